@@ -41,7 +41,7 @@ test-race-all: ## run all tests with the race detector (needs gcc)
 	CGO_ENABLED=1 go test -count=1 -race -short -timeout 40m $(NO_RACE) ./...
 
 test-postgres: ## run the tests of the PostgreSQL journal with a temporary server (needs PostgreSQL)
-	.ci/postgres go test -count=1 ./internal/journal/postgres
+	.ci/postgres go test -count=1 ./internal/store/postgres
 
 lint: $(LINT) deadcode ## lint, check the format, the dependency rule and dead code (installs pinned tools into bin/)
 	$(LINT) config verify

@@ -21,7 +21,7 @@ import (
 	"github.com/guideway-dev/guideway/bench/gateway"
 	"github.com/guideway-dev/guideway/bench/machines"
 	"github.com/guideway-dev/guideway/bench/workflow"
-	"github.com/guideway-dev/guideway/internal/script/worker"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox/worker"
 )
 
 // measurement is one part of the bench.

@@ -31,28 +31,34 @@ func layers() []layer {
 	return []layer{
 		// The nouns that all share; the standard library only.
 		{"root", []string{"."}},
-		// Helps that know nothing of the product. internal/crash is for tests alone.
-		{"helps", []string{"internal/crash", "internal/dialguard", "internal/jsontext", "internal/pause", "internal/privatefile", "internal/regularfile", "internal/shortid", "internal/spelling"}},
-		// Leaves know nothing of each other, but for the exceptions below.
-		// The bundled definitions are data.
+		// The platform knows nothing of the product. internal/testutil is for tests alone.
+		{"platform", []string{"internal/platform", "internal/testutil"}},
+		// Leaves do not know each other, but for the exceptions below. The bundled
+		// definitions are data.
 		{"leaves", []string{
-			"internal/approval", "internal/authn", "internal/blob", "internal/checkpoint/secret", "internal/condition", "internal/config", "internal/criterion",
-			"internal/definition", "internal/footprint", "internal/install", "internal/llm", "internal/migrate", "internal/project", "internal/script", "internal/telemetry",
-			"internal/window", "workflows",
+			"internal/config", "internal/contexts/blob", "internal/contexts/compress", "internal/contexts/secret", "internal/gateway/jsonrpc",
+			"internal/hooks/approval", "internal/hooks/sandbox", "internal/httpapi/auth", "internal/install", "internal/machine/llm",
+			"internal/migrate", "internal/run/project", "internal/telemetry", "internal/workflow/criteria", "internal/workflow/expr",
+			"workflows",
 		}},
+		// Definitions are parsed and checked documents.
+		{"definitions", []string{"internal/hooks/definition", "internal/machine/definition", "internal/workflow"}},
 		// Engines decide over definitions, without a clock or I/O.
-		{"engines", []string{"internal/graph", "internal/guide", "internal/hookgraph", "internal/library", "internal/machine", "validate"}},
+		{"engines", []string{
+			"internal/catalog/graph", "internal/catalog/library", "internal/engine", "internal/hooks/engine", "internal/hooks/runner",
+			"internal/machine/engine", "validate",
+		}},
 		// Services hold state: definitions, runs, other servers.
 		{"services", []string{
-			"internal/catalog", "internal/checkpoint", "internal/gateway", "internal/journal", "internal/machine/driver", "internal/memory",
-			"internal/run", "internal/session",
-			"internal/upstream", "internal/hookdesk",
+			"internal/catalog", "internal/contexts", "internal/contexts/checkpoint", "internal/gateway", "internal/gateway/requestlog",
+			"internal/gateway/upstream", "internal/hooks/admin", "internal/machine/crashtest", "internal/machine/driver", "internal/run",
+			"internal/session", "internal/store",
 		}},
 		// Surfaces speak a protocol to the outside.
-		{"surfaces", []string{"internal/httpapi", "internal/mcpserver", "ui"}},
+		{"surfaces", []string{"internal/httpapi", "internal/mcp", "ui"}},
 		// The command line wires everything.
 		{"cli", []string{"internal/cli"}},
-		// Programs: nobody imports them.
+		// Programs: no package imports them.
 		{"programs", []string{"cmd", "conformance", "release"}},
 	}
 }
@@ -61,20 +67,24 @@ func layers() []layer {
 func exceptions() map[string][]string {
 	return map[string][]string{
 		// A rule on an output may be a condition.
-		"internal/criterion": {"internal/condition"},
-		// A definition is conditions, criteria and rules on its context with a
-		// shell around them.
-		"internal/definition": {"internal/condition", "internal/criterion", "internal/window"},
-		// The gateway is many upstreams as one surface.
-		"internal/gateway": {"internal/upstream"},
-		// The desk of hook graphs writes what the catalog reads.
-		"internal/hookdesk": {"internal/catalog"},
-		// Memory joins the runs with the checkpoints of their contexts.
-		"internal/memory": {"internal/checkpoint", "internal/run"},
-		// An implementation of a journal knows the interfaces that runs, session
-		// documents and checkpoints declare.
-		"internal/journal": {"internal/checkpoint", "internal/run", "internal/session"},
-		// A run of a machine is kept in a journal of runs, by the same chain.
+		"internal/workflow/criteria": {"internal/workflow/expr"},
+		// All dialects share documents and shapes; the package workflow parses a
+		// document of any dialect.
+		"internal/workflow":           {"internal/hooks/definition", "internal/machine/definition"},
+		"internal/hooks/definition":   {"internal/workflow"},
+		"internal/machine/definition": {"internal/workflow"},
+		// The runner calls the sandbox for the engine.
+		"internal/hooks/runner": {"internal/hooks/engine"},
+		// The gateway offers many upstreams as one surface, and records their requests.
+		"internal/gateway": {"internal/gateway/upstream"},
+		// The service of hook graphs writes what the catalog reads.
+		"internal/hooks/admin": {"internal/catalog"},
+		// The service joins the runs with the checkpoints of their contexts.
+		"internal/contexts": {"internal/contexts/checkpoint", "internal/run"},
+		// A store implements the interfaces that runs, session documents and
+		// checkpoints declare.
+		"internal/store": {"internal/contexts/checkpoint", "internal/run", "internal/session"},
+		// The events of a machine run are in a store of runs, in the same chain.
 		"internal/machine/driver": {"internal/run"},
 	}
 }
@@ -84,33 +94,33 @@ func restricted() map[string][]string {
 	return map[string][]string{
 		// The protocol's types stay at its edges.
 		"github.com/modelcontextprotocol/go-sdk": {
-			"internal/mcpserver", "internal/gateway", "conformance",
+			"internal/mcp", "internal/gateway", "conformance",
 		},
 		// SQL stays in the implementations of the journal and in the record of requests.
-		"database/sql":                          {"internal/journal", "internal/gateway/requestlog"},
-		"modernc.org/sqlite":                    {"internal/journal", "internal/gateway/requestlog"},
-		"github.com/jackc/pgx":                  {"internal/journal", "internal/crash"}, // which makes empty schemas
-		"modernc.org/libquickjs":                {"internal/script/engine"},             // where hostile code may be
-		"github.com/elastic/go-seccomp-bpf":     {"internal/script/worker"},
-		"github.com/go-sourcemap":               {"internal/script/worker"},
+		"database/sql":                          {"internal/store", "internal/gateway/requestlog"},
+		"modernc.org/sqlite":                    {"internal/store", "internal/gateway/requestlog"},
+		"github.com/jackc/pgx":                  {"internal/store", "internal/testutil/crash"}, // which makes empty schemas
+		"modernc.org/libquickjs":                {"internal/hooks/sandbox/quickjs"},            // where hostile code may be
+		"github.com/elastic/go-seccomp-bpf":     {"internal/hooks/sandbox/worker"},
+		"github.com/go-sourcemap":               {"internal/hooks/sandbox/worker"},
 		"github.com/spf13/cobra":                {"internal/cli"},
-		"github.com/dlclark":                    {"internal/condition/pattern"}, // it sets the library's clock once
+		"github.com/dlclark":                    {"internal/workflow/expr/pattern"}, // it sets the library's clock once
 		"github.com/fsnotify":                   {"internal/catalog"},
 		"github.com/tailscale/hujson":           {"internal/install"}, // places in JSON with comments; edits are ours, since it formats whole files
 		"github.com/theory/jsonpath":            {"internal/session"},
-		"github.com/tiktoken-go":                {"internal/window"}, // 12 MB of vocabularies
-		"github.com/kljensen/snowball":          {"internal/window", "internal/checkpoint"},
-		"github.com/zalando":                    {"internal/blob/seal", "internal/upstream"},
-		"github.com/klauspost/compress":         {"internal/catalog", "internal/checkpoint"},
-		"github.com/santhosh-tekuri/jsonschema": {"internal/definition", "internal/criterion", "internal/config"},
+		"github.com/tiktoken-go":                {"internal/contexts/compress"}, // 12 MB of vocabularies
+		"github.com/kljensen/snowball":          {"internal/contexts/compress", "internal/contexts/checkpoint"},
+		"github.com/zalando":                    {"internal/contexts/blob/seal", "internal/gateway/upstream"},
+		"github.com/klauspost/compress":         {"internal/catalog", "internal/contexts/checkpoint"},
+		"github.com/santhosh-tekuri/jsonschema": {"internal/workflow", "internal/workflow/criteria", "internal/config"},
 	}
 }
 
 // pure are the parts that must not reach outside, and what they would do it by.
 func pure() (parts, imports []string) {
 	parts = []string{
-		"internal/condition", "internal/criterion", "internal/graph", "internal/guide", "internal/hookgraph",
-		"internal/library", "internal/machine", "internal/window", ".",
+		"internal/workflow/expr", "internal/workflow/criteria", "internal/catalog/graph", "internal/engine", "internal/hooks/engine",
+		"internal/catalog/library", "internal/machine/engine", "internal/contexts/compress", ".",
 	}
 	imports = []string{
 		"os", "os/exec", "net", "net/http", "io/ioutil", "log", "log/slog", "database/sql", "math/rand", "math/rand/v2",

@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
 // Options say what a document is. What is empty is guessed.
@@ -74,7 +74,7 @@ func (e *Error) Error() string {
 
 // Safe checks a document. It never fails: what is wrong is in the result.
 func Safe(data []byte, o Options) Result {
-	d, found := definition.CheckAs(o.File, data, definition.As{Dialect: o.Dialect, Kind: phases.Kind(o.Kind)})
+	d, found := workflow.CheckAs(o.File, data, workflow.As{Dialect: o.Dialect, Kind: phases.Kind(o.Kind)})
 	r := Result{Diagnostics: found}
 	if r.Diagnostics == nil {
 		r.Diagnostics = []guideway.Diagnostic{}
@@ -106,5 +106,5 @@ func Parse(data []byte, o Options) (*Document, error) {
 // Schema gives the published JSON Schema (draft-07) of a kind of document, or nil
 // where there is none.
 func Schema(dialect guideway.Dialect, kind string) []byte {
-	return definition.Schema(definition.As{Dialect: dialect, Kind: phases.Kind(kind)})
+	return workflow.Schema(workflow.As{Dialect: dialect, Kind: phases.Kind(kind)})
 }

@@ -3,7 +3,7 @@ package workflows_test
 import (
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/library"
+	"github.com/guideway-dev/guideway/internal/catalog/library"
 )
 
 // What users say in other words than the phrases leads to what they mean, or to a

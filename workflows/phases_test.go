@@ -12,9 +12,9 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/library"
+	"github.com/guideway-dev/guideway/internal/catalog/library"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/guideway-dev/guideway/workflows"
 )
 
@@ -104,18 +104,18 @@ func TestBundledIsClean(t *testing.T) {
 // node is a place in a run that others may lead to as well.
 type node struct {
 	key   string
-	state guide.State
+	state engine.State
 	to    []string
 	done  bool
 }
 
 // explore goes through all that can happen in a run, with these values for what an
 // agent asserts.
-func explore(t *testing.T, p *guide.PhaseProgram, context map[string]any) map[string]*node {
+func explore(t *testing.T, p *engine.PhaseProgram, context map[string]any) map[string]*node {
 	t.Helper()
 	nodes := map[string]*node{}
 	var queue []*node
-	visit := func(from *node, s guide.State, c guide.Command) {
+	visit := func(from *node, s engine.State, c engine.Command) {
 		events, refusal := p.Decide(s, c)
 		if refusal != nil {
 			t.Fatalf("at %s: %s: %s (%v)", from.key, refusal.Rule, refusal.Message, refusal.Allowed)
@@ -124,7 +124,7 @@ func explore(t *testing.T, p *guide.PhaseProgram, context map[string]any) map[st
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := &node{key: keyOf(t, p, next), state: next, done: p.Status(next) == guide.StatusCompleted}
+		n := &node{key: keyOf(t, p, next), state: next, done: p.Status(next) == engine.StatusCompleted}
 		from.to = append(from.to, n.key)
 		if nodes[n.key] == nil {
 			nodes[n.key] = n
@@ -135,19 +135,19 @@ func explore(t *testing.T, p *guide.PhaseProgram, context map[string]any) map[st
 			t.Fatalf("more than %d places", most)
 		}
 	}
-	visit(&node{key: "start"}, guide.State{}, guide.Command{Start: &guide.Start{Context: context}})
+	visit(&node{key: "start"}, engine.State{}, engine.Command{Start: &engine.Start{Context: context}})
 	for len(queue) > 0 {
 		n := queue[0]
 		queue = queue[1:]
 		for _, c := range moves(t, p, n.state) {
-			visit(n, n.state, guide.Command{Continue: &c})
+			visit(n, n.state, engine.Command{Continue: &c})
 		}
 	}
 	return nodes
 }
 
 // keyOf names a place by all that decides what comes next.
-func keyOf(t *testing.T, p *guide.PhaseProgram, s guide.State) string {
+func keyOf(t *testing.T, p *engine.PhaseProgram, s engine.State) string {
 	t.Helper()
 	pos := p.PositionOf(s)
 	vars, err := json.Marshal(s.Vars)
@@ -168,29 +168,29 @@ func keyOf(t *testing.T, p *guide.PhaseProgram, s guide.State) string {
 }
 
 // moves are all answers at a gate, and at a step all values of what it asks for.
-func moves(t *testing.T, p *guide.PhaseProgram, s guide.State) []guide.Continue {
+func moves(t *testing.T, p *engine.PhaseProgram, s engine.State) []engine.Continue {
 	t.Helper()
 	pos := p.PositionOf(s)
-	var list []guide.Continue
+	var list []engine.Continue
 	switch pos.Kind {
-	case guide.PositionEnd:
-	case guide.PositionGate:
+	case engine.PositionEnd:
+	case engine.PositionGate:
 		for _, o := range pos.Options {
-			list = append(list, guide.Continue{Answer: &guide.Answer{OptionID: o.ID}})
+			list = append(list, engine.Continue{Answer: &engine.Answer{OptionID: o.ID}})
 		}
-	case guide.PositionContext:
+	case engine.PositionContext:
 		for _, n := range pos.Needs {
 			if len(n.Allowed) == 0 {
 				t.Fatalf("nothing says what to set: %+v", pos)
 			}
-			list = append(list, guide.Continue{Context: map[string]any{n.Variable: n.Allowed[0]}})
+			list = append(list, engine.Continue{Context: map[string]any{n.Variable: n.Allowed[0]}})
 		}
 	default:
 		for _, vars := range assertions(p.Workflow, pos.ID) {
-			list = append(list, guide.Continue{Output: "done", Notes: "checked", Context: vars})
+			list = append(list, engine.Continue{Output: "done", Notes: "checked", Context: vars})
 		}
 		if step := findStep(p.Workflow, pos.ID); step != nil && !step.Required {
-			list = append(list, guide.Continue{Skip: &guide.Skip{Reason: "no need"}})
+			list = append(list, engine.Continue{Skip: &engine.Skip{Reason: "no need"}})
 		}
 	}
 	return list
@@ -253,7 +253,7 @@ func findStep(w *phases.Workflow, id string) *phases.Step {
 
 // eachPhased runs f for every bundled phase workflow with all that can happen in
 // it.
-func eachPhased(t *testing.T, f func(t *testing.T, p *guide.PhaseProgram, nodes map[string]*node)) {
+func eachPhased(t *testing.T, f func(t *testing.T, p *engine.PhaseProgram, nodes map[string]*node)) {
 	t.Helper()
 	entries := bundled(t).List(catalog.Filter{Dialect: guideway.DialectPhases})
 	if len(entries) < 2 {
@@ -266,7 +266,7 @@ func eachPhased(t *testing.T, f func(t *testing.T, p *guide.PhaseProgram, nodes 
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := guide.CompilePhases(opened.Definition.Phases)
+			p := engine.CompilePhases(opened.Definition.Phases)
 			context := map[string]any{}
 			for _, v := range p.Workflow.Variables {
 				if v.Required {
@@ -282,7 +282,7 @@ func eachPhased(t *testing.T, f func(t *testing.T, p *guide.PhaseProgram, nodes 
 // every phase, step and checkpoint.
 func TestPhaseWorkflowsLeadToAnEnd(t *testing.T) {
 	t.Parallel()
-	eachPhased(t, func(t *testing.T, p *guide.PhaseProgram, nodes map[string]*node) {
+	eachPhased(t, func(t *testing.T, p *engine.PhaseProgram, nodes map[string]*node) {
 		ends := map[string]bool{}
 		for changed := true; changed; {
 			changed = false
@@ -328,13 +328,13 @@ func TestPhaseWorkflowsLeadToAnEnd(t *testing.T) {
 // What a run asks for is short, and never a variable without a word on it.
 func TestPhasePromptsAreShort(t *testing.T) {
 	t.Parallel()
-	eachPhased(t, func(t *testing.T, p *guide.PhaseProgram, nodes map[string]*node) {
+	eachPhased(t, func(t *testing.T, p *engine.PhaseProgram, nodes map[string]*node) {
 		for _, n := range nodes {
 			pos := p.PositionOf(n.state)
 			if len(pos.Prompt) > 1200 {
 				t.Errorf("the prompt of %s has %d characters", pos.ID, len(pos.Prompt))
 			}
-			if pos.Kind == guide.PositionStep && len(pos.Prompt)+len(strings.Join(pos.Criteria, "")) < 80 || pos.Kind == guide.PositionGate && pos.Message == "" {
+			if pos.Kind == engine.PositionStep && len(pos.Prompt)+len(strings.Join(pos.Criteria, "")) < 80 || pos.Kind == engine.PositionGate && pos.Message == "" {
 				t.Errorf("%s says too little: %q", pos.ID, pos.Prompt)
 			}
 		}

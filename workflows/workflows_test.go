@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/guideway-dev/guideway/internal/condition"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/workflows"
 	"go.yaml.in/yaml/v3"
 )
@@ -35,7 +35,7 @@ type fixture struct {
 }
 
 // each runs f for every bundled workflow with its fixture.
-func each(t *testing.T, f func(t *testing.T, def *definition.Definition, fix fixture)) {
+func each(t *testing.T, f func(t *testing.T, def *workflow.Definition, fix fixture)) {
 	t.Helper()
 	files, err := fs.Glob(workflows.FS(), "*.yaml")
 	if err != nil || len(files) < 8 {
@@ -48,7 +48,7 @@ func each(t *testing.T, f func(t *testing.T, def *definition.Definition, fix fix
 			if err != nil {
 				t.Fatal(err)
 			}
-			def, found := definition.Check(file, text)
+			def, found := workflow.Check(file, text)
 			if def == nil {
 				t.Fatalf("does not load: %+v", found)
 			}
@@ -71,7 +71,7 @@ func each(t *testing.T, f func(t *testing.T, def *definition.Definition, fix fix
 // That nothing is found in them is checked by each.
 func TestIDIsName(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, def *definition.Definition, _ fixture) {
+	each(t, func(t *testing.T, def *workflow.Definition, _ fixture) {
 		if want := strings.TrimSuffix(path.Base(def.File), ".yaml"); def.ID != want {
 			t.Errorf("id = %q in the file of %q", def.ID, want)
 		}
@@ -81,8 +81,8 @@ func TestIDIsName(t *testing.T) {
 // Every criterion passes the good answer and fails the lazy one.
 func TestCriteriaTellGoodFromLazy(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, def *definition.Definition, fix fixture) {
-		p := guide.Compile(def.Steps)
+	each(t, func(t *testing.T, def *workflow.Definition, fix fixture) {
+		p := engine.Compile(def.Steps)
 		for _, id := range p.StepIDs() {
 			step, _ := p.Step(id)
 			answers, ok := fix.Outputs[id]
@@ -93,11 +93,11 @@ func TestCriteriaTellGoodFromLazy(t *testing.T) {
 				t.Errorf("%s has criteria and no answers to try", id)
 				continue
 			}
-			good, err := step.Criteria.Check(answers.Good, condition.Map(fix.Context))
+			good, err := step.Criteria.Check(answers.Good, expr.Map(fix.Context))
 			if err != nil || !good.Valid {
 				t.Errorf("%s refuses the good answer: %v %v", id, good.Issues, err)
 			}
-			lazy, err := step.Criteria.Check(answers.Lazy, condition.Map(fix.Context))
+			lazy, err := step.Criteria.Check(answers.Lazy, expr.Map(fix.Context))
 			if err != nil || lazy.Valid {
 				t.Errorf("%s accepts the lazy answer (%v):\n%s", id, err, answers.Lazy)
 			}
@@ -108,8 +108,8 @@ func TestCriteriaTellGoodFromLazy(t *testing.T) {
 // Every path is walked by both kinds of stateless clients.
 func TestPathsAreWalkedStateless(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, def *definition.Definition, fix fixture) {
-		p := guide.Compile(def.Steps)
+	each(t, func(t *testing.T, def *workflow.Definition, fix fixture) {
+		p := engine.Compile(def.Steps)
 		reached := map[string]bool{}
 		for i, way := range fix.Paths {
 			for _, echo := range []bool{true, false} {
@@ -118,7 +118,7 @@ func TestPathsAreWalkedStateless(t *testing.T) {
 				var ids []string
 				counts := map[string]int{}
 				for range len(way.Steps) + 1 {
-					res, err := p.Next(guide.NextRequest{Completed: ids, Context: context})
+					res, err := p.Next(engine.NextRequest{Completed: ids, Context: context})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -155,31 +155,31 @@ func TestPathsAreWalkedStateless(t *testing.T) {
 // Every path is walked as a run, with the good answers, gates confirmed.
 func TestPathsAreWalkedAsRuns(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, def *definition.Definition, fix fixture) {
-		p := guide.Compile(def.Steps)
+	each(t, func(t *testing.T, def *workflow.Definition, fix fixture) {
+		p := engine.Compile(def.Steps)
 		for i, way := range fix.Paths {
-			var s guide.State
+			var s engine.State
 			var ids []string
 			counts := map[string]int{}
-			command := guide.Command{Start: &guide.Start{Context: numbers(fix.Context, way.Context)}}
+			command := engine.Command{Start: &engine.Start{Context: numbers(fix.Context, way.Context)}}
 			for range 3*len(way.Steps) + 3 {
 				events, refusal := p.Decide(s, command)
 				if refusal != nil {
 					t.Fatalf("%s, after %v: %s: %s %v", way.Name, ids, refusal.Rule, refusal.Message, refusal.Issues)
 				}
 				for _, e := range events {
-					s = guide.Apply(s, e)
+					s = engine.Apply(s, e)
 				}
 				pos := p.PositionOf(s)
-				if pos.Kind == guide.PositionEnd {
+				if pos.Kind == engine.PositionEnd {
 					break
 				}
-				if pos.Kind == guide.PositionContext {
+				if pos.Kind == engine.PositionContext {
 					t.Fatalf("%s, after %v: waits for %+v", way.Name, ids, pos.Needs)
 				}
-				command = guide.Command{Continue: &guide.Continue{}}
-				if pos.Kind == guide.PositionGate {
-					command.Continue.Answer = &guide.Answer{OptionID: guide.OptionConfirm}
+				command = engine.Command{Continue: &engine.Continue{}}
+				if pos.Kind == engine.PositionGate {
+					command.Continue.Answer = &engine.Answer{OptionID: engine.OptionConfirm}
 					continue
 				}
 				ids = append(ids, pos.ID)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/bench/measure"
-	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
 // langgraph is the output of the script: milliseconds, and bytes of all files.

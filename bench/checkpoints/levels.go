@@ -11,10 +11,10 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/bench/measure"
-	"github.com/guideway-dev/guideway/internal/checkpoint"
-	"github.com/guideway-dev/guideway/internal/checkpoint/conversation"
-	"github.com/guideway-dev/guideway/internal/journal/checkpoints"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint/conversation"
+	"github.com/guideway-dev/guideway/internal/store/checkpoints"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
 const (

@@ -15,12 +15,12 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/bench/measure"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/journal/headfile"
-	"github.com/guideway-dev/guideway/internal/journal/keyfile"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/keyfile"
+	"github.com/guideway-dev/guideway/internal/store/rollbackguard"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
+	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/workflows"
 )
 
@@ -45,10 +45,10 @@ type fixture struct {
 }
 
 // bundled holds the bundled workflows by id.
-type bundled map[string]*definition.Definition
+type bundled map[string]*workflow.Definition
 
 // Startable implements run.Definitions.
-func (b bundled) Startable(_ context.Context, id string) (*definition.Definition, error) {
+func (b bundled) Startable(_ context.Context, id string) (*workflow.Definition, error) {
 	if def := b[id]; def != nil {
 		return def, nil
 	}
@@ -75,7 +75,7 @@ func (b *bench) walkWorkflows(ctx context.Context) ([]walked, error) {
 		if err != nil {
 			continue // of another dialect
 		}
-		def, _ := definition.Check(name, text)
+		def, _ := workflow.Check(name, text)
 		fixtureText, err := os.ReadFile(file)
 		if err != nil || def == nil {
 			return nil, fmt.Errorf("read %s: %w", file, err)
@@ -111,7 +111,7 @@ func (b *bench) openRuns(ctx context.Context, defs bundled) (*run.Service, func(
 	if err != nil {
 		return nil, nil, err
 	}
-	heads, err := headfile.Open(filepath.Join(dir, "heads"), key)
+	heads, err := rollbackguard.Open(filepath.Join(dir, "heads"), key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,12 +138,12 @@ func walkPath(ctx context.Context, service *run.Service, id string, fix fixture,
 		}
 		w.exports = append(w.exports, text)
 		pos := answer.Position
-		if pos.Kind == guide.PositionEnd {
+		if pos.Kind == engine.PositionEnd {
 			return w, nil
 		}
 		request := run.ContinueRequest{Handle: answer.Handle}
-		if pos.Kind == guide.PositionGate {
-			request.Answer = &guide.Answer{OptionID: guide.OptionConfirm}
+		if pos.Kind == engine.PositionGate {
+			request.Answer = &engine.Answer{OptionID: engine.OptionConfirm}
 		} else {
 			counts[pos.ID]++
 			request.Output = fix.Outputs[pos.ID].Good

@@ -7,25 +7,25 @@ import (
 	"hash/crc32"
 
 	"github.com/guideway-dev/guideway/bench/measure"
-	"github.com/guideway-dev/guideway/internal/window"
+	ctxcompress "github.com/guideway-dev/guideway/internal/contexts/compress"
 )
 
 // measureWindow measures compression to a quarter, and classification.
 func (b *bench) measureWindow(_ context.Context, t *table) error {
 	compression, classification := level{"10 / 20 / 50 / 100", "-"}, level{"1 / 5 / 10 / 50", "-"}
-	tokenizer := window.NewTokenizer()
+	tokenizer := ctxcompress.NewTokenizer()
 	tokenizer.Count("loaded") // that is the process's affair, once
-	classifier, stems := window.NewClassifier(window.Hints{}), window.NewStems()
-	compress := func(took *measure.Times, c window.Context, counter window.Counter) error {
+	classifier, stems := ctxcompress.NewClassifier(ctxcompress.Hints{}), ctxcompress.NewStemCache()
+	compress := func(took *measure.Times, c ctxcompress.Context, counter ctxcompress.Counter) error {
 		return took.Call(func() error {
-			items := window.Items(c, classifier, counter, window.History{})
-			window.Compress(items, window.Options{Ratio: 4, Counter: counter, Stems: stems, Question: "which test fails and why"})
+			items := ctxcompress.Items(c, classifier, counter, ctxcompress.History{})
+			ctxcompress.Compress(items, ctxcompress.Options{Ratio: 4, Counter: counter, Stems: stems, Question: "which test fails and why"})
 			return nil
 		})
 	}
 	first, next, many, classified, unknown := &measure.Times{}, &measure.Times{}, &measure.Times{}, &measure.Times{}, &measure.Times{}
 	for seed := range b.Pick(20, 3) {
-		counter := window.NewCache(tokenizer, 0)
+		counter := ctxcompress.NewCache(tokenizer, 0)
 		for i, text := range contextsOf(uint64(seed), 11, fresh) {
 			c, err := spread(text)
 			if err != nil {
@@ -44,7 +44,7 @@ func (b *bench) measureWindow(_ context.Context, t *table) error {
 			}
 		}
 	}
-	counter := window.NewCache(tokenizer, 0)
+	counter := ctxcompress.NewCache(tokenizer, 0)
 	err := measure.RunClients(clients, func(client int) error {
 		for i, text := range contextsOf(uint64(100+client), b.Pick(21, 4), fresh) {
 			c, err := spread(text)
@@ -71,8 +71,8 @@ func (b *bench) measureWindow(_ context.Context, t *table) error {
 
 // classify measures the classification of all items under the names that they are
 // given.
-func classify(took *measure.Times, classifier *window.Classifier, c window.Context, name func(key string) string) {
-	named := window.Context{}
+func classify(took *measure.Times, classifier *ctxcompress.Classifier, c ctxcompress.Context, name func(key string) string) {
+	named := ctxcompress.Context{}
 	for key, value := range c {
 		named[name(key)] = value
 	}
@@ -87,12 +87,12 @@ func classify(took *measure.Times, classifier *window.Classifier, c window.Conte
 // spread makes variables of the lists of a context: of lines of code, logs and turns
 // some stay together. Where one ends its content says, so that a list that moves on
 // leaves most of its variables as they were.
-func spread(text json.RawMessage) (window.Context, error) {
+func spread(text json.RawMessage) (ctxcompress.Context, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, err
 	}
-	c := window.Context{}
+	c := ctxcompress.Context{}
 	for key, value := range all {
 		var list []json.RawMessage
 		if json.Unmarshal(value, &list) != nil {

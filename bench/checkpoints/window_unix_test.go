@@ -7,16 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/window"
+	"github.com/guideway-dev/guideway/internal/contexts/compress"
 )
 
 // BenchmarkCompress is what the row "compress to a quarter, one client" measures, by
 // the CPU and the allocations that it takes.
 func BenchmarkCompress(b *testing.B) {
-	tokenizer := window.NewTokenizer()
+	tokenizer := compress.NewTokenizer()
 	tokenizer.Count("loaded")
-	classifier, stems := window.NewClassifier(window.Hints{}), window.NewStems()
-	var contexts []window.Context
+	classifier, stems := compress.NewClassifier(compress.Hints{}), compress.NewStemCache()
+	var contexts []compress.Context
 	for seed := range 4 {
 		for _, text := range contextsOf(uint64(seed), 11, fresh) {
 			c, err := spread(text)
@@ -26,18 +26,18 @@ func BenchmarkCompress(b *testing.B) {
 			contexts = append(contexts, c)
 		}
 	}
-	counter := window.NewCache(tokenizer, 0)
+	counter := compress.NewCache(tokenizer, 0)
 	b.ReportAllocs()
 	before := cpuTime()
 	for i := 0; b.Loop(); i++ {
 		at := i % len(contexts)
 		if at == 0 {
 			b.StopTimer()
-			counter = window.NewCache(tokenizer, 0)
+			counter = compress.NewCache(tokenizer, 0)
 			b.StartTimer()
 		}
-		items := window.Items(contexts[at], classifier, counter, window.History{})
-		window.Compress(items, window.Options{Ratio: 4, Counter: counter, Stems: stems, Question: "which test fails and why"})
+		items := compress.Items(contexts[at], classifier, counter, compress.History{})
+		compress.Compress(items, compress.Options{Ratio: 4, Counter: counter, Stems: stems, Question: "which test fails and why"})
 	}
 	reportCPU(b, before)
 }

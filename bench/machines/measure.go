@@ -14,15 +14,15 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/bench/measure"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/journal/headfile"
-	"github.com/guideway-dev/guideway/internal/journal/keyfile"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
-	"github.com/guideway-dev/guideway/internal/llm/scripted"
-	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm/scripted"
 	"github.com/guideway-dev/guideway/internal/run"
-	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/guideway-dev/guideway/internal/store/keyfile"
+	"github.com/guideway-dev/guideway/internal/store/rollbackguard"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
 // kind is a kind of machine: three states, each with a request to a model.
@@ -43,7 +43,7 @@ const next = (at) => ({ start: "middle", middle: "end" })[at] ?? "start";
 `
 
 // definition makes the machine.
-func (k kind) definition() (*machines.Definition, error) {
+func (k kind) definition() (*machinedef.Definition, error) {
 	handlers := ""
 	if k == withHandlers {
 		handlers = `, "pre_handler": "ask", "post_handler": "note", "transition_handler": "on"`
@@ -61,10 +61,10 @@ func (k kind) definition() (*machines.Definition, error) {
   "agents": [{"agent_role": "worker", "context": "talk", "role": "assistant"}],
   "states": [` + strings.Join([]string{state("start", "middle"), state("middle", "end"), state("end", "stop")}, ",") + `, {"name": "stop"}]
 }`
-	d, found := machines.Parse(machines.Files{
-		Config: machines.File{Path: "measured.json", Data: []byte(config)},
-		Script: &machines.File{Path: "measured/script.js", Data: []byte(source)},
-		Roles:  []machines.File{{Path: "measured/roles.json", Data: []byte(`{"worker": {"systemMessage": "Work."}}`)}},
+	d, found := machinedef.Parse(machinedef.Files{
+		Config: machinedef.File{Path: "measured.json", Data: []byte(config)},
+		Script: &machinedef.File{Path: "measured/script.js", Data: []byte(source)},
+		Roles:  []machinedef.File{{Path: "measured/roles.json", Data: []byte(`{"worker": {"systemMessage": "Work."}}`)}},
 	})
 	if d == nil {
 		return nil, fmt.Errorf("the machine does not parse: %+v", found)
@@ -75,13 +75,13 @@ func (k kind) definition() (*machines.Definition, error) {
 // bench is a process that drives machines.
 type bench struct {
 	service    *driver.Service
-	definition *machines.Definition
+	definition *machinedef.Definition
 	journal    *sqlite.Store
-	pool       *script.Pool
+	pool       *sandbox.Pool
 }
 
 // Model implements driver.Models.
-func (b *bench) Model(driver.For, machines.Level, string) (driver.Chosen, error) {
+func (b *bench) Model(driver.For, machinedef.Level, string) (driver.Chosen, error) {
 	rules := scripted.Script{Rules: []scripted.Rule{{Answer: scripted.Answer{Content: strings.Repeat("A word of an answer. ", 15)}}}}
 	return driver.Chosen{Model: scripted.New(rules), Name: "scripted"}, nil
 }
@@ -99,11 +99,11 @@ func open(ctx context.Context, dir string, k kind) (*bench, error) {
 	if b.journal, err = sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "guideway.db")}); err != nil {
 		return nil, err
 	}
-	heads, err := headfile.Open(filepath.Join(dir, "heads"), key)
+	heads, err := rollbackguard.Open(filepath.Join(dir, "heads"), key)
 	if err != nil {
 		return nil, err
 	}
-	if b.pool, err = script.NewPool(script.Options{}); err != nil {
+	if b.pool, err = sandbox.NewPool(sandbox.Options{}); err != nil {
 		return nil, err
 	}
 	b.service, err = driver.New(driver.Options{
@@ -135,7 +135,7 @@ func (b *bench) runMachine(ctx context.Context) (took time.Duration, steps []tim
 	}
 	last := time.Time{}
 	err = b.service.Drive(ctx, caller().User, s.RunID, func(u driver.Update) {
-		if u.Event == nil || u.Event.Kind != machine.KindStateEntered && u.Event.Kind != machine.KindCompleted {
+		if u.Event == nil || u.Event.Kind != machineengine.KindStateEntered && u.Event.Kind != machineengine.KindCompleted {
 			return
 		}
 		now := time.Now()

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
 // snapshotSize is that of a run with a usual context.
@@ -48,12 +48,12 @@ func commitOf(seq int64) run.Commit {
 	return run.Commit{
 		Record: run.Record{
 			ID: "r_bench", User: "bench", Workflow: durableID, Name: durableID, Version: "1.0.0", Hash: "sha256:0",
-			Status: guide.StatusRunning, Kind: guide.PositionStep, Step: "round-1",
+			Status: engine.StatusRunning, Kind: engine.PositionStep, Step: "round-1",
 			Created: now, Updated: now, Seq: seq, Head: mac, Handle: handle,
 		},
 		Expected: seq - 1,
 		Events: []run.Event{{
-			Seq: seq, At: now, Kind: string(guide.EventStepCompleted), By: run.By{User: "bench", Via: run.ViaAgent},
+			Seq: seq, At: now, Kind: string(engine.EventStepCompleted), By: run.By{User: "bench", Via: run.ViaAgent},
 			Data: []byte(`{"kind":"step_completed","step":"round-1","output":"` + durableID + `"}`), MAC: mac,
 		}},
 		Handle: handle, Key: fmt.Sprintf("key %d", seq), Words: "the retry that had no bound",

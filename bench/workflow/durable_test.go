@@ -5,17 +5,17 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-func durableProgram(tb testing.TB) (*definition.Definition, *guide.Program) {
+func durableProgram(tb testing.TB) (*workflow.Definition, *engine.Program) {
 	tb.Helper()
 	text, err := json.Marshal(durableDocument())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	def, found := definition.Check(durableID+".json", text)
+	def, found := workflow.Check(durableID+".json", text)
 	if def == nil {
 		tb.Fatalf("%+v", found)
 	}
@@ -24,7 +24,7 @@ func durableProgram(tb testing.TB) (*definition.Definition, *guide.Program) {
 			tb.Errorf("%+v", d)
 		}
 	}
-	return def, guide.Compile(def.Steps)
+	return def, engine.Compile(def.Steps)
 }
 
 // The long run has a step 5,000, and what the client hands in meets every
@@ -32,19 +32,19 @@ func durableProgram(tb testing.TB) (*definition.Definition, *guide.Program) {
 func TestDurableWorkflow(t *testing.T) {
 	t.Parallel()
 	_, p := durableProgram(t)
-	var s guide.State
-	c := guide.Command{Start: &guide.Start{}}
+	var s engine.State
+	c := engine.Command{Start: &engine.Start{}}
 	for step := range lateStep + 1000 {
 		events, refusal := p.Decide(s, c)
 		if refusal != nil {
 			t.Fatalf("step %d: %+v", step, refusal)
 		}
 		for _, e := range events {
-			s = guide.Apply(s, e)
+			s = engine.Apply(s, e)
 		}
 		c = output()
 	}
-	if pos := p.PositionOf(s); pos.Kind != guide.PositionStep {
+	if pos := p.PositionOf(s); pos.Kind != engine.PositionStep {
 		t.Errorf("behind the measurements the run is at %+v", pos)
 	}
 }

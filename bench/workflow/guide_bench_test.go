@@ -5,24 +5,24 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 // rounds is more than lint recommends: what grows with the rounds shows.
 const rounds = 500
 
-func compileLoop(b *testing.B) *guide.Program {
+func compileLoop(b *testing.B) *engine.Program {
 	b.Helper()
 	text, err := json.Marshal(loopDocument("bench-rounds", 2*rounds))
 	if err != nil {
 		b.Fatal(err)
 	}
-	def, found := definition.Parse("bench-rounds.json", text)
+	def, found := workflow.Parse("bench-rounds.json", text)
 	if def == nil {
 		b.Fatalf("the workflow does not load: %+v", found)
 	}
-	return guide.Compile(def.Steps)
+	return engine.Compile(def.Steps)
 }
 
 // BenchmarkNext is the stateless call at the first step, and at step 2 of round
@@ -31,7 +31,7 @@ func compileLoop(b *testing.B) *guide.Program {
 func BenchmarkNext(b *testing.B) {
 	p := compileLoop(b)
 	late := completedUntil(rounds)
-	res, err := p.Next(guide.NextRequest{Completed: late})
+	res, err := p.Next(engine.NextRequest{Completed: late})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -40,11 +40,11 @@ func BenchmarkNext(b *testing.B) {
 	}
 	for _, bench := range []struct {
 		name string
-		req  guide.NextRequest
+		req  engine.NextRequest
 	}{
-		{"FirstStep", guide.NextRequest{}},
-		{"Round500/Echo", guide.NextRequest{Completed: late, Context: res.Context}},
-		{"Round500/Own", guide.NextRequest{Completed: late}},
+		{"FirstStep", engine.NextRequest{}},
+		{"Round500/Echo", engine.NextRequest{Completed: late, Context: res.Context}},
+		{"Round500/Own", engine.NextRequest{Completed: late}},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -95,9 +95,9 @@ func BenchmarkApply(b *testing.B) {
 	events := eventsUntil(b, p, inLoop*rounds)
 	b.ReportAllocs()
 	for b.Loop() {
-		var s guide.State
+		var s engine.State
 		for _, e := range events {
-			s = guide.Apply(s, e)
+			s = engine.Apply(s, e)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(events)), "ns/event")
@@ -109,37 +109,37 @@ func BenchmarkPositionOf(b *testing.B) {
 	s := stateAt(b, p, inLoop*rounds)
 	b.ReportAllocs()
 	for b.Loop() {
-		if pos := p.PositionOf(s); pos.Kind != guide.PositionStep {
+		if pos := p.PositionOf(s); pos.Kind != engine.PositionStep {
 			b.Fatalf("%+v", pos)
 		}
 	}
 }
 
-func stateAt(b *testing.B, p *guide.Program, step int) guide.State {
+func stateAt(b *testing.B, p *engine.Program, step int) engine.State {
 	b.Helper()
-	var s guide.State
+	var s engine.State
 	for _, e := range eventsUntil(b, p, step) {
-		s = guide.Apply(s, e)
+		s = engine.Apply(s, e)
 	}
 	return s
 }
 
 // eventsUntil are the events of a run that has done so many steps.
-func eventsUntil(b *testing.B, p *guide.Program, steps int) []guide.Event {
+func eventsUntil(b *testing.B, p *engine.Program, steps int) []engine.Event {
 	b.Helper()
-	var s guide.State
-	var events []guide.Event
+	var s engine.State
+	var events []engine.Event
 	for i := range steps + 1 {
 		c := output()
 		if i == 0 {
-			c = guide.Command{Start: &guide.Start{}}
+			c = engine.Command{Start: &engine.Start{}}
 		}
 		more, refusal := p.Decide(s, c)
 		if refusal != nil {
 			b.Fatalf("step %d: %+v", i, refusal)
 		}
 		for _, e := range more {
-			s = guide.Apply(s, e)
+			s = engine.Apply(s, e)
 		}
 		events = append(events, more...)
 	}
@@ -147,6 +147,6 @@ func eventsUntil(b *testing.B, p *guide.Program, steps int) []guide.Event {
 }
 
 // output meets the criteria of every generated step.
-func output() guide.Command {
-	return guide.Command{Continue: &guide.Continue{Output: goodOutput()}}
+func output() engine.Command {
+	return engine.Command{Continue: &engine.Continue{Output: goodOutput()}}
 }

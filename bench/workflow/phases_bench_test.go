@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/mcpserver"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -25,7 +25,7 @@ func BenchmarkPhaseWalkBytes(b *testing.B) {
 	if err != nil {
 		b.Skip("no corpus beside this checkout")
 	}
-	def, found := definition.Parse("work-package.json", text)
+	def, found := workflow.Parse("work-package.json", text)
 	if def == nil {
 		b.Fatal(found)
 	}
@@ -39,7 +39,7 @@ func BenchmarkPhaseWalkBytes(b *testing.B) {
 	for b.Loop() {
 		client.read, moves = 0, 0
 		a := client.call(b, "workflow_start", map[string]any{"workflowId": def.ID})
-		for ; a.Position.Kind != guide.PositionEnd; moves++ {
+		for ; a.Position.Kind != engine.PositionEnd; moves++ {
 			a = client.call(b, "workflow_continue", along(a))
 		}
 	}
@@ -58,7 +58,7 @@ type reader struct {
 
 // newReader connects a client to a server of the definitions of a directory and of
 // runs of one of them.
-func newReader(b *testing.B, dir string, def *definition.Definition) *reader {
+func newReader(b *testing.B, dir string, def *workflow.Definition) *reader {
 	b.Helper()
 	cat := catalog.New(catalog.Standard(catalog.Layout{Custom: []string{dir}}), catalog.Options{})
 	if err := cat.Open(b.Context()); err != nil {
@@ -73,7 +73,7 @@ func newReader(b *testing.B, dir string, def *definition.Definition) *reader {
 	}
 	b.Cleanup(server.Close)
 	near, far := mcp.NewInMemoryTransports()
-	if _, err := server.MCP().Connect(authn.WithPrincipal(b.Context(), benchCaller().Principal), far, nil); err != nil {
+	if _, err := server.MCP().Connect(auth.WithPrincipal(b.Context(), benchCaller().Principal), far, nil); err != nil {
 		b.Fatal(err)
 	}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil).Connect(b.Context(), near, nil)
@@ -118,11 +118,11 @@ func (r *reader) call(b *testing.B, name string, args map[string]any) *run.Answe
 func along(a *run.Answer) map[string]any {
 	args := map[string]any{"handle": a.Handle}
 	switch pos := a.Position; pos.Kind {
-	case guide.PositionStep:
+	case engine.PositionStep:
 		args["output"], args["notes"] = "done", "checked"
-	case guide.PositionGate:
+	case engine.PositionGate:
 		args["answer"] = map[string]any{"optionId": pos.Options[0].ID}
-	case guide.PositionContext:
+	case engine.PositionContext:
 		vars := map[string]any{}
 		for _, n := range pos.Needs {
 			if len(n.Allowed) == 0 && len(n.Tests) == 0 { // a loop's list

@@ -7,17 +7,17 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/journal/headfile"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/rollbackguard"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 // oneDefinition is a catalog of one workflow.
-type oneDefinition struct{ definition *definition.Definition }
+type oneDefinition struct{ definition *workflow.Definition }
 
 // Startable implements run.Definitions.
-func (o oneDefinition) Startable(context.Context, string) (*definition.Definition, error) {
+func (o oneDefinition) Startable(context.Context, string) (*workflow.Definition, error) {
 	return o.definition, nil
 }
 
@@ -45,7 +45,7 @@ func BenchmarkContinue(b *testing.B) {
 
 // newRuns gives a service of one workflow on an empty journal, wired as the
 // program's is.
-func newRuns(b *testing.B, def *definition.Definition) *run.Service {
+func newRuns(b *testing.B, def *workflow.Definition) *run.Service {
 	b.Helper()
 	dir := b.TempDir()
 	journal, err := sqlite.Open(b.Context(), sqlite.Options{Path: filepath.Join(dir, "journal.db")})
@@ -54,7 +54,7 @@ func newRuns(b *testing.B, def *definition.Definition) *run.Service {
 	}
 	b.Cleanup(func() { _ = journal.Close() })
 	key := make(run.Key, run.KeySize)
-	heads, err := headfile.Open(filepath.Join(dir, "heads"), key)
+	heads, err := rollbackguard.Open(filepath.Join(dir, "heads"), key)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/mcpserver"
-	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
+	"github.com/guideway-dev/guideway/internal/mcp/transport"
 )
 
 // BenchmarkStdio is workflow_next through the whole server in one process, so
@@ -82,7 +82,7 @@ func callerOf(b *testing.B, server *mcpserver.Server, e era) (c *pipeCaller, end
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	ended := make(chan error, 1)
-	ctx := authn.WithPrincipal(context.WithoutCancel(b.Context()), benchCaller().Principal)
+	ctx := auth.WithPrincipal(context.WithoutCancel(b.Context()), benchCaller().Principal)
 	go func() { ended <- transport.ServeStdio(ctx, server.MCP(), nil, inRead, outWrite) }()
 	c = &pipeCaller{in: inWrite, out: bufio.NewReaderSize(outRead, 1<<20), era: e}
 	if e == legacy {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/workflow"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -40,9 +40,9 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
-func parse(tb testing.TB, file string, text []byte) *definition.Definition {
+func parse(tb testing.TB, file string, text []byte) *workflow.Definition {
 	tb.Helper()
-	def, found := definition.Check(file, text)
+	def, found := workflow.Check(file, text)
 	if def == nil {
 		tb.Fatalf("%s: %+v", file, found)
 	}

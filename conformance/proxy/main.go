@@ -21,8 +21,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/httpapi"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 func main() {
@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if _, err := os.Stat(*tokenFile); err != nil {
 		return fmt.Errorf("find the token: %w", err)
 	}
-	token, _, err := authn.LoadOrCreateToken(*tokenFile)
+	token, _, err := auth.LoadOrCreateToken(*tokenFile)
 	if err != nil {
 		return err
 	}

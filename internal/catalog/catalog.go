@@ -25,17 +25,17 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 // Options adjust a Catalog; the zero value is useful.
 type Options struct {
-	// Parse reads a document; nil means definition.Parse. Its definition is
+	// Parse reads a document; nil means workflow.Parse. Its definition is
 	// nil if the document does not load.
-	Parse func(file string, data []byte) (*definition.Definition, []guideway.Diagnostic)
+	Parse func(file string, data []byte) (*workflow.Definition, []guideway.Diagnostic)
 	// Lint judges a definition that loads, with the document if it can still be
-	// read; nil means definition.LintIn with what lies beside it.
-	Lint func(*definition.Definition, []byte) []guideway.Diagnostic
+	// read; nil means workflow.LintIn with what lies beside it.
+	Lint func(*workflow.Definition, []byte) []guideway.Diagnostic
 	// TTL is how long a source is trusted without a look, even if it reports
 	// its changes: 5 minutes.
 	TTL time.Duration
@@ -66,7 +66,7 @@ type Limits struct {
 
 func (o Options) withDefaults() Options {
 	if o.Parse == nil {
-		o.Parse = definition.Parse
+		o.Parse = workflow.Parse
 	}
 	if o.TTL <= 0 {
 		o.TTL = 5 * time.Minute

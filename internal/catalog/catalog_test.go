@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 func TestPrecedence(t *testing.T) {
@@ -118,7 +118,7 @@ func TestBrokenIsFoundByItsID(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c := loadAll(t, catalog.Options{
-				Parse: func(file string, _ []byte) (*definition.Definition, []guideway.Diagnostic) { return parse(file, nil) },
+				Parse: func(file string, _ []byte) (*workflow.Definition, []guideway.Diagnostic) { return parse(file, nil) },
 			}, newFake("user", 1, map[string]string{tt.file: tt.text}))
 			if _, err := c.Get(tt.id); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition {
 				t.Errorf("error is %v", err)
@@ -260,7 +260,7 @@ func (panicking) Documents(context.Context) ([]catalog.Document, []guideway.Diag
 func TestParserPanic(t *testing.T) {
 	t.Parallel()
 	c := loadAll(t, catalog.Options{
-		Parse: func(file string, data []byte) (*definition.Definition, []guideway.Diagnostic) {
+		Parse: func(file string, data []byte) (*workflow.Definition, []guideway.Diagnostic) {
 			if strings.HasSuffix(file, "bad.json") {
 				panic("index out of range")
 			}
@@ -305,7 +305,7 @@ func TestLintOnce(t *testing.T) {
 	var calls atomic.Int32
 	f := newFake("user", 1, map[string]string{"a.json": text("a", "1"), "b.json": text("b", "1")})
 	c := loadAll(t, catalog.Options{
-		Lint: func(d *definition.Definition, _ []byte) []guideway.Diagnostic {
+		Lint: func(d *workflow.Definition, _ []byte) []guideway.Diagnostic {
 			calls.Add(1)
 			return []guideway.Diagnostic{{Code: "lint", File: d.File}}
 		},
@@ -334,7 +334,7 @@ func TestLintOnce(t *testing.T) {
 func TestLinterPanic(t *testing.T) {
 	t.Parallel()
 	c := loadAll(t, catalog.Options{
-		Lint: func(*definition.Definition, []byte) []guideway.Diagnostic { panic("defect") },
+		Lint: func(*workflow.Definition, []byte) []guideway.Diagnostic { panic("defect") },
 	}, newFake("user", 1, map[string]string{"a.json": text("a", "1")}))
 	for range 2 {
 		found, err := c.Snapshot().Lint(context.Background())

@@ -18,9 +18,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
-	"github.com/guideway-dev/guideway/internal/library"
-	"github.com/guideway-dev/guideway/internal/regularfile"
+	"github.com/guideway-dev/guideway/internal/catalog/library"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
 // The bounds of a walk through a directory.
@@ -123,7 +123,7 @@ func (d *Dir) open(name string) (io.ReadCloser, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return regularfile.OpenIn(root, name)
+	return safeopen.OpenIn(root, name)
 }
 
 // found is what a walk through the directory saw.
@@ -245,7 +245,7 @@ func (w *walk) enter(ctx context.Context, name string, info fs.FileInfo, depth i
 		if name == "." {
 			return err
 		}
-		w.report(name, "dir-unreadable", "the directory cannot be read: "+regularfile.Cause(err).Error(), "make it readable, or move it away")
+		w.report(name, "dir-unreadable", "the directory cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it away")
 	}
 	for _, entry := range entries {
 		if err := w.entry(ctx, path.Join(name, entry.Name()), entry, depth); err != nil {
@@ -304,13 +304,13 @@ func (w *walk) entry(ctx context.Context, name string, entry fs.DirEntry, depth 
 			w.diagnostics = append(w.diagnostics, unread(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)), name)...)
 		}
 	case !mode.IsRegular():
-		w.refuse(name, "file-special", "this is no regular file and is not opened: "+regularfile.Kind(mode), "replace it by a regular file, or move it away")
+		w.refuse(name, "file-special", "this is no regular file and is not opened: "+safeopen.Kind(mode), "replace it by a regular file, or move it away")
 	default:
 		info, err := entry.Info()
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // gone since it was listed
 		case err != nil:
-			w.refuse(name, "file-unreadable", "the file cannot be read: "+regularfile.Cause(err).Error(), "make it readable, or move it away")
+			w.refuse(name, "file-unreadable", "the file cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it away")
 		default:
 			w.files = append(w.files, foundFile{name: name, info: info})
 		}
@@ -343,7 +343,7 @@ func (w *walk) link(name string, wanted bool) {
 		// concern; a directory that is linked in could be meant to be read.
 		outside, outsideErr := os.Stat(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)))
 		if wanted || (outsideErr == nil && outside.IsDir()) {
-			tell(name, "file-link", "the link is not followed: "+regularfile.Cause(err).Error(),
+			tell(name, "file-link", "the link is not followed: "+safeopen.Cause(err).Error(),
 				"put a copy here, or name the directory that it leads to as a directory of workflows")
 		}
 		return
@@ -353,7 +353,7 @@ func (w *walk) link(name string, wanted bool) {
 		tell(name, "file-link", "links to directories are not followed", "put a directory here")
 	case !wanted:
 	case !info.Mode().IsRegular():
-		w.refuse(name, "file-special", "this leads to no regular file and is not opened: "+regularfile.Kind(info.Mode()),
+		w.refuse(name, "file-special", "this leads to no regular file and is not opened: "+safeopen.Kind(info.Mode()),
 			"replace it by a regular file, or move it away")
 	default:
 		w.files = append(w.files, foundFile{name: name, info: info})
@@ -389,7 +389,7 @@ func isDocument(name string) bool {
 	case ".json", ".yaml", ".yml":
 		return true
 	default:
-		return library.PlaceOf(name).Kind != "" || hooks.PlaceOf(name).Kind != ""
+		return library.PlaceOf(name).Kind != "" || hookdef.PlaceOf(name).Kind != ""
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
 // Head is what lists tell of a workflow. It is known without the workflow being
@@ -33,7 +33,7 @@ type Head struct {
 }
 
 // HeadOf is the head of a definition.
-func HeadOf(d *definition.Definition) Head {
+func HeadOf(d *workflow.Definition) Head {
 	h := Head{ID: d.ID, Name: d.Name, Description: d.Description, Version: d.Version, Dialect: d.Dialect, Hash: d.Hash, Size: len(d.Canonical)}
 	switch {
 	case d.Phases != nil:
@@ -68,7 +68,7 @@ type loaded struct {
 	// read is the definition. It is nil until somebody needs it where the head came
 	// from an index; then text is what it is read from, or nil where fetch is to give
 	// it. Either is the one that the index has by its hash.
-	read    atomic.Pointer[definition.Definition]
+	read    atomic.Pointer[workflow.Definition]
 	reading sync.Mutex // guards text
 	text    kept
 	fetch   func() ([]byte, *guideway.Diagnostic)
@@ -83,7 +83,7 @@ type loaded struct {
 // parsed is a version that was read. What the index will know of is held as if it had
 // known it before: the text takes a third of the memory of the definition, which
 // most processes never ask for.
-func (c *Catalog) parsed(d *definition.Definition, document Document, text []byte, found []guideway.Diagnostic) *loaded {
+func (c *Catalog) parsed(d *workflow.Definition, document Document, text []byte, found []guideway.Diagnostic) *loaded {
 	if c.opts.Index != "" && len(found) == 0 {
 		return c.remembered(HeadOf(d).apart(), document, text)
 	}
@@ -104,7 +104,7 @@ func (c *Catalog) remembered(head Head, document Document, text []byte) *loaded 
 // open gives the definition, which is read from the very bytes that the hash was made
 // of. Where those are not to be had, or mean something else than the index says,
 // nothing is given, and the catalog reads its sources anew.
-func (l *loaded) open() (*definition.Definition, error) {
+func (l *loaded) open() (*workflow.Definition, error) {
 	if d := l.read.Load(); d != nil {
 		return d, nil
 	}
@@ -177,7 +177,7 @@ func (l *loaded) lint(layout phases.Layout) []guideway.Diagnostic {
 
 // parseDefinition reads a workflow. It keeps a defect of the parser that one document
 // meets from taking the others along.
-func (c *Catalog) parseDefinition(path string, data []byte) (d *definition.Definition, found []guideway.Diagnostic) {
+func (c *Catalog) parseDefinition(path string, data []byte) (d *workflow.Definition, found []guideway.Diagnostic) {
 	defer func() {
 		if failure := recover(); failure != nil {
 			d, found = nil, []guideway.Diagnostic{parserFailed(path, failure)}

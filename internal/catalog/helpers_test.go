@@ -17,7 +17,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/workflow"
 	"go.uber.org/goleak"
 )
 
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const deadline = 10 * time.Second
 
 // parse is a small dialect for tests: a JSON object with id and version.
-func parse(file string, data []byte) (*definition.Definition, []guideway.Diagnostic) {
+func parse(file string, data []byte) (*workflow.Definition, []guideway.Diagnostic) {
 	var document struct{ ID, Version string }
 	if err := json.Unmarshal(data, &document); err != nil || document.ID == "" {
 		return nil, []guideway.Diagnostic{{
@@ -35,7 +35,7 @@ func parse(file string, data []byte) (*definition.Definition, []guideway.Diagnos
 			Message: "broken", Fix: "mend it",
 		}}
 	}
-	return &definition.Definition{
+	return &workflow.Definition{
 		Dialect: guideway.DialectSteps, ID: document.ID, Version: document.Version,
 		Hash: document.ID + "@" + document.Version, File: file,
 	}, nil
@@ -118,7 +118,7 @@ func loadAll(t testing.TB, opts catalog.Options, sources ...catalog.Source) *cat
 		opts.Parse = parse
 	}
 	if opts.Lint == nil {
-		opts.Lint = func(*definition.Definition, []byte) []guideway.Diagnostic { return nil }
+		opts.Lint = func(*workflow.Definition, []byte) []guideway.Diagnostic { return nil }
 	}
 	c := catalog.New(sources, opts)
 	if err := c.Load(context.Background()); err != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/doc"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
 // HookEntry is a hook graph that is served, or one that would be if it loaded.
@@ -19,10 +19,10 @@ import (
 type HookEntry struct {
 	ID string
 	// Graph is the graph; nil where none ever loaded.
-	Graph *hooks.Graph
+	Graph *hookdef.Graph
 	// Linked is the graph with its scripts; nil where one is missing. Problem
 	// says why Graph or Linked is nil.
-	Linked  *hooks.Linked
+	Linked  *hookdef.Linked
 	Problem string
 	Source  SourceInfo
 	// Path is where a person finds the document.
@@ -44,7 +44,7 @@ func (e *HookEntry) Lint() []guideway.Diagnostic {
 		return nil
 	}
 	root, _ := doc.Parse(e.Graph.File, []byte(e.Graph.Canonical), doc.Limits{MaxBytes: len(e.Graph.Canonical)})
-	found := hooks.Lint(e.Graph, root, e.Graph.File)
+	found := hookdef.Lint(e.Graph, root, e.Graph.File)
 	for i := range found {
 		found[i].Line, found[i].Column = 0, 0
 	}
@@ -69,7 +69,7 @@ func (i SourceInfo) Key() string {
 
 // HookModule is a module of the library of hooks.
 type HookModule struct {
-	hooks.Module
+	hookdef.Module
 	Source SourceInfo
 	Path   string
 }
@@ -103,8 +103,8 @@ func (s *Snapshot) HookOf(id string) (*HookEntry, error) {
 
 // hooked is a document of the dialect that loads.
 type hooked struct {
-	graph  *hooks.Graph
-	module *hooks.Module
+	graph  *hookdef.Graph
+	module *hookdef.Module
 }
 
 // id is the id of the document.
@@ -116,11 +116,11 @@ func (h *hooked) id() string {
 }
 
 // parseHook reads a hook graph or a module; nil where it does not load.
-func parseHook(p hooks.Place, file string, data []byte) (*hooked, []guideway.Diagnostic) {
+func parseHook(p hookdef.Place, file string, data []byte) (*hooked, []guideway.Diagnostic) {
 	if p.Plain {
-		return &hooked{module: hooks.PlainModule(p, file, data)}, nil
+		return &hooked{module: hookdef.PlainModule(p, file, data)}, nil
 	}
-	document, found := definition.ParseAs(file, data, definition.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(p.Kind)})
+	document, found := workflow.ParseAs(file, data, workflow.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(p.Kind)})
 	if document == nil {
 		return nil, found
 	}
@@ -136,7 +136,7 @@ func (s *Snapshot) hang(states []state) {
 		s.hangModules(source)
 		own := map[string]string{}
 		for _, r := range source.records {
-			if r.hookPlace.Kind != hooks.KindGraph {
+			if r.hookPlace.Kind != hookdef.KindGraph {
 				continue
 			}
 			entry := s.hookEntry(source, r)
@@ -197,11 +197,11 @@ func (s *Snapshot) hookEntry(source *state, r *record) *HookEntry {
 		return entry
 	}
 	entry.ID, entry.Graph = r.hook.graph.ID, r.hook.graph
-	modules := make([]hooks.Module, 0, len(s.modules))
+	modules := make([]hookdef.Module, 0, len(s.modules))
 	for _, m := range slices.Backward(s.modules) {
 		modules = append(modules, m.Module)
 	}
-	linked, found := hooks.Link(entry.Graph, hooks.NewLibrary(modules))
+	linked, found := hookdef.Link(entry.Graph, hookdef.NewLibrary(modules))
 	s.diagnostics = append(s.diagnostics, found...)
 	if entry.Linked = linked; linked == nil {
 		entry.Problem = firstOf(found)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 )
 
 // hookGraph is a graph that runs the module redact.
@@ -110,7 +110,7 @@ func TestBrokenHooks(t *testing.T) {
 		t.Errorf("%+v, %v", broken, err)
 	}
 	lost, err := snap.Hook("lost")
-	if err != nil || lost.Linked != nil || !strings.Contains(lost.Problem, "no module 'redact'") || !said(snap, hooks.CodeModuleUnknown, "lost.json") {
+	if err != nil || lost.Linked != nil || !strings.Contains(lost.Problem, "no module 'redact'") || !said(snap, hookdef.CodeModuleUnknown, "lost.json") {
 		t.Errorf("%+v, %v", lost, err)
 	}
 	if good, err := snap.Hook("good"); err != nil || good.Graph.Name != "Good" || !said(snap, "id-duplicate", "twin.json") {

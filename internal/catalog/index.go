@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/privatefile"
-	"github.com/guideway-dev/guideway/internal/regularfile"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
 const (
@@ -70,7 +70,7 @@ func (c *Catalog) recall(info SourceInfo) index {
 	if path == "" {
 		return nil
 	}
-	file, err := regularfile.Open(path)
+	file, err := safeopen.Open(path)
 	if err != nil {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (c *Catalog) remember(s *state) {
 	if err != nil || len(body) > maxIndex/2 {
 		return
 	}
-	if privatefile.MakeDir(c.opts.Index) == nil && replaceLoosely(path, append([]byte(sumOf(body)+"\n"), body...)) == nil {
+	if atomicfile.MakeDir(c.opts.Index) == nil && replaceLoosely(path, append([]byte(sumOf(body)+"\n"), body...)) == nil {
 		c.sweepIndexes()
 	}
 }

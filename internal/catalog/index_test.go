@@ -15,14 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/workflow"
 	"pgregory.net/rapid"
 )
 
 // counted is a parser that counts what it reads.
 type counted struct{ atomic.Int64 }
 
-func (c *counted) parse(file string, data []byte) (*definition.Definition, []guideway.Diagnostic) {
+func (c *counted) parse(file string, data []byte) (*workflow.Definition, []guideway.Diagnostic) {
 	c.Add(1)
 	return parse(file, data)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/library"
+	"github.com/guideway-dev/guideway/internal/catalog/library"
 )
 
 // phased is a phase workflow with a guide's reference.

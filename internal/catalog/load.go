@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
-	"github.com/guideway-dev/guideway/internal/library"
-	"github.com/guideway-dev/guideway/internal/regularfile"
+	"github.com/guideway-dev/guideway/internal/catalog/library"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
 // state is what is known of one source. It is replaced, never changed.
@@ -53,7 +53,7 @@ type record struct {
 	// place is where it lies in the layout of a library; a workflow has none.
 	place library.Place
 	// hookPlace is the same for the hooks dialect.
-	hookPlace hooks.Place
+	hookPlace hookdef.Place
 	// machineFile says that it is a file of an agent machine, whose text is data.
 	machineFile bool
 	data        []byte
@@ -177,7 +177,7 @@ func (c *Catalog) admit(ctx context.Context, s *state, l listing, budget *int64)
 		}
 		return nil
 	case l.err != nil:
-		s.failure = regularfile.Cause(l.err).Error()
+		s.failure = safeopen.Cause(l.err).Error()
 		message := fmt.Sprintf("the source %q cannot be read: %s", s.info.Name, s.failure)
 		if len(s.records) > 0 {
 			message += "; what it gave before goes on serving"
@@ -222,11 +222,11 @@ func (c *Catalog) records(ctx context.Context, s *state, l listing, previous map
 			continue
 		}
 		fresh := &record{
-			name: document.Name, path: document.Path, revision: document.Revision, hookPlace: hooks.PlaceOf(document.Name), size: size, stamp: document.Stamp,
+			name: document.Name, path: document.Path, revision: document.Revision, hookPlace: hookdef.PlaceOf(document.Name), size: size, stamp: document.Stamp,
 			content: c.reader(document),
 		}
 		if fresh.machineFile, _ = isMachineFile(document.Name); fresh.machineFile {
-			fresh.hookPlace = hooks.Place{}
+			fresh.hookPlace = hookdef.Place{}
 		} else if fresh.hookPlace.Kind == "" {
 			fresh.place = library.PlaceOf(document.Name)
 		}
@@ -374,7 +374,7 @@ func (c *Catalog) content(ctx context.Context, document Document) ([]byte, *guid
 		return nil, tooLarge()
 	}
 	unreadable := func(err error) *guideway.Diagnostic {
-		d := problem("file-unreadable", document.Path, "the file cannot be read: "+regularfile.Cause(err).Error(), "make it readable, or move it away")
+		d := problem("file-unreadable", document.Path, "the file cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it away")
 		if errors.Is(err, fs.ErrNotExist) {
 			d.Message, d.Fix = "the file vanished while it was read", ""
 		}
@@ -402,7 +402,7 @@ func (c *Catalog) content(ctx context.Context, document Document) ([]byte, *guid
 
 // shorten says how a document that is too large gets smaller, by what it is.
 func shorten(name string) string {
-	if hooks.PlaceOf(name).Kind != "" {
+	if hookdef.PlaceOf(name).Kind != "" {
 		return "split it: scripts can be modules of their own"
 	}
 	switch place := library.PlaceOf(name); {
@@ -462,7 +462,7 @@ func (c *Catalog) parse(r *record, document Document, data []byte) (loads bool) 
 }
 
 // lint keeps a defect of the linter to the one definition, as parse does.
-func (c *Catalog) lint(parsed *definition.Definition, data []byte, layout phases.Layout) (found []guideway.Diagnostic) {
+func (c *Catalog) lint(parsed *workflow.Definition, data []byte, layout phases.Layout) (found []guideway.Diagnostic) {
 	defer func() {
 		if r := recover(); r != nil {
 			found = []guideway.Diagnostic{notice("linter-failed", parsed.File,
@@ -472,5 +472,5 @@ func (c *Catalog) lint(parsed *definition.Definition, data []byte, layout phases
 	if c.opts.Lint != nil {
 		return c.opts.Lint(parsed, data)
 	}
-	return definition.Lint(parsed, data, layout)
+	return workflow.Lint(parsed, data, layout)
 }

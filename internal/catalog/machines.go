@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 )
 
 // MachineEntry is an agent machine that is served, or one that would be if it
@@ -19,7 +19,7 @@ type MachineEntry struct {
 	// Name is the machine's, or the one that it claims.
 	Name string
 	// Definition is nil where none ever loaded; Problem says why.
-	Definition *machines.Definition
+	Definition *machinedef.Definition
 	Problem    string
 	// Found are the errors of what does not load.
 	Found  []guideway.Diagnostic
@@ -35,7 +35,7 @@ type MachineEntry struct {
 	// nearest one first.
 	Overrides []Overridden
 
-	loaded    machines.Loaded
+	loaded    machinedef.Loaded
 	recording func() ([]byte, error)
 }
 
@@ -49,17 +49,17 @@ func (e *MachineEntry) Lint() []guideway.Diagnostic {
 }
 
 // LintOffers gives the findings about the tools of a machine that loads, as
-// machines.LintOffers does; of one that is stale, nothing.
-func (e *MachineEntry) LintOffers(o machines.AvailableTools) []guideway.Diagnostic {
+// machinedef.LintOffers does; of one that is stale, nothing.
+func (e *MachineEntry) LintOffers(o machinedef.AvailableTools) []guideway.Diagnostic {
 	if e.Definition == nil || e.Stale {
 		return nil
 	}
-	return machines.LintAvailableTools(e.loaded.Files(), o)
+	return machinedef.LintAvailableTools(e.loaded.Files(), o)
 }
 
 // Files are what the machine was read from; of one that is stale, what does not
 // load.
-func (e *MachineEntry) Files() machines.Files { return e.loaded.Files() }
+func (e *MachineEntry) Files() machinedef.Files { return e.loaded.Files() }
 
 // Recording gives the recording that is shipped with the machine: CodeNotFound
 // where there is none.
@@ -116,14 +116,14 @@ func isMachineFile(name string) (is, recording bool) {
 	if !ok {
 		return false, false
 	}
-	return machines.IsFile(rest)
+	return machinedef.IsFile(rest)
 }
 
 // machined is what one configuration of a source has given.
 type machined struct {
-	loaded machines.Loaded
+	loaded machinedef.Loaded
 	// good is the last version that loaded.
-	good      *machines.Definition
+	good      *machinedef.Definition
 	recording func() ([]byte, error)
 	revision  string
 }
@@ -144,7 +144,7 @@ func (c *Catalog) assemble(s *state, before *state) {
 		s.machines = before.machines
 		return
 	}
-	last := map[string]*machines.Definition{}
+	last := map[string]*machinedef.Definition{}
 	for _, m := range before.machines {
 		last[m.loaded.Path] = m.good
 	}
@@ -156,7 +156,7 @@ func (c *Catalog) assemble(s *state, before *state) {
 			shown = strings.TrimSuffix(s.info.Location, "/") + "//" + machinesDir
 		}
 	}
-	for _, l := range machines.LoadFiles(names(files), func(name string) ([]byte, error) {
+	for _, l := range machinedef.LoadFiles(names(files), func(name string) ([]byte, error) {
 		r := files[name]
 		switch {
 		case r == nil:
@@ -178,7 +178,7 @@ func (c *Catalog) assemble(s *state, before *state) {
 			served.Source, served.Revision = s.info.Name, m.revision
 			m.good = &served
 		}
-		if r := files[machines.RecordingOf(l, shown)]; r != nil && !r.broken {
+		if r := files[machinedef.RecordingOf(l, shown)]; r != nil && !r.broken {
 			m.recording = func() ([]byte, error) { return r.data, nil }
 		}
 		s.machines = append(s.machines, m)

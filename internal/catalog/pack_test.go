@@ -13,7 +13,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 // TestPack has what nobody has asked for made small: it is served as before, and the
@@ -58,9 +58,9 @@ func TestPack(t *testing.T) {
 func TestFirstStartKeepsNoDefinitions(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var definitions []weak.Pointer[definition.Definition]
+	var definitions []weak.Pointer[workflow.Definition]
 	var texts []weak.Pointer[byte]
-	observed := func(file string, data []byte) (*definition.Definition, []guideway.Diagnostic) {
+	observed := func(file string, data []byte) (*workflow.Definition, []guideway.Diagnostic) {
 		d, found := parse(file, data)
 		// All that a real definition tells is a part of its canonical text.
 		canonical := strings.Repeat(d.ID, 1000)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/library"
+	"github.com/guideway-dev/guideway/internal/catalog/library"
 )
 
 // Who asks for a document learns why it is not served, whatever kept it from

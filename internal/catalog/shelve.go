@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/library"
+	"github.com/guideway-dev/guideway/internal/catalog/library"
 )
 
 // shelve makes the library of a snapshot whose definitions are merged, and tells

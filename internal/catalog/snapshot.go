@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
-	"github.com/guideway-dev/guideway/internal/library"
-	"github.com/guideway-dev/guideway/internal/spelling"
+	"github.com/guideway-dev/guideway/internal/catalog/library"
+	"github.com/guideway-dev/guideway/internal/platform/spelling"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
 // Snapshot is the catalog of one moment. It never changes; what its methods
@@ -66,7 +66,7 @@ type Overridden struct {
 // Opened is a definition that is served, with what it says.
 type Opened struct {
 	*Entry
-	Definition *definition.Definition
+	Definition *workflow.Definition
 }
 
 // Open reads the definition, if that has not been done. Where it cannot be read the

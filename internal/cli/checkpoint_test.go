@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // At a terminal the passphrase of an encryption is asked for: twice where it is new,
@@ -84,7 +84,7 @@ func TestCheckpointsOfActiveRunsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, err := authn.SystemUser()
+	user, err := auth.SystemUser()
 	if err != nil {
 		t.Fatal(err)
 	}

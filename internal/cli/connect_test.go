@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+	"github.com/guideway-dev/guideway/internal/mcp/transport"
 )
 
 // A client that starts programs uses a server over HTTP through the bridge: lists,

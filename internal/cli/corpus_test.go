@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -79,7 +79,7 @@ func TestWorkPackageAtTheCommandLine(t *testing.T) {
 	if err != nil {
 		t.Skipf("the corpus is not here: %v", err)
 	}
-	def, found := definition.Parse(corpusWorkflow, data)
+	def, found := workflow.Parse(corpusWorkflow, data)
 	if def == nil {
 		t.Fatalf("it does not load: %+v", found)
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	"github.com/guideway-dev/guideway/internal/workflow"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -127,7 +127,7 @@ func (b block) leaves() (beginnings []string, err error) {
 // says why it is not. Where another test is the reason, there is one of that name.
 func TestBlocksOfTheDocumentation(t *testing.T) {
 	t.Parallel()
-	pool, err := script.NewPool(script.Options{Workers: 1})
+	pool, err := sandbox.NewPool(sandbox.Options{Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,9 +200,9 @@ func readable(t *testing.T, b block) error {
 		}
 		data = string(whole)
 	}
-	if as := definition.Guess("snippet.yaml", []byte(data), definition.As{}); as.Kind != "" && slices.ContainsFunc(
+	if as := workflow.Guess("snippet.yaml", []byte(data), workflow.As{}); as.Kind != "" && slices.ContainsFunc(
 		[]string{"steps", "phases", "nodes", "states", "type", "contextRules", "recognition", "capability"}, func(member string) bool { return object[member] != nil }) {
-		return sound(definition.CheckAs("snippet.yaml", []byte(data), as))
+		return sound(workflow.CheckAs("snippet.yaml", []byte(data), as))
 	}
 	path := filepath.Join(t.TempDir(), "guideway.json")
 	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
@@ -215,7 +215,7 @@ func readable(t *testing.T, b block) error {
 }
 
 // sound says what a linter finds, warnings too: what people copy should be good.
-func sound(_ *definition.Document, found []guideway.Diagnostic) error {
+func sound(_ *workflow.Document, found []guideway.Diagnostic) error {
 	var all []error
 	for _, d := range found {
 		all = append(all, fmt.Errorf("%s:%d: %s", d.Code, d.Line, d.Message))
@@ -226,7 +226,7 @@ func sound(_ *definition.Document, found []guideway.Diagnostic) error {
 // published says whether an address is that of a schema that we print.
 func published(address string) error {
 	for _, dialect := range []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases, guideway.DialectHooks, guideway.DialectMachines} {
-		if bytes.Contains(definition.Schema(definition.As{Dialect: dialect}), []byte(`"$id": "`+address+`"`)) {
+		if bytes.Contains(workflow.Schema(workflow.As{Dialect: dialect}), []byte(`"$id": "`+address+`"`)) {
 			return nil
 		}
 	}
@@ -255,9 +255,9 @@ func starts(servers map[string]any) error {
 }
 
 // compiles has the sandbox parse a script.
-func compiles(t *testing.T, pool *script.Pool, b block) error {
+func compiles(t *testing.T, pool *sandbox.Pool, b block) error {
 	t.Helper()
-	found, err := pool.Check(t.Context(), script.Module{Name: "snippet.js", Source: b.text, Params: []string{"context"}}, nil)
+	found, err := pool.Check(t.Context(), sandbox.Module{Name: "snippet.js", Source: b.text, Params: []string{"context"}}, nil)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
 // around makes the hooks of a desk's gateway.
@@ -34,7 +34,7 @@ func around(t *testing.T, d *hooksDesk) *server.HooksAround {
 	}
 	t.Cleanup(cat.Close)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	pool, err := script.NewPool(script.Options{Log: log})
+	pool, err := sandbox.NewPool(sandbox.Options{Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 )
 
 // gatewayClient is a client of `guideway mcp` in this process.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
 // keyless hides from a store what it knows of its key, as one of an earlier

@@ -15,9 +15,9 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
-	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -46,8 +46,8 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	allow := authn.Allow{Tools: []string{"one__echo"}, Toolsets: []string{"steps"}}
-	secret, err := tokens.Create(authn.NamedToken{Name: "laptop", User: "ann", Scopes: []authn.Scope{authn.ScopeMCP}, Allow: &allow})
+	allow := auth.Allow{Tools: []string{"one__echo"}, Toolsets: []string{"steps"}}
+	secret, err := tokens.Create(auth.NamedToken{Name: "laptop", User: "ann", Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &allow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +56,11 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text []byte
-	door := &authn.Authenticator{Bearer: bearer, Tokens: tokens}
+	door := &auth.Authenticator{Bearer: bearer, Tokens: tokens}
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", nil)
 	request.Header.Set("Authorization", "Bearer "+secret)
 	door.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		text, _ = json.Marshal(authn.Delegate(r.Context()))
+		text, _ = json.Marshal(auth.Delegate(r.Context()))
 	})).ServeHTTP(httptest.NewRecorder(), request)
 	narrow := driver.For{User: "ann", Run: "m_1", Machine: "helper", Allow: text}
 	offered := func(f driver.For) (names []string) {

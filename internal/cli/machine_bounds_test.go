@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 )
 
 // agentTools are the tools of a desk as runs get them.
@@ -110,7 +110,7 @@ func TestATokenBoundsAgents(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
 	m := agentTools(t, d)
-	bound := func(allow authn.Allow) driver.For {
+	bound := func(allow auth.Allow) driver.For {
 		text, err := json.Marshal(allow)
 		if err != nil {
 			t.Fatal(err)
@@ -119,12 +119,12 @@ func TestATokenBoundsAgents(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name  string
-		allow authn.Allow
+		allow auth.Allow
 		want  []string
 	}{
-		{"one tool", authn.Allow{Tools: []string{"one__echo"}}, []string{"one__echo"}},
-		{"another upstream", authn.Allow{Upstreams: []string{"two"}}, nil},
-		{"nothing", authn.Allow{}, nil},
+		{"one tool", auth.Allow{Tools: []string{"one__echo"}}, []string{"one__echo"}},
+		{"another upstream", auth.Allow{Upstreams: []string{"two"}}, nil},
+		{"nothing", auth.Allow{}, nil},
 	} {
 		f := bound(tt.allow)
 		if names := offered(t, m, f); !slices.Equal(names, tt.want) {
@@ -139,7 +139,7 @@ func TestATokenBoundsAgents(t *testing.T) {
 	if _, err := os.Stat(count); !os.IsNotExist(err) {
 		t.Errorf("the tool was called: %v", err)
 	}
-	if r, err := m.Call(t.Context(), bound(authn.Allow{Tools: []string{"one__echo"}}), engine.ToolCall{ID: "c", Name: "one__echo", Arguments: `{"text":"x"}`}); err != nil || r.Content != "x" {
+	if r, err := m.Call(t.Context(), bound(auth.Allow{Tools: []string{"one__echo"}}), engine.ToolCall{ID: "c", Name: "one__echo", Arguments: `{"text":"x"}`}); err != nil || r.Content != "x" {
 		t.Errorf("what is allowed gives %+v, %v", r, err)
 	}
 }

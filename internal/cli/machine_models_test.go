@@ -9,9 +9,9 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
 // The variables of models choose one for each level, and one for all; keys and
@@ -32,14 +32,14 @@ func TestModelsByVariables(t *testing.T) {
 	}
 	models := &server.MachineModels{Host: &app.Host{Getenv: func(name string) string { return env[name] }}}
 	for _, c := range []struct {
-		level           machines.Level
+		level           machinedef.Level
 		without         string
 		name, key, path string
 	}{
-		{machines.LevelBase, "", "base-one", "Bearer open-key", "/openai/chat/completions"},
-		{machines.LevelSmart, "", "smart-one", "anthropic-key", "/anthropic/v1/messages"},
-		{machines.LevelFast, "", "base-one", "Bearer open-key", "/openai/chat/completions"},
-		{machines.LevelFast, "GUIDEWAY_MODEL_BASE", "any", "Bearer open-key", "/openai/chat/completions"},
+		{machinedef.LevelBase, "", "base-one", "Bearer open-key", "/openai/chat/completions"},
+		{machinedef.LevelSmart, "", "smart-one", "anthropic-key", "/anthropic/v1/messages"},
+		{machinedef.LevelFast, "", "base-one", "Bearer open-key", "/openai/chat/completions"},
+		{machinedef.LevelFast, "GUIDEWAY_MODEL_BASE", "any", "Bearer open-key", "/openai/chat/completions"},
 	} {
 		delete(env, c.without)
 		chosen, err := models.Model(driver.For{}, c.level, "")
@@ -53,7 +53,7 @@ func TestModelsByVariables(t *testing.T) {
 		}
 	}
 	env["GUIDEWAY_MODEL_FAST"] = "openai:fast-one"
-	if chosen, err := models.Model(driver.For{}, machines.LevelFast, ""); err != nil || chosen.Name != "fast-one" {
+	if chosen, err := models.Model(driver.For{}, machinedef.LevelFast, ""); err != nil || chosen.Name != "fast-one" {
 		t.Errorf("fast: %q %v", chosen.Name, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/definition/machines"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 )
 
@@ -177,7 +177,7 @@ func TestAnAgentAtTheGateway(t *testing.T) {
 func TestPlainNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"one__a": "one__a", "fs.read": "fs_read", "a/b": "a_b"} {
-		if got := server.PlainName(name); got != want || !machines.MatchTool(want, got) {
+		if got := server.PlainName(name); got != want || !machinedef.MatchTool(want, got) {
 			t.Errorf("%s is %s", name, got)
 		}
 	}

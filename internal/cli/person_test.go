@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/rogpeppe/go-internal/txtar"
 )
@@ -41,7 +41,7 @@ func secretly(host *app.Host, in *typist) {
 // "start {...}" and "continue {...}", the arguments those of the requests.
 func agent(t *testing.T, host app.Host, calls string) (runID string) {
 	t.Helper()
-	user, err := authn.SystemUser()
+	user, err := auth.SystemUser()
 	if err != nil {
 		t.Fatal(err)
 	}

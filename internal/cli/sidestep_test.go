@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 const (
@@ -124,7 +124,7 @@ func (b *besieged) waits() bool {
 	if code != app.ExitOK {
 		b.t.Fatal(out)
 	}
-	return strings.Contains(out, `"status": "`+string(guide.StatusWaiting)+`"`)
+	return strings.Contains(out, `"status": "`+string(engine.StatusWaiting)+`"`)
 }
 
 // ways are those that an agent has which can give commands at a terminal, and

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -39,7 +39,7 @@ const phasesFlow = `{"id": "flow", "version": "1.0.0", "title": "Flow", "initial
 // stateSchema is the published schema of state documents.
 func stateSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	text := definition.Schema(definition.As{Dialect: guideway.DialectPhases, Kind: phases.KindState})
+	text := workflow.Schema(workflow.As{Dialect: guideway.DialectPhases, Kind: phases.KindState})
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)

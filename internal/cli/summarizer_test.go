@@ -14,8 +14,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/memory"
+	"github.com/guideway-dev/guideway/internal/contexts"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
 // TestSummarizer: the model for quick work writes summaries, else the usual one; what it
@@ -38,7 +38,7 @@ func TestSummarizer(t *testing.T) {
 	host := &app.Host{Dir: dir, Getenv: func(string) string { return "" }}
 	base := script("base.json", map[string]any{"content": "by the usual one", "when": map[string]any{"contains": "zstd"}})
 	fast := script("fast.json", map[string]any{"content": "by the quick one"})
-	r := memory.SummaryRequest{Workflow: "w", Goal: "g", Title: "build", Text: "We decided on zstd.", Tokens: 160}
+	r := contexts.SummaryRequest{Workflow: "w", Goal: "g", Title: "build", Text: "We decided on zstd.", Tokens: 160}
 	for want, models := range map[string]map[string]config.Model{
 		"by the quick one": {"fast": fast, "base": base},
 		"by the usual one": {"base": base},

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -21,12 +21,12 @@ func others(t *testing.T, host app.Host, id string) {
 	t.Helper()
 	root := &app.App{Host: &host, Flags: &app.SettingFlags{}}
 	err := root.WithRuns(t.Context(), func(ctx context.Context, d *app.RunDesk) error {
-		user, err := authn.SystemUser()
+		user, err := auth.SystemUser()
 		if err != nil {
 			return err
 		}
 		person := run.Caller{Principal: guideway.Principal{User: user}, Via: run.ViaBrowser}
-		again, err := d.Runs.Answer(ctx, person, run.AnswerRequest{Ref: run.Ref{RunID: id}, Answer: guide.Answer{OptionID: "revise"}})
+		again, err := d.Runs.Answer(ctx, person, run.AnswerRequest{Ref: run.Ref{RunID: id}, Answer: engine.Answer{OptionID: "revise"}})
 		if err != nil {
 			return err
 		}

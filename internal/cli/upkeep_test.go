@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // What is done at start-up begins behind the first answer and a while, or when
@@ -113,7 +113,7 @@ func TestStartUpKeepsCheckpoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		user, err := authn.SystemUser()
+		user, err := auth.SystemUser()
 		if err == nil {
 			_, err = opened.Save(t.Context(), guideway.Principal{User: user, Client: app.ClientName}, checkpoint.SaveRequest{Session: session, Context: json.RawMessage(`{}`)})
 		}

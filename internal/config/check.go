@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/spelling"
+	"github.com/guideway-dev/guideway/internal/platform/spelling"
 )
 
 // maxDuration is the longest duration that a setting takes which does not say

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/spelling"
+	"github.com/guideway-dev/guideway/internal/platform/spelling"
 )
 
 // entries is an object of the file whose members have names of the user's choice.

@@ -16,8 +16,8 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/regularfile"
-	"github.com/guideway-dev/guideway/internal/spelling"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
+	"github.com/guideway-dev/guideway/internal/platform/spelling"
 )
 
 const (
@@ -44,7 +44,7 @@ func (l *loader) readFile() {
 		}
 		l.problem(guideway.Diagnostic{
 			Code: "config-unreadable", File: path, Fix: fix,
-			Message: "the configuration file cannot be read: " + regularfile.Cause(err).Error(),
+			Message: "the configuration file cannot be read: " + safeopen.Cause(err).Error(),
 		})
 		return
 	}

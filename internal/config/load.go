@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/spelling"
+	"github.com/guideway-dev/guideway/internal/platform/spelling"
 )
 
 // Options say where settings are read from. The zero value reads those of the

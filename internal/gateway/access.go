@@ -6,20 +6,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // access is the set of upstreams and tools a client may use. The zero value allows nothing.
 type access struct {
-	authn.Allow
+	auth.Allow
 }
 
 // accessOf returns the access of a client. A client with its own token is limited to the
 // token's access; all other clients may use everything.
 func (g *Gateway) accessOf(ctx context.Context) *access {
-	h := authn.TokenLeaseFrom(ctx)
+	h := auth.TokenLeaseFrom(ctx)
 	if h == nil {
-		return &access{authn.Allow{All: true}}
+		return &access{auth.Allow{All: true}}
 	}
 	return &access{h.Allow}
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/spelling"
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/spelling"
 )
 
 // Request is a client's request to an upstream, with parsed params.
@@ -40,7 +40,7 @@ func (g *Gateway) HasTool(name string) bool {
 	return s.byName[name] != nil || isLazy(name) || g.unlistedTool(name) != nil
 }
 
-// Call calls a tool. The client gets an error of type *wire.Error unchanged.
+// Call calls a tool. The client gets an error of type *jsonrpc.Error unchanged.
 func (g *Gateway) Call(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
 	if isLazy(r.Name) { // also for a client that holds an older list
 		return g.lazyCall(ctx, c, r)
@@ -112,7 +112,7 @@ func (g *Gateway) sendTool(ctx context.Context, c *Client, called, to *tool, r R
 
 // toolAnswer turns errors of the gateway into tool errors, which a model can read.
 func (g *Gateway) toolAnswer(c *Client, t *tool, result json.RawMessage, err error) (json.RawMessage, error) {
-	var failure *wire.Error
+	var failure *jsonrpc.Error
 	switch {
 	case err == nil:
 		return result, nil
@@ -155,7 +155,7 @@ func unknownTool(name string, known []string) error {
 	if near := spelling.Closest(name, known); near != "" {
 		message += fmt.Sprintf("; did you mean %q?", near)
 	}
-	return &wire.Error{Code: wire.CodeInvalidParams, Message: message}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
 }
 
 func clipText(text string, most int) string {
@@ -182,7 +182,7 @@ func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json
 	if r.State != "" {
 		var err error
 		if st, err = g.sealer.openState(r.State, c.stateOwner(), a.shown); err != nil {
-			return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: err.Error()}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 		}
 		if st.Parked != "" {
 			return g.resume(ctx, c, st, a, r.Responses)
@@ -218,28 +218,28 @@ func (g *Gateway) sessionFor(c *Client, m *member, modern bool) (want upstream.W
 }
 
 // newCall builds the call to an upstream.
-func (c *Client) newCall(a route, r Request, extra ...wire.Member) upstream.Call {
+func (c *Client) newCall(a route, r Request, extra ...jsonrpc.Member) upstream.Call {
 	key := "name"
 	if a.method == "resources/read" {
 		key = "uri"
 	}
-	members := make([]wire.Member, 0, 4)
-	members = append(members, wire.Member{Key: key, Value: wire.Text(a.original)})
+	members := make([]jsonrpc.Member, 0, 4)
+	members = append(members, jsonrpc.Member{Key: key, Value: jsonrpc.Text(a.original)})
 	if r.Arguments != nil {
-		members = append(members, wire.Member{Key: "arguments", Value: r.Arguments})
+		members = append(members, jsonrpc.Member{Key: "arguments", Value: r.Arguments})
 	}
 	call := upstream.Call{
 		Method: a.method, Name: a.original, Members: append(members, extra...),
 		Meta: forwardedMeta(r.Meta), Capabilities: c.encodeCapabilities(), Headers: headersOf(a.headers, r.Arguments),
 	}
 	if c.Level != "" {
-		call.Meta = append(call.Meta, wire.Member{Key: metaLevel, Value: wire.Text(c.Level)})
+		call.Meta = append(call.Meta, jsonrpc.Member{Key: metaLevel, Value: jsonrpc.Text(c.Level)})
 	}
 	r.trace.addTo(&call)
 	return call
 }
 
-func asksLogs(meta []wire.Member) bool {
+func asksLogs(meta []jsonrpc.Member) bool {
 	for _, m := range meta {
 		if m.Key == metaLevel {
 			return true
@@ -254,14 +254,14 @@ const metaLevel = "io.modelcontextprotocol/logLevel"
 
 // forwardedMeta returns the members of a client's _meta to forward. It leaves out those
 // that describe the connection between the client and the gateway.
-func forwardedMeta(meta json.RawMessage) []wire.Member {
+func forwardedMeta(meta json.RawMessage) []jsonrpc.Member {
 	if meta == nil {
 		return nil
 	}
-	var kept []wire.Member
-	err := wire.Each(meta, func(key string, value json.RawMessage) error {
+	var kept []jsonrpc.Member
+	err := jsonrpc.Each(meta, func(key string, value json.RawMessage) error {
 		if key == metaLevel || key != "progressToken" && !strings.HasPrefix(key, "io.modelcontextprotocol/") {
-			kept = append(kept, wire.Member{Key: key, Value: value})
+			kept = append(kept, jsonrpc.Member{Key: key, Value: value})
 		}
 		return nil
 	})
@@ -279,12 +279,12 @@ const maxRounds = 10
 func (g *Gateway) exchange(ctx context.Context, c *Client, s *upstream.Session, a route, r Request, upstreamState string) (json.RawMessage, error) {
 	responses := r.Responses
 	for range maxRounds {
-		var extra []wire.Member
+		var extra []jsonrpc.Member
 		if responses != nil {
-			extra = append(extra, wire.Member{Key: "inputResponses", Value: responses})
+			extra = append(extra, jsonrpc.Member{Key: "inputResponses", Value: responses})
 		}
 		if upstreamState != "" {
-			extra = append(extra, wire.Member{Key: "requestState", Value: wire.Text(upstreamState)})
+			extra = append(extra, jsonrpc.Member{Key: "requestState", Value: jsonrpc.Text(upstreamState)})
 		}
 		call := c.newCall(a, r, extra...)
 		call.Notify = c.notifier(ctx)
@@ -331,7 +331,7 @@ func (c *Client) notifier(ctx context.Context) func(string, json.RawMessage) {
 			if c.Token == nil {
 				return
 			}
-			mine, err := wire.With(params, wire.Member{Key: "progressToken", Value: c.Token})
+			mine, err := jsonrpc.With(params, jsonrpc.Member{Key: "progressToken", Value: c.Token})
 			if err == nil {
 				c.Notify(ctx, method, mine)
 			}

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // Client describes the client of one request.
@@ -53,13 +53,13 @@ func (c *Client) canAsk() bool {
 
 // encodeCapabilities returns the client's capabilities in the form that upstreams get.
 func (c *Client) encodeCapabilities() json.RawMessage {
-	var members []wire.Member
-	for _, m := range []wire.Member{{Key: "elicitation", Value: c.Capabilities.Elicitation}, {Key: "roots", Value: c.Capabilities.Roots}, {Key: "sampling", Value: c.Capabilities.Sampling}} {
+	var members []jsonrpc.Member
+	for _, m := range []jsonrpc.Member{{Key: "elicitation", Value: c.Capabilities.Elicitation}, {Key: "roots", Value: c.Capabilities.Roots}, {Key: "sampling", Value: c.Capabilities.Sampling}} {
 		if m.Value != nil {
 			members = append(members, m)
 		}
 	}
-	return wire.Object(members...)
+	return jsonrpc.Object(members...)
 }
 
 // supports reports whether the client has declared the capability that a method needs, and
@@ -95,7 +95,7 @@ func (c *Client) stateOwner() string {
 
 // setHolder sets the name of the client's token.
 func (c *Client) setHolder(ctx context.Context) {
-	if h := authn.TokenLeaseFrom(ctx); h != nil {
+	if h := auth.TokenLeaseFrom(ctx); h != nil {
 		c.Holder = h.ID
 	}
 }
@@ -103,6 +103,6 @@ func (c *Client) setHolder(ctx context.Context) {
 const modernVersion = upstream.ModernVersion
 
 // newUpstreamCall builds a call that the gateway makes for its own purposes.
-func newUpstreamCall(method string, members ...wire.Member) upstream.Call {
+func newUpstreamCall(method string, members ...jsonrpc.Member) upstream.Call {
 	return upstream.Call{Method: method, Members: members}
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 

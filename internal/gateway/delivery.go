@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // CallableTools returns the tools that a client may call, as list hooks show them, even if
@@ -78,7 +78,7 @@ func (g *Gateway) Do(ctx context.Context, c *Client, r Request) (result json.Raw
 	if r.delivery.err != nil {
 		err = r.delivery.err
 	}
-	var failure *wire.Error
+	var failure *jsonrpc.Error
 	var gone *upstream.GoneError
 	switch code := guideway.ErrorCode(err); {
 	case err == nil:

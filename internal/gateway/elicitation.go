@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // question is one input request of an upstream.
@@ -29,7 +29,7 @@ const resultType = "resultType"
 func parseInputRequests(result json.RawMessage) (questions []question, state string, err error) {
 	asks := false
 	var requests json.RawMessage
-	err = wire.Each(result, func(key string, value json.RawMessage) error {
+	err = jsonrpc.Each(result, func(key string, value json.RawMessage) error {
 		switch key {
 		case resultType:
 			asks = string(value) == `"input_required"`
@@ -47,8 +47,8 @@ func parseInputRequests(result json.RawMessage) (questions []question, state str
 	if requests == nil || string(requests) == "null" {
 		return questions, state, nil
 	}
-	err = wire.Each(requests, func(id string, value json.RawMessage) error {
-		members, err := wire.Members(value, "method", "params")
+	err = jsonrpc.Each(requests, func(id string, value json.RawMessage) error {
+		members, err := jsonrpc.Members(value, "method", "params")
 		if err != nil {
 			return err
 		}
@@ -73,12 +73,12 @@ const missingCapability = -32021
 func (g *Gateway) checkQuestions(c *Client, m *member, questions []question) ([]question, error) {
 	for i, q := range questions {
 		if ok, capability := c.supports(q.Method); !ok {
-			data := wire.Object(wire.Member{Key: "requiredCapabilities", Value: wire.Object(wire.Member{Key: capability, Value: json.RawMessage(`{}`)})})
-			return nil, &wire.Error{Code: missingCapability, Message: "the upstream requires the client capability " + capability, Data: data}
+			data := jsonrpc.Object(jsonrpc.Member{Key: "requiredCapabilities", Value: jsonrpc.Object(jsonrpc.Member{Key: capability, Value: json.RawMessage(`{}`)})})
+			return nil, &jsonrpc.Error{Code: missingCapability, Message: "the upstream requires the client capability " + capability, Data: data}
 		}
 		params, err := sanitizeQuestion(c, m, q.Method, q.Params)
 		if err != nil {
-			return nil, &wire.Error{Code: wire.CodeInternal, Message: err.Error()}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
 		}
 		questions[i].Params = params
 	}
@@ -94,7 +94,7 @@ func sanitizeQuestion(c *Client, m *member, method string, params json.RawMessag
 	if method != "elicitation/create" {
 		return params, nil
 	}
-	members, err := wire.Members(params, "mode", "message", "url", "requestedSchema")
+	members, err := jsonrpc.Members(params, "mode", "message", "url", "requestedSchema")
 	if err != nil {
 		return nil, fmt.Errorf("the upstream's question is invalid: %w", err)
 	}
@@ -118,25 +118,25 @@ func sanitizeQuestion(c *Client, m *member, method string, params json.RawMessag
 	message, _ = cleanDescription(message)
 	if schema := members["requestedSchema"]; schema != nil {
 		shown, _ := sanitize(schema)
-		params, err = wire.With(params, wire.Member{Key: "requestedSchema", Value: shown})
+		params, err = jsonrpc.With(params, jsonrpc.Member{Key: "requestedSchema", Value: shown})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return wire.With(params, wire.Member{Key: "message", Value: wire.Text(fmt.Sprintf("The MCP server %q asks: %s", m.Name(), message))})
+	return jsonrpc.With(params, jsonrpc.Member{Key: "message", Value: jsonrpc.Text(fmt.Sprintf("The MCP server %q asks: %s", m.Name(), message))})
 }
 
 // withoutServerContext removes includeContext from a sampling request. To the client all
 // upstreams are one server, and no upstream may learn what another one said.
 func withoutServerContext(params json.RawMessage) (json.RawMessage, error) {
-	members, err := wire.Members(params, "includeContext")
+	members, err := jsonrpc.Members(params, "includeContext")
 	if err != nil {
 		return nil, fmt.Errorf("the upstream's question is invalid: %w", err)
 	}
 	if members["includeContext"] == nil {
 		return params, nil
 	}
-	return wire.With(params, wire.Member{Key: "includeContext", Value: json.RawMessage(`"none"`)})
+	return jsonrpc.With(params, jsonrpc.Member{Key: "includeContext", Value: json.RawMessage(`"none"`)})
 }
 
 // isWebPage accepts http and https URLs with a host and without user info: no scripts, no
@@ -153,14 +153,14 @@ func isWebPage(address string) bool {
 // newAsker returns a function that forwards questions of a legacy upstream to a legacy
 // client.
 func (g *Gateway) newAsker(c *Client, m *member) upstream.Asker {
-	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 		questions, err := g.checkQuestions(c, m, []question{{Method: method, Params: params}})
-		var failure *wire.Error
+		var failure *jsonrpc.Error
 		if errors.As(err, &failure) {
 			return nil, failure
 		}
 		if c.Ask == nil {
-			return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "the client does not support input requests"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the client does not support input requests"}
 		}
 		return c.Ask(ctx, method, questions[0].Params)
 	}
@@ -169,13 +169,13 @@ func (g *Gateway) newAsker(c *Client, m *member) upstream.Asker {
 // askAll sends questions to a legacy client and returns the answers in the form of the
 // modern protocol.
 func (g *Gateway) askAll(ctx context.Context, c *Client, questions []question) (json.RawMessage, error) {
-	answers := make([]wire.Member, len(questions))
-	failures := make([]*wire.Error, len(questions))
+	answers := make([]jsonrpc.Member, len(questions))
+	failures := make([]*jsonrpc.Error, len(questions))
 	var asked sync.WaitGroup
 	for i, q := range questions {
 		asked.Go(func() {
 			result, failure := c.Ask(ctx, q.Method, q.Params)
-			answers[i], failures[i] = wire.Member{Key: q.ID, Value: result}, failure
+			answers[i], failures[i] = jsonrpc.Member{Key: q.ID, Value: result}, failure
 		})
 	}
 	asked.Wait()
@@ -184,24 +184,24 @@ func (g *Gateway) askAll(ctx context.Context, c *Client, questions []question) (
 			return nil, failure
 		}
 	}
-	return wire.Object(answers...), nil
+	return jsonrpc.Object(answers...), nil
 }
 
 // inputResult returns the result that asks a modern client for input.
 func (c *Client) inputResult(questions []question, state string) (json.RawMessage, error) {
-	requests := make([]wire.Member, len(questions))
+	requests := make([]jsonrpc.Member, len(questions))
 	for i, q := range questions {
 		params := q.Params
 		if params == nil { // params are optional for roots/list, but clients expect them
 			params = json.RawMessage(`{}`)
 		}
-		requests[i] = wire.Member{Key: q.ID, Value: wire.Object(
-			wire.Member{Key: "method", Value: wire.Text(q.Method)}, wire.Member{Key: "params", Value: params})}
+		requests[i] = jsonrpc.Member{Key: q.ID, Value: jsonrpc.Object(
+			jsonrpc.Member{Key: "method", Value: jsonrpc.Text(q.Method)}, jsonrpc.Member{Key: "params", Value: params})}
 	}
-	return wire.Object(
-		wire.Member{Key: resultType, Value: json.RawMessage(`"input_required"`)},
-		wire.Member{Key: "inputRequests", Value: wire.Object(requests...)},
-		wire.Member{Key: "requestState", Value: wire.Text(state)}), nil
+	return jsonrpc.Object(
+		jsonrpc.Member{Key: resultType, Value: json.RawMessage(`"input_required"`)},
+		jsonrpc.Member{Key: "inputRequests", Value: jsonrpc.Object(requests...)},
+		jsonrpc.Member{Key: "requestState", Value: jsonrpc.Text(state)}), nil
 }
 
 // finalResult returns the result of a finished call in the client's protocol version. It
@@ -209,7 +209,7 @@ func (c *Client) inputResult(questions []question, state string) (json.RawMessag
 // clients of every version look at the result only.
 func (c *Client) finalResult(result json.RawMessage, modern bool) (json.RawMessage, error) {
 	marks := 0
-	err := wire.Each(result, func(key string, value json.RawMessage) error {
+	err := jsonrpc.Each(result, func(key string, value json.RawMessage) error {
 		switch len(key) {
 		case len(resultType), len("inputRequests"), len("requestState"):
 		default:
@@ -238,7 +238,7 @@ func (c *Client) finishResult(result json.RawMessage, err error) (json.RawMessag
 		return result, err
 	}
 	marked := false
-	if err := wire.Each(result, func(key string, _ json.RawMessage) error {
+	if err := jsonrpc.Each(result, func(key string, _ json.RawMessage) error {
 		marked = marked || key == resultType
 		return nil
 	}); err != nil || marked {

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -24,7 +24,7 @@ type fastCalls struct {
 	// calls are the calls in progress, for their cancellation.
 	calls map[fastCallID]*fastCall
 	// asked are the open questions to legacy clients by unguessable IDs.
-	asked map[fastCallID]chan *wire.Message
+	asked map[fastCallID]chan *jsonrpc.Message
 }
 
 // fastCall is an accepted call. It can be cancelled before its work starts: the next
@@ -48,7 +48,7 @@ func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header
 	if len(text) > maxFastCall {
 		return nil
 	}
-	m, err := wire.Parse(text)
+	m, err := jsonrpc.Parse(text)
 	if err != nil {
 		return nil
 	}
@@ -89,8 +89,8 @@ func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header
 func (g *Gateway) parseFastCall(params json.RawMessage) (Request, *tool) {
 	var r Request
 	var name, responses, state json.RawMessage
-	err := wire.Pick(params, wire.Wanted{Key: "name", Value: &name}, wire.Wanted{Key: "arguments", Value: &r.Arguments},
-		wire.Wanted{Key: "_meta", Value: &r.Meta}, wire.Wanted{Key: "inputResponses", Value: &responses}, wire.Wanted{Key: "requestState", Value: &state})
+	err := jsonrpc.Pick(params, jsonrpc.Wanted{Key: "name", Value: &name}, jsonrpc.Wanted{Key: "arguments", Value: &r.Arguments},
+		jsonrpc.Wanted{Key: "_meta", Value: &r.Meta}, jsonrpc.Wanted{Key: "inputResponses", Value: &responses}, jsonrpc.Wanted{Key: "requestState", Value: &state})
 	if err != nil || state != nil || responses != nil {
 		return Request{}, nil
 	}
@@ -110,7 +110,7 @@ const maxFastCall = 8 << 20
 
 // statusOf returns the HTTP status of an answer.
 func statusOf(err error) int {
-	var failure *wire.Error
+	var failure *jsonrpc.Error
 	if errors.As(err, &failure) && (failure.Code == missingCapability || failure.Code == headerMismatch) {
 		return http.StatusBadRequest
 	}
@@ -119,29 +119,29 @@ func statusOf(err error) int {
 
 // answerTo returns the answer to a request on one line, in parts.
 func answerTo(id, result json.RawMessage, err error) [][]byte {
-	var failure *wire.Error
+	var failure *jsonrpc.Error
 	switch {
 	case err == nil:
 	case errors.As(err, &failure):
 	default:
-		failure = &wire.Error{Code: wire.CodeInternal, Message: "the call failed: " + err.Error()}
+		failure = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the call failed: " + err.Error()}
 	}
-	parts := wire.ResponseParts(id, result, failure)
+	parts := jsonrpc.ResponseParts(id, result, failure)
 	for i, part := range parts {
-		parts[i] = wire.OneLine(part)
+		parts[i] = jsonrpc.OneLine(part)
 	}
 	return parts
 }
 
 // fastClient returns the client of a message, or nil if the SDK has to decide.
 func (g *Gateway) fastClient(ctx context.Context, session *mcp.ServerSession, header http.Header, meta json.RawMessage, t *tool) *Client {
-	principal, _ := authn.PrincipalFrom(ctx)
+	principal, _ := auth.PrincipalFrom(ctx)
 	c := &Client{Principal: principal, Logs: true, Trace: traceOfHeader(header)}
 	c.setHolder(ctx)
 	var has map[string]json.RawMessage
 	if meta != nil {
 		var err error
-		if has, err = wire.Members(meta); err != nil {
+		if has, err = jsonrpc.Members(meta); err != nil {
 			return nil
 		}
 	}
@@ -194,7 +194,7 @@ func (c *Client) setFromMeta(header http.Header, has map[string]json.RawMessage,
 	if capabilities == nil || capabilities[0] != '{' {
 		return nil
 	}
-	declared, err := wire.Members(capabilities, "elicitation", "sampling", "roots")
+	declared, err := jsonrpc.Members(capabilities, "elicitation", "sampling", "roots")
 	if err != nil {
 		return nil
 	}
@@ -245,16 +245,16 @@ func (g *Gateway) connectFast(c *Client, session *mcp.ServerSession, send func(i
 				return
 			}
 		}
-		_ = send(0, wire.OneLine(wire.Request(nil, method, params))) // the client may have disconnected
+		_ = send(0, jsonrpc.OneLine(jsonrpc.Request(nil, method, params))) // the client may have disconnected
 	}
 	if c.Modern {
 		return
 	}
-	c.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
-		key := fastCallID{session, string(wire.Text("gateway-" + rand.Text()))}
+	c.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
+		key := fastCallID{session, string(jsonrpc.Text("gateway-" + rand.Text()))}
 		answer := g.fastCalls.addQuestion(key)
 		defer g.fastCalls.removeQuestion(key)
-		if err := send(0, wire.OneLine(wire.Request(json.RawMessage(key.id), method, params))); err != nil {
+		if err := send(0, jsonrpc.OneLine(jsonrpc.Request(json.RawMessage(key.id), method, params))); err != nil {
 			result, failure := askTyped(ctx, session, method, params) // the call was answered in the meantime
 			return typedAnswer(result, failure)
 		}
@@ -262,13 +262,13 @@ func (g *Gateway) connectFast(c *Client, session *mcp.ServerSession, send func(i
 		case m := <-answer:
 			return m.Result, m.Err
 		case <-ctx.Done():
-			return nil, &wire.Error{Code: wire.CodeInternal, Message: "the answer is not needed any more"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the answer is not needed any more"}
 		}
 	}
 }
 
 // takeResponse takes the answer to one of the gateway's questions.
-func (g *Gateway) takeResponse(session *mcp.ServerSession, m *wire.Message) func(context.Context) {
+func (g *Gateway) takeResponse(session *mcp.ServerSession, m *jsonrpc.Message) func(context.Context) {
 	g.fastCalls.mu.Lock()
 	answer := g.fastCalls.asked[fastCallID{session, string(m.ID)}]
 	g.fastCalls.mu.Unlock()
@@ -283,13 +283,13 @@ func (g *Gateway) takeResponse(session *mcp.ServerSession, m *wire.Message) func
 	}
 }
 
-func (s *fastCalls) addQuestion(key fastCallID) chan *wire.Message {
+func (s *fastCalls) addQuestion(key fastCallID) chan *jsonrpc.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asked == nil {
-		s.asked = map[fastCallID]chan *wire.Message{}
+		s.asked = map[fastCallID]chan *jsonrpc.Message{}
 	}
-	answer := make(chan *wire.Message, 1)
+	answer := make(chan *jsonrpc.Message, 1)
 	s.asked[key] = answer
 	return answer
 }
@@ -336,7 +336,7 @@ func (s *fastCalls) cancelCall(session *mcp.ServerSession, params json.RawMessag
 	if params == nil {
 		return
 	}
-	members, err := wire.Members(params, "requestId")
+	members, err := jsonrpc.Members(params, "requestId")
 	if err != nil {
 		return
 	}

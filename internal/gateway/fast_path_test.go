@@ -15,10 +15,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
-	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/mcp/transport"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -239,7 +239,7 @@ func (r *fixture) connectStdio(t *testing.T) *stdioClient {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	ctx := authn.WithPrincipal(context.WithoutCancel(t.Context()), guideway.Principal{User: "ann"})
+	ctx := auth.WithPrincipal(context.WithoutCancel(t.Context()), guideway.Principal{User: "ann"})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -334,7 +334,7 @@ func TestCancelBeforeCallStarts(t *testing.T) {
 	e := newEntry(t, "one")
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
 	openSession(t, r) // its tools are known now
-	session, err := r.server.Connect(authn.WithPrincipal(t.Context(), guideway.Principal{User: "ann"}),
+	session, err := r.server.Connect(auth.WithPrincipal(t.Context(), guideway.Principal{User: "ann"}),
 		&mcp.IOTransport{Reader: io.NopCloser(strings.NewReader("")), Writer: discard{}}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/mcp/transport"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 )
@@ -65,9 +65,9 @@ type fixture struct {
 	url    string
 	// allow maps users with a token of their own to the access of the token. Set it before
 	// they connect.
-	allow map[string]authn.Allow
+	allow map[string]auth.Allow
 	// exposure maps users to the exposure of their token.
-	exposure map[string]authn.Exposure
+	exposure map[string]auth.Exposure
 }
 
 // newFixture returns a gateway with its own tool and an HTTP endpoint for both protocol
@@ -94,10 +94,10 @@ func newFixture(t *testing.T, opts gateway.Options, change ...string) *fixture {
 	h := transport.NewHTTPHandler(r.server, ho)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		user := req.Header.Get("X-User")
-		ctx := authn.WithPrincipal(req.Context(), guideway.Principal{User: user})
+		ctx := auth.WithPrincipal(req.Context(), guideway.Principal{User: user})
 		if allow, ok := r.allow[user]; ok {
 			// All tokens belong to one user here.
-			ctx = authn.WithTokenLease(authn.WithPrincipal(ctx, guideway.Principal{User: "all"}), &authn.TokenLease{ID: user, Name: user, Allow: allow, Exposure: r.exposure[user]})
+			ctx = auth.WithTokenLease(auth.WithPrincipal(ctx, guideway.Principal{User: "all"}), &auth.TokenLease{ID: user, Name: user, Allow: allow, Exposure: r.exposure[user]})
 		}
 		req = req.WithContext(ctx)
 		req.Header.Set("Authorization", "Bearer "+user)

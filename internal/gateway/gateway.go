@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // Entry is the configuration of one upstream.
@@ -447,16 +447,16 @@ func (g *Gateway) RefreshAll(ctx context.Context) error {
 // toolError returns the tool error, readable for a model, for a call that the gateway
 // refuses.
 func toolError(code guideway.Code, message, fix string) json.RawMessage {
-	said := []wire.Member{{Key: "code", Value: wire.Text(string(code))}, {Key: "error", Value: wire.Text(message)}}
+	said := []jsonrpc.Member{{Key: "code", Value: jsonrpc.Text(string(code))}, {Key: "error", Value: jsonrpc.Text(message)}}
 	if fix != "" {
-		said = append(said, wire.Member{Key: "fix", Value: wire.Text(fix)})
+		said = append(said, jsonrpc.Member{Key: "fix", Value: jsonrpc.Text(fix)})
 	}
-	body := wire.Object(said...)
-	content := wire.Object(wire.Member{Key: "type", Value: wire.Text("text")}, wire.Member{Key: "text", Value: wire.Text(string(body))})
-	return wire.Object(
-		wire.Member{Key: "content", Value: append(append(json.RawMessage{'['}, content...), ']')},
-		wire.Member{Key: "structuredContent", Value: body},
-		wire.Member{Key: "isError", Value: json.RawMessage("true")})
+	body := jsonrpc.Object(said...)
+	content := jsonrpc.Object(jsonrpc.Member{Key: "type", Value: jsonrpc.Text("text")}, jsonrpc.Member{Key: "text", Value: jsonrpc.Text(string(body))})
+	return jsonrpc.Object(
+		jsonrpc.Member{Key: "content", Value: append(append(json.RawMessage{'['}, content...), ']')},
+		jsonrpc.Member{Key: "structuredContent", Value: body},
+		jsonrpc.Member{Key: "isError", Value: json.RawMessage("true")})
 }
 
 // MemberHealth is the health of one upstream.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // headerArgument is an argument that a modern server also requires as a header (SEP-2243).
@@ -73,7 +73,7 @@ func headersOf(list []headerArgument, arguments json.RawMessage) map[string]stri
 	for _, h := range list {
 		value := arguments
 		for _, name := range h.path {
-			members, err := wire.Members(value)
+			members, err := jsonrpc.Members(value)
 			if err != nil {
 				value = nil
 				break
@@ -92,7 +92,7 @@ const headerMismatch = -32020
 
 // checkHeaders compares the headers of a call with its arguments. They must be equal,
 // because a proxy between a client and the gateway may decide by the headers.
-func checkHeaders(list []headerArgument, header http.Header, arguments json.RawMessage) *wire.Error {
+func checkHeaders(list []headerArgument, header http.Header, arguments json.RawMessage) *jsonrpc.Error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -107,7 +107,7 @@ func checkHeaders(list []headerArgument, header http.Header, arguments json.RawM
 			got, ok = upstream.HeaderText(given[0])
 		}
 		if !ok || got != wanted {
-			return &wire.Error{Code: headerMismatch, Message: "the header " + h.header + " differs from the argument " + strings.Join(h.path, ".") + " says"}
+			return &jsonrpc.Error{Code: headerMismatch, Message: "the header " + h.header + " differs from the argument " + strings.Join(h.path, ".") + " says"}
 		}
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 )
 
 // A proxy in front of the gateway may route or refuse by the headers of a call. A call

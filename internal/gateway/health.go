@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // maxBackoff limits the delay for a failing upstream, in multiples of the interval.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
 // Hooks run user-defined logic before and after calls and tool lists.
@@ -59,7 +59,7 @@ func (g *Gateway) unlistedTool(name string) *tool {
 // same upstream, which is checked as if the client had called it.
 func (g *Gateway) callWithHooks(ctx context.Context, c *Client, t *tool, r Request) (json.RawMessage, error) {
 	result, err := g.aroundCall(ctx, c, t, r)
-	if err == nil && !wire.Valid(result) { // the answer contains it unchanged
+	if err == nil && !jsonrpc.Valid(result) { // the answer contains it unchanged
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a result that is not JSON")
 	}
 	return result, err
@@ -89,20 +89,20 @@ func (g *Gateway) aroundCall(ctx context.Context, c *Client, t *tool, r Request)
 }
 
 func hookCall(c *Client, t *tool, before string, r Request) HookCall {
-	members := []wire.Member{{Key: "name", Value: wire.Text(t.original)}}
+	members := []jsonrpc.Member{{Key: "name", Value: jsonrpc.Text(t.original)}}
 	if r.Arguments != nil {
-		members = append(members, wire.Member{Key: "arguments", Value: r.Arguments})
+		members = append(members, jsonrpc.Member{Key: "arguments", Value: r.Arguments})
 	}
 	return HookCall{
 		Method: methodCall, Upstream: t.member.Name(), Tool: t.original, Before: before,
-		Client: c.Principal, Params: wire.Object(members...),
+		Client: c.Principal, Params: jsonrpc.Object(members...),
 	}
 }
 
 // afterHooks reads the call that hooks return. A member that cannot be forwarded is an
 // error: a hook's change is applied or reported.
 func (g *Gateway) afterHooks(ctx context.Context, c *Client, t *tool, r Request, params json.RawMessage) (*tool, Request, error) {
-	members, err := wire.Members(params, "name", "arguments")
+	members, err := jsonrpc.Members(params, "name", "arguments")
 	if err != nil {
 		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned invalid params: %w", err)
 	}
@@ -182,7 +182,7 @@ func (g *Gateway) applyListHooks(ctx context.Context, c *Client, m *member, tool
 	list := make([]json.RawMessage, len(tools))
 	for i, t := range tools {
 		known[t.original] = t
-		raw, err := wire.With(t.shown, wire.Member{Key: "name", Value: wire.Text(t.original)})
+		raw, err := jsonrpc.With(t.shown, jsonrpc.Member{Key: "name", Value: jsonrpc.Text(t.original)})
 		if err != nil {
 			return nil, fmt.Errorf("write a list: %w", err)
 		}
@@ -199,13 +199,13 @@ func (g *Gateway) applyListHooks(ctx context.Context, c *Client, m *member, tool
 		Method: methodList, Upstream: m.Name(), Client: c.Principal, Params: json.RawMessage(`{}`),
 	}, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 		markSent(ctx)
-		return wire.Object(wire.Member{Key: "tools", Value: text}), nil
+		return jsonrpc.Object(jsonrpc.Member{Key: "tools", Value: text}), nil
 	})
 	o.endWith(ctx, result, err)
 	if err != nil {
 		return nil, err
 	}
-	members, err := wire.Members(result, "tools")
+	members, err := jsonrpc.Members(result, "tools")
 	if err != nil || json.Unmarshal(members["tools"], &list) != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned an invalid list of tools")
 	}
@@ -221,7 +221,7 @@ func (g *Gateway) toolsFromHooks(m *member, known map[string]*tool, list []json.
 	seen := map[string]bool{}
 	out := make([]*tool, 0, len(list))
 	for _, raw := range list {
-		members, err := wire.Members(raw, "name", "description", "inputSchema")
+		members, err := jsonrpc.Members(raw, "name", "description", "inputSchema")
 		original := textMember(raw, "name")
 		if schema := members["inputSchema"]; err != nil || original == "" || len(schema) == 0 || schema[0] != '{' {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a tool without a name or an inputSchema: %s", clipText(string(raw), maxName))
@@ -237,7 +237,7 @@ func (g *Gateway) toolsFromHooks(m *member, known map[string]*tool, list []json.
 			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook gave two tools the name %q", original)
 		}
 		seen[t.name] = true
-		if t.shown, err = wire.With(raw, wire.Member{Key: "name", Value: wire.Text(t.name)}); err != nil {
+		if t.shown, err = jsonrpc.With(raw, jsonrpc.Member{Key: "name", Value: jsonrpc.Text(t.name)}); err != nil {
 			return nil, fmt.Errorf("write a list: %w", err)
 		}
 		out = append(out, &t)

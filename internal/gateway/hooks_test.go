@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // replaceHooks replace texts in messages: for "METHOD TOOL", pairs of an old and a new
@@ -125,7 +125,7 @@ func TestHookChangesAreAppliedOrReported(t *testing.T) {
 			e := hidden
 			e.Spec.Env = map[string]string{upstreamtest.Variable: "", upstreamtest.CountFile: countFile(t)}
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Hooks: &replaceHooks{pairs: tt.pairs}})
-			r.allow = map[string]authn.Allow{"ann": {Tools: []string{"one__echo", "one__env", "one__params", "one__fail", "one__said"}}}
+			r.allow = map[string]auth.Allow{"ann": {Tools: []string{"one__echo", "one__env", "one__params", "one__fail", "one__said"}}}
 			p := r.connect(t, ways{user: "ann", version: legacy})
 			p.toolNames()
 			got := p.callTool(tt.tool, args{"text": "x"})

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
 // Tools returns the tools that a client sees: all of them, or tool_search and tool_call.
@@ -85,7 +85,7 @@ func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.Raw
 	o := g.observe(c, "prompts/get", &r)
 	e := g.readySurface(ctx, c).prompt[r.Name]
 	if e == nil || !g.accessOf(ctx).allowsUpstream(e.member) {
-		return o.endUnrouted(ctx, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clipText(r.Name, maxName))})
+		return o.endUnrouted(ctx, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clipText(r.Name, maxName))})
 	}
 	ctx = o.setTarget(ctx, e.member, e.original, &r)
 	if err := g.checkRequestLimits(c, e.member, r); err != nil {
@@ -102,9 +102,9 @@ func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.Raw
 // resourceNotFound returns the MCP error for an unknown URI in the client's protocol
 // version.
 func resourceNotFound(c *Client, uri string) error {
-	failure := &wire.Error{Code: -32002, Message: "Resource not found", Data: wire.Object(wire.Member{Key: "uri", Value: wire.Text(clipText(uri, maxAddress))})}
+	failure := &jsonrpc.Error{Code: -32002, Message: "Resource not found", Data: jsonrpc.Object(jsonrpc.Member{Key: "uri", Value: jsonrpc.Text(clipText(uri, maxAddress))})}
 	if c.Modern {
-		failure.Code = wire.CodeInvalidParams
+		failure.Code = jsonrpc.CodeInvalidParams
 	}
 	return failure
 }
@@ -143,18 +143,18 @@ func (c *Client) withCacheHints(result json.RawMessage, err error) (json.RawMess
 	if err != nil || !c.Modern {
 		return result, err
 	}
-	members, err := wire.Members(result, "contents", "ttlMs", "cacheScope")
+	members, err := jsonrpc.Members(result, "contents", "ttlMs", "cacheScope")
 	if err != nil || members["contents"] == nil {
 		return result, err
 	}
-	var missing []wire.Member
+	var missing []jsonrpc.Member
 	if members["ttlMs"] == nil {
-		missing = append(missing, wire.Member{Key: "ttlMs", Value: json.RawMessage("0")})
+		missing = append(missing, jsonrpc.Member{Key: "ttlMs", Value: json.RawMessage("0")})
 	}
 	if members["cacheScope"] == nil {
-		missing = append(missing, wire.Member{Key: "cacheScope", Value: json.RawMessage(`"private"`)})
+		missing = append(missing, jsonrpc.Member{Key: "cacheScope", Value: json.RawMessage(`"private"`)})
 	}
-	return wire.With(result, missing...)
+	return jsonrpc.With(result, missing...)
 }
 
 // HasResource reports whether a URI may belong to an upstream.
@@ -166,9 +166,9 @@ func (g *Gateway) HasResource(ctx context.Context, c *Client, uri string) bool {
 // Complete completes an argument of a prompt or of a template. ref is the member of that
 // name, rest holds the other members.
 func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMessage) (json.RawMessage, error) {
-	members, err := wire.Members(ref, "type", "name", "uri")
+	members, err := jsonrpc.Members(ref, "type", "name", "uri")
 	if err != nil {
-		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the ref is not an object"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the ref is not an object"}
 	}
 	s := g.readySurface(ctx, c)
 	var e *newEntry
@@ -180,9 +180,9 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 		e = s.address[textMember(ref, "uri")]
 	}
 	if e == nil || !g.accessOf(ctx).allowsUpstream(e.member) {
-		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "unknown ref"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown ref"}
 	}
-	if ref, err = wire.With(ref, wire.Member{Key: key, Value: wire.Text(e.original)}); err != nil {
+	if ref, err = jsonrpc.With(ref, jsonrpc.Member{Key: key, Value: jsonrpc.Text(e.original)}); err != nil {
 		return nil, err
 	}
 	r := Request{Name: e.name, Arguments: rest}
@@ -207,15 +207,15 @@ func (g *Gateway) sendCompletion(ctx context.Context, c *Client, e *newEntry, re
 	defer done()
 	call := c.newCall(route{method: "completion/complete", member: e.member}, Request{trace: r.trace})
 	call.Name = ""
-	call.Members = []wire.Member{{Key: "ref", Value: ref}}
-	err = wire.Each(r.Arguments, func(key string, value json.RawMessage) error {
+	call.Members = []jsonrpc.Member{{Key: "ref", Value: ref}}
+	err = jsonrpc.Each(r.Arguments, func(key string, value json.RawMessage) error {
 		if key != "ref" && key != "_meta" {
-			call.Members = append(call.Members, wire.Member{Key: key, Value: value})
+			call.Members = append(call.Members, jsonrpc.Member{Key: key, Value: value})
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the params are not an object"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the params are not an object"}
 	}
 	result, err := session.Do(ctx, call)
 	if err != nil {

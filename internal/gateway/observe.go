@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // Observer observes each request to an upstream. It runs within every call, so it must not
@@ -167,7 +167,7 @@ func (o *observation) answerOf(result json.RawMessage) Outcome {
 			return false
 		}
 		found := false
-		_ = wire.Each(result, func(name string, given json.RawMessage) error {
+		_ = jsonrpc.Each(result, func(name string, given json.RawMessage) error {
 			found = found || name == key && string(given) == value
 			return nil
 		})
@@ -186,7 +186,7 @@ func (o *observation) answerOf(result json.RawMessage) Outcome {
 
 // failureOf returns the outcome of an error.
 func failureOf(ctx context.Context, err error) Outcome {
-	var failure *wire.Error
+	var failure *jsonrpc.Error
 	var none *upstream.NoAnswer
 	var gone *upstream.GoneError
 	switch {
@@ -207,7 +207,7 @@ func failureOf(ctx context.Context, err error) Outcome {
 // firstText returns the first text of an answer, shortened.
 func firstText(result json.RawMessage) string {
 	const most = 1 << 10
-	members, err := wire.Members(result)
+	members, err := jsonrpc.Members(result)
 	if err != nil {
 		return ""
 	}
@@ -251,11 +251,11 @@ func (t Trace) addTo(call *upstream.Call) {
 	if t.Parent == "" {
 		return
 	}
-	call.Meta = slices.DeleteFunc(call.Meta, func(m wire.Member) bool { return m.Key == traceParent || m.Key == traceState })
-	call.Meta = append(call.Meta, wire.Member{Key: traceParent, Value: wire.Text(t.Parent)})
+	call.Meta = slices.DeleteFunc(call.Meta, func(m jsonrpc.Member) bool { return m.Key == traceParent || m.Key == traceState })
+	call.Meta = append(call.Meta, jsonrpc.Member{Key: traceParent, Value: jsonrpc.Text(t.Parent)})
 	call.Trace = map[string]string{traceParent: t.Parent}
 	if t.State != "" {
-		call.Meta = append(call.Meta, wire.Member{Key: traceState, Value: wire.Text(t.State)})
+		call.Meta = append(call.Meta, jsonrpc.Member{Key: traceState, Value: jsonrpc.Text(t.State)})
 		call.Trace[traceState] = t.State
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // parking holds the calls that wait for an answer of a modern client. Such a client gets
@@ -116,7 +116,7 @@ func (p *parking) findCall(id string) *parkedCall {
 func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a route, r Request) (json.RawMessage, error) {
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	call := &parkedCall{id: rand.Text(), client: c.sharingKey(), cancel: cancel, asks: make(chan parkedQuestion), done: make(chan struct{})}
-	want.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+	want.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 		return g.askParked(ctx, life, c, a.member, call, method, params)
 	}
 	s, giveBack, err := a.member.Session(ctx, want)
@@ -153,9 +153,9 @@ func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a rou
 }
 
 // askParked passes a question to the request that waits for the call.
-func (g *Gateway) askParked(ctx, life context.Context, c *Client, m *member, call *parkedCall, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+func (g *Gateway) askParked(ctx, life context.Context, c *Client, m *member, call *parkedCall, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 	questions, err := g.checkQuestions(c, m, []question{{ID: "q", Method: method, Params: params}})
-	var failure *wire.Error
+	var failure *jsonrpc.Error
 	if errors.As(err, &failure) {
 		return nil, failure
 	}
@@ -168,7 +168,7 @@ func (g *Gateway) askParked(ctx, life context.Context, c *Client, m *member, cal
 	select {
 	case answer := <-q.answer:
 		if answer == nil {
-			return nil, &wire.Error{Code: wire.CodeInternal, Message: "the client did not answer"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the client did not answer"}
 		}
 		return answer, nil
 	case <-life.Done():
@@ -181,7 +181,7 @@ func (g *Gateway) askParked(ctx, life context.Context, c *Client, m *member, cal
 		}
 	default:
 	}
-	return nil, &wire.Error{Code: wire.CodeInternal, Message: "the answer is not needed any more"}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the answer is not needed any more"}
 }
 
 // waitParked waits for the result of a parked call or for its next question.
@@ -220,7 +220,7 @@ func (call *parkedCall) resultFor(c *Client) (json.RawMessage, error) {
 	return c.finalResult(call.result, false)
 }
 
-var errParkedGone = &wire.Error{Code: wire.CodeInvalidParams, Message: "the call does not wait for an answer: it has ended, was answered before, or the gateway was restarted; check whether it was carried out before you repeat it"}
+var errParkedGone = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the call does not wait for an answer: it has ended, was answered before, or the gateway was restarted; check whether it was carried out before you repeat it"}
 
 // resume passes the client's answer to the parked call, once.
 func (g *Gateway) resume(ctx context.Context, c *Client, st state, a route, responses json.RawMessage) (json.RawMessage, error) {
@@ -228,9 +228,9 @@ func (g *Gateway) resume(ctx context.Context, c *Client, st state, a route, resp
 	if call == nil {
 		return nil, errParkedGone
 	}
-	members, err := wire.Members(responsesOf(responses))
+	members, err := jsonrpc.Members(responsesOf(responses))
 	if err != nil {
-		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the inputResponses are not an object"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the inputResponses are not an object"}
 	}
 	call.mu.Lock()
 	q := call.open
@@ -241,7 +241,7 @@ func (g *Gateway) resume(ctx context.Context, c *Client, st state, a route, resp
 	answer := members[q.ID]
 	if answer == nil {
 		call.mu.Unlock()
-		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the inputResponses lack an answer to " + q.ID}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the inputResponses lack an answer to " + q.ID}
 	}
 	answered := call.answered
 	call.open, call.answered = nil, nil

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // PinMode sets which tools need approval.
@@ -49,19 +49,19 @@ type Pins interface {
 
 // pinOf returns the pin of a tool. It covers everything that a model reads.
 func pinOf(raw json.RawMessage) (Pin, error) {
-	var kept []wire.Member
-	err := wire.Each(raw, func(key string, value json.RawMessage) error {
+	var kept []jsonrpc.Member
+	err := jsonrpc.Each(raw, func(key string, value json.RawMessage) error {
 		switch key {
 		case "name", "title", "description", "inputSchema", "outputSchema", "annotations":
-			kept = append(kept, wire.Member{Key: key, Value: canonicalJSON(value)})
+			kept = append(kept, jsonrpc.Member{Key: key, Value: canonicalJSON(value)})
 		}
 		return nil
 	})
 	if err != nil {
 		return Pin{}, err
 	}
-	slices.SortFunc(kept, func(a, b wire.Member) int { return strings.Compare(a.Key, b.Key) })
-	definition := wire.Object(kept...)
+	slices.SortFunc(kept, func(a, b jsonrpc.Member) int { return strings.Compare(a.Key, b.Key) })
+	definition := jsonrpc.Object(kept...)
 	sum := sha256.Sum256(definition)
 	return Pin{Hash: hex.EncodeToString(sum[:]), Definition: definition}, nil
 }

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/approval"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
 )
 
 // A tool that changes after its approval is not listed and cannot be called until a person

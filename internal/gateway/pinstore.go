@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/approval"
-	"github.com/guideway-dev/guideway/internal/privatefile"
-	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
 // Approvals is the store of all approvals: an *approval.Store, or a value that opens one on
@@ -246,8 +246,8 @@ func (p PinStore) oldFiles() ([]string, error) {
 	return files, nil
 }
 
-func (p PinStore) privateFile(path string) privatefile.File {
-	return privatefile.File{Path: path, What: "file of approved tools", IfSeen: "nothing is lost: it holds no secret", MaxBytes: maxPins}
+func (p PinStore) privateFile(path string) atomicfile.File {
+	return atomicfile.File{Path: path, What: "file of approved tools", IfSeen: "nothing is lost: it holds no secret", MaxBytes: maxPins}
 }
 
 func (p PinStore) definitionsPath(name string) string {
@@ -273,12 +273,12 @@ func (p PinStore) readDefinitions(name string) (map[string]json.RawMessage, erro
 
 func (p PinStore) writeDefinitions(name string, definitions map[string]json.RawMessage) error {
 	path := p.definitionsPath(name)
-	if err := privatefile.MakeDir(filepath.Dir(path)); err != nil {
+	if err := atomicfile.MakeDir(filepath.Dir(path)); err != nil {
 		return err
 	}
 	text, err := json.Marshal(definitions)
 	if err != nil {
 		return err
 	}
-	return privatefile.Replace(path, string(text)+"\n")
+	return atomicfile.Replace(path, string(text)+"\n")
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/yosida95/uritemplate/v3"
 )
 

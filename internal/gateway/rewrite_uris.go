@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
 // rewriteURIs changes the resource URIs in a result so that they lead to the upstream that
@@ -45,21 +45,21 @@ func (a *uriRewriter) rewriteMembers(raw json.RawMessage, by map[string]change) 
 	if len(raw) == 0 || raw[0] != '{' {
 		return raw
 	}
-	var all []wire.Member
+	var all []jsonrpc.Member
 	changed := false
-	err := wire.Each(raw, func(key string, value json.RawMessage) error {
+	err := jsonrpc.Each(raw, func(key string, value json.RawMessage) error {
 		next := value
 		if f := by[key]; f != nil {
 			next = f(value)
 		}
 		changed = changed || !sameBytes(next, value)
-		all = append(all, wire.Member{Key: key, Value: next})
+		all = append(all, jsonrpc.Member{Key: key, Value: next})
 		return nil
 	})
 	if err != nil || !changed {
 		return raw
 	}
-	return wire.Object(all...)
+	return jsonrpc.Object(all...)
 }
 
 // rewriteList changes the entries of a list; f also gets a value that is not a list.
@@ -115,5 +115,5 @@ func (a *uriRewriter) rewriteURI(raw json.RawMessage) json.RawMessage {
 	case owner == nil && isPublicScheme(name):
 		return raw
 	}
-	return wire.Text(addressOf(a.member, uri))
+	return jsonrpc.Text(addressOf(a.member, uri))
 }

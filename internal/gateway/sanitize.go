@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // sanitize returns an object with all its descriptions and titles safe to show to a person.
@@ -56,9 +56,9 @@ func (c *sanitizer) sanitizeObject(value json.RawMessage, named bool) json.RawMe
 	top := c.depth == 0
 	c.depth++
 	defer func() { c.depth-- }()
-	var members []wire.Member
+	var members []jsonrpc.Member
 	changed := false
-	err := wire.Each(value, func(key string, sub json.RawMessage) error {
+	err := jsonrpc.Each(value, func(key string, sub json.RawMessage) error {
 		c.left += hiddenIn(key)
 		next := sub
 		keyword := key
@@ -87,13 +87,13 @@ func (c *sanitizer) sanitizeObject(value json.RawMessage, named bool) json.RawMe
 			next = c.sanitizeValue(sub)
 		}
 		changed = changed || !sameBytes(next, sub)
-		members = append(members, wire.Member{Key: key, Value: next})
+		members = append(members, jsonrpc.Member{Key: key, Value: next})
 		return nil
 	})
 	if err != nil || !changed {
 		return value
 	}
-	return wire.Object(members...)
+	return jsonrpc.Object(members...)
 }
 
 func (c *sanitizer) sanitizeList(value json.RawMessage) json.RawMessage {
@@ -143,7 +143,7 @@ func (c *sanitizer) sanitizeText(raw json.RawMessage) json.RawMessage {
 	if len(found) > 1 || hides == 0 {
 		c.cut++
 	}
-	return wire.Text(shown)
+	return jsonrpc.Text(shown)
 }
 
 // maySanitize reports whether an encoded text can contain hidden characters: only if it has

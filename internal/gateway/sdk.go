@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	jsonrpcpkg "github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -84,12 +84,12 @@ func (d *downstream) notifyChanged(kind Kind) {
 	case KindTools:
 		d.server.AddTool(&mcp.Tool{Name: changeMark, InputSchema: map[string]any{"type": "object"}},
 			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				return nil, &jsonrpc.Error{Code: wire.CodeInvalidParams, Message: "unknown tool"}
+				return nil, &jsonrpc.Error{Code: jsonrpcpkg.CodeInvalidParams, Message: "unknown tool"}
 			})
 		d.server.RemoveTools(changeMark)
 	case KindPrompts:
 		d.server.AddPrompt(&mcp.Prompt{Name: changeMark}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-			return nil, &jsonrpc.Error{Code: wire.CodeInvalidParams, Message: "unknown prompt"}
+			return nil, &jsonrpc.Error{Code: jsonrpcpkg.CodeInvalidParams, Message: "unknown prompt"}
 		})
 		d.server.RemovePrompts(changeMark)
 	case KindResources:
@@ -155,7 +155,7 @@ func (d *downstream) clientOf(ctx context.Context, req request) (*Client, error)
 	if !ok {
 		return nil, errors.New("the request has no session")
 	}
-	principal, _ := authn.PrincipalFrom(ctx)
+	principal, _ := auth.PrincipalFrom(ctx)
 	if info := req.ClientInfo(); info != nil && principal.Client == "" {
 		principal.Client = clipText(info.Name, 64)
 	}
@@ -175,7 +175,7 @@ func (d *downstream) clientOf(ctx context.Context, req request) (*Client, error)
 	if !c.Modern {
 		of := d.sessionOf(session)
 		c.Session, c.Level = of.id, of.level
-		c.Ask = func(askCtx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+		c.Ask = func(askCtx context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpcpkg.Error) {
 			return askClient(ctx, askCtx, session, method, params)
 		}
 	}
@@ -228,7 +228,7 @@ func (d *downstream) sessionOf(session *mcp.ServerSession) downstreamSession {
 // with that request's response. It does not end the question, because the call that asks
 // may be another one of the same client. The until context ends when the upstream withdraws
 // the question.
-func askClient(ctx, until context.Context, session *mcp.ServerSession, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+func askClient(ctx, until context.Context, session *mcp.ServerSession, method string, params json.RawMessage) (json.RawMessage, *jsonrpcpkg.Error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(until, cancel)()
@@ -245,7 +245,7 @@ func askClient(ctx, until context.Context, session *mcp.ServerSession, method st
 }
 
 // typedAnswer encodes an answer of the SDK.
-func typedAnswer(result any, err error) (json.RawMessage, *wire.Error) {
+func typedAnswer(result any, err error) (json.RawMessage, *jsonrpcpkg.Error) {
 	if err == nil {
 		var text json.RawMessage
 		if text, err = json.Marshal(result); err == nil {
@@ -254,9 +254,9 @@ func typedAnswer(result any, err error) (json.RawMessage, *wire.Error) {
 	}
 	var failure *jsonrpc.Error
 	if errors.As(err, &failure) {
-		return nil, &wire.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
+		return nil, &jsonrpcpkg.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
 	}
-	return nil, &wire.Error{Code: wire.CodeInternal, Message: "the client could not be asked: " + err.Error()}
+	return nil, &jsonrpcpkg.Error{Code: jsonrpcpkg.CodeInternal, Message: "the client could not be asked: " + err.Error()}
 }
 
 // codeRejected is the SDK's error code for a message whose request was already answered.
@@ -300,7 +300,7 @@ func (d *downstream) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, err
 		}
 		result, err := handle(ctx, c, req, func() (mcp.Result, error) { return next(ctx, method, req) })
-		var failure *wire.Error
+		var failure *jsonrpcpkg.Error
 		if errors.As(err, &failure) {
 			return nil, &jsonrpc.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
 		}
@@ -338,7 +338,7 @@ func (r *encodedResult) MarshalJSON() ([]byte, error) {
 		return r.text, nil
 	}
 	meta := json.RawMessage(`{}`)
-	err := wire.Each(r.text, func(key string, value json.RawMessage) error {
+	err := jsonrpcpkg.Each(r.text, func(key string, value json.RawMessage) error {
 		if key == "_meta" && value[0] == '{' {
 			meta = value
 		}
@@ -347,18 +347,18 @@ func (r *encodedResult) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var members []wire.Member
+	var members []jsonrpcpkg.Member
 	for key, value := range r.Meta {
 		text, err := json.Marshal(value)
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, wire.Member{Key: key, Value: text})
+		members = append(members, jsonrpcpkg.Member{Key: key, Value: text})
 	}
-	if meta, err = wire.With(meta, members...); err != nil {
+	if meta, err = jsonrpcpkg.With(meta, members...); err != nil {
 		return nil, err
 	}
-	return wire.With(r.text, wire.Member{Key: "_meta", Value: meta})
+	return jsonrpcpkg.With(r.text, jsonrpcpkg.Member{Key: "_meta", Value: meta})
 }
 
 func rawResult(text json.RawMessage, err error) (mcp.Result, error) {
@@ -380,7 +380,7 @@ func mergeLists(member, id string, theirs func(context.Context, *Client) []json.
 		if err != nil {
 			return nil, fmt.Errorf("write a list: %w", err)
 		}
-		members, err := wire.Members(text)
+		members, err := jsonrpcpkg.Members(text)
 		if err != nil {
 			return nil, fmt.Errorf("write a list: %w", err)
 		}
@@ -404,7 +404,7 @@ func mergeLists(member, id string, theirs func(context.Context, *Client) []json.
 		if err != nil {
 			return nil, fmt.Errorf("write a list: %w", err)
 		}
-		text, err = wire.With(text, wire.Member{Key: member, Value: all})
+		text, err = jsonrpcpkg.With(text, jsonrpcpkg.Member{Key: member, Value: all})
 		return rawResult(c.finishResult(text, err))
 	}
 }
@@ -502,7 +502,7 @@ func (d *downstream) completeArgument(ctx context.Context, c *Client, req mcp.Re
 	if err != nil {
 		return nil, err
 	}
-	members, err := wire.Members(text)
+	members, err := jsonrpcpkg.Members(text)
 	if err != nil {
 		return nil, err
 	}
@@ -533,7 +533,7 @@ func (g *Gateway) subscribeHandler(ctx context.Context, req *mcp.SubscribeReques
 		return err
 	}
 	err = g.Subscribe(ctx, c, req.Params.URI)
-	var failure *wire.Error
+	var failure *jsonrpcpkg.Error
 	if errors.As(err, &failure) {
 		return &jsonrpc.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
 	}

@@ -10,8 +10,8 @@ import (
 	"unicode"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // The tools that replace the full list when tools are found by search.
@@ -27,8 +27,8 @@ func isLazy(name string) bool { return name == toolSearch || name == toolCall }
 // lazyFor reports whether a client gets tool search instead of all tools: the token
 // decides, or else the settings.
 func (g *Gateway) lazyFor(ctx context.Context) bool {
-	if h := authn.TokenLeaseFrom(ctx); h != nil && h.Exposure != "" {
-		return h.Exposure == authn.ExposureSearch
+	if h := auth.TokenLeaseFrom(ctx); h != nil && h.Exposure != "" {
+		return h.Exposure == auth.ExposureSearch
 	}
 	return g.lazy.Load()
 }
@@ -56,7 +56,7 @@ func (g *Gateway) lazyCall(ctx context.Context, c *Client, r Request) (json.RawM
 	if arguments == nil {
 		arguments = json.RawMessage(`{}`)
 	}
-	members, err := wire.Members(arguments, "query", "limit", "name", "arguments")
+	members, err := jsonrpc.Members(arguments, "query", "limit", "name", "arguments")
 	if err != nil {
 		return bad("the arguments are invalid: " + err.Error())
 	}
@@ -91,23 +91,23 @@ func searchResult(tools []*tool, query string, limit int) json.RawMessage {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		shown := []wire.Member{{Key: "name", Value: wire.Text(t.name)}, {Key: "description", Value: wire.Text(t.description)}}
-		_ = wire.Each(t.shown, func(key string, value json.RawMessage) error {
+		shown := []jsonrpc.Member{{Key: "name", Value: jsonrpc.Text(t.name)}, {Key: "description", Value: jsonrpc.Text(t.description)}}
+		_ = jsonrpc.Each(t.shown, func(key string, value json.RawMessage) error {
 			if key == "inputSchema" {
-				shown = append(shown, wire.Member{Key: key, Value: value})
+				shown = append(shown, jsonrpc.Member{Key: key, Value: value})
 			}
 			return nil
 		})
-		list = append(list, wire.Object(shown...)...)
+		list = append(list, jsonrpc.Object(shown...)...)
 	}
-	body := wire.Object(
-		wire.Member{Key: "tools", Value: append(append([]byte{'['}, list...), ']')},
-		wire.Member{Key: "found", Value: wire.Number(int64(total))},
-		wire.Member{Key: "of", Value: wire.Number(int64(len(tools)))})
-	content := wire.Object(wire.Member{Key: "type", Value: wire.Text("text")}, wire.Member{Key: "text", Value: wire.Text(string(body))})
-	return wire.Object(
-		wire.Member{Key: "content", Value: append(append([]byte{'['}, content...), ']')},
-		wire.Member{Key: "structuredContent", Value: body})
+	body := jsonrpc.Object(
+		jsonrpc.Member{Key: "tools", Value: append(append([]byte{'['}, list...), ']')},
+		jsonrpc.Member{Key: "found", Value: jsonrpc.Number(int64(total))},
+		jsonrpc.Member{Key: "of", Value: jsonrpc.Number(int64(len(tools)))})
+	content := jsonrpc.Object(jsonrpc.Member{Key: "type", Value: jsonrpc.Text("text")}, jsonrpc.Member{Key: "text", Value: jsonrpc.Text(string(body))})
+	return jsonrpc.Object(
+		jsonrpc.Member{Key: "content", Value: append(append([]byte{'['}, content...), ']')},
+		jsonrpc.Member{Key: "structuredContent", Value: body})
 }
 
 // The weights of BM25, and the factor of a word in the name compared to one in the

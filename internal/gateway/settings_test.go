@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -109,11 +109,11 @@ func TestExposureOfTokens(t *testing.T) {
 	t.Parallel()
 	for _, lazy := range []bool{false, true} {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), newEntry(t, "two")}, Lazy: lazy})
-		r.allow = map[string]authn.Allow{"open": {Upstreams: []string{"one"}}, "searching": {Upstreams: []string{"one"}}, "unsaid": {Upstreams: []string{"one"}}, "none": {Toolsets: []string{"steps"}}}
+		r.allow = map[string]auth.Allow{"open": {Upstreams: []string{"one"}}, "searching": {Upstreams: []string{"one"}}, "unsaid": {Upstreams: []string{"one"}}, "none": {Toolsets: []string{"steps"}}}
 		if names := r.connect(t, ways{user: "none", version: modern, mute: true}).toolNames(); !slices.Equal(names, []string{"own_tool"}) {
 			t.Errorf("settings %v: who may use nothing is offered %v", lazy, names)
 		}
-		r.exposure = map[string]authn.Exposure{"open": authn.ExposureAll, "searching": authn.ExposureSearch}
+		r.exposure = map[string]auth.Exposure{"open": auth.ExposureAll, "searching": auth.ExposureSearch}
 		for user, searches := range map[string]bool{"open": false, "searching": true, "unsaid": lazy} {
 			p := r.connect(t, ways{user: user, version: modern, mute: true})
 			names := p.toolNames()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // ToolStatus is the status of an upstream's tool for a person.

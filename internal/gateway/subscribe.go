@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // subscription is a followed resource: in the shared session if client is empty, otherwise
@@ -78,7 +78,7 @@ func (g *Gateway) addFollower(key subscription, who follower, want upstream.Want
 			}
 		}
 		if n >= maxFollowed {
-			return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "too many subscriptions of this client; end some of them"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "too many subscriptions of this client; end some of them"}
 		}
 	}
 	if f == nil {
@@ -114,7 +114,7 @@ func (g *Gateway) keepFollowing(life context.Context, key subscription, f *follo
 				agreed(nil)
 				return
 			}
-			g.notifyFollowers(key, wire.Object(wire.Member{Key: "uri", Value: wire.Text(key.uri)}))
+			g.notifyFollowers(key, jsonrpc.Object(jsonrpc.Member{Key: "uri", Value: jsonrpc.Text(key.uri)}))
 		})
 		switch {
 		case first:
@@ -164,7 +164,7 @@ func (g *Gateway) followOnce(life context.Context, key subscription, want upstre
 		})
 		return nil
 	}
-	member := wire.Member{Key: "uri", Value: wire.Text(key.uri)}
+	member := jsonrpc.Member{Key: "uri", Value: jsonrpc.Text(key.uri)}
 	if _, err = s.Do(life, newUpstreamCall("resources/subscribe", member)); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (g *Gateway) followOnce(life context.Context, key subscription, want upstre
 }
 
 // unfollow ends a subscription at a running upstream.
-func unfollow(u *upstream.Upstream, s *upstream.Session, uri wire.Member) {
+func unfollow(u *upstream.Upstream, s *upstream.Session, uri jsonrpc.Member) {
 	ctx, cancel := context.WithTimeout(context.Background(), listTime)
 	defer cancel()
 	go func() {
@@ -268,7 +268,7 @@ func (g *Gateway) notifyFollowers(key subscription, params json.RawMessage) {
 		return
 	}
 	for uri := range shown {
-		if mine, err := wire.With(params, wire.Member{Key: "uri", Value: wire.Text(uri)}, wire.Member{Key: "_meta"}); err == nil {
+		if mine, err := jsonrpc.With(params, jsonrpc.Member{Key: "uri", Value: jsonrpc.Text(uri)}, jsonrpc.Member{Key: "_meta"}); err == nil {
 			hear("", "notifications/resources/updated", mine)
 		}
 	}
@@ -302,7 +302,7 @@ func (g *Gateway) SetLevel(ctx context.Context, c *Client, level string) {
 				return
 			}
 			defer done()
-			_, _ = s.Do(ctx, newUpstreamCall("logging/setLevel", wire.Member{Key: "level", Value: wire.Text(level)})) // best effort
+			_, _ = s.Do(ctx, newUpstreamCall("logging/setLevel", jsonrpc.Member{Key: "level", Value: jsonrpc.Text(level)})) // best effort
 		})
 	}
 	told.Wait()

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -102,7 +102,7 @@ func TestCloseDoesNotWaitForFollowers(t *testing.T) {
 func TestFollowingNeedsAccess(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Vile)}})
-	r.allow = map[string]authn.Allow{"phone": {Tools: []string{"one__touch"}}, "laptop": {Upstreams: []string{"one"}}}
+	r.allow = map[string]auth.Allow{"phone": {Tools: []string{"one__touch"}}, "laptop": {Upstreams: []string{"one"}}}
 	for _, version := range []string{legacy, modern} {
 		p := r.connect(t, ways{user: "phone", version: version, mute: true})
 		p.toolNames()

@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/wire"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // surface is the immutable combined offer of the upstreams.
@@ -159,15 +159,15 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, prefix st
 // shownTool returns a tool as clients see it. Members other than the texts stay unchanged;
 // hidden characters are removed from texts that a person reads.
 func shownTool(raw json.RawMessage, name, description string) json.RawMessage {
-	set := []wire.Member{{Key: "name", Value: wire.Text(name)}}
+	set := []jsonrpc.Member{{Key: "name", Value: jsonrpc.Text(name)}}
 	if description != "" {
-		set = append(set, wire.Member{Key: "description", Value: wire.Text(description)})
+		set = append(set, jsonrpc.Member{Key: "description", Value: jsonrpc.Text(description)})
 	}
 	if title := textMember(raw, "title"); title != "" {
 		shown, _ := cleanDescription(title)
-		set = append(set, wire.Member{Key: "title", Value: wire.Text(shown)})
+		set = append(set, jsonrpc.Member{Key: "title", Value: jsonrpc.Text(shown)})
 	}
-	out, err := wire.With(raw, set...)
+	out, err := jsonrpc.With(raw, set...)
 	if err != nil { // it was parsed before
 		return raw
 	}
@@ -176,24 +176,24 @@ func shownTool(raw json.RawMessage, name, description string) json.RawMessage {
 
 // shownAs returns a prompt, a resource or a template as clients see it.
 func (s *surface) shownAs(m *member, raw json.RawMessage, key, value string) json.RawMessage {
-	set := []wire.Member{{Key: key, Value: wire.Text(value)}}
+	set := []jsonrpc.Member{{Key: key, Value: jsonrpc.Text(value)}}
 	inner, found := sanitize(raw)
 	for _, each := range []string{"description", "title"} {
 		if text := textMember(raw, each); text != "" {
 			shown, wrong := cleanDescription(text)
-			set = append(set, wire.Member{Key: each, Value: wire.Text(shown)})
+			set = append(set, jsonrpc.Member{Key: each, Value: jsonrpc.Text(shown)})
 			found = append(found, wrong...)
 		}
 	}
 	if name := textMember(raw, "name"); key != "name" && name != "" { // only people read the name of a resource
 		shown, wrong := cleanDescription(name)
-		set = append(set, wire.Member{Key: "name", Value: wire.Text(shown)})
+		set = append(set, jsonrpc.Member{Key: "name", Value: jsonrpc.Text(shown)})
 		found = append(found, wrong...)
 	}
 	for _, text := range found {
 		s.addNote(m, textMember(raw, key), text)
 	}
-	out, err := wire.With(inner, set...)
+	out, err := jsonrpc.With(inner, set...)
 	if err != nil {
 		return raw
 	}
@@ -203,7 +203,7 @@ func (s *surface) shownAs(m *member, raw json.RawMessage, key, value string) jso
 // textMember returns a text member of an object, or "".
 func textMember(raw json.RawMessage, key string) string {
 	var text string
-	_ = wire.Each(raw, func(name string, value json.RawMessage) error {
+	_ = jsonrpc.Each(raw, func(name string, value json.RawMessage) error {
 		if name == key {
 			_ = json.Unmarshal(value, &text)
 		}

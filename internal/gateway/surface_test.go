@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/upstream"
-	"github.com/guideway-dev/guideway/internal/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -132,7 +132,7 @@ func TestAccess(t *testing.T) {
 	two := newEntry(t, "two")
 	two.Project = "p"
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), two}})
-	r.allow = map[string]authn.Allow{
+	r.allow = map[string]auth.Allow{
 		"upstream": {Upstreams: []string{"one"}}, "project": {Projects: []string{"p"}},
 		"tool": {Tools: []string{"one__e*"}}, "all": {All: true}, "nothing": {},
 	}

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -21,7 +21,7 @@ func TestTokensAreIsolated(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}}, way)
-		r.allow = map[string]authn.Allow{"phone": {Upstreams: []string{"one"}}, "laptop": {Tools: []string{"one__*"}}}
+		r.allow = map[string]auth.Allow{"phone": {Upstreams: []string{"one"}}, "laptop": {Tools: []string{"one__*"}}}
 		people := map[string]*person{}
 		for name := range r.allow {
 			people[name] = r.connect(t, ways{user: name, version: version})
@@ -95,7 +95,7 @@ func TestAccessOutsideTokenIsRefused(t *testing.T) {
 		two := newEntry(t, "two", mode)
 		two.Project = "secret"
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode), two}}, way)
-		r.allow = map[string]authn.Allow{
+		r.allow = map[string]auth.Allow{
 			"laptop": {Upstreams: []string{"one"}}, "phone": {Tools: []string{"one__echo"}}, "watch": {Projects: []string{"none"}}, "tv": {},
 		}
 		all := r.connect(t, ways{user: "ann", version: version}) // all tools are known
@@ -168,7 +168,7 @@ func checkRefusals(t *testing.T, p *person, name string, one bool) {
 func TestSearchRespectsToken(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Lazy: true, Upstreams: []gateway.Entry{newEntry(t, "one"), newEntry(t, "two")}})
-	r.allow = map[string]authn.Allow{"laptop": {Tools: []string{"one__echo"}}}
+	r.allow = map[string]auth.Allow{"laptop": {Tools: []string{"one__echo"}}}
 	for _, version := range []string{legacy, modern} {
 		p := r.connect(t, ways{user: "laptop", version: version})
 		if got := p.callTool("tool_search", args{"query": ""}); !strings.Contains(got, "one__echo") || !strings.Contains(got, `"of":1`) {
@@ -192,24 +192,24 @@ func TestServersWithoutAccessAreNotStarted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
-		allow authn.Allow
+		allow auth.Allow
 		known []string
 	}{
-		{"one upstream", authn.Allow{Upstreams: []string{"one"}}, []string{"one"}},
-		{"one tool", authn.Allow{Tools: []string{"one__echo"}}, []string{"one"}},
-		{"a pattern of one", authn.Allow{Tools: []string{"one__*"}}, []string{"one"}},
-		{"a pattern of both", authn.Allow{Tools: []string{"*__echo"}}, []string{"one", "two"}},
-		{"a set of letters", authn.Allow{Tools: []string{"[a-t]wo__echo"}}, []string{"one", "two"}},
-		{"a project", authn.Allow{Projects: []string{"site"}}, []string{"two"}},
-		{"no upstream", authn.Allow{Toolsets: []string{"runs"}}, nil},
-		{"everything", authn.Allow{All: true}, []string{"one", "two"}},
+		{"one upstream", auth.Allow{Upstreams: []string{"one"}}, []string{"one"}},
+		{"one tool", auth.Allow{Tools: []string{"one__echo"}}, []string{"one"}},
+		{"a pattern of one", auth.Allow{Tools: []string{"one__*"}}, []string{"one"}},
+		{"a pattern of both", auth.Allow{Tools: []string{"*__echo"}}, []string{"one", "two"}},
+		{"a set of letters", auth.Allow{Tools: []string{"[a-t]wo__echo"}}, []string{"one", "two"}},
+		{"a project", auth.Allow{Projects: []string{"site"}}, []string{"two"}},
+		{"no upstream", auth.Allow{Toolsets: []string{"runs"}}, nil},
+		{"everything", auth.Allow{All: true}, []string{"one", "two"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			two := newEntry(t, "two")
 			two.Project = "site"
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), two}})
-			r.allow = map[string]authn.Allow{"laptop": tt.allow}
+			r.allow = map[string]auth.Allow{"laptop": tt.allow}
 			p := r.connect(t, ways{user: "laptop", version: legacy})
 			p.toolNames()
 			p.callTool("two__nothing", args{})
@@ -230,7 +230,7 @@ func TestServersWithoutAccessAreNotStarted(t *testing.T) {
 func TestTokensCannotTakeOverState(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
-	r.allow = map[string]authn.Allow{"laptop": {Upstreams: []string{"one"}}, "phone": {Upstreams: []string{"one"}}}
+	r.allow = map[string]auth.Allow{"laptop": {Upstreams: []string{"one"}}, "phone": {Upstreams: []string{"one"}}}
 	laptop := r.connect(t, ways{user: "laptop", version: legacy})
 	laptop.toolNames()
 	if err := laptop.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"}); err != nil {

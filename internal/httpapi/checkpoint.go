@@ -6,21 +6,21 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/checkpoint"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 func (a *api) memoryRoutes() []route {
 	list := []route{
-		{"GET", "/api/checkpoints", authn.RightRead, a.listCheckpoints},
-		{"GET", "/api/checkpoints/{id}", authn.RightRead, a.getCheckpoint},
-		{"GET", "/api/checkpoints/{id}/diff", authn.RightRead, a.diffCheckpoint},
+		{"GET", "/api/checkpoints", auth.RightRead, a.listCheckpoints},
+		{"GET", "/api/checkpoints/{id}", auth.RightRead, a.getCheckpoint},
+		{"GET", "/api/checkpoints/{id}/diff", auth.RightRead, a.diffCheckpoint},
 	}
 	if a.Runs != nil {
 		list = append(list,
-			route{"GET", "/api/runs/{id}/checkpoints", authn.RightRead, a.listRunCheckpoints},
-			route{"GET", "/api/runs/{id}/context", authn.RightRead, a.runContext},
+			route{"GET", "/api/runs/{id}/checkpoints", auth.RightRead, a.listRunCheckpoints},
+			route{"GET", "/api/runs/{id}/context", auth.RightRead, a.runContext},
 		)
 	}
 	return list
@@ -99,8 +99,8 @@ func (a *api) queryCheckpoints(c *call, request checkpoint.ListRequest) (any, er
 type checkpointDetails struct {
 	Checkpoint checkpointView       `json:"checkpoint"`
 	Context    json.RawMessage      `json:"context"`
-	Status     guide.Status         `json:"status,omitempty"`
-	Position   *guide.Position      `json:"position,omitempty"`
+	Status     engine.Status        `json:"status,omitempty"`
+	Position   *engine.Position     `json:"position,omitempty"`
 	Completed  []string             `json:"completedSteps,omitempty"`
 	Degraded   *checkpoint.Degraded `json:"degraded,omitempty"`
 	Store      checkpoint.Store     `json:"store"`

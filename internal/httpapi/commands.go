@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -66,7 +66,7 @@ func (a *api) answerGate(c *call, body answerBody) (any, error) {
 	}
 	return a.Runs.Answer(c.Context(), c.runCaller(), run.AnswerRequest{
 		Ref: run.Ref{RunID: c.PathValue("id"), Handle: body.Handle}, Step: body.StepID,
-		Answer: guide.Answer{OptionID: body.OptionID, Decline: body.Decline, Note: body.Note},
+		Answer: engine.Answer{OptionID: body.OptionID, Decline: body.Decline, Note: body.Note},
 	})
 }
 

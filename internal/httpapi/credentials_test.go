@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -17,15 +17,15 @@ func TestCredentialsAtEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	reads, commands := s.loginBrowser(t, "ann")
-	approve, err := s.tokens.Create(authn.NamedToken{Name: "phone", User: "ann", Scopes: []authn.Scope{authn.ScopeApprove}})
+	approve, err := s.tokens.Create(auth.NamedToken{Name: "phone", User: "ann", Scopes: []auth.Scope{auth.ScopeApprove}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := s.tokens.Create(authn.NamedToken{Name: "monitor", User: "ann", Scopes: []authn.Scope{authn.ScopeRead}})
+	read, err := s.tokens.Create(auth.NamedToken{Name: "monitor", User: "ann", Scopes: []auth.Scope{auth.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	revoked, err := s.tokens.Create(authn.NamedToken{Name: "lost", User: "ann", Scopes: []authn.Scope{authn.ScopeApprove}})
+	revoked, err := s.tokens.Create(auth.NamedToken{Name: "lost", User: "ann", Scopes: []auth.Scope{auth.ScopeApprove}})
 	if err == nil {
 		err = s.tokens.Revoke("lost")
 	}
@@ -56,7 +56,7 @@ func TestCredentialsAtEveryEndpoint(t *testing.T) {
 		{"a wrong token", withBearer(strings.Repeat("x", 48)), 401, 401, 401, 401, 401, ""},
 		{"a browser", commands, 401, 200, 201, 200, 200, run.ViaBrowser},
 		{"a browser without the page's key", reads, 401, 200, 403, 403, 403, ""},
-		{"a browser with a wrong key", with(reads, authn.KeyHeader, strings.Repeat("k", 43)), 401, 200, 403, 403, 403, ""},
+		{"a browser with a wrong key", with(reads, auth.KeyHeader, strings.Repeat("k", 43)), 401, 200, 403, 403, 403, ""},
 		{"a browser and the token of /mcp", func(r *http.Request) { commands(r); asAgent(r) }, 200, 200, 201, 403, 200, ""},
 		{"a browser and a wrong token", with(commands, "Authorization", "Bearer "+strings.Repeat("x", 48)), 401, 401, 401, 401, 401, ""},
 		{"a browser's cookie from an allowed origin", with(commands, otherPort...), 401, 403, 403, 403, 403, ""},
@@ -97,7 +97,7 @@ func (s *rig) tryGate(t *testing.T, who credential, workflow string, status int,
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened := details.Position.Kind != guide.PositionGate
+	opened := details.Position.Kind != engine.PositionGate
 	if opened != (status == http.StatusOK) {
 		t.Errorf("%d, and the run is at %+v", got.StatusCode, details.Position)
 	}
@@ -106,13 +106,13 @@ func (s *rig) tryGate(t *testing.T, who credential, workflow string, status int,
 			want = run.ViaAgent
 		}
 		for _, e := range details.Events {
-			if e.Kind == string(guide.EventGateAnswered) && e.By.Via != want {
+			if e.Kind == string(engine.EventGateAnswered) && e.By.Via != want {
 				t.Errorf("the answer is recorded as by %+v, want via %s", e.By, want)
 			}
 		}
 	}
 	var p struct{ Rule, Code string }
-	if got.decodeInto(t, &p); status == http.StatusForbidden && strings.Contains(string(got.body), "rule") && p.Rule != guide.RulePerson {
+	if got.decodeInto(t, &p); status == http.StatusForbidden && strings.Contains(string(got.body), "rule") && p.Rule != engine.RulePerson {
 		t.Errorf("refused by %+v", p)
 	}
 }
@@ -123,7 +123,7 @@ func TestHumanApprovalRefusalNamesRule(t *testing.T) {
 	s := newRig(t)
 	a := s.startAtGate(t, callerAnn(), "person", "")
 	p := s.wantCode(t, 403, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
-	if p.Rule != guide.RulePerson || p.Fix == "" {
+	if p.Rule != engine.RulePerson || p.Fix == "" {
 		t.Errorf("the refusal is %+v", p)
 	}
 }
@@ -158,7 +158,7 @@ func TestCORS(t *testing.T) {
 		t.Errorf("Access-Control-Allow-Origin %q", o)
 	}
 	preflight := s.wantStatus(t, 204, withoutCredential, "OPTIONS", "/api/runs", "", "Origin", allowedOrigin,
-		"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type,"+strings.ToLower(authn.KeyHeader))
+		"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type,"+strings.ToLower(auth.KeyHeader))
 	for _, r := range []reply{got, preflight} {
 		if c := r.Header.Get("Access-Control-Allow-Credentials"); c != "" {
 			t.Errorf("Access-Control-Allow-Credentials %q", c)

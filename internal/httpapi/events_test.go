@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/httpapi"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -355,7 +355,7 @@ func TestTooManyStreams(t *testing.T) {
 		open = append(open, s.openStream(t, asAgent, "/api/events"))
 	}
 	s.wantCode(t, 503, guideway.CodeUnavailable, asAgent, "GET", "/api/events", "")
-	bob, err := s.tokens.Create(authn.NamedToken{Name: "bob", User: "bob", Scopes: []authn.Scope{"read"}})
+	bob, err := s.tokens.Create(auth.NamedToken{Name: "bob", User: "bob", Scopes: []auth.Scope{"read"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +392,7 @@ func TestGateLive(t *testing.T) {
 		}
 	}
 	status, err := s.runs.Status(t.Context(), callerAnn(), run.Ref{Handle: a.Handle})
-	if err != nil || status.Position.Kind != guide.PositionStep || status.Position.ID != "build" {
+	if err != nil || status.Position.Kind != engine.PositionStep || status.Position.ID != "build" {
 		t.Errorf("the agent sees %+v, %v", status, err)
 	}
 }

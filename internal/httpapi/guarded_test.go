@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // Every route of the OpenAPI document refuses requests without a credential, pages of other
@@ -91,7 +91,7 @@ func (s *rig) requestStatus(t *testing.T, who credential, method, path string) i
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	if resp.StatusCode < 300 && r.Header.Get(authn.KeyHeader) != "" {
+	if resp.StatusCode < 300 && r.Header.Get(auth.KeyHeader) != "" {
 		t.Errorf("%s %s was carried out", method, path)
 	}
 	return resp.StatusCode

@@ -5,57 +5,57 @@ import (
 	"encoding/json"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/hookdesk"
-	"github.com/guideway-dev/guideway/internal/script"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // Hooks is the part of the hook graph service that the API uses.
 type Hooks interface {
-	List(context.Context) (*hookdesk.List, error)
-	Get(ctx context.Context, id string) (*hookdesk.Detail, error)
+	List(context.Context) (*hookadmin.List, error)
+	Get(ctx context.Context, id string) (*hookadmin.Detail, error)
 	Export(ctx context.Context, id string) ([]byte, error)
-	Check(context.Context, hookdesk.CheckRequest) (*hookdesk.Verdict, error)
-	Try(context.Context, hookdesk.TryRequest) (*hookdesk.Trial, error)
-	Save(context.Context, hookdesk.SaveRequest) (*hookdesk.Detail, error)
+	Check(context.Context, hookadmin.CheckRequest) (*hookadmin.Verdict, error)
+	Try(context.Context, hookadmin.TryRequest) (*hookadmin.Trial, error)
+	Save(context.Context, hookadmin.SaveRequest) (*hookadmin.Detail, error)
 	Remove(ctx context.Context, id, source, base string) error
-	Enable(context.Context, hookdesk.EnableRequest) (replaced []string, err error)
+	Enable(context.Context, hookadmin.EnableRequest) (replaced []string, err error)
 	Disable(ctx context.Context, id string) error
-	Versions(ctx context.Context, id string) ([]hookdesk.Version, error)
-	Version(ctx context.Context, id, version string) (*hookdesk.VersionText, error)
-	Restore(ctx context.Context, id, version, base, who string) (*hookdesk.Detail, error)
-	GetModule(ctx context.Context, id string) (*hookdesk.ModuleText, error)
-	SaveModule(context.Context, hookdesk.SaveRequest) (*hookdesk.ModuleText, error)
+	Versions(ctx context.Context, id string) ([]hookadmin.Version, error)
+	Version(ctx context.Context, id, version string) (*hookadmin.VersionText, error)
+	Restore(ctx context.Context, id, version, base, who string) (*hookadmin.Detail, error)
+	GetModule(ctx context.Context, id string) (*hookadmin.ModuleText, error)
+	SaveModule(context.Context, hookadmin.SaveRequest) (*hookadmin.ModuleText, error)
 }
 
-var _ Hooks = (*hookdesk.Desk)(nil)
+var _ Hooks = (*hookadmin.Desk)(nil)
 
 // hookRoutes returns the routes of hook graphs. Only a person may run a script, write a
 // graph or enable one: an agent that could disable its guards would have none.
 func (a *api) hookRoutes() []route {
 	return []route{
-		{"GET", "/api/hooks", authn.RightRead, a.listHooks},
-		{"GET", "/api/hooks/{id}", authn.RightRead, a.getHook},
-		{"PUT", "/api/hooks/{id}", authn.RightWork, requirePerson(withBody(a.saveHook))},
-		{"DELETE", "/api/hooks/{id}", authn.RightWork, requirePerson(a.deleteHook)},
-		{"GET", "/api/hooks/{id}/export", authn.RightRead, a.exportHook},
-		{"POST", "/api/hooks/{id}/enable", authn.RightAnswer, requirePerson(withBody(a.enableHook))},
-		{"POST", "/api/hooks/{id}/disable", authn.RightAnswer, requirePerson(a.disableHook)},
-		{"GET", "/api/hooks/{id}/versions", authn.RightRead, a.hookVersions},
-		{"GET", "/api/hooks/{id}/versions/{version}", authn.RightRead, a.hookVersion},
-		{"POST", "/api/hooks/{id}/versions/{version}/restore", authn.RightWork, requirePerson(withBody(a.restoreHook))},
-		{"GET", "/api/hook-modules/{id}", authn.RightRead, a.hookModule},
-		{"PUT", "/api/hook-modules/{id}", authn.RightWork, requirePerson(withBody(a.saveHookModule))},
-		{"GET", "/api/hook-types", authn.RightRead, a.hookTypes},
-		{"POST", "/api/hook-check", authn.RightWork, withBody(a.checkHook)},
-		{"POST", "/api/hook-test", authn.RightWork, requirePerson(withBody(a.testHook))},
+		{"GET", "/api/hooks", auth.RightRead, a.listHooks},
+		{"GET", "/api/hooks/{id}", auth.RightRead, a.getHook},
+		{"PUT", "/api/hooks/{id}", auth.RightWork, requirePerson(withBody(a.saveHook))},
+		{"DELETE", "/api/hooks/{id}", auth.RightWork, requirePerson(a.deleteHook)},
+		{"GET", "/api/hooks/{id}/export", auth.RightRead, a.exportHook},
+		{"POST", "/api/hooks/{id}/enable", auth.RightAnswer, requirePerson(withBody(a.enableHook))},
+		{"POST", "/api/hooks/{id}/disable", auth.RightAnswer, requirePerson(a.disableHook)},
+		{"GET", "/api/hooks/{id}/versions", auth.RightRead, a.hookVersions},
+		{"GET", "/api/hooks/{id}/versions/{version}", auth.RightRead, a.hookVersion},
+		{"POST", "/api/hooks/{id}/versions/{version}/restore", auth.RightWork, requirePerson(withBody(a.restoreHook))},
+		{"GET", "/api/hook-modules/{id}", auth.RightRead, a.hookModule},
+		{"PUT", "/api/hook-modules/{id}", auth.RightWork, requirePerson(withBody(a.saveHookModule))},
+		{"GET", "/api/hook-types", auth.RightRead, a.hookTypes},
+		{"POST", "/api/hook-check", auth.RightWork, withBody(a.checkHook)},
+		{"POST", "/api/hook-test", auth.RightWork, requirePerson(withBody(a.testHook))},
 	}
 }
 
 // requirePerson refuses every credential except a browser in which a person has logged in.
 func requirePerson(handle handler) handler {
 	return func(c *call) (any, error) {
-		if c.authGrant().Proof != authn.ProofBrowser {
+		if c.authGrant().Proof != auth.ProofBrowser {
 			return nil, guideway.Errorf(guideway.CodeForbidden, "only a person can change hook graphs").
 				WithFix("use a browser that is logged in, or 'guideway hooks' at a terminal")
 		}
@@ -79,7 +79,7 @@ func (a *api) saveHook(c *call, body saveHookBody) (any, error) {
 	if (len(body.Graph) == 0) == (body.Text == "") {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the body must have either a graph or a text").WithFix("set one of 'graph' and 'text'")
 	}
-	return a.Hooks.Save(c.Context(), hookdesk.SaveRequest{
+	return a.Hooks.Save(c.Context(), hookadmin.SaveRequest{
 		ID: c.PathValue("id"), Source: body.Source, Base: body.Base, Graph: body.Graph, Text: body.Text, Who: c.userName(),
 	})
 }
@@ -105,7 +105,7 @@ type enableHookBody struct {
 // enableHook approves exactly the graph that the pin names. It answers with the graphs that
 // were disabled in exchange.
 func (a *api) enableHook(c *call, body enableHookBody) (any, error) {
-	replaced, err := a.Hooks.Enable(c.Context(), hookdesk.EnableRequest{ID: c.PathValue("id"), Pin: body.Pin, Replace: body.Replace, Who: c.userName()})
+	replaced, err := a.Hooks.Enable(c.Context(), hookadmin.EnableRequest{ID: c.PathValue("id"), Pin: body.Pin, Replace: body.Replace, Who: c.userName()})
 	return object{"replaced": replaceNil(replaced)}, err
 }
 
@@ -142,14 +142,14 @@ type saveModuleBody struct {
 }
 
 func (a *api) saveHookModule(c *call, body saveModuleBody) (any, error) {
-	module, err := a.Hooks.SaveModule(c.Context(), hookdesk.SaveRequest{
+	module, err := a.Hooks.SaveModule(c.Context(), hookadmin.SaveRequest{
 		ID: c.PathValue("id"), Source: body.Source, Base: body.Base, Text: body.Script, Who: c.userName(),
 	})
 	return object{"module": module}, err
 }
 
 // hookTypes returns the TypeScript declarations of the API of scripts.
-func (a *api) hookTypes(*call) (any, error) { return object{"types": script.Types()}, nil }
+func (a *api) hookTypes(*call) (any, error) { return object{"types": sandbox.Types()}, nil }
 
 // hookDocument is a graph that need not be valid, as JSON or as a text.
 type hookDocument struct {
@@ -158,11 +158,11 @@ type hookDocument struct {
 	Source string          `json:"source"`
 }
 
-func (d *hookDocument) checkRequest() hookdesk.CheckRequest {
+func (d *hookDocument) checkRequest() hookadmin.CheckRequest {
 	if len(d.Graph) > 0 {
-		return hookdesk.CheckRequest{Text: string(d.Graph), Source: d.Source}
+		return hookadmin.CheckRequest{Text: string(d.Graph), Source: d.Source}
 	}
-	return hookdesk.CheckRequest{Text: d.Text, Source: d.Source}
+	return hookadmin.CheckRequest{Text: d.Text, Source: d.Source}
 }
 
 // checkHook returns the diagnostics of a graph or a module. It stores nothing.
@@ -184,7 +184,7 @@ type testHookBody struct {
 // testHook runs a graph on a sample, with its scripts in the sandbox and without an
 // upstream.
 func (a *api) testHook(c *call, body testHookBody) (any, error) {
-	return a.Hooks.Try(c.Context(), hookdesk.TryRequest{CheckRequest: body.checkRequest(), Sample: hookdesk.Sample{
+	return a.Hooks.Try(c.Context(), hookadmin.TryRequest{CheckRequest: body.checkRequest(), Sample: hookadmin.Sample{
 		Request: body.Request, Response: body.Response, Client: body.Client, Server: body.Server, Variables: body.Variables, Owner: c.userName(), Detail: true,
 	}})
 }

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/approval"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/hookdesk"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	"github.com/guideway-dev/guideway/internal/httpapi"
-	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 const hookText = `{"id":"mine","name":"Mine","workflowType":"tools/call","nodes":[{"id":"start","type":"start"},
@@ -33,8 +33,8 @@ func (noApprovals) Change(context.Context, func(approval.Records) (approval.Reco
 }
 
 // emptyService returns a service without hook graphs.
-func emptyService() *hookdesk.Desk {
-	return hookdesk.New(hookdesk.Options{Catalog: catalog.New(nil, catalog.Options{}), Approvals: noApprovals{}})
+func emptyService() *hookadmin.Desk {
+	return hookadmin.New(hookadmin.Options{Catalog: catalog.New(nil, catalog.Options{}), Approvals: noApprovals{}})
 }
 
 // newHooks returns a rig with a bundled hook graph and one of a project. It uses the real
@@ -61,7 +61,7 @@ func newHooks(t *testing.T) (s *rig, user, project string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool, err := script.NewPool(script.Options{Workers: 1})
+	pool, err := sandbox.NewPool(sandbox.Options{Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func newHooks(t *testing.T) (s *rig, user, project string) {
 			t.Error(err)
 		}
 	})
-	desk := hookdesk.New(hookdesk.Options{Catalog: c, Approvals: store, Scripts: pool, Versions: filepath.Join(dir, "versions")})
+	desk := hookadmin.New(hookadmin.Options{Catalog: c, Approvals: store, Scripts: pool, Versions: filepath.Join(dir, "versions")})
 	return newRig(t, func(o *httpapi.Options) { o.Catalog, o.Hooks = c, desk }), user, project
 }
 
@@ -158,7 +158,7 @@ func TestHookGraphsRequireAPerson(t *testing.T) {
 	t.Parallel()
 	s, user, _ := newHooks(t)
 	reads, person := s.loginBrowser(t, "ann")
-	approve, err := s.tokens.Create(authn.NamedToken{Name: "phone", User: "ann", Scopes: []authn.Scope{authn.ScopeApprove}})
+	approve, err := s.tokens.Create(auth.NamedToken{Name: "phone", User: "ann", Scopes: []auth.Scope{auth.ScopeApprove}})
 	if err != nil {
 		t.Fatal(err)
 	}

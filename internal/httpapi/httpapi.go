@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/checkpoint"
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/memory"
+	"github.com/guideway-dev/guideway/internal/contexts"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -28,13 +28,13 @@ type Options struct {
 	// MCP serves /mcp.
 	MCP http.Handler
 	// Guard checks Host and Origin of every request; required.
-	Guard *authn.Guard
+	Guard *auth.Guard
 	// Bearer checks the token on /mcp and /api; required.
-	Bearer *authn.Bearer
+	Bearer *auth.Bearer
 	// Browsers logs a person's browser in. Without it there are no pages.
-	Browsers *authn.BrowserSessions
+	Browsers *auth.BrowserSessions
 	// Tokens checks named tokens.
-	Tokens *authn.Tokens
+	Tokens *auth.Tokens
 
 	// Catalog holds the workflows.
 	Catalog Catalog
@@ -90,7 +90,7 @@ type Runs interface {
 	Abort(context.Context, run.Caller, run.AbortRequest) (*run.Answer, error)
 	Resume(context.Context, run.Caller, run.ResumeRequest) ([]run.Candidate, error)
 	List(context.Context, run.Caller, run.Filter) ([]run.Record, error)
-	State(context.Context, run.Caller, run.Ref) (*guide.StateDocument, error)
+	State(context.Context, run.Caller, run.Ref) (*engine.StateDocument, error)
 	Look(context.Context, run.Caller, run.Ref) (*run.Details, error)
 	Events(ctx context.Context, c run.Caller, r run.Ref, after int64, limit int) ([]run.Event, error)
 	Export(context.Context, run.Caller, run.Ref) ([]byte, error)
@@ -110,12 +110,12 @@ type Sessions interface {
 // Memory is the part of checkpoints and contexts that the API uses. The API only reads:
 // agents save and load over MCP, a person at the command line.
 type Memory interface {
-	List(context.Context, run.Caller, checkpoint.ListRequest) (*memory.Page, error)
+	List(context.Context, run.Caller, checkpoint.ListRequest) (*contexts.Page, error)
 	Get(ctx context.Context, c run.Caller, id string) (checkpoint.Record, error)
-	Show(ctx context.Context, c run.Caller, id string) (*memory.Loaded, error)
+	Show(ctx context.Context, c run.Caller, id string) (*contexts.Loaded, error)
 	Diff(ctx context.Context, c run.Caller, from, to string) (*checkpoint.Difference, error)
-	Layers(context.Context, run.Caller, run.Ref) (*memory.Layers, error)
-	Health() memory.Health
+	Layers(context.Context, run.Caller, run.Ref) (*contexts.Layers, error)
+	Health() contexts.Health
 }
 
 // Feed is the part of the journal's feed that the API uses. See run.Feed.
@@ -129,14 +129,14 @@ var (
 	_ Catalog  = (*catalog.Catalog)(nil)
 	_ Runs     = (*run.Service)(nil)
 	_ Sessions = session.Store(nil)
-	_ Memory   = (*memory.Service)(nil)
+	_ Memory   = (*contexts.Service)(nil)
 	_ Feed     = run.Feed(nil)
 )
 
 // api serves the routes.
 type api struct {
 	Options
-	access  *authn.Access
+	access  *auth.Access
 	streams *streams
 	// document returns the OpenAPI document. It is built at the first request, so that it
 	// does not delay the start.
@@ -171,19 +171,19 @@ func NewHandler(opts Options) (http.Handler, error) {
 	}
 	a := &api{
 		Options: opts,
-		access:  &authn.Access{Bearer: opts.Bearer, Browsers: opts.Browsers, Tokens: opts.Tokens},
+		access:  &auth.Access{Bearer: opts.Bearer, Browsers: opts.Browsers, Tokens: opts.Tokens},
 		streams: newStreams(), document: sync.OnceValues(openAPIJSON),
 	}
 	mux := http.NewServeMux()
 	a.mountRoutes(mux)
 	if opts.Metrics != nil {
-		mux.Handle("/metrics", a.requireCredential(a.dispatchMethod(methods{"GET": {"GET", "/metrics", authn.RightRead, a.getMetrics}})))
+		mux.Handle("/metrics", a.requireCredential(a.dispatchMethod(methods{"GET": {"GET", "/metrics", auth.RightRead, a.getMetrics}})))
 	}
 	if opts.Registry != nil {
 		a.mountRegistry(mux)
 	}
 	if opts.MCP != nil {
-		door := &authn.Authenticator{Bearer: opts.Bearer, Tokens: opts.Tokens}
+		door := &auth.Authenticator{Bearer: opts.Bearer, Tokens: opts.Tokens}
 		mux.Handle("/mcp", door.Handler(opts.MCP))
 	}
 	return setSecurityHeaders(opts.Guard.Handler(bodyDeadline(a.rejectUncleanPaths(mux), bodyTime))), nil

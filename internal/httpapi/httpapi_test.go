@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox/worker"
 	"github.com/guideway-dev/guideway/internal/httpapi"
-	"github.com/guideway-dev/guideway/internal/script/worker"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"go.uber.org/goleak"
 )
 
@@ -36,11 +36,11 @@ var token = strings.Repeat("t0ken", 8)
 
 func newHandler(t *testing.T, mcp http.Handler) http.Handler {
 	t.Helper()
-	guard, err := authn.NewGuard(authn.GuardOptions{})
+	guard, err := auth.NewGuard(auth.GuardOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bearer, err := authn.NewBearer(authn.BearerOptions{Token: token, User: "ann"})
+	bearer, err := auth.NewBearer(auth.BearerOptions{Token: token, User: "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func (s *runningServer) wantShutdown(t *testing.T) {
 }
 
 func echoUser(w http.ResponseWriter, r *http.Request) {
-	p, _ := authn.PrincipalFrom(r.Context())
+	p, _ := auth.PrincipalFrom(r.Context())
 	_, _ = io.WriteString(w, "user "+p.User)
 }
 

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -25,8 +25,8 @@ type Machines interface {
 	List(context.Context, run.Caller, run.Filter) ([]run.Record, error)
 	Events(ctx context.Context, c run.Caller, id string) ([]run.Event, error)
 	Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error)
-	Decide(ctx context.Context, c run.Caller, id string, decision machine.Decision, result string) (*driver.Status, error)
-	Resume(ctx context.Context, c run.Caller, id string, limits machine.Limits) (*driver.Status, error)
+	Decide(ctx context.Context, c run.Caller, id string, decision machineengine.Decision, result string) (*driver.Status, error)
+	Resume(ctx context.Context, c run.Caller, id string, limits machineengine.Limits) (*driver.Status, error)
 	Cancel(ctx context.Context, c run.Caller, id, reason string) (*driver.Status, error)
 	Fork(ctx context.Context, c run.Caller, id string, seq int64) (*driver.Status, error)
 	Watch(id string) (updates <-chan driver.Update, cancel func())
@@ -34,17 +34,17 @@ type Machines interface {
 
 func (a *api) machineRoutes() []route {
 	return []route{
-		{"GET", "/api/machines", authn.RightRead, a.listMachines},
-		{"GET", "/api/machines/{name}", authn.RightRead, a.getMachine},
-		{"GET", "/api/machine-runs", authn.RightRead, a.listMachineRuns},
-		{"POST", "/api/machine-runs", authn.RightWork, withBody(a.startMachine)},
-		{"GET", "/api/machine-runs/{id}", authn.RightRead, a.getMachineRun},
-		{"GET", "/api/machine-runs/{id}/events", authn.RightRead, a.machineEvents},
-		{"GET", "/api/machine-runs/{id}/stream", authn.RightRead, a.machineStream},
-		{"POST", "/api/machine-runs/{id}/input", authn.RightAnswer, withBody(a.machineInput)},
-		{"POST", "/api/machine-runs/{id}/resume", authn.RightWork, withBody(a.resumeMachine)},
-		{"POST", "/api/machine-runs/{id}/cancel", authn.RightWork, withBody(a.cancelMachine)},
-		{"POST", "/api/machine-runs/{id}/fork", authn.RightWork, withBody(a.forkMachine)},
+		{"GET", "/api/machines", auth.RightRead, a.listMachines},
+		{"GET", "/api/machines/{name}", auth.RightRead, a.getMachine},
+		{"GET", "/api/machine-runs", auth.RightRead, a.listMachineRuns},
+		{"POST", "/api/machine-runs", auth.RightWork, withBody(a.startMachine)},
+		{"GET", "/api/machine-runs/{id}", auth.RightRead, a.getMachineRun},
+		{"GET", "/api/machine-runs/{id}/events", auth.RightRead, a.machineEvents},
+		{"GET", "/api/machine-runs/{id}/stream", auth.RightRead, a.machineStream},
+		{"POST", "/api/machine-runs/{id}/input", auth.RightAnswer, withBody(a.machineInput)},
+		{"POST", "/api/machine-runs/{id}/resume", auth.RightWork, withBody(a.resumeMachine)},
+		{"POST", "/api/machine-runs/{id}/cancel", auth.RightWork, withBody(a.cancelMachine)},
+		{"POST", "/api/machine-runs/{id}/fork", auth.RightWork, withBody(a.forkMachine)},
 	}
 }
 
@@ -71,7 +71,7 @@ type machineInfo struct {
 // machineValue is the initial value of a variable.
 type machineValue struct {
 	Name        string          `json:"name"`
-	Type        machines.Type   `json:"type"`
+	Type        machinedef.Type `json:"type"`
 	Description string          `json:"description"`
 	Required    bool            `json:"required"`
 	Default     json.RawMessage `json:"default,omitempty"`
@@ -248,9 +248,9 @@ func (a *api) machineEvents(c *call) (any, error) {
 
 // machineInputBody is an input value, or the outcome of a call.
 type machineInputBody struct {
-	Value   json.RawMessage  `json:"value"`
-	Outcome machine.Decision `json:"outcome"`
-	Result  string           `json:"result"`
+	Value   json.RawMessage        `json:"value"`
+	Outcome machineengine.Decision `json:"outcome"`
+	Result  string                 `json:"result"`
 }
 
 // machineInput passes a run the input that it waits for, or the outcome of an interrupted
@@ -264,7 +264,7 @@ func (a *api) machineInput(c *call, body machineInputBody) (any, error) {
 	return object{"run": s}, err
 }
 
-func (a *api) resumeMachine(c *call, limits machine.Limits) (any, error) {
+func (a *api) resumeMachine(c *call, limits machineengine.Limits) (any, error) {
 	if limits.States < 0 || limits.Calls < 0 || limits.Tokens < 0 || limits.Cost < 0 || limits.Millis < 0 || limits.ToolCalls < 0 {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a budget is negative").WithFix("set the new total, or leave it out")
 	}

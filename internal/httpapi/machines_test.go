@@ -15,10 +15,10 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/llm/scripted"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
+	"github.com/guideway-dev/guideway/internal/machine/llm/scripted"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -41,7 +41,7 @@ func (d testMachines) Entry(name string) (*catalog.MachineEntry, error) {
 	return d.catalog.Snapshot().Machine(name)
 }
 
-func (d testMachines) Machine(_ context.Context, name string) (*machines.Definition, error) {
+func (d testMachines) Machine(_ context.Context, name string) (*machinedef.Definition, error) {
 	e, err := d.Entry(name)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (d testMachines) Call(_ context.Context, c driver.HandlerCall) (*driver.Han
 	return &driver.HandlerResult{Data: data}, err
 }
 
-func (d testMachines) Model(driver.For, machines.Level, string) (driver.Chosen, error) {
+func (d testMachines) Model(driver.For, machinedef.Level, string) (driver.Chosen, error) {
 	s, err := scripted.Parse([]byte(`{"rules":[{"when":{"agent":"writer"},"content":"Certainly, at once."}]}`))
 	return driver.Chosen{Model: scripted.New(s), Name: "scripted"}, err
 }

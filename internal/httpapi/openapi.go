@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -45,7 +45,7 @@ var referenceFuncs = template.FuncMap{
 // getReference renders the OpenAPI document for callers that may read the API. A browser
 // that may not gets the page that explains how to log in.
 func (p *pages) getReference(c *call) (any, error) {
-	if grant, err := p.access.Check(c.Request); err != nil || !grant.May(authn.RightRead) {
+	if grant, err := p.access.Check(c.Request); err != nil || !grant.May(auth.RightRead) {
 		return p.renderPage(c, http.StatusUnauthorized, "outside.html", nil)
 	}
 	text, err := p.document()

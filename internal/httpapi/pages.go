@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // pageFiles are the pages of the login and the files that they load: plain scripts and
@@ -163,8 +163,8 @@ func (p *pages) serveFile(c *call, name string) (any, error) {
 
 // postLogout ends the login of this browser.
 func (a *api) postLogout(c *call) (any, error) {
-	if g := c.authGrant(); g.Proof != authn.ProofBrowser || !g.May(authn.RightWork) {
-		return nil, checkRight(authn.Grant{Proof: authn.ProofBrowser}, authn.RightWork)
+	if g := c.authGrant(); g.Proof != auth.ProofBrowser || !g.May(auth.RightWork) {
+		return nil, checkRight(auth.Grant{Proof: auth.ProofBrowser}, auth.RightWork)
 	}
 	gone, err := a.Browsers.Logout(c.Request)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"testing/fstest"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/httpapi"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // A person opens the link, submits the form, gets the cookie, opens the page and logs out.
@@ -49,7 +49,7 @@ func TestLogin(t *testing.T) {
 	browser := func(r *http.Request) {
 		s.addPageHeaders(r)
 		r.AddCookie(cookies[0])
-		r.Header.Set(authn.KeyHeader, string(key[1]))
+		r.Header.Set(auth.KeyHeader, string(key[1]))
 	}
 	for _, page := range []string{"/", "/dashboard/one?workflow=bug"} {
 		got := s.wantStatus(t, 200, browser, "GET", page, "", "Sec-Fetch-Site", "none")

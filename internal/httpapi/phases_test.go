@@ -5,19 +5,19 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // wantState requests the state of a run. It checks the state against the published schema
 // as well as the OpenAPI document.
-func (s *rig) wantState(t *testing.T, who credential, id string) guide.StateDocument {
+func (s *rig) wantState(t *testing.T, who credential, id string) engine.StateDocument {
 	t.Helper()
 	got := s.wantStatus(t, 200, who, "GET", "/api/runs/"+id+"/state", "")
-	text := definition.Schema(definition.As{Dialect: guideway.DialectPhases, Kind: phases.KindState})
+	text := workflow.Schema(workflow.As{Dialect: guideway.DialectPhases, Kind: phases.KindState})
 	published, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func (s *rig) wantState(t *testing.T, who credential, id string) guide.StateDocu
 	if err != nil {
 		t.Errorf("%v\n%s", err, got.body)
 	}
-	var d guide.StateDocument
+	var d engine.StateDocument
 	got.decodeInto(t, &d)
 	return d
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -24,13 +24,13 @@ type Problem struct {
 	// Path is the path of a request for which there is no route.
 	Path string `json:"path,omitempty"`
 	// Rule and the following members describe a refused command; see run.Refusal.
-	Rule     string          `json:"rule,omitempty"`
-	Given    any             `json:"given,omitempty"`
-	Allowed  any             `json:"allowed,omitempty"`
-	Issues   []string        `json:"issues,omitempty"`
-	Next     *run.Call       `json:"next,omitempty"`
-	RunID    string          `json:"runId,omitempty"`
-	Position *guide.Position `json:"position,omitempty"`
+	Rule     string           `json:"rule,omitempty"`
+	Given    any              `json:"given,omitempty"`
+	Allowed  any              `json:"allowed,omitempty"`
+	Issues   []string         `json:"issues,omitempty"`
+	Next     *run.Call        `json:"next,omitempty"`
+	RunID    string           `json:"runId,omitempty"`
+	Position *engine.Position `json:"position,omitempty"`
 	// Candidates are the paths of the documents that an ambiguous request may refer to.
 	Candidates []string `json:"candidates,omitempty"`
 }
@@ -82,7 +82,7 @@ func newProblem(err error) (int, Problem) {
 	if errors.As(err, &refusal) {
 		p.Rule, p.Given, p.Allowed, p.Issues = refusal.Rule, refusal.Given, refusal.Allowed, refusal.Issues
 		p.Next, p.RunID, p.Position = refusal.Next, refusal.RunID, refusal.Position
-		if refusal.Rule == guide.RulePerson {
+		if refusal.Rule == engine.RulePerson {
 			code = http.StatusForbidden
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // registryPath is the path of the registry.
@@ -15,7 +15,7 @@ func (a *api) mountRegistry(mux *http.ServeMux) {
 	below := http.StripPrefix(registryPath, a.Registry)
 	guarded := a.requireCredential(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !authn.GrantFrom(r.Context()).May(authn.RightRead):
+		case !auth.GrantFrom(r.Context()).May(auth.RightRead):
 			a.writeError(w, r, guideway.Errorf(guideway.CodeForbidden, "this credential cannot read the registry"))
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")

@@ -6,20 +6,20 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/httpapi"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // TestRegistry checks that the registry can be read, by GET alone, with the right to read
 // the API, and that it is off without the option.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
-	guard, err := authn.NewGuard(authn.GuardOptions{})
+	guard, err := auth.NewGuard(auth.GuardOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const token = "0123456789abcdef0123456789abcdef0123456789abcdef"
-	bearer, err := authn.NewBearer(authn.BearerOptions{Token: token, User: "ann"})
+	bearer, err := auth.NewBearer(auth.BearerOptions{Token: token, User: "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}

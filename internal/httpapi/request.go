@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -81,7 +81,7 @@ func replaceNil[T any](list []T) []T {
 	return list
 }
 
-func (c *call) authGrant() authn.Grant { return authn.GrantFrom(c.Context()) }
+func (c *call) authGrant() auth.Grant { return auth.GrantFrom(c.Context()) }
 
 func (c *call) userName() string { return c.authGrant().Principal.User }
 
@@ -92,9 +92,9 @@ func (c *call) runCaller() run.Caller {
 	by := run.Caller{Principal: g.Principal, Via: run.ViaAgent}
 	switch {
 	case !g.Person():
-	case g.Proof == authn.ProofBrowser:
+	case g.Proof == auth.ProofBrowser:
 		by.Via = run.ViaBrowser
-	case g.Proof == authn.ProofToken:
+	case g.Proof == auth.ProofToken:
 		by.Via = run.ViaToken
 	}
 	return by

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // Requests is the part of the request log that the API uses.
@@ -29,10 +29,10 @@ type Recording struct {
 
 func (a *api) requestRoutes() []route {
 	return []route{
-		{"GET", "/api/requests", authn.RightRead, a.listRequests},
-		{"GET", "/api/requests/stats", authn.RightRead, a.requestStats},
-		{"GET", "/api/requests/{id}", authn.RightRead, a.getRequest},
-		{"GET", "/api/hooks/{id}/stats", authn.RightRead, a.hookStats},
+		{"GET", "/api/requests", auth.RightRead, a.listRequests},
+		{"GET", "/api/requests/stats", auth.RightRead, a.requestStats},
+		{"GET", "/api/requests/{id}", auth.RightRead, a.getRequest},
+		{"GET", "/api/hooks/{id}/stats", auth.RightRead, a.hookStats},
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
-	"github.com/guideway-dev/guideway/internal/hookgraph"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/httpapi"
 )
 
@@ -46,10 +46,10 @@ func recordedEntry(i int) *requestlog.Entry {
 	}
 	if i%2 == 1 {
 		e.Status, e.Error, e.Hooks, e.TraceID = requestlog.StatusCrash, "gone", []string{"guard"}, "abc"
-		e.Graphs = []requestlog.Graph{{ID: "guard", Outcome: hookgraph.StatusError, Node: "h", Nodes: []requestlog.Node{{Label: "L", NodeTrace: hookgraph.NodeTrace{
-			ID: "h", Kind: hooks.HookNode, MS: 2, Aside: true, Pending: i == 99, Skipped: false, Branch: hooks.True,
-			Error:   &hookgraph.NodeError{Code: "X", Message: "m", File: "f", Line: 1, Column: 2},
-			Console: []hookgraph.Line{{Level: "log", Text: "t"}}, Changes: []hookgraph.Change{{Op: "add", Pointer: "/x", After: []byte(`1`)}},
+		e.Graphs = []requestlog.Graph{{ID: "guard", Outcome: hookengine.StatusError, Node: "h", Nodes: []requestlog.Node{{Label: "L", NodeTrace: hookengine.NodeTrace{
+			ID: "h", Kind: hookdef.HookNode, MS: 2, Aside: true, Pending: i == 99, Skipped: false, Branch: hookdef.True,
+			Error:   &hookengine.NodeError{Code: "X", Message: "m", File: "f", Line: 1, Column: 2},
+			Console: []hookengine.Line{{Level: "log", Text: "t"}}, Changes: []hookengine.Change{{Op: "add", Pointer: "/x", After: []byte(`1`)}},
 		}}}}}
 		e.Request, e.Response = &requestlog.Body{Text: "{}", Cut: true, Redacted: true}, &requestlog.Body{Text: "{}"}
 	}

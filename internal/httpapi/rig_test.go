@@ -11,18 +11,18 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/blob"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/checkpoint"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/contexts"
+	"github.com/guideway-dev/guideway/internal/contexts/blob"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/httpapi"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
-	"github.com/guideway-dev/guideway/internal/memory"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
-	"github.com/guideway-dev/guideway/internal/window"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
+	workflowpkg "github.com/guideway-dev/guideway/internal/workflow"
 )
 
 const (
@@ -58,7 +58,7 @@ func newFakeCatalog(t *testing.T) fakeCatalog {
 			{"id":"work","name":"Work","loops":[{"id":"parts","name":"Parts","type":"forEach","variable":"part","over":"list","steps":[{"id":"make","name":"Make"}]}],"transitions":[{"to":"end"}]},
 			{"id":"end","name":"End","steps":[{"id":"tell","name":"Tell"}]}]}`,
 	} {
-		d, found := definition.Check("", []byte(text))
+		d, found := workflowpkg.Check("", []byte(text))
 		if d == nil {
 			t.Fatalf("a definition of the test does not load: %+v", found)
 		}
@@ -70,7 +70,7 @@ func newFakeCatalog(t *testing.T) fakeCatalog {
 	return s
 }
 
-func (s fakeCatalog) Startable(_ context.Context, id string) (*definition.Definition, error) {
+func (s fakeCatalog) Startable(_ context.Context, id string) (*workflowpkg.Definition, error) {
 	entry, err := s.Get(id)
 	if err != nil {
 		return nil, err
@@ -113,9 +113,9 @@ type rig struct {
 	runs      *run.Service
 	sessions  *session.Service
 	memory    *checkpoint.Service
-	keeper    *memory.Keeper
-	browsers  *authn.BrowserSessions
-	tokens    *authn.Tokens
+	keeper    *contexts.Keeper
+	browsers  *auth.BrowserSessions
+	tokens    *auth.Tokens
 	contract  *contract
 	// configFile contains the upstreams.
 	configFile string
@@ -140,7 +140,7 @@ func openStore(t *testing.T, path string) *sqlite.Store {
 
 // newMemory returns a checkpoint service in a store and the keeper that saves in the
 // background.
-func newMemory(t *testing.T, store *sqlite.Store, dir string) (*checkpoint.Service, *memory.Keeper) {
+func newMemory(t *testing.T, store *sqlite.Store, dir string) (*checkpoint.Service, *contexts.Keeper) {
 	t.Helper()
 	blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(dir, "contexts")})
 	if err != nil {
@@ -150,7 +150,7 @@ func newMemory(t *testing.T, store *sqlite.Store, dir string) (*checkpoint.Servi
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := memory.NewKeeper(memory.KeeperOptions{Checkpoints: s})
+	k, err := contexts.NewKeeper(contexts.KeeperOptions{Checkpoints: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,23 +173,23 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	remembers, err := memory.New(memory.Options{Checkpoints: r.memory, Runs: r.runs, Keeper: r.keeper, Counter: window.Estimator{}})
+	remembers, err := contexts.New(contexts.Options{Checkpoints: r.memory, Runs: r.runs, Keeper: r.keeper, Counter: compress.Estimator{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.sessions = session.New(session.Options{Store: r.store})
-	guard, err := authn.NewGuard(authn.GuardOptions{AllowOrigins: []string{allowedOrigin}})
+	guard, err := auth.NewGuard(auth.GuardOptions{AllowOrigins: []string{allowedOrigin}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bearer, err := authn.NewBearer(authn.BearerOptions{Token: token, User: "ann"})
+	bearer, err := auth.NewBearer(auth.BearerOptions{Token: token, User: "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.browsers, err = authn.NewBrowserSessions(authn.BrowserOptions{Dir: filepath.Join(dir, "access")}); err != nil {
+	if r.browsers, err = auth.NewBrowserSessions(auth.BrowserOptions{Dir: filepath.Join(dir, "access")}); err != nil {
 		t.Fatal(err)
 	}
-	if r.tokens, err = authn.NewTokens(authn.TokenOptions{Dir: filepath.Join(dir, "tokens")}); err != nil {
+	if r.tokens, err = auth.NewTokens(auth.TokenOptions{Dir: filepath.Join(dir, "tokens")}); err != nil {
 		t.Fatal(err)
 	}
 	r.machines = newTestMachines(t)
@@ -250,7 +250,7 @@ func (s *rig) loginBrowser(t *testing.T, user string) (reads, commands credentia
 	}
 	commands = func(r *http.Request) {
 		reads(r)
-		r.Header.Set(authn.KeyHeader, l.Key)
+		r.Header.Set(auth.KeyHeader, l.Key)
 	}
 	return reads, commands
 }
@@ -341,7 +341,7 @@ func (s *rig) startAtGate(t *testing.T, who run.Caller, workflow, goal string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Position.Kind != guide.PositionGate {
+	if got.Position.Kind != engine.PositionGate {
 		t.Fatalf("the run is at %+v, want a gate", got.Position)
 	}
 	return got

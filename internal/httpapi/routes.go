@@ -8,17 +8,17 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // open is the right that every caller has.
-const open authn.Right = ""
+const open auth.Right = ""
 
 // route is a row of the route table.
 type route struct {
 	method, path string
 	// right is the right that the caller must have.
-	right  authn.Right
+	right  auth.Right
 	handle handler
 }
 
@@ -30,10 +30,10 @@ func (a *api) routeTable() []route {
 	}{
 		{true, []route{
 			{"GET", "/api/health", open, func(*call) (any, error) { return json.RawMessage(`{"status":"ok"}` + "\n"), nil }},
-			{"GET", "/api/openapi.json", authn.RightRead, a.openAPI},
-			{"GET", "/api/me", authn.RightRead, a.getMe},
+			{"GET", "/api/openapi.json", auth.RightRead, a.openAPI},
+			{"GET", "/api/me", auth.RightRead, a.getMe},
 		}},
-		{a.Browsers != nil, []route{{"POST", "/api/logout", authn.RightRead, a.postLogout}}},
+		{a.Browsers != nil, []route{{"POST", "/api/logout", auth.RightRead, a.postLogout}}},
 		{a.Catalog != nil, a.workflowRoutes()},
 		{a.Runs != nil, a.runRoutes()},
 		{a.Machines != nil, a.machineRoutes()},
@@ -43,9 +43,9 @@ func (a *api) routeTable() []route {
 		{a.Requests != nil, a.requestRoutes()},
 		{a.Upstreams != nil, a.upstreamRoutes()},
 		{a.Tokens != nil, a.tokenRoutes()},
-		{a.Feed != nil, []route{{"GET", "/api/events", authn.RightRead, a.streamEvents}}},
-		{a.Feed != nil && a.Sessions != nil, []route{{"GET", "/api/sessions/{workflow}/{id}/stream", authn.RightRead, a.sessionStream}}},
-		{a.CurrentProject != nil, []route{{"GET", "/api/current-project", authn.RightRead, a.currentProject}}},
+		{a.Feed != nil, []route{{"GET", "/api/events", auth.RightRead, a.streamEvents}}},
+		{a.Feed != nil && a.Sessions != nil, []route{{"GET", "/api/sessions/{workflow}/{id}/stream", auth.RightRead, a.sessionStream}}},
+		{a.CurrentProject != nil, []route{{"GET", "/api/current-project", auth.RightRead, a.currentProject}}},
 	}
 	var table []route
 	for _, part := range parts {
@@ -58,42 +58,42 @@ func (a *api) routeTable() []route {
 
 func (a *api) workflowRoutes() []route {
 	return []route{
-		{"GET", "/api/catalog", authn.RightRead, a.catalogState},
-		{"GET", "/api/workflows", authn.RightRead, a.listWorkflows},
-		{"GET", "/api/workflows/{id}", authn.RightRead, a.getWorkflow},
-		{"GET", "/api/workflows/{id}/source", authn.RightRead, a.workflowSource},
-		{"PUT", "/api/workflows/{id}/source", authn.RightWork, a.saveWorkflow},
-		{"GET", "/api/schemas/{dialect}", authn.RightRead, a.getSchema},
-		{"POST", "/api/validate", authn.RightWork, withBody(a.validateText)},
-		{"POST", "/api/try", authn.RightWork, withBody(a.tryMoves)},
+		{"GET", "/api/catalog", auth.RightRead, a.catalogState},
+		{"GET", "/api/workflows", auth.RightRead, a.listWorkflows},
+		{"GET", "/api/workflows/{id}", auth.RightRead, a.getWorkflow},
+		{"GET", "/api/workflows/{id}/source", auth.RightRead, a.workflowSource},
+		{"PUT", "/api/workflows/{id}/source", auth.RightWork, a.saveWorkflow},
+		{"GET", "/api/schemas/{dialect}", auth.RightRead, a.getSchema},
+		{"POST", "/api/validate", auth.RightWork, withBody(a.validateText)},
+		{"POST", "/api/try", auth.RightWork, withBody(a.tryMoves)},
 	}
 }
 
 func (a *api) runRoutes() []route {
 	return []route{
-		{"GET", "/api/runs", authn.RightRead, a.listRuns},
-		{"POST", "/api/runs", authn.RightWork, withBody(a.startRun)},
-		{"GET", "/api/runs/search", authn.RightRead, a.searchRuns},
-		{"GET", "/api/runs/{id}", authn.RightRead, a.getRun},
-		{"GET", "/api/runs/{id}/definition", authn.RightRead, a.runDefinition},
-		{"GET", "/api/runs/{id}/state", authn.RightRead, a.runState},
-		{"GET", "/api/runs/{id}/export", authn.RightRead, a.exportRun},
-		{"POST", "/api/runs/{id}/answer", authn.RightAnswer, withBody(a.answerGate)},
-		{"POST", "/api/runs/{id}/abort", authn.RightWork, withBody(a.abortRun)},
-		{"POST", "/api/runs/{id}/fork", authn.RightWork, withBody(a.forkRun)},
+		{"GET", "/api/runs", auth.RightRead, a.listRuns},
+		{"POST", "/api/runs", auth.RightWork, withBody(a.startRun)},
+		{"GET", "/api/runs/search", auth.RightRead, a.searchRuns},
+		{"GET", "/api/runs/{id}", auth.RightRead, a.getRun},
+		{"GET", "/api/runs/{id}/definition", auth.RightRead, a.runDefinition},
+		{"GET", "/api/runs/{id}/state", auth.RightRead, a.runState},
+		{"GET", "/api/runs/{id}/export", auth.RightRead, a.exportRun},
+		{"POST", "/api/runs/{id}/answer", auth.RightAnswer, withBody(a.answerGate)},
+		{"POST", "/api/runs/{id}/abort", auth.RightWork, withBody(a.abortRun)},
+		{"POST", "/api/runs/{id}/fork", auth.RightWork, withBody(a.forkRun)},
 	}
 }
 
 func (a *api) sessionRoutes() []route {
 	return []route{
-		{"GET", "/api/sessions", authn.RightRead, a.listSessions},
-		{"POST", "/api/sessions/bulk-delete", authn.RightWork, withBody(a.bulkDelete)},
-		{"GET", "/api/sessions/{id}", authn.RightRead, a.getSession},
-		{"GET", "/api/sessions/{workflow}/{id}", authn.RightRead, a.getSession},
-		{"DELETE", "/api/sessions/{workflow}/{id}", authn.RightWork, a.deleteSession},
-		{"POST", "/api/sessions/{workflow}/{id}/restore", authn.RightWork, a.restoreSession},
-		{"GET", "/api/sessions/{workflow}/{id}/validation", authn.RightRead, a.sessionValidation},
-		{"GET", "/api/projects", authn.RightRead, a.listProjects},
+		{"GET", "/api/sessions", auth.RightRead, a.listSessions},
+		{"POST", "/api/sessions/bulk-delete", auth.RightWork, withBody(a.bulkDelete)},
+		{"GET", "/api/sessions/{id}", auth.RightRead, a.getSession},
+		{"GET", "/api/sessions/{workflow}/{id}", auth.RightRead, a.getSession},
+		{"DELETE", "/api/sessions/{workflow}/{id}", auth.RightWork, a.deleteSession},
+		{"POST", "/api/sessions/{workflow}/{id}/restore", auth.RightWork, a.restoreSession},
+		{"GET", "/api/sessions/{workflow}/{id}/validation", auth.RightRead, a.sessionValidation},
+		{"GET", "/api/projects", auth.RightRead, a.listProjects},
 	}
 }
 
@@ -146,12 +146,12 @@ func (a *api) requireCredential(next http.Handler) http.Handler {
 		grant, err := a.access.Check(r)
 		if err != nil {
 			if guideway.ErrorCode(err) == guideway.CodeUnauthorized {
-				w.Header().Set("WWW-Authenticate", authn.Challenge(r))
+				w.Header().Set("WWW-Authenticate", auth.Challenge(r))
 			}
 			a.writeError(w, r, err)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(authn.WithGrant(r.Context(), grant)))
+		next.ServeHTTP(w, r.WithContext(auth.WithGrant(r.Context(), grant)))
 	})
 }
 
@@ -196,14 +196,14 @@ func (a *api) dispatchMethod(rows methods) http.Handler {
 }
 
 // checkRight returns the reason why a grant is not sufficient.
-func checkRight(g authn.Grant, right authn.Right) error {
+func checkRight(g auth.Grant, right auth.Right) error {
 	switch {
 	case right == open || g.May(right):
 		return nil
-	case g.Proof == authn.ProofBrowser:
-		return guideway.Errorf(guideway.CodeForbidden, "the request lacks this page's key in the header %s", authn.KeyHeader).
+	case g.Proof == auth.ProofBrowser:
+		return guideway.Errorf(guideway.CodeForbidden, "the request lacks this page's key in the header %s", auth.KeyHeader).
 			WithFix("log this browser in at this address: guideway open")
-	case right == authn.RightManage:
+	case right == auth.RightManage:
 		return guideway.Errorf(guideway.CodeForbidden, "only a person can change what agents may use").
 			WithFix("use a browser that is logged in, or a token that was created with guideway token create NAME --scope manage")
 	default:

@@ -7,21 +7,21 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/gateway/manage"
-	"github.com/guideway-dev/guideway/internal/hookdesk"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
-	"github.com/guideway-dev/guideway/internal/memory"
+	"github.com/guideway-dev/guideway/internal/contexts"
+	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
 // newFullAPI returns an API with all parts. None of them may be called.
 func newFullAPI() *api {
 	return &api{Options: Options{
-		Browsers: &authn.BrowserSessions{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
-		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &memory.Service{}, Hooks: &hookdesk.Desk{}, Requests: struct{ Requests }{},
-		Upstreams: &manage.Service{}, Machines: struct{ Machines }{}, Tokens: &authn.Tokens{},
+		Browsers: &auth.BrowserSessions{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
+		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &contexts.Service{}, Hooks: &hookadmin.Desk{}, Requests: struct{ Requests }{},
+		Upstreams: &gatewayadmin.Service{}, Machines: struct{ Machines }{}, Tokens: &auth.Tokens{},
 		CurrentProject: func(context.Context) run.Project { return run.Project{} },
 	}}
 }
@@ -62,7 +62,7 @@ func TestRoutesMatchTheDocument(t *testing.T) {
 	served, wantsKey := map[string]bool{}, map[string]bool{}
 	for _, r := range newFullAPI().routeTable() {
 		served[r.method+" "+r.path] = true
-		if r.right == authn.RightWork || r.right == authn.RightAnswer || r.right == authn.RightManage || r.path == "/api/logout" {
+		if r.right == auth.RightWork || r.right == auth.RightAnswer || r.right == auth.RightManage || r.path == "/api/logout" {
 			wantsKey[r.method+" "+r.path] = true
 		}
 	}
@@ -84,10 +84,10 @@ func TestRoutesAreGuarded(t *testing.T) {
 		if (r.right == open) != (r.path == "/api/health") {
 			t.Errorf("%s %s has the right %q", r.method, r.path, r.right)
 		}
-		if r.method == "GET" && r.right != authn.RightRead && r.right != authn.RightManage && r.right != open {
+		if r.method == "GET" && r.right != auth.RightRead && r.right != auth.RightManage && r.right != open {
 			t.Errorf("GET %s wants the right %q", r.path, r.right)
 		}
-		if r.method != "GET" && r.right == authn.RightRead && r.path != "/api/logout" {
+		if r.method != "GET" && r.right == auth.RightRead && r.path != "/api/logout" {
 			t.Errorf("%s %s wants the right to read alone", r.method, r.path)
 		}
 	}

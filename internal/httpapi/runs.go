@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -54,11 +54,11 @@ func (o object) addNext(list []run.Record, limit int) []run.Record {
 	return list
 }
 
-func (c *call) statusParams() []guide.Status {
-	var statuses []guide.Status
+func (c *call) statusParams() []engine.Status {
+	var statuses []engine.Status
 	for _, text := range c.listParam("status") {
-		switch s := guide.Status(text); s {
-		case guide.StatusRunning, guide.StatusWaiting, guide.StatusCompleted, guide.StatusAborted:
+		switch s := engine.Status(text); s {
+		case engine.StatusRunning, engine.StatusWaiting, engine.StatusCompleted, engine.StatusAborted:
 			statuses = append(statuses, s)
 		default:
 			c.failParam("status", text, "running, waiting, completed or aborted")

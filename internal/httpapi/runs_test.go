@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -23,7 +23,7 @@ type runPage struct {
 type details struct {
 	Run       struct{ RunID, Status string }
 	Handle    string
-	Position  guide.Position
+	Position  engine.Position
 	Variables map[string]any
 	Events    []struct {
 		Seq  int64
@@ -115,7 +115,7 @@ func TestRunEventPagesAreBoundedInBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(i, err)
 		}
-		got, err = s.runs.Continue(t.Context(), callerAnn(), run.ContinueRequest{Handle: got.Handle, Answer: &guide.Answer{OptionID: guide.OptionRevise, Note: "again"}})
+		got, err = s.runs.Continue(t.Context(), callerAnn(), run.ContinueRequest{Handle: got.Handle, Answer: &engine.Answer{OptionID: engine.OptionRevise, Note: "again"}})
 		if err != nil {
 			t.Fatal(i, err)
 		}
@@ -226,7 +226,7 @@ func TestAnswerGate(t *testing.T) {
 		s.wantCode(t, status, code, browser, "POST", path, body)
 	}
 	p := s.wantCode(t, 409, guideway.CodeRefused, browser, "POST", path, `{"optionId":"maybe"}`)
-	if p.Rule != guide.RuleUnknownOption || p.Allowed == nil || p.Next == nil {
+	if p.Rule != engine.RuleUnknownOption || p.Allowed == nil || p.Next == nil {
 		t.Errorf("an unknown option: %+v", p)
 	}
 	p = s.wantCode(t, 400, guideway.CodeInvalid, browser, "POST", path, `{"optionId":"confirm"}`, "Content-Type", "text/plain")
@@ -254,7 +254,7 @@ func TestAbortAndFork(t *testing.T) {
 	a := s.startAtGate(t, callerAnn(), "plain", "")
 	var forked, again run.Answer
 	s.wantStatus(t, 201, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", "", "Idempotency-Key", "f").decodeInto(t, &forked)
-	if forked.RunID == a.RunID || forked.Position.Kind != guide.PositionGate {
+	if forked.RunID == a.RunID || forked.Position.Kind != engine.PositionGate {
 		t.Errorf("forked: %+v", forked)
 	}
 	s.wantStatus(t, 200, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", "", "Idempotency-Key", "f").decodeInto(t, &again)
@@ -268,11 +268,11 @@ func TestAbortAndFork(t *testing.T) {
 	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", "", "Idempotency-Key", strings.Repeat("k", 129))
 	var ended run.Answer
 	s.wantStatus(t, 200, asAgent, "POST", "/api/runs/"+a.RunID+"/abort", `{"reason":"enough"}`).decodeInto(t, &ended)
-	if ended.Status != guide.StatusAborted {
+	if ended.Status != engine.StatusAborted {
 		t.Errorf("aborted: %+v", ended)
 	}
 	p := s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
-	if p.Rule != guide.RuleEnded {
+	if p.Rule != engine.RuleEnded {
 		t.Errorf("after the end: %+v", p)
 	}
 }

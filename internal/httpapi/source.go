@@ -8,10 +8,10 @@ import (
 	"sync"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/catalog/filing"
-	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/catalog/writer"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 // sourceStatus describes a source of definitions.
@@ -26,7 +26,7 @@ type sourceStatus struct {
 func (a *api) catalogState(*call) (any, error) {
 	sources := []sourceStatus{}
 	for _, s := range a.Catalog.Sources() {
-		sources = append(sources, sourceStatus{s, filing.Writable(s.SourceInfo)})
+		sources = append(sources, sourceStatus{s, writer.Writable(s.SourceInfo)})
 	}
 	return object{"sources": sources, "diagnostics": replaceNil(a.Catalog.Diagnostics())}, nil
 }
@@ -57,8 +57,8 @@ func (a *api) workflowSource(c *call) (any, error) {
 			WithFix("check that %s exists", entry.Path)
 	}
 	return workflowText{
-		Workflow: summarizeEntry(entry.Entry), Text: string(data), Format: filing.Format(string(data)), Base: filing.Base(data),
-		Writable: filing.Writable(entry.Source), Diagnostics: replaceNil(entry.Lint()),
+		Workflow: summarizeEntry(entry.Entry), Text: string(data), Format: writer.Format(string(data)), Base: writer.Base(data),
+		Writable: writer.Writable(entry.Source), Diagnostics: replaceNil(entry.Lint()),
 	}, nil
 }
 
@@ -75,7 +75,7 @@ type saveBody struct {
 // saveWorkflow writes a definition into a directory of the user or the project. It requires
 // a person: an agent that could change the gates of its workflow would have none.
 func (a *api) saveWorkflow(c *call) (any, error) {
-	if c.authGrant().Proof != authn.ProofBrowser {
+	if c.authGrant().Proof != auth.ProofBrowser {
 		return nil, guideway.Errorf(guideway.CodeForbidden, "only a person can save definitions").
 			WithFix("use a browser that is logged in, or edit the file")
 	}
@@ -92,7 +92,7 @@ func (a *api) saveWorkflow(c *call) (any, error) {
 		return nil, err
 	}
 	a.writing.Lock()
-	err = filing.Save(info, filing.Change{Name: name, Text: body.Text, Base: body.Base})
+	err = writer.Save(info, writer.Change{Name: name, Text: body.Text, Base: body.Base})
 	a.writing.Unlock()
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ var fileName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // checkSavable refuses a text that does not load or has another id.
 func checkSavable(id, text string) error {
-	loads, found := definition.Parse("", []byte(text))
+	loads, found := workflow.Parse("", []byte(text))
 	if loads == nil {
 		err := guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: %s", firstError(found))
 		if len(found) > 0 && found[0].Fix != "" {
@@ -139,7 +139,7 @@ func (a *api) findFile(id string, body saveBody) (catalog.SourceInfo, string, er
 	var info *catalog.SourceInfo
 	var names []string
 	for _, s := range a.Catalog.Sources() {
-		if filing.Writable(s.SourceInfo) {
+		if writer.Writable(s.SourceInfo) {
 			names = append(names, s.Name)
 			if s.Name == body.Source {
 				info = &s.SourceInfo
@@ -150,7 +150,7 @@ func (a *api) findFile(id string, body saveBody) (catalog.SourceInfo, string, er
 		return catalog.SourceInfo{}, "", guideway.Errorf(guideway.CodeInvalid, "definitions cannot be saved in %q", clipText(body.Source)).
 			WithFix("choose one of: %s", strings.Join(names, ", "))
 	}
-	name := id + "." + filing.Format(body.Text)
+	name := id + "." + writer.Format(body.Text)
 	if entry, err := a.Catalog.Get(id); err == nil {
 		path := ""
 		if entry.Source.Name == info.Name {

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -65,7 +65,7 @@ func TestKeepalive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		browsers, err := authn.NewBrowserSessions(authn.BrowserOptions{Dir: dir})
+		browsers, err := auth.NewBrowserSessions(auth.BrowserOptions{Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,11 +80,11 @@ func TestKeepalive(t *testing.T) {
 			t.Fatal(err)
 		}
 		feed := &idleFeed{latest: 3}
-		bearer, err := authn.NewBearer(authn.BearerOptions{Token: strings.Repeat("t", 40), User: "ann"})
+		bearer, err := auth.NewBearer(auth.BearerOptions{Token: strings.Repeat("t", 40), User: "ann"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		guard, err := authn.NewGuard(authn.GuardOptions{})
+		guard, err := auth.NewGuard(auth.GuardOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,20 +4,20 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 func (a *api) tokenRoutes() []route {
 	return []route{
-		{"GET", "/api/tokens", authn.RightManage, a.listTokens},
-		{"POST", "/api/tokens", authn.RightManage, withBody(a.makeToken)},
-		{"DELETE", "/api/tokens/{name}", authn.RightManage, a.revokeToken},
+		{"GET", "/api/tokens", auth.RightManage, a.listTokens},
+		{"POST", "/api/tokens", auth.RightManage, withBody(a.makeToken)},
+		{"DELETE", "/api/tokens/{name}", auth.RightManage, a.revokeToken},
 	}
 }
 
 // tokenInfo describes a token without its secret.
 type tokenInfo struct {
-	authn.NamedToken
+	auth.NamedToken
 	// Expired reports whether the token has expired.
 	Expired bool `json:"expired"`
 }
@@ -35,28 +35,28 @@ func (a *api) listTokens(c *call) (any, error) {
 
 // tokenBody is the request body that creates a token.
 type tokenBody struct {
-	Name     string         `json:"name"`
-	Scope    authn.Scope    `json:"scope"`
-	Allow    *authn.Allow   `json:"allow"`
-	Exposure authn.Exposure `json:"exposure"`
-	Expires  *time.Time     `json:"expiresAt"`
+	Name     string        `json:"name"`
+	Scope    auth.Scope    `json:"scope"`
+	Allow    *auth.Allow   `json:"allow"`
+	Exposure auth.Exposure `json:"exposure"`
+	Expires  *time.Time    `json:"expiresAt"`
 }
 
 // makeToken creates a token of a client or a token that reads. Tokens that act for a person
 // are created at a terminal, which asks for the passphrase.
 func (a *api) makeToken(c *call, body tokenBody) (any, error) {
 	if body.Scope == "" {
-		body.Scope = authn.ScopeMCP
+		body.Scope = auth.ScopeMCP
 	}
 	if body.Scope.Person() {
 		return nil, guideway.Errorf(guideway.CodeForbidden, "a token with the scope %s acts for a person and must be created at a terminal", body.Scope).
 			WithFix("guideway token create NAME --scope %s", body.Scope)
 	}
-	if body.Scope == authn.ScopeMCP && body.Allow == nil {
-		body.Allow = &authn.Allow{}
+	if body.Scope == auth.ScopeMCP && body.Allow == nil {
+		body.Allow = &auth.Allow{}
 	}
-	token := authn.NamedToken{
-		Name: body.Name, User: c.userName(), Scopes: []authn.Scope{body.Scope}, Allow: body.Allow, Exposure: body.Exposure, Expires: body.Expires,
+	token := auth.NamedToken{
+		Name: body.Name, User: c.userName(), Scopes: []auth.Scope{body.Scope}, Allow: body.Allow, Exposure: body.Exposure, Expires: body.Expires,
 	}
 	secret, err := a.Tokens.Create(token)
 	if err != nil {

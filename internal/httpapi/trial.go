@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 func (a *api) getSchema(c *call) (any, error) {
 	dialect := guideway.Dialect(c.PathValue("dialect"))
-	text := definition.Schema(definition.As{Dialect: dialect})
+	text := workflow.Schema(workflow.As{Dialect: dialect})
 	if text == nil {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no dialect %q", clipText(string(dialect))).WithFix("ask for steps or phases")
 	}
@@ -24,7 +24,7 @@ type validateBody struct {
 // validateText returns the diagnostics of a text. It stores nothing. The member valid
 // reports whether the definition loads and has no errors.
 func (a *api) validateText(_ *call, body validateBody) (any, error) {
-	loads, found := definition.Check("", []byte(body.Text))
+	loads, found := workflow.Check("", []byte(body.Text))
 	valid := loads != nil
 	for _, d := range found {
 		valid = valid && d.Severity != guideway.SeverityError
@@ -57,33 +57,33 @@ type trialMove struct {
 	Skip    string         `json:"skip"`
 }
 
-func (m trialMove) guideCommand() guide.Command {
-	c := &guide.Continue{Output: m.Output, Notes: m.Notes, Context: m.Context, Person: true}
+func (m trialMove) guideCommand() engine.Command {
+	c := &engine.Continue{Output: m.Output, Notes: m.Notes, Context: m.Context, Person: true}
 	if m.Option != "" || m.Decline {
-		c.Answer = &guide.Answer{OptionID: m.Option, Decline: m.Decline, Note: m.Notes}
+		c.Answer = &engine.Answer{OptionID: m.Option, Decline: m.Decline, Note: m.Notes}
 		c.Notes = ""
 	}
 	if m.Skip != "" {
-		c.Skip = &guide.Skip{Reason: m.Skip}
+		c.Skip = &engine.Skip{Reason: m.Skip}
 	}
-	return guide.Command{Continue: c}
+	return engine.Command{Continue: c}
 }
 
 // trialEvent is an event of a trial. It has no time, because it is not stored.
 type trialEvent struct {
-	Seq  int             `json:"seq"`
-	Kind guide.EventKind `json:"kind"`
-	Data guide.Event     `json:"data"`
+	Seq  int              `json:"seq"`
+	Kind engine.EventKind `json:"kind"`
+	Data engine.Event     `json:"data"`
 }
 
 // trialResult is the state of a trial after its last move.
 type trialResult struct {
-	Status guide.Status `json:"status"`
+	Status engine.Status `json:"status"`
 	// Refused is set if the last move was refused. The other fields are as before the move.
-	Refused   *guide.Refusal `json:"refused,omitempty"`
-	Position  guide.Position `json:"position"`
-	Variables map[string]any `json:"variables"`
-	Events    []trialEvent   `json:"events"`
+	Refused   *engine.Refusal `json:"refused,omitempty"`
+	Position  engine.Position `json:"position"`
+	Variables map[string]any  `json:"variables"`
+	Events    []trialEvent    `json:"events"`
 }
 
 // tryMoves replays a trial with the engine that runs use and stores nothing. The caller
@@ -92,12 +92,12 @@ func (a *api) tryMoves(c *call, body trialBody) (any, error) {
 	if len(body.Moves) > maxTrialMoves {
 		return nil, guideway.Errorf(guideway.CodeTooLarge, "a trial has at most %d moves", maxTrialMoves).WithFix("start a run")
 	}
-	loads, found := definition.Parse("", []byte(body.Text))
+	loads, found := workflow.Parse("", []byte(body.Text))
 	if loads == nil {
 		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: %s", firstError(found))
 	}
 	t := &trial{flow: compileFlow(loads)}
-	refused := t.applyMove(guide.Command{Start: &guide.Start{Context: body.Context}})
+	refused := t.applyMove(engine.Command{Start: &engine.Start{Context: body.Context}})
 	for i, m := range body.Moves {
 		if refused == nil {
 			refused = t.applyMove(m.guideCommand())
@@ -119,27 +119,27 @@ func (a *api) tryMoves(c *call, body trialBody) (any, error) {
 	}, nil
 }
 
-func compileFlow(d *definition.Definition) guide.Flow {
+func compileFlow(d *workflow.Definition) engine.Flow {
 	if d.Phases != nil {
-		return guide.CompilePhases(d.Phases)
+		return engine.CompilePhases(d.Phases)
 	}
-	return guide.Compile(d.Steps)
+	return engine.Compile(d.Steps)
 }
 
 // trial is a run that is not stored.
 type trial struct {
-	flow   guide.Flow
-	state  guide.State
+	flow   engine.Flow
+	state  engine.State
 	events []trialEvent
 }
 
-func (t *trial) applyMove(c guide.Command) *guide.Refusal {
+func (t *trial) applyMove(c engine.Command) *engine.Refusal {
 	events, refusal := t.flow.Decide(t.state, c)
 	if t.events == nil {
 		t.events = []trialEvent{}
 	}
 	for _, e := range events {
-		t.state = guide.Apply(t.state, e)
+		t.state = engine.Apply(t.state, e)
 		t.events = append(t.events, trialEvent{len(t.events) + 1, e.Kind, e})
 	}
 	return refusal

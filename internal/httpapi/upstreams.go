@@ -5,17 +5,17 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/gateway/manage"
+	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // Upstreams is the part of the upstream management that the API uses.
 type Upstreams interface {
 	On() bool
-	List() ([]manage.Live, error)
-	Show(name string) (*manage.Details, error)
-	Projects() ([]manage.Project, error)
+	List() ([]gatewayadmin.Live, error)
+	Show(name string) (*gatewayadmin.Details, error)
+	Projects() ([]gatewayadmin.Project, error)
 	Add(context.Context, config.Upstream) error
 	Change(ctx context.Context, base string, next config.Upstream) error
 	Remove(ctx context.Context, name, base string) error
@@ -25,30 +25,30 @@ type Upstreams interface {
 	Restart(name string) error
 	Ask(ctx context.Context, name string) error
 	Lines(name string, n int) ([]string, error)
-	Review(name string) ([]manage.Waiting, error)
-	Approve(name, by string, seen []manage.Seen) error
-	Import(ctx context.Context, text string, chosen []string, look bool) ([]manage.Found, error)
+	Review(name string) ([]gatewayadmin.Waiting, error)
+	Approve(name, by string, seen []gatewayadmin.Seen) error
+	Import(ctx context.Context, text string, chosen []string, look bool) ([]gatewayadmin.Found, error)
 }
 
-var _ Upstreams = (*manage.Service)(nil)
+var _ Upstreams = (*gatewayadmin.Service)(nil)
 
 func (a *api) upstreamRoutes() []route {
 	return []route{
-		{"GET", "/api/upstreams", authn.RightRead, a.listUpstreams},
-		{"POST", "/api/upstreams", authn.RightManage, withBody(a.addUpstream)},
-		{"GET", "/api/upstreams/{name}", authn.RightRead, a.getUpstream},
-		{"PUT", "/api/upstreams/{name}", authn.RightManage, withBody(a.changeUpstream)},
-		{"DELETE", "/api/upstreams/{name}", authn.RightManage, a.removeUpstream},
-		{"PUT", "/api/upstreams/{name}/enabled", authn.RightManage, withBody(a.switchUpstream)},
-		{"PUT", "/api/upstreams/{name}/project", authn.RightManage, withBody(a.moveUpstream)},
-		{"PUT", "/api/upstreams/{name}/tools/{tool}", authn.RightManage, withBody(a.setUpstreamTool)},
-		{"POST", "/api/upstreams/{name}/restart", authn.RightManage, a.restartUpstream},
-		{"POST", "/api/upstreams/{name}/ask", authn.RightManage, a.askUpstream},
-		{"GET", "/api/upstreams/{name}/log", authn.RightManage, a.upstreamLog},
-		{"GET", "/api/upstreams/{name}/waiting", authn.RightRead, a.upstreamWaiting},
-		{"POST", "/api/upstreams/{name}/approve", authn.RightManage, withBody(a.approveTools)},
-		{"GET", "/api/upstream-projects", authn.RightRead, a.upstreamProjects},
-		{"POST", "/api/upstream-import", authn.RightManage, withBody(a.importUpstreams)},
+		{"GET", "/api/upstreams", auth.RightRead, a.listUpstreams},
+		{"POST", "/api/upstreams", auth.RightManage, withBody(a.addUpstream)},
+		{"GET", "/api/upstreams/{name}", auth.RightRead, a.getUpstream},
+		{"PUT", "/api/upstreams/{name}", auth.RightManage, withBody(a.changeUpstream)},
+		{"DELETE", "/api/upstreams/{name}", auth.RightManage, a.removeUpstream},
+		{"PUT", "/api/upstreams/{name}/enabled", auth.RightManage, withBody(a.switchUpstream)},
+		{"PUT", "/api/upstreams/{name}/project", auth.RightManage, withBody(a.moveUpstream)},
+		{"PUT", "/api/upstreams/{name}/tools/{tool}", auth.RightManage, withBody(a.setUpstreamTool)},
+		{"POST", "/api/upstreams/{name}/restart", auth.RightManage, a.restartUpstream},
+		{"POST", "/api/upstreams/{name}/ask", auth.RightManage, a.askUpstream},
+		{"GET", "/api/upstreams/{name}/log", auth.RightManage, a.upstreamLog},
+		{"GET", "/api/upstreams/{name}/waiting", auth.RightRead, a.upstreamWaiting},
+		{"POST", "/api/upstreams/{name}/approve", auth.RightManage, withBody(a.approveTools)},
+		{"GET", "/api/upstream-projects", auth.RightRead, a.upstreamProjects},
+		{"POST", "/api/upstream-import", auth.RightManage, withBody(a.importUpstreams)},
 	}
 }
 
@@ -160,13 +160,13 @@ func (a *api) upstreamWaiting(c *call) (any, error) {
 }
 
 type approveBody struct {
-	Tools []manage.Seen `json:"tools"`
+	Tools []gatewayadmin.Seen `json:"tools"`
 }
 
 func (a *api) approveTools(c *call, body approveBody) (any, error) {
 	g := c.authGrant()
 	by := g.Principal.User // recorded with the approval
-	if g.Proof == authn.ProofToken {
+	if g.Proof == auth.ProofToken {
 		by += " by the token " + g.Principal.Client
 	}
 	return a.showChanged(c, a.Upstreams.Approve(c.PathValue("name"), by, body.Tools))

@@ -11,11 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/approval"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/gateway/manage"
+	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 const someUpstreams = `{
@@ -28,7 +28,7 @@ const someUpstreams = `{
 `
 
 // newUpstreams returns the upstreams of a configuration file without a gateway.
-func (r *rig) newUpstreams(t *testing.T, dir string) *manage.Service {
+func (r *rig) newUpstreams(t *testing.T, dir string) *gatewayadmin.Service {
 	t.Helper()
 	r.configFile = filepath.Join(dir, "guideway.json")
 	if err := os.WriteFile(r.configFile, []byte(someUpstreams), 0o600); err != nil {
@@ -38,7 +38,7 @@ func (r *rig) newUpstreams(t *testing.T, dir string) *manage.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return manage.New(manage.Options{
+	return gatewayadmin.New(gatewayadmin.Options{
 		Load: func() (*config.Config, error) {
 			return config.Load(config.Options{File: r.configFile, Getenv: func(name string) string { return map[string]string{"HOME": dir}[name] }, Dir: dir})
 		},
@@ -79,8 +79,8 @@ func (r *rig) upstreamBase(t *testing.T, name string) string {
 func TestUpstreamsRequireAPerson(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	made := func(name string, scope authn.Scope, allow *authn.Allow) credential {
-		secret, err := s.tokens.Create(authn.NamedToken{Name: name, User: "ann", Scopes: []authn.Scope{scope}, Allow: allow})
+	made := func(name string, scope auth.Scope, allow *auth.Allow) credential {
+		secret, err := s.tokens.Create(auth.NamedToken{Name: name, User: "ann", Scopes: []auth.Scope{scope}, Allow: allow})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,9 +111,9 @@ func TestUpstreamsRequireAPerson(t *testing.T) {
 	}{
 		{"nobody", withoutCredential, http.StatusUnauthorized},
 		{"the token of /mcp", asAgent, http.StatusForbidden},
-		{"a client's token", made("client", authn.ScopeMCP, &authn.Allow{All: true}), http.StatusForbidden},
-		{"a token that reads", made("reader", authn.ScopeRead, nil), http.StatusForbidden},
-		{"a token that answers gates", made("phone", authn.ScopeApprove, nil), http.StatusForbidden},
+		{"a client's token", made("client", auth.ScopeMCP, &auth.Allow{All: true}), http.StatusForbidden},
+		{"a token that reads", made("reader", auth.ScopeRead, nil), http.StatusForbidden},
+		{"a token that answers gates", made("phone", auth.ScopeApprove, nil), http.StatusForbidden},
 		{"a browser without the page's key", reads, http.StatusForbidden},
 		{"a browser and the token of /mcp", func(r *http.Request) { commands(r); asAgent(r) }, http.StatusForbidden},
 	} {
@@ -129,7 +129,7 @@ func TestUpstreamsRequireAPerson(t *testing.T) {
 	if list, err := s.tokens.List(); err != nil || len(list) != 3 {
 		t.Errorf("the tokens are %v, %v", list, err)
 	}
-	for name, who := range map[string]credential{"a manager's token": made("admin", authn.ScopeManage, nil), "a browser": commands} {
+	for name, who := range map[string]credential{"a manager's token": made("admin", auth.ScopeManage, nil), "a browser": commands} {
 		s.wantStatus(t, 200, who, "PUT", "/api/upstreams/files/enabled", `{"base":"`+s.upstreamBase(t, "files")+`","enabled":false}`)
 		if !strings.Contains(s.readConfig(t), `"disabled"`) {
 			t.Errorf("%s: nothing was changed", name)
@@ -140,7 +140,7 @@ func TestUpstreamsRequireAPerson(t *testing.T) {
 	}
 	// A token with the scope manage answers no gate, and the API does not create tokens
 	// that do.
-	s.tryGate(t, made("boss", authn.ScopeManage, nil), "person", http.StatusForbidden, "")
+	s.tryGate(t, made("boss", auth.ScopeManage, nil), "person", http.StatusForbidden, "")
 	for _, scope := range []string{"approve", "manage"} {
 		s.wantCode(t, 403, guideway.CodeForbidden, commands, "POST", "/api/tokens", `{"name":"more","scope":"`+scope+`"}`)
 	}
@@ -174,18 +174,18 @@ func TestManageUpstreams(t *testing.T) {
 		}
 	}
 	s.wantStatus(t, 200, me, "PUT", "/api/upstreams/git/project", `{"base":"`+s.upstreamBase(t, "git")+`","project":"site"}`)
-	var projects struct{ Projects []manage.Project }
+	var projects struct{ Projects []gatewayadmin.Project }
 	s.wantStatus(t, 200, asAgent, "GET", "/api/upstream-projects", "").decodeInto(t, &projects)
-	if diff := cmp.Diff([]manage.Project{{Name: "site", Upstreams: []string{"docs", "git"}}}, projects.Projects); diff != "" {
+	if diff := cmp.Diff([]gatewayadmin.Project{{Name: "site", Upstreams: []string{"docs", "git"}}}, projects.Projects); diff != "" {
 		t.Error(diff)
 	}
 	s.wantStatus(t, 200, me, "PUT", "/api/upstreams/git/tools/push", `{"base":"`+s.upstreamBase(t, "git")+`","hide":true}`)
 	var list struct {
 		On        bool
-		Upstreams []manage.Live
+		Upstreams []gatewayadmin.Live
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/upstreams", "").decodeInto(t, &list)
-	if len(list.Upstreams) != 3 || list.On || list.Upstreams[2].State != manage.StateOff || list.Upstreams[2].Project != "site" {
+	if len(list.Upstreams) != 3 || list.On || list.Upstreams[2].State != gatewayadmin.StateOff || list.Upstreams[2].Project != "site" {
 		t.Errorf("the list is %+v", list)
 	}
 	if !strings.Contains(s.readConfig(t), `"push"`) {
@@ -272,7 +272,7 @@ func TestImportUpstreams(t *testing.T) {
 	s := newRig(t)
 	_, me := s.loginBrowser(t, "ann")
 	const text = `"{\"mcpServers\":{\"files\":{\"command\":\"x\"},\"time\":{\"command\":\"uvx\",\"args\":[\"mcp-server-time\"],\"env\":{\"TIME_KEY\":\"p14in\"}},\"web\":{\"url\":\"https://example.com\"},\"bad\":{\"url\":\"ftp://x\"}}}"`
-	var got struct{ Found []manage.Found }
+	var got struct{ Found []gatewayadmin.Found }
 	looked := s.wantStatus(t, 200, me, "POST", "/api/upstream-import", `{"look":true,"text":`+text+`}`)
 	looked.decodeInto(t, &got)
 	taken := map[string]bool{}
@@ -319,7 +319,7 @@ func TestClientTokens(t *testing.T) {
 		}
 	}
 	// The tokens of another user are hidden.
-	if _, err := s.tokens.Create(authn.NamedToken{Name: "bobs", User: "bob", Scopes: []authn.Scope{authn.ScopeMCP}}); err != nil {
+	if _, err := s.tokens.Create(auth.NamedToken{Name: "bobs", User: "bob", Scopes: []auth.Scope{auth.ScopeMCP}}); err != nil {
 		t.Fatal(err)
 	}
 	if list := s.wantStatus(t, 200, me, "GET", "/api/tokens", ""); strings.Contains(string(list.body), "bobs") {

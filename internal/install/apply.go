@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/privatefile"
-	"github.com/guideway-dev/guideway/internal/regularfile"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
 const (
@@ -49,7 +49,7 @@ func readFile(ctx context.Context, path string) ([]byte, bool, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false, nil
 	case err != nil:
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, regularfile.Cause(err))
+		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, safeopen.Cause(err))
 	case !info.Mode().IsRegular():
 		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (it is not a regular file)", path)
 	case info.Size() > maxSize:
@@ -57,12 +57,12 @@ func readFile(ctx context.Context, path string) ([]byte, bool, error) {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, regularfile.Cause(err))
+		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, safeopen.Cause(err))
 	}
 	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, maxSize))
 	if err != nil {
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, regularfile.Cause(err))
+		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, safeopen.Cause(err))
 	}
 	return content, true, nil
 }
@@ -74,7 +74,7 @@ func numberedBackups(path string) ([]int, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", filepath.Dir(path), regularfile.Cause(err))
+		return nil, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", filepath.Dir(path), safeopen.Cause(err))
 	}
 	var numbers []int
 	for _, e := range entries {
@@ -144,7 +144,7 @@ func Apply(ctx context.Context, c Change) (string, error) {
 		if errors.As(err, &coded) {
 			return "", err
 		}
-		return "", guideway.Errorf(guideway.CodeUnavailable, "cannot write %s (%w)", c.Path, regularfile.Cause(err)).
+		return "", guideway.Errorf(guideway.CodeUnavailable, "cannot write %s (%w)", c.Path, safeopen.Cause(err)).
 			WithFix("check that you may write in %s", filepath.Dir(target))
 	}
 	for _, b := range c.Consumed {
@@ -181,7 +181,7 @@ func realPath(path string) (string, error) {
 		}
 		link, err := os.Readlink(path)
 		if err != nil {
-			return "", guideway.Errorf(guideway.CodeInvalid, "cannot follow %s (%w)", path, regularfile.Cause(err))
+			return "", guideway.Errorf(guideway.CodeInvalid, "cannot follow %s (%w)", path, safeopen.Cause(err))
 		}
 		if !filepath.IsAbs(link) {
 			link = filepath.Join(filepath.Dir(path), link)
@@ -201,7 +201,7 @@ func writable(target string, c Change) (fs.FileMode, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return 0o644, nil
 	case err != nil:
-		return 0, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", c.Path, regularfile.Cause(err))
+		return 0, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", c.Path, safeopen.Cause(err))
 	case info.Mode().Perm()&0o200 == 0:
 		return 0, guideway.Errorf(guideway.CodeForbidden, "cannot write %s (it is read-only)", c.Path).
 			WithFix("make it writable, then run the same command again")
@@ -230,7 +230,7 @@ func writeBackup(path string, content []byte, mode fs.FileMode) (string, error) 
 			}
 		}
 		if err != nil {
-			return "", guideway.Errorf(guideway.CodeUnavailable, "cannot write the backup %s (%w)", name, regularfile.Cause(err)).
+			return "", guideway.Errorf(guideway.CodeUnavailable, "cannot write the backup %s (%w)", name, safeopen.Cause(err)).
 				WithFix("check the free space and that you may write in %s", filepath.Dir(path))
 		}
 		return name, nil
@@ -269,7 +269,7 @@ func replace(ctx context.Context, target string, c Change, mode fs.FileMode) err
 		_ = os.Remove(temp.Name())
 		return err
 	}
-	_ = privatefile.SyncDir(dir) // the new name is durable where the platform can do that
+	_ = atomicfile.SyncDir(dir) // the new name is durable where the platform can do that
 	return nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/regularfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
 // Binary gives the absolute path that a client should start: the running
@@ -26,7 +26,7 @@ func Binary(executable, pathList string) (string, error) {
 	}
 	own, err := os.Stat(executable)
 	if err != nil {
-		return "", guideway.Errorf(guideway.CodeInvalid, "cannot install %s (%w)", executable, regularfile.Cause(err)).
+		return "", guideway.Errorf(guideway.CodeInvalid, "cannot install %s (%w)", executable, safeopen.Cause(err)).
 			WithFix("run guideway install again from the installed binary")
 	}
 	for _, dir := range filepath.SplitList(pathList) {

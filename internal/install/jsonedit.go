@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/tailscale/hujson"
 )
 

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/regularfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
 // Outcome is what became of one thing.
@@ -84,7 +84,7 @@ type Tree struct {
 func (t Tree) Copy(ctx context.Context) ([]Item, error) {
 	from, err := os.OpenRoot(t.From)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "cannot read %s: %w", t.From, regularfile.Cause(err))
+		return nil, guideway.Errorf(guideway.CodeNotFound, "cannot read %s: %w", t.From, safeopen.Cause(err))
 	}
 	defer func() { _ = from.Close() }()
 	files, items, err := t.walk(ctx, from)
@@ -108,7 +108,7 @@ func (t Tree) walk(ctx context.Context, from *os.Root) (files []string, others [
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			others = append(others, Item{Kind: "other", From: shown, Outcome: Broken, Reason: regularfile.Cause(err).Error()})
+			others = append(others, Item{Kind: "other", From: shown, Outcome: Broken, Reason: safeopen.Cause(err).Error()})
 			return nil
 		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
 			return fs.SkipDir
@@ -166,12 +166,12 @@ func (t Tree) file(ctx context.Context, from *os.Root, name string) Item {
 
 // read reads a regular file whole.
 func read(ctx context.Context, root *os.Root, name string, most int64) ([]byte, error) {
-	f, err := regularfile.OpenIn(root, name)
+	f, err := safeopen.OpenIn(root, name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	data, err := regularfile.Read(ctx, f, most)
+	data, err := safeopen.Read(ctx, f, most)
 	if err == nil && int64(len(data)) > most {
 		return nil, guideway.Errorf(guideway.CodeTooLarge, "it is larger than %d MiB", most>>20)
 	}
@@ -195,13 +195,13 @@ func Put(ctx context.Context, dir, name string, data []byte, dryRun bool) (Outco
 			return Kept, nil //nolint:nilerr // whatever is there stays
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write into %s: %w", dir, regularfile.Cause(err))
+		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write into %s: %w", dir, safeopen.Cause(err))
 	}
 	if dryRun {
 		return outcome, nil
 	}
 	if err := write(dir, name, data); err != nil {
-		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write %s: %w", filepath.Join(dir, name), regularfile.Cause(err))
+		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write %s: %w", filepath.Join(dir, name), safeopen.Cause(err))
 	}
 	return outcome, nil
 }

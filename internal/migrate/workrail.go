@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/regularfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
 // Session is a session document of WorkRail, as
@@ -35,7 +35,7 @@ func Sessions(ctx context.Context, dir string, put func(context.Context, Session
 		return nil, nil
 	}
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "cannot read the sessions in %s: %w", dir, regularfile.Cause(err))
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "cannot read the sessions in %s: %w", dir, safeopen.Cause(err))
 	}
 	defer func() { _ = root.Close() }()
 	names, err := fs.Glob(root.FS(), "*/*/*.json")

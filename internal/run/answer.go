@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/jsontext"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // The bounds of what a caller sends, in bytes.
@@ -162,7 +162,7 @@ func (s *Service) byRef(ctx context.Context, c Caller, ref Ref) (Handle, Record,
 }
 
 // answerOf tells where a run stands.
-func answerOf(rec Record, p *program, state guide.State, handle string) *Answer {
+func answerOf(rec Record, p *program, state engine.State, handle string) *Answer {
 	pos := p.PositionOf(state)
 	return &Answer{
 		RunID: rec.ID, Handle: handle, WorkflowID: rec.Workflow, Workflow: rec.Workflow,
@@ -171,24 +171,24 @@ func answerOf(rec Record, p *program, state guide.State, handle string) *Answer 
 }
 
 // nextCall is a legal call at a position, ready to copy, or nil at the end.
-func nextCall(handle string, pos guide.Position) *Call {
+func nextCall(handle string, pos engine.Position) *Call {
 	args := map[string]any{"handle": handle}
 	switch pos.Kind {
-	case guide.PositionStep:
+	case engine.PositionStep:
 		args["output"] = "..."
 		if pos.NeedsNotes {
 			args["notes"] = "..."
 		}
 		if len(pos.Sets) > 0 {
-			args["context"] = guide.Values(pos.Sets)
+			args["context"] = engine.Values(pos.Sets)
 		}
-	case guide.PositionGate:
+	case engine.PositionGate:
 		if pos.Person {
 			return StatusCall(Ref{Handle: handle})
 		}
 		args["answer"] = map[string]any{"optionId": pos.Options[0].ID}
-	case guide.PositionContext:
-		args["context"] = guide.Values(pos.Needs)
+	case engine.PositionContext:
+		args["context"] = engine.Values(pos.Needs)
 	default:
 		return nil
 	}
@@ -215,7 +215,7 @@ func PersonWays(runID string) string {
 }
 
 // refused passes on what the engine refused.
-func refused(r *guide.Refusal) *Refusal {
+func refused(r *engine.Refusal) *Refusal {
 	return &Refusal{
 		Code: guideway.CodeRefused, Rule: r.Rule, Message: r.Message,
 		Given: r.Given, Allowed: r.Allowed, Issues: r.Issues,
@@ -223,21 +223,21 @@ func refused(r *guide.Refusal) *Refusal {
 }
 
 // refusedAt passes on what the engine refused, with the call that is legal.
-func refusedAt(r *guide.Refusal, rec Record, l *loaded) *Refusal {
+func refusedAt(r *engine.Refusal, rec Record, l *loaded) *Refusal {
 	out := refused(r)
 	pos := l.program.PositionOf(l.state)
 	out.RunID, out.Next = rec.ID, nextCall(rec.Handle, pos)
 	switch r.Rule {
-	case guide.RuleCriteria:
+	case engine.RuleCriteria:
 		out.Fix = "mend what the issues name and hand in the whole output again, with the same handle"
-	case guide.RuleEnded:
+	case engine.RuleEnded:
 		out.Fix = "fork the run to go on from an earlier event, or start a new one"
 		out.Next = &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}}
-	case guide.RuleDefinition:
+	case engine.RuleDefinition:
 		out.Fix = "the pinned definition has an error; abort the run, mend the definition and start anew"
 		out.Next = &Call{Tool: "workflow_abort", Arguments: map[string]any{"handle": rec.Handle}}
 	default:
-		if pos.Kind == guide.PositionGate {
+		if pos.Kind == engine.PositionGate {
 			out.Fix = AskUser
 		}
 		if pos.Person {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Caller is who commands: the owner of the runs, and how the command came by.
@@ -20,15 +20,15 @@ type Answer struct {
 	RunID  string `json:"runId"`
 	Handle string `json:"handle"`
 	// WorkflowID is left out where the caller goes on with a run.
-	WorkflowID string         `json:"workflowId,omitempty"`
-	Status     guide.Status   `json:"status"`
-	Position   guide.Position `json:"position"`
+	WorkflowID string          `json:"workflowId,omitempty"`
+	Status     engine.Status   `json:"status"`
+	Position   engine.Position `json:"position"`
 	// Workflow is the run's, whether WorkflowID is told or not.
 	Workflow string `json:"-"`
 	// Next is a legal call, ready to copy; nil at the end.
 	Next *Call `json:"next,omitempty"`
 	// State is the run as a state document, where it was asked for.
-	State *guide.StateDocument `json:"state,omitempty"`
+	State *engine.StateDocument `json:"state,omitempty"`
 	// Replayed says that the command had been carried out before and that this
 	// is its answer.
 	Replayed bool `json:"replayed,omitempty"`
@@ -56,8 +56,8 @@ type Refusal struct {
 	// Next is a call that is legal now.
 	Next *Call `json:"next,omitempty"`
 	// RunID and Position tell where the run is, where the caller may know.
-	RunID    string          `json:"runId,omitempty"`
-	Position *guide.Position `json:"position,omitempty"`
+	RunID    string           `json:"runId,omitempty"`
+	Position *engine.Position `json:"position,omitempty"`
 }
 
 // Error implements error.
@@ -108,8 +108,8 @@ type ContinueRequest struct {
 	Output  string
 	Notes   string
 	Context map[string]any
-	Answer  *guide.Answer
-	Skip    *guide.Skip
+	Answer  *engine.Answer
+	Skip    *engine.Skip
 }
 
 // Ref names a run by a handle of it, old or current, or by its id.
@@ -124,7 +124,7 @@ type AnswerRequest struct {
 	Ref
 	// Step, if set, must be the id of the gate.
 	Step   string
-	Answer guide.Answer
+	Answer engine.Answer
 }
 
 // ForkRequest makes a new run of an old one's beginning.
@@ -158,13 +158,13 @@ type ResumeRequest struct {
 
 // Candidate is a run that may be the one that is looked for.
 type Candidate struct {
-	RunID      string         `json:"runId"`
-	Handle     string         `json:"handle"`
-	WorkflowID string         `json:"workflowId"`
-	Goal       string         `json:"goal,omitempty"`
-	Status     guide.Status   `json:"status"`
-	Position   guide.Position `json:"position"`
-	Project    Project        `json:"project"`
+	RunID      string          `json:"runId"`
+	Handle     string          `json:"handle"`
+	WorkflowID string          `json:"workflowId"`
+	Goal       string          `json:"goal,omitempty"`
+	Status     engine.Status   `json:"status"`
+	Position   engine.Position `json:"position"`
+	Project    Project         `json:"project"`
 	// Score is between 0 and 1; Why says in words what it is made of.
 	Score     float64   `json:"score"`
 	Why       string    `json:"why"`
@@ -176,8 +176,8 @@ type Candidate struct {
 type Details struct {
 	Record
 	// Current is the run's handle.
-	Current  string         `json:"handle"`
-	Position guide.Position `json:"position"`
+	Current  string          `json:"handle"`
+	Position engine.Position `json:"position"`
 	// Variables are the run's.
 	Variables map[string]any `json:"variables"`
 	// Marks are the variables that were called critical.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // The form of an exported run. Version counts the changes that an older reader
@@ -69,7 +69,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 	}
 	p := compile(d)
 	var entries []entry
-	var facts []guide.Event
+	var facts []engine.Event
 	now := s.clock()
 	for _, e := range b.Events {
 		fact, ok, err := factOf(e)
@@ -89,7 +89,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 	if len(facts) == 0 {
 		return nil, badBundle("it has no events")
 	}
-	if _, err := guide.Recheck(p.Flow, facts); err != nil {
+	if _, err := engine.Recheck(p.Flow, facts); err != nil {
 		return nil, badBundle("%s", err.Error())
 	}
 	if !c.Via.Person() {
@@ -104,10 +104,10 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 
 // beforePersons keeps what comes before the first answer at a person's gate.
 func beforePersons(entries []entry) []entry {
-	var state guide.State
+	var state engine.State
 	for i, e := range entries {
-		next := guide.Apply(state, e.fact)
-		if state.Gate != nil && state.Gate.Person && next.Gate == nil && e.fact.Kind != guide.EventRunAborted {
+		next := engine.Apply(state, e.fact)
+		if state.Gate != nil && state.Gate.Person && next.Gate == nil && e.fact.Kind != engine.EventRunAborted {
 			return entries[:i]
 		}
 		state = next

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/jsontext"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // The bounds of what a record keeps for lists.
@@ -17,10 +17,10 @@ const (
 // change is what a command adds to a run.
 type change struct {
 	// facts are the engine's events; others come after them.
-	facts  []guide.Event
+	facts  []engine.Event
 	others []Event
 	// news are the facts that an observer is told of, besides facts.
-	news []guide.Event
+	news []engine.Event
 	// moves says that the run moves to another position, and so gets a new
 	// handle.
 	moves bool
@@ -40,7 +40,7 @@ func (s *Service) commit(ctx context.Context, by By, r Record, l *loaded, ch cha
 			return r, nil, err
 		}
 		events = append(events, e)
-		next.state = guide.Apply(next.state, fact)
+		next.state = engine.Apply(next.state, fact)
 	}
 	events = append(events, ch.others...)
 	next.note(events)
@@ -114,7 +114,7 @@ func (s *Service) takeSnapshot(r Record, l *loaded) *Snapshot {
 
 // wordsOf are what a command's facts are found by: notes, and the beginning of
 // outputs.
-func wordsOf(facts []guide.Event) string {
+func wordsOf(facts []engine.Event) string {
 	const most = 1000
 	var words []byte
 	for _, e := range facts {
@@ -141,6 +141,6 @@ func cut(text string, most int) string {
 func utf8Start(b byte) bool { return b&0xC0 != 0x80 }
 
 // isEnded says whether a run takes no more commands.
-func isEnded(status guide.Status) bool {
-	return slices.Contains([]guide.Status{guide.StatusCompleted, guide.StatusAborted}, status)
+func isEnded(status engine.Status) bool {
+	return slices.Contains([]engine.Status{engine.StatusCompleted, engine.StatusAborted}, status)
 }

@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/jsontext"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // Continue hands in what the position of a handle asks for. The same handle with
@@ -41,7 +41,7 @@ func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*A
 		if h.Token != rec.Handle {
 			return s.replay(ctx, rec, h, key)
 		}
-		return s.decide(ctx, c, rec, key, guide.Continue{
+		return s.decide(ctx, c, rec, key, engine.Continue{
 			Step: r.Step, Output: r.Output, Notes: r.Notes, Context: r.Context, Answer: r.Answer, Skip: r.Skip,
 			Person: c.Via.Person(),
 		})
@@ -70,17 +70,17 @@ func (s *Service) Answer(ctx context.Context, c Caller, r AnswerRequest) (*Answe
 			return nil, stale(rec, h.Token)
 		}
 		r.Handle = h.Token
-		return s.decide(ctx, c, rec, "", guide.Continue{Step: r.Step, Answer: &r.Answer, Person: c.Via.Person()})
+		return s.decide(ctx, c, rec, "", engine.Continue{Step: r.Step, Answer: &r.Answer, Person: c.Via.Person()})
 	})
 }
 
 // decide has the engine judge a command and stores what it says.
-func (s *Service) decide(ctx context.Context, c Caller, rec Record, key string, cmd guide.Continue) (*Answer, error) {
+func (s *Service) decide(ctx context.Context, c Caller, rec Record, key string, cmd engine.Continue) (*Answer, error) {
 	l, err := s.load(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
-	facts, refusal := l.program.Decide(l.state, guide.Command{Continue: &cmd})
+	facts, refusal := l.program.Decide(l.state, engine.Command{Continue: &cmd})
 	if refusal != nil {
 		s.noteRefusal(ctx, c, rec, l, refusal)
 		return nil, refusedAt(refusal, rec, l)
@@ -94,7 +94,7 @@ func (s *Service) decide(ctx context.Context, c Caller, rec Record, key string, 
 
 // noteRefusal records a refused attempt. It is for people who look on: where it
 // cannot be stored, the refusal stands all the same.
-func (s *Service) noteRefusal(ctx context.Context, c Caller, rec Record, l *loaded, r *guide.Refusal) {
+func (s *Service) noteRefusal(ctx context.Context, c Caller, rec Record, l *loaded, r *engine.Refusal) {
 	// An agent that goes on trying must not fill the journal.
 	const mostOfAPosition, most = 100, 20
 	if isEnded(rec.Status) || l.refused >= mostOfAPosition {

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Status says where a run stands. It takes any handle that the run ever had, and
@@ -35,12 +35,12 @@ func (s *Service) Abort(ctx context.Context, c Caller, r AbortRequest) (*Answer,
 		if err != nil {
 			return nil, err
 		}
-		if rec.Status == guide.StatusAborted {
+		if rec.Status == engine.StatusAborted {
 			a := answerOf(rec, l.program, l.state, rec.Handle)
 			a.Replayed = true
 			return a, nil
 		}
-		facts, refusal := l.program.Decide(l.state, guide.Command{Abort: &guide.Abort{Reason: r.Reason}})
+		facts, refusal := l.program.Decide(l.state, engine.Command{Abort: &engine.Abort{Reason: r.Reason}})
 		if refusal != nil {
 			return nil, refusedAt(refusal, rec, l)
 		}
@@ -89,7 +89,7 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 		return nil, err
 	}
 	// That it was aborted is not taken over.
-	for n := len(entries); n > 0 && entries[n-1].fact.Kind == guide.EventRunAborted; n = len(entries) {
+	for n := len(entries); n > 0 && entries[n-1].fact.Kind == engine.EventRunAborted; n = len(entries) {
 		entries = entries[:n-1]
 	}
 	last := program.lastOpen(entries)
@@ -110,12 +110,12 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 // lastOpen is how many of the entries lead to a position where there is
 // something to do, at most; 0 if there are none such.
 func (p *program) lastOpen(entries []entry) int {
-	states := make([]guide.State, len(entries)+1)
+	states := make([]engine.State, len(entries)+1)
 	for i, e := range entries {
-		states[i+1] = guide.Apply(states[i], e.fact)
+		states[i+1] = engine.Apply(states[i], e.fact)
 	}
 	for n := len(entries); n > 0; n-- {
-		if !isEnded(states[n].Ended) && p.PositionOf(states[n]).Kind != guide.PositionEnd {
+		if !isEnded(states[n].Ended) && p.PositionOf(states[n]).Kind != engine.PositionEnd {
 			return n
 		}
 	}

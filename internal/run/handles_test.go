@@ -3,7 +3,7 @@ package run_test
 import (
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -50,7 +50,7 @@ func TestGivenHandles(t *testing.T) {
 	if _, err := goOn(b.Service, a, "something else"); rule(err) != run.RuleStaleHandle {
 		t.Errorf("a handle that another process has outdated: %v", err)
 	}
-	yes := &guide.Answer{OptionID: moved.Position.Options[0].ID}
+	yes := &engine.Answer{OptionID: moved.Position.Options[0].ID}
 	last, err := b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: moved.Handle, Answer: yes})
 	if err != nil {
 		t.Fatalf("the other process's handle: %v", err)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/shortid"
+	"github.com/guideway-dev/guideway/internal/platform/shortid"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Journal keeps runs for good. What it acknowledges survives the end of the
@@ -91,7 +91,7 @@ type Filter struct {
 	User     string
 	Project  string
 	Workflow string
-	Statuses []guide.Status
+	Statuses []engine.Status
 	// Since and Until bound the time of the last change, Until exclusively.
 	Since, Until time.Time
 	// Person chooses runs that wait for a person.

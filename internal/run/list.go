@@ -3,7 +3,7 @@ package run
 import (
 	"context"
 
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // List lists the caller's runs, the last changed first.
@@ -86,7 +86,7 @@ func (s *Service) Look(ctx context.Context, c Caller, ref Ref) (*Details, error)
 }
 
 // Flow gives the pinned definition of a run of the caller's, ready to run.
-func (s *Service) Flow(ctx context.Context, c Caller, ref Ref) (guide.Flow, error) {
+func (s *Service) Flow(ctx context.Context, c Caller, ref Ref) (engine.Flow, error) {
 	_, rec, err := s.byRef(ctx, c, ref)
 	if err != nil {
 		return nil, err

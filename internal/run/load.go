@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/jsontext"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	workflowpkg "github.com/guideway-dev/guideway/internal/workflow"
 )
 
 // loaded is a run with its state at an event. It is not changed once it is in
@@ -21,7 +21,7 @@ type loaded struct {
 	seq     int64
 	head    []byte
 	program *program
-	state   guide.State
+	state   engine.State
 	// refused counts the refused attempts that were recorded since the run moved.
 	refused int
 	// marks are the variables that were called critical.
@@ -40,16 +40,16 @@ func (r Record) identity() identity { return identity{r.User, r.Workflow, r.Hash
 
 // program is a definition that is ready to run, with its canonical text.
 type program struct {
-	guide.Flow
+	engine.Flow
 	text string
 }
 
-func compile(d *definition.Definition) *program {
+func compile(d *workflowpkg.Definition) *program {
 	p := &program{text: d.Canonical}
 	if d.Phases != nil {
-		p.Flow = guide.CompilePhases(d.Phases)
+		p.Flow = engine.CompilePhases(d.Phases)
 	} else {
-		p.Flow = guide.Compile(d.Steps)
+		p.Flow = engine.Compile(d.Steps)
 	}
 	return p
 }
@@ -227,7 +227,7 @@ func (s *Service) follow(ctx context.Context, r Record, from *loaded) (*loaded, 
 			if !ok {
 				continue
 			}
-			if l.state, err = l.program.FoldFrom(l.state, []guide.Event{fact}); err != nil {
+			if l.state, err = l.program.FoldFrom(l.state, []engine.Event{fact}); err != nil {
 				return nil, broken(r.ID, e.Seq, err.Error())
 			}
 		}
@@ -277,7 +277,7 @@ func (s *Service) compiled(ctx context.Context, hash string) (*program, error) {
 }
 
 // pinned reads a definition from the journal and checks that it is the one.
-func (s *Service) pinned(ctx context.Context, hash string) (*definition.Definition, error) {
+func (s *Service) pinned(ctx context.Context, hash string) (*workflowpkg.Definition, error) {
 	stored, err := s.journal.Definition(ctx, hash)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned definition %s is gone", hash).WithFix("guideway runs verify")
@@ -288,8 +288,8 @@ func (s *Service) pinned(ctx context.Context, hash string) (*definition.Definiti
 	return parsePinned(stored)
 }
 
-func parsePinned(stored Definition) (*definition.Definition, error) {
-	d, found := definition.Parse("", []byte(stored.Text))
+func parsePinned(stored Definition) (*workflowpkg.Definition, error) {
+	d, found := workflowpkg.Parse("", []byte(stored.Text))
 	switch {
 	case d == nil:
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned definition %s does not load: %s", stored.Hash, found[0].Message).
@@ -302,9 +302,9 @@ func parsePinned(stored Definition) (*definition.Definition, error) {
 }
 
 // factOf gives the engine's event, or ok false for one that is not the engine's.
-func factOf(e Event) (fact guide.Event, ok bool, err error) {
+func factOf(e Event) (fact engine.Event, ok bool, err error) {
 	if e.Kind == KindCreated || e.Kind == KindRefused || e.Kind == KindMarked {
-		return guide.Event{}, false, nil
+		return engine.Event{}, false, nil
 	}
 	dec := json.NewDecoder(bytes.NewReader(e.Data))
 	dec.UseNumber()
@@ -315,7 +315,7 @@ func factOf(e Event) (fact guide.Event, ok bool, err error) {
 }
 
 // eventOf makes a journal's event of the engine's.
-func eventOf(fact guide.Event) (Event, error) { return newEvent(string(fact.Kind), fact) }
+func eventOf(fact engine.Event) (Event, error) { return newEvent(string(fact.Kind), fact) }
 
 func newEvent(kind string, data any) (Event, error) {
 	text, err := jsontext.Marshal(data)

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Mark calls a variable critical: it is never left out where a context must
@@ -131,7 +131,7 @@ func sameMarks(a, b []Mark) bool {
 
 // stored is what a snapshot holds.
 type stored struct {
-	guide.State
+	engine.State
 	Marks []Mark `json:",omitempty"`
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -105,7 +105,7 @@ func TestAdmitSetsNothing(t *testing.T) {
 		t.Error(err)
 	}
 	err := b.Admit(t.Context(), agent(), ref, map[string]any{"currentIteration": 3})
-	wantRule(t, err, guide.RuleServerVariable)
+	wantRule(t, err, engine.RuleServerVariable)
 	if d, err := b.Look(t.Context(), agent(), ref); err != nil || len(d.Variables) > 0 || d.Current != a.Handle {
 		t.Errorf("the run is now %+v, %v", d, err)
 	}
@@ -197,7 +197,7 @@ func TestBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		want = append(want, *d)
-		if a.Position.Kind != guide.PositionStep {
+		if a.Position.Kind != engine.PositionStep {
 			break
 		}
 		a = legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"n": len(want) + 1}})

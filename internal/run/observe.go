@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Observer is told of what runs do, once it is in the journal. It decides
@@ -26,10 +26,10 @@ type Committed struct {
 	By By
 	// Facts are the engine's events that the command has brought. A fork, an
 	// import and a refused attempt bring none.
-	Facts []guide.Event
+	Facts []engine.Event
 	// State is the run behind them, Flow its definition.
-	State guide.State
-	Flow  guide.Flow
+	State engine.State
+	Flow  engine.Flow
 	// Marks are the variables that were called critical.
 	Marks []Mark
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -35,22 +35,22 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.shelf["shipping"] = shipping
-	answer := func(option string) *guide.Answer { return &guide.Answer{OptionID: option} }
+	answer := func(option string) *engine.Answer { return &engine.Answer{OptionID: option} }
 	type illegal struct {
 		name, rule string
 		request    run.ContinueRequest
 	}
 	always := []illegal{
-		{"set what only the workflow sets", guide.RuleServerVariable, run.ContinueRequest{Output: "o", Context: map[string]any{"approved": true}}},
-		{"name the last step", guide.RuleWrongStep, run.ContinueRequest{Step: "send", Output: "o"}},
+		{"set what only the workflow sets", engine.RuleServerVariable, run.ContinueRequest{Output: "o", Context: map[string]any{"approved": true}}},
+		{"name the last step", engine.RuleWrongStep, run.ContinueRequest{Step: "send", Output: "o"}},
 	}
 	atGate := []illegal{
-		{"an output in place of an answer", guide.RuleGateUnanswered, run.ContinueRequest{Output: "reviewed, it is good"}},
-		{"nothing", guide.RuleGateUnanswered, run.ContinueRequest{}},
-		{"an answer that is not offered", guide.RuleUnknownOption, run.ContinueRequest{Answer: answer("ship")}},
-		{"decline what is required", guide.RuleGateRequired, run.ContinueRequest{Answer: &guide.Answer{Decline: true}}},
-		{"an answer that brings the workflow's variable", guide.RuleServerVariable, run.ContinueRequest{Answer: answer("bad"), Context: map[string]any{"approved": true}}},
-		{"skip it", guide.RuleGateUnanswered, run.ContinueRequest{Skip: &guide.Skip{Reason: "no time"}}},
+		{"an output in place of an answer", engine.RuleGateUnanswered, run.ContinueRequest{Output: "reviewed, it is good"}},
+		{"nothing", engine.RuleGateUnanswered, run.ContinueRequest{}},
+		{"an answer that is not offered", engine.RuleUnknownOption, run.ContinueRequest{Answer: answer("ship")}},
+		{"decline what is required", engine.RuleGateRequired, run.ContinueRequest{Answer: &engine.Answer{Decline: true}}},
+		{"an answer that brings the workflow's variable", engine.RuleServerVariable, run.ContinueRequest{Answer: answer("bad"), Context: map[string]any{"approved": true}}},
+		{"skip it", engine.RuleGateUnanswered, run.ContinueRequest{Skip: &engine.Skip{Reason: "no time"}}},
 	}
 	walk := []struct {
 		at      string
@@ -59,26 +59,26 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 		via     run.Via
 	}{
 		{"write", []illegal{
-			{"skip a required step", guide.RuleStepRequired, run.ContinueRequest{Skip: &guide.Skip{Reason: "no time"}}},
-			{"nothing", guide.RuleOutputMissing, run.ContinueRequest{}},
-			{"an answer where nothing is asked", guide.RuleNoGate, run.ContinueRequest{Answer: answer("good")}},
-			{"a variable of another type", guide.RuleVariableType, run.ContinueRequest{Output: "o", Context: map[string]any{"tests": "many"}}},
+			{"skip a required step", engine.RuleStepRequired, run.ContinueRequest{Skip: &engine.Skip{Reason: "no time"}}},
+			{"nothing", engine.RuleOutputMissing, run.ContinueRequest{}},
+			{"an answer where nothing is asked", engine.RuleNoGate, run.ContinueRequest{Answer: answer("good")}},
+			{"a variable of another type", engine.RuleVariableType, run.ContinueRequest{Output: "o", Context: map[string]any{"tests": "many"}}},
 		}, run.ContinueRequest{Output: "written"}, ""},
-		{"polish", nil, run.ContinueRequest{Skip: &guide.Skip{Reason: "a draft"}}, ""},
+		{"polish", nil, run.ContinueRequest{Skip: &engine.Skip{Reason: "a draft"}}, ""},
 		{"review", atGate, run.ContinueRequest{Answer: answer("good")}, ""},
 		{"enough", []illegal{
-			{"claim that the condition holds", guide.RuleContextNeeded, run.ContinueRequest{Output: "all 12 tests pass"}},
-			{"answer what nobody asks", guide.RuleNoGate, run.ContinueRequest{Answer: answer("yes")}},
+			{"claim that the condition holds", engine.RuleContextNeeded, run.ContinueRequest{Output: "all 12 tests pass"}},
+			{"answer what nobody asks", engine.RuleNoGate, run.ContinueRequest{Answer: answer("yes")}},
 		}, run.ContinueRequest{Context: map[string]any{"tests": 9.0}}, ""},
 		{"write", nil, run.ContinueRequest{Output: "written again", Context: map[string]any{"tests": 12.0}}, ""},
 		{"polish", nil, run.ContinueRequest{Output: "polished"}, ""},
 		{"review", atGate, run.ContinueRequest{Answer: answer("good")}, ""},
 		{"seal", []illegal{
-			{"answer for a person", guide.RulePerson, run.ContinueRequest{Answer: answer("sealed")}},
-			{"an output in place of an answer", guide.RuleGateUnanswered, run.ContinueRequest{Output: "sealed"}},
+			{"answer for a person", engine.RulePerson, run.ContinueRequest{Answer: answer("sealed")}},
+			{"an output in place of an answer", engine.RuleGateUnanswered, run.ContinueRequest{Output: "sealed"}},
 		}, run.ContinueRequest{Answer: answer("sealed")}, run.ViaTerminal},
 		{"send", []illegal{
-			{"skip the last step", guide.RuleStepRequired, run.ContinueRequest{Skip: &guide.Skip{Reason: "sent"}}},
+			{"skip the last step", engine.RuleStepRequired, run.ContinueRequest{Skip: &engine.Skip{Reason: "sent"}}},
 		}, run.ContinueRequest{Output: "sent"}, ""},
 	}
 	a := start(t, b.Service, "shipping", nil)
@@ -92,8 +92,8 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 			switch {
 			case try.name == "name the last step" && place.at == "send":
 				continue
-			case try.rule == guide.RuleServerVariable && now.Position.Kind == guide.PositionGate:
-				try.rule = guide.RuleGateUnanswered // it comes first
+			case try.rule == engine.RuleServerVariable && now.Position.Kind == engine.PositionGate:
+				try.rule = engine.RuleGateUnanswered // it comes first
 			}
 			try.request.Handle = a.Handle
 			_, err := s.Continue(t.Context(), agent(), try.request)
@@ -119,7 +119,7 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 			t.Fatalf("%d %s: the legal move: %v", i, place.at, err)
 		}
 	}
-	if a.Status != guide.StatusCompleted {
+	if a.Status != engine.StatusCompleted {
 		t.Errorf("at the end: %+v", a)
 	}
 	if report, err := b.Verify(t.Context(), a.RunID); err != nil || len(report.Faults) > 0 {
@@ -144,7 +144,7 @@ func TestTheNextCallOfAPhaseRunIsLegal(t *testing.T) {
 	for ; a.Next != nil; moves++ {
 		var r struct {
 			Handle, Output, Notes string
-			Answer                *guide.Answer
+			Answer                *engine.Answer
 			Context               map[string]any
 		}
 		text, err := json.Marshal(a.Next.Arguments)
@@ -156,7 +156,7 @@ func TestTheNextCallOfAPhaseRunIsLegal(t *testing.T) {
 		}
 		a = legal(t, b.Service, run.ContinueRequest{Handle: r.Handle, Output: r.Output, Notes: r.Notes, Answer: r.Answer, Context: r.Context})
 	}
-	if moves != 6 || a.Status != guide.StatusCompleted {
+	if moves != 6 || a.Status != engine.StatusCompleted {
 		t.Errorf("%d moves, then %+v", moves, a)
 	}
 }

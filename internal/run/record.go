@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Record is what is known of a run without reading its events. All of it follows
@@ -25,10 +25,10 @@ type Record struct {
 	// Project is where the run was begun.
 	Project Project `json:"project"`
 	// Status, Kind, Step and Title say where the run stands.
-	Status guide.Status       `json:"status"`
-	Kind   guide.PositionKind `json:"kind"`
-	Step   string             `json:"step,omitempty"`
-	Title  string             `json:"title,omitempty"`
+	Status engine.Status       `json:"status"`
+	Kind   engine.PositionKind `json:"kind"`
+	Step   string              `json:"step,omitempty"`
+	Title  string              `json:"title,omitempty"`
 	// Person says that the run waits for a gate that only a person opens.
 	Person bool `json:"person,omitempty"`
 	// Done counts the completed steps.
@@ -169,7 +169,7 @@ type Snapshot struct {
 	// Seq is the last event in it, Head that event's MAC.
 	Seq  int64
 	Head []byte
-	// State is the JSON of a guide.State.
+	// State is the JSON of a engine.State.
 	State []byte
 	MAC   []byte
 }

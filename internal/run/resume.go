@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Resume finds runs of the caller's to go on with: by id, by words over goal,
@@ -76,7 +76,7 @@ func (s *Service) hits(ctx context.Context, c Caller, q query, r ResumeRequest, 
 // recent gives the runs that were last at work, those that have not ended first.
 func (s *Service) recent(ctx context.Context, f Filter) ([]Hit, error) {
 	open := f
-	open.Statuses = []guide.Status{guide.StatusRunning, guide.StatusWaiting}
+	open.Statuses = []engine.Status{engine.StatusRunning, engine.StatusWaiting}
 	var hits []Hit
 	for _, filter := range []Filter{open, f} {
 		runs, err := s.journal.Runs(ctx, filter)
@@ -205,7 +205,7 @@ func (s *Service) candidates(ctx context.Context, list []ranking) ([]Candidate, 
 			return nil, err
 		default:
 			c.Status, c.Why = StatusError, err.Error()
-			c.Position = guide.Position{Kind: guide.PositionEnd, Message: err.Error()}
+			c.Position = engine.Position{Kind: engine.PositionEnd, Message: err.Error()}
 		}
 		out = append(out, c)
 	}
@@ -213,4 +213,4 @@ func (s *Service) candidates(ctx context.Context, list []ranking) ([]Candidate, 
 }
 
 // StatusError is the status of a run that cannot be loaded.
-const StatusError guide.Status = "error"
+const StatusError engine.Status = "error"

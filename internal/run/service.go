@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 // Definitions is where a run's definition comes from when it starts. From then
@@ -17,7 +17,7 @@ type Definitions interface {
 	// Startable gives the definition that is served for an id. CodeNotFound
 	// where there is none, CodeInvalidDefinition where it has errors, those
 	// included that only the linter finds.
-	Startable(ctx context.Context, id string) (*definition.Definition, error)
+	Startable(ctx context.Context, id string) (*workflow.Definition, error)
 }
 
 // Heads remembers the last event of every run where a rollback of the journal
@@ -152,7 +152,7 @@ func (s *Service) record(ctx context.Context, r Record) {
 }
 
 // describe puts where a run stands into its record.
-func describe(r *Record, l *loaded, pos guide.Position) {
+func describe(r *Record, l *loaded, pos engine.Position) {
 	r.Status = l.program.Status(l.state)
 	r.Kind, r.Step, r.Title, r.Person = pos.Kind, pos.ID, cut(pos.Title, maxTitle), pos.Person
 	r.Done = l.state.Steps

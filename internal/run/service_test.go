@@ -13,20 +13,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 // shelf serves definitions by id.
 type shelf map[string]string
 
-func (s shelf) Startable(_ context.Context, id string) (*definition.Definition, error) {
+func (s shelf) Startable(_ context.Context, id string) (*workflow.Definition, error) {
 	text, ok := s[id]
 	if !ok {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found", id)
 	}
-	d, found := definition.Check("", []byte(text))
+	d, found := workflow.Check("", []byte(text))
 	for _, f := range found {
 		if f.Severity == guideway.SeverityError {
 			return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "%s", f.Message).WithFix("%s", f.Fix)
@@ -35,7 +35,7 @@ func (s shelf) Startable(_ context.Context, id string) (*definition.Definition, 
 	return d, nil
 }
 
-func workflow(id, steps string) string {
+func testWorkflow(id, steps string) string {
 	return fmt.Sprintf(`{"id":%q,"name":"The %s","description":"d","version":"1.0.0","steps":%s}`, id, id, steps)
 }
 
@@ -62,7 +62,7 @@ func newBench(t testing.TB, change ...func(*run.Options)) *bench {
 	t.Helper()
 	b := &bench{
 		journal: newMemory(), heads: newHeads(), now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
-		shelf: shelf{"guarded": workflow("guarded", guardedSteps), "person": workflow("person", personSteps)},
+		shelf: shelf{"guarded": testWorkflow("guarded", guardedSteps), "person": testWorkflow("person", personSteps)},
 	}
 	b.Service = b.service(t, change...)
 	return b
@@ -117,7 +117,7 @@ func legal(t testing.TB, s *run.Service, r run.ContinueRequest) *run.Answer {
 	return a
 }
 
-func confirm() *guide.Answer { return &guide.Answer{OptionID: guide.OptionConfirm} }
+func confirm() *engine.Answer { return &engine.Answer{OptionID: engine.OptionConfirm} }
 
 // wantRule checks that an error is a refusal by a rule.
 func wantRule(t testing.TB, err error, rule string) {
@@ -158,7 +158,7 @@ func TestARunWalksFromStartToEnd(t *testing.T) {
 	b := newBench(t)
 	answers := walk(t, b.Service)
 	last := answers[len(answers)-1]
-	if last.Position.ID != "report" || last.Status != guide.StatusRunning {
+	if last.Position.ID != "report" || last.Status != engine.StatusRunning {
 		t.Fatalf("at %+v", last)
 	}
 	for _, a := range answers[:len(answers)-1] {
@@ -171,7 +171,7 @@ func TestARunWalksFromStartToEnd(t *testing.T) {
 		}
 	}
 	end := legal(t, b.Service, run.ContinueRequest{Handle: last.Handle, Output: "done"})
-	if end.Status != guide.StatusCompleted || end.Next != nil || end.Position.Kind != guide.PositionEnd {
+	if end.Status != engine.StatusCompleted || end.Next != nil || end.Position.Kind != engine.PositionEnd {
 		t.Errorf("the end is %+v", end)
 	}
 	report, err := b.Verify(t.Context(), "")
@@ -206,11 +206,11 @@ func TestNextIsLegal(t *testing.T) {
 			req.Output = "PLAN"
 		}
 		if r.Answer != nil {
-			req.Answer = &guide.Answer{OptionID: r.Answer.OptionID}
+			req.Answer = &engine.Answer{OptionID: r.Answer.OptionID}
 		}
 		a = legal(t, b.Service, req)
 	}
-	if a.Status != guide.StatusCompleted {
+	if a.Status != engine.StatusCompleted {
 		t.Errorf("it ended at %+v", a.Position)
 	}
 }
@@ -220,7 +220,7 @@ func TestRefusalsKeepTheRunWhereItIs(t *testing.T) {
 	b := newBench(t)
 	a := start(t, b.Service, "guarded", nil)
 	_, err := b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "no plan"})
-	r := refusalBy(t, err, guide.RuleCriteria)
+	r := refusalBy(t, err, engine.RuleCriteria)
 	if !slices.Equal(r.Issues, []string{"say PLAN"}) || r.Next == nil || r.Next.Arguments["handle"] != a.Handle {
 		t.Errorf("the refusal is %+v", r)
 	}
@@ -273,7 +273,7 @@ func TestRepeatsAreIdempotent(t *testing.T) {
 		t.Errorf("next is %+v", r.Next)
 	}
 	status, err := b.Status(t.Context(), agent(), run.Ref{Handle: a.Handle})
-	if err != nil || status.Position.Kind != guide.PositionGate {
+	if err != nil || status.Position.Kind != engine.PositionGate {
 		t.Errorf("an old handle gives %+v, %v", status, err)
 	}
 }
@@ -339,16 +339,16 @@ func TestAPersonsGate(t *testing.T) {
 		}
 		for _, c := range []run.Caller{agent(), person(run.ViaServer), person(run.ViaImport), person("person"), person("")} {
 			_, err := b.Continue(t.Context(), c, run.ContinueRequest{Handle: gate.Handle, Answer: confirm()})
-			wantRule(t, err, guide.RulePerson)
+			wantRule(t, err, engine.RulePerson)
 			_, err = b.Answer(t.Context(), c, run.AnswerRequest{Ref: run.Ref{RunID: a.RunID}, Answer: *confirm()})
-			wantRule(t, err, guide.RulePerson)
+			wantRule(t, err, engine.RulePerson)
 		}
 		open, err := b.Answer(t.Context(), person(via), run.AnswerRequest{Ref: run.Ref{RunID: a.RunID}, Answer: *confirm()})
 		if err != nil || open.Position.ID != "build" {
 			t.Fatalf("%s: %+v, %v", via, open, err)
 		}
 		d, _ := b.Get(t.Context(), agent(), run.Ref{RunID: a.RunID})
-		if e := d.Events[len(d.Events)-1]; e.Kind != string(guide.EventGateAnswered) || e.By.Via != via {
+		if e := d.Events[len(d.Events)-1]; e.Kind != string(engine.EventGateAnswered) || e.By.Via != via {
 			t.Errorf("the journal says %+v", e)
 		}
 		// The agent's handle is of an earlier position now, and says so.
@@ -365,7 +365,7 @@ func TestEveryGateCanBeAPersons(t *testing.T) {
 	a = legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "please"})
 	lax := b.service(t) // the run keeps to what it began with
 	_, err := lax.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Answer: confirm()})
-	wantRule(t, err, guide.RulePerson)
+	wantRule(t, err, engine.RulePerson)
 }
 
 func TestAForkGoesItsOwnWay(t *testing.T) {
@@ -403,7 +403,7 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 		}
 	}
 	aborted, err := b.Abort(t.Context(), agent(), run.AbortRequest{Ref: run.Ref{RunID: answers[0].RunID}, Reason: "enough"})
-	if err != nil || aborted.Status != guide.StatusAborted {
+	if err != nil || aborted.Status != engine.StatusAborted {
 		t.Fatalf("abort: %+v, %v", aborted, err)
 	}
 	again, err := b.Abort(t.Context(), agent(), run.AbortRequest{Ref: run.Ref{RunID: answers[0].RunID}})
@@ -411,7 +411,7 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 		t.Errorf("abort again: %+v, %v", again, err)
 	}
 	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: aborted.Handle, Output: "x"})
-	wantRule(t, err, guide.RuleEnded)
+	wantRule(t, err, engine.RuleEnded)
 	revived, err := b.Fork(t.Context(), agent(), run.ForkRequest{Ref: run.Ref{RunID: answers[0].RunID}})
 	if err != nil || revived.Position.ID != "report" {
 		t.Errorf("a fork of an aborted run: %+v, %v", revived, err)
@@ -447,11 +447,11 @@ func TestStartIsRepeatableByItsRequestID(t *testing.T) {
 	wantRule(t, err, run.RuleRequestReused)
 	_, err = b.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "nope"})
 	wantRule(t, err, run.RuleUnknownWorkflow)
-	b.shelf["bad"] = workflow("bad", `[{"id":"one","title":"One","prompt":"p","validationCriteria":[{"type":"regex","pattern":"(","message":"m"}]}]`)
+	b.shelf["bad"] = testWorkflow("bad", `[{"id":"one","title":"One","prompt":"p","validationCriteria":[{"type":"regex","pattern":"(","message":"m"}]}]`)
 	_, err = b.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "bad"})
-	wantRule(t, err, guide.RuleDefinition)
+	wantRule(t, err, engine.RuleDefinition)
 	_, err = b.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "guarded", Context: map[string]any{"_loopState": 1}})
-	wantRule(t, err, guide.RuleServerVariable)
+	wantRule(t, err, engine.RuleServerVariable)
 }
 
 // Clients that race on one handle: one gets on, the others get its answer if
@@ -492,7 +492,7 @@ func TestTheDefinitionIsPinned(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	a := start(t, b.Service, "guarded", nil)
-	b.shelf["guarded"] = workflow("guarded", `[{"id":"other","title":"Other","prompt":"Other."}]`)
+	b.shelf["guarded"] = testWorkflow("guarded", `[{"id":"other","title":"Other","prompt":"Other."}]`)
 	fresh := b.service(t)
 	status, err := fresh.Status(t.Context(), agent(), run.Ref{Handle: a.Handle})
 	if err != nil || status.Position.ID != "plan" {
@@ -568,7 +568,7 @@ func TestABundleGoesOnElsewhere(t *testing.T) {
 	if d := cmp.Diff(answers[len(answers)-1].Position, a.Position); d != "" {
 		t.Errorf("the imported run is elsewhere (-want +got):\n%s", d)
 	}
-	if end := legal(t, elsewhere.Service, run.ContinueRequest{Handle: a.Handle, Output: "done"}); end.Status != guide.StatusCompleted {
+	if end := legal(t, elsewhere.Service, run.ContinueRequest{Handle: a.Handle, Output: "done"}); end.Status != engine.StatusCompleted {
 		t.Errorf("it goes on to %+v", end)
 	}
 	for name, edit := range map[string]func(string) string{

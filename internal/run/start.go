@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Start begins a run of the definition that is served for an id now. The
@@ -31,7 +31,7 @@ func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer,
 	if err != nil {
 		return nil, err
 	}
-	facts, refusal := p.Decide(guide.State{}, guide.Command{Start: &guide.Start{Context: vars, Person: s.personGates}})
+	facts, refusal := p.Decide(engine.State{}, engine.Command{Start: &engine.Start{Context: vars, Person: s.personGates}})
 	if refusal != nil {
 		return nil, refused(refusal)
 	}
@@ -83,7 +83,7 @@ func cannotStart(id string, err error) error {
 	case guideway.CodeNotFound, guideway.CodeInvalidDefinition:
 		rule := RuleUnknownWorkflow
 		if code == guideway.CodeInvalidDefinition {
-			rule = guide.RuleDefinition
+			rule = engine.RuleDefinition
 		}
 		return &Refusal{
 			Code: code, Rule: rule, Message: err.Error(), Given: cut(id, maxKey), Fix: guideway.ErrorFix(err),
@@ -96,11 +96,11 @@ func cannotStart(id string, err error) error {
 
 // entry is an event with whose doing it was, or without for the command's own.
 type entry struct {
-	fact  guide.Event
+	fact  engine.Event
 	event Event
 }
 
-func factsOnly(facts []guide.Event) []entry {
+func factsOnly(facts []engine.Event) []entry {
 	entries := make([]entry, len(facts))
 	for i, f := range facts {
 		entries[i].fact = f
@@ -122,7 +122,7 @@ func (s *Service) begin(ctx context.Context, c Caller, p *program, created Creat
 	rec := recordOf(newRunID(now), created, first)
 	l := &loaded{of: rec.identity(), head: s.key.Root(rec.ID), program: p, marks: created.Marks}
 	ch := change{others: []Event{first}, key: request, moves: true}
-	facts := make([]guide.Event, 0, len(entries))
+	facts := make([]engine.Event, 0, len(entries))
 	for _, e := range entries {
 		ev, err := eventOf(e.fact)
 		if err != nil {
@@ -130,7 +130,7 @@ func (s *Service) begin(ctx context.Context, c Caller, p *program, created Creat
 		}
 		ev.At, ev.By = e.event.At, e.event.By
 		ch.others = append(ch.others, ev)
-		l.state = guide.Apply(l.state, e.fact)
+		l.state = engine.Apply(l.state, e.fact)
 		facts = append(facts, e.fact)
 		if e.event.At.IsZero() {
 			ch.news = append(ch.news, e.fact)

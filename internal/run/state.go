@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // State gives a run of the caller's as a document that is valid against the
 // state schema (seed 002), whatever its dialect.
-func (s *Service) State(ctx context.Context, c Caller, ref Ref) (*guide.StateDocument, error) {
+func (s *Service) State(ctx context.Context, c Caller, ref Ref) (*engine.StateDocument, error) {
 	_, rec, err := s.byRef(ctx, c, ref)
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (s *Service) State(ctx context.Context, c Caller, ref Ref) (*guide.StateDoc
 	if err != nil {
 		return nil, err
 	}
-	timed := make([]guide.TimedEvent, 0, len(events))
+	timed := make([]engine.TimedEvent, 0, len(events))
 	for _, e := range events {
 		if e.Kind == KindRefused {
 			timed = append(timed, refusedAttempt(e))
@@ -34,7 +34,7 @@ func (s *Service) State(ctx context.Context, c Caller, ref Ref) (*guide.StateDoc
 			return nil, broken(rec.ID, e.Seq, err.Error())
 		}
 		if ok {
-			timed = append(timed, guide.TimedEvent{At: e.At, Event: fact})
+			timed = append(timed, engine.TimedEvent{At: e.At, Event: fact})
 		}
 	}
 	doc := p.Document(timed)
@@ -42,8 +42,8 @@ func (s *Service) State(ctx context.Context, c Caller, ref Ref) (*guide.StateDoc
 }
 
 // refusedAttempt tells a refused attempt as documents do.
-func refusedAttempt(e Event) guide.TimedEvent {
-	out := guide.TimedEvent{At: e.At, Event: guide.Event{Kind: guide.EventError, Message: "an attempt was refused"}}
+func refusedAttempt(e Event) engine.TimedEvent {
+	out := engine.TimedEvent{At: e.At, Event: engine.Event{Kind: engine.EventError, Message: "an attempt was refused"}}
 	var r Refused
 	if json.Unmarshal(e.Data, &r) == nil {
 		out.Message, out.Reason = r.Message, r.Rule
@@ -67,14 +67,14 @@ func (s *Service) ImportState(ctx context.Context, c Caller, document []byte, pr
 		return nil, cannotStart(head.WorkflowID, err)
 	}
 	p := compile(d)
-	importer, ok := p.Flow.(*guide.PhaseProgram)
+	importer, ok := p.Flow.(*engine.PhaseProgram)
 	if !ok {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "'%s' is no phase workflow: a state document cannot say where it stands", d.ID).
 			WithFix("guideway runs import takes the bundle of a run")
 	}
 	if (s.personGates || importer.AsksPersons()) && !c.Via.Person() {
 		return nil, &Refusal{
-			Code: guideway.CodeRefused, Rule: guide.RulePerson,
+			Code: guideway.CodeRefused, Rule: engine.RulePerson,
 			Message: "the workflow has gates that only a person opens, and a document could claim that one did",
 			Fix:     "a person imports it, or the run is started anew",
 			Next:    &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": d.ID}},
@@ -91,5 +91,5 @@ func (s *Service) ImportState(ctx context.Context, c Caller, document []byte, pr
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Project: project,
 		Imported: cut("state of version "+head.WorkflowVersion, maxKey),
 	}
-	return s.begin(ctx, c, p, created, factsOnly([]guide.Event{e}), "")
+	return s.begin(ctx, c, p, created, factsOnly([]engine.Event{e}), "")
 }

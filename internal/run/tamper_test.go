@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 // What a bundle says of a person's gate opens none.
@@ -31,7 +31,7 @@ func TestAPersonsAnswerIsNotImported(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := b.Import(t.Context(), agent(), bundle)
-	if err != nil || again.Position.Kind != guide.PositionGate || !again.Position.Person {
+	if err != nil || again.Position.Kind != engine.PositionGate || !again.Position.Person {
 		t.Errorf("imported by an agent: %+v, %v", again, err)
 	}
 	again, err = b.Import(t.Context(), person(run.ViaTerminal), bundle)
@@ -47,7 +47,7 @@ func TestRefusalsAreRecordedUpToABound(t *testing.T) {
 	a := start(t, b.Service, "guarded", nil)
 	for range 300 {
 		_, err := b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "no"})
-		wantRule(t, err, guide.RuleCriteria)
+		wantRule(t, err, engine.RuleCriteria)
 	}
 	if n := len(b.journal.events[a.RunID]); n > 120 {
 		t.Errorf("the journal has %d events", n)
@@ -96,7 +96,7 @@ func TestVerifyFindsTampering(t *testing.T) {
 		}, run.FaultRecord, 15},
 		{"another status", func(b *bench, id string) {
 			r := b.journal.records[id]
-			r.Status = guide.StatusCompleted
+			r.Status = engine.StatusCompleted
 			b.journal.records[id] = r
 		}, run.FaultRecord, 15},
 		{"fewer events named than there are", func(b *bench, id string) {
@@ -221,7 +221,7 @@ func TestSnapshotsAndEventsAreNotTrusted(t *testing.T) {
 	b := newBench(t)
 	a := start(t, b.Service, "guarded", nil)
 	snap := b.journal.snaps[a.RunID]
-	var state guide.State
+	var state engine.State
 	if err := json.Unmarshal(snap.State, &state); err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestEditedRecordsOpenNothing(t *testing.T) {
 		"the owner": func(_ *bench, r *run.Record) { r.User = "eve" },
 		"the definition": func(b *bench, r *run.Record) {
 			lax, _ := b.shelf.Startable(t.Context(), "guarded")
-			d, _ := definition.Check("", []byte(strings.Replace(lax.Canonical, "PLAN", "", 1)))
+			d, _ := workflow.Check("", []byte(strings.Replace(lax.Canonical, "PLAN", "", 1)))
 			b.journal.defs[d.Hash] = run.Definition{Hash: d.Hash, Text: d.Canonical}
 			r.Hash = d.Hash
 		},
@@ -289,7 +289,7 @@ func TestAFailedWriteChangesNothing(t *testing.T) {
 func TestAnAnswerOpensTheGateThatWasShown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.shelf["rounds"] = workflow("rounds", `[{"id":"loop","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":2},
+	b.shelf["rounds"] = testWorkflow("rounds", `[{"id":"loop","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":2},
 		"body":[{"id":"work","title":"Work","prompt":"p","approval":"human"}]}]`)
 	a := start(t, b.Service, "rounds", nil)
 	first := legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "one"})
@@ -302,7 +302,7 @@ func TestAnAnswerOpensTheGateThatWasShown(t *testing.T) {
 	_, err = b.Answer(t.Context(), person(run.ViaBrowser), open)
 	wantRule(t, err, run.RuleStaleHandle)
 	status, err := b.Status(t.Context(), agent(), run.Ref{RunID: a.RunID})
-	if err != nil || status.Position.Kind != guide.PositionGate {
+	if err != nil || status.Position.Kind != engine.PositionGate {
 		t.Errorf("the second gate is gone: %+v, %v", status, err)
 	}
 }
@@ -339,15 +339,15 @@ func TestInputIsBounded(t *testing.T) {
 	_, err = b.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "guarded", Goal: strings.Repeat("g", 5000)})
 	wantRule(t, err, run.RuleTooLarge)
 	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": strings.Repeat("x", 200_000)}})
-	wantRule(t, err, guide.RuleContextTooLarge)
+	wantRule(t, err, engine.RuleContextTooLarge)
 	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": json.Number(strings.Repeat("1", 200_000))}})
-	wantRule(t, err, guide.RuleContextTooLarge)
+	wantRule(t, err, engine.RuleContextTooLarge)
 	var deep any
 	for range 200 {
 		deep = []any{deep}
 	}
 	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": deep}})
-	wantRule(t, err, guide.RuleContextTooDeep)
+	wantRule(t, err, engine.RuleContextTooDeep)
 	for range 20_000 {
 		deep = []any{deep}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Verify checks the chains of all runs, of every user, or of one run: each event
@@ -49,7 +49,7 @@ type guided struct{ loaded loaded }
 func (g *guided) Event(e Event) error {
 	fact, ok, err := factOf(e)
 	if err == nil && ok {
-		g.loaded.state, err = g.loaded.program.FoldFrom(g.loaded.state, []guide.Event{fact})
+		g.loaded.state, err = g.loaded.program.FoldFrom(g.loaded.state, []engine.Event{fact})
 	}
 	return err
 }

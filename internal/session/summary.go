@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // MaxDashboard is the maximum size of the dashboard in a Summary, in bytes of JSON.

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm/scripted"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	"github.com/guideway-dev/guideway/internal/machine/llm/scripted"
 )
 
 // Each bundled machine is without findings, and its recording gives every input that
@@ -29,7 +29,7 @@ func TestRecordings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := machines.LoadFiles(names, func(name string) ([]byte, error) { return fs.ReadFile(fsys, name) }, "")
+	list := machinedef.LoadFiles(names, func(name string) ([]byte, error) { return fs.ReadFile(fsys, name) }, "")
 	if len(list) < 3 {
 		t.Fatalf("%d machines", len(list))
 	}
@@ -40,7 +40,7 @@ func TestRecordings(t *testing.T) {
 		for _, d := range l.Lint() {
 			t.Error(d)
 		}
-		data, err := os.ReadFile(filepath.FromSlash(machines.RecordingOf(l, "")))
+		data, err := os.ReadFile(filepath.FromSlash(machinedef.RecordingOf(l, "")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,12 +57,12 @@ func TestRecordings(t *testing.T) {
 			}
 		}
 		for name := range demo.Inputs {
-			if !slices.ContainsFunc(l.Definition.Inputs, func(in machines.Input) bool { return in.Name == name }) {
+			if !slices.ContainsFunc(l.Definition.Inputs, func(in machinedef.Input) bool { return in.Name == name }) {
 				t.Errorf("%s: there is no input %s", l.Claims, name)
 			}
 		}
 		for name := range demo.Answers {
-			if !slices.ContainsFunc(l.Definition.States, func(s machines.State) bool { return s.Ask != nil && s.Ask.Name == name }) {
+			if !slices.ContainsFunc(l.Definition.States, func(s machinedef.State) bool { return s.Ask != nil && s.Ask.Name == name }) {
 				t.Errorf("%s: no state asks for %s", l.Claims, name)
 			}
 		}

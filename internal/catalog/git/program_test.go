@@ -21,7 +21,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog/git"
-	"github.com/guideway-dev/guideway/internal/pause"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
 // userConfig makes the lines of a file the git settings of the user.
@@ -236,7 +236,7 @@ func waitFor(t *testing.T, holds func() bool) {
 		if holds() {
 			return
 		}
-		if err := pause.For(t.Context(), 10*time.Millisecond); err != nil {
+		if err := ctxsleep.For(t.Context(), 10*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

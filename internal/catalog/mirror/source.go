@@ -19,8 +19,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/pause"
-	"github.com/guideway-dev/guideway/internal/regularfile"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
 // Fetcher brings what a source has elsewhere.
@@ -185,7 +185,7 @@ func (s *Source) openIn(version, name string) (io.ReadCloser, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return regularfile.OpenIn(root, name)
+	return safeopen.OpenIn(root, name)
 }
 
 // Dir is the directory of the current version's files; "" where there is none.
@@ -402,13 +402,13 @@ func (s *Source) follow(ctx context.Context) {
 			// Processes that started together do not ask together.
 			wait += rand.N(wait/10 + 1) //nolint:gosec // it is no secret
 		}
-		if pause.For(ctx, max(wait, 0)) != nil {
+		if ctxsleep.For(ctx, max(wait, 0)) != nil {
 			return
 		}
 		since := st.Tried
 		if _, err := s.sync(ctx, since, quick); err != nil && s.stuck(st) {
 			// The failure could not be noted, so that the pause is not known either.
-			_ = pause.For(ctx, firstPause) // the next turn sees that it has ended
+			_ = ctxsleep.For(ctx, firstPause) // the next turn sees that it has ended
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/privatefile"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
 // The bounds of a version, besides those of a catalog.
@@ -199,11 +199,11 @@ var errCorrupt = errors.New("the copy was changed")
 // sync makes the directories durable; the files are.
 func (s *Stage) sync() error {
 	for _, dir := range append([]string{"."}, s.dirs...) {
-		if err := privatefile.SyncDir(filepath.Join(s.dir, filesDir, filepath.FromSlash(dir))); err != nil {
+		if err := atomicfile.SyncDir(filepath.Join(s.dir, filesDir, filepath.FromSlash(dir))); err != nil {
 			return err
 		}
 	}
-	return privatefile.SyncDir(s.dir)
+	return atomicfile.SyncDir(s.dir)
 }
 
 // finish completes what is known of the version.

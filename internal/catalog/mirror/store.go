@@ -23,8 +23,8 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/privatefile"
-	"github.com/guideway-dev/guideway/internal/shortid"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/shortid"
 )
 
 const (
@@ -131,7 +131,7 @@ func (s *store) save(st state) error {
 	if err != nil {
 		return err
 	}
-	return privatefile.Replace(filepath.Join(s.dir, currentFile), string(data)+"\n")
+	return atomicfile.Replace(filepath.Join(s.dir, currentFile), string(data)+"\n")
 }
 
 // manifest reads what a version holds.
@@ -160,7 +160,7 @@ func readFile(path string) ([]byte, error) {
 
 // locked does something while no other process, nor another part of this one, does.
 func (s *store) locked(ctx context.Context, do func() error) (err error) {
-	if err := privatefile.MakeDir(s.dir); err != nil {
+	if err := atomicfile.MakeDir(s.dir); err != nil {
 		return s.unwritable(err)
 	}
 	lock := flock.New(filepath.Join(s.dir, "lock"))
@@ -197,7 +197,7 @@ func (s *store) commit(stage *Stage) (version string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := privatefile.Create(filepath.Join(stage.dir, manifestFile), string(data)+"\n"); err != nil {
+	if err := atomicfile.Create(filepath.Join(stage.dir, manifestFile), string(data)+"\n"); err != nil {
 		return "", s.unwritable(err)
 	}
 	if err := stage.sync(); err != nil {

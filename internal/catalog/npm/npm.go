@@ -23,7 +23,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/regularfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
 // The bounds of what is looked at.
@@ -210,7 +210,7 @@ func readManifest(dir string) (m manifest, err error) {
 		return m, err
 	}
 	defer root.Close()
-	file, err := regularfile.OpenIn(root, "package.json")
+	file, err := safeopen.OpenIn(root, "package.json")
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, errors.New("there is none")
 	}

@@ -30,8 +30,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
-	"github.com/guideway-dev/guideway/internal/dialguard"
-	"github.com/guideway-dev/guideway/internal/pause"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
+	"github.com/guideway-dev/guideway/internal/platform/ssrf"
 )
 
 // Options say which registry is followed; URL is needed.
@@ -102,7 +102,7 @@ func New(opts Options) (*Client, error) {
 	opts.Limits.Files = cmp.Or(opts.Limits.Files, 1_000)
 	opts.Limits.FileBytes = cmp.Or(opts.Limits.FileBytes, 1<<20)
 	if opts.Pause == nil {
-		opts.Pause = pause.For
+		opts.Pause = ctxsleep.For
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	return &Client{opts: opts, base: u, http: newHTTP(opts)}, nil
@@ -116,7 +116,7 @@ func (c *Client) Origin() string { return "registry:" + c.base.String() }
 
 // newHTTP makes a client that reaches the registry and nothing else.
 func newHTTP(opts Options) *http.Client {
-	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: dialguard.Control(opts.AllowPrivate)}
+	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: ssrf.Control(opts.AllowPrivate)}
 	transport := &http.Transport{
 		DialContext: dialer.DialContext, TLSHandshakeTimeout: 5 * time.Second, ResponseHeaderTimeout: opts.Timeout,
 		MaxResponseHeaderBytes: 1 << 16, ForceAttemptHTTP2: true, IdleConnTimeout: time.Second, MaxIdleConnsPerHost: 2,
@@ -158,7 +158,7 @@ func (c *Client) get(ctx context.Context, path, tag string, limit int64) (*answe
 			return a, nil
 		case err == nil:
 			failed = &statusError{status: a.status, retry: a.retry}
-		case errors.Is(err, errRedirect) || errors.Is(err, dialguard.ErrPrivate) || errors.Is(err, errTooLarge) || ctx.Err() != nil:
+		case errors.Is(err, errRedirect) || errors.Is(err, ssrf.ErrPrivate) || errors.Is(err, errTooLarge) || ctx.Err() != nil:
 			return nil, c.explain(err)
 		default:
 			failed = err
@@ -255,7 +255,7 @@ func (c *Client) explain(err error) error {
 	code := guideway.CodeUnavailable
 	fix := ""
 	switch {
-	case errors.Is(err, dialguard.ErrPrivate):
+	case errors.Is(err, ssrf.ErrPrivate):
 		code, fix = guideway.CodeForbidden, "set allowPrivate on the source if the registry is in your own network"
 	case errors.Is(err, errRedirect):
 		code, fix = guideway.CodeForbidden, "name the new address"

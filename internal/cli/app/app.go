@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/install"
 	"github.com/guideway-dev/guideway/workflows"
 	"github.com/spf13/pflag"
@@ -82,7 +82,7 @@ func (a *App) LoadUser() (*config.Config, guideway.Principal, error) {
 	if err != nil {
 		return nil, guideway.Principal{}, err
 	}
-	user, err := authn.SystemUser()
+	user, err := auth.SystemUser()
 	return cfg, guideway.Principal{User: user, Client: ClientName}, err
 }
 

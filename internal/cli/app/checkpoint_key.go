@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/blob/seal"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/privatefile"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
 // keychainService and keychainAccount name the entry in the system's keychain.
@@ -51,7 +51,7 @@ func (k MasterKey) passphrase(e config.Encryption) (seal.Source, error) {
 	if e.Passphrase != "" || e.PassphraseFile == "" {
 		return &givenPassphrase{MasterKey: k, words: e.Passphrase}, nil
 	}
-	text, err := privatefile.File{
+	text, err := atomicfile.File{
 		Path: e.PassphraseFile, What: "passphrase file", MaxBytes: 4 << 10,
 		IfSeen: "know that whoever has read it can decrypt your checkpoints",
 	}.Read()

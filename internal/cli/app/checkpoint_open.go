@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/journal/checkpoints"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/store/checkpoints"
 )
 
 // CheckpointStore opens the checkpoints when the first call needs them, on the store
@@ -136,7 +136,7 @@ func (c *CheckpointStore) isActive(ctx context.Context, id string) (bool, error)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		return false, nil
 	}
-	return r.Status == guide.StatusRunning || r.Status == guide.StatusWaiting, err
+	return r.Status == engine.StatusRunning || r.Status == engine.StatusWaiting, err
 }
 
 // Close closes what was opened. Calls that are under way end first.

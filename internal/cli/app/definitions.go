@@ -11,7 +11,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition"
+	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/spf13/cobra"
 )
 
@@ -28,7 +28,7 @@ func ShownName(name string) string {
 
 // Found is a definition that a command was asked for.
 type Found struct {
-	*definition.Definition
+	*workflow.Definition
 	// Entry is nil where the definition is a file that was named.
 	Entry *catalog.Entry
 }
@@ -68,7 +68,7 @@ func (a *App) Find(ctx context.Context, name string) (Found, error) {
 		return Found{}, err
 	}
 	file := ShownName(name)
-	def, problems := definition.Check(file, data)
+	def, problems := workflow.Check(file, data)
 	if problems = ErrorsOf(problems); len(problems) > 0 {
 		WriteDiagnostics(a.Host.Err, problems, Styles{})
 		return Found{}, guideway.Errorf(guideway.CodeInvalidDefinition, "%s is invalid (%s)", file, Plural(len(problems), "error", "errors")).

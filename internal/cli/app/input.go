@@ -9,8 +9,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition/doc"
-	"github.com/guideway-dev/guideway/internal/regularfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
 // ReadDefinition reads a document, "-" from the standard input. It reads a byte
@@ -41,14 +41,14 @@ func (h *Host) ReadInput(ctx context.Context, name string, most int64) ([]byte, 
 func (h *Host) read(ctx context.Context, name string, most int64) ([]byte, error) {
 	in := h.In
 	if name != "-" {
-		file, err := regularfile.Open(h.Abs(name))
+		file, err := safeopen.Open(h.Abs(name))
 		if err != nil {
 			return nil, Unreadable(name, err)
 		}
 		defer func() { _ = file.Close() }()
 		in = file
 	}
-	data, err := regularfile.Read(ctx, in, most)
+	data, err := safeopen.Read(ctx, in, most)
 	switch {
 	case ctx.Err() != nil:
 		return nil, Interrupted(ctx.Err())
@@ -64,7 +64,7 @@ func Unreadable(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		code = guideway.CodeNotFound
-	case errors.Is(err, regularfile.ErrSpecial):
+	case errors.Is(err, safeopen.ErrSpecial):
 		fix = "copy what it holds to a file, or give it by the standard input: -"
 	}
 	var path *fs.PathError

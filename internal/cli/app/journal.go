@@ -13,11 +13,11 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/journal/headfile"
-	"github.com/guideway-dev/guideway/internal/journal/keyfile"
-	"github.com/guideway-dev/guideway/internal/journal/postgres"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/keyfile"
+	"github.com/guideway-dev/guideway/internal/store/postgres"
+	"github.com/guideway-dev/guideway/internal/store/rollbackguard"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
 // OpenJournal opens the store that the settings name.
@@ -124,7 +124,7 @@ func otherKey(path string) error {
 // OpenHeads opens the file that remembers how far the runs of this store have
 // come. Each store has its own: the runs of one are not missing in another.
 func OpenHeads(cfg *config.Config, key run.Key) (run.Heads, error) {
-	return headfile.Open(HeadsPath(cfg), key)
+	return rollbackguard.Open(HeadsPath(cfg), key)
 }
 
 func HeadsPath(cfg *config.Config) string {

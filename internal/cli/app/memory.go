@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/checkpoint"
-	"github.com/guideway-dev/guideway/internal/journal/checkpoints"
-	"github.com/guideway-dev/guideway/internal/memory"
+	"github.com/guideway-dev/guideway/internal/contexts"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/store/checkpoints"
 )
 
 // NewKeeper makes what saves runs by itself, and the run service of the store, which
 // tells it of them.
-func NewKeeper(s *Store, c *CheckpointStore) (*memory.Keeper, error) {
-	keeper, err := memory.NewKeeper(memory.KeeperOptions{
+func NewKeeper(s *Store, c *CheckpointStore) (*contexts.Keeper, error) {
+	keeper, err := contexts.NewKeeper(contexts.KeeperOptions{
 		Checkpoints: LazyCheckpoints{Checkpoints: c}, Now: c.now, Logger: s.Log,
 		Off: !s.Cfg.Checkpoints.AutoSave || s.Cfg.Checkpoints.ReadOnly,
 	})
@@ -31,7 +31,7 @@ const keeperTime = 800 * time.Millisecond
 
 // CloseKeeper saves what waits, as far as the time allows. A run that was not saved
 // loses nothing: its journal has all of it.
-func CloseKeeper(s *Store, keeper *memory.Keeper) {
+func CloseKeeper(s *Store, keeper *contexts.Keeper) {
 	done := make(chan struct{})
 	go func() {
 		_ = keeper.Close() // it has nothing to fail with
@@ -49,7 +49,7 @@ func CloseKeeper(s *Store, keeper *memory.Keeper) {
 // LazyCheckpoints are the checkpoints on a store that is opened later.
 type LazyCheckpoints struct{ Checkpoints *CheckpointStore }
 
-var _ memory.Checkpoints = LazyCheckpoints{}
+var _ contexts.Checkpoints = LazyCheckpoints{}
 
 // listed opens them for one call that needs no content, and so no master key.
 func listed[T any](ctx context.Context, l LazyCheckpoints, call func(*checkpoint.Service) (T, error)) (T, error) {

@@ -5,9 +5,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/cli/passphrase"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // All that opens a person's gate lies in one directory, the one of the journal's
@@ -35,11 +35,11 @@ func (h *Host) PassphraseFile(cfg *config.Config) passphrase.File {
 
 // NewBrowsers is the check of a person's browser. Every process shares it, so that
 // "guideway open" makes links that any of them takes.
-func NewBrowsers(cfg *config.Config) (*authn.BrowserSessions, error) {
-	return authn.NewBrowserSessions(authn.BrowserOptions{Dir: filepath.Join(PersonDir(cfg), "access")})
+func NewBrowsers(cfg *config.Config) (*auth.BrowserSessions, error) {
+	return auth.NewBrowserSessions(auth.BrowserOptions{Dir: filepath.Join(PersonDir(cfg), "access")})
 }
 
 // NewTokens are the named tokens.
-func NewTokens(cfg *config.Config) (*authn.Tokens, error) {
-	return authn.NewTokens(authn.TokenOptions{Dir: filepath.Join(PersonDir(cfg), "tokens")})
+func NewTokens(cfg *config.Config) (*auth.Tokens, error) {
+	return auth.NewTokens(auth.TokenOptions{Dir: filepath.Join(PersonDir(cfg), "tokens")})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 	"github.com/guideway-dev/guideway/internal/catalog/registry"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // How long a command waits for sources that are elsewhere: where there is a copy it

@@ -7,10 +7,10 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/project"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/run/project"
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 // Keeper is what both stores are.
@@ -160,7 +160,7 @@ type Startable struct{ Catalog *catalog.Catalog }
 var _ run.Definitions = Startable{}
 
 // Startable implements run.Definitions.
-func (s Startable) Startable(_ context.Context, id string) (*definition.Definition, error) {
+func (s Startable) Startable(_ context.Context, id string) (*workflow.Definition, error) {
 	entry, err := s.Catalog.Get(id)
 	if err != nil {
 		return nil, err

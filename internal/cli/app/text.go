@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/condition"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
 // CurrentTime is the time on the host's clock.
@@ -100,16 +100,16 @@ func FromWhere(source, revision string) string {
 }
 
 // ConditionWords is a condition in words; "" is always.
-func ConditionWords(c *condition.Expr) string {
-	if c == nil || c.Op == condition.Always {
+func ConditionWords(c *expr.Expr) string {
+	if c == nil || c.Op == expr.Always {
 		return ""
 	}
 	return c.String()
 }
 
 // ConfirmWords says when a confirmation is asked for; "" is never.
-func ConfirmWords(c *condition.Expr) string {
-	if c == nil || c.Op == condition.Never {
+func ConfirmWords(c *expr.Expr) string {
+	if c == nil || c.Op == expr.Never {
 		return ""
 	}
 	return c.String()

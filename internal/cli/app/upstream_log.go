@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/privatefile"
-	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
 // maxUpstreamLog bounds the file of what an upstream says; the one before it is
@@ -60,7 +60,7 @@ func (l *UpstreamLogs) file(name string) *os.File {
 		_ = file.Close()
 		_ = os.Rename(path, path+".1")
 	}
-	if privatefile.MakeDir(l.Dir) != nil {
+	if atomicfile.MakeDir(l.Dir) != nil {
 		return nil
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
 // ValidateAnswer is the answer of guideway validate --json.

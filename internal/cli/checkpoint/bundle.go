@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/spf13/cobra"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/spf13/cobra"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/spf13/cobra"
 )
 

@@ -9,13 +9,13 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/approval"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/hookdesk"
-	"github.com/guideway-dev/guideway/internal/hookgraph"
-	"github.com/guideway-dev/guideway/internal/hookgraph/sandbox"
-	"github.com/guideway-dev/guideway/internal/script"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/hooks/runner"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/spf13/cobra"
 )
 
@@ -60,11 +60,11 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 	if err != nil {
 		return err
 	}
-	who, err := authn.SystemUser()
+	who, err := auth.SystemUser()
 	if err != nil {
 		return err
 	}
-	candidate := hookdesk.Candidate(e)
+	candidate := hookadmin.Candidate(e)
 	record, err := candidate.Approval(who)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 	}
 	if o.JSON {
 		return app.WriteJSON(o.app.Host.Out, app.ChangeResult{
-			Action: "enabled", Changed: d.state(e) != hookgraph.StateActive, Kind: app.KindHookGraph, Name: e.ID, Disabled: others,
+			Action: "enabled", Changed: d.state(e) != hookengine.StateActive, Kind: app.KindHookGraph, Name: e.ID, Disabled: others,
 		})
 	}
 	fmt.Fprintf(o.app.Host.Out, "Enabled %s: it stands around %s, for %s.\n", e.ID, e.Graph.Type, app.OneLine(bindingWords(e.Graph)))
@@ -106,8 +106,8 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 
 // checkScripts refuses a graph with a script that does not compile.
 func (d *hookDesk) checkScripts(ctx context.Context, e *catalog.HookEntry) error {
-	return WithPool(ctx, func(pool *script.Pool) error {
-		found, err := sandbox.Check(ctx, pool, e.Linked)
+	return WithPool(ctx, func(pool *sandbox.Pool) error {
+		found, err := runner.Check(ctx, pool, e.Linked)
 		if err != nil {
 			return err
 		}

@@ -10,15 +10,15 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/approval"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
-	"github.com/guideway-dev/guideway/internal/hookdesk"
-	"github.com/guideway-dev/guideway/internal/hookgraph"
-	"github.com/guideway-dev/guideway/internal/script"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/spf13/cobra"
 )
 
@@ -48,7 +48,7 @@ type hookDesk struct {
 	Snapshot  *catalog.Snapshot
 	approvals approval.Records
 	// active says which graphs are, by the approvals.
-	active *hookgraph.Activation
+	active *hookengine.Activation
 }
 
 // OpenHooks reads all graphs and approvals.
@@ -63,13 +63,13 @@ func OpenHooks(ctx context.Context, a *app.App) (*hookDesk, error) {
 		return nil, err
 	}
 	return &hookDesk{
-		app: a, cfg: cfg, Snapshot: cat.Snapshot(), approvals: approvals, active: hookdesk.Activate(cat.Snapshot(), approvals),
+		app: a, cfg: cfg, Snapshot: cat.Snapshot(), approvals: approvals, active: hookadmin.Activate(cat.Snapshot(), approvals),
 	}, nil
 }
 
 // state says how a graph stands.
-func (d *hookDesk) state(e *catalog.HookEntry) hookgraph.State {
-	c := hookdesk.Candidate(e)
+func (d *hookDesk) state(e *catalog.HookEntry) hookengine.State {
+	c := hookadmin.Candidate(e)
 	return d.active.States[c.Key()]
 }
 
@@ -110,11 +110,11 @@ func hookThatLoads(ctx context.Context, a *app.App, name string) (*hookDesk, *ca
 
 // read reads a graph of a file; the entry is nil where it does not load or link.
 func (d *hookDesk) read(ctx context.Context, file, path string, data []byte) (*catalog.HookEntry, []guideway.Diagnostic) {
-	document, found := definition.ParseAs(file, data, definition.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hooks.KindGraph)})
+	document, found := workflow.ParseAs(file, data, workflow.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hookdef.KindGraph)})
 	if document == nil {
 		return nil, found
 	}
-	linked, found := hooks.Link(document.Graph, d.library(ctx, path))
+	linked, found := hookdef.Link(document.Graph, d.library(ctx, path))
 	if linked == nil {
 		return nil, found
 	}
@@ -123,13 +123,13 @@ func (d *hookDesk) read(ctx context.Context, file, path string, data []byte) (*c
 
 // library is the modules for a graph in a file: those in the folder modules beside
 // it, then those that this user has.
-func (d *hookDesk) library(ctx context.Context, path string) hooks.Library {
-	var modules []hooks.Module
+func (d *hookDesk) library(ctx context.Context, path string) hookdef.Library {
+	var modules []hookdef.Module
 	if path != "-" {
 		dir := filepath.Join(filepath.Dir(d.app.Host.Abs(path)), "modules")
 		entries, _ := os.ReadDir(dir) // no folder, no modules
 		for _, entry := range entries {
-			place := hooks.PlaceOf("hooks/modules/" + entry.Name())
+			place := hookdef.PlaceOf("hooks/modules/" + entry.Name())
 			if place.Kind == "" || !entry.Type().IsRegular() {
 				continue
 			}
@@ -139,8 +139,8 @@ func (d *hookDesk) library(ctx context.Context, path string) hooks.Library {
 				continue
 			}
 			if place.Plain {
-				modules = append(modules, *hooks.PlainModule(place, file, data))
-			} else if m, _ := definition.ParseAs(file, data, definition.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hooks.KindModule)}); m != nil {
+				modules = append(modules, *hookdef.PlainModule(place, file, data))
+			} else if m, _ := workflow.ParseAs(file, data, workflow.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hookdef.KindModule)}); m != nil {
 				modules = append(modules, *m.Module)
 			}
 		}
@@ -150,12 +150,12 @@ func (d *hookDesk) library(ctx context.Context, path string) hooks.Library {
 			modules = append(modules, m.Module)
 		}
 	}
-	return hooks.NewLibrary(modules)
+	return hookdef.NewLibrary(modules)
 }
 
 // WithPool has scripts run in workers that end with do.
-func WithPool(ctx context.Context, do func(*script.Pool) error) error {
-	pool, err := script.NewPool(script.Options{Workers: 1})
+func WithPool(ctx context.Context, do func(*sandbox.Pool) error) error {
+	pool, err := sandbox.NewPool(sandbox.Options{Workers: 1})
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func completeHooks(a *app.App) cobra.CompletionFunc {
 }
 
 // bindingWords says which requests a graph stands around.
-func bindingWords(g *hooks.Graph) string {
+func bindingWords(g *hookdef.Graph) string {
 	var words []string
 	for _, b := range g.Bindings {
 		switch {
@@ -219,7 +219,7 @@ the functions that every script has. Editors use it to complete and to check.`,
 		Example: `  guideway hooks types > hooks/modules/guideway.d.ts`,
 		Args:    app.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.Host.Out.Write([]byte(script.Types()))
+			_, err := a.Host.Out.Write([]byte(sandbox.Types()))
 			return err
 		},
 	}

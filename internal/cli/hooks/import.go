@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
-	"github.com/guideway-dev/guideway/internal/hookgraph"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/spf13/cobra"
 )
 
@@ -88,7 +88,7 @@ func RunHooksImport(ctx context.Context, o *HooksImportOptions) error {
 		return err
 	}
 	file := app.ShownName(o.Name)
-	document, found := definition.ParseAs(file, data, definition.As{Dialect: guideway.DialectHooks})
+	document, found := workflow.ParseAs(file, data, workflow.As{Dialect: guideway.DialectHooks})
 	switch {
 	case document != nil && document.Module != nil:
 		return o.module(d, *document.Module)
@@ -111,7 +111,7 @@ func (o *HooksImportOptions) changes() bool {
 
 // graph writes a graph into the user's directory, as it is or as a copy with other
 // settings.
-func (o *HooksImportOptions) graph(ctx context.Context, d *hookDesk, linked *hooks.Linked, asCopy bool) error {
+func (o *HooksImportOptions) graph(ctx context.Context, d *hookDesk, linked *hookdef.Linked, asCopy bool) error {
 	text, err := linked.Export(false)
 	if asCopy {
 		text, err = o.copied(linked)
@@ -136,30 +136,30 @@ func (o *HooksImportOptions) graph(ctx context.Context, d *hookDesk, linked *hoo
 		return app.WriteJSON(o.App.Host.Out, app.ChangeResult{Action: "imported", Changed: true, Kind: app.KindHookGraph, Name: e.ID, File: path})
 	}
 	fmt.Fprintf(o.App.Host.Out, "Imported %s to %s.\n", e.ID, path)
-	if d.state(e) != hookgraph.StateTemplate && !e.Graph.Template {
+	if d.state(e) != hookengine.StateTemplate && !e.Graph.Template {
 		fmt.Fprintf(o.App.Host.Out, "It is off; to make it active: guideway hooks enable %s\n", e.ID)
 	}
 	return nil
 }
 
 // copied is the text of a copy.
-func (o *HooksImportOptions) copied(linked *hooks.Linked) ([]byte, error) {
+func (o *HooksImportOptions) copied(linked *hookdef.Linked) ([]byte, error) {
 	values, err := parseSet(o.Variables)
 	if err != nil {
 		return nil, app.UsageError{Err: err}
 	}
-	c := hooks.Copy{ID: o.ID, Name: o.Title, Variables: values}
+	c := hookdef.Copy{ID: o.ID, Name: o.Title, Variables: values}
 	if c.ID == "" {
 		c.ID = linked.ID
 	}
 	if o.Upstream != "" || o.Tool != "" {
-		c.Bindings = []hooks.Binding{{Upstream: o.Upstream, Tool: o.Tool}}
+		c.Bindings = []hookdef.Binding{{Upstream: o.Upstream, Tool: o.Tool}}
 	}
 	return linked.Copied(c)
 }
 
 // module writes a module into the user's directory.
-func (o *HooksImportOptions) module(d *hookDesk, m hooks.Module) error {
+func (o *HooksImportOptions) module(d *hookDesk, m hookdef.Module) error {
 	if o.ID != "" {
 		m.ID = o.ID
 	}
@@ -167,7 +167,7 @@ func (o *HooksImportOptions) module(d *hookDesk, m hooks.Module) error {
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "write the module %s: %w", m.ID, err)
 	}
-	if again, found := definition.ParseAs("the module", text, definition.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hooks.KindModule)}); again == nil {
+	if again, found := workflow.ParseAs("the module", text, workflow.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hookdef.KindModule)}); again == nil {
 		app.WriteDiagnostics(o.App.Host.Err, found, o.App.Host.ErrStyles())
 		return guideway.Errorf(guideway.CodeInvalid, "with this id it is no valid module; nothing was imported")
 	}
@@ -217,7 +217,7 @@ func runHooksExport(ctx context.Context, o *hooksExportOptions) error {
 	if err != nil {
 		return err
 	}
-	text, err := e.Linked.Export(d.state(e) == hookgraph.StateActive)
+	text, err := e.Linked.Export(d.state(e) == hookengine.StateActive)
 	if err != nil {
 		return err
 	}

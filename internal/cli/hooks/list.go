@@ -9,9 +9,9 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
-	"github.com/guideway-dev/guideway/internal/hookdesk"
-	"github.com/guideway-dev/guideway/internal/hookgraph"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/spf13/cobra"
 )
 
@@ -61,9 +61,9 @@ type hookRow struct {
 	Name        string               `json:"name,omitempty"`
 	Description string               `json:"description,omitempty"`
 	Version     string               `json:"version,omitempty"`
-	Type        hooks.Type           `json:"type,omitempty"`
-	Bindings    []hooks.Binding      `json:"bindings,omitempty"`
-	State       hookgraph.State      `json:"state"`
+	Type        hookdef.Type         `json:"type,omitempty"`
+	Bindings    []hookdef.Binding    `json:"bindings,omitempty"`
+	State       hookengine.State     `json:"state"`
 	Problem     string               `json:"problem,omitempty"`
 	Source      string               `json:"source"`
 	Path        string               `json:"path"`
@@ -108,8 +108,8 @@ func runHooksList(ctx context.Context, o *hooksListOptions) error {
 	answer := hooksListAnswer{Graphs: []hookRow{}, Modules: []hookModule{}, Diagnostics: []guideway.Diagnostic{}}
 	for _, e := range d.Snapshot.Hooks() {
 		row := d.row(e)
-		enabled := row.State == hookgraph.StateActive || d.isEnabled(e)
-		if o.Active && !enabled || o.Templates && row.State != hookgraph.StateTemplate {
+		enabled := row.State == hookengine.StateActive || d.isEnabled(e)
+		if o.Active && !enabled || o.Templates && row.State != hookengine.StateTemplate {
 			continue
 		}
 		answer.Graphs = append(answer.Graphs, row)
@@ -130,7 +130,7 @@ func runHooksList(ctx context.Context, o *hooksListOptions) error {
 
 // isEnabled says whether a graph was approved, whatever became of it.
 func (d *hookDesk) isEnabled(e *catalog.HookEntry) bool {
-	c := hookdesk.Candidate(e)
+	c := hookadmin.Candidate(e)
 	return d.approvals.Find(c.Key()) != nil
 }
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
-	"github.com/guideway-dev/guideway/internal/graph"
+	"github.com/guideway-dev/guideway/internal/catalog/graph"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	"github.com/spf13/cobra"
 )
 
@@ -57,22 +57,22 @@ type hooksShowAnswer struct {
 
 // hookNode is one node with the ways on from it.
 type hookNode struct {
-	ID        string         `json:"id"`
-	Type      hooks.NodeKind `json:"type"`
-	Label     string         `json:"label"`
-	Blocking  *bool          `json:"blocking,omitempty"`
-	Answers   bool           `json:"answers,omitempty"`
-	TimeoutMS int64          `json:"timeoutMs,omitempty"`
-	Script    string         `json:"script,omitempty"`
-	Source    string         `json:"source,omitempty"`
-	Condition string         `json:"condition,omitempty"`
-	To        []hookWay      `json:"to,omitempty"`
+	ID        string           `json:"id"`
+	Type      hookdef.NodeKind `json:"type"`
+	Label     string           `json:"label"`
+	Blocking  *bool            `json:"blocking,omitempty"`
+	Answers   bool             `json:"answers,omitempty"`
+	TimeoutMS int64            `json:"timeoutMs,omitempty"`
+	Script    string           `json:"script,omitempty"`
+	Source    string           `json:"source,omitempty"`
+	Condition string           `json:"condition,omitempty"`
+	To        []hookWay        `json:"to,omitempty"`
 }
 
 // hookWay is a way on.
 type hookWay struct {
-	ID     string       `json:"id"`
-	Branch hooks.Branch `json:"branch,omitempty"`
+	ID     string         `json:"id"`
+	Branch hookdef.Branch `json:"branch,omitempty"`
 }
 
 func runHooksShow(ctx context.Context, o *HooksShowOptions) error {
@@ -121,7 +121,7 @@ func hookNodes(e *catalog.HookEntry, scripts bool) []hookNode {
 	visit = func(id string) {
 		n := e.Graph.Node(id)
 		node := hookNode{ID: n.ID, Type: n.Kind, Label: n.Title()}
-		if n.Kind == hooks.HookNode {
+		if n.Kind == hookdef.HookNode {
 			node.Blocking, node.Answers, node.TimeoutMS = &n.Hook.Blocking, n.Hook.Answers, n.Hook.Timeout.Milliseconds()
 			if e.Linked != nil {
 				node.Script = e.Linked.Scripts[n.ID].Name
@@ -130,7 +130,7 @@ func hookNodes(e *catalog.HookEntry, scripts bool) []hookNode {
 				}
 			}
 		}
-		if n.Kind == hooks.ConditionNode {
+		if n.Kind == hookdef.ConditionNode {
 			node.Condition = n.Condition.String()
 		}
 		for _, edge := range e.Graph.Edges {
@@ -144,7 +144,7 @@ func hookNodes(e *catalog.HookEntry, scripts bool) []hookNode {
 		}
 	}
 	for i := range e.Graph.Nodes {
-		if e.Graph.Nodes[i].Kind == hooks.Start {
+		if e.Graph.Nodes[i].Kind == hookdef.Start {
 			visit(e.Graph.Nodes[i].ID)
 		}
 	}

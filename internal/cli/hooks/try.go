@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/hookdesk"
-	"github.com/guideway-dev/guideway/internal/hookgraph"
-	"github.com/guideway-dev/guideway/internal/script"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	"github.com/spf13/cobra"
 )
 
@@ -73,14 +73,14 @@ func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 	if err != nil {
 		return err
 	}
-	linked, err := hookdesk.WithVariables(e.Linked, sample.Variables)
+	linked, err := hookadmin.WithVariables(e.Linked, sample.Variables)
 	if err != nil {
 		return app.UsageError{Err: err}
 	}
 	sample.Variables = nil
-	var answer *hookdesk.Trial
-	err = WithPool(ctx, func(pool *script.Pool) error {
-		answer, err = hookdesk.Try(ctx, linked, sample, pool, o.app.Host.CurrentTime)
+	var answer *hookadmin.Trial
+	err = WithPool(ctx, func(pool *sandbox.Pool) error {
+		answer, err = hookadmin.Try(ctx, linked, sample, pool, o.app.Host.CurrentTime)
 		if ctx.Err() != nil {
 			return app.Interrupted(err)
 		}
@@ -92,7 +92,7 @@ func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 	if err := o.write(answer); err != nil {
 		return err
 	}
-	if answer.Outcome == hookgraph.StatusError {
+	if answer.Outcome == hookengine.StatusError {
 		return app.SilentError{Code: app.ExitFailed}
 	}
 	return nil
@@ -119,7 +119,7 @@ func parseSet(set []string) (map[string]json.RawMessage, error) {
 }
 
 // sample reads the files of the request and of the response.
-func (o *hooksTestOptions) sample(ctx context.Context) (s hookdesk.Sample, err error) {
+func (o *hooksTestOptions) sample(ctx context.Context) (s hookadmin.Sample, err error) {
 	s.Client, s.Server = o.Client, o.Server
 	if s.Variables, err = parseSet(o.Variables); err != nil {
 		return s, app.UsageError{Err: err}
@@ -146,13 +146,13 @@ func (o *hooksTestOptions) object(ctx context.Context, what, name, form string) 
 	return json.RawMessage(data), nil
 }
 
-func (o *hooksTestOptions) write(answer *hookdesk.Trial) error {
+func (o *hooksTestOptions) write(answer *hookadmin.Trial) error {
 	host := o.app.Host
 	if o.JSON {
 		return app.WriteJSON(host.Out, answer)
 	}
 	s := host.OutStyles()
-	paint := map[hookgraph.Status]func(string) string{hookgraph.StatusError: s.Red, hookgraph.StatusRefused: s.Yellow}[answer.Outcome]
+	paint := map[hookengine.Status]func(string) string{hookengine.StatusError: s.Red, hookengine.StatusRefused: s.Yellow}[answer.Outcome]
 	if paint == nil {
 		paint = s.Green
 	}
@@ -174,7 +174,7 @@ func (o *hooksTestOptions) write(answer *hookdesk.Trial) error {
 }
 
 // writeNodeTrace prints what a node did.
-func writeNodeTrace(host *app.Host, s app.Styles, n hookgraph.NodeTrace) {
+func writeNodeTrace(host *app.Host, s app.Styles, n hookengine.NodeTrace) {
 	more := ""
 	switch {
 	case n.Aside:

@@ -7,11 +7,11 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
-	"github.com/guideway-dev/guideway/internal/hookgraph/sandbox"
-	"github.com/guideway-dev/guideway/internal/script"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	"github.com/guideway-dev/guideway/internal/hooks/runner"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/spf13/cobra"
 )
 
@@ -56,7 +56,7 @@ func runHooksValidate(ctx context.Context, o *hooksValidateOptions) error {
 		}
 	}
 	answer := app.ValidateAnswer{Files: []app.ValidateFile{}}
-	err = WithPool(ctx, func(pool *script.Pool) error {
+	err = WithPool(ctx, func(pool *sandbox.Pool) error {
 		for _, name := range o.Names {
 			file, err := d.validate(ctx, pool, name)
 			if err != nil {
@@ -74,11 +74,11 @@ func runHooksValidate(ctx context.Context, o *hooksValidateOptions) error {
 
 // validate checks one graph, by its id or file. The error is of the checking
 // itself.
-func (d *hookDesk) validate(ctx context.Context, pool *script.Pool, name string) (app.ValidateFile, error) {
+func (d *hookDesk) validate(ctx context.Context, pool *sandbox.Pool, name string) (app.ValidateFile, error) {
 	if app.IsPath(name) {
 		return d.validateFile(ctx, pool, name)
 	}
-	file := app.ValidateFile{File: name, Diagnostics: []guideway.Diagnostic{}, Dialect: guideway.DialectHooks, Kind: phases.Kind(hooks.KindGraph)}
+	file := app.ValidateFile{File: name, Diagnostics: []guideway.Diagnostic{}, Dialect: guideway.DialectHooks, Kind: phases.Kind(hookdef.KindGraph)}
 	e, err := d.Snapshot.HookOf(name)
 	if err != nil {
 		file.Error = err.Error()
@@ -94,7 +94,7 @@ func (d *hookDesk) validate(ctx context.Context, pool *script.Pool, name string)
 	return d.validateScripts(ctx, pool, file, e)
 }
 
-func (d *hookDesk) validateFile(ctx context.Context, pool *script.Pool, name string) (app.ValidateFile, error) {
+func (d *hookDesk) validateFile(ctx context.Context, pool *sandbox.Pool, name string) (app.ValidateFile, error) {
 	file := app.ValidateFile{File: name, Diagnostics: []guideway.Diagnostic{}}
 	data, err := d.app.Host.ReadDefinition(ctx, name)
 	if err != nil {
@@ -102,7 +102,7 @@ func (d *hookDesk) validateFile(ctx context.Context, pool *script.Pool, name str
 		return file, nil
 	}
 	shown := app.ShownName(name)
-	document, found := definition.CheckAs(shown, data, definition.As{Dialect: guideway.DialectHooks})
+	document, found := workflow.CheckAs(shown, data, workflow.As{Dialect: guideway.DialectHooks})
 	file.Diagnostics = app.OrEmpty(found)
 	if document == nil {
 		return file, nil
@@ -121,10 +121,10 @@ func (d *hookDesk) validateFile(ctx context.Context, pool *script.Pool, name str
 }
 
 // validateScripts checks the scripts of a graph that links.
-func (d *hookDesk) validateScripts(ctx context.Context, pool *script.Pool, file app.ValidateFile, e *catalog.HookEntry) (app.ValidateFile, error) {
+func (d *hookDesk) validateScripts(ctx context.Context, pool *sandbox.Pool, file app.ValidateFile, e *catalog.HookEntry) (app.ValidateFile, error) {
 	if e.Linked != nil {
 		file.Hash = e.Linked.Pin
-		found, err := sandbox.Check(ctx, pool, e.Linked)
+		found, err := runner.Check(ctx, pool, e.Linked)
 		if err != nil {
 			return file, err
 		}

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/approval"
-	"github.com/guideway-dev/guideway/internal/authn"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/spf13/cobra"
 )
 
@@ -61,7 +61,7 @@ func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
 	if err := person.ConfirmName(ctx, "machine", "name", one.Name); err != nil {
 		return err
 	}
-	who, err := authn.SystemUser()
+	who, err := auth.SystemUser()
 	if err != nil {
 		return err
 	}

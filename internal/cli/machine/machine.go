@@ -9,9 +9,9 @@ import (
 	"encoding/json"
 
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/run"
-	"github.com/guideway-dev/guideway/internal/script"
 	"github.com/spf13/cobra"
 )
 
@@ -56,7 +56,7 @@ func withMachines(ctx context.Context, a *app.App, models driver.Models, do func
 		return err
 	}
 	log := a.Logger(cfg)
-	pool, err := script.NewPool(script.Options{Log: log})
+	pool, err := sandbox.NewPool(sandbox.Options{Log: log})
 	if err != nil {
 		return err
 	}

@@ -13,12 +13,12 @@ import (
 	"path/filepath"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/journal/keyfile"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
-	"github.com/guideway-dev/guideway/internal/jsontext"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
-	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/store/keyfile"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
 	"github.com/spf13/cobra"
 )
 
@@ -83,7 +83,7 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 }
 
 // recording reads a file, or makes the recording of a run, with its definition.
-func (o *machineReplayOptions) recording(ctx context.Context) (r *driver.Recording, d *machines.Definition, err error) {
+func (o *machineReplayOptions) recording(ctx context.Context) (r *driver.Recording, d *machinedef.Definition, err error) {
 	if IsMachineRun(o.What) {
 		err = withMachines(ctx, o.app, nil, func(ctx context.Context, desk *machineDesk) error {
 			r, d, err = desk.runs.Record(ctx, desk.caller, o.What)
@@ -103,7 +103,7 @@ func (o *machineReplayOptions) recording(ctx context.Context) (r *driver.Recordi
 }
 
 // replay runs the machine on a journal that is gone afterwards.
-func (o *machineReplayOptions) replay(ctx context.Context, shelf *server.MachineShelf, d *machines.Definition, r *driver.Recording) (*driver.Replayed, error) {
+func (o *machineReplayOptions) replay(ctx context.Context, shelf *server.MachineShelf, d *machinedef.Definition, r *driver.Recording) (*driver.Replayed, error) {
 	dir, err := os.MkdirTemp("", "guideway-replay-")
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "make a directory to replay in: %w", err)
@@ -123,7 +123,7 @@ func (o *machineReplayOptions) replay(ctx context.Context, shelf *server.Machine
 		return nil, err
 	}
 	log := o.app.Logger(cfg)
-	pool, err := script.NewPool(script.Options{Log: log})
+	pool, err := sandbox.NewPool(sandbox.Options{Log: log})
 	if err != nil {
 		return nil, err
 	}

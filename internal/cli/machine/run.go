@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	engine "github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
 )

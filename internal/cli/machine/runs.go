@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	engine "github.com/guideway-dev/guideway/internal/machine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
 )
@@ -279,7 +279,7 @@ func runMachineShow(ctx context.Context, o *MachineShowOptions) error {
 }
 
 // showMachine tells what a machine does.
-func showMachine(h *app.Host, one *server.Shelved, d *machines.Definition) {
+func showMachine(h *app.Host, one *server.Shelved, d *machinedef.Definition) {
 	st := h.OutStyles()
 	fmt.Fprintf(h.Out, "%s  %s\n%s\n", st.Bold(app.OneLine(d.Name)), st.Faint(app.FromWhere(one.Source, one.Revision)+", "+one.Path), app.Printable(d.Description))
 	for _, o := range one.Overrides {
@@ -316,7 +316,7 @@ func showMachine(h *app.Host, one *server.Shelved, d *machines.Definition) {
 }
 
 // toolsOf tells what a role may use.
-func toolsOf(r *machines.Role) string {
+func toolsOf(r *machinedef.Role) string {
 	var parts []string
 	for _, t := range r.Parsing {
 		parts = append(parts, t.Name)

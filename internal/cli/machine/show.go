@@ -10,7 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 )
 
 // ShowOne shows a machine of the shelf.
@@ -49,8 +49,8 @@ type machineShowAnswer struct {
 	Definition json.RawMessage `json:"definition"`
 	// Ways are the states that may follow each other, as far as the handlers tell
 	// without being run.
-	Ways  []machines.Edge `json:"ways"`
-	Graph *app.ShowGraph  `json:"graph,omitempty"`
+	Ways  []machinedef.Edge `json:"ways"`
+	Graph *app.ShowGraph    `json:"graph,omitempty"`
 }
 
 func newMachineShowAnswer(one *server.Shelved, graph string) machineShowAnswer {

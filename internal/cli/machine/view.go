@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	engine "github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 )
 
 // machineView shows a run while it is at work: states, what agents say and call,

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/privatefile"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
 // guesses counts wrong passphrases since the last right one.
@@ -65,7 +65,7 @@ func (f File) write(path string, v any) error {
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "write %s: %w", path, err)
 	}
-	if err := privatefile.Replace(path, string(data)+"\n"); err != nil {
+	if err := atomicfile.Replace(path, string(data)+"\n"); err != nil {
 		return f.unwritable(err)
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/privatefile"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"golang.org/x/crypto/argon2"
 )
 
@@ -134,7 +134,7 @@ func (f File) Set(ctx context.Context, old, passphrase string) error {
 		return guideway.Errorf(guideway.CodeInvalid, "the passphrase is too short: %d characters", n).
 			WithFix("take one of at least %d characters; some words in a row are easy to keep in mind", MinLength)
 	}
-	if err := privatefile.MakeDir(filepath.Dir(f.Path)); err != nil {
+	if err := atomicfile.MakeDir(filepath.Dir(f.Path)); err != nil {
 		return f.unwritable(err)
 	}
 	unlock, err := f.lock(ctx)
@@ -228,7 +228,7 @@ func (f File) unwritable(err error) error {
 
 // readPrivate reads one of the files.
 func readPrivate(path string) ([]byte, error) {
-	text, err := privatefile.File{
+	text, err := atomicfile.File{
 		Path: path, What: "passphrase file", MaxBytes: maxFile,
 		IfSeen: "remove it and set a new passphrase",
 	}.Read()

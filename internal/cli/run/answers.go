@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
 // answers is the file of guideway run --answers.

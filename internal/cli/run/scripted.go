@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // scripted answers from a file.
@@ -27,7 +27,7 @@ var _ walkcmd.Player = (*scripted)(nil)
 
 // keyed looks an answer up by the id of a position: first with its phase, since
 // ids are unique only there.
-func keyed[T any](list map[string]series[T], pos guide.Position) series[T] {
+func keyed[T any](list map[string]series[T], pos engine.Position) series[T] {
 	if pos.Phase != nil {
 		if s, ok := list[pos.Phase.ID+"/"+pos.ID]; ok {
 			return s
@@ -36,20 +36,20 @@ func keyed[T any](list map[string]series[T], pos guide.Position) series[T] {
 	return list[pos.ID]
 }
 
-func (s *scripted) Next(_ context.Context, w *walkcmd.Walk, pos guide.Position) (*guide.Continue, error) {
+func (s *scripted) Next(_ context.Context, w *walkcmd.Walk, pos engine.Position) (*engine.Continue, error) {
 	n := s.count(pos)
-	if pos.Kind != guide.PositionContext {
+	if pos.Kind != engine.PositionContext {
 		s.waited = ""
 	}
 	notes, _ := keyed(s.answers.notes, pos).at(n)
 	switch pos.Kind {
-	case guide.PositionGate:
+	case engine.PositionGate:
 		return s.gate(pos, n, notes)
-	case guide.PositionContext:
+	case engine.PositionContext:
 		return s.variables(w, pos, n)
 	}
 	if reason := s.skip(w, pos, n); reason != "" {
-		return &guide.Continue{Skip: &guide.Skip{Reason: reason}}, nil
+		return &engine.Continue{Skip: &engine.Skip{Reason: reason}}, nil
 	}
 	outputs := keyed(s.answers.outputs, pos)
 	output, ok := outputs.at(n)
@@ -57,25 +57,25 @@ func (s *scripted) Next(_ context.Context, w *walkcmd.Walk, pos guide.Position) 
 		return nil, s.missing(pos, n, len(outputs.list), "outputs", "...")
 	}
 	vars, _ := keyed(s.answers.sets, pos).at(n)
-	return &guide.Continue{Output: output, Notes: notes, Context: vars}, nil
+	return &engine.Continue{Output: output, Notes: notes, Context: vars}, nil
 }
 
-func (s *scripted) gate(pos guide.Position, n int, note string) (*guide.Continue, error) {
+func (s *scripted) gate(pos engine.Position, n int, note string) (*engine.Continue, error) {
 	gates := keyed(s.answers.gates, pos)
 	option, ok := gates.at(n)
 	if !ok {
 		return nil, s.missing(pos, n, len(gates.list), "answers", pos.Options[0].ID)
 	}
-	answer := &guide.Answer{OptionID: option, Note: note}
+	answer := &engine.Answer{OptionID: option, Note: note}
 	if option == declineWord {
-		answer = &guide.Answer{Decline: true, Note: note}
+		answer = &engine.Answer{Decline: true, Note: note}
 	}
-	return &guide.Continue{Answer: answer}, nil
+	return &engine.Continue{Answer: answer}, nil
 }
 
 // variables gives what a phase workflow waits for. That of a step workflow is
 // for the output of the step, which has the same id.
-func (s *scripted) variables(w *walkcmd.Walk, pos guide.Position, n int) (*guide.Continue, error) {
+func (s *scripted) variables(w *walkcmd.Walk, pos engine.Position, n int) (*engine.Continue, error) {
 	sets := keyed(s.answers.sets, pos)
 	vars, ok := sets.at(n)
 	if w.Def.Phases == nil || !ok || len(vars) == 0 || s.waited == pos.ID {
@@ -84,11 +84,11 @@ func (s *scripted) variables(w *walkcmd.Walk, pos guide.Position, n int) (*guide
 	if sets.same {
 		s.waited = pos.ID // they do not help a second time
 	}
-	return &guide.Continue{Context: vars}, nil
+	return &engine.Continue{Context: vars}, nil
 }
 
 // skip gives the reason for leaving out a step: its own, or that of its phase.
-func (s *scripted) skip(w *walkcmd.Walk, pos guide.Position, n int) string {
+func (s *scripted) skip(w *walkcmd.Walk, pos engine.Position, n int) string {
 	if !w.Course.Skippable(pos) {
 		return ""
 	}
@@ -100,7 +100,7 @@ func (s *scripted) skip(w *walkcmd.Walk, pos guide.Position, n int) string {
 }
 
 // count gives how often a position was asked for before.
-func (s *scripted) count(pos guide.Position) int {
+func (s *scripted) count(pos engine.Position) int {
 	key := string(pos.Kind) + " " + pos.ID
 	if pos.Phase != nil {
 		key += " " + pos.Phase.ID
@@ -111,7 +111,7 @@ func (s *scripted) count(pos guide.Position) int {
 }
 
 // missing says what the file lacks.
-func (s *scripted) missing(pos guide.Position, n, have int, key, example string) error {
+func (s *scripted) missing(pos engine.Position, n, have int, key, example string) error {
 	what := map[string]string{"outputs": "an output", "answers": "an answer"}[key]
 	if have == 0 {
 		return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: %s lacks %s", walkcmd.WhereIs(pos), s.answers.file, what).
@@ -122,7 +122,7 @@ func (s *scripted) missing(pos guide.Position, n, have int, key, example string)
 }
 
 // needed says which variables a waiting run lacks.
-func (s *scripted) needed(w *walkcmd.Walk, pos guide.Position) error {
+func (s *scripted) needed(w *walkcmd.Walk, pos engine.Position) error {
 	var names []string
 	why := ""
 	for _, need := range pos.Needs {
@@ -139,7 +139,7 @@ func (s *scripted) needed(w *walkcmd.Walk, pos guide.Position) error {
 		WithFix("%s", fix)
 }
 
-func (s *scripted) Refused(pos guide.Position, r *guide.Refusal) error {
+func (s *scripted) Refused(pos engine.Position, r *engine.Refusal) error {
 	text := r.Message
 	for _, issue := range r.Issues {
 		text += "\n  - " + app.OneLine(issue)

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
 )
@@ -47,7 +47,7 @@ by a variable, not from a file. Wrong ones make the next one wait.`,
 			}
 			return oneRun("approve")(cmd, args)
 		},
-		ValidArgsFunction: completeRuns(a, func(r run.Record) bool { return r.Kind == guide.PositionGate }),
+		ValidArgsFunction: completeRuns(a, func(r run.Record) bool { return r.Kind == engine.PositionGate }),
 		RunE:              app.RunWithArg(do, o, &o.Run, a.Host.AsksPeople),
 	}
 	cmd.Flags().BoolVar(&o.SetPassphrase, "set-passphrase", false, "set the passphrase that is asked for")
@@ -78,7 +78,7 @@ func (o *RunsApproveOptions) approve(ctx context.Context, d *app.RunDesk, person
 		return nil, err
 	}
 	pos := details.Position
-	if pos.Kind != guide.PositionGate {
+	if pos.Kind != engine.PositionGate {
 		return nil, guideway.Errorf(guideway.CodeConflict, "run %s waits for no answer: it is %s", details.ID, details.Status).
 			WithFix("guideway runs list --person")
 	}
@@ -104,7 +104,7 @@ func (o *RunsApproveOptions) approve(ctx context.Context, d *app.RunDesk, person
 
 // answerFor answers a gate for the person who has typed the passphrase. The handle
 // is that of the position which was shown: no later one is answered unseen.
-func answerFor(ctx context.Context, d *app.RunDesk, handle string, pos guide.Position, given guide.Answer) (*run.Answer, error) {
+func answerFor(ctx context.Context, d *app.RunDesk, handle string, pos engine.Position, given engine.Answer) (*run.Answer, error) {
 	caller := d.Caller
 	caller.Via = run.ViaTerminal
 	return d.Runs.Answer(ctx, caller, run.AnswerRequest{Ref: run.Ref{Handle: handle}, Step: pos.ID, Answer: given})
@@ -156,11 +156,11 @@ func (k *keptWalk) handedIn() (step, output, notes string) {
 			continue
 		}
 		switch {
-		case fact.Kind == guide.EventPhaseEntered:
+		case fact.Kind == engine.EventPhaseEntered:
 			return "", "", ""
-		case fact.Kind == guide.EventStepCompleted && pos.Phase == nil && fact.Step != pos.ID:
+		case fact.Kind == engine.EventStepCompleted && pos.Phase == nil && fact.Step != pos.ID:
 			return "", "", "" // a loop that has not begun
-		case fact.Kind == guide.EventStepCompleted:
+		case fact.Kind == engine.EventStepCompleted:
 			return app.OneLine(fact.Step), fact.Output, fact.Notes
 		}
 	}
@@ -168,7 +168,7 @@ func (k *keptWalk) handedIn() (step, output, notes string) {
 }
 
 // answer asks for an option and a note.
-func (p *gateApprover) answer(ctx context.Context, w *walkcmd.Walk, pos guide.Position) (*guide.Answer, error) {
+func (p *gateApprover) answer(ctx context.Context, w *walkcmd.Walk, pos engine.Position) (*engine.Answer, error) {
 	for {
 		line, err := p.AskLine(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
 		if errors.Is(err, io.EOF) {
@@ -179,7 +179,7 @@ func (p *gateApprover) answer(ctx context.Context, w *walkcmd.Walk, pos guide.Po
 		}
 		word := strings.TrimSpace(line)
 		if note, ok := walkcmd.CommandOf(word, "decline"); ok && w.Course.Declinable(pos) {
-			return &guide.Answer{Decline: true, Note: note}, nil
+			return &engine.Answer{Decline: true, Note: note}, nil
 		}
 		option, ok := walkcmd.Choose(pos.Options, word)
 		if !ok {
@@ -192,6 +192,6 @@ func (p *gateApprover) answer(ctx context.Context, w *walkcmd.Walk, pos guide.Po
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		return &guide.Answer{OptionID: option, Note: strings.TrimSpace(note)}, nil
+		return &engine.Answer{OptionID: option, Note: strings.TrimSpace(note)}, nil
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
 )
@@ -109,9 +109,9 @@ func writeAnswer(a *app.App, answer *run.Answer, did string, inJSON bool) error 
 	default:
 		fmt.Fprintf(a.Host.Out, "%s: %s\n", did, answer.RunID)
 	}
-	if pos := answer.Position; pos.Kind == guide.PositionGate && pos.Person {
+	if pos := answer.Position; pos.Kind == engine.PositionGate && pos.Person {
 		fmt.Fprintf(a.Host.Out, "Open the gate: guideway runs approve %s\n", answer.RunID)
-	} else if pos.Kind != guide.PositionEnd {
+	} else if pos.Kind != engine.PositionEnd {
 		fmt.Fprintf(a.Host.Out, "Go on with it: guideway runs resume %s\n", answer.RunID)
 	}
 	return nil
@@ -119,7 +119,7 @@ func writeAnswer(a *app.App, answer *run.Answer, did string, inJSON bool) error 
 
 // standsAt says where a run stands, in words.
 func standsAt(answer *run.Answer) string {
-	if answer.Position.Kind == guide.PositionEnd {
+	if answer.Position.Kind == engine.PositionEnd {
 		return string(answer.Status)
 	}
 	return string(answer.Status) + " at " + walkcmd.WhereIs(answer.Position)

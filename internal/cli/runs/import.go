@@ -8,10 +8,10 @@ import (
 	"fmt"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/doc"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
 // readState gives a state document as JSON; nil if the data are none, which their
@@ -46,7 +46,7 @@ func (o *RunsImportOptions) importState(ctx context.Context, state []byte) error
 	defer cat.Close()
 	return o.app.WithRunsOf(ctx, app.Startable{Catalog: cat}, func(ctx context.Context, d *app.RunDesk) error {
 		answer, err := d.Runs.ImportState(ctx, d.Caller, state, d.Here)
-		if refusal, ok := run.IsRefusal(err); ok && refusal.Rule == guide.RulePerson {
+		if refusal, ok := run.IsRefusal(err); ok && refusal.Rule == engine.RulePerson {
 			answer, err = o.importAsPerson(ctx, d, state, err)
 		}
 		if err != nil {

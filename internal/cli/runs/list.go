@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
 )
@@ -27,8 +27,8 @@ type RunsListOptions struct {
 // runStatuses are those that a run can be listed by.
 func runStatuses() []string {
 	return []string{
-		string(guide.StatusRunning), string(guide.StatusWaiting),
-		string(guide.StatusCompleted), string(guide.StatusAborted),
+		string(engine.StatusRunning), string(engine.StatusWaiting),
+		string(engine.StatusCompleted), string(engine.StatusAborted),
 	}
 }
 
@@ -69,7 +69,7 @@ func (o *RunsListOptions) check() error {
 func (o *RunsListOptions) filter(here run.Project) run.Filter {
 	f := run.Filter{Workflow: o.Workflow, Person: o.Person, Limit: o.Limit}
 	for _, status := range o.Statuses {
-		f.Statuses = append(f.Statuses, guide.Status(status))
+		f.Statuses = append(f.Statuses, engine.Status(status))
 	}
 	if o.Here {
 		f.Project = here.ID

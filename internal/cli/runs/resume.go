@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
 )
@@ -113,7 +113,7 @@ func (o *RunsResumeOptions) request(here run.Project) run.ResumeRequest {
 // names.
 func (o *RunsResumeOptions) pick(ctx context.Context, t *walkcmd.Terminal, candidates []run.Candidate) (string, error) {
 	open := slices.DeleteFunc(slices.Clone(candidates), func(c run.Candidate) bool {
-		return c.Status != guide.StatusRunning && c.Status != guide.StatusWaiting
+		return c.Status != engine.StatusRunning && c.Status != engine.StatusWaiting
 	})
 	switch {
 	case len(candidates) == 0:
@@ -172,14 +172,14 @@ func (r *resumed) lead(ctx context.Context, details *run.Details) error {
 		t.Prose("", "Goal: "+details.Goal)
 	}
 	r.at = standing(details)
-	if r.at.Position.Kind == guide.PositionGate {
+	if r.at.Position.Kind == engine.PositionGate {
 		r.person.showHandedIn(r.kept) // by somebody else, or another day
 	}
 	for range walkcmd.MaxMoves {
 		if err := ctx.Err(); err != nil {
 			return app.Interrupted(err)
 		}
-		if r.at.Position.Kind == guide.PositionEnd {
+		if r.at.Position.Kind == engine.PositionEnd {
 			t.End(w)
 			return nil
 		}
@@ -211,12 +211,12 @@ func (r *resumed) move(ctx context.Context) error {
 		case refusal.Rule == run.RuleStaleHandle:
 			fmt.Fprintf(t.Out, "\n%s: somebody else has gone on with this run; nothing of yours was taken.\n", t.Styles.Yellow("Moved on"))
 			err := r.catchUp(ctx)
-			if r.at.Position.Kind == guide.PositionGate {
+			if r.at.Position.Kind == engine.PositionGate {
 				r.person.showHandedIn(r.kept)
 			}
 			return err
 		}
-		said := &guide.Refusal{Rule: refusal.Rule, Message: refusal.Message, Issues: refusal.Issues}
+		said := &engine.Refusal{Rule: refusal.Rule, Message: refusal.Message, Issues: refusal.Issues}
 		t.Refusal(&r.kept.Walk, said)
 		if err := t.Refused(r.at.Position, said); err != nil {
 			return err
@@ -228,7 +228,7 @@ func (r *resumed) move(ctx context.Context) error {
 // person opens wants the passphrase besides.
 func (r *resumed) handIn(ctx context.Context) (*run.Answer, error) {
 	pos := r.at.Position
-	if pos.Kind == guide.PositionGate && pos.Person {
+	if pos.Kind == engine.PositionGate && pos.Person {
 		if err := r.person.Prove(ctx); err != nil {
 			return nil, err
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
 )
@@ -62,7 +62,7 @@ func forPerson(err error) error {
 	switch refusal.Rule {
 	case run.RuleUnknownRun, run.RuleUnknownHandle:
 		return out.WithFix("guideway runs list")
-	case guide.RuleEnded:
+	case engine.RuleEnded:
 		return out.WithFix("guideway runs fork %s", refusal.RunID)
 	default:
 		return out
@@ -80,11 +80,11 @@ func statusWords(r run.Record) string {
 func status(s app.Styles, r run.Record) string {
 	text := statusWords(r)
 	switch r.Status {
-	case guide.StatusCompleted:
+	case engine.StatusCompleted:
 		return s.Green(text)
-	case guide.StatusWaiting:
+	case engine.StatusWaiting:
 		return s.Yellow(text)
-	case guide.StatusAborted:
+	case engine.StatusAborted:
 		return s.Faint(text)
 	default:
 		return s.Cyan(text)
@@ -115,5 +115,5 @@ func anyRun(run.Record) bool { return true }
 
 // goesOn says whether a run takes commands.
 func goesOn(r run.Record) bool {
-	return r.Status == guide.StatusRunning || r.Status == guide.StatusWaiting
+	return r.Status == engine.StatusRunning || r.Status == engine.StatusWaiting
 }

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/spf13/cobra"
 )
 
@@ -118,7 +118,7 @@ func (o *RunsShowOptions) write(k *keptWalk) {
 	if o.Vars {
 		t.Variables(k.details.Variables)
 	}
-	if pos := k.details.Position; pos.Kind != guide.PositionEnd {
+	if pos := k.details.Position; pos.Kind != engine.PositionEnd {
 		t.Position(&k.Walk, pos)
 	}
 	for _, next := range nextCommands(r) {
@@ -182,7 +182,7 @@ type keptWalk struct {
 
 // newKeptWalk replays a run.
 func newKeptWalk(details *run.Details) (*keptWalk, error) {
-	def, problems := definition.Parse("", []byte(details.Definition))
+	def, problems := workflow.Parse("", []byte(details.Definition))
 	if def == nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the definition of run %s does not load: %s", details.ID, problems[0].Message).
 			WithFix("guideway runs verify %s", details.ID)
@@ -196,8 +196,8 @@ func newKeptWalk(details *run.Details) (*keptWalk, error) {
 
 // follow replays the events that came after those that are known, and gives the
 // engine's among them.
-func (k *keptWalk) follow(events []run.Event) ([]guide.Event, error) {
-	var facts []guide.Event
+func (k *keptWalk) follow(events []run.Event) ([]engine.Event, error) {
+	var facts []engine.Event
 	for _, e := range events {
 		fact, ok, err := factOf(e)
 		if err != nil {
@@ -206,7 +206,7 @@ func (k *keptWalk) follow(events []run.Event) ([]guide.Event, error) {
 		if !ok {
 			continue
 		}
-		if k.State, err = k.Course.FoldFrom(k.State, []guide.Event{fact}); err != nil {
+		if k.State, err = k.Course.FoldFrom(k.State, []engine.Event{fact}); err != nil {
 			return nil, err
 		}
 		k.Past.Add(&k.Walk, fact)
@@ -216,7 +216,7 @@ func (k *keptWalk) follow(events []run.Event) ([]guide.Event, error) {
 }
 
 // factOf gives the engine's event; ok is false for one that is not the engine's.
-func factOf(e run.Event) (fact guide.Event, ok bool, err error) {
+func factOf(e run.Event) (fact engine.Event, ok bool, err error) {
 	if e.Kind == run.KindCreated || e.Kind == run.KindRefused || e.Kind == run.KindMarked {
 		return fact, false, nil
 	}
@@ -239,9 +239,9 @@ func (k *keptWalk) writeEvent(t *walkcmd.Terminal, e run.Event) {
 }
 
 // inBrackets says whether the notes of an event stand behind its words.
-func inBrackets(kind guide.EventKind) bool {
+func inBrackets(kind engine.EventKind) bool {
 	switch kind {
-	case guide.EventGateAnswered, guide.EventCheckpointAnswer, guide.EventBranchTaken, guide.EventAsserted:
+	case engine.EventGateAnswered, engine.EventCheckpointAnswer, engine.EventBranchTaken, engine.EventAsserted:
 		return true
 	default:
 		return false
@@ -276,7 +276,7 @@ func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
 	if fact.Notes != "" && !inBrackets(fact.Kind) {
 		more = append(more, "notes: "+app.OneLine(fact.Notes))
 	}
-	if len(fact.Vars) > 0 && (fact.Kind == guide.EventStepCompleted || fact.Kind == guide.EventAsserted) {
+	if len(fact.Vars) > 0 && (fact.Kind == engine.EventStepCompleted || fact.Kind == engine.EventAsserted) {
 		more = append(more, "sets: "+walkcmd.ValueWords(fact.Vars))
 	}
 	if mark, text = walkcmd.EventWords(&k.Walk, fact); text != "" {
@@ -288,27 +288,27 @@ func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
 
 // plainWords tells of the events that a walk passes over, because the position
 // behind them says it.
-func plainWords(fact guide.Event) (mark, text string) {
+func plainWords(fact engine.Event) (mark, text string) {
 	switch fact.Kind {
-	case guide.EventRunStarted, guide.EventContextSet:
+	case engine.EventRunStarted, engine.EventContextSet:
 		mark = walkcmd.MarkSet
 		text = strings.TrimSpace(walkcmd.ValueWords(fact.Vars))
 		if len(fact.Vars) == 0 {
 			text = "nothing"
 		}
-	case guide.EventGateOpened, guide.EventCheckpointReached, guide.EventDecisionOffered:
+	case engine.EventGateOpened, engine.EventCheckpointReached, engine.EventDecisionOffered:
 		mark, text = walkcmd.MarkGate, fact.Step+": opened"
-	case guide.EventStepStarted:
+	case engine.EventStepStarted:
 		mark, text = walkcmd.MarkBegun, fact.Step
-	case guide.EventDecisionReached, guide.EventDecisionPassed:
+	case engine.EventDecisionReached, engine.EventDecisionPassed:
 		mark, text = walkcmd.MarkWay, fact.Step+": "+strings.TrimPrefix(string(fact.Kind), "decision_")
-	case guide.EventPhaseExited:
+	case engine.EventPhaseExited:
 		mark, text = walkcmd.MarkPhase, fact.Step+": left"
-	case guide.EventChecked:
+	case engine.EventChecked:
 		mark, text = walkcmd.MarkChecked, app.OneLine(strings.Trim(fact.Target+": "+fact.Message, ": "))
-	case guide.EventRunCompleted:
+	case engine.EventRunCompleted:
 		mark, text = walkcmd.MarkEnd, "completed"
-	case guide.EventRunAborted:
+	case engine.EventRunAborted:
 		mark, text = walkcmd.MarkEnd, strings.TrimSuffix("aborted: "+app.OneLine(fact.Reason), ": ")
 	default:
 		mark, text = string(fact.Kind), fact.Step

@@ -15,15 +15,15 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/hookdesk"
-	"github.com/guideway-dev/guideway/internal/hookgraph"
-	"github.com/guideway-dev/guideway/internal/hookgraph/sandbox"
-	"github.com/guideway-dev/guideway/internal/script"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/hooks/runner"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // approvalsPoll is how often the file of approvals is looked at: what another
@@ -37,10 +37,10 @@ type HooksAround struct {
 	cat    *catalog.Catalog
 	log    *slog.Logger
 	now    func() time.Time
-	engine *hookgraph.Engine
+	engine *hookengine.Engine
 	// onLists is called when other graphs may stand around lists of tools.
 	onLists atomic.Pointer[func()]
-	set     atomic.Pointer[hookgraph.Set]
+	set     atomic.Pointer[hookengine.Set]
 
 	refreshing sync.Mutex
 	seen       fs.FileInfo // the file of approvals, as it was read last
@@ -52,10 +52,10 @@ var _ gateway.Hooks = (*HooksAround)(nil)
 
 // NewHooksAround reads what is active and follows it until close. The catalog and
 // the pool must be open as long.
-func NewHooksAround(cfg *config.Config, cat *catalog.Catalog, pool *script.Pool, log *slog.Logger, now func() time.Time) *HooksAround {
+func NewHooksAround(cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, log *slog.Logger, now func() time.Time) *HooksAround {
 	h := &HooksAround{Cfg: cfg, cat: cat, log: log, now: now}
-	h.engine = hookgraph.New(hookgraph.Options{
-		Scripts: &sandbox.Scripts{Runner: pool, Owner: userOf}, Audit: &auditFile{path: filepath.Join(cfg.DataDir, "hooks-audit.jsonl")}, OnAside: h.onAside, Now: now,
+	h.engine = hookengine.New(hookengine.Options{
+		Scripts: &runner.Scripts{Runner: pool, Owner: userOf}, Audit: &auditFile{path: filepath.Join(cfg.DataDir, "hooks-audit.jsonl")}, OnAside: h.onAside, Now: now,
 	})
 	h.refresh()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -72,7 +72,7 @@ func NewHooksAround(cfg *config.Config, cat *catalog.Catalog, pool *script.Pool,
 // userOf names for whom a call is made, so that the scripts around one user's
 // calls do not hold up another's.
 func userOf(ctx context.Context) string {
-	principal, _ := authn.PrincipalFrom(ctx)
+	principal, _ := auth.PrincipalFrom(ctx)
 	return principal.User
 }
 
@@ -120,36 +120,36 @@ func (h *HooksAround) refresh() {
 	records, err := app.ReadApprovals(h.Cfg, h.now)
 	if err != nil {
 		h.log.Error("the approvals of hook graphs cannot be read; no call of an upstream passes", "error", err)
-		h.put(hookgraph.NewSet(nil, []hookgraph.Blocked{
-			{ID: "(unknown)", Type: hooks.ToolsCall, Why: err.Error(), Fix: guideway.ErrorFix(err)},
-			{ID: "(unknown)", Type: hooks.ToolsList, Why: err.Error(), Fix: guideway.ErrorFix(err)},
+		h.put(hookengine.NewSet(nil, []hookengine.Blocked{
+			{ID: "(unknown)", Type: hookdef.ToolsCall, Why: err.Error(), Fix: guideway.ErrorFix(err)},
+			{ID: "(unknown)", Type: hookdef.ToolsList, Why: err.Error(), Fix: guideway.ErrorFix(err)},
 		}))
 		return
 	}
-	h.put(hookdesk.Activate(h.cat.Snapshot(), records).Set)
+	h.put(hookadmin.Activate(h.cat.Snapshot(), records).Set)
 }
 
 // put puts a set in force. Where lists of tools may come out otherwise by it, that
 // is told.
-func (h *HooksAround) put(next *hookgraph.Set) {
+func (h *HooksAround) put(next *hookengine.Set) {
 	before := h.set.Swap(next)
-	if tell := h.onLists.Load(); tell != nil && (before.Has(hooks.ToolsList) || next.Has(hooks.ToolsList)) {
+	if tell := h.onLists.Load(); tell != nil && (before.Has(hookdef.ToolsList) || next.Has(hookdef.ToolsList)) {
 		(*tell)()
 	}
 }
 
 // Applies implements gateway.Hooks.
 func (h *HooksAround) Applies(method, upstream, tool string) bool {
-	p, err := h.set.Load().For(hooks.Type(method), upstream, tool)
+	p, err := h.set.Load().For(hookdef.Type(method), upstream, tool)
 	return p != nil || err != nil
 }
 
 // Around implements gateway.Hooks.
 func (h *HooksAround) Around(ctx context.Context, call gateway.HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
 	set := h.set.Load()
-	p, err := set.For(hooks.Type(call.Method), call.Upstream, call.Tool)
+	p, err := set.For(hookdef.Type(call.Method), call.Upstream, call.Tool)
 	if err == nil && p != nil && call.Before != "" {
-		if did, _ := set.For(hooks.Type(call.Method), call.Upstream, call.Before); did == p {
+		if did, _ := set.For(hookdef.Type(call.Method), call.Upstream, call.Before); did == p {
 			p = nil // it stands around this call already
 		}
 	}
@@ -160,10 +160,10 @@ func (h *HooksAround) Around(ctx context.Context, call gateway.HookCall, send fu
 		return send(ctx, call.Params)
 	}
 	began := time.Now()
-	out := h.engine.Run(ctx, p, hookgraph.Request{
+	out := h.engine.Run(ctx, p, hookengine.Request{
 		Params:   call.Params,
-		Metadata: hookgraph.Metadata{ClientID: call.Client.Client, ClientName: call.Client.Client, ServerID: call.Upstream, ServerName: call.Upstream},
-	}, hookgraph.CallerFunc(func(ctx context.Context, c hookgraph.Call) (json.RawMessage, error) {
+		Metadata: hookengine.Metadata{ClientID: call.Client.Client, ClientName: call.Client.Client, ServerID: call.Upstream, ServerName: call.Upstream},
+	}, hookengine.CallerFunc(func(ctx context.Context, c hookengine.Call) (json.RawMessage, error) {
 		return send(ctx, c.Params)
 	}))
 	noteGraph(ctx, p, out, began)
@@ -174,7 +174,7 @@ func (h *HooksAround) Around(ctx context.Context, call gateway.HookCall, send fu
 }
 
 // onAside logs the errors of fire-and-forget hooks.
-func (h *HooksAround) onAside(graph string, node hookgraph.NodeTrace) {
+func (h *HooksAround) onAside(graph string, node hookengine.NodeTrace) {
 	if node.Error != nil {
 		h.log.Warn("a fire-and-forget hook has failed", "graph", graph, "node", node.ID, "code", node.Error.Code, "error", node.Error.Message)
 	}
@@ -186,8 +186,8 @@ type auditFile struct {
 	mu   sync.Mutex
 }
 
-// Audit implements hookgraph.Auditor.
-func (a *auditFile) Audit(_ context.Context, entry hookgraph.AuditEntry) (err error) {
+// Audit implements hookengine.Auditor.
+func (a *auditFile) Audit(_ context.Context, entry hookengine.AuditEntry) (err error) {
 	line, err := json.Marshal(entry)
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInvalid, "write a record for the audit: %w", err)

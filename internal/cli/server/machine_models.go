@@ -11,13 +11,13 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/llm/anthropic"
-	"github.com/guideway-dev/guideway/internal/llm/openai"
-	answering "github.com/guideway-dev/guideway/internal/llm/scripted"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
-	"github.com/guideway-dev/guideway/internal/regularfile"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
+	"github.com/guideway-dev/guideway/internal/machine/llm/anthropic"
+	"github.com/guideway-dev/guideway/internal/machine/llm/openai"
+	answering "github.com/guideway-dev/guideway/internal/machine/llm/scripted"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
 // MachineModels gives models: the shipped recording to demonstrations, else those of
@@ -48,7 +48,7 @@ func NewMachineModels(a *app.App, cfg *config.Config, shelf *MachineShelf, spec 
 }
 
 // Model implements driver.Models.
-func (m *MachineModels) Model(f driver.For, level machines.Level, name string) (driver.Chosen, error) {
+func (m *MachineModels) Model(f driver.For, level machinedef.Level, name string) (driver.Chosen, error) {
 	if m.Fixed != nil {
 		chosen := *m.Fixed
 		if _, ok := chosen.Model.(*answering.Model); ok && name != "" {
@@ -65,7 +65,7 @@ func (m *MachineModels) Model(f driver.For, level machines.Level, name string) (
 		}
 		return m.parse(name)
 	}
-	for _, l := range []machines.Level{level, machines.LevelBase} {
+	for _, l := range []machinedef.Level{level, machinedef.LevelBase} {
 		if e, ok := m.entries[string(l)]; ok {
 			return m.chosen(e)
 		}
@@ -164,7 +164,7 @@ const maxSettings = 16 << 20
 
 // ReadSettings reads a regular file of bounded size.
 func ReadSettings(path string) ([]byte, error) {
-	file, err := regularfile.Open(path)
+	file, err := safeopen.Open(path)
 	if err != nil {
 		return nil, err
 	}

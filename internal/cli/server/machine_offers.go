@@ -6,31 +6,31 @@ import (
 	"context"
 
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/mcpserver"
-	"github.com/guideway-dev/guideway/internal/memory"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
 // MachineOffers are the tools that agents of machines are offered, as far as that is
 // known: of other servers, what they had when they were last asked.
-func MachineOffers(ctx context.Context, a *app.App, cfg *config.Config) (machines.AvailableTools, error) {
+func MachineOffers(ctx context.Context, a *app.App, cfg *config.Config) (machinedef.AvailableTools, error) {
 	// Of our own the names alone are wanted: nothing stands behind them.
-	own, err := mcpserver.NewAgentTools(mcpserver.Options{Runs: &run.Service{}, Sessions: &session.Service{}, Memory: &memory.Service{}})
+	own, err := mcpserver.NewAgentTools(mcpserver.Options{Runs: &run.Service{}, Sessions: &session.Service{}, Memory: &contexts.Service{}})
 	if err != nil {
-		return machines.AvailableTools{}, err
+		return machinedef.AvailableTools{}, err
 	}
 	g, err := gateway.New(gateway.Options{
 		Upstreams: gatewaySettings(cfg).Upstreams, Upstream: UpstreamOptions(a, cfg), Project: cfg.Gateway.Project, Key: make([]byte, 32), Logger: a.Logger(cfg),
 	})
 	if err != nil {
-		return machines.AvailableTools{}, err
+		return machinedef.AvailableTools{}, err
 	}
 	defer g.Close(ctx)
 	known := g.Names()
-	var o machines.AvailableTools
+	var o machinedef.AvailableTools
 	for _, t := range own.Offered(ctx) {
 		o.Tools = append(o.Tools, t.Name)
 	}

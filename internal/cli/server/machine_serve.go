@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
-	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
-	"github.com/guideway-dev/guideway/internal/mcpserver"
+	engine "github.com/guideway-dev/guideway/internal/machine/engine"
+	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 	"github.com/guideway-dev/guideway/internal/run"
-	"github.com/guideway-dev/guideway/internal/script"
 )
 
 // lazyMachines opens the store of machines when the first call needs it.
@@ -26,7 +26,7 @@ type lazyMachines struct {
 	cfg   *config.Config
 	log   *slog.Logger
 	shelf *MachineShelf
-	pool  *script.Pool
+	pool  *sandbox.Pool
 	tools driver.Tools
 	// tracer is nil where no traces are sent.
 	tracer driver.Tracer
@@ -41,7 +41,7 @@ type lazyMachines struct {
 var _ mcpserver.Machines = (*lazyMachines)(nil)
 
 // newLazyMachines makes them on a pool that is open for longer than they are.
-func newLazyMachines(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *script.Pool, tools driver.Tools) *lazyMachines {
+func newLazyMachines(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, tools driver.Tools) *lazyMachines {
 	return &lazyMachines{app: a, tools: tools, cfg: cfg, log: a.Logger(cfg), shelf: &MachineShelf{Snapshot: cat.Snapshot, dir: a.Host.Dir, gate: machineGate(a, cfg)}, pool: pool}
 }
 
@@ -55,7 +55,7 @@ func (l *lazyMachines) open(ctx context.Context) (*driver.Background, error) {
 	if l.closed {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the server is about to end")
 	}
-	user, err := authn.SystemUser()
+	user, err := auth.SystemUser()
 	if err != nil {
 		return nil, err
 	}

@@ -12,12 +12,12 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/approval"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
-	"github.com/guideway-dev/guideway/internal/regularfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
 // MachineShelf finds machines: those of the catalog by their names, others by the
@@ -55,7 +55,7 @@ func OpenShelf(ctx context.Context, a *app.App) (*config.Config, *MachineShelf, 
 // Shelved is a machine of a source.
 type Shelved struct {
 	// Definition is nil where it does not load; Found says why.
-	Definition *machines.Definition
+	Definition *machinedef.Definition
 	Found      []guideway.Diagnostic
 	Name       string
 	Source     string
@@ -66,7 +66,7 @@ type Shelved struct {
 	// Lint gives what a linter says of a machine that loads.
 	Lint func() []guideway.Diagnostic
 	// LintOffers gives what there is to say of its tools.
-	LintOffers func(machines.AvailableTools) []guideway.Diagnostic
+	LintOffers func(machinedef.AvailableTools) []guideway.Diagnostic
 	// Demonstration gives what is shipped for a demonstration; CodeNotFound where
 	// there is nothing.
 	Demonstration func() ([]byte, error)
@@ -120,16 +120,16 @@ func (s *MachineShelf) open(name string) (*Shelved, error) {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "read %s: %w", name, errors.Unwrap(err))
 	}
 	defer root.Close()
-	files := regularfile.In(root)
-	l := machines.LoadFile(files, filepath.Dir(name), filepath.Base(path))
+	files := safeopen.In(root)
+	l := machinedef.LoadFile(files, filepath.Dir(name), filepath.Base(path))
 	one := &Shelved{Definition: l.Definition, Found: l.Found, Name: l.Claims, Source: "file", Path: l.Path, Lint: l.Lint}
-	one.LintOffers = func(o machines.AvailableTools) []guideway.Diagnostic {
-		return machines.LintAvailableTools(l.Files(), o)
+	one.LintOffers = func(o machinedef.AvailableTools) []guideway.Diagnostic {
+		return machinedef.LintAvailableTools(l.Files(), o)
 	}
 	if one.Definition == nil {
 		return one, doesNotLoad(name, one.Found[0])
 	}
-	recording, err := fs.ReadFile(files, machines.RecordingOf(l, filepath.Dir(name)))
+	recording, err := fs.ReadFile(files, machinedef.RecordingOf(l, filepath.Dir(name)))
 	one.Demonstration = func() ([]byte, error) {
 		if err != nil {
 			return nil, guideway.Errorf(guideway.CodeNotFound, "the machine %q has no recording", one.Name).
@@ -155,7 +155,7 @@ func doesNotLoad(name string, d guideway.Diagnostic) error {
 // may be a client's, or another machine's, and a path would lead to any file, whether
 // or not somebody has approved what is in it. Who names a file at a terminal hands
 // over the definition.
-func (s *MachineShelf) Machine(_ context.Context, name string) (*machines.Definition, error) {
+func (s *MachineShelf) Machine(_ context.Context, name string) (*machinedef.Definition, error) {
 	e, err := s.Snapshot().Machine(name)
 	if err != nil {
 		return nil, err

@@ -13,15 +13,15 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
-	"github.com/guideway-dev/guideway/internal/script"
 )
 
 // MachineParts are what runs of machines work with, besides the journal.
 type MachineParts struct {
 	Shelf  *MachineShelf
 	Models driver.Models
-	Pool   *script.Pool
+	Pool   *sandbox.Pool
 	Tools  driver.Tools
 	// Tracer is nil where no traces are sent.
 	Tracer driver.Tracer
@@ -109,7 +109,7 @@ func withSchema(url, schema string) string {
 }
 
 // ClosePool ends the workers of scripts.
-func ClosePool(pool *script.Pool, log *slog.Logger) {
+func ClosePool(pool *sandbox.Pool, log *slog.Logger) {
 	const patience = 5 * time.Second
 	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()

@@ -11,13 +11,13 @@ import (
 	"sync"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/llm"
-	engine "github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
-	"github.com/guideway-dev/guideway/internal/mcpserver"
+	engine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
+	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 )
 
 // MachineTools are the tools for the agents of machines: those of other MCP servers,
@@ -26,7 +26,7 @@ type MachineTools struct {
 	// gateway is nil where there is none.
 	gateway *gateway.Gateway
 	own     *mcpserver.AgentTools
-	// good tells whether a client's token still is; see authn.Tokens.
+	// good tells whether a client's token still is; see auth.Tokens.
 	good func(id string) (bool, error)
 	log  *slog.Logger
 }
@@ -100,24 +100,24 @@ const keyOfCall = "dev.guideway/idempotency-key"
 // it may use.
 func (m *MachineTools) principal(ctx context.Context, f driver.For) (context.Context, *gateway.Client, error) {
 	p := guideway.Principal{User: f.User, Client: "machine " + app.OneLine(f.Machine)}
-	ctx = authn.WithPrincipal(ctx, p)
+	ctx = auth.WithPrincipal(ctx, p)
 	client := &gateway.Client{Principal: p, Modern: true}
 	if len(f.Allow) > 0 {
-		var lent authn.Delegation
+		var lent auth.Delegation
 		if err := json.Unmarshal(f.Allow, &lent); err != nil {
 			return nil, nil, guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
 		}
-		h := &authn.TokenLease{ID: "machine:" + f.Run, Name: p.Client, Allow: lent.Allow}
+		h := &auth.TokenLease{ID: "machine:" + f.Run, Name: p.Client, Allow: lent.Allow}
 		if lent.Token != "" {
 			good, err := m.good(lent.Token)
 			if err != nil {
 				return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that began the run: %w", err)
 			}
 			if !good { // it may not use anything any more, and neither may what it began
-				h.Allow = authn.Allow{}
+				h.Allow = auth.Allow{}
 			}
 		}
-		ctx, client.Holder = authn.WithTokenLease(ctx, h), h.ID
+		ctx, client.Holder = auth.WithTokenLease(ctx, h), h.ID
 	}
 	return ctx, client, nil
 }
@@ -133,7 +133,7 @@ func MachinePermit(cfg *config.Config) (permit, error) {
 		return nil, err
 	}
 	return func(_ context.Context, f driver.For) (string, error) {
-		var lent authn.Delegation
+		var lent auth.Delegation
 		if err := json.Unmarshal(f.Allow, &lent); err != nil {
 			return "", guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
 		}

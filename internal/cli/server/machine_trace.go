@@ -12,11 +12,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/checkpoint/secret"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/jsontext"
-	"github.com/guideway-dev/guideway/internal/llm"
+	"github.com/guideway-dev/guideway/internal/contexts/secret"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/telemetry"
 )
 

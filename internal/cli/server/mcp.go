@@ -7,8 +7,8 @@ import (
 	"io"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
-	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/mcp/transport"
 	"github.com/spf13/cobra"
 )
 
@@ -34,11 +34,11 @@ func RunMCP(ctx context.Context, a *app.App) error {
 		return err
 	}
 	defer s.Close()
-	user, err := authn.SystemUser()
+	user, err := auth.SystemUser()
 	if err != nil {
 		return err
 	}
-	ctx = authn.WithPrincipal(ctx, guideway.Principal{User: user})
+	ctx = auth.WithPrincipal(ctx, guideway.Principal{User: user})
 	return transport.ServeStdio(ctx, s.Server.MCP(), s.Upstreams.FastPath(), io.NopCloser(a.Host.In), nopCloser{AfterWrite{Writer: a.Host.Out, Tell: s.answered}})
 }
 

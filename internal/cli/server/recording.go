@@ -9,14 +9,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
-	"github.com/guideway-dev/guideway/internal/hookgraph"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/httpapi"
-	"github.com/guideway-dev/guideway/internal/shortid"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/shortid"
 	"github.com/guideway-dev/guideway/internal/telemetry"
 )
 
@@ -110,8 +110,8 @@ type observed struct {
 
 // graphRun is a hook graph that stood around the request.
 type graphRun struct {
-	program *hookgraph.Program
-	outcome *hookgraph.Outcome
+	program *hookengine.Program
+	outcome *hookengine.Outcome
 	began   time.Time
 }
 
@@ -122,7 +122,7 @@ func (r *recording) Begin(ctx context.Context, x *gateway.Exchange) context.Cont
 	o := &observed{}
 	ctx = r.trace(ctx, o, x)
 	r.Counted.flight.Add(1, x.Upstream)
-	if holder := authn.TokenLeaseFrom(ctx); holder != nil {
+	if holder := auth.TokenLeaseFrom(ctx); holder != nil {
 		o.token = holder.Name
 	}
 	return context.WithValue(ctx, observedKey{}, o)
@@ -149,7 +149,7 @@ func (r *recording) trace(ctx context.Context, o *observed, x *gateway.Exchange)
 }
 
 // noteGraph adds what a hook graph did to the request that ctx is of.
-func noteGraph(ctx context.Context, p *hookgraph.Program, out *hookgraph.Outcome, began time.Time) {
+func noteGraph(ctx context.Context, p *hookengine.Program, out *hookengine.Outcome, began time.Time) {
 	if o, ok := ctx.Value(observedKey{}).(*observed); ok {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -230,7 +230,7 @@ func (o *observed) finish(x *gateway.Exchange, runs []graphRun) {
 		at := run.began
 		for _, n := range run.outcome.Nodes() {
 			took := time.Duration(n.MS * float64(time.Millisecond))
-			if n.Kind == hooks.HookNode && !n.Aside {
+			if n.Kind == hookdef.HookNode && !n.Aside {
 				child := o.span.Child("hook "+run.program.Graph().ID+"/"+n.ID, telemetry.KindInternal, at)
 				child.Set(telemetry.Attribute{Key: "guideway.hook.graph", Value: run.program.Graph().ID}, telemetry.Attribute{Key: "guideway.hook.node", Value: n.ID})
 				if n.Error != nil {
@@ -262,12 +262,12 @@ func (r *recording) settle(id string, runs []graphRun) {
 }
 
 // graph is a run as the record has it.
-func (g graphRun) graph(nodes []hookgraph.NodeTrace) requestlog.Graph {
+func (g graphRun) graph(nodes []hookengine.NodeTrace) requestlog.Graph {
 	of := g.program.Graph()
 	out := requestlog.Graph{ID: of.ID, Outcome: g.outcome.Status, Node: g.outcome.Node, Nodes: make([]requestlog.Node, len(nodes))}
 	for i, n := range nodes {
 		out.Nodes[i] = requestlog.Node{NodeTrace: n}
-		at := slices.IndexFunc(of.Nodes, func(each hooks.Node) bool { return each.ID == n.ID })
+		at := slices.IndexFunc(of.Nodes, func(each hookdef.Node) bool { return each.ID == n.ID })
 		if at >= 0 && of.Nodes[at].Title() != n.ID {
 			out.Nodes[i].Label = of.Nodes[at].Title()
 		}

@@ -8,17 +8,17 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/registry"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/footprint"
-	"github.com/guideway-dev/guideway/internal/hookdesk"
+	contextspkg "github.com/guideway-dev/guideway/internal/contexts"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	"github.com/guideway-dev/guideway/internal/httpapi"
-	"github.com/guideway-dev/guideway/internal/mcpserver"
-	"github.com/guideway-dev/guideway/internal/memory"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
+	"github.com/guideway-dev/guideway/internal/platform/memtrim"
 	"github.com/guideway-dev/guideway/internal/run"
-	"github.com/guideway-dev/guideway/internal/script"
 	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/guideway-dev/guideway/ui"
 )
@@ -31,11 +31,11 @@ type surface struct {
 	catalog     *catalog.Catalog
 	store       *app.Store
 	checkpoints *app.CheckpointStore
-	keeper      *memory.Keeper
-	contexts    *memory.Service
+	keeper      *contextspkg.Keeper
+	contexts    *contextspkg.Service
 	upkeep      *Upkeep
-	footprint   *footprint.Trimmer
-	scripts     *script.Pool
+	footprint   *memtrim.Trimmer
+	scripts     *sandbox.Pool
 	Upstreams   *Upstreams
 	recording   *recording
 	Machines    *lazyMachines
@@ -50,7 +50,7 @@ type surface struct {
 // OpenSurface loads the catalog and wires the rest. project says where a client
 // works; nil where only the client knows. Close releases it.
 func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project func(context.Context) run.Project) (_ *surface, err error) {
-	footprint.Hurry()
+	memtrim.Hurry()
 	cat, err := a.OpenCatalog(ctx, cfg, true)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 	if s.contexts, err = newMemory(a.Host, s.store, s.checkpoints, s.keeper); err != nil {
 		return nil, err
 	}
-	if s.scripts, err = script.NewPool(script.Options{Log: a.Logger(cfg)}); err != nil {
+	if s.scripts, err = sandbox.NewPool(sandbox.Options{Log: a.Logger(cfg)}); err != nil {
 		return nil, err
 	}
 	s.recording = NewRecording(a, cfg)
@@ -92,7 +92,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 		return nil, err
 	}
 	s.upkeep.Start()
-	s.footprint = footprint.Start(footprint.Options{Pack: cat.Pack})
+	s.footprint = memtrim.Start(memtrim.Options{Pack: cat.Pack})
 	return s, nil
 }
 
@@ -140,7 +140,7 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	guard, err := authn.NewGuard(authn.GuardOptions{AllowedHosts: s.cfg.AllowedHosts, AllowOrigins: s.cfg.AllowOrigins})
+	guard, err := auth.NewGuard(auth.GuardOptions{AllowedHosts: s.cfg.AllowedHosts, AllowOrigins: s.cfg.AllowOrigins})
 	if err != nil {
 		return nil, err
 	}
@@ -167,8 +167,8 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 }
 
 // hookDesk is where a person works on hook graphs, in a browser.
-func (s *surface) hookDesk() *hookdesk.Desk {
-	return hookdesk.New(hookdesk.Options{
+func (s *surface) hookDesk() *hookadmin.Desk {
+	return hookadmin.New(hookadmin.Options{
 		Catalog: s.catalog, Approvals: &approvals{cfg: s.cfg, now: s.app.Host.CurrentTime}, Scripts: s.scripts,
 		Versions: filepath.Join(s.cfg.DataDir, "hook-versions"), Now: s.app.Host.CurrentTime,
 		OnApproval: func() {
@@ -184,14 +184,14 @@ func serversDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "
 
 // NewBearer makes the check of the token in the token file. The token names the
 // system's user.
-func NewBearer(cfg *config.Config) (*authn.Bearer, error) {
-	token, _, err := authn.LoadOrCreateToken(cfg.TokenFile)
+func NewBearer(cfg *config.Config) (*auth.Bearer, error) {
+	token, _, err := auth.LoadOrCreateToken(cfg.TokenFile)
 	if err != nil {
 		return nil, err
 	}
-	user, err := authn.SystemUser()
+	user, err := auth.SystemUser()
 	if err != nil {
 		return nil, err
 	}
-	return authn.NewBearer(authn.BearerOptions{Token: token, User: user})
+	return auth.NewBearer(auth.BearerOptions{Token: token, User: user})
 }

@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/pause"
-	"github.com/guideway-dev/guideway/internal/privatefile"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
 const (
@@ -73,7 +73,7 @@ func (u *Upkeep) wait(ctx context.Context) bool {
 		return true
 	case <-u.first:
 	}
-	return pause.For(ctx, u.Delay) == nil
+	return ctxsleep.For(ctx, u.Delay) == nil
 }
 
 // Answered tells that an answer was given.
@@ -133,7 +133,7 @@ func KeepCheckpoints(ctx context.Context, c *app.CheckpointStore) error {
 	if err != nil {
 		return err
 	}
-	return privatefile.Replace(SurveyedPath(cfg), "")
+	return atomicfile.Replace(SurveyedPath(cfg), "")
 }
 
 func tellRetired(ctx context.Context, c *app.CheckpointStore, gone checkpoint.Cleaned) {

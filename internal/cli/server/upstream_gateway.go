@@ -15,15 +15,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/approval"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/gateway/manage"
-	"github.com/guideway-dev/guideway/internal/mcpserver"
-	"github.com/guideway-dev/guideway/internal/mcpserver/transport"
-	"github.com/guideway-dev/guideway/internal/script"
-	"github.com/guideway-dev/guideway/internal/upstream"
+	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
+	"github.com/guideway-dev/guideway/internal/mcp/transport"
 	"github.com/spf13/cobra"
 )
 
@@ -59,7 +59,7 @@ func gatewaySettings(cfg *config.Config) gateway.Settings {
 		ClientPerMinute: cfg.Gateway.CallsPerMinute,
 	}
 	for i, u := range cfg.Upstreams {
-		s.Upstreams[i] = manage.EntryOf(u)
+		s.Upstreams[i] = gatewayadmin.EntryOf(u)
 	}
 	return s
 }
@@ -127,7 +127,7 @@ func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (app
 // openUpstreams makes the gateway; nil where neither clients nor the agents of
 // machines could use it. It follows
 // the configuration file, the approvals and the catalog.
-func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *script.Pool, rec *recording) (*Upstreams, error) {
+func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, rec *recording) (*Upstreams, error) {
 	offered := slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway)
 	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
 		return nil, nil
@@ -296,7 +296,7 @@ func CompleteUpstreams(a *app.App) cobra.CompletionFunc {
 	}
 }
 
-func StateText(r *manage.Summary) string {
+func StateText(r *gatewayadmin.Summary) string {
 	switch {
 	case r.Problem != "":
 		return "wrong: " + app.OneLine(r.Problem)

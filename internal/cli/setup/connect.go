@@ -12,10 +12,10 @@ import (
 	"os"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/upstream"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/spf13/cobra"
 )
 
@@ -98,7 +98,7 @@ func (o *connectOptions) where(ctx context.Context, cfg *config.Config) (address
 	if _, err := os.Stat(cfg.TokenFile); err != nil {
 		return address, "", nil // a server that runs has made it
 	}
-	token, _, err = authn.LoadOrCreateToken(cfg.TokenFile)
+	token, _, err = auth.LoadOrCreateToken(cfg.TokenFile)
 	return address, token, err
 }
 

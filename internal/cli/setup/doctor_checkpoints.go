@@ -12,9 +12,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/blob/seal"
-	"github.com/guideway-dev/guideway/internal/checkpoint"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
 // checkCheckpoints tells of the saved contexts: what keeps them, whether they can be

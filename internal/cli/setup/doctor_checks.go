@@ -24,12 +24,12 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/git"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/install"
-	"github.com/guideway-dev/guideway/internal/script"
 )
 
 // indented writes lines below a check.
@@ -157,7 +157,7 @@ func CheckGit(ctx context.Context, cfg *config.Config) Check {
 func checkSandbox(ctx context.Context) Check {
 	c := Check{Name: "script sandbox", Status: CheckOK, Message: "workers start, behind all their walls"}
 	missing := ""
-	err := hookscmd.WithPool(ctx, func(pool *script.Pool) error {
+	err := hookscmd.WithPool(ctx, func(pool *sandbox.Pool) error {
 		err := pool.Warm(ctx)
 		missing = pool.Missing()
 		return err
@@ -187,7 +187,7 @@ func checkToken(cfg *config.Config) Check {
 		c.Message += " (not there yet: guideway serve makes it)"
 		return c
 	}
-	if _, _, err := authn.LoadOrCreateToken(cfg.TokenFile); err != nil {
+	if _, _, err := auth.LoadOrCreateToken(cfg.TokenFile); err != nil {
 		c.Status, c.Message, c.Fix = CheckFail, err.Error(), guideway.ErrorFix(err)
 	}
 	return c

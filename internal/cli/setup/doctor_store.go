@@ -17,9 +17,9 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/journal/keyfile"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/keyfile"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
 // checkRuns tells of what runs are kept in: the store, the key and the heads of

@@ -9,9 +9,9 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/gateway/manage"
-	"github.com/guideway-dev/guideway/internal/mcpserver"
-	"github.com/guideway-dev/guideway/internal/upstream"
+	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 )
 
 // checkUpstreams tells of other MCP servers, without starting one: all in a line, and
@@ -40,7 +40,7 @@ func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
 		default:
 			counts[state]++
 			secrets := upstream.Secrets{Getenv: o.app.Host.Getenv, Keychain: unasked}
-			err := secrets.Check(manage.EntryOf(u).Spec)
+			err := secrets.Check(gatewayadmin.EntryOf(u).Spec)
 			if err == nil {
 				continue
 			}

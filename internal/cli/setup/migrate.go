@@ -19,10 +19,10 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition"
 	"github.com/guideway-dev/guideway/internal/migrate"
-	"github.com/guideway-dev/guideway/internal/project"
+	"github.com/guideway-dev/guideway/internal/run/project"
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/spf13/cobra"
 )
 
@@ -114,7 +114,7 @@ enable it. guideway hooks import does the same, and has more settings.`,
 
 // checkDefinition finds what is wrong with a file, of whatever dialect.
 func checkDefinition(file string, data []byte) []guideway.Diagnostic {
-	_, found := definition.CheckAs(file, data, definition.As{})
+	_, found := workflow.CheckAs(file, data, workflow.As{})
 	return found
 }
 

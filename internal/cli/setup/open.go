@@ -12,8 +12,8 @@ import (
 	"runtime"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/spf13/cobra"
 )
 
@@ -75,7 +75,7 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 
 // newLoginLink makes a link that logs a browser in.
 func newLoginLink(cfg *config.Config, address string) (string, error) {
-	user, err := authn.SystemUser()
+	user, err := auth.SystemUser()
 	if err != nil {
 		return "", err
 	}

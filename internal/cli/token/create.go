@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/spf13/cobra"
 )
 
@@ -22,9 +22,9 @@ type tokenCreateOptions struct {
 	app     *app.App
 	Name    string
 	Scope   string
-	Allow   authn.Allow
+	Allow   auth.Allow
 	Expires string
-	// Exposure is authn.Exposure's.
+	// Exposure is auth.Exposure's.
 	Exposure string
 	JSON     bool
 
@@ -33,7 +33,7 @@ type tokenCreateOptions struct {
 
 func tokenScopes() []string {
 	var names []string
-	for _, s := range authn.Scopes() {
+	for _, s := range auth.Scopes() {
 		names = append(names, string(s))
 	}
 	return names
@@ -57,7 +57,7 @@ and, where you have set one, the passphrase.`,
 		RunE:              app.RunWithArg(run, o, &o.Name, o.check),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Scope, "scope", string(authn.ScopeMCP), "what it is good for: "+strings.Join(tokenScopes(), ", "))
+	f.StringVar(&o.Scope, "scope", string(auth.ScopeMCP), "what it is good for: "+strings.Join(tokenScopes(), ", "))
 	f.StringSliceVar(&o.Allow.Upstreams, "upstream", nil, "upstream that it may use; can be repeated")
 	f.StringSliceVar(&o.Allow.Projects, "project", nil, "project whose upstreams it may use; can be repeated")
 	f.StringSliceVar(&o.Allow.Tools, "tool", nil, "tool that it may use, such as files__read or 'github__get_*'; can be repeated")
@@ -79,7 +79,7 @@ and, where you have set one, the passphrase.`,
 }
 
 // exposures are the ways in which tools of upstreams are offered.
-func exposures() []string { return []string{string(authn.ExposureAll), string(authn.ExposureSearch)} }
+func exposures() []string { return []string{string(auth.ExposureAll), string(auth.ExposureSearch)} }
 
 // ownToolsets are the toolsets of Guideway's own tools.
 func ownToolsets() []string {
@@ -108,7 +108,7 @@ func (o *tokenCreateOptions) check() error {
 				WithFix("--expires 30d")
 		}
 	}
-	if authn.Scope(o.Scope).Person() {
+	if auth.Scope(o.Scope).Person() {
 		return o.app.Host.AsksPeople()
 	}
 	return nil
@@ -117,8 +117,8 @@ func (o *tokenCreateOptions) check() error {
 // tokenCreated is the answer of guideway token create --json.
 type tokenCreated struct {
 	app.ChangeResult
-	Secret string           `json:"secret"`
-	Token  authn.NamedToken `json:"token"`
+	Secret string          `json:"secret"`
+	Token  auth.NamedToken `json:"token"`
 }
 
 func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
@@ -127,18 +127,18 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 		return err
 	}
 	host := o.app.Host
-	token := authn.NamedToken{Name: o.Name, Scopes: []authn.Scope{authn.Scope(o.Scope)}, Exposure: authn.Exposure(o.Exposure)}
-	if token.User, err = authn.SystemUser(); err != nil {
+	token := auth.NamedToken{Name: o.Name, Scopes: []auth.Scope{auth.Scope(o.Scope)}, Exposure: auth.Exposure(o.Exposure)}
+	if token.User, err = auth.SystemUser(); err != nil {
 		return err
 	}
-	if token.Scopes[0] == authn.ScopeMCP || !o.Allow.IsEmpty() {
+	if token.Scopes[0] == auth.ScopeMCP || !o.Allow.IsEmpty() {
 		token.Allow = &o.Allow
 	}
 	if o.lasts > 0 {
 		at := host.CurrentTime().Add(o.lasts).UTC().Truncate(time.Second)
 		token.Expires = &at
 	}
-	if authn.Scope(o.Scope).Person() {
+	if auth.Scope(o.Scope).Person() {
 		person := app.NewApprover(host, cfg)
 		if err := person.ProveIfSet(ctx); err != nil {
 			return err
@@ -163,7 +163,7 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 }
 
 // notes say what a person may have meant otherwise.
-func (o *tokenCreateOptions) notes(cfg *config.Config, token authn.NamedToken) []string {
+func (o *tokenCreateOptions) notes(cfg *config.Config, token auth.NamedToken) []string {
 	if token.Allow == nil {
 		return nil
 	}

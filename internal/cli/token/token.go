@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/spf13/cobra"
 )
 
@@ -35,7 +35,7 @@ nothing that an agent can use.`,
 	)
 }
 
-func openTokens(a *app.App) (*authn.Tokens, *config.Config, error) {
+func openTokens(a *app.App) (*auth.Tokens, *config.Config, error) {
 	cfg, err := a.Load()
 	if err != nil {
 		return nil, nil, err
@@ -46,7 +46,7 @@ func openTokens(a *app.App) (*authn.Tokens, *config.Config, error) {
 
 // tokenListAnswer is the answer of guideway token list --json.
 type tokenListAnswer struct {
-	Tokens []authn.NamedToken `json:"tokens"`
+	Tokens []auth.NamedToken `json:"tokens"`
 }
 
 func newTokenListCmd(a *app.App) *cobra.Command {
@@ -66,16 +66,16 @@ func runTokenList(_ context.Context, o *app.PlainOptions) error {
 		return err
 	}
 	host := o.App.Host
-	return app.WriteList(host, o.JSON, app.Listing[authn.NamedToken]{
+	return app.WriteList(host, o.JSON, app.Listing[auth.NamedToken]{
 		Items: list, Answer: tokenListAnswer{Tokens: app.OrEmpty(list)}, Empty: "There are no named tokens: guideway token create NAME",
 		Table: app.NewTable(2, "NAME", "SCOPES", "MAY USE", "MADE", "USED", "ENDS"),
-		Row: func(t authn.NamedToken) []string {
+		Row: func(t auth.NamedToken) []string {
 			return []string{app.OneLine(t.Name), scopesText(t.Scopes), app.OneLine(allowText(t)), host.Ago(t.Created), host.AgoOr(t.Used, "never"), ends(host, t)}
 		},
 	})
 }
 
-func scopesText(scopes []authn.Scope) string {
+func scopesText(scopes []auth.Scope) string {
 	texts := make([]string, len(scopes))
 	for i, scope := range scopes {
 		texts[i] = string(scope)
@@ -84,9 +84,9 @@ func scopesText(scopes []authn.Scope) string {
 }
 
 // allowText says in a line what a token may use on /mcp.
-func allowText(t authn.NamedToken) string {
+func allowText(t auth.NamedToken) string {
 	switch {
-	case !slices.Contains(t.Scopes, authn.ScopeMCP):
+	case !slices.Contains(t.Scopes, auth.ScopeMCP):
 		return "-"
 	case t.Allow.IsEmpty():
 		return "nothing"
@@ -106,15 +106,15 @@ func allowText(t authn.NamedToken) string {
 }
 
 // exposureText says how a client is offered tools.
-func exposureText(e authn.Exposure) string {
-	if e == authn.ExposureSearch {
+func exposureText(e auth.Exposure) string {
+	if e == auth.ExposureSearch {
 		return "by tool_search and tool_call"
 	}
 	return "all in the list"
 }
 
 // ends says when a token ends by itself.
-func ends(h *app.Host, t authn.NamedToken) string {
+func ends(h *app.Host, t auth.NamedToken) string {
 	switch {
 	case t.Expires == nil:
 		return "never"
@@ -142,7 +142,7 @@ func runTokenShow(_ context.Context, o *app.NameOptions) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(list, func(t authn.NamedToken) bool { return t.Name == o.Name })
+	i := slices.IndexFunc(list, func(t auth.NamedToken) bool { return t.Name == o.Name })
 	if i < 0 {
 		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", o.Name).WithFix("guideway token list")
 	}

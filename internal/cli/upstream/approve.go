@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/authn"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/gateway/manage"
+	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/spf13/cobra"
 )
 
@@ -30,7 +30,7 @@ type upstreamApproveOptions struct {
 type upstreamApproved struct {
 	app.ChangeResult
 	// Tools are those that were looked at, with what differs.
-	Tools []manage.Waiting `json:"tools"`
+	Tools []gatewayadmin.Waiting `json:"tools"`
 }
 
 func newUpstreamApproveCmd(a *app.App, run func(context.Context, *upstreamApproveOptions) error) *cobra.Command {
@@ -83,9 +83,9 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 		return err
 	}
 	host := o.app.Host
-	answer := upstreamApproved{ChangeResult: app.ChangeResult{Action: "reviewed", Kind: app.KindUpstream, Name: u.Name}, Tools: []manage.Waiting{}}
+	answer := upstreamApproved{ChangeResult: app.ChangeResult{Action: "reviewed", Kind: app.KindUpstream, Name: u.Name}, Tools: []gatewayadmin.Waiting{}}
 	for _, w := range waiting {
-		answer.Tools = append(answer.Tools, manage.WaitingOf(u.Name, w))
+		answer.Tools = append(answer.Tools, gatewayadmin.WaitingOf(u.Name, w))
 	}
 	if len(waiting) == 0 {
 		return host.WriteChange(o.JSON, answer, "Nothing differs from what was approved.")
@@ -106,7 +106,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	if err := o.agree(ctx, cfg, len(waiting)); err != nil {
 		return err
 	}
-	by, err := authn.SystemUser()
+	by, err := auth.SystemUser()
 	if err != nil {
 		return err
 	}

@@ -15,9 +15,9 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/gateway/manage"
+	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/install"
-	"github.com/guideway-dev/guideway/internal/upstream"
 	"github.com/spf13/cobra"
 )
 
@@ -128,7 +128,7 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 	if u.Headers, err = pairs(o.Headers, "--header"); err != nil {
 		return err
 	}
-	e := manage.EntryOf(u)
+	e := gatewayadmin.EntryOf(u)
 	if err := e.Check(); err != nil {
 		return err
 	}

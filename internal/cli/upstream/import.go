@@ -10,7 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/gateway/manage"
+	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
 	"github.com/guideway-dev/guideway/internal/install"
 	"github.com/spf13/cobra"
 )
@@ -116,11 +116,11 @@ func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Conf
 	}
 	var list []importedServer
 	for _, s := range servers {
-		u, notes := manage.UpstreamOf(s)
+		u, notes := gatewayadmin.UpstreamOf(s)
 		row := importedServer{
 			ChangeResult: app.ChangeResult{Action: "left out", Kind: app.KindUpstream, Name: u.Name, File: location.Path, Notes: notes}, Client: client.ID,
 		}
-		e := manage.EntryOf(u)
+		e := gatewayadmin.EntryOf(u)
 		switch err := e.Check(); {
 		case taken[u.Name]:
 			row.Notes = append(row.Notes, "left out: an upstream has this name")

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/gateway/manage"
+	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
 	"github.com/guideway-dev/guideway/internal/install"
 	"github.com/spf13/cobra"
 )
@@ -42,10 +42,12 @@ func runProjectList(_ context.Context, o *app.PlainOptions) error {
 	if err != nil {
 		return err
 	}
-	return app.WriteList(o.App.Host, o.JSON, app.Listing[manage.Project]{
+	return app.WriteList(o.App.Host, o.JSON, app.Listing[gatewayadmin.Project]{
 		Items: projects, Answer: projects, Empty: "No upstream is in a project: guideway upstream project set UPSTREAM PROJECT",
 		Table: app.NewTable(1, "PROJECT", "UPSTREAMS"),
-		Row:   func(p manage.Project) []string { return []string{app.OneLine(p.Name), strings.Join(p.Upstreams, ", ")} },
+		Row: func(p gatewayadmin.Project) []string {
+			return []string{app.OneLine(p.Name), strings.Join(p.Upstreams, ", ")}
+		},
 	})
 }
 
@@ -93,7 +95,7 @@ func runProjectSet(ctx context.Context, o *projectSetOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := manage.CheckProject(o.Project); err != nil {
+	if err := gatewayadmin.CheckProject(o.Project); err != nil {
 		return err
 	}
 	file, err := o.app.EditConfig(ctx, cfg, func(src []byte) ([]byte, error) {

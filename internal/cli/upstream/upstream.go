@@ -15,9 +15,9 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
-	"github.com/guideway-dev/guideway/internal/gateway/manage"
-	"github.com/guideway-dev/guideway/internal/mcpserver"
-	"github.com/guideway-dev/guideway/internal/upstream"
+	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 	"github.com/spf13/cobra"
 )
 
@@ -67,7 +67,7 @@ func runUpstreamList(_ context.Context, o *app.PlainOptions) error {
 	if err != nil {
 		return err
 	}
-	rows, managed := []manage.Summary{}, server.Managed(o.App, cfg)
+	rows, managed := []gatewayadmin.Summary{}, server.Managed(o.App, cfg)
 	for _, u := range cfg.Upstreams {
 		rows = append(rows, managed.Summarize(u))
 	}
@@ -75,10 +75,10 @@ func runUpstreamList(_ context.Context, o *app.PlainOptions) error {
 	if why := toolsetNote(cfg); why != "" {
 		more = "\n" + why
 	}
-	return app.WriteList(o.App.Host, o.JSON, app.Listing[manage.Summary]{
+	return app.WriteList(o.App.Host, o.JSON, app.Listing[gatewayadmin.Summary]{
 		Items: rows, Answer: rows, Empty: "There are no upstreams. See: guideway upstream add --help", More: more,
 		Table: app.NewTable(2, "NAME", "REACHED BY", "WHERE", "TOOLS", "STATE").AlignRight(3),
-		Row: func(r manage.Summary) []string {
+		Row: func(r gatewayadmin.Summary) []string {
 			tools := "?"
 			if r.Tools >= 0 {
 				tools = fmt.Sprint(r.Tools)
@@ -113,7 +113,7 @@ type upstreamShowOptions struct {
 
 // upstreamDetails is the answer of guideway upstream show --json.
 type upstreamDetails struct {
-	manage.Summary
+	gatewayadmin.Summary
 	Origin  string            `json:"origin"`
 	Config  config.Upstream   `json:"config"`
 	Server  *upstream.Info    `json:"server,omitempty"`
@@ -143,7 +143,7 @@ const checkTime = time.Minute
 
 // askUpstream starts an upstream and gives what it offers.
 func askUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config.Upstream) (*upstream.Catalog, error) {
-	spec := manage.EntryOf(u).Spec
+	spec := gatewayadmin.EntryOf(u).Spec
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
@@ -171,8 +171,8 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 		}
 	}
 	managed := server.Managed(o.app, cfg)
-	d := upstreamDetails{Summary: managed.Summarize(u), Origin: u.Origin.String(), Config: manage.WithoutSecret(u)}
-	if c := upstream.Cached(server.UpstreamCache(cfg), manage.EntryOf(u).Spec); c != nil {
+	d := upstreamDetails{Summary: managed.Summarize(u), Origin: u.Origin.String(), Config: gatewayadmin.WithoutSecret(u)}
+	if c := upstream.Cached(server.UpstreamCache(cfg), gatewayadmin.EntryOf(u).Spec); c != nil {
 		d.Server, d.Notes = &c.Info, slices.Concat(c.Notes, gateway.Flagged(c))
 		d.Offered = gateway.ToolNames(c)
 		d.Notes = append(d.Notes, RuleNotes(u.Tools, d.Offered)...)

@@ -5,40 +5,40 @@ import "github.com/guideway-dev/guideway/internal/cli/app"
 import (
 	"slices"
 
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Course is a definition of either dialect as a walk goes through it: its engine,
 // and what is said of it.
 type Course interface {
-	guide.Flow
+	engine.Flow
 	// intro is what to read before the first position.
 	intro() []bullets
 	// size counts what heads of positions count.
 	size() int
 	// head is the number of a position, such as [2/5], and about the line below
 	// it, or "".
-	head(s guide.State, pos guide.Position) (number, about string)
+	head(s engine.State, pos engine.Position) (number, about string)
 	// title is the title of what an event is about.
-	title(e guide.Event) string
+	title(e engine.Event) string
 	// phaseOf is the id of the phase that an event is of, or "".
-	phaseOf(e guide.Event) string
+	phaseOf(e engine.Event) string
 	// answer says an answer to a gate in words.
-	answer(e guide.Event) string
+	answer(e engine.Event) string
 	// undecided says in words the condition that a position waits for, or "".
-	undecided(s guide.State, pos guide.Position) string
+	undecided(s engine.State, pos engine.Position) string
 	// Declinable says whether the gate of a position need not be answered.
-	Declinable(pos guide.Position) bool
+	Declinable(pos engine.Position) bool
 	// Skippable says whether the step of a position, or the rest of its phase,
 	// need not be done.
-	Skippable(pos guide.Position) bool
+	Skippable(pos engine.Position) bool
 	// Value reads what was typed for a variable: JSON, and anything else as the
 	// text that it is.
 	Value(name, text string) any
 	// Put sets a variable by the name that a position gives it. Where that is a
 	// path into an object, vars gets the whole object, with what the run has of
 	// it.
-	Put(s guide.State, vars map[string]any, name string, value any)
+	Put(s engine.State, vars map[string]any, name string, value any)
 	// Asks finds what can be asked for by its id.
 	Asks(id string) asked
 	// AsksFor lists the ids of what can be asked for.
@@ -53,9 +53,9 @@ var (
 // NewCourse compiles a definition for the engine of its dialect.
 func NewCourse(f app.Found) Course {
 	if f.Phases != nil {
-		return phaseCourse{guide.CompilePhases(f.Phases)}
+		return phaseCourse{engine.CompilePhases(f.Phases)}
 	}
-	return stepCourse{guide.Compile(f.Steps)}
+	return stepCourse{engine.Compile(f.Steps)}
 }
 
 // bullets is a heading with a list.

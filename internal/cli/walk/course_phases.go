@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/condition"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
-	"github.com/guideway-dev/guideway/internal/graph"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/catalog/graph"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
 // phaseCourse is a phase workflow.
-type phaseCourse struct{ *guide.PhaseProgram }
+type phaseCourse struct{ *engine.PhaseProgram }
 
 func (c phaseCourse) intro() []bullets {
 	return []bullets{{"Holds throughout", c.Workflow.Rules}}
@@ -32,14 +32,14 @@ func (c phaseCourse) phase(number int) *phases.Phase {
 }
 
 // at gives the phase of a position, or nil before the first one.
-func (c phaseCourse) at(pos guide.Position) *phases.Phase {
+func (c phaseCourse) at(pos engine.Position) *phases.Phase {
 	if pos.Phase == nil {
 		return nil
 	}
 	return c.phase(pos.Phase.Number)
 }
 
-func (c phaseCourse) head(_ guide.State, pos guide.Position) (number, about string) {
+func (c phaseCourse) head(_ engine.State, pos engine.Position) (number, about string) {
 	phase := c.at(pos)
 	if phase == nil {
 		return fmt.Sprintf("[0/%d]", c.size()), ""
@@ -60,7 +60,7 @@ func stepIn(list []phases.Step, id string) int {
 }
 
 // title looks in the phase that the event is of.
-func (c phaseCourse) title(e guide.Event) string {
+func (c phaseCourse) title(e engine.Event) string {
 	phase := c.phase(e.Phase)
 	if phase == nil {
 		return e.Step
@@ -73,7 +73,7 @@ func (c phaseCourse) title(e guide.Event) string {
 	return e.Step
 }
 
-func (c phaseCourse) phaseOf(e guide.Event) string {
+func (c phaseCourse) phaseOf(e engine.Event) string {
 	if phase := c.phase(e.Phase); phase != nil {
 		return phase.ID
 	}
@@ -113,7 +113,7 @@ func names(phase *phases.Phase) func(yield func(name, id string) bool) {
 }
 
 // answer names the option, and what it has brought about.
-func (c phaseCourse) answer(e guide.Event) string {
+func (c phaseCourse) answer(e engine.Event) string {
 	words := []string{e.Option}
 	if e.Option == "" {
 		words[0] = "declined"
@@ -142,7 +142,7 @@ func (c phaseCourse) phaseID(number int) string {
 }
 
 // undecided is the condition of the loop, or those of the ways that lead on.
-func (c phaseCourse) undecided(_ guide.State, pos guide.Position) string {
+func (c phaseCourse) undecided(_ engine.State, pos engine.Position) string {
 	phase := c.at(pos)
 	if phase == nil {
 		return ""
@@ -153,7 +153,7 @@ func (c phaseCourse) undecided(_ guide.State, pos guide.Position) string {
 		}
 	}
 	var words []string
-	add := func(when *condition.Expr, to string) {
+	add := func(when *expr.Expr, to string) {
 		if when != nil {
 			words = append(words, fmt.Sprintf("to %s if %s", to, when))
 		}
@@ -173,16 +173,16 @@ func (c phaseCourse) undecided(_ guide.State, pos guide.Position) string {
 	return strings.Join(words, "; ")
 }
 
-func (c phaseCourse) Declinable(pos guide.Position) bool {
+func (c phaseCourse) Declinable(pos engine.Position) bool {
 	phase := c.at(pos)
 	return phase != nil && slices.ContainsFunc(phase.Checkpoints, func(k phases.Checkpoint) bool {
 		return k.ID == pos.ID && !k.Required
 	})
 }
 
-func (c phaseCourse) Skippable(pos guide.Position) bool {
+func (c phaseCourse) Skippable(pos engine.Position) bool {
 	phase := c.at(pos)
-	if phase == nil || pos.Kind != guide.PositionStep {
+	if phase == nil || pos.Kind != engine.PositionStep {
 		return false
 	}
 	// What is to be checked on entry and exit has the id of the phase, and no step.
@@ -213,7 +213,7 @@ func (c phaseCourse) Value(name, text string) any {
 }
 
 // Put sets what a path leads to: the engine takes whole variables.
-func (c phaseCourse) Put(s guide.State, vars map[string]any, name string, value any) {
+func (c phaseCourse) Put(s engine.State, vars map[string]any, name string, value any) {
 	root, path, nested := strings.Cut(name, ".")
 	if !nested {
 		vars[name] = value

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/guideway-dev/guideway/internal/definition/steps"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
 
 // stepCourse is a step workflow.
-type stepCourse struct{ *guide.Program }
+type stepCourse struct{ *engine.Program }
 
 func (c stepCourse) intro() []bullets {
 	return []bullets{
@@ -25,7 +25,7 @@ func (c stepCourse) size() int { return c.TotalSteps() }
 
 // head numbers the steps that are walked at the top level; a step in a loop is at
 // the loop's number.
-func (c stepCourse) head(s guide.State, pos guide.Position) (number, about string) {
+func (c stepCourse) head(s engine.State, pos engine.Position) (number, about string) {
 	walked := c.Workflow.Walked()
 	at := slices.IndexFunc(walked, func(s *steps.Step) bool { return s.ID == pos.ID }) + 1
 	if at == 0 {
@@ -34,14 +34,14 @@ func (c stepCourse) head(s guide.State, pos guide.Position) (number, about strin
 	return fmt.Sprintf("[%d/%d]", at, c.TotalSteps()), ""
 }
 
-func (c stepCourse) title(e guide.Event) string {
+func (c stepCourse) title(e engine.Event) string {
 	if step, ok := c.Step(e.Step); ok {
 		return step.Title
 	}
 	return e.Step
 }
 
-func (c stepCourse) phaseOf(guide.Event) string { return "" }
+func (c stepCourse) phaseOf(engine.Event) string { return "" }
 
 func (c stepCourse) isLoop(id string) bool {
 	step, ok := c.Step(id)
@@ -49,18 +49,18 @@ func (c stepCourse) isLoop(id string) bool {
 }
 
 // answer says an answer by the words of its gate.
-func (c stepCourse) answer(e guide.Event) string {
+func (c stepCourse) answer(e engine.Event) string {
 	switch {
-	case e.Option == guide.OptionSkip:
+	case e.Option == engine.OptionSkip:
 		return "pass over"
-	case e.Option == guide.OptionConfirm && c.isLoop(e.Step):
+	case e.Option == engine.OptionConfirm && c.isLoop(e.Step):
 		return "begin"
 	default:
 		return e.Option
 	}
 }
 
-func (c stepCourse) undecided(s guide.State, pos guide.Position) string {
+func (c stepCourse) undecided(s engine.State, pos engine.Position) string {
 	step, ok := c.Step(pos.ID)
 	switch {
 	case !ok:
@@ -73,12 +73,12 @@ func (c stepCourse) undecided(s guide.State, pos guide.Position) string {
 }
 
 // Declinable and skippable: the dialect has nothing of the kind.
-func (c stepCourse) Declinable(guide.Position) bool { return false }
-func (c stepCourse) Skippable(guide.Position) bool  { return false }
+func (c stepCourse) Declinable(engine.Position) bool { return false }
+func (c stepCourse) Skippable(engine.Position) bool  { return false }
 
 func (c stepCourse) Value(_, text string) any { return app.ParseValue(text) }
 
-func (c stepCourse) Put(_ guide.State, vars map[string]any, name string, value any) {
+func (c stepCourse) Put(_ engine.State, vars map[string]any, name string, value any) {
 	vars[name] = value
 }
 
@@ -88,11 +88,11 @@ func (c stepCourse) Asks(id string) asked {
 	case !ok:
 		return asked{}
 	case step.Loop != nil:
-		return asked{Known: true, Output: true, Options: []string{guide.OptionConfirm, guide.OptionSkip}}
+		return asked{Known: true, Output: true, Options: []string{engine.OptionConfirm, engine.OptionSkip}}
 	default:
 		return asked{
-			Known: true, Output: true, Options: []string{guide.OptionConfirm, guide.OptionRevise},
-			Endless: []string{guide.OptionRevise},
+			Known: true, Output: true, Options: []string{engine.OptionConfirm, engine.OptionRevise},
+			Endless: []string{engine.OptionRevise},
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Terminal shows a walk to a person and asks for the answers.
@@ -52,10 +52,10 @@ func (t *Terminal) Begin(w *Walk) {
 	fmt.Fprintln(t.Out)
 }
 
-func (t *Terminal) Position(w *Walk, pos guide.Position) {
+func (t *Terminal) Position(w *Walk, pos engine.Position) {
 	head, about := w.Course.head(w.State, pos)
 	title := app.OneLine(pos.Title)
-	if pos.Kind == guide.PositionGate {
+	if pos.Kind == engine.PositionGate {
 		title = "Gate: " + title
 	}
 	fmt.Fprintf(t.Out, "\n%s %s %s\n", t.Styles.Cyan(head), t.Styles.Bold(title), t.Styles.Faint("("+pos.ID+")"))
@@ -70,16 +70,16 @@ func (t *Terminal) Position(w *Walk, pos guide.Position) {
 		fmt.Fprintf(t.Out, "%s in %s %s\n", round, app.OneLine(l.Title), t.Styles.Faint("("+l.ID+")"))
 	}
 	switch pos.Kind {
-	case guide.PositionGate:
+	case engine.PositionGate:
 		t.gate(w, pos)
-	case guide.PositionContext:
+	case engine.PositionContext:
 		t.waits(w, pos)
 	default:
 		t.step(pos)
 	}
 }
 
-func (t *Terminal) step(pos guide.Position) {
+func (t *Terminal) step(pos engine.Position) {
 	fmt.Fprintln(t.Out)
 	if pos.Message != "" {
 		t.Prose("  ", pos.Message)
@@ -97,7 +97,7 @@ func (t *Terminal) step(pos guide.Position) {
 	fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("Your output, then a line with a single . (or Ctrl-D); :help for more"))
 }
 
-func (t *Terminal) gate(w *Walk, pos guide.Position) {
+func (t *Terminal) gate(w *Walk, pos engine.Position) {
 	fmt.Fprintln(t.Out)
 	t.Prose("  ", pos.Message)
 	if pos.Prompt != "" {
@@ -115,7 +115,7 @@ func (t *Terminal) gate(w *Walk, pos guide.Position) {
 	}
 }
 
-func (t *Terminal) waits(w *Walk, pos guide.Position) {
+func (t *Terminal) waits(w *Walk, pos engine.Position) {
 	fmt.Fprintln(t.Out)
 	t.Prose("  ", pos.Message)
 	if c := w.Course.undecided(w.State, pos); c != "" {
@@ -123,40 +123,40 @@ func (t *Terminal) waits(w *Walk, pos guide.Position) {
 	}
 }
 
-func (t *Terminal) Event(w *Walk, e guide.Event) {
+func (t *Terminal) Event(w *Walk, e engine.Event) {
 	switch e.Kind {
-	case guide.EventContextSet, guide.EventStepCompleted, guide.EventAsserted:
+	case engine.EventContextSet, engine.EventStepCompleted, engine.EventAsserted:
 		clear(t.pending) // they went in
 		t.notes = ""
-	case guide.EventRoundStarted, guide.EventLoopIteration, guide.EventPhaseEntered:
+	case engine.EventRoundStarted, engine.EventLoopIteration, engine.EventPhaseEntered:
 		return // the position says it
 	}
 	t.TextView.Event(w, e)
 }
 
-func (t *Terminal) Refusal(_ *Walk, r *guide.Refusal) {
+func (t *Terminal) Refusal(_ *Walk, r *engine.Refusal) {
 	fmt.Fprintf(t.Out, "\n%s: %s\n", t.Styles.Red("Refused"), app.OneLine(r.Message))
 	for _, issue := range r.Issues {
 		t.Prose("  ", "- "+issue)
 	}
 }
 
-func (t *Terminal) Refused(pos guide.Position, r *guide.Refusal) error {
+func (t *Terminal) Refused(pos engine.Position, r *engine.Refusal) error {
 	switch r.Rule {
-	case guide.RuleServerVariable, guide.RuleContextTooLarge, guide.RuleVariableType:
+	case engine.RuleServerVariable, engine.RuleContextTooLarge, engine.RuleVariableType:
 		clear(t.pending) // they would be refused again
 	}
-	if pos.Kind == guide.PositionStep {
+	if pos.Kind == engine.PositionStep {
 		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("The step is asked for again: your output, then a line with a single ."))
 	}
 	return nil
 }
 
-func (t *Terminal) Next(ctx context.Context, w *Walk, pos guide.Position) (*guide.Continue, error) {
+func (t *Terminal) Next(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error) {
 	switch pos.Kind {
-	case guide.PositionGate:
+	case engine.PositionGate:
 		return t.askGate(ctx, w, pos)
-	case guide.PositionContext:
+	case engine.PositionContext:
 		return t.askContext(ctx, w, pos)
 	default:
 		return t.askOutput(ctx, w, pos)
@@ -164,7 +164,7 @@ func (t *Terminal) Next(ctx context.Context, w *Walk, pos guide.Position) (*guid
 }
 
 // askOutput reads the lines of an output.
-func (t *Terminal) askOutput(ctx context.Context, w *Walk, pos guide.Position) (*guide.Continue, error) {
+func (t *Terminal) askOutput(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error) {
 	var lines []string
 	for {
 		line, err := t.Prompt.AskLine(ctx, "")
@@ -174,11 +174,11 @@ func (t *Terminal) askOutput(ctx context.Context, w *Walk, pos guide.Position) (
 		case err != nil && !errors.Is(err, io.EOF):
 			return nil, err
 		case err != nil, line == ".":
-			return &guide.Continue{Output: strings.Join(lines, "\n"), Notes: t.notes, Context: maps.Clone(t.pending)}, nil
+			return &engine.Continue{Output: strings.Join(lines, "\n"), Notes: t.notes, Context: maps.Clone(t.pending)}, nil
 		}
 		if strings.HasPrefix(line, ":") && !strings.HasPrefix(line, "::") {
 			if reason, ok := CommandOf(line, "skip"); ok && w.Course.Skippable(pos) {
-				return &guide.Continue{Skip: &guide.Skip{Reason: reason}}, nil
+				return &engine.Continue{Skip: &engine.Skip{Reason: reason}}, nil
 			}
 			if err := t.command(w, pos, line); err != nil {
 				return nil, err
@@ -198,14 +198,14 @@ func unescape(line string) string {
 }
 
 // askGate asks until one of the options is chosen.
-func (t *Terminal) askGate(ctx context.Context, w *Walk, pos guide.Position) (*guide.Continue, error) {
+func (t *Terminal) askGate(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error) {
 	for {
 		line, err := t.Prompt.AskLine(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
 		if err != nil {
 			return nil, stopAtEnd(err)
 		}
 		if note, ok := CommandOf(line, "decline"); ok && w.Course.Declinable(pos) {
-			return &guide.Continue{Answer: &guide.Answer{Decline: true, Note: note}}, nil
+			return &engine.Continue{Answer: &engine.Answer{Decline: true, Note: note}}, nil
 		}
 		if strings.HasPrefix(line, ":") {
 			if err := t.command(w, pos, line); err != nil {
@@ -215,7 +215,7 @@ func (t *Terminal) askGate(ctx context.Context, w *Walk, pos guide.Position) (*g
 		}
 		word, note, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if option, ok := Choose(pos.Options, word); ok {
-			return &guide.Continue{Answer: &guide.Answer{OptionID: option, Note: strings.TrimSpace(note)}}, nil
+			return &engine.Continue{Answer: &engine.Answer{OptionID: option, Note: strings.TrimSpace(note)}}, nil
 		}
 		if word != "" {
 			fmt.Fprintf(t.Out, "There is no option %q.\n", app.OneLine(word))
@@ -224,7 +224,7 @@ func (t *Terminal) askGate(ctx context.Context, w *Walk, pos guide.Position) (*g
 }
 
 // Choose finds an option by its number or id.
-func Choose(options []guide.Option, word string) (string, bool) {
+func Choose(options []engine.Option, word string) (string, bool) {
 	if n, err := strconv.Atoi(strings.TrimSuffix(word, ".")); err == nil && n >= 1 && n <= len(options) {
 		return options[n-1].ID, true
 	}
@@ -238,7 +238,7 @@ func Choose(options []guide.Option, word string) (string, bool) {
 
 // askContext asks for each variable that the run waits for. An empty line leaves
 // one out: any one of them may be enough.
-func (t *Terminal) askContext(ctx context.Context, w *Walk, pos guide.Position) (*guide.Continue, error) {
+func (t *Terminal) askContext(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error) {
 	vars := map[string]any{}
 	for i := 0; i < len(pos.Needs); {
 		need := pos.Needs[i]
@@ -262,11 +262,11 @@ func (t *Terminal) askContext(ctx context.Context, w *Walk, pos guide.Position) 
 		i++
 	}
 	maps.Copy(vars, t.pending)
-	return &guide.Continue{Context: vars}, nil
+	return &engine.Continue{Context: vars}, nil
 }
 
 // askFor is how a variable is asked for.
-func (w *Walk) askFor(pos guide.Position, need guide.Need) string {
+func (w *Walk) askFor(pos engine.Position, need engine.Need) string {
 	ask := need.Variable
 	switch {
 	case need.Found != "":
@@ -309,7 +309,7 @@ const (
 )
 
 // command does what a line with a colon says.
-func (t *Terminal) command(w *Walk, pos guide.Position, line string) error {
+func (t *Terminal) command(w *Walk, pos engine.Position, line string) error {
 	name, rest, _ := strings.Cut(strings.TrimSpace(line[1:]), " ")
 	switch name {
 	case "set":
@@ -342,7 +342,7 @@ func (t *Terminal) command(w *Walk, pos guide.Position, line string) error {
 		if w.Course.Skippable(pos) {
 			fmt.Fprint(t.Out, skipHelp)
 		}
-		if pos.Kind == guide.PositionGate && w.Course.Declinable(pos) {
+		if pos.Kind == engine.PositionGate && w.Course.Declinable(pos) {
 			fmt.Fprint(t.Out, declineHelp)
 		}
 	default:
@@ -352,10 +352,10 @@ func (t *Terminal) command(w *Walk, pos guide.Position, line string) error {
 }
 
 // note adds to the notes that go in with the next output.
-func (t *Terminal) note(pos guide.Position, text string) {
+func (t *Terminal) note(pos engine.Position, text string) {
 	text = strings.TrimSpace(text)
 	switch {
-	case pos.Kind != guide.PositionStep:
+	case pos.Kind != engine.PositionStep:
 		fmt.Fprintln(t.Out, "Notes go with the output of a step; a note on an answer follows its number.")
 		return
 	case text == "":
@@ -366,8 +366,8 @@ func (t *Terminal) note(pos guide.Position, text string) {
 	fmt.Fprintln(t.Out, "The note goes in with the next output.")
 }
 
-func (t *Terminal) set(w *Walk, pos guide.Position, pair string) {
-	if pos.Kind == guide.PositionGate {
+func (t *Terminal) set(w *Walk, pos engine.Position, pair string) {
+	if pos.Kind == engine.PositionGate {
 		fmt.Fprintln(t.Out, "A gate takes nothing but an answer to it.")
 		return
 	}

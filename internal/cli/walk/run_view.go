@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // TextView prints one line for each event of a walk, and a summary at the end.
@@ -20,9 +20,9 @@ func (v *TextView) Begin(w *Walk) {
 	fmt.Fprintf(v.Out, "%s %s %s\n", v.Styles.Bold(app.OneLine(w.Def.Name)), w.Def.ID, v.Styles.Faint(w.Def.Version))
 }
 
-func (v *TextView) Position(*Walk, guide.Position) {}
+func (v *TextView) Position(*Walk, engine.Position) {}
 
-func (v *TextView) Event(w *Walk, e guide.Event) {
+func (v *TextView) Event(w *Walk, e engine.Event) {
 	mark, text := EventWords(w, e)
 	if text == "" {
 		return
@@ -49,7 +49,7 @@ func (v *TextView) Mark(word string) string {
 	}
 }
 
-func (v *TextView) Refusal(*Walk, *guide.Refusal) {}
+func (v *TextView) Refusal(*Walk, *engine.Refusal) {}
 
 func (v *TextView) End(w *Walk) {
 	sum := w.summary()
@@ -81,13 +81,13 @@ var _ View = (*JsonView)(nil)
 
 // runLine is one line of guideway run --json; the type says which field is set.
 type runLine struct {
-	Type     string          `json:"type"`
-	Start    *runStart       `json:"start,omitempty"`
-	Status   guide.Status    `json:"status,omitempty"`
-	Position *guide.Position `json:"position,omitempty"`
-	Event    *guide.Event    `json:"event,omitempty"`
-	Refusal  *guide.Refusal  `json:"refusal,omitempty"`
-	Summary  *summary        `json:"summary,omitempty"`
+	Type     string           `json:"type"`
+	Start    *runStart        `json:"start,omitempty"`
+	Status   engine.Status    `json:"status,omitempty"`
+	Position *engine.Position `json:"position,omitempty"`
+	Event    *engine.Event    `json:"event,omitempty"`
+	Refusal  *engine.Refusal  `json:"refusal,omitempty"`
+	Summary  *summary         `json:"summary,omitempty"`
 }
 
 // runStart says what is walked.
@@ -122,13 +122,13 @@ func (v *JsonView) Begin(w *Walk) {
 	v.line(runLine{Type: "start", Start: start})
 }
 
-func (v *JsonView) Position(w *Walk, pos guide.Position) {
+func (v *JsonView) Position(w *Walk, pos engine.Position) {
 	v.line(runLine{Type: "position", Status: w.Course.Status(w.State), Position: &pos})
 }
 
-func (v *JsonView) Event(_ *Walk, e guide.Event) { v.line(runLine{Type: "event", Event: &e}) }
+func (v *JsonView) Event(_ *Walk, e engine.Event) { v.line(runLine{Type: "event", Event: &e}) }
 
-func (v *JsonView) Refusal(_ *Walk, r *guide.Refusal) { v.line(runLine{Type: "refusal", Refusal: r}) }
+func (v *JsonView) Refusal(_ *Walk, r *engine.Refusal) { v.line(runLine{Type: "refusal", Refusal: r}) }
 
 func (v *JsonView) End(w *Walk) {
 	sum := w.summary()

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/jsontext"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // The words that events begin with.
@@ -28,9 +28,9 @@ const (
 )
 
 // ofLoop says whether an event is of a loop as a whole, and not of one round.
-func ofLoop(kind guide.EventKind) bool {
+func ofLoop(kind engine.EventKind) bool {
 	switch kind {
-	case guide.EventRoundStarted, guide.EventLoopEnded, guide.EventLoopIteration, guide.EventLoopCompleted, guide.EventLoopBroken:
+	case engine.EventRoundStarted, engine.EventLoopEnded, engine.EventLoopIteration, engine.EventLoopCompleted, engine.EventLoopBroken:
 		return true
 	default:
 		return false
@@ -38,29 +38,29 @@ func ofLoop(kind guide.EventKind) bool {
 }
 
 // EventWords tells of an event; what speaks for itself has no text.
-func EventWords(w *Walk, e guide.Event) (mark, text string) {
+func EventWords(w *Walk, e engine.Event) (mark, text string) {
 	title := app.OneLine(w.Course.title(e))
 	switch e.Kind {
-	case guide.EventStepCompleted:
+	case engine.EventStepCompleted:
 		return markDone, e.Step + ": " + title
-	case guide.EventStepSkipped, guide.EventPhaseSkipped:
+	case engine.EventStepSkipped, engine.EventPhaseSkipped:
 		return markSkipped, e.Step + ": " + app.OneLine(e.Reason)
-	case guide.EventLoopEntered, guide.EventLoopStarted:
+	case engine.EventLoopEntered, engine.EventLoopStarted:
 		if e.Rounds >= 0 {
 			title += ", " + app.Plural(e.Rounds, "round", "rounds")
 		}
 		return markLoop, e.Step + ": " + title
-	case guide.EventRoundStarted:
+	case engine.EventRoundStarted:
 		return markRound, fmt.Sprintf("%s: %d", e.Step, e.Round)
-	case guide.EventLoopIteration:
+	case engine.EventLoopIteration:
 		text = fmt.Sprintf("%s: %d", e.Step, e.Round)
 		if e.Value != nil {
 			text += ", " + ValueWords(e.Value)
 		}
 		return markRound, text
-	case guide.EventLoopEnded, guide.EventLoopCompleted, guide.EventLoopBroken:
+	case engine.EventLoopEnded, engine.EventLoopCompleted, engine.EventLoopBroken:
 		return markLoop, fmt.Sprintf("%s ends after %s: %s", e.Step, app.Plural(e.Round, "round", "rounds"), app.OneLine(e.Reason))
-	case guide.EventGateAnswered, guide.EventCheckpointAnswer:
+	case engine.EventGateAnswered, engine.EventCheckpointAnswer:
 		return MarkGate, e.Step + ": " + app.OneLine(w.Course.answer(e)) + noteWords(e)
 	default:
 		return phaseWords(w, e, title)
@@ -68,27 +68,27 @@ func EventWords(w *Walk, e guide.Event) (mark, text string) {
 }
 
 // phaseWords tells of what happens in runs of phase workflows only.
-func phaseWords(w *Walk, e guide.Event, title string) (mark, text string) {
+func phaseWords(w *Walk, e engine.Event, title string) (mark, text string) {
 	switch e.Kind {
-	case guide.EventPhaseEntered:
+	case engine.EventPhaseEntered:
 		return MarkPhase, e.Step + ": " + title
-	case guide.EventBranchTaken:
+	case engine.EventBranchTaken:
 		return MarkWay, fmt.Sprintf("%s: %s, to %s%s", e.Step, e.Option, wayWords(w, e), noteWords(e))
-	case guide.EventTransitionTaken:
+	case engine.EventTransitionTaken:
 		return MarkWay, fmt.Sprintf("%s: to %s", e.Step, wayWords(w, e))
-	case guide.EventVariableSet:
+	case engine.EventVariableSet:
 		return MarkSet, app.OneLine(assignments(e.Vars))
-	case guide.EventLogged:
+	case engine.EventLogged:
 		return markLog, app.OneLine(strings.TrimSpace(e.Message))
-	case guide.EventEmitted:
+	case engine.EventEmitted:
 		text = strings.Trim(e.Target+": "+e.Message, ": ")
 		if e.Value != nil {
 			text = strings.TrimSpace(text + " " + ValueWords(e.Value))
 		}
 		return markEmit, app.OneLine(text)
-	case guide.EventAsserted:
+	case engine.EventAsserted:
 		return MarkChecked, app.OneLine(e.Notes)
-	case guide.EventStateImported:
+	case engine.EventStateImported:
 		return markImport, "the state of a run that began elsewhere"
 	default:
 		return "", ""
@@ -96,7 +96,7 @@ func phaseWords(w *Walk, e guide.Event, title string) (mark, text string) {
 }
 
 // noteWords is the note of an answer, in brackets.
-func noteWords(e guide.Event) string {
+func noteWords(e engine.Event) string {
 	if e.Notes == "" {
 		return ""
 	}
@@ -104,7 +104,7 @@ func noteWords(e guide.Event) string {
 }
 
 // wayWords is the id of the phase that an event leads to.
-func wayWords(w *Walk, e guide.Event) string {
+func wayWords(w *Walk, e engine.Event) string {
 	if c, ok := w.Course.(phaseCourse); ok {
 		return c.phaseID(e.To)
 	}
@@ -121,16 +121,16 @@ func assignments(vars map[string]any) string {
 }
 
 // WhereIs names a position.
-func WhereIs(pos guide.Position) string {
-	kinds := map[guide.PositionKind]string{
-		guide.PositionStep: "step", guide.PositionGate: "the gate of", guide.PositionContext: "step",
+func WhereIs(pos engine.Position) string {
+	kinds := map[engine.PositionKind]string{
+		engine.PositionStep: "step", engine.PositionGate: "the gate of", engine.PositionContext: "step",
 	}
 	text := fmt.Sprintf("%s %q", kinds[pos.Kind], pos.ID)
 	switch phase := pos.Phase; {
 	case phase != nil && phase.ID == pos.ID:
 		text = fmt.Sprintf("phase %q", pos.ID)
 	case phase != nil:
-		if pos.Kind == guide.PositionGate {
+		if pos.Kind == engine.PositionGate {
 			text = fmt.Sprintf("gate %q", pos.ID)
 		}
 		text += fmt.Sprintf(" of phase %q", phase.ID)
@@ -142,7 +142,7 @@ func WhereIs(pos guide.Position) string {
 }
 
 // NeedWords names a variable with the values that would decide.
-func NeedWords(need guide.Need) string {
+func NeedWords(need engine.Need) string {
 	text := need.Variable
 	if len(need.Allowed) > 0 {
 		text += ", such as " + valueList(need.Allowed)

@@ -9,14 +9,14 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Walk leads one run through a definition.
 type Walk struct {
 	Def    app.Found
 	Course Course
-	State  guide.State
+	State  engine.State
 	// Vars are the variables that the run begins with.
 	Vars map[string]any
 	Past past
@@ -25,17 +25,17 @@ type Walk struct {
 // Player stands in the agent's place.
 type Player interface {
 	// Next gives what the position asks for; errStopped ends the walk.
-	Next(ctx context.Context, w *Walk, pos guide.Position) (*guide.Continue, error)
+	Next(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error)
 	// Refused hears why an answer was refused; an error ends the walk.
-	Refused(pos guide.Position, r *guide.Refusal) error
+	Refused(pos engine.Position, r *engine.Refusal) error
 }
 
 // View shows a walk.
 type View interface {
 	Begin(w *Walk)
-	Position(w *Walk, pos guide.Position)
-	Event(w *Walk, e guide.Event)
-	Refusal(w *Walk, r *guide.Refusal)
+	Position(w *Walk, pos engine.Position)
+	Event(w *Walk, e engine.Event)
+	Refusal(w *Walk, r *engine.Refusal)
 	End(w *Walk)
 }
 
@@ -48,7 +48,7 @@ const MaxMoves = 100_000
 
 // Lead goes from position to position until the run ends.
 func (w *Walk) Lead(ctx context.Context, p Player, v View) error {
-	events, refusal := w.Course.Decide(w.State, guide.Command{Start: &guide.Start{Context: w.Vars}})
+	events, refusal := w.Course.Decide(w.State, engine.Command{Start: &engine.Start{Context: w.Vars}})
 	if refusal != nil {
 		return guideway.Errorf(guideway.CodeRefused, "the run cannot begin: %w", refusal)
 	}
@@ -59,7 +59,7 @@ func (w *Walk) Lead(ctx context.Context, p Player, v View) error {
 			return app.Interrupted(err)
 		}
 		pos := w.Course.PositionOf(w.State)
-		if pos.Kind == guide.PositionEnd {
+		if pos.Kind == engine.PositionEnd {
 			v.End(w)
 			return nil
 		}
@@ -73,13 +73,13 @@ func (w *Walk) Lead(ctx context.Context, p Player, v View) error {
 }
 
 // move hands in what the position asks for, as often as it is refused.
-func (w *Walk) move(ctx context.Context, pos guide.Position, p Player, v View) error {
+func (w *Walk) move(ctx context.Context, pos engine.Position, p Player, v View) error {
 	for {
 		given, err := p.Next(ctx, w, pos)
 		if err != nil {
 			return err
 		}
-		events, refusal := w.Course.Decide(w.State, guide.Command{Continue: given})
+		events, refusal := w.Course.Decide(w.State, engine.Command{Continue: given})
 		if refusal == nil {
 			w.apply(events, v)
 			return nil
@@ -91,9 +91,9 @@ func (w *Walk) move(ctx context.Context, pos guide.Position, p Player, v View) e
 	}
 }
 
-func (w *Walk) apply(events []guide.Event, v View) {
+func (w *Walk) apply(events []engine.Event, v View) {
 	for _, e := range events {
-		w.State = guide.Apply(w.State, e)
+		w.State = engine.Apply(w.State, e)
 		w.Past.Add(w, e)
 		v.Event(w, e)
 	}
@@ -170,49 +170,49 @@ func (p past) String() string {
 	return text
 }
 
-func (p *past) Add(w *Walk, e guide.Event) {
+func (p *past) Add(w *Walk, e engine.Event) {
 	switch e.Kind {
-	case guide.EventPhaseEntered:
+	case engine.EventPhaseEntered:
 		p.phase(w, e).Entered++
-	case guide.EventPhaseSkipped:
+	case engine.EventPhaseSkipped:
 		phase := p.phase(w, e)
 		phase.Skipped++
 		phase.Reason = e.Reason
-	case guide.EventStepCompleted:
+	case engine.EventStepCompleted:
 		p.step(w, e).Done++
-	case guide.EventStepSkipped:
+	case engine.EventStepSkipped:
 		step := p.step(w, e)
 		step.Skipped++
 		step.Reason = e.Reason
-	case guide.EventLoopEntered, guide.EventRoundStarted:
+	case engine.EventLoopEntered, engine.EventRoundStarted:
 		p.loop(w, e).Rounds = e.Round
-	case guide.EventLoopEnded:
+	case engine.EventLoopEnded:
 		p.loop(w, e).Ended = e.Reason
-	case guide.EventLoopStarted:
+	case engine.EventLoopStarted:
 		p.loop(w, e).Ended = ""
-	case guide.EventLoopIteration: // a phase may be entered again, and its loops with it
+	case engine.EventLoopIteration: // a phase may be entered again, and its loops with it
 		p.loop(w, e).Rounds++
-	case guide.EventLoopCompleted, guide.EventLoopBroken:
+	case engine.EventLoopCompleted, engine.EventLoopBroken:
 		p.loop(w, e).Ended = e.Reason
-	case guide.EventGateAnswered:
+	case engine.EventGateAnswered:
 		p.answered(w, e)
 	}
 }
 
 // answered takes back what was done where a gate's answer is to revise it.
-func (p *past) answered(w *Walk, e guide.Event) {
+func (p *past) answered(w *Walk, e engine.Event) {
 	step := p.step(w, e)
 	switch e.Option {
-	case guide.OptionSkip:
+	case engine.OptionSkip:
 		step.Skipped++
 		step.Reason = "passed over at its gate"
-	case guide.OptionRevise:
+	case engine.OptionRevise:
 		step.Done--
 		step.Revised++
 	}
 }
 
-func (p *past) phase(w *Walk, e guide.Event) *pastPhase {
+func (p *past) phase(w *Walk, e engine.Event) *pastPhase {
 	i := slices.IndexFunc(p.phases, func(f pastPhase) bool { return f.ID == e.Step })
 	if i < 0 {
 		i = len(p.phases)
@@ -221,7 +221,7 @@ func (p *past) phase(w *Walk, e guide.Event) *pastPhase {
 	return &p.phases[i]
 }
 
-func (p *past) step(w *Walk, e guide.Event) *pastStep {
+func (p *past) step(w *Walk, e engine.Event) *pastStep {
 	phase := w.Course.phaseOf(e)
 	i := slices.IndexFunc(p.steps, func(s pastStep) bool { return s.ID == e.Step && s.Phase == phase })
 	if i < 0 {
@@ -231,7 +231,7 @@ func (p *past) step(w *Walk, e guide.Event) *pastStep {
 	return &p.steps[i]
 }
 
-func (p *past) loop(w *Walk, e guide.Event) *pastLoop {
+func (p *past) loop(w *Walk, e engine.Event) *pastLoop {
 	phase := w.Course.phaseOf(e)
 	i := slices.IndexFunc(p.loops, func(l pastLoop) bool { return l.ID == e.Step && l.Phase == phase })
 	if i < 0 {
@@ -243,13 +243,13 @@ func (p *past) loop(w *Walk, e guide.Event) *pastLoop {
 
 // summary is the end of a walk.
 type summary struct {
-	Status guide.Status `json:"status"`
+	Status engine.Status `json:"status"`
 	// Position is where a walk stopped that did not end.
-	Position  *guide.Position `json:"position,omitempty"`
-	Phases    []pastPhase     `json:"phases,omitempty"`
-	Steps     []pastStep      `json:"steps"`
-	Loops     []pastLoop      `json:"loops"`
-	Variables map[string]any  `json:"variables"`
+	Position  *engine.Position `json:"position,omitempty"`
+	Phases    []pastPhase      `json:"phases,omitempty"`
+	Steps     []pastStep       `json:"steps"`
+	Loops     []pastLoop       `json:"loops"`
+	Variables map[string]any   `json:"variables"`
 }
 
 func (w *Walk) summary() summary {
@@ -257,7 +257,7 @@ func (w *Walk) summary() summary {
 		Status: w.Course.Status(w.State), Phases: w.Past.phases, Steps: app.OrEmpty(w.Past.steps), Loops: app.OrEmpty(w.Past.loops),
 		Variables: w.State.Vars,
 	}
-	if pos := w.Course.PositionOf(w.State); pos.Kind != guide.PositionEnd {
+	if pos := w.Course.PositionOf(w.State); pos.Kind != engine.PositionEnd {
 		s.Position = &pos
 	}
 	return s

@@ -13,16 +13,16 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
-	"github.com/guideway-dev/guideway/internal/regularfile"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
 // isMachine says whether a document is a configuration of a machine.
-func isMachine(file string, data []byte, as definition.As) bool {
-	guessed := definition.Guess(file, data, as)
-	return guessed.Dialect == guideway.DialectMachines && guessed.Kind == phases.Kind(machines.KindMachine)
+func isMachine(file string, data []byte, as workflow.As) bool {
+	guessed := workflow.Guess(file, data, as)
+	return guessed.Dialect == guideway.DialectMachines && guessed.Kind == phases.Kind(machinedef.KindMachine)
 }
 
 // validateMachine checks the machine of a configuration, with the script and the
@@ -34,8 +34,8 @@ func validateMachine(h *app.Host, name string, file app.ValidateFile) app.Valida
 		return file
 	}
 	defer root.Close()
-	l := machines.LoadFile(regularfile.In(root), filepath.Dir(name), filepath.Base(name))
-	file.Dialect, file.Kind, file.Diagnostics = guideway.DialectMachines, phases.Kind(machines.KindMachine), app.OrEmpty(l.Found)
+	l := machinedef.LoadFile(safeopen.In(root), filepath.Dir(name), filepath.Base(name))
+	file.Dialect, file.Kind, file.Diagnostics = guideway.DialectMachines, phases.Kind(machinedef.KindMachine), app.OrEmpty(l.Found)
 	if l.Definition != nil {
 		file.Valid, file.ID, file.Hash, file.Diagnostics = true, l.Definition.Name, l.Definition.Hash, app.OrEmpty(l.Lint())
 	}
@@ -71,7 +71,7 @@ func (o *ShowOptions) showMachine(ctx context.Context) (is bool, err error) {
 			return false, nil //nolint:nilerr // who looks for a workflow says so
 		case !info.IsDir():
 			data, err := o.app.Host.ReadDefinition(ctx, o.Name)
-			if err != nil || !isMachine(o.Name, data, definition.As{}) {
+			if err != nil || !isMachine(o.Name, data, workflow.As{}) {
 				return false, nil //nolint:nilerr // who looks for a workflow says so
 			}
 		}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/spf13/cobra"
 )
 
@@ -70,7 +70,7 @@ its documents, and so do hooks and machines.`,
 func RunSchema(_ context.Context, o *SchemaOptions) error {
 	text := config.Schema()
 	if o.Name != "config" {
-		text = definition.Schema(definition.As{Dialect: guideway.Dialect(o.Name), Kind: phases.Kind(o.Kind)})
+		text = workflow.Schema(workflow.As{Dialect: guideway.Dialect(o.Name), Kind: phases.Kind(o.Kind)})
 	}
 	fmt.Fprintf(o.app.Host.Out, "%s\n", bytes.TrimSpace(text))
 	return nil

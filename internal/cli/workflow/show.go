@@ -11,11 +11,11 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
-	"github.com/guideway-dev/guideway/internal/condition"
-	"github.com/guideway-dev/guideway/internal/definition/doc"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
-	"github.com/guideway-dev/guideway/internal/definition/steps"
-	"github.com/guideway-dev/guideway/internal/graph"
+	"github.com/guideway-dev/guideway/internal/catalog/graph"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/steps"
 	"github.com/spf13/cobra"
 )
 
@@ -215,7 +215,7 @@ func (v *showText) step(indent, number string, step showStep) {
 	if step.Condition != "" {
 		v.fact(below, "if", step.Condition)
 	}
-	if step.Confirm == string(condition.Always) {
+	if step.Confirm == string(expr.Always) {
 		v.fact(below, "gate", v.gateWords(step))
 	} else if step.Confirm != "" {
 		v.fact(below, "gate", v.gateWords(step)+", if "+step.Confirm)
@@ -279,7 +279,7 @@ func (o *ShowOptions) showHook(ctx context.Context) (isHook bool, err error) {
 			return false, nil //nolint:nilerr // who looks for a workflow says so
 		}
 		root, _ := doc.Parse(o.Name, data, doc.Limits{})
-		if hooks.Guess(root) != hooks.KindGraph {
+		if hookdef.Guess(root) != hookdef.KindGraph {
 			return false, nil
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/guideway-dev/guideway/internal/condition"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
-	"github.com/guideway-dev/guideway/internal/graph"
+	"github.com/guideway-dev/guideway/internal/catalog/graph"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
 // showVariable is a declared variable.
@@ -148,7 +148,7 @@ const always = "always"
 
 // whenTaken says when a way is taken; bare is for one with neither a condition
 // nor a default.
-func whenTaken(c *condition.Expr, isDefault bool, bare string) string {
+func whenTaken(c *expr.Expr, isDefault bool, bare string) string {
 	switch {
 	case c != nil && isDefault:
 		return "if " + c.String() + ", or if nothing else applies"

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/definition/phases"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/spf13/cobra"
 )
 
@@ -27,10 +27,10 @@ type ValidateOptions struct {
 }
 
 // dialects lists the dialects that definitions can have.
-func dialects() []string { return words(definition.Dialects()) }
+func dialects() []string { return words(workflow.Dialects()) }
 
 // kinds lists what documents of a dialect can be, and of any for "".
-func kinds(dialect string) []string { return words(definition.Kinds(guideway.Dialect(dialect))) }
+func kinds(dialect string) []string { return words(workflow.Kinds(guideway.Dialect(dialect))) }
 
 // words gives names as strings.
 func words[T ~string](names []T) []string {
@@ -128,7 +128,7 @@ func RunValidate(ctx context.Context, o *ValidateOptions) error {
 		}
 		for _, file := range files {
 			if !slices.ContainsFunc(answer.Files, func(f app.ValidateFile) bool { return f.File == file }) {
-				answer.Add(validate(ctx, host, file, definition.As{Dialect: guideway.Dialect(o.Dialect), Kind: phases.Kind(o.Kind)}))
+				answer.Add(validate(ctx, host, file, workflow.As{Dialect: guideway.Dialect(o.Dialect), Kind: phases.Kind(o.Kind)}))
 			}
 			if err := ctx.Err(); err != nil {
 				return app.Interrupted(err)
@@ -139,7 +139,7 @@ func RunValidate(ctx context.Context, o *ValidateOptions) error {
 }
 
 // validate checks one file.
-func validate(ctx context.Context, h *app.Host, name string, as definition.As) app.ValidateFile {
+func validate(ctx context.Context, h *app.Host, name string, as workflow.As) app.ValidateFile {
 	file := app.ValidateFile{File: name, Diagnostics: []guideway.Diagnostic{}}
 	data, err := h.ReadDefinition(ctx, name)
 	if err != nil {
@@ -150,7 +150,7 @@ func validate(ctx context.Context, h *app.Host, name string, as definition.As) a
 	if name != "-" && isMachine(shown, data, as) {
 		return validateMachine(h, name, file)
 	}
-	def, found := definition.CheckAs(shown, data, as)
+	def, found := workflow.CheckAs(shown, data, as)
 	file.Diagnostics = app.OrEmpty(found)
 	if def != nil {
 		file.Valid, file.ID, file.Dialect, file.Hash = len(app.ErrorsOf(found)) == 0, def.ID, def.Dialect, def.Hash

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/hookgraph"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 )
 
 // Status is the outcome of a request.
@@ -95,8 +95,8 @@ type Entry struct {
 
 // Graph is the effect of one hook graph on a request.
 type Graph struct {
-	ID      string           `json:"id"`
-	Outcome hookgraph.Status `json:"outcome"`
+	ID      string            `json:"id"`
+	Outcome hookengine.Status `json:"outcome"`
 	// Node is the node that refused, answered or failed.
 	Node  string `json:"node,omitempty"`
 	Nodes []Node `json:"nodes"`
@@ -105,7 +105,7 @@ type Graph struct {
 // Node is the effect of one node.
 type Node struct {
 	Label string `json:"label,omitempty"`
-	hookgraph.NodeTrace
+	hookengine.NodeTrace
 }
 
 // Body is a recorded body, without likely secrets.

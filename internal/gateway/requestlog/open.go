@@ -17,8 +17,8 @@ import (
 	driver "modernc.org/sqlite"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/pause"
-	"github.com/guideway-dev/guideway/internal/privatefile"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
 //go:embed schema.sql
@@ -58,7 +58,7 @@ func Exists(path string) bool {
 
 func openDatabase(ctx context.Context, path string) (*Log, error) {
 	l := &Log{path: path}
-	if err := privatefile.MakeDir(filepath.Dir(path)); err != nil {
+	if err := atomicfile.MakeDir(filepath.Dir(path)); err != nil {
 		return l, err
 	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -106,7 +106,7 @@ func dataSource(path string) string {
 func (l *Log) prepareWhenFree(ctx context.Context) error {
 	for begun := time.Now(); ; {
 		err := l.prepareTables(ctx)
-		if !hasCode(err, codeBusy) || time.Since(begun) > busyTime || pause.For(ctx, 10*time.Millisecond) != nil {
+		if !hasCode(err, codeBusy) || time.Since(begun) > busyTime || ctxsleep.For(ctx, 10*time.Millisecond) != nil {
 			return err
 		}
 	}

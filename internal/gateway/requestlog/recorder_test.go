@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
-	"github.com/guideway-dev/guideway/internal/hookgraph"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"go.uber.org/goleak"
 )
 
@@ -140,10 +140,10 @@ func hostileEntry() *requestlog.Entry {
 		Error:     "the server said Authorization: Bearer abcdefghijklmnop1234 is wrong",
 		Arguments: json.RawMessage(`{"path":"/etc/hosts","password":"hunter2","deep":[{"client_secret":{"a":1}}],"text":"use ` + token + ` for it"}`),
 		Result:    json.RawMessage(`{"content":[{"type":"text","text":` + string(inner) + `}],"big":12345678901234567890}`),
-		Graphs: []requestlog.Graph{{ID: "g", Nodes: []requestlog.Node{{NodeTrace: hookgraph.NodeTrace{
-			ID: "h", Kind: hooks.HookNode, Console: []hookgraph.Line{{Level: "log", Text: "the token is " + token + ", yes"}},
-			Error: &hookgraph.NodeError{Code: "X", Message: "password=hunter2hunter2"},
-			Changes: []hookgraph.Change{
+		Graphs: []requestlog.Graph{{ID: "g", Nodes: []requestlog.Node{{NodeTrace: hookengine.NodeTrace{
+			ID: "h", Kind: hookdef.HookNode, Console: []hookengine.Line{{Level: "log", Text: "the token is " + token + ", yes"}},
+			Error: &hookengine.NodeError{Code: "X", Message: "password=hunter2hunter2"},
+			Changes: []hookengine.Change{
 				{Op: "replace", Pointer: "/request/params/arguments/password", Before: json.RawMessage(`"hunter2"`), After: json.RawMessage(`"x"`)},
 				{Op: "replace", Pointer: "/request/params/arguments/path", Before: json.RawMessage(`"a"`), After: json.RawMessage(`"b"`)},
 			},

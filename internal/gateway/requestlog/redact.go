@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
-	"github.com/guideway-dev/guideway/internal/checkpoint/secret"
-	"github.com/guideway-dev/guideway/internal/hookgraph"
-	"github.com/guideway-dev/guideway/internal/jsontext"
+	"github.com/guideway-dev/guideway/internal/contexts/secret"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // Redactor redacts entries: it removes the bodies unless they are enabled, and likely
@@ -73,9 +73,9 @@ func (r *Redactor) redactGraphs(graphs []Graph) {
 				failure.Message = r.redactText(failure.Message, maxError)
 				node.Error = &failure
 			}
-			changes := make([]hookgraph.Change, len(node.Changes))
+			changes := make([]hookengine.Change, len(node.Changes))
 			for i, c := range node.Changes {
-				changes[i] = hookgraph.Change{Op: c.Op, Pointer: c.Pointer}
+				changes[i] = hookengine.Change{Op: c.Op, Pointer: c.Pointer}
 				if r.keepsBodies() {
 					changes[i].Before, changes[i].After = r.redactValue(c.Pointer, c.Before), r.redactValue(c.Pointer, c.After)
 				}
@@ -85,10 +85,10 @@ func (r *Redactor) redactGraphs(graphs []Graph) {
 	}
 }
 
-func (r *Redactor) redactLines(lines []hookgraph.Line) []hookgraph.Line {
-	out := make([]hookgraph.Line, 0, min(len(lines), maxConsole))
+func (r *Redactor) redactLines(lines []hookengine.Line) []hookengine.Line {
+	out := make([]hookengine.Line, 0, min(len(lines), maxConsole))
 	for _, line := range lines[:min(len(lines), maxConsole)] {
-		out = append(out, hookgraph.Line{Level: line.Level, Text: r.redactText(line.Text, maxLine)})
+		out = append(out, hookengine.Line{Level: line.Level, Text: r.redactText(line.Text, maxLine)})
 	}
 	return out
 }

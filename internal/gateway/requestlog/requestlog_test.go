@@ -15,9 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/hooks"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
-	"github.com/guideway-dev/guideway/internal/hookgraph"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"pgregory.net/rapid"
 )
 
@@ -78,9 +78,9 @@ func TestEntriesRoundTrip(t *testing.T) {
 	l, path := newLog(t)
 	e := newEntry(3)
 	e.Project, e.Token, e.TraceID = "site", "laptop", "abc"
-	e.Graphs = []requestlog.Graph{{ID: "redact", Outcome: hookgraph.StatusChanged, Nodes: []requestlog.Node{{Label: "Redact", NodeTrace: hookgraph.NodeTrace{
-		ID: "h", Kind: hooks.HookNode, MS: 1.5, Console: []hookgraph.Line{{Level: "log", Text: "hi"}},
-		Changes: []hookgraph.Change{{Op: "add", Pointer: "/x"}},
+	e.Graphs = []requestlog.Graph{{ID: "redact", Outcome: hookengine.StatusChanged, Nodes: []requestlog.Node{{Label: "Redact", NodeTrace: hookengine.NodeTrace{
+		ID: "h", Kind: hookdef.HookNode, MS: 1.5, Console: []hookengine.Line{{Level: "log", Text: "hi"}},
+		Changes: []hookengine.Change{{Op: "add", Pointer: "/x"}},
 	}}}}}
 	e.Request = &requestlog.Body{Text: "{}", Redacted: true}
 	writeAll(t, l, e)
@@ -232,13 +232,13 @@ func TestStats(t *testing.T) {
 			e.Status = requestlog.StatusToolError
 		}
 		if i%2 == 0 {
-			failure := (*hookgraph.NodeError)(nil)
+			failure := (*hookengine.NodeError)(nil)
 			if i%20 == 0 {
-				failure = &hookgraph.NodeError{Code: "X"}
+				failure = &hookengine.NodeError{Code: "X"}
 			}
 			e.Hooks = []string{"g"}
 			e.Graphs = []requestlog.Graph{{ID: "g", Nodes: []requestlog.Node{
-				{NodeTrace: hookgraph.NodeTrace{ID: "a", MS: float64(i), Error: failure}}, {NodeTrace: hookgraph.NodeTrace{ID: "b", Pending: true}},
+				{NodeTrace: hookengine.NodeTrace{ID: "a", MS: float64(i), Error: failure}}, {NodeTrace: hookengine.NodeTrace{ID: "b", Pending: true}},
 			}}}
 		}
 		entries = append(entries, e)
@@ -258,7 +258,7 @@ func TestStats(t *testing.T) {
 	few := []float64{3, 1, 700}
 	for i, ms := range few {
 		writeAll(t, l, &requestlog.Entry{ID: fmt.Sprint("few", i), At: noon, User: "cleo", Method: "tools/call", Upstream: "files", Tool: "read", Status: requestlog.StatusOK, MS: ms, Hooks: []string{"g"}, Graphs: []requestlog.Graph{
-			{ID: "g", Nodes: []requestlog.Node{{NodeTrace: hookgraph.NodeTrace{ID: "a", MS: ms}}}},
+			{ID: "g", Nodes: []requestlog.Node{{NodeTrace: hookengine.NodeTrace{ID: "a", MS: ms}}}},
 		}})
 	}
 	tools, err = l.Tools(t.Context(), requestlog.Filter{User: "cleo"})

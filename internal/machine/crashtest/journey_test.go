@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/machine"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -112,7 +112,7 @@ func (j *journey) died(err error, r reply) error {
 func (j *journey) decide(r reply) (order, error) {
 	p := r.Pause
 	switch {
-	case r.Status != machine.StatusPaused || p.Code != machine.FaultUnknown:
+	case r.Status != machineengine.StatusPaused || p.Code != machineengine.FaultUnknown:
 		return order{}, fmt.Errorf("the run rests as %s: %+v", r.Status, p)
 	case p.Tool == nil:
 		return order{Do: opResume, Run: j.id, Task: j.task}, nil
@@ -120,23 +120,23 @@ func (j *journey) decide(r reply) (order, error) {
 		if p.Tool.Attempt < 5 {
 			return order{}, fmt.Errorf("a person is asked about %s after %d attempts", p.Tool.Name, p.Tool.Attempt)
 		}
-		return order{Do: opDecide, Run: j.id, Task: j.task, Decision: machine.DecideRetry}, nil
+		return order{Do: opDecide, Run: j.id, Task: j.task, Decision: machineengine.DecideRetry}, nil
 	case j.outside.ran(j.id, p.Tool.Key) > 0:
-		return order{Do: opDecide, Run: j.id, Task: j.task, Decision: machine.DecideDone, Result: resultOf(*p.Tool)}, nil
+		return order{Do: opDecide, Run: j.id, Task: j.task, Decision: machineengine.DecideDone, Result: resultOf(*p.Tool)}, nil
 	}
-	return order{Do: opDecide, Run: j.id, Task: j.task, Decision: machine.DecideRetry}, nil
+	return order{Do: opDecide, Run: j.id, Task: j.task, Decision: machineengine.DecideRetry}, nil
 }
 
 // judge compares a run that has ended with what was asked outside: it has the
 // output of every run, and nothing was asked again once its answer was kept.
 func (j *journey) judge() {
 	j.t.Helper()
-	if e := j.end; e.Status != machine.StatusCompleted || e.Output != wanted || !slices.Equal(e.States, []string{"start", "again"}) {
+	if e := j.end; e.Status != machineengine.StatusCompleted || e.Output != wanted || !slices.Equal(e.States, []string{"start", "again"}) {
 		j.t.Fatalf("the run ends as %s with %s after %v", e.Status, e.Output, e.States)
 	}
-	var facts []machine.Event
+	var facts []machineengine.Event
 	for _, e := range j.events {
-		var f machine.Event
+		var f machineengine.Event
 		switch e.Kind {
 		case driver.KindLeaseTaken, driver.KindLeaseKept, driver.KindLeaseReleased:
 			continue
@@ -152,15 +152,15 @@ func (j *journey) judge() {
 
 // judgeRequests checks each place of the run: it has one answer, and was not sent
 // more often than it was intended.
-func (j *journey) judgeRequests(facts []machine.Event) {
+func (j *journey) judgeRequests(facts []machineengine.Event) {
 	j.t.Helper()
 	sent, _, _ := j.outside.of(j.task, j.id)
 	place, intents := 0, map[int]int{}
 	for _, f := range facts {
 		switch {
-		case f.Kind == machine.KindModelIntent:
+		case f.Kind == machineengine.KindModelIntent:
 			intents[place]++
-		case f.Kind == machine.KindModelResult && !f.Unknown:
+		case f.Kind == machineengine.KindModelResult && !f.Unknown:
 			if f.Fault != nil {
 				j.t.Errorf("request %d failed: %+v", place, f.Fault)
 			}
@@ -179,16 +179,16 @@ func (j *journey) judgeRequests(facts []machine.Event) {
 
 // judgeTools checks each call: it has one result, and was carried out as often as
 // its policy allows.
-func (j *journey) judgeTools(facts []machine.Event) {
+func (j *journey) judgeTools(facts []machineengine.Event) {
 	j.t.Helper()
 	_, ran, names := j.outside.of(j.task, j.id)
 	begun := j.begun
 	results, intents := map[string]int{}, map[string]int{}
 	for _, f := range facts {
 		switch {
-		case f.Kind == machine.KindToolIntent:
+		case f.Kind == machineengine.KindToolIntent:
 			intents[f.Tool.Key]++
-		case f.Kind == machine.KindToolResult && !f.Unknown, f.Kind == machine.KindToolDecided && f.Decision != machine.DecideRetry:
+		case f.Kind == machineengine.KindToolResult && !f.Unknown, f.Kind == machineengine.KindToolDecided && f.Decision != machineengine.DecideRetry:
 			results[f.Tool.Key]++
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/crash"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 // TestEveryPoint kills workers before and after each write and each call of a run. A

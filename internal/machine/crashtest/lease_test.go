@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/crash"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 // shortLease is a lease that ends while a test waits, in milliseconds.
@@ -149,7 +149,7 @@ func (j *journey) attempt(w *worker) error {
 	switch {
 	case err != nil:
 		return err
-	case r.Code == guideway.CodeConflict || r.OK() && r.Status == machine.StatusRunning:
+	case r.Code == guideway.CodeConflict || r.OK() && r.Status == machineengine.StatusRunning:
 		<-time.After(50 * time.Millisecond) // another one is at work
 		return nil
 	case !r.OK():

@@ -8,9 +8,9 @@ import (
 	"fmt"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
 // machineName is the machine of all runs: two rounds of an agent, each with four
@@ -64,10 +64,10 @@ const (
 const wanted = `"round 1 done;round 2 done;"`
 
 // infos are the tools that there are.
-func infos() []machine.ToolInfo {
-	var out []machine.ToolInfo
+func infos() []machineengine.ToolInfo {
+	var out []machineengine.ToolInfo
 	for _, name := range []string{"s__safe", "s__key", "s__ask"} {
-		out = append(out, machine.ToolInfo{
+		out = append(out, machineengine.ToolInfo{
 			Definition: llm.Definition{Name: name, Parameters: json.RawMessage(`{"type":"object"}`)}, Repeatable: name == "s__safe",
 		})
 	}
@@ -75,13 +75,13 @@ func infos() []machine.ToolInfo {
 }
 
 // shelf has the machine.
-type shelf struct{ *machines.Definition }
+type shelf struct{ *machinedef.Definition }
 
 func newShelf() (shelf, error) {
-	d, found := machines.Parse(machines.Files{
-		Config: machines.File{Path: "ten.json", Data: []byte(config)},
-		Script: &machines.File{Path: "ten/script.js", Data: []byte(source)},
-		Roles:  []machines.File{{Path: "ten/roles.json", Data: []byte(roles)}},
+	d, found := machinedef.Parse(machinedef.Files{
+		Config: machinedef.File{Path: "ten.json", Data: []byte(config)},
+		Script: &machinedef.File{Path: "ten/script.js", Data: []byte(source)},
+		Roles:  []machinedef.File{{Path: "ten/roles.json", Data: []byte(roles)}},
 	})
 	if d == nil {
 		return shelf{}, fmt.Errorf("the machine does not parse: %+v", found)
@@ -90,7 +90,7 @@ func newShelf() (shelf, error) {
 }
 
 // Machine implements driver.Machines.
-func (s shelf) Machine(_ context.Context, name string) (*machines.Definition, error) {
+func (s shelf) Machine(_ context.Context, name string) (*machinedef.Definition, error) {
 	if name != s.Name {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no machine %s", name)
 	}

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/crash"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 // place is where a worker finds its journal.
@@ -55,10 +55,10 @@ type order struct {
 	// Point is the one at which the run halts, of those that it comes by in this
 	// worker; Kills has the worker end itself there. The first order for a run
 	// decides.
-	Point    int              `json:"point,omitempty"`
-	Kills    bool             `json:"kills,omitempty"`
-	Decision machine.Decision `json:"decision,omitempty"`
-	Result   string           `json:"result,omitempty"`
+	Point    int                    `json:"point,omitempty"`
+	Kills    bool                   `json:"kills,omitempty"`
+	Decision machineengine.Decision `json:"decision,omitempty"`
+	Result   string                 `json:"result,omitempty"`
 }
 
 // op is what a worker does.
@@ -82,13 +82,13 @@ type reply struct {
 	Code    guideway.Code `json:"code,omitempty"`
 	Message string        `json:"message,omitempty"`
 
-	Run    string         `json:"run,omitempty"`
-	Status machine.Status `json:"status,omitempty"`
-	Pause  *machine.Pause `json:"pause,omitempty"`
-	Output string         `json:"output,omitempty"`
-	States []string       `json:"states,omitempty"`
-	Events []run.Event    `json:"events,omitempty"`
-	Report *run.Report    `json:"report,omitempty"`
+	Run    string               `json:"run,omitempty"`
+	Status machineengine.Status `json:"status,omitempty"`
+	Pause  *machineengine.Pause `json:"pause,omitempty"`
+	Output string               `json:"output,omitempty"`
+	States []string             `json:"states,omitempty"`
+	Events []run.Event          `json:"events,omitempty"`
+	Report *run.Report          `json:"report,omitempty"`
 	// Halted says that the run has come to its point, and that the order is still
 	// under way.
 	Halted bool `json:"halted,omitempty"`

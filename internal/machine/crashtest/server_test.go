@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
 // outside is what workers call: a model and tools, which count what they are asked
@@ -94,11 +94,11 @@ func (o *outside) complete(w http.ResponseWriter, r *http.Request) {
 }
 
 // resultOf is what a tool answers.
-func resultOf(c machine.ToolCall) string { return "done " + c.Arguments }
+func resultOf(c machineengine.ToolCall) string { return "done " + c.Arguments }
 
 // tool carries a call out. The tool that knows its key does so once.
 func (o *outside) tool(w http.ResponseWriter, r *http.Request) {
-	var c machine.ToolCall
+	var c machineengine.ToolCall
 	if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

@@ -20,18 +20,18 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/crash"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/journal/headfile"
-	"github.com/guideway-dev/guideway/internal/journal/keyfile"
-	"github.com/guideway-dev/guideway/internal/journal/postgres"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
-	"github.com/guideway-dev/guideway/internal/llm/openai"
-	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	scriptworker "github.com/guideway-dev/guideway/internal/hooks/sandbox/worker"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm/openai"
 	"github.com/guideway-dev/guideway/internal/run"
-	"github.com/guideway-dev/guideway/internal/script"
-	scriptworker "github.com/guideway-dev/guideway/internal/script/worker"
+	"github.com/guideway-dev/guideway/internal/store/keyfile"
+	"github.com/guideway-dev/guideway/internal/store/postgres"
+	"github.com/guideway-dev/guideway/internal/store/rollbackguard"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 func TestMain(m *testing.M) {
@@ -50,7 +50,7 @@ type desk struct {
 	place   place
 	service *driver.Service
 	journal run.Journal
-	pool    *script.Pool
+	pool    *sandbox.Pool
 
 	mu sync.Mutex
 	// fates are those of the runs, by their tasks.
@@ -85,9 +85,9 @@ func (p place) open(ctx context.Context) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	heads, err := headfile.Open(filepath.Join(p.Dir, "heads"), key)
+	heads, err := rollbackguard.Open(filepath.Join(p.Dir, "heads"), key)
 	if err == nil {
-		d.pool, err = script.NewPool(script.Options{Workers: 1})
+		d.pool, err = sandbox.NewPool(sandbox.Options{Workers: 1})
 	}
 	if err == nil {
 		d.service, err = driver.New(driver.Options{
@@ -184,7 +184,7 @@ func (d *desk) do(ctx context.Context, o order) (reply, error) {
 	case opDecide:
 		return answered(d.service.Decide(ctx, caller(), o.Run, o.Decision, o.Result))
 	case opResume:
-		return answered(d.service.Resume(ctx, caller(), o.Run, machine.Limits{}))
+		return answered(d.service.Resume(ctx, caller(), o.Run, machineengine.Limits{}))
 	case opStatus:
 		return answered(d.service.Status(ctx, caller(), o.Run))
 	case opEvents:
@@ -209,7 +209,7 @@ func answered(s *driver.Status, err error) (reply, error) {
 type models struct{ place place }
 
 // Model implements driver.Models.
-func (m models) Model(driver.For, machines.Level, string) (driver.Chosen, error) {
+func (m models) Model(driver.For, machinedef.Level, string) (driver.Chosen, error) {
 	return driver.Chosen{
 		Model: openai.New(openai.Options{BaseURL: m.place.Outside + "/v1", NoStream: true, HTTP: client()}), Name: "counted",
 	}, nil
@@ -219,24 +219,26 @@ func (m models) Model(driver.For, machines.Level, string) (driver.Chosen, error)
 type tools struct{ place place }
 
 // Tools implements driver.Tools.
-func (tools) Tools(context.Context, driver.For) ([]machine.ToolInfo, error) { return infos(), nil }
+func (tools) Tools(context.Context, driver.For) ([]machineengine.ToolInfo, error) {
+	return infos(), nil
+}
 
 // Call implements driver.Tools.
-func (t tools) Call(ctx context.Context, _ driver.For, c machine.ToolCall) (machine.ToolResult, error) {
+func (t tools) Call(ctx context.Context, _ driver.For, c machineengine.ToolCall) (machineengine.ToolResult, error) {
 	text, err := json.Marshal(c)
 	if err != nil {
-		return machine.ToolResult{}, err
+		return machineengine.ToolResult{}, err
 	}
 	run, _, _ := strings.Cut(c.Key, "-")
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.place.Outside+"/tool/"+run, bytes.NewReader(text))
 	if err != nil {
-		return machine.ToolResult{}, err
+		return machineengine.ToolResult{}, err
 	}
 	answer, err := client().Do(r)
 	if err != nil {
-		return machine.ToolResult{}, err
+		return machineengine.ToolResult{}, err
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
-	return machine.ToolResult{Content: string(content)}, err
+	return machineengine.ToolResult{Content: string(content)}, err
 }

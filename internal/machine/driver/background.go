@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -85,7 +85,7 @@ func (b *Background) Input(ctx context.Context, c run.Caller, id string, value j
 }
 
 // Decide says what became of a call, and drives the run.
-func (b *Background) Decide(ctx context.Context, c run.Caller, id string, decision machine.Decision, result string) (*Status, error) {
+func (b *Background) Decide(ctx context.Context, c run.Caller, id string, decision machineengine.Decision, result string) (*Status, error) {
 	s, err := b.Service.Decide(ctx, c, id, decision, result)
 	if err == nil {
 		b.drive(c.User, id)
@@ -97,7 +97,7 @@ func (b *Background) Decide(ctx context.Context, c run.Caller, id string, decisi
 // was at work when its process ended is gone on with.
 func (b *Background) Wait(ctx context.Context, c run.Caller, id string, patience time.Duration) (*Status, error) {
 	s, err := b.Status(ctx, c, id)
-	if err != nil || s.Status != machine.StatusRunning {
+	if err != nil || s.Status != machineengine.StatusRunning {
 		return s, err
 	}
 	b.drive(c.User, id)

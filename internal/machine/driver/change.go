@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -84,7 +84,7 @@ func (s *Service) input(ctx context.Context, c run.Caller, id string, value json
 				return err
 			}
 		}
-		return l.add(machine.Event{Kind: machine.KindInputGiven, State: l.state.At, Value: checked})
+		return l.add(machineengine.Event{Kind: machineengine.KindInputGiven, State: l.state.At, Value: checked})
 	})
 }
 
@@ -103,7 +103,7 @@ func (s *Service) innermost(ctx context.Context, c run.Caller, id string) (strin
 			return "", err
 		}
 		p := l.state.Pending
-		if p == nil || p.Kind != machine.KindSubIntent {
+		if p == nil || p.Kind != machineengine.KindSubIntent {
 			return id, nil
 		}
 		if _, _, err := s.load(ctx, c.User, p.Run, 0); err != nil {
@@ -115,25 +115,25 @@ func (s *Service) innermost(ctx context.Context, c run.Caller, id string) (strin
 }
 
 // Decide says what became of a call of a tool whose outcome is not known.
-func (s *Service) Decide(ctx context.Context, c run.Caller, id string, decision machine.Decision, result string) (*Status, error) {
+func (s *Service) Decide(ctx context.Context, c run.Caller, id string, decision machineengine.Decision, result string) (*Status, error) {
 	inner, err := s.innermost(ctx, c, id)
 	if err != nil {
 		return nil, err
 	}
 	return s.change(ctx, c, inner, func(l *loaded) error {
-		if l.state.Status != machine.StatusPaused || l.state.Unknown == nil {
+		if l.state.Status != machineengine.StatusPaused || l.state.Unknown == nil {
 			return refused(inner, RuleOutcome, "no call of this run has an unknown outcome that somebody must decide on", "look where it stands")
 		}
-		e := machine.Event{Kind: machine.KindToolDecided, State: l.state.At, Tool: l.state.Unknown, Decision: decision}
+		e := machineengine.Event{Kind: machineengine.KindToolDecided, State: l.state.At, Tool: l.state.Unknown, Decision: decision}
 		switch decision {
-		case machine.DecideRetry:
-		case machine.DecideDone:
-			e.Result = &machine.ToolResult{Content: result}
-		case machine.DecideFailed:
+		case machineengine.DecideRetry:
+		case machineengine.DecideDone:
+			e.Result = &machineengine.ToolResult{Content: result}
+		case machineengine.DecideFailed:
 			if result == "" {
 				result = "The tool failed; nobody knows how far it came."
 			}
-			e.Result = &machine.ToolResult{Content: result, Error: true}
+			e.Result = &machineengine.ToolResult{Content: result, Error: true}
 		default:
 			return guideway.Errorf(guideway.CodeInvalid, "there is no outcome %q", decision).WithFix("use retry, done or failed")
 		}
@@ -144,7 +144,7 @@ func (s *Service) Decide(ctx context.Context, c run.Caller, id string, decision 
 // Resume lets a paused run go on, or the one within it that is. Limits that are not
 // zero take the place of that run's; one whose budget is used up goes on only with
 // more of that than it has used.
-func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits machine.Limits) (*Status, error) {
+func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits machineengine.Limits) (*Status, error) {
 	if inner, err := s.innermost(ctx, c, id); err == nil {
 		id = inner
 	}
@@ -153,20 +153,20 @@ func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits ma
 		switch {
 		case st.Status.Ended():
 			return refused(id, RuleEnded, fmt.Sprintf("the run is %s", st.Status), "fork it, or start a new one")
-		case st.Status != machine.StatusPaused:
+		case st.Status != machineengine.StatusPaused:
 			return nil // it goes on by itself
-		case st.Unknown != nil && st.Pause.Code == machine.FaultUnknown:
+		case st.Unknown != nil && st.Pause.Code == machineengine.FaultUnknown:
 			return refused(id, RuleOutcome, st.Pause.Message, st.Pause.Fix)
-		case st.Pause.Code == machine.PausePermit:
+		case st.Pause.Code == machineengine.PausePermit:
 			if why, err := s.forbids(ctx, l); err != nil || why != "" {
 				return orRefused(err, refused(id, RulePermit, why, st.Pause.Fix))
 			}
 		}
-		e := machine.Event{Kind: machine.KindResumed}
+		e := machineengine.Event{Kind: machineengine.KindResumed}
 		if raised := merge(st.Limits, limits); raised != st.Limits {
 			e.Limits = &raised
 		}
-		if p := st.Pause; p.Code == machine.PauseBudget && limitOf(merge(st.Limits, limits), p.Budget) <= p.Used {
+		if p := st.Pause; p.Code == machineengine.PauseBudget && limitOf(merge(st.Limits, limits), p.Budget) <= p.Used {
 			return refused(id, RuleBudget, p.Message, "raise it: guideway machine resume "+id+" --"+flagOf(p.Budget)+" N")
 		}
 		return l.add(e)
@@ -182,7 +182,7 @@ func orRefused(err error, r *run.Refusal) error {
 }
 
 // limitOf gives one budget of several, in the unit of a pause.
-func limitOf(l machine.Limits, budget string) int64 {
+func limitOf(l machineengine.Limits, budget string) int64 {
 	switch budget {
 	case "states":
 		return int64(l.States)
@@ -213,15 +213,15 @@ func (s *Service) Cancel(ctx context.Context, c run.Caller, id, reason string) (
 	var child string
 	status, err := s.change(ctx, c, id, func(l *loaded) error {
 		switch l.state.Status {
-		case machine.StatusCancelled:
+		case machineengine.StatusCancelled:
 			return nil
-		case machine.StatusCompleted:
+		case machineengine.StatusCompleted:
 			return refused(id, RuleEnded, "the run is completed", "there is nothing to cancel")
 		}
-		if p := l.state.Pending; p != nil && p.Kind == machine.KindSubIntent {
+		if p := l.state.Pending; p != nil && p.Kind == machineengine.KindSubIntent {
 			child = p.Run
 		}
-		return l.add(machine.Event{Kind: machine.KindCancelled, Reason: cut(reason, 4<<10)})
+		return l.add(machineengine.Event{Kind: machineengine.KindCancelled, Reason: cut(reason, 4<<10)})
 	})
 	if err == nil && child != "" {
 		if _, err := s.Cancel(ctx, c, child, reason); err != nil && guideway.ErrorCode(err) != guideway.CodeRefused && guideway.ErrorCode(err) != guideway.CodeNotFound {
@@ -279,8 +279,8 @@ func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) 
 // lastOpen is the last event behind which there is something to do.
 func lastOpen(l *loaded, events []run.Event) int64 {
 	for i := len(events) - 1; i > 0; i-- {
-		switch machine.Kind(events[i].Kind) {
-		case machine.KindCompleted, machine.KindCancelled, KindLeaseReleased:
+		switch machineengine.Kind(events[i].Kind) {
+		case machineengine.KindCompleted, machineengine.KindCancelled, KindLeaseReleased:
 			continue
 		}
 		return events[i].Seq

@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
 // tenCalls is a machine with ten calls of models and six of tools.
@@ -77,8 +77,8 @@ func tenScript() string {
 
 func newTen(t *testing.T, journal *memory) *rig {
 	t.Helper()
-	r := newRig(t, journal, []*machines.Definition{define(t, tenCalls, tenRoles)}, tenHandlers(), tenScript())
-	r.tools.infos = []machine.ToolInfo{tool("s__safe", true), tool("s__key", false), tool("s__ask", false)}
+	r := newRig(t, journal, []*machinedef.Definition{define(t, tenCalls, tenRoles)}, tenHandlers(), tenScript())
+	r.tools.infos = []machineengine.ToolInfo{tool("s__safe", true), tool("s__key", false), tool("s__ask", false)}
 	r.opts.Alive = func(string) bool { return false } // who held a lease is dead
 	r.open()
 	return r
@@ -86,7 +86,7 @@ func newTen(t *testing.T, journal *memory) *rig {
 
 // outcome is what must be the same whatever happened on the way.
 type outcome struct {
-	Status machine.Status
+	Status machineengine.Status
 	Output string
 	States []string
 }
@@ -131,7 +131,7 @@ func TestCrash(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
 	want := outcomeOf(whole.drive(whole.begin("ten", map[string]any{"task": "x"})))
-	if want.Status != machine.StatusCompleted || len(whole.model.requests) != 10 || len(whole.tools.calls) != 12 {
+	if want.Status != machineengine.StatusCompleted || len(whole.model.requests) != 10 || len(whole.tools.calls) != 12 {
 		t.Fatalf("undisturbed: %+v, %d requests, %d calls", want, len(whole.model.requests), len(whole.tools.calls))
 	}
 	writes := whole.journal.(*memory).writes
@@ -191,13 +191,13 @@ func crashTwice(t *testing.T, want outcome, first, second crash) {
 		if s.Status.Ended() {
 			break
 		}
-		if s.Pause == nil || s.Pause.Code != machine.FaultUnknown || s.Pause.Tool.Name != "s__ask" {
+		if s.Pause == nil || s.Pause.Code != machineengine.FaultUnknown || s.Pause.Tool.Name != "s__ask" {
 			t.Fatalf("the run rests at %+v", s)
 		}
 		// A person has looked: if the tool ran, they say what it answered.
-		decision, result := machine.DecideRetry, ""
+		decision, result := machineengine.DecideRetry, ""
 		if ran(r, s.Pause.Tool.Key) > 0 {
-			decision, result = machine.DecideDone, "done "+s.Pause.Tool.Arguments
+			decision, result = machineengine.DecideDone, "done "+s.Pause.Tool.Arguments
 		}
 		if _, err := r.Decide(t.Context(), anna, id, decision, result); err != nil && !journal.isDead() {
 			t.Fatal(err)
@@ -282,14 +282,14 @@ func TestARetryCountsOnce(t *testing.T) {
 		r.tools.after = nil
 		r.open()
 		s := r.drive(id)
-		if len(r.tools.calls) != n || s.Pause == nil || s.Pause.Code != machine.FaultUnknown || s.Pause.Tool.Retry != "ask" {
+		if len(r.tools.calls) != n || s.Pause == nil || s.Pause.Code != machineengine.FaultUnknown || s.Pause.Tool.Retry != "ask" {
 			t.Fatalf("after %d attempts that were lost the tool was called %d times, and the run rests at %+v", n, len(r.tools.calls), s.Pause)
 		}
-		if _, err := r.Decide(t.Context(), anna, id, machine.DecideRetry, ""); err != nil {
+		if _, err := r.Decide(t.Context(), anna, id, machineengine.DecideRetry, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if s := r.drive(id); s.Status != machine.StatusCompleted || len(r.tools.calls) != 8 {
+	if s := r.drive(id); s.Status != machineengine.StatusCompleted || len(r.tools.calls) != 8 {
 		t.Errorf("%+v after %d calls", s, len(r.tools.calls))
 	}
 }
@@ -317,18 +317,18 @@ func paidOnce(t *testing.T, r *rig, id string) {
 	calls := map[string]int{}
 	unknownTools := map[string]int{}
 	for _, e := range events {
-		var fact machine.Event
+		var fact machineengine.Event
 		if err := json.Unmarshal(e.Data, &fact); err != nil {
 			t.Fatal(err)
 		}
 		switch {
-		case fact.Kind == machine.KindModelResult && fact.Unknown:
+		case fact.Kind == machineengine.KindModelResult && fact.Unknown:
 			unknown++
-		case fact.Kind == machine.KindModelResult:
+		case fact.Kind == machineengine.KindModelResult:
 			answers++
-		case fact.Kind == machine.KindToolResult && fact.Unknown:
+		case fact.Kind == machineengine.KindToolResult && fact.Unknown:
 			unknownTools[fact.Tool.Key]++
-		case fact.Kind == machine.KindToolResult || fact.Kind == machine.KindToolDecided && fact.Decision != machine.DecideRetry:
+		case fact.Kind == machineengine.KindToolResult || fact.Kind == machineengine.KindToolDecided && fact.Decision != machineengine.DecideRetry:
 			calls[fact.Tool.Key]++
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
 // Update tells who looks on what happens in a run.
@@ -16,12 +16,12 @@ type Update struct {
 	// Depth is 0 for the run itself, and 1 for a machine within it.
 	Depth int
 	// Event is what has happened; nil where a part of an answer has come.
-	Event *machine.Event
+	Event *machineengine.Event
 	// Delta is a part of the answer of an agent.
 	Delta llm.Delta
 	Agent string
 	State string
-	Spent machine.Spent
+	Spent machineengine.Spent
 }
 
 // Drive goes on with a run until it ends, waits, or is paused. It is an error if
@@ -80,7 +80,7 @@ func (s *Service) takeOver(ctx context.Context, user, id string) (*loaded, error
 // due says whether there is anything to do in a run.
 func (s *Service) due(l *loaded) bool {
 	st := &l.state
-	return !st.Status.Ended() && st.Status != machine.StatusPaused && (st.Status != machine.StatusWaiting || st.Pending != nil)
+	return !st.Status.Ended() && st.Status != machineengine.StatusPaused && (st.Status != machineengine.StatusWaiting || st.Pending != nil)
 }
 
 var (
@@ -96,7 +96,7 @@ type drive struct {
 	l       *loaded
 	observe func(Update)
 	// tools are those that there are, as of the last state.
-	tools []machine.ToolInfo
+	tools []machineengine.ToolInfo
 	known bool
 }
 
@@ -121,7 +121,7 @@ func (d *drive) loop(ctx context.Context) (err error) {
 		switch {
 		case effect.Event != nil:
 			err = d.add(*effect.Event)
-			d.known = d.known && effect.Event.Kind != machine.KindStateEntered
+			d.known = d.known && effect.Event.Kind != machineengine.KindStateEntered
 		case effect.Handler != nil:
 			err = d.handler(ctx, effect.Handler)
 		case effect.Model != nil:
@@ -149,7 +149,7 @@ func (d *drive) loop(ctx context.Context) (err error) {
 
 // permitted gives a pause in the place of what may not be done any more in the name
 // of who began the run.
-func (d *drive) permitted(ctx context.Context, effect machine.Effect) (machine.Effect, error) {
+func (d *drive) permitted(ctx context.Context, effect machineengine.Effect) (machineengine.Effect, error) {
 	if effect.Model == nil && effect.Tool == nil && effect.Sub == nil {
 		return effect, nil
 	}
@@ -157,8 +157,8 @@ func (d *drive) permitted(ctx context.Context, effect machine.Effect) (machine.E
 	if err != nil || why == "" {
 		return effect, err
 	}
-	return machine.Effect{Event: &machine.Event{Kind: machine.KindPaused, Pause: &machine.Pause{
-		Code: machine.PausePermit, Message: why, Fix: "begin it anew, or cancel it: guideway machine cancel " + d.l.rec.ID,
+	return machineengine.Effect{Event: &machineengine.Event{Kind: machineengine.KindPaused, Pause: &machineengine.Pause{
+		Code: machineengine.PausePermit, Message: why, Fix: "begin it anew, or cancel it: guideway machine cancel " + d.l.rec.ID,
 	}}}, nil
 }
 
@@ -177,22 +177,22 @@ func (d *drive) interrupted(err error) error {
 }
 
 // env is what the next decision needs.
-func (d *drive) env(ctx context.Context) (machine.Env, error) {
+func (d *drive) env(ctx context.Context) (machineengine.Env, error) {
 	if !d.known && d.s.o.Tools != nil && d.l.program.WantsTools() {
 		if err := d.pay(ctx); err != nil {
-			return machine.Env{}, err
+			return machineengine.Env{}, err
 		}
 		tools, err := d.s.o.Tools.Tools(ctx, d.l.purpose())
 		if err != nil {
-			return machine.Env{}, guideway.Errorf(guideway.CodeUnavailable, "list the tools: %w", err)
+			return machineengine.Env{}, guideway.Errorf(guideway.CodeUnavailable, "list the tools: %w", err)
 		}
 		d.tools, d.known = tools, true
 	}
-	return machine.Env{Tools: d.tools, Counter: d.s.o.Counter}, nil
+	return machineengine.Env{Tools: d.tools, Counter: d.s.o.Counter}, nil
 }
 
 // add takes an event, and tells who looks on.
-func (d *drive) add(e machine.Event) error {
+func (d *drive) add(e machineengine.Event) error {
 	if err := d.l.add(e); err != nil {
 		return err
 	}
@@ -234,14 +234,14 @@ func (d *drive) again(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case l.state.Status == machine.StatusCancelled:
+	case l.state.Status == machineengine.StatusCancelled:
 		return errCancelled
 	case l.lease == nil || l.lease.Owner != d.s.o.Owner:
 		return errLost
 	}
 	d.l = l
 	for _, e := range buffered {
-		if e.Kind != string(machine.KindModelResult) && e.Kind != string(machine.KindToolResult) && e.Kind != string(machine.KindSubResult) {
+		if e.Kind != string(machineengine.KindModelResult) && e.Kind != string(machineengine.KindToolResult) && e.Kind != string(machineengine.KindSubResult) {
 			break
 		}
 		fact, err := factOf(e)
@@ -257,17 +257,17 @@ func (d *drive) again(ctx context.Context) error {
 }
 
 // awaits says whether the run has the intent of a result, and not the result.
-func (l *loaded) awaits(result machine.Event) bool {
+func (l *loaded) awaits(result machineengine.Event) bool {
 	p := l.state.Pending
 	switch {
 	case p == nil:
 		return false
-	case result.Kind == machine.KindModelResult:
-		return p.Kind == machine.KindModelIntent && p.Call == result.Call && p.Attempt == result.Attempt
-	case result.Kind == machine.KindToolResult:
-		return p.Kind == machine.KindToolIntent && p.Tool.Key == result.Tool.Key && p.Tool.Attempt == result.Tool.Attempt
+	case result.Kind == machineengine.KindModelResult:
+		return p.Kind == machineengine.KindModelIntent && p.Call == result.Call && p.Attempt == result.Attempt
+	case result.Kind == machineengine.KindToolResult:
+		return p.Kind == machineengine.KindToolIntent && p.Tool.Key == result.Tool.Key && p.Tool.Attempt == result.Tool.Attempt
 	default:
-		return p.Kind == machine.KindSubIntent && p.Run == result.Run
+		return p.Kind == machineengine.KindSubIntent && p.Run == result.Run
 	}
 }
 

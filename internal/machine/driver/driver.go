@@ -17,11 +17,11 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
+	"github.com/guideway-dev/guideway/internal/platform/shortid"
 	"github.com/guideway-dev/guideway/internal/run"
-	"github.com/guideway-dev/guideway/internal/shortid"
 )
 
 // Machines is where a run's definition comes from when it starts. From then on the
@@ -29,7 +29,7 @@ import (
 type Machines interface {
 	// Machine gives a machine by its name: CodeNotFound where there is none,
 	// CodeInvalidDefinition where it does not load.
-	Machine(ctx context.Context, name string) (*machines.Definition, error)
+	Machine(ctx context.Context, name string) (*machinedef.Definition, error)
 }
 
 // Handlers calls functions of scripts.
@@ -44,7 +44,7 @@ type HandlerCall struct {
 	// Source is the script, File its name in errors.
 	Source, File string
 	Function     string
-	This         machine.This
+	This         machineengine.This
 	// Wants says that what the function returns matters.
 	Wants bool
 	// Now is the time that the script sees, Seed what its chance is made of.
@@ -59,7 +59,7 @@ type HandlerResult struct {
 	// Data is common_data afterwards.
 	Data map[string]json.RawMessage
 	// Contexts are the conversations that it changed.
-	Contexts []machine.ContextChange
+	Contexts []machineengine.ContextChange
 	// Console is what it printed.
 	Console []string
 }
@@ -90,7 +90,7 @@ type For struct {
 // Models gives models.
 type Models interface {
 	// Model gives the model of a name, or of a level where the name is empty.
-	Model(f For, level machines.Level, name string) (Chosen, error)
+	Model(f For, level machinedef.Level, name string) (Chosen, error)
 }
 
 // Chosen is a model with what is known of it.
@@ -118,10 +118,10 @@ func (c *Chosen) cost(u llm.Usage) int64 {
 // Tools calls tools.
 type Tools interface {
 	// Tools lists those that there are for a run.
-	Tools(ctx context.Context, f For) ([]machine.ToolInfo, error)
+	Tools(ctx context.Context, f For) ([]machineengine.ToolInfo, error)
 	// Call calls one. An error that wraps ErrNotCalled says that nothing was
 	// done; after any other the outcome is not known.
-	Call(ctx context.Context, f For, c machine.ToolCall) (machine.ToolResult, error)
+	Call(ctx context.Context, f For, c machineengine.ToolCall) (machineengine.ToolResult, error)
 }
 
 // ErrNotCalled says that a tool was not called at all.
@@ -145,7 +145,7 @@ type Options struct {
 	// Heads may be nil: then a rolled-back journal is not detected.
 	Heads run.Heads
 	// Counter counts tokens; nil estimates.
-	Counter machine.Counter
+	Counter machineengine.Counter
 	// Tracer may be nil: then there are no traces.
 	Tracer Tracer
 	// Owner names this process in leases, uniquely.
@@ -177,7 +177,7 @@ type Service struct {
 	// definitions that were last used, by hash.
 	mu       sync.Mutex
 	active   map[string]bool
-	programs map[string]*machine.Program
+	programs map[string]*machineengine.Program
 }
 
 // New makes a service.
@@ -200,7 +200,7 @@ func New(o Options) (*Service, error) {
 	if o.Counter == nil {
 		o.Counter = estimate{}
 	}
-	return &Service{o: o, active: map[string]bool{}, programs: map[string]*machine.Program{}}, nil
+	return &Service{o: o, active: map[string]bool{}, programs: map[string]*machineengine.Program{}}, nil
 }
 
 // clock is the time as journals keep it.

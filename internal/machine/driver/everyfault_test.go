@@ -10,15 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm/scripted"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm/scripted"
 )
 
 // failing is the machine with ten requests, with something added to each state that
 // has an agent.
-func failing(t *testing.T, more string) *machines.Definition {
+func failing(t *testing.T, more string) *machinedef.Definition {
 	t.Helper()
 	config := strings.ReplaceAll(tenCalls, `"transition_handler": "more"}`, `"transition_handler": "more"`+more+`}`)
 	config = strings.Replace(config, `{"name": "stop"`, `{"name": "mended", "post_handler": "mended"}, {"name": "stop"`, 1)
@@ -101,8 +101,8 @@ func (f faultAt) rig(t *testing.T, more string, times int) (*rig, string) {
 	h := tenHandlers()
 	h["mend"] = func(*this) (any, error) { return "mended", nil }
 	h["mended"] = func(t *this) (any, error) { t.data["done"] = "mended"; return nil, nil }
-	r := newRig(t, newMemory(), []*machines.Definition{failing(t, more)}, h, failingScript(t, f.at, times, f.fault))
-	r.tools.infos = []machine.ToolInfo{tool("s__safe", true), tool("s__key", false), tool("s__ask", false)}
+	r := newRig(t, newMemory(), []*machinedef.Definition{failing(t, more)}, h, failingScript(t, f.at, times, f.fault))
+	r.tools.infos = []machineengine.ToolInfo{tool("s__safe", true), tool("s__key", false), tool("s__ask", false)}
 	return r, r.begin("ten", map[string]any{"task": "x"})
 }
 
@@ -113,7 +113,7 @@ func (f faultAt) once(t *testing.T) {
 	s := r.drive(id)
 	if !f.transient {
 		f.rests(t, r, s, 1)
-		if _, err := r.Resume(t.Context(), anna, id, machine.Limits{}); err != nil {
+		if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{}); err != nil {
 			t.Fatal(err)
 		}
 		s = r.drive(id)
@@ -143,7 +143,7 @@ func (f faultAt) rests(t *testing.T, r *rig, s *driver.Status, attempts int) {
 	t.Helper()
 	states := f.want.States[:1+f.at/5]
 	tools := toolsBefore()[f.at]
-	if s.Status != machine.StatusPaused || s.Pause.Fault == nil || s.Pause.Message == "" || s.Output != nil {
+	if s.Status != machineengine.StatusPaused || s.Pause.Fault == nil || s.Pause.Message == "" || s.Output != nil {
 		t.Fatalf("it rests at %+v", s)
 	}
 	if diff := cmp.Diff(states, s.States); diff != "" || len(r.tools.calls) != tools || len(r.model.requests) != f.at+attempts {
@@ -159,7 +159,7 @@ func (f faultAt) handled(t *testing.T) {
 	t.Helper()
 	r, id := f.rig(t, `, "max_retries": 1, "error_handler": "mend"`, 20)
 	s := r.drive(id)
-	if s.Status != machine.StatusCompleted || string(s.Output) != `"mended"` || s.States[len(s.States)-1] != "mended" {
+	if s.Status != machineengine.StatusCompleted || string(s.Output) != `"mended"` || s.States[len(s.States)-1] != "mended" {
 		t.Errorf("with an error handler: %+v", s)
 	}
 }
@@ -173,15 +173,15 @@ func TestMalformedArguments(t *testing.T) {
 	for at := range 10 {
 		f := faultAt{fault: scripted.FaultMalformed, at: at}
 		r, id := f.rig(t, "", 1)
-		if s := r.drive(id); s.Status != machine.StatusCompleted || len(r.tools.calls) != 12 {
+		if s := r.drive(id); s.Status != machineengine.StatusCompleted || len(r.tools.calls) != 12 {
 			t.Errorf("at request %d: %+v after %d calls", at, s, len(r.tools.calls))
 		}
-		r, id = f.rig(t, "", 2*machines.DefaultToolCalls)
+		r, id = f.rig(t, "", 2*machinedef.DefaultToolCalls)
 		s := r.drive(id)
-		if p := s.Pause; s.Status != machine.StatusPaused || p.Code != machine.PauseBudget || p.Budget != "toolCalls" || p.Used != machines.DefaultToolCalls {
+		if p := s.Pause; s.Status != machineengine.StatusPaused || p.Code != machineengine.PauseBudget || p.Budget != "toolCalls" || p.Used != machinedef.DefaultToolCalls {
 			t.Errorf("at request %d for ever: %+v, %+v", at, s.Status, p)
 		}
-		if tools := toolsBefore()[at]; len(r.tools.calls) != tools || len(r.model.requests) > at-at%5+machines.DefaultToolCalls+1 {
+		if tools := toolsBefore()[at]; len(r.tools.calls) != tools || len(r.model.requests) > at-at%5+machinedef.DefaultToolCalls+1 {
 			t.Errorf("at request %d for ever: %d calls, not %d, in %d requests", at, len(r.tools.calls), tools, len(r.model.requests))
 		}
 	}
@@ -190,8 +190,8 @@ func TestMalformedArguments(t *testing.T) {
 			{"name": "tell", "description": "d", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}}}]}}`
 		script := `[{"tool_calls": [{"name": "tell", "arguments": {"a": "far too long to be cut"}}], "fault": "malformed"},
 			{"tool_calls": [{"name": "tell", "arguments": {}}]}, {"tool_calls": [{"name": "tell", "arguments": {"a": "b"}}]}]`
-		r := newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), parsing)}, smallHandlers(), script)
-		if s := r.drive(r.begin("small", nil)); s.Status != machine.StatusCompleted || len(r.model.requests) != 3 {
+		r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), parsing)}, smallHandlers(), script)
+		if s := r.drive(r.begin("small", nil)); s.Status != machineengine.StatusCompleted || len(r.model.requests) != 3 {
 			t.Errorf("%+v after %d requests", s, len(r.model.requests))
 		}
 	})
@@ -207,18 +207,18 @@ func TestBudgetEdges(t *testing.T) {
 	want := outcomeOf(whole.drive(whole.begin("ten", map[string]any{"task": "x"})))
 	tests := []struct {
 		budget string
-		limit  func(n int) machine.Limits
+		limit  func(n int) machineengine.Limits
 		// steps is how often it is raised by one until nothing is missing, and used
 		// what was used when it stops for the nth time.
 		last int
 		used func(*driver.Status) int
 	}{
-		{"states", func(n int) machine.Limits { return machine.Limits{States: n} }, 2, func(s *driver.Status) int { return s.Usage.States }},
-		{"calls", func(n int) machine.Limits { return machine.Limits{Calls: n} }, 10, func(s *driver.Status) int { return s.Usage.Calls }},
-		{"tokens", func(n int) machine.Limits { return machine.Limits{Tokens: n * 15} }, 10, func(s *driver.Status) int { return (s.Usage.Input + s.Usage.Output) / 15 }},
-		{"cost", func(n int) machine.Limits { return machine.Limits{Cost: int64(n) * 30} }, 10, func(s *driver.Status) int { return int(s.Cost*1e6+0.5) / 30 }},
-		{"toolCalls", func(n int) machine.Limits { return machine.Limits{ToolCalls: n} }, 6, nil},
-		{"time", func(n int) machine.Limits { return machine.Limits{Millis: int64(n) * 1000} }, 10, func(s *driver.Status) int { return int(s.Usage.Seconds) }},
+		{"states", func(n int) machineengine.Limits { return machineengine.Limits{States: n} }, 2, func(s *driver.Status) int { return s.Usage.States }},
+		{"calls", func(n int) machineengine.Limits { return machineengine.Limits{Calls: n} }, 10, func(s *driver.Status) int { return s.Usage.Calls }},
+		{"tokens", func(n int) machineengine.Limits { return machineengine.Limits{Tokens: n * 15} }, 10, func(s *driver.Status) int { return (s.Usage.Input + s.Usage.Output) / 15 }},
+		{"cost", func(n int) machineengine.Limits { return machineengine.Limits{Cost: int64(n) * 30} }, 10, func(s *driver.Status) int { return int(s.Cost*1e6+0.5) / 30 }},
+		{"toolCalls", func(n int) machineengine.Limits { return machineengine.Limits{ToolCalls: n} }, 6, nil},
+		{"time", func(n int) machineengine.Limits { return machineengine.Limits{Millis: int64(n) * 1000} }, 10, func(s *driver.Status) int { return int(s.Usage.Seconds) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.budget, func(t *testing.T) {
@@ -238,15 +238,15 @@ func TestBudgetEdges(t *testing.T) {
 				id := started.RunID
 				s := r.drive(id)
 				pauses := 0
-				for n := 1; s.Status == machine.StatusPaused && n < 20; n++ {
+				for n := 1; s.Status == machineengine.StatusPaused && n < 20; n++ {
 					pauses++
-					if p := s.Pause; p.Code != machine.PauseBudget || p.Budget != tt.budget || p.Used != p.Limit || s.Output != nil {
+					if p := s.Pause; p.Code != machineengine.PauseBudget || p.Budget != tt.budget || p.Used != p.Limit || s.Output != nil {
 						t.Fatalf("after %d: %+v", n, s.Pause)
 					}
 					if tt.used != nil && tt.used(s) != n {
 						t.Errorf("with a budget for %d it has used %d", n, tt.used(s))
 					}
-					for _, less := range []machine.Limits{{}, tt.limit(n), tt.limit(n - 1), other(tt.budget)} {
+					for _, less := range []machineengine.Limits{{}, tt.limit(n), tt.limit(n - 1), other(tt.budget)} {
 						if _, err := r.Resume(t.Context(), anna, id, less); guideway.ErrorCode(err) != guideway.CodeRefused {
 							t.Errorf("it goes on with no more than it has used up: %v", err)
 						}
@@ -274,11 +274,11 @@ func TestBudgetEdges(t *testing.T) {
 }
 
 // other is more of all budgets but one, of those that are not to be tried.
-func other(budget string) machine.Limits {
+func other(budget string) machineengine.Limits {
 	if budget == "toolCalls" {
-		return machine.Limits{States: 900}
+		return machineengine.Limits{States: 900}
 	}
-	return machine.Limits{ToolCalls: 900}
+	return machineengine.Limits{ToolCalls: 900}
 }
 
 // TestBudgetWithin bounds a machine within another one by what is left of the
@@ -288,16 +288,16 @@ func TestBudgetWithin(t *testing.T) {
 	deep := strings.Replace(small(`, "transition_handler": "loop"`, ""), `"small"`, `"deep"`, 1)
 	around := strings.Replace(strings.Replace(outer, `"machine": "waiting", "inputs": {"topic": "common_data.what"}`, `"machine": "deep"`, 1),
 		`"states": [`, `"budgets": {"calls": 4}, "states": [`, 1)
-	r := newRig(t, newMemory(), []*machines.Definition{define(t, deep, smallRoles), define(t, around, smallRoles)}, smallHandlers(), `{"rules": [{"content": "again"}]}`)
+	r := newRig(t, newMemory(), []*machinedef.Definition{define(t, deep, smallRoles), define(t, around, smallRoles)}, smallHandlers(), `{"rules": [{"content": "again"}]}`)
 	id := r.begin("outer", map[string]any{"what": "x"})
 	s := r.drive(id)
 	if len(r.model.requests) != 4 || s.Child == nil || s.Child.Pause == nil || s.Child.Pause.Budget != "calls" || s.Child.Pause.Limit != 3 {
 		t.Fatalf("%d requests: %+v", len(r.model.requests), s)
 	}
-	if _, err := r.Resume(t.Context(), anna, id, machine.Limits{Calls: 3}); guideway.ErrorCode(err) != guideway.CodeRefused {
+	if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{Calls: 3}); guideway.ErrorCode(err) != guideway.CodeRefused {
 		t.Errorf("it goes on without more: %v", err)
 	}
-	if _, err := r.Resume(t.Context(), anna, id, machine.Limits{Calls: 5}); err != nil {
+	if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{Calls: 5}); err != nil {
 		t.Fatal(err)
 	}
 	if s = r.drive(id); len(r.model.requests) != 6 || s.Child.Pause == nil {

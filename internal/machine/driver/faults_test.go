@@ -13,11 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/engine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -63,23 +63,23 @@ func TestFaults(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				script := func(n int) string { return "[" + strings.Repeat(fault(kind)+",", n) + good + "]" }
 				// One failure: repeated where that may help.
-				r := newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), script(1))
+				r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), script(1))
 				s := r.drive(r.begin("small", nil))
-				if transient && (s.Status != machine.StatusCompleted || string(s.Output) != `"fine"`) {
+				if transient && (s.Status != machineengine.StatusCompleted || string(s.Output) != `"fine"`) {
 					t.Errorf("after one %s: %s %s", kind, s.Status, s.Output)
 				}
-				if !transient && (s.Status != machine.StatusPaused || len(r.model.requests) != 1 || s.Pause.Fault == nil || s.Output != nil) {
+				if !transient && (s.Status != machineengine.StatusPaused || len(r.model.requests) != 1 || s.Pause.Fault == nil || s.Output != nil) {
 					t.Errorf("after one %s: %+v", kind, s)
 				}
 				// Failures to the end: a pause, which goes on later.
-				r = newRig(t, newMemory(), []*machines.Definition{define(t, small(`, "max_retries": 1`, ""), smallRoles)}, smallHandlers(), script(5))
+				r = newRig(t, newMemory(), []*machinedef.Definition{define(t, small(`, "max_retries": 1`, ""), smallRoles)}, smallHandlers(), script(5))
 				id := r.begin("small", nil)
 				s = r.drive(id)
-				if s.Status != machine.StatusPaused || s.Pause.Message == "" || s.Output != nil {
+				if s.Status != machineengine.StatusPaused || s.Pause.Message == "" || s.Output != nil {
 					t.Errorf("after many of %s: %+v", kind, s)
 				}
-				for s.Status == machine.StatusPaused {
-					if _, err := r.Resume(t.Context(), anna, id, machine.Limits{}); err != nil {
+				for s.Status == machineengine.StatusPaused {
+					if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{}); err != nil {
 						t.Fatal(err)
 					}
 					s = r.drive(id)
@@ -88,9 +88,9 @@ func TestFaults(t *testing.T) {
 					t.Errorf("resumed: %+v", s)
 				}
 				// An error handler has the word where there is one.
-				r = newRig(t, newMemory(), []*machines.Definition{define(t, small(`, "max_retries": 1, "error_handler": "mend"`, ""), smallRoles)}, smallHandlers(), script(9))
+				r = newRig(t, newMemory(), []*machinedef.Definition{define(t, small(`, "max_retries": 1, "error_handler": "mend"`, ""), smallRoles)}, smallHandlers(), script(9))
 				s = r.drive(r.begin("small", nil))
-				if s.Status != machine.StatusCompleted || string(s.Output) != `"mended"` {
+				if s.Status != machineengine.StatusCompleted || string(s.Output) != `"mended"` {
 					t.Errorf("with an error handler: %+v", s)
 				}
 			})
@@ -105,14 +105,14 @@ func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		r := newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(),
+		r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(),
 			`[{"fault": "429", "retry_after": 90}, {"content": "fine"}]`)
-		if s := r.drive(r.begin("small", nil)); s.Status != machine.StatusCompleted || time.Since(begun) < 90*time.Second || time.Since(begun) > 100*time.Second {
+		if s := r.drive(r.begin("small", nil)); s.Status != machineengine.StatusCompleted || time.Since(begun) < 90*time.Second || time.Since(begun) > 100*time.Second {
 			t.Errorf("%s after %s", s.Status, time.Since(begun))
 		}
-		r = newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(),
+		r = newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(),
 			`[{"fault": "429", "retry_after": 7200}, {"content": "fine"}]`)
-		if s := r.drive(r.begin("small", nil)); s.Status != machine.StatusPaused || !strings.Contains(s.Pause.Message, "2h0m0s") {
+		if s := r.drive(r.begin("small", nil)); s.Status != machineengine.StatusPaused || !strings.Contains(s.Pause.Message, "2h0m0s") {
 			t.Errorf("%+v", s.Pause)
 		}
 	})
@@ -122,18 +122,18 @@ func TestRetryAfter(t *testing.T) {
 func TestHandlersGoWrong(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ more, code, message string }{
-		{`, "transition_handler": "lost"`, machine.FaultTransition, `"nowhere"`},
-		{`, "transition_handler": "odd"`, machine.FaultTransition, `{"then":1}`},
-		{`, "pre_handler": "bad"`, machine.FaultHandler, "it broke"},
-		{`, "transition_handler": "bad", "error_handler": "bad"`, machine.FaultHandler, "it broke"},
+		{`, "transition_handler": "lost"`, machineengine.FaultTransition, `"nowhere"`},
+		{`, "transition_handler": "odd"`, machineengine.FaultTransition, `{"then":1}`},
+		{`, "pre_handler": "bad"`, machineengine.FaultHandler, "it broke"},
+		{`, "transition_handler": "bad", "error_handler": "bad"`, machineengine.FaultHandler, "it broke"},
 	}
 	for _, tt := range tests {
-		r := newRig(t, newMemory(), []*machines.Definition{define(t, small(tt.more, ""), smallRoles)}, smallHandlers(), `[{"content": "fine"}]`)
+		r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small(tt.more, ""), smallRoles)}, smallHandlers(), `[{"content": "fine"}]`)
 		s := r.drive(r.begin("small", nil))
-		if s.Status != machine.StatusPaused || s.Pause.Code != tt.code || !strings.Contains(s.Pause.Message, tt.message) {
+		if s.Status != machineengine.StatusPaused || s.Pause.Code != tt.code || !strings.Contains(s.Pause.Message, tt.message) {
 			t.Errorf("%s: %+v", tt.more, s.Pause)
 		}
-		if tt.code == machine.FaultHandler && (s.Pause.Fault.Line != 3 || s.Pause.Fault.File == "") {
+		if tt.code == machineengine.FaultHandler && (s.Pause.Fault.Line != 3 || s.Pause.Fault.File == "") {
 			t.Errorf("%s: no place: %+v", tt.more, s.Pause.Fault)
 		}
 	}
@@ -144,25 +144,25 @@ func TestHandlersGoWrong(t *testing.T) {
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	rules := `{"rules": [{"content": "again", "usage": {"input": 100, "output": 50}}]}`
-	for budget, raise := range map[string]machine.Limits{
+	for budget, raise := range map[string]machineengine.Limits{
 		"states": {States: 7}, "calls": {Calls: 7}, "tokens": {Tokens: 7 * 150}, "cost": {Cost: 7 * 150 * 2},
 	} {
 		limits := map[string]string{"states": `"states": 4`, "calls": `"calls": 4`, "tokens": `"tokens": 600`, "cost": `"cost": 0.0012`}[budget]
 		d := define(t, small(`, "transition_handler": "loop"`, `, "budgets": {`+limits+`}`), smallRoles)
-		r := newRig(t, newMemory(), []*machines.Definition{d}, smallHandlers(), rules)
+		r := newRig(t, newMemory(), []*machinedef.Definition{d}, smallHandlers(), rules)
 		r.model.price = 2_000_000
 		id := r.begin("small", nil)
 		s := r.drive(id)
-		if s.Status != machine.StatusPaused || s.Pause.Code != machine.PauseBudget || s.Pause.Budget != budget || len(r.model.requests) != 4 || s.Usage.Calls != 4 {
+		if s.Status != machineengine.StatusPaused || s.Pause.Code != machineengine.PauseBudget || s.Pause.Budget != budget || len(r.model.requests) != 4 || s.Usage.Calls != 4 {
 			t.Errorf("%s: %s, %+v, %d requests", budget, s.Status, s.Pause, len(r.model.requests))
 		}
-		if _, err := r.Resume(t.Context(), anna, id, machine.Limits{}); guideway.ErrorCode(err) != guideway.CodeRefused {
+		if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{}); guideway.ErrorCode(err) != guideway.CodeRefused {
 			t.Errorf("%s: it goes on without more: %v", budget, err)
 		}
 		if _, err := r.Resume(t.Context(), anna, id, raise); err != nil {
 			t.Fatal(err)
 		}
-		if s = r.drive(id); s.Status != machine.StatusPaused || len(r.model.requests) != 7 {
+		if s = r.drive(id); s.Status != machineengine.StatusPaused || len(r.model.requests) != 7 {
 			t.Errorf("%s: raised: %s, %d requests", budget, s.Status, len(r.model.requests))
 		}
 	}
@@ -197,12 +197,12 @@ const (
 // and goes on in another process.
 func TestInput(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newMemory(), []*machines.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
+	r := newRig(t, newMemory(), []*machinedef.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
 		`[{"content": "one"}, {"content": "two"}, {"content": "three"}]`)
 	id := r.begin("outer", map[string]any{"what": "the plan"})
 	s := r.drive(id)
 	inner := s.Child
-	if s.Status != machine.StatusWaiting || inner == nil || inner.Asks == nil || string(inner.Asks.Show) != `"the plan"` || !inner.Asks.Person {
+	if s.Status != machineengine.StatusWaiting || inner == nil || inner.Asks == nil || string(inner.Asks.Show) != `"the plan"` || !inner.Asks.Person {
 		t.Fatalf("%+v", s)
 	}
 	if _, err := r.Input(t.Context(), anna, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeRefused {
@@ -223,7 +223,7 @@ func TestInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = r.drive(id)
-	if s.Status != machine.StatusCompleted || string(s.Output) != `"yes"` || s.Usage.Calls != 3 {
+	if s.Status != machineengine.StatusCompleted || string(s.Output) != `"yes"` || s.Usage.Calls != 3 {
 		t.Errorf("%+v", s)
 	}
 	if _, err := r.Input(t.Context(), person, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeRefused {
@@ -245,13 +245,13 @@ func TestFork(t *testing.T) {
 	for _, e := range events[1:] {
 		before := 0
 		for _, f := range events[:e.Seq] {
-			if f.Kind == string(machine.KindModelResult) {
+			if f.Kind == string(machineengine.KindModelResult) {
 				before++
 			}
 		}
 		whole.model.requests = nil
 		s, err := whole.Fork(t.Context(), anna, id, e.Seq)
-		if e.Kind == string(machine.KindCompleted) || e.Seq == events[len(events)-1].Seq {
+		if e.Kind == string(machineengine.KindCompleted) || e.Seq == events[len(events)-1].Seq {
 			if guideway.ErrorCode(err) != guideway.CodeRefused {
 				t.Errorf("a fork at the end: %v", err)
 			}
@@ -261,8 +261,8 @@ func TestFork(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := whole.drive(s.RunID)
-		for got.Status == machine.StatusPaused { // forked between intent and result
-			if _, err := whole.Decide(t.Context(), anna, s.RunID, machine.DecideDone, "done "+got.Pause.Tool.Arguments); err != nil {
+		for got.Status == machineengine.StatusPaused { // forked between intent and result
+			if _, err := whole.Decide(t.Context(), anna, s.RunID, machineengine.DecideDone, "done "+got.Pause.Tool.Arguments); err != nil {
 				t.Fatal(err)
 			}
 			got = whole.drive(s.RunID)
@@ -279,12 +279,12 @@ func TestLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		journal := newMemory()
-		r := newRig(t, journal, []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine", "delay": 600}]`)
+		r := newRig(t, journal, []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine", "delay": 600}]`)
 		id := r.begin("small", nil)
 		first := make(chan error, 1)
 		go func() { first <- r.Drive(t.Context(), anna.User, id, nil) }()
 		synctest.Wait()
-		other := newRig(t, journal, []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "other"}]`)
+		other := newRig(t, journal, []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "other"}]`)
 		<-time.After(300 * time.Second) // many times the length of a lease
 		synctest.Wait()
 		if err := other.Drive(t.Context(), anna.User, id, nil); guideway.ErrorCode(err) != guideway.CodeConflict {
@@ -294,7 +294,7 @@ func TestLease(t *testing.T) {
 		// write its answer any more.
 		other.opts.Alive = func(string) bool { return false }
 		other.open()
-		if s := other.drive(id); s.Status != machine.StatusCompleted || string(s.Output) != `"other"` {
+		if s := other.drive(id); s.Status != machineengine.StatusCompleted || string(s.Output) != `"other"` {
 			t.Errorf("%+v", s)
 		}
 		if err := <-first; err == nil {
@@ -310,18 +310,18 @@ func TestLease(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine", "delay": 3600}]`)
+		r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine", "delay": 3600}]`)
 		id := r.begin("small", nil)
 		done := make(chan error, 1)
 		go func() { done <- r.Drive(t.Context(), anna.User, id, nil) }()
 		synctest.Wait()
-		if s, err := r.Cancel(t.Context(), anna, id, "enough"); err != nil || s.Status != machine.StatusCancelled {
+		if s, err := r.Cancel(t.Context(), anna, id, "enough"); err != nil || s.Status != machineengine.StatusCancelled {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		if err := <-done; err != nil {
 			t.Errorf("the driver: %v", err)
 		}
-		if s := r.status(id); s.Status != machine.StatusCancelled || s.Output != nil {
+		if s := r.status(id); s.Status != machineengine.StatusCancelled || s.Output != nil {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -332,14 +332,14 @@ func TestCancel(t *testing.T) {
 func TestToolErrors(t *testing.T) {
 	t.Parallel()
 	d := define(t, small("", ""), `{"worker": {"systemMessage": "Work.", "includedTools": ["s__*"]}}`)
-	r := newRig(t, newMemory(), []*machines.Definition{d}, smallHandlers(), `[
+	r := newRig(t, newMemory(), []*machinedef.Definition{d}, smallHandlers(), `[
 		{"tool_calls": [{"name": "s__a", "arguments": "{\"cut"}, {"name": "other__x", "arguments": {}}, {"name": "s__none", "arguments": {}}, {"name": "s__a", "arguments": {}}]},
 		{"content": "fine"}]`)
-	r.tools.infos = []machine.ToolInfo{tool("s__a", false), tool("other__x", true)}
-	r.tools.call = func(machine.ToolCall) (machine.ToolResult, error) {
-		return machine.ToolResult{}, fmt.Errorf("the server is away: %w", driver.ErrNotCalled)
+	r.tools.infos = []machineengine.ToolInfo{tool("s__a", false), tool("other__x", true)}
+	r.tools.call = func(machineengine.ToolCall) (machineengine.ToolResult, error) {
+		return machineengine.ToolResult{}, fmt.Errorf("the server is away: %w", driver.ErrNotCalled)
 	}
-	if s := r.drive(r.begin("small", nil)); s.Status != machine.StatusCompleted || len(r.tools.calls) != 1 {
+	if s := r.drive(r.begin("small", nil)); s.Status != machineengine.StatusCompleted || len(r.tools.calls) != 1 {
 		t.Fatalf("%+v, %d calls", s, len(r.tools.calls))
 	}
 	told := r.model.requests[1].Messages
@@ -361,7 +361,7 @@ func TestToolErrors(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(),
+		r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(),
 			`{"rules": [{"content": "fine", "delay": 60}]}`)
 		id := r.begin("small", nil)
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
@@ -372,10 +372,10 @@ func TestInterrupted(t *testing.T) {
 		if s := r.status(id); s.Unknown == "" || s.Driver != "" {
 			t.Errorf("the outcome of the request is not told as unknown: %+v", s)
 		}
-		if s := r.drive(id); s.Status != machine.StatusCompleted {
+		if s := r.drive(id); s.Status != machineengine.StatusCompleted {
 			t.Errorf("%+v", s)
 		}
-		if rec, err := r.List(t.Context(), anna, run.Filter{}); err != nil || len(rec) != 1 || rec[0].Status != guide.StatusCompleted {
+		if rec, err := r.List(t.Context(), anna, run.Filter{}); err != nil || len(rec) != 1 || rec[0].Status != engine.StatusCompleted {
 			t.Errorf("the list: %+v, %v", rec, err)
 		}
 	})
@@ -386,7 +386,7 @@ func TestInterrupted(t *testing.T) {
 func TestBoundsHoldWithin(t *testing.T) {
 	t.Parallel()
 	asked := map[string]string{}
-	r := newRig(t, newMemory(), []*machines.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
+	r := newRig(t, newMemory(), []*machinedef.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
 		`[{"content": "one"}, {"content": "two"}, {"content": "three"}]`)
 	r.opts.Models = wanted{r.model, asked}
 	r.open()
@@ -408,7 +408,7 @@ type wanted struct {
 	asked map[string]string
 }
 
-func (w wanted) Model(f driver.For, level machines.Level, name string) (driver.Chosen, error) {
+func (w wanted) Model(f driver.For, level machinedef.Level, name string) (driver.Chosen, error) {
 	w.asked[f.Machine] = string(f.Allow)
 	return w.Models.Model(f, level, name)
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
 // groceryHandlers are the handlers of the seed's own example, written from its
@@ -59,7 +59,7 @@ func TestGrocery(t *testing.T) {
 	}
 	d := define(t, string(read("grocery_store_test.json")), string(read("roles.json")))
 	recorded := read("grocery_responses.json")
-	r := newRig(t, newMemory(), []*machines.Definition{d}, groceryHandlers(), string(recorded))
+	r := newRig(t, newMemory(), []*machinedef.Definition{d}, groceryHandlers(), string(recorded))
 	id := r.begin("grocery_store_test", map[string]any{
 		"initial_customer_request": "Hi, I'm looking for ingredients to make pasta dinner for 6 people tomorrow. Do you have good marinara sauce?",
 	})

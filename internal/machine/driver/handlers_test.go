@@ -4,16 +4,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 )
 
 // scriptedMachine is a machine without an agent whose first state has one handler.
-func scriptedMachine(t *testing.T, name, kind, source string) *machines.Definition {
+func scriptedMachine(t *testing.T, name, kind, source string) *machinedef.Definition {
 	t.Helper()
-	d, found := machines.Parse(machines.Files{
-		Config: machines.File{Path: name + ".json", Data: []byte(`{
+	d, found := machinedef.Parse(machinedef.Files{
+		Config: machinedef.File{Path: name + ".json", Data: []byte(`{
   "workflow_name": "` + name + `", "description": "d",
   "input": {"name": "given", "type": "object", "description": "d", "default": {"list": [1]}}, "output": {"name": "done", "type": "string", "description": "d"},
   "contexts": [{"name": "talk", "starting_messages": [{"role": "user", "content": "go"}]}],
@@ -23,8 +23,8 @@ func scriptedMachine(t *testing.T, name, kind, source string) *machines.Definiti
     {"name": "never", "agent": "worker"},
     {"name": "stop"}
   ]}`)},
-		Script: &machines.File{Path: name + "/script.js", Data: []byte(source)},
-		Roles:  []machines.File{{Path: name + "/roles.json", Data: []byte(smallRoles)}},
+		Script: &machinedef.File{Path: name + "/script.js", Data: []byte(source)},
+		Roles:  []machinedef.File{{Path: name + "/roles.json", Data: []byte(smallRoles)}},
 	})
 	if d == nil {
 		t.Fatal(found)
@@ -64,9 +64,9 @@ func TestHandlersOnWorkers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			d := scriptedMachine(t, "wrong", tt.kind, tt.source)
-			r := newRig(t, newMemory(), []*machines.Definition{d}, nil, `{"rules": [{"content": "fine"}]}`, func(o *driver.Options) { o.Handlers = scripts })
+			r := newRig(t, newMemory(), []*machinedef.Definition{d}, nil, `{"rules": [{"content": "fine"}]}`, func(o *driver.Options) { o.Handlers = scripts })
 			s := r.drive(r.begin("wrong", nil))
-			if s.Status != machine.StatusPaused || s.Pause.Fault == nil || len(r.model.requests) > 0 || len(s.States) != 1 {
+			if s.Status != machineengine.StatusPaused || s.Pause.Fault == nil || len(r.model.requests) > 0 || len(s.States) != 1 {
 				t.Fatalf("the run is %s after %v: %+v", s.Status, s.States, s.Pause)
 			}
 			f := s.Pause.Fault
@@ -82,8 +82,8 @@ func TestHandlersOnWorkers(t *testing.T) {
 	t.Run("async", func(t *testing.T) {
 		t.Parallel()
 		d := scriptedMachine(t, "right", "transition_handler", "export default {\n  async f() { await sleep(1); this.common_data.done = 'yes'; return 'stop'; },\n};")
-		r := newRig(t, newMemory(), []*machines.Definition{d}, nil, `{"rules": [{"content": "fine"}]}`, func(o *driver.Options) { o.Handlers = scripts })
-		if s := r.drive(r.begin("right", nil)); s.Status != machine.StatusCompleted || string(s.Output) != `"yes"` {
+		r := newRig(t, newMemory(), []*machinedef.Definition{d}, nil, `{"rules": [{"content": "fine"}]}`, func(o *driver.Options) { o.Handlers = scripts })
+		if s := r.drive(r.begin("right", nil)); s.Status != machineengine.StatusCompleted || string(s.Output) != `"yes"` {
 			t.Errorf("%+v", s)
 		}
 	})

@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -30,7 +30,7 @@ func TestPermitEnds(t *testing.T) {
 		}
 		return *why.Load(), nil
 	}
-	r := newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine"}, {"content": "fine"}]`,
+	r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine"}, {"content": "fine"}]`,
 		func(o *driver.Options) { o.Permit = permit })
 	begin := func(allow string) string {
 		s, err := r.Start(t.Context(), anna, driver.StartRequest{Machine: "small", Allow: json.RawMessage(allow)})
@@ -39,24 +39,24 @@ func TestPermitEnds(t *testing.T) {
 		}
 		return s.RunID
 	}
-	if s := r.drive(begin("")); s.Status != machine.StatusCompleted || asked != 0 {
+	if s := r.drive(begin("")); s.Status != machineengine.StatusCompleted || asked != 0 {
 		t.Fatalf("without bounds: %+v after %d questions", s, asked)
 	}
 	id := begin(`{"token":"7"}`)
 	before := len(r.model.requests)
 	s := r.drive(id)
-	if s.Status != machine.StatusPaused || s.Pause.Code != machine.PausePermit || s.Pause.Message != gone || s.Pause.Fix == "" || len(r.model.requests) != before {
+	if s.Status != machineengine.StatusPaused || s.Pause.Code != machineengine.PausePermit || s.Pause.Message != gone || s.Pause.Fix == "" || len(r.model.requests) != before {
 		t.Fatalf("%+v after %d requests", s, len(r.model.requests)-before)
 	}
 	var refusal *run.Refusal
-	if _, err := r.Resume(t.Context(), anna, id, machine.Limits{}); !errors.As(err, &refusal) || refusal.Rule != driver.RulePermit || refusal.Message != gone {
+	if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{}); !errors.As(err, &refusal) || refusal.Rule != driver.RulePermit || refusal.Message != gone {
 		t.Errorf("resumed: %v", err)
 	}
 	why.Store(&good)
-	if _, err := r.Resume(t.Context(), anna, id, machine.Limits{}); err != nil {
+	if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	if s := r.drive(id); s.Status != machine.StatusCompleted || len(r.model.requests) != before+1 {
+	if s := r.drive(id); s.Status != machineengine.StatusCompleted || len(r.model.requests) != before+1 {
 		t.Errorf("with the permit back: %+v", s)
 	}
 }
@@ -66,7 +66,7 @@ func TestPermitEnds(t *testing.T) {
 func TestPermitEndsOnTheWay(t *testing.T) {
 	t.Parallel()
 	var gone atomic.Bool
-	r := newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"fault": "429"}, {"content": "fine"}]`,
+	r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"fault": "429"}, {"content": "fine"}]`,
 		func(o *driver.Options) {
 			o.Permit = func(context.Context, driver.For) (string, error) {
 				if gone.Load() {
@@ -80,7 +80,7 @@ func TestPermitEndsOnTheWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s = r.drive(s.RunID); s.Status != machine.StatusPaused || s.Pause.Code != machine.PausePermit || len(r.model.requests) != 1 {
+	if s = r.drive(s.RunID); s.Status != machineengine.StatusPaused || s.Pause.Code != machineengine.PausePermit || len(r.model.requests) != 1 {
 		t.Errorf("%+v after %d requests", s, len(r.model.requests))
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/jsontext"
-	"github.com/guideway-dev/guideway/internal/machine"
+	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/engine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/shortid"
 	"github.com/guideway-dev/guideway/internal/run"
-	"github.com/guideway-dev/guideway/internal/shortid"
-	"github.com/guideway-dev/guideway/internal/window"
 )
 
 // RunPrefix begins the ids of runs of machines.
@@ -34,8 +34,8 @@ func subRunID(parent string, seq int64) string {
 // estimate counts tokens by their usual length.
 type estimate struct{}
 
-// Count implements machine.Counter.
-func (estimate) Count(text string) int { return window.Estimate(text) }
+// Count implements machineengine.Counter.
+func (estimate) Count(text string) int { return compress.Estimate(text) }
 
 // The kinds of events that are the driver's own.
 const (
@@ -59,8 +59,8 @@ type Lease struct {
 type loaded struct {
 	rec     run.Record
 	created run.Created
-	program *machine.Program
-	state   machine.State
+	program *machineengine.Program
+	state   machineengine.State
 	head    []byte
 	seq     int64
 	// lease is the one that holds, seen when it was last kept.
@@ -94,14 +94,14 @@ func newEvent(kind string, data any) (run.Event, error) {
 
 // add takes an event of the engine: the state has it at once, the journal with the
 // next flush.
-func (l *loaded) add(e machine.Event) error {
+func (l *loaded) add(e machineengine.Event) error {
 	ev, err := newEvent(string(e.Kind), e)
 	if err != nil {
 		return err
 	}
 	// What is folded is what was written: a value that JSON changes is changed
 	// now, and not at the next load only.
-	var again machine.Event
+	var again machineengine.Event
 	if err := json.Unmarshal(ev.Data, &again); err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "the %s cannot be read back: %w", e.Kind, err)
 	}
@@ -197,20 +197,20 @@ func (l *loaded) note(e run.Event) {
 func (l *loaded) describe(r *run.Record) {
 	st := &l.state
 	switch st.Status {
-	case machine.StatusCompleted:
-		r.Status, r.Kind = guide.StatusCompleted, guide.PositionEnd
-	case machine.StatusCancelled:
-		r.Status, r.Kind = guide.StatusAborted, guide.PositionEnd
-	case machine.StatusWaiting, machine.StatusPaused:
-		r.Status, r.Kind = guide.StatusWaiting, guide.PositionGate
+	case machineengine.StatusCompleted:
+		r.Status, r.Kind = engine.StatusCompleted, engine.PositionEnd
+	case machineengine.StatusCancelled:
+		r.Status, r.Kind = engine.StatusAborted, engine.PositionEnd
+	case machineengine.StatusWaiting, machineengine.StatusPaused:
+		r.Status, r.Kind = engine.StatusWaiting, engine.PositionGate
 	default:
-		r.Status, r.Kind = guide.StatusRunning, guide.PositionStep
+		r.Status, r.Kind = engine.StatusRunning, engine.PositionStep
 		if l.resting {
-			r.Status, r.Kind = guide.StatusWaiting, guide.PositionGate
+			r.Status, r.Kind = engine.StatusWaiting, engine.PositionGate
 		}
 	}
 	r.Step, r.Title, r.Done, r.Person = st.At, string(st.Status), st.Spent.States, false
-	if ask := l.program.State(st.At); ask != nil && ask.Ask != nil && st.Status == machine.StatusWaiting {
+	if ask := l.program.State(st.At); ask != nil && ask.Ask != nil && st.Status == machineengine.StatusWaiting {
 		r.Person = ask.Ask.Person
 	}
 }
@@ -288,7 +288,7 @@ const maxPrograms = 64
 
 // program gives a definition that is ready to run: the one that was read before, or
 // that of the journal. Nothing changes it, and its hash says what it is.
-func (s *Service) program(ctx context.Context, hash string) (*machine.Program, error) {
+func (s *Service) program(ctx context.Context, hash string) (*machineengine.Program, error) {
 	s.mu.Lock()
 	p := s.programs[hash]
 	s.mu.Unlock()
@@ -309,19 +309,19 @@ func (s *Service) program(ctx context.Context, hash string) (*machine.Program, e
 }
 
 // pinned reads a definition from the journal.
-func (s *Service) pinned(ctx context.Context, hash string) (*machine.Program, error) {
+func (s *Service) pinned(ctx context.Context, hash string) (*machineengine.Program, error) {
 	stored, err := s.o.Journal.Definition(ctx, hash)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the pinned machine %s: %w", hash, err)
 	}
-	d, err := machines.Pinned(stored.Text)
+	d, err := machinedef.Pinned(stored.Text)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned machine %s does not read: %w", hash, err)
 	}
 	if d.Hash != hash {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned machine %s was changed", hash)
 	}
-	return machine.Compile(d), nil
+	return machineengine.Compile(d), nil
 }
 
 // broken says that a run cannot be loaded because of one of its events.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/llm/scripted"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
+	"github.com/guideway-dev/guideway/internal/machine/llm/scripted"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -19,7 +19,7 @@ import (
 type Recording struct {
 	Machine string                     `json:"machine"`
 	Inputs  map[string]json.RawMessage `json:"inputs,omitempty"`
-	Limits  machine.Limits             `json:"limits,omitzero"`
+	Limits  machineengine.Limits       `json:"limits,omitzero"`
 	// Responses are the answers and failures of models, in order, those of
 	// machines within the run among them.
 	Responses []json.RawMessage `json:"responses"`
@@ -29,21 +29,21 @@ type Recording struct {
 	Given []json.RawMessage `json:"given,omitempty"`
 
 	// Status, States and Output are how it went.
-	Status machine.Status  `json:"status"`
-	States []string        `json:"states"`
-	Output json.RawMessage `json:"output,omitempty"`
+	Status machineengine.Status `json:"status"`
+	States []string             `json:"states"`
+	Output json.RawMessage      `json:"output,omitempty"`
 }
 
 // RecordedTool is a call of a tool and its result.
 type RecordedTool struct {
-	Name      string             `json:"name"`
-	Arguments string             `json:"arguments"`
-	Result    machine.ToolResult `json:"result"`
+	Name      string                   `json:"name"`
+	Arguments string                   `json:"arguments"`
+	Result    machineengine.ToolResult `json:"result"`
 }
 
 // Record makes the recording of a run, and gives the definition that it is pinned
 // to.
-func (s *Service) Record(ctx context.Context, c run.Caller, id string) (*Recording, *machines.Definition, error) {
+func (s *Service) Record(ctx context.Context, c run.Caller, id string) (*Recording, *machinedef.Definition, error) {
 	l, events, err := s.load(ctx, c.User, id, 0)
 	if err != nil {
 		return nil, nil, err
@@ -64,7 +64,7 @@ func (s *Service) record(ctx context.Context, c run.Caller, r *Recording, events
 			return broken(r.Machine, e.Seq, "it does not read")
 		}
 		switch {
-		case fact.Kind == machine.KindSubIntent:
+		case fact.Kind == machineengine.KindSubIntent:
 			_, within, err := s.load(ctx, c.User, fact.Run, 0)
 			if guideway.ErrorCode(err) == guideway.CodeNotFound {
 				continue // it was not begun
@@ -75,13 +75,13 @@ func (s *Service) record(ctx context.Context, c run.Caller, r *Recording, events
 			if err := s.record(ctx, c, r, within); err != nil {
 				return err
 			}
-		case fact.Kind == machine.KindInputGiven:
+		case fact.Kind == machineengine.KindInputGiven:
 			r.Given = append(r.Given, fact.Value)
-		case fact.Kind == machine.KindModelResult && fact.Response != nil:
+		case fact.Kind == machineengine.KindModelResult && fact.Response != nil:
 			r.Responses = append(r.Responses, fact.Response.Completion())
-		case fact.Kind == machine.KindModelResult && !fact.Unknown:
+		case fact.Kind == machineengine.KindModelResult && !fact.Unknown:
 			r.Responses = append(r.Responses, recordedFault(fact.Fault))
-		case (fact.Kind == machine.KindToolResult || fact.Kind == machine.KindToolDecided) && fact.Result != nil && fact.Tool.Key != "":
+		case (fact.Kind == machineengine.KindToolResult || fact.Kind == machineengine.KindToolDecided) && fact.Result != nil && fact.Tool.Key != "":
 			r.Tools = append(r.Tools, RecordedTool{Name: fact.Tool.Name, Arguments: fact.Tool.Arguments, Result: *fact.Result})
 		}
 	}
@@ -89,7 +89,7 @@ func (s *Service) record(ctx context.Context, c run.Caller, r *Recording, events
 }
 
 // recordedFault is a failure as a scripted model repeats it.
-func recordedFault(f *machine.Fault) json.RawMessage {
+func recordedFault(f *machineengine.Fault) json.RawMessage {
 	fault := scripted.FaultServer
 	switch llm.Kind(f.Kind) {
 	case llm.RateLimit:

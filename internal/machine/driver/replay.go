@@ -10,10 +10,10 @@ import (
 	"sync"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/llm/scripted"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
+	"github.com/guideway-dev/guideway/internal/machine/llm/scripted"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -28,7 +28,7 @@ type Replayed struct {
 // Replay runs a machine again on a recording: no model is asked, no tool called and
 // no person waited for. The journal of the options must be one that nobody needs;
 // their models and tools are not used.
-func Replay(ctx context.Context, o Options, d *machines.Definition, r *Recording) (*Replayed, error) {
+func Replay(ctx context.Context, o Options, d *machinedef.Definition, r *Recording) (*Replayed, error) {
 	tools := &recordedTools{all: r.Tools, left: r.Tools}
 	o.Tools = tools
 	o.Models = recordedModel{scripted.New(scripted.Script{Responses: r.Responses})}
@@ -52,7 +52,7 @@ func Replay(ctx context.Context, o Options, d *machines.Definition, r *Recording
 		if status, err = s.Status(ctx, person, id); err != nil {
 			return nil, err
 		}
-		if len(given) == 0 || status.Status != machine.StatusWaiting {
+		if len(given) == 0 || status.Status != machineengine.StatusWaiting {
 			break
 		}
 		if _, err := s.Input(ctx, person, id, given[0]); err != nil {
@@ -71,7 +71,7 @@ func (r *Recording) differences(s *Status, given int) []string {
 		out = append(out, fmt.Sprintf("%s: %v then, %v now", what, then, now))
 	}
 	// What is around a run that waits within is running; to the caller it waits.
-	if then := r.Status; then != s.Status && (then != machine.StatusRunning || s.Status != machine.StatusWaiting) {
+	if then := r.Status; then != s.Status && (then != machineengine.StatusRunning || s.Status != machineengine.StatusWaiting) {
 		differs("the status", then, s.Status)
 	}
 	if !slices.Equal(r.States, s.States) {
@@ -111,7 +111,7 @@ func plain(raw json.RawMessage) []byte {
 type recordedModel struct{ answers llm.Model }
 
 // Model implements Models.
-func (m recordedModel) Model(_ For, _ machines.Level, name string) (Chosen, error) {
+func (m recordedModel) Model(_ For, _ machinedef.Level, name string) (Chosen, error) {
 	if name == "" {
 		name = "recorded"
 	}
@@ -128,11 +128,11 @@ type recordedTools struct {
 }
 
 // Tools implements Tools: those that were called.
-func (t *recordedTools) Tools(context.Context, For) ([]machine.ToolInfo, error) {
-	var out []machine.ToolInfo
+func (t *recordedTools) Tools(context.Context, For) ([]machineengine.ToolInfo, error) {
+	var out []machineengine.ToolInfo
 	for _, r := range t.all {
-		if !slices.ContainsFunc(out, func(i machine.ToolInfo) bool { return i.Name == r.Name }) {
-			out = append(out, machine.ToolInfo{
+		if !slices.ContainsFunc(out, func(i machineengine.ToolInfo) bool { return i.Name == r.Name }) {
+			out = append(out, machineengine.ToolInfo{
 				Definition: llm.Definition{Name: r.Name, Parameters: json.RawMessage(`{"type":"object"}`)}, Repeatable: true,
 			})
 		}
@@ -141,12 +141,12 @@ func (t *recordedTools) Tools(context.Context, For) ([]machine.ToolInfo, error) 
 }
 
 // Call implements Tools.
-func (t *recordedTools) Call(_ context.Context, _ For, c machine.ToolCall) (machine.ToolResult, error) {
+func (t *recordedTools) Call(_ context.Context, _ For, c machineengine.ToolCall) (machineengine.ToolResult, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.left) == 0 {
 		t.found = append(t.found, fmt.Sprintf("a call of %s that was not made then", c.Name))
-		return machine.ToolResult{}, fmt.Errorf("the recording has no more calls: %w", ErrNotCalled)
+		return machineengine.ToolResult{}, fmt.Errorf("the recording has no more calls: %w", ErrNotCalled)
 	}
 	next := t.left[0]
 	t.left = t.left[1:]

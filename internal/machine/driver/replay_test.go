@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
 // replay runs a recording again as JSON has kept it, with other handlers if given.
-func replay(t *testing.T, r *rig, d *machines.Definition, recording *driver.Recording, h handlers) *driver.Replayed {
+func replay(t *testing.T, r *rig, d *machinedef.Definition, recording *driver.Recording, h handlers) *driver.Replayed {
 	t.Helper()
 	text, err := json.Marshal(recording)
 	if err != nil {
@@ -41,16 +41,16 @@ func TestReplay(t *testing.T) {
 	journal := newMemory()
 	r := newTen(t, journal)
 	id := r.begin("ten", map[string]any{"task": "x"})
-	r.tools.call = func(c machine.ToolCall) (machine.ToolResult, error) {
+	r.tools.call = func(c machineengine.ToolCall) (machineengine.ToolResult, error) {
 		if c.Name == "s__ask" && len(r.tools.calls) == 3 {
-			return machine.ToolResult{}, errKilled // nobody knows what came of it
+			return machineengine.ToolResult{}, errKilled // nobody knows what came of it
 		}
-		return machine.ToolResult{Content: "done " + c.Arguments, Error: c.Name == "s__safe"}, nil
+		return machineengine.ToolResult{Content: "done " + c.Arguments, Error: c.Name == "s__safe"}, nil
 	}
-	if s := r.drive(id); s.Pause == nil || s.Pause.Code != machine.FaultUnknown {
+	if s := r.drive(id); s.Pause == nil || s.Pause.Code != machineengine.FaultUnknown {
 		t.Fatalf("it rests at %+v", s)
 	}
-	if _, err := r.Decide(t.Context(), anna, id, machine.DecideDone, "done by hand"); err != nil {
+	if _, err := r.Decide(t.Context(), anna, id, machineengine.DecideDone, "done by hand"); err != nil {
 		t.Fatal(err)
 	}
 	want := outcomeOf(r.drive(id))
@@ -64,7 +64,7 @@ func TestReplay(t *testing.T) {
 		t.Errorf("%q", out.Differences)
 	}
 
-	within := newRig(t, newMemory(), []*machines.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
+	within := newRig(t, newMemory(), []*machinedef.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
 		`[{"content": "one"}, {"content": "two"}, {"content": "three"}]`)
 	id = within.begin("outer", map[string]any{"what": "the plan"})
 	within.drive(id)

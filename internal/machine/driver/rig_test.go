@@ -9,26 +9,26 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/llm/scripted"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
+	"github.com/guideway-dev/guideway/internal/machine/llm/scripted"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
 // this is what a handler of a test works on.
 type this struct {
-	machine.This
+	machineengine.This
 	data  map[string]any
-	added []machine.ContextChange
+	added []machineengine.ContextChange
 }
 
 func (t *this) text(name string) string { s, _ := t.data[name].(string); return s }
 
 // say adds a message to a conversation.
 func (t *this) say(context string, role llm.Role, content string) {
-	t.added = append(t.added, machine.ContextChange{
+	t.added = append(t.added, machineengine.ContextChange{
 		Name: context, Keep: len(t.Contexts[context]), Add: []llm.Message{{Role: role, Content: content}},
 	})
 	t.Contexts[context] = append(t.Contexts[context], llm.Message{Role: role, Content: content})
@@ -93,9 +93,9 @@ func (h handlers) Call(_ context.Context, c driver.HandlerCall) (*driver.Handler
 }
 
 // shelf has machines by name.
-type shelf map[string]*machines.Definition
+type shelf map[string]*machinedef.Definition
 
-func (s shelf) Machine(_ context.Context, name string) (*machines.Definition, error) {
+func (s shelf) Machine(_ context.Context, name string) (*machinedef.Definition, error) {
 	if d := s[name]; d != nil {
 		return d, nil
 	}
@@ -112,7 +112,7 @@ type model struct {
 	price         int64
 }
 
-func (m *model) Model(_ driver.For, _ machines.Level, name string) (driver.Chosen, error) {
+func (m *model) Model(_ driver.For, _ machinedef.Level, name string) (driver.Chosen, error) {
 	if name == "" {
 		name = "test-model"
 	}
@@ -138,16 +138,18 @@ func (c countingModel) Complete(ctx context.Context, r llm.Request, sink func(ll
 // tools are functions in Go in the place of servers.
 type tools struct {
 	mu    sync.Mutex
-	infos []machine.ToolInfo
-	calls []machine.ToolCall
+	infos []machineengine.ToolInfo
+	calls []machineengine.ToolCall
 	// call answers; nil answers "done".
-	call          func(machine.ToolCall) (machine.ToolResult, error)
+	call          func(machineengine.ToolCall) (machineengine.ToolResult, error)
 	before, after func()
 }
 
-func (t *tools) Tools(context.Context, driver.For) ([]machine.ToolInfo, error) { return t.infos, nil }
+func (t *tools) Tools(context.Context, driver.For) ([]machineengine.ToolInfo, error) {
+	return t.infos, nil
+}
 
-func (t *tools) Call(_ context.Context, _ driver.For, c machine.ToolCall) (machine.ToolResult, error) {
+func (t *tools) Call(_ context.Context, _ driver.For, c machineengine.ToolCall) (machineengine.ToolResult, error) {
 	if t.before != nil {
 		t.before()
 	}
@@ -160,11 +162,11 @@ func (t *tools) Call(_ context.Context, _ driver.For, c machine.ToolCall) (machi
 	if t.call != nil {
 		return t.call(c)
 	}
-	return machine.ToolResult{Content: "done " + c.Arguments}, nil
+	return machineengine.ToolResult{Content: "done " + c.Arguments}, nil
 }
 
-func tool(name string, repeatable bool) machine.ToolInfo {
-	return machine.ToolInfo{Definition: llm.Definition{Name: name, Parameters: json.RawMessage(`{"type":"object"}`)}, Repeatable: repeatable}
+func tool(name string, repeatable bool) machineengine.ToolInfo {
+	return machineengine.ToolInfo{Definition: llm.Definition{Name: name, Parameters: json.RawMessage(`{"type":"object"}`)}, Repeatable: repeatable}
 }
 
 // rig is a service with all that it works with.
@@ -185,7 +187,7 @@ var anna = run.Caller{Principal: guideway.Principal{User: "anna", Client: "test"
 func key() run.Key { return run.Key(strings.Repeat("k", run.KeySize)) }
 
 // newRig makes a service on a journal; script is that of the model.
-func newRig(t *testing.T, journal run.Journal, definitions []*machines.Definition, h handlers, script string, change ...func(*driver.Options)) *rig {
+func newRig(t *testing.T, journal run.Journal, definitions []*machinedef.Definition, h handlers, script string, change ...func(*driver.Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, journal: journal, shelf: shelf{}, handlers: h, model: &model{answers: answersOf(t, script)}, tools: &tools{}}
 	for _, d := range definitions {
@@ -219,15 +221,15 @@ func (r *rig) open() {
 }
 
 // define reads a machine whose handlers are in Go.
-func define(t *testing.T, config, roles string) *machines.Definition {
+func define(t *testing.T, config, roles string) *machinedef.Definition {
 	t.Helper()
-	files := machines.Files{Config: machines.File{Path: "test.json", Data: []byte(config)}}
+	files := machinedef.Files{Config: machinedef.File{Path: "test.json", Data: []byte(config)}}
 	if roles != "" {
-		files.Roles = []machines.File{{Path: "roles.json", Data: []byte(roles)}}
+		files.Roles = []machinedef.File{{Path: "roles.json", Data: []byte(roles)}}
 	}
 	// The script names every handler, so that the parser is content.
-	files.Script = &machines.File{Path: "test/script.js", Data: []byte(names(config))}
-	d, found := machines.Parse(files)
+	files.Script = &machinedef.File{Path: "test/script.js", Data: []byte(names(config))}
+	d, found := machinedef.Parse(files)
 	if d == nil {
 		t.Fatal(found)
 	}

@@ -10,16 +10,16 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/machine"
-	"github.com/guideway-dev/guideway/internal/script"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 )
 
 //go:embed handlers.js
 var handlersSource string
 
-// Sandbox runs scripts; script.Pool is one.
+// Sandbox runs scripts; sandbox.Pool is one.
 type Sandbox interface {
-	Run(ctx context.Context, c script.Call) (*script.Result, error)
+	Run(ctx context.Context, c sandbox.Call) (*sandbox.Result, error)
 }
 
 // Scripts calls handlers in a sandbox.
@@ -60,26 +60,26 @@ func (s *Scripts) Call(ctx context.Context, c HandlerCall) (*HandlerResult, erro
 		return nil, err
 	}
 	wants := json.RawMessage(strconv.FormatBool(c.Wants))
-	r, err := s.Sandbox.Run(ctx, script.Call{
-		Module:  script.Module{Name: wrapper, Source: "import * as script from " + string(specifier) + ";\n" + handlersSource},
+	r, err := s.Sandbox.Run(ctx, sandbox.Call{
+		Module:  sandbox.Module{Name: wrapper, Source: "import * as script from " + string(specifier) + ";\n" + handlersSource},
 		Library: map[string]string{file: c.Source},
 		Args:    []json.RawMessage{name, wants, given},
-		Limits:  script.Limits{Wall: handlerWall, Memory: handlerMemory, Output: handlerOutput},
+		Limits:  sandbox.Limits{Wall: handlerWall, Memory: handlerMemory, Output: handlerOutput},
 		Owner:   s.Owner,
-		Fixed:   &script.Fixed{Now: c.Now, Seed: c.Seed},
+		Fixed:   &sandbox.Fixed{Now: c.Now, Seed: c.Seed},
 	})
-	var wrong *script.Error
+	var wrong *sandbox.Error
 	switch {
-	case errors.As(err, &wrong) && wrong.Kind != script.Crashed:
+	case errors.As(err, &wrong) && wrong.Kind != sandbox.Crashed:
 		return nil, handlerError(wrong, file)
 	case err != nil:
 		return nil, err
 	}
 	out := &HandlerResult{Console: console(r.Console)}
 	var answer struct {
-		Value    json.RawMessage            `json:"value"`
-		Data     map[string]json.RawMessage `json:"common_data"`
-		Contexts []machine.ContextChange    `json:"contexts"`
+		Value    json.RawMessage               `json:"value"`
+		Data     map[string]json.RawMessage    `json:"common_data"`
+		Contexts []machineengine.ContextChange `json:"contexts"`
 	}
 	if err := json.Unmarshal(r.Value, &answer); err != nil {
 		return nil, &HandlerError{Message: "it left something that cannot be kept: " + err.Error(), File: file, Console: out.Console}
@@ -89,7 +89,7 @@ func (s *Scripts) Call(ctx context.Context, c HandlerCall) (*HandlerResult, erro
 }
 
 // console are the lines that a script has printed, as people read them.
-func console(lines []script.Line) []string {
+func console(lines []sandbox.Line) []string {
 	var out []string
 	for _, l := range lines {
 		text := l.Text
@@ -103,7 +103,7 @@ func console(lines []script.Line) []string {
 
 // handlerError tells what a script did wrong, at the place in the user's file that
 // led to it.
-func handlerError(e *script.Error, file string) *HandlerError {
+func handlerError(e *sandbox.Error, file string) *HandlerError {
 	out := &HandlerError{Message: e.Message, File: e.File, Line: e.Line, Column: e.Column, Console: console(e.Console)}
 	if e.File == file {
 		return out

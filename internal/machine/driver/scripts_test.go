@@ -13,12 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/machine"
+	sandboxpkg "github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox/worker"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
-	"github.com/guideway-dev/guideway/internal/script"
-	"github.com/guideway-dev/guideway/internal/script/worker"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
 // The test binary is its own worker.
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // sandbox gives handlers in the real sandbox.
 func sandbox(t *testing.T) *driver.Scripts {
 	t.Helper()
-	pool, err := script.NewPool(script.Options{})
+	pool, err := sandboxpkg.NewPool(sandboxpkg.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +50,8 @@ func sandbox(t *testing.T) *driver.Scripts {
 	return &driver.Scripts{Sandbox: pool, Owner: "anna"}
 }
 
-func state() machine.This {
-	return machine.This{
+func state() machineengine.This {
+	return machineengine.This{
 		Data: map[string]json.RawMessage{"count": json.RawMessage("1"), "order": json.RawMessage(`{"b":1,"a":2}`), "old": json.RawMessage("true")},
 		Contexts: map[string][]llm.Message{
 			"talk":  {{Role: llm.User, Content: "one"}, {Role: llm.Assistant, Content: "two"}},
@@ -59,7 +59,7 @@ func state() machine.This {
 		},
 		Last:   (&llm.Response{Message: llm.Message{Role: llm.Assistant, Content: "the answer"}, Finish: "stop"}).Completion(),
 		Input:  "hello",
-		Agents: map[string]machines.Side{"a": machines.SideUser},
+		Agents: map[string]machinedef.Side{"a": machinedef.SideUser},
 	}
 }
 
@@ -109,15 +109,15 @@ export default {
 		t.Errorf("the handler sees %s", got)
 	}
 	changed := call("changes", false)
-	want := []machine.ContextChange{
+	want := []machineengine.ContextChange{
 		{Name: "talk", Keep: 2, Add: []llm.Message{
 			{Role: llm.User, Content: "three"},
 			{Role: llm.Assistant, ToolCalls: []llm.ToolCall{{ID: "1", Type: "function", Function: llm.Function{Name: "f", Arguments: "{}"}}}},
 		}},
 		{Name: "other"},
 	}
-	byName := func(a []machine.ContextChange) map[string]machine.ContextChange {
-		out := map[string]machine.ContextChange{}
+	byName := func(a []machineengine.ContextChange) map[string]machineengine.ContextChange {
+		out := map[string]machineengine.ContextChange{}
 		for _, c := range a {
 			if len(c.Add) == 0 {
 				c.Add = nil

@@ -8,22 +8,22 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/platform/shortid"
 	"github.com/guideway-dev/guideway/internal/run"
-	"github.com/guideway-dev/guideway/internal/shortid"
 )
 
 // StartRequest begins a run.
 type StartRequest struct {
 	Machine string
 	// Definition is run in the place of the one that Machine names, if it is set.
-	Definition *machines.Definition
+	Definition *machinedef.Definition
 	Inputs     map[string]json.RawMessage
 	Goal       string
 	Project    run.Project
 	// Limits replace the definition's where they are not zero.
-	Limits machine.Limits
+	Limits machineengine.Limits
 	// Demo has the recording that is shipped with the machine answer in the
 	// place of models.
 	Demo bool
@@ -40,17 +40,17 @@ type Status struct {
 	Machine string `json:"machine"`
 	// Source and Revision say where the machine came from, as far as that is known;
 	// Hash is what it is pinned by.
-	Source   string         `json:"source,omitempty"`
-	Revision string         `json:"revision,omitempty"`
-	Hash     string         `json:"hash"`
-	Status   machine.Status `json:"status"`
+	Source   string               `json:"source,omitempty"`
+	Revision string               `json:"revision,omitempty"`
+	Hash     string               `json:"hash"`
+	Status   machineengine.Status `json:"status"`
 	// State and Agent are where it is at work.
 	State string `json:"state,omitempty"`
 	Agent string `json:"agent,omitempty"`
 	// Asks is what it waits for.
 	Asks *Asked `json:"asks,omitempty"`
 	// Pause is why it rests.
-	Pause *machine.Pause `json:"pause,omitempty"`
+	Pause *machineengine.Pause `json:"pause,omitempty"`
 	// Unknown is a call whose outcome nobody knows: its process has ended, or it
 	// is under way.
 	Unknown string `json:"unknown,omitempty"`
@@ -88,7 +88,7 @@ type Usage struct {
 // Asked is what a run waits for.
 type Asked struct {
 	Name        string          `json:"name"`
-	Type        machines.Type   `json:"type"`
+	Type        machinedef.Type `json:"type"`
 	Description string          `json:"description"`
 	Options     []string        `json:"options,omitempty"`
 	Default     json.RawMessage `json:"default,omitempty"`
@@ -101,11 +101,11 @@ type Asked struct {
 // beginning is a run that is to be begun.
 type beginning struct {
 	id, machine string
-	definition  *machines.Definition
+	definition  *machinedef.Definition
 	inputs      map[string]json.RawMessage
-	limits      machine.Limits
+	limits      machineengine.Limits
 	// most bounds the limits: what is left of those of the run around it.
-	most      machine.Limits
+	most      machineengine.Limits
 	by        run.By
 	project   run.Project
 	goal      string
@@ -163,12 +163,12 @@ func (s *Service) begin(ctx context.Context, b beginning) (*loaded, error) {
 	created := run.Created{
 		Workflow: d.Name, Name: d.Name, Version: d.Version, Hash: d.Hash, Source: d.Source, Revision: d.Revision, Goal: b.goal, Project: b.project, Parent: b.parent, ParentSeq: b.parentSeq,
 	}
-	l, err := s.create(b.id, created, machine.Compile(d), b.by)
+	l, err := s.create(b.id, created, machineengine.Compile(d), b.by)
 	if err != nil {
 		return nil, err
 	}
 	l.request = b.request
-	started := machine.Event{Kind: machine.KindStarted, Inputs: inputs, Index: b.index, Depth: b.depth, Demo: b.demo, Allow: b.allow}
+	started := machineengine.Event{Kind: machineengine.KindStarted, Inputs: inputs, Index: b.index, Depth: b.depth, Demo: b.demo, Allow: b.allow}
 	limits := within(merge(l.program.LimitsOf(), b.limits), b.most)
 	if limits != l.program.LimitsOf() {
 		started.Limits = &limits
@@ -180,7 +180,7 @@ func (s *Service) begin(ctx context.Context, b beginning) (*loaded, error) {
 }
 
 // create makes a run that is not yet stored, with its first event.
-func (s *Service) create(id string, created run.Created, p *machine.Program, by run.By) (*loaded, error) {
+func (s *Service) create(id string, created run.Created, p *machineengine.Program, by run.By) (*loaded, error) {
 	now := s.clock()
 	l := &loaded{created: created, program: p, head: s.o.Key.Root(id), rec: run.Record{
 		ID: id, User: by.User, Client: by.Client, Workflow: created.Workflow, Name: created.Name, Version: created.Version, Hash: created.Hash,
@@ -197,7 +197,7 @@ func (s *Service) create(id string, created run.Created, p *machine.Program, by 
 }
 
 // merge puts the limits that are set over others.
-func merge(base, over machine.Limits) machine.Limits {
+func merge(base, over machineengine.Limits) machineengine.Limits {
 	set := func(to *int, from int) {
 		if from != 0 {
 			*to = from
@@ -218,7 +218,7 @@ func merge(base, over machine.Limits) machine.Limits {
 
 // left is what a run may still use of calls, tokens, cost and time; 0 is no bound.
 // What is used up leaves 1, which is used up by the first use.
-func left(st *machine.State) machine.Limits {
+func left(st *machineengine.State) machineengine.Limits {
 	of := func(limit, used int64) int64 {
 		if limit == 0 {
 			return 0
@@ -226,14 +226,14 @@ func left(st *machine.State) machine.Limits {
 		return max(limit-used, 1)
 	}
 	l, spent := st.Limits, st.Spent
-	return machine.Limits{
+	return machineengine.Limits{
 		Calls: int(of(int64(l.Calls), int64(spent.Calls))), Tokens: int(of(int64(l.Tokens), int64(spent.Usage.Input+spent.Usage.Output))),
 		Cost: of(l.Cost, spent.Cost), Millis: of(l.Millis, spent.Millis),
 	}
 }
 
 // within bounds limits by others.
-func within(l, most machine.Limits) machine.Limits {
+func within(l, most machineengine.Limits) machineengine.Limits {
 	less := func(a, b int64) int64 {
 		if b != 0 && (a == 0 || b < a) {
 			return b
@@ -246,7 +246,7 @@ func within(l, most machine.Limits) machine.Limits {
 }
 
 // checkInputs checks what a run begins with, and fills in defaults.
-func checkInputs(d *machines.Definition, given map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+func checkInputs(d *machinedef.Definition, given map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	out := make(map[string]json.RawMessage, len(d.Inputs))
 	var names []string
 	for i := range d.Inputs {
@@ -278,12 +278,12 @@ func checkInputs(d *machines.Definition, given map[string]json.RawMessage) (map[
 
 // checkValue checks a value against its type and its options. A text that stands
 // for a value of another type, as a command line gives it, becomes that value.
-func checkValue(in *machines.Input, value json.RawMessage) (json.RawMessage, error) {
+func checkValue(in *machinedef.Input, value json.RawMessage) (json.RawMessage, error) {
 	var v any
 	if err := json.Unmarshal(value, &v); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q is no JSON: %w", in.Name, err)
 	}
-	if text, ok := v.(string); ok && in.Type != machines.TypeString {
+	if text, ok := v.(string); ok && in.Type != machinedef.TypeString {
 		if json.Unmarshal([]byte(text), &v) == nil {
 			value = json.RawMessage(text)
 		}
@@ -291,15 +291,15 @@ func checkValue(in *machines.Input, value json.RawMessage) (json.RawMessage, err
 	fits := false
 	switch v.(type) {
 	case string:
-		fits = in.Type == machines.TypeString
+		fits = in.Type == machinedef.TypeString
 	case float64:
-		fits = in.Type == machines.TypeNumber
+		fits = in.Type == machinedef.TypeNumber
 	case bool:
-		fits = in.Type == machines.TypeBoolean
+		fits = in.Type == machinedef.TypeBoolean
 	case map[string]any:
-		fits = in.Type == machines.TypeObject
+		fits = in.Type == machinedef.TypeObject
 	case []any:
-		fits = in.Type == machines.TypeArray
+		fits = in.Type == machinedef.TypeArray
 	}
 	if !fits {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be a %s, but it is %s", in.Name, in.Type, cut(string(value), 80)).
@@ -347,22 +347,22 @@ func (s *Service) tell(ctx context.Context, l *loaded) (*Status, error) {
 			Name: in.Name, Type: in.Type, Description: in.Description, Options: in.Options, Default: in.Default, Person: in.Person,
 		}
 		if in.Show != "" {
-			out.Asks.Show = machine.Lookup(st.Data, in.Show)
+			out.Asks.Show = machineengine.Lookup(st.Data, in.Show)
 		}
 	}
 	if p := st.Pending; p != nil {
 		switch p.Kind {
-		case machine.KindSubIntent:
+		case machineengine.KindSubIntent:
 			child, _, err := s.load(ctx, l.rec.User, p.Run, 0)
 			if err == nil {
 				if out.Child, err = s.tell(ctx, child); err != nil {
 					return nil, err
 				}
-				if out.Child.Status == machine.StatusWaiting || out.Child.Status == machine.StatusPaused {
-					out.Status = machine.StatusWaiting
+				if out.Child.Status == machineengine.StatusWaiting || out.Child.Status == machineengine.StatusPaused {
+					out.Status = machineengine.StatusWaiting
 				}
 			}
-		case machine.KindToolIntent:
+		case machineengine.KindToolIntent:
 			out.Unknown = "a call of the tool " + p.Tool.Name + " has begun, and its result has not come"
 		default:
 			out.Unknown = fmt.Sprintf("request %d to the model %s has begun, and its answer has not come", p.Call, p.Model)
@@ -384,7 +384,7 @@ func next(s *Status) *run.Call {
 			args["value"] = s.Asks.Options[0]
 		}
 		return &run.Call{Tool: "machine_input", Arguments: args}
-	case s.Pause != nil && s.Pause.Code == machine.FaultUnknown:
+	case s.Pause != nil && s.Pause.Code == machineengine.FaultUnknown:
 		args["outcome"] = "failed"
 		return &run.Call{Tool: "machine_input", Arguments: args}
 	case s.Child != nil && s.Child.Next != nil:
@@ -394,8 +394,8 @@ func next(s *Status) *run.Call {
 }
 
 // asks is what the run waits for, or nil.
-func (l *loaded) asks() *machines.Input {
-	if l.state.Status != machine.StatusWaiting {
+func (l *loaded) asks() *machinedef.Input {
+	if l.state.Status != machineengine.StatusWaiting {
 		return nil
 	}
 	st := l.program.State(l.state.At)

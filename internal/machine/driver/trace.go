@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
 // Tracer makes spans of what runs do. It must neither fail nor wait: a run goes on
@@ -41,17 +41,17 @@ type Activity struct {
 	Provider string
 	Request  *llm.Request
 	// Tool is the call of a tool.
-	Tool *machine.ToolCall
+	Tool *machineengine.ToolCall
 }
 
 // Ending is what came of an Activity.
 type Ending struct {
 	// Status is where a run, or the run of a state, stands, Pause why it rests.
-	Status machine.Status
-	Pause  *machine.Pause
+	Status machineengine.Status
+	Pause  *machineengine.Pause
 	// Response is the answer of a model, Result that of a tool.
 	Response *llm.Response
-	Result   *machine.ToolResult
+	Result   *machineengine.ToolResult
 	// Err is why it failed.
 	Err error
 }
@@ -71,7 +71,7 @@ func (d *drive) begin(ctx context.Context, a Activity) (inner context.Context, e
 // stands is the end of an activity of the run, or of a state.
 func (d *drive) stands(err error) Ending {
 	if errors.Is(err, errCancelled) {
-		return Ending{Status: machine.StatusCancelled}
+		return Ending{Status: machineengine.StatusCancelled}
 	}
 	return Ending{Status: d.l.state.Status, Pause: d.l.state.Pause, Err: err}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/guideway-dev/guideway/internal/definition/machines"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 )
 
@@ -55,7 +55,7 @@ func TestTraces(t *testing.T) {
 	t.Parallel()
 	told := &traces{ended: map[string]int{}}
 	traced := func(o *driver.Options) { o.Tracer = told }
-	r := newRig(t, newMemory(), []*machines.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
+	r := newRig(t, newMemory(), []*machinedef.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
 		`[{"content": "one"}, {"content": "two"}, {"content": "three"}]`, traced)
 	r.drive(r.begin("outer", map[string]any{"what": "the plan"}))
 	want := []string{
@@ -69,7 +69,7 @@ func TestTraces(t *testing.T) {
 		t.Errorf("%d are open, ended is %v", told.open, told.ended)
 	}
 	*told = traces{ended: map[string]int{}}
-	r = newRig(t, newMemory(), []*machines.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "no", "fault": "401"}]`, traced)
+	r = newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "no", "fault": "401"}]`, traced)
 	r.drive(r.begin("small", nil))
 	if told.open != 0 || told.ended["model  failed"] != 1 || told.ended["run paused auth"] != 1 || told.ended["state paused auth"] != 1 {
 		t.Errorf("%d are open, ended is %v", told.open, told.ended)

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/guideway-dev/guideway/internal/machine"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -53,7 +53,7 @@ func (l *loaded) take(e run.Event) error {
 	case KindLeaseTaken, KindLeaseKept, KindLeaseReleased:
 		return nil
 	}
-	var fact machine.Event
+	var fact machineengine.Event
 	if err := json.Unmarshal(e.Data, &fact); err != nil || string(fact.Kind) != e.Kind {
 		return errors.New("it does not read")
 	}

@@ -8,21 +8,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/definition/machines"
-	"github.com/guideway-dev/guideway/internal/journal/headfile"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/rollbackguard"
 )
 
 // inEveryPosition leaves runs in a journal that are completed, cancelled, forked,
 // paused, and waiting within another one, and gives the completed one.
 func inEveryPosition(t *testing.T, journal *memory) (*rig, string) {
 	t.Helper()
-	heads, err := headfile.Open(filepath.Join(t.TempDir(), "heads"), key())
+	heads, err := rollbackguard.Open(filepath.Join(t.TempDir(), "heads"), key())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, journal, []*machines.Definition{
+	r := newRig(t, journal, []*machinedef.Definition{
 		define(t, tenCalls, tenRoles), define(t, waiting, smallRoles), define(t, outer, smallRoles), define(t, small("", ""), smallRoles),
 	}, tenHandlers(), tenScript(), func(o *driver.Options) { o.Heads = heads })
 	r.tools.infos = newTen(t, newMemory()).tools.infos

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/guideway-dev/guideway/internal/llm"
-	"github.com/guideway-dev/guideway/internal/machine"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -80,7 +80,7 @@ func (w *watchers) forget(id string) {
 }
 
 // Resume lets a paused run go on, and drives it.
-func (b *Background) Resume(ctx context.Context, c run.Caller, id string, limits machine.Limits) (*Status, error) {
+func (b *Background) Resume(ctx context.Context, c run.Caller, id string, limits machineengine.Limits) (*Status, error) {
 	s, err := b.Service.Resume(ctx, c, id, limits)
 	if err == nil {
 		b.drive(c.User, id)
@@ -106,9 +106,9 @@ type View struct {
 	// Data is common_data.
 	Data map[string]json.RawMessage `json:"data"`
 	// Definition pins the machine: configuration, roles and script.
-	Definition json.RawMessage `json:"definition"`
-	Ways       any             `json:"ways"`
-	Limits     machine.Limits  `json:"limits"`
+	Definition json.RawMessage      `json:"definition"`
+	Ways       any                  `json:"ways"`
+	Limits     machineengine.Limits `json:"limits"`
 }
 
 // View shows a run of the caller's.

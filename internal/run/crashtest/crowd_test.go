@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/crash"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 // crowd has many clients work at once, each on a run of its own and, every
@@ -85,8 +85,8 @@ func (c *client) send(ctx context.Context, a *run.Answer) (*run.Answer, string, 
 	c.sent++
 	text := fmt.Sprintf("%s %d done", c.name, c.sent)
 	r := run.ContinueRequest{Handle: a.Handle, Output: text}
-	if a.Position.Kind == guide.PositionGate {
-		r = run.ContinueRequest{Handle: a.Handle, Answer: &guide.Answer{OptionID: guide.OptionConfirm, Note: text}}
+	if a.Position.Kind == engine.PositionGate {
+		r = run.ContinueRequest{Handle: a.Handle, Answer: &engine.Answer{OptionID: engine.OptionConfirm, Note: text}}
 	}
 	began := time.Now()
 	next, err := c.d.service.Continue(ctx, caller(), r)
@@ -199,8 +199,8 @@ func textsOf(t *testing.T, w *worker, id string) []string {
 		if e.Seq != int64(i+1) {
 			t.Errorf("run %s has event %d in the place of %d", id, e.Seq, i+1)
 		}
-		switch guide.EventKind(e.Kind) {
-		case guide.EventStepCompleted, guide.EventGateAnswered:
+		switch engine.EventKind(e.Kind) {
+		case engine.EventStepCompleted, engine.EventGateAnswered:
 			texts = append(texts, decode(t, e).Output+decode(t, e).Notes)
 		}
 	}

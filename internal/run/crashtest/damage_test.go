@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/crash"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 // TestDamagedFiles cuts files off and writes noise into them. A worker answers

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/crash"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 // room is that of a bounded directory: the write-ahead log alone may grow to 5 MB.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/crash"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 // TestKilled kills workers at random moments, while they open the journal and
@@ -212,11 +212,11 @@ func TestComparisonFindsLossAndDoubling(t *testing.T) {
 	for range 3 {
 		l.compose(led)
 	}
-	led.pending = &pending{facts: []guide.Event{{Kind: "a"}, {Kind: "b"}}}
+	led.pending = &pending{facts: []engine.Event{{Kind: "a"}, {Kind: "b"}}}
 	facts := led.facts
 	for _, test := range []struct {
 		name     string
-		facts    []guide.Event
+		facts    []engine.Event
 		happened bool
 		fails    bool
 	}{
@@ -233,7 +233,7 @@ func TestComparisonFindsLossAndDoubling(t *testing.T) {
 	}
 }
 
-func eventsOf(facts []guide.Event) []run.Event {
+func eventsOf(facts []engine.Event) []run.Event {
 	events := []run.Event{{Seq: 1, Kind: run.KindCreated}}
 	for _, fact := range facts {
 		events = append(events, run.Event{Seq: int64(len(events) + 1), Kind: string(fact.Kind), Data: encode(fact)})

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/crash"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 // ledger is what must be in the journal of one run, as its client knows it.
@@ -19,9 +19,9 @@ type ledger struct {
 	project
 	// request began the run; id and handle are known once that was acknowledged.
 	request, id, handle string
-	state               guide.State
+	state               engine.State
 	// facts are the events of every acknowledged command.
-	facts []guide.Event
+	facts []engine.Event
 	// refused counts the acknowledged refusals, tried all attempts that were
 	// refused or would have been: each may be recorded once.
 	refused, tried int
@@ -33,8 +33,8 @@ type ledger struct {
 type pending struct {
 	order order
 	// facts are the events that it makes, or refusal says why it makes none.
-	facts   []guide.Event
-	refusal *guide.Refusal
+	facts   []engine.Event
+	refusal *engine.Refusal
 }
 
 // lane is a client that works on one run after the other and keeps their
@@ -57,7 +57,7 @@ func newLane(name string, random *rand.Rand, p project) *lane {
 
 // current is the run that the lane works on.
 func (l *lane) current() *ledger {
-	if n := len(l.runs); n > 0 && l.program.Status(l.runs[n-1].state) != guide.StatusAborted {
+	if n := len(l.runs); n > 0 && l.program.Status(l.runs[n-1].state) != engine.StatusAborted {
 		return l.runs[n-1]
 	}
 	led := &ledger{project: l.project, request: fmt.Sprintf("%s-%d", l.name, len(l.runs))}
@@ -82,26 +82,26 @@ func (l *lane) compose(led *ledger) *pending {
 	l.sent++
 	text := fmt.Sprintf("%s %d done", l.name, l.sent)
 	var o order
-	var c guide.Command
+	var c engine.Command
 	pos := l.program.PositionOf(led.state)
 	switch {
 	case len(led.facts) == 0:
 		o = order{Do: opStart, Workflow: l.id, Request: led.request, Goal: "survive " + led.request}
-		c.Start = &guide.Start{}
+		c.Start = &engine.Start{}
 	case len(led.facts) > longest:
 		o = order{Do: opAbort, Run: led.id, Notes: text}
-		c.Abort = &guide.Abort{Reason: text}
-	case l.random.IntN(6) == 0 && pos.Kind != guide.PositionContext:
+		c.Abort = &engine.Abort{Reason: text}
+	case l.random.IntN(6) == 0 && pos.Kind != engine.PositionContext:
 		o, c.Continue = l.odd(pos, text)
-	case pos.Kind == guide.PositionGate:
+	case pos.Kind == engine.PositionGate:
 		o = order{Do: opContinue, Option: pos.Options[l.random.IntN(len(pos.Options))].ID, Notes: text}
-		c.Continue = &guide.Continue{Answer: &guide.Answer{OptionID: o.Option, Note: text}}
-	case pos.Kind == guide.PositionContext:
+		c.Continue = &engine.Continue{Answer: &engine.Answer{OptionID: o.Option, Note: text}}
+	case pos.Kind == engine.PositionContext:
 		o = order{Do: opContinue, Context: map[string]any{pos.Needs[0].Variable: []any{text, "another"}}}
-		c.Continue = &guide.Continue{Context: o.Context}
+		c.Continue = &engine.Continue{Context: o.Context}
 	default:
 		o = order{Do: opContinue, Output: text}
-		c.Continue = &guide.Continue{Output: text}
+		c.Continue = &engine.Continue{Output: text}
 		if l.random.IntN(4) == 0 {
 			o.Context = map[string]any{"last": text}
 			c.Continue.Context = o.Context
@@ -120,15 +120,15 @@ func (l *lane) compose(led *ledger) *pending {
 // odd makes a command that most positions refuse: an output that fails the
 // criterion, an output in place of an answer, an answer that nobody offers, a skip
 // of what is required. The engine says which.
-func (l *lane) odd(pos guide.Position, text string) (order, *guide.Continue) {
+func (l *lane) odd(pos engine.Position, text string) (order, *engine.Continue) {
 	switch {
-	case pos.Kind == guide.PositionGate && l.random.IntN(2) == 0:
+	case pos.Kind == engine.PositionGate && l.random.IntN(2) == 0:
 		return order{Do: opContinue, Option: "no-such-option", Notes: text},
-			&guide.Continue{Answer: &guide.Answer{OptionID: "no-such-option", Note: text}}
-	case pos.Kind == guide.PositionStep && l.random.IntN(3) == 0:
-		return order{Do: opContinue, Skip: text}, &guide.Continue{Skip: &guide.Skip{Reason: text}}
+			&engine.Continue{Answer: &engine.Answer{OptionID: "no-such-option", Note: text}}
+	case pos.Kind == engine.PositionStep && l.random.IntN(3) == 0:
+		return order{Do: opContinue, Skip: text}, &engine.Continue{Skip: &engine.Skip{Reason: text}}
 	default:
-		return order{Do: opContinue, Output: refusedOutput}, &guide.Continue{Output: refusedOutput}
+		return order{Do: opContinue, Output: refusedOutput}, &engine.Continue{Output: refusedOutput}
 	}
 }
 
@@ -161,7 +161,7 @@ func (l *lane) acknowledge(led *ledger, r reply) error {
 // happened enters the pending command.
 func (l *lane) happened(led *ledger) {
 	for _, fact := range led.pending.facts {
-		led.state = guide.Apply(led.state, fact)
+		led.state = engine.Apply(led.state, fact)
 	}
 	led.facts = append(led.facts, led.pending.facts...)
 	led.pending = nil
@@ -230,7 +230,7 @@ func (led *ledger) compare(events []run.Event) (whole bool, err error) {
 }
 
 // encode writes a fact as journals keep it.
-func encode(fact guide.Event) []byte {
+func encode(fact engine.Event) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -241,9 +241,9 @@ func encode(fact guide.Event) []byte {
 }
 
 // decode reads a fact as journals keep it.
-func decode(t testing.TB, e run.Event) guide.Event {
+func decode(t testing.TB, e run.Event) engine.Event {
 	t.Helper()
-	var fact guide.Event
+	var fact engine.Event
 	if err := json.Unmarshal(e.Data, &fact); err != nil {
 		t.Fatalf("event %d: %v", e.Seq, err)
 	}

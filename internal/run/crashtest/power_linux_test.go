@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/crash"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 // entry is a command of a run in the order in which they were sent, each after

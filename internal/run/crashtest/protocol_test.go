@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/crash"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 // place is where a worker finds its journal, as one value of its environment.
@@ -73,11 +73,11 @@ type reply struct {
 	Message string        `json:"message,omitempty"`
 	Fix     string        `json:"fix,omitempty"`
 
-	Run      string       `json:"run,omitempty"`
-	Handle   string       `json:"handle,omitempty"`
-	Status   guide.Status `json:"status,omitempty"`
-	Step     string       `json:"step,omitempty"`
-	Replayed bool         `json:"replayed,omitempty"`
+	Run      string        `json:"run,omitempty"`
+	Handle   string        `json:"handle,omitempty"`
+	Status   engine.Status `json:"status,omitempty"`
+	Step     string        `json:"step,omitempty"`
+	Replayed bool          `json:"replayed,omitempty"`
 
 	Events []run.Event `json:"events,omitempty"`
 	Report *run.Report `json:"report,omitempty"`

@@ -3,7 +3,7 @@ package crashtest
 import (
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/crash"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 // store is a kind of journal.

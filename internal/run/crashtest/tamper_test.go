@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 // crime is a journal with two runs in it, and somebody who edits it.
@@ -85,8 +85,8 @@ func (c *crime) advance(d *desk, id string, commands int) {
 			}
 		}
 		r := run.ContinueRequest{Handle: a.Handle, Output: fmt.Sprintf("%d done", i)}
-		if a.Position.Kind == guide.PositionGate {
-			r = run.ContinueRequest{Handle: a.Handle, Answer: &guide.Answer{OptionID: guide.OptionConfirm}}
+		if a.Position.Kind == engine.PositionGate {
+			r = run.ContinueRequest{Handle: a.Handle, Answer: &engine.Answer{OptionID: engine.OptionConfirm}}
 		}
 		if a, err = d.service.Continue(ctx, caller(), r); err != nil {
 			c.t.Fatal(err)
@@ -318,7 +318,7 @@ func TestForgedChainIsFound(t *testing.T) {
 // goes on from another state than the events give.
 func TestEditsOpenNoShortcut(t *testing.T) {
 	t.Parallel()
-	lax, found := definition.Parse("lax.yaml", []byte(strings.NewReplacer("value: done", "value: e", "requireConfirmation: true", "requireConfirmation: false").Replace(workflow)))
+	lax, found := workflow.Parse("lax.yaml", []byte(strings.NewReplacer("value: done", "value: e", "requireConfirmation: true", "requireConfirmation: false").Replace(crashWorkflow)))
 	if lax == nil {
 		t.Fatalf("%+v", found)
 	}

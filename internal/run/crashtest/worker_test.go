@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/crash"
-	"github.com/guideway-dev/guideway/internal/guide"
-	"github.com/guideway-dev/guideway/internal/journal/headfile"
-	"github.com/guideway-dev/guideway/internal/journal/keyfile"
-	"github.com/guideway-dev/guideway/internal/journal/postgres"
-	"github.com/guideway-dev/guideway/internal/journal/sqlite"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/keyfile"
+	"github.com/guideway-dev/guideway/internal/store/postgres"
+	"github.com/guideway-dev/guideway/internal/store/rollbackguard"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 func TestMain(m *testing.M) { crash.Main(m, begin) }
@@ -57,7 +57,7 @@ func (p place) open(ctx context.Context) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	heads, err := headfile.Open(p.heads(), key)
+	heads, err := rollbackguard.Open(p.heads(), key)
 	if err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
@@ -118,11 +118,11 @@ func (d *desk) do(ctx context.Context, o order) (reply, error) {
 	case opContinue:
 		c := run.ContinueRequest{Handle: o.Handle, Output: o.Output, Notes: o.Notes, Context: o.Context}
 		if o.Option != "" {
-			c.Answer = &guide.Answer{OptionID: o.Option, Note: o.Notes}
+			c.Answer = &engine.Answer{OptionID: o.Option, Note: o.Notes}
 			c.Notes = ""
 		}
 		if o.Skip != "" {
-			c.Skip = &guide.Skip{Reason: o.Skip}
+			c.Skip = &engine.Skip{Reason: o.Skip}
 		}
 		return answered(d.service.Continue(ctx, caller(), c))
 	case opAbort:

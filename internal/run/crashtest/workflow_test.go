@@ -5,16 +5,16 @@ import (
 	"fmt"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/definition"
-	"github.com/guideway-dev/guideway/internal/guide"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 // The workflows of all runs, neither of which a test comes to the end of. That of
 // steps is a loop with a step that has a criterion, a gate, and a step that has
 // neither.
 const (
-	workflowID = "crash-loop"
-	workflow   = `
+	workflowID    = "crash-loop"
+	crashWorkflow = `
 id: crash-loop
 name: Go round and round
 description: A workflow that lasts longer than its machine.
@@ -126,12 +126,12 @@ phases:
 )
 
 // shelf is a catalog of both workflows.
-type shelf map[string]*definition.Definition
+type shelf map[string]*workflow.Definition
 
 func newShelf() (shelf, error) {
 	s := shelf{}
-	for id, text := range map[string]string{workflowID: workflow, phasesID: circle} {
-		d, found := definition.Parse(id+".yaml", []byte(text))
+	for id, text := range map[string]string{workflowID: crashWorkflow, phasesID: circle} {
+		d, found := workflow.Parse(id+".yaml", []byte(text))
 		if d == nil {
 			return nil, fmt.Errorf("the workflow %s does not parse: %+v", id, found)
 		}
@@ -141,7 +141,7 @@ func newShelf() (shelf, error) {
 }
 
 // Startable implements run.Definitions.
-func (s shelf) Startable(_ context.Context, id string) (*definition.Definition, error) {
+func (s shelf) Startable(_ context.Context, id string) (*workflow.Definition, error) {
 	if d := s[id]; d != nil {
 		return d, nil
 	}
@@ -151,13 +151,13 @@ func (s shelf) Startable(_ context.Context, id string) (*definition.Definition, 
 // project is what a lane works on: a workflow and its program.
 type project struct {
 	id      string
-	program guide.Flow
+	program engine.Flow
 }
 
 // inSteps and inPhases are the projects of either dialect.
-func (s shelf) inSteps() project { return project{workflowID, guide.Compile(s[workflowID].Steps)} }
+func (s shelf) inSteps() project { return project{workflowID, engine.Compile(s[workflowID].Steps)} }
 
-func (s shelf) inPhases() project { return project{phasesID, guide.CompilePhases(s[phasesID].Phases)} }
+func (s shelf) inPhases() project { return project{phasesID, engine.CompilePhases(s[phasesID].Phases)} }
 
 // of gives the projects in turn.
 func (s shelf) of(n int) project {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { offered, readTypes } from "./apiTypes";
 
-const types = readTypes(readFileSync(join(import.meta.dirname, "../../../../internal/script/api.d.ts"), "utf8"));
+const types = readTypes(readFileSync(join(import.meta.dirname, "../../../../internal/hooks/sandbox/api.d.ts"), "utf8"));
 const names = (...path: string[]) => offered(types, path).map((m) => m.name);
 
 // Completion offers what the sandbox has: it is read out of the declarations that

@@ -1,0 +1,82 @@
+package graph_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/catalog/graph"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
+)
+
+// What the engine never does is not drawn: a branch without a condition beside a
+// default, what stands behind a decision that always leads on, and transitions
+// behind one that always applies.
+func TestPhasesWithoutWaysThatNothingTakes(t *testing.T) {
+	t.Parallel()
+	w := &phases.Workflow{InitialPhase: "a", Phases: []phases.Phase{
+		{ID: "a", Name: "A", Decisions: []phases.Decision{
+			{ID: "d", Name: "D", Branches: []phases.Branch{
+				{ID: "offered", Label: "never offered", TransitionTo: "b"}, {ID: "default", Label: "always", TransitionTo: "b", IsDefault: true},
+			}},
+			{ID: "e", Name: "never asked", Branches: []phases.Branch{{ID: "x", Label: "never", TransitionTo: "a"}}},
+		}, Transitions: []phases.Transition{{To: "a"}}},
+		{ID: "b", Name: "B", Transitions: []phases.Transition{{To: "c"}, {To: "a", IsDefault: true}}},
+		{ID: "c", Name: "C"},
+	}}
+	g := graph.Phases(w)
+	checkWhole(t, g)
+	if drawn := g.Mermaid(); strings.Contains(drawn, "never") {
+		t.Errorf("what never happens is drawn:\n%s", drawn)
+	}
+	entry := map[string]int{}
+	for _, e := range g.Edges {
+		entry[e.To]++
+	}
+	if first := g.Nodes[1].ID; entry[first] != 1 {
+		t.Errorf("%d ways lead to A, not only the one from the start:\n%s", entry[first], g.Mermaid())
+	}
+}
+
+// A way from inside a phase to the phase itself leads to its entry: Mermaid draws
+// no arrow from a place to the frame around it.
+func TestPhaseThatLeadsToItself(t *testing.T) {
+	t.Parallel()
+	loop := phases.Loop{ID: "l", Name: "L", Type: phases.LoopForEach, Over: "list", Steps: []phases.Step{{ID: "s", Name: "S"}}}
+	for name, phase := range map[string]phases.Phase{
+		"a loop":  {Loops: []phases.Loop{loop}},
+		"a step":  {Steps: []phases.Step{{ID: "s", Name: "S"}}},
+		"nothing": {},
+	} {
+		phase.ID, phase.Transitions = "a", []phases.Transition{{To: "a"}}
+		for _, e := range graph.Phases(&phases.Workflow{InitialPhase: "a", Phases: []phases.Phase{phase}}).Edges {
+			if e.To == "p1" || e.From == "p1" || strings.HasPrefix(e.From, "l") && e.From == e.To {
+				t.Errorf("%s: %+v", name, e)
+			}
+		}
+	}
+}
+
+// A real workflow is drawn whole: each phase, step, checkpoint and decision.
+func TestWorkPackageIsDrawnWhole(t *testing.T) {
+	t.Parallel()
+	const file = "../../../../shared/corpus/phases/work-package/work-package.json"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Skipf("the corpus is not here: %v", err)
+	}
+	g := parse(t, file, data)
+	checkWhole(t, g)
+	refs := map[string]int{}
+	for _, n := range g.Nodes {
+		refs[n.Ref]++
+	}
+	for _, f := range g.Frames {
+		refs[f.Ref]++
+	}
+	for _, id := range []string{"phase-1-issue-verification", "step-4-2-web-research", "checkpoint-6-5-adr", "decision-8-2-review", "loop-6-1-task-cycle", "step-6-4-assumptions"} {
+		if refs[id] != 1 {
+			t.Errorf("%s is drawn %d times", id, refs[id])
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package library
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
+)
+
+// Item is one document of a library that loads. It is immutable.
+type Item struct {
+	Place
+	// ID is the id of an activity, a skill or rules; of a guide or a template it
+	// is the name of the file without its extension.
+	ID string
+	// Title is for people.
+	Title string
+	// File is where a person finds the document.
+	File string
+	// Canonical is an activity, a skill or rules as RFC 8785 JSON.
+	Canonical string
+	// Text is a guide or a template as it is.
+	Text string
+	// Skill is set for a skill, Activity for an activity.
+	Skill    *phases.Skill
+	Activity *phases.Activity
+}
+
+// The codes of findings on one document.
+const (
+	CodeEncoding = "text-encoding"
+	CodeRules    = "rules-object"
+	CodeFileID   = "file-id-differs"
+	CodeLost     = "text-lost"
+)
+
+// Parse reads a document for its place. The item is nil if the findings keep it
+// from being served.
+func Parse(place Place, file string, data []byte) (*Item, []guideway.Diagnostic) {
+	item := &Item{Place: place, File: file, ID: place.ID(), Title: place.Title()}
+	switch place.Kind {
+	case KindActivity, KindSkill:
+		return parseDocument(item, data)
+	case KindRules:
+		return parseRules(item, data)
+	default:
+		return parseText(item, data)
+	}
+}
+
+// parseDocument reads an activity or a skill.
+func parseDocument(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
+	kind := phases.KindActivity
+	if item.Kind == KindSkill {
+		kind = phases.KindSkill
+	}
+	document, found := workflow.CheckAs(item.File, data, workflow.As{Dialect: guideway.DialectPhases, Kind: kind})
+	if document == nil {
+		return nil, found
+	}
+	item.ID, item.Canonical, item.Skill, item.Activity = document.ID, document.Canonical, document.Skill, document.Activity
+	warn := func(code, fix, format string, args ...any) {
+		found = append(found, guideway.Diagnostic{
+			Severity: guideway.SeverityWarning, Code: code, File: item.File, Message: fmt.Sprintf(format, args...), Fix: fix,
+		})
+	}
+	if item.ID != item.Name {
+		warn(CodeFileID, fmt.Sprintf("name the file %s-%s, or change the id", item.Digits, item.ID),
+			"the %s is called %q and its file %q; tools know it by its id", item.Kind, item.ID, item.Path)
+	}
+	for _, mark := range []string{"|", ">"} {
+		if strings.Contains(item.Canonical, `:"`+mark+`"`) {
+			warn(CodeLost, "write the text again, or take it from where the file was converted from",
+				"a text of the %s is %q and nothing else: it looks as if a conversion lost a block text", item.Kind, mark)
+		}
+	}
+	return item, found
+}
+
+// parseRules reads the rules for all workflows, which are any object.
+func parseRules(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
+	root, found := doc.Parse(item.File, data, doc.Limits{})
+	if root == nil {
+		return nil, found
+	}
+	if root.Kind != doc.Object {
+		return nil, []guideway.Diagnostic{{
+			Severity: guideway.SeverityError, Code: CodeRules, File: item.File, Line: root.Line, Column: root.Column,
+			Message: "The rules are an object, but this is " + root.Kind.String() + ".", Fix: "write one object, with a list of sections",
+		}}
+	}
+	item.Canonical = string(doc.Canonical(root))
+	return item, nil
+}
+
+// parseText takes a text as it is.
+func parseText(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return nil, []guideway.Diagnostic{{
+			Severity: guideway.SeverityError, Code: CodeEncoding, File: item.File,
+			Message: fmt.Sprintf("the %s is no UTF-8 text", item.Kind), Fix: "save it as UTF-8",
+		}}
+	}
+	item.Text = string(data)
+	return item, nil
+}

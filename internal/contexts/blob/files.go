@@ -1,0 +1,336 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+)
+
+// The names in the directory. A blob is blobs/ab/abcdef…, a slot slots/key.
+const (
+	blobsDir = "blobs"
+	slotsDir = "slots"
+	// tempPrefix begins the names of writes under way.
+	tempPrefix = ".write-"
+	// staleAfter is how old a write must be that nobody finishes any more.
+	staleAfter = time.Hour
+)
+
+// FilesOptions say where the files are.
+type FilesOptions struct {
+	// Dir is the directory; it is made where it is not there, for this user
+	// alone.
+	Dir string
+	// MaxBytes bounds a blob; 0 is DefaultMaxBytes.
+	MaxBytes int64
+	// ReadOnly makes nothing and wants no directory that can be written: one that
+	// is not there is an empty store. Whoever sets it only reads.
+	ReadOnly bool
+
+	// fault is called before each step of a write, and may fail it. Tests play
+	// broken disks with it.
+	fault func(step, path string) error
+}
+
+// Files is a store in a directory. A blob is written to a temporary file, synced,
+// renamed and its directory synced: its name has the whole of it, or nothing.
+type Files struct{ o FilesOptions }
+
+var _ Store = (*Files)(nil)
+
+// OpenFiles opens a directory. CodeUnavailable where it cannot be written.
+func OpenFiles(o FilesOptions) (*Files, error) {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.fault == nil {
+		o.fault = func(string, string) error { return nil }
+	}
+	f := &Files{o: o}
+	if o.ReadOnly {
+		return f, f.readable()
+	}
+	for _, dir := range []string{blobsDir, slotsDir} {
+		if err := atomicfile.MakeDir(filepath.Join(o.Dir, dir)); err != nil {
+			return nil, f.failed("open the directory of blobs", err)
+		}
+	}
+	probe, err := os.CreateTemp(filepath.Join(o.Dir, blobsDir), tempPrefix+"*")
+	if err != nil {
+		return nil, f.failed("open the directory of blobs", err)
+	}
+	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+		return nil, f.failed("open the directory of blobs", err)
+	}
+	return f, nil
+}
+
+// readable says what keeps the directory from being read.
+func (f *Files) readable() error {
+	for _, dir := range []string{blobsDir, slotsDir} {
+		_, err := os.ReadDir(filepath.Join(f.o.Dir, dir))
+		if err := ignoreMissing(err); err != nil {
+			return f.failed("open the directory of blobs", err)
+		}
+	}
+	return nil
+}
+
+// Dir gives the directory.
+func (f *Files) Dir() string { return f.o.Dir }
+
+// path gives where a blob is.
+func (f *Files) path(name Name) string {
+	return filepath.Join(f.o.Dir, blobsDir, string(name[:2]), string(name))
+}
+
+// Put implements Blobs.
+func (f *Files) Put(ctx context.Context, data []byte) (Name, error) {
+	if err := ctx.Err(); err != nil {
+		return "", f.failed("write a blob", err)
+	}
+	if int64(len(data)) > f.o.MaxBytes {
+		return "", TooLarge(int64(len(data)), f.o.MaxBytes)
+	}
+	name := NameOf(data)
+	path := f.path(name)
+	if there, err := f.read(path); err == nil && bytes.Equal(there, data) {
+		// Who wrote it may not have got to syncing its name yet.
+		return name, f.failed("write a blob", f.syncDir(filepath.Dir(path)))
+	}
+	if err := f.write(path, data, os.Rename); err != nil {
+		return "", f.failed("write a blob", err)
+	}
+	return name, nil
+}
+
+// write makes a file whole or not at all, and durable. place gives the finished
+// temporary file its name.
+func (f *Files) write(path string, data []byte, place func(from, to string) error) error {
+	dir := filepath.Dir(path)
+	temp, err := f.createTemp(dir)
+	if err != nil {
+		return err
+	}
+	err = f.fill(temp, data)
+	if err == nil {
+		err = f.o.fault("rename", path)
+	}
+	if err == nil {
+		err = place(temp.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(temp.Name())
+		return err
+	}
+	return f.syncDir(dir)
+}
+
+// createTemp makes a temporary file, and its directory where there is none yet.
+func (f *Files) createTemp(dir string) (*os.File, error) {
+	if err := f.o.fault("create", dir); err != nil {
+		return nil, err
+	}
+	temp, err := os.CreateTemp(dir, tempPrefix+"*") // 0600
+	if !errors.Is(err, fs.ErrNotExist) {
+		return temp, err
+	}
+	if err := atomicfile.MakeDir(dir); err != nil {
+		return nil, err
+	}
+	return os.CreateTemp(dir, tempPrefix+"*")
+}
+
+// fill writes and syncs a temporary file, and closes it.
+func (f *Files) fill(temp *os.File, data []byte) error {
+	err := f.o.fault("write", temp.Name())
+	if err != nil {
+		_, _ = temp.Write(data[:len(data)/2]) // a disk that fails may have taken some of it
+	} else {
+		_, err = temp.Write(data)
+	}
+	if err == nil {
+		err = f.o.fault("sync", temp.Name())
+	}
+	if err == nil {
+		err = temp.Sync()
+	}
+	return errors.Join(err, temp.Close())
+}
+
+// syncDir makes a new name durable. Not every system can sync a directory; then
+// the name is as durable as that system makes it.
+func (f *Files) syncDir(dir string) error {
+	if err := f.o.fault("sync dir", dir); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if isFull(err) || errors.Is(err, syscall.EIO) {
+		return errors.Join(err, d.Close())
+	}
+	return d.Close()
+}
+
+// read reads a file that is not larger than a blob may be.
+func (f *Files) read(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > f.o.MaxBytes {
+		return nil, ErrCorrupt
+	}
+	data := make([]byte, info.Size())
+	if _, err := io.ReadFull(file, data); err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// Get implements Blobs.
+func (f *Files) Get(ctx context.Context, name Name) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, f.failed("read a blob", err)
+	}
+	if !name.Valid() {
+		return nil, Missing(name)
+	}
+	path := f.path(name)
+	data, err := f.read(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, Missing(name)
+	case errors.Is(err, ErrCorrupt), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, Corrupt(name, path)
+	case err != nil:
+		return nil, f.failed("read a blob", err)
+	case NameOf(data) != name:
+		return nil, Corrupt(name, path)
+	}
+	return data, nil
+}
+
+// Delete implements Blobs.
+func (f *Files) Delete(_ context.Context, names ...Name) error {
+	var errs []error
+	for _, name := range names {
+		if !name.Valid() {
+			continue
+		}
+		if err := os.Remove(f.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return f.failed("delete blobs", errors.Join(errs...))
+}
+
+// Each implements Blobs.
+func (f *Files) Each(ctx context.Context, visit func(Info) error) error {
+	return f.walk(ctx, func(_ string, info Info) error { return visit(info) }, func(string, time.Time) error { return nil })
+}
+
+// walk tells of blobs, and of the leftovers of writes.
+func (f *Files) walk(ctx context.Context, blob func(path string, info Info) error, leftover func(path string, at time.Time) error) error {
+	root := filepath.Join(f.o.Dir, blobsDir)
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // it has just gone
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil //nolint:nilerr // it has just gone
+		}
+		name := Name(entry.Name())
+		switch {
+		case strings.HasPrefix(entry.Name(), tempPrefix):
+			return leftover(path, info.ModTime())
+		case name.Valid() && path == f.path(name):
+			return blob(path, Info{Name: name, Size: info.Size(), Modified: info.ModTime()})
+		}
+		return nil // not ours
+	})
+	var coded *guideway.Error
+	if errors.As(err, &coded) {
+		return err
+	}
+	return f.failed("look through the blobs", err)
+}
+
+// Sweep implements Blobs.
+func (f *Files) Sweep(ctx context.Context, keep func(Info) bool) (swept Swept, err error) {
+	now := time.Now()
+	err = f.walk(ctx, func(path string, info Info) error {
+		if keep(info) {
+			return nil
+		}
+		if err := os.Remove(path); err != nil {
+			return ignoreMissing(err)
+		}
+		swept.Blobs++
+		swept.Bytes += info.Size
+		return nil
+	}, func(path string, at time.Time) error {
+		if now.Sub(at) < staleAfter {
+			return nil
+		}
+		if err := os.Remove(path); err != nil {
+			return ignoreMissing(err)
+		}
+		swept.Leftovers++
+		return nil
+	})
+	return swept, err
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// isFull says whether the system had no room.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+}
+
+// failed gives an error of the system its code and the way out.
+func (f *Files) failed(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case isFull(err):
+		return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, f.o.Dir, Full(err)).
+			WithFix("free space on that disk and try again; nothing that was acknowledged is lost")
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return guideway.Errorf(guideway.CodeUnavailable, "%s: %w", doing, err)
+	}
+	return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, f.o.Dir, err).
+		WithFix("make the directory and its files readable and writable for this user, or choose another data directory")
+}

@@ -1,0 +1,66 @@
+package seal
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/blob"
+)
+
+// TestFirstOf: where there is no keychain the key is in a file, and stays there
+// though a keychain comes; where it is in a keychain that fails, no file takes its
+// place.
+func TestFirstOf(t *testing.T) {
+	t.Parallel()
+	keychain := &chain{entries: map[string]string{}, broken: errors.New("no bus")}
+	path := filepath.Join(t.TempDir(), "key")
+	both := FirstOf{keychain.source(), File{path}}
+	slots := blob.NewMemory(0)
+	keys, err := Open(t.Context(), slots, both)
+	if err != nil || keys.Kind() != KindFile {
+		t.Fatalf("without a keychain: %v, %v", keys, err)
+	}
+	key, err := keys.New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keychain.broken = nil
+	again, err := Open(t.Context(), slots, both)
+	if err != nil || again.Kind() != KindFile || len(keychain.entries) > 0 {
+		t.Fatalf("with a keychain later on: %v, %v, %v", again, err, keychain.entries)
+	}
+	if _, err := again.Key(t.Context(), key.Name); err != nil {
+		t.Error(err)
+	}
+
+	inChain := blob.NewMemory(0)
+	path = filepath.Join(t.TempDir(), "key")
+	both[1] = File{path}
+	if keys, err = Open(t.Context(), inChain, both); err != nil || keys.Kind() != KindKeychain {
+		t.Fatalf("with a keychain: %v, %v", keys, err)
+	}
+	keychain.broken = errors.New("locked")
+	_, err = Open(t.Context(), inChain, both)
+	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "unlock") {
+		t.Errorf("with a keychain that fails: %v", err)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Error("a key file was made in the place of the keychain")
+	}
+
+	// Neither: nothing is noted, and both are told of.
+	none := blob.NewMemory(0)
+	_, err = Open(t.Context(), none, FirstOf{keychain.source(), Passphrase{}})
+	if begun, _ := Begun(t.Context(), none); err == nil || begun || !strings.Contains(err.Error(), "locked") || !strings.Contains(err.Error(), "too short") {
+		t.Errorf("with neither: %v", err)
+	}
+	// Another kind than it is in is said as the setting has it.
+	_, err = Open(t.Context(), slots, Passphrase{"four words in a row"})
+	if want := `set the encryption to "key-file"`; guideway.ErrorFix(err) != want {
+		t.Errorf("the fix is %q, want %q", guideway.ErrorFix(err), want)
+	}
+}

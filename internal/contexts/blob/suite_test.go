@@ -1,0 +1,123 @@
+package blob_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/blob"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/blobtest"
+)
+
+// TestFiles holds the directory to what every store of blobs promises.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	blobtest.Exercise(t, func(t *testing.T) blobtest.Opener {
+		dir := filepath.Join(t.TempDir(), "made", "contexts")
+		return func(t *testing.T) blob.Store {
+			t.Helper()
+			f, err := blob.OpenFiles(blob.FilesOptions{Dir: dir, MaxBytes: blobtest.MaxBytes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}
+	})
+}
+
+// TestMemory holds what is kept in memory to the same.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	blobtest.Exercise(t, func(*testing.T) blobtest.Opener {
+		m := blob.NewMemory(blobtest.MaxBytes)
+		return func(*testing.T) blob.Store { return m }
+	})
+}
+
+// TestOver holds a layer in memory over a store that is only read to the same.
+func TestOver(t *testing.T) {
+	t.Parallel()
+	blobtest.Exercise(t, func(t *testing.T) blobtest.Opener {
+		below, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(t.TempDir(), "none"), ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := blob.NewOver(below, blobtest.MaxBytes)
+		return func(*testing.T) blob.Store { return o }
+	})
+}
+
+// TestOverLeavesBelow: what lies below is read through the layer, and stays as it
+// is whatever is done to the layer.
+func TestOverLeavesBelow(t *testing.T) {
+	t.Parallel()
+	below := blob.NewMemory(0)
+	old, err := below.Put(t.Context(), []byte("old"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := below.CreateSlot(t.Context(), "key-1", []byte("wrapped")); err != nil {
+		t.Fatal(err)
+	}
+	o := blob.NewOver(below, 0)
+	if data, err := o.Get(t.Context(), old); err != nil || string(data) != "old" {
+		t.Errorf("what lies below is %q, %v", data, err)
+	}
+	if err := o.CreateSlot(t.Context(), "key-1", nil); guideway.ErrorCode(err) != guideway.CodeConflict {
+		t.Errorf("a slot that lies below is made again: %v", err)
+	}
+	if _, err := o.Put(t.Context(), []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	swept, err := o.Sweep(t.Context(), func(info blob.Info) bool { return info.Name != old })
+	if err != nil || swept.Blobs != 1 {
+		t.Errorf("swept are %+v, %v", swept, err)
+	}
+	if err := o.EraseSlot(t.Context(), "key-1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Get(t.Context(), old); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("what was swept is read: %v", err)
+	}
+	if slots, err := o.Slots(t.Context(), "key-"); err != nil || len(slots) != 0 {
+		t.Errorf("what was erased is listed: %v, %v", slots, err)
+	}
+	if data, err := below.Get(t.Context(), old); err != nil || string(data) != "old" {
+		t.Errorf("below it is %q, %v", data, err)
+	}
+	if value, err := below.Slot(t.Context(), "key-1"); err != nil || string(value) != "wrapped" {
+		t.Errorf("below the slot is %q, %v", value, err)
+	}
+}
+
+// TestNoDirectory: a directory that cannot be made is a clear error.
+func TestNoDirectory(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(file, "contexts")})
+	if guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
+		t.Errorf("the error is %v (%s)", err, guideway.ErrorCode(err))
+	}
+}
+
+// TestCancelled: a call whose context has ended does nothing.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	f, err := blob.OpenFiles(blob.FilesOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.Put(ctx, []byte("x")); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+		t.Errorf("put: %v", err)
+	}
+	if _, err := f.Get(t.Context(), blob.NameOf([]byte("x"))); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("it was stored: %v", err)
+	}
+}

@@ -1,0 +1,256 @@
+package checkpoint
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+)
+
+const (
+	bundleFormat  = "guideway-checkpoints"
+	bundleVersion = 1
+	// maxBundle bounds what is imported at once.
+	maxBundle = 10_000
+)
+
+// Bundle is checkpoints to carry elsewhere: plain JSON, for people and other
+// programs too. It is not encrypted, whatever the store is.
+type Bundle struct {
+	Format     string    `json:"format"`
+	Version    int       `json:"version"`
+	ExportedAt time.Time `json:"exportedAt"`
+	// Checkpoints are in the order of their numbers.
+	Checkpoints []Bundled `json:"checkpoints"`
+	// Damaged are those that could not be read.
+	Damaged []Finding `json:"damaged,omitempty"`
+}
+
+// Bundled is a checkpoint with its context.
+type Bundled struct {
+	ID       string          `json:"checkpointId"`
+	Session  string          `json:"sessionId"`
+	Run      string          `json:"runId,omitempty"`
+	RunSeq   int64           `json:"runSeq,omitempty"`
+	Parent   string          `json:"parentId,omitempty"`
+	Workflow string          `json:"workflowId,omitempty"`
+	Project  string          `json:"projectId,omitempty"`
+	Agent    string          `json:"agentId,omitempty"`
+	Name     string          `json:"name,omitempty"`
+	Tags     []string        `json:"tags,omitempty"`
+	Kind     Kind            `json:"kind"`
+	Created  time.Time       `json:"createdAt"`
+	Tokens   int64           `json:"tokens,omitempty"`
+	Context  json.RawMessage `json:"context"`
+}
+
+// ExportRequest names one checkpoint or a session.
+type ExportRequest struct {
+	ID      string
+	Session string
+}
+
+// ImportRequest brings a bundle in.
+type ImportRequest struct {
+	Data []byte
+	// Session, if set, is where its checkpoints go; else where they came from,
+	// which must have none but these.
+	Session string
+}
+
+// Imported is what an import has brought.
+type Imported struct {
+	// Sessions and Checkpoints are those that are new.
+	Sessions    []string `json:"sessions"`
+	Checkpoints []string `json:"checkpoints"`
+	// Skipped counts those that were there already.
+	Skipped int   `json:"skipped"`
+	Store   Store `json:"store"`
+}
+
+// Export writes a bundle. What is damaged is named in it and left out.
+func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRequest) ([]byte, error) {
+	if err := s.unlocked("export checkpoints"); err != nil {
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	var list []Record
+	if r.ID != "" {
+		rec, err := s.own(ctx, who, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		list = []Record{rec}
+	} else {
+		var err error
+		if list, err = s.o.Index.History(ctx, LineKey{User: who.User, Session: SessionID(r.Session)}, History{Oldest: true}); err != nil {
+			return nil, err
+		}
+	}
+	if len(list) == 0 {
+		return nil, guideway.Errorf(guideway.CodeNotFound, "the session %.100q has no checkpoints", r.Session)
+	}
+	b := Bundle{Format: bundleFormat, Version: bundleVersion, ExportedAt: s.clock(), Checkpoints: []Bundled{}}
+	for _, rec := range list {
+		raw, err := s.content(ctx, rec)
+		if errors.Is(err, errDamaged) {
+			b.Damaged = append(b.Damaged, Finding{Checkpoint: rec.ID, LineKey: rec.LineKey, Problem: err.Error()})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		b.Checkpoints = append(b.Checkpoints, Bundled{
+			ID: rec.ID, Session: rec.Session, Run: rec.Run, RunSeq: rec.RunSeq, Parent: rec.Parent, Workflow: rec.Workflow,
+			Project: rec.Project, Agent: rec.Agent, Name: rec.Name, Tags: rec.Tags, Kind: rec.Kind, Created: rec.Created,
+			Tokens: rec.Tokens, Context: raw,
+		})
+	}
+	text, err := encodeIndented(b)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "write the bundle: %w", err)
+	}
+	key := list[0].LineKey
+	s.ledger.note(Entry{
+		At: s.clock(), Action: ActionExport, LineKey: key, Checkpoint: r.ID, Client: who.Client,
+		Detail: fmt.Sprintf("%d checkpoints", len(b.Checkpoints)),
+	}, false)
+	return text, nil
+}
+
+// encodeIndented writes JSON for people.
+func encodeIndented(value any) ([]byte, error) {
+	text, err := jsontext.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, text, "", "  "); err != nil {
+		return nil, err
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+// Import brings the checkpoints of a bundle in, as the caller's. Those that are
+// there already, with the same context, are passed over. An id that is taken by
+// something else becomes another one.
+func (s *Service) Import(ctx context.Context, who guideway.Principal, r ImportRequest) (*Imported, error) {
+	if err := s.writable("import checkpoints"); err != nil {
+		return nil, err
+	}
+	b, err := readBundle(r.Data)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	out := &Imported{Sessions: []string{}, Checkpoints: []string{}, Store: s.o.Store}
+	targets, err := s.importTargets(ctx, who, b, r.Session, out)
+	if err != nil {
+		return nil, err
+	}
+	renamed := map[string]string{}
+	for _, item := range targets {
+		saved, err := s.importOne(ctx, who, item, renamed)
+		if err != nil {
+			return out, err
+		}
+		renamed[item.ID] = saved.ID
+		out.Checkpoints = append(out.Checkpoints, saved.ID)
+		if n := len(out.Sessions); n == 0 || out.Sessions[n-1] != saved.Session {
+			out.Sessions = append(out.Sessions, saved.Session)
+		}
+	}
+	return out, nil
+}
+
+func readBundle(data []byte) (*Bundle, error) {
+	var b Bundle
+	if err := json.Unmarshal(data, &b); err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle is not JSON: %w", err)
+	}
+	switch {
+	case b.Format != bundleFormat:
+		return nil, guideway.Errorf(guideway.CodeInvalid, "it is no bundle of checkpoints: format is %.40q", b.Format).
+			WithFix("give a file that `guideway checkpoint export` has written")
+	case b.Version > bundleVersion || b.Version < 1:
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has version %d, this guideway reads up to %d", b.Version, bundleVersion).
+			WithFix("use a newer guideway")
+	case len(b.Checkpoints) > maxBundle:
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "the bundle has %d checkpoints, more than %d", len(b.Checkpoints), maxBundle)
+	}
+	return &b, nil
+}
+
+// importTargets chooses what is new, and sees that it does not come behind what is
+// newer.
+func (s *Service) importTargets(ctx context.Context, who guideway.Principal, b *Bundle, session string, out *Imported) ([]Bundled, error) {
+	var targets []Bundled
+	into := map[string]bool{}
+	for _, item := range b.Checkpoints {
+		if session != "" {
+			item.Session = session
+		}
+		item.Session = SessionID(item.Session)
+		known, err := s.o.Index.Checkpoint(ctx, item.ID)
+		if err == nil && known.User == who.User && known.Session == item.Session {
+			if c, err := canonical(item.Context); err == nil && bytes.Equal(c.sum, known.Sum) {
+				out.Skipped++
+				continue
+			}
+		}
+		if err != nil && guideway.ErrorCode(err) != guideway.CodeNotFound {
+			return nil, err
+		}
+		targets = append(targets, item)
+		into[item.Session] = true
+	}
+	for name := range into {
+		line, err := s.o.Index.Line(ctx, LineKey{User: who.User, Session: name})
+		if err != nil {
+			return nil, err
+		}
+		if line.Count > 0 {
+			return nil, guideway.Errorf(guideway.CodeConflict, "the session %s has %d checkpoints already: what comes behind them would count as newer", name, line.Count).
+				WithFix("import into another session, with --session")
+		}
+	}
+	return targets, nil
+}
+
+// importOne saves a checkpoint of a bundle, with its id where that is free, and its
+// time where that is not before the one it follows.
+func (s *Service) importOne(ctx context.Context, who guideway.Principal, item Bundled, renamed map[string]string) (*Saved, error) {
+	kind := item.Kind
+	if kind != KindAuto {
+		kind = KindManual
+	}
+	r := SaveRequest{
+		Session: item.Session, Run: item.Run, RunSeq: item.RunSeq, Context: item.Context, Workflow: item.Workflow, Project: item.Project,
+		Agent: item.Agent, Name: item.Name, Tags: item.Tags, Kind: kind, Tokens: item.Tokens, ExpectedHead: renamed[item.Parent],
+		created: item.Created.UTC().Truncate(time.Microsecond),
+	}
+	if ownID().MatchString(item.ID) {
+		_, err := s.o.Index.Checkpoint(ctx, item.ID)
+		if guideway.ErrorCode(err) == guideway.CodeNotFound {
+			r.id = item.ID
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	saved, err := s.Save(ctx, who, r)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.ErrorCode(err), "import %s: %w", item.ID, err).WithFix("%s", guideway.ErrorFix(err))
+	}
+	s.ledger.note(Entry{At: s.clock(), Action: ActionImport, LineKey: saved.LineKey, Checkpoint: saved.ID, Client: who.Client, Detail: "was " + item.ID}, false)
+	return saved, nil
+}

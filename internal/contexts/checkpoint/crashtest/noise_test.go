@@ -1,0 +1,418 @@
+package crashtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/store/checkpoints"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
+)
+
+// filled is a place with checkpoints, and what is known of them.
+type filled struct {
+	// dir is a copy of all files.
+	dir    string
+	known  map[string]text
+	lasts  map[string]text
+	pieces map[string]text
+}
+
+// fill makes a place with some sessions. Killed ends the last process without a
+// word: then a database has its write-ahead log.
+func fill(t *testing.T, p place, killed bool) *filled {
+	t.Helper()
+	f := &filled{dir: t.TempDir(), known: map[string]text{}, lasts: map[string]text{}, pieces: map[string]text{}}
+	w := hire(t, p).MustOpen()
+	for n := range 14 {
+		for _, session := range []string{"alpha", "beta", "gamma"} {
+			x := text{Session: session, N: n, Size: 1500}
+			f.known[w.MustDo(order{Do: opSave, Text: x}).Checkpoint] = x
+			f.lasts[session] = x
+		}
+	}
+	x := text{Session: "alpha", N: 999, Size: 300}
+	f.pieces[w.MustDo(order{Do: opKeep, Session: "alpha", Text: x}).Checkpoint] = x
+	w.MustDo(order{Do: opMaintain})
+	if killed {
+		copyFiles(t, p.Dir, f.dir)
+		w.Kill()
+		return f
+	}
+	w.Dismiss()
+	copyFiles(t, p.Dir, f.dir)
+	return f
+}
+
+// copyFiles copies all files, for this user alone.
+func copyFiles(t *testing.T, from, to string) {
+	t.Helper()
+	err := os.CopyFS(to, os.DirFS(from))
+	if err == nil {
+		err = filepath.WalkDir(to, func(name string, e os.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			return os.Chmod(name, 0o600)
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sort says what a file is for.
+func sort(name string) string {
+	slashed := filepath.ToSlash(name)
+	switch {
+	case strings.Contains(slashed, "/contexts/blobs/"):
+		return "blob"
+	case strings.HasSuffix(slashed, "/contexts/slots/master"):
+		return "note about the key"
+	case strings.Contains(slashed, "/contexts/slots/"):
+		return "wrapped key"
+	case strings.HasSuffix(slashed, "/keys/key"):
+		return "key file"
+	case strings.HasSuffix(slashed, "/audit.log"):
+		return "audit log"
+	case strings.Contains(slashed, "/contexts/index/") && strings.HasSuffix(slashed, ".json"):
+		return "index"
+	case strings.HasSuffix(slashed, ".db"):
+		return "database"
+	case strings.HasSuffix(slashed, ".db-wal"):
+		return "write-ahead log"
+	case strings.HasSuffix(slashed, ".db-shm"):
+		return "shared memory"
+	case strings.HasSuffix(slashed, "/reserve"):
+		return "reserve"
+	}
+	return ""
+}
+
+// rebuildable are the files that the blobs can do without.
+func rebuildable(sort string) bool {
+	return slices.Contains([]string{"audit log", "index", "database", "write-ahead log", "shared memory", "reserve"}, sort)
+}
+
+// bySort gives the files of a directory that have anything in them.
+func bySort(t *testing.T, dir string) map[string][]string {
+	t.Helper()
+	files := map[string][]string{}
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		if info, err := e.Info(); err == nil && info.Size() > 0 && sort(name) != "" {
+			files[sort(name)] = append(files[sort(name)], name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestNoise damages one file of each kind after the other, in a random way. A
+// context is right, or an older one with a word, or an error. What the blobs have
+// is there again once the index was made anew, and no key is ever replaced.
+func TestNoise(t *testing.T) {
+	crash.Long(t)
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		place  place
+		killed bool
+	}{
+		{"sqlite", place{}, false},
+		{"sqlite, killed, encrypted", place{Sealed: true}, true},
+		{"files, encrypted", place{Store: checkpoints.StoreFiles, Sealed: true}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			whole := c.place
+			whole.Dir = t.TempDir()
+			f := fill(t, whole, c.killed)
+			kinds := slices.Sorted(func(yield func(string) bool) {
+				for name := range bySort(t, f.dir) {
+					if !yield(name) {
+						return
+					}
+				}
+			})
+			for _, seed := range crash.Seeds(t) {
+				for i := range crash.Amount(t, "GUIDEWAY_CRASH_DAMAGES", 12, 6) {
+					what := kinds[i%len(kinds)]
+					t.Run(fmt.Sprintf("seed %d/%d %s", seed, i, what), func(t *testing.T) {
+						t.Parallel()
+						random := rand.New(rand.NewPCG(seed, uint64(i)))
+						p := c.place
+						p.Dir = crash.Dir(t)
+						copyFiles(t, f.dir, p.Dir)
+						files := bySort(t, p.Dir)[what]
+						slices.Sort(files)
+						name := files[random.IntN(len(files))]
+						t.Logf("%s: %s", name, damage(t, name, random))
+						f.survive(t, p, what)
+					})
+				}
+			}
+		})
+	}
+}
+
+// damage damages a file and says how.
+func damage(t *testing.T, name string, random *rand.Rand) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := random.IntN(len(text))
+	how := ""
+	switch random.IntN(6) {
+	case 0:
+		text, how = text[:at], fmt.Sprintf("cut off at %d of %d", at, len(text))
+	case 1:
+		n := min(1+random.IntN(64), len(text)-at)
+		for i := at; i < at+n; i++ {
+			text[i] = byte(random.Uint32())
+		}
+		how = fmt.Sprintf("%d bytes of noise at %d", n, at)
+	case 2:
+		at = at / 4096 * 4096
+		clear(text[at:min(at+4096, len(text))])
+		how = fmt.Sprintf("zeros from %d on", at)
+	default:
+		text[at] ^= 1 << random.IntN(8)
+		how = fmt.Sprintf("a bit at %d of %d flipped", at, len(text))
+	}
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return how
+}
+
+// survive opens a damaged place and asks for everything.
+func (f *filled) survive(t *testing.T, p place, what string) {
+	t.Helper()
+	key, keyErr := os.ReadFile(p.keyFile())
+	w := hire(t, p)
+	r, err := w.Opened()
+	if err != nil {
+		t.Fatalf("the worker did not survive: %v\n%s", err, w.Said())
+	}
+	if !r.OK() {
+		if r.Fix == "" || rebuildable(what) {
+			t.Errorf("opening is answered with %s %s (fix %q)", r.Code, r.Message, r.Fix)
+		}
+	} else {
+		f.ask(t, w, false)
+		if rebuildable(what) {
+			w.MustDo(order{Do: opRebuild})
+			f.ask(t, w, true)
+		}
+		x := text{Session: "delta", N: 1, Size: 400}
+		if r := w.MustDo(order{Do: opSave, Text: x}); w.MustDo(order{Do: opLoad, Checkpoint: r.Checkpoint}).Sum != x.sum() {
+			t.Error("what is saved now is another context")
+		}
+	}
+	w.Dismiss()
+	if after, err := os.ReadFile(p.keyFile()); !bytes.Equal(after, key) || errors.Is(err, fs.ErrNotExist) != errors.Is(keyErr, fs.ErrNotExist) {
+		t.Error("the key file was replaced")
+	}
+}
+
+// ask asks for every context. All is that none may be missing.
+func (f *filled) ask(t *testing.T, w *worker, all bool) {
+	t.Helper()
+	ask := func(o order, want text, about string) {
+		t.Helper()
+		r, err := w.Do(o)
+		switch {
+		case err != nil:
+			t.Fatalf("the worker did not survive %s: %v", about, err)
+		case !r.OK() && all:
+			t.Errorf("%s is not there: %s %s", about, r.Code, r.Message)
+		case !r.OK() && (r.Code == "" || r.Message == ""):
+			t.Errorf("%s is answered without a word", about)
+		case !r.OK():
+		case !r.Degraded && r.Sum == want.sum():
+		case !all && r.Degraded && f.known[r.Checkpoint].sum() == r.Sum && f.known[r.Checkpoint].N < want.N && f.known[r.Checkpoint].Session == want.Session:
+		default:
+			t.Errorf("%s is %+v, save %d", about, r, f.known[r.Checkpoint].N)
+		}
+	}
+	for session, x := range f.lasts {
+		ask(order{Do: opLoad, Session: session}, x, "the last of "+session)
+	}
+	for id, x := range f.known {
+		ask(order{Do: opLoad, Checkpoint: id}, x, fmt.Sprintf("save %d of %s, %s", x.N, x.Session, id))
+	}
+	for ref, x := range f.pieces {
+		ask(order{Do: opRecall, Checkpoint: ref}, x, "the piece "+ref)
+	}
+}
+
+// TestGone takes whole files away: without its database or index everything is
+// there; without a key it is refused, and none is made.
+func TestGone(t *testing.T) {
+	crash.Long(t)
+	t.Parallel()
+	for _, c := range []struct {
+		what   string
+		place  place
+		opens  bool
+		remove func(p place) []string
+	}{
+		{"the database", place{Sealed: true}, true, func(p place) []string {
+			files, _ := filepath.Glob(filepath.Join(p.data(), "guideway.db*"))
+			return files
+		}},
+		{"the database, not its log", place{}, true, func(p place) []string { return []string{filepath.Join(p.data(), "guideway.db")} }},
+		{"the index", place{Store: checkpoints.StoreFiles}, true, func(p place) []string { return []string{filepath.Join(p.data(), "contexts", "index")} }},
+		{"the key file", place{Sealed: true}, false, func(p place) []string { return []string{p.keyFile()} }},
+		{"the note about the key", place{Sealed: true}, false, func(p place) []string { return []string{filepath.Join(p.data(), "contexts", "slots", "master")} }},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			p := c.place
+			p.Dir = t.TempDir()
+			f := fill(t, p, c.what == "the database, not its log")
+			for _, name := range c.remove(p) {
+				if err := os.RemoveAll(name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w := hire(t, p)
+			r, err := w.Opened()
+			if err != nil || r.OK() != c.opens {
+				t.Fatalf("opening is %+v, %v", r, err)
+			}
+			if c.opens {
+				f.ask(t, w, true)
+			} else {
+				wantRefused(t, r)
+				for _, name := range c.remove(p) {
+					if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("%s was made", name)
+					}
+				}
+			}
+			w.Dismiss()
+		})
+	}
+}
+
+// TestAnotherKey: with another key nothing opens, nothing changes, and with the
+// right one everything is there.
+func TestAnotherKey(t *testing.T) {
+	crash.Long(t)
+	t.Parallel()
+	for _, store := range []string{"", checkpoints.StoreFiles} {
+		p := place{Dir: t.TempDir(), Store: store, Sealed: true}
+		f := fill(t, p, false)
+		right, err := os.ReadFile(p.keyFile())
+		if err != nil {
+			t.Fatal(err)
+		}
+		another := []byte("gdwmaster1_" + strings.Repeat("0f", 32) + "\n")
+		if err := os.WriteFile(p.keyFile(), another, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w := hire(t, p)
+		r, err := w.Opened()
+		if err != nil || r.OK() {
+			t.Fatalf("with another key it opens: %+v, %v", r, err)
+		}
+		wantRefused(t, r)
+		w.Dismiss()
+		if now, err := os.ReadFile(p.keyFile()); err != nil || !bytes.Equal(now, another) {
+			t.Errorf("the key file was changed: %v", err)
+		}
+		if err := os.WriteFile(p.keyFile(), right, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w = hire(t, p).MustOpen()
+		f.ask(t, w, true)
+		w.Dismiss()
+	}
+}
+
+// TestOtherMachine: what one machine has saved, encrypted, another one loads that
+// has the same database and key; with the database alone it loads nothing.
+func TestOtherMachine(t *testing.T) {
+	crash.Long(t)
+	t.Parallel()
+	here := place{Dir: t.TempDir(), Store: crash.EmptyPostgres(t), Sealed: true}
+	f := fill(t, here, true)
+	there := place{Dir: t.TempDir(), Store: here.Store, Sealed: true}
+	w := hire(t, there)
+	r, err := w.Opened()
+	if err != nil || r.OK() {
+		t.Fatalf("without the key it opens: %+v, %v", r, err)
+	}
+	wantRefused(t, r)
+	w.Dismiss()
+	copyFiles(t, filepath.Dir(here.keyFile()), filepath.Dir(there.keyFile()))
+	w = hire(t, there).MustOpen()
+	f.ask(t, w, true)
+	w.Dismiss()
+	if left, err := filepath.Glob(filepath.Join(there.data(), "*")); err != nil || len(left) > 0 {
+		t.Errorf("on the other machine are %v, %v", left, err)
+	}
+}
+
+func wantRefused(t *testing.T, r reply) {
+	t.Helper()
+	if r.Code != guideway.CodeUnavailable || r.Fix == "" {
+		t.Errorf("it is refused with %s %s (fix %q)", r.Code, r.Message, r.Fix)
+	}
+}
+
+// TestClocks has processes whose clocks are years apart save to one session, sweep
+// and fold: the order is that of the saves, and nothing is lost.
+func TestClocks(t *testing.T) {
+	crash.Long(t)
+	t.Parallel()
+	const day = 24 * 60 * 60
+	for _, store := range []string{"", checkpoints.StoreFiles} {
+		p := place{Dir: t.TempDir(), Store: store}
+		var ids []string
+		var last int64
+		for n, ahead := range []int64{0, 25 * day, -400 * day, 0, -10_000 * day, 20 * day, -1} {
+			p.Ahead = ahead
+			w := hire(t, p).MustOpen()
+			for i := range 3 {
+				r := w.MustDo(order{Do: opSave, Text: text{Session: "work", N: 3*n + i, Size: 1000}})
+				if r.Number != int64(len(ids)+1) || r.Created <= last {
+					t.Errorf("save %d has the number %d and the time %d behind %d", len(ids)+1, r.Number, r.Created, last)
+				}
+				ids, last = append(ids, r.Checkpoint), r.Created
+			}
+			w.MustDo(order{Do: opMaintain})
+			w.Dismiss()
+		}
+		p.Ahead = 0
+		w := hire(t, p).MustOpen()
+		list := w.MustDo(order{Do: opList, Session: "work"}).List
+		for i, id := range slices.Backward(ids) {
+			want := text{Session: "work", N: i, Size: 1000}
+			if r := w.MustDo(order{Do: opLoad, Checkpoint: id}); r.Sum != want.sum() || list[len(ids)-1-i].Checkpoint != id {
+				t.Errorf("save %d is %+v", i, r)
+			}
+		}
+		if r := w.MustDo(order{Do: opLoad, Session: "work"}); r.Checkpoint != ids[len(ids)-1] {
+			t.Errorf("the last one is number %d", r.Number)
+		}
+		w.Dismiss()
+	}
+}

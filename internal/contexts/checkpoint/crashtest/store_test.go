@@ -1,0 +1,37 @@
+package crashtest
+
+import (
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/store/checkpoints"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
+)
+
+// kind is a kind of store.
+type kind struct {
+	name string
+	// place makes an empty one.
+	place func(t *testing.T) place
+}
+
+// kinds are the stores that outlive a process.
+func kinds() []kind {
+	return []kind{
+		{"sqlite", func(t *testing.T) place {
+			t.Helper()
+			return place{Dir: crash.Dir(t)}
+		}},
+		{"sqlite, encrypted", func(t *testing.T) place {
+			t.Helper()
+			return place{Dir: crash.Dir(t), Sealed: true}
+		}},
+		{"files", func(t *testing.T) place {
+			t.Helper()
+			return place{Dir: crash.Dir(t), Store: checkpoints.StoreFiles}
+		}},
+		{"postgres", func(t *testing.T) place {
+			t.Helper()
+			return place{Dir: crash.Dir(t), Store: crash.EmptyPostgres(t), Sealed: true}
+		}},
+	}
+}

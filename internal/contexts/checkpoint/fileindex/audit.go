@@ -1,0 +1,97 @@
+package fileindex
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+)
+
+const (
+	auditName = "audit.log"
+	// maxAudit is how large the file gets before it is put aside; the one that
+	// was put aside before goes then.
+	maxAudit = 8 << 20
+	// maxNotes bounds the log in memory.
+	maxNotes = 10_000
+)
+
+// Note implements checkpoint.Auditor.
+func (x *Index) Note(ctx context.Context, list []checkpoint.Entry) error {
+	release, err := x.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.note(list)
+}
+
+// note adds entries to the log. The caller holds the lock and mu.
+func (x *Index) note(list []checkpoint.Entry) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if x.o.Dir == "" {
+		x.notes = append(x.notes, list...)
+		x.notes = x.notes[max(len(x.notes)-maxNotes, 0):]
+		return nil
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	for _, e := range list {
+		if err := encoder.Encode(e); err != nil {
+			return x.failed("write the audit log", err)
+		}
+	}
+	path := filepath.Join(x.o.Dir, auditName)
+	if info, err := os.Stat(path); err == nil && info.Size() > maxAudit {
+		_ = os.Rename(path, path+".1") // where it fails the log grows on
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err == nil {
+		_, err = file.Write(text.Bytes())
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		// What it tells of has happened: that it is not noted must not undo that.
+		x.o.Logger.Error("the audit log could not be written", "file", path, "error", err)
+	}
+	return nil
+}
+
+// Notes implements checkpoint.Auditor.
+func (x *Index) Notes(_ context.Context, user string, limit int) ([]checkpoint.Entry, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all := slices.Clone(x.notes)
+	if x.o.Dir != "" {
+		for _, name := range []string{auditName + ".1", auditName} {
+			data, err := os.ReadFile(filepath.Join(x.o.Dir, name))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, x.failed("read the audit log", err)
+			}
+			for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+				var e checkpoint.Entry
+				if json.Unmarshal(lines.Bytes(), &e) == nil { // a crash may have cut one
+					all = append(all, e)
+				}
+			}
+		}
+	}
+	var list []checkpoint.Entry
+	for _, e := range slices.Backward(all) {
+		if len(list) < limit && (user == "" || e.User == user) {
+			list = append(list, e)
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,61 @@
+package fileindex
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+)
+
+var _ checkpoint.Leftover = (*Index)(nil)
+
+// InUse says whether a directory has an index with anything in it.
+func InUse(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), suffix) && !strings.HasPrefix(entry.Name(), ".") {
+			return true
+		}
+	}
+	return false
+}
+
+// Discard removes the files as they were when they were last read; one that has
+// changed since stays. Whoever still uses the index makes it anew from the blobs.
+func (x *Index) Discard(ctx context.Context) error {
+	if x.o.Dir == "" {
+		return nil
+	}
+	release, err := x.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for name, old := range x.files {
+		path := filepath.Join(x.o.Dir, name)
+		info, err := os.Stat(path)
+		if err != nil || !os.SameFile(info, old.info) || !info.ModTime().Equal(old.info.ModTime()) || info.Size() != old.info.Size() {
+			continue
+		}
+		if err := os.Remove(path); err != nil {
+			return x.failed("discard the index", err)
+		}
+		x.set(old.key, nil)
+		delete(x.files, name)
+	}
+	for _, name := range []string{auditName, auditName + ".1"} {
+		if err := os.Remove(filepath.Join(x.o.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return x.failed("discard the audit log of the index", err)
+		}
+	}
+	return nil
+}

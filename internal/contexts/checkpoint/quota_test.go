@@ -1,0 +1,318 @@
+package checkpoint_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+)
+
+func limits(l checkpoint.Limits) func(*checkpoint.Options) {
+	return func(o *checkpoint.Options) { o.Limits = l }
+}
+
+// noise is a context that does not compress.
+func noise(n int, seed uint64) string {
+	random := rand.New(rand.NewPCG(seed, 7))
+	var b strings.Builder
+	for b.Len() < n {
+		fmt.Fprintf(&b, "%016x", random.Uint64())
+	}
+	return `{"noise":"` + b.String() + `"}`
+}
+
+// TestPerLine: a session has so many checkpoints and no more; the oldest go, and a
+// warning comes before, from 80 percent on.
+func TestPerLine(t *testing.T) {
+	t.Parallel()
+	onAll(t, func(t *testing.T, mode checkpoint.Mode) {
+		r := setup(t, mode, limits(checkpoint.Limits{PerLine: 10}))
+		var ids []string
+		for i := range 25 {
+			saved := r.save(t, "work", bulky(i))
+			ids = append(ids, saved.ID)
+			if warns := warned(saved.Warnings, checkpoint.WarnLine); warns != (i >= 7) {
+				t.Errorf("save %d warns: %v", i, saved.Warnings)
+			}
+		}
+		page, err := r.List(t.Context(), ada(), checkpoint.ListRequest{Session: "work", Limit: 100})
+		must(t, err)
+		if len(page.Checkpoints) != 10 || page.Checkpoints[9].ID != ids[15] {
+			t.Fatalf("there are %d checkpoints", len(page.Checkpoints))
+		}
+		for i := 15; i < 25; i++ {
+			r.wantContext(t, ids[i], bulky(i))
+		}
+		if mode != checkpoint.ModeMemory {
+			if n := len(r.blobFiles(t)); n != 10 {
+				t.Errorf("there are %d blobs", n)
+			}
+		}
+	})
+}
+
+// TestPerLineOne: the smallest limit keeps the newest.
+func TestPerLineOne(t *testing.T) {
+	t.Parallel()
+	r := setup(t, checkpoint.ModeMemory, limits(checkpoint.Limits{PerLine: 1}))
+	for i := range 3 {
+		r.wantContext(t, r.save(t, "work", bulky(i)).ID, bulky(i))
+	}
+}
+
+// TestHardLimits: what is too large is refused with a clear word, and nothing of
+// it stays.
+func TestHardLimits(t *testing.T) {
+	t.Parallel()
+	r := setup(t, checkpoint.ModeFiles, limits(checkpoint.Limits{CheckpointBytes: 5_000, RawBytes: 50_000, LineBytes: 12_000}))
+	refused := func(context string) {
+		t.Helper()
+		_, err := r.Save(t.Context(), ada(), checkpoint.SaveRequest{Session: "work", Context: json.RawMessage(context)})
+		wantCode(t, err, guideway.CodeTooLarge, "a context that is too large")
+		if guideway.ErrorFix(err) == "" {
+			t.Errorf("the error does not say what to do: %v", err)
+		}
+	}
+	refused(noise(60_000, 1))
+	refused(noise(20_000, 1)) // compressed over 5,000
+	if n := len(r.blobFiles(t)); n != 0 {
+		t.Errorf("%d blobs are left of what was refused", n)
+	}
+	var last string
+	for i := range 12 {
+		last = r.save(t, "work", noise(4_000, uint64(i))).ID
+	}
+	r.wantContext(t, last, noise(4_000, 11))
+	stats, err := r.Stats(t.Context(), "ada")
+	must(t, err)
+	if stats.Stored > 12_000 {
+		t.Errorf("the session takes %d bytes", stats.Stored)
+	}
+}
+
+// TestTotal: from 80 percent of all room on is warned; from 90 percent on the
+// sessions that were longest untouched go, but never the last checkpoint of an
+// active run; what does not fit at all is refused.
+func TestTotal(t *testing.T) {
+	t.Parallel()
+	onAll(t, func(t *testing.T, mode checkpoint.Mode) {
+		active := map[string]bool{"r_active": true}
+		r := setup(t, mode, limits(checkpoint.Limits{TotalBytes: 60_000}), func(o *checkpoint.Options) {
+			o.Active = func(_ context.Context, run string) (bool, error) { return active[run], nil }
+		})
+		asRun := func(s *checkpoint.SaveRequest) { s.Run = "r_active" }
+		first := r.save(t, "r_active", noise(8_000, 100), asRun)
+		second := r.save(t, "r_active", noise(8_000, 101), asRun)
+		var warnings, cleanings int
+		for i := range 20 {
+			r.clock.Add(time.Minute)
+			saved := r.save(t, fmt.Sprint("s", i), noise(8_000, uint64(i)))
+			if warned(saved.Warnings, checkpoint.WarnTotal) {
+				warnings++
+			}
+			if warned(saved.Warnings, checkpoint.WarnCleaned) {
+				cleanings++
+			}
+			totals, err := r.index.Totals(t.Context())
+			must(t, err)
+			if totals.Stored > 54_000 {
+				t.Errorf("behind save %d all take %d bytes", i, totals.Stored)
+			}
+			r.wantContext(t, saved.ID, noise(8_000, uint64(i)))
+		}
+		if warnings == 0 || cleanings == 0 {
+			t.Errorf("there were %d warnings and %d cleanings", warnings, cleanings)
+		}
+		r.wantContext(t, second.ID, noise(8_000, 101))
+		_, err := r.Load(t.Context(), ada(), checkpoint.LoadRequest{ID: first.ID})
+		wantCode(t, err, guideway.CodeNotFound, "an older one of the active run, which was longest untouched")
+		_, err = r.Load(t.Context(), ada(), checkpoint.LoadRequest{Session: "s0"})
+		wantCode(t, err, guideway.CodeNotFound, "the session that was longest untouched")
+		_, err = r.Save(t.Context(), ada(), checkpoint.SaveRequest{Session: "huge", Context: json.RawMessage(noise(200_000, 7))})
+		wantCode(t, err, guideway.CodeUnavailable, "more than there is room for")
+	})
+}
+
+// TestRetention: at start-up sessions without activity go. A load is activity; an
+// active run, or one that nobody can tell about, keeps its last checkpoint; a
+// clock that went backwards costs nothing.
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	onAll(t, func(t *testing.T, mode checkpoint.Mode) {
+		r := setup(t, mode, func(o *checkpoint.Options) {
+			o.Active = func(_ context.Context, run string) (bool, error) {
+				if run == "r_unknown" {
+					return false, errors.New("the journal is away")
+				}
+				return run == "r_active", nil
+			}
+		})
+		for i := range 3 {
+			for _, session := range []string{"idle", "loaded", "r_active", "r_unknown", "r_done"} {
+				r.save(t, session, bulky(i), func(s *checkpoint.SaveRequest) {
+					if strings.HasPrefix(session, "r_") {
+						s.Run = session
+					}
+				})
+			}
+		}
+		r.clock.Add(20 * 24 * time.Hour)
+		_, err := r.Load(t.Context(), ada(), checkpoint.LoadRequest{Session: "loaded"})
+		must(t, err)
+		must(t, r.Close()) // the load is noted now
+		r.clock.Add(-60 * 24 * time.Hour)
+		r = reopen(t, r)
+		kept, err := r.Maintain(t.Context())
+		must(t, err)
+		if kept.Retired.Checkpoints != 0 {
+			t.Errorf("with a clock that went backwards %+v went", kept.Retired)
+		}
+		r.clock.Add(75 * 24 * time.Hour)
+		r = reopen(t, r, func(o *checkpoint.Options) {
+			o.Active = func(_ context.Context, run string) (bool, error) {
+				if run == "r_unknown" {
+					return false, errors.New("the journal is away")
+				}
+				return run == "r_active", nil
+			}
+		})
+		_, err = r.Maintain(t.Context())
+		must(t, err)
+		lines, err := r.index.Lines(t.Context(), checkpoint.LineFilter{})
+		must(t, err)
+		got := map[string]int{}
+		for _, l := range lines {
+			got[l.Session] = l.Count
+		}
+		want := map[string]int{"loaded": 3, "r_active": 1, "r_unknown": 1}
+		for session, n := range want {
+			if got[session] != n {
+				t.Errorf("%s has %d checkpoints, want %d", session, got[session], n)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("the sessions are %v", got)
+		}
+		loaded, err := r.Load(t.Context(), ada(), checkpoint.LoadRequest{Session: "r_active"})
+		must(t, err)
+		if string(loaded.Context) != bulky(2) {
+			t.Errorf("the active run's last one is %.50s", loaded.Context)
+		}
+	})
+}
+
+// TestCleanup: a person's cleanup takes what was asked for and says so; a dry run
+// takes nothing and says the same.
+func TestCleanup(t *testing.T) {
+	t.Parallel()
+	onAll(t, func(t *testing.T, mode checkpoint.Mode) {
+		r := setup(t, mode)
+		for i := range 8 {
+			r.save(t, "old", bulky(i))
+		}
+		r.clock.Add(10 * 24 * time.Hour)
+		for i := range 8 {
+			r.save(t, "new", bulky(i))
+		}
+		for _, c := range []struct {
+			request  checkpoint.CleanupRequest
+			sessions int
+			gone     int
+		}{
+			{checkpoint.CleanupRequest{OlderThan: 7 * 24 * time.Hour, KeepLast: 5}, 0, 3},
+			{checkpoint.CleanupRequest{KeepLast: 5}, 0, 3},
+			{checkpoint.CleanupRequest{OlderThan: 7 * 24 * time.Hour, User: "bob"}, 0, 0},
+			{checkpoint.CleanupRequest{OlderThan: 7 * 24 * time.Hour}, 1, 5},
+		} {
+			dry := c.request
+			dry.DryRun = true
+			would, err := r.Cleanup(t.Context(), dry)
+			must(t, err)
+			did, err := r.Cleanup(t.Context(), c.request)
+			must(t, err)
+			would.DryRun = false
+			if did != would || did.Checkpoints != c.gone || did.Sessions != c.sessions {
+				t.Errorf("%+v would be %+v and was %+v", c.request, would, did)
+			}
+		}
+		for i, id := range historyIDs(t, r, "new") {
+			r.wantContext(t, id, bulky(7-i))
+		}
+		for _, bad := range []checkpoint.CleanupRequest{{}, {OlderThan: -1}, {KeepLast: -1}} {
+			_, err := r.Cleanup(t.Context(), bad)
+			wantCode(t, err, guideway.CodeInvalid, "a cleanup of everything")
+		}
+	})
+}
+
+// historyIDs gives the ids of a session's checkpoints, the newest first.
+func historyIDs(t *testing.T, r *rig, session string) []string {
+	t.Helper()
+	list, err := r.index.History(t.Context(), checkpoint.LineKey{User: "ada", Session: session}, checkpoint.History{})
+	must(t, err)
+	var ids []string
+	for _, one := range list {
+		ids = append(ids, one.ID)
+	}
+	return ids
+}
+
+// TestClockBackwards: order and times within a session rise whatever the clock
+// does.
+func TestClockBackwards(t *testing.T) {
+	t.Parallel()
+	onAll(t, func(t *testing.T, mode checkpoint.Mode) {
+		r := setup(t, mode)
+		var ids []string
+		for i := range 6 {
+			ids = append(ids, r.save(t, "work", bulky(i)).ID)
+			r.clock.Add(-time.Hour)
+		}
+		got := historyIDs(t, r, "work")
+		slices.Reverse(got)
+		if !slices.Equal(got, ids) {
+			t.Errorf("the order is %v, want %v", got, ids)
+		}
+		var before time.Time
+		for i, id := range ids {
+			one := r.load(t, id)
+			if !one.Created.After(before) {
+				t.Errorf("checkpoint %d was made at %v, the one before at %v", i, one.Created, before)
+			}
+			before = one.Created
+		}
+		last, err := r.Load(t.Context(), ada(), checkpoint.LoadRequest{Session: "work"})
+		must(t, err)
+		if last.ID != ids[5] {
+			t.Errorf("the last one is %s", last.ID)
+		}
+	})
+}
+
+// TestStats adds up what there is.
+func TestStats(t *testing.T) {
+	t.Parallel()
+	r := setup(t, checkpoint.ModeMemory)
+	for i := range 5 {
+		r.save(t, "work", bulky(i))
+		r.clock.Add(24 * time.Hour)
+	}
+	stats, err := r.Stats(t.Context(), "ada")
+	must(t, err)
+	if stats.Count != 5 || stats.Lines != 1 || stats.Ratio < 2 || len(stats.Growth) != 5 || stats.Growth[0].Checkpoints != 1 || len(stats.Sessions) != 1 {
+		t.Errorf("the figures are %+v", stats)
+	}
+	none, err := r.Stats(t.Context(), "bob")
+	must(t, err)
+	if none.Count != 0 || len(none.Growth) != 0 {
+		t.Errorf("another user's figures are %+v", none)
+	}
+}

@@ -1,0 +1,213 @@
+package checkpoint_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/blob"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint/fileindex"
+	"github.com/guideway-dev/guideway/internal/store/sqlite"
+)
+
+// stores are the kinds of index that tests run on.
+func stores() []checkpoint.Mode {
+	return []checkpoint.Mode{checkpoint.ModeSQLite, checkpoint.ModeFiles, checkpoint.ModeMemory}
+}
+
+// rig is a service on a directory, with its clock.
+type rig struct {
+	*checkpoint.Service
+	dir   string
+	mode  checkpoint.Mode
+	index checkpoint.Index
+	blobs blob.Store
+	clock *clock
+}
+
+// clock is a time that a test sets.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// ada is whose checkpoints most tests make.
+func ada() guideway.Principal { return guideway.Principal{User: "ada", Client: "suite"} }
+
+// setup opens a service on a new directory; change may set options.
+func setup(t testing.TB, mode checkpoint.Mode, change ...func(*checkpoint.Options)) *rig {
+	t.Helper()
+	return reopen(t, &rig{dir: t.TempDir(), mode: mode, clock: &clock{now: time.Now()}}, change...)
+}
+
+// reopen opens the directory of a rig again, as another process would. What is in
+// memory stays the same.
+func reopen(t testing.TB, old *rig, change ...func(*checkpoint.Options)) *rig {
+	t.Helper()
+	r := &rig{dir: old.dir, mode: old.mode, index: old.index, blobs: old.blobs, clock: old.clock}
+	switch {
+	case r.mode == checkpoint.ModeMemory && r.index != nil:
+	case r.mode == checkpoint.ModeMemory:
+		x, err := fileindex.Open(fileindex.Options{})
+		must(t, err)
+		r.index, r.blobs = x, blob.NewMemory(0)
+	default:
+		blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(r.dir, "contexts")})
+		must(t, err)
+		r.blobs = blobs
+		r.index = openIndex(t, r.mode, r.dir)
+	}
+	o := checkpoint.Options{Index: r.index, Blobs: r.blobs, Store: checkpoint.Store{Mode: r.mode}, Now: r.clock.Now, Settle: -1}
+	for _, f := range change {
+		f(&o)
+	}
+	var err error
+	r.Service, err = checkpoint.New(o)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return r
+}
+
+func openIndex(t testing.TB, mode checkpoint.Mode, dir string) checkpoint.Index {
+	t.Helper()
+	if mode == checkpoint.ModeFiles {
+		x, err := fileindex.Open(fileindex.Options{Dir: filepath.Join(dir, "contexts", "index")})
+		must(t, err)
+		t.Cleanup(func() { _ = x.Close() })
+		return x
+	}
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "guideway.db")})
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// encrypted turns encryption on, with a key file in the directory.
+func encrypted(t testing.TB, dir string) func(*checkpoint.Options) {
+	t.Helper()
+	return func(o *checkpoint.Options) {
+		keys, err := seal.Open(t.Context(), o.Blobs, seal.File{Path: filepath.Join(dir, "key")})
+		must(t, err)
+		o.Keys = keys
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%v (%s)", err, guideway.ErrorCode(err))
+	}
+}
+
+func wantCode(t testing.TB, err error, code guideway.Code, what string) {
+	t.Helper()
+	if got := guideway.ErrorCode(err); got != code {
+		t.Fatalf("%s: got the code %q (%v), want %q", what, got, err, code)
+	}
+}
+
+// save saves a context for a test.
+func (r *rig) save(t testing.TB, session, context string, change ...func(*checkpoint.SaveRequest)) *checkpoint.Saved {
+	t.Helper()
+	request := checkpoint.SaveRequest{Session: session, Context: json.RawMessage(context), Workflow: "coding-task"}
+	for _, f := range change {
+		f(&request)
+	}
+	saved, err := r.Save(t.Context(), ada(), request)
+	must(t, err)
+	return saved
+}
+
+// load loads a checkpoint by its id.
+func (r *rig) load(t testing.TB, id string) *checkpoint.Loaded {
+	t.Helper()
+	loaded, err := r.Load(t.Context(), ada(), checkpoint.LoadRequest{ID: id})
+	must(t, err)
+	return loaded
+}
+
+// wantContext ends the test where a checkpoint does not have a context.
+func (r *rig) wantContext(t testing.TB, id, context string) {
+	t.Helper()
+	loaded := r.load(t, id)
+	if loaded.ID != id || string(loaded.Context) != context || loaded.Degraded != nil {
+		t.Fatalf("the checkpoint %s has %.200s (degraded: %v), want %.200s", id, loaded.Context, loaded.Degraded, context)
+	}
+}
+
+// bulky is a context of some size that changes a little with n.
+func bulky(n int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"goal":"mend the gate","log":[`)
+	for i := n; i < n+60; i++ {
+		if i > n {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `"line %d: %x of the build went through without a word"`, i, i*i*7919)
+	}
+	fmt.Fprintf(&b, `],"step":%d}`, n)
+	return b.String()
+}
+
+// blobFiles gives the files of the blobs.
+func (r *rig) blobFiles(t testing.TB) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(filepath.Join(r.dir, "contexts", "blobs"), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
+	must(t, err)
+	return files
+}
+
+// onAll runs a test on every kind of store.
+func onAll(t *testing.T, test func(t *testing.T, mode checkpoint.Mode)) {
+	t.Helper()
+	for _, mode := range stores() {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			test(t, mode)
+		})
+	}
+}
+
+// walk visits everything below a directory.
+func walk(dir string, visit func(path string, info fs.FileInfo)) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			visit(path, info)
+		}
+		return err
+	})
+}

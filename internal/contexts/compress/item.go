@@ -1,0 +1,154 @@
+// Package compress fits a context into a token budget. It splits a context into items,
+// classifies each into a layer with a reason, and reduces bulky items reversibly.
+//
+// The package is pure: it has no clock, no I/O and no global state. It returns omitted
+// values as Blobs, each with a reference that the reduced context contains. The caller
+// stores the bytes and returns them when the reference is read.
+package compress
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// Context is the set of variables of a run or of a caller. Values are kept as bytes, so
+// that they round-trip exactly.
+type Context map[string]json.RawMessage
+
+// Layer is the importance of an item, from never reduced to dropped between two steps.
+type Layer string
+
+// The layers.
+const (
+	Critical  Layer = "critical"
+	Important Layer = "important"
+	Useful    Layer = "useful"
+	Ephemeral Layer = "ephemeral"
+)
+
+// Layers returns all layers, the most important first.
+func Layers() []Layer { return []Layer{Critical, Important, Useful, Ephemeral} }
+
+// layerIndex returns the index of the layer in Layers; an unknown layer comes last.
+func (l Layer) layerIndex() int {
+	if i := slices.Index(Layers(), l); i >= 0 {
+		return i
+	}
+	return len(Layers())
+}
+
+// Shares are the guaranteed shares of a token budget per layer. Tokens that a layer does
+// not use are available to the others.
+type Shares map[Layer]float64
+
+// DefaultShares returns 30, 40, 20 and 10 percent.
+func DefaultShares() Shares {
+	return Shares{Critical: 0.30, Important: 0.40, Useful: 0.20, Ephemeral: 0.10}
+}
+
+// Verdict is the layer of an item and its reason.
+type Verdict struct {
+	Layer Layer `json:"layer"`
+	// Why is the reason, for people and agents.
+	Why string `json:"why"`
+	// Rule is the kind of rule that matched: engine, mark, hint, variable, key, content or
+	// default.
+	Rule Source `json:"rule"`
+}
+
+// Source is a kind of rule.
+type Source string
+
+// The kinds of rules, in their order of precedence.
+const (
+	FromEngine   Source = "engine"
+	FromMark     Source = "mark"
+	FromHint     Source = "hint"
+	FromVariable Source = "variable"
+	FromKey      Source = "key"
+	FromContent  Source = "content"
+	FromDefault  Source = "default"
+)
+
+// Item is one unit of a context.
+type Item struct {
+	Key   string
+	Value json.RawMessage
+	// Tokens is the cost of the key and the value together.
+	Tokens int
+	Verdict
+	// Age is the number of steps since the value last changed.
+	Age int
+	// Origin is the source of the value, if the history contains it.
+	Origin string
+}
+
+// KeyState is the entry of one key in a history.
+type KeyState struct {
+	// Hash is the hash of the value; it detects a change.
+	Hash string `json:"hash"`
+	// Step is the step of the last change.
+	Step int `json:"step"`
+	// Origin is the source of the value.
+	Origin string `json:"origin,omitempty"`
+}
+
+// History records the age of the items of a context. The caller keeps it between two calls;
+// with the zero value every item is new.
+type History struct {
+	// Step counts the observed steps.
+	Step int                 `json:"step"`
+	Keys map[string]KeyState `json:"keys,omitempty"`
+}
+
+// valueAge returns the number of steps since the value of key last changed, and its origin.
+func (h History) valueAge(key string, value []byte) (steps int, origin string) {
+	seen, ok := h.Keys[key]
+	if !ok || seen.Hash != hashOf(value) {
+		return 0, ""
+	}
+	return max(h.Step-seen.Step, 0), seen.Origin
+}
+
+// hashOf returns the hash of a value in a history. 96 bits are enough to compare two values
+// of one key.
+func hashOf(value []byte) string {
+	sum := sha256.Sum256(value)
+	return hex.EncodeToString(sum[:12])
+}
+
+// Items splits a context into its items, in key order.
+func Items(c Context, classifier *Classifier, counter Counter, history History) []Item {
+	items := make([]Item, 0, len(c))
+	for _, key := range slices.Sorted(maps.Keys(c)) {
+		item := Item{Key: key, Value: c[key], Verdict: classifier.Classify(key, c[key])}
+		item.Tokens = itemTokens(counter, key, c[key])
+		item.Age, item.Origin = history.valueAge(key, c[key])
+		items = append(items, item)
+	}
+	return items
+}
+
+// itemOverhead is the cost of the quotes, the colon and the comma of an item.
+const itemOverhead = 3
+
+// itemTokens counts the key and the value separately, so that the cache finds an unchanged
+// value.
+func itemTokens(counter Counter, key string, value []byte) int {
+	if cache, ok := counter.(*Cache); ok {
+		return cache.Count(key) + cache.countBytes(value) + itemOverhead
+	}
+	return counter.Count(key) + counter.Count(string(value)) + itemOverhead
+}
+
+// totalTokens returns the sum of the items' tokens.
+func totalTokens(items []Item) int {
+	n := 0
+	for _, item := range items {
+		n += item.Tokens
+	}
+	return n
+}

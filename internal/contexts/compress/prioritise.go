@@ -1,0 +1,150 @@
+package compress
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// RankedItem is one item of a Priority.
+type RankedItem struct {
+	Key    string `json:"key"`
+	Layer  Layer  `json:"layer"`
+	Tokens int    `json:"tokens"`
+	Kept   bool   `json:"kept"`
+	Why    string `json:"why"`
+	// Ref is the reference of an item that was not kept.
+	Ref string `json:"ref,omitempty"`
+}
+
+// Priority is a context that was fitted into a budget by keeping or dropping whole items.
+type Priority struct {
+	Context Context
+	// Items are all items, the most important first.
+	Items                     []RankedItem
+	TokensBefore, TokensAfter int
+	Budget, CriticalTokens    int
+	// OverReason is the reason why the result exceeds the budget; empty if it does not.
+	OverReason string
+	// Blobs are the values of the items that were not kept.
+	Blobs []Blob
+}
+
+// Prioritise fits the items into a token budget by keeping or dropping whole items.
+// Critical items are always kept; Over is set if they alone exceed the budget. Ephemeral
+// items are always dropped, since it is called between two steps. The other items are
+// ranked by layer, relevance to the question of the current step, and age. Important and
+// useful items may use their shares of the budget, and the unused share of the other layer.
+// With a budget of zero or less only ephemeral items are dropped.
+func Prioritise(items []Item, options Options) Priority {
+	before := totalTokens(items)
+	if options.Budget <= 0 && options.Ratio < 1 {
+		options.Budget = max(before, 1)
+	}
+	o := options.withDefaults(before)
+	p := Priority{Context: make(Context, len(items)), TokensBefore: before, Budget: o.Budget}
+	for _, item := range items {
+		if item.Layer == Critical {
+			p.CriticalTokens += item.Tokens
+		}
+	}
+	order, relevance := rankItems(items, o.Question, o.Stems)
+	kept := fitItems(items, order, o, p.CriticalTokens)
+	for _, i := range order {
+		p.addItem(items[i], kept[i], relevance[i], o)
+	}
+	if p.TokensAfter > o.Budget {
+		if o.NoBlobs {
+			p.OverReason = "nothing was left out because omitted values cannot be stored here"
+		} else {
+			p.OverReason = fmt.Sprintf("the critical items alone cost %d tokens, %d over the budget; none of them was cut",
+				p.CriticalTokens, p.CriticalTokens-o.Budget)
+		}
+	}
+	return p
+}
+
+// addItem adds an item to the result, and to the context if it is kept.
+func (p *Priority) addItem(item Item, kept bool, relevance float64, o Options) {
+	placed := RankedItem{Key: item.Key, Layer: item.Layer, Tokens: item.Tokens, Kept: kept, Why: item.Why}
+	if relevance > 0 {
+		placed.Why += fmt.Sprintf("; fits the question (%.2f of 1)", relevance)
+	}
+	if item.Age > 0 {
+		placed.Why += fmt.Sprintf("; unchanged for %d steps", item.Age)
+	}
+	switch {
+	case kept:
+		p.Context[item.Key] = item.Value
+		p.TokensAfter += item.Tokens
+	case item.Layer == Ephemeral:
+		placed.Why += "; dropped between steps"
+	case p.CriticalTokens >= o.Budget:
+		placed.Why += "; dropped, the critical items use the whole budget"
+	default:
+		placed.Why += "; dropped, the budget is used up"
+	}
+	if !kept {
+		placed.Ref = o.Ref(item.Key, item.Value)
+		p.Blobs = append(p.Blobs, Blob{Ref: placed.Ref, Key: item.Key, Bytes: item.Value})
+	}
+	p.Items = append(p.Items, placed)
+}
+
+// rankItems returns the indexes of the items by layer, then by relevance and age, then by key,
+// and their relevance from 0 to 1.
+func rankItems(items []Item, question string, stems *StemCache) (order []int, relevance []float64) {
+	pieces := make([]piece, len(items))
+	x := newLexicon(stems)
+	defer x.unlockStems()
+	for i, item := range items {
+		pieces[i] = piece{terms: x.readTerms(x.readTerms(nil, item.Key), textOf(item.Value))}
+	}
+	asked := x.readTerms(nil, question)
+	relevance = rankBM25(pieces, asked, countFrequencies(pieces, x.termCount()))
+	order = make([]int, len(items))
+	worth := make([]float64, len(items))
+	for i, item := range items {
+		order[i] = i
+		worth[i] = 2*relevance[i] + 1/(1+0.25*float64(item.Age))
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(items[a].Layer.layerIndex(), items[b].Layer.layerIndex()),
+			cmp.Compare(worth[b], worth[a]), cmp.Compare(items[a].Key, items[b].Key))
+	})
+	return order, relevance
+}
+
+// fitItems reports for each item whether it is kept.
+func fitItems(items []Item, order []int, o Options, critical int) []bool {
+	kept := make([]bool, len(items))
+	if o.NoBlobs {
+		for i := range kept {
+			kept[i] = true
+		}
+		return kept
+	}
+	room := o.Budget - critical
+	spent := 0
+	take := func(layer Layer, limit int) {
+		for _, i := range order {
+			if items[i].Layer == layer && !kept[i] && spent+items[i].Tokens <= limit {
+				kept[i] = true
+				spent += items[i].Tokens
+			}
+		}
+	}
+	for i := range items {
+		kept[i] = items[i].Layer == Critical
+	}
+	if room <= 0 {
+		return kept
+	}
+	important, useful := o.Shares[Important], o.Shares[Useful]
+	both := max(important+useful, 1e-9)
+	take(Important, int(float64(room)*important/both))
+	take(Useful, min(spent+int(float64(room)*useful/both), room))
+	take(Important, room)
+	take(Useful, room)
+	return kept
+}

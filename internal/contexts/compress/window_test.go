@@ -1,0 +1,496 @@
+package compress
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// errUnknownRef is returned for an unknown reference.
+var errUnknownRef = errors.New("no such blob")
+
+func readFrom(blobs []Blob) func(string) ([]byte, error) {
+	return func(ref string) ([]byte, error) {
+		for _, b := range blobs {
+			if b.Ref == ref {
+				return b.Bytes, nil
+			}
+		}
+		return nil, errUnknownRef
+	}
+}
+
+// drawContext draws a context of JSON values of all shapes, including texts with errors,
+// logs, code, tables and escaped bytes.
+func drawContext(t *rapid.T) Context {
+	keys := rapid.SliceOfNDistinct(rapid.OneOf(
+		rapid.SampledFrom([]string{
+			"userGoal", "decisions", "plan", "findings", "notes", "buildOutput", "debugLog", "timestamp", "_currentLoop", "rows", "source", "tempFile",
+		}), rapid.StringMatching(`[a-z]{1,8}[A-Z]?[a-z…]{0,5}`)), 1, 12, rapid.ID).Draw(t, "keys")
+	c := Context{}
+	for _, key := range keys {
+		value, err := json.Marshal(drawValue(t, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rapid.IntRange(0, 9).Draw(t, "spaced") == 0 {
+			value = append([]byte(" "), append(value, '\n')...)
+		}
+		c[key] = value
+	}
+	return c
+}
+
+func drawValue(t *rapid.T, depth int) any {
+	kinds := 8
+	if depth > 2 {
+		kinds = 5
+	}
+	switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
+	case 0:
+		return rapid.Int().Draw(t, "int")
+	case 1:
+		return rapid.Bool().Draw(t, "bool")
+	case 2:
+		return rapid.String().Draw(t, "string")
+	case 3:
+		return strings.Repeat(rapid.SampledFrom([]string{
+			"The importer reads rows. ", "2026-03-01T10:00:00Z INFO served id=4\n", "ERROR disk full\n\tat store.go:12\n",
+			"func a() {\n\treturn 1\n}\n\n", "We decided to use zstd. It is 1 > 0 & fast.\n- one\n- two\n", "\u2026 ", "\x00\n",
+		}).Draw(t, "unit"), rapid.IntRange(1, 40).Draw(t, "times"))
+	case 4:
+		return nil
+	case 5:
+		n := rapid.IntRange(0, 12).Draw(t, "rows")
+		rows := make([]any, n)
+		for i := range rows {
+			rows[i] = map[string]any{"id": i, "name": rapid.StringN(0, 12, -1).Draw(t, "name"), "kind": "x"}
+		}
+		return rows
+	case 6:
+		list := make([]any, rapid.IntRange(0, 6).Draw(t, "n"))
+		for i := range list {
+			list[i] = drawValue(t, depth+1)
+		}
+		return list
+	default:
+		object := map[string]any{}
+		for range rapid.IntRange(0, 5).Draw(t, "fields") {
+			object[rapid.StringN(0, 6, -1).Draw(t, "field")] = drawValue(t, depth+1)
+		}
+		return object
+	}
+}
+
+func drawItems(t *rapid.T) (Context, []Item) {
+	c := drawContext(t)
+	items := Items(c, NewClassifier(Hints{}), Estimator{}, History{})
+	for i := range items {
+		items[i].Age = rapid.IntRange(0, 12).Draw(t, "age")
+	}
+	return c, items
+}
+
+func drawOptions(t *rapid.T) Options {
+	return Options{
+		Budget:   rapid.IntRange(0, 3000).Draw(t, "budget"),
+		Ratio:    rapid.Float64Range(0, 20).Draw(t, "ratio"),
+		Question: rapid.SampledFrom([]string{"", "why is the disk full?", "what did the importer read"}).Draw(t, "question"),
+		NoBlobs:  rapid.IntRange(0, 9).Draw(t, "noBlobs") == 0,
+	}
+}
+
+// TestCompressInvariants checks that critical items are unchanged, that the budget
+// holds or Over is set, that every reduced item is listed and can be restored, that other
+// items are unchanged, that every value is valid JSON, and that the result is
+// deterministic.
+func TestCompressInvariants(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c, items := drawItems(t)
+		options := drawOptions(t)
+		given := maps.Clone(c)
+		r := Compress(items, options)
+
+		if again := Compress(items, options); !cmp.Equal(again, r) {
+			t.Fatalf("the result is not deterministic: %s", cmp.Diff(r, again))
+		}
+		if r.TokensAfter > r.Budget != (r.OverReason != "") {
+			t.Fatalf("%d tokens of %d, with reason %q", r.TokensAfter, r.Budget, r.OverReason)
+		}
+		if r.OverReason != "" && !options.NoBlobs && r.TokensAfter != r.CriticalTokens {
+			t.Fatalf("over the budget with %d tokens, of which %d are critical", r.TokensAfter, r.CriticalTokens)
+		}
+		told := map[string]bool{}
+		for _, o := range r.Omitted {
+			told[o.Key] = true
+			if o.Reason == "" || o.Tokens < 0 || !IsRef(o.Ref) {
+				t.Fatalf("incomplete omission: %+v", o)
+			}
+		}
+		spent := 0
+		for _, item := range items {
+			out, in := r.Context[item.Key]
+			if item.Layer == Critical && !bytes.Equal(out, item.Value) {
+				t.Fatalf("critical %s was changed", item.Key)
+			}
+			if !told[item.Key] && !bytes.Equal(out, item.Value) {
+				t.Fatalf("%s was changed but is not in Omitted", item.Key)
+			}
+			if in && !json.Valid(out) {
+				t.Fatalf("%s is not JSON: %s", item.Key, out)
+			}
+			if in {
+				spent += itemTokens(Estimator{}, item.Key, out)
+			}
+			if in && told[item.Key] && !bytes.Contains(out, []byte(RefOf(item.Value))) {
+				t.Fatalf("%s is reduced and does not contain its reference: %s", item.Key, out)
+			}
+		}
+		if spent != r.TokensAfter {
+			t.Fatalf("%d tokens, told %d", spent, r.TokensAfter)
+		}
+		back, err := Restore(r.Context, r.Omitted, readFrom(r.Blobs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !cmp.Equal(back, given) {
+			t.Fatalf("not restored: %s", cmp.Diff(given, back))
+		}
+		if !cmp.Equal(c, given) {
+			t.Fatal("the caller's context was changed")
+		}
+	})
+}
+
+// TestPiecesCoverValue checks that the pieces of a value cover it in order and without a
+// gap.
+func TestPiecesCoverValue(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.Custom(func(t *rapid.T) string {
+			s, _ := drawValue(t, 9).(string)
+			return s
+		})).Draw(t, "text")
+		for _, kind := range []textKind{proseText, logText, codeText} {
+			at := 0
+			for _, s := range splitSpans(text, kind) {
+				if s.from != at || s.to <= s.from {
+					t.Fatalf("a part from %d to %d after %d", s.from, s.to, at)
+				}
+				at = s.to
+			}
+			if at != len(text) {
+				t.Fatalf("the parts end at %d of %d", at, len(text))
+			}
+		}
+	})
+}
+
+// TestPrioritiseInvariants checks that only whole items are kept, that all critical
+// and no ephemeral items are kept, and that the budget holds or Over is set.
+func TestPrioritiseInvariants(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c, items := drawItems(t)
+		options := drawOptions(t)
+		p := Prioritise(items, options)
+		if again := Prioritise(items, options); !cmp.Equal(again, p) {
+			t.Fatal("the result is not deterministic")
+		}
+		if len(p.Items) != len(items) {
+			t.Fatalf("%d items of %d", len(p.Items), len(items))
+		}
+		if p.TokensAfter > p.Budget != (p.OverReason != "") {
+			t.Fatalf("%d tokens of %d, with reason %q", p.TokensAfter, p.Budget, p.OverReason)
+		}
+		back := maps.Clone(p.Context)
+		for _, b := range p.Blobs {
+			if RefOf(b.Bytes) != b.Ref {
+				t.Fatalf("the reference of %s does not match its bytes", b.Key)
+			}
+			back[b.Key] = b.Bytes
+		}
+		if !cmp.Equal(back, c) {
+			t.Fatal("kept and omitted items are not the whole context")
+		}
+		for _, placed := range p.Items {
+			if placed.Layer == Critical && !placed.Kept || placed.Layer == Ephemeral && placed.Kept && !options.NoBlobs {
+				t.Fatalf("%s, %s: kept %v", placed.Key, placed.Layer, placed.Kept)
+			}
+		}
+	})
+}
+
+// TestLoopContextRoundTrips checks that a context inside a loop round-trips through
+// compression at every budget.
+func TestLoopContextRoundTrips(t *testing.T) {
+	t.Parallel()
+	c := Context{
+		"_currentLoop":   json.RawMessage(`{"loopId":"modules","iteration":2,"shadowed":{"module":"old"}}`),
+		"_loopState":     json.RawMessage(`{"modules":{"iteration":2,"before":1}}`),
+		"_warnings":      json.RawMessage(`{"loops":{"modules":["close to its bound"]}}`),
+		"_contextSize":   json.RawMessage(`20480`),
+		"modules":        json.RawMessage(`["a", "b",  "c"]`),
+		"module":         json.RawMessage(`"b"`),
+		"iterationCount": json.RawMessage(`2`),
+		"buildOutput":    quoteJSON(strings.Repeat("compiling b. It took 3 s. ", 300)),
+		"debugOutput":    json.RawMessage(`{"x": 1.0e3}`),
+	}
+	classifier := NewClassifier(Hints{Variables: []string{"modules", "module", "iterationCount"}})
+	for _, budget := range []int{1, 80, 200, 1000, 10_000} {
+		items := Items(c, classifier, Estimator{}, History{})
+		r := Compress(items, Options{Budget: budget})
+		for _, key := range []string{"_currentLoop", "_loopState", "modules", "module", "iterationCount"} {
+			if !bytes.Equal(r.Context[key], c[key]) {
+				t.Errorf("budget %d: the loop's %s was changed", budget, key)
+			}
+		}
+		back, err := Restore(r.Context, r.Omitted, readFrom(r.Blobs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c, back); diff != "" {
+			t.Errorf("budget %d: %s", budget, diff)
+		}
+	}
+}
+
+// TestRestoreRejectsWrongBytes checks that Restore rejects bytes that do not match the
+// reference.
+func TestRestoreRejectsWrongBytes(t *testing.T) {
+	t.Parallel()
+	o := []Omission{{Key: "a", Ref: RefOf([]byte("1"))}}
+	if _, err := Restore(Context{}, o, func(string) ([]byte, error) { return []byte("2"), nil }); err == nil {
+		t.Error("bytes that do not match the reference were accepted")
+	}
+	if _, err := Restore(Context{}, o, func(string) ([]byte, error) { return nil, errUnknownRef }); !errors.Is(err, errUnknownRef) {
+		t.Errorf("the cause is lost: %v", err)
+	}
+}
+
+// TestPrecedence checks the order of the rules for one key.
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	hints := Hints{
+		Marks:     []string{"debugOutput", "userGoal"},
+		Rules:     Rules{{Keys: []string{"build*", "debugOutput"}, Layer: Ephemeral, Why: "made anew"}, {Keys: []string{"buildPlan"}, Layer: Critical}},
+		Variables: []string{"buildMode", "tempLimit"},
+	}
+	c := NewClassifier(hints)
+	for _, tt := range []struct {
+		key, value string
+		layer      Layer
+		from       Source
+	}{
+		{"_loopState", `{}`, Critical, FromEngine},
+		{"debugOutput", `"x"`, Critical, FromMark},
+		{"buildPlan", `"x"`, Ephemeral, FromHint},
+		{"buildMode", `"x"`, Ephemeral, FromHint},
+		{"tempLimit", `3`, Critical, FromVariable},
+		{"tempFile", `"x"`, Ephemeral, FromKey},
+		{"tempFile", `"panic: no disk"`, Useful, FromContent},
+		{"remark2", `"panic: no disk"`, Important, FromContent},
+		{"template", `"x"`, Useful, FromKey},
+		{"catalog", `"x"`, Useful, FromDefault},
+	} {
+		got := c.Classify(tt.key, []byte(tt.value))
+		if got.Layer != tt.layer || got.Rule != tt.from {
+			t.Errorf("%s: %+v, want %s from %s", tt.key, got, tt.layer, tt.from)
+		}
+	}
+}
+
+// TestHistoryAge checks that the age of an item is that of its value.
+func TestHistoryAge(t *testing.T) {
+	t.Parallel()
+	one, two := Context{"a": json.RawMessage(`1`), "b": json.RawMessage(`1`)}, Context{"a": json.RawMessage(`1`), "b": json.RawMessage(`2`)}
+	h := History{}.Observe(one, "step-1").Observe(two, "step-2").Observe(two, "step-3")
+	var got []string
+	for _, item := range Items(two, NewClassifier(Hints{}), Estimator{}, h) {
+		got = append(got, fmt.Sprint(item.Key, item.Age, item.Origin))
+	}
+	if diff := cmp.Diff([]string{"a2step-1", "b1step-2"}, got); diff != "" {
+		t.Error(diff)
+	}
+	changed := Items(Context{"a": json.RawMessage(`9`)}, NewClassifier(Hints{}), Estimator{}, h)
+	if changed[0].Age != 0 {
+		t.Errorf("a new value is %d steps old", changed[0].Age)
+	}
+}
+
+// TestCompressLog checks that the first line of each message is kept with the number of
+// omitted ones, and an error with its trace.
+func TestCompressLog(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&log, "2026-03-01T10:00:%02dZ INFO served request %d\n", i%60, i)
+		if i == 120 {
+			log.WriteString("2026-03-01T10:02:00Z ERROR commit failed: disk full\n\tat store.go:41\n\tat main.go:12\n")
+		}
+	}
+	items := []Item{{Key: "serverOutput", Value: quoteJSON(log.String()), Verdict: Verdict{Layer: Useful}}}
+	items[0].Tokens = itemTokens(Estimator{}, items[0].Key, items[0].Value)
+	r := Compress(items, Options{Budget: 140})
+	var got string
+	if err := json.Unmarshal(r.Context["serverOutput"], &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"ERROR commit failed: disk full\n\tat store.go:41\n\tat main.go:12\n", "more like it)", "lines left out; ref_"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in:\n%s", want, got)
+		}
+	}
+}
+
+// TestCompressTable checks that similar objects become rows below one header, with the
+// number of omitted rows.
+func TestCompressTable(t *testing.T) {
+	t.Parallel()
+	value := []byte(longValueOf(t, "@rows"))
+	items := []Item{{Key: "products", Value: value, Verdict: Verdict{Layer: Useful}}}
+	items[0].Tokens = itemTokens(Estimator{}, items[0].Key, value)
+	r := Compress(items, Options{Budget: 300, Question: "what is row 41?"})
+	var got struct {
+		Columns []string       `json:"columns"`
+		Rows    [][]any        `json:"rows"`
+		Same    map[string]any `json:"same in all"`
+	}
+	if err := json.Unmarshal(r.Context["products"], &got); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(got.Columns, "id") || got.Same["kind"] != "sample" || len(got.Rows) < 5 || !strings.Contains(string(r.Context["products"]), "rows left out; ref_") {
+		t.Errorf("not a table: %s", r.Context["products"])
+	}
+	if !bytes.Contains(r.Context["products"], []byte(`"row 41"`)) {
+		t.Errorf("the row that was asked for is missing: %s", r.Context["products"])
+	}
+}
+
+// TestNewestStatementIsKept checks that the newer of two contradicting statements is
+// kept.
+func TestNewestStatementIsKept(t *testing.T) {
+	t.Parallel()
+	text := "The export queue listens on port 4711. The importer reads one file at a time. " +
+		strings.Repeat("Nothing much is to be said here about the weather today. ", 20) + "The export queue now listens on port 8122. "
+	items := []Item{{Key: "notes", Value: quoteJSON(text), Verdict: Verdict{Layer: Useful}}}
+	items[0].Tokens = itemTokens(Estimator{}, items[0].Key, items[0].Value)
+	r := Compress(items, Options{Budget: 80, Question: "where does the export queue listen?"})
+	got := string(r.Context["notes"])
+	if !strings.Contains(got, "8122") || strings.Contains(got, "4711") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestSummarize checks that a summary consists of unchanged sentences in their order, contains
+// its reference, keeps decisions and errors, and that summaries of phases can be summarized
+// again.
+func TestSummarize(t *testing.T) {
+	t.Parallel()
+	filler := strings.Repeat("There was some talk about this and that. ", 12)
+	phase := Summarize("Investigation", []Passage{
+		{"Look", "We looked at the importer. " + filler + "It failed with E4711 in internal/store/row.go."},
+		{"Choose", "Options were compared. " + filler + "We decided to use zstd instead of gzip."},
+	}, Options{Budget: 120})
+	if phase.TokensAfter > 120 {
+		t.Errorf("%d tokens:\n%s", phase.TokensAfter, phase.Text)
+	}
+	for _, want := range []string{"# Investigation", "## Look", "E4711", "## Choose", "decided to use zstd", phase.Ref} {
+		if !strings.Contains(phase.Text, want) {
+			t.Errorf("%q is not in:\n%s", want, phase.Text)
+		}
+	}
+	if RefOf(phase.Blob.Bytes) != phase.Ref || !bytes.Contains(phase.Blob.Bytes, []byte("There was some talk")) {
+		t.Error("the passages cannot be restored")
+	}
+	run := Summarize("Run", []Passage{{"Investigation", phase.Text}}, Options{Budget: 90})
+	if !strings.Contains(run.Text, "zstd") || run.TokensAfter > 90 {
+		t.Errorf("%d tokens:\n%s", run.TokensAfter, run.Text)
+	}
+}
+
+// TestSummarizeSummaries checks that the step headings in a summary of summaries stay headings,
+// appear once and only above kept sentences, and that a multi-line part is not a heading.
+func TestSummarizeSummaries(t *testing.T) {
+	t.Parallel()
+	one := Summarize("", []Passage{{"plan", "We decided to use pgx."}, {"build, round 1", "The build took 40 s."}}, Options{Budget: 200})
+	single := Summarize("", []Passage{{"report", "All of it was reported."}}, Options{Budget: 200})
+	got := Summarize("", []Passage{{"prepare", one.Text}, {"report", single.Text}, {"under way", "## Look\nat the log first."}}, Options{Budget: 400})
+	want := `## prepare
+### plan
+- We decided to use pgx.
+### build, round 1
+- The build took 40 s.
+## report
+- All of it was reported.
+## under way
+- ## Look at the log first.
+`
+	if d := cmp.Diff(want, got.Text); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestSummarizeIsExtractive checks that a summary contains no new sentence and that the budget
+// holds.
+func TestSummarizeIsExtractive(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var passages []Passage
+		for i := range rapid.IntRange(0, 5).Draw(t, "n") {
+			text, _ := drawValue(t, 9).(string)
+			passages = append(passages, Passage{fmt.Sprint("Step ", i), text})
+		}
+		f := Summarize("H", passages, Options{Budget: rapid.IntRange(0, 400).Draw(t, "budget")})
+		all := strings.Join(strings.Fields(joinPassages(passages)), " ")
+		for line := range strings.Lines(f.Text) {
+			sentence, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "- ")
+			if ok && !strings.Contains(all, sentence) {
+				t.Fatalf("%q is not in %q", sentence, all)
+			}
+		}
+		if f.Kept > f.Of {
+			t.Fatalf("%d of %d kept", f.Kept, f.Of)
+		}
+	})
+}
+
+// TestHostileInputIsLinear checks that the time for a megabyte of hostile input grows linearly
+// with its length.
+func TestHostileInputIsLinear(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("megabytes")
+	}
+	for name, value := range map[string][]byte{
+		"numbers":  []byte("[" + strings.TrimSuffix(strings.Repeat("123,", 250_000), ",") + "]"),
+		"changes":  quoteJSON(strings.Repeat("The port of the queue is now 81. ", 30_000)),
+		"nested":   []byte(strings.Repeat("[", 9000) + strings.Repeat("]", 9000)),
+		"one word": quoteJSON(strings.Repeat("a", 1_000_000)),
+		"lines":    quoteJSON(strings.Repeat("\n\t", 300_000)),
+		"traces":   quoteJSON(strings.Repeat("2026-03-01T10:00:00Z ERROR x\n\tat y\n", 30_000)),
+		"labels":   quoteJSON(strings.Repeat("a\nb", 300_000)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := Context{"notes": value}
+			r := Compress(Items(c, NewClassifier(Hints{}), Estimator{}, History{}), Options{Ratio: 4, Question: "which port?"})
+			if r.OverReason != "" {
+				t.Error(r.OverReason)
+			}
+			back, err := Restore(r.Context, r.Omitted, readFrom(r.Blobs))
+			if err != nil || !bytes.Equal(back["notes"], value) {
+				t.Errorf("not restored: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package contexts
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// Item is a variable of a run's context with what it is worth.
+type Item struct {
+	Key    string          `json:"key"`
+	Layer  compress.Layer  `json:"layer"`
+	Why    string          `json:"why"`
+	Rule   compress.Source `json:"rule"`
+	Tokens int             `json:"tokens"`
+	Bytes  int             `json:"bytes"`
+	// Age is for how many steps it has not changed.
+	Age  int      `json:"age"`
+	Tags []string `json:"tags,omitempty"`
+	// Value is its beginning.
+	Value json.RawMessage `json:"value"`
+	// Cut says that the value is only a text with its beginning.
+	Cut bool `json:"cut,omitempty"`
+}
+
+// LayerTotal adds up a layer.
+type LayerTotal struct {
+	Layer  compress.Layer `json:"layer"`
+	Share  float64        `json:"share"`
+	Items  int            `json:"items"`
+	Tokens int            `json:"tokens"`
+	Bytes  int            `json:"bytes"`
+}
+
+// Layers is the context of a run by what its variables are worth.
+type Layers struct {
+	RunID    string           `json:"runId"`
+	Seq      int64            `json:"seq"`
+	Layers   []LayerTotal     `json:"layers"`
+	Items    []Item           `json:"items"`
+	Tokens   int              `json:"tokens"`
+	Bytes    int              `json:"bytes"`
+	Limit    int              `json:"limitTokens"`
+	Summary  *Summary         `json:"summary,omitempty"`
+	Health   Health           `json:"automatic"`
+	Store    checkpoint.Store `json:"store"`
+	AnswerOf int              `json:"answerTokens"`
+}
+
+// shownBytes is how much of a value is shown.
+const shownBytes = 400
+
+// Layers tells a run's context by layer, for people who look on.
+func (s *Service) Layers(ctx context.Context, c run.Caller, ref run.Ref) (*Layers, error) {
+	runs, err := s.runs()
+	if err != nil {
+		return nil, err
+	}
+	d, err := runs.Look(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.materialOf(ctx, c, d)
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.story(ctx, c, d)
+	if err != nil {
+		return nil, err
+	}
+	out := &Layers{
+		RunID: d.ID, Seq: d.Seq, Items: []Item{}, Limit: s.o.LimitTokens, AnswerOf: s.o.AnswerTokens,
+		Summary: s.summary(ctx, c, d, st), Health: s.Health(), Store: s.Store(),
+	}
+	at := map[compress.Layer]int{}
+	for i, layer := range compress.Layers() {
+		at[layer] = i
+		out.Layers = append(out.Layers, LayerTotal{Layer: layer, Share: compress.DefaultShares()[layer]})
+	}
+	for _, item := range s.items(m) {
+		total := &out.Layers[at[item.Layer]]
+		total.Items++
+		total.Tokens += item.Tokens
+		total.Bytes += len(item.Value)
+		out.Tokens += item.Tokens
+		out.Bytes += len(item.Value)
+		out.Items = append(out.Items, itemOf(item, d.Marks))
+	}
+	return out, nil
+}
+
+func itemOf(item compress.Item, marks []run.Mark) Item {
+	out := Item{
+		Key: item.Key, Layer: item.Layer, Why: item.Why, Rule: item.Rule, Tokens: item.Tokens, Bytes: len(item.Value),
+		Age: item.Age, Value: item.Value,
+	}
+	for _, m := range marks {
+		if m.Key == item.Key {
+			out.Tags = m.Tags
+		}
+	}
+	if len(item.Value) > shownBytes {
+		if text, err := encode(first(string(item.Value), shownBytes) + "…"); err == nil {
+			out.Value, out.Cut = text, true
+		}
+	}
+	return out
+}

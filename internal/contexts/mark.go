@@ -1,0 +1,138 @@
+package contexts
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// MarkRequest calls variables critical.
+type MarkRequest struct {
+	Handle, Session string
+	Keys, Tags      []string
+}
+
+// Marked is what is critical now.
+type Marked struct {
+	// Marked are all keys that are marked.
+	Marked []string `json:"marked"`
+	// Missing are those of the request that the context does not have yet.
+	Missing []string         `json:"missing,omitempty"`
+	RunID   string           `json:"runId,omitempty"`
+	Session string           `json:"sessionId,omitempty"`
+	Store   checkpoint.Store `json:"store"`
+}
+
+// The bounds of a session's marks, as those of a run's.
+const (
+	maxMarks   = 500
+	maxMarkKey = 200
+)
+
+// Mark calls variables of a run or a session critical: they are never changed or
+// left out. Of a session it saves a checkpoint.
+func (s *Service) Mark(ctx context.Context, c run.Caller, r MarkRequest) (*Marked, error) {
+	if ref, ok := refOf(r.Handle, r.Session); ok {
+		return s.markRun(ctx, c, ref, r)
+	}
+	if r.Session == "" {
+		return nil, invalid("neither a run nor a session is named").WithFix("give the handle of a run, or a sessionId")
+	}
+	if len(r.Keys) == 0 || slices.ContainsFunc(r.Keys, func(key string) bool { return key == "" || len(key) > maxMarkKey }) {
+		return nil, invalid("keys must name variables, of 1 to %d bytes each", maxMarkKey).WithFix(`such as ["userGoal"]`)
+	}
+	if err := checkTags(r.Tags); err != nil {
+		return nil, err
+	}
+	return s.markSession(ctx, c, r)
+}
+
+func (s *Service) markRun(ctx context.Context, c run.Caller, ref run.Ref, r MarkRequest) (*Marked, error) {
+	runs, err := s.runs()
+	if err != nil {
+		return nil, err
+	}
+	list, err := runs.Mark(ctx, c, run.MarkRequest{Ref: ref, Keys: slices.Clone(r.Keys), Tags: slices.Clone(r.Tags)})
+	if err != nil {
+		return nil, err
+	}
+	d, err := runs.Look(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	out := &Marked{RunID: d.ID, Store: s.Store()}
+	for _, m := range list {
+		out.Marked = append(out.Marked, m.Key)
+	}
+	for _, key := range r.Keys {
+		if _, set := d.Variables[key]; !set {
+			out.Missing = append(out.Missing, key)
+		}
+	}
+	return out, nil
+}
+
+// markSession saves the session's last context again with the marks in it.
+func (s *Service) markSession(ctx context.Context, c run.Caller, r MarkRequest) (*Marked, error) {
+	var context map[string]json.RawMessage
+	head := ""
+	loaded, err := s.o.Checkpoints.Load(ctx, c.Principal, checkpoint.LoadRequest{Session: r.Session})
+	switch {
+	case err == nil:
+		if context, err = objectOf(loaded.Context); err != nil {
+			return nil, err
+		}
+		head = loaded.ID
+	case guideway.ErrorCode(err) != guideway.CodeNotFound:
+		return nil, err
+	default:
+		context = map[string]json.RawMessage{}
+	}
+	m := marksIn(context[keyCritical])
+	if m == nil {
+		m = &marks{}
+	}
+	before := len(m.Keys) + len(m.Tags)
+	m.Keys, m.Tags = joined(m.Keys, r.Keys), joined(m.Tags, r.Tags)
+	if len(m.Keys) > maxMarks {
+		return nil, guideway.Errorf(guideway.CodeRefused, "%d variables would be marked, more than %d: what is all critical is all alike", len(m.Keys), maxMarks).
+			WithFix("mark fewer")
+	}
+	out := &Marked{Marked: m.Keys, Session: checkpoint.SessionID(r.Session), Store: s.Store()}
+	for _, key := range r.Keys {
+		if _, set := context[key]; !set {
+			out.Missing = append(out.Missing, key)
+		}
+	}
+	if len(m.Keys)+len(m.Tags) == before {
+		return out, nil
+	}
+	if context[keyCritical], err = encode(m); err != nil {
+		return nil, err
+	}
+	doc, err := encode(context)
+	if err != nil {
+		return nil, err
+	}
+	request := checkpoint.SaveRequest{Session: r.Session, Context: doc, Name: "marks", Tags: withTags(r.Tags, m.tags()...), ExpectedHead: head}
+	if loaded != nil {
+		request.Workflow, request.Project = loaded.Workflow, loaded.Project
+	}
+	_, err = s.store(ctx, c, request)
+	return out, err
+}
+
+// joined has what is in either list, once.
+func joined(list, more []string) []string {
+	out := slices.Clone(list)
+	for _, one := range more {
+		if !slices.Contains(out, one) {
+			out = append(out, one)
+		}
+	}
+	return out
+}

@@ -1,0 +1,282 @@
+package contexts_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/guideway-dev/guideway"
+	contextspkg "github.com/guideway-dev/guideway/internal/contexts"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// The workflow's rules, the agent's marks and what the workflow reads decide
+// before names and contents do, of a run and of a session.
+func TestWhatDecidesALayer(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	vars := map[string]any{"scratchPad": "s", "contract": "c", "files": []any{"a"}, "debugLog": "d", "marked": "m", "service": "x"}
+	a, err := r.runs.Start(t.Context(), ada(), run.StartRequest{WorkflowID: "move", Context: vars})
+	must(t, err)
+	for _, mark := range []contextspkg.MarkRequest{{Handle: a.Handle, Keys: []string{"marked"}, Tags: []string{"api"}}, {Session: "line", Keys: []string{"marked"}}} {
+		_, err := r.Mark(t.Context(), ada(), mark)
+		must(t, err)
+	}
+	want := map[string]string{
+		"scratchPad": "ephemeral hint", "contract": "critical hint", "files": "critical variable", "service": "critical variable",
+		"debugLog": "ephemeral key", "marked": "critical mark",
+	}
+	layers, err := r.Layers(t.Context(), ada(), run.Ref{Handle: a.Handle})
+	must(t, err)
+	got, tokens := map[string]string{}, 0
+	for _, item := range layers.Items {
+		got[item.Key] = string(item.Layer) + " " + string(item.Rule)
+		if item.Why == "" || item.Bytes == 0 {
+			t.Errorf("%+v", item)
+		}
+		if item.Key == "marked" && !slices.Equal(item.Tags, []string{"api"}) {
+			t.Errorf("tags %v", item.Tags)
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("of a run (-want +got):\n%s", d)
+	}
+	for _, l := range layers.Layers {
+		tokens += l.Tokens
+	}
+	if tokens != layers.Tokens || layers.Tokens == 0 || len(layers.Layers) != 4 {
+		t.Errorf("layers %+v", layers.Layers)
+	}
+	p, err := r.Prioritize(t.Context(), ada(), contextspkg.ReduceRequest{Session: "line", Workflow: "move", Context: vars, Fit: contextspkg.Fit{Budget: 1000}})
+	must(t, err)
+	for _, item := range p.Items {
+		if wanted := strings.Fields(want[item.Key])[0]; string(item.Layer) != wanted || item.Kept != (item.Layer != compress.Ephemeral) {
+			t.Errorf("of a session: %+v, want %s", item, wanted)
+		}
+	}
+}
+
+// Where nothing can be stored nothing is left out.
+func TestReadOnlyLeavesNothingOut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	given := map[string]any{"goal": "g", "analysis": long("analysis", 300), "debugLog": long("log", 50)}
+	first := reopen(t, dir)
+	a, err := first.runs.Start(t.Context(), ada(), run.StartRequest{WorkflowID: "move", Context: given})
+	must(t, err)
+	saved, err := first.Save(t.Context(), ada(), contextspkg.SaveRequest{Handle: a.Handle})
+	must(t, err)
+	for name, change := range map[string]func(*parts){
+		"said to both":             func(p *parts) { p.memory.ReadOnly, p.checkpoint.ReadOnly, p.keeper.Off = true, true, true },
+		"found out by the attempt": func(p *parts) { p.checkpoint.ReadOnly, p.keeper.Off = true, true },
+	} {
+		r := reopen(t, dir, change)
+		c, err := r.Compress(t.Context(), ada(), contextspkg.ReduceRequest{Context: given, Fit: contextspkg.Fit{Budget: 500}})
+		must(t, err)
+		if len(c.Omitted) != 0 || c.Over == "" || c.After != c.Before {
+			t.Errorf("%s: compress %+v", name, c.Omitted)
+		}
+		p, err := r.Prioritize(t.Context(), ada(), contextspkg.ReduceRequest{Context: given, Fit: contextspkg.Fit{Budget: 500}})
+		must(t, err)
+		if len(p.Context) != len(given) || p.Over == "" {
+			t.Errorf("%s: prioritize keeps %d of %d", name, len(p.Context), len(given))
+		}
+		if _, err := r.Save(t.Context(), ada(), contextspkg.SaveRequest{Context: given}); guideway.ErrorCode(err) != guideway.CodeForbidden {
+			t.Errorf("%s: save: %v", name, err)
+		}
+		if loaded, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{ID: saved.ID}); err != nil || loaded.Handle != a.Handle {
+			t.Errorf("%s: load: %+v, %v", name, loaded, err)
+		}
+	}
+}
+
+// TestAnyContextReadsBack: whatever a context holds, what is left out of it reads
+// back as the bytes that were stored, and the rest is what it was.
+func TestAnyContextReadsBack(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	value := rapid.OneOf(
+		rapid.Custom(func(t *rapid.T) any {
+			return strings.Repeat(rapid.String().Draw(t, "s")+". ", rapid.IntRange(0, 400).Draw(t, "n"))
+		}),
+		rapid.Custom(func(t *rapid.T) any {
+			return json.Number(rapid.StringMatching(`-?[1-9][0-9]{0,20}(\.[0-9]{1,3})?`).Draw(t, "d"))
+		}),
+		rapid.Custom(func(t *rapid.T) any {
+			return []any{rapid.String().Draw(t, "s"), nil, true, map[string]any{"k<": long("entry", 40)}}
+		}),
+	)
+	contexts := rapid.MapOfN(rapid.StringMatching(`[a-zA-Z<&é"][a-zA-Z0-9_.]{0,12}`), value, 1, 8)
+	rapid.Check(t, func(rt *rapid.T) {
+		given := contexts.Draw(rt, "context")
+		out, err := r.Compress(t.Context(), ada(), contextspkg.ReduceRequest{Context: given, Session: "any", Fit: contextspkg.Fit{Budget: rapid.IntRange(1, 600).Draw(rt, "budget")}})
+		must(t, err)
+		omitted := map[string]string{}
+		for _, o := range out.Omitted {
+			omitted[o.Key] = o.Ref
+		}
+		for key, v := range given {
+			want := asJSON(t, v)
+			ref, left := omitted[key]
+			if !left {
+				if string(out.Context[key]) != want {
+					rt.Fatalf("%q was changed without a word", key)
+				}
+				continue
+			}
+			back, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{Ref: ref})
+			must(t, err)
+			if string(back.Value) != want {
+				rt.Fatalf("%q reads back as %.100s, want %.100s", key, back.Value, want)
+			}
+		}
+	})
+}
+
+// A value of a run reads back as it was then, also when it has changed since, far
+// behind and in another process.
+func TestOldValuesReadBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := reopen(t, dir)
+	old := long("first", 200)
+	a, err := r.runs.Start(t.Context(), ada(), run.StartRequest{WorkflowID: "move", Context: map[string]any{"analysis": old, "service": "s"}})
+	must(t, err)
+	out, err := r.Compress(t.Context(), ada(), contextspkg.ReduceRequest{Handle: a.Handle, Fit: contextspkg.Fit{Budget: 300}})
+	must(t, err)
+	if len(out.Omitted) != 1 {
+		t.Fatalf("left out %+v", out.Omitted)
+	}
+	_, err = r.runs.Continue(t.Context(), ada(), run.ContinueRequest{Handle: a.Handle, Output: "o", Context: map[string]any{"analysis": "short"}})
+	must(t, err)
+	for range 250 { // more than a page of events behind it
+		_, _ = r.runs.Continue(t.Context(), ada(), run.ContinueRequest{Handle: a.Handle, Output: "again"})
+		_, err := r.Mark(t.Context(), ada(), contextspkg.MarkRequest{Handle: a.Handle, Keys: []string{fmt.Sprint("k", len(old))}})
+		must(t, err)
+	}
+	for name, r := range map[string]*rig{"here": r, "elsewhere": reopen(t, dir)} {
+		back, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{Ref: out.Omitted[0].Ref})
+		must(t, err)
+		if string(back.Value) != asJSON(t, old) {
+			t.Errorf("%s: it reads back as %.60s", name, back.Value)
+		}
+	}
+	for _, ref := range []string{a.RunID + ".1.0123456789", a.RunID + ".900-999", "r_nowhere.1.0123456789"} {
+		if _, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{Ref: ref}); guideway.ErrorCode(err) != guideway.CodeNotFound {
+			t.Errorf("%s: %v", ref, err)
+		}
+	}
+	eve := run.Caller{Principal: guideway.Principal{User: "eve"}}
+	if _, err := r.Load(t.Context(), eve, contextspkg.LoadRequest{Ref: out.Omitted[0].Ref}); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		t.Errorf("another user: %v", err)
+	}
+}
+
+// A run of some length has a summary of its own sentences, in the order of its
+// phases, that points to what it leaves out; it does not grow with the run.
+func TestASummaryOfARun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := reopen(t, dir)
+	parts := []any{}
+	for i := range 60 {
+		parts = append(parts, fmt.Sprintf("part-%d", i))
+	}
+	a, err := r.runs.Start(t.Context(), ada(), run.StartRequest{WorkflowID: "release", Context: map[string]any{"parts": parts}})
+	must(t, err)
+	b, err := r.Brief(t.Context(), ada(), a.RunID)
+	must(t, err)
+	if b.Summary != nil {
+		t.Errorf("a run without steps has the summary %+v", b.Summary)
+	}
+	for i := 0; a.Position.Kind != engine.PositionGate; i++ {
+		a, err = step(t.Context(), r, a, fmt.Sprintf("Error E%d was mended in /src/file-%d.go. %s", i, i, long("work", 5)))
+		must(t, err)
+	}
+	a, err = answer(t.Context(), r, a, "yes")
+	must(t, err)
+	for name, r := range map[string]*rig{"here": r, "elsewhere": reopen(t, dir)} {
+		b, err = r.Brief(t.Context(), ada(), a.RunID)
+		must(t, err)
+		s := b.Summary
+		if s == nil || s.Steps != 121 || !strings.Contains(s.Text, "## prepare") || !strings.Contains(s.Text, "## build") {
+			t.Fatalf("%s: summary %+v", name, s)
+		}
+		if n := compress.Estimate(s.Text); n > 600 {
+			t.Errorf("%s: the summary has %d tokens", name, n)
+		}
+		back, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{Ref: s.Ref})
+		must(t, err)
+		for _, want := range []string{"Error E0 ", "Error E120 ", `"option":"yes"`} {
+			if !strings.Contains(string(back.Value), want) {
+				t.Errorf("%s: what it is made of lacks %q", name, want)
+			}
+		}
+	}
+}
+
+// A checkpoint of a run that is loaded within a budget leaves whole what the run's
+// marks and its pinned rules call critical, whatever the budget.
+func TestALoadWithinABudgetTouchesNothingCritical(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	given := map[string]any{"service": "login", "contract": long("contract", 40), "pinned": long("pinned", 40), "notes": long("notes", 40)}
+	a, err := r.runs.Start(t.Context(), ada(), run.StartRequest{WorkflowID: "move", Context: given})
+	must(t, err)
+	saved, err := r.Save(t.Context(), ada(), contextspkg.SaveRequest{Handle: a.Handle})
+	must(t, err)
+	_, err = r.Mark(t.Context(), ada(), contextspkg.MarkRequest{Handle: a.Handle, Keys: []string{"pinned"}})
+	must(t, err)
+	back, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{ID: saved.ID, Budget: 50})
+	must(t, err)
+	for _, key := range []string{"service", "contract", "pinned"} {
+		if !strings.Contains(string(back.Context), asJSON(t, given[key])) {
+			t.Errorf("%s was touched: %s", key, back.Context)
+		}
+	}
+	if len(back.Omitted) != 1 || back.Omitted[0].Key != "notes" || !strings.Contains(back.Note, "critical") {
+		t.Errorf("left out %+v, note %q", back.Omitted, back.Note)
+	}
+}
+
+// Sessions: a branch is told, keys choose, a damaged checkpoint gives an older one.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	save := func(context map[string]any, head string) *contextspkg.Saved {
+		s, err := r.Save(t.Context(), ada(), contextspkg.SaveRequest{Session: "line", Context: context, ExpectedHead: head})
+		must(t, err)
+		return s
+	}
+	one := save(map[string]any{"goal": "g", "n": 1}, "")
+	two := save(map[string]any{"goal": "g", "n": 2}, one.ID)
+	three := save(map[string]any{"goal": "g", "n": 3}, one.ID)
+	if two.Parent != one.ID || three.Head != two.ID || len(three.Warnings) != 1 || three.Warnings[0].Code != checkpoint.WarnBranch {
+		t.Errorf("a branch: %+v", three)
+	}
+	loaded, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{Session: "line", Keys: []string{"n", "absent"}})
+	must(t, err)
+	if string(loaded.Context) != `{"n":3}` || !slices.Equal(loaded.Missing, []string{"absent"}) || len(loaded.Heads) != 1 {
+		t.Errorf("loaded %+v", loaded)
+	}
+	big := save(map[string]any{"goal": "g", "analysis": long("analysis", 200)}, "")
+	small, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{ID: big.ID, Budget: 300})
+	must(t, err)
+	if len(small.Omitted) != 1 || len(small.Context) > 3000 {
+		t.Errorf("within a budget: %d bytes, %+v", len(small.Context), small.Omitted)
+	}
+	if back, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{Ref: small.Omitted[0].Ref}); err != nil || string(back.Value) != asJSON(t, long("analysis", 200)) {
+		t.Errorf("it does not read back: %v", err)
+	}
+	if diff, err := r.Diff(t.Context(), ada(), one.ID, two.ID); err != nil || len(diff.Changes) != 1 {
+		t.Errorf("diff %+v, %v", diff, err)
+	}
+}

@@ -1,0 +1,187 @@
+package contexts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// References name what was left out. A run needs nothing stored for them, because
+// its journal has every value that it ever had:
+//
+//	r_….12.0123456789   a variable of a run, as it was at its event 12
+//	r_….12-40           what was handed in with the events 12 to 40
+//	o_….3               the fourth variable, by name, of a context that was kept
+var (
+	valueRef = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(r_[0-9a-z]{1,60})\.([0-9]{1,15})\.([0-9a-f]{10})$`)
+	})
+	passageRef = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(r_[0-9a-z]{1,60})\.([0-9]{1,15})-([0-9]{1,15})$`) })
+	partRef    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(o_[0-9a-z]{1,60})\.([0-9]{1,6})$`) })
+)
+
+// refForms tells what references look like.
+const refForms = "a ref stands in omitted of workflow_context_compress, workflow_context_prioritize, workflow_status or workflow_resume, and in the gap that it left"
+
+func valueHash(value []byte) string {
+	sum := sha256.Sum256(value)
+	return hex.EncodeToString(sum[:5])
+}
+
+func runValueRef(id string, seq int64, value []byte) string {
+	return fmt.Sprintf("%s.%d.%s", id, seq, valueHash(value))
+}
+
+func runPassageRef(id string, from, to int64) string { return fmt.Sprintf("%s.%d-%d", id, from, to) }
+
+// recall reads back what was left out, byte for byte as it was.
+func (s *Service) recall(ctx context.Context, c run.Caller, ref string) (*Loaded, error) {
+	out := &Loaded{Ref: ref, Store: s.Store()}
+	var err error
+	if m := valueRef().FindStringSubmatch(ref); m != nil {
+		out.RunID = m[1]
+		out.Value, err = s.recallValue(ctx, c, m[1], number(m[2]), m[3])
+		return out, err
+	}
+	if m := passageRef().FindStringSubmatch(ref); m != nil {
+		out.RunID = m[1]
+		out.Value, err = s.recallPassages(ctx, c, m[1], number(m[2]), number(m[3]))
+		return out, err
+	}
+	if m := partRef().FindStringSubmatch(ref); m != nil {
+		out.Value, err = s.recallPart(ctx, c, m[1], int(number(m[2])))
+		return out, err
+	}
+	return nil, invalid("%.80q is no ref", ref).WithFix(refForms)
+}
+
+// number reads digits that a pattern has bounded.
+func number(digits string) int64 {
+	n, _ := strconv.ParseInt(digits, 10, 64) // at most 15 digits
+	return n
+}
+
+func lost(ref string) error {
+	return guideway.Errorf(guideway.CodeNotFound, "there is nothing to read back by %s", ref).WithFix(refForms)
+}
+
+// recallPart reads a variable of a context that was kept.
+func (s *Service) recallPart(ctx context.Context, c run.Caller, piece string, index int) (json.RawMessage, error) {
+	raw, err := s.o.Checkpoints.Recall(ctx, c.Principal, piece)
+	if err != nil {
+		return nil, err
+	}
+	members, err := objectOf(raw)
+	if err != nil {
+		return nil, err
+	}
+	keys := slices.Sorted(maps.Keys(members))
+	if index >= len(keys) {
+		return nil, lost(piece + "." + strconv.Itoa(index))
+	}
+	return members[keys[index]], nil
+}
+
+// eventPage is how many events are read at once.
+const eventPage = 200
+
+// recallValue finds a value among those that a run had at an event.
+func (s *Service) recallValue(ctx context.Context, c run.Caller, id string, seq int64, hash string) (json.RawMessage, error) {
+	runs, err := s.runs()
+	if err != nil {
+		return nil, err
+	}
+	d, err := runs.Look(ctx, c, run.Ref{RunID: id})
+	if err != nil {
+		return nil, err
+	}
+	for _, value := range d.Variables { // most have not changed since
+		if text, err := encode(value); err == nil && valueHash(text) == hash {
+			return text, nil
+		}
+	}
+	// The newest events first: what is read back was mostly set lately.
+	for last := min(seq, d.Seq); last > 0; last -= eventPage {
+		after := max(last-eventPage, 0)
+		events, err := runs.Events(ctx, c, run.Ref{RunID: id}, after, int(last-after))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range slices.Backward(events) {
+			if value := valueIn(e, hash); value != nil {
+				return value, nil
+			}
+		}
+	}
+	return nil, lost(runValueRef(id, seq, nil)[:len(id)+1] + "… " + hash)
+}
+
+// valueIn finds a value among the variables that an event has set.
+func valueIn(e run.Event, hash string) json.RawMessage {
+	var fact struct {
+		Vars map[string]json.RawMessage `json:"vars"`
+	}
+	if json.Unmarshal(e.Data, &fact) != nil {
+		return nil
+	}
+	for _, value := range fact.Vars {
+		if valueHash(value) == hash {
+			return value
+		}
+	}
+	return nil
+}
+
+// recallPassages gives all that was handed in with some events.
+func (s *Service) recallPassages(ctx context.Context, c run.Caller, id string, from, to int64) (json.RawMessage, error) {
+	runs, err := s.runs()
+	if err != nil {
+		return nil, err
+	}
+	type passage struct {
+		Seq    int64  `json:"seq"`
+		Step   string `json:"step"`
+		Round  int    `json:"round,omitempty"`
+		Output string `json:"output,omitempty"`
+		Notes  string `json:"notes,omitempty"`
+		Option string `json:"option,omitempty"`
+	}
+	list := []passage{}
+	for after := max(from, 1) - 1; after < to; {
+		events, err := runs.Events(ctx, c, run.Ref{RunID: id}, after, int(min(to-after, eventPage)))
+		if err != nil {
+			return nil, err
+		}
+		if len(events) == 0 {
+			break
+		}
+		for _, e := range events {
+			after = e.Seq
+			var fact engine.Event
+			if !isFact(e) || json.Unmarshal(e.Data, &fact) != nil || fact.Output == "" && fact.Notes == "" && fact.Option == "" {
+				continue
+			}
+			list = append(list, passage{Seq: e.Seq, Step: fact.Step, Round: fact.Round, Output: fact.Output, Notes: fact.Notes, Option: fact.Option})
+		}
+	}
+	if len(list) == 0 {
+		return nil, lost(runPassageRef(id, from, to))
+	}
+	return encode(list)
+}
+
+// isFact says whether an event is the engine's.
+func isFact(e run.Event) bool {
+	return e.Kind != run.KindCreated && e.Kind != run.KindRefused && e.Kind != run.KindMarked
+}

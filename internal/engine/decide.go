@@ -1,0 +1,407 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/steps"
+)
+
+// Command is a request to change a run. Exactly one field is set.
+type Command struct {
+	Start    *Start
+	Continue *Continue
+	Abort    *Abort
+}
+
+// Start starts a run.
+type Start struct {
+	// Context holds the initial variables.
+	Context map[string]any
+	// Person requires human approval for all gates of the run, even if the definition does
+	// not.
+	Person bool
+}
+
+// Continue submits the input that the position asks for.
+type Continue struct {
+	// Output is checked by the step's criteria. If the step has none, Output or Notes must
+	// not be blank.
+	Output string
+	Notes  string
+	// Context sets variables.
+	Context map[string]any
+	// Answer answers a gate with the ID of an option.
+	Answer *Answer
+	// Skip skips a step that is not required.
+	Skip *Skip
+	// Step, if set, must be the ID of the position; the command is refused if the caller
+	// expects another step.
+	Step string
+	// Person reports whether a person sent the command, as far as the server can know. Some
+	// gates require it.
+	Person bool
+}
+
+// Answer is the answer to a gate.
+type Answer struct {
+	OptionID string
+	// Decline skips a gate that is not required.
+	Decline bool
+	Note    string
+}
+
+// Skip skips a step that is not required.
+type Skip struct{ Reason string }
+
+// Abort ends a run permanently.
+type Abort struct{ Reason string }
+
+// Refusal is the response to an illegal command. The state does not change.
+type Refusal struct {
+	// Rule is the stable name of the violated rule.
+	Rule string `json:"rule"`
+	// Message describes the violation.
+	Message string `json:"message"`
+	// Given is the rejected value, Allowed the accepted ones.
+	Given   any `json:"given,omitempty"`
+	Allowed any `json:"allowed,omitempty"`
+	// Issues are the criteria that an output does not meet.
+	Issues []string `json:"issues,omitempty"`
+}
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Message }
+
+// The rules that a command can violate.
+const (
+	RuleNotStarted      = "run-not-started"
+	RuleStarted         = "run-started"
+	RuleEnded           = "run-ended"
+	RuleServerVariable  = "server-variable"
+	RuleContextTooLarge = "context-too-large"
+	RuleContextTooDeep  = "context-too-deep"
+	RuleGateUnanswered  = "gate-unanswered"
+	RuleUnknownOption   = "unknown-option"
+	RuleNoGate          = "no-gate"
+	RuleContextNeeded   = "context-needed"
+	RuleOutputMissing   = "output-missing"
+	RuleCriteria        = "criteria-failed"
+	RuleDefinition      = "definition-broken"
+	RuleWrongStep       = "step-not-reached"
+	RuleStepRequired    = "step-required"
+	RuleGateRequired    = "gate-required"
+	RulePerson          = "gate-needs-person"
+)
+
+// Decide returns the events of a legal command in the order in which to apply them, or a
+// refusal. It is pure: equal states and commands lead to equal results. The state may be
+// any prefix of a run's events; pending consequences of the prefix come first in the
+// result.
+func (p *Program) Decide(s State, c Command) ([]Event, *Refusal) {
+	if s.Started {
+		if pending := p.addConsequences(s); len(pending) > 0 {
+			for _, e := range pending {
+				s = Apply(s, e)
+			}
+			events, refusal := p.Decide(s, c)
+			if refusal != nil {
+				return nil, refusal
+			}
+			return append(pending, events...), nil
+		}
+	}
+	switch {
+	case c.Start != nil:
+		return p.decideStart(s, c.Start)
+	case !s.Started:
+		return nil, &Refusal{Rule: RuleNotStarted, Message: "the run has not started"}
+	case s.Ended != "":
+		return nil, &Refusal{Rule: RuleEnded, Message: "the run has ended: it is " + string(s.Ended)}
+	case c.Abort != nil:
+		return []Event{{Kind: EventRunAborted, Reason: c.Abort.Reason}}, nil
+	case c.Continue != nil:
+		return p.decideContinue(s, c.Continue)
+	default:
+		return nil, &Refusal{Rule: RuleOutputMissing, Message: "the command is empty"}
+	}
+}
+
+func (p *Program) decideStart(s State, c *Start) ([]Event, *Refusal) {
+	if s.Started {
+		return nil, &Refusal{Rule: RuleStarted, Message: "the run has started already"}
+	}
+	if r := p.checkContext(s, c.Context); r != nil {
+		return nil, r
+	}
+	return p.addConsequences(s, Event{Kind: EventRunStarted, Vars: c.Context, Person: c.Person}), nil
+}
+
+func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
+	if at := p.PositionOf(s).ID; c.Step != "" && c.Step != at {
+		return nil, &Refusal{Rule: RuleWrongStep, Given: c.Step, Allowed: at, Message: "the run is not at that step"}
+	}
+	if s.Gate != nil {
+		return p.decideAnswer(s, c)
+	}
+	if c.Skip != nil {
+		return nil, &Refusal{Rule: RuleStepRequired, Message: "the step is required and cannot be skipped"}
+	}
+	if c.Answer != nil {
+		return nil, &Refusal{Rule: RuleNoGate, Message: "there is no gate to answer", Given: c.Answer.OptionID}
+	}
+	if r := p.checkContext(s, c.Context); r != nil {
+		return nil, r
+	}
+	step := p.currentStep(s)
+	if step == nil || p.stepVerdict(s, step) == expr.Unknown {
+		return p.decideWait(s, c)
+	}
+	done, r := p.judgeOutput(s, step, c)
+	if r != nil {
+		return nil, r
+	}
+	done.Vars = c.Context
+	return p.addConsequences(s, done), nil
+}
+
+// decideWait accepts the variables that a run waits for, and no other input.
+func (p *Program) decideWait(s State, c *Continue) ([]Event, *Refusal) {
+	handedIn := !isBlank(c.Output) || !isBlank(c.Notes)
+	if len(c.Context) > 0 && !handedIn {
+		return p.addConsequences(s, Event{Kind: EventContextSet, Vars: c.Context}), nil
+	}
+	needs := p.PositionOf(s).Needs
+	names := make([]string, len(needs))
+	for i, n := range needs {
+		names[i] = n.Variable
+	}
+	message := "the run waits for variables: " + strings.Join(names, ", ")
+	if handedIn {
+		message += "; no active step can accept an output"
+	}
+	return nil, &Refusal{Rule: RuleContextNeeded, Allowed: needs, Message: message}
+}
+
+// judgeOutput checks a step's output and returns the completion event. It evaluates
+// criteria and confirmation with the variables before and after the call's own variables,
+// so that a call cannot disable its own checks.
+func (p *Program) judgeOutput(s State, step *steps.Step, c *Continue) (Event, *Refusal) {
+	if isBlank(c.Output) && isBlank(c.Notes) {
+		return Event{}, &Refusal{Rule: RuleOutputMissing, Message: "the step requires an output, or notes on the work"}
+	}
+	e := Event{Kind: EventStepCompleted, Step: step.ID, Output: c.Output, Notes: c.Notes}
+	if s.Frame != nil {
+		e.Round = s.Frame.Round
+	}
+	scopes := []expr.Lookup{p.currentVars(s)}
+	if len(c.Context) > 0 {
+		scopes = append(scopes, p.currentVars(Apply(s, Event{Kind: EventContextSet, Vars: c.Context})))
+	}
+	for _, vars := range scopes {
+		if r := checkCriteria(step, c.Output, vars); r != nil {
+			return Event{}, r
+		}
+		e.Gate = e.Gate || needsConfirmation(step.Confirm, vars)
+	}
+	e.Person = e.Gate && (step.Person || s.Person)
+	return e, nil
+}
+
+// isBlank reports whether a text consists of white space, as defined for criteria.
+func isBlank(text string) bool { return strings.TrimFunc(text, expr.IsSpace) == "" }
+
+// checkCriteria refuses an output that does not meet the step's criteria. A step without
+// criteria accepts notes in place of an output.
+func checkCriteria(step *steps.Step, output string, vars expr.Lookup) *Refusal {
+	if step.Criteria == nil {
+		return nil
+	}
+	res, err := step.Criteria.Check(output, vars)
+	if err != nil {
+		return &Refusal{Rule: RuleDefinition, Message: err.Error()}
+	}
+	if !res.Valid {
+		return &Refusal{Rule: RuleCriteria, Message: "the output does not meet the step's criteria", Issues: res.Issues}
+	}
+	return nil
+}
+
+func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
+	options := gateOptions(s.Gate)
+	ids := make([]string, len(options))
+	for i, o := range options {
+		ids[i] = o.ID
+	}
+	if c.Answer == nil || c.Skip != nil || c.Output != "" || c.Notes != "" || len(c.Context) > 0 {
+		return nil, &Refusal{
+			Rule: RuleGateUnanswered, Allowed: ids,
+			Message: "a gate is open: the run accepts only an answer to it",
+		}
+	}
+	if s.Gate.Person && !c.Person {
+		return nil, &Refusal{Rule: RulePerson, Message: "this gate requires human approval, which an agent cannot give"}
+	}
+	if c.Answer.Decline {
+		return nil, &Refusal{Rule: RuleGateRequired, Allowed: ids, Message: "the gate must be answered and cannot be declined"}
+	}
+	if !slices.Contains(ids, c.Answer.OptionID) {
+		return nil, &Refusal{
+			Rule: RuleUnknownOption, Given: c.Answer.OptionID, Allowed: ids,
+			Message: "the gate has no such option",
+		}
+	}
+	return p.addConsequences(s, Event{
+		Kind: EventGateAnswered, Step: s.Gate.Step, Option: c.Answer.OptionID, Notes: c.Answer.Note,
+	}), nil
+}
+
+// checkContext refuses variables that only the server sets, and a context that is too
+// large.
+func (p *Program) checkContext(s State, context map[string]any) *Refusal {
+	var owned []string
+	for _, name := range slices.Sorted(maps.Keys(context)) {
+		if p.isServerVar(name) {
+			owned = append(owned, name)
+		}
+	}
+	if len(owned) > 0 {
+		return &Refusal{
+			Rule: RuleServerVariable, Given: owned,
+			Message: "only the server sets " + strings.Join(owned, ", "),
+		}
+	}
+	return checkContextBounds(s, context)
+}
+
+// checkContextBounds refuses a context that is nested too deep or too large.
+func checkContextBounds(s State, context map[string]any) *Refusal {
+	if exceedsDepth(context, maxContextDepth) {
+		return &Refusal{Rule: RuleContextTooDeep, Allowed: maxContextDepth, Message: "the context is nested too deep"}
+	}
+	if n := ContextSize(mergeVars(s.Vars, context)); n >= maxContextSize {
+		return &Refusal{Rule: RuleContextTooLarge, Message: contextTooLarge(n)}
+	}
+	return nil
+}
+
+// addConsequences appends the events that follow automatically from the given ones: skipped
+// steps, start and end of loops and rounds, the end of the run.
+func (p *Program) addConsequences(s State, events ...Event) []Event {
+	for _, e := range events {
+		s = Apply(s, e)
+	}
+	for {
+		e, ok := p.nextEvent(s)
+		if !ok {
+			return events
+		}
+		events = append(events, e)
+		s = Apply(s, e)
+	}
+}
+
+// nextEvent returns the next event that follows automatically from the state, if any.
+func (p *Program) nextEvent(s State) (Event, bool) {
+	if s.Ended != "" || s.Gate != nil {
+		return Event{}, false
+	}
+	if s.Cursor >= len(p.items) {
+		return Event{Kind: EventRunCompleted}, true
+	}
+	it := p.items[s.Cursor]
+	switch {
+	case s.Frame != nil && s.Frame.Body >= len(it.body):
+		return p.nextRoundEvent(s, it)
+	case s.Frame != nil:
+		return p.skipStep(s, it.body[s.Frame.Body])
+	case !it.isLoop():
+		return p.skipStep(s, it.step)
+	default:
+		return p.nextLoopEvent(s, it)
+	}
+}
+
+// stepVerdict returns the verdict of the run condition of the step at the cursor.
+func (p *Program) stepVerdict(s State, step *steps.Step) expr.Verdict {
+	if s.Again {
+		return expr.Yes
+	}
+	return step.RunCondition.Decide(p.currentVars(s))
+}
+
+// skipStep skips a step whose condition is false. If the condition is undecided, the run
+// waits.
+func (p *Program) skipStep(s State, step *steps.Step) (Event, bool) {
+	if p.stepVerdict(s, step) != expr.No {
+		return Event{}, false
+	}
+	e := Event{Kind: EventStepSkipped, Step: step.ID, Reason: "condition is false: " + step.RunCondition.String()}
+	if s.Frame != nil {
+		e.Round = s.Frame.Round
+	}
+	return e, true
+}
+
+func (p *Program) nextLoopEvent(s State, it *item) (Event, bool) {
+	vars := p.currentVars(s)
+	l := it.step.Loop
+	switch it.step.RunCondition.Decide(vars) {
+	case expr.No:
+		return p.skipStep(s, it.step)
+	case expr.Unknown:
+		return Event{}, false
+	}
+	x := resolveBounds(l, vars)
+	if x.reason != "" {
+		if p.isServerVar(boundsVar(l)) {
+			return Event{Kind: EventStepSkipped, Step: it.step.ID, Reason: x.reason + ", which only a loop sets"}, true
+		}
+		return Event{}, false
+	}
+	if !s.Confirmed && needsConfirmation(it.step.Confirm, vars) {
+		return Event{Kind: EventGateOpened, Step: it.step.ID, Person: it.step.Person || s.Person}, true
+	}
+	e := Event{Kind: EventLoopEntered, Step: it.step.ID, Rounds: x.rounds}
+	if len(x.list) > 0 {
+		e.List = slices.Clone(x.list)
+	}
+	return e, true
+}
+
+// nextRoundEvent starts another round at the end of a round, or ends the loop.
+func (p *Program) nextRoundEvent(s State, it *item) (Event, bool) {
+	l, f := it.step.Loop, s.Frame
+	end := func(reason string) (Event, bool) {
+		return Event{Kind: EventLoopEnded, Step: it.step.ID, Round: f.Round, Reason: reason}, true
+	}
+	switch {
+	case f.Rounds >= 0 && f.Round >= f.Rounds:
+		return end("all rounds are done")
+	case f.Round >= l.MaxIterations:
+		return end(maxReachedText(l))
+	}
+	if l.Type == steps.LoopWhile || l.Type == steps.LoopUntil {
+		switch verdict := l.Condition.Decide(p.varsInRound(s, f.Round+1)); {
+		case verdict == expr.Unknown:
+			return Event{}, false
+		case (verdict == expr.Yes) != (l.Type == steps.LoopWhile):
+			return end(string(l.Type) + " " + l.Condition.String())
+		}
+		if f.Round > 0 && f.Worked == 0 && !p.readsOwnVars(it) {
+			return end("no step of the loop applies any more")
+		}
+	}
+	return Event{Kind: EventRoundStarted, Step: it.step.ID, Round: f.Round + 1}, true
+}
+
+// readsOwnVars reports whether a loop can progress without new input because a condition
+// reads the loop's own variables.
+func (p *Program) readsOwnVars(it *item) bool {
+	l := it.step.Loop
+	return readsLoop(l, l.Condition) || slices.ContainsFunc(it.body, func(b *steps.Step) bool {
+		return readsLoop(l, b.RunCondition)
+	})
+}

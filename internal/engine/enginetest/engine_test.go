@@ -1,0 +1,104 @@
+package enginetest
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
+)
+
+// flowEngine is the product's engine with one run.
+type flowEngine struct {
+	program *engine.PhaseProgram
+	run     engine.State
+	// events are all events of the run, last those of the last command.
+	events, last []engine.Event
+}
+
+// engineView is the answer to a command.
+type engineView struct {
+	status   string
+	position engine.Position
+	// whole is the answer as JSON.
+	whole string
+}
+
+// refusalView is a refusal.
+type refusalView struct {
+	rule, message string
+	whole         string
+}
+
+func (e *flowEngine) sendCommand(c command) (engineView, *refusalView) {
+	events, refusal := e.program.Decide(e.run, c.forEngine())
+	if refusal != nil {
+		return engineView{}, &refusalView{refusal.Rule, refusal.Message, asJSON(refusal)}
+	}
+	for _, ev := range events {
+		e.run = engine.Apply(e.run, ev)
+	}
+	e.last = events
+	e.events = append(e.events, events...)
+	return e.currentView(), nil
+}
+
+// forEngine converts a command to the engine's type.
+func (c command) forEngine() engine.Command {
+	switch c.kind {
+	case "start":
+		return engine.Command{Start: &engine.Start{Context: c.context, Person: c.person}}
+	case "abort":
+		return engine.Command{Abort: &engine.Abort{Reason: "enough"}}
+	}
+	do := &engine.Continue{Output: c.output, Notes: c.notes, Context: c.context, Step: c.step, Person: c.person}
+	if c.answer != nil {
+		do.Answer = &engine.Answer{OptionID: c.answer.option, Decline: c.answer.decline, Note: c.answer.note}
+	}
+	if c.skip {
+		do.Skip = &engine.Skip{Reason: "not needed"}
+	}
+	return engine.Command{Continue: do}
+}
+
+func (e *flowEngine) currentView() engineView {
+	pos := e.program.PositionOf(e.run)
+	return engineView{status: string(e.program.Status(e.run)), position: pos, whole: asJSON(pos)}
+}
+
+func (e *flowEngine) stateJSON() string { return asJSON(e.run) }
+
+// testReporter is implemented by testing.T and rapid.T.
+type testReporter interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
+// compileWorkflow compiles a workflow as the product does. It returns nil for a workflow
+// with a cycle of skipped phases, which must not load.
+func compileWorkflow(t testReporter, document []byte) *engine.PhaseProgram {
+	t.Helper()
+	root, found := doc.Parse("random.json", document, doc.Limits{})
+	if root == nil {
+		t.Fatalf("the document does not read: %+v\n%s", found, document)
+	}
+	w, found := phases.Parse("random.json", root)
+	if len(found) > 0 && !slices.ContainsFunc(found, func(f guideway.Diagnostic) bool { return f.Code != phases.CodeSkipCycle }) {
+		return nil
+	}
+	if w == nil {
+		t.Fatalf("the workflow does not parse: %+v\n%s", found, document)
+	}
+	return engine.CompilePhases(w)
+}
+
+func asJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

@@ -1,0 +1,208 @@
+package enginetest
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+)
+
+// The rules that a command can violate. They are part of the contract.
+const (
+	ruleServerVariable = "server-variable"
+	ruleType           = "variable-type"
+	ruleTooLarge       = "context-too-large"
+	ruleTooDeep        = "context-too-deep"
+	ruleGate           = "gate-unanswered"
+	ruleOption         = "unknown-option"
+	ruleNoGate         = "no-gate"
+	ruleContext        = "context-needed"
+	ruleOutput         = "output-missing"
+	ruleNote           = "note-missing"
+	ruleValidate       = "validate-failed"
+	ruleEnded          = "run-ended"
+	ruleStarted        = "run-started"
+	rulePerson         = "gate-needs-person"
+	ruleStep           = "step-not-reached"
+	ruleRequired       = "step-required"
+	ruleDecline        = "gate-required"
+)
+
+// brokenRules returns the rules that a command violates at a place.
+func (d *definition) brokenRules(p place, c command) []string {
+	r := &ruleSet{}
+	switch {
+	case c.kind == "start":
+		r.addIf(true, ruleStarted)
+		return r.rules
+	case p.kind == "end":
+		r.addIf(true, ruleEnded)
+		r.addIf(c.step != "", ruleStep)
+		return r.rules
+	case c.kind == "abort":
+		return nil
+	}
+	r.checkContext(d, p, c.context)
+	r.addIf(c.step != "" && c.step != p.id, ruleStep)
+	handedIn := !isBlank(c.output) || !isBlank(c.notes)
+	switch {
+	case p.kind == "gate":
+		r.checkAnswer(p, c)
+		return r.rules
+	case c.skip:
+		r.checkSkip(d, p, c, handedIn)
+	case p.kind == "context":
+		r.addIf(handedIn || len(c.context) == 0, ruleContext)
+		r.addIf(p.must != nil && !p.must.holdsFor(overlayVars(c.context, p.scope)), ruleValidate)
+	case p.step == nil:
+		r.addIf(!handedIn, ruleNote)
+	default:
+		r.addIf(!handedIn, ruleOutput)
+		r.checkActions(d, p, c)
+	}
+	r.addIf(c.answer != nil, ruleNoGate)
+	return r.rules
+}
+
+// ruleSet collects violated rules.
+type ruleSet struct{ rules []string }
+
+func (r *ruleSet) addIf(broken bool, rule string) {
+	if broken && !slices.Contains(r.rules, rule) {
+		r.rules = append(r.rules, rule)
+	}
+}
+
+// checkContext checks that variables are not the server's, have the declared type, and are
+// not too large.
+func (r *ruleSet) checkContext(d *definition, p place, context map[string]any) {
+	for name, value := range context {
+		r.addIf(d.isServerVar(name), ruleServerVariable)
+		if v := d.findVariable(name); v != nil && value != nil {
+			r.addIf(typeOf(value) != v.kind, ruleType)
+		}
+	}
+	after := maps.Clone(p.vars)
+	maps.Copy(after, context)
+	r.addIf(len(context) > 0 && contextSize(after) >= 256*1024, ruleTooLarge)
+	r.addIf(nestingDepth(context) > 128, ruleTooDeep)
+}
+
+// checkAnswer checks an answer, which must be the only input.
+func (r *ruleSet) checkAnswer(p place, c command) {
+	r.addIf(c.answer == nil || c.output != "" || c.notes != "" || len(c.context) > 0 || c.skip, ruleGate)
+	r.addIf(p.human && !c.person, rulePerson)
+	if c.answer != nil && c.answer.decline {
+		r.addIf(!p.declinable, ruleDecline)
+	} else if c.answer != nil {
+		r.addIf(!slices.Contains(p.options, c.answer.option), ruleOption)
+	}
+}
+
+// checkActions evaluates a step's validate actions with the variables of the command and of
+// earlier set actions.
+func (r *ruleSet) checkActions(d *definition, p place, c command) {
+	vars := maps.Clone(p.vars)
+	maps.Copy(vars, c.context)
+	scope := overlayVars(c.context, p.scope)
+	for _, a := range p.step.actions {
+		switch {
+		case a.kind == "set":
+			set := setAtPath(vars, a.target, a.value)
+			maps.Copy(vars, set)
+			scope = overlayVars(set, scope)
+		case a.kind == "validate" && d.checksVariable(a):
+			r.addIf(!a.holdsFor(scope), ruleValidate)
+		case a.kind == "validate":
+			r.addIf(isBlank(c.notes), ruleNote)
+		}
+	}
+}
+
+// checkSkip checks the skip of an optional step, or of the rest of an optional phase.
+func (r *ruleSet) checkSkip(d *definition, p place, c command, handedIn bool) {
+	optional := p.step != nil && (p.step.optional || p.phase.optional)
+	r.addIf(!optional || handedIn || len(c.context) > 0, ruleRequired)
+	if optional && !p.step.optional {
+		w := &modelRun{def: d, vars: p.vars} // outside of loops
+		r.addIf(w.skippedTarget(p.phase) == undecided, ruleContext)
+	}
+}
+
+// typeOf returns the type of a value as the dialect names it.
+func typeOf(v any) string {
+	switch v.(type) {
+	case string:
+		return "string"
+	case float64, json.Number:
+		return "number"
+	case bool:
+		return "boolean"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	}
+	return "null"
+}
+
+// overlayVars looks a variable up in vars first. vars must not contain server variables.
+func overlayVars(vars map[string]any, below lookup) lookup {
+	return func(name string) (any, bool) {
+		if v, ok := vars[name]; ok {
+			return v, true
+		}
+		return below(name)
+	}
+}
+
+// contextSize returns the size of a context.
+func contextSize(v any) int {
+	text := func(s string) int { return 2 * len(utf16.Encode([]rune(s))) }
+	switch v := v.(type) {
+	case string:
+		return text(v)
+	case float64:
+		return 8
+	case json.Number:
+		return max(8, 2*len(v))
+	case []any:
+		n := 4
+		for _, part := range v {
+			n += contextSize(part)
+		}
+		return n
+	case map[string]any:
+		n := 4
+		for k, part := range v {
+			n += text(k) + contextSize(part)
+		}
+		return n
+	}
+	return 4
+}
+
+// nestingDepth returns the number of nested levels.
+func nestingDepth(v any) int {
+	deepest := 0
+	switch v := v.(type) {
+	case []any:
+		for _, part := range v {
+			deepest = max(deepest, 1+nestingDepth(part))
+		}
+	case map[string]any:
+		for _, part := range v {
+			deepest = max(deepest, 1+nestingDepth(part))
+		}
+	}
+	return deepest
+}
+
+// isBlank reports whether a text is white space, as JavaScript's trim defines it.
+func isBlank(text string) bool {
+	return strings.TrimFunc(text, func(r rune) bool {
+		return r == '\uFEFF' || unicode.IsSpace(r) && r != '\u0085'
+	}) == ""
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/steps"
+)
+
+// NextRequest is the state that a stateless caller keeps.
+type NextRequest struct {
+	// Completed lists the IDs of completed steps in order, a body step once for each round.
+	Completed []string
+	// Context holds the caller's variables. It may be the whole context of the previous
+	// answer or the caller's own variables only.
+	Context map[string]any
+}
+
+// NextResult is the next step.
+type NextResult struct {
+	// Step is nil if no step is left or eligible.
+	Step *StepView
+	// Guidance is the text for the agent.
+	Guidance Guidance
+	// IsComplete reports whether all applicable steps are done.
+	IsComplete bool
+	// Context must be sent with the next call.
+	Context map[string]any
+}
+
+// Next returns the first step that is not completed and whose condition holds (seed 000,
+// "Workflow Execution Flow"). The only error is a context that is too large, with
+// guideway.CodeTooLarge.
+func (p *Program) Next(req NextRequest) (*NextResult, error) {
+	r := newReplay(p, req.Completed, req.Context)
+	if n := ContextSize(r.callerVars); n >= maxContextSize {
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s", contextTooLarge(n)).
+			WithFix("send fewer or shorter variables; keep large results in files and put their paths into the context")
+	}
+	at, loop, unmet := r.findStep()
+	res := &NextResult{Context: r.buildContext(loop)}
+	if at == nil {
+		res.IsComplete = len(unmet) == 0
+		res.Guidance = Guidance{Prompt: "Workflow complete."}
+		if !res.IsComplete {
+			res.Guidance.Prompt = waitPrompt(unmet, r.vars)
+		}
+		return res, nil
+	}
+	sc := stepText{program: p, step: at, vars: r.vars, first: len(req.Completed) == 0, stateless: true}
+	if loop != nil {
+		lp := r.loops[loop.step.ID]
+		sc.enterRound(loop, lp.round, lp.list)
+		sc.startsLoop = lp.round == 1 && at == r.firstStep(loop, sc.vars)
+	}
+	res.Step, res.Guidance = sc.stepView(), sc.buildGuidance()
+	return res, nil
+}
+
+// firstStep returns the first applicable step of a loop's body.
+func (r *replay) firstStep(it *item, vars expr.Lookup) *steps.Step {
+	for _, b := range it.body {
+		if b.RunCondition.Holds(vars) {
+			return b
+		}
+	}
+	return nil
+}
+
+// findStep returns the next step and its loop. If there is no step, it returns the
+// undecided conditions that could make a step applicable.
+func (r *replay) findStep() (at *steps.Step, loop *item, unmet []*expr.Expr) {
+	// A loop that has started takes precedence.
+	if it := r.activeLoop(); it != nil {
+		return r.loops[it.step.ID].at, it, nil
+	}
+	for _, it := range r.p.items {
+		if !it.isLoop() && r.done[it.step.ID] {
+			continue
+		}
+		lp := r.loops[it.step.ID]
+		if lp != nil && lp.done {
+			continue
+		}
+		if lp != nil && lp.at != nil {
+			return lp.at, it, nil
+		}
+		if c := it.step.RunCondition; !c.Holds(r.vars) {
+			if c.Decide(r.vars) == expr.Unknown {
+				unmet = append(unmet, c)
+			}
+			continue
+		}
+		if lp == nil {
+			return it.step, nil, nil
+		}
+		if lp = r.enterLoop(it); lp.at != nil {
+			return lp.at, it, nil
+		}
+	}
+	return nil, nil, unmet
+}
+
+// activeLoop returns the loop that asks for a step and that the last completed step belongs
+// to, or that the caller's loop state names as started.
+func (r *replay) activeLoop() *item {
+	var last string
+	if len(r.completed) > 0 {
+		last = r.completed[len(r.completed)-1]
+	}
+	for _, it := range r.p.items {
+		if !it.isLoop() {
+			continue
+		}
+		lp := r.loops[it.step.ID]
+		if lp.at != nil && (it.inBody[last] || r.echoed[it.step.ID].iteration > 0) {
+			return it
+		}
+	}
+	return nil
+}
+
+// waitPrompt lists the variables that decide the remaining conditions.
+func waitPrompt(unmet []*expr.Expr, vars expr.Lookup) string {
+	var b strings.Builder
+	b.WriteString("No eligible step due to unmet conditions. Please update context:")
+	for _, n := range (&expr.Expr{Op: expr.Or, Of: unmet}).Needs(vars) {
+		b.WriteString("\n- ")
+		b.WriteString(formatNeed(n))
+	}
+	return b.String()
+}
+
+func formatNeed(n expr.Need) string {
+	allowed := make([]string, 0, len(n.Allowed))
+	for _, v := range n.Allowed {
+		if s := "'" + formatValue(v) + "'"; !slices.Contains(allowed, s) {
+			allowed = append(allowed, s)
+		}
+	}
+	switch {
+	case len(allowed) > 0:
+		return fmt.Sprintf("Set '%s' to one of: %s", n.Variable, strings.Join(allowed, ", "))
+	case len(n.Tests) > 0:
+		return fmt.Sprintf("Provide a value for '%s' (%s)", n.Variable, strings.Join(n.Tests, ", "))
+	default:
+		return fmt.Sprintf("Provide a value for '%s'", n.Variable)
+	}
+}
+
+// formatValue formats a JSON value for a sentence: a string without quotes, any other value
+// as JSON.
+func formatValue(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}

@@ -1,0 +1,352 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
+)
+
+// The additional rules for commands on phase workflows.
+const (
+	// RuleVariableType rejects a variable whose type differs from the declaration.
+	RuleVariableType = "variable-type"
+	// RuleValidate rejects a command if a validate action does not hold.
+	RuleValidate = "validate-failed"
+	// RuleNoteMissing rejects a command without the required note on a check.
+	RuleNoteMissing = "note-missing"
+)
+
+// Decide returns the events of a legal command, or a refusal, as Program.Decide does.
+func (p *PhaseProgram) Decide(s State, c Command) ([]Event, *Refusal) {
+	if s.Started {
+		if pending := p.addConsequences(s); len(pending) > 0 {
+			for _, e := range pending {
+				s = Apply(s, e)
+			}
+			events, refusal := p.Decide(s, c)
+			if refusal != nil {
+				return nil, refusal
+			}
+			return append(pending, events...), nil
+		}
+	}
+	switch {
+	case c.Start != nil:
+		return p.decideStart(s, c.Start)
+	case !s.Started:
+		return nil, &Refusal{Rule: RuleNotStarted, Message: "the run has not started"}
+	case s.Ended != "":
+		return nil, &Refusal{Rule: RuleEnded, Message: "the run has ended: it is " + string(s.Ended)}
+	case c.Abort != nil:
+		return []Event{{Kind: EventRunAborted, Reason: c.Abort.Reason}}, nil
+	case c.Continue != nil:
+		return p.decideContinue(s, c.Continue)
+	default:
+		return nil, &Refusal{Rule: RuleOutputMissing, Message: "the command is empty"}
+	}
+}
+
+func (p *PhaseProgram) decideStart(s State, c *Start) ([]Event, *Refusal) {
+	if s.Started {
+		return nil, &Refusal{Rule: RuleStarted, Message: "the run has started already"}
+	}
+	if r := p.checkContext(s, c.Context); r != nil {
+		return nil, r
+	}
+	vars := map[string]any{}
+	for _, v := range p.Workflow.Variables {
+		if v.HasDefault {
+			vars[v.Name] = v.DefaultValue
+		}
+	}
+	maps.Copy(vars, c.Context)
+	return p.addConsequences(s, Event{Kind: EventRunStarted, Vars: vars, Person: c.Person}), nil
+}
+
+func (p *PhaseProgram) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
+	if at := p.PositionOf(s).ID; c.Step != "" && c.Step != at {
+		return nil, &Refusal{Rule: RuleWrongStep, Given: c.Step, Allowed: at, Message: "the run is not at that step"}
+	}
+	if s.Gate != nil {
+		return p.decideGate(s, c)
+	}
+	if c.Answer != nil {
+		return nil, &Refusal{Rule: RuleNoGate, Message: "there is no gate to answer", Given: c.Answer.OptionID}
+	}
+	if r := p.checkContext(s, c.Context); r != nil {
+		return nil, r
+	}
+	ph := p.currentState(s)
+	step := p.stepAt(ph)
+	switch {
+	case step != nil && ph.Started && !ph.Done && c.Skip != nil:
+		return p.decideSkip(s, ph, step, c)
+	case c.Skip != nil:
+		return nil, &Refusal{Rule: RuleStepRequired, Message: "nothing can be skipped here"}
+	case step != nil && ph.Started && !ph.Done:
+		return p.decideStep(s, ph, step, c)
+	case len(p.instructions(ph)) > 0:
+		return p.decideAssert(s, ph, c)
+	default:
+		return p.decideWait(s, c)
+	}
+}
+
+// decideStep accepts a step's output. Validate actions on variables are evaluated with the
+// variables of the call; those that only the caller can judge require a note.
+func (p *PhaseProgram) decideStep(s State, ph PhaseState, step *phases.Step, c *Continue) ([]Event, *Refusal) {
+	if isBlank(c.Output) && isBlank(c.Notes) {
+		return nil, &Refusal{Rule: RuleOutputMissing, Message: "the step requires an output, or notes on the work"}
+	}
+	e := Event{
+		Kind: EventStepCompleted, Phase: ph.Phase, Item: p.stepNumber(ph), Step: step.ID,
+		Output: c.Output, Notes: c.Notes, Vars: c.Context,
+	}
+	after := s
+	after.Vars = mergeVars(s.Vars, c.Context)
+	if ph.Loop != nil {
+		e.Round = ph.Loop.Round
+	}
+	for i := range step.Actions {
+		a := &step.Actions[i]
+		switch {
+		case a.Action == phases.ActionSet: // later actions see the new value
+			after.Vars = mergeVars(after.Vars, setPath(after.Vars, a.Target, a.Value))
+		case a.Action != phases.ActionValidate:
+		case !p.isVariable(a.Target):
+			if isBlank(c.Notes) {
+				return nil, &Refusal{
+					Rule: RuleNoteMissing, Allowed: instructionText(a),
+					Message: "the step requires a check, and notes must describe its result",
+				}
+			}
+		case !validateHolds(a, p.lookupVars(after)):
+			return nil, p.refuseValidate(a, p.lookupVars(after))
+		}
+	}
+	return p.addConsequences(s, e), nil
+}
+
+// stepNumber returns the 1-based number of the current step in its phase or loop.
+func (p *PhaseProgram) stepNumber(ph PhaseState) int {
+	if ph.Loop != nil {
+		return ph.Loop.Step + 1
+	}
+	return ph.Index + 1
+}
+
+// refuseValidate returns the refusal for a validate action that does not hold.
+func (p *PhaseProgram) refuseValidate(a *phases.Action, vars func(string) (any, bool)) *Refusal {
+	r := &Refusal{Rule: RuleValidate, Message: a.Message}
+	if r.Message == "" {
+		r.Message = instructionText(a)
+	}
+	name, _, _ := strings.Cut(a.Target, ".")
+	if value, ok := vars(name); ok {
+		r.Given = map[string]any{name: value}
+	}
+	if a.HasValue {
+		r.Allowed = map[string]any{a.Target: a.Value}
+	}
+	return r
+}
+
+// decideSkip skips an optional step, or the rest of an optional phase.
+func (p *PhaseProgram) decideSkip(s State, ph PhaseState, step *phases.Step, c *Continue) ([]Event, *Refusal) {
+	if !isBlank(c.Output) || !isBlank(c.Notes) || len(c.Context) > 0 {
+		return nil, &Refusal{Rule: RuleStepRequired, Message: "a skip cannot have output, notes or context"}
+	}
+	phase := p.phaseAt(ph)
+	switch {
+	case !step.Required:
+		e := Event{Kind: EventStepSkipped, Phase: ph.Phase, Item: p.stepNumber(ph), Step: step.ID, Reason: c.Skip.Reason}
+		if ph.Loop != nil {
+			e.Round = ph.Loop.Round
+		}
+		return p.addConsequences(s, e), nil
+	case !phase.Required:
+		to, ok := p.skippedTarget(s, phase)
+		if !ok {
+			return nil, &Refusal{Rule: RuleContextNeeded, Message: "the phase cannot be skipped before the next phase is decided", Allowed: p.decidingVars(s, phase)}
+		}
+		return p.addConsequences(s, Event{Kind: EventPhaseSkipped, Phase: ph.Phase, Step: phase.ID, To: to, Reason: c.Skip.Reason}), nil
+	default:
+		return nil, &Refusal{Rule: RuleStepRequired, Message: "the step is required and cannot be skipped"}
+	}
+}
+
+// decideAssert accepts the note on actions that only the caller can judge.
+func (p *PhaseProgram) decideAssert(s State, ph PhaseState, c *Continue) ([]Event, *Refusal) {
+	if isBlank(c.Notes) && isBlank(c.Output) {
+		return nil, &Refusal{Rule: RuleNoteMissing, Message: "notes must describe the result of the check"}
+	}
+	e := Event{Kind: EventAsserted, Phase: ph.Phase, Part: ph.Part, Count: len(p.instructions(ph)), Notes: c.Notes, Vars: c.Context}
+	if isBlank(c.Notes) {
+		e.Notes = c.Output
+	}
+	return p.addConsequences(s, e), nil
+}
+
+// decideWait accepts the variables that a run waits for, and no other input. If the run
+// waits for a validate action, the variables must meet it.
+func (p *PhaseProgram) decideWait(s State, c *Continue) ([]Event, *Refusal) {
+	if len(c.Context) == 0 || !isBlank(c.Output) || !isBlank(c.Notes) {
+		needs := p.PositionOf(s).Needs
+		names := make([]string, len(needs))
+		for i, n := range needs {
+			names[i] = n.Variable
+		}
+		return nil, &Refusal{Rule: RuleContextNeeded, Allowed: needs, Message: "the run waits for variables: " + strings.Join(names, ", ")}
+	}
+	set := Event{Kind: EventContextSet, Vars: c.Context}
+	after := Apply(s, set)
+	if a := p.failingValidate(after); a != nil {
+		return nil, p.refuseValidate(a, p.lookupVars(after))
+	}
+	return p.addConsequences(s, set), nil
+}
+
+// failingValidate returns the validate action of an entry or exit that blocks the run, or
+// nil.
+func (p *PhaseProgram) failingValidate(s State) *phases.Action {
+	ph := p.currentState(s)
+	phase := p.phaseAt(ph)
+	if phase == nil || len(p.instructions(ph)) > 0 {
+		return nil
+	}
+	actions := phase.EntryActions
+	if ph.Part == PartExit {
+		actions = phase.ExitActions
+	}
+	if ph.Part != PartEntry && ph.Part != PartExit || ph.Act >= len(actions) {
+		return nil
+	}
+	a := &actions[ph.Act]
+	if a.Action != phases.ActionValidate || validateHolds(a, p.lookupVars(s)) {
+		return nil
+	}
+	return a
+}
+
+// decideGate accepts the answer to a checkpoint, or to a decision that offers its branches.
+func (p *PhaseProgram) decideGate(s State, c *Continue) ([]Event, *Refusal) {
+	ph := p.currentState(s)
+	options := p.gateOptions(ph)
+	ids := make([]string, len(options))
+	for i, o := range options {
+		ids[i] = o.ID
+	}
+	if c.Answer == nil || c.Skip != nil || c.Output != "" || c.Notes != "" || len(c.Context) > 0 {
+		return nil, &Refusal{
+			Rule: RuleGateUnanswered, Allowed: ids,
+			Message: "a gate is open: the run accepts only an answer to it",
+		}
+	}
+	if s.Gate.Person && !c.Person {
+		return nil, &Refusal{Rule: RulePerson, Message: "this gate requires human approval, which an agent cannot give"}
+	}
+	if c.Answer.Decline && (ph.Part != PartCheckpoints || p.phaseAt(ph).Checkpoints[ph.Index].Required) {
+		return nil, &Refusal{Rule: RuleGateRequired, Allowed: ids, Message: "the gate must be answered and cannot be declined"}
+	}
+	if !c.Answer.Decline && !slices.Contains(ids, c.Answer.OptionID) {
+		return nil, &Refusal{Rule: RuleUnknownOption, Given: c.Answer.OptionID, Allowed: ids, Message: "the gate has no such option"}
+	}
+	var e Event
+	if ph.Part == PartCheckpoints {
+		option := c.Answer.OptionID
+		if c.Answer.Decline {
+			option = ""
+		}
+		e, _ = p.checkpointAnswer(s, ph, option)
+	} else {
+		i := slices.IndexFunc(p.offeredBranches(ph), func(b phases.Branch) bool { return b.ID == c.Answer.OptionID })
+		branch := p.offeredBranches(ph)[i]
+		e = Event{Kind: EventBranchTaken, Option: branch.ID, To: p.numbers[branch.TransitionTo]}
+	}
+	e.Phase, e.Item, e.Step, e.Notes = ph.Phase, ph.Index+1, s.Gate.Step, c.Answer.Note
+	return p.addConsequences(s, e), nil
+}
+
+// checkpointAnswer returns the event of an answer to the current checkpoint, with its
+// effects; an empty option declines.
+func (p *PhaseProgram) checkpointAnswer(s State, ph PhaseState, option string) (Event, bool) {
+	c := &p.phaseAt(ph).Checkpoints[ph.Index]
+	e := Event{Kind: EventCheckpointAnswer, Phase: ph.Phase, Item: ph.Index + 1, Step: c.ID, Option: option}
+	if option == "" {
+		e.Reason = "declined"
+		return e, !c.Required
+	}
+	i := slices.IndexFunc(c.Options, func(o phases.Option) bool { return o.ID == option })
+	if i < 0 {
+		return e, false
+	}
+	effect := c.Options[i].Effect
+	for _, set := range effect.SetVariable {
+		e.Vars = mergeVars(e.Vars, setPath(mergeVars(s.Vars, e.Vars), set.Name, set.Value))
+	}
+	e.To = p.numbers[effect.TransitionTo]
+	if e.To > 0 {
+		e.Undone = p.omittedItems(ph)
+	}
+	for _, id := range effect.SkipPhases {
+		e.Skips = append(e.Skips, p.numbers[id])
+	}
+	slices.Sort(e.Skips)
+	return e, true
+}
+
+// omittedItems returns the IDs of the items that are left out if an answer leaves the phase
+// immediately.
+func (p *PhaseProgram) omittedItems(ph PhaseState) []string {
+	var ids []string
+	phase := p.phaseAt(ph)
+	for _, c := range phase.Checkpoints[ph.Index+1:] {
+		ids = append(ids, c.ID)
+	}
+	for _, d := range phase.Decisions {
+		ids = append(ids, d.ID)
+	}
+	return ids
+}
+
+// checkContext refuses variables that only the server sets, values of another type than
+// declared, and a context that is too large.
+func (p *PhaseProgram) checkContext(s State, context map[string]any) *Refusal {
+	var owned []string
+	for _, name := range slices.Sorted(maps.Keys(context)) {
+		if slices.Contains(p.owned, name) {
+			owned = append(owned, name)
+		}
+	}
+	if len(owned) > 0 {
+		return &Refusal{Rule: RuleServerVariable, Given: owned, Message: "only the server sets " + strings.Join(owned, ", ")}
+	}
+	for _, name := range slices.Sorted(maps.Keys(context)) {
+		v := p.Workflow.Variable(name)
+		if v != nil && context[name] != nil && !fitsType(v.Type, context[name]) {
+			return &Refusal{
+				Rule: RuleVariableType, Given: map[string]any{name: jsonType(context[name])}, Allowed: map[string]any{name: v.Type},
+				Message: fmt.Sprintf("'%s' is %s", name, withArticle(string(v.Type))),
+			}
+		}
+	}
+	return checkContextBounds(s, context)
+}
+
+// instructionText returns a validate action as text.
+func instructionText(a *phases.Action) string {
+	text := a.Message
+	switch {
+	case text != "":
+	case a.Target != "" && a.HasValue:
+		text = fmt.Sprintf("make sure that %s is %v", a.Target, a.Value)
+	case a.Target != "":
+		text = "make sure of: " + a.Target
+	default:
+		text = "make sure that all is well"
+	}
+	return text
+}

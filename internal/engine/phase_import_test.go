@@ -1,0 +1,97 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/engine"
+)
+
+// Everything that a state document names must exist in the workflow; the error names the
+// missing item.
+func TestImportRejectsUnknownItems(t *testing.T) {
+	t.Parallel()
+	p := engine.CompilePhases(reviewWorkflow())
+	const at = "2026-01-22T10:00:00Z"
+	type members = map[string]any
+	answer := func(id string, effects members) members {
+		r := members{"optionId": id, "respondedAt": at}
+		if effects != nil {
+			r["effects"] = effects
+		}
+		return r
+	}
+	outcome := func(id string, to int) members { return members{"branchId": id, "decidedAt": at, "transitionedTo": to} }
+	tests := []struct {
+		name   string
+		more   members
+		reason string // "" for a valid document
+	}{
+		{"nothing more", members{}, ""},
+		{"all that there is", members{
+			"completedPhases": []int{1}, "completedSteps": members{"1": []int{1, 2}},
+			"checkpointResponses": members{"2-1": answer("quick", members{"phasesSkipped": []int{3}}), "2-2": answer("declined", nil)},
+			"decisionOutcomes":    members{"1-1": outcome("large", 2)},
+		}, ""},
+		{"phase", members{"completedPhases": []int{5}}, "it names phase 5, and there are 4"},
+		{"current step", members{"currentStep": 4}, "it is at step 4 of phase 2, which has 1"},
+		{"completed step", members{"completedSteps": members{"2": []int{2}}}, "it has completed step 2 of phase 2, which has 1"},
+		{"completed step of no phase", members{"completedSteps": members{"9": []int{1}}}, "it names phase 9, and there are 4"},
+		{"loop", members{"activeLoops": []members{{"phaseIndex": 1, "loopIndex": 2, "currentIteration": 1, "startedAt": at}}}, "it is in loop 2 of phase 1, which has 1"},
+		{"loop of no phase", members{"activeLoops": []members{{"phaseIndex": 9, "loopIndex": 1, "currentIteration": 1, "startedAt": at}}}, "it is in a loop of phase 9, and there are 4"},
+		{"checkpoint", members{"checkpointResponses": members{"2-3": answer("yes", nil)}}, "it answers checkpoint 2-3, which does not exist"},
+		{"option", members{"checkpointResponses": members{"2-1": answer("perhaps", nil)}}, `it answers checkpoint 2-1 with "perhaps", and 'approve' has no such option`},
+		{"required and declined", members{"checkpointResponses": members{"2-1": answer("declined", nil)}}, `it answers checkpoint 2-1 with "declined", and 'approve' has no such option`},
+		{"effect", members{"checkpointResponses": members{"2-1": answer("no", members{"transitionedTo": 9})}}, "the answer to checkpoint 2-1 leads to a phase that does not exist"},
+		{"decision", members{"decisionOutcomes": members{"2-1": outcome("large", 2)}}, "it decides 2-1, which does not exist"},
+		{"branch", members{"decisionOutcomes": members{"1-1": outcome("huge", 2)}}, `it decides 1-1 by the branch "huge", and 'path' has no such branch`},
+		{"target", members{"decisionOutcomes": members{"1-1": outcome("large", 9)}}, "the decision 1-1 leads to a phase that does not exist"},
+		{"type", members{"variables": members{"plan": []any{}}}, "the variable 'plan' is an array, not an object"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := members{"workflowId": "review", "workflowVersion": "1.0.0", "startedAt": at, "updatedAt": at, "currentPhase": 2}
+			maps.Copy(d, tt.more)
+			text, err := json.Marshal(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = p.Import(text)
+			if tt.reason == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if guideway.ErrorCode(err) != guideway.CodeInvalid || !strings.HasSuffix(err.Error(), tt.reason) {
+				t.Errorf("%v, want %s", err, tt.reason)
+			}
+		})
+	}
+}
+
+// Before its first phase a run is at the initial phase, which may differ from the first of
+// the list.
+func TestDocumentBeforeFirstPhase(t *testing.T) {
+	t.Parallel()
+	w := reviewWorkflow()
+	w.InitialPhase = "check"
+	w.Variables[0].Required = true
+	p := engine.CompilePhases(w)
+	events, refusal := p.Decide(engine.State{}, startCommand(nil))
+	if refusal != nil {
+		t.Fatal(refusal.Message)
+	}
+	var timed []engine.TimedEvent
+	for _, e := range events {
+		timed = append(timed, engine.TimedEvent{Event: e})
+	}
+	doc := p.Document(timed)
+	if doc.CurrentPhase != 2 || doc.History[0].Type != "workflow_started" || doc.History[0].Phase != 2 {
+		t.Errorf("current phase %d, history %+v", doc.CurrentPhase, doc.History)
+	}
+}

@@ -1,0 +1,22 @@
+package engine
+
+import "slices"
+
+// Through resolves the phase that a transition to a phase really enters, for the run of a
+// state document. It passes the phases that answers have skipped and returns them in past.
+// end is 0 at the end of the run; ok is false if the target of a skipped phase is undecided
+// or the skipped phases form a cycle.
+func (p *PhaseProgram) Through(d *StateDocument, to int) (end int, past []int, ok bool) {
+	skips := p.phasesToSkip(d)
+	s := State{Vars: d.Variables}
+	for end = to; end > 0 && end <= len(p.Workflow.Phases) && slices.Contains(skips, end); {
+		if slices.Contains(past, end) {
+			return 0, past, false
+		}
+		past = append(past, end)
+		if end, ok = p.skippedTarget(s, &p.Workflow.Phases[end-1]); !ok {
+			return 0, past, false
+		}
+	}
+	return end, past, true
+}

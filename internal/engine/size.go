@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"unicode/utf16"
+)
+
+// The limits of a context in estimated bytes, from seed 000.
+const (
+	maxContextSize  = 256 * 1024
+	warnContextSize = maxContextSize * 8 / 10
+)
+
+// ContextSize estimates the bytes of a context as seed 000 does: two for each UTF-16 unit
+// of a string or key, eight or more for a number, four for a boolean, a null and for each
+// list or object.
+func ContextSize(v any) int {
+	switch x := v.(type) {
+	case string:
+		return 2 * utf16Len(x)
+	case float64, int, int64:
+		return 8
+	case json.Number:
+		return max(8, 2*len(x)) // it is stored as written
+	case bool, nil:
+		return 4
+	case []any:
+		n := 4
+		for _, item := range x {
+			n += ContextSize(item)
+		}
+		return n
+	case map[string]any:
+		n := 4
+		for k, item := range x {
+			n += 2*utf16Len(k) + ContextSize(item)
+		}
+		return n
+	default:
+		return 0
+	}
+}
+
+func utf16Len(s string) int {
+	n := 0
+	for _, r := range s {
+		n += utf16.RuneLen(r)
+	}
+	return n
+}
+
+// maxContextDepth limits the nesting of variables, because decoders have limits, too.
+const maxContextDepth = 128
+
+// exceedsDepth reports whether a value is nested deeper than most levels.
+func exceedsDepth(v any, most int) bool {
+	switch x := v.(type) {
+	case []any:
+		for _, item := range x {
+			if most == 0 || exceedsDepth(item, most-1) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, item := range x {
+			if most == 0 || exceedsDepth(item, most-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// toKilobytes rounds as the seed's messages do.
+func toKilobytes(n int) int { return int(math.Round(float64(n) / 1024)) }
+
+func contextTooLarge(n int) string {
+	return fmt.Sprintf("Context size (%dKB) exceeds maximum allowed size (%dKB)", toKilobytes(n), maxContextSize/1024)
+}
+
+func contextNearlyFull(n int) string {
+	return fmt.Sprintf("Context size (%dKB) exceeds 80%% of maximum (%dKB)", toKilobytes(n), maxContextSize/1024)
+}

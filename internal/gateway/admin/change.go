@@ -1,0 +1,225 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/install"
+)
+
+// Add adds a new upstream to the configuration. It returns CodeConflict if the name is
+// taken.
+func (s *Service) Add(ctx context.Context, u config.Upstream) error {
+	s.editing.Lock()
+	defer s.editing.Unlock()
+	if err := s.checkNameFree(u.Name); err != nil {
+		return err
+	}
+	if err := checkUpstream(u); err != nil {
+		return err
+	}
+	return s.writeUpstream(ctx, u)
+}
+
+// checkNameFree returns CodeConflict if a name is taken.
+func (s *Service) checkNameFree(name string) error {
+	_, _, err := s.findUpstream(name)
+	switch {
+	case err == nil:
+		return guideway.Errorf(guideway.CodeConflict, "the upstream %q already exists", clipName(name)).WithFix("change that one, or use another name")
+	case guideway.ErrorCode(err) != guideway.CodeNotFound:
+		return err
+	}
+	return nil
+}
+
+// maxProject is the maximum length of a project's name.
+const maxProject = 64
+
+// CheckProject returns an error if a project's name is invalid. An empty name means no
+// project.
+func CheckProject(name string) error {
+	if len(name) > maxProject || strings.TrimSpace(name) != name || strings.ContainsFunc(name, unicode.IsControl) {
+		return guideway.Errorf(guideway.CodeInvalid, "invalid project name %.*q", maxProject, name).
+			WithFix("use at most %d characters", maxProject)
+	}
+	return nil
+}
+
+// checkUpstream returns an error if a gateway cannot use an upstream.
+func checkUpstream(u config.Upstream) error {
+	e := EntryOf(u)
+	if err := e.Check(); err != nil {
+		return err
+	}
+	if err := CheckProject(u.Project); err != nil {
+		return err
+	}
+	if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
+		return guideway.Errorf(guideway.CodeInvalid, "a limit is negative").WithFix("omit it for no limit")
+	}
+	return refuseHidden(u)
+}
+
+// Change replaces the version of an upstream that base names. Hidden secrets keep their
+// values. If the configuration has another version by now, Change returns CodeConflict and
+// changes nothing.
+func (s *Service) Change(ctx context.Context, base string, next config.Upstream) error {
+	return s.editUpstream(ctx, next.Name, base, func(now config.Upstream) (config.Upstream, error) {
+		return restoreSecrets(next, now)
+	})
+}
+
+// editUpstream changes one upstream.
+func (s *Service) editUpstream(ctx context.Context, name, base string, change func(config.Upstream) (config.Upstream, error)) error {
+	s.editing.Lock()
+	defer s.editing.Unlock()
+	_, now, err := s.findUpstream(name)
+	if err != nil {
+		return err
+	}
+	if base != s.baseOf(now) {
+		return guideway.Errorf(guideway.CodeConflict, "the upstream %q was changed since this change began", name).
+			WithFix("read the current version, and change that")
+	}
+	next, err := change(now)
+	if err != nil {
+		return err
+	}
+	next.Name = name
+	if err := checkUpstream(next); err != nil {
+		return err
+	}
+	return s.writeUpstream(ctx, next)
+}
+
+// writeUpstream writes an upstream to the configuration and applies it.
+func (s *Service) writeUpstream(ctx context.Context, u config.Upstream) error {
+	text, err := json.Marshal(u)
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "write an upstream: %w", err)
+	}
+	return s.applyWritten(s.Edit(ctx, func(src []byte) ([]byte, error) {
+		return install.SetMember(src, []string{"upstreams", u.Name}, text)
+	}))
+}
+
+// applyWritten applies the configuration after a write.
+func (s *Service) applyWritten(err error) error {
+	if err != nil || s.Apply == nil {
+		return err
+	}
+	return s.Apply()
+}
+
+// Switch enables or disables an upstream.
+func (s *Service) Switch(ctx context.Context, name, base string, on bool) error {
+	return s.editUpstream(ctx, name, base, func(u config.Upstream) (config.Upstream, error) {
+		u.Disabled = !on
+		return u, nil
+	})
+}
+
+// SetProject moves an upstream into a project; an empty name removes it from its project.
+func (s *Service) SetProject(ctx context.Context, name, base, project string) error {
+	return s.editUpstream(ctx, name, base, func(u config.Upstream) (config.Upstream, error) {
+		u.Project = project
+		return u, nil
+	})
+}
+
+// SetTool hides, renames or describes a tool; the zero rule restores the upstream's
+// version.
+func (s *Service) SetTool(ctx context.Context, name, base, tool string, rule config.UpstreamTool) error {
+	if tool == "" || len(tool) > 256 || len(rule.Name) > 128 || len(rule.Description) > 4<<10 {
+		return guideway.Errorf(guideway.CodeInvalid, "the tool's name is empty, or one of its texts is too long").
+			WithFix("use names of at most 128 characters, and descriptions of at most 4 kB")
+	}
+	return s.editUpstream(ctx, name, base, func(u config.Upstream) (config.Upstream, error) {
+		tools := map[string]config.UpstreamTool{}
+		for each, old := range u.Tools {
+			tools[each] = old
+		}
+		delete(tools, tool)
+		if rule != (config.UpstreamTool{}) {
+			tools[tool] = rule
+		}
+		u.Tools = tools
+		return u, nil
+	})
+}
+
+// Remove removes an upstream from the configuration, with its cached catalog and its
+// approvals.
+func (s *Service) Remove(ctx context.Context, name, base string) error {
+	s.editing.Lock()
+	defer s.editing.Unlock()
+	_, u, err := s.findUpstream(name)
+	if err != nil {
+		return err
+	}
+	if base != s.baseOf(u) {
+		return guideway.Errorf(guideway.CodeConflict, "the upstream %q was changed since this change began", name).
+			WithFix("read the current version")
+	}
+	err = s.applyWritten(s.Edit(ctx, func(src []byte) ([]byte, error) {
+		out, _, err := install.RemoveMember(src, []string{"upstreams", name})
+		return out, err
+	}))
+	if err != nil {
+		return err
+	}
+	if err := s.Pins.Forget(name); err != nil {
+		return err
+	}
+	if s.CacheDir == "" {
+		return nil
+	}
+	return upstream.Forget(s.CacheDir, name)
+}
+
+// Restart closes the sessions of an upstream and forgets its failures; the next call starts
+// it again.
+func (s *Service) Restart(name string) error {
+	if _, _, err := s.findUpstream(name); err != nil {
+		return err
+	}
+	if s.Gateway == nil {
+		return offError()
+	}
+	return s.Gateway.Restart(name)
+}
+
+// Ask reloads the catalog of an upstream, which starts it if necessary.
+func (s *Service) Ask(ctx context.Context, name string) error {
+	if _, _, err := s.findUpstream(name); err != nil {
+		return err
+	}
+	if s.Gateway == nil {
+		return offError()
+	}
+	return s.Gateway.Refresh(ctx, name)
+}
+
+func offError() error {
+	return guideway.Errorf(guideway.CodeConflict, `upstreams are not used here: the toolset "gateway" is off`).
+		WithFix(`add "gateway" to "toolsets" in guideway.json, and restart the server`)
+}
+
+// Lines returns the last lines of an upstream's stderr.
+func (s *Service) Lines(name string, n int) ([]string, error) {
+	if _, _, err := s.findUpstream(name); err != nil {
+		return nil, err
+	}
+	lines, err := s.Logs(name, n)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the log of the upstream: %w", err)
+	}
+	return slices.Clone(lines), nil
+}

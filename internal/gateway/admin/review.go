@@ -1,0 +1,124 @@
+package admin
+
+import (
+	"slices"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+)
+
+// Waiting is a tool that waits for human approval, with its changes.
+type Waiting struct {
+	Upstream string `json:"upstream"`
+	Tool     string `json:"tool"`
+	// Why is "new", "changed" or "gone".
+	Why string `json:"why"`
+	// Hash is the hash of the definition to approve; empty for a removed tool.
+	Hash    string           `json:"hash,omitempty"`
+	Changes []gateway.Change `json:"changes"`
+}
+
+// waitingTools returns the tools of an upstream that need approval under its pin mode.
+func (s *Service) waitingTools(e gateway.Entry, c *upstream.Catalog) ([]gateway.Waiting, error) {
+	all, err := s.changedTools(e, c)
+	return slices.DeleteFunc(all, func(w gateway.Waiting) bool { return w.After == nil }), err
+}
+
+// Held returns the tools of an upstream that wait for approval, as far as its catalog is
+// known.
+func (s *Service) Held(u config.Upstream) []gateway.Waiting {
+	e := EntryOf(u)
+	c := s.knownCatalog(e)
+	if c == nil {
+		return nil
+	}
+	list, err := s.waitingTools(e, c)
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+// changedTools returns the tools of an upstream that differ from the approved ones.
+func (s *Service) changedTools(e gateway.Entry, c *upstream.Catalog) ([]gateway.Waiting, error) {
+	if e.Pins == gateway.PinOff {
+		return nil, nil
+	}
+	approved, err := s.Pins.Approved(e.Spec.Name)
+	if err != nil || approved == nil && e.Pins != gateway.PinApprove {
+		return nil, err // the first catalog is approved
+	}
+	return gateway.Review(s.Pins, c, e.Spec.Name)
+}
+
+// Review returns the differences between an upstream and its approvals, as far as its
+// catalog is known.
+func (s *Service) Review(name string) ([]Waiting, error) {
+	_, u, err := s.findUpstream(name)
+	if err != nil {
+		return nil, err
+	}
+	list := []Waiting{}
+	e := EntryOf(u)
+	c := s.knownCatalog(e)
+	if c == nil {
+		return list, nil
+	}
+	all, err := s.changedTools(e, c)
+	for _, w := range all {
+		list = append(list, WaitingOf(name, w))
+	}
+	return list, err
+}
+
+// WaitingOf converts a reviewed tool.
+func WaitingOf(name string, w gateway.Waiting) Waiting {
+	return Waiting{Upstream: name, Tool: w.Tool, Why: w.Why, Hash: w.Hash, Changes: w.Changes()}
+}
+
+// Seen is a reviewed tool with the hash of its definition.
+type Seen struct {
+	Tool string `json:"tool"`
+	Hash string `json:"hash"`
+}
+
+// Approve approves reviewed tools. If one has changed since, it returns CodeConflict and
+// approves none.
+func (s *Service) Approve(name, by string, seen []Seen) error {
+	if len(seen) == 0 {
+		return guideway.Errorf(guideway.CodeInvalid, "no tool is named").WithFix("name the reviewed tools, each with its hash")
+	}
+	s.editing.Lock()
+	defer s.editing.Unlock()
+	_, u, err := s.findUpstream(name)
+	if err != nil {
+		return err
+	}
+	e := EntryOf(u)
+	c := s.knownCatalog(e)
+	if c == nil {
+		return guideway.Errorf(guideway.CodeConflict, "the tools of the upstream %q are not known yet", name).WithFix("refresh its tools")
+	}
+	all, err := s.changedTools(e, c)
+	if err != nil {
+		return err
+	}
+	var chosen []gateway.Waiting
+	for _, each := range seen {
+		i := slices.IndexFunc(all, func(w gateway.Waiting) bool { return w.Tool == each.Tool && w.Hash == each.Hash })
+		if i < 0 {
+			return guideway.Errorf(guideway.CodeConflict, "the tool %.64q has changed since your review", each.Tool).
+				WithFix("review it again")
+		}
+		chosen = append(chosen, all[i])
+	}
+	if err := gateway.Accept(s.Pins, name, by, chosen); err != nil {
+		return err
+	}
+	if s.Gateway != nil {
+		s.Gateway.Reload()
+	}
+	return nil
+}

@@ -1,0 +1,490 @@
+// Package jsonrpc reads and writes JSON-RPC messages without decoding what they
+// carry: the members of the message and of its params are found in the bytes,
+// and arguments and results are passed on as they are.
+//
+// What it reads comes from servers and clients that may be hostile. A message
+// must be UTF-8 and JSON, and no object that is looked into may name a member
+// twice or in another case: two readers of such an object could see two
+// different messages.
+package jsonrpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The JSON-RPC error codes that are used here.
+const (
+	CodeParse          = -32700
+	CodeInvalidRequest = -32600
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
+	CodeInternal       = -32603
+)
+
+// Error is a JSON-RPC error.
+type Error struct {
+	Code    int64           `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
+
+// Message is one JSON-RPC message. Its parts are slices of what was read.
+type Message struct {
+	// ID is the id as it was written; nil where there is none.
+	ID json.RawMessage
+	// Method is empty for a response.
+	Method string
+	// Params are an object, or nil.
+	Params json.RawMessage
+	// Result is nil for an error.
+	Result json.RawMessage
+	Err    *Error
+}
+
+// IsResponse tells a response from a request or notification.
+func (m *Message) IsResponse() bool { return m.Method == "" }
+
+// The reasons why bytes are no message.
+var (
+	errNotUTF8   = errors.New("it is not UTF-8")
+	errNotJSON   = errors.New("it is not JSON")
+	errNotObject = errors.New("it is not an object")
+	errTooDeep   = fmt.Errorf("it is nested deeper than %d levels", messageDepth)
+	errTooWide   = fmt.Errorf("an object in it has more than %d members", maxMembers)
+)
+
+// Parse reads one message.
+func Parse(text []byte) (*Message, error) {
+	if !utf8.Valid(text) {
+		return nil, errNotUTF8
+	}
+	if !Within(text, messageDepth) {
+		if Valid(text) {
+			return nil, errTooDeep
+		}
+		return nil, errNotJSON
+	}
+	m := &Message{}
+	var version, method, failure json.RawMessage
+	err := Pick(text, Wanted{"jsonrpc", &version}, Wanted{"id", &m.ID}, Wanted{"method", &method},
+		Wanted{"params", &m.Params}, Wanted{"result", &m.Result}, Wanted{"error", &failure})
+	if err != nil {
+		return nil, err
+	}
+	if string(version) != `"2.0"` {
+		return nil, errors.New("it does not say that it is JSON-RPC 2.0")
+	}
+	if method != nil {
+		if m.Method = name(method); m.Method == "" {
+			return nil, errors.New("its method is not a name")
+		}
+		if m.Params != nil && m.Params[0] != '{' {
+			return nil, errors.New("its params are not an object")
+		}
+		if m.ID != nil && !validID(m.ID) {
+			return nil, errors.New("its id is neither a text nor a number")
+		}
+		return m, nil
+	}
+	return m, m.readResponse(failure)
+}
+
+// name reads a string; "" is none.
+func name(text json.RawMessage) string {
+	if inner := plain(text); inner != nil {
+		return string(inner)
+	}
+	var s string
+	if json.Unmarshal(text, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+func (m *Message) readResponse(failure json.RawMessage) error {
+	switch {
+	case m.ID == nil:
+		return errors.New("it has neither a method nor an id")
+	case (m.Result == nil) == (failure == nil):
+		return errors.New("a response has either a result or an error")
+	case failure == nil && m.Result[0] != '{':
+		return errors.New("its result is not an object")
+	case failure != nil:
+		m.Err = &Error{}
+		if err := json.Unmarshal(failure, m.Err); err != nil {
+			return errors.New("its error has no code and message")
+		}
+	}
+	return nil
+}
+
+// validID tells whether JSON-RPC as MCP has it allows an id.
+func validID(id json.RawMessage) bool {
+	return id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9'
+}
+
+// maxMembers bounds the members of an object that is looked into: to remember them
+// takes many times the room that they are written in.
+const maxMembers = 10000
+
+// Wanted is a member to find, and where its value goes.
+type Wanted struct {
+	Key   string
+	Value *json.RawMessage
+}
+
+// Pick finds members of an object in valid JSON, as slices of it. Values of those
+// that are not there stay as they are, which should be nil. A member twice is an
+// error, wanted or not, and so is one that differs from a wanted one by its case.
+func Pick(text []byte, wanted ...Wanted) error {
+	var others others
+	count := 0
+	return Each(text, func(key string, value json.RawMessage) error {
+		if count++; count > maxMembers {
+			return errTooWide
+		}
+		for _, w := range wanted {
+			if w.Key == key {
+				if *w.Value != nil {
+					return twice(key)
+				}
+				*w.Value = value
+				return nil
+			}
+		}
+		for _, w := range wanted {
+			if strings.EqualFold(w.Key, key) {
+				return otherCase(key, w.Key)
+			}
+		}
+		return others.add(key)
+	})
+}
+
+func twice(key string) error { return fmt.Errorf("it has the member %q twice", key) }
+
+func otherCase(key, name string) error {
+	return fmt.Errorf("it has a member %q, which is not %q", key, name)
+}
+
+// others are keys that nobody wants. There are hardly ever more than a few.
+type others struct {
+	few  []string
+	many map[string]bool
+}
+
+func (o *others) add(key string) error {
+	const enough = 8
+	if o.many[key] || slices.Contains(o.few, key) {
+		return twice(key)
+	}
+	if len(o.few) < enough {
+		o.few = append(o.few, key)
+		return nil
+	}
+	if o.many == nil {
+		o.many = map[string]bool{}
+	}
+	o.many[key] = true
+	return nil
+}
+
+// Members finds the named members of an object in valid JSON, as slices of it.
+// Of others it sees that they differ from the named ones by more than their
+// case; with no names it gives all members.
+func Members(text []byte, names ...string) (map[string]json.RawMessage, error) {
+	found := make(map[string]json.RawMessage, 8)
+	err := Each(text, func(key string, value json.RawMessage) error {
+		for _, name := range names {
+			if name != key && strings.EqualFold(name, key) {
+				return otherCase(key, name)
+			}
+		}
+		if _, again := found[key]; again {
+			return twice(key)
+		}
+		if len(found) == maxMembers {
+			return errTooWide
+		}
+		found[key] = value
+		return nil
+	})
+	return found, err
+}
+
+// Each visits the members of an object in valid JSON, in order.
+func Each(text []byte, visit func(key string, value json.RawMessage) error) error {
+	s := scanner{text: text}
+	if !s.next('{') {
+		return errNotObject
+	}
+	if s.next('}') {
+		return nil
+	}
+	for {
+		key, err := s.key()
+		if err != nil {
+			return err
+		}
+		s.next(':')
+		value := s.value()
+		if len(value) == 0 {
+			return errNotJSON
+		}
+		if err := visit(key, value); err != nil {
+			return err
+		}
+		if !s.next(',') {
+			return nil
+		}
+	}
+}
+
+// scanner goes through valid JSON.
+type scanner struct {
+	text []byte
+	pos  int
+}
+
+func (s *scanner) space() {
+	for s.pos < len(s.text) {
+		switch s.text[s.pos] {
+		case ' ', '\t', '\r', '\n':
+			s.pos++
+		default:
+			return
+		}
+	}
+}
+
+// next skips the byte if it is next.
+func (s *scanner) next(c byte) bool {
+	s.space()
+	if s.pos < len(s.text) && s.text[s.pos] == c {
+		s.pos++
+		return true
+	}
+	return false
+}
+
+func (s *scanner) key() (string, error) {
+	text := s.value()
+	if len(text) < 2 || text[0] != '"' {
+		return "", errNotJSON
+	}
+	if inner := plain(text); inner != nil {
+		return keyOf(inner), nil
+	}
+	var key string
+	if err := json.Unmarshal(text, &key); err != nil {
+		return "", errNotJSON
+	}
+	return key, nil
+}
+
+// plain is what stands between the quotes of a string without escapes; nil for
+// any other value.
+func plain(text json.RawMessage) []byte {
+	if len(text) < 2 || text[0] != '"' || bytes.IndexByte(text, '\\') >= 0 {
+		return nil
+	}
+	return text[1 : len(text)-1]
+}
+
+// keyOf is a key as a string, which is not made anew for those of nearly all
+// messages.
+func keyOf(text []byte) string {
+	for _, key := range [...]string{
+		"jsonrpc", "id", "method", "params", "result", "name", "arguments", "_meta", "progressToken", "content", "structuredContent", "isError", "resultType",
+	} {
+		if string(text) == key {
+			return key
+		}
+	}
+	return string(text)
+}
+
+// value passes over a value.
+func (s *scanner) value() json.RawMessage {
+	s.space()
+	begin := s.pos
+	depth := 0
+	for s.pos < len(s.text) {
+		c := s.text[s.pos]
+		switch c {
+		case '"':
+			s.pos++
+			s.skipString()
+		case '{', '[':
+			depth++
+			s.pos++
+			continue
+		case '}', ']', ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return s.text[begin:s.pos]
+			}
+			if c == '}' || c == ']' {
+				depth--
+			}
+			s.pos++
+		default: // a number or a word ends before what cannot be in it
+			s.pos++
+			continue
+		}
+		if depth == 0 {
+			return s.text[begin:s.pos]
+		}
+	}
+	return s.text[begin:s.pos]
+}
+
+// skipString goes behind the end of a string whose quote was read.
+func (s *scanner) skipString() {
+	for {
+		n := bytes.IndexByte(s.text[s.pos:], '"')
+		if n < 0 {
+			s.pos = len(s.text)
+			return
+		}
+		s.pos += n + 1
+		slashes := 0
+		for i := s.pos - 2; i >= 0 && s.text[i] == '\\'; i-- {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return
+		}
+	}
+}
+
+// Member is one member of an object that is written.
+type Member struct {
+	Key   string
+	Value json.RawMessage
+}
+
+// Object writes an object.
+func Object(members ...Member) json.RawMessage {
+	size := 3 // one more, for the end of a line
+	for _, m := range members {
+		size += len(m.Key) + len(m.Value) + 4
+	}
+	out := append(make([]byte, 0, size), '{')
+	for i, m := range members {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(appendText(out, m.Key), ':'), m.Value...)
+	}
+	return append(out, '}')
+}
+
+// Text writes a string.
+func Text(s string) json.RawMessage { return appendText(make([]byte, 0, len(s)+2), s) }
+
+func appendText(out []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			text, err := json.Marshal(s)
+			if err != nil { // strings always marshal
+				return append(out, `""`...)
+			}
+			return append(out, text...)
+		}
+	}
+	return append(append(append(out, '"'), s...), '"')
+}
+
+// Number writes a whole number.
+func Number(n int64) json.RawMessage { return strconv.AppendInt(nil, n, 10) }
+
+// Request writes a request or, with a nil id, a notification.
+func Request(id json.RawMessage, method string, params json.RawMessage) []byte {
+	members := make([]Member, 0, 4)
+	members = append(members, Member{"jsonrpc", json.RawMessage(`"2.0"`)})
+	if id != nil {
+		members = append(members, Member{"id", id})
+	}
+	members = append(members, Member{"method", Text(method)})
+	if params != nil {
+		members = append(members, Member{"params", params})
+	}
+	return Object(members...)
+}
+
+// Response writes a response.
+func Response(id, result json.RawMessage, failure *Error) []byte {
+	parts := ResponseParts(id, result, failure)
+	size := 1 // room for the end of a line
+	for _, part := range parts {
+		size += len(part)
+	}
+	out := make([]byte, 0, size)
+	for _, part := range parts {
+		out = append(out, part...)
+	}
+	return out
+}
+
+// ResponseParts writes a response in parts, so that a result is not copied.
+func ResponseParts(id, result json.RawMessage, failure *Error) [][]byte {
+	const begin = `{"jsonrpc":"2.0","id":`
+	head := append(append(make([]byte, 0, len(begin)+len(id)+16), begin...), id...)
+	if failure == nil {
+		return [][]byte{append(head, `,"result":`...), result, []byte(`}`)}
+	}
+	text, err := json.Marshal(failure)
+	if err != nil { // its data is not JSON
+		text = Object(Member{"code", Number(failure.Code)}, Member{"message", Text(failure.Message)})
+	}
+	return [][]byte{append(head, `,"error":`...), text, []byte(`}`)}
+}
+
+// OneLine makes one line of valid JSON: a line break there can only be white
+// space between values.
+func OneLine(text []byte) []byte {
+	if bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') < 0 {
+		return text
+	}
+	return bytes.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// With gives an object with members set: those that are there are replaced, the
+// others come first. A nil value takes a member out. The object is valid JSON.
+func With(object json.RawMessage, set ...Member) (json.RawMessage, error) {
+	var kept []Member
+	err := Each(object, func(key string, value json.RawMessage) error {
+		for _, m := range set {
+			if m.Key == key {
+				return nil
+			}
+		}
+		kept = append(kept, Member{key, value})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	members := make([]Member, 0, len(set)+len(kept))
+	for _, m := range set {
+		if m.Value != nil {
+			members = append(members, m)
+		}
+	}
+	return Object(append(members, kept...)...), nil
+}

@@ -1,0 +1,133 @@
+package upstream_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+)
+
+// bridged is a client at a bridge.
+type bridged struct {
+	t   *testing.T
+	in  *io.PipeWriter
+	out *bufio.Reader
+}
+
+func bridge(t *testing.T, opts upstream.BridgeOptions) *bridged {
+	t.Helper()
+	in, inEnd := io.Pipe()
+	outEnd, out := io.Pipe()
+	done := make(chan error, 1)
+	b := upstream.NewBridge(opts, out)
+	go func() { done <- b.Run(context.Background(), in) }()
+	t.Cleanup(func() {
+		_ = inEnd.Close()
+		_ = outEnd.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return &bridged{t, inEnd, bufio.NewReader(outEnd)}
+}
+
+// say sends a message and gives the next one that comes.
+func (b *bridged) say(text string) string {
+	b.t.Helper()
+	if _, err := io.WriteString(b.in, text+"\n"); err != nil {
+		b.t.Fatal(err)
+	}
+	line, err := b.out.ReadString('\n')
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return line
+}
+
+// What a bridge answers in the place of its server says what has happened: a message
+// that the server does not take is not a wrong address, and a server that was not
+// reached has done nothing.
+func TestBridgeSaysWhatHappened(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(rough(func(w http.ResponseWriter, r *http.Request, method, id string) {
+		switch {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case method == "no/such":
+			http.Error(w, "not handled", http.StatusBadRequest)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+		}
+	}))
+	defer srv.Close()
+	b := bridge(t, upstream.BridgeOptions{URL: srv.URL, Start: "start it"})
+	b.say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	for message, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":2,"method":"ping"}`:     `{"jsonrpc":"2.0","id":2,"result":{}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"no/such"}`:  "has not taken the message: the server answers 400",
+		`{"jsonrpc":"2.0","id":4.5,"method":"ping"}`:   "neither a text nor a whole number",
+		`{"jsonrpc":"2.0","id":1e1,"method":"ping"}`:   "neither a text nor a whole number",
+		`{"jsonrpc":"2.0","id":"4.5","method":"ping"}`: `"id":"4.5","result":{}`,
+	} {
+		if got := b.say(message); !strings.Contains(got, want) {
+			t.Errorf("%s is answered by %s", message, got)
+		}
+	}
+	srv.CloseClientConnections()
+	srv.Close()
+	if got := b.say(`{"jsonrpc":"2.0","id":5,"method":"ping"}`); !strings.Contains(got, "no server can be reached") || strings.Contains(got, "not known") || !strings.Contains(got, "start it") {
+		t.Errorf("without a server: %s", got)
+	}
+}
+
+// A client that writes its first messages at once, as scripts do, has them arrive one
+// after the other: nothing goes out before the handshake is answered.
+func TestBridgeKeepsTheOrderOfTheHandshake(t *testing.T) {
+	t.Parallel()
+	written := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		method, id := m.Method, m.ID
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case method == "initialize":
+			<-written
+			w.Header().Set("Mcp-Session-Id", "s1")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`, id)
+		case r.Header.Get("Mcp-Session-Id") != "s1":
+			t.Errorf("%s came before the handshake was answered", method)
+			w.WriteHeader(http.StatusBadRequest)
+		case method == "ping":
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+		default:
+			w.WriteHeader(http.StatusAccepted)
+		}
+	}))
+	defer srv.Close()
+	b := bridge(t, upstream.BridgeOptions{URL: srv.URL})
+	if _, err := io.WriteString(b.in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+"\n"+
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+`{"jsonrpc":"2.0","id":2,"method":"ping"}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	close(written)
+	for _, want := range []string{`"id":1,"result"`, `"id":2,"result"`} {
+		line, err := b.out.ReadString('\n')
+		if err != nil || !strings.Contains(line, want) {
+			t.Errorf("want %s, got %s, %v", want, line, err)
+		}
+	}
+}

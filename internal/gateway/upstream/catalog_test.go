@@ -1,0 +1,121 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
+)
+
+// A catalog is kept as the server wrote it, and known at the next start without
+// the server.
+func TestCatalogIsKept(t *testing.T) {
+	t.Parallel()
+	dir, spec := t.TempDir(), self(t)
+	c, err := open(t, spec, upstream.Options{CacheDir: dir}).Catalog(t.Context(), upstream.Want{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(c.Tools[0]), `"x-unknown":1`) || len(c.Prompts) != 1 || len(c.Resources) != 1 || len(c.Templates) != 1 {
+		t.Errorf("the catalog is %+v", c)
+	}
+	next := open(t, spec, upstream.Options{CacheDir: dir})
+	if known := next.Known(); known == nil || len(known.Tools) != len(c.Tools) || next.Health().Condition != upstream.ConditionIdle {
+		t.Errorf("at the next start it knows %v", known)
+	}
+	spec.Args = []string{"other"}
+	if known := open(t, spec, upstream.Options{CacheDir: dir}).Known(); known != nil {
+		t.Error("another server has the catalog of the first")
+	}
+}
+
+// A list may have no end, or not make sense.
+func TestBadLists(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mode, note string
+		most       int
+	}{
+		{upstreamtest.Endless, "no end", 2000},
+		{upstreamtest.Circle, "same page", 40},
+		{upstreamtest.CaseVariant, "which is not", 40},
+		{upstreamtest.Colliding, "twice", 40},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			t.Parallel()
+			got, err := open(t, self(t, c.mode), upstream.Options{}).Catalog(t.Context(), upstream.Want{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if notes := strings.Join(got.Notes, "\n"); !strings.Contains(notes, c.note) {
+				t.Errorf("the notes are %q, want %q", notes, c.note)
+			}
+			if len(got.Tools) == 0 || len(got.Tools) > c.most {
+				t.Errorf("there are %d tools", len(got.Tools))
+			}
+			if strings.Contains(string(must(json.Marshal(got.Tools))), "unsafe") {
+				t.Error("a tool with two names was taken")
+			}
+		})
+	}
+}
+
+func must(text []byte, _ error) []byte { return text }
+
+// A flood of changes costs two fetches, not twenty thousand.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	changed := make(chan struct{}, 100)
+	u := open(t, self(t, upstreamtest.Flood, upstreamtest.Growing), upstream.Options{Changed: func() { changed <- struct{}{} }})
+	s := session(t, u, upstream.Want{})
+	for range 100 {
+		if got := call(t, s, tool("echo", args{"text": "in the flood"})); got != "in the flood" {
+			t.Fatalf("echo: %q", got)
+		}
+	}
+	select {
+	case <-changed:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the change was not noticed")
+	}
+	if n := len(changed); n > 2 {
+		t.Errorf("%d changes were told", n)
+	}
+}
+
+// What changes in one process of a server is offered, though another process, which
+// is asked in the first place, knows nothing of it; and goes with the process.
+func TestAChangeInOneProcess(t *testing.T) {
+	t.Parallel()
+	changed := make(chan struct{}, 100)
+	u := open(t, self(t, upstreamtest.Learning), upstream.Options{Changed: func() { changed <- struct{}{} }})
+	ask := func(context.Context, string, json.RawMessage) (json.RawMessage, *jsonrpc.Error) { return nil, nil }
+	session(t, u, upstream.Want{Client: "ann", Capabilities: json.RawMessage(`{"elicitation":{}}`), Ask: ask})
+	s := session(t, u, upstream.Want{Client: "ben", Capabilities: json.RawMessage(`{}`), Ask: ask})
+	before, err := u.Refresh(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(changed) > 0 {
+		<-changed
+	}
+	call(t, s, tool("echo", args{"text": "learn"}))
+	select {
+	case <-changed:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the change was not noticed")
+	}
+	known := u.Known()
+	if len(known.Tools) != len(before.Tools)+1 || !strings.Contains(string(known.Tools[len(known.Tools)-1]), "learned") {
+		t.Errorf("%d tools before, %d after", len(before.Tools), len(known.Tools))
+	}
+	again, err := u.Refresh(t.Context())
+	if err != nil || len(again.Tools) != len(known.Tools) {
+		t.Errorf("%d tools after another look, want %d: %v", len(again.Tools), len(known.Tools), err)
+	}
+}

@@ -1,0 +1,128 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+)
+
+// talker is a connection whose server tells of progress when it is called, and gives
+// no answer.
+type talker struct{ to *Session }
+
+func (c talker) send(_ context.Context, m outgoing) error {
+	if m.call != "" {
+		c.to.receive(&jsonrpc.Message{Method: "notifications/progress", Params: json.RawMessage(`{"progressToken":` + m.call + `}`)}, "")
+	}
+	return nil
+}
+func (talker) negotiated(string) {}
+func (talker) close()            {}
+
+func talking(spec Spec) (s *Session, again func()) {
+	s = newSession(sessionOptions{spec: spec, logger: slog.New(slog.DiscardHandler)})
+	s.conn = talker{s}
+	return s, func() { _ = s.conn.send(context.Background(), outgoing{call: "1"}) }
+}
+
+// A caller hears everything before the outcome, and of outcomes the first answer.
+func TestPendingOrder(t *testing.T) {
+	t.Parallel()
+	p := newPending(Call{Notify: func(string, json.RawMessage) {}})
+	first := &jsonrpc.Message{Result: json.RawMessage(`{}`)}
+	p.fail(nil)
+	p.fail(errors.New("first"))
+	p.take(note{method: "one"})
+	p.respond(first)
+	p.take(note{method: "two"})
+	p.respond(&jsonrpc.Message{})
+	p.fail(errors.New("second"))
+	for _, want := range []string{"one", "two"} {
+		if n, found, _, _ := p.next(); !found || n.method != want {
+			t.Fatalf("got %q, want %q", n.method, want)
+		}
+	}
+	if _, found, answer, err := p.next(); found || answer != first || err != nil {
+		t.Errorf("%v, %v, want the first answer", answer, err)
+	}
+	p.answer = nil
+	if _, _, _, err := p.next(); err == nil || err.Error() != "first" {
+		t.Errorf("%v, want the first failure", err)
+	}
+}
+
+// What a server tells a caller that does not listen is bounded by number and size,
+// and there is room again when it has listened.
+func TestPendingIsBounded(t *testing.T) {
+	t.Parallel()
+	p := newPending(Call{Notify: func(string, json.RawMessage) {}})
+	for range 2 * noteBuffer {
+		p.take(note{})
+	}
+	if len(p.notes) != noteBuffer {
+		t.Errorf("%d notifications wait", len(p.notes))
+	}
+	for range noteBuffer {
+		_, _, _, _ = p.next()
+	}
+	large := bytes.Repeat([]byte(" "), noteBytes/2)
+	for range 3 {
+		p.take(note{params: large})
+	}
+	if len(p.notes) != 2 {
+		t.Errorf("%d large notifications wait", len(p.notes))
+	}
+	_, _, _, _ = p.next()
+	p.take(note{params: large})
+	if len(p.notes) != 2 {
+		t.Errorf("%d large notifications wait after one was taken", len(p.notes))
+	}
+	deaf := newPending(Call{})
+	deaf.take(note{})
+	if len(deaf.notes) != 0 {
+		t.Error("a notification waits for nobody")
+	}
+}
+
+// A server that tells something all the time holds neither a cancellation up nor the
+// end of the time that a call may take in all.
+func TestTalkHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	s, again := talking(Spec{Name: "x"})
+	ctx, cancel := context.WithCancel(t.Context())
+	heard := 0
+	_, err := s.Do(ctx, Call{Method: "tools/call", Notify: func(string, json.RawMessage) {
+		if heard++; heard == 100 {
+			cancel()
+		}
+		again()
+		again()
+	}, Endless: true})
+	if !errors.Is(err, context.Canceled) || heard != 100 {
+		t.Errorf("%v after %d notifications, want that it was cancelled after 100", err, heard)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, again := talking(Spec{Name: "x", Timeout: 10 * time.Second, MaxTime: time.Minute})
+		began := time.Now()
+		_, err := s.Do(t.Context(), Call{Method: "tools/call", Notify: func(string, json.RawMessage) {
+			<-time.After(9 * time.Second)
+			again()
+		}})
+		var none *NoAnswer
+		if !errors.As(err, &none) || !none.Late || !strings.Contains(err.Error(), "in all") {
+			t.Errorf("%v, want that the time is over", err)
+		}
+		if took := time.Since(began); took != 63*time.Second {
+			t.Errorf("it took %s: seven notifications, of which the last one comes after the end", took)
+		}
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,221 @@
+package upstream_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+)
+
+// feeder is a server over the transport of 2024-11-05, written by hand.
+type feeder struct {
+	// first is the event that a stream begins with; "" is an endpoint.
+	first string
+	// took is called for each message that is posted, with the stream to answer on.
+	took func(method, id string, say func(string), cut func()) int
+
+	mu      sync.Mutex
+	streams map[string]chan string
+	opened  atomic.Int32
+	calls   atomic.Int32
+}
+
+func (f *feeder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		f.stream(w, r)
+		return
+	}
+	f.mu.Lock()
+	out := f.streams[r.URL.Query().Get("s")]
+	f.mu.Unlock()
+	if out == nil {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	var m struct {
+		ID     json.RawMessage
+		Method string
+	}
+	_ = json.NewDecoder(r.Body).Decode(&m)
+	say := func(text string) { out <- "event: message\ndata: " + text + "\n\n" }
+	cut := func() { close(out) }
+	switch {
+	case m.Method == "initialize":
+		say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}}`, m.ID))
+	case m.Method == "tools/call":
+		f.calls.Add(1)
+		if status := f.took(m.Method, string(m.ID), say, cut); status != 0 {
+			w.WriteHeader(status)
+			return
+		}
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+func (f *feeder) stream(w http.ResponseWriter, r *http.Request) {
+	id := fmt.Sprint(f.opened.Add(1))
+	out := make(chan string, 16)
+	f.mu.Lock()
+	if f.streams == nil {
+		f.streams = map[string]chan string{}
+	}
+	f.streams[id] = out
+	f.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	first := f.first
+	if first == "" {
+		first = ": welcome\n\nevent: endpoint\ndata: messages?s=" + id + "\n\n"
+	}
+	fmt.Fprint(w, first)
+	w.(http.Flusher).Flush()
+	for {
+		select {
+		case text, ok := <-out:
+			if !ok {
+				return
+			}
+			fmt.Fprint(w, text)
+			w.(http.Flusher).Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (f *feeder) open(t *testing.T) *upstream.Upstream {
+	t.Helper()
+	srv := serveHTTP(t, f)
+	return open(t, upstream.Spec{Name: "old", URL: srv.URL + "/sse", Transport: upstream.TransportSSE, Timeout: 20 * time.Second},
+		upstream.Options{StartTime: 5 * time.Second, MaxMessageBytes: 1 << 16})
+}
+
+func answered(id, text string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%q}]}}`, id, text)
+}
+
+// A stream that is cut in the midst of a call fails it, with the word that nobody knows
+// whether it was done; it is not sent again, and the next one has a new stream.
+func TestFeedIsCut(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	broken.Store(true)
+	f := &feeder{took: func(_, id string, say func(string), cut func()) int {
+		if broken.Swap(false) {
+			say(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
+			cut()
+			return 0
+		}
+		say(answered(id, "again"))
+		return 0
+	}}
+	u := f.open(t)
+	s, done, err := u.Session(t.Context(), upstream.Want{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Do(t.Context(), tool("any", nil))
+	done()
+	var none *upstream.NoAnswer
+	if !errors.As(err, &none) || none.Late || !strings.Contains(err.Error(), "not known") || f.calls.Load() != 1 {
+		t.Errorf("the error is %v after %d calls", err, f.calls.Load())
+	}
+	<-s.Done()
+	if got := call(t, session(t, u, upstream.Want{}), tool("any", nil)); got != "again" || f.calls.Load() != 2 || f.opened.Load() != 2 {
+		t.Errorf("then: %q, %d calls, %d streams", got, f.calls.Load(), f.opened.Load())
+	}
+}
+
+// A message that is not taken fails its call at once, and no other.
+func TestFeedRefusesAMessage(t *testing.T) {
+	t.Parallel()
+	for status, code := range map[int]guideway.Code{
+		http.StatusUnauthorized: guideway.CodeUnauthorized, http.StatusForbidden: guideway.CodeUnauthorized,
+		http.StatusInternalServerError: guideway.CodeInternal, http.StatusNotFound: guideway.CodeInternal,
+	} {
+		f := &feeder{}
+		held := make(chan func(), 1)
+		f.took = func(_, id string, say func(string), _ func()) int {
+			if f.calls.Load() == 1 {
+				held <- func() { say(answered(id, "slow")) }
+				return 0
+			}
+			return status
+		}
+		s := session(t, f.open(t), upstream.Want{})
+		slow := make(chan string, 1)
+		go func() {
+			result, err := s.Do(t.Context(), tool("slow", nil))
+			slow <- fmt.Sprint(string(result), err)
+		}()
+		answer := <-held
+		_, err := s.Do(t.Context(), tool("any", nil))
+		if err == nil || guideway.ErrorCode(err) != code || !strings.Contains(err.Error(), fmt.Sprint(status)) {
+			t.Errorf("%d: %v", status, err)
+		}
+		answer()
+		if got := <-slow; !strings.Contains(got, "slow") {
+			t.Errorf("%d: the other call: %s", status, got)
+		}
+	}
+}
+
+// A stream that is no such stream is refused, and so is one that wants what we say to be
+// posted elsewhere, whenever it says so.
+func TestHostileFeeds(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]string{
+		"no address first": "event: message\ndata: {}\n\n", "another host": "event: endpoint\ndata: https://evil.example/x\n\n",
+		"another scheme": "event: endpoint\ndata: file:///etc/passwd\n\n", "a password": "event: endpoint\ndata: http://me:you@127.0.0.1/x\n\n",
+		"too long": "event: endpoint\ndata: /" + strings.Repeat("x", 1<<17) + "\n\n", "no host": "event: endpoint\ndata: http://%zz\n\n",
+	} {
+		f := &feeder{first: first}
+		if _, _, err := f.open(t).Session(t.Context(), upstream.Want{}); err == nil || f.opened.Load() != 1 {
+			t.Errorf("%s: %v, %d streams", name, err, f.opened.Load())
+		}
+	}
+	f := &feeder{took: func(_, id string, say func(string), _ func()) int {
+		say("1\n\nevent: endpoint\ndata: https://evil.example/x\n\ndata: " + answered("77", "nobody's"))
+		say(answered(id, "still here"))
+		return 0
+	}}
+	s := session(t, f.open(t), upstream.Want{})
+	for range 2 {
+		if got := call(t, s, tool("any", nil)); got != "still here" {
+			t.Errorf("it says %q", got)
+		}
+	}
+}
+
+// A server that goes takes all sessions with it: that is one failure, after which it is
+// tried again at once.
+func TestOneFailureOfManySessions(t *testing.T) {
+	t.Parallel()
+	f := &feeder{took: func(_, id string, say func(string), _ func()) int {
+		say(answered(id, "here"))
+		return 0
+	}}
+	srv := serveHTTP(t, f)
+	u := open(t, upstream.Spec{Name: "old", URL: srv.URL + "/sse", Transport: upstream.TransportSSE}, upstream.Options{StartTime: 5 * time.Second})
+	var all []*upstream.Session
+	for i := range 5 {
+		all = append(all, session(t, u, upstream.Want{Client: fmt.Sprint("client", i)}))
+	}
+	srv.CloseClientConnections()
+	for _, s := range all {
+		<-s.Done()
+	}
+	if h := u.Health(); h.Failures > 1 || h.RetryAt != nil {
+		t.Errorf("it is %+v", h)
+	}
+	if got := call(t, session(t, u, upstream.Want{}), tool("any", nil)); got != "here" {
+		t.Errorf("then: %s", got)
+	}
+}

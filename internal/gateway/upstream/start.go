@@ -1,0 +1,202 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+)
+
+// start makes the session of a slot.
+func (u *Upstream) start(made *slot, key string, want Want) {
+	session, err := u.connect(want, made, func(cause error) { u.sessionEnded(key, made, cause) })
+	u.mu.Lock()
+	made.session = session
+	switch {
+	case err != nil:
+		made.err = u.describe(err)
+		u.drop(key, made)
+		if !u.closed {
+			u.failed(err, made.began, 0)
+		}
+	case u.closed && u.ctx.Err() != nil:
+		made.err = errClosed
+	default:
+		u.lastErr = nil
+	}
+	first := err == nil && !u.fresh
+	u.mu.Unlock()
+	close(made.ready)
+	switch {
+	case made.err != nil && session != nil:
+		session.Close()
+	case err != nil:
+		u.opts.Logger.Warn("an upstream has not started", "upstream", u.spec.Name, "error", err)
+	case first:
+		u.refreshSoon()
+	}
+}
+
+// sessionEnded forgets a session that has ended by itself.
+func (u *Upstream) sessionEnded(key string, s *slot, cause error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	was := len(u.slots[key])
+	u.drop(key, s)
+	if was == len(u.slots[key]) || u.closed {
+		return // we have ended it
+	}
+	u.restarts++
+	u.failed(cause, s.began, max(time.Since(s.began), 1))
+	u.opts.Logger.Warn("an upstream has ended", "upstream", u.spec.Name, "error", cause)
+}
+
+// connect reaches the server and agrees on a version.
+func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, error) {
+	ctx, cancel := context.WithTimeoutCause(u.ctx, u.opts.StartTime,
+		fmt.Errorf("it has not answered the handshake within %s", u.opts.StartTime))
+	defer cancel()
+	spec, env, err := u.opts.Secrets.resolved(u.spec)
+	if err != nil {
+		return nil, err
+	}
+	known := ""
+	if c := u.catalog.Load(); c != nil {
+		known = c.Info.Version
+	}
+	opts := sessionOptions{
+		capabilities: want.Capabilities, ended: ended, logger: u.opts.Logger, spec: u.spec, client: u.opts.Client,
+		notify: func(method string, params json.RawMessage) { u.notified(made, want.Client, method, params) },
+	}
+	if want.Client != "" {
+		opts.ask = u.askerOf(made)
+	}
+	session, err := u.reach(ctx, spec, env, known, opts)
+	if err != nil {
+		return nil, err
+	}
+	u.follow(session, made, want.Client)
+	return session, nil
+}
+
+// askerOf hands a question to whoever uses the session, the last one of them: in
+// a session that is one client's it is that client, by whichever of its calls.
+func (u *Upstream) askerOf(s *slot) Asker {
+	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
+		u.mu.Lock()
+		var ask Asker
+		if n := len(s.asks); n > 0 {
+			ask = *s.asks[n-1]
+		}
+		u.mu.Unlock()
+		if ask == nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "nobody can be asked"}
+		}
+		return ask(ctx, method, params)
+	}
+}
+
+// reach tries the ways in which a server may want to be talked to.
+func (u *Upstream) reach(ctx context.Context, spec Spec, env []string, known string, opts sessionOptions) (*Session, error) {
+	ended := opts.ended
+	try := func(spec Spec, known string) (*Session, error) {
+		opts.ended = nil
+		s := newSession(opts)
+		if err := u.open(ctx, s, spec, env); err != nil {
+			return nil, err
+		}
+		if err := s.handshake(ctx, known); err != nil {
+			gone := s.goneAlready()
+			s.Close()
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return nil, &handshakeError{err: err, gone: gone}
+		}
+		s.onEnd(ended)
+		return s, nil
+	}
+	s, err := try(spec, known)
+	var failed *handshakeError
+	if err == nil || ctx.Err() != nil || !errors.As(err, &failed) {
+		return s, err
+	}
+	var status *statusError
+	switch {
+	case failed.gone && spec.Kind() == TransportStdio && spec.Protocol == "" && known == "":
+		// Some servers end at whatever comes before the handshake that they know.
+		return try(spec, versions()[1])
+	case errors.As(err, &status) && status.status/100 == 4 && guideway.ErrorCode(err) != guideway.CodeUnauthorized && spec.Transport == "" && spec.URL != "":
+		spec.Transport = TransportSSE
+		if s, sseErr := try(spec, versions()[1]); sseErr == nil {
+			return s, nil
+		}
+	case known >= ModernVersion:
+		return try(spec, "")
+	}
+	return nil, err
+}
+
+// handshakeError is a server that was reached, and did not agree.
+type handshakeError struct {
+	err  error
+	gone bool
+}
+
+func (e *handshakeError) Error() string { return e.err.Error() }
+func (e *handshakeError) Unwrap() error { return e.err }
+
+// goneAlready tells whether the session has ended by itself.
+func (s *Session) goneAlready() bool {
+	select {
+	case <-s.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// onEnd has f called at the end, or now if that has come already.
+func (s *Session) onEnd(f func(error)) {
+	s.mu.Lock()
+	over := s.over
+	if over == nil {
+		s.opts.ended = f
+	}
+	s.mu.Unlock()
+	if over != nil {
+		f(over)
+	}
+}
+
+// open makes the connection of a session.
+func (u *Upstream) open(ctx context.Context, s *Session, spec Spec, env []string) error {
+	var err error
+	switch limit := u.opts.MaxMessageBytes; spec.Kind() {
+	case TransportStdio:
+		s.conn, err = startProcess(spec, env, limit, u.log, s)
+	case TransportSSE:
+		s.opts.spec.Transport = TransportSSE
+		s.conn, err = openFeed(ctx, spec, u.httpClient(spec), limit, s)
+	default:
+		s.conn = newWeb(spec, u.httpClient(spec), limit, s)
+	}
+	return err
+}
+
+// notified takes a notification of a session that belongs to no call.
+func (u *Upstream) notified(from *slot, client, method string, params json.RawMessage) {
+	switch method {
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
+		u.tells(from)
+		u.refreshSoon()
+	default:
+		if u.opts.Notified != nil {
+			u.opts.Notified(client, method, params)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package upstream_test
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+)
+
+// vileAnswers are answers to a call over HTTP that no server should give, with what the
+// error says of each.
+func vileAnswers(inside string) map[string]struct {
+	answer func(w http.ResponseWriter, r *http.Request, id string)
+	want   string
+} {
+	stream := func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/event-stream") }
+	object := func(w http.ResponseWriter) { w.Header().Set("Content-Type", "application/json") }
+	type answers = map[string]struct {
+		answer func(w http.ResponseWriter, r *http.Request, id string)
+		want   string
+	}
+	return answers{
+		"a line without an end": {func(w http.ResponseWriter, r *http.Request, _ string) {
+			stream(w)
+			for r.Context().Err() == nil {
+				if _, err := io.WriteString(w, strings.Repeat("x", 1<<16)); err != nil {
+					return
+				}
+			}
+		}, "larger than"},
+		"an event without an end": {func(w http.ResponseWriter, r *http.Request, _ string) {
+			stream(w)
+			for r.Context().Err() == nil {
+				if _, err := io.WriteString(w, strings.Repeat("data: x\n", 1<<12)); err != nil {
+					return
+				}
+			}
+		}, "larger than"},
+		"a gzip bomb": {func(w http.ResponseWriter, _ *http.Request, id string) {
+			object(w)
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			fmt.Fprintf(z, `{"jsonrpc":"2.0","id":%s,"result":{"x":"`, id)
+			for range 1 << 8 {
+				if _, err := io.WriteString(z, strings.Repeat("x", 1<<16)); err != nil {
+					return
+				}
+			}
+			_ = z.Close()
+		}, "larger than"},
+		"a body that stalls": {func(w http.ResponseWriter, r *http.Request, id string) {
+			object(w)
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,`, id)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, "not answered within"},
+		"a head that stalls": {func(_ http.ResponseWriter, r *http.Request, _ string) { <-r.Context().Done() }, "not answered within"},
+		"comments alone": {func(w http.ResponseWriter, r *http.Request, _ string) {
+			stream(w)
+			for r.Context().Err() == nil {
+				fmt.Fprint(w, ": still there\n\n")
+				w.(http.Flusher).Flush()
+			}
+		}, "not answered within"},
+		"no answer": {func(w http.ResponseWriter, _ *http.Request, _ string) {
+			object(w)
+			fmt.Fprint(w, `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
+		}, "without a result"},
+		"a batch": {func(w http.ResponseWriter, _ *http.Request, id string) {
+			object(w)
+			fmt.Fprintf(w, `[{"jsonrpc":"2.0","id":%s,"result":{}}]`, id)
+		}, "it is not an object"},
+		"nothing": {func(w http.ResponseWriter, _ *http.Request, _ string) { object(w) }, "without a result"},
+		"a way inside": {func(w http.ResponseWriter, _ *http.Request, _ string) {
+			w.Header().Set("Location", inside)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		}, "redirects to another host"},
+		"a way without an end": {func(w http.ResponseWriter, r *http.Request, _ string) {
+			w.Header().Set("Location", r.URL.Path+"x")
+			w.WriteHeader(http.StatusPermanentRedirect)
+		}, "redirects too often"},
+	}
+}
+
+// Whatever a server over HTTP answers one call by, another call of the same session is
+// answered, the error says what happened, and nobody inside is reached.
+func TestVileAnswersOverHTTP(t *testing.T) {
+	t.Parallel()
+	var reached atomic.Int32
+	inside := serveHTTP(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	for name, c := range vileAnswers(inside.URL) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			srv := serveHTTP(t, rough(func(w http.ResponseWriter, r *http.Request, method, id string) {
+				switch {
+				case method != "tools/call":
+					w.WriteHeader(http.StatusMethodNotAllowed)
+				case calls.Add(1) == 1 || r.URL.Path != "/":
+					c.answer(w, r, id)
+				default:
+					w.Header().Set("Content-Type", "application/json")
+					fmt.Fprint(w, answered(id, "well"))
+				}
+			}))
+			spec := upstream.Spec{Name: "r", URL: srv.URL + "/", Transport: upstream.TransportHTTP}
+			if strings.Contains(c.want, "within") {
+				spec.Timeout = 1500 * time.Millisecond
+			}
+			s := session(t, open(t, spec, upstream.Options{MaxMessageBytes: 1 << 18}), upstream.Want{})
+			_, err := s.Do(t.Context(), tool("any", nil))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v, want %q", err, c.want)
+			}
+			if got := call(t, s, tool("any", nil)); got != "well" {
+				t.Errorf("then: %s", got)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		if reached.Load() > 0 {
+			t.Error("a redirection has led inside")
+		}
+	})
+}
+
+// A session that no header can name is no session: each call would fail, and not say so.
+func TestVileSessions(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"a b", "s\xc3\xa9ance", strings.Repeat("x", 8<<10), "tab\tbed"} {
+		srv := serveHTTP(t, accepting(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPost {
+				w.WriteHeader(http.StatusMethodNotAllowed)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Mcp-Session-Id", id)
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"r","version":"1"}}}`)
+		}))
+		u := open(t, upstream.Spec{Name: "r", URL: srv.URL, Protocol: "2025-11-25"}, upstream.Options{})
+		if _, _, err := u.Session(t.Context(), upstream.Want{}); err == nil || !strings.Contains(err.Error(), "names the session") {
+			t.Errorf("%.20q: %v", id, err)
+		}
+	}
+}
+
+// A client that reads nothing has no more kept for it than a bound, whatever the server
+// sends meanwhile, and its call is answered.
+func TestNotesAreBounded(t *testing.T) {
+	t.Parallel()
+	s := session(t, open(t, self(t, "vile"), upstream.Options{}), upstream.Want{})
+	c := tool("shout", nil)
+	c.Logs = true
+	var mu sync.Mutex
+	got := 0
+	c.Notify = func(_ string, params json.RawMessage) {
+		mu.Lock()
+		defer mu.Unlock()
+		got += len(params)
+	}
+	result, err := s.Do(context.WithoutCancel(t.Context()), c)
+	if text := said(t, result, err); text != "after all" || got > 1<<20 {
+		t.Errorf("%s, after notifications of %d bytes", text, got)
+	}
+}

@@ -1,0 +1,99 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	"github.com/guideway-dev/guideway/internal/hooks/runner"
+)
+
+// EnableRequest makes a graph active.
+type EnableRequest struct {
+	ID string
+	// Pin is of what the person has looked at. Nothing else is enabled.
+	Pin string
+	// Replace turns off the graphs that stand around the same requests.
+	Replace bool
+	// Who approves it.
+	Who string
+}
+
+// Enable approves exactly what was looked at, and gives the ids of the graphs that
+// were turned off for it. A graph that changed since, and one that overlaps with
+// another that is active, is refused with guideway.CodeConflict.
+func (d *Desk) Enable(ctx context.Context, r EnableRequest) (replaced []string, err error) {
+	e, err := d.opts.Catalog.Snapshot().Hook(r.ID)
+	if err != nil {
+		return nil, err
+	}
+	candidate := Candidate(e)
+	record, err := candidate.Approval(r.Who)
+	if err != nil {
+		return nil, err
+	}
+	if r.Pin != record.Hash {
+		return nil, guideway.Errorf(guideway.CodeConflict, "%s is not what you have looked at: it was changed since", r.ID).
+			WithFix("review it again, and enable that")
+	}
+	found, err := runner.Check(ctx, d.opts.Scripts, e.Linked)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		return nil, (&Verdict{Diagnostics: found}).firstError()
+	}
+	record.When = d.opts.Now().UTC().Truncate(time.Millisecond)
+	err = d.opts.Approvals.Change(ctx, func(records approval.Records) (approval.Records, error) {
+		snapshot := d.opts.Catalog.Snapshot()
+		others := Activate(snapshot, records).Set.Overlapping(e.Graph)
+		if len(others) > 0 && !r.Replace {
+			return nil, guideway.Errorf(guideway.CodeConflict, "%s stands around some of the same requests, and is active: %s", r.ID, strings.Join(others, ", ")).
+				WithFix("turn the other off, or give the two bindings that do not overlap")
+		}
+		replaced = others
+		records = slices.DeleteFunc(slices.Clone(records), func(old approval.Record) bool {
+			return old.Key() == record.Key() || old.Kind == approval.KindHookGraph && slices.Contains(others, old.Subject) && isPresent(snapshot, old.Source)
+		})
+		return append(records, record), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.told()
+	return replaced, nil
+}
+
+// Disable turns a graph off, also one that is broken or gone. One that is not
+// enabled is guideway.CodeNotFound.
+func (d *Desk) Disable(ctx context.Context, id string) error {
+	records, err := d.opts.Approvals.List()
+	if err != nil {
+		return err
+	}
+	snapshot := d.opts.Catalog.Snapshot()
+	isOf := func(r approval.Record) bool {
+		return r.Kind == approval.KindHookGraph && r.Subject == id && isPresent(snapshot, r.Source)
+	}
+	if !slices.ContainsFunc(records, isOf) {
+		return guideway.Errorf(guideway.CodeNotFound, "the hook graph %s is not enabled here", id).WithFix("guideway hooks list --active")
+	}
+	err = d.opts.Approvals.Change(ctx, func(records approval.Records) (approval.Records, error) {
+		return slices.DeleteFunc(slices.Clone(records), isOf), nil
+	})
+	if err != nil {
+		return err
+	}
+	d.told()
+	return nil
+}
+
+// told says that the approvals are others now.
+func (d *Desk) told() {
+	if d.opts.OnApproval != nil {
+		d.opts.OnApproval()
+	}
+}

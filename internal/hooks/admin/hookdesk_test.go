@@ -1,0 +1,448 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox/worker"
+)
+
+// The test binary is its own worker.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
+		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// graph is a graph with one hook.
+func graph(id, script string, more ...string) string {
+	text, err := json.Marshal(script)
+	if err != nil {
+		panic(err)
+	}
+	return `{"id":"` + id + `","name":"G","workflowType":"tools/call",` + strings.Join(more, "") + `"nodes":[{"id":"start","type":"start"},
+		{"id":"h","type":"hook","data":{"hook":{"script":` + string(text) + `}}},{"id":"call","type":"mcp-call"},{"id":"end","type":"end"}],
+		"edges":[{"source":"start","target":"h"},{"source":"h","target":"call"},{"source":"call","target":"end"}]}`
+}
+
+// rig is a desk on a real catalog, real approvals and the real sandbox.
+type rig struct {
+	*hookadmin.Desk
+	t             *testing.T
+	catalog       *catalog.Catalog
+	user, project string
+	told          int
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	dir := t.TempDir()
+	r := &rig{t: t, user: filepath.Join(dir, "user"), project: filepath.Join(dir, "project", "workflows")}
+	write(t, filepath.Join(r.project, "hooks", "theirs.yaml"), theirs)
+	r.catalog = catalog.New(catalog.Standard(catalog.Layout{
+		Bundled: fstest.MapFS{
+			"hooks/given.json":      {Data: []byte(strings.Replace(graph("given", "x"), `"script":"x"`, `"hookModuleId":"mark"`, 1))},
+			"hooks/modules/mark.js": {Data: []byte("context.request.params.mark = 1;")},
+		}, User: r.user, Project: filepath.Join(dir, "project"),
+	}), catalog.Options{})
+	if err := r.catalog.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	store, err := approval.Open(approval.Options{Path: filepath.Join(dir, "data", "approvals.json"), Key: []byte("key")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := sandbox.NewPool(sandbox.Options{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := pool.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	var mu sync.Mutex
+	clock := time.UnixMilli(1_700_000_000_000)
+	r.Desk = hookadmin.New(hookadmin.Options{
+		Catalog: r.catalog, Approvals: store, Scripts: pool, Versions: filepath.Join(dir, "versions"), OnApproval: func() { r.told++ },
+		Now: func() time.Time { mu.Lock(); defer mu.Unlock(); clock = clock.Add(time.Minute); return clock },
+	})
+	return r
+}
+
+const theirs = `# What the project guards.
+id: theirs
+name: Theirs
+workflowType: tools/call
+bindings: [{ tool: "read*" }] # reading alone
+nodes:
+  - { id: start, type: start }
+  # It marks what it has seen.
+  - id: h
+    type: hook
+    data:
+      hook:
+        script: |
+          context.request.params.mark = 2;
+  - { id: call, type: mcp-call }
+  - { id: end, type: end }
+edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
+`
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rig) get(id string) *hookadmin.Detail {
+	r.t.Helper()
+	d, err := r.Get(r.t.Context(), id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return d
+}
+
+// save saves a graph and gives what is served then.
+func (r *rig) save(source, base, id, text string) *hookadmin.Detail {
+	r.t.Helper()
+	d, err := r.Save(r.t.Context(), hookadmin.SaveRequest{ID: id, Source: source, Base: base, Graph: json.RawMessage(text), Who: "ann"})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return d
+}
+
+// refuses checks that something was refused with a code.
+func (r *rig) refuses(code guideway.Code, says string, err error) {
+	r.t.Helper()
+	if guideway.ErrorCode(err) != code || !strings.Contains(err.Error(), says) {
+		r.t.Errorf("%v (%s), want %s and %q", err, guideway.ErrorCode(err), code, says)
+	}
+}
+
+func (r *rig) enable(id, pin string, replace bool) error {
+	_, err := r.Enable(r.t.Context(), hookadmin.EnableRequest{ID: id, Pin: pin, Replace: replace, Who: "ann"})
+	return err
+}
+
+// A graph is made, changed against the version that was looked at, brought back to
+// an earlier version, and deleted; each version stays.
+func TestAGraphFromItsBeginning(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := r.save("user", "", "mine", graph("mine", "context.variables.a = 1;"))
+	if first.Hook.State != hookengine.StateOff || !first.Hook.Writable || first.Hook.Source != "user" || first.Base == "" || len(first.Diagnostics) > 0 {
+		t.Fatalf("it is %+v, %+v", first.Hook, first.Diagnostics)
+	}
+	second := r.save("user", first.Base, "mine", graph("mine", "context.variables.a = 2;"))
+	_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: "mine", Source: "user", Base: first.Base, Graph: json.RawMessage(graph("mine", "lost"))})
+	r.refuses(guideway.CodeConflict, "was changed since", err)
+	_, err = r.Save(t.Context(), hookadmin.SaveRequest{ID: "mine", Source: "user", Graph: json.RawMessage(graph("mine", "lost"))})
+	r.refuses(guideway.CodeConflict, "already", err)
+
+	file := filepath.Join(r.user, "hooks", "mine.json")
+	byHand := strings.Replace(second.Text, "a = 2", "a = 3", 1)
+	write(t, file, byHand)
+	third := r.get("mine")
+	if third.Text != byHand || third.Base == second.Base {
+		t.Fatalf("an edit by hand is not seen: %s", third.Text)
+	}
+	r.save("user", third.Base, "mine", graph("mine", "context.variables.a = 4;"))
+	list, err := r.Versions(t.Context(), "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := []string{}
+	for _, v := range list {
+		notes = append(notes, v.Who+"/"+v.Note)
+	}
+	if diff := cmp.Diff([]string{"ann/", "/found in the file", "ann/", "ann/"}, notes); diff != "" {
+		t.Errorf("versions (-want +got):\n%s", diff)
+	}
+	if !list[0].Current || list[1].Current {
+		t.Errorf("the current one is not told: %+v", list)
+	}
+	oldest := list[len(list)-1].ID
+	text, err := r.Version(t.Context(), "mine", oldest)
+	if err != nil || text.Text != first.Text {
+		t.Fatalf("the first version is %v, %v", text, err)
+	}
+	_, err = r.Restore(t.Context(), "mine", oldest, second.Base, "ann")
+	r.refuses(guideway.CodeConflict, "was changed since", err)
+	back, err := r.Restore(t.Context(), "mine", oldest, r.get("mine").Base, "ann")
+	if err != nil || back.Text != first.Text {
+		t.Fatalf("restored %v, %v", back, err)
+	}
+	r.refuses(guideway.CodeConflict, "was changed since", r.Remove(t.Context(), "mine", "user", second.Base))
+	if err := r.Remove(t.Context(), "mine", "user", back.Base); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Get(t.Context(), "mine")
+	r.refuses(guideway.CodeNotFound, "mine", err)
+	if list, err := r.Versions(t.Context(), "mine"); err != nil || len(list) != 5 {
+		t.Errorf("of a deleted graph there are %d versions, %v", len(list), err)
+	}
+	if again, err := r.Restore(t.Context(), "mine", oldest, "", "ann"); err != nil || again.Text != first.Text {
+		t.Errorf("brought back as %v, %v", again, err)
+	}
+}
+
+// A browser rounds a number of more than 53 bits, so that its save would change more
+// than the person has: in a file of JSON and in one of YAML.
+func TestSaveRefusesLongNumbers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const long = "9007199254740993"
+	mine := graph("mine", "1", `"variables":{"owner":`+long+`},`)
+	write(t, filepath.Join(r.user, "hooks", "mine.json"), mine)
+	write(t, filepath.Join(r.project, "hooks", "theirs.yaml"), theirs+"variables: { owner: -"+long+" } # a person\n")
+	if err := r.catalog.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for id, source := range map[string]string{"mine": "user", "theirs": "project"} {
+		was := r.get(id)
+		_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: id, Source: source, Base: was.Base, Graph: was.Graph, Who: "ann"})
+		r.refuses(guideway.CodeInvalid, long, err)
+		if now := r.get(id); now.Text != was.Text {
+			t.Errorf("%s was changed to %s", id, now.Text)
+		}
+	}
+	quoted := strings.Replace(mine, long, `"`+long+`"`, 1)
+	if _, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: "mine", Source: "user", Base: r.get("mine").Base, Text: quoted, Who: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	r.save("user", r.get("mine").Base, "mine", quoted)
+}
+
+// What breaks a rule, or would load as something else, is not written.
+func TestSaveRefuses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cyclic := strings.Replace(graph("mine", "1"), `"source":"call","target":"end"`, `"source":"call","target":"h"`, 1)
+	for _, tt := range []struct {
+		name, id, source, graph string
+		code                    guideway.Code
+		says                    string
+	}{
+		{"a circle", "mine", "user", cyclic, guideway.CodeInvalidDefinition, "no valid hook graph"},
+		{"a script that is none", "mine", "user", graph("mine", "if ("), guideway.CodeInvalidDefinition, "no valid hook graph"},
+		{"no such module", "mine", "user", strings.Replace(graph("mine", "x"), `"script":"x"`, `"hookModuleId":"none"`, 1), guideway.CodeInvalidDefinition, "There is no module"},
+		{"another id", "other", "user", graph("mine", "1"), guideway.CodeInvalid, "has the id"},
+		{"a way out of the directory", "../mine", "user", graph("../mine", "1"), guideway.CodeInvalidDefinition, "cannot be the name of a file"},
+		{"what is built in", "mine", "bundled", graph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
+		{"a directory", "mine", "../elsewhere", graph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
+		{"a module", "mark", "user", `{"id":"mark","name":"mark","script":"1"}`, guideway.CodeInvalid, "module"},
+		{"no JSON", "mine", "user", `{`, guideway.CodeInvalid, "no JSON"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: tt.id, Source: tt.source, Graph: json.RawMessage(tt.graph)})
+			r.refuses(tt.code, tt.says, err)
+		})
+	}
+	if files, err := os.ReadDir(r.user); err == nil && len(files) > 0 {
+		t.Errorf("written: %v", files)
+	}
+}
+
+// Exactly what was looked at is enabled. What came with a project is off again
+// after a change; one's own goes on.
+func TestEnablesWhatWasLookedAt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	seen := r.get("theirs")
+	r.refuses(guideway.CodeConflict, "not what you have looked at", r.enable("theirs", "", false))
+	r.refuses(guideway.CodeConflict, "not what you have looked at", r.enable("theirs", "sha256:00", false))
+	if err := r.enable("theirs", seen.Hook.Pin, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.get("theirs").Hook; got.State != hookengine.StateActive || r.told != 1 {
+		t.Errorf("it is %s, told %d times", got.State, r.told)
+	}
+	other := strings.Replace(string(seen.Graph), "mark = 2", "mark = 3", 1)
+	changed := r.save("project", seen.Base, "theirs", other)
+	if changed.Hook.State != hookengine.StateChanged || changed.Hook.Why == "" || !changed.Hook.Enabled {
+		t.Errorf("after a change it is %+v", changed.Hook)
+	}
+	r.refuses(guideway.CodeConflict, "not what you have looked at", r.enable("theirs", seen.Hook.Pin, false))
+	if err := r.enable("theirs", changed.Hook.Pin, false); err != nil {
+		t.Error(err)
+	}
+
+	given := r.get("given").Hook
+	if diff := cmp.Diff([]string{"theirs"}, given.Overlaps); diff != "" {
+		t.Errorf("overlaps (-want +got):\n%s", diff)
+	}
+	r.refuses(guideway.CodeConflict, "theirs", r.enable("given", given.Pin, false))
+	if err := r.enable("given", given.Pin, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.get("theirs").Hook.State; got != hookengine.StateOff {
+		t.Errorf("the one that was replaced is %s", got)
+	}
+	if err := r.Disable(t.Context(), "given"); err != nil {
+		t.Error(err)
+	}
+	r.refuses(guideway.CodeNotFound, "not enabled", r.Disable(t.Context(), "given"))
+}
+
+// An active graph is not saved into the way of another one, nor deleted.
+func TestActiveGraphsKeepApart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	bound := func(id, tool string) string { return graph(id, "1;", `"bindings":[{"tool":"`+tool+`"}],`) }
+	a, b := r.save("user", "", "a", bound("a", "read*")), r.save("user", "", "b", bound("b", "write*"))
+	for _, d := range []*hookadmin.Detail{a, b} {
+		if err := r.enable(d.Hook.ID, d.Hook.Pin, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: "b", Source: "user", Base: b.Base, Graph: json.RawMessage(bound("b", "*"))})
+	r.refuses(guideway.CodeConflict, "same requests as a", err)
+	r.refuses(guideway.CodeConflict, "is enabled", r.Remove(t.Context(), "b", "user", b.Base))
+	on := r.save("user", b.Base, "b", bound("b", "write_*"))
+	if on.Hook.State != hookengine.StateActive {
+		t.Errorf("one's own is %s after an edit", on.Hook.State)
+	}
+	if err := os.Remove(filepath.Join(r.user, "hooks", "b.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.catalog.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	list, err := r.List(t.Context())
+	if err != nil || len(list.Missing) != 1 || list.Missing[0].ID != "b" {
+		t.Errorf("missing: %+v, %v", list.Missing, err)
+	}
+	if err := r.Disable(t.Context(), "b"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Findings lead to the node or edge, and to the line of a script.
+func TestFindingsHaveAPlace(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, tt := range []struct {
+		name, text, pointer, node string
+		line                      int
+	}{
+		{"a script", graph("g", "let a = 1;\nlet b = ;\n"), "/nodes/1/data/hook/script", "h", 2},
+		{"an edge to nowhere", strings.Replace(graph("g", "1"), `"target":"end"`, `"target":"edn"`, 1), "/edges/2/target", "call", 3},
+		{"a module", strings.Replace(graph("g", "x"), `"script":"x"`, `"hookModuleId":"mrk"`, 1), "/nodes/1/data/hook/hookModuleId", "h", 2},
+	} {
+		v, err := r.Check(t.Context(), hookadmin.CheckRequest{Text: tt.text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(v.Diagnostics, func(d guideway.Diagnostic) bool { return d.Pointer == tt.pointer })
+		if v.Valid || i < 0 || v.Diagnostics[i].Node != tt.node || v.Diagnostics[i].Line != tt.line {
+			t.Errorf("%s: %+v", tt.name, v.Diagnostics)
+		}
+	}
+}
+
+// A project's graphs do not lend their modules to the user's own.
+func TestModulesOfAProjectStayThere(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	write(t, filepath.Join(r.project, "hooks", "modules", "spy.js"), "context.variables.spy = 1;")
+	if err := r.catalog.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(graph("g", "x"), `"script":"x"`, `"hookModuleId":"spy"`, 1)
+	for source, valid := range map[string]bool{"user": false, "": false, "project": true, "none": false} {
+		v, err := r.Check(t.Context(), hookadmin.CheckRequest{Text: text, Source: source})
+		if err != nil || v.Valid != valid {
+			t.Errorf("in %q: valid %v, %v", source, v.Valid, err)
+		}
+	}
+}
+
+// A trial shows what each node got and gave, and sends nothing anywhere.
+func TestTrialShowsEachNode(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	trial, err := r.Try(t.Context(), hookadmin.TryRequest{
+		CheckRequest: hookadmin.CheckRequest{Text: graph("g", "console.log('seen'); audit({a: 1}); context.request.params.arguments.x = context.variables.n;", `"variables":{"n":1},`)},
+		Sample: hookadmin.Sample{
+			Request: json.RawMessage(`{"name":"t","arguments":{}}`), Response: json.RawMessage(`{"content":[1]}`),
+			Variables: map[string]json.RawMessage{"n": json.RawMessage("7")}, Detail: true,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trial.Outcome != hookengine.StatusChanged || string(trial.Request.Params) != `{"name":"t","arguments":{"x":7}}` || string(trial.Response) != `{"content":[1]}` || len(trial.Audit) != 1 {
+		t.Errorf("it came out as %+v", trial)
+	}
+	i := slices.IndexFunc(trial.Nodes, func(n hookadmin.TriedNode) bool { return n.ID == "h" })
+	if i < 0 {
+		t.Fatalf("no hook in %+v", trial.Nodes)
+	}
+	n := trial.Nodes[i]
+	if len(n.Console) != 1 || len(n.Changes) != 1 || !strings.Contains(string(n.Input), `"arguments":{}`) || !strings.Contains(string(n.Output), `"x":7`) {
+		t.Errorf("the hook did %+v, %s, %s", n.NodeTrace, n.Input, n.Output)
+	}
+	_, err = r.Try(t.Context(), hookadmin.TryRequest{CheckRequest: hookadmin.CheckRequest{Text: graph("g", "if (")}, Sample: hookadmin.Sample{Request: json.RawMessage(`{}`)}})
+	r.refuses(guideway.CodeInvalidDefinition, "no valid hook graph", err)
+	_, err = r.Try(t.Context(), hookadmin.TryRequest{CheckRequest: hookadmin.CheckRequest{Text: graph("g", "1")}, Sample: hookadmin.Sample{Request: json.RawMessage(`{"method":"tools/list"}`)}})
+	r.refuses(guideway.CodeInvalid, "the graph stands around", err)
+}
+
+// The script of a module is saved against its version, and never one that does not
+// compile; graphs that run it are named.
+func TestModulesAreSaved(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	given, err := r.GetModule(t.Context(), "mark")
+	if err != nil || given.Writable || !slices.Equal(given.UsedBy, []string{"given"}) {
+		t.Fatalf("the bundled module is %+v, %v", given, err)
+	}
+	save := func(base, text string) (*hookadmin.ModuleText, error) {
+		return r.SaveModule(t.Context(), hookadmin.SaveRequest{ID: "mark", Source: "user", Base: base, Text: text})
+	}
+	mine, err := save("", "context.request.params.mark = 5;")
+	if err != nil || !mine.Writable || mine.Base == "" {
+		t.Fatalf("saved as %+v, %v", mine, err)
+	}
+	if _, err = save(mine.Base, "context.request.params.mark = 6;"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = save(mine.Base, "lost")
+	r.refuses(guideway.CodeConflict, "was changed since", err)
+	_, err = save("", "if (")
+	r.refuses(guideway.CodeInvalidDefinition, "", err)
+	_, err = r.SaveModule(t.Context(), hookadmin.SaveRequest{ID: "../mark", Source: "user", Text: "1"})
+	r.refuses(guideway.CodeInvalidDefinition, "file", err)
+}

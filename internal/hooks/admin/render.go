@@ -1,0 +1,365 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog/writer"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"go.yaml.in/yaml/v3"
+)
+
+// Render writes a graph as a text for its file. Where the file was in YAML it
+// stays that, with its comments, its order and its style wherever nothing has
+// changed; else it is JSON in the order that people read.
+func Render(was []byte, graph json.RawMessage) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(graph))
+	dec.UseNumber()
+	var value any
+	if err := dec.Decode(&value); err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the graph is no JSON: %w", err)
+	}
+	if len(bytes.TrimSpace(was)) > 0 && writer.Format(string(was)) == "yaml" {
+		if text := patched(was, value); text != nil && means(text, graph) {
+			return text, nil
+		}
+	}
+	var b bytes.Buffer
+	writeJSON(&b, value, "")
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+// means says whether a text is of the same document as a JSON value.
+func means(text []byte, graph json.RawMessage) bool {
+	a, b := canonical(text), canonical(graph)
+	return a != "" && a == b
+}
+
+// canonical is a document that loads as canonical JSON, and else "".
+func canonical(text []byte) string {
+	document, _ := workflow.ParseAs("", text, workflow.As{Dialect: guideway.DialectHooks})
+	if document == nil {
+		return ""
+	}
+	return document.Canonical
+}
+
+// order is that of members which people read first; others follow by name.
+func order() []string {
+	return []string{
+		"$schema", "id", "name", "description", "version", "type", "workflowType", "template", "bindings", "upstream", "tool", "variables",
+		"nodes", "edges", "source", "sourceHandle", "target", "position", "x", "y", "data", "label", "hook", "hookModuleId", "blocking", "answers",
+		"timeoutMs", "script", "condition", "variable", "operator", "value", "conditions", "modules",
+	}
+}
+
+// keysOf are the keys of an object in the order in which people read them.
+func keysOf(object map[string]any) []string {
+	known := order()
+	keys := make([]string, 0, len(object))
+	for key := range object {
+		keys = append(keys, key)
+	}
+	rank := func(key string) int {
+		if i := slices.Index(known, key); i >= 0 {
+			return i
+		}
+		return len(known)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		if d := rank(a) - rank(b); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	return keys
+}
+
+// shortLine is how long an object may be to stand on one line.
+const shortLine = 100
+
+// writeJSON writes a value with an indent; what is short and holds nothing else
+// stands on one line, so that a change of one node is a change of few lines.
+func writeJSON(b *bytes.Buffer, value any, indent string) {
+	object, isObject := value.(map[string]any)
+	items, isList := value.([]any)
+	if (isObject || isList) && isFlat(value) {
+		var line bytes.Buffer
+		writeLine(&line, value)
+		if line.Len() <= shortLine {
+			b.Write(line.Bytes())
+			return
+		}
+	}
+	inner := indent + "  "
+	switch {
+	case isObject:
+		b.WriteByte('{')
+		for i, key := range keysOf(object) {
+			separate(b, i, inner)
+			writeScalar(b, key)
+			b.WriteString(": ")
+			writeJSON(b, object[key], inner)
+		}
+		b.WriteString("\n" + indent + "}")
+	case isList:
+		b.WriteByte('[')
+		for i, item := range items {
+			separate(b, i, inner)
+			writeJSON(b, item, inner)
+		}
+		b.WriteString("\n" + indent + "]")
+	default:
+		writeScalar(b, value)
+	}
+}
+
+func separate(b *bytes.Buffer, i int, indent string) {
+	if i > 0 {
+		b.WriteByte(',')
+	}
+	b.WriteString("\n" + indent)
+}
+
+// writeLine writes a value on one line.
+func writeLine(b *bytes.Buffer, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		b.WriteByte('{')
+		for i, key := range keysOf(value) {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			writeScalar(b, key)
+			b.WriteString(": ")
+			writeLine(b, value[key])
+		}
+		b.WriteByte('}')
+	case []any:
+		b.WriteByte('[')
+		for i, item := range value {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			writeLine(b, item)
+		}
+		b.WriteByte(']')
+	default:
+		writeScalar(b, value)
+	}
+}
+
+// isFlat says whether a value holds no object or list that holds another.
+func isFlat(value any) bool {
+	plain := func(v any) bool {
+		switch v.(type) {
+		case map[string]any, []any:
+			return false
+		}
+		return true
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, v := range value {
+			if !plain(v) {
+				return false
+			}
+		}
+	case []any:
+		for _, v := range value {
+			if !plain(v) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// writeScalar writes a value that holds no others, with < and & as they are:
+// scripts are full of them.
+func writeScalar(b *bytes.Buffer, value any) {
+	if text, err := jsontext.Marshal(value); err == nil {
+		b.Write(text)
+	}
+}
+
+// patched is a YAML text with what has changed in it; nil where it cannot be made.
+func patched(was []byte, value any) []byte {
+	var document yaml.Node
+	if yaml.Unmarshal(was, &document) != nil || document.Kind != yaml.DocumentNode || len(document.Content) != 1 || hasAlias(&document) {
+		return nil
+	}
+	patch(document.Content[0], value)
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if enc.Encode(&document) != nil || enc.Close() != nil {
+		return nil
+	}
+	return b.Bytes()
+}
+
+// hasAlias says whether a node stands for another one: to change the one would
+// change the other.
+func hasAlias(n *yaml.Node) bool {
+	return n.Kind == yaml.AliasNode || n.Anchor != "" || slices.ContainsFunc(n.Content, hasAlias)
+}
+
+// patch makes a node mean a value, and leaves what means it already.
+func patch(n *yaml.Node, value any) {
+	if hasLines(value) {
+		n.Style &^= yaml.FlowStyle // a text of several lines cannot stand in braces
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		if n.Kind == yaml.MappingNode {
+			patchMap(n, value)
+			return
+		}
+	case []any:
+		if n.Kind == yaml.SequenceNode {
+			patchList(n, value)
+			return
+		}
+	default:
+		if n.Kind == yaml.ScalarNode && sameScalar(n, value) {
+			return
+		}
+	}
+	head, line, foot := n.HeadComment, n.LineComment, n.FootComment
+	*n = *fresh(value)
+	n.HeadComment, n.LineComment, n.FootComment = head, line, foot
+}
+
+func patchMap(n *yaml.Node, value map[string]any) {
+	var kept []*yaml.Node
+	had := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		v, ok := value[key.Value]
+		if !ok || had[key.Value] {
+			continue
+		}
+		had[key.Value] = true
+		patch(n.Content[i+1], v)
+		kept = append(kept, key, n.Content[i+1])
+	}
+	for _, key := range keysOf(value) {
+		if !had[key] {
+			kept = append(kept, fresh(key), fresh(value[key]))
+		}
+	}
+	n.Content = kept
+}
+
+// patchList keeps the nodes of items that are still there: they are known by their
+// ids, or by where they lead.
+func patchList(n *yaml.Node, value []any) {
+	used := make([]bool, len(n.Content))
+	var items []*yaml.Node
+	for i, v := range value {
+		at := -1
+		if name := nameOfItem(v); name != "" {
+			at = slices.IndexFunc(n.Content, func(item *yaml.Node) bool { return nameOfNode(item) == name })
+		} else if i < len(n.Content) {
+			at = i
+		}
+		if at < 0 || used[at] {
+			items = append(items, fresh(v))
+			continue
+		}
+		used[at] = true
+		patch(n.Content[at], v)
+		items = append(items, n.Content[at])
+	}
+	n.Content = items
+}
+
+// nameOfItem is what a node or an edge is known by.
+func nameOfItem(v any) string {
+	object, _ := v.(map[string]any)
+	text := func(key string) string { s, _ := object[key].(string); return s }
+	if source := text("source"); source != "" {
+		return source + "\n" + text("sourceHandle") + "\n" + text("target")
+	}
+	return text("id")
+}
+
+func nameOfNode(n *yaml.Node) string {
+	var v any
+	if n.Decode(&v) != nil {
+		return ""
+	}
+	return nameOfItem(v)
+}
+
+// sameScalar says whether a node means a value already.
+func sameScalar(n *yaml.Node, value any) bool {
+	switch value := value.(type) {
+	case string:
+		return n.ShortTag() == "!!str" && n.Value == value
+	case json.Number:
+		tag := n.ShortTag()
+		return (tag == "!!int" || tag == "!!float") && n.Value == value.String()
+	case bool:
+		return n.ShortTag() == "!!bool" && n.Value == strconv.FormatBool(value)
+	default:
+		return value == nil && n.ShortTag() == "!!null"
+	}
+}
+
+// hasLines says whether a text of several lines is in a value.
+func hasLines(value any) bool {
+	switch value := value.(type) {
+	case string:
+		return strings.Contains(value, "\n")
+	case map[string]any:
+		for _, v := range value {
+			if hasLines(v) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, hasLines)
+	}
+	return false
+}
+
+// fresh is a new node for a value: in braces where it is short and flat.
+func fresh(value any) *yaml.Node {
+	switch value := value.(type) {
+	case map[string]any:
+		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		for _, key := range keysOf(value) {
+			n.Content = append(n.Content, fresh(key), fresh(value[key]))
+		}
+		if isFlat(value) && !hasLines(value) {
+			n.Style = yaml.FlowStyle
+		}
+		return n
+	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		for _, v := range value {
+			n.Content = append(n.Content, fresh(v))
+		}
+		return n
+	case json.Number:
+		tag := "!!int"
+		if strings.ContainsAny(value.String(), ".eE") {
+			tag = "!!float"
+		}
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value.String()}
+	}
+	n := &yaml.Node{}
+	_ = n.Encode(value) // a text, a truth value and nothing have a form
+	if text, ok := value.(string); ok && strings.Contains(text, "\n") {
+		n.Style = yaml.LiteralStyle
+	}
+	return n
+}

@@ -1,0 +1,67 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/guideway-dev/guideway"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
+	"github.com/guideway-dev/guideway/internal/workflow"
+)
+
+// canonical is a graph that loads, in its one form.
+func canonical(t interface{ Fatalf(string, ...any) }, text string) string {
+	d, found := workflow.ParseAs("", []byte(text), workflow.As{Dialect: guideway.DialectHooks})
+	if d == nil {
+		t.Fatalf("does not load: %+v\n%s", found, text)
+	}
+	return d.Canonical
+}
+
+// A change in the editor is a change of a few lines of a YAML file: comments,
+// order and style stay.
+func TestRenderKeepsWhatSomebodyWrote(t *testing.T) {
+	t.Parallel()
+	changed := strings.NewReplacer(`"mark = 2`, `"mark = 9`, `params.mark = 2;\n`, `params.mark = 9;\nconst b = 1;\n`, `"name":"Theirs"`, `"name":"Ours"`).
+		Replace(canonical(t, theirs))
+	got, err := hookadmin.Render([]byte(theirs), json.RawMessage(changed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.NewReplacer("mark = 2;\n", "mark = 9;\n          const b = 1;\n", "name: Theirs", "name: Ours").Replace(theirs)
+	if diff := cmp.Diff(lines(want), lines(string(got))); diff != "" {
+		t.Errorf("the file (-want +got):\n%s", diff)
+	}
+}
+
+// lines are those of a text without what the writer of YAML decides: spaces in
+// braces and quotes.
+func lines(text string) []string {
+	return strings.Split(strings.NewReplacer("{ ", "{", " }", "}", `"`, "", "[ ", "[", " ]", "]").Replace(text), "\n")
+}
+
+// Whatever was in the file, the text means the graph that was saved.
+func TestRenderMeansTheGraph(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.RuneFrom([]rune("ab1 :#-{}[]'\"|>\n\t&*!%@`~,?\\"))).Draw(t, "text")
+		value := rapid.SampledFrom([]string{`1`, `1.0`, `-0`, `1e3`, `12345678901234567890`, `null`, `true`, `"yes"`, `"1"`, `""`, `[]`, `{}`, `[[1,{"a":"b\nc"}]]`}).Draw(t, "value")
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		wanted := strings.Replace(graph("theirs", "x"+text), `"name":"G"`, `"name":"G","description":`+string(quoted)+`,"variables":{"v":`+value+`}`, 1)
+		was := rapid.SampledFrom([]string{"", theirs, graph("theirs", "1"), "x: &a [1]\ny: *a\n", "- no graph\n", ": {"}).Draw(t, "was")
+		got, err := hookadmin.Render([]byte(was), json.RawMessage(wanted))
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		if canonical(t, string(got)) != canonical(t, wanted) {
+			t.Fatalf("written:\n%s", got)
+		}
+	})
+}

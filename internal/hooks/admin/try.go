@@ -1,0 +1,257 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	runnerpkg "github.com/guideway-dev/guideway/internal/hooks/runner"
+)
+
+// Sample is a request to take through a graph without any server.
+type Sample struct {
+	// Request is {method, params}, or the params alone.
+	Request json.RawMessage
+	// Response is what the server answers: a result, {"result": ...}, or
+	// {"error": {"message": ...}} for a call that fails; empty is an empty result.
+	Response json.RawMessage
+	// Client and Server are what hooks learn of who calls and what is called.
+	Client, Server string
+	// Variables are set in place of those that the graph begins with.
+	Variables map[string]json.RawMessage
+	// Owner is for whom the scripts run.
+	Owner string
+	// Detail asks for what went in and out of each node.
+	Detail bool
+}
+
+// Trial is how a sample came out.
+type Trial struct {
+	Outcome hookengine.Status `json:"outcome"`
+	// Request is the request as the server would have got it.
+	Request  TriedRequest    `json:"request"`
+	Response json.RawMessage `json:"response,omitempty"`
+	Error    *TrialError     `json:"error,omitempty"`
+	Nodes    []TriedNode     `json:"nodes"`
+	// Audit is what the hooks handed to the audit.
+	Audit []json.RawMessage `json:"audit,omitempty"`
+}
+
+// TriedRequest is a request.
+type TriedRequest struct {
+	Method hookdef.Type    `json:"method"`
+	Params json.RawMessage `json:"params,omitempty"`
+}
+
+// TrialError is why there is no response.
+type TrialError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Node    string `json:"node,omitempty"`
+	// Sent says whether the call was sent.
+	Sent bool `json:"sent"`
+}
+
+// TriedNode is what a node did, and, if that was asked for, what went in and out
+// of its script.
+type TriedNode struct {
+	hookengine.NodeTrace
+	Input  json.RawMessage `json:"input,omitempty"`
+	Output json.RawMessage `json:"output,omitempty"`
+}
+
+// TryRequest is a sample for a graph that may not be saved yet.
+type TryRequest struct {
+	CheckRequest
+	Sample
+}
+
+// Try takes a sample through a graph. Its scripts run in the sandbox, no server is
+// called, and what they hand to the audit is shown and not kept.
+func (d *Desk) Try(ctx context.Context, r TryRequest) (*Trial, error) {
+	v, err := d.Check(ctx, r.CheckRequest)
+	if err != nil {
+		return nil, err
+	}
+	if v.linked == nil || !v.Valid {
+		return nil, v.firstError()
+	}
+	return Try(ctx, v.linked, r.Sample, d.opts.Scripts, d.opts.Now)
+}
+
+// Try takes a sample through a linked graph.
+func Try(ctx context.Context, linked *hookdef.Linked, s Sample, runner runnerpkg.Runner, now func() time.Time) (*Trial, error) {
+	linked, err := WithVariables(linked, s.Variables)
+	if err != nil {
+		return nil, err
+	}
+	params, err := s.params(linked.Type)
+	if err != nil {
+		return nil, err
+	}
+	server, err := s.server(linked.Type)
+	if err != nil {
+		return nil, err
+	}
+	program, err := hookengine.Compile(linked)
+	if err != nil {
+		return nil, err
+	}
+	heard := &heard{}
+	scripts := &observed{Scripts: &runnerpkg.Scripts{Runner: runner, Owner: func(context.Context) string { return s.Owner }}, seen: map[string]passage{}}
+	engine := hookengine.New(hookengine.Options{Scripts: scripts, Audit: heard, Now: now})
+	defer engine.Close(ctx)
+	out := engine.Run(ctx, program, hookengine.Request{
+		Params: params, Metadata: hookengine.Metadata{ClientID: s.Client, ClientName: s.Client, ServerID: s.Server, ServerName: s.Server},
+	}, server)
+	nodes, err := out.Settle(ctx)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the trial was interrupted: %w", err)
+	}
+	trial := &Trial{
+		Outcome: out.Status, Response: out.Response, Nodes: []TriedNode{}, Audit: heard.all(),
+		Request: TriedRequest{Method: out.Request.Method, Params: out.Request.Params}, Error: trialError(out),
+	}
+	for _, n := range nodes {
+		tried := TriedNode{NodeTrace: n}
+		if s.Detail {
+			p := scripts.of(n.ID)
+			tried.Input, tried.Output = p.in, p.out
+		}
+		trial.Nodes = append(trial.Nodes, tried)
+	}
+	return trial, nil
+}
+
+func trialError(out *hookengine.Outcome) *TrialError {
+	if out.Err == nil {
+		return nil
+	}
+	e := &TrialError{Code: string(guideway.ErrorCode(out.Err)), Message: out.Err.Error(), Node: out.Node, Sent: out.Sent}
+	var refusal *hookengine.Refusal
+	if errors.As(out.Err, &refusal) {
+		e.Code = refusal.Code
+	}
+	return e
+}
+
+// WithVariables is a graph that begins with other values of its variables.
+func WithVariables(linked *hookdef.Linked, values map[string]json.RawMessage) (*hookdef.Linked, error) {
+	if len(values) == 0 {
+		return linked, nil
+	}
+	other, g := *linked, *linked.Graph
+	g.Variables = map[string]json.RawMessage{}
+	for name, value := range linked.Variables {
+		g.Variables[name] = value
+	}
+	for name, value := range values {
+		if _, ok := g.Variables[name]; !ok {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "the hook graph %s has no variable %q", linked.ID, name).
+				WithFix("guideway hooks show %s, which names those that it has", linked.ID)
+		}
+		g.Variables[name] = value
+	}
+	other.Graph = &g
+	return &other, nil
+}
+
+// params reads the params of the request.
+func (s *Sample) params(method hookdef.Type) (json.RawMessage, error) {
+	var whole map[string]json.RawMessage
+	if err := json.Unmarshal(s.Request, &whole); err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the request is no JSON object: %w", err).
+			WithFix(`write {"name": "a_tool", "arguments": {...}}`)
+	}
+	said, isRequest := whole["method"]
+	if !isRequest {
+		return s.Request, nil
+	}
+	var got hookdef.Type
+	if json.Unmarshal(said, &got) != nil || got != method {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the request is %s, and the graph stands around %s", said, method)
+	}
+	return whole["params"], nil
+}
+
+// server stands for a server.
+func (s *Sample) server(method hookdef.Type) (hookengine.Caller, error) {
+	result := json.RawMessage(`{"content":[]}`)
+	if method == hookdef.ToolsList {
+		result = json.RawMessage(`{"tools":[]}`)
+	}
+	var failure error
+	if len(s.Response) > 0 {
+		var whole map[string]json.RawMessage
+		if err := json.Unmarshal(s.Response, &whole); err != nil {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "the response is no JSON object: %w", err).
+				WithFix(`write {"content": [{"type": "text", "text": "..."}]}`)
+		}
+		result = s.Response
+		var failed struct{ Message string }
+		switch {
+		case whole["result"] != nil:
+			result = whole["result"]
+		case whole["error"] != nil && json.Unmarshal(whole["error"], &failed) == nil:
+			failure = guideway.Errorf(guideway.CodeUnavailable, "the server failed: %s", failed.Message)
+		}
+	}
+	return hookengine.CallerFunc(func(context.Context, hookengine.Call) (json.RawMessage, error) { return result, failure }), nil
+}
+
+// passage is what went in and out of a script.
+type passage struct{ in, out json.RawMessage }
+
+// observed notes what goes in and out of scripts, by node.
+type observed struct {
+	hookengine.Scripts
+	mu   sync.Mutex
+	seen map[string]passage
+}
+
+// RunHook implements hookengine.Scripts.
+func (o *observed) RunHook(ctx context.Context, call hookengine.ScriptCall) (*hookengine.ScriptResult, error) {
+	result, err := o.Scripts.RunHook(ctx, call)
+	var who struct{ Metadata struct{ NodeID string } }
+	if json.Unmarshal(call.Context, &who) == nil {
+		p := passage{in: call.Context}
+		if result != nil {
+			p.out = result.Context
+		}
+		o.mu.Lock()
+		o.seen[who.Metadata.NodeID] = p
+		o.mu.Unlock()
+	}
+	return result, err
+}
+
+func (o *observed) of(node string) passage {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.seen[node]
+}
+
+// heard keeps the audit to show it.
+type heard struct {
+	mu      sync.Mutex
+	records []json.RawMessage
+}
+
+// Audit implements hookengine.Auditor.
+func (h *heard) Audit(_ context.Context, e hookengine.AuditEntry) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.records = append(h.records, e.Record)
+	return nil
+}
+
+func (h *heard) all() []json.RawMessage {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.records
+}

@@ -1,0 +1,154 @@
+package approval_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, path, key string) *approval.Store {
+	t.Helper()
+	s, err := approval.Open(approval.Options{Path: path, Key: []byte(key), Now: func() time.Time { return time.UnixMilli(1_700_000_000_123) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func record(subject, hash string) approval.Record {
+	return approval.Record{
+		Kind: approval.KindHookGraph, Source: "project:/p", Subject: subject, Hash: hash, Who: "me",
+		Scope: json.RawMessage(`{"type":"tools/call","bindings":[{"tool":"<a>"}]}`),
+	}
+}
+
+// A record is what was put, for its subject alone; new content takes its place.
+func TestPutAndRemove(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data", "approvals.json")
+	s := open(t, path, "key")
+	if rs, err := s.List(); err != nil || len(rs) != 0 {
+		t.Fatal(rs, err)
+	}
+	for _, r := range []approval.Record{record("b", "1"), record("a", "1"), record("b", "2")} {
+		if _, err := s.Put(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rs, err := open(t, path, "key").List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := approval.Records{record("a", "1"), record("b", "2")}
+	for i := range want {
+		want[i].When = time.UnixMilli(1_700_000_000_123).UTC()
+	}
+	same := cmp.Transformer("raw", func(raw json.RawMessage) (v any) { _ = json.Unmarshal(raw, &v); return v })
+	if diff := cmp.Diff(want, rs, same); diff != "" {
+		t.Error(diff)
+	}
+	b := rs[1].Key()
+	other := b
+	other.Source = "project:/other"
+	if !rs.Approves(b, "2") || rs.Approves(b, "1") || rs.Approves(b, "") || rs.Approves(other, "2") {
+		t.Error("another content, or another source, is approved")
+	}
+	if len(rs.Of("other")) != 0 || len(rs.Of(approval.KindHookGraph)) != 2 {
+		t.Error("kinds are mixed up")
+	}
+	for _, want := range []bool{true, false} {
+		if ok, err := s.Remove(t.Context(), b); ok != want || err != nil {
+			t.Error(ok, err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Error(info.Mode(), err)
+	}
+	if _, err := s.Put(t.Context(), approval.Record{Kind: "x", Subject: "y", Who: "me"}); err == nil {
+		t.Error("an approval of nothing was taken")
+	}
+}
+
+// Whoever edits the file without the key makes it void: an error for whoever reads
+// it, and no way to write over it.
+func TestEditsAreSeen(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(string) string{
+		"hash":  func(s string) string { return strings.Replace(s, `"hash": "1"`, `"hash": "2"`, 1) },
+		"scope": func(s string) string { return strings.Replace(s, "tools/call", "tools/list", 1) },
+		"who":   func(s string) string { return strings.Replace(s, `"me"`, `"you"`, 1) },
+		"removed": func(s string) string {
+			before, _, _ := strings.Cut(s, `"records"`)
+			_, after, _ := strings.Cut(s, `"mac"`)
+			return before + `"records": [], "mac"` + after
+		},
+		"cut off": func(s string) string { return s[:len(s)/2] },
+		"empty":   func(string) string { return "" },
+		"more":    func(s string) string { return strings.Replace(s, `"form"`, `"extra": 1, "form"`, 1) },
+		"form":    func(s string) string { return strings.Replace(s, `"form": 1`, `"form": 2`, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "approvals.json")
+			s := open(t, path, "key")
+			if _, err := s.Put(t.Context(), record("a", "1")); err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			edited := edit(string(text))
+			if edited == string(text) {
+				t.Fatal("nothing was edited")
+			}
+			if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if rs, err := s.List(); guideway.ErrorCode(err) != guideway.CodeForbidden || rs != nil || guideway.ErrorFix(err) == "" {
+				t.Errorf("read %v, %v", rs, err)
+			}
+			if _, err := s.Put(t.Context(), record("b", "1")); guideway.ErrorCode(err) != guideway.CodeForbidden {
+				t.Errorf("wrote over it: %v", err)
+			}
+		})
+	}
+	path := filepath.Join(t.TempDir(), "approvals.json")
+	if _, err := open(t, path, "key").Put(t.Context(), record("a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, path, "other").List(); guideway.ErrorCode(err) != guideway.CodeForbidden {
+		t.Errorf("another key: %v", err)
+	}
+}
+
+// What many write at once is all there in the end.
+func TestWritersAgree(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "approvals.json")
+	var writers sync.WaitGroup
+	for i := range 8 {
+		writers.Go(func() {
+			if _, err := open(t, path, "key").Put(t.Context(), record(fmt.Sprint(i), "1")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writers.Wait()
+	if rs, err := open(t, path, "key").List(); len(rs) != 8 || err != nil {
+		t.Error(len(rs), err)
+	}
+}

@@ -1,0 +1,146 @@
+// Package definition implements the hooks dialect (seed 001): graphs of hooks that wrap the
+// requests tools/list and tools/call, and the modules with their scripts. It reads and
+// writes the JSON format of the seed, including its second phase: conditions, variables,
+// bindings, a library of modules and templates.
+package definition
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+)
+
+// Type is the MCP method of the request that a graph wraps.
+type Type string
+
+// The types.
+const (
+	ToolsList Type = "tools/list"
+	ToolsCall Type = "tools/call"
+)
+
+// NodeKind is the kind of a node.
+type NodeKind string
+
+// The kinds of nodes.
+const (
+	Start NodeKind = "start"
+	End   NodeKind = "end"
+	// Call sends the request to the server.
+	Call NodeKind = "mcp-call"
+	// HookNode runs a script.
+	HookNode NodeKind = "hook"
+	// ConditionNode continues with one of two branches.
+	ConditionNode NodeKind = "condition"
+)
+
+// Graph is a hook graph. It is immutable.
+type Graph struct {
+	ID, Name, Description, Version string
+	Type                           Type
+	// Bindings select the requests that the graph wraps; without bindings it wraps all
+	// requests of its type.
+	Bindings []Binding
+	// Variables are shared by the nodes of one execution; the values are the initial ones.
+	Variables map[string]json.RawMessage
+	// Modules are included in the graph, so that it is self-contained.
+	Modules []Module
+	Nodes   []Node
+	Edges   []Edge
+	// Template marks a graph that can be copied and is never active.
+	Template bool
+	// Enabled, CreatedAt and UpdatedAt (in milliseconds of Unix time) are preserved for
+	// other tools. They have no effect: write access to the file must not be enough to
+	// activate a graph.
+	Enabled              bool
+	CreatedAt, UpdatedAt float64
+	// Canonical is the document as RFC 8785 JSON.
+	Canonical string
+	// File is the path of the document.
+	File string
+}
+
+// Binding selects requests by patterns with * (any text) and ? (any single character). An
+// empty pattern matches all names.
+type Binding struct {
+	Upstream string `json:"upstream,omitempty"`
+	Tool     string `json:"tool,omitempty"`
+}
+
+// Node is a node of a graph.
+type Node struct {
+	ID    string
+	Kind  NodeKind
+	Label string
+	// Hook is set if the kind is HookNode.
+	Hook *Hook
+	// Condition is set if the kind is ConditionNode; Source is the same as canonical JSON.
+	Condition *expr.Expr
+	Source    string
+	// Line and Column are the node's position in its document.
+	Line, Column int
+}
+
+// Aside reports whether the node is a fire-and-forget hook.
+func (n *Node) Aside() bool { return n.Kind == HookNode && n.Hook != nil && !n.Hook.Blocking }
+
+// Title returns the label of the node, or else its ID.
+func (n *Node) Title() string {
+	if n.Label != "" {
+		return n.Label
+	}
+	return n.ID
+}
+
+// Hook is a script with its options.
+type Hook struct {
+	ID string
+	// Module is the ID or name of a library module; Script is an inline script. One of the
+	// two is set.
+	Module, Script string
+	// Blocking reports whether the request waits for the hook; otherwise the hook is
+	// fire-and-forget.
+	Blocking bool
+	// Answers reports whether the hook must return the response in place of the server.
+	Answers bool
+	// Timeout limits the hook; zero means the engine's default.
+	Timeout time.Duration
+}
+
+// Branch is one of the two branches of a condition.
+type Branch string
+
+// The branches.
+const (
+	NoBranch Branch = ""
+	True     Branch = "true"
+	False    Branch = "false"
+)
+
+// Edge connects two nodes by their IDs.
+type Edge struct {
+	Source, Target string
+	// Branch is set if the source is a condition.
+	Branch Branch
+}
+
+// Module is a script with a name.
+type Module struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Script string `json:"script"`
+	// Canonical and File are as in Graph; empty for a module inside a graph.
+	Canonical string `json:"-"`
+	File      string `json:"-"`
+}
+
+// Node returns the node with an ID, or nil.
+func (g *Graph) Node(id string) *Node {
+	for i := range g.Nodes {
+		if g.Nodes[i].ID == id {
+			return &g.Nodes[i]
+		}
+	}
+	return nil
+}

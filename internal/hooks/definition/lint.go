@@ -1,0 +1,148 @@
+package definition
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
+)
+
+// The codes of warnings.
+const (
+	CodeCallNever      = "call-never"
+	CodePathUnknown    = "condition-path"
+	CodeConditionEarly = "condition-early"
+	CodeDataIgnored    = "data-ignored"
+	CodeModuleUnused   = "module-unused"
+	CodeIdle           = "graph-idle"
+)
+
+// Lint reports legal but probably unintended parts of a graph as warnings. root contains
+// the positions; without it the diagnostics only have pointers.
+func Lint(g *Graph, root *doc.Node, file string) []guideway.Diagnostic {
+	l := &linter{parser: newParser(file), g: g}
+	at := shape.Root(root, "graph")
+	hooks := false
+	for i := range g.Nodes {
+		n, one := &g.Nodes[i], at.Key("nodes").Index(i)
+		hooks = hooks || n.Kind == HookNode
+		l.lintNode(one, n)
+	}
+	if !hooks {
+		l.Warnf(at.Key("nodes"), CodeIdle, "add a node of the type 'hook'", "The graph has no hook, so it changes nothing.")
+	}
+	own := NewLibrary(g.Modules)
+	for i := range g.Modules {
+		if !l.refersTo(own, &own.modules[i]) {
+			l.Warnf(at.Key("modules").Index(i), CodeModuleUnused, "remove it, or name it in the 'hookModuleId' of a hook", "No hook runs the module '%s'.", g.Modules[i].ID)
+		}
+	}
+	return l.sortedDiagnostics(root, guideway.SeverityWarning)
+}
+
+// linter collects warnings.
+type linter struct {
+	*parser
+	g *Graph
+}
+
+// refersTo reports whether a hook runs a module of the graph.
+func (l *linter) refersTo(own Library, m *Module) bool {
+	for i := range l.g.Nodes {
+		if h := l.g.Nodes[i].Hook; h != nil && h.Module != "" && own.Find(h.Module) == m {
+			return true
+		}
+	}
+	return false
+}
+
+// predecessors returns the nodes on the path to a node, the nearest first. In a valid graph
+// there is one path to each node.
+func (l *linter) predecessors(id string) []*Node {
+	var way []*Node
+	for range l.g.Nodes {
+		from := ""
+		for _, e := range l.g.Edges {
+			if e.Target == id {
+				from = e.Source
+			}
+		}
+		n := l.g.Node(from)
+		if n == nil {
+			break
+		}
+		way, id = append(way, n), from
+	}
+	return way
+}
+
+// hasPredecessor reports whether a node on the path to another one satisfies has.
+func (l *linter) hasPredecessor(id string, has func(*Node) bool) bool {
+	for _, n := range l.predecessors(id) {
+		if has(n) {
+			return true
+		}
+	}
+	return false
+}
+
+func answersRequest(n *Node) bool { return n.Kind == HookNode && n.Hook != nil && n.Hook.Answers }
+
+// lintNode checks one node.
+func (l *linter) lintNode(at shape.Place, n *Node) {
+	data := at.Key("data")
+	if n.Hook != nil && n.Kind != HookNode {
+		l.Warnf(data.Key("hook"), CodeDataIgnored, "make the node one of type 'hook', or remove it", "The hook of node '%s' never runs: the node is of type '%s'.", n.ID, n.Kind)
+	}
+	if n.Condition != nil && n.Kind != ConditionNode {
+		l.Warnf(data.Key("condition"), CodeDataIgnored, "make the node one of type 'condition', or remove it", "The condition of node '%s' is never asked: the node is of type '%s'.", n.ID, n.Kind)
+	}
+	if n.Kind == Call && l.hasPredecessor(n.ID, answersRequest) {
+		l.Warnf(at, CodeCallNever, "remove it, or take 'answers' off the hook before it", "'%s' never sends the call: a hook before it answers in place of the server.", n.ID)
+	}
+	if n.Kind == ConditionNode && n.Condition != nil {
+		l.lintCondition(data.Key("condition"), n)
+	}
+}
+
+// lintCondition checks the paths that a condition reads.
+func (l *linter) lintCondition(at shape.Place, n *Node) {
+	what := fmt.Sprintf("the condition of node '%s'", n.ID)
+	for _, path := range n.Condition.Variables() {
+		switch root := expr.Root(path); root {
+		case "request", "metadata", "variables":
+		case "response":
+			if !l.hasPredecessor(n.ID, func(n *Node) bool {
+				return n.Kind == Call || answersRequest(n) || n.Kind == HookNode && n.Hook.Blocking
+			}) {
+				l.Warnf(at, CodeConditionEarly, "put it behind an mcp-call", "%s reads %s before there is a response.", shape.Capital(what), shape.Quote(path))
+			}
+		default:
+			l.Warnf(at, CodePathUnknown, pathFix(path), "%s reads %s; there are request, response, metadata and variables.", shape.Capital(what), shape.Quote(path))
+		}
+	}
+}
+
+// pathFix returns the fix for an unknown path.
+func pathFix(path string) string {
+	root, rest, _ := strings.Cut(path, ".")
+	switch root {
+	case "params", "method":
+		return "write 'request." + path + "'"
+	case "arguments":
+		return "write 'request.params." + path + "'"
+	case "name":
+		return "write 'request.params.name'"
+	case "content", "isError", "structuredContent", "tools":
+		return "write 'response." + path + "'"
+	case "clientId", "serverName", "serverId":
+		return "write 'metadata." + root + "'"
+	case "context":
+		return "write '" + rest + "'"
+	default:
+		return "write 'variables." + path + "', if a variable is meant"
+	}
+}

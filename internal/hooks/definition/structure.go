@@ -1,0 +1,358 @@
+package definition
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
+)
+
+// checkStructure checks the rules that a schema cannot express: IDs, bindings, and the
+// whole graph.
+func (p *parser) checkStructure(at shape.Place, g *Graph) {
+	p.checkModuleIDs(at.Key("modules"), g)
+	if g.Type == ToolsList {
+		for i := range g.Bindings {
+			if g.Bindings[i].Tool != "" {
+				p.Errorf(at.Key("bindings").Index(i).Key("tool"), CodeBindingTool, "remove it; bind the graph to 'upstream' alone, and choose the tools in a hook",
+					"A list of tools is no call of one: a graph for tools/list cannot be bound to a tool.")
+			}
+		}
+	}
+	if len(g.Nodes) > maxNodes || len(g.Edges) > maxEdges {
+		return // checking all paths of a hostile graph would take too long
+	}
+	for _, problem := range g.Problems() {
+		p.Errorf(at.Below(string(problem.Pointer)), problem.Code, problem.Fix, "%s", problem.Message)
+	}
+}
+
+// checkModuleIDs checks that the included modules have unique IDs and names.
+func (p *parser) checkModuleIDs(at shape.Place, g *Graph) {
+	seen := map[string]bool{}
+	for i := range g.Modules {
+		m := &g.Modules[i]
+		if m.ID != "" && (seen[m.ID] || m.ID != m.Name && seen[m.Name]) {
+			p.Errorf(at.Index(i).Key("id"), CodeDuplicateID, "give each module an id and a name of its own", "Two modules are called '%s'.", m.ID)
+		}
+		seen[m.ID], seen[m.Name] = true, true
+	}
+}
+
+// Problem is a violation of a rule for graphs.
+type Problem struct {
+	Code string
+	// Pointer is the pointer to the node, edge or list.
+	Pointer doc.Pointer
+	// Node is the ID of the node, or "".
+	Node         string
+	Message, Fix string
+}
+
+// Problems returns the violated rules. A graph without problems is a tree from its start,
+// with at most one call on each path.
+func (g *Graph) Problems() []Problem {
+	c := &checker{Graph: g, numbers: make(map[string]int, len(g.Nodes))}
+	c.indexEdges()
+	c.checkEnds()
+	for n := range g.Nodes {
+		if c.isFirstOfID(n) {
+			c.checkNode(n)
+		}
+	}
+	c.checkCycles()
+	c.checkReachability()
+	c.checkPaths()
+	return c.found
+}
+
+// checker collects the problems of one graph.
+type checker struct {
+	*Graph
+	// numbers are the indices of nodes by ID; the first node with an ID counts.
+	numbers map[string]int
+	// in and out are the indices of each node's valid edges, without duplicates.
+	in, out [][]int
+	found   []Problem
+}
+
+// isFirstOfID reports whether a node is the first one with its ID.
+func (c *checker) isFirstOfID(n int) bool {
+	return c.numbers[c.Nodes[n].ID] == n && c.Nodes[n].ID != ""
+}
+
+// addNodeProblem adds a problem of a node.
+func (c *checker) addNodeProblem(n int, code, fix, format string, args ...any) {
+	c.found = append(c.found, Problem{
+		Code: code, Pointer: doc.Pointer("").Key("nodes").Index(n), Node: c.Nodes[n].ID, Message: fmt.Sprintf(format, args...), Fix: fix,
+	})
+}
+
+// addEdgeProblem adds a problem of an edge, or of one of its members.
+func (c *checker) addEdgeProblem(e int, key, code, fix, format string, args ...any) {
+	pointer := doc.Pointer("").Key("edges").Index(e)
+	if key != "" {
+		pointer = pointer.Key(key)
+	}
+	c.found = append(c.found, Problem{
+		Code: code, Pointer: pointer, Node: c.Edges[e].Source, Message: fmt.Sprintf(format, args...), Fix: fix,
+	})
+}
+
+// indexEdges resolves the ends of all edges, and reports duplicate IDs, edges without a
+// target and duplicate edges.
+func (c *checker) indexEdges() {
+	for n := range c.Nodes {
+		id := c.Nodes[n].ID
+		if first, ok := c.numbers[id]; ok && id != "" {
+			c.addNodeProblem(n, CodeDuplicateID, "give each node an id of its own", "Duplicate node id '%s': node %d has it already.", id, first+1)
+			continue
+		}
+		c.numbers[id] = n
+		if h := c.Nodes[n].Hook; c.Nodes[n].Kind == HookNode && h != nil && h.Answers && !h.Blocking {
+			c.addNodeProblem(n, CodeAnswersAside, "set 'blocking' to true, or remove 'answers'", "Hook '%s' is fire-and-forget: nothing waits for its answer.", id)
+		}
+	}
+	c.in, c.out = make([][]int, len(c.Nodes)), make([][]int, len(c.Nodes))
+	seen := map[Edge]int{}
+	for e := range c.Edges {
+		edge := c.Edges[e]
+		from, hasFrom := c.findEnd(e, "source", edge.Source)
+		to, hasTo := c.findEnd(e, "target", edge.Target)
+		if !hasFrom || !hasTo {
+			continue
+		}
+		if first, ok := seen[edge]; ok {
+			c.addEdgeProblem(e, "", CodeEdgeTwice, "remove one of the two", "The edge from '%s' to '%s' is there twice: edge %d is the same.", edge.Source, edge.Target, first+1)
+			continue
+		}
+		seen[edge] = e
+		c.out[from] = append(c.out[from], e)
+		c.in[to] = append(c.in[to], e)
+	}
+}
+
+// findEnd returns the node at one end of an edge.
+func (c *checker) findEnd(e int, key, id string) (int, bool) {
+	n, ok := c.numbers[id]
+	if id == "" {
+		return 0, false // already reported as an empty or missing text
+	}
+	if !ok {
+		ids := make([]string, 0, len(c.Nodes))
+		for i := range c.Nodes {
+			ids = append(ids, c.Nodes[i].ID)
+		}
+		fix := "write the id of a node, or remove the edge"
+		if guess := (&shape.Report{}).Closest(id, ids); guess != "" {
+			fix = fmt.Sprintf("did you mean '%s'?", guess)
+		}
+		c.addEdgeProblem(e, key, CodeEdgeUnknown, fix, "There is no node '%s' for the edge from '%s' to '%s'.", id, c.Edges[e].Source, c.Edges[e].Target)
+	}
+	return n, ok
+}
+
+// checkEnds checks that there is one start and at least one end.
+func (c *checker) checkEnds() {
+	first, hasEnd := -1, false
+	for n := range c.Nodes {
+		if !c.isFirstOfID(n) {
+			continue
+		}
+		switch c.Nodes[n].Kind {
+		case Start:
+			if first >= 0 {
+				c.addNodeProblem(n, CodeStartCount, "remove one of the two", "A graph has one start, but '%s' is one and '%s' is another.", c.Nodes[first].ID, c.Nodes[n].ID)
+				continue
+			}
+			first = n
+		case End:
+			hasEnd = true
+		default:
+		}
+	}
+	root := func(code, fix, message string) {
+		c.found = append(c.found, Problem{Code: code, Pointer: doc.Pointer("").Key("nodes"), Message: message, Fix: fix})
+	}
+	if first < 0 {
+		root(CodeStartCount, `add {"id": "start", "type": "start"}`, "The graph has no start.")
+	}
+	if !hasEnd {
+		root(CodeEndMissing, `add {"id": "end", "type": "end"}, and lead to it`, "The graph has no end.")
+	}
+}
+
+// checkNode checks the edges of one node.
+func (c *checker) checkNode(n int) {
+	node := &c.Nodes[n]
+	switch {
+	case node.Kind == Start:
+		for _, e := range c.in[n] {
+			c.addEdgeProblem(e, "target", CodeStartInput, "remove the edge", "An edge leads from '%s' to the start '%s', which nothing comes before.", c.Edges[e].Source, node.ID)
+		}
+	case len(c.in[n]) > 1:
+		c.addNodeProblem(n, CodeInputMany, "keep one of the edges; a node that two branches need stands on each of them",
+			"%d edges lead to node '%s'; every node but the start has exactly one.", len(c.in[n]), node.ID)
+	}
+	switch {
+	case node.Kind == End:
+		for _, e := range c.out[n] {
+			c.addEdgeProblem(e, "source", CodeEndOutput, "remove the edge", "An edge leads from the end '%s' to '%s'; nothing comes after an end.", node.ID, c.Edges[e].Target)
+		}
+	case node.Aside():
+		for _, e := range c.out[n] {
+			c.addEdgeProblem(e, "source", CodeAsideOutput, "remove the edge, or set 'blocking' of the hook to true",
+				"An edge leads from '%s' to '%s'; nothing comes after a fire-and-forget hook.", node.ID, c.Edges[e].Target)
+		}
+	case node.Kind == ConditionNode:
+		c.checkBranches(n)
+	default:
+		c.checkContinuation(n, c.out[n], "")
+	}
+}
+
+// checkBranches checks the branches of a condition.
+func (c *checker) checkBranches(n int) {
+	by := map[Branch][]int{}
+	for _, e := range c.out[n] {
+		branch := c.Edges[e].Branch
+		if branch != True && branch != False {
+			c.addEdgeProblem(e, "sourceHandle", CodeBranch, `write "sourceHandle": "true", or "false"`,
+				"The edge from condition '%s' to '%s' is for neither true nor false.", c.Nodes[n].ID, c.Edges[e].Target)
+			continue
+		}
+		by[branch] = append(by[branch], e)
+	}
+	for _, branch := range []Branch{True, False} {
+		c.checkContinuation(n, by[branch], branch)
+	}
+}
+
+// checkContinuation checks that exactly one of the edges leads to a node other than a
+// fire-and-forget hook.
+func (c *checker) checkContinuation(n int, edges []int, branch Branch) {
+	var main []int
+	for _, e := range edges {
+		if !c.Nodes[c.numbers[c.Edges[e].Target]].Aside() {
+			main = append(main, e)
+		}
+	}
+	where := ""
+	if branch != NoBranch {
+		where = ", where the condition is " + string(branch)
+	}
+	switch {
+	case len(main) == 0:
+		c.addNodeProblem(n, CodeWayOpen, "lead from it to an mcp-call, a blocking hook, a condition or an end", "Nothing comes after node '%s'%s.", c.Nodes[n].ID, where)
+	case len(main) > 1:
+		c.addNodeProblem(n, CodeOutputMany, "keep one of them, put a condition before them, or set 'blocking' of the hooks to false",
+			"%d edges lead on from node '%s'%s; only one can, beside those to fire-and-forget hooks.", len(main), c.Nodes[n].ID, where)
+	}
+}
+
+// targetsOf returns the targets of a node's edges.
+func (c *checker) targetsOf(n int) []int {
+	var to []int
+	for _, e := range c.out[n] {
+		if t := c.numbers[c.Edges[e].Target]; !slices.Contains(to, t) {
+			to = append(to, t)
+		}
+	}
+	return to
+}
+
+// reachableFrom marks the nodes that are reachable from some nodes.
+func (c *checker) reachableFrom(starts ...int) []bool {
+	seen := make([]bool, len(c.Nodes))
+	for queue := starts; len(queue) > 0; queue = queue[1:] {
+		for _, to := range c.targetsOf(queue[0]) {
+			if !seen[to] {
+				seen[to] = true
+				queue = append(queue, to)
+			}
+		}
+	}
+	return seen
+}
+
+// checkCycles reports each cycle once, at its first node.
+func (c *checker) checkCycles() {
+	told := make([]bool, len(c.Nodes))
+	for n := range c.Nodes {
+		after := c.reachableFrom(n)
+		if told[n] || !after[n] {
+			continue
+		}
+		var circle []string
+		for other := range c.Nodes {
+			if after[other] && c.reachableFrom(other)[n] {
+				told[other] = true
+				circle = append(circle, c.Nodes[other].ID)
+			}
+		}
+		c.addNodeProblem(n, CodeCycle, "remove an edge of the circle: there are no loops", "The edges lead in a circle: %s.", shape.QuotedAll(circle))
+	}
+}
+
+// checkReachability reports the nodes that are not reachable from a start.
+func (c *checker) checkReachability() {
+	var starts []int
+	for n := range c.Nodes {
+		if c.isFirstOfID(n) && c.Nodes[n].Kind == Start {
+			starts = append(starts, n)
+		}
+	}
+	if len(starts) == 0 {
+		return
+	}
+	reached := c.reachableFrom(starts...)
+	for n := range c.Nodes {
+		if c.isFirstOfID(n) && !reached[n] && c.Nodes[n].Kind != Start {
+			c.addNodeProblem(n, CodeUnreachable, "lead to it, or remove it", "No way leads to node '%s', so it would never run.", c.Nodes[n].ID)
+		}
+	}
+}
+
+// pathState is a node with the calls and answers on a path to it.
+type pathState struct {
+	node     int
+	called   bool
+	answered bool
+}
+
+// checkPaths follows all paths from a start, and reports paths with two calls and paths
+// that end without an answer. It does not follow edges of a fire-and-forget hook.
+func (c *checker) checkPaths() {
+	seen, told := map[pathState]bool{}, map[string]bool{}
+	var queue []pathState
+	for n := range c.Nodes {
+		if c.isFirstOfID(n) && c.Nodes[n].Kind == Start {
+			queue = append(queue, pathState{node: n})
+		}
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		node := &c.Nodes[at.node]
+		switch {
+		case node.Aside():
+			continue
+		case node.Kind == Call && at.called && !told[CodeCallTwice+node.ID]:
+			told[CodeCallTwice+node.ID] = true
+			c.addNodeProblem(at.node, CodeCallTwice, "keep one of them: a call is sent at most once", "A way to '%s' has sent the call already.", node.ID)
+		case node.Kind == End && !at.called && !at.answered && !told[CodeCallMissing+node.ID]:
+			told[CodeCallMissing+node.ID] = true
+			c.addNodeProblem(at.node, CodeCallMissing, "put an mcp-call on the way; or, if a hook on it answers in place of the server, set its 'answers' to true",
+				"A way to the end '%s' has no mcp-call and no hook that answers.", node.ID)
+		}
+		at.called = at.called || node.Kind == Call
+		at.answered = at.answered || node.Kind == HookNode && node.Hook != nil && node.Hook.Answers
+		for _, to := range c.targetsOf(at.node) {
+			queue = append(queue, pathState{to, at.called, at.answered})
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package definition_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	"github.com/guideway-dev/guideway/internal/hooks/definition/definitiontest"
+)
+
+// checkerRules names what the checker found as definitiontest.Judge does.
+func checkerRules(g *hookdef.Graph) []string {
+	var all []string
+	for _, p := range g.Problems() {
+		where := p.Node
+		if edge, ok := strings.CutPrefix(string(p.Pointer), "/edges/"); ok {
+			number, _, _ := strings.Cut(edge, "/")
+			where = "edge " + number
+		}
+		all = append(all, p.Code+" "+where)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// The checker and a naive second reading of the rules find the same in graphs of
+// all kinds; and graphs that are drawn to be legal are.
+func TestCheckerAgreesWithJudge(t *testing.T) {
+	t.Parallel()
+	t.Run("any", func(t *testing.T) {
+		t.Parallel()
+		rapid.Check(t, func(t *rapid.T) {
+			g := definitiontest.Any(t)
+			if diff := cmp.Diff(definitiontest.Judge(g), checkerRules(g)); diff != "" {
+				t.Fatalf("%+v\n%+v\n(-naive +checker):\n%s", g.Nodes, g.Edges, diff)
+			}
+		})
+	})
+	t.Run("legal", func(t *testing.T) {
+		t.Parallel()
+		rapid.Check(t, func(t *rapid.T) {
+			g := definitiontest.Legal(t)
+			if found := checkerRules(g); len(found) > 0 {
+				t.Fatalf("%v\n%+v\n%+v", found, g.Nodes, g.Edges)
+			}
+			if naive := definitiontest.Judge(g); len(naive) > 0 && len(g.Nodes) < 12 {
+				t.Fatalf("%v", naive)
+			}
+		})
+	})
+	// A legal graph with one edge more, one less or one turned around is illegal,
+	// and both say so in the same words.
+	t.Run("damaged", func(t *testing.T) {
+		t.Parallel()
+		rapid.Check(t, func(t *rapid.T) {
+			g := definitiontest.Legal(t)
+			if len(g.Nodes) > 9 {
+				t.Skip("too many ways for the naive reading")
+			}
+			i := rapid.IntRange(0, len(g.Edges)-1).Draw(t, "edge")
+			switch rapid.IntRange(0, 3).Draw(t, "damage") {
+			case 0:
+				g.Edges = slices.Delete(g.Edges, i, i+1)
+			case 1:
+				g.Edges[i].Source, g.Edges[i].Target = g.Edges[i].Target, g.Edges[i].Source
+			case 2:
+				g.Edges = append(g.Edges, hookdef.Edge{Source: g.Edges[i].Target, Target: g.Edges[0].Target})
+			default:
+				g.Edges[i].Target = rapid.SampledFrom(g.Nodes).Draw(t, "target").ID
+			}
+			for i := range g.Edges {
+				if n := g.Node(g.Edges[i].Source); n != nil && n.Kind != hookdef.ConditionNode {
+					g.Edges[i].Branch = hookdef.NoBranch // as the parser reads it
+				}
+			}
+			if diff := cmp.Diff(definitiontest.Judge(g), checkerRules(g)); diff != "" {
+				t.Fatalf("%+v\n%+v\n(-naive +checker):\n%s", g.Nodes, g.Edges, diff)
+			}
+		})
+	})
+}
+
+// Matching and meeting of patterns, against all short names.
+func TestPatterns(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, a := range []string{"", "a", "b"} {
+		for _, b := range []string{"", "a", "b"} {
+			for _, c := range []string{"", "a", "b"} {
+				for _, d := range []string{"", "a", "b"} {
+					for _, e := range []string{"", "a", "b"} {
+						names = append(names, a+b+c+d+e)
+					}
+				}
+			}
+		}
+	}
+	pattern := rapid.StringOfN(rapid.RuneFrom([]rune("ab*?")), 1, 3, -1)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := pattern.Draw(t, "a"), pattern.Draw(t, "b")
+		meet := false
+		for _, name := range names {
+			if got, want := hookdef.Match(a, name), naiveMatch(a, name); got != want {
+				t.Fatalf("Match(%q, %q) = %v", a, name, got)
+			}
+			meet = meet || naiveMatch(a, name) && naiveMatch(b, name)
+		}
+		// Two patterns of three that meet do so in a name of five at most.
+		if got := hookdef.Meet(a, b); got != meet {
+			t.Fatalf("Meet(%q, %q) = %v", a, b, got)
+		}
+	})
+}
+
+// naiveMatch matches by trying every length for a star.
+func naiveMatch(pattern, name string) bool {
+	switch {
+	case pattern == "":
+		return name == ""
+	case pattern[0] == '*':
+		for i := 0; i <= len(name); i++ {
+			if naiveMatch(pattern[1:], name[i:]) {
+				return true
+			}
+		}
+		return false
+	default:
+		return name != "" && (pattern[0] == '?' || pattern[0] == name[0]) && naiveMatch(pattern[1:], name[1:])
+	}
+}

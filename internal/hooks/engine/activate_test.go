@@ -1,0 +1,77 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+)
+
+// candidate is a graph of a project that stands around the tools rm*.
+func candidate(t *testing.T, more string) hookengine.Candidate {
+	t.Helper()
+	return hookengine.Candidate{ID: "graph", Source: "project:/p", Graph: linked(t,
+		document("start > a > call > end", `"workflowType": "tools/call", "bindings": [{"tool": "rm*"}]`+more))}
+}
+
+// A graph is active while it is exactly what was approved. What is approved and is
+// not that any more lets nothing pass, but in this user's own sources.
+func TestActivate(t *testing.T) {
+	t.Parallel()
+	first := candidate(t, "")
+	record, err := first.Approval("me")
+	if err != nil || record.Hash != first.Graph.Pin {
+		t.Fatal(record, err)
+	}
+	changed, broken, template := candidate(t, `, "variables": {"x": 1}`), first, candidate(t, `, "template": true`)
+	broken.Graph, broken.Problem = nil, "line 3"
+	own := changed
+	own.Own = true
+	other := first
+	other.Source = "project:/other"
+	for name, tt := range map[string]struct {
+		candidates []hookengine.Candidate
+		records    approval.Records
+		state      hookengine.State
+		err        string
+	}{
+		"approved":     {[]hookengine.Candidate{first}, approval.Records{record}, hookengine.StateActive, ""},
+		"not approved": {[]hookengine.Candidate{first}, nil, hookengine.StateOff, ""},
+		"changed":      {[]hookengine.Candidate{changed}, approval.Records{record}, hookengine.StateChanged, "not what was approved"},
+		"changed, own": {[]hookengine.Candidate{own}, approval.Records{record}, hookengine.StateActive, ""},
+		"broken":       {[]hookengine.Candidate{broken}, approval.Records{record}, hookengine.StateBroken, "does not load: line 3"},
+		"broken, off":  {[]hookengine.Candidate{broken}, nil, hookengine.StateBroken, ""},
+		"template":     {[]hookengine.Candidate{template}, nil, hookengine.StateTemplate, ""},
+		"became one":   {[]hookengine.Candidate{template}, approval.Records{record}, hookengine.StateTemplate, "became a template"},
+		"elsewhere":    {[]hookengine.Candidate{other}, approval.Records{record}, hookengine.StateOff, "gone from project:/p"},
+		"gone":         {nil, approval.Records{record}, "", "gone from project:/p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := hookengine.Activate(tt.candidates, tt.records, func(string) bool { return true })
+			if len(tt.candidates) > 0 && a.States[tt.candidates[0].Key()] != tt.state {
+				t.Errorf("the states are %v", a.States)
+			}
+			p, err := a.Set.For(hookdef.ToolsCall, "shell", "rm_all")
+			if (p != nil) != (tt.state == hookengine.StateActive) || (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("stands around a request: %v, %v", p != nil, err)
+			}
+			if p, err := a.Set.For(hookdef.ToolsCall, "shell", "ls"); p != nil || err != nil {
+				t.Error("something else is caught", err)
+			}
+		})
+	}
+	away := hookengine.Activate(nil, approval.Records{record}, func(string) bool { return false })
+	if _, err := away.Set.For(hookdef.ToolsCall, "shell", "rm_all"); err != nil {
+		t.Errorf("a project that is not at work stops a call: %v", err)
+	}
+	if _, err := template.Approval("me"); guideway.ErrorCode(err) != guideway.CodeInvalid {
+		t.Errorf("a template can be approved: %v", err)
+	}
+	if _, err := broken.Approval("me"); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition {
+		t.Errorf("what is broken can be approved: %v", err)
+	}
+}

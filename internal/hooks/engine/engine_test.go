@@ -1,0 +1,348 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/guideway-dev/guideway"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+)
+
+// Fire-and-forget hooks are bounded in number: what is over that is dropped, said
+// in the trace, and neither delays nor fails the call.
+func TestAsidesAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		told := make(chan string, 9)
+		waits := func(context.Context, map[string]any) (any, error) { <-release; return nil, nil }
+		r := newRig(t, "start > call > end; start > a*; start > b*; start > c*", map[string]script{"a": waits, "b": waits, "c": waits},
+			func(o *hookengine.Options) {
+				o.Asides = 2
+				o.OnAside = func(graph string, n hookengine.NodeTrace) { told <- graph + " " + n.ID }
+			})
+		out := r.run()
+		r.want(out, hookengine.StatusPassed, 1)
+		if got := <-told; got != "graph c" {
+			t.Errorf("told of %s", got)
+		}
+		close(release)
+		n := r.settle(out, "c")
+		if n.Error == nil || n.Error.Code != hookengine.CodeDropped || n.Pending {
+			t.Errorf("the trace is %+v", n)
+		}
+		again := r.run() // there is room again
+		for _, id := range []string{"a", "b"} {
+			if n := r.settle(again, id); n.Error != nil {
+				t.Errorf("%s: %+v", id, n.Error)
+			}
+		}
+	})
+}
+
+// A fire-and-forget hook outlives its request, and not the engine: Close waits as
+// long as it may, and lets no more begin.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "start > call > end; start > a*", map[string]script{
+			"a": func(ctx context.Context, _ map[string]any) (any, error) { <-ctx.Done(); return nil, ctx.Err() },
+		}, func(o *hookengine.Options) { o.Timeout = time.Hour })
+		ctx, cancel := context.WithCancel(t.Context())
+		out := r.engine.Run(ctx, r.program, hookengine.Request{}, r.server)
+		cancel()
+		synctest.Wait()
+		if n := out.Nodes()[1]; !n.Pending {
+			t.Errorf("the hook ended with its request: %+v", n)
+		}
+		patience, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begun := time.Now()
+		r.engine.Close(patience)
+		if took := time.Since(begun); took != time.Minute {
+			t.Errorf("closed after %s", took)
+		}
+		if n := r.settle(out, "a"); n.Error == nil {
+			t.Errorf("the trace is %+v", n)
+		}
+		late := r.engine.Run(t.Context(), r.program, hookengine.Request{}, r.server)
+		if n := r.settle(late, "a"); late.Err != nil || n.Error == nil || n.Error.Code != hookengine.CodeDropped {
+			t.Errorf("%v, %+v", late.Err, n)
+		}
+	})
+}
+
+// What the server sent and no hook changed goes back byte for byte, even where a
+// hook has looked at it; what a hook has changed is of the form that it must have.
+func TestResponses(t *testing.T) {
+	t.Parallel()
+	raw := "{ \"content\" : [ {\"type\":\"text\",\"text\":\"\\u0041\"} ],\n \"n\": 12345678901234567890 }"
+	sets := func(response any) script {
+		return func(_ context.Context, c map[string]any) (any, error) { c["response"] = response; return nil, nil }
+	}
+	for name, tt := range map[string]struct {
+		hook   script
+		status hookengine.Status
+		want   string
+	}{
+		"looked at": {nil, hookengine.StatusPassed, raw},
+		"changed": {func(_ context.Context, c map[string]any) (any, error) {
+			at(c, "response").(map[string]any)["isError"] = true
+			return nil, nil
+		}, hookengine.StatusChanged, `{"content":[ {"type":"text","text":"\u0041"} ],"n":12345678901234567890,"isError":true}`},
+		"no object":  {sets("text"), hookengine.StatusError, "context.response that is no object"},
+		"no content": {sets(map[string]any{"text": "x"}), hookengine.StatusError, `without the list "content"`},
+		"no type":    {sets(map[string]any{"content": []any{"x"}}), hookengine.StatusError, `content[0] has no "type"`},
+		"taken away": {sets(nil), hookengine.StatusError, "took context.response away"},
+		"other form": {func(_ context.Context, c map[string]any) (any, error) { delete(c, "request"); return nil, nil }, hookengine.StatusError, "left no context.request"},
+		"method": {func(_ context.Context, c map[string]any) (any, error) {
+			at(c, "request").(map[string]any)["method"] = "x"
+			return nil, nil
+		}, hookengine.StatusError, "stays \"tools/call\""},
+		"variables": {func(_ context.Context, c map[string]any) (any, error) { c["variables"] = []any{}; return nil, nil }, hookengine.StatusError, "context.variables that is no object"},
+		"withheld":  {func(context.Context, map[string]any) (any, error) { return map[string]any{"continue": false}, nil }, hookengine.StatusRefused, "its response is kept back"},
+		"cut off": {func(_ context.Context, c map[string]any) (any, error) {
+			c["response"] = map[string]any{"content": []any{}}
+			return map[string]any{"continue": false}, nil
+		}, hookengine.StatusChanged, `{"content":[]}`},
+		"audit alone": {func(_ context.Context, c map[string]any) (any, error) { c["audit"] = []any{1}; return nil, nil }, hookengine.StatusError, "no file is set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "start > call > a > end", map[string]script{"a": tt.hook})
+			r.server.response = raw
+			out := r.run()
+			r.want(out, tt.status, 1)
+			if out.Err == nil && string(out.Response) != tt.want || out.Err != nil && !strings.Contains(out.Err.Error(), tt.want) {
+				t.Errorf("the response is %s, the error %v", out.Response, out.Err)
+			}
+		})
+	}
+}
+
+// A key that stands twice would be one thing to a hook and another to a server.
+func TestKeysTwice(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "start > a > call > end", nil)
+	out := r.engine.Run(t.Context(), r.program, hookengine.Request{Params: json.RawMessage(`{"arguments": {"path": "/etc", "path": "/ok"}}`)}, r.server)
+	r.want(out, hookengine.StatusError, 0)
+	if !strings.Contains(out.Err.Error(), `the key "path" stands twice`) {
+		t.Error(out.Err)
+	}
+}
+
+// Variables begin as the graph says, are shared through one request, and are new
+// in the next; so is metadata.shared. The rest of the metadata is the engine's.
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "start > call > end", nil)
+	var seen []string
+	r.scripts.known = map[string]script{
+		"a": func(_ context.Context, c map[string]any) (any, error) {
+			vars := at(c, "variables").(map[string]any)
+			vars["n"] = vars["n"].(float64) + 1
+			at(c, "metadata", "shared").(map[string]any)["x"] = "kept"
+			at(c, "metadata").(map[string]any)["clientId"] = "forged"
+			return nil, nil
+		},
+		"b": func(_ context.Context, c map[string]any) (any, error) {
+			seen = append(seen, fmt.Sprint(at(c, "variables", "n"), at(c, "metadata", "shared", "x"), at(c, "metadata", "clientId")))
+			return nil, nil
+		},
+	}
+	r.program = compile(t, document("start > a > call > b > end", `"workflowType": "tools/call", "variables": {"n": 1}`))
+	for range 2 {
+		if out := r.run(); out.Status != hookengine.StatusPassed {
+			t.Errorf("came out as %s: %v", out.Status, out.Err)
+		}
+	}
+	if diff := cmp.Diff([]string{"2keptclient", "2keptclient"}, seen); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A condition goes on by what request, response, metadata and variables hold.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	for condition, want := range map[string]hookdef.Branch{
+		`{"type": "simple", "variable": "request.params.arguments.path", "operator": "==", "value": "/tmp/a"}`: hookdef.True,
+		`{"type": "simple", "variable": "request.params.arguments.PATH", "operator": "exists"}`:                hookdef.False,
+		`{"type": "simple", "variable": "request.method", "operator": "==", "value": "tools/call"}`:            hookdef.True,
+		`{"type": "simple", "variable": "metadata.serverName", "operator": "==", "value": "files"}`:            hookdef.True,
+		`{"type": "simple", "variable": "variables.flag", "operator": "==", "value": true}`:                    hookdef.True,
+		`{"type": "simple", "variable": "response.content.length", "operator": "==", "value": 1}`:              hookdef.True,
+		`{"type": "simple", "variable": "response.content.0.text", "operator": "==", "value": "other"}`:        hookdef.False,
+		`{"type": "simple", "variable": "secrets", "operator": "exists"}`:                                      hookdef.False,
+	} {
+		graph := fmt.Sprintf(`{"id": "graph", "name": "Graph", "workflowType": "tools/call", "variables": {"flag": true}, "nodes": [
+			{"id": "start", "type": "start"}, {"id": "call", "type": "mcp-call"}, {"id": "which", "type": "condition", "data": {"condition": %s}},
+			{"id": "yes", "type": "end"}, {"id": "no", "type": "end"}, {"id": "aside", "type": "hook", "data": {"hook": {"script": "aside", "blocking": false}}}],
+			"edges": [{"source": "start", "target": "call"}, {"source": "call", "target": "which"},
+			{"source": "which", "target": "yes", "sourceHandle": "true"}, {"source": "which", "target": "no", "sourceHandle": "false"},
+			{"source": "which", "target": "aside", "sourceHandle": "true"}]}`, condition)
+		r := newRig(t, "start > call > end", nil)
+		r.program = compile(t, graph)
+		out := r.run()
+		r.want(out, hookengine.StatusPassed, 1)
+		nodes, err := out.Settle(t.Context())
+		if err != nil || nodes[2].Branch != want || (r.scripts.order() == "aside") != (want == hookdef.True) {
+			t.Errorf("%s: %+v, ran %q", condition, nodes[2], r.scripts.order())
+		}
+	}
+}
+
+// A hook that is to answer and does not fails; nothing is sent.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "start > answer > end", nil)
+	out := r.run()
+	r.want(out, hookengine.StatusError, 0)
+	if !strings.Contains(out.Err.Error(), "left no context.response") {
+		t.Error(out.Err)
+	}
+	r = newRig(t, "start > answer > a > end", map[string]script{"answer": func(_ context.Context, c map[string]any) (any, error) {
+		c["response"] = map[string]any{"content": []any{}}
+		return nil, nil
+	}})
+	out = r.run()
+	r.want(out, hookengine.StatusAnswered, 0)
+	if r.scripts.order() != "answer a" {
+		t.Errorf("ran %s", r.scripts.order())
+	}
+}
+
+// auditor keeps entries, or fails.
+type auditor struct {
+	entries []hookengine.AuditEntry
+	err     error
+}
+
+func (a *auditor) Audit(_ context.Context, e hookengine.AuditEntry) error {
+	a.entries = append(a.entries, e)
+	return a.err
+}
+
+// What a hook hands to the audit is kept with what no script can forge. If it
+// cannot be kept, a blocking hook has failed, and one aside says so.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	audits := func(_ context.Context, c map[string]any) (any, error) {
+		c["audit"] = []any{map[string]any{"node": "forged"}, "line\nbreak"}
+		return nil, nil
+	}
+	now := time.UnixMilli(1_700_000_000_000).UTC()
+	run := func(graph string, keeps *auditor) (*rig, *hookengine.Outcome) {
+		r := newRig(t, graph, map[string]script{"a": audits}, func(o *hookengine.Options) {
+			o.Audit, o.Now = keeps, func() time.Time { return now }
+		})
+		return r, r.run()
+	}
+	keeps := &auditor{}
+	r, out := run("start > call > end; call > a*", keeps)
+	r.want(out, hookengine.StatusPassed, 1)
+	r.settle(out, "a")
+	one := hookengine.AuditEntry{Time: now, Graph: "graph", Node: "a", ClientID: "client", Server: "files", Method: hookdef.ToolsCall}
+	want := []hookengine.AuditEntry{one, one}
+	want[0].Record, want[1].Record = json.RawMessage(`{"node":"forged"}`), json.RawMessage(`"line\nbreak"`)
+	if diff := cmp.Diff(want, keeps.entries); diff != "" {
+		t.Error(diff)
+	}
+	full := &auditor{err: errors.New("the disk is full")}
+	r, out = run("start > call > end; call > a*", full)
+	r.want(out, hookengine.StatusPassed, 1)
+	if n := r.settle(out, "a"); n.Error == nil || n.Error.Code != hookengine.CodeAudit {
+		t.Errorf("the trace is %+v", n)
+	}
+	r, out = run("start > a > call > end", full)
+	r.want(out, hookengine.StatusError, 0)
+	if !strings.Contains(out.Err.Error(), "the audit was not written: the disk is full") {
+		t.Error(out.Err)
+	}
+}
+
+// A response that asks for input is none yet: it goes back as it is, with nothing
+// in it but the question.
+func TestQuestion(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "start > call > a > end", map[string]script{"a": fails})
+	r.server.response = `{"resultType":"input_required","inputRequests":{},"requestState":"s"}`
+	out := r.run()
+	r.want(out, hookengine.StatusPassed, 1)
+	if string(out.Response) != r.server.response || r.scripts.order() != "" {
+		t.Errorf("the response is %s, ran %q", out.Response, r.scripts.order())
+	}
+	for _, smuggled := range []string{
+		`{"resultType":"input_required","content":[{"type":"text","text":"secret"}]}`,
+		`{"resultType":"\u0069nput_required","content":[]}`,
+		`{"resultType":"complete","content":[{"type":"text","text":"input_required"}]}`,
+	} {
+		r := newRig(t, "start > call > a > end", map[string]script{"a": fails})
+		r.server.response = smuggled
+		r.want(r.run(), hookengine.StatusError, 1)
+	}
+}
+
+// A request whose client has gone is not sent.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := newRig(t, "start > a > call > end", map[string]script{"a": func(context.Context, map[string]any) (any, error) { cancel(); return nil, nil }})
+	out := r.engine.Run(ctx, r.program, hookengine.Request{}, r.server)
+	r.want(out, hookengine.StatusError, 0)
+	if !errors.Is(out.Err, context.Canceled) {
+		t.Error(out.Err)
+	}
+}
+
+// A graph that no checker has seen does not compile.
+func TestCompileRefuses(t *testing.T) {
+	t.Parallel()
+	l := linked(t, document("start > a > call > end", ""))
+	bare := *l
+	bare.Scripts = nil
+	if _, err := hookengine.Compile(&bare); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition {
+		t.Errorf("without a script: %v", err)
+	}
+	g := *l.Graph
+	g.Edges = append(g.Edges[:2:2], hookdef.Edge{Source: "call", Target: "start"})
+	if _, err := hookengine.Compile(&hookdef.Linked{Graph: &g, Scripts: l.Scripts}); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition {
+		t.Errorf("with a circle: %v", err)
+	}
+}
+
+// A graph that is enabled and cannot run lets nothing pass that it stands around.
+func TestBlocked(t *testing.T) {
+	t.Parallel()
+	set := hookengine.NewSet(nil, []hookengine.Blocked{{ID: "guard", Type: hookdef.ToolsCall, Bindings: []hookdef.Binding{{Tool: "rm*"}}, Why: "it changed", Fix: "look at it"}})
+	if _, err := set.For(hookdef.ToolsCall, "shell", "rm_all"); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) != "look at it" {
+		t.Errorf("the error is %v", err)
+	}
+	for _, tt := range []struct {
+		t    hookdef.Type
+		tool string
+	}{{hookdef.ToolsCall, "ls"}, {hookdef.ToolsList, ""}} {
+		if p, err := set.For(tt.t, "shell", tt.tool); p != nil || err != nil {
+			t.Error(tt, p, err)
+		}
+	}
+}
+
+// BenchmarkNoGraph is what a request costs without an active graph.
+func BenchmarkNoGraph(b *testing.B) {
+	set := hookengine.NewSet(nil, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		if p, err := set.For(hookdef.ToolsCall, "a", "b"); p != nil || err != nil {
+			b.Fatal(p, err)
+		}
+	}
+}

@@ -1,0 +1,364 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/guideway-dev/guideway"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+)
+
+// The eleven ways in which the system that the dialect comes from does not do what
+// its ADR says. Each is a test that it would fail.
+
+// 1: only what a way from the start leads to runs, in the order of that way; what
+// stands alone does not even load.
+func TestOriginal1OrderIsTheWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "call > after > end; b > call; a > b; start > a", nil)
+	r.want(r.run(), hookengine.StatusPassed, 1)
+	if got := r.scripts.order(); got != "a b after" {
+		t.Errorf("ran %s", got)
+	}
+	lonely := strings.Replace(document("start > call > end", ""), `"nodes": [`, `"nodes": [{"id": "lonely", "type": "hook", "data": {"hook": {"script": "x"}}},`, 1)
+	root, _ := doc.Parse("g.json", []byte(lonely), doc.Limits{})
+	if g, found := hookdef.Parse("g.json", root); g != nil || len(found) == 0 {
+		t.Error("a hook that nothing leads to loads")
+	}
+}
+
+// 2: a fire-and-forget hook is not waited for, and cannot change a thing.
+func TestOriginal2AsideIsNotAwaited(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	r := newRig(t, "start > call > end; start > slow*; call > late*", map[string]script{
+		"slow": func(_ context.Context, c map[string]any) (any, error) {
+			<-release
+			at(c, "request", "params").(map[string]any)["name"] = "other"
+			return map[string]any{"continue": false}, nil
+		},
+		"late": func(_ context.Context, c map[string]any) (any, error) {
+			<-release
+			if at(c, "response", "content") == nil {
+				return nil, errors.New("there was no response")
+			}
+			return nil, nil
+		},
+	})
+	out := r.run() // would never come back if it waited
+	r.want(out, hookengine.StatusPassed, 1)
+	for _, n := range out.Nodes() {
+		if (n.ID == "slow" || n.ID == "late") != n.Pending {
+			t.Errorf("%s: pending is %v", n.ID, n.Pending)
+		}
+	}
+	close(release)
+	for _, id := range []string{"slow", "late"} {
+		if n := r.settle(out, id); n.Pending || n.Error != nil || !n.Aside {
+			t.Errorf("%s settled as %+v", id, n)
+		}
+	}
+	if string(out.Request.Params) != params {
+		t.Errorf("the request became %s", out.Request.Params)
+	}
+}
+
+// 3: the error of a blocking hook stops the flow, before the call and behind it.
+func TestOriginal3ErrorStops(t *testing.T) {
+	t.Parallel()
+	for graph, sent := range map[string]int{"start > a > b > call > end": 0, "start > call > a > b > end": 1} {
+		r := newRig(t, graph, map[string]script{"a": fails})
+		out := r.run()
+		r.want(out, hookengine.StatusError, sent)
+		if r.scripts.order() != "a" || out.Node != "a" {
+			t.Errorf("ran %s, stopped at %s", r.scripts.order(), out.Node)
+		}
+		want := "the hook 'a' of the hook graph graph failed; the call was not sent: boom (graph/a.js:3:7)"
+		if sent > 0 {
+			want = "the hook 'a' of the hook graph graph failed; the call was sent, and its response is kept back: boom (graph/a.js:3:7)"
+		}
+		if diff := cmp.Diff(want, out.Err.Error()); diff != "" || guideway.ErrorFix(out.Err) == "" {
+			t.Error(diff)
+		}
+		if n := r.settle(out, "a"); n.Error == nil || n.Error.Line != 3 || n.Error.Code != hookengine.CodeScript {
+			t.Errorf("the trace is %+v", n)
+		}
+	}
+}
+
+// 4: what a hook returns counts: it can refuse, replace the context, and answer.
+func TestOriginal4ReturnCounts(t *testing.T) {
+	t.Parallel()
+	answer := map[string]any{"content": []any{map[string]any{"type": "text", "text": "mine"}}}
+	returns := func(change func(c map[string]any) any) map[string]script {
+		return map[string]script{"a": func(_ context.Context, c map[string]any) (any, error) { return change(c), nil }}
+	}
+	type table struct {
+		name   string
+		change func(c map[string]any) any
+		status hookengine.Status
+		calls  int
+		err    string
+	}
+	with := func(c map[string]any, key string, v any) map[string]any { c[key] = v; return c }
+	for _, tt := range []table{
+		{"refuses with an error", func(map[string]any) any {
+			return map[string]any{"continue": false, "error": map[string]any{"code": "NO", "message": "not this one"}}
+		}, hookengine.StatusRefused, 0, "refused by the hook 'a': not this one; the call was not sent"},
+		{
+			"refuses without one", func(map[string]any) any { return map[string]any{"continue": false} },
+			hookengine.StatusRefused, 0, "refused by the hook 'a': no reason is given; the call was not sent",
+		},
+		{
+			"an error alone refuses", func(map[string]any) any { return map[string]any{"continue": true, "error": "no"} },
+			hookengine.StatusRefused, 0, "refused by the hook 'a': no; the call was not sent",
+		},
+		{"goes on", func(map[string]any) any { return map[string]any{"continue": true} }, hookengine.StatusPassed, 1, ""},
+		{"a context in place of the one changed", func(c map[string]any) any {
+			other := map[string]any{}
+			for k, v := range c {
+				other[k] = v
+			}
+			other["request"] = map[string]any{"method": "tools/call", "params": map[string]any{"name": "other"}}
+			return map[string]any{"continue": true, "context": other}
+		}, hookengine.StatusChanged, 1, ""},
+		{"the context itself", func(c map[string]any) any { return c }, hookengine.StatusPassed, 1, ""},
+		{"answers and ends", func(c map[string]any) any {
+			return map[string]any{"continue": false, "context": with(c, "response", answer)}
+		}, hookengine.StatusAnswered, 0, ""},
+		{"answers and goes on", func(c map[string]any) any { c["response"] = answer; return nil }, hookengine.StatusAnswered, 0, ""},
+		{
+			"returns what nobody understands", func(map[string]any) any { return "ok" },
+			hookengine.StatusError, 0, `the hook returned "ok"; it returns nothing, the context, or {continue, context, error}`,
+		},
+		{"false", func(map[string]any) any { return false }, hookengine.StatusError, 0, "the hook returned false"},
+		{
+			"continue is no flag", func(map[string]any) any { return map[string]any{"continue": "no"} },
+			hookengine.StatusError, 0, "neither true nor false",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "start > a > call > b > end", returns(tt.change))
+			out := r.run()
+			r.want(out, tt.status, tt.calls)
+			if out.Err != nil && !strings.Contains(out.Err.Error(), tt.err) || out.Err == nil && tt.err != "" {
+				t.Errorf("the error is %v", out.Err)
+			}
+			if tt.name == "refuses with an error" {
+				var refusal *hookengine.Refusal
+				if !errors.As(out.Err, &refusal) || refusal.Code != "NO" || guideway.ErrorCode(out.Err) != guideway.CodeRefused {
+					t.Errorf("the refusal is %#v", out.Err)
+				}
+			}
+			if goesOn := tt.status != hookengine.StatusRefused && tt.status != hookengine.StatusError && tt.name != "answers and ends"; strings.Contains(r.scripts.order(), "b") != goesOn {
+				t.Errorf("ran %s", r.scripts.order())
+			}
+		})
+	}
+}
+
+// 5: the context has the documented form: request, response, metadata.
+func TestOriginal5Context(t *testing.T) {
+	t.Parallel()
+	var before, after map[string]any
+	r := newRig(t, "start > a > call > b > end", map[string]script{
+		"a": func(_ context.Context, c map[string]any) (any, error) { before = c; return nil, nil },
+		"b": func(_ context.Context, c map[string]any) (any, error) { after = c; return nil, nil },
+	}, func(o *hookengine.Options) { o.Now = func() time.Time { return time.UnixMilli(1_700_000_000_123) } })
+	r.want(r.run(), hookengine.StatusPassed, 1)
+	want := map[string]any{
+		"request": map[string]any{"method": "tools/call", "params": map[string]any{
+			"name": "read", "arguments": map[string]any{"path": "/tmp/a", "big": 12345678901234567890.0},
+		}},
+		"metadata": map[string]any{
+			"clientId": "client", "serverName": "files", "workflowId": "graph", "nodeId": "a", "startTime": 1_700_000_000_123.0,
+			"shared": map[string]any{},
+		},
+		"variables": map[string]any{},
+	}
+	if diff := cmp.Diff(want, before); diff != "" {
+		t.Error(diff)
+	}
+	want["response"] = map[string]any{"content": []any{map[string]any{"type": "text", "text": "done"}}}
+	want["metadata"].(map[string]any)["nodeId"] = "b"
+	want["metadata"].(map[string]any)["duration"] = 0.0
+	if diff := cmp.Diff(want, after); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// 6: a script gets values alone, nothing that could send the call; the engine
+// hands it JSON and a name.
+func TestOriginal6NothingToCallWith(t *testing.T) {
+	t.Parallel()
+	var got hookengine.ScriptCall
+	r := newRig(t, "start > a > call > end", nil)
+	engine := hookengine.New(hookengine.Options{Scripts: scriptsFunc(func(_ context.Context, c hookengine.ScriptCall) (*hookengine.ScriptResult, error) {
+		got = c
+		return &hookengine.ScriptResult{Context: c.Context}, nil
+	})})
+	defer engine.Close(t.Context())
+	out := engine.Run(t.Context(), r.program, hookengine.Request{}, r.server)
+	r.want(out, hookengine.StatusPassed, 1)
+	if !json.Valid(got.Context) || got.Script.Name != "graph/a.js" || got.Script.Text != "a" || got.Timeout != 5*time.Second {
+		t.Errorf("the script got %+v", got)
+	}
+}
+
+type scriptsFunc func(context.Context, hookengine.ScriptCall) (*hookengine.ScriptResult, error)
+
+func (f scriptsFunc) RunHook(ctx context.Context, c hookengine.ScriptCall) (*hookengine.ScriptResult, error) {
+	return f(ctx, c)
+}
+
+// 7: a call that fails is not sent again; its error comes back as it is, and only
+// what keeps records of the call runs.
+func TestOriginal7FailureIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the pipe broke")
+	seen := make(chan any, 1)
+	r := newRig(t, "start > call > b > end; call > audit*; b > later*", map[string]script{
+		"audit": func(_ context.Context, c map[string]any) (any, error) {
+			seen <- at(c, "metadata", "error", "message")
+			return nil, nil
+		},
+	})
+	r.server.err = broken
+	out := r.run()
+	r.want(out, hookengine.StatusError, 1)
+	if !errors.Is(out.Err, broken) || out.Err.Error() != broken.Error() {
+		t.Errorf("the error is %v", out.Err)
+	}
+	r.settle(out, "audit")
+	if r.scripts.order() != "audit" || <-seen != "the pipe broke" {
+		t.Errorf("ran %s", r.scripts.order())
+	}
+	r = newRig(t, "start > call > end", nil)
+	r.server.response = " "[1:]
+	out = r.engine.Run(t.Context(), r.program, hookengine.Request{}, hookengine.CallerFunc(func(ctx context.Context, c hookengine.Call) (json.RawMessage, error) {
+		_, err := r.server.Call(ctx, c)
+		return nil, err
+	}))
+	r.want(out, hookengine.StatusError, 1)
+}
+
+// 8: graphs of tools/call run for calls, those of tools/list for lists, and each
+// for what it is bound to.
+func TestOriginal8BothTypesRun(t *testing.T) {
+	t.Parallel()
+	call := compile(t, document("start > a > call > end", `"workflowType": "tools/call", "bindings": [{"upstream": "git*", "tool": "delete_*"}]`))
+	list := compile(t, document("start > a > call > end", `"workflowType": "tools/list"`))
+	set := hookengine.NewSet([]*hookengine.Program{call, list}, nil)
+	for _, tt := range []struct {
+		t              hookdef.Type
+		upstream, tool string
+		want           *hookengine.Program
+	}{
+		{hookdef.ToolsCall, "github", "delete_repo", call},
+		{hookdef.ToolsCall, "github", "read", nil},
+		{hookdef.ToolsCall, "files", "delete_repo", nil},
+		{hookdef.ToolsList, "files", "", list},
+	} {
+		if got, err := set.For(tt.t, tt.upstream, tt.tool); got != tt.want || err != nil {
+			t.Errorf("%s of %s: %v, %v", tt.tool, tt.upstream, got, err)
+		}
+	}
+	if got, err := (*hookengine.Set)(nil).For(hookdef.ToolsCall, "a", "b"); got != nil || err != nil {
+		t.Error("an empty set has a program")
+	}
+	r := newRig(t, "start > call > end", nil)
+	r.server.response = `{"tools":[{"name":"read"}]}`
+	out := r.engine.Run(t.Context(), list, hookengine.Request{}, r.server)
+	r.want(out, hookengine.StatusPassed, 1)
+	if r.server.calls[0].Method != hookdef.ToolsList || len(r.server.calls[0].Params) != 0 {
+		t.Errorf("sent %+v", r.server.calls[0])
+	}
+}
+
+// 9: the time that a hook may take bounds all of it, what it awaits too.
+func TestOriginal9Timeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "start > a > call > end", map[string]script{
+			"a": func(ctx context.Context, _ map[string]any) (any, error) { <-ctx.Done(); return nil, ctx.Err() },
+		})
+		begun := time.Now()
+		out := r.run()
+		r.want(out, hookengine.StatusError, 0)
+		if took := time.Since(begun); took != 5*time.Second {
+			t.Errorf("took %s", took)
+		}
+		if n := r.settle(out, "a"); n.Error == nil || n.Error.Code != hookengine.CodeTimeout || n.MS != 5000 {
+			t.Errorf("the trace is %+v", n)
+		}
+	})
+}
+
+// 10: two graphs that claim one request are an error, never the first that comes.
+func TestOriginal10NoneWinsByChance(t *testing.T) {
+	t.Parallel()
+	one := compile(t, strings.Replace(document("start > call > end", `"workflowType": "tools/call", "bindings": [{"tool": "read*"}]`), `"graph"`, `"one"`, 1))
+	two := compile(t, strings.Replace(document("start > call > end", `"workflowType": "tools/call", "bindings": [{"upstream": "files"}]`), `"graph"`, `"two"`, 1))
+	set := hookengine.NewSet([]*hookengine.Program{one, two}, nil)
+	if _, err := set.For(hookdef.ToolsCall, "files", "read_a"); guideway.ErrorCode(err) != guideway.CodeConflict || !strings.Contains(err.Error(), "one and two") {
+		t.Errorf("the error is %v", err)
+	}
+	if p, err := set.For(hookdef.ToolsCall, "other", "read_a"); p != one || err != nil {
+		t.Error(p, err)
+	}
+	if got := set.Overlapping(two.Graph().Graph); !cmp.Equal(got, []string{"one"}) {
+		t.Errorf("two overlaps with %v", got)
+	}
+}
+
+// 11: every node leaves a trace: its time, its console, its error, what it changed.
+func TestOriginal11Trace(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "start > a > call > end; a > x*", map[string]script{
+		"a": func(_ context.Context, c map[string]any) (any, error) {
+			at(c, "request", "params", "arguments").(map[string]any)["path"] = "/tmp/b"
+			at(c, "variables").(map[string]any)["n"] = 1
+			return nil, nil
+		},
+		"x": fails,
+	})
+	out := r.run()
+	r.want(out, hookengine.StatusChanged, 1)
+	if got := string(out.Request.Params); got != strings.Replace(params, "/tmp/a", "/tmp/b", 1) {
+		t.Errorf("the request is %s", got)
+	}
+	nodes, err := out.Settle(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, n := range nodes {
+		ids = append(ids, n.ID)
+	}
+	if got := strings.Join(ids, " "); got != "start a x call end" {
+		t.Errorf("traced %s", got)
+	}
+	want := []hookengine.Change{
+		{Op: "replace", Pointer: "/request/params/arguments/path", Before: json.RawMessage(`"/tmp/a"`), After: json.RawMessage(`"/tmp/b"`)},
+		{Op: "add", Pointer: "/variables/n", After: json.RawMessage(`1`)},
+	}
+	if diff := cmp.Diff(want, nodes[1].Changes); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]hookengine.Line{{Level: "log", Text: "a"}}, nodes[1].Console); diff != "" {
+		t.Error(diff)
+	}
+	if nodes[2].Error == nil || nodes[2].Error.Message != "boom" {
+		t.Errorf("the trace of x is %+v", nodes[2])
+	}
+}

@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"github.com/guideway-dev/guideway"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+)
+
+// Program is a graph that is ready to run. It is safe for concurrent use.
+type Program struct {
+	graph *hookdef.Linked
+	nodes []node
+	start int
+}
+
+// node is a node with the ways on from it, by positions.
+type node struct {
+	*hookdef.Node
+	script hookdef.Script
+	// next is the node on the main path, and asides the fire-and-forget hooks;
+	// a condition has those of both branches.
+	next   map[hookdef.Branch]int
+	asides map[hookdef.Branch][]int
+}
+
+// Compile makes a program of a graph. A graph that breaks a rule is an error: the
+// engine runs nothing that the checker has not seen.
+func Compile(l *hookdef.Linked) (*Program, error) {
+	if problems := l.Problems(); len(problems) > 0 {
+		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s breaks a rule: %s", l.ID, problems[0].Message).
+			WithFix("%s", problems[0].Fix)
+	}
+	p := &Program{graph: l, nodes: make([]node, len(l.Nodes))}
+	numbers := map[string]int{}
+	for i := range l.Nodes {
+		n := &l.Nodes[i]
+		numbers[n.ID] = i
+		p.nodes[i] = node{Node: n, script: l.Scripts[n.ID], next: map[hookdef.Branch]int{}, asides: map[hookdef.Branch][]int{}}
+		if n.Kind == hookdef.Start {
+			p.start = i
+		}
+		if n.Kind == hookdef.HookNode && p.nodes[i].script.Text == "" || n.Kind == hookdef.ConditionNode && n.Condition == nil {
+			return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "node %s of the hook graph %s has nothing to run", n.ID, l.ID)
+		}
+	}
+	for _, e := range l.Edges {
+		from, to := &p.nodes[numbers[e.Source]], numbers[e.Target]
+		if p.nodes[to].Aside() {
+			from.asides[e.Branch] = append(from.asides[e.Branch], to)
+		} else {
+			from.next[e.Branch] = to
+		}
+	}
+	return p, nil
+}
+
+// Graph is the graph that the program was made of.
+func (p *Program) Graph() *hookdef.Linked { return p.graph }

@@ -1,0 +1,234 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	"github.com/guideway-dev/guideway/internal/hooks/definition/definitiontest"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+)
+
+// deed is what a script does in a property.
+type deed string
+
+const (
+	passes    deed = "passes"
+	changes   deed = "changes"
+	answers   deed = "answers"
+	withdraws deed = "withdraws"
+	refuses   deed = "refuses"
+	throws    deed = "throws"
+	babbles   deed = "babbles"
+)
+
+// play is a legal graph with a deed for each hook and a value for each condition.
+type play struct {
+	graph *hookdef.Graph
+	deeds map[string]deed
+	holds map[string]bool
+	fails bool // the call
+}
+
+func drawPlay(t *rapid.T) *play {
+	p := &play{graph: definitiontest.Legal(t), deeds: map[string]deed{}, holds: map[string]bool{}, fails: rapid.IntRange(0, 4).Draw(t, "fails") == 0}
+	p.graph.Variables = map[string]json.RawMessage{}
+	for i := range p.graph.Nodes {
+		n := &p.graph.Nodes[i]
+		switch n.Kind {
+		case hookdef.HookNode:
+			p.deeds[n.ID] = rapid.SampledFrom([]deed{passes, passes, passes, changes, answers, withdraws, refuses, throws, babbles}).Draw(t, "deed")
+			if n.Hook.Answers && rapid.Bool().Draw(t, "does") {
+				p.deeds[n.ID] = answers
+			}
+		case hookdef.ConditionNode:
+			p.holds[n.ID] = rapid.Bool().Draw(t, "holds")
+			p.graph.Variables[n.ID] = json.RawMessage(fmt.Sprint(p.holds[n.ID]))
+		default:
+		}
+	}
+	return p
+}
+
+// RunHook does the deed of a hook.
+func (p *play) RunHook(_ context.Context, call hookengine.ScriptCall) (*hookengine.ScriptResult, error) {
+	var c map[string]any
+	if err := json.Unmarshal(call.Context, &c); err != nil {
+		return nil, err
+	}
+	id, _ := at(c, "metadata", "nodeId").(string)
+	result := &hookengine.ScriptResult{}
+	switch p.deeds[id] {
+	case changes:
+		c["request"] = map[string]any{"method": "tools/call", "params": map[string]any{"name": id}}
+	case answers:
+		c["response"] = map[string]any{"content": []any{map[string]any{"type": "text", "text": id}}}
+	case withdraws:
+		delete(c, "response")
+	case refuses:
+		result.Value = json.RawMessage(`{"continue": false, "error": {"message": "no"}}`)
+	case throws:
+		return nil, errors.New("boom")
+	case babbles:
+		result.Value = json.RawMessage(`17`)
+	default:
+	}
+	var err error
+	result.Context, err = json.Marshal(c)
+	return result, err
+}
+
+// model is a second, naive walk through a play: which blocking nodes run, how
+// often the call is sent, with which name, and how it comes out.
+type model struct {
+	way    []string
+	sent   int
+	name   string
+	status hookengine.Status
+}
+
+func (p *play) predict() model {
+	m := model{name: "first"}
+	id, has, answered, altered := "n0", "", false, false
+	for {
+		n := p.graph.Node(id)
+		m.way = append(m.way, id)
+		branch := hookdef.NoBranch
+		switch n.Kind {
+		case hookdef.End:
+			m.status = hookengine.StatusPassed
+			switch {
+			case has == "":
+				m.status = hookengine.StatusError
+			case answered:
+				m.status = hookengine.StatusAnswered
+			case altered:
+				m.status = hookengine.StatusChanged
+			}
+			return m
+		case hookdef.Call:
+			if !answered {
+				m.sent++
+				has = "server"
+				if p.fails {
+					m.status = hookengine.StatusError
+					return m
+				}
+			}
+		case hookdef.ConditionNode:
+			branch = hookdef.Branch(fmt.Sprint(p.holds[id]))
+		case hookdef.HookNode:
+			switch p.deeds[id] {
+			case changes:
+				altered, m.name = true, id
+			case answers:
+				altered, has, answered = true, id, answered || m.sent == 0
+			case withdraws:
+				if m.sent > 0 {
+					m.status = hookengine.StatusError
+					return m
+				}
+				altered, has, answered = altered || has != "", "", false
+			case refuses:
+				m.status = hookengine.StatusRefused
+				return m
+			case throws, babbles:
+				m.status = hookengine.StatusError
+				return m
+			default:
+			}
+			if n.Hook.Answers && has == "" {
+				m.status = hookengine.StatusError
+				return m
+			}
+		default:
+		}
+		for _, e := range p.graph.Edges {
+			if to := p.graph.Node(e.Target); e.Source == id && e.Branch == branch && !to.Aside() {
+				id = to.ID
+				break
+			}
+		}
+	}
+}
+
+// Whatever hooks do in whatever graph: the call is sent at most once, nodes run
+// in the order of the way, what fails or refuses stops it, what runs aside changes
+// nothing, and the outcome is what a naive walk says.
+func TestProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPlay(t)
+		linked, found := hookdef.Link(p.graph, hookdef.Library{})
+		if linked == nil {
+			t.Fatal(found)
+		}
+		program, err := hookengine.Compile(linked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		engine := hookengine.New(hookengine.Options{Scripts: p, Asides: 1_000})
+		defer engine.Close(context.Background())
+		var mu sync.Mutex
+		var calls []string
+		out := engine.Run(context.Background(), program, hookengine.Request{Params: json.RawMessage(`{"name":"first"}`)},
+			hookengine.CallerFunc(func(_ context.Context, c hookengine.Call) (json.RawMessage, error) {
+				var params struct{ Name string }
+				mu.Lock()
+				defer mu.Unlock()
+				if err := json.Unmarshal(c.Params, &params); err != nil {
+					return nil, err
+				}
+				calls = append(calls, params.Name)
+				if p.fails {
+					return nil, errors.New("it is down")
+				}
+				return json.RawMessage(`{"content": [{"type": "text", "text": "server"}]}`), nil
+			}))
+		nodes, err := out.Settle(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := p.predict()
+		var way []string
+		for _, n := range nodes {
+			if n.Pending {
+				t.Fatalf("%s is pending after all is settled", n.ID)
+			}
+			if !n.Aside {
+				way = append(way, n.ID)
+			}
+		}
+		if len(calls) > 1 || len(calls) != want.sent || out.Sent != (want.sent > 0) || out.Status != want.status || !slices.Equal(way, want.way) {
+			t.Fatalf("%+v\n%+v\ncalls %v, way %v, %s (%v)\nwanted %+v", p, p.graph.Edges, calls, way, out.Status, out.Err, want)
+		}
+		if len(calls) > 0 && !nameBefore(p, want, calls[0]) {
+			t.Fatalf("the call was for %s; wanted %+v", calls[0], want)
+		}
+		if (out.Err == nil) != (len(out.Response) > 0) {
+			t.Fatalf("an error %v and a response %s", out.Err, out.Response)
+		}
+	})
+}
+
+// nameBefore says whether the call has the name that the last hook before it gave.
+func nameBefore(p *play, m model, name string) bool {
+	want := "first"
+	for _, id := range m.way {
+		n := p.graph.Node(id)
+		if n.Kind == hookdef.Call {
+			return name == want
+		}
+		if n.Kind == hookdef.HookNode && p.deeds[id] == changes {
+			want = id
+		}
+	}
+	return false
+}

@@ -1,0 +1,240 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// script stands for a user's script: it gets the context as JavaScript would and
+// changes it, and returns what the script returns. What it puts into a list audit
+// stands for calls of the function audit.
+type script func(ctx context.Context, c map[string]any) (any, error)
+
+// scripts runs Go functions by the text of their script.
+type scripts struct {
+	mu    sync.Mutex
+	known map[string]script
+	// ran are the texts of the scripts in the order in which they began.
+	ran []string
+}
+
+func (s *scripts) RunHook(ctx context.Context, call hookengine.ScriptCall) (*hookengine.ScriptResult, error) {
+	s.mu.Lock()
+	s.ran = append(s.ran, call.Script.Text)
+	run := s.known[call.Script.Text]
+	s.mu.Unlock()
+	var c map[string]any
+	if err := json.Unmarshal(call.Context, &c); err != nil {
+		return nil, fmt.Errorf("the engine gave %s: %w", call.Context, err)
+	}
+	if run == nil {
+		return &hookengine.ScriptResult{Context: call.Context}, nil
+	}
+	value, err := run(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	audit, _ := c["audit"].([]any)
+	delete(c, "audit")
+	after, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	result := &hookengine.ScriptResult{Context: after, Console: []hookengine.Line{{Level: "log", Text: call.Script.Text}}}
+	for _, record := range audit {
+		text, err := json.Marshal(record)
+		if err != nil {
+			return nil, err
+		}
+		result.Audit = append(result.Audit, text)
+	}
+	if value != nil {
+		result.Value, err = json.Marshal(value)
+	}
+	return result, err
+}
+
+// order is what ran so far.
+func (s *scripts) order() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.ran, " ")
+}
+
+// server is a server that counts its calls.
+type server struct {
+	mu       sync.Mutex
+	calls    []hookengine.Call
+	response string
+	err      error
+}
+
+func (s *server) Call(_ context.Context, call hookengine.Call) (json.RawMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, call)
+	if s.response == "" {
+		s.response = `{"content":[{"type":"text","text":"done"}]}`
+	}
+	return json.RawMessage(s.response), s.err
+}
+
+func (s *server) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls)
+}
+
+// rig is an engine with a graph, a server and scripts.
+type rig struct {
+	*testing.T
+	engine  *hookengine.Engine
+	program *hookengine.Program
+	scripts *scripts
+	server  *server
+}
+
+// newRig makes a rig. The graph is written as edges between nodes:
+//
+//	start > a > call > b > end; start > x
+//
+// whose kinds are those of their names; other names are blocking hooks with their
+// name as script, or fire-and-forget ones where it ends in a star.
+func newRig(t *testing.T, graph string, known map[string]script, opts ...func(*hookengine.Options)) *rig {
+	t.Helper()
+	r := &rig{T: t, scripts: &scripts{known: known}, server: &server{}}
+	options := hookengine.Options{Scripts: r.scripts}
+	for _, opt := range opts {
+		opt(&options)
+	}
+	r.engine = hookengine.New(options)
+	t.Cleanup(func() { r.engine.Close(context.WithoutCancel(t.Context())) })
+	r.program = compile(t, document(graph, ""))
+	return r
+}
+
+// document writes a graph as JSON; more are members of its root.
+func document(graph, more string) string {
+	var nodes, edges []string
+	seen := map[string]bool{}
+	node := func(name string) string {
+		id := strings.TrimSuffix(name, "*")
+		if seen[id] {
+			return id
+		}
+		seen[id] = true
+		kind, data := "hook", fmt.Sprintf(`{"hook": {"script": %q, "blocking": %v, "answers": %v}}`, id, id == name, strings.HasPrefix(id, "answer"))
+		switch strings.TrimRight(id, "0123456789") {
+		case "start", "end":
+			kind, data = strings.TrimRight(id, "0123456789"), "{}"
+		case "call":
+			kind, data = "mcp-call", "{}"
+		}
+		nodes = append(nodes, fmt.Sprintf(`{"id": %q, "type": %q, "data": %s}`, id, kind, data))
+		return id
+	}
+	for way := range strings.SplitSeq(graph, ";") {
+		before := ""
+		for name := range strings.SplitSeq(way, ">") {
+			id := node(strings.TrimSpace(name))
+			if before != "" {
+				edges = append(edges, fmt.Sprintf(`{"source": %q, "target": %q}`, before, id))
+			}
+			before = id
+		}
+	}
+	if more == "" {
+		more = `"workflowType": "tools/call"`
+	}
+	return fmt.Sprintf(`{"id": "graph", "name": "Graph", %s, "nodes": [%s], "edges": [%s]}`, more, strings.Join(nodes, ","), strings.Join(edges, ","))
+}
+
+// compile makes a program of a graph that must be legal.
+func compile(t *testing.T, text string) *hookengine.Program {
+	t.Helper()
+	p, err := hookengine.Compile(linked(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func linked(t *testing.T, text string) *hookdef.Linked {
+	t.Helper()
+	root, found := doc.Parse("graph.json", []byte(text), doc.Limits{})
+	if root == nil {
+		t.Fatal(found)
+	}
+	g, found := hookdef.Parse("graph.json", root)
+	if g == nil {
+		t.Fatalf("%v\n%s", found, text)
+	}
+	l, found := hookdef.Link(g, hookdef.Library{})
+	if l == nil {
+		t.Fatal(found)
+	}
+	return l
+}
+
+const params = `{"name":"read","arguments":{"path":"/tmp/a","big":12345678901234567890}}`
+
+// run takes one request through the graph.
+func (r *rig) run() *hookengine.Outcome {
+	r.Helper()
+	return r.engine.Run(r.Context(), r.program, hookengine.Request{
+		Params: json.RawMessage(params), Metadata: hookengine.Metadata{ClientID: "client", ServerName: "files"},
+	}, r.server)
+}
+
+// want checks how a request came out, and how often the call was sent.
+func (r *rig) want(out *hookengine.Outcome, status hookengine.Status, calls int) {
+	r.Helper()
+	if out.Status != status || r.server.count() != calls || out.Sent != (calls > 0) {
+		r.Errorf("came out as %s (%v) with %d calls; wanted %s with %d", out.Status, out.Err, r.server.count(), status, calls)
+	}
+	if (out.Err != nil) == (len(out.Response) > 0) {
+		r.Errorf("an error %v and a response %s", out.Err, out.Response)
+	}
+}
+
+// settle waits for what runs aside, and finds a node.
+func (r *rig) settle(out *hookengine.Outcome, id string) hookengine.NodeTrace {
+	r.Helper()
+	nodes, err := out.Settle(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, n := range nodes {
+		if n.ID == id {
+			return n
+		}
+	}
+	r.Fatalf("no trace of %s in %+v", id, nodes)
+	return hookengine.NodeTrace{}
+}
+
+// at goes down into what JSON decodes to.
+func at(v any, path ...string) any {
+	for _, key := range path {
+		object, _ := v.(map[string]any)
+		v = object[key]
+	}
+	return v
+}
+
+// fails is a script that throws.
+func fails(context.Context, map[string]any) (any, error) {
+	return nil, &hookengine.ScriptError{Code: hookengine.CodeScript, Message: "boom", File: "graph/a.js", Line: 3, Column: 7}
+}

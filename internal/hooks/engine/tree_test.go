@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"testing"
+)
+
+// What a tree holds is what encoding/json reads, and nothing is read that it
+// refuses.
+func FuzzTree(f *testing.F) {
+	for _, text := range []string{
+		`{"a": [1, -2.5e3, "x\u0041\"\\", true, false, null], "b": {}}`, ` [ ] `, `"\ud83d"`, "\"\xff\"", `0`,
+		`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"k":1,"l":1,"m":1,"n":{"m":2},"o":1}`,
+		`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"k":1,"l":1,"m":1,"c":1}`,
+		`{"a" : 1 , "\u0061" : 2}`, `{"a":1`, `[1 2]`, `tru`, `[[[["]]]"]]]]`, `{"":"\\"}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := parseTree(data)
+		var want any
+		if unread := json.Unmarshal(data, &want); unread != nil {
+			if err == nil && !infinite(got.any()) {
+				t.Fatalf("%q is read, though %v", data, unread)
+			}
+			return
+		}
+		if err != nil {
+			return // a key that stands twice, or too deep
+		}
+		if !reflect.DeepEqual(got.any(), want) {
+			t.Fatalf("%q is read as %#v, not %#v", data, got.any(), want)
+		}
+		if again, err := parseTree(got.raw); err != nil || !reflect.DeepEqual(again.any(), want) {
+			t.Fatalf("the bytes of %q are %q", data, got.raw)
+		}
+	})
+}
+
+// infinite tells whether a value has a number that encoding/json finds too large.
+func infinite(v any) bool {
+	switch v := v.(type) {
+	case float64:
+		return math.IsInf(v, 0)
+	case []any:
+		for _, item := range v {
+			if infinite(item) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, item := range v {
+			if infinite(item) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// BenchmarkTree reads a request of 1 KB.
+func BenchmarkTree(b *testing.B) {
+	text := []byte(`{"name":"write","arguments":{"path":"/a/b","mode":"append","n":12,"list":["a","b",{"c":true}],"content":"`)
+	for len(text) < 1000 {
+		text = append(text, "and some more text "...)
+	}
+	text = append(text, `"}}`...)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := parseTree(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

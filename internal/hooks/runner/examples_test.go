@@ -1,0 +1,311 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/hooks/runner"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox/worker"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/workflows"
+)
+
+// The test binary is its own worker.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
+		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// newPool makes a pool of workers that ends with the test.
+func newPool(t *testing.T) *sandbox.Pool {
+	t.Helper()
+	pool, err := sandbox.NewPool(sandbox.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := pool.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return pool
+}
+
+// bundled links a graph that ships with the program, with other variables.
+func bundled(t *testing.T, id string, variables map[string]string) *hookdef.Linked {
+	t.Helper()
+	data, err := fs.ReadFile(workflows.FS(), "hooks/"+id+".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, found := workflow.CheckAs(id+".yaml", data, workflow.As{})
+	if document == nil || document.Graph == nil || len(found) > 0 {
+		t.Fatal(found)
+	}
+	g := *document.Graph
+	for name, value := range variables {
+		if _, ok := g.Variables[name]; !ok {
+			t.Fatalf("%s has no variable %s", id, name)
+		}
+		g.Variables[name] = json.RawMessage(value)
+	}
+	return link(t, &g)
+}
+
+func link(t *testing.T, g *hookdef.Graph) *hookdef.Linked {
+	t.Helper()
+	var modules []hookdef.Module
+	for i := range g.Nodes {
+		if h := g.Nodes[i].Hook; h != nil && h.Module != "" {
+			text, err := fs.ReadFile(workflows.FS(), "hooks/modules/"+h.Module+".js")
+			if err != nil {
+				t.Fatal(err)
+			}
+			modules = append(modules, hookdef.Module{ID: h.Module, Name: h.Module, Script: string(text)})
+		}
+	}
+	l, problems := hookdef.Link(g, hookdef.NewLibrary(modules))
+	if l == nil {
+		t.Fatal(problems)
+	}
+	return l
+}
+
+// kept keeps audited records.
+type kept struct {
+	mu      sync.Mutex
+	records []string
+}
+
+func (k *kept) Audit(_ context.Context, e hookengine.AuditEntry) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.records = append(k.records, e.Graph+" "+string(e.Record))
+	return nil
+}
+
+// example is one request through a bundled graph.
+type example struct {
+	name, graph string
+	variables   map[string]string
+	params      string
+	response    string // what the server answers; empty is that it fails
+	status      hookengine.Status
+	// sent and got are the request that the server gets and the response.
+	sent, got string
+	err       string
+	audit     string
+}
+
+func text(s string) string {
+	out, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return `{"content":[{"type":"text","text":` + string(out) + `}]}`
+}
+
+func examples() []example {
+	const call = `{"name":"read","arguments":{"path":"notes/a.txt"}}`
+	return []example{
+		{
+			name: "secrets are redacted", graph: "redact-secrets", params: call,
+			response: text("key AKIAABCDEFGHIJKLMNOP and password = \"hunter2222\" and Authorization: Bearer abc.def\n-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\nrest"),
+			status:   hookengine.StatusChanged, sent: call,
+			got: text("key [redacted] and password = \"[redacted]\" and Authorization: Bearer [redacted]\n[redacted]\nrest"),
+		},
+		{
+			name: "structured secrets, and no pictures", graph: "redact-secrets", params: call,
+			response: `{"content":[{"type":"image","data":"ghp_012345678901234567890123456789012345","mimeType":"image/png"}],"structuredContent":{"env":{"x":"ghp_012345678901234567890123456789012345"}},"id":12345678901234567890}`,
+			status:   hookengine.StatusChanged, sent: call,
+			got: `{"content":[{"type":"image","data":"ghp_012345678901234567890123456789012345","mimeType":"image/png"}],"structuredContent":{"env":{"x":"[redacted]"}},"id":12345678901234567890}`,
+		},
+		{
+			name: "patterns of one's own", graph: "redact-secrets", variables: map[string]string{"patterns": `["ACME-\\d+"]`, "replacement": `"XXX"`},
+			params: call, response: text("ticket ACME-17"), status: hookengine.StatusChanged, sent: call, got: text("ticket XXX"),
+		},
+		{name: "nothing to redact", graph: "redact-secrets", params: call, response: `{ "content": [ ] }`, status: hookengine.StatusPassed, sent: call, got: `{ "content": [ ] }`},
+		{
+			name: "a pattern that is none stops", graph: "redact-secrets", variables: map[string]string{"patterns": `["("]`},
+			params: call, response: text("x"), status: hookengine.StatusError, sent: call, err: "redact-secrets.js:",
+		},
+
+		{
+			name: "a file of secrets is blocked", graph: "block-by-argument", params: `{"name":"read","arguments":{"paths":["a","/home/u/.ssh/id_rsa"]}}`,
+			status: hookengine.StatusRefused, err: "it names a file of secrets; the call was not sent",
+		},
+		{name: "an environment file, too", graph: "block-by-argument", params: `{"name":"read","arguments":{"path":".env.local"}}`, status: hookengine.StatusRefused, err: "names a file of secrets"},
+		{
+			name: "other files are not", graph: "block-by-argument", params: `{"name":"read","arguments":{"path":"src/.environment.ts"}}`,
+			response: text("x"), status: hookengine.StatusPassed, sent: `{"name":"read","arguments":{"path":"src/.environment.ts"}}`, got: text("x"),
+		},
+		{name: "a call without arguments", graph: "block-by-argument", params: `{"name":"list"}`, response: text("x"), status: hookengine.StatusPassed, sent: `{"name":"list"}`, got: text("x")},
+		{
+			name: "one argument alone", graph: "block-by-argument", variables: map[string]string{"argument": `"sql"`, "pattern": `"^\\s*drop"`, "message": `"no drops"`},
+			params: `{"name":"q","arguments":{"sql":" DROP TABLE x"}}`, status: hookengine.StatusRefused, err: "no drops",
+		},
+		{
+			name: "and not the others", graph: "block-by-argument", variables: map[string]string{"argument": `"options.sql"`, "pattern": `"^drop"`},
+			params: `{"name":"q","arguments":{"note":"drop"}}`, response: text("x"), status: hookengine.StatusPassed, sent: `{"name":"q","arguments":{"note":"drop"}}`, got: text("x"),
+		},
+
+		{
+			name: "a default is added", graph: "default-argument", params: `{"name":"search","arguments":{"q":"a","big":12345678901234567890}}`, response: text("x"),
+			status: hookengine.StatusChanged, sent: `{"name":"search","arguments":{"q":"a","big":12345678901234567890,"limit":20}}`, got: text("x"),
+		},
+		{
+			name: "what is given stays", graph: "default-argument", params: `{"name":"search","arguments":{"limit":3}}`, response: text("x"),
+			status: hookengine.StatusPassed, sent: `{"name":"search","arguments":{"limit":3}}`, got: text("x"),
+		},
+		{
+			name: "without any", graph: "default-argument", params: `{"name":"search"}`, response: text("x"),
+			status: hookengine.StatusChanged, sent: `{"name":"search","arguments":{"limit":20}}`, got: text("x"),
+		},
+
+		{
+			name: "a call is audited", graph: "audit-calls", params: call, response: text("x"), status: hookengine.StatusPassed, sent: call, got: text("x"),
+			audit: `audit-calls {"tool":"read","arguments":["path"],"ms":0,"outcome":"ok"}`,
+		},
+		{
+			name: "one that fails, too", graph: "audit-calls", variables: map[string]string{"values": "true"}, params: call, status: hookengine.StatusError, sent: call, err: "the server is down",
+			audit: `audit-calls {"tool":"read","arguments":{"path":"notes/a.txt"},"ms":0,"outcome":"failed","error":"the server is down"}`,
+		},
+
+		{
+			name: "a long result is cut", graph: "cap-result-size", variables: map[string]string{"limit": "10"}, params: call,
+			response: `{"content":[{"type":"text","text":"12345678"},{"type":"text","text":"9😀more"}],"structuredContent":{"a":["0123456789abc"]}}`, status: hookengine.StatusChanged, sent: call,
+			got: `{"content":[{"type":"text","text":"12345678"},{"type":"text","text":"9"},{"type":"text","text":"[The result was cut: 9 characters are left out. Ask for less, or for a part.]"}],"structuredContent":{"a":["0123456789"]}}`,
+		},
+		{name: "a short one is not", graph: "cap-result-size", params: call, response: text("x"), status: hookengine.StatusPassed, sent: call, got: text("x")},
+		{
+			name: "an error stays whole", graph: "cap-result-size", variables: map[string]string{"limit": "1"}, params: call,
+			response: `{"isError":true,"content":[{"type":"text","text":"long"}]}`, status: hookengine.StatusPassed, sent: call, got: `{"isError":true,"content":[{"type":"text","text":"long"}]}`,
+		},
+
+		{
+			name: "tools are renamed", graph: "rename-tools", variables: map[string]string{"descriptions": `{"b": "Better."}`},
+			params: `{}`, response: `{"tools":[{"name":"get_file_contents","inputSchema":{}},{"name":"b","description":"Bad."}]}`, status: hookengine.StatusChanged, sent: `{}`,
+			got: `{"tools":[{"name":"read_file","inputSchema":{}},{"name":"b","description":"Better."}]}`,
+		},
+		{
+			name: "not to a name that is taken", graph: "rename-tools", params: `{}`,
+			response: `{"tools":[{"name":"get_file_contents"},{"name":"read_file"}]}`, status: hookengine.StatusError, sent: `{}`, err: "a tool has that name",
+		},
+		{
+			name: "and called by their new names", graph: "rename-tools-back", params: `{"name":"read_file","arguments":{}}`, response: text("x"),
+			status: hookengine.StatusChanged, sent: `{"name":"get_file_contents","arguments":{}}`, got: text("x"),
+		},
+	}
+}
+
+// The graphs that ship with the program do what they say, with their real scripts
+// in the real sandbox.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t)
+	for _, tt := range examples() {
+		t.Run(tt.graph+"/"+tt.name, func(t *testing.T) {
+			t.Parallel()
+			program, err := hookengine.Compile(bundled(t, tt.graph, tt.variables))
+			if err != nil {
+				t.Fatal(err)
+			}
+			audit := &kept{}
+			engine := hookengine.New(hookengine.Options{Scripts: &runner.Scripts{Runner: pool}, Audit: audit, Timeout: time.Minute, Now: func() time.Time { return time.UnixMilli(1) }})
+			defer engine.Close(t.Context())
+			sent := ""
+			out := engine.Run(t.Context(), program, hookengine.Request{Params: json.RawMessage(tt.params)},
+				hookengine.CallerFunc(func(_ context.Context, c hookengine.Call) (json.RawMessage, error) {
+					sent = string(c.Params)
+					if tt.response == "" {
+						return nil, errors.New("the server is down")
+					}
+					return json.RawMessage(tt.response), nil
+				}))
+			if _, err := out.Settle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if out.Status != tt.status || (out.Err != nil) != (tt.err != "") || out.Err != nil && !strings.Contains(out.Err.Error(), tt.err) {
+				t.Errorf("came out as %s: %v", out.Status, out.Err)
+			}
+			if diff := cmp.Diff([]string{tt.sent, tt.got, tt.audit}, []string{sent, string(out.Response), strings.Join(audit.records, "\n")}); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Errors of the sandbox come with the place in the user's script, its console and
+// their code; a script that is wrong is found without running it.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t)
+	scripts := &runner.Scripts{Runner: pool, Owner: func(context.Context) string { return "me" }}
+	run := func(source string, timeout time.Duration) error {
+		_, err := scripts.RunHook(t.Context(), hookengine.ScriptCall{
+			Script: hookdef.Script{Name: "g/h.js", Text: source}, Context: json.RawMessage(`{}`), Timeout: timeout,
+		})
+		return err
+	}
+	for _, tt := range []struct {
+		source string
+		code   string
+		line   int
+	}{
+		{"console.log('first');\n  throw new Error('boom');", hookengine.CodeScript, 2},
+		{"export default async () => {\n\n await sleep(1); null.x; }", hookengine.CodeScript, 3},
+		{"await sleep(10000)", hookengine.CodeTimeout, 0},
+		{"while (true) {}", hookengine.CodeTimeout, 0},
+		{"new Uint8Array(2 ** 30)", hookengine.CodeScript, 1},
+	} {
+		timeout := time.Minute // a busy machine is no error of the script's
+		if tt.code == hookengine.CodeTimeout {
+			timeout = 300 * time.Millisecond
+		}
+		var failed *hookengine.ScriptError
+		if err := run(tt.source, timeout); !errors.As(err, &failed) || failed.Code != tt.code || tt.line > 0 && (failed.Line != tt.line || failed.File != "g/h.js") {
+			t.Errorf("%s: %+v (%v)", tt.source, failed, err)
+		}
+	}
+	var failed *hookengine.ScriptError
+	if err := run("console.log('first');\nthrow 1", time.Minute); !errors.As(err, &failed) || len(failed.Console) != 1 || failed.Console[0].Text != "first" {
+		t.Errorf("the console is %+v", failed)
+	}
+	document, found := workflow.CheckAs("g.json", []byte(`{"id": "g", "name": "G", "workflowType": "tools/call", "nodes": [{"id": "s", "type": "start"},
+		{"id": "h", "type": "hook", "data": {"hook": {"script": "let x = 1;\nlet = (;"}}}, {"id": "c", "type": "mcp-call"}, {"id": "e", "type": "end"}],
+		"edges": [{"source": "s", "target": "h"}, {"source": "h", "target": "c"}, {"source": "c", "target": "e"}]}`), workflow.As{})
+	if document == nil {
+		t.Fatal(found)
+	}
+	wrong, err := runner.Check(t.Context(), pool, link(t, document.Graph))
+	if err != nil || len(wrong) != 1 || wrong[0].Node != "h" || wrong[0].File != "g/h.js" || wrong[0].Line != 2 {
+		t.Errorf("%+v, %v", wrong, err)
+	}
+	for _, graph := range []string{"redact-secrets", "block-by-argument", "default-argument", "audit-calls", "cap-result-size", "rename-tools", "rename-tools-back"} {
+		if wrong, err := runner.Check(t.Context(), pool, bundled(t, graph, nil)); err != nil || len(wrong) > 0 {
+			t.Errorf("%s: %v, %v", graph, wrong, err)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+// Package runner runs the scripts of hooks in worker processes.
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+)
+
+// Runner is what runs scripts: a *sandbox.Pool.
+type Runner interface {
+	Run(ctx context.Context, call sandbox.Call) (*sandbox.Result, error)
+}
+
+// Checker is what looks at scripts without running them: a *sandbox.Pool.
+type Checker interface {
+	Check(ctx context.Context, module sandbox.Module, library map[string]string) ([]guideway.Diagnostic, error)
+}
+
+// Scripts runs the scripts of hooks.
+type Scripts struct {
+	// Runner runs them.
+	Runner Runner
+	// Owner gives for whom a request runs, so that no user keeps the workers from
+	// another; nil is everybody together.
+	Owner func(ctx context.Context) string
+}
+
+var _ hookengine.Scripts = (*Scripts)(nil)
+
+// The room that a script gets: as much as most need, and more where what it looks
+// at is large.
+const (
+	memory, mostMemory = 32 << 20, 128 << 20
+	output, mostOutput = 4 << 20, 32 << 20
+	// perByte is what a byte of JSON takes in a script, with a copy or two.
+	perByte = 16
+)
+
+// RunHook implements hookengine.Scripts.
+func (s *Scripts) RunHook(ctx context.Context, call hookengine.ScriptCall) (*hookengine.ScriptResult, error) {
+	size := int64(len(call.Context))
+	request := sandbox.Call{
+		Module: module(call.Script),
+		Args:   []json.RawMessage{call.Context},
+		Limits: sandbox.Limits{
+			Wall:   call.Timeout,
+			Memory: min(memory+perByte*size, mostMemory),
+			Output: min(max(output, 2*size), mostOutput),
+		},
+	}
+	if s.Owner != nil {
+		request.Owner = s.Owner(ctx)
+	}
+	result, err := s.Runner.Run(ctx, request)
+	var failed *sandbox.Error
+	switch {
+	case errors.As(err, &failed):
+		return nil, failure(failed)
+	case err != nil:
+		return nil, err
+	}
+	out := &hookengine.ScriptResult{Context: result.Args[0], Value: result.Value, Audit: result.Audit, Console: lines(result.Console, result.Truncated)}
+	return out, nil
+}
+
+// module is a script of a hook. Its hash is the one that was approved with the
+// graph, so that nothing else runs.
+func module(s hookdef.Script) sandbox.Module {
+	return sandbox.Module{Name: s.Name, Source: s.Text, Hash: strings.TrimPrefix(s.Hash, "sha256:"), Params: []string{"context"}}
+}
+
+// failure is an error of the sandbox as the engine tells it.
+func failure(e *sandbox.Error) *hookengine.ScriptError {
+	code := hookengine.CodeScript
+	if e.Kind == sandbox.Timeout {
+		code = hookengine.CodeTimeout
+	}
+	return &hookengine.ScriptError{
+		Code: code, Message: e.Message, File: e.File, Line: e.Line, Column: e.Column, Console: lines(e.Console, e.Truncated),
+	}
+}
+
+// lines are those of a console.
+func lines(console []sandbox.Line, truncated bool) []hookengine.Line {
+	out := make([]hookengine.Line, 0, len(console)+1)
+	for _, line := range console {
+		out = append(out, hookengine.Line{Level: line.Level, Text: line.Text})
+	}
+	if truncated {
+		out = append(out, hookengine.Line{Level: "warn", Text: "(the console was cut here)"})
+	}
+	return out
+}
+
+// Check looks at the scripts of a graph without running them. What is wrong is a
+// diagnostic with the node that it is about; its file, line and column are the
+// script's own.
+func Check(ctx context.Context, checker Checker, graph *hookdef.Linked) ([]guideway.Diagnostic, error) {
+	var all []guideway.Diagnostic
+	for i := range graph.Nodes {
+		s, ok := graph.Scripts[graph.Nodes[i].ID]
+		if !ok {
+			continue
+		}
+		found, err := checker.Check(ctx, module(s), nil)
+		if err != nil {
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "check the script %s: %w", s.Name, err)
+		}
+		for _, d := range found {
+			d.Node = graph.Nodes[i].ID
+			all = append(all, d)
+		}
+	}
+	return all, nil
+}

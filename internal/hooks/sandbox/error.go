@@ -1,0 +1,72 @@
+package sandbox
+
+import (
+	"fmt"
+
+	"github.com/guideway-dev/guideway"
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+)
+
+// Kind says how a script failed.
+type Kind = scriptwire.Kind
+
+// The kinds of failures.
+const (
+	Syntax         = scriptwire.Syntax
+	Exception      = scriptwire.Exception
+	Timeout        = scriptwire.Timeout
+	Memory         = scriptwire.Memory
+	Stack          = scriptwire.Stack
+	Output         = scriptwire.Output
+	Rejected       = scriptwire.Rejected
+	Crashed        = scriptwire.Crashed
+	Unserialisable = scriptwire.Unserialisable
+)
+
+// Error is a script that failed. Its place is in the user's file: in the
+// TypeScript where the script carries an inline source map.
+type Error struct {
+	Kind    Kind
+	Message string
+	// File, Line and Column are where it failed, as far as that is known; lines
+	// and columns count from 1.
+	File         string
+	Line, Column int
+	// Stack has a line for each frame of the user's code, the innermost first.
+	Stack string
+	// Console is what the script wrote until then.
+	Console   []Line
+	Truncated bool
+}
+
+// Error says where and what.
+func (e *Error) Error() string {
+	switch {
+	case e.File != "" && e.Line > 0:
+		return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
+	case e.File != "":
+		return e.File + ": " + e.Message
+	}
+	return e.Message
+}
+
+// Unwrap gives the error's code in the product.
+func (e *Error) Unwrap() error {
+	code := guideway.CodeInvalid
+	switch e.Kind {
+	case Syntax:
+		code = guideway.CodeInvalidDefinition
+	case Timeout, Memory, Stack, Output:
+		code = guideway.CodeTooLarge
+	case Crashed:
+		code = guideway.CodeUnavailable
+	}
+	return &guideway.Error{Code: code, Message: e.Error()}
+}
+
+func failure(a *scriptwire.Answer) *Error {
+	return &Error{
+		Kind: a.Kind, Message: a.Message, File: a.File, Line: a.Line, Column: a.Column, Stack: a.Stack,
+		Console: a.Console, Truncated: a.Truncated,
+	}
+}

@@ -1,0 +1,219 @@
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+)
+
+// attack is a script that means harm, and how it may end: by any of the kinds,
+// or, where there are none, with a result.
+type attack struct {
+	name, source string
+	kinds        []sandbox.Kind
+}
+
+// attacks are those of which engines are known to have died, and others.
+func attacks() []attack {
+	timeout := []sandbox.Kind{sandbox.Timeout}
+	memory := []sandbox.Kind{sandbox.Memory}
+	tooMuch := []sandbox.Kind{sandbox.Timeout, sandbox.Memory}
+	stack := []sandbox.Kind{sandbox.Stack}
+	deep := []sandbox.Kind{sandbox.Stack, sandbox.Timeout, sandbox.Memory}
+	return []attack{
+		// Endless, in every way that runs code.
+		{"loop", `while (true);`, timeout},
+		{"loop that catches", `while (true) try { while (true); } catch {} finally { while (true); }`, timeout},
+		{"loop in finally", `try { return 1 } finally { for (;;); }`, timeout},
+		{"loop in an async finally", `async function f() { try { await null; for (;;); } finally { for (;;); } } return f()`, timeout},
+		{"caught promise, then a loop", `return new Promise(() => { for (;;); }).catch(() => { for (;;); }).finally(() => { for (;;); })`, timeout},
+		{"loop of awaits", `for (;;) await null`, timeout},
+		{"microtasks that feed themselves", `const f = () => queueMicrotask(f); f(); return new Promise(() => {})`, timeout},
+		{"thenable that never settles", `return { then() {} }`, timeout},
+		{"thenable of thenables", `const t = { then(f) { f(t) } }; return t`, timeout},
+		{"promise of nobody", `await new Promise(() => {})`, timeout},
+		{"sleeper", `await sleep(1e9)`, timeout},
+		{"sleeper in a loop", `for (;;) await sleep(1)`, timeout},
+		{"generator", `for (const x of (function* () { for (;;) yield 1 })()); return 1`, timeout},
+		{"async generator", `for await (const x of (async function* () { for (;;) yield 1 })()); return 1`, timeout},
+		{"iterator without end", `return [...{ [Symbol.iterator]: () => ({ next: () => ({ done: false, value: 1 }) }) }]`, tooMuch},
+		{"getter on the result", `return { get x() { for (;;); } }`, timeout},
+		{"toJSON", `return { toJSON() { for (;;); } }`, timeout},
+		{"toString in console", `console.log({ get a() { for (;;); } })`, timeout},
+		{"message of an error", `throw Object.defineProperty(new Error("x"), "message", { get() { for (;;); } })`, timeout},
+		{"stack of an error", `throw Object.defineProperty(new Error("x"), "stack", { get() { for (;;); } })`, timeout},
+		{"thrown proxy", `throw new Proxy({}, { get() { for (;;); }, getPrototypeOf() { for (;;); }, ownKeys() { for (;;); } })`, timeout},
+		{"proxy as result", `return new Proxy({}, { ownKeys() { for (;;); } })`, timeout},
+		{"loop in a module", "for (;;);\nexport default () => 1", timeout},
+		{"await in a module", "await new Promise(() => {});\nexport default () => 1", timeout},
+		{"computed property", "export default { get x() { for (;;); }, [(() => { for (;;); })()]: 1 }", timeout},
+
+		// Built-in functions that work for long.
+		{"regular expression, backreference", `return /^((a+)+)\1$/.test("a".repeat(50) + "b")`, timeout},
+		{"regular expression, nested", `return /(x+x+)+y/.test("x".repeat(50))`, timeout},
+		{"regular expression, replace", `return "x".repeat(60).replace(/(x*)*y/g, "")`, timeout},
+		{"sort with a loop", `return [1, 2].sort(() => { for (;;); })`, timeout},
+		{"sort of many", `const a = []; for (let i = 0; i < 1e6; i++) a.push(i % 7); for (;;) a.sort()`, tooMuch},
+		{"holes", `const a = []; a.length = 2 ** 32 - 1; return a.indexOf(1)`, timeout},
+		{"holes that are sorted", `const a = []; a[4294967290] = 1; return a.sort().length`, timeout},
+		{"big integers", `let n = 3n; for (;;) n = n * n`, append(tooMuch, sandbox.Exception)},
+		{"big integer as text", `return String(7n ** 2000000n).length`, append(tooMuch, sandbox.Exception)},
+		{"join of joins", `let a = ["x"]; for (let i = 0; i < 40; i++) a = [a, a]; return String(a)`, tooMuch},
+		{"stringify of twins", `let a = {}; for (let i = 0; i < 60; i++) a = { a, b: a }; return a`, append(deep, sandbox.Output)},
+		{"clone of twins", `let a = []; for (let i = 0; i < 100; i++) a = [a, a]; return structuredClone(a).length`, nil},
+		{"strings of twins", `let a = ["x"]; for (let i = 0; i < 60; i++) a = [a, a]; return mapStrings(a, (s) => s)`, tooMuch},
+		{"inspect of twins", `let a = {}; for (let i = 0; i < 60; i++) a = { a, b: a }; console.log(a); return 1`, nil},
+		{"normalize", `let s = "\u0344".repeat(1e6); for (;;) s.normalize("NFD")`, tooMuch},
+		{"date", `for (;;) new Date("x".repeat(1000))`, timeout},
+
+		// Memory.
+		{"array that fills", `const a = []; for (;;) a.push(new Array(5e7).fill(1))`, memory},
+		{"array that grows", `const a = []; for (;;) a.push(a.length)`, tooMuch},
+		{"string that doubles", `let s = "x"; for (;;) s += s`, append(memory, sandbox.Exception, sandbox.Timeout)},
+		{"string that repeats", `return "x".repeat(2 ** 30).length`, append(memory, sandbox.Exception)},
+		{"string that pads", `return "x".padStart(2 ** 30).length`, append(memory, sandbox.Exception)},
+		{"typed arrays", `const a = []; for (;;) a.push(new Uint8Array(64 << 20))`, memory},
+		{"buffers that resize", `const b = new ArrayBuffer(1, { maxByteLength: 2 ** 31 - 1 }); b.resize(2 ** 31 - 1); return 1`, append(memory, sandbox.Exception)},
+		{"map", `const m = new Map(); for (let i = 0; ; i++) m.set(i, {})`, tooMuch},
+		{"symbols", `const a = []; for (let i = 0; ; i++) a.push(Symbol("s" + i))`, tooMuch},
+		{"property names", `const o = {}; for (let i = 0; ; i++) o["k" + i] = i`, tooMuch},
+		{"closures", `let f = () => 1; for (;;) { const g = f; f = () => g }`, tooMuch},
+		{"promises", `const a = []; for (;;) a.push(new Promise(() => {}))`, tooMuch},
+		{"flood of promises", `for (;;) (async () => { await null; await null })()`, tooMuch},
+		{"sleepers", `for (let i = 0; ; i++) sleep(i)`, tooMuch},
+		{"memory that is caught", `const a = []; for (;;) try { for (;;) a.push(new Array(1e6).fill(0)) } catch {}`, timeout},
+		{"spread", `return Math.max(...new Array(1e7))`, append(deep, sandbox.Exception)},
+		{"split", `return "x".repeat(3e7).split("").length`, tooMuch},
+		{"parse of brackets", `return JSON.parse("[".repeat(5e6))`, append(deep, sandbox.Exception)},
+		{"parse of nested arrays", `return JSON.parse("[".repeat(1e6) + "]".repeat(1e6))`, append(deep, sandbox.Exception)},
+		{"big result", `return "x".repeat(2 << 20)`, []sandbox.Kind{sandbox.Output}},
+		{"big argument left behind", `const a = []; a.length = 5e6; a.fill("xxxxxxxxxx"); return a`, append(memory, sandbox.Output)},
+		{"audit without end", `for (;;) audit("x".repeat(1000))`, []sandbox.Kind{sandbox.Output}},
+
+		// Depth.
+		{"recursion", `const f = () => f(); f()`, stack},
+		{"recursion that catches", `const f = () => { try { f() } catch { f() } }; f()`, append(timeout, sandbox.Stack)},
+		{"recursion by a getter", `const o = { get x() { return this.x } }; o.x`, stack},
+		{"recursion by a proxy", `const p = new Proxy({}, { get: (t, k) => p[k] }); p.x`, stack},
+		{"chain of proxies", `let p = {}; for (let i = 0; i < 1e5; i++) p = new Proxy(p, {}); return p.x`, deep},
+		{"chain of prototypes", `let o = {}; for (let i = 0; i < 1e5; i++) o = Object.create(o); return typeof o.x`, append(tooMuch, "")},
+		{"bound functions", `let f = () => 1; for (let i = 0; i < 1e5; i++) f = f.bind(null); return f()`, deep},
+		{"deep result", `let a = []; for (let i = 0; i < 1e5; i++) a = [a]; return a`, deep},
+		{"deep text", `let a = []; for (let i = 0; i < 1e5; i++) a = [a]; return String(a)`, deep},
+		{"deep clone", `let a = []; for (let i = 0; i < 1e5; i++) a = [a]; structuredClone(a)`, deep},
+		{"toString of toString", `const o = { toString() { return "" + o } }; return "" + o`, stack},
+		{"toJSON of toJSON", `const o = { toJSON() { return { x: o } } }; return o`, append(deep, sandbox.Output)},
+		{"replace with itself", `const f = () => "a".replace(/a/, f); f()`, stack},
+		{"sort in sort", `const f = () => [2, 1].sort(f); f()`, stack},
+		{"async recursion", `const f = async () => { await f() }; await f()`, deep},
+		{"deep regular expression", `return new RegExp("(".repeat(1e5) + ")".repeat(1e5)).test("")`, append(deep, sandbox.Exception)},
+		{"apply of apply", `const f = () => f.apply.call(f, null, []); f()`, stack},
+		{"destructors", `let l = null; for (let i = 0; i < 2e5; i++) l = { l }; l = null; return 1`, append(tooMuch, "")},
+		{"source of brackets", strings.Repeat("(", 200_000), []sandbox.Kind{sandbox.Syntax, sandbox.Stack}},
+		{"source of arrays", "return " + strings.Repeat("[", 200_000), []sandbox.Kind{sandbox.Syntax, sandbox.Stack, sandbox.Memory}},
+		{"source of functions", "return " + strings.Repeat("()=>", 100_000) + "1", []sandbox.Kind{sandbox.Syntax, sandbox.Stack, sandbox.Memory, ""}},
+		{"source of templates", "return " + strings.Repeat("`${", 100_000), []sandbox.Kind{sandbox.Syntax, sandbox.Stack, sandbox.Memory, sandbox.Timeout}},
+
+		// Noise.
+		{"console flood", `for (let i = 0; i < 5000; i++) console.log("x".repeat(100)); return 1`, nil},
+		{"console giant", `console.log("x".repeat(1e7)); return 1`, nil},
+		{"console flood for ever", `for (;;) console.log("x")`, timeout},
+	}
+}
+
+// limits are small where the attack ends by its time, so that many end soon, and
+// wide where it has to end by something else, on however busy a machine.
+func (a attack) limits() sandbox.Limits {
+	l := sandbox.Limits{Wall: 300 * time.Millisecond, CPU: 250 * time.Millisecond, Memory: 24 << 20, Output: 1 << 20}
+	if !slices.Contains(a.kinds, sandbox.Timeout) {
+		l.Wall, l.CPU = 30*time.Second, 30*time.Second
+	}
+	return l
+}
+
+// overrun is how much longer than its limit a call may take.
+const overrun = 250 * time.Millisecond
+
+// Every attack ends by its limit and as it should, and the next script in the
+// pool is none the wiser.
+func TestAttacksEnd(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, sandbox.Options{Workers: 1, Burst: 1})
+	for i, a := range attacks() {
+		if testing.Short() && i%5 != 0 {
+			continue // the race detector sees nothing of what a worker does
+		}
+		t.Run(a.name, func(t *testing.T) {
+			c := source(a.source)
+			c.Limits = a.limits()
+			var late time.Duration
+			for range 3 { // a busy machine may be late, but not always
+				if err := p.Warm(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				_, err := p.Run(t.Context(), c)
+				late = time.Since(began) - c.Limits.Wall
+				var kind sandbox.Kind
+				var e *sandbox.Error
+				if errors.As(err, &e) {
+					kind = e.Kind
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				want := a.kinds
+				if want == nil {
+					want = []sandbox.Kind{""}
+				}
+				if !slices.Contains(want, kind) {
+					t.Errorf("ended as %q, want one of %q: %v", kind, want, err)
+				}
+				if late < overrun {
+					break
+				}
+			}
+			if late >= overrun {
+				t.Errorf("ended %v after its limit", late)
+			}
+			if got := value(t, p, source(`return [typeof x, Object.keys(globalThis).includes("x"), [].concat(1).length]`)); got != `["undefined",false,1]` {
+				t.Errorf("the next script sees %s", got)
+			}
+		})
+	}
+}
+
+// While one owner's scripts hang in all the workers that it can get, another's
+// are served.
+func TestOthersAreServedDuringAttacks(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, sandbox.Options{Workers: 1, Burst: 4})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var hostile sync.WaitGroup
+	for range 12 {
+		hostile.Go(func() {
+			c := source(`for (;;);`)
+			c.Owner = "mallory"
+			c.Limits = sandbox.Limits{Wall: 30 * time.Second, CPU: 30 * time.Second}
+			_, err := p.Run(ctx, c)
+			if err == nil {
+				t.Error("an endless script ended")
+			}
+		})
+	}
+	for range 20 {
+		c := source(`return "served"`)
+		c.Owner = "alice"
+		if got := value(t, p, c); got != `"served"` {
+			t.Errorf("got %s", got)
+		}
+	}
+	cancel()
+	hostile.Wait()
+}

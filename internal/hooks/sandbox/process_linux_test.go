@@ -1,0 +1,242 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+)
+
+func testPool(t *testing.T, o Options) *Pool {
+	t.Helper()
+	p, err := NewPool(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := p.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func call(source string) Call { return Call{Module: Module{Source: source}} }
+
+// resting waits until a pool of one worker has it at rest, and gives it.
+func resting(t *testing.T, p *Pool) *process {
+	t.Helper()
+	w, err := p.acquire(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.release("", w, true)
+	return w
+}
+
+// running waits until a call runs in a worker, and gives it.
+func running(t *testing.T, p *Pool) *process {
+	t.Helper()
+	for range 10_000 {
+		p.mu.Lock()
+		for w := range p.busy {
+			p.mu.Unlock()
+			return w
+		}
+		p.mu.Unlock()
+		<-time.After(time.Millisecond)
+	}
+	t.Fatal("no call runs")
+	return nil
+}
+
+// A worker that is killed in a call is an error, and the call is not repeated.
+func TestKilledInACall(t *testing.T) {
+	t.Parallel()
+	p := testPool(t, Options{Workers: 1, Burst: 1})
+	var began sync.WaitGroup
+	began.Go(func() {
+		_, err := p.Run(t.Context(), call(`await sleep(4000)`))
+		var e *Error
+		if !errors.As(err, &e) || e.Kind != Crashed || guideway.ErrorCode(err) != guideway.CodeUnavailable {
+			t.Errorf("got %v, want a crash", err)
+		}
+	})
+	w := running(t, p)
+	if err := syscall.Kill(w.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	began.Wait()
+	if w.calls != 0 {
+		t.Errorf("the dead worker has answered %d calls", w.calls)
+	}
+	if _, err := p.Run(t.Context(), call(`return 1`)); err != nil {
+		t.Errorf("after the crash: %v", err)
+	}
+}
+
+// A worker that dies at rest is not the next caller's concern.
+func TestKilledAtRest(t *testing.T) {
+	t.Parallel()
+	p := testPool(t, Options{Workers: 1, Burst: 1})
+	w := resting(t, p)
+	if err := syscall.Kill(w.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-w.gone
+	if _, err := p.Run(t.Context(), call(`return 1`)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A caller that goes takes its script with it.
+func TestCallerGoes(t *testing.T) {
+	t.Parallel()
+	p := testPool(t, Options{Workers: 1, Burst: 1})
+	ctx, cancel := context.WithCancel(t.Context())
+	var began sync.WaitGroup
+	began.Go(func() {
+		if _, err := p.Run(ctx, call(`for (;;);`)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want the end of the context", err)
+		}
+	})
+	w := running(t, p)
+	cancel()
+	began.Wait()
+	<-w.gone
+	if _, err := p.Run(t.Context(), call(`return 1`)); err != nil {
+		t.Error(err)
+	}
+	// One who waits goes at once.
+	if _, err := p.Run(ctx, call(`return 1`)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the end of the context", err)
+	}
+}
+
+// Close waits for what runs, and no longer than it may.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	p, err := NewPool(Options{Workers: 1, Burst: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var began sync.WaitGroup
+	began.Go(func() {
+		if _, err := p.Run(context.Background(), call(`for (;;);`)); err == nil {
+			t.Error("an endless script ended")
+		}
+	})
+	began.Go(func() { // it waits for the worker
+		running(t, p)
+		if _, err := p.Run(context.Background(), call(`return 1`)); err == nil {
+			t.Error("a script ran in a closed pool")
+		}
+	})
+	running(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := p.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want that the time was over", err)
+	}
+	began.Wait()
+	if _, err := p.Run(t.Context(), call(`return 1`)); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+		t.Errorf("got %v from a closed pool", err)
+	}
+}
+
+// Where no worker can be started, calls say so.
+func TestNoWorker(t *testing.T) {
+	t.Parallel()
+	for _, command := range [][]string{{"/does/not/exist"}, {"/bin/false"}, {"/bin/echo", "hello, hello, hello"}} {
+		p := testPool(t, Options{Command: command})
+		if _, err := p.Run(t.Context(), call(`return 1`)); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+			t.Errorf("%v: got %v", command, err)
+		}
+	}
+}
+
+// Workers that are spent are replaced, others are kept.
+func TestWorkersAreKept(t *testing.T) {
+	t.Parallel()
+	p := testPool(t, Options{Workers: 1, Burst: 1})
+	first := resting(t, p)
+	for _, source := range []string{`return 1`, `throw 1`, `)`, `return 1n`} {
+		_, _ = p.Run(t.Context(), call(source))
+	}
+	if resting(t, p) != first {
+		t.Error("a worker was replaced for what is no fault of it")
+	}
+	_, _ = p.Run(t.Context(), call(`const f = () => f(); f()`))
+	if resting(t, p) == first {
+		t.Error("a worker was kept that was over a limit")
+	}
+}
+
+// A worker has nothing of its parent: no environment, no descriptors, a group
+// and a directory of its own; and the kernel holds its limits.
+func TestConfinement(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("there is no /proc here")
+	}
+	// A descriptor that is inherited because somebody forgot.
+	leaked, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = syscall.Close(leaked) }()
+	p := testPool(t, Options{Workers: 1, Burst: 1})
+	w := resting(t, p)
+	proc := "/proc/" + strconv.Itoa(w.cmd.Process.Pid) + "/"
+	read := func(name string) string {
+		b, err := os.ReadFile(proc + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if env := read("environ"); env != "" {
+		t.Errorf("the environment is %q", env)
+	}
+	entries, err := os.ReadDir(proc + "fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		target, _ := os.Readlink(proc + "fd/" + e.Name())
+		if !strings.HasPrefix(target, "pipe:") && !strings.HasPrefix(target, "anon_inode:[event") &&
+			!strings.HasPrefix(target, "/sys/fs/cgroup") {
+			t.Errorf("descriptor %s is %s", e.Name(), target)
+		}
+	}
+	status := read("status")
+	for _, line := range []string{"NoNewPrivs:\t1", "Seccomp:\t2"} {
+		if !strings.Contains(status, line) {
+			t.Errorf("the status has no %q", line)
+		}
+	}
+	limits := strings.Join(strings.Fields(read("limits")), " ")
+	for _, l := range []string{"Max core file size 0 0", "Max file size 0 0", "Max open files 16 16", "Max cpu time 180 180"} {
+		if !strings.Contains(limits, l) {
+			t.Errorf("the limits have no %q:\n%s", l, limits)
+		}
+	}
+	if dir, _ := os.Readlink(proc + "cwd"); dir != "/" {
+		t.Errorf("it stands in %s", dir)
+	}
+	if group, err := syscall.Getpgid(w.cmd.Process.Pid); err != nil || group != w.cmd.Process.Pid {
+		t.Errorf("its group is %d, error %v", group, err)
+	}
+	if score := strings.TrimSpace(read("oom_score_adj")); score != "1000" {
+		t.Errorf("its score for want of memory is %s", score)
+	}
+}

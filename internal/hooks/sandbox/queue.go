@@ -1,0 +1,187 @@
+package sandbox
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// waiter is a call that waits for a worker.
+type waiter struct {
+	owner   string
+	since   time.Time
+	granted chan grant // has room for one
+}
+
+// grant is a worker, or why there is none.
+type grant struct {
+	process *process
+	err     error
+}
+
+// maxWaiting bounds the calls that wait.
+const maxWaiting = 10_000
+
+// acquire takes a worker. Its end is release.
+func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, errClosed()
+	}
+	if len(p.waiting) >= maxWaiting {
+		p.mu.Unlock()
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "%d scripts wait already", maxWaiting)
+	}
+	w := &waiter{owner: owner, since: time.Now(), granted: make(chan grant, 1)}
+	p.waiting = append(p.waiting, w)
+	p.dispatchLocked()
+	if len(w.granted) == 0 {
+		if p.living < p.options.Workers {
+			p.growLocked(ctx)
+		}
+		p.watchLocked(ctx)
+	}
+	p.mu.Unlock()
+
+	select {
+	case g := <-w.granted:
+		return g.process, g.err
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	p.waiting = slices.DeleteFunc(p.waiting, func(other *waiter) bool { return other == w })
+	p.mu.Unlock()
+	select {
+	case g := <-w.granted: // just now
+		if g.err == nil {
+			p.release(owner, g.process, true)
+		}
+	default:
+	}
+	return nil, guideway.Errorf(guideway.CodeUnavailable, "wait for a script worker: %w", context.Cause(ctx))
+}
+
+// release gives a worker back; one that is not usable any more is ended.
+func (p *Pool) release(owner string, process *process, usable bool) {
+	p.mu.Lock()
+	delete(p.busy, process)
+	if p.owners[owner]--; p.owners[owner] <= 0 {
+		delete(p.owners, owner)
+	}
+	spare := p.living > p.options.Workers && p.nextLocked() == nil
+	if usable && !p.closed && !spare {
+		p.idle = append(p.idle, process)
+		process = nil
+	} else {
+		p.living--
+		if !p.closed && p.living < p.options.Workers {
+			p.growLocked(context.Background())
+		}
+	}
+	p.dispatchLocked()
+	p.mu.Unlock()
+	if process != nil {
+		p.tasks.Go(process.kill) // nobody waits for its end
+	}
+	p.calls.Done()
+}
+
+// dispatchLocked gives idle workers to who waits.
+func (p *Pool) dispatchLocked() {
+	for len(p.idle) > 0 {
+		w := p.nextLocked()
+		if w == nil {
+			return
+		}
+		last := len(p.idle) - 1
+		process := p.idle[last]
+		p.idle = slices.Delete(p.idle, last, last+1)
+		p.waiting = slices.DeleteFunc(p.waiting, func(other *waiter) bool { return other == w })
+		p.owners[w.owner]++
+		p.busy[process] = struct{}{}
+		p.calls.Add(1)
+		w.granted <- grant{process: process}
+	}
+}
+
+// nextLocked is who gets the next worker: of the owners with the fewest calls
+// that run, who has waited longest. An owner with its share is passed over.
+func (p *Pool) nextLocked() *waiter {
+	share := max(1, p.options.Burst/2)
+	var next *waiter
+	for _, w := range p.waiting {
+		if running := p.owners[w.owner]; running < share && (next == nil || running < p.owners[next.owner]) {
+			next = w
+		}
+	}
+	return next
+}
+
+// growLocked starts a worker aside.
+func (p *Pool) growLocked(ctx context.Context) {
+	p.living++
+	p.tasks.Go(func() {
+		process, err := startProcess(context.WithoutCancel(ctx), &p.options)
+		p.mu.Lock()
+		if err != nil {
+			p.living--
+			p.refuseLocked(err)
+			p.mu.Unlock()
+			return
+		}
+		if p.closed {
+			p.living--
+			p.mu.Unlock()
+			process.kill()
+			return
+		}
+		p.foundLocked(process.missing)
+		p.idle = append(p.idle, process)
+		p.dispatchLocked()
+		p.mu.Unlock()
+	})
+}
+
+// refuseLocked tells who waits that no worker can be started. Where others
+// live, they serve on.
+func (p *Pool) refuseLocked(err error) {
+	p.options.Log.Error("no script worker can be started", "error", err)
+	if p.living > 0 {
+		return
+	}
+	for _, w := range p.waiting {
+		w.granted <- grant{err: guideway.Errorf(guideway.CodeUnavailable, "no script can be run: %w", err)}
+	}
+	p.waiting = nil
+}
+
+// watchLocked has another worker started while a call waits for long. That some
+// call waits, and another one a little later, is no reason: they come to their turn.
+func (p *Pool) watchLocked(ctx context.Context) {
+	if p.growing != nil {
+		return
+	}
+	wait := patience
+	if w := p.nextLocked(); w != nil {
+		wait = max(patience-time.Since(w.since), time.Millisecond)
+	}
+	p.growing = time.AfterFunc(wait, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.growing = nil
+		if p.closed || len(p.waiting) == 0 {
+			return
+		}
+		w := p.nextLocked()
+		if w != nil && p.living < p.options.Burst && time.Since(w.since) >= patience {
+			p.growLocked(ctx)
+			for _, other := range p.waiting {
+				other.since = time.Now() // they wait for that one now
+			}
+		}
+		p.watchLocked(ctx)
+	})
+}

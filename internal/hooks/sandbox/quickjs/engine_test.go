@@ -1,0 +1,322 @@
+package quickjs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func newEngine(t *testing.T, o Options) *Engine {
+	t.Helper()
+	if o.Memory == 0 {
+		o.Memory = 16 << 20
+	}
+	e, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// run gives what a function without arguments returns.
+func run(t *testing.T, e *Engine, source string) (any, error) {
+	t.Helper()
+	f, err := e.Eval("test.js", "(function () { "+source+" })")
+	if err != nil {
+		t.Fatalf("%s: %v", source, err)
+	}
+	return e.Call(f)
+}
+
+func must(t *testing.T, e *Engine, source string) any {
+	t.Helper()
+	got, err := run(t, e, source)
+	if err != nil {
+		t.Fatalf("%s: %v", source, err)
+	}
+	return got
+}
+
+// mischief is what a script may leave behind in an engine.
+var mischief = []string{
+	"globalThis.left = 1; Object.prototype.left = 2; Array.prototype.push = null; delete globalThis.JSON",
+	"Object.freeze(globalThis); Object.defineProperty(Math, 'PI', { get() { return 3; } })",
+	"globalThis.big = []; for (let i = 0; i < 50000; i++) big.push({ i, s: 'x' + i })",
+	"globalThis.s = 'x'.repeat(1 << 20) + 'y'; globalThis.b = new Uint8Array(3 << 20).fill(7)",
+	"globalThis.p = Promise.resolve(1).then(() => { globalThis.later = 1 }); for (let i = 0; i < 9; i++) Symbol.for('k' + i)",
+	"globalThis.m = new Map(); for (let i = 0; i < 9999; i++) m.set({}, i); globalThis.w = new WeakMap([[m, m]])",
+	"const loop = {}; loop.self = loop; globalThis.keep = /(a+)+b/.exec('aaaaaab'); throw new Error('at the end')",
+	"const f = () => f(); f()",
+	"const a = ['x']; for (;;) a.push(a[a.length - 1] + a[a.length - 1])",
+	"for (let i = 0; ; i++) globalThis['g' + i] = new Array(100).fill(i)",
+}
+
+// After an image is put back, nothing of what scripts did is there: the region is
+// the same to the last byte, and zero beyond.
+func TestRestoreLeavesNothing(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, Options{})
+	random := []byte("the state of Math.random is anew")
+	blank := e.Image(nil)
+	must(t, e, "globalThis.parsed = 'a script'; globalThis.more = new Array(1000).fill('x')")
+	second := e.Image(blank)
+	if second.Size() >= blank.Size()/2 {
+		t.Errorf("a second image takes %d bytes beside a first one of %d", second.Size(), blank.Size())
+	}
+	state := func(i *Image) []byte {
+		e.Restore(i)
+		all := bytes.Clone(bytesAt(e.heap.address(), e.heap.high-e.heap.address()))
+		copy(all[e.ctx-e.heap.address()+offsetOfRandom:], random[:8])
+		return all
+	}
+	images := map[string]*Image{"first": blank, "second": second}
+	before := map[string][]byte{}
+	for name, i := range images {
+		before[name] = state(i)
+	}
+	for _, source := range mischief {
+		for name, i := range images {
+			e.Restore(i)
+			e.SetLimits(Limits{Memory: 8 << 20, Stack: 500, Garbage: 1 << 20})
+			_, err := run(t, e, source)
+			_, _ = e.RunJobs()
+			used := e.heap.high
+			if got := state(i); !bytes.Equal(got, before[name]) {
+				t.Errorf("after %q (%v) the %s image is not what it was", source, err, name)
+			}
+			if rest := bytesAt(e.heap.top, used-e.heap.top); len(bytes.Trim(rest, "\x00")) != 0 {
+				t.Errorf("after %q (%v) something is left beyond the %s image", source, err, name)
+			}
+			want := map[string]any{"first": "undefined", "second": "string"}[name]
+			if got := must(t, e, "return typeof globalThis.parsed"); got != want {
+				t.Errorf("after %q the %s image has parsed of type %v", source, name, got)
+			}
+		}
+	}
+}
+
+// Random numbers are not the same after each restore, though all else is.
+func TestRestoreThrowsOtherDice(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, Options{})
+	blank := e.Image(nil)
+	seen := map[any]bool{}
+	for range 50 {
+		e.Restore(blank)
+		seen[must(t, e, "return Math.random()")] = true
+	}
+	if len(seen) != 50 {
+		t.Errorf("50 engines gave %d first random numbers", len(seen))
+	}
+}
+
+// An image has addresses of its own engine in it.
+func TestRestoreRefusesImagesOfOthers(t *testing.T) {
+	t.Parallel()
+	a, b := newEngine(t, Options{}), newEngine(t, Options{})
+	defer func() {
+		if recover() == nil {
+			t.Error("the image of another engine was put back")
+		}
+	}()
+	a.Restore(b.Image(nil))
+}
+
+// A script meets its limits as errors, and the engine serves on after a restore.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, Options{Memory: 24 << 20})
+	blank := e.Image(nil)
+	for _, c := range []struct {
+		name, source, want string
+		limits             Limits
+	}{
+		{"memory", "const a = []; for (;;) a.push('x' + a.length)", "out of memory", Limits{Memory: 4 << 20, Garbage: 1 << 20}},
+		{"one block", "return 'x'.repeat(8 << 20).length", "out of memory", Limits{Memory: 4 << 20, Garbage: 1 << 20}},
+		{"the region", "const a = []; for (;;) a.push(new Uint8Array(1 << 20))", "out of memory", Limits{Memory: 1 << 40, Garbage: 1 << 20}},
+		{"calls", "const f = (n) => f(n + 1) + 1; return f(0)", "stack overflow", Limits{Memory: 8 << 20, Stack: 300, Garbage: 1 << 20}},
+	} {
+		e.Restore(blank)
+		e.SetLimits(c.limits)
+		_, err := run(t, e, c.source)
+		var thrown *Error
+		if !errors.As(err, &thrown) || thrown.Name != "InternalError" || thrown.Message != c.want {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	e.Restore(blank)
+	if got := must(t, e, "return 6 * 7"); got != 42.0 {
+		t.Errorf("after that: %v", got)
+	}
+}
+
+// A deadline and an interrupt end a script that catches all it can; both hold
+// until an image is put back.
+func TestScriptsEndWhenTheyHaveTo(t *testing.T) {
+	t.Parallel()
+	const stubborn = "for (;;) { try { for (;;) {} } catch (e) {} finally { continue } }"
+	for name, end := range map[string]func(*Engine){
+		"deadline":  func(e *Engine) { e.SetDeadline(time.Now().Add(-time.Second)) },
+		"interrupt": func(e *Engine) { e.Interrupt() },
+	} {
+		e := newEngine(t, Options{})
+		blank := e.Image(nil)
+		f, err := e.Eval("test.js", "(function () { "+stubborn+" })")
+		if err != nil {
+			t.Fatal(err)
+		}
+		end(e)
+		for range 2 {
+			var thrown *Error
+			if _, err := e.Call(f); !errors.As(err, &thrown) || thrown.Message != "interrupted" {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		e.Restore(blank)
+		if got := must(t, e, "let n = 0; for (let i = 0; i < 100000; i++) n++; return n"); got != 1e5 {
+			t.Errorf("after the %s: %v", name, got)
+		}
+	}
+}
+
+// Promises run until nothing is left, until Finish, or until a job throws what
+// nobody catches.
+func TestRunJobs(t *testing.T) {
+	t.Parallel()
+	var e *Engine
+	var told []any
+	e = newEngine(t, Options{Functions: map[string]Function{
+		"tell": func(args []any) (any, error) {
+			told = append(told, args...)
+			if args[0] == "last" {
+				e.Finish()
+			}
+			return nil, nil
+		},
+	}})
+	must(t, e, `Promise.resolve().then(() => { tell("a"); return 1 }).then((n) => tell(n))`)
+	if more, err := e.RunJobs(); more || err != nil {
+		t.Errorf("more %v, %v", more, err)
+	}
+	must(t, e, `Promise.resolve().then(() => { tell("last"); tell("and its end") }).then(() => tell("too late"))`)
+	if _, err := e.RunJobs(); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]any{"a", 1.0, "last", "and its end"}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+// Values cross whole in both directions; what Go cannot have is nil.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	var got []any
+	e := newEngine(t, Options{Functions: map[string]Function{
+		"echo": func(args []any) (any, error) { got = args; return args[0], nil },
+		"fail": func([]any) (any, error) { return nil, errors.New("50 % of \x00 failed") },
+	}})
+	echo, err := e.Eval("test.js", "(v) => echo(v, typeof v, typeof v === 'string' ? v.length : 0)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		value any
+		kind  string
+		size  float64
+	}{
+		{"", "string", 0},
+		{"a\x00b", "string", 3},
+		{"ü😀", "string", 3},
+		{"\xed\xa0\xbd", "string", 1},
+		{strings.Repeat("long ", 30_000), "string", 150_000},
+		{0.0, "number", 0},
+		{-1.5, "number", 0},
+		{1e300, "number", 0},
+		{float64(1 << 31), "number", 0},
+		{true, "boolean", 0},
+		{false, "boolean", 0},
+		{nil, "undefined", 0},
+	} {
+		back, err := e.Call(echo, c.value)
+		if err != nil {
+			t.Errorf("%.20q: %v", c.value, err)
+		}
+		if diff := cmp.Diff([]any{c.value, c.value, c.kind, c.size}, append([]any{back}, got...)); diff != "" {
+			t.Errorf("%.20q (-want +got):\n%s", c.value, diff)
+		}
+	}
+	if back := must(t, e, "return echo({ toString() { throw 1 } })"); back != nil {
+		t.Errorf("an object comes back as %v", back)
+	}
+	if back := must(t, e, "try { fail() } catch (e) { return e.name + ': ' + e.message }"); back != "InternalError: 50 % of " {
+		t.Errorf("an error of Go comes as %q", back)
+	}
+	if back, err := e.Call(echo, "a\xffb"); err != nil || back != "a\uFFFDb" {
+		t.Errorf("a byte that is no UTF-8 comes back as %q, %v", back, err)
+	}
+}
+
+// What was thrown is told as far as it can be, whatever it does to who asks.
+func TestThrown(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, Options{})
+	for source, want := range map[string]string{
+		"throw new TypeError('wrong')": "TypeError|wrong|TypeError: wrong",
+		"throw 'text'":                 "||text",
+		"throw null":                   "||null",
+		"throw { get name() { throw 1 }, toString() { throw 2 } }":   "||",
+		"throw { name: 7, message: { }, toString() { return 'me' }}": "||me",
+		"undefined.x": "TypeError|cannot read property 'x' of undefined|TypeError: cannot read property 'x' of undefined",
+	} {
+		_, err := run(t, e, source)
+		var thrown *Error
+		if !errors.As(err, &thrown) {
+			t.Errorf("%s: %v", source, err)
+			continue
+		}
+		if got := fmt.Sprintf("%s|%s|%s", thrown.Name, thrown.Message, thrown); got != want {
+			t.Errorf("%s gives %q, want %q", source, got, want)
+		}
+	}
+	_, err := e.Eval("broken.js", "\n\n  let = = 1")
+	var thrown *Error
+	if !errors.As(err, &thrown) || thrown.Name != "SyntaxError" || thrown.File != "broken.js" || thrown.Line != 3 || thrown.Column == 0 {
+		t.Errorf("a source that cannot be parsed: %+v", err)
+	}
+}
+
+// Modules come from Load by the names of Resolve, and from nowhere else.
+func TestModules(t *testing.T) {
+	t.Parallel()
+	modules := map[string]string{"main": "import { n } from './lib'; export default n", "lib": "export const n = 1"}
+	e := newEngine(t, Options{
+		Resolve: func(_, name string) (string, error) { return strings.TrimPrefix(name, "./"), nil },
+		Load: func(name string) (string, error) {
+			if text, ok := modules[name]; ok {
+				return text, nil
+			}
+			return "", errors.New("no module " + name)
+		},
+	})
+	if err := e.Parse("test.js", "import 'main'"); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []struct{ source, want string }{
+		{"import 'absent'", "module load failed: no module absent"},
+		{"import {", ""},
+	} {
+		var thrown *Error
+		if err := e.Parse("test.js", c.source); !errors.As(err, &thrown) || c.want != "" && thrown.Message != c.want {
+			t.Errorf("%s: %v", c.source, err)
+		}
+	}
+	alone := newEngine(t, Options{})
+	if err := alone.Parse("test.js", "import 'main'"); err == nil {
+		t.Error("an engine without modules imports one")
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package quickjs
+
+// erase makes bytes zeros.
+func erase(b []byte) { clear(b) }

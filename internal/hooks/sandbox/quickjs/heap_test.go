@@ -1,0 +1,145 @@
+package quickjs
+
+import (
+	"bytes"
+	"testing"
+
+	"modernc.org/libc"
+	lib "modernc.org/libquickjs"
+	"pgregory.net/rapid"
+)
+
+func testHeap(size int) *heap {
+	at := libc.Xcalloc(nil, 1, lib.Tsize_t(size))
+	return newHeap(at, uintptr(size))
+}
+
+// check walks over all blocks: each begins where the one before it ends and knows
+// it, no two neighbours are free, and the lists have those that are free and no
+// others.
+func (h *heap) check(t *rapid.T) {
+	t.Helper()
+	free := map[uintptr]bool{}
+	var before uintptr
+	wasFree := false
+	for at := h.address() + heapStart; at < h.top; {
+		b := blockAt(at)
+		if b.previous != before || b.size() < minBlock || b.size()%align != 0 {
+			t.Fatalf("block %#x: %+v after %#x", at, *b, before)
+		}
+		if b.isFree() {
+			free[at] = true
+		}
+		if b.isFree() && wasFree {
+			t.Fatalf("block %#x and the one before it are free", at)
+		}
+		wasFree, before = b.isFree(), at
+		at += b.size()
+	}
+	if before != h.last || wasFree {
+		t.Fatalf("the last block is %#x (free: %v), not %#x", before, wasFree, h.last)
+	}
+	listed := 0
+	for class := range h.free {
+		if (h.steps[class] != 0) != (h.classes>>class&1 != 0) {
+			t.Fatalf("class %d: steps %b, classes %b", class, h.steps[class], h.classes)
+		}
+		for step, at := range h.free[class] {
+			if (at != 0) != (h.steps[class]>>step&1 != 0) {
+				t.Fatalf("list %d %d begins at %#x, steps %b", class, step, at, h.steps[class])
+			}
+			for ; at != 0; at = blockAt(at).next {
+				if !free[at] {
+					t.Fatalf("block %#x is listed as free", at)
+				}
+				listed++
+			}
+		}
+	}
+	if listed != len(free) {
+		t.Fatalf("%d of %d free blocks are in lists", listed, len(free))
+	}
+}
+
+// Whatever is allocated, resized and freed: what was written to a block stays in
+// it, blocks do not overlap, the heap stays whole, and nothing is left at the end.
+func TestHeapKeepsWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	h := testHeap(1 << 20)
+	fresh := h.top
+	sizes := rapid.OneOf(rapid.IntRange(0, 200), rapid.IntRange(0, 10_000), rapid.IntRange(0, 1<<19))
+	rapid.Check(t, func(t *rapid.T) {
+		type held struct {
+			p    uintptr
+			text []byte
+		}
+		var all []held
+		fill := func(p uintptr, n int) held {
+			text := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")}, n)
+			copy(bytesAt(p, uintptr(n)), text)
+			return held{p, text}
+		}
+		same := func(x held) {
+			if !bytes.Equal(bytesAt(x.p, uintptr(len(x.text))), x.text) {
+				t.Fatalf("the %d bytes at %#x have changed", len(x.text), x.p)
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"allocate": func(t *rapid.T) {
+				n := sizes.Draw(t, "size")
+				if p := h.allocate(uintptr(n)); p != 0 {
+					if p%align != 0 || int(usableSize(p)) < n {
+						t.Fatalf("%#x has %d bytes, want %d", p, usableSize(p), n)
+					}
+					all = append(all, fill(p, n))
+				}
+			},
+			"resize": func(t *rapid.T) {
+				if len(all) == 0 {
+					t.Skip("nothing is allocated")
+				}
+				i, n := rapid.IntRange(0, len(all)-1).Draw(t, "which"), sizes.Draw(t, "size")
+				p := h.resize(all[i].p, uintptr(n))
+				if p == 0 {
+					same(all[i])
+					return
+				}
+				same(held{p, all[i].text[:min(n, len(all[i].text))]})
+				all[i] = fill(p, n)
+			},
+			"free": func(t *rapid.T) {
+				if len(all) == 0 {
+					t.Skip("nothing is allocated")
+				}
+				i := rapid.IntRange(0, len(all)-1).Draw(t, "which")
+				same(all[i])
+				h.release(all[i].p - headSize)
+				all[i] = all[len(all)-1]
+				all = all[:len(all)-1]
+			},
+			"": func(t *rapid.T) { h.check(t) },
+		})
+		for _, x := range all {
+			same(x)
+			h.release(x.p - headSize)
+		}
+		if h.top != fresh || h.classes != 0 || h.last != 0 {
+			t.Fatalf("after all was freed the top is %d above the start", h.top-fresh)
+		}
+	})
+}
+
+// A request that no region has room for is refused, not wrapped around.
+func TestHeapRefusesWhatItHasNot(t *testing.T) {
+	t.Parallel()
+	h := testHeap(1 << 16)
+	p := h.allocate(100)
+	for _, size := range []uintptr{1 << 16, 1 << 40, ^uintptr(0), ^uintptr(0) - 8, 1 << 63} {
+		if got := h.allocate(size); got != 0 {
+			t.Errorf("%d bytes are at %#x", size, got)
+		}
+		if got := h.resize(p, size); got != 0 {
+			t.Errorf("a block of %d bytes is at %#x", size, got)
+		}
+	}
+}

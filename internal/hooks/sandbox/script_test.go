@@ -1,0 +1,259 @@
+package sandbox_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+)
+
+// What a script returns, by the form that it is written in.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, sandbox.Options{})
+	const library = `export const twice = (n) => 2 * n; export default { name: "lib" };`
+	for _, test := range []struct {
+		name, source, function, this string
+		args                         []string
+		want                         string
+	}{
+		{name: "body", source: `return context.a + 1`, args: []string{`{"a":1}`}, want: `2`},
+		{name: "body that awaits", source: "const x = await sleep(1);\nreturn {x: x === undefined}", want: `{"x":true}`},
+		{name: "body without return", source: `context.a = 2`, args: []string{`{"a":1}`}},
+		{name: "body that ends in a comment", source: `return 1 // done`, want: `1`},
+		{name: "body that imports", source: `const { twice } = await import("lib.js"); return twice(4)`, want: `8`},
+		{name: "body with words of modules", source: "// export default\nconst s = 'import x from y';\nreturn s.length", want: `15`},
+		{name: "empty", source: ``},
+		{name: "default function", source: `export default (a, b) => a - b`, args: []string{`5`, `3`}, want: `2`},
+		{name: "default async function", source: `export default async function (a) { await null; return a }`, args: []string{`"x"`}, want: `"x"`},
+		{name: "minified module", source: `const a=()=>7;export{a as default}`, want: `7`},
+		{name: "named function", source: `export function f() { return "f" }`, function: "f", want: `"f"`},
+		{name: "function of the default object", source: `export default { f() { return "f" } }`, function: "f", want: `"f"`},
+		{name: "this of the default object", source: `export default { n: 3, f() { return this.n } }`, function: "f", want: `3`},
+		{
+			name: "given this, with the other functions", function: "f", this: `{"n":4}`, want: `8`,
+			source: `export default { f() { return this.double() }, double() { return this.n * 2 } }`,
+		},
+		{
+			name: "given this, with the other exports", function: "f", this: `{"n":4}`, want: `8`,
+			source: `export function f() { return this.double() } export function double() { return this.n * 2 }`,
+		},
+		{name: "imports of the library", source: `import lib, { twice } from "lib.js"; export default () => [lib.name, twice(2)]`, want: `["lib",4]`},
+		{name: "imports beside it", source: `import { twice } from "./lib.js"; export default () => twice(3)`, want: `6`},
+		{name: "await in a module", source: `const x = await Promise.resolve(9); export default () => x`, want: `9`},
+		{name: "undefined", source: `return undefined`},
+		{name: "null", source: `return null`, want: `null`},
+		{name: "not a number", source: `return NaN`, want: `null`},
+		{name: "dates", source: `return new Date(0)`, want: `"1970-01-01T00:00:00.000Z"`},
+		{name: "half a character", source: `return "\ud800"`, want: `"\ud800"`},
+		{name: "characters", source: `return context + "\u0000é😀"`, args: []string{`"ß\u0000"`}, want: `"ß\u0000\u0000é😀"`},
+		{
+			name: "exotic names", source: `return [Object.keys(context), context.__proto__, {}.x, context.constructor]`,
+			args: []string{`{"__proto__":{"x":1},"constructor":2,"":3}`}, want: `[["__proto__","constructor",""],{"x":1},null,2]`,
+		},
+		{name: "what nobody waits for", source: `(async () => { for (;;) await null })(); return 1`, want: `1`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := with(source(test.source), test.args...)
+			c.Function = test.function
+			c.Library = map[string]string{"lib.js": library}
+			if test.this != "" {
+				c.This = json.RawMessage(test.this)
+			}
+			if got := value(t, p, c); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// What a script leaves in its arguments comes back; what it leaves alone comes
+// back byte for byte.
+func TestArgumentsComeBack(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, sandbox.Options{})
+	c := with(source(`context.b = [1]; delete context.a; this.n++`), `{"a":1}`)
+	c.This = json.RawMessage(`{"n":1}`)
+	r := result(t, p, c)
+	if got := string(r.Args[0]) + string(r.This); got != `{"b":[1]}{"n":2}` {
+		t.Errorf("got %s", got)
+	}
+	same := `{"id":12345678901234567890}`
+	c = with(source(`return 1`), same)
+	if got := string(result(t, p, c).Args[0]); !strings.Contains(got, "12345678901234567890") {
+		t.Errorf("a number that the script left alone became %s", got)
+	}
+}
+
+// Where and how scripts fail, in the user's own places.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, sandbox.Options{})
+	for _, test := range []struct {
+		name, source, function string
+		args                   []string
+		kind                   sandbox.Kind
+		message                string // a part of it
+		file                   string
+		line, column           int
+	}{
+		{name: "exception in a body", source: "let a = 1;\n  a.b.c", kind: sandbox.Exception, message: "TypeError", line: 2, column: 6},
+		{name: "exception in the first line", source: `null.x`, kind: sandbox.Exception, message: "TypeError", line: 1, column: 5},
+		{name: "exception in a module", source: "export default () => {\n  throw new RangeError('out')\n}", kind: sandbox.Exception, message: "RangeError: out", line: 2, column: 23},
+		{name: "exception after an await", source: "await sleep(1);\nthrow new Error('late')", kind: sandbox.Exception, message: "Error: late", line: 2, column: 16},
+		{name: "exception while loading", source: "export default () => 1;\nnull.x", kind: sandbox.Exception, message: "TypeError", line: 2, column: 5},
+		{name: "exception in the library", source: `import { f } from "lib.js"; export default () => f()`, kind: sandbox.Exception, message: "lib", file: "lib.js", line: 2, column: 18},
+		{name: "thrown text", source: `throw "just so"`, kind: sandbox.Exception, message: "just so"},
+		{name: "thrown object", source: `throw {code: 7}`, kind: sandbox.Exception, message: "{ code: 7 }"},
+		{name: "own error", source: "class Mine extends Error { name = 'Mine' }\nthrow new Mine('x')", kind: sandbox.Exception, message: "Mine: x", line: 1},
+		{name: "error that lies", source: `const e = new Error("x"); e.stack = "at y (hook.js:99:99)\n"; throw e`, kind: sandbox.Exception, message: "Error: x", line: 1},
+		{name: "rejected promise", source: `return Promise.reject(new TypeError("no"))`, kind: sandbox.Exception, message: "TypeError: no", line: 1},
+		{name: "bad JSON in a script", source: "\nJSON.parse('{')", kind: sandbox.Exception, message: "SyntaxError", line: 2},
+		{name: "syntax of a body", source: "let a = 1;\nlet b = ;", kind: sandbox.Syntax, message: "SyntaxError", line: 2, column: 9},
+		{name: "body that is not closed", source: "if (true) {\n  a()", kind: sandbox.Syntax, message: "SyntaxError", line: 2},
+		{name: "syntax of a module", source: "export default function () {\n  return 1 +;\n}", kind: sandbox.Syntax, message: "SyntaxError", line: 2, column: 13},
+		{name: "syntax of the library", source: `import "bad.js"`, kind: sandbox.Syntax, message: "SyntaxError", file: "bad.js", line: 2},
+		{name: "unknown module", source: "\nimport fs from 'fs';\nexport default () => 1", kind: sandbox.Syntax, message: "cannot import 'fs': only 'bad.js', 'lib.js' can be imported", line: 2, column: 16},
+		{name: "unknown module by import()", source: `await import("fs")`, kind: sandbox.Exception, message: "cannot import 'fs'"},
+		{name: "own name", source: `await import("hook.js")`, kind: sandbox.Exception, message: "cannot import 'hook.js'"},
+		{name: "engine's name", source: `await import("<eval>")`, kind: sandbox.Exception, message: "cannot import '<eval>'"},
+		{name: "missing export", source: `import { g } from "lib.js"; export default () => 1`, kind: sandbox.Syntax, message: "'g'"},
+		{name: "no default", source: `export const a = 1`, kind: sandbox.Exception, message: "no default function"},
+		{name: "no such function", source: `export function a() {}`, function: "b", kind: sandbox.Exception, message: "no function 'b'"},
+		{name: "function of all objects", source: `export default {}`, function: "toString", kind: sandbox.Exception, message: "no function 'toString'"},
+		{name: "circular", source: `const a = {}; a.a = a; return a`, kind: sandbox.Unserialisable, message: "circular"},
+		{name: "big integer", source: `return 1n`, kind: sandbox.Unserialisable, message: "BigInt"},
+		{name: "function", source: `return () => 1`, kind: sandbox.Unserialisable, message: "function"},
+		{name: "circular argument", source: `context.a = context`, args: []string{`{}`}, kind: sandbox.Unserialisable, message: "circular"},
+		{name: "broken toJSON", source: "return { toJSON() { throw new Error('mine') } }", kind: sandbox.Unserialisable, message: "mine", line: 1},
+		{name: "argument that is no JSON", source: `return 1`, args: []string{`{`}, kind: sandbox.Rejected, message: "not JSON"},
+		{name: "empty argument", source: `return 1`, args: []string{``}, kind: sandbox.Rejected, message: "not JSON"},
+		{name: "waits for nothing", source: `await new Promise(() => {})`, kind: sandbox.Timeout, message: "nothing can settle"},
+		{name: "code from strings", source: `return (() => {}).constructor("return 1")()`, kind: sandbox.Exception, message: "from strings", line: 1},
+		{name: "eval", source: `return eval("1")`, kind: sandbox.Exception, message: "eval", line: 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := with(source(test.source), test.args...)
+			c.Function = test.function
+			c.Library = map[string]string{
+				"lib.js": "export function f() {\n  throw new Error('lib')\n}",
+				"bad.js": "export const a = 1;\nconst = 2",
+			}
+			e := failed(t, p, c)
+			if e.Kind != test.kind || !strings.Contains(e.Message, test.message) {
+				t.Errorf("got %q %q, want %q with %q", e.Kind, e.Message, test.kind, test.message)
+			}
+			if test.line == 0 {
+				return
+			}
+			if test.file == "" {
+				test.file = "hook.js"
+			}
+			if e.File != test.file || e.Line != test.line || (test.column != 0 && e.Column != test.column) {
+				t.Errorf("at %s:%d:%d, want %s:%d:%d\n%s", e.File, e.Line, e.Column, test.file, test.line, test.column, e.Stack)
+			}
+		})
+	}
+}
+
+// A script that was compiled from TypeScript fails in the TypeScript.
+func TestSourceMap(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, sandbox.Options{})
+	text, err := os.ReadFile(filepath.Join("testdata", "compiled.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := failed(t, p, with(source(string(text)), `{"request":{"method":"tools/call"}}`))
+	if e.File != "compiled.ts" || e.Line != 13 || e.Column != 33 {
+		t.Errorf("at %s:%d:%d, want compiled.ts:13:33\n%s", e.File, e.Line, e.Column, e.Stack)
+	}
+	if !strings.Contains(e.Stack, "compiled.ts:17:") {
+		t.Errorf("the stack does not have the caller:\n%s", e.Stack)
+	}
+}
+
+// Calls that are refused before anything of them runs.
+func TestRejected(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, sandbox.Options{Command: []string{"/does/not/exist"}}) // nothing may be started
+	for _, test := range []struct {
+		name    string
+		call    sandbox.Call
+		message string
+	}{
+		{"other hash", sandbox.Call{Module: sandbox.Module{Source: "a", Hash: sandbox.Hash("b")}}, "hash"},
+		{"long source", source(strings.Repeat(" ", sandbox.MaxSource+1)), "over the limit"},
+		{"strange name", sandbox.Call{Module: sandbox.Module{Name: "a\nb"}}, "name of a module"},
+		{"name of the engine", sandbox.Call{Module: sandbox.Module{Name: "<eval>"}}, "name of a module"},
+		{"strange parameter", sandbox.Call{Module: sandbox.Module{Params: []string{"a){"}}}, "name of an argument"},
+		{"module of the same name", sandbox.Call{Module: sandbox.Module{Name: "a"}, Library: map[string]string{"a": ""}}, "own name"},
+		{"long input", with(source(""), `"`+strings.Repeat("x", sandbox.MaxInput)+`"`), "over the limit"},
+		{"too much memory", sandbox.Call{Limits: sandbox.Limits{Memory: 1 << 40}}, "limit of memory"},
+		{"negative time", sandbox.Call{Limits: sandbox.Limits{Wall: -time.Second}}, "limit of wall"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			e := failed(t, p, test.call)
+			if e.Kind != sandbox.Rejected || !strings.Contains(e.Message, test.message) {
+				t.Errorf("got %q %q, want it rejected with %q", e.Kind, e.Message, test.message)
+			}
+		})
+	}
+}
+
+// Check tells what is wrong where, and runs nothing.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, sandbox.Options{})
+	check := func(source string) []guideway.Diagnostic {
+		found, err := p.Check(t.Context(), sandbox.Module{Name: "a.js", Source: source}, map[string]string{"b.js": "let"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	want := []guideway.Diagnostic{{
+		Severity: guideway.SeverityError, Code: "script-syntax", File: "a.js", Line: 2, Column: 1,
+		Message: "SyntaxError: unexpected token in expression: ')'",
+	}}
+	if diff := cmp.Diff(want, check("for (;;);\n)")); diff != "" {
+		t.Error(diff)
+	}
+	if found := check("while (true);\nreturn 1"); len(found) != 1 || found[0].File != "b.js" {
+		t.Errorf("got %v, want what is wrong with b.js", found)
+	}
+}
+
+// The same clock and seed give the same run; other seeds others.
+func TestFixed(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, sandbox.Options{})
+	run := func(seed uint64) string {
+		c := source(`const a = Date.now(); await sleep(3_600_000);
+			return [new Date(a).toISOString(), new Date().getTime() - a, Date().slice(0, 15), Math.random(), Math.random()]`)
+		c.Fixed = &sandbox.Fixed{Now: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC), Seed: seed}
+		return value(t, p, c)
+	}
+	first := run(1)
+	if !strings.HasPrefix(first, `["2026-02-03T04:05:06.000Z",3600000,"Tue Feb 03 2026"`) {
+		t.Errorf("got %s", first)
+	}
+	if again := run(1); again != first {
+		t.Errorf("the same seed gave %s, then %s", first, again)
+	}
+	if other := run(1 << 40); other == first {
+		t.Errorf("another seed gave the same %s", other)
+	}
+	if real := value(t, p, source(`return new Date() instanceof Date && Date.now() > 1.7e12 && Math.random() < 1`)); real != "true" {
+		t.Errorf("without a fixed clock: %s", real)
+	}
+}

@@ -1,0 +1,243 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox/quickjs"
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+)
+
+// What the engine calls its own ends of a script.
+const (
+	engineInterrupted = "interrupted"
+	engineMemory      = "out of memory"
+	engineStack       = "stack overflow"
+)
+
+// begin arms the VM for a request.
+func (v *vm) begin(r *scriptwire.Request) {
+	v.current = current{
+		script: newScript(r), limit: r.Limits.Output, console: &console{room: r.Limits.Console}, mu: &sync.Mutex{},
+	}
+	v.e.SetLimits(quickjs.Limits{
+		Memory: r.Limits.Memory, Stack: r.Limits.Stack, Garbage: min(gcThreshold, r.Limits.Memory/4),
+	})
+}
+
+// check parses the script and its library without running any of it.
+func (v *vm) check(known forms) *scriptwire.Answer {
+	known.settle(v, v.script.main)
+	for _, m := range append([]*module{v.script.main}, v.script.modules...) {
+		if err := v.parse(m); err != nil {
+			return v.compileFailure(err, m)
+		}
+	}
+	return &scriptwire.Answer{Body: v.script.main.body}
+}
+
+// call runs the script until it has reported, has been stopped or cannot go on.
+// stopped is closed when the VM is stopped.
+func (v *vm) call(r *scriptwire.Request, known forms, stopped <-chan struct{}) *scriptwire.Answer {
+	known.settle(v, v.script.main)
+	args := []any{
+		r.Name, r.Function, float64(r.Limits.Output),
+		r.Fixed, float64(r.Now), float64(int32(r.Seed >> 32)), float64(int32(r.Seed)), nil,
+	}
+	if r.This != nil {
+		args[len(args)-1] = string(r.This)
+	}
+	for _, a := range r.Args {
+		args = append(args, string(a))
+	}
+	v.e.SetDeadline(time.Now().Add(r.Limits.Wall))
+	_, err := v.e.Call(v.start, args...)
+	for v.report == nil {
+		if kind, _ := v.why(); kind != "" || isEnd(err) {
+			return v.ended(err)
+		}
+		var more bool
+		if more, err = v.e.RunJobs(); more || v.report != nil || err != nil {
+			continue
+		}
+		if a := v.wait(stopped); a != nil {
+			return a
+		}
+	}
+	if kind, _ := v.why(); kind == scriptwire.Output {
+		return v.ended(err)
+	}
+	return v.answer(r)
+}
+
+// isEnd tells whether an error ends the call. Others are of jobs that nobody
+// waits for.
+func isEnd(err error) bool {
+	var e *quickjs.Error
+	return errors.As(err, &e) && (e.Name == "InternalError" || e.Name == "")
+}
+
+// wait lets who sleeps sleep; a script for which nobody sleeps either never
+// ends.
+func (v *vm) wait(stopped <-chan struct{}) *scriptwire.Answer {
+	next, err := v.e.Call(v.tick)
+	if err != nil {
+		return v.ended(err)
+	}
+	ms, ok := next.(float64)
+	switch {
+	case !ok || ms < 0:
+		return &scriptwire.Answer{
+			Kind:    scriptwire.Timeout,
+			Message: "the script waits for a promise that nothing can settle any more",
+		}
+	case ms > 0:
+		v.sleepFor(time.Duration(ms*float64(time.Millisecond)), stopped)
+	}
+	return nil
+}
+
+// ended tells why a script without a report ended.
+func (v *vm) ended(err error) *scriptwire.Answer {
+	kind, reason := v.why()
+	if kind == "" {
+		return v.engineFailure(err)
+	}
+	a := &scriptwire.Answer{Kind: kind, Message: reason}
+	var e *quickjs.Error
+	if errors.As(err, &e) {
+		v.placeByStack(a, e.Stack)
+	}
+	return a
+}
+
+// engineFailure is an error that the engine gave to Go.
+func (v *vm) engineFailure(err error) *scriptwire.Answer {
+	var e *quickjs.Error
+	if !errors.As(err, &e) {
+		if err == nil {
+			err = errors.New("the script ended without a result")
+		}
+		return &scriptwire.Answer{Kind: scriptwire.Crashed, Message: err.Error()}
+	}
+	return v.failed("load", e.Name, e.Message, e.Stack, e.File, e.Line, e.Column)
+}
+
+// compileFailure is an error of the parser, which knows the module by no name.
+func (v *vm) compileFailure(err error, m *module) *scriptwire.Answer {
+	var e *quickjs.Error
+	if !errors.As(err, &e) {
+		return v.engineFailure(err)
+	}
+	file := e.File // of a module that it imports
+	if file == engineName {
+		file = m.name
+	}
+	return v.failed("load", e.Name, e.Message, "", file, e.Line, e.Column)
+}
+
+// answer makes an answer of the driver's report.
+func (v *vm) answer(r *scriptwire.Request) *scriptwire.Answer {
+	rest := v.report[1:]
+	switch v.report[0] {
+	case "over":
+		size, _ := v.report[1].(float64)
+		return tooLarge(int64(size), v.limit)
+	case "failed":
+		return v.failed(stringAt(rest, 0), stringAt(rest, 1), stringAt(rest, 2), stringAt(rest, 3),
+			stringAt(rest, 4), intAt(rest, 5), intAt(rest, 6))
+	}
+	a := &scriptwire.Answer{Audit: v.audit}
+	size := v.written
+	part := func(i int) []byte {
+		if i >= len(rest) {
+			return nil
+		}
+		s, ok := rest[i].(string)
+		if !ok {
+			return nil
+		}
+		size += int64(len(s))
+		return []byte(wholeRunes(s))
+	}
+	a.Value, a.This = part(0), part(1)
+	for i := range r.Args {
+		a.Args = append(a.Args, part(2+i))
+	}
+	restoreNumbers(a, r)
+	if size > v.limit {
+		return tooLarge(size, v.limit)
+	}
+	return a
+}
+
+func restoreNumbers(a *scriptwire.Answer, r *scriptwire.Request) {
+	given := numbers{}
+	given.add(r.This)
+	for _, arg := range r.Args {
+		given.add(arg)
+	}
+	a.Value, a.This = given.restore(a.Value), given.restore(a.This)
+	for i := range a.Args {
+		a.Args[i] = given.restore(a.Args[i])
+	}
+}
+
+func tooLarge(size, limit int64) *scriptwire.Answer {
+	return &scriptwire.Answer{
+		Kind:    scriptwire.Output,
+		Message: fmt.Sprintf("the result takes at least %d bytes, over the limit of %d", size, limit),
+	}
+}
+
+// failed tells of what the script threw at a stage of the call.
+func (v *vm) failed(stage, name, message, stack, file string, line, column int) *scriptwire.Answer {
+	if v.failure != nil && stage == "load" && strings.Contains(message, v.failure.Message) {
+		v.placeAt(v.failure, v.failure.File, v.failure.Line, v.failure.Column)
+		return v.failure
+	}
+	a := &scriptwire.Answer{Kind: scriptwire.Exception, Message: message}
+	if name != "" {
+		a.Message = strings.TrimSuffix(name+": "+message, ": ")
+	}
+	a.Message = wholeRunes(a.Message)
+	switch {
+	case name == "InternalError" && message == engineMemory:
+		a.Kind, a.Message = scriptwire.Memory, "the script asked for more memory than it may have"
+	case name == "InternalError" && message == engineStack, strings.HasSuffix(message, engineStack):
+		a.Kind, a.Message = scriptwire.Stack, "the script nested its calls deeper than it may"
+	case name == "InternalError" && message == engineInterrupted:
+		a.Kind, a.Message = scriptwire.Timeout, "the script was interrupted"
+	case stage == "load" && name == "SyntaxError":
+		a.Kind = scriptwire.Syntax
+	case name == "" && message == "null":
+		// So the engine ends a script when it has no memory for an error.
+		a.Kind, a.Message = scriptwire.Memory, "the script asked for more memory than it may have, or threw null"
+	case stage == "arguments":
+		a.Kind, a.Message = scriptwire.Rejected, "this or an argument is not JSON: "+message
+	case stage == "result":
+		a.Kind = scriptwire.Unserialisable
+	}
+	if a.Kind == scriptwire.Syntax {
+		v.placeAt(a, file, line, column)
+	}
+	v.placeByStack(a, stack)
+	a.Message = cut(a.Message, maxMessage)
+	return a
+}
+
+// maxMessage and maxStack bound what an error carries.
+const (
+	maxMessage = 4 << 10
+	maxStack   = 8 << 10
+)
+
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "..."
+}

@@ -1,0 +1,68 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+)
+
+// TestMain lets the test binary be a confined process that tries to get out.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "try-to-get-out" {
+		tryToGetOut()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// tryToGetOut prints what worked and should not have.
+func tryToGetOut() {
+	if _, err := confine(scriptwire.Setup{Memory: 16 << 20, CPUSeconds: 10}); err != nil {
+		fmt.Fprintln(os.Stdout, "confine:", err)
+		return
+	}
+	for name, try := range map[string]func() error{
+		"open a file":    func() error { _, err := os.ReadFile("/etc/hostname"); return err },
+		"create a file":  func() error { return os.WriteFile("/tmp/guideway-escaped", nil, 0o600) },
+		"list files":     func() error { _, err := os.ReadDir("/"); return err },
+		"make a socket":  func() error { _, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0); return err },
+		"make a pair":    func() error { _, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0); return err },
+		"listen":         func() error { _, err := net.Listen("tcp", "127.0.0.1:0"); return err }, //nolint:noctx // it must fail
+		"run a program":  func() error { return exec.Command("/bin/true").Run() },                 //nolint:noctx // it must fail
+		"become one":     func() error { return syscall.Exec("/bin/true", []string{"true"}, nil) },
+		"signal others":  func() error { return syscall.Kill(os.Getppid(), 0) },
+		"trace itself":   func() error { return syscall.PtraceAttach(os.Getppid()) },
+		"move":           func() error { return syscall.Chdir("/tmp") },
+		"remove a file":  func() error { return os.Remove("/tmp/guideway-not-there") },
+		"raise a limit":  func() error { return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 64, Max: 64}) },
+		"change its uid": func() error { return syscall.Setuid(65534) },
+	} {
+		if err := try(); !errors.Is(err, syscall.EPERM) && !errors.Is(err, os.ErrPermission) {
+			fmt.Fprintf(os.Stdout, "%s: %v\n", name, err)
+		}
+	}
+	fmt.Fprintln(os.Stdout, "tried all")
+}
+
+// Whoever got out of the engine could still not get at anything.
+func TestConfinedProcess(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), self, "try-to-get-out").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got := strings.TrimSpace(string(out)); got != "tried all" {
+		t.Errorf("it got at something:\n%s", got)
+	}
+}

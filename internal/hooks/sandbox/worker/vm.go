@@ -1,0 +1,263 @@
+package worker
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox/quickjs"
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+)
+
+//go:embed prelude.js
+var preludeSource string
+
+// engineName is how the prelude is named in stacks, and a module that is only
+// parsed; user code has names of its own.
+const engineName = "<eval>"
+
+// vm is the engine of a worker, and the call that it is in. It belongs to one
+// goroutine at a time, but for stop.
+type vm struct {
+	e           *quickjs.Engine
+	start, tick quickjs.Value
+	current
+}
+
+// current is the state of a call; each call has a new one.
+type current struct {
+	script  *script
+	parsing *module // while the engine only parses
+	console *console
+
+	report  []any // what the driver reported
+	audit   [][]byte
+	written int64 // bytes of audit records
+	limit   int64 // of output
+	failure *scriptwire.Answer
+
+	mu      *sync.Mutex
+	stopped scriptwire.Kind // why the VM was stopped from outside, under mu
+	reason  string
+}
+
+const (
+	// gcThreshold is how much a script allocates at most before the engine looks
+	// for cycles: most calls end before there is garbage to speak of.
+	gcThreshold = 8 << 20
+	// ownMemory is what the engine takes for itself, at most.
+	ownMemory = 8 << 20
+)
+
+// newVM makes the engine: everything but the user's code. Scripts can be allowed
+// memory bytes at most.
+func newVM(memory int64) (*vm, error) {
+	v := &vm{}
+	e, err := quickjs.New(quickjs.Options{
+		// While an array grows there are two of it.
+		Memory: int(2*memory + ownMemory),
+		Functions: map[string]quickjs.Function{
+			"__report": v.onReport, "__emit": v.onEmit, "__audit": v.onAudit,
+			"__utf8": onUTF8, "__text": onText, "__sha256": onSHA256,
+		},
+		Resolve: v.resolve, Load: v.load,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make an engine: %w", err)
+	}
+	v.e = e
+	driver, err := e.Eval(engineName, preludeSource)
+	if err != nil {
+		return nil, fmt.Errorf("run the prelude: %w", err)
+	}
+	if v.start, err = e.Member(driver, "start"); err != nil {
+		return nil, fmt.Errorf("take the driver: %w", err)
+	}
+	if v.tick, err = e.Member(driver, "tick"); err != nil {
+		return nil, fmt.Errorf("take the driver: %w", err)
+	}
+	return v, nil
+}
+
+// stop ends the script as soon as the engine looks; the first reason counts. It
+// may be called from any goroutine.
+func (v *vm) stop(kind scriptwire.Kind, reason string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.stopped == "" {
+		v.stopped, v.reason = kind, reason
+	}
+	v.e.Interrupt()
+}
+
+// why tells whether the VM was stopped, and why.
+func (v *vm) why() (scriptwire.Kind, string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.stopped, v.reason
+}
+
+// resolve is asked for the name of a module that one module imports. Only the
+// driver may import the user's script; scripts import what the library has.
+func (v *vm) resolve(importer, name string) (string, error) {
+	switch {
+	case importer != engineName:
+	case v.parsing != nil: // it has no name for the engine yet
+		importer = v.parsing.name
+	case name == v.script.main.name:
+		return name, nil
+	}
+	for _, known := range []string{name, strings.TrimPrefix(name, "./")} {
+		if v.script.library(known) != nil {
+			return known, nil
+		}
+	}
+	err := fmt.Errorf("cannot import '%s': %s", name, v.script.importable())
+	if v.failure == nil {
+		line, column := v.script.findImport(importer, name)
+		v.failure = &scriptwire.Answer{
+			Kind: scriptwire.Syntax, Message: err.Error(), File: importer, Line: line, Column: column,
+		}
+	}
+	return "", err
+}
+
+func (v *vm) load(name string) (string, error) {
+	if name == v.script.main.name {
+		return v.script.main.text(), nil
+	}
+	if m := v.script.library(name); m != nil {
+		return m.source, nil
+	}
+	return "", fmt.Errorf("no module '%s'", name)
+}
+
+func (v *vm) onReport(args []any) (any, error) {
+	if v.report == nil {
+		v.report = args
+		v.e.Finish() // what the script began and does not wait for ends here
+	}
+	return nil, nil
+}
+
+func (v *vm) onEmit(args []any) (any, error) {
+	level, text := stringAt(args, 0), stringAt(args, 1)
+	return v.console.add(level, text), nil
+}
+
+func (v *vm) onAudit(args []any) (any, error) {
+	record := stringAt(args, 0)
+	v.written += int64(len(record))
+	if v.written > v.limit {
+		v.stop(scriptwire.Output, fmt.Sprintf("the audit records are over the limit of %d bytes", v.limit))
+		return nil, errors.New("the audit records are over their limit")
+	}
+	v.audit = append(v.audit, []byte(record))
+	return nil, nil
+}
+
+func onUTF8(args []any) (any, error) {
+	return base64.StdEncoding.EncodeToString([]byte(strings.ToValidUTF8(wholeRunes(stringAt(args, 0)), "\uFFFD"))), nil
+}
+
+func onText(args []any) (any, error) {
+	b, err := base64.StdEncoding.DecodeString(stringAt(args, 0))
+	if err != nil {
+		return nil, err
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD"), nil
+}
+
+func onSHA256(args []any) (any, error) {
+	b, err := base64.StdEncoding.DecodeString(stringAt(args, 0))
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func stringAt(args []any, i int) string {
+	if i < len(args) {
+		s, _ := args[i].(string)
+		return s
+	}
+	return ""
+}
+
+func intAt(args []any, i int) int {
+	if i < len(args) {
+		n, _ := args[i].(float64)
+		return int(n)
+	}
+	return 0
+}
+
+// console keeps what a script writes; the watchdog of a script that hangs reads
+// it from another goroutine.
+type console struct {
+	mu        sync.Mutex
+	lines     []scriptwire.Line
+	room      int64
+	truncated bool
+}
+
+// maxLines bounds the lines of a console, however short they are.
+const maxLines = 1000
+
+// add tells whether there is room for more.
+func (c *console) add(level, text string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text = wholeRunes(text)
+	if int64(len(text)) > c.room || len(c.lines) >= maxLines {
+		text = strings.ToValidUTF8(text[:min(int64(len(text)), max(c.room, 0))], "")
+		c.truncated = true
+		c.room = 0
+		if text == "" || len(c.lines) >= maxLines {
+			return false
+		}
+	}
+	c.room -= int64(len(text))
+	c.lines = append(c.lines, scriptwire.Line{Level: level, Text: text})
+	return !c.truncated
+}
+
+func (c *console) told() ([]scriptwire.Line, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.lines), c.truncated
+}
+
+// wholeRunes turns the three bytes of a lone surrogate into one U+FFFD, as a
+// browser does.
+func wholeRunes(s string) string {
+	if !strings.Contains(s, "\xed") {
+		return s
+	}
+	b := []byte(s)
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == 0xed && b[i+1] >= 0xa0 {
+			copy(b[i:], "\uFFFD")
+			i += 2
+		}
+	}
+	return string(b)
+}
+
+// sleepFor waits, or gives up when the VM is stopped.
+func (v *vm) sleepFor(d time.Duration, stopped <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-stopped:
+	}
+}

@@ -1,0 +1,140 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// Proof is the kind of credential that a request has shown.
+type Proof string
+
+// The proofs.
+const (
+	// ProofBearer is the token of /mcp. An agent may hold it, so it never counts as a
+	// person.
+	ProofBearer Proof = "bearer"
+	// ProofBrowser is the cookie of a browser in which a person has logged in.
+	ProofBrowser Proof = "browser"
+	// ProofToken is a named token.
+	ProofToken Proof = "token"
+)
+
+// Right is a kind of access that a request needs.
+type Right string
+
+// The rights.
+const (
+	// RightRead reads the data of the user.
+	RightRead Right = "read"
+	// RightWork changes it, as an agent may.
+	RightWork Right = "work"
+	// RightAnswer answers a gate. The proof decides whether the answer counts as a
+	// person's.
+	RightAnswer Right = "answer"
+	// RightManage changes what agents may use: upstreams, the approvals of their tools, and
+	// the tokens of clients. No credential of /mcp has it.
+	RightManage Right = "manage"
+)
+
+// Grant is the principal of a request and its rights.
+type Grant struct {
+	Principal guideway.Principal
+	Proof     Proof
+	Rights    []Right
+}
+
+// May reports whether the grant has a right.
+func (g Grant) May(r Right) bool { return slices.Contains(g.Rights, r) }
+
+// Person reports whether the request counts as a person's: it comes from a logged in
+// browser or has a token that acts for a person.
+func (g Grant) Person() bool {
+	return (g.Proof == ProofBrowser || g.Proof == ProofToken) && g.May(RightAnswer)
+}
+
+type grantKey struct{}
+
+// WithGrant returns a context with the grant of a request.
+func WithGrant(ctx context.Context, g Grant) context.Context {
+	return WithPrincipal(context.WithValue(ctx, grantKey{}, g), g.Principal)
+}
+
+// GrantFrom returns the grant of a context, or the zero Grant, which has no rights.
+func GrantFrom(ctx context.Context) Grant {
+	g, _ := ctx.Value(grantKey{}).(Grant)
+	return g
+}
+
+// Access determines the grant of requests to the API. The Authenticator does so at /mcp.
+type Access struct {
+	// Bearer is required.
+	Bearer *Bearer
+	// Browsers and Tokens may be nil. Their credentials are then refused.
+	Browsers *BrowserSessions
+	Tokens   *Tokens
+}
+
+// Check returns the grant of a request. If there is a header Authorization, the cookie is
+// ignored, so that it never makes up for a wrong token.
+func (a *Access) Check(r *http.Request) (Grant, error) {
+	header := len(r.Header.Values("Authorization")) > 0
+	if !header && a.Browsers != nil && a.Browsers.hasCookie(r) {
+		return a.browserGrant(r)
+	}
+	token, given := bearerToken(r)
+	if given && isNamed(token) && a.Tokens != nil {
+		return a.tokenGrant(token)
+	}
+	p, err := a.Bearer.checkRequest(r)
+	if err != nil {
+		if !header && a.Browsers != nil {
+			err.Fix += "; in a browser: guideway open"
+		}
+		return Grant{}, err
+	}
+	return Grant{Principal: p, Proof: ProofBearer, Rights: []Right{RightRead, RightWork, RightAnswer}}, nil
+}
+
+func (a *Access) browserGrant(r *http.Request) (Grant, error) {
+	user, commands, err := a.Browsers.checkRequest(r)
+	if err != nil {
+		return Grant{}, err
+	}
+	g := Grant{Principal: guideway.Principal{User: user, Client: "browser"}, Proof: ProofBrowser, Rights: []Right{RightRead}}
+	if commands {
+		g.Rights = append(g.Rights, RightWork, RightAnswer, RightManage)
+	}
+	return g, nil
+}
+
+func (a *Access) tokenGrant(token string) (Grant, error) {
+	t, err := a.Tokens.useToken(token)
+	if err != nil {
+		return Grant{}, err
+	}
+	g := Grant{Principal: guideway.Principal{User: t.User, Client: t.Name}, Proof: ProofToken}
+	for _, s := range t.Scopes {
+		switch s {
+		case ScopeRead:
+			g.Rights = append(g.Rights, RightRead)
+		case ScopeApprove:
+			g.Rights = append(g.Rights, RightRead, RightAnswer)
+		case ScopeManage:
+			g.Rights = append(g.Rights, RightRead, RightManage)
+		case ScopeMCP: // valid at /mcp only
+		}
+	}
+	return g, nil
+}
+
+// Challenge returns the header WWW-Authenticate of a refusal.
+func Challenge(r *http.Request) string {
+	challenge := `Bearer realm="guideway"`
+	if len(r.Header.Values("Authorization")) > 0 {
+		challenge += `, error="invalid_token"`
+	}
+	return challenge
+}

@@ -1,0 +1,215 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+)
+
+func newDoor(t *testing.T, tokens *auth.Tokens) *auth.Authenticator {
+	t.Helper()
+	return &auth.Authenticator{Bearer: newAccess(t, nil, nil).Bearer, Tokens: tokens}
+}
+
+// authenticate sends a request with a token and returns what the handler sees.
+func authenticate(t *testing.T, d *auth.Authenticator, token string) (status int, body string, user string, holder *auth.TokenLease) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	d.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		p, _ := auth.PrincipalFrom(r.Context())
+		user, holder = p.User, auth.TokenLeaseFrom(r.Context())
+	})).ServeHTTP(w, withToken(token))
+	return w.Code, w.Body.String(), user, holder
+}
+
+// A client's token is accepted at /mcp with its allowed tools. An expired, revoked or
+// unknown token and one with another scope are refused.
+func TestAuthenticator(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	tokens, err := auth.NewTokens(auth.TokenOptions{Dir: t.TempDir(), Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := func(token auth.NamedToken) string {
+		token.User = "ann"
+		secret, err := tokens.Create(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secret
+	}
+	later := clock.Now().Add(time.Hour)
+	allow := auth.Allow{Upstreams: []string{"files"}, Tools: []string{"git__*"}}
+	laptop := made(auth.NamedToken{Name: "laptop", Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &allow})
+	short := made(auth.NamedToken{Name: "short", Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{All: true}, Expires: &later})
+	bare := made(auth.NamedToken{Name: "bare", Scopes: []auth.Scope{auth.ScopeMCP}})
+	lost := made(auth.NamedToken{Name: "lost", Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{All: true}})
+	d := newDoor(t, tokens)
+
+	status, _, user, holder := authenticate(t, d, laptop)
+	if status != 200 || user != "ann" || holder == nil || holder.Name != "laptop" || !holder.IsValid() {
+		t.Fatalf("%d for %q by %+v", status, user, holder)
+	}
+	if diff := cmp.Diff(allow, holder.Allow); diff != "" {
+		t.Error(diff)
+	}
+	if _, _, _, holder := authenticate(t, d, bare); holder == nil || !holder.Allow.IsEmpty() {
+		t.Errorf("a token that names nothing allows %+v", holder)
+	}
+	if status, _, user, holder := authenticate(t, d, secret); status != 200 || user == "" || holder != nil {
+		t.Errorf("the token of the token file: %d for %q by %+v", status, user, holder)
+	}
+	if status, _, _, _ := authenticate(t, d, short); status != 200 {
+		t.Errorf("before it ends: %d", status)
+	}
+	if err := tokens.Revoke("lost"); err != nil {
+		t.Fatal(err)
+	}
+	clock.now = clock.now.Add(time.Hour)
+	for name, tt := range map[string]struct{ token, want string }{
+		"expired":      {short, "has expired"},
+		"revoked":      {lost, "was revoked"},
+		"unknown":      {"gdn_" + strings.Repeat("x", 43), "was revoked"},
+		"of the API":   {made(auth.NamedToken{Name: "read", Scopes: []auth.Scope{auth.ScopeRead}}), "not valid here"},
+		"a person's":   {made(auth.NamedToken{Name: "phone", Scopes: []auth.Scope{auth.ScopeApprove}}), "not valid here"},
+		"a manager's":  {made(auth.NamedToken{Name: "admin", Scopes: []auth.Scope{auth.ScopeManage, auth.ScopeApprove}}), "not valid here"},
+		"of the other": {strings.Repeat("y", 48), "does not belong to this server"},
+	} {
+		status, body, _, _ := authenticate(t, d, tt.token)
+		if status != http.StatusUnauthorized || !strings.Contains(body, tt.want) {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+	if err := tokens.Revoke("laptop"); err != nil {
+		t.Fatal(err)
+	}
+	again := made(auth.NamedToken{Name: "laptop", Scopes: []auth.Scope{auth.ScopeMCP}})
+	if _, _, _, other := authenticate(t, d, again); holder.IsValid() || other == nil || other.ID == holder.ID {
+		t.Errorf("a new token of the same name stands for the old one: %+v", other)
+	}
+}
+
+// A client's token is not valid at the API.
+func TestClientTokensAreNotForTheAPI(t *testing.T) {
+	t.Parallel()
+	tokens := newTokens(t, t.TempDir())
+	secret, err := tokens.Create(auth.NamedToken{Name: "laptop", User: "ann", Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{All: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := newAccess(t, nil, tokens).Check(withToken(secret))
+	if err != nil || len(g.Rights) != 0 || g.Person() {
+		t.Errorf("it may %v, %v", g.Rights, err)
+	}
+}
+
+func TestInvalidTokens(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	tokens, err := auth.NewTokens(auth.TokenOptions{Dir: t.TempDir(), Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := clock.Now()
+	for name, token := range map[string]auth.NamedToken{
+		"a client's that stands for a person": {Scopes: []auth.Scope{auth.ScopeMCP, auth.ScopeApprove}},
+		"a reader's with tools":               {Scopes: []auth.Scope{auth.ScopeRead}, Allow: &auth.Allow{All: true}},
+		"no pattern":                          {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Tools: []string{"[a"}}},
+		"an empty name":                       {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Upstreams: []string{""}}},
+		"a control character":                 {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Projects: []string{"a\nb"}}},
+		"over already":                        {Scopes: []auth.Scope{auth.ScopeMCP}, Expires: &now},
+		"too many":                            {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Tools: make([]string, 500)}},
+	} {
+		token.Name, token.User = "x", "ann"
+		if _, err := tokens.Create(token); guideway.ErrorCode(err) != guideway.CodeInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The time of the last use of a token is known to a minute. A new token has none.
+func TestLastUseIsRecorded(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	tokens, err := auth.NewTokens(auth.TokenOptions{Dir: t.TempDir(), Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := tokens.Create(auth.NamedToken{Name: "laptop", User: "ann", Scopes: []auth.Scope{auth.ScopeMCP}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := func() *time.Time {
+		t.Helper()
+		list, err := tokens.List()
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		return list[0].Used
+	}
+	if at := used(); at != nil {
+		t.Errorf("a new one was used at %v", at)
+	}
+	d := newDoor(t, tokens)
+	for _, after := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
+		clock.now = clock.now.Add(after)
+		authenticate(t, d, secret)
+		if at := used(); at == nil || clock.Now().Sub(*at) > time.Minute || at.After(clock.Now()) {
+			t.Errorf("used at %v, and it is %v", at, clock.Now())
+		}
+	}
+}
+
+// A request in progress ends without an answer when its token is revoked.
+func TestRevokedDuringRequest(t *testing.T) {
+	t.Parallel()
+	tokens, err := auth.NewTokens(auth.TokenOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := tokens.Create(auth.NamedToken{Name: "laptop", User: "ann", Scopes: []auth.Scope{auth.ScopeMCP}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, cause := make(chan struct{}), make(chan error, 1)
+	srv := httptest.NewServer(newDoor(t, tokens).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-r.Context().Done()
+		cause <- context.Cause(r.Context())
+		_, _ = io.WriteString(w, "the secret answer")
+	})))
+	defer srv.Close()
+	answer := make(chan string, 1)
+	go func() {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, nil)
+		r.Header.Set("Authorization", "Bearer "+secret)
+		resp, err := srv.Client().Do(r)
+		if err != nil {
+			answer <- ""
+			return
+		}
+		text, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		answer <- string(text)
+	}()
+	<-begun
+	if err := tokens.Revoke("laptop"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-cause; !errors.Is(err, auth.ErrRevoked) {
+		t.Errorf("the request ended by %v", err)
+	}
+	if text := <-answer; text != "" {
+		t.Errorf("the client got %q", text)
+	}
+}

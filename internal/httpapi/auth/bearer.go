@@ -1,0 +1,102 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// BearerOptions are the options of NewBearer.
+type BearerOptions struct {
+	// Token is the one valid token; required.
+	Token string
+	// User is the user that the token belongs to; required.
+	User string
+}
+
+// Bearer accepts requests with a valid token in the header Authorization, and adds the
+// token's user to the request's context. It never accepts the browser's cookie
+// (BrowserSessions); an Authenticator accepts named tokens.
+type Bearer struct {
+	digest [sha256.Size]byte
+	user   string
+}
+
+// NewBearer returns an error if the token or the user is missing: an empty token would
+// accept every request.
+func NewBearer(opts BearerOptions) (*Bearer, error) {
+	if !validToken(opts.Token) || isNamed(opts.Token) {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token is shorter than 32 characters, or has some that a header cannot carry").
+			WithFix("let LoadOrCreateToken make one")
+	}
+	if opts.User == "" {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token names no user").WithFix("name one")
+	}
+	return &Bearer{digest: sha256.Sum256([]byte(opts.Token)), user: opts.User}, nil
+}
+
+// Handler wraps next. A request without a valid token gets 401, the header
+// WWW-Authenticate, and a JSON body that explains how to find the token, but not its path:
+// the response is visible to everyone.
+func (b *Bearer) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, err := b.checkRequest(r)
+		if err != nil {
+			w.Header().Set("WWW-Authenticate", Challenge(r))
+			refuseRequest(w, http.StatusUnauthorized, err)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(WithPrincipal(r.Context(), p)))
+	})
+}
+
+// checkRequest returns the principal of a request.
+func (b *Bearer) checkRequest(r *http.Request) (guideway.Principal, *guideway.Error) {
+	refused := func(why string) *guideway.Error {
+		return guideway.Errorf(guideway.CodeUnauthorized, "%s", why).
+			WithFix("send the token as the header Authorization: Bearer TOKEN; on the machine of this server, guideway doctor names its file")
+	}
+	given := r.Header.Values("Authorization")
+	switch {
+	case len(given) == 0 && hasQueryToken(r):
+		return guideway.Principal{}, refused("a token in the URL is not accepted: URLs end up in logs and histories")
+	case len(given) == 0:
+		return guideway.Principal{}, refused("this needs a bearer token")
+	case len(given) > 1:
+		return guideway.Principal{}, refused(fmt.Sprintf("the request has %d Authorization headers", len(given)))
+	}
+	token, ok := bearerToken(r)
+	if !ok {
+		return guideway.Principal{}, refused("the Authorization header is not of the scheme Bearer")
+	}
+	if isNamed(token) {
+		return guideway.Principal{}, refused("a named token is not valid here")
+	}
+	// Digests have equal length, so that the time of the comparison does not depend on the
+	// token.
+	digest := sha256.Sum256([]byte(token))
+	if subtle.ConstantTimeCompare(digest[:], b.digest[:]) != 1 {
+		return guideway.Principal{}, refused("the bearer token does not belong to this server")
+	}
+	return guideway.Principal{User: b.user}, nil
+}
+
+// bearerToken returns the token of the Authorization header. ok is false if there is not
+// exactly one header or its scheme is not Bearer.
+func bearerToken(r *http.Request) (token string, ok bool) {
+	given := r.Header.Values("Authorization")
+	if len(given) != 1 {
+		return "", false
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
+}
+
+func hasQueryToken(r *http.Request) bool {
+	q := r.URL.Query()
+	return q.Has("access_token") || q.Has("token")
+}

@@ -1,0 +1,256 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+)
+
+const (
+	// linkBytes are 128 bits, keyBytes and cookieBytes are 256 bits.
+	linkBytes   = 16
+	keyBytes    = 32
+	cookieBytes = 32
+	// linkTime is the lifetime of a login link.
+	linkTime = 5 * time.Minute
+	// idleTime is the lifetime of an unused session, fullTime of any session.
+	idleTime = 30 * 24 * time.Hour
+	fullTime = 180 * 24 * time.Hour
+	// touchTime is how often a session in use is marked as used.
+	touchTime = 24 * time.Hour
+)
+
+// KeyHeader carries the key that a page sends with a command. Browsers attach the cookie
+// automatically, for every port of the host. Only pages of our own origin know the key, so
+// neither a foreign page nor another server on this machine that received the cookie can
+// send commands.
+const KeyHeader = "X-Guideway-Key"
+
+// BrowserOptions are the options of NewBrowsers.
+type BrowserOptions struct {
+	// Dir stores hashes of links and sessions; required. It is created when it is needed
+	// and private to the user. Processes with the same directory share logins.
+	Dir string
+	// Now is the clock. Nil is the system clock.
+	Now func() time.Time
+}
+
+// BrowserSessions logs browsers in: a link that can be used once sets a cookie. Anyone with
+// write access to the directory can create a link; no link can be created over the network.
+type BrowserSessions struct {
+	links, sessions tokenStore
+	cookie          string
+}
+
+// NewBrowserSessions returns the sessions of a directory. It does not access the disk.
+func NewBrowserSessions(opts BrowserOptions) (*BrowserSessions, error) {
+	if opts.Dir == "" {
+		return nil, guideway.Errorf(guideway.CodeInternal, "browser sessions need a directory")
+	}
+	dir, err := filepath.Abs(opts.Dir)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "find the directory %s: %w", opts.Dir, err)
+	}
+	return &BrowserSessions{
+		links:    newTokenStore(filepath.Join(dir, "links"), opts.Now),
+		sessions: newTokenStore(filepath.Join(dir, "browsers"), opts.Now),
+		// Cookies are not bound to ports: servers with other data directories on this host
+		// must not overwrite the cookie.
+		cookie: "guideway_" + hashOf(dir)[:8],
+	}, nil
+}
+
+// link and browser are the stored records.
+type link struct {
+	User    string    `json:"user"`
+	Expires time.Time `json:"expires"`
+}
+
+type browser struct {
+	User    string    `json:"user"`
+	Created time.Time `json:"created"`
+	// Key is the hash of the key that pages send with commands.
+	Key string `json:"key"`
+}
+
+// NewLink returns the code of a link that logs a user's browser in. The path of the link is
+// "/login/" and the code. The link can be used once, within five minutes.
+func (b *BrowserSessions) NewLink(user string) (code string, expires time.Time, err error) {
+	if user == "" {
+		return "", time.Time{}, guideway.Errorf(guideway.CodeInvalid, "a login link needs a user")
+	}
+	now := b.links.now()
+	b.links.removeOld(now.Add(-linkTime))
+	code, expires = newSecret("", linkBytes), now.Add(linkTime)
+	if err := b.links.createRecord(code, link{User: user, Expires: expires}); err != nil {
+		return "", time.Time{}, err
+	}
+	return code, expires, nil
+}
+
+// LinkIsValid reports whether a code can be redeemed. It does not consume the code.
+func (b *BrowserSessions) LinkIsValid(code string) bool {
+	_, err := b.findLink(code)
+	return err == nil
+}
+
+// findLink returns the record of a code that has not expired.
+func (b *BrowserSessions) findLink(code string) (link, error) {
+	var l link
+	_, err := b.links.getRecord(code, &l)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return link{}, err
+	}
+	if err != nil || l.User == "" || !b.links.now().Before(l.Expires) {
+		return link{}, guideway.Errorf(guideway.CodeUnauthorized, "this login link was already used or is older than five minutes").
+			WithFix("create a new one with: guideway open")
+	}
+	return l, nil
+}
+
+// Login is the result of redeeming a link.
+type Login struct {
+	// Cookie must be set in the browser. Pages of our origin keep Key and send it with
+	// commands in KeyHeader.
+	Cookie *http.Cookie
+	Key    string
+}
+
+// Redeem consumes a link. The request must come from a page of our origin. A GET of the
+// link does not consume it, because prefetchers open links too.
+func (b *BrowserSessions) Redeem(r *http.Request, code string) (Login, error) {
+	if err := fromOwnPage(r, true); err != nil {
+		return Login{}, err
+	}
+	l, err := b.findLink(code)
+	if err != nil {
+		return Login{}, err
+	}
+	first, err := b.links.removeRecord(code)
+	if err != nil {
+		return Login{}, err
+	}
+	if !first { // another request was first
+		return Login{}, guideway.Errorf(guideway.CodeUnauthorized, "this login link was already used").
+			WithFix("create a new one with: guideway open")
+	}
+	now := b.sessions.now()
+	b.sessions.removeOld(now.Add(-idleTime))
+	secret, key := newSecret("", cookieBytes), newSecret("", keyBytes)
+	if err := b.sessions.createRecord(secret, browser{User: l.User, Created: now, Key: hashOf(key)}); err != nil {
+		return Login{}, err
+	}
+	return Login{Cookie: b.newCookie(r, secret), Key: key}, nil
+}
+
+// newCookie returns the cookie for a secret. It is Secure if a proxy uses TLS. On plain
+// loopback, browsers would not return a Secure cookie.
+func (b *BrowserSessions) newCookie(r *http.Request, secret string) *http.Cookie {
+	return &http.Cookie{ //nolint:gosec // G124: Secure would lock out plain loopback; it is set behind TLS
+		Name: b.cookie, Value: secret, Path: "/", MaxAge: int(idleTime / time.Second),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https"),
+	}
+}
+
+// hasCookie reports whether a request has a cookie of this server.
+func (b *BrowserSessions) hasCookie(r *http.Request) bool {
+	return len(r.CookiesNamed(b.cookie)) > 0
+}
+
+// findSession returns the session of the request's cookie, whichever page the request comes
+// from.
+func (b *BrowserSessions) findSession(r *http.Request) (secret string, s browser, err error) {
+	refused := guideway.Errorf(guideway.CodeUnauthorized, "this browser is not logged in or its login has expired").
+		WithFix("guideway open")
+	cookies := r.CookiesNamed(b.cookie)
+	if len(cookies) != 1 || cookies[0].Value == "" {
+		return "", browser{}, refused
+	}
+	secret = cookies[0].Value
+	touched, err := b.sessions.getRecord(secret, &s)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", browser{}, err
+	}
+	now := b.sessions.now()
+	if err != nil || s.User == "" || now.Sub(touched) >= idleTime || now.Sub(s.Created) >= fullTime {
+		return "", browser{}, refused
+	}
+	if now.Sub(touched) >= touchTime {
+		_ = b.sessions.touchRecord(secret) // an error only shortens the session
+	}
+	return secret, s, nil
+}
+
+// checkRequest returns the user of a logged in browser. The request must come from a page
+// of our origin. commands reports whether it also has the key.
+func (b *BrowserSessions) checkRequest(r *http.Request) (user string, commands bool, err error) {
+	if err := fromOwnPage(r, false); err != nil {
+		return "", false, err
+	}
+	_, s, err := b.findSession(r)
+	if err != nil {
+		return "", false, err
+	}
+	digest := sha256.Sum256([]byte(r.Header.Get(KeyHeader)))
+	given := hex.EncodeToString(digest[:])
+	commands = subtle.ConstantTimeCompare([]byte(given), []byte(s.Key)) == 1 && fromOwnPage(r, true) == nil
+	return s.User, commands, nil
+}
+
+// Renew returns a logged in browser's cookie with a new lifetime, or nil.
+func (b *BrowserSessions) Renew(r *http.Request) *http.Cookie {
+	if !b.hasCookie(r) {
+		return nil
+	}
+	secret, _, err := b.findSession(r)
+	if err != nil {
+		return nil
+	}
+	return b.newCookie(r, secret)
+}
+
+// Logout ends the session of the request's cookie and returns the cookie that deletes it in
+// the browser.
+func (b *BrowserSessions) Logout(r *http.Request) (*http.Cookie, error) {
+	for _, c := range r.CookiesNamed(b.cookie) {
+		if _, err := b.sessions.removeRecord(c.Value); err != nil {
+			return nil, err
+		}
+	}
+	gone := b.newCookie(r, "") //nolint:gosec // G124: see newCookie
+	gone.MaxAge = -1
+	return gone, nil
+}
+
+// fromOwnPage refuses a browser's request that comes from another origin: an allowed one,
+// or another port of the same host, too. If proven is set, one of the two headers must show
+// that it comes from a page of this server.
+func fromOwnPage(r *http.Request, proven bool) error {
+	foreign := func(why string) error {
+		return guideway.Errorf(guideway.CodeForbidden, "%s", why).
+			WithFix("use the pages of this server: guideway open")
+	}
+	site := r.Header.Get("Sec-Fetch-Site")
+	if site != "" && site != "same-origin" && site != "none" {
+		return foreign("a login is valid for this server's own pages only")
+	}
+	origins := r.Header.Values("Origin")
+	for _, origin := range origins {
+		if !sameOrigin(origin, r.Host) {
+			return foreign("a login is valid for this server's own pages only")
+		}
+	}
+	if proven && site != "same-origin" && (len(origins) != 1 || site == "none") {
+		return foreign("the browser does not report that this comes from a page of this server")
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+// Package auth authenticates callers and refuses unauthorized ones: the token file, the
+// bearer check, browser sessions, named tokens, and the guard of the Host and Origin
+// headers that protects a server on loopback from web pages.
+//
+// Credentials of persons and agents are separate: the token of /mcp never counts as a
+// person, and a credential of a person does not work on /mcp.
+package auth
+
+import (
+	"context"
+	"os/user"
+
+	"github.com/guideway-dev/guideway"
+)
+
+type principalKey struct{}
+
+// WithPrincipal returns a context with the principal of a request.
+func WithPrincipal(ctx context.Context, p guideway.Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// PrincipalFrom returns the principal of a context. ok is false without one.
+func PrincipalFrom(ctx context.Context) (p guideway.Principal, ok bool) {
+	p, ok = ctx.Value(principalKey{}).(guideway.Principal)
+	return p, ok
+}
+
+// SystemUser returns the name of the operating system user of this process: the owner of
+// everything on stdio, and of the token in the token file.
+func SystemUser() (string, error) {
+	u, err := user.Current()
+	if err != nil {
+		return "", guideway.Errorf(guideway.CodeUnavailable, "find the name of the operating system user: %w", err).
+			WithFix("set the environment variable USER")
+	}
+	return u.Username, nil
+}

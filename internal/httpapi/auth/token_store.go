@@ -1,0 +1,200 @@
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+)
+
+const (
+	// maxRecord is the maximum size of a record.
+	maxRecord = 16 << 10
+	// recordSuffix is the end of a record's file name.
+	recordSuffix = ".json"
+)
+
+// errDamaged is returned for a record that cannot be decoded.
+var errDamaged = errors.New("it is damaged")
+
+// tokenStore stores records under the hashes of secrets: one file for each, named by the
+// hash. A reader of the directory learns no secret; only the user may write to it. There is
+// no index that could be stale and no lock: creating a file adds a record, and if several
+// processes remove one, only one succeeds. It does not access the disk before the first
+// call.
+type tokenStore struct {
+	dir string
+	now func() time.Time
+}
+
+func newTokenStore(dir string, now func() time.Time) tokenStore {
+	if now == nil {
+		now = time.Now
+	}
+	return tokenStore{dir: dir, now: now}
+}
+
+// newSecret returns a secret of n random bytes.
+func newSecret(prefix string, n int) string {
+	secret := make([]byte, n)
+	_, _ = rand.Read(secret) // never returns an error: the process ends instead
+	return prefix + base64.RawURLEncoding.EncodeToString(secret)
+}
+
+// hashOf returns the stored form of a secret. A secret is random and long, so its hash
+// needs neither a salt nor a slow function.
+func hashOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// recordPath returns the path of the record of a secret.
+func (v tokenStore) recordPath(secret string) string {
+	return filepath.Join(v.dir, hashOf(secret)+recordSuffix)
+}
+
+// createRecord stores a record.
+func (v tokenStore) createRecord(secret string, record any) error {
+	if err := atomicfile.MakeDir(v.dir); err != nil {
+		return v.newError("create", err)
+	}
+	if err := v.checkDir(); err != nil {
+		return err
+	}
+	text, err := json.Marshal(record)
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "encode a credential: %w", err)
+	}
+	path := v.recordPath(secret)
+	if err := atomicfile.Create(path, string(text)+"\n"); err != nil {
+		return v.newError("write", err)
+	}
+	return v.touchRecord(secret)
+}
+
+// touchRecord marks a record as used now.
+func (v tokenStore) touchRecord(secret string) error { return v.touchRecordAt(secret, v.now()) }
+
+func (v tokenStore) touchRecordAt(secret string, at time.Time) error {
+	if err := os.Chtimes(v.recordPath(secret), at, at); err != nil {
+		return v.newError("mark as used", err)
+	}
+	return nil
+}
+
+// getRecord reads a record and returns its modification time. The error is fs.ErrNotExist
+// if the record is missing.
+func (v tokenStore) getRecord(secret string, record any) (touched time.Time, err error) {
+	return v.readRecord(v.recordPath(secret), record)
+}
+
+func (v tokenStore) readRecord(path string, record any) (touched time.Time, err error) {
+	if err := v.checkDir(); err != nil {
+		return time.Time{}, err
+	}
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, fs.ErrNotExist
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a plain file")
+	}
+	if err != nil {
+		return time.Time{}, v.newError("read", err)
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) { // removed by another process
+		return time.Time{}, fs.ErrNotExist
+	}
+	if err != nil {
+		return time.Time{}, v.newError("read", err)
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxRecord))
+	if err == nil && json.Unmarshal(text, record) != nil {
+		err = errDamaged
+	}
+	if err != nil {
+		return time.Time{}, v.newError("read", err)
+	}
+	return info.ModTime(), nil
+}
+
+// removeRecord deletes the record of a secret. If several processes try, one gets true.
+func (v tokenStore) removeRecord(secret string) (bool, error) {
+	return v.removeFile(v.recordPath(secret))
+}
+
+func (v tokenStore) removeFile(path string) (bool, error) {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, v.newError("remove", err)
+	}
+	return true, nil
+}
+
+// recordPaths returns the files of all records. A missing directory has none.
+func (v tokenStore) recordPaths() ([]string, error) {
+	entries, err := os.ReadDir(v.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, v.newError("list", err)
+	}
+	var paths []string
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), recordSuffix) {
+			paths = append(paths, filepath.Join(v.dir, entry.Name()))
+		}
+	}
+	return paths, nil
+}
+
+// removeOld removes the records that were last touched before a time. It ignores errors,
+// because the expiry is checked at every use.
+func (v tokenStore) removeOld(before time.Time) {
+	paths, _ := v.recordPaths()
+	for _, path := range paths {
+		if info, err := os.Lstat(path); err == nil && info.ModTime().Before(before) {
+			_, _ = v.removeFile(path)
+		}
+	}
+}
+
+// checkDir refuses a directory that others may write: they could add a record.
+func (v tokenStore) checkDir() error {
+	info, err := os.Stat(v.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return v.newError("look into", err)
+	}
+	// Windows has no such bits; there the user's profile protects the directory.
+	if perm := info.Mode().Perm(); perm&0o022 != 0 && runtime.GOOS != "windows" {
+		return guideway.Errorf(guideway.CodeForbidden, "others may write to the directory of credentials %s (its mode is %#o)", v.dir, perm).
+			WithFix("check its contents, then run chmod 700 %s", v.dir)
+	}
+	return nil
+}
+
+func (v tokenStore) newError(what string, err error) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "%s a credential in %s: %w", what, v.dir, err).
+		WithFix("make %s a directory that this user alone can read and write", v.dir)
+}

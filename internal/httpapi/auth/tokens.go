@@ -1,0 +1,270 @@
+package auth
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// Scope is a kind of access that a named token has.
+type Scope string
+
+// The scopes.
+const (
+	// ScopeMCP gives access to /mcp, as far as its Allow goes, and to nothing else. It
+	// cannot be combined, so that no token both answers a human approval and works on /mcp.
+	ScopeMCP Scope = "mcp"
+	// ScopeRead reads the user's runs, sessions and workflows.
+	ScopeRead Scope = "read"
+	// ScopeApprove is ScopeRead, and answers gates as a person.
+	ScopeApprove Scope = "approve"
+	// ScopeManage is ScopeRead, and changes upstreams, approves their tools and creates
+	// tokens for clients.
+	ScopeManage Scope = "manage"
+)
+
+// Scopes returns all scopes.
+func Scopes() []Scope { return []Scope{ScopeMCP, ScopeRead, ScopeApprove, ScopeManage} }
+
+// Person reports whether a token with the scope counts as a person.
+func (s Scope) Person() bool { return s == ScopeApprove || s == ScopeManage }
+
+// Exposure is how upstream tools are exposed to a client.
+type Exposure string
+
+// The exposures.
+const (
+	// ExposureAll lists every tool.
+	ExposureAll Exposure = "all"
+	// ExposureSearch offers a tool that finds tools and one that calls them.
+	ExposureSearch Exposure = "search"
+)
+
+// namedPrefix starts a named token, so that secret scanners recognize it and /mcp can
+// explain why it refuses one.
+const namedPrefix = "gdn_"
+
+// TokenOptions are the options of NewTokens.
+type TokenOptions struct {
+	// Dir stores hashes of the tokens; required. It is created when it is needed and
+	// private to the user.
+	Dir string
+	// Now is the clock. Nil is the system clock.
+	Now func() time.Time
+}
+
+// Tokens are named tokens with scopes. The token of the token file is not among them: it
+// has the rights of an agent.
+type Tokens struct{ store tokenStore }
+
+// NewTokens returns the tokens of a directory. It does not access the disk.
+func NewTokens(opts TokenOptions) (*Tokens, error) {
+	if opts.Dir == "" {
+		return nil, guideway.Errorf(guideway.CodeInternal, "named tokens need a directory")
+	}
+	return &Tokens{store: newTokenStore(opts.Dir, opts.Now)}, nil
+}
+
+// NamedToken is a token without its secret.
+type NamedToken struct {
+	Name    string    `json:"name"`
+	User    string    `json:"user"`
+	Scopes  []Scope   `json:"scopes"`
+	Created time.Time `json:"createdAt"`
+	// Allow lists what a token of ScopeMCP may use.
+	Allow *Allow `json:"allow,omitempty"`
+	// Exposure is how upstream tools are exposed to a client with a token of ScopeMCP.
+	// Empty means the setting of the server.
+	Exposure Exposure `json:"exposure,omitempty"`
+	// Expires is the expiry of the token. Nil means never.
+	Expires *time.Time `json:"expiresAt,omitempty"`
+	// Used is the time of the last use, to a minute. Nil means never.
+	Used *time.Time `json:"usedAt,omitempty"`
+
+	// id identifies this token. A revoked token of the same name has another id.
+	id string
+}
+
+// Expired reports whether the token has expired at a time.
+func (t *NamedToken) Expired(now time.Time) bool { return t.Expires != nil && !now.Before(*t.Expires) }
+
+// hasScope reports whether the token has a scope.
+func (t *NamedToken) hasScope(s Scope) bool { return slices.Contains(t.Scopes, s) }
+
+// Create stores a token and returns its secret, which is not stored. Name, User and Scopes
+// are required; Created and Used are ignored. A name that is taken is CodeConflict.
+func (t *Tokens) Create(token NamedToken) (string, error) {
+	now := t.store.now().UTC()
+	if err := token.validate(now); err != nil {
+		return "", err
+	}
+	all, err := t.List()
+	if err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(all, func(o NamedToken) bool { return o.Name == token.Name }) {
+		return "", guideway.Errorf(guideway.CodeConflict, "there is a token with the name %q", token.Name).
+			WithFix("revoke it, or take another name")
+	}
+	token.Created, token.Used = now, nil
+	secret := newSecret(namedPrefix, tokenBytes)
+	if err := t.store.createRecord(secret, token); err != nil {
+		return "", err
+	}
+	// A record whose modification time is its creation time was never used.
+	return secret, t.store.touchRecordAt(secret, token.Created)
+}
+
+// validate returns an error if the token is invalid.
+func (t *NamedToken) validate(now time.Time) error {
+	if !regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`).MatchString(t.Name) {
+		return guideway.Errorf(guideway.CodeInvalid, "%q is not a name for a token", clipText(t.Name)).
+			WithFix("use up to 64 letters, digits and ._-")
+	}
+	if t.User == "" || len(t.Scopes) == 0 {
+		return guideway.Errorf(guideway.CodeInvalid, "a token needs a user and a scope")
+	}
+	for _, s := range t.Scopes {
+		if !slices.Contains(Scopes(), s) {
+			return guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", clipText(string(s))).
+				WithFix("the scopes are %v", Scopes())
+		}
+	}
+	switch {
+	case t.hasScope(ScopeMCP) && len(t.Scopes) > 1:
+		return guideway.Errorf(guideway.CodeInvalid, "the scope %s cannot be combined with others: a token for /mcp must not act for a person", ScopeMCP).
+			WithFix("create two tokens")
+	case !t.hasScope(ScopeMCP) && t.Allow != nil:
+		return guideway.Errorf(guideway.CodeInvalid, "upstreams, projects, tools and toolsets are for the scope %s", ScopeMCP).
+			WithFix("leave them out, or take the scope %s", ScopeMCP)
+	case !t.hasScope(ScopeMCP) && t.Exposure != "":
+		return guideway.Errorf(guideway.CodeInvalid, "an exposure of tools is for the scope %s", ScopeMCP).
+			WithFix("leave it out, or take the scope %s", ScopeMCP)
+	case t.Exposure != "" && t.Exposure != ExposureAll && t.Exposure != ExposureSearch:
+		return guideway.Errorf(guideway.CodeInvalid, "there is no exposure %q", clipText(string(t.Exposure))).
+			WithFix("use %s or %s", ExposureAll, ExposureSearch)
+	case t.Expired(now):
+		return guideway.Errorf(guideway.CodeInvalid, "the token would expire at once").WithFix("set a later time")
+	case t.Allow != nil:
+		return t.Allow.validate()
+	}
+	return nil
+}
+
+// List returns the tokens in order of their names.
+func (t *Tokens) List() ([]NamedToken, error) {
+	list := []NamedToken{}
+	err := t.visitTokens(func(_ string, token NamedToken) error {
+		list = append(list, token)
+		return nil
+	})
+	slices.SortFunc(list, func(a, b NamedToken) int { return strings.Compare(a.Name, b.Name) })
+	return list, err
+}
+
+// Revoke removes a token by its name, immediately and for every process.
+func (t *Tokens) Revoke(name string) error {
+	found := false
+	err := t.visitTokens(func(path string, token NamedToken) error {
+		if token.Name != name {
+			return nil
+		}
+		found = true
+		_, err := t.store.removeFile(path)
+		return err
+	})
+	if err == nil && !found {
+		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", clipText(name))
+	}
+	return err
+}
+
+// visitTokens calls visit for all tokens. It skips invalid files, because they grant no
+// access.
+func (t *Tokens) visitTokens(visit func(path string, token NamedToken) error) error {
+	paths, err := t.store.recordPaths()
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		var token NamedToken
+		touched, err := t.store.readRecord(path, &token)
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errDamaged) {
+				continue
+			}
+			return err
+		}
+		token.setUsed(touched)
+		if err := visit(path, token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setUsed sets the time of the last use from the modification time of the record.
+func (t *NamedToken) setUsed(touched time.Time) {
+	t.Used = nil
+	if touched = touched.UTC().Truncate(time.Millisecond); touched.After(t.Created) {
+		t.Used = &touched
+	}
+}
+
+// usedTime is how often the use of a token is recorded.
+const usedTime = time.Minute
+
+// useToken returns the token of a secret, and records that it is used.
+func (t *Tokens) useToken(secret string) (NamedToken, error) {
+	token, err := t.findToken(secret)
+	if err != nil {
+		return NamedToken{}, err
+	}
+	if token.Used == nil || t.store.now().Sub(*token.Used) >= usedTime {
+		_ = t.store.touchRecord(secret) // an error must not refuse the request
+	}
+	return token, nil
+}
+
+// findToken returns the token of a secret.
+func (t *Tokens) findToken(secret string) (NamedToken, error) {
+	var token NamedToken
+	touched, err := t.store.getRecord(secret, &token)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return NamedToken{}, err
+	}
+	if err != nil || token.User == "" {
+		return NamedToken{}, guideway.Errorf(guideway.CodeUnauthorized, "the bearer token does not belong to this server or was revoked").
+			WithFix("create a new one on the machine of this server")
+	}
+	if token.Expired(t.store.now()) {
+		return NamedToken{}, guideway.Errorf(guideway.CodeUnauthorized, "the bearer token has expired").
+			WithFix("create a new one on the machine of this server")
+	}
+	token.setUsed(touched)
+	token.id = tokenID(hashOf(secret))
+	return token, nil
+}
+
+// IsValid reports whether the token of a TokenLease's ID is still valid: not revoked by any
+// process, and not expired.
+func (t *Tokens) IsValid(id string) (bool, error) {
+	good := false
+	err := t.visitTokens(func(path string, token NamedToken) error {
+		good = good || tokenID(strings.TrimSuffix(filepath.Base(path), recordSuffix)) == id && token.hasScope(ScopeMCP) && !token.Expired(t.store.now())
+		return nil
+	})
+	return good, err
+}
+
+// tokenID returns the ID of the token whose secret has a hash.
+func tokenID(hash string) string { return hash[:min(16, len(hash))] }
+
+// isNamed reports whether a token has the form of a named token.
+func isNamed(token string) bool { return strings.HasPrefix(token, namedPrefix) }

@@ -1,0 +1,54 @@
+package definition
+
+import "github.com/guideway-dev/guideway/internal/workflow/shape"
+
+// The codes of rules that the published schema also checks.
+const (
+	CodeRequired   = shape.CodeRequired
+	CodeUnexpected = shape.CodeUnexpected
+	CodeType       = shape.CodeType
+	CodeLength     = shape.CodeLength
+	CodePattern    = shape.CodePattern
+	CodeEnum       = shape.CodeEnum
+	CodeRange      = shape.CodeRange
+	CodeEmptyList  = shape.CodeEmptyList
+	// CodeOldDialect reports a machine of the first dialect, with actions and conditions in
+	// place of handlers.
+	CodeOldDialect = "machine-dialect-old"
+	// CodeInputs reports a machine with both 'input' and 'inputs', or neither.
+	CodeInputs = "machine-inputs"
+)
+
+// The codes of errors that a schema cannot express.
+const (
+	CodeDuplicate      = "name-duplicate"
+	CodeNoStart        = "state-start-missing"
+	CodeStateUnknown   = "state-unknown"
+	CodeAgentUnknown   = "agent-unknown"
+	CodeContextUnknown = "context-unknown"
+	CodeRoleUnknown    = "role-unknown"
+	CodeRoleTools      = "role-tools-both"
+	CodeStateMixed     = "state-mixed"
+	CodePath           = "path-form"
+	CodeDefault        = "input-default"
+	CodeDuration       = "duration-form"
+	CodeHandlerMissing = "handler-missing"
+	CodeScriptMissing  = "script-missing"
+	CodeFile           = "file-unreadable"
+)
+
+// The codes of warnings.
+const (
+	CodeUnreachable     = "state-unreachable"
+	CodeNoStop          = "stop-unreachable"
+	CodeVariableShadows = "variable-shadows-input"
+	CodeRoleUnused      = "role-unused"
+	CodeContextUnused   = "context-unused"
+	CodeAgentUnused     = "agent-unused"
+	CodeParsingMany     = "parsing-tools-many"
+	CodeToolUnused      = "tool-policy-unused"
+	CodeTransitionState = "transition-state-unknown"
+	// CodeToolUnknown reports a pattern that matches no tool of a configuration; see
+	// LintAvailableTools.
+	CodeToolUnknown = "tool-unknown"
+)

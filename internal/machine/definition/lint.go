@@ -1,0 +1,180 @@
+package definition
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
+)
+
+// linter reports legal but probably unintended parts of a machine.
+type linter struct {
+	parser
+	d    *Definition
+	code scriptIndex
+}
+
+// lintMachine returns the warnings for a valid machine.
+func lintMachine(d *Definition, at shape.Place, files Files) []guideway.Diagnostic {
+	l := linter{parser: newParser(d.File), d: d, code: newScriptIndex(d.Script)}
+	l.lintVariables(at.Key("variables"))
+	l.lintContexts(at)
+	l.lintAgents(at.Key("agents"))
+	l.lintRoles(at.Key("roles"))
+	l.lintTransitions(at.Key("states"))
+	l.lintReachability(at.Key("states"))
+	if !files.Alone {
+		l.lintToolPolicies(at.Key("tools"))
+	}
+	return l.Findings(guideway.SeverityWarning)
+}
+
+// lintVariables reports variables that overwrite an input.
+func (l *linter) lintVariables(at shape.Place) {
+	for _, v := range l.d.Variables {
+		if slices.ContainsFunc(l.d.Inputs, func(in Input) bool { return in.Name == v.Name }) {
+			l.Warnf(at.Key(v.Name), CodeVariableShadows, "give the variable another name, or the input a default",
+				"The variable '%s' overwrites the input of the same name: what is given for it is lost.", v.Name)
+		}
+	}
+}
+
+// lintContexts reports unused contexts.
+func (l *linter) lintContexts(at shape.Place) {
+	for i := range l.d.Contexts {
+		name := l.d.Contexts[i].Name
+		used := slices.ContainsFunc(l.d.Agents, func(a Agent) bool { return a.Context == name })
+		if !used && !l.code.mentionsText(name) {
+			l.Warnf(at.Key("contexts").Index(i), CodeContextUnused, "remove it, or give it to an agent", "No agent talks in the context '%s'.", name)
+		}
+	}
+}
+
+// lintAgents reports agents that no state calls, and roles with several parsing tools.
+func (l *linter) lintAgents(at shape.Place) {
+	for i := range l.d.Agents {
+		name := l.d.Agents[i].Role
+		if !slices.ContainsFunc(l.d.States, func(s State) bool { return s.Agent == name }) {
+			l.Warnf(at.Index(i), CodeAgentUnused, "remove it, or add a state for it", "No state calls the agent '%s'.", name)
+		}
+		if r := l.d.Roles[name]; r != nil && len(r.Parsing) > 1 {
+			l.Warnf(at.Index(i).Key("agent_role"), CodeParsingMany, "keep one parsing tool, so that the model is made to call it",
+				"The role '%s' has %d parsing tools: the model chooses one, or none.", name, len(r.Parsing))
+		}
+	}
+}
+
+// lintRoles reports roles of the configuration that no agent has.
+func (l *linter) lintRoles(at shape.Place) {
+	if at.Node == nil {
+		return
+	}
+	for i := range at.Node.Members {
+		if name := at.Node.Members[i].Key; l.d.Roles[name] == nil {
+			l.Warnf(at.Member(i), CodeRoleUnused, "remove it, or add an agent for it", "No agent plays the role '%s'.", name)
+		}
+	}
+}
+
+// lintTransitions reports handlers that return unknown states.
+func (l *linter) lintTransitions(at shape.Place) {
+	for i := range l.d.States {
+		s := &l.d.States[i]
+		for key, name := range map[string]string{"transition_handler": s.Transition, "error_handler": s.OnError} {
+			answers, _ := l.code.returnedTexts(name)
+			for _, answer := range answers {
+				if answer == StateStop || answer == "" || l.d.State(answer) != nil || !l.Once(name+" "+answer) {
+					continue
+				}
+				l.Warnf(at.Index(i).Key(key), CodeTransitionState, l.Guess(answer, func() []string { return namesOf(l.d.States, stateName) }, "answer the name of a state, or stop"),
+					"The handler '%s' answers the state '%s', which does not exist.", name, answer)
+			}
+		}
+	}
+}
+
+// nextStates returns the states that may follow a state in document order, as far as a
+// static analysis of the script shows. sure reports whether the list is complete.
+func (d *Definition) nextStates(s *State, code scriptIndex) (following []string, sure bool) {
+	set := map[string]bool{}
+	sure = true
+	for _, name := range []string{s.Transition, s.OnError} {
+		if name == "" {
+			continue
+		}
+		answers, found := code.returnedTexts(name)
+		for _, answer := range answers {
+			set[answer] = true
+		}
+		if !found || len(answers) == 0 {
+			sure = false
+		}
+	}
+	switch {
+	case s.Next != "":
+		set[s.Next] = true
+	case s.Transition == "":
+		set[StateStop] = true
+	}
+	for _, other := range append(namesOf(d.States, stateName), StateStop) {
+		if set[other] && !slices.Contains(following, other) || !sure && code.mentionsText(other) && !slices.Contains(following, other) {
+			following = append(following, other)
+		}
+	}
+	return following, sure
+}
+
+// lintReachability reports unreachable states, and machines that cannot stop.
+func (l *linter) lintReachability(at shape.Place) {
+	reached := map[string]bool{StateStart: true}
+	unsure := false
+	for todo := []string{StateStart}; len(todo) > 0; {
+		s := l.d.State(todo[0])
+		todo = todo[1:]
+		if s == nil || s.Name == StateStop {
+			continue
+		}
+		following, sure := l.d.nextStates(s, l.code)
+		unsure = unsure || !sure && len(following) == 0
+		for _, name := range following {
+			if !reached[name] {
+				reached[name] = true
+				todo = append(todo, name)
+			}
+		}
+	}
+	if unsure {
+		return // a handler computes the names of states
+	}
+	for i := range l.d.States {
+		if name := l.d.States[i].Name; !reached[name] && name != StateStop {
+			l.Warnf(at.Index(i), CodeUnreachable, "have a transition handler or a next_state lead to it, or remove it", "Nothing leads to the state '%s'.", name)
+		}
+	}
+	if !reached[StateStop] {
+		l.Warnf(at, CodeNoStop, "have a transition handler answer 'stop' when the work is done", "Nothing leads to 'stop': the machine runs until a budget is used up.")
+	}
+}
+
+// lintToolPolicies reports policies for tools that no role has.
+func (l *linter) lintToolPolicies(at shape.Place) {
+	patterns := map[string]bool{}
+	all := false
+	for _, name := range slices.Sorted(maps.Keys(l.d.Roles)) {
+		r := l.d.Roles[name]
+		all = all || r.HasExcluded
+		for _, p := range r.Included {
+			patterns[p] = true
+		}
+	}
+	for _, p := range l.d.Tools {
+		used := all
+		for pattern := range patterns {
+			used = used || MatchTool(p.Pattern, pattern) || MatchTool(pattern, p.Pattern)
+		}
+		if !used {
+			l.Warnf(at.Key(p.Pattern), CodeToolUnused, "remove it, or give a role the tool in includedTools", "No role has a tool that '%s' fits.", p.Pattern)
+		}
+	}
+}

@@ -1,0 +1,286 @@
+// Package definition implements the dialect of agent machines: several agents with roles and
+// shared conversations, driven through states by script functions (seed 004). A machine
+// consists of a configuration, a script and the roles of its agents. The seed's files load
+// unchanged; the published schema describes the extensions.
+package definition
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Machine is a valid agent machine. It is immutable.
+type Machine struct {
+	Name, Description, Version string
+	// Inputs are the inputs of a run: the seed's single input, or several.
+	Inputs []Input
+	Output Output
+	// Variables are the initial values of common_data, in document order.
+	Variables []Variable
+	Contexts  []Context
+	Agents    []Agent
+	States    []State
+	Budgets   Budgets
+	// Tools are the tool policies in document order; the first one that matches a tool
+	// counts.
+	Tools []ToolPolicy
+	// Roles are the roles of the machine's agents by name.
+	Roles map[string]*Role
+	// Script is the source of the handlers; "" if there is none.
+	Script string
+}
+
+// The states with a special meaning.
+const (
+	StateStart = "start"
+	StateStop  = "stop"
+)
+
+// Type is the type of an input or output.
+type Type string
+
+// The types.
+const (
+	TypeString  Type = "string"
+	TypeNumber  Type = "number"
+	TypeBoolean Type = "boolean"
+	TypeObject  Type = "object"
+	TypeArray   Type = "array"
+)
+
+// Input is an input of the machine, or of a state that waits.
+type Input struct {
+	Name        string
+	Type        Type
+	Description string
+	// Optional reports whether the value may be missing. Default is the default value, nil
+	// if there is none.
+	Optional bool
+	Default  json.RawMessage
+	// Options are the allowed values; empty if any value is allowed.
+	Options []string
+	// Show is the path of the value to show to the person, such as "common_data.draft".
+	Show string
+	// Person reports whether the input requires human approval.
+	Person bool
+}
+
+// Output is the result of a run.
+type Output struct {
+	Name        string
+	Type        Type
+	Description string
+}
+
+// Variable is a value of common_data.
+type Variable struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// Context is a shared conversation.
+type Context struct {
+	Name string
+	// Starting are the initial messages in the chat-completions format.
+	Starting []json.RawMessage
+	// MaxLength limits the sent part of the conversation in characters; 0 if MaxTokens is
+	// set.
+	MaxLength int
+	// MaxTokens limits the sent part of the conversation in tokens; 0 if MaxLength is set.
+	MaxTokens int
+}
+
+// DefaultMaxLength is the default limit of a context in characters.
+const DefaultMaxLength = 50_000
+
+// Side is the side of a conversation that an agent takes.
+type Side string
+
+// The sides. The user's side sees the conversation with swapped sides.
+const (
+	SideUser      Side = "user"
+	SideAssistant Side = "assistant"
+)
+
+// Agent is a role in a conversation.
+type Agent struct {
+	// Role is the name of the agent and of its role.
+	Role    string
+	Context string
+	Side    Side
+}
+
+// State is one state of a machine.
+type State struct {
+	Name  string
+	Agent string
+	// Pre, Post and Transition are script functions: before and after the agent's call, and
+	// the one that returns the next state.
+	Pre, Post, Transition string
+	// OnError is the function that returns the next state if the agent's call failed
+	// permanently.
+	OnError string
+	// MaxRetries is the maximum number of retries of a failed call; the default is
+	// DefaultRetries.
+	MaxRetries int
+	// Next is the next state if Transition is empty or returns nothing; "" means stop.
+	Next string
+	// Result is the path of the run's result, such as "common_data.summary"; only for the
+	// state stop.
+	Result string
+	// Ask is the value that the state waits for, or nil.
+	Ask *Input
+	// Sub is the other machine that the state runs, or nil.
+	Sub *Sub
+}
+
+// DefaultRetries is the default number of retries of an agent's call.
+const DefaultRetries = 3
+
+// Sub is the run of another machine within a state.
+type Sub struct {
+	Machine string
+	// Inputs are the paths of the other machine's inputs, in document order.
+	Inputs []SubInput
+	// Output is the key of common_data for the result; "" discards it.
+	Output string
+}
+
+// SubInput is one input of another machine.
+type SubInput struct{ Name, Path string }
+
+// Budgets are the limits of a run. Zero means the default, if there is one.
+type Budgets struct {
+	// States limits the entered states, Calls the calls of models.
+	States, Calls int
+	// Tokens limits the input and output tokens of all calls; 0 means no limit.
+	Tokens int
+	// Cost is in millionths of the currency of the prices; 0 means no limit.
+	Cost int64
+	// Time limits the working time of the run, without the time that it waits for people; 0
+	// means no limit.
+	Time time.Duration
+	// ToolCalls limits the rounds of tools in one call of an agent.
+	ToolCalls int
+}
+
+// The default budgets.
+const (
+	DefaultStates    = 200
+	DefaultCalls     = 200
+	DefaultToolCalls = 50
+)
+
+// Retry is the action for a tool call with an unknown outcome.
+type Retry string
+
+// The actions. If no policy applies, the tool's annotations decide: a read-only or
+// idempotent tool is retried; for all others the run asks a person.
+const (
+	RetrySafe Retry = "safe"
+	RetryKey  Retry = "key"
+	RetryAsk  Retry = "ask"
+)
+
+// ToolPolicy is the policy for calls of the tools that match a pattern.
+type ToolPolicy struct {
+	Pattern string
+	Retry   Retry
+	// Timeout limits one call; 0 means the default.
+	Timeout time.Duration
+}
+
+// Level is a class of models.
+type Level string
+
+// The levels.
+const (
+	LevelBase  Level = "base"
+	LevelSmart Level = "smart"
+	LevelFast  Level = "fast"
+)
+
+// Role contains the instructions and the tools of an agent.
+type Role struct {
+	Name string
+	// Level selects the model if Model is empty.
+	Level         Level
+	Model         string
+	SystemMessage string
+	// Included and Excluded are patterns of tools; at most one is set. Without either the
+	// role has no tools.
+	Included, Excluded []string
+	// HasExcluded reports whether Excluded is set: an empty list allows all tools.
+	HasExcluded bool
+	// Parsing are the tools whose call is the answer: they are never executed.
+	Parsing []Tool
+	// Reminder is sent after every round of tools.
+	Reminder string
+	// Examples follow the system message, in the chat-completions format.
+	Examples []json.RawMessage
+	// MaxTokens limits an answer; 0 means the model's limit.
+	MaxTokens   int
+	Temperature *float64
+}
+
+// Tool is a function that a model may call.
+type Tool struct {
+	Name, Description string
+	// Parameters is a JSON Schema, or nil.
+	Parameters json.RawMessage
+}
+
+// State returns the state with a name, or nil.
+func (m *Machine) State(name string) *State {
+	for i := range m.States {
+		if m.States[i].Name == name {
+			return &m.States[i]
+		}
+	}
+	return nil
+}
+
+// Agent returns the agent with a name, or nil.
+func (m *Machine) Agent(name string) *Agent {
+	for i := range m.Agents {
+		if m.Agents[i].Role == name {
+			return &m.Agents[i]
+		}
+	}
+	return nil
+}
+
+// Context returns the context with a name, or nil.
+func (m *Machine) Context(name string) *Context {
+	for i := range m.Contexts {
+		if m.Contexts[i].Name == name {
+			return &m.Contexts[i]
+		}
+	}
+	return nil
+}
+
+// Functions returns the unique names of the functions that the states use, in document
+// order.
+func (m *Machine) Functions() []string {
+	var names []string
+	seen := map[string]bool{}
+	for i := range m.States {
+		s := &m.States[i]
+		for _, name := range []string{s.Pre, s.Post, s.Transition, s.OnError} {
+			if name != "" && !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// After returns the next state without a handler; the default is stop.
+func (s *State) After() string {
+	if s.Next != "" {
+		return s.Next
+	}
+	return StateStop
+}

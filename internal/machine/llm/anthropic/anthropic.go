@@ -1,0 +1,265 @@
+// Package anthropic speaks to Anthropic's messages API.
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/machine/llm"
+	llmwire "github.com/guideway-dev/guideway/internal/machine/llm/wire"
+)
+
+const (
+	// DefaultBaseURL is Anthropic's own server.
+	DefaultBaseURL = "https://api.anthropic.com"
+	apiVersion     = "2023-06-01"
+	// defaultMaxTokens bounds an answer where the request does not: the API
+	// wants a bound.
+	defaultMaxTokens = 8192
+)
+
+// Options say how the server is reached.
+type Options struct {
+	// BaseURL is DefaultBaseURL if empty.
+	BaseURL string
+	// Key is the API key.
+	Key string
+	// NoStream asks for whole answers.
+	NoStream bool
+	// HTTP is the client; nil is http.DefaultClient.
+	HTTP *http.Client
+}
+
+// Model speaks to one server. The requests say which model is meant.
+type Model struct {
+	wire   llmwire.Client
+	stream bool
+}
+
+var _ llm.Model = (*Model)(nil)
+
+// New makes a Model.
+func New(o Options) *Model {
+	base := strings.TrimSuffix(o.BaseURL, "/")
+	if base == "" {
+		base = DefaultBaseURL
+	}
+	m := &Model{stream: !o.NoStream}
+	m.wire = llmwire.Client{URL: base + "/v1/messages", Header: http.Header{}, HTTP: o.HTTP, Secrets: []string{o.Key}}
+	m.wire.Header.Set("X-Api-Key", o.Key)
+	m.wire.Header.Set("Anthropic-Version", apiVersion)
+	return m
+}
+
+// request is the body of a request.
+type request struct {
+	Model       string      `json:"model"`
+	MaxTokens   int         `json:"max_tokens"`
+	Temperature *float64    `json:"temperature,omitempty"`
+	System      string      `json:"system,omitempty"`
+	Messages    []message   `json:"messages"`
+	Tools       []tool      `json:"tools,omitempty"`
+	ToolChoice  *toolChoice `json:"tool_choice,omitempty"`
+	Stream      bool        `json:"stream,omitempty"`
+}
+
+type message struct {
+	Role    llm.Role `json:"role"`
+	Content []block  `json:"content"`
+}
+
+// block is a part of a message.
+type block struct {
+	Type string `json:"type"`
+	Text string `json:"text,omitempty"`
+	// ID, Name and Input are of a call.
+	ID    string          `json:"id,omitempty"`
+	Name  string          `json:"name,omitempty"`
+	Input json.RawMessage `json:"input,omitempty"`
+	// ToolUseID and Content are of a call's result.
+	ToolUseID string `json:"tool_use_id,omitempty"`
+	Content   string `json:"content,omitempty"`
+}
+
+type tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"input_schema"`
+}
+
+type toolChoice struct {
+	Type string `json:"type"`
+	Name string `json:"name,omitempty"`
+}
+
+// body writes a request.
+func (m *Model) body(r llm.Request) request {
+	b := request{Model: r.Model, MaxTokens: r.MaxTokens, Temperature: r.Temperature, Stream: m.stream}
+	if b.MaxTokens == 0 {
+		b.MaxTokens = defaultMaxTokens
+	}
+	var system []string
+	for i := range r.Messages {
+		if r.Messages[i].Role == llm.System {
+			system = append(system, r.Messages[i].Content)
+			continue
+		}
+		b.add(&r.Messages[i])
+	}
+	b.System = strings.Join(system, "\n\n")
+	if len(b.Messages) == 0 || b.Messages[0].Role != llm.User {
+		// A conversation begins with the user; here it begins with the machine.
+		b.Messages = append([]message{{llm.User, []block{{Type: "text", Text: "Begin."}}}}, b.Messages...)
+	}
+	for _, t := range r.Tools {
+		schema := t.Parameters
+		if len(schema) == 0 {
+			schema = json.RawMessage(`{"type":"object"}`)
+		}
+		b.Tools = append(b.Tools, tool{t.Name, t.Description, schema})
+	}
+	if r.Force != "" {
+		b.ToolChoice = &toolChoice{"tool", r.Force}
+	}
+	return b
+}
+
+// add appends a message. Those of one side that follow each other are one, as the
+// API wants it.
+func (b *request) add(m *llm.Message) {
+	role := llm.User
+	if m.Role == llm.Assistant {
+		role = llm.Assistant
+	}
+	var blocks []block
+	switch {
+	case m.Role == llm.Tool:
+		blocks = []block{{Type: "tool_result", ToolUseID: m.ToolCallID, Content: m.Content}}
+	case m.Content != "":
+		blocks = []block{{Type: "text", Text: m.Content}}
+	}
+	for _, c := range m.ToolCalls {
+		if role != llm.Assistant { // seen from the other side a call is what was said
+			blocks = append(blocks, block{Type: "text", Text: c.Function.Name + " " + c.Function.Arguments})
+			continue
+		}
+		input := json.RawMessage(c.Function.Arguments)
+		if !isObject(input) {
+			input = json.RawMessage("{}")
+		}
+		blocks = append(blocks, block{Type: "tool_use", ID: c.ID, Name: c.Function.Name, Input: input})
+	}
+	if len(blocks) == 0 {
+		return
+	}
+	if n := len(b.Messages); n > 0 && b.Messages[n-1].Role == role {
+		b.Messages[n-1].Content = append(b.Messages[n-1].Content, blocks...)
+		return
+	}
+	b.Messages = append(b.Messages, message{role, blocks})
+}
+
+func isObject(data json.RawMessage) bool {
+	var object map[string]json.RawMessage
+	return json.Unmarshal(data, &object) == nil && object != nil
+}
+
+// answer is a whole answer.
+type answer struct {
+	ID      string  `json:"id"`
+	Model   string  `json:"model"`
+	Content []block `json:"content"`
+	Stop    string  `json:"stop_reason"`
+	Usage   usage   `json:"usage"`
+}
+
+type usage struct {
+	Input   int `json:"input_tokens"`
+	Output  int `json:"output_tokens"`
+	Read    int `json:"cache_read_input_tokens"`
+	Created int `json:"cache_creation_input_tokens"`
+}
+
+// add takes what a later part of a stream says.
+func (u *usage) add(v usage) {
+	u.Input, u.Output = max(u.Input, v.Input), max(u.Output, v.Output)
+	u.Read, u.Created = max(u.Read, v.Read), max(u.Created, v.Created)
+}
+
+// Complete implements llm.Model.
+func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta)) (*llm.Response, error) {
+	res, err := m.wire.Post(ctx, m.body(r))
+	if err != nil {
+		return nil, overloaded(err)
+	}
+	defer res.Body.Close()
+	if sink == nil {
+		sink = func(llm.Delta) {}
+	}
+	if llmwire.IsStream(res) {
+		s := stream{sink: sink, client: &m.wire}
+		if err := m.wire.Events(ctx, res.Body, s.event); err != nil {
+			return nil, err
+		}
+		return s.answer.response()
+	}
+	data, err := m.wire.ReadJSON(ctx, res.Body)
+	if err != nil {
+		return nil, err
+	}
+	var a answer
+	if err := json.Unmarshal(data, &a); err != nil {
+		return nil, &llm.Error{Kind: llm.Malformed, Message: "the answer cannot be read: " + err.Error(), Err: err}
+	}
+	for _, b := range a.Content {
+		if b.Text != "" {
+			sink(llm.Delta{Text: b.Text})
+		}
+	}
+	return a.response()
+}
+
+// overloaded is the server's own status for too many requests of all.
+func overloaded(err error) error {
+	const status = 529
+	if e := llm.AsError(err); e.Status == status {
+		e.Kind = llm.RateLimit
+	}
+	return err
+}
+
+// response gives the answer in the form of all models.
+func (a *answer) response() (*llm.Response, error) {
+	r := &llm.Response{
+		ID: a.ID, Model: a.Model, Message: llm.Message{Role: llm.Assistant},
+		Usage: llm.Usage{Input: a.Usage.Input + a.Usage.Read + a.Usage.Created, Output: a.Usage.Output, Cached: a.Usage.Read},
+	}
+	var texts []string
+	for _, b := range a.Content {
+		switch b.Type {
+		case "text":
+			texts = append(texts, b.Text)
+		case "tool_use":
+			r.Message.ToolCalls = append(r.Message.ToolCalls, llm.ToolCall{
+				ID: b.ID, Type: "function", Function: llm.Function{Name: b.Name, Arguments: string(b.Input)},
+			})
+		}
+	}
+	r.Message.Content = strings.Join(texts, "")
+	switch a.Stop {
+	case "tool_use":
+		r.Finish = llm.FinishTools
+	case "max_tokens", "model_context_window_exceeded":
+		r.Finish = llm.FinishLength
+	case "refusal":
+		return nil, &llm.Error{Kind: llm.Refusal, Message: "the model refused to answer", Usage: r.Usage}
+	default:
+		r.Finish = llm.FinishStop
+	}
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}

@@ -1,0 +1,154 @@
+// Package openai speaks to servers with OpenAI's chat completions: OpenAI itself,
+// and by their base URL Ollama, llama.cpp, vLLM, LM Studio and OpenRouter.
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/machine/llm"
+	llmwire "github.com/guideway-dev/guideway/internal/machine/llm/wire"
+)
+
+// DefaultBaseURL is OpenAI's own server.
+const DefaultBaseURL = "https://api.openai.com/v1"
+
+// Options say how a server is reached.
+type Options struct {
+	// BaseURL is DefaultBaseURL if empty.
+	BaseURL string
+	// Key is sent as a bearer token; empty sends none, for servers of one's own.
+	Key string
+	// OldMaxTokens names the bound of an answer max_tokens, for servers that do
+	// not know max_completion_tokens.
+	OldMaxTokens bool
+	// NoStream asks for whole answers.
+	NoStream bool
+	// HTTP is the client; nil is http.DefaultClient.
+	HTTP *http.Client
+}
+
+// Model speaks to one server. The requests say which model is meant.
+type Model struct {
+	wire   llmwire.Client
+	old    bool
+	stream bool
+}
+
+var _ llm.Model = (*Model)(nil)
+
+// New makes a Model.
+func New(o Options) *Model {
+	base := strings.TrimSuffix(o.BaseURL, "/")
+	if base == "" {
+		base = DefaultBaseURL
+	}
+	m := &Model{old: o.OldMaxTokens, stream: !o.NoStream}
+	m.wire = llmwire.Client{URL: base + "/chat/completions", Header: http.Header{}, HTTP: o.HTTP, Secrets: []string{o.Key}}
+	if o.Key != "" {
+		m.wire.Header.Set("Authorization", "Bearer "+o.Key)
+	}
+	return m
+}
+
+// request is the body of a request.
+type request struct {
+	Model         string         `json:"model"`
+	MaxCompletion int            `json:"max_completion_tokens,omitempty"`
+	MaxTokens     int            `json:"max_tokens,omitempty"`
+	Temperature   *float64       `json:"temperature,omitempty"`
+	Messages      []llm.Message  `json:"messages"`
+	Tools         []tool         `json:"tools,omitempty"`
+	ToolChoice    *tool          `json:"tool_choice,omitempty"`
+	Stream        bool           `json:"stream,omitempty"`
+	StreamOptions *streamOptions `json:"stream_options,omitempty"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type tool struct {
+	Type     string         `json:"type"`
+	Function llm.Definition `json:"function"`
+}
+
+// body writes a request.
+func (m *Model) body(r llm.Request) request {
+	b := request{Model: r.Model, Temperature: r.Temperature, Messages: r.Messages}
+	if m.old {
+		b.MaxTokens = r.MaxTokens
+	} else {
+		b.MaxCompletion = r.MaxTokens
+	}
+	for _, t := range r.Tools {
+		b.Tools = append(b.Tools, tool{"function", t})
+	}
+	if r.Force != "" {
+		b.ToolChoice = &tool{"function", llm.Definition{Name: r.Force}}
+	}
+	if m.stream {
+		b.Stream, b.StreamOptions = true, &streamOptions{IncludeUsage: true}
+	}
+	return b
+}
+
+// Complete implements llm.Model.
+func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta)) (*llm.Response, error) {
+	res, err := m.wire.Post(ctx, m.body(r))
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	if !llmwire.IsStream(res) {
+		data, err := m.wire.ReadJSON(ctx, res.Body)
+		if err != nil {
+			return nil, err
+		}
+		if e := m.failed(data); e != nil {
+			return nil, e
+		}
+		answer, err := llm.ReadCompletion(data)
+		if err == nil && sink != nil && answer.Message.Content != "" {
+			sink(llm.Delta{Text: answer.Message.Content})
+		}
+		return answer, err
+	}
+	a := accumulator{sink: sink}
+	err = m.wire.Events(ctx, res.Body, func(e llmwire.Event) (bool, error) {
+		if e.Data == "[DONE]" {
+			a.done = true
+			return true, nil
+		}
+		if err := m.failed([]byte(e.Data)); err != nil {
+			return false, err
+		}
+		return false, a.add([]byte(e.Data))
+	})
+	if err != nil && !a.complete() {
+		return nil, err
+	}
+	return a.response()
+}
+
+// failed gives the error that a document with the status 200 tells, if any: some
+// servers find out in the middle of an answer.
+func (m *Model) failed(data []byte) error {
+	var body struct {
+		Error   json.RawMessage `json:"error"`
+		Choices json.RawMessage `json:"choices"`
+	}
+	if json.Unmarshal(data, &body) != nil || len(body.Error) == 0 || string(body.Error) == "null" {
+		return nil
+	}
+	code, message := m.wire.Said(data)
+	e := llm.StatusError(http.StatusInternalServerError, nil, code, message, time.Time{})
+	e.Status = 0
+	if strings.Contains(code, "rate_limit") {
+		e.Kind = llm.RateLimit
+	}
+	return e
+}

@@ -1,0 +1,208 @@
+// Package wire is what the adapters for models share: a request over HTTP whose
+// answer is JSON or a stream of events. It never logs, and no error of it has a
+// header of the request, so that keys stay where they are.
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/machine/llm"
+)
+
+const (
+	// maxBody bounds an answer, and maxLine a line of a stream.
+	maxBody = 32 << 20
+	maxLine = 4 << 20
+	// maxMessage bounds what is kept of a server's words.
+	maxMessage = 1000
+)
+
+// Client sends requests to one server.
+type Client struct {
+	// URL is where requests are posted to.
+	URL string
+	// Header has what the server wants besides, the key among it.
+	Header http.Header
+	// HTTP is the client; nil is http.DefaultClient.
+	HTTP *http.Client
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Secrets are texts that are cut out of what the server says.
+	Secrets []string
+}
+
+// Post sends a request. The body of the answer is the caller's to close. An answer
+// other than 200 is an error.
+func (c *Client) Post(ctx context.Context, body any) (*http.Response, error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, &llm.Error{Kind: llm.Invalid, Message: "the request cannot be written: " + err.Error(), Err: err}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(data))
+	if err != nil {
+		return nil, &llm.Error{Kind: llm.Invalid, Message: "the address of the model's server is no URL"}
+	}
+	req.Header = c.Header.Clone()
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	client := c.HTTP
+	if client == nil {
+		client = http.DefaultClient
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, c.Broken(ctx, err)
+	}
+	if res.StatusCode != http.StatusOK {
+		defer res.Body.Close()
+		return nil, c.refused(res)
+	}
+	return res, nil
+}
+
+// refused reads why a server did not answer.
+func (c *Client) refused(res *http.Response) error {
+	data, _ := io.ReadAll(io.LimitReader(res.Body, maxBody))
+	code, message := c.Said(data)
+	if message == "" {
+		message = http.StatusText(res.StatusCode)
+	}
+	now := time.Now
+	if c.Now != nil {
+		now = c.Now
+	}
+	return llm.StatusError(res.StatusCode, res.Header, code, message, now())
+}
+
+// Said reads the code and the message of an error's body, whatever its form.
+func (c *Client) Said(data []byte) (code, message string) {
+	var body struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Detail  string          `json:"detail"`
+	}
+	if json.Unmarshal(data, &body) != nil {
+		return "", c.clean(string(data))
+	}
+	var inner struct {
+		Code    any    `json:"code"`
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	}
+	var text string
+	switch {
+	case json.Unmarshal(body.Error, &inner) == nil && inner != (struct {
+		Code    any    `json:"code"`
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	}{}):
+		code, _ = inner.Code.(string)
+		return strings.TrimSpace(code + " " + inner.Type), c.clean(inner.Message)
+	case json.Unmarshal(body.Error, &text) == nil:
+		return "", c.clean(text)
+	case body.Message != "":
+		return "", c.clean(body.Message)
+	default:
+		return "", c.clean(body.Detail)
+	}
+}
+
+// clean cuts a server's words, and secrets out of them: some servers repeat the
+// key that they do not accept.
+func (c *Client) clean(text string) string {
+	for _, s := range c.Secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, "***")
+		}
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
+	}
+	return text
+}
+
+// Broken tells why a connection failed.
+func (c *Client) Broken(ctx context.Context, err error) error {
+	var known *llm.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	kind := llm.Network
+	var timeout net.Error
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		kind = llm.Timeout
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return &llm.Error{Kind: kind, Message: c.clean(err.Error()), Err: err}
+}
+
+// ReadJSON reads an answer that is one document.
+func (c *Client) ReadJSON(ctx context.Context, body io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(body, maxBody+1))
+	switch {
+	case err != nil:
+		return nil, c.Broken(ctx, err)
+	case len(data) > maxBody:
+		return nil, &llm.Error{Kind: llm.Malformed, Message: "the answer is too large"}
+	}
+	return data, nil
+}
+
+// Event is one event of a stream.
+type Event struct{ Name, Data string }
+
+// Events calls each for the events of a stream, until each says that it is done.
+// A stream that ends before that is an error: part of an answer is none.
+func (c *Client) Events(ctx context.Context, body io.Reader, each func(Event) (done bool, err error)) error {
+	in := bufio.NewScanner(io.LimitReader(body, maxBody))
+	in.Buffer(make([]byte, 0, 8<<10), maxLine)
+	var e Event
+	var data []string
+	for in.Scan() {
+		line := strings.TrimSuffix(in.Text(), "\r")
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case name == "event" && line != "":
+			e.Name = value
+		case name == "data" && line != "":
+			data = append(data, value)
+		case line == "" && len(data) > 0:
+			e.Data = strings.Join(data, "\n")
+			done, err := each(e)
+			if done || err != nil {
+				return err
+			}
+			e, data = Event{}, nil
+		}
+	}
+	if err := in.Err(); err != nil {
+		return c.Broken(ctx, err)
+	}
+	if len(data) > 0 {
+		e.Data = strings.Join(data, "\n")
+		if done, err := each(e); done || err != nil {
+			return err
+		}
+	}
+	return &llm.Error{Kind: llm.Network, Message: "the stream ended in the middle of the answer"}
+}
+
+// IsStream says whether an answer is a stream of events.
+func IsStream(res *http.Response) bool {
+	return strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")
+}

@@ -1,0 +1,99 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// AgentTools are our tools for the agents of machines: the tools that clients have, except
+// those that start machines or open something for a person.
+type AgentTools struct {
+	tools   map[string]*tool
+	toolset map[string]string
+	offers  []AgentTool
+	logger  *slog.Logger
+}
+
+// AgentTool describes a tool to a model.
+type AgentTool struct {
+	Name, Description string
+	// Parameters is a JSON Schema.
+	Parameters json.RawMessage
+	// Repeatable reports whether repeating a call has no further effect.
+	Repeatable bool
+}
+
+// NewAgentTools makes the tools from the services of opts. It ignores opts.Toolsets.
+func NewAgentTools(opts Options) (*AgentTools, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	opts.Toolsets = []string{ToolsetSteps, ToolsetRuns, ToolsetSessions, ToolsetContext, ToolsetPhases}
+	s := &Server{catalog: opts.Catalog, logger: opts.Logger, runs: opts.Runs, sessions: opts.Sessions}
+	a := &AgentTools{tools: map[string]*tool{}, toolset: map[string]string{}, logger: opts.Logger}
+	for toolset, tools := range s.toolsByToolset(opts) {
+		for _, t := range tools {
+			if t.name == "workrail_open_dashboard" {
+				continue
+			}
+			schema, err := json.Marshal(inputSchema(t.params))
+			if err != nil {
+				return nil, guideway.Errorf(guideway.CodeInternal, "write the schema of %s: %w", t.name, err)
+			}
+			a.tools[t.name], a.toolset[t.name] = t, toolset
+			a.offers = append(a.offers, AgentTool{
+				Name: t.name, Description: t.description, Parameters: schema, Repeatable: t.effect != effectAdds,
+			})
+		}
+	}
+	slices.SortFunc(a.offers, func(x, y AgentTool) int { return strings.Compare(x.Name, y.Name) })
+	return a, nil
+}
+
+// isAllowed reports whether the principal of ctx may use a tool.
+func (a *AgentTools) isAllowed(ctx context.Context, name string) bool {
+	h := auth.TokenLeaseFrom(ctx)
+	return h == nil || h.Allow.All || allowedToolsets(h.Allow.Toolsets).hasAny(a.toolset[name])
+}
+
+// Offered lists the tools that the principal of ctx may use, sorted by name.
+func (a *AgentTools) Offered(ctx context.Context) []AgentTool {
+	var out []AgentTool
+	for _, t := range a.offers {
+		if a.isAllowed(ctx, t.Name) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Call calls a tool as a client that cannot show forms to a person. failed reports that the
+// tool refused the call; an unknown tool is an error with CodeNotFound.
+func (a *AgentTools) Call(ctx context.Context, name string, args json.RawMessage) (text string, failed bool, err error) {
+	t := a.tools[name]
+	if t == nil || !a.isAllowed(ctx, name) {
+		return "", false, guideway.Errorf(guideway.CodeNotFound, "there is no tool %q", name)
+	}
+	result, err := t.newHandler(a.logger)(ctx, &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: name, Arguments: args}})
+	if err != nil {
+		return "", false, err
+	}
+	var said []string
+	for _, c := range result.Content {
+		if c, ok := c.(*mcp.TextContent); ok {
+			said = append(said, c.Text)
+		}
+	}
+	return strings.Join(said, "\n"), result.IsError, nil
+}

@@ -1,0 +1,396 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+)
+
+// param is one parameter of a tool.
+type param struct {
+	name, description string
+	kind              paramKind
+	required          bool
+	// acceptsNumber accepts a whole number for a string: 1 for "1".
+	acceptsNumber bool
+	enum          []string
+	// members are the allowed members of an object; nil allows any.
+	members []param
+	// maxLength bounds a string in characters; 0 is maxText.
+	maxLength int
+	// example is used in the call that an error suggests.
+	example any
+}
+
+type paramKind string
+
+const (
+	kindString  paramKind = "string"
+	kindStrings paramKind = "list of strings"
+	kindObject  paramKind = "object"
+	kindBool    paramKind = "boolean"
+	kindInteger paramKind = "integer"
+	kindNumber  paramKind = "number"
+)
+
+const (
+	// maxText bounds every string argument, in characters.
+	maxText = 1 << 18
+	// maxList bounds every list argument: a run of some thousand rounds fits.
+	maxList = 100_000
+	// maxDepth bounds the nesting of every object argument. A definition nests up to 64
+	// levels, and the context we return nests loop variables below further keys: a client
+	// must be able to send back what we returned.
+	maxDepth = 80
+)
+
+func (p param) jsonSchema() map[string]any {
+	var s map[string]any
+	switch p.kind {
+	case kindStrings:
+		s = listSchema(typeSchema("string"))
+	case kindObject:
+		s = typeSchema("object")
+		if p.members != nil {
+			s = inputSchema(p.members)
+		}
+	case kindBool:
+		s = typeSchema("boolean")
+	case kindInteger:
+		s = typeSchema("integer")
+	case kindNumber:
+		s = typeSchema("number")
+	default:
+		s = typeSchema("string")
+	}
+	if p.description != "" {
+		s["description"] = p.description
+	}
+	if p.enum != nil {
+		s["enum"] = p.enum
+	}
+	return s
+}
+
+func inputSchema(params []param) map[string]any {
+	properties := make(map[string]any, len(params))
+	required := []string{}
+	for _, p := range params {
+		properties[p.name] = p.jsonSchema()
+		if p.required {
+			required = append(required, p.name)
+		}
+	}
+	s := objectSchema(properties)
+	s["additionalProperties"] = false
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}
+
+// arguments are the arguments of a call, checked against the tool's parameters.
+type arguments map[string]any
+
+func (a arguments) textArg(name string) string {
+	s, _ := a[name].(string)
+	return s
+}
+
+func (a arguments) textsArg(name string) []string {
+	list, _ := a[name].([]any)
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i], _ = v.(string)
+	}
+	return out
+}
+
+// boolArg returns a flag, false if it is absent.
+func (a arguments) boolArg(name string) bool {
+	b, _ := a[name].(bool)
+	return b
+}
+
+// intArg returns a whole number, 0 if it is absent.
+func (a arguments) intArg(name string) int64 {
+	n, _ := a[name].(json.Number)
+	i, _ := n.Int64()
+	return i
+}
+
+// floatArg returns a number, 0 if it is absent.
+func (a arguments) floatArg(name string) float64 {
+	n, _ := a[name].(json.Number)
+	f, _ := n.Float64()
+	return f
+}
+
+// isBelow reports whether a number is present and less than the least.
+func (a arguments) isBelow(name string, least float64) bool {
+	_, given := a[name]
+	return given && a.floatArg(name) < least
+}
+
+// membersArg returns an object with checked members, nil if it is absent.
+func (a arguments) membersArg(name string) arguments { return a.objectArg(name) }
+
+func (a arguments) objectArg(name string) map[string]any {
+	m, _ := a[name].(map[string]any)
+	return m
+}
+
+// readArguments decodes and checks the arguments of a call to t. An error has a next call
+// that works.
+func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
+	in := arguments{}
+	if len(raw) > 0 && string(raw) != "null" {
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber() // a float would round the number
+		if err := dec.Decode(&in); err != nil {
+			return nil, t.badCall(nil, "", "the arguments are not a JSON object")
+		}
+		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+			return nil, t.badCall(nil, "", "there is more than one JSON value in the arguments")
+		}
+	}
+	for _, name := range sortedKeys(in) {
+		if !slices.ContainsFunc(t.params, func(p param) bool { return p.name == name }) {
+			return nil, t.unknownParam(in, name)
+		}
+	}
+	for _, p := range t.params {
+		v, given := in[p.name]
+		if !given || v == nil {
+			if p.required {
+				return nil, t.badCall(in, p.name, p.name+" parameter is required")
+			}
+			delete(in, p.name)
+			continue
+		}
+		if n, ok := v.(json.Number); ok && p.acceptsNumber {
+			v = n.String()
+			in[p.name] = v
+		}
+		if message := p.checkValue(v); message != "" {
+			err := t.badCall(in, p.name, message)
+			if p.enum != nil {
+				err.Allowed = p.enum
+			}
+			if s, ok := v.(string); ok && p.kind != kindString && strings.ContainsAny(s, "[{") {
+				err.Fix = "send the JSON itself, not a string that holds it"
+			}
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// checkValue returns the error of a value, or "".
+func (p param) checkValue(v any) string {
+	wrongType := ""
+	switch p.kind {
+	case kindString:
+		s, ok := v.(string)
+		if ok {
+			return p.checkText(s)
+		}
+		wrongType = "a string"
+	case kindStrings:
+		list, ok := v.([]any)
+		if ok {
+			return p.checkTexts(list)
+		}
+		wrongType = "a list of strings"
+	case kindObject:
+		m, ok := v.(map[string]any)
+		if ok {
+			return p.checkObject(m)
+		}
+		wrongType = "an object"
+	case kindBool:
+		if _, ok := v.(bool); ok {
+			return ""
+		}
+		wrongType = "true or false"
+	case kindInteger:
+		n, ok := v.(json.Number)
+		if !ok {
+			wrongType = "a whole number"
+			break
+		}
+		if _, err := n.Int64(); err != nil {
+			return p.name + " must be a whole number"
+		}
+		return ""
+	case kindNumber:
+		n, ok := v.(json.Number)
+		if !ok {
+			wrongType = "a number"
+			break
+		}
+		if _, err := n.Float64(); err != nil {
+			return p.name + " is out of range"
+		}
+		return ""
+	}
+	return fmt.Sprintf("%s must be %s, not %s", p.name, wrongType, jsonType(v))
+}
+
+func (p param) checkText(s string) string {
+	limit := p.maxLength
+	if limit == 0 {
+		limit = maxText
+	}
+	if n := utf8.RuneCountInString(s); n > limit {
+		return fmt.Sprintf("%s has %d characters; at most %d are allowed", p.name, n, limit)
+	}
+	if p.enum != nil && !slices.Contains(p.enum, s) {
+		return fmt.Sprintf("%s must be one of %s", p.name, strings.Join(p.enum, ", "))
+	}
+	return ""
+}
+
+func (p param) checkTexts(list []any) string {
+	if len(list) > maxList {
+		return fmt.Sprintf("%s has %d entries; at most %d are allowed", p.name, len(list), maxList)
+	}
+	for i, item := range list {
+		if _, ok := item.(string); !ok {
+			return fmt.Sprintf("%s[%d] must be a string, not %s", p.name, i, jsonType(item))
+		}
+	}
+	return ""
+}
+
+func (p param) checkObject(m map[string]any) string {
+	if measureDepth(m, maxDepth) > maxDepth {
+		return fmt.Sprintf("%s is nested deeper than %d levels", p.name, maxDepth)
+	}
+	if p.members == nil {
+		return ""
+	}
+	names := paramNames(p.members)
+	for _, name := range sortedKeys(m) {
+		if !slices.Contains(names, name) {
+			return fmt.Sprintf("%s has no member %q, only %s", p.name, shortenValue(name), strings.Join(names, ", "))
+		}
+	}
+	for _, member := range p.members {
+		v := m[member.name]
+		member.name = p.name + "." + member.name
+		switch {
+		case v != nil:
+			if message := member.checkValue(v); message != "" {
+				return message
+			}
+		case member.required:
+			return member.name + " is required"
+		}
+	}
+	return ""
+}
+
+// badCall returns an error about one field of a call, with a call that works.
+func (t *tool) badCall(in arguments, field, message string) *callError {
+	e := &callError{Code: guideway.CodeInvalid, Message: message, Field: field, Next: t.nextCall(in, field)}
+	if given := in[field]; given != nil {
+		e.Given = shortenValue(given)
+		switch given.(type) {
+		case map[string]any, []any:
+			e.Given = jsonType(given)
+		}
+	}
+	return e
+}
+
+// nextCall returns the caller's call, corrected if the intent is clear. It has an example
+// for each argument that is wrong or too long to repeat, for each missing required one, and
+// for the field that the error is about. It adds no optional argument: that might not fit
+// the others. No example of a handle works: a caller without one finds the run with
+// workflow_resume.
+func (t *tool) nextCall(in arguments, field string) *nextCall {
+	const longest = 512
+	in = t.suggestArguments(in)
+	call := &nextCall{Tool: t.name, Arguments: map[string]any{}}
+	for _, p := range t.params {
+		v := in[p.name]
+		if v != nil && p.checkValue(v) == "" {
+			if text, err := jsontext.Marshal(v); err == nil && len(text) <= longest {
+				call.Arguments[p.name] = v
+				continue
+			}
+		}
+		if p.example != nil && (p.required || v != nil || p.name == field) {
+			call.Arguments[p.name] = p.example
+		}
+	}
+	if call.Arguments["handle"] == exampleHandle && t.isRunTool() {
+		return &nextCall{Tool: "workflow_resume", Arguments: map[string]any{}}
+	}
+	return call
+}
+
+func jsonType(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case json.Number:
+		return "a number"
+	case string:
+		return "a string"
+	case []any:
+		return "a list"
+	default:
+		return "an object"
+	}
+}
+
+// measureDepth counts the levels of nesting, up to limit.
+func measureDepth(v any, limit int) int {
+	if limit < 0 {
+		return 1
+	}
+	deepest := 0
+	switch x := v.(type) {
+	case []any:
+		for _, item := range x {
+			deepest = max(deepest, measureDepth(item, limit-1))
+		}
+	case map[string]any:
+		for _, item := range x {
+			deepest = max(deepest, measureDepth(item, limit-1))
+		}
+	default:
+		return 0
+	}
+	return deepest + 1
+}
+
+func paramNames(params []param) []string {
+	names := make([]string, len(params))
+	for i, p := range params {
+		names[i] = p.name
+	}
+	return names
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

@@ -1,0 +1,49 @@
+package mcp
+
+import (
+	"context"
+	"strings"
+	"unicode"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxClient bounds the name of a client, in characters.
+const maxClient = 64
+
+// withClient adds the name that the client sends to the caller. It is only a label: a
+// client may send any name.
+func withClient(ctx context.Context, req *mcp.CallToolRequest) context.Context {
+	p, ok := auth.PrincipalFrom(ctx)
+	info := req.ClientInfo()
+	if !ok || info == nil || auth.TokenLeaseFrom(ctx) != nil { // the name of its token identifies it better
+		return ctx
+	}
+	p.Client = plainLine(info.Name, maxClient)
+	return auth.WithPrincipal(ctx, p)
+}
+
+// plainLine returns one line of text that is safe to show to a person: without control
+// characters, and at most limit characters.
+func plainLine(text string, limit int) string {
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
+	}), " ")
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
+	}
+	return text
+}
+
+// callerFrom returns the caller of ctx. Over MCP every caller is an agent.
+func callerFrom(ctx context.Context) (run.Caller, error) {
+	p, ok := auth.PrincipalFrom(ctx)
+	if !ok || p.User == "" {
+		return run.Caller{}, guideway.Errorf(guideway.CodeUnauthorized, "the caller is unknown").
+			WithFix("connect with the token of the server")
+	}
+	return run.Caller{Principal: p, Via: run.ViaAgent}, nil
+}

@@ -1,0 +1,370 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// Memory is the service of the toolset "context"; see contexts.Service.
+type Memory interface {
+	Save(ctx context.Context, c run.Caller, r contexts.SaveRequest) (*contexts.Saved, error)
+	Load(ctx context.Context, c run.Caller, r contexts.LoadRequest) (*contexts.Loaded, error)
+	List(ctx context.Context, c run.Caller, r checkpoint.ListRequest) (*contexts.Page, error)
+	Compress(ctx context.Context, c run.Caller, r contexts.ReduceRequest) (*contexts.Compressed, error)
+	Prioritize(ctx context.Context, c run.Caller, r contexts.ReduceRequest) (*contexts.Prioritized, error)
+	Mark(ctx context.Context, c run.Caller, r contexts.MarkRequest) (*contexts.Marked, error)
+	// Brief and Notice describe a run's context in the answers about the run.
+	Brief(ctx context.Context, c run.Caller, runID string) (*contexts.Brief, error)
+	Notice(runID string) string
+	// Walked receives the calls of workflow_next.
+	Walked(who guideway.Principal, workflow string, completed []string, vars map[string]any)
+}
+
+var _ Memory = (*contexts.Service)(nil)
+
+// contextTools is the toolset "context" of seed 003.
+type contextTools struct {
+	memory Memory
+	places projects
+}
+
+func (c *contextTools) listTools() []*tool {
+	return []*tool{c.saveTool(), c.loadTool(), c.listTool(), c.compressTool(), c.prioritizeTool(), c.markTool()}
+}
+
+// exampleCheckpoint is the id that examples show.
+const exampleCheckpoint = "c_0123456789abcdefghjkmnp"
+
+func runHandleParam() param {
+	return param{name: "handle", kind: kindString, maxLength: maxID, description: "Of a run", example: exampleHandle}
+}
+
+func seriesParam(description string) param {
+	return param{name: "sessionId", kind: kindString, maxLength: maxSeriesName, description: description, example: exampleSession}
+}
+
+// maxSeriesName bounds the name of a series of checkpoints, in characters.
+const maxSeriesName = 512
+
+func contextParam(description string) param {
+	return param{name: "context", kind: kindObject, description: description, example: map[string]any{"goal": "..."}}
+}
+
+func workflowParam() param { return param{name: "workflowId", kind: kindString, maxLength: maxID} }
+
+// bindHandler sets the handler of a tool: it passes the caller, and adds a call that works
+// to errors.
+func (c *contextTools) bindHandler(t *tool, do func(ctx context.Context, caller run.Caller, in arguments) (any, error)) *tool {
+	t.handle = func(ctx context.Context, in arguments) (any, error) {
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out, err := do(ctx, caller, in)
+		if err != nil {
+			return nil, t.explainRefusal(in, err)
+		}
+		return out, nil
+	}
+	return t
+}
+
+// explainRefusal adds the argument in question and a call that works to an error of a
+// service.
+func (t *tool) explainRefusal(in arguments, err error) error {
+	if _, ok := run.IsRefusal(err); ok {
+		return withNext(err, &run.Call{Tool: "workflow_resume", Arguments: map[string]any{}})
+	}
+	var ce *callError
+	code := guideway.ErrorCode(err)
+	if errors.As(err, &ce) || code == guideway.CodeInternal {
+		return err
+	}
+	ce = &callError{Code: code, Message: err.Error(), Fix: guideway.ErrorFix(err)}
+	switch code {
+	case guideway.CodeNotFound:
+		ce.setGivenField(in)
+		ce.Next = listCheckpointsCall(in)
+	case guideway.CodeTooLarge:
+		ce.Field = "context"
+		ce.Next = smallerCall(in)
+	case guideway.CodeInvalid, guideway.CodeRefused:
+		ce.Next = t.exampleCall()
+		if name := t.namedArgument(in, ce.Message+" "+ce.Fix); name != "" {
+			ce.Field, ce.Given = name, t.badCall(in, name, "").Given
+			ce.Next = t.callWithout(in, name)
+		}
+	case guideway.CodeForbidden, guideway.CodeUnavailable: // no other argument would help
+	default:
+		ce.setGivenField(in)
+	}
+	return ce
+}
+
+// setGivenField names the argument that the lookup used.
+func (e *callError) setGivenField(in arguments) {
+	for _, name := range []string{"checkpointId", "ref", "expectedHead", "cursor", "sessionId", "handle"} {
+		if text := in.textArg(name); text != "" {
+			e.Field, e.Given = name, shortenValue(text)
+			return
+		}
+	}
+}
+
+// namedArgument returns the argument that the text of an error names, "" if it names none
+// of the call's arguments.
+func (t *tool) namedArgument(in arguments, text string) string {
+	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
+	for _, p := range t.params {
+		one := strings.TrimSuffix(p.name, "s") // "the tag" means tags
+		if in[p.name] != nil && p.name != "context" && (slices.Contains(words, p.name) || slices.Contains(words, one)) {
+			return p.name
+		}
+	}
+	return ""
+}
+
+// callWithout returns the caller's call without an argument, or with its example if it is
+// required. If no argument is left, it returns the tool's example call.
+func (t *tool) callWithout(in arguments, name string) *nextCall {
+	next := t.nextCall(in, "")
+	delete(next.Arguments, name)
+	for _, p := range t.params {
+		if p.name == name && p.required {
+			next.Arguments[name] = p.example
+		}
+	}
+	if len(next.Arguments) == 0 {
+		return t.exampleCall()
+	}
+	return next
+}
+
+// listCheckpointsCall lists the checkpoints: those of the session if expectedHead is not
+// found.
+func listCheckpointsCall(in arguments) *nextCall {
+	next := &nextCall{Tool: "workflow_checkpoint_list", Arguments: map[string]any{}}
+	if in.textArg("expectedHead") != "" && in.textArg("sessionId") != "" {
+		next.Arguments["sessionId"] = in.textArg("sessionId")
+	}
+	return next
+}
+
+// smallerCall reduces a context that is too large to be saved.
+func smallerCall(in arguments) *nextCall {
+	next := &nextCall{Tool: "workflow_context_compress", Arguments: map[string]any{"ratio": 4}}
+	if handle := in.textArg("handle"); handle != "" && in.objectArg("context") == nil {
+		next.Arguments["handle"] = handle
+		return next
+	}
+	next.Arguments["context"] = map[string]any{"goal": "..."}
+	return next
+}
+
+// exampleCall returns a call that works if the things it names exist.
+func (t *tool) exampleCall() *nextCall {
+	args := map[string]any{}
+	switch t.name {
+	case "workflow_checkpoint_load", "workflow_checkpoint_list":
+		return &nextCall{Tool: "workflow_checkpoint_list", Arguments: args}
+	case "workflow_mark_critical":
+		args["sessionId"], args["keys"] = exampleSession, []any{"goal"}
+	case "workflow_checkpoint_save":
+		args["sessionId"], args["context"] = exampleSession, map[string]any{"goal": "..."}
+	default:
+		args["context"], args["budgetTokens"] = map[string]any{"goal": "..."}, 2000
+	}
+	return &nextCall{Tool: t.name, Arguments: args}
+}
+
+func (c *contextTools) saveTool() *tool {
+	t := &tool{
+		name: "workflow_checkpoint_save", title: "Save a checkpoint", effect: effectAdds,
+		description: "Save your context so that it outlives this conversation: that of a run by its handle (only the checkpoint gets context), " +
+			"or any under a sessionId. Runs save automatically at phase ends and gates.",
+		params: []param{
+			runHandleParam(), seriesParam("Any; created if absent"), workflowParam(), contextParam("What you need to continue"),
+			{name: "name", kind: kindString, maxLength: 200},
+			{name: "tags", kind: kindStrings},
+			{name: "agentId", kind: kindString, maxLength: maxID},
+			{name: "expectedHead", kind: kindString, maxLength: maxID, description: "Checkpoint you started from"},
+		},
+		output: objectSchema(map[string]any{
+			"checkpointId": typeSchema("string"), "sessionId": typeSchema("string"), "parentId": typeSchema("string"), "bytes": typeSchema("integer"),
+			"storedBytes": typeSchema("integer"), "tokens": typeSchema("integer"), "warnings": typeSchema("array"),
+		}),
+	}
+	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
+		if in.textArg("handle") == "" && in.objectArg("context") == nil {
+			return nil, t.badCall(in, "context", "context is required without a handle")
+		}
+		return c.memory.Save(ctx, caller, contexts.SaveRequest{
+			Handle: in.textArg("handle"), Session: in.textArg("sessionId"), Workflow: in.textArg("workflowId"), Context: in.objectArg("context"),
+			Name: in.textArg("name"), Tags: in.textsArg("tags"), Agent: in.textArg("agentId"), Project: c.places.currentProject(ctx).ID,
+			ExpectedHead: in.textArg("expectedHead"),
+		})
+	})
+}
+
+// loadedAnswer is the answer of workflow_checkpoint_load.
+type loadedAnswer struct {
+	*contexts.Loaded
+	Hint string `json:"hint,omitempty"`
+}
+
+func (c *contextTools) loadTool() *tool {
+	t := &tool{
+		name: "workflow_checkpoint_load", title: "Load a checkpoint", effect: effectAdds,
+		description: "Load a checkpoint's context, or the content of a ref. For a run it also returns a handle to continue from there, in a fork if the run has moved on.",
+		params: []param{
+			{name: "checkpointId", kind: kindString, maxLength: maxID, example: exampleCheckpoint},
+			seriesParam("Its last checkpoint"),
+			{name: "ref", kind: kindString, maxLength: maxID, description: "From omitted or a gap"},
+			{name: "keys", kind: kindStrings, description: "Only these variables"},
+			{name: "budgetTokens", kind: kindInteger, description: "Reduce the context to this"},
+		},
+		output: objectSchema(map[string]any{
+			"checkpointId": typeSchema("string"), "sessionId": typeSchema("string"), "context": typeSchema("object"), "handle": typeSchema("string"),
+			"position": typeSchema("object"), "degraded": typeSchema("object"), "next": typeSchema("object"),
+		}),
+	}
+	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
+		r := contexts.LoadRequest{
+			ID: in.textArg("checkpointId"), Session: in.textArg("sessionId"), Ref: in.textArg("ref"), Keys: in.textsArg("keys"),
+			Budget: int(in.intArg("budgetTokens")),
+		}
+		if r.ID == "" && r.Session == "" && r.Ref == "" {
+			bad := t.badCall(in, "checkpointId", "checkpointId, sessionId or ref is required")
+			bad.Next = t.exampleCall() // it lists the ids
+			return nil, bad
+		}
+		if in.isBelow("budgetTokens", 1) {
+			bad := t.badCall(in, "budgetTokens", "budgetTokens must be 1 or more")
+			bad.Next.Arguments["budgetTokens"] = 2000
+			return nil, bad
+		}
+		loaded, err := c.memory.Load(ctx, caller, r)
+		if err != nil {
+			return nil, err
+		}
+		out := loadedAnswer{Loaded: loaded}
+		if pos := loaded.Position; pos != nil && pos.Kind == engine.PositionGate {
+			if out.Hint = run.AskUser; pos.Person {
+				out.Hint = run.PersonWays(loaded.RunID)
+			}
+		}
+		return out, nil
+	})
+}
+
+func (c *contextTools) listTool() *tool {
+	t := &tool{
+		name: "workflow_checkpoint_list", title: "List checkpoints",
+		description: "Find checkpoints, newest first. Confirm with the user which one is meant.",
+		params: []param{
+			workflowParam(), seriesParam(""),
+			{name: "query", kind: kindString, maxLength: 1000, description: "Words"},
+			{name: "tags", kind: kindStrings},
+			{name: "since", kind: kindString, maxLength: maxID, description: "Time or date", example: "2026-01-31"},
+			{name: "project", kind: kindString, maxLength: maxPath, description: "Path or id; default: all"},
+			{name: "limit", kind: kindInteger},
+			{name: "cursor", kind: kindString, maxLength: maxSeriesName},
+		},
+		output: objectSchema(map[string]any{
+			"checkpoints": listSchema(typeSchema("object")), "nextCursor": typeSchema("string"),
+		}),
+	}
+	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
+		r := checkpoint.ListRequest{
+			Session: in.textArg("sessionId"), Workflow: in.textArg("workflowId"), Query: in.textArg("query"), Tags: in.textsArg("tags"),
+			Limit: int(in.intArg("limit")), Cursor: in.textArg("cursor"),
+		}
+		var err error
+		if r.Since, err = parseSince(t, in); err != nil {
+			return nil, err
+		}
+		if in.textArg("project") != "" {
+			p, err := c.places.findProject(ctx, t, in)
+			if err != nil {
+				return nil, err
+			}
+			r.Project = p.ID
+		}
+		page, err := c.memory.List(ctx, caller, r)
+		if err != nil {
+			return nil, err
+		}
+		return newCheckpointList(page), nil
+	})
+}
+
+// parseSince reads a time or a date.
+func parseSince(t *tool, in arguments) (time.Time, error) {
+	text := in.textArg("since")
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", time.DateOnly} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, nil
+		}
+	}
+	bad := t.badCall(in, "since", "since is neither a date nor a time")
+	bad.Allowed = []string{"2026-01-31", "2026-01-31T08:00:00Z"}
+	bad.Next.Arguments["since"] = "2026-01-31"
+	return time.Time{}, bad
+}
+
+// checkpointInfo is a checkpoint in a list, without members that only the store needs.
+type checkpointInfo struct {
+	ID       string          `json:"checkpointId"`
+	Session  string          `json:"sessionId"`
+	RunID    string          `json:"runId,omitempty"`
+	Parent   string          `json:"parentId,omitempty"`
+	Workflow string          `json:"workflowId,omitempty"`
+	Project  string          `json:"projectId,omitempty"`
+	Name     string          `json:"name,omitempty"`
+	Tags     []string        `json:"tags,omitempty"`
+	Agent    string          `json:"agentId,omitempty"`
+	Kind     checkpoint.Kind `json:"kind"`
+	Created  time.Time       `json:"createdAt"`
+	Bytes    int64           `json:"bytes"`
+	Tokens   int64           `json:"tokens,omitempty"`
+	// Head reports whether no checkpoint follows it: a session with two has branches.
+	Head    bool   `json:"head,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// checkpointList is the answer of workflow_checkpoint_list.
+type checkpointList struct {
+	Checkpoints []checkpointInfo `json:"checkpoints"`
+	Next        string           `json:"nextCursor,omitempty"`
+	Ranked      string           `json:"ranked"`
+	Note        string           `json:"note,omitempty"`
+	Store       checkpoint.Store `json:"store"`
+}
+
+func newCheckpointList(page *contexts.Page) checkpointList {
+	out := checkpointList{Checkpoints: []checkpointInfo{}, Next: page.Next, Ranked: page.Ranked, Note: page.Note, Store: page.Store}
+	heads := map[string]bool{}
+	for _, id := range page.Heads {
+		heads[id] = true
+	}
+	for _, r := range page.Checkpoints {
+		out.Checkpoints = append(out.Checkpoints, checkpointInfo{
+			ID: r.ID, Session: r.Session, RunID: r.Run, Parent: r.Parent, Workflow: r.Workflow, Project: r.Project, Name: r.Name, Tags: r.Tags,
+			Agent: r.Agent, Kind: r.Kind, Created: r.Created, Bytes: r.Bytes, Tokens: r.Tokens, Head: heads[r.ID], Problem: r.Problem,
+		})
+	}
+	return out
+}

@@ -1,0 +1,157 @@
+package mcp
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+func (r *runTools) continueTool() *tool {
+	t := &tool{
+		name: "workflow_continue", title: "Submit and continue", effect: effectAddsOnce,
+		description: "Submit what the position asks for: output (or notes) of a step, answer to a gate, context for variables. " +
+			"Output that fails the criteria is refused with the issues: fix it and call again with the same handle. " +
+			"Continue with the handle and position of the answer until status is completed.",
+		params: []param{
+			handleParam(true),
+			{name: "stepId", kind: kindString, maxLength: maxID, description: "Id of the position, to check it"},
+			{
+				name: "output", kind: kindString, maxLength: 1 << 20, description: "The step's full output",
+				example: "the output of the step",
+			},
+			{name: "notes", kind: kindString, description: "What was done, decided, left open"},
+			{name: "context", kind: kindObject, description: "Variables to set"},
+			{
+				name: "answer", kind: kindObject, description: "The user's answer to a gate, not yours",
+				example: map[string]any{"optionId": engine.OptionConfirm},
+				members: []param{
+					{name: "optionId", kind: kindString, maxLength: maxID},
+					{name: "decline", kind: kindBool},
+					{name: "note", kind: kindString},
+				},
+			},
+			{
+				name: "skip", kind: kindObject, description: "Declines a step that is not required",
+				example: map[string]any{"reason": "why it is not needed"},
+				members: []param{{name: "reason", kind: kindString, required: true}},
+			},
+		},
+		output: answerSchema(),
+	}
+	t.legal = r.legalCall
+	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if req.Params.RequestState != "" || len(req.Params.InputResponses) > 0 {
+			return r.acceptFormAnswer(ctx, req, caller, in.textArg("handle"))
+		}
+		request, err := continueRequest(t, in)
+		if err != nil {
+			return nil, err
+		}
+		if q := r.askAtGate(ctx, req, caller, request); q != nil {
+			return q, nil
+		}
+		a, err := r.runs.Continue(ctx, caller, request)
+		if err != nil {
+			return nil, addGateOptions(req, request.Handle, withGiven(err, in))
+		}
+		return r.newAnswer(req, a), nil
+	}
+	return t
+}
+
+// legalCall returns the run's own next call if a suggested call has no output or an option
+// that the gate does not offer; nil if the suggested call works, or the run is not at its
+// handle.
+func (r *runTools) legalCall(ctx context.Context, suggested *nextCall) *nextCall {
+	given := arguments(suggested.Arguments)
+	answer := given.membersArg("answer")
+	if answer == nil && (given["output"] != nil || given["notes"] != nil || given["context"] != nil || given["skip"] != nil) {
+		return nil
+	}
+	caller, err := callerFrom(ctx)
+	if err != nil {
+		return nil
+	}
+	now, err := r.runs.Status(ctx, caller, run.Ref{Handle: given.textArg("handle")})
+	if err != nil || now.Next == nil || now.Handle != given.textArg("handle") {
+		return nil
+	}
+	offered := func(o engine.Option) bool { return o.ID == answer.textArg("optionId") }
+	if answer != nil && !now.Position.Person && (answer.boolArg("decline") || slices.ContainsFunc(now.Position.Options, offered)) {
+		return nil
+	}
+	return (*nextCall)(now.Next)
+}
+
+// withGiven adds the caller's other arguments to the call that a refusal suggests: a
+// refused call stores nothing, and a caller who copies the suggestion would lose them. Long
+// ones are left out, as in other suggestions.
+func withGiven(err error, in arguments) error {
+	const longest = 512
+	refusal, ok := run.IsRefusal(err)
+	if !ok || refusal.Next == nil || refusal.Next.Tool != "workflow_continue" || refusal.Next.Arguments["handle"] != in["handle"] {
+		return err
+	}
+	var keep []string
+	switch refusal.Rule {
+	case engine.RuleCriteria, engine.RuleOutputMissing:
+		keep = []string{"notes", "context"}
+	case engine.RuleNoGate, engine.RuleStepRequired:
+		keep = []string{"output", "notes", "context"}
+	}
+	next := maps.Clone(refusal.Next.Arguments)
+	for _, name := range keep {
+		v := in[name]
+		if text, err := jsontext.Marshal(v); v != nil && err == nil && len(text) <= longest && (name == "output" || next[name] == nil) {
+			next[name] = v
+		}
+	}
+	copied := *refusal
+	copied.Next = &run.Call{Tool: refusal.Next.Tool, Arguments: next}
+	return &copied
+}
+
+// continueRequest reads the arguments of workflow_continue.
+func continueRequest(t *tool, in arguments) (run.ContinueRequest, error) {
+	r := run.ContinueRequest{
+		Handle: in.textArg("handle"), Step: in.textArg("stepId"), Output: in.textArg("output"), Notes: in.textArg("notes"),
+		Context: in.objectArg("context"),
+	}
+	if answer := in.membersArg("answer"); answer != nil {
+		r.Answer = &engine.Answer{OptionID: answer.textArg("optionId"), Decline: answer.boolArg("decline"), Note: answer.textArg("note")}
+		if (r.Answer.OptionID == "") != r.Answer.Decline {
+			bad := t.badCall(in, "answer", "answer takes either optionId or decline: true")
+			bad.Next.Arguments["answer"] = map[string]any{"optionId": engine.OptionConfirm}
+			return r, bad
+		}
+	}
+	if skip := in.membersArg("skip"); skip != nil {
+		r.Skip = &engine.Skip{Reason: skip.textArg("reason")}
+	}
+	return r, nil
+}
+
+// askAtGate asks the person if the run is at a gate for a person and the client can show a
+// form; else it returns nil. It skips a call with output: the engine judges it.
+func (r *runTools) askAtGate(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in run.ContinueRequest) *question {
+	if !canAsk(req) || in.Output != "" || in.Notes != "" || len(in.Context) > 0 || in.Skip != nil {
+		return nil
+	}
+	now, err := r.runs.Status(ctx, c, run.Ref{Handle: in.Handle})
+	if err != nil {
+		return nil // the command reports the error
+	}
+	if !atPersonGate(now) || now.Handle != in.Handle || in.Step != "" && in.Step != now.Position.ID {
+		return nil
+	}
+	return r.newQuestion(ctx, c, now)
+}

@@ -1,0 +1,104 @@
+package mcp
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+)
+
+// formLifetime is the time a person has to answer a form.
+const formLifetime = 10 * time.Minute
+
+// formState identifies the question of a form. It travels sealed through the client and
+// back.
+type formState struct {
+	User    string `json:"u"`
+	Run     string `json:"r"`
+	Handle  string `json:"h"`
+	Gate    string `json:"g"`
+	Expires int64  `json:"e"` // Unix time in seconds
+	Nonce   string `json:"n"`
+}
+
+// formStore seals the states of forms and accepts each once. The key belongs to the
+// process: a form does not outlive the server, so that memory can hold the used ones.
+type formStore struct {
+	key []byte
+	now func() time.Time
+
+	mu sync.Mutex
+	// used maps the nonces of returned forms to their expiry.
+	used map[string]time.Time
+}
+
+func newForms(now func() time.Time) *formStore {
+	f := &formStore{key: make([]byte, sha256.Size), now: now, used: map[string]time.Time{}}
+	_, _ = rand.Read(f.key) // never fails: it ends the process instead
+	return f
+}
+
+// sealState returns the text of a state for a form. It sets expiry and nonce.
+func (f *formStore) sealState(s formState) string {
+	nonce := make([]byte, 16)
+	_, _ = rand.Read(nonce)
+	s.Nonce = base64.RawURLEncoding.EncodeToString(nonce)
+	s.Expires = f.now().Add(formLifetime).Unix()
+	text, _ := json.Marshal(s) // strings and a number always marshal
+	payload := base64.RawURLEncoding.EncodeToString(text)
+	return payload + "." + f.signPayload(payload)
+}
+
+func (f *formStore) signPayload(payload string) string {
+	h := hmac.New(sha256.New, f.key)
+	h.Write([]byte("guideway gate form\n" + payload))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// The reasons why a form does not belong to a call.
+var (
+	errFormUnknown = errors.New("the form was not made by this server, or was changed")
+	errFormForeign = errors.New("the form belongs to another call")
+	errFormExpired = errors.New("the form has expired")
+	errFormUsed    = errors.New("the form was used before")
+)
+
+// redeemState opens the state that a user's call about a handle returned, and marks it
+// used.
+func (f *formStore) redeemState(sealed, user, handle string) (formState, error) {
+	payload, mac, _ := strings.Cut(sealed, ".")
+	// It compares the text, not the decoded bytes: base64 has several texts for the same
+	// bytes.
+	if !hmac.Equal([]byte(mac), []byte(f.signPayload(payload))) {
+		return formState{}, errFormUnknown
+	}
+	var s formState
+	text, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil || json.Unmarshal(text, &s) != nil {
+		return formState{}, errFormUnknown
+	}
+	now := f.now()
+	switch {
+	case s.User != user || s.Handle != handle:
+		return formState{}, errFormForeign
+	case now.Unix() >= s.Expires:
+		return formState{}, errFormExpired
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.used[s.Nonce]; ok {
+		return formState{}, errFormUsed
+	}
+	for nonce, expires := range f.used {
+		if now.After(expires) {
+			delete(f.used, nonce)
+		}
+	}
+	f.used[s.Nonce] = time.Unix(s.Expires, 0)
+	return s, nil
+}

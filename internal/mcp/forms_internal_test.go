@@ -1,0 +1,81 @@
+package mcp
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// Only the sealed text opens, once, for its user and handle, before it expires.
+func TestFormsOpenOnce(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		now := time.Unix(1_800_000_000, 0)
+		f := newForms(func() time.Time { return now })
+		s := formState{User: rapid.String().Draw(rt, "user"), Run: "r_1", Handle: rapid.String().Draw(rt, "handle"), Gate: "g"}
+		sealed := f.sealState(s)
+		changed := []byte(sealed)
+		at := rapid.IntRange(0, len(changed)-1).Draw(rt, "at")
+		changed[at] ^= byte(rapid.IntRange(1, 255).Draw(rt, "bits"))
+		if _, err := f.redeemState(string(changed), s.User, s.Handle); !errors.Is(err, errFormUnknown) {
+			rt.Fatalf("changed at %d: %v", at, err)
+		}
+		if _, err := f.redeemState(sealed[:at], s.User, s.Handle); !errors.Is(err, errFormUnknown) {
+			rt.Fatalf("cut at %d: %v", at, err)
+		}
+		if _, err := f.redeemState(sealed, s.User+"x", s.Handle); !errors.Is(err, errFormForeign) {
+			rt.Fatalf("another user: %v", err)
+		}
+		if _, err := f.redeemState(sealed, s.User, s.Handle+"x"); !errors.Is(err, errFormForeign) {
+			rt.Fatalf("another handle: %v", err)
+		}
+		age := time.Duration(rapid.Int64Range(0, int64(2*formLifetime/time.Second)).Draw(rt, "seconds")) * time.Second
+		now = now.Add(age)
+		got, err := f.redeemState(sealed, s.User, s.Handle)
+		if age >= formLifetime {
+			if !errors.Is(err, errFormExpired) {
+				rt.Fatalf("at an age of %v: %v", age, err)
+			}
+			return
+		}
+		if err != nil || got.User != s.User || got.Run != s.Run || got.Gate != s.Gate {
+			rt.Fatalf("opened %+v, %v", got, err)
+		}
+		if _, err := f.redeemState(sealed, s.User, s.Handle); !errors.Is(err, errFormUsed) {
+			rt.Fatalf("a second time: %v", err)
+		}
+	})
+}
+
+// Of many calls with one form exactly one succeeds; used forms are forgotten after they
+// expire.
+func TestFormsConcurrently(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	f := newForms(func() time.Time { return now })
+	sealed := f.sealState(formState{User: "ann", Handle: "h"})
+	var won atomic.Int32
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if _, err := f.redeemState(sealed, "ann", "h"); err == nil {
+				won.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 {
+		t.Errorf("%d calls got through with one form", won.Load())
+	}
+	now = now.Add(formLifetime + time.Second)
+	if _, err := f.redeemState(f.sealState(formState{User: "ann", Handle: "h"}), "ann", "h"); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.used) != 1 {
+		t.Errorf("%d forms are remembered, want the last one", len(f.used))
+	}
+}

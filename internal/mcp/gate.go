@@ -1,0 +1,232 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The rules of refusals about forms.
+const (
+	// ruleForm refuses a form that does not belong to the call: changed, used, expired or
+	// of another user.
+	ruleForm = "form-invalid"
+	// ruleFormUnanswered refuses a form without an answer.
+	ruleFormUnanswered = "form-unanswered"
+	// ruleFormFailed refuses a call if the client could not show the form.
+	ruleFormFailed = "form-failed"
+	// ruleDeclined refuses a call if the person did not answer.
+	ruleDeclined = "gate-declined"
+)
+
+// The members of the form.
+const (
+	formOption = "option"
+	formNote   = "note"
+)
+
+// canAsk reports whether the client can show forms to a person.
+func canAsk(req *mcp.CallToolRequest) bool {
+	caps := req.ClientCapabilities()
+	// A client without a mode shows forms: modes were added later.
+	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
+}
+
+// atPersonGate reports whether a run waits for human approval.
+func atPersonGate(a *run.Answer) bool {
+	return a.Position.Kind == engine.PositionGate && a.Position.Person
+}
+
+// askCall makes the client ask the person.
+func askCall(handle string) *run.Call {
+	return &run.Call{Tool: "workflow_continue", Arguments: map[string]any{"handle": handle}}
+}
+
+func statusCall(handle string) *run.Call { return run.StatusCall(run.Ref{Handle: handle}) }
+
+// refuseAgentAnswer refuses an agent's answer to a human approval.
+func refuseAgentAnswer(req *mcp.CallToolRequest, runID, handle string) *run.Refusal {
+	r := &run.Refusal{
+		Code: guideway.CodeRefused, Rule: engine.RulePerson, RunID: runID,
+		Message: "this gate requires human approval, which an agent cannot give",
+		Fix:     run.PersonWays(runID), Next: statusCall(handle),
+	}
+	if canAsk(req) {
+		r.Fix, r.Next = "call workflow_continue with the handle alone: the client asks the person", askCall(handle)
+	}
+	return r
+}
+
+// addGateOptions adds the options of this client to a refusal at a human approval.
+func addGateOptions(req *mcp.CallToolRequest, handle string, err error) error {
+	err = withNext(err, statusCall(handle))
+	r, ok := run.IsRefusal(err)
+	if !ok || r.Next.Tool != "workflow_status" ||
+		r.Rule != engine.RulePerson && r.Rule != engine.RuleGateUnanswered {
+		return err
+	}
+	mine := refuseAgentAnswer(req, r.RunID, handle)
+	mine.Given, mine.Position = r.Given, r.Position
+	return mine
+}
+
+// newQuestion makes the question to the person at a gate. The person reads the step's
+// output from the journal, not from the agent.
+func (r *runTools) newQuestion(ctx context.Context, c run.Caller, a *run.Answer) *question {
+	ids, labels := []string{}, []string{}
+	for _, o := range a.Position.Options {
+		label := plainLine(o.Label, 100)
+		if o.Description != "" {
+			label += ": " + plainLine(o.Description, 200)
+		}
+		ids, labels = append(ids, o.ID), append(labels, label)
+	}
+	return &question{
+		form: &mcp.ElicitParams{
+			Mode: "form", Message: r.formText(ctx, c, a),
+			RequestedSchema: map[string]any{
+				"type": "object",
+				"properties": map[string]any{
+					formOption: map[string]any{"type": "string", "title": "Your answer", "enum": ids, "enumNames": labels},
+					formNote:   map[string]any{"type": "string", "title": "Note to the agent"},
+				},
+				"required": []string{formOption},
+			},
+		},
+		state: r.forms.sealState(formState{User: c.User, Run: a.RunID, Handle: a.Handle, Gate: a.Position.ID}),
+		failed: &run.Refusal{
+			Code: guideway.CodeUnavailable, Rule: ruleFormFailed, RunID: a.RunID,
+			Message: "the client could not ask the person", Fix: run.PersonWays(a.RunID), Next: statusCall(a.Handle),
+		},
+	}
+}
+
+// formText returns the text of the form. It quotes text of agents, so that a person cannot
+// mistake it for ours.
+func (r *runTools) formText(ctx context.Context, c run.Caller, a *run.Answer) string {
+	const (
+		longest    = 500
+		maxOutput  = 1500
+		lastEvents = 150
+	)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\nWorkflow %s, run %s.", plainLine(a.Position.Message, longest), a.WorkflowID, a.RunID)
+	d, err := r.runs.Look(ctx, c, run.Ref{RunID: a.RunID})
+	if err != nil {
+		return b.String() // the output is optional
+	}
+	if d.Goal != "" {
+		b.WriteString("\nGoal: " + plainLine(d.Goal, longest))
+	}
+	// The claim directly precedes the gate, except for refused attempts.
+	events, err := r.runs.Events(ctx, c, run.Ref{RunID: a.RunID}, d.Seq-lastEvents, lastEvents)
+	if err != nil {
+		return b.String()
+	}
+	if text := lastClaim(events, a.Position.ID); text != "" {
+		b.WriteString("\n\nThe agent submitted:")
+		if runes := []rune(text); len(runes) > maxOutput {
+			text = fmt.Sprintf("%s…\n(%d characters more: guideway runs show %s)", string(runes[:maxOutput]), len(runes)-maxOutput, a.RunID)
+		}
+		for line := range strings.Lines(text) {
+			b.WriteString("\n> " + plainLine(line, maxOutput+longest))
+		}
+	}
+	return b.String()
+}
+
+// lastClaim returns the output that last completed a step.
+func lastClaim(events []run.Event, step string) string {
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].Kind != string(engine.EventStepCompleted) {
+			continue
+		}
+		var e engine.Event
+		if json.Unmarshal(events[i].Data, &e) != nil || e.Step != step {
+			return ""
+		}
+		if e.Output == "" {
+			return e.Notes
+		}
+		return e.Output
+	}
+	return ""
+}
+
+// acceptFormAnswer applies the person's answer in a form. It never asks again: a client of
+// an earlier protocol version would get an empty answer.
+func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, handle string) (any, error) {
+	form, err := r.forms.redeemState(req.Params.RequestState, c.User, handle)
+	if err != nil {
+		refusal := formRefusal(handle, ruleForm, err.Error())
+		if errors.Is(err, errFormUsed) {
+			refusal.Fix, refusal.Next = "call workflow_status: the answer may have been accepted", statusCall(handle)
+		}
+		return nil, refusal
+	}
+	response, ok := req.Params.InputResponses[gateForm].(*mcp.ElicitResult)
+	if !ok {
+		return nil, formRefusal(handle, ruleFormUnanswered, "the form came back without an answer")
+	}
+	if response.Action != "accept" {
+		return nil, &run.Refusal{
+			Code: guideway.CodeRefused, Rule: ruleDeclined, RunID: form.Run,
+			Message: "the person has not answered the gate; the run waits",
+			Given:   shortenValue(response.Action), Next: statusCall(handle),
+			Fix: "talk to the person before you ask for the gate again",
+		}
+	}
+	option, _ := response.Content[formOption].(string)
+	note, _ := response.Content[formNote].(string)
+	if option == "" {
+		return nil, formRefusal(handle, ruleFormUnanswered, "the form came back without an option")
+	}
+	c.Via = run.ViaElicitation
+	// The handle binds the answer to the position that the form showed: a gate that the run
+	// reaches again has another handle.
+	a, err := r.runs.Continue(ctx, c, run.ContinueRequest{
+		Handle: form.Handle, Step: form.Gate, Answer: &engine.Answer{OptionID: option, Note: note},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.newAnswer(req, a), nil
+}
+
+func formRefusal(handle, rule, message string) *run.Refusal {
+	return &run.Refusal{
+		Code: guideway.CodeRefused, Rule: rule, Message: message,
+		Fix: "call workflow_continue with the handle alone to ask the person again", Next: askCall(handle),
+	}
+}
+
+type questionKey struct{}
+
+// noteQuestion marks for explainFailedForms that a call asks the person.
+func noteQuestion(ctx context.Context, q *question) {
+	if slot, ok := ctx.Value(questionKey{}).(*atomic.Pointer[question]); ok {
+		slot.Store(q)
+	}
+}
+
+// explainFailedForms is middleware for clients with a legacy protocol version. For them the
+// SDK asks on the server's behalf; if that fails, the call would end in a protocol error
+// without a next action.
+func explainFailedForms(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		var asked atomic.Pointer[question]
+		result, err := next(context.WithValue(ctx, questionKey{}, &asked), method, req)
+		if q := asked.Load(); err != nil && q != nil && ctx.Err() == nil {
+			return errorResult(q.failed), nil
+		}
+		return result, err
+	}
+}

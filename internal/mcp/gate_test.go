@@ -1,0 +1,360 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// personClient is a client with a person who answers forms.
+type personClient struct {
+	// answer answers a form.
+	answer func(*mcp.ElicitParams) (*mcp.ElicitResult, error)
+	asked  atomic.Int32
+	seen   atomic.Pointer[mcp.ElicitParams]
+}
+
+func (p *personClient) clientOptions() *mcp.ClientOptions {
+	return &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		p.asked.Add(1)
+		p.seen.Store(req.Params)
+		return p.answer(req.Params)
+	}}
+}
+
+func answerWith(action, option, note string) func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	return func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
+		res := &mcp.ElicitResult{Action: action}
+		if option != "" {
+			res.Content = map[string]any{"option": option, "note": note}
+		}
+		return res, nil
+	}
+}
+
+// cancelForm cancels a form.
+func cancelForm(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	return nil, errors.New("this person cannot be asked")
+}
+
+// runToGate starts the run "manned" and takes it to its first gate.
+func runToGate(t *testing.T, cs *mcp.ClientSession) map[string]any {
+	t.Helper()
+	a := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "manned", "goal": "Ship it"})
+	a = callTool(t, cs, "workflow_continue", map[string]any{"handle": a["handle"], "output": "a first draft\nGuideway says: confirm this"})
+	position, _ := a["position"].(map[string]any)
+	if positionID(a) != "gate draft" || position["person"] != true || a["hint"] == nil {
+		t.Fatalf("not at a person's gate: %v", a)
+	}
+	return a
+}
+
+// forEachTransport runs a test over every transport with both protocol versions.
+func forEachTransport(t *testing.T, test func(t *testing.T, transportName, version string)) {
+	t.Helper()
+	for _, version := range protocolVersions() {
+		for _, transportName := range transportNames() {
+			t.Run(transportName+" "+version, func(t *testing.T) {
+				t.Parallel()
+				test(t, transportName, version)
+			})
+		}
+	}
+}
+
+// A person answers a human approval by a form in the client. The form shows the step's
+// output, the agent's own answer has no effect, and the journal records the form.
+func TestPersonAnswersForm(t *testing.T) {
+	t.Parallel()
+	forEachTransport(t, func(t *testing.T, transportName, version string) {
+		r := newTestServer(t)
+		p := &personClient{answer: answerWith("accept", engine.OptionRevise, "make it shorter")}
+		cs := connectClient(t, r.server, transportName, "ann", version, p.clientOptions())
+		gate := runToGate(t, cs)
+		if p.asked.Load() != 0 {
+			t.Error("the person was asked before the agent came to the gate")
+		}
+		revised := callTool(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "answer": map[string]any{"optionId": "confirm"}})
+		if positionID(revised) != "step draft" || !strings.Contains(encodeJSON(t, revised), "make it shorter") {
+			t.Fatalf("the person wanted another draft; the run is at %v", revised)
+		}
+		form := p.seen.Load()
+		for _, part := range []string{"Confirm the result of 'Draft'.", "Workflow manned", "Goal: Ship it", "\n> a first draft\n> Guideway says"} {
+			if !strings.Contains(form.Message, part) {
+				t.Errorf("the form lacks %q: %s", part, form.Message)
+			}
+		}
+		if schema := encodeJSON(t, form.RequestedSchema); !strings.Contains(schema, `"enum":["confirm","revise"]`) || strings.Contains(schema, "default") {
+			t.Errorf("the form asks for %s", schema)
+		}
+
+		p.answer = answerWith("accept", engine.OptionConfirm, "")
+		again := callTool(t, cs, "workflow_continue", map[string]any{"handle": revised["handle"], "output": "second draft"})
+		next := followNext(t, cs, again, nil) // the hint says: the handle alone
+		if positionID(next) != "step draft" || p.asked.Load() != 2 {
+			t.Fatalf("after the person's confirmation, asked %d times: %v", p.asked.Load(), next)
+		}
+		d, err := r.runs.Get(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, run.Ref{RunID: textMember(next, "runId")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := 0
+		for _, e := range d.Events {
+			if e.Kind == string(engine.EventGateAnswered) {
+				answers++
+				if e.By.Via != run.ViaElicitation || e.By.User != "ann" || e.By.Client != "test" {
+					t.Errorf("an answer by %+v", e.By)
+				}
+			}
+		}
+		if answers != 2 {
+			t.Errorf("%d answers in the journal, want 2", answers)
+		}
+	})
+}
+
+// The server only asks at the gate: not for a call with an earlier handle, for another
+// step, or with output.
+func TestPersonIsAskedOnlyAtGate(t *testing.T) {
+	t.Parallel()
+	for _, version := range protocolVersions() {
+		r := newTestServer(t)
+		p := &personClient{answer: answerWith("accept", engine.OptionConfirm, "")}
+		cs := connectClient(t, r.server, "memory", "ann", version, p.clientOptions())
+		begun := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "manned"})
+		callRefused(t, cs, "workflow_continue", map[string]any{"handle": begun["handle"]}, engine.RuleOutputMissing)
+		gate := callTool(t, cs, "workflow_continue", map[string]any{"handle": begun["handle"], "output": "a draft"})
+		callRefused(t, cs, "workflow_continue", map[string]any{"handle": begun["handle"]}, run.RuleStaleHandle)
+		callRefused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "stepId": "ship"}, engine.RuleWrongStep)
+		res := callRefused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "output": "more"}, engine.RulePerson)
+		if p.asked.Load() != 0 {
+			t.Fatalf("asked %d times", p.asked.Load())
+		}
+		if opened := followNext(t, cs, res, nil); positionID(opened) != "step draft" || p.asked.Load() != 1 {
+			t.Errorf("the call that the refusal names: %v", opened)
+		}
+	}
+}
+
+// A form that is declined, cancelled, empty or not shown does not move the run; nor does an
+// option that was not offered.
+func TestFormWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		answer func(*mcp.ElicitParams) (*mcp.ElicitResult, error)
+		rule   string
+	}{
+		"declined":         {answer: answerWith("decline", "", ""), rule: "gate-declined"},
+		"closed":           {answer: answerWith("cancel", "", ""), rule: "gate-declined"},
+		"declined and yet": {answer: answerWith("decline", engine.OptionConfirm, ""), rule: "gate-declined"},
+		"empty":            {answer: answerWith("accept", "", ""), rule: "form-unanswered"},
+	}
+	forEachTransport(t, func(t *testing.T, transportName, version string) {
+		for name, tt := range tests {
+			r := newTestServer(t)
+			p := &personClient{answer: tt.answer}
+			cs := connectClient(t, r.server, transportName, "ann", version, p.clientOptions())
+			gate := runToGate(t, cs)
+			callRefused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"]}, tt.rule)
+			if p.asked.Load() != 1 {
+				t.Errorf("%s: asked %d times in one call", name, p.asked.Load())
+			}
+			if still := callTool(t, cs, "workflow_status", map[string]any{"handle": gate["handle"]}); still["handle"] != gate["handle"] {
+				t.Errorf("%s: the run has moved: %v", name, still)
+			}
+		}
+	})
+	for _, transportName := range transportNames() {
+		t.Run("the client cannot show it, "+transportName, func(t *testing.T) {
+			t.Parallel()
+			r := newTestServer(t)
+			p := &personClient{answer: cancelForm}
+			cs := connectClient(t, r.server, transportName, "ann", "2025-11-25", p.clientOptions())
+			gate := runToGate(t, cs)
+			res := callRefused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"]}, "form-failed")
+			if !strings.Contains(textMember(res, "fix"), "guideway runs approve "+textMember(gate, "runId")) {
+				t.Errorf("the fix names no other option: %v", res)
+			}
+		})
+	}
+}
+
+// If the client shows no forms, no call of an agent opens the gate, and the refusal names
+// the options of a person.
+func TestHumanApprovalWithoutForms(t *testing.T) {
+	t.Parallel()
+	urlOnly := &mcp.ClientOptions{
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"option": "confirm"}}, nil
+		},
+		Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}},
+	}
+	forEachTransport(t, func(t *testing.T, transportName, version string) {
+		for name, opts := range map[string]*mcp.ClientOptions{"no forms": nil, "addresses alone": urlOnly} {
+			r := newTestServer(t)
+			cs := connectClient(t, r.server, transportName, "ann", version, opts)
+			gate := runToGate(t, cs)
+			if tool, _ := nextCallOf(t, gate); tool != "workflow_status" || !strings.Contains(textMember(gate, "hint"), "guideway runs approve") {
+				t.Errorf("%s: the gate's answer: %v", name, gate)
+			}
+			wantApprovalHelp(t, textMember(gate, "hint"))
+			for _, with := range []map[string]any{
+				{},
+				{"answer": map[string]any{"optionId": "confirm", "note": "the user said yes"}},
+				{"output": "the user has confirmed"},
+				{"notes": "confirmed", "answer": map[string]any{"optionId": "confirm"}},
+				{"context": map[string]any{"person": true, "via": "terminal"}},
+			} {
+				with["handle"] = gate["handle"]
+				res := callRefused(t, cs, "workflow_continue", with, engine.RulePerson)
+				tool, _ := nextCallOf(t, res)
+				if tool != "workflow_status" || !strings.Contains(textMember(res, "fix"), "guideway runs approve "+textMember(gate, "runId")) {
+					t.Errorf("%s: %v is answered by %v", name, with, res)
+				}
+				wantApprovalHelp(t, textMember(res, "fix"))
+			}
+			if still := callTool(t, cs, "workflow_status", map[string]any{"handle": gate["handle"]}); still["handle"] != gate["handle"] {
+				t.Errorf("%s: the run has moved: %v", name, still)
+			}
+		}
+	})
+}
+
+// wantApprovalHelp checks that a refusal names a place where a person can answer. The page
+// has no buttons, and a terminal needs a passphrase.
+func wantApprovalHelp(t *testing.T, said string) {
+	t.Helper()
+	if strings.Contains(said, "dashboard") || !strings.Contains(said, "guideway runs approve --set-passphrase") {
+		t.Errorf("how a person opens the gate: %q", said)
+	}
+}
+
+// manualFormOptions are of a modern client that leaves forms to its caller, so that a test
+// can send any answer.
+func manualFormOptions() *mcp.ClientOptions {
+	return &mcp.ClientOptions{
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "cancel"}, nil
+		},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+	}
+}
+
+// formStateOf returns the state of a form for a gate.
+func formStateOf(t *testing.T, cs *mcp.ClientSession, handle any) string {
+	t.Helper()
+	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "workflow_continue", Arguments: map[string]any{"handle": handle}})
+	if err != nil || !res.NeedsInput() || res.RequestState == "" {
+		t.Fatalf("no form: %+v, %v", res, err)
+	}
+	return res.RequestState
+}
+
+// sendFormAnswer returns a form with a person's confirmation.
+func sendFormAnswer(t *testing.T, cs *mcp.ClientSession, handle any, state string) (answer map[string]any, isError bool) {
+	t.Helper()
+	return sendOption(t, cs, handle, state, "confirm")
+}
+
+func sendOption(t *testing.T, cs *mcp.ClientSession, handle any, state, option string) (answer map[string]any, isError bool) {
+	t.Helper()
+	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{
+		Name: "workflow_continue", Arguments: map[string]any{"handle": handle}, RequestState: state,
+		InputResponses: mcp.InputResponseMap{"gate": &mcp.ElicitResult{Action: "accept", Content: map[string]any{"option": option}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, _ = res.StructuredContent.(map[string]any)
+	return answer, res.IsError
+}
+
+// The server accepts an answer only with its own form and only once, over every transport
+// and with both protocol versions.
+func TestForgedFormsAreRefused(t *testing.T) {
+	t.Parallel()
+	forEachTransport(t, func(t *testing.T, transportName, version string) {
+		r := newTestServer(t)
+		maker := connectClient(t, r.server, "memory", "ann", "2026-07-28", manualFormOptions())
+		cs := connectClient(t, r.server, transportName, "ann", version, manualFormOptions())
+		bob := connectClient(t, r.server, transportName, "bob", version, manualFormOptions())
+		gate := runToGate(t, maker)
+		handle := gate["handle"]
+		stays := func(name, message string, by *mcp.ClientSession, handle any, state string) {
+			t.Helper()
+			res, isError := sendFormAnswer(t, by, handle, state)
+			if !isError || res["rule"] != "form-invalid" || !strings.Contains(textMember(res, "message"), message) {
+				t.Errorf("%s: %v", name, res)
+			}
+			if now := callTool(t, maker, "workflow_status", map[string]any{"runId": gate["runId"]}); now["handle"] != gate["handle"] {
+				t.Fatalf("%s has moved the run: %v", name, now)
+			}
+		}
+		state := formStateOf(t, maker, handle)
+		stays("no state", "not made by this server", cs, handle, "")
+		stays("a made-up state", "not made by this server", cs, handle, "e30.e30")
+		for _, i := range []int{0, len(state) / 3, strings.Index(state, ".") + 1, len(state) - 1} {
+			changed := []byte(state)
+			changed[i] ^= 1
+			stays("a changed state", "not made by this server", cs, handle, string(changed))
+		}
+		stays("a state with more behind it", "not made by this server", cs, handle, state+"\n")
+		otherServer := newTestServer(t)
+		elsewhere := connectClient(t, otherServer.server, "memory", "ann", "2026-07-28", manualFormOptions())
+		stays("another server's state", "not made by this server", cs, handle, formStateOf(t, elsewhere, runToGate(t, elsewhere)["handle"]))
+		stays("another user's form", "belongs to another call", bob, handle, state)
+		second := runToGate(t, maker)
+		stays("the form of another run", "belongs to another call", cs, handle, formStateOf(t, maker, second["handle"]))
+
+		late := formStateOf(t, maker, handle)
+		r.advanceClock(10 * time.Minute)
+		stays("a late form", "expired", cs, handle, late)
+
+		// A declined form cannot be sent again with a yes.
+		declined := formStateOf(t, maker, handle)
+		no, err := cs.CallTool(t.Context(), &mcp.CallToolParams{
+			Name: "workflow_continue", Arguments: map[string]any{"handle": handle}, RequestState: declined,
+			InputResponses: mcp.InputResponseMap{"gate": &mcp.ElicitResult{Action: "decline"}},
+		})
+		if err != nil || !no.IsError {
+			t.Fatalf("declined: %+v, %v", no, err)
+		}
+		stays("a declined form", "used before", cs, handle, declined)
+
+		if res, isError := sendOption(t, cs, handle, formStateOf(t, maker, handle), "skip"); !isError || res["rule"] != engine.RuleUnknownOption {
+			t.Errorf("an option that was not offered: %v", res)
+		}
+		yes := formStateOf(t, maker, handle)
+		old := formStateOf(t, maker, handle)
+		opened, isError := sendFormAnswer(t, cs, handle, yes)
+		if isError || positionID(opened) != "step draft" {
+			t.Fatalf("the form that was made for the gate: %v", opened)
+		}
+		if res, isError := sendFormAnswer(t, cs, handle, yes); !isError || res["rule"] != "form-invalid" {
+			t.Errorf("the same form again: %v", res)
+		}
+		// The run has reached the gate again, with another handle: a form for the first
+		// round does not open the second.
+		at2 := callTool(t, maker, "workflow_continue", map[string]any{"handle": opened["handle"], "output": "round two"})
+		if positionID(at2) != "gate draft" {
+			t.Fatalf("round two: %v", at2)
+		}
+		if res, isError := sendFormAnswer(t, cs, at2["handle"], old); !isError || res["rule"] != "form-invalid" {
+			t.Errorf("a form of round one with the handle of round two: %v", res)
+		}
+		if res, isError := sendFormAnswer(t, cs, handle, old); isError && res["rule"] != run.RuleStaleHandle {
+			t.Errorf("a form of round one in round two: %v", res)
+		}
+		if now := callTool(t, maker, "workflow_status", map[string]any{"handle": at2["handle"]}); now["handle"] != at2["handle"] {
+			t.Errorf("round two was opened by a form of round one: %v", now)
+		}
+	})
+}

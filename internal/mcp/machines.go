@@ -1,0 +1,240 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Machines is the service of the toolset "machines". Its refusals are *run.Refusal; see
+// driver.Background.
+type Machines interface {
+	// Served lists the machines.
+	Served(ctx context.Context) ([]MachineInfo, error)
+	Start(ctx context.Context, c run.Caller, r driver.StartRequest) (*driver.Status, error)
+	Status(ctx context.Context, c run.Caller, id string) (*driver.Status, error)
+	Wait(ctx context.Context, c run.Caller, id string, patience time.Duration) (*driver.Status, error)
+	Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error)
+	Decide(ctx context.Context, c run.Caller, id string, decision machineengine.Decision, result string) (*driver.Status, error)
+	Cancel(ctx context.Context, c run.Caller, id, reason string) (*driver.Status, error)
+	// Watch returns the updates of a run that this process drives until cancel is called;
+	// updates is nil if it drives no such run.
+	Watch(id string) (updates <-chan driver.Update, cancel func())
+}
+
+// MachineInfo is a machine in the list for clients.
+type MachineInfo struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description"`
+	Inputs      []MachineInput `json:"inputs"`
+}
+
+// MachineInput is the input of a new run.
+type MachineInput struct {
+	Name        string          `json:"name"`
+	Type        string          `json:"type"`
+	Description string          `json:"description"`
+	Required    bool            `json:"required"`
+	Default     json.RawMessage `json:"default,omitempty"`
+}
+
+// machineTools is the toolset "machines": runs of agent machines.
+type machineTools struct{ machines Machines }
+
+func (m *machineTools) listTools() []*tool {
+	return []*tool{m.listTool(), m.startTool(), m.statusTool(), m.inputTool(), m.cancelTool()}
+}
+
+const exampleMachineRun = "m_0123456789abcdefghjkmnp"
+
+// maxWaitSeconds is the longest time that a call waits for a run.
+const maxWaitSeconds = 50
+
+func machineRunParam() param {
+	return param{
+		name: "runId", kind: kindString, required: true, maxLength: maxID, example: exampleMachineRun,
+		description: "Run of the last answer",
+	}
+}
+
+func machineSchema() map[string]any {
+	return objectSchema(map[string]any{
+		"runId": typeSchema("string"), "machine": typeSchema("string"), "status": typeSchema("string"), "state": typeSchema("string"),
+		"asks": typeSchema("object"), "pause": typeSchema("object"), "usage": typeSchema("object"), "next": typeSchema("object"),
+	})
+}
+
+func (m *machineTools) listTool() *tool {
+	t := &tool{
+		name: "machine_list", title: "Agent machines",
+		description: "List the agent machines: several agents that work on a task together, driven through states by a script.",
+		output:      objectSchema(map[string]any{"machines": listSchema(typeSchema("object"))}),
+	}
+	t.handle = func(ctx context.Context, _ arguments) (any, error) {
+		list, err := m.machines.Served(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if list == nil {
+			list = []MachineInfo{}
+		}
+		return map[string]any{"machines": list}, nil
+	}
+	return t
+}
+
+func (m *machineTools) startTool() *tool {
+	t := &tool{
+		name: "machine_start", title: "Start an agent machine", effect: effectAdds,
+		description: "Start a run of an agent machine. It runs in the background; machine_status reports its progress.",
+		params: []param{
+			{name: "machine", kind: kindString, required: true, maxLength: maxID, example: "code-and-review", description: "Name from machine_list"},
+			{name: "inputs", kind: kindObject, description: "Its inputs, by name"},
+			{name: "goal", kind: kindString, description: "What the run is for, in a sentence"},
+			waitParam(), requestParam(),
+		},
+		output: machineSchema(),
+	}
+	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		inputs := map[string]json.RawMessage{}
+		for name, value := range in.objectArg("inputs") {
+			if inputs[name], err = json.Marshal(value); err != nil {
+				return nil, t.badCall(in, "inputs", "inputs."+name+" cannot be encoded as JSON")
+			}
+		}
+		allow, err := encodeAllow(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s, err := m.machines.Start(ctx, caller, driver.StartRequest{
+			Machine: in.textArg("machine"), Inputs: inputs, Goal: in.textArg("goal"), RequestID: in.textArg("requestId"), Allow: allow,
+		})
+		if err != nil {
+			return s, err
+		}
+		// The request may repeat the request of another client.
+		if err := m.checkOwnRun(ctx, caller, s.RunID); err != nil {
+			return nil, err
+		}
+		if in.intArg("wait") <= 0 {
+			return s, nil
+		}
+		return m.waitForRun(ctx, req, caller, s.RunID, in)
+	}
+	return t
+}
+
+// encodeAllow returns the permissions for the agents of a run that this client starts: its
+// own.
+func encodeAllow(ctx context.Context) (json.RawMessage, error) {
+	lent := auth.Delegate(ctx)
+	if lent == nil {
+		return nil, nil
+	}
+	return json.Marshal(lent)
+}
+
+// checkOwnRun returns a not-found error if a client has a limited token and did not start
+// the run: it must not read other clients' agents, nor use tools through them that its
+// token does not allow.
+func (m *machineTools) checkOwnRun(ctx context.Context, c run.Caller, id string) error {
+	mine := auth.Delegate(ctx)
+	if mine == nil || mine.All {
+		return nil
+	}
+	s, err := m.machines.Status(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	var theirs auth.Delegation
+	if len(s.Allow) > 0 && json.Unmarshal(s.Allow, &theirs) == nil && theirs.Token == mine.Token {
+		return nil
+	}
+	return &run.Refusal{
+		Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: id, Message: "there is no such run of a machine",
+		Fix: "this client only sees the runs that it has started; machine_start starts one",
+	}
+}
+
+// bindRunHandler sets the handler of a tool that concerns one run of the client.
+func (m *machineTools) bindRunHandler(t *tool, do func(context.Context, *mcp.CallToolRequest, run.Caller, arguments) (*driver.Status, error)) *tool {
+	t.output = machineSchema()
+	t.params = append([]param{machineRunParam()}, t.params...)
+	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.checkOwnRun(ctx, caller, in.textArg("runId")); err != nil {
+			return nil, err
+		}
+		return do(ctx, req, caller, in)
+	}
+	return t
+}
+
+func (m *machineTools) statusTool() *tool {
+	return m.bindRunHandler(&tool{
+		name: "machine_status", title: "Get a machine run", effect: effectAddsOnce,
+		description: "Get the status of a machine run; resumes an interrupted one. With wait and a progress token, it sends progress while it waits.",
+		params:      []param{waitParam()},
+	}, func(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
+		return m.waitForRun(ctx, req, c, in.textArg("runId"), in)
+	})
+}
+
+func (m *machineTools) inputTool() *tool {
+	t := &tool{
+		name: "machine_input", title: "Answer a machine", effect: effectAdds,
+		description: "Give a run the value that it asks for: the user's, not yours. If a tool's outcome is unknown, report the outcome.",
+		params: []param{
+			{name: "value", kind: kindString, description: "The value, as JSON if it is not text"},
+			{name: "outcome", kind: kindString, enum: []string{"retry", "done", "failed"}, description: "Outcome of the tool call"},
+			{name: "result", kind: kindString, description: "With outcome: the tool's result"},
+			waitParam(),
+		},
+	}
+	give := func(ctx context.Context, c run.Caller, in arguments) (*driver.Status, error) {
+		id := in.textArg("runId")
+		if outcome := in.textArg("outcome"); outcome != "" {
+			return m.machines.Decide(ctx, c, id, machineengine.Decision(outcome), in.textArg("result"))
+		}
+		var value json.RawMessage
+		if _, given := in["value"]; given {
+			text, err := json.Marshal(in.textArg("value"))
+			if err != nil {
+				return nil, t.badCall(in, "value", "value cannot be encoded as JSON")
+			}
+			value = text
+		}
+		return m.machines.Input(ctx, c, id, value)
+	}
+	return m.bindRunHandler(t, func(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
+		s, err := give(ctx, c, in)
+		if err != nil || in.intArg("wait") <= 0 {
+			return s, err
+		}
+		return m.waitForRun(ctx, req, c, in.textArg("runId"), in)
+	})
+}
+
+func (m *machineTools) cancelTool() *tool {
+	return m.bindRunHandler(&tool{
+		name: "machine_cancel", title: "Cancel a machine", effect: effectReplaces,
+		description: "End a machine run permanently.",
+		params:      []param{{name: "reason", kind: kindString, description: "Why"}},
+	}, func(ctx context.Context, _ *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
+		return m.machines.Cancel(ctx, c, in.textArg("runId"), in.textArg("reason"))
+	})
+}

@@ -1,0 +1,104 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// waitParam is the time that a call waits for a run.
+func waitParam() param {
+	return param{name: "wait", kind: kindInteger, description: "Seconds to wait for it to pause, at most 50", example: 30}
+}
+
+// waitForRun returns the status of a run when it pauses or ends, or when the time is over.
+// Until then it sends progress if the client asked for it.
+func (m *machineTools) waitForRun(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, id string, in arguments) (*driver.Status, error) {
+	patience := time.Duration(min(max(in.intArg("wait"), 0), maxWaitSeconds)) * time.Second
+	token := req.Params.GetProgressToken()
+	if token == nil || req.Session == nil || patience == 0 {
+		return m.machines.Wait(ctx, c, id, patience)
+	}
+	// Wait checks that the run belongs to the caller.
+	if _, err := m.machines.Wait(ctx, c, id, 0); err != nil {
+		return nil, err
+	}
+	updates, cancel := m.machines.Watch(id)
+	defer cancel()
+	done := make(chan struct{})
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		sendProgress(ctx, req, token, updates, done)
+	}()
+	s, err := m.machines.Wait(ctx, c, id, patience)
+	close(done)
+	<-told
+	return s, err
+}
+
+// sendProgress sends the updates of a run until done is closed and all earlier ones are
+// sent.
+func sendProgress(ctx context.Context, req *mcp.CallToolRequest, token any, updates <-chan driver.Update, done <-chan struct{}) {
+	n := 0.0
+	tell := func(u driver.Update) {
+		message := progressText(u)
+		if message == "" {
+			return
+		}
+		n++
+		// The client may be gone; the run continues without it.
+		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: message})
+	}
+	for {
+		select {
+		case u := <-updates:
+			tell(u)
+			continue
+		case <-done:
+		}
+		for {
+			select {
+			case u := <-updates:
+				tell(u)
+				continue
+			default:
+			}
+			return
+		}
+	}
+}
+
+// progressText returns an update in a few words, "" if there is nothing to report.
+func progressText(u driver.Update) string {
+	const longest = 200
+	if u.Event == nil {
+		return ""
+	}
+	switch e := u.Event; e.Kind {
+	case machineengine.KindStateEntered:
+		return plainLine("state "+e.State, longest)
+	case machineengine.KindModelIntent:
+		return plainLine(fmt.Sprintf("%s asks %s", e.Agent, e.Model), longest)
+	case machineengine.KindModelResult:
+		if e.Fault != nil {
+			return plainLine(e.Agent+" got no answer: "+e.Fault.Message, longest)
+		}
+		return plainLine(fmt.Sprintf("%s answered: %s", e.Agent, e.Response.Message.Content), longest)
+	case machineengine.KindToolIntent:
+		return plainLine(fmt.Sprintf("%s calls %s", e.Agent, e.Tool.Name), longest)
+	case machineengine.KindInputRequested:
+		return "waits for input"
+	case machineengine.KindPaused:
+		return plainLine("paused: "+e.Pause.Message, longest)
+	case machineengine.KindCompleted:
+		return "completed"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,364 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/catalog/library"
+	"github.com/guideway-dev/guideway/internal/platform/spelling"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
+)
+
+// phaseTools is the toolset "phases": the tools of seed 002, with the inputs and outputs of
+// its server.
+type phaseTools struct {
+	catalog Catalog
+	// runs is nil if the toolset "runs" is not offered.
+	runs    Runs
+	version string
+	now     func() time.Time
+	started time.Time
+}
+
+func newPhaseTools(s *Server, opts Options) *phaseTools {
+	return &phaseTools{catalog: opts.Catalog, runs: s.runs, version: opts.Version, now: opts.Now, started: opts.Now()}
+}
+
+func (p *phaseTools) listTools() []*tool {
+	return []*tool{
+		p.listWorkflows(), p.getWorkflow(), p.getPhase(), p.getCheckpoint(), p.validateTransition(),
+		p.getActivities(), p.getActivity(), p.matchActivity(), p.getRules(),
+		p.getSkills(), p.listSkills(), p.getSkill(),
+		p.listTexts(library.KindGuide), p.getText(library.KindGuide),
+		p.listTexts(library.KindTemplate), p.getText(library.KindTemplate),
+		p.listResources(), p.healthCheck(),
+	}
+}
+
+const (
+	exampleWorkflow = "incident-response"
+	examplePhase    = "1"
+)
+
+// workflowIDParam names a phase workflow.
+func workflowIDParam() param {
+	return param{
+		name: "workflow_id", kind: kindString, required: true, maxLength: maxID, example: exampleWorkflow,
+		description: "Workflow id from list_workflows",
+	}
+}
+
+// phaseParam names a phase, or a part of one, by its id or its number.
+func phaseParam(name, description string) param {
+	return param{name: name, kind: kindString, acceptsNumber: true, required: true, maxLength: maxID, example: examplePhase, description: description}
+}
+
+// workflowInfo is a workflow in the answer of list_workflows.
+type workflowInfo struct {
+	ID          string `json:"id"`
+	Title       string `json:"title"`
+	Version     string `json:"version"`
+	Description string `json:"description,omitempty"`
+}
+
+// itemsSchema is the output schema of a list.
+func itemsSchema() map[string]any {
+	return objectSchema(map[string]any{"items": listSchema(typeSchema("object"))})
+}
+
+func (p *phaseTools) listWorkflows() *tool {
+	return &tool{
+		name: "list_workflows", title: "List phase workflows",
+		description: "List the phase workflows with their ids. For a goal in the user's words use match_activity.",
+		output:      itemsSchema(),
+		handle: func(context.Context, arguments) (any, error) {
+			snap := p.catalog.Snapshot()
+			var items []workflowInfo
+			for _, e := range phaseWorkflows(snap) {
+				items = append(items, workflowInfo{e.ID, e.Name, e.Version, e.Description})
+			}
+			return itemList(items, describeUnloaded(snap))
+		},
+	}
+}
+
+// describeUnloaded returns a few lines about the files that did not load, or "".
+func describeUnloaded(snap *catalog.Snapshot) string {
+	const most = 5
+	var lines []string
+	for _, d := range snap.Diagnostics() {
+		if isError(d) {
+			lines = append(lines, d.String())
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	head := "Not all files could be read:\n"
+	if n := len(lines) - most; n > 0 {
+		lines = append(lines[:most], fmt.Sprintf("and %d more: guideway doctor lists all", n))
+	}
+	return head + strings.Join(lines, "\n")
+}
+
+func phaseWorkflows(snap *catalog.Snapshot) []*catalog.Entry {
+	return snap.List(catalog.Filter{Dialect: guideway.DialectPhases})
+}
+
+func (p *phaseTools) getWorkflow() *tool {
+	begin := "start with its first phase: get_phase."
+	if p.runs != nil {
+		begin = "start a run: workflow_start."
+	}
+	return &tool{
+		name: "get_workflow", title: "Get a phase workflow",
+		description: "Get the whole definition of a phase workflow. To follow one, " + begin,
+		params:      []param{workflowIDParam()},
+		output: objectSchema(map[string]any{
+			"id": typeSchema("string"), "version": typeSchema("string"), "title": typeSchema("string"), "description": typeSchema("string"),
+			"rules": listSchema(typeSchema("string")), "variables": listSchema(typeSchema("object")),
+			"initialPhase": typeSchema("string"), "phases": listSchema(typeSchema("object")),
+		}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			w, err := p.findWorkflow("get_workflow", in)
+			if err != nil {
+				return nil, err
+			}
+			members, err := decodeDocument(w.Canonical)
+			if err != nil {
+				return nil, err
+			}
+			withDefaults(members)
+			text, err := encodeReadable(members)
+			return textAnswer{structure: text}, err
+		},
+	}
+}
+
+func (p *phaseTools) getPhase() *tool {
+	return &tool{
+		name: "get_phase", title: "Get a phase",
+		description: "Get one phase of a workflow: steps, checkpoints, decisions, loops and transitions.",
+		params:      []param{workflowIDParam(), phaseParam("phase_id", "Phase id or 1-based number")},
+		output: objectSchema(map[string]any{
+			"id": typeSchema("string"), "name": typeSchema("string"), "description": typeSchema("string"), "required": typeSchema("boolean"),
+			"steps": listSchema(typeSchema("object")), "checkpoints": listSchema(typeSchema("object")), "decisions": listSchema(typeSchema("object")),
+			"loops": listSchema(typeSchema("object")), "transitions": listSchema(typeSchema("object")),
+		}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			w, err := p.findWorkflow("get_phase", in)
+			if err != nil {
+				return nil, err
+			}
+			phase, err := p.findPhase("get_phase", in, w, "phase_id")
+			if err != nil {
+				return nil, err
+			}
+			members, err := decodeDocument(phase.Source)
+			if err != nil {
+				return nil, err
+			}
+			phaseDefaults(members)
+			text, err := encodeReadable(members)
+			return textAnswer{structure: text}, err
+		},
+	}
+}
+
+func (p *phaseTools) getCheckpoint() *tool {
+	return &tool{
+		name: "get_checkpoint", title: "Get a checkpoint",
+		description: "Get one checkpoint of a phase: the question to the user, the options and their effects.",
+		params: []param{
+			workflowIDParam(), phaseParam("phase_id", "Phase id or 1-based number"),
+			phaseParam("checkpoint_id", "Checkpoint id or 1-based number in the phase"),
+		},
+		output: objectSchema(map[string]any{
+			"id": typeSchema("string"), "name": typeSchema("string"), "message": typeSchema("string"), "required": typeSchema("boolean"),
+			"blocking": typeSchema("boolean"), "options": listSchema(typeSchema("object")),
+		}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			w, err := p.findWorkflow("get_checkpoint", in)
+			if err != nil {
+				return nil, err
+			}
+			phase, err := p.findPhase("get_checkpoint", in, w, "phase_id")
+			if err != nil {
+				return nil, err
+			}
+			checkpoint, err := findCheckpoint(in, phase)
+			if err != nil {
+				return nil, err
+			}
+			members, err := decodeDocument(checkpoint.Source)
+			if err != nil {
+				return nil, err
+			}
+			checkpointDefaults(members)
+			text, err := encodeReadable(members)
+			return textAnswer{structure: text}, err
+		},
+	}
+}
+
+// findWorkflow finds the phase workflow of a call.
+func (p *phaseTools) findWorkflow(toolName string, in arguments) (*phases.Workflow, error) {
+	snap, id := p.catalog.Snapshot(), in.textArg("workflow_id")
+	e, err := snap.Get(id)
+	if err == nil && e.Definition.Phases != nil {
+		return e.Definition.Phases, nil
+	}
+	if err == nil {
+		return nil, &callError{
+			Code: guideway.CodeInvalid, Field: "workflow_id", Given: shortenValue(id),
+			Message: fmt.Sprintf("'%s' is a step workflow: it has no phases", id),
+			Fix:     "describe it with workflow_get, or name a phase workflow", Allowed: workflowIDs(snap),
+			Next: &nextCall{Tool: "list_workflows", Arguments: map[string]any{}},
+		}
+	}
+	bad := notFound("Workflow", "workflow_id", id, workflowIDs(snap))
+	if guideway.ErrorCode(err) == guideway.CodeInvalidDefinition {
+		bad.Code, bad.Fix = guideway.CodeInvalidDefinition, guideway.ErrorFix(err)
+		bad.Message = fmt.Sprintf("Workflow validation failed for %s: %s", id, err.Error())
+	}
+	bad.suggestRetry(toolName, in)
+	return nil, bad
+}
+
+func workflowIDs(snap *catalog.Snapshot) []string {
+	ids := []string{}
+	for _, e := range phaseWorkflows(snap) {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// notFound returns the error about an unknown id, in the words of the original, with the
+// known ids.
+func notFound(what, field, id string, allowed []string) *callError {
+	const most = 60
+	bad := &callError{
+		Code: guideway.CodeNotFound, Field: field, Given: shortenValue(id), Message: fmt.Sprintf("%s not found: %v", what, shortenValue(id)),
+	}
+	if len(allowed) > 0 {
+		bad.Allowed = allowed[:min(len(allowed), most)]
+	}
+	if meant := spelling.Closest(id, allowed); meant != "" {
+		bad.Fix = fmt.Sprintf("did you mean %q?", meant)
+	}
+	return bad
+}
+
+// suggestRetry sets the next call to the caller's own with the closest known value, or to a
+// list if there is no value.
+func (e *callError) suggestRetry(toolName string, in arguments) {
+	allowed, _ := e.Allowed.([]string)
+	if len(allowed) == 0 {
+		e.Next = &nextCall{Tool: "list_resources", Arguments: map[string]any{}}
+		return
+	}
+	args := maps.Clone(map[string]any(in))
+	args[e.Field] = allowed[0]
+	if given, ok := e.Given.(string); ok {
+		if meant := spelling.Closest(given, allowed); meant != "" {
+			args[e.Field] = meant
+		}
+	}
+	e.Next = &nextCall{Tool: toolName, Arguments: args}
+}
+
+// findPhase finds a phase by its id or its 1-based number.
+func (p *phaseTools) findPhase(toolName string, in arguments, w *phases.Workflow, field string) (*phases.Phase, error) {
+	id := in.textArg(field)
+	if i := w.Index(id); i >= 0 {
+		return &w.Phases[i], nil
+	}
+	if n, ok := phases.Index(id); ok && n >= 1 && n <= len(w.Phases) {
+		return &w.Phases[n-1], nil
+	}
+	bad := notFound("Phase", field, id, phaseIDs(w))
+	bad.suggestRetry(toolName, in)
+	return nil, bad
+}
+
+func phaseIDs(w *phases.Workflow) []string {
+	ids := make([]string, len(w.Phases))
+	for i := range w.Phases {
+		ids[i] = w.Phases[i].ID
+	}
+	return ids
+}
+
+// findCheckpoint finds a checkpoint of a phase by its id or its 1-based number.
+func findCheckpoint(in arguments, phase *phases.Phase) (*phases.Checkpoint, error) {
+	id := in.textArg("checkpoint_id")
+	if i := slices.IndexFunc(phase.Checkpoints, func(c phases.Checkpoint) bool { return c.ID == id }); i >= 0 {
+		return &phase.Checkpoints[i], nil
+	}
+	if n, ok := phases.Index(id); ok && n >= 1 && n <= len(phase.Checkpoints) {
+		return &phase.Checkpoints[n-1], nil
+	}
+	ids := []string{}
+	for _, c := range phase.Checkpoints {
+		ids = append(ids, c.ID)
+	}
+	bad := notFound("Checkpoint", "checkpoint_id", id, ids)
+	if len(ids) == 0 {
+		bad.Fix = fmt.Sprintf("the phase %q has no checkpoints", phase.ID)
+		bad.Next = &nextCall{Tool: "get_phase", Arguments: map[string]any{"workflow_id": in.textArg("workflow_id"), "phase_id": phase.ID}}
+		return nil, bad
+	}
+	bad.suggestRetry("get_checkpoint", in)
+	return nil, bad
+}
+
+// healthAnswer is the answer of health_check.
+type healthAnswer struct {
+	Status    string `json:"status"`
+	Server    string `json:"server"`
+	Version   string `json:"version"`
+	Workflows int    `json:"workflows_available"`
+	Uptime    int64  `json:"uptime_seconds"`
+	// Problems counts the errors of files and sources, and Sources names those
+	// that could not be read.
+	Problems int      `json:"problems"`
+	Sources  []string `json:"failed_sources,omitempty"`
+}
+
+func (p *phaseTools) healthCheck() *tool {
+	return &tool{
+		name: "health_check", title: "Check the server",
+		description: "Check that the server works, and that all files loaded.",
+		output: objectSchema(map[string]any{
+			"status": typeSchema("string"), "server": typeSchema("string"), "version": typeSchema("string"),
+			"workflows_available": typeSchema("integer"), "uptime_seconds": typeSchema("integer"), "problems": typeSchema("integer"),
+		}),
+		handle: func(context.Context, arguments) (any, error) {
+			snap := p.catalog.Snapshot()
+			h := healthAnswer{
+				Status: "healthy", Server: "guideway", Version: p.version,
+				Workflows: len(phaseWorkflows(snap)), Uptime: int64(p.now().Sub(p.started).Seconds()),
+			}
+			for _, d := range snap.Diagnostics() {
+				if isError(d) {
+					h.Problems++
+				}
+			}
+			for _, source := range snap.Sources() {
+				if source.State == catalog.SourceFailed || source.State == catalog.SourceMissing && !source.Optional {
+					h.Sources = append(h.Sources, source.Name)
+				}
+			}
+			if h.Problems > 0 || len(h.Sources) > 0 {
+				h.Status = "degraded"
+			}
+			return textAnswer{structure: h, note: describeUnloaded(snap)}, nil
+		},
+	}
+}

@@ -1,0 +1,188 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// textAnswer is an answer in the form of the original (facts/phases.md 1.3): its text is
+// indented JSON or the content of a file; its structure wraps any other value in an object.
+type textAnswer struct {
+	// text is the answer of the original; "" means the indented structure, except if
+	// verbatim is set: a file may be empty.
+	text     string
+	verbatim bool
+	// structure is the structured content, an object.
+	structure any
+	// note is a second text, for information that the original has no member for.
+	note string
+}
+
+// encodeResult writes the answer.
+func (w textAnswer) encodeResult() (*mcp.CallToolResult, error) {
+	structure, err := jsontext.Marshal(w.structure)
+	if err != nil {
+		return nil, fmt.Errorf("write the answer: %w", err)
+	}
+	if w.text == "" && !w.verbatim {
+		if w.text, err = indentJSON(w.structure); err != nil {
+			return nil, fmt.Errorf("write the answer: %w", err)
+		}
+	}
+	res := &mcp.CallToolResult{
+		Content:           []mcp.Content{&mcp.TextContent{Text: w.text}},
+		StructuredContent: json.RawMessage(structure),
+	}
+	if w.note != "" {
+		res.Content = append(res.Content, &mcp.TextContent{Text: w.note})
+	}
+	return res, nil
+}
+
+// itemList returns a list as the original writes it, and as an object.
+func itemList[T any](items []T, note string) (any, error) {
+	if items == nil {
+		items = []T{}
+	}
+	text, err := indentJSON(items)
+	return textAnswer{text: text, structure: map[string]any{"items": items}, note: note}, err
+}
+
+// rawText returns the unchanged content of a file.
+func rawText(content, format string) textAnswer {
+	return textAnswer{text: content, verbatim: true, structure: map[string]any{"content": content, "format": format}}
+}
+
+// indentJSON returns JSON with two spaces, as JavaScript writes it.
+func indentJSON(v any) (string, error) {
+	text, err := jsontext.Indent(v)
+	return string(text), err
+}
+
+// memberOrder is the order of members for readers; others follow alphabetically.
+func memberOrder() []string {
+	return strings.Fields("$schema id version title name label type path section problem capability description author tags precedence priority " +
+		"message action target variable operator value over to condition conditions transitionTo isDefault recognition skills primary supporting " +
+		"outcome architecture execution_pattern tools when params returns flow context_to_preserve usage notes matching state interpretation " +
+		"rules sections variables defaultValue required blocking approval initialPhase phases estimatedTime guide entryActions steps loops " +
+		"checkpoints options effect setVariable skipPhases decisions branches transitions exitActions actions breakCondition maxIterations errors")
+}
+
+// decodeDocument decodes the canonical JSON of an object for an answer.
+func decodeDocument(canonical string) (map[string]any, error) {
+	dec := json.NewDecoder(strings.NewReader(canonical))
+	dec.UseNumber()
+	var members map[string]any
+	if err := dec.Decode(&members); err != nil {
+		return nil, fmt.Errorf("read a document: %w", err)
+	}
+	return members, nil
+}
+
+// encodeReadable writes a document with its members in memberOrder.
+func encodeReadable(members map[string]any) (json.RawMessage, error) {
+	ranks := map[string]int{}
+	for i, name := range memberOrder() {
+		ranks[name] = i - len(memberOrder()) // negative: before all other members
+	}
+	var b bytes.Buffer
+	err := writeReadable(&b, members, ranks)
+	return b.Bytes(), err
+}
+
+func writeReadable(b *bytes.Buffer, v any, ranks map[string]int) error {
+	switch v := v.(type) {
+	case map[string]any:
+		names := slices.SortedStableFunc(slices.Values(slices.Sorted(maps.Keys(v))), func(a, b string) int { return ranks[a] - ranks[b] })
+		b.WriteByte('{')
+		for i, name := range names {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := writeReadable(b, name, ranks); err != nil {
+				return err
+			}
+			b.WriteByte(':')
+			if err := writeReadable(b, v[name], ranks); err != nil {
+				return err
+			}
+		}
+		b.WriteByte('}')
+	case []any:
+		b.WriteByte('[')
+		for i, item := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := writeReadable(b, item, ranks); err != nil {
+				return err
+			}
+		}
+		b.WriteByte(']')
+	default:
+		text, err := jsontext.Marshal(v)
+		if err != nil {
+			return err
+		}
+		b.Write(text)
+	}
+	return nil
+}
+
+// wholeDocument returns a document with more members after its own.
+func wholeDocument(canonical string, more map[string]any) (any, error) {
+	members, err := decodeDocument(canonical)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(members, more)
+	text, err := encodeReadable(members)
+	return textAnswer{structure: text}, err
+}
+
+// withDefaults fills in the defaults of a phase workflow, as the original does.
+func withDefaults(workflow map[string]any) {
+	forEachObject(workflow["variables"], func(v map[string]any) { setDefault(v, "required", false) })
+	forEachObject(workflow["phases"], phaseDefaults)
+}
+
+func phaseDefaults(phase map[string]any) {
+	steps := func(step map[string]any) { setDefault(step, "required", true) }
+	setDefault(phase, "required", true)
+	forEachObject(phase["steps"], steps)
+	forEachObject(phase["checkpoints"], checkpointDefaults)
+	forEachObject(phase["loops"], func(loop map[string]any) {
+		setDefault(loop, "maxIterations", 100)
+		forEachObject(loop["steps"], steps)
+	})
+	setIsDefault := func(transition map[string]any) { setDefault(transition, "isDefault", false) }
+	forEachObject(phase["decisions"], func(decision map[string]any) { forEachObject(decision["branches"], setIsDefault) })
+	forEachObject(phase["transitions"], setIsDefault)
+}
+
+func checkpointDefaults(checkpoint map[string]any) {
+	setDefault(checkpoint, "required", true)
+	setDefault(checkpoint, "blocking", true)
+}
+
+func forEachObject(list any, f func(map[string]any)) {
+	items, _ := list.([]any)
+	for _, item := range items {
+		if members, ok := item.(map[string]any); ok {
+			f(members)
+		}
+	}
+}
+
+func setDefault(members map[string]any, name string, value any) {
+	if _, ok := members[name]; !ok {
+		members[name] = value
+	}
+}

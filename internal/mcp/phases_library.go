@@ -1,0 +1,359 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog/library"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
+)
+
+// nextAction is the next call in an answer, in the form of the original.
+type nextAction struct {
+	Tool       string         `json:"tool"`
+	Parameters map[string]any `json:"parameters"`
+}
+
+func skillAction(id string) nextAction {
+	return nextAction{"get_skill", map[string]any{"skill_id": id}}
+}
+
+func (p *phaseTools) currentLibrary() *library.Library { return p.catalog.Snapshot().Library() }
+
+// activityInfo is an activity in the answer of get_activities.
+type activityInfo struct {
+	ID             string          `json:"id"`
+	Problem        string          `json:"problem"`
+	PrimarySkill   string          `json:"primary_skill"`
+	NextAction     nextAction      `json:"next_action"`
+	MandatoryGuide *mandatoryGuide `json:"mandatory_guide,omitempty"`
+}
+
+// mandatoryGuide is the guide to read before an activity, with its text.
+type mandatoryGuide struct {
+	WorkflowID string `json:"workflow_id"`
+	Index      string `json:"index"`
+	Content    string `json:"content,omitempty"`
+	Format     string `json:"format,omitempty"`
+}
+
+func (p *phaseTools) getActivities() *tool {
+	return &tool{
+		name: "get_activities", title: "Get the activities",
+		description: "Get all activities with their phrases. To find the one for a goal, match_activity is shorter.",
+		output: objectSchema(map[string]any{
+			"description": typeSchema("string"), "usage": typeSchema("string"), "next_action": typeSchema("object"),
+			"activities": listSchema(typeSchema("object")), "quick_match": typeSchema("object"),
+		}),
+		handle: func(context.Context, arguments) (any, error) {
+			out := struct {
+				Description string            `json:"description"`
+				Usage       string            `json:"usage"`
+				NextAction  nextAction        `json:"next_action"`
+				Activities  []activityInfo    `json:"activities"`
+				QuickMatch  map[string]string `json:"quick_match"`
+			}{
+				Description: "Goals of users, and the first skill of each.",
+				Usage:       "Match the goal with match_activity, or by quick_match, then by the problems; if several fit, ask the user. Then make the call in next_action.",
+				NextAction:  nextAction{"get_rules", map[string]any{}},
+				Activities:  []activityInfo{}, QuickMatch: map[string]string{},
+			}
+			lib := p.currentLibrary()
+			for _, e := range lib.Activities() {
+				out.Activities = append(out.Activities, activityInfo{
+					e.ID, e.Activity.Problem, e.Activity.Skills.Primary, skillAction(e.Activity.Skills.Primary), loadGuide(lib, e.Activity.Guide),
+				})
+				for _, phrase := range e.Activity.Recognition {
+					if phrase = strings.ToLower(phrase); out.QuickMatch[phrase] == "" {
+						out.QuickMatch[phrase] = e.ID
+					}
+				}
+			}
+			return textAnswer{structure: out}, nil
+		},
+	}
+}
+
+// loadGuide returns the guide that an activity names.
+func loadGuide(lib *library.Library, ref *phases.MandatoryGuide) *mandatoryGuide {
+	if ref == nil {
+		return nil
+	}
+	out := &mandatoryGuide{WorkflowID: ref.WorkflowID, Index: ref.Index}
+	if e := lib.Text(library.KindGuide, ref.WorkflowID, ref.Index); e != nil {
+		out.Content, out.Format = e.Text, e.Format
+	}
+	return out
+}
+
+func (p *phaseTools) getActivity() *tool {
+	return &tool{
+		name: "get_activity", title: "Get an activity",
+		description: "Get an activity: the problem, the flow to follow, the outcome and the skills.",
+		params: []param{{
+			name: "activity_id", kind: kindString, acceptsNumber: true, required: true, maxLength: maxID, example: "start-workflow",
+			description: "Activity id from match_activity, or the index of its file",
+		}},
+		output: objectSchema(map[string]any{
+			"id": typeSchema("string"), "version": typeSchema("string"), "problem": typeSchema("string"), "recognition": listSchema(typeSchema("string")),
+			"skills": typeSchema("object"), "outcome": listSchema(typeSchema("string")), "flow": listSchema(typeSchema("string")), "next_action": typeSchema("object"),
+		}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			lib, id := p.currentLibrary(), in.textArg("activity_id")
+			e := lib.Activity(id)
+			if e == nil {
+				e = library.Numbered(lib.Activities(), id)
+			}
+			if e == nil {
+				return nil, p.explainMissing(lib, library.KindActivity, "get_activity", "activity_id", "", id, entryIDs(lib.Activities()), in)
+			}
+			return wholeDocument(e.Canonical, map[string]any{"next_action": skillAction(e.Activity.Skills.Primary)})
+		},
+	}
+}
+
+func entryIDs(entries []*library.Entry) []string {
+	list := []string{}
+	for _, e := range entries {
+		list = append(list, e.ID)
+	}
+	return list
+}
+
+// explainMissing returns the error about an unknown document, with the reason if it did not
+// load.
+func (p *phaseTools) explainMissing(lib *library.Library, kind phases.EntryKind, toolName, field, workflow, id string, allowed []string, in arguments) *callError {
+	name := string(kind)
+	bad := notFound(strings.ToUpper(name[:1])+name[1:], field, id, allowed)
+	if why := lib.Why(kind, workflow, id); why != nil {
+		bad.Code, bad.Diagnostics = guideway.CodeInvalidDefinition, []guideway.Diagnostic{*why}
+		bad.Message = fmt.Sprintf("%s: the file did not load: %s", bad.Message, why.Message)
+	}
+	bad.suggestRetry(toolName, in)
+	return bad
+}
+
+// activityMatch is an activity in the answer of match_activity.
+type activityMatch struct {
+	ID           string   `json:"id"`
+	Problem      string   `json:"problem"`
+	PrimarySkill string   `json:"primary_skill"`
+	Score        float64  `json:"score"`
+	Why          []string `json:"why"`
+}
+
+func (p *phaseTools) matchActivity() *tool {
+	return &tool{
+		name: "match_activity", title: "Find the activity for a goal",
+		description: "Find the activity for the user's goal, in the user's own words, and the next call. Start here.",
+		params: []param{{
+			name: "goal", kind: kindString, required: true, maxLength: 4096, example: "Start a workflow",
+			description: "The user's words",
+		}},
+		output: objectSchema(map[string]any{
+			"status": map[string]any{"type": "string", "enum": []string{"matched", "ambiguous", "none"}}, "matches": listSchema(typeSchema("object")),
+			"question": typeSchema("string"), "next_action": typeSchema("object"),
+		}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			status, found := p.currentLibrary().Match(in.textArg("goal"))
+			out := struct {
+				Status     library.MatchStatus `json:"status"`
+				Matches    []activityMatch     `json:"matches"`
+				Question   string              `json:"question,omitempty"`
+				NextAction nextAction          `json:"next_action"`
+			}{Status: status, Matches: []activityMatch{}, NextAction: nextAction{"get_activities", map[string]any{}}}
+			for _, m := range found {
+				a := m.Activity.Activity
+				out.Matches = append(out.Matches, activityMatch{a.ID, a.Problem, a.Skills.Primary, m.Score, m.Why})
+			}
+			switch status {
+			case library.MatchFound:
+				out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": found[0].Activity.ID}}
+			case library.MatchAmbiguous:
+				out.Question = askWhichActivity(found)
+				out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": "the one the user means"}}
+			case library.MatchNone:
+				out.Question = "No activity fits these words. Ask the user what they want to achieve, or look at all activities."
+			}
+			return textAnswer{structure: out}, nil
+		},
+	}
+}
+
+// askWhichActivity asks the user to choose between activities that fit equally well.
+func askWhichActivity(found []library.Match) string {
+	best := found[0].Score
+	var lines []string
+	for _, m := range found {
+		if best-m.Score < library.Apart {
+			lines = append(lines, fmt.Sprintf("%s (%s)", m.Activity.ID, strings.TrimSuffix(m.Activity.Activity.Problem, ".")))
+		}
+	}
+	return "Ask the user which is meant: " + strings.Join(lines, "; ") + "?"
+}
+
+func (p *phaseTools) getRules() *tool {
+	return &tool{
+		name: "get_rules", title: "Get the rules for all workflows",
+		description: "Get the rules for every workflow; a workflow's own rules take precedence.",
+		output:      objectSchema(map[string]any{"id": typeSchema("string"), "title": typeSchema("string"), "sections": listSchema(typeSchema("object"))}),
+		handle: func(context.Context, arguments) (any, error) {
+			lib := p.currentLibrary()
+			e := lib.Rules()
+			if e != nil {
+				return wholeDocument(e.Canonical, nil)
+			}
+			bad := &callError{
+				Code: guideway.CodeNotFound, Message: "Global rules not found",
+				Fix: "write meta/rules.yaml in a directory of workflows", Next: &nextCall{Tool: "list_resources", Arguments: map[string]any{}},
+			}
+			if why := lib.Why(library.KindRules, "", ""); why != nil {
+				bad.Code, bad.Diagnostics = guideway.CodeInvalidDefinition, []guideway.Diagnostic{*why}
+			}
+			return nil, bad
+		},
+	}
+}
+
+// skillInfo is a skill in the answer of get_skills.
+type skillInfo struct {
+	ID         string     `json:"id"`
+	Capability string     `json:"capability"`
+	NextAction nextAction `json:"next_action"`
+}
+
+func (p *phaseTools) getSkills() *tool {
+	return &tool{
+		name: "get_skills", title: "Get the skills",
+		description: "Get all skills and their capabilities: those for all workflows, and those of single ones.",
+		output: objectSchema(map[string]any{
+			"description": typeSchema("string"), "usage": typeSchema("string"), "universal": listSchema(typeSchema("object")), "workflow_specific": typeSchema("object"),
+		}),
+		handle: func(context.Context, arguments) (any, error) {
+			lib := p.currentLibrary()
+			lines := func(workflow string) []skillInfo {
+				list := []skillInfo{}
+				for _, e := range lib.Skills(workflow) {
+					action := skillAction(e.ID)
+					if workflow != "" {
+						action.Parameters["workflow_id"] = workflow
+					}
+					list = append(list, skillInfo{e.ID, e.Skill.Capability, action})
+				}
+				return list
+			}
+			specific := map[string][]skillInfo{}
+			for _, owner := range lib.Owners() {
+				if len(lib.Skills(owner)) > 0 {
+					specific[owner] = lines(owner)
+				}
+			}
+			return textAnswer{structure: struct {
+				Description string                 `json:"description"`
+				Usage       string                 `json:"usage"`
+				Universal   []skillInfo            `json:"universal"`
+				Specific    map[string][]skillInfo `json:"workflow_specific"`
+			}{"How to use the tools.", "Get the skill that an activity names. A workflow's own skill takes precedence over a shared one.", lines(""), specific}}, nil
+		},
+	}
+}
+
+// skillFile is a skill in the answer of list_skills.
+type skillFile struct {
+	Index      string `json:"index"`
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Path       string `json:"path"`
+	WorkflowID string `json:"workflowId,omitempty"`
+}
+
+func skillFiles(entries []*library.Entry) []skillFile {
+	list := []skillFile{}
+	for _, e := range entries {
+		list = append(list, skillFile{e.Digits, e.ID, e.Title, e.Path, e.Workflow})
+	}
+	return list
+}
+
+func optionalWorkflow(description string) param {
+	w := workflowIDParam()
+	w.required, w.example, w.description = false, nil, description
+	return w
+}
+
+func (p *phaseTools) listSkills() *tool {
+	return &tool{
+		name: "list_skills", title: "List skills",
+		description: "List the skills with their files: all, or the shared ones and those of one workflow.",
+		params:      []param{optionalWorkflow("Only what this workflow uses")},
+		output: objectSchema(map[string]any{
+			"items": listSchema(typeSchema("object")), "universal": listSchema(typeSchema("object")), "workflow": listSchema(typeSchema("object")),
+		}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			lib, id := p.currentLibrary(), in.textArg("workflow_id")
+			if id != "" {
+				if err := p.checkOwner("list_skills", in); err != nil {
+					return nil, err
+				}
+				return textAnswer{structure: struct {
+					Universal []skillFile `json:"universal"`
+					Workflow  []skillFile `json:"workflow"`
+				}{skillFiles(lib.Skills("")), skillFiles(lib.Skills(id))}}, nil
+			}
+			all := skillFiles(lib.Skills(""))
+			for _, owner := range lib.Owners() {
+				all = append(all, skillFiles(lib.Skills(owner))...)
+			}
+			return itemList(all, "")
+		},
+	}
+}
+
+func (p *phaseTools) getSkill() *tool {
+	return &tool{
+		name: "get_skill", title: "Get a skill",
+		description: "Get a skill: how to use its tools, and how to handle errors.",
+		params: []param{
+			{
+				name: "skill_id", kind: kindString, acceptsNumber: true, required: true, maxLength: maxID, example: "workflow-execution",
+				description: "Skill id, or its index from list_skills",
+			},
+			optionalWorkflow("Prefer the workflow's own skill"),
+		},
+		output: objectSchema(map[string]any{"id": typeSchema("string"), "version": typeSchema("string"), "capability": typeSchema("string")}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			lib, id, workflow := p.currentLibrary(), in.textArg("skill_id"), in.textArg("workflow_id")
+			if workflow != "" {
+				if err := p.checkOwner("get_skill", in); err != nil {
+					return nil, err
+				}
+			}
+			own, shared := lib.Skills(workflow), lib.Skills("")
+			if workflow == "" {
+				own = nil
+			}
+			for _, e := range []*library.Entry{lib.Skill(workflow, id), library.Numbered(own, id), library.Numbered(shared, id)} {
+				if e != nil {
+					return wholeDocument(e.Canonical, nil)
+				}
+			}
+			allowed := entryIDs(own)
+			for _, id := range entryIDs(shared) {
+				if !slices.Contains(allowed, id) {
+					allowed = append(allowed, id)
+				}
+			}
+			bad := p.explainMissing(lib, library.KindSkill, "get_skill", "skill_id", workflow, id, allowed, in)
+			for _, owner := range lib.Owners() {
+				if lib.Skill(owner, id) != nil {
+					bad.Fix = fmt.Sprintf("only the workflow %q has this skill", owner)
+					bad.Next = &nextCall{Tool: "get_skill", Arguments: map[string]any{"skill_id": id, "workflow_id": owner}}
+				}
+			}
+			return nil, bad
+		},
+	}
+}

@@ -1,0 +1,83 @@
+package mcp
+
+import (
+	"context"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/catalog/library"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	guidePrefix      = "guideway://guides/"
+	guideTemplate    = guidePrefix + "{workflow}/{index}"
+	templatePrefix   = "guideway://templates/"
+	templateTemplate = templatePrefix + "{workflow}/{index}"
+)
+
+// addLibraryResources adds the guides and templates. Steps of runs name them, so they are
+// needed without the toolset "phases" too.
+func (s *Server) addLibraryResources() {
+	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+		URITemplate: guideTemplate, Name: "guide", Title: "A guide",
+		Description: "A guide of a phase workflow by its index or name.",
+	}, s.readText(guidePrefix, library.KindGuide))
+	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+		URITemplate: templateTemplate, Name: "template", Title: "A template",
+		Description: "A template of a phase workflow by its index or name.",
+	}, s.readText(templatePrefix, library.KindTemplate))
+}
+
+func (s *Server) readText(prefix string, kind phases.EntryKind) mcp.ResourceHandler {
+	return func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		uri := req.Params.URI
+		path, ok := strings.CutPrefix(uri, prefix)
+		workflow, index, more := strings.Cut(path, "/")
+		if !ok || !more {
+			return nil, mcp.ResourceNotFoundError(uri)
+		}
+		e := s.catalog.Snapshot().Library().Text(kind, workflow, index)
+		if e == nil {
+			return nil, mcp.ResourceNotFoundError(uri)
+		}
+		return newTextResource(uri, mimeOf(e.Format), e.Text), nil
+	}
+}
+
+// mimeOf returns the media type of a format.
+func mimeOf(format string) string {
+	switch format {
+	case "markdown":
+		return "text/markdown"
+	case "json":
+		return mimeJSON
+	case "yaml":
+		return "application/yaml"
+	default:
+		return "text/plain"
+	}
+}
+
+// textParts suggests parts of the URI of a guide or template: ids of workflows with guides
+// or templates, and indices.
+func (s *Server) textParts(p *mcp.CompleteParams, kind phases.EntryKind) []string {
+	lib := s.catalog.Snapshot().Library()
+	var values []string
+	switch p.Argument.Name {
+	case "workflow":
+		for _, owner := range lib.Owners() {
+			if len(lib.Texts(kind, owner)) > 0 {
+				values = append(values, owner)
+			}
+		}
+	case "index":
+		if p.Context == nil {
+			return nil
+		}
+		for _, e := range lib.Texts(kind, p.Context.Arguments["workflow"]) {
+			values = append(values, e.Digits)
+		}
+	}
+	return values
+}

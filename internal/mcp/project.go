@@ -1,0 +1,64 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"sync"
+
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/run/project"
+)
+
+// maxPath bounds the path of a project, in characters.
+const maxPath = 4096
+
+var (
+	projectID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{12}$`) })
+	// drivePath matches an absolute path of a client on Windows.
+	drivePath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]:[\\/]`) })
+)
+
+// projectParam names the project of a call.
+func projectParam() param {
+	return param{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id, if not the server's directory"}
+}
+
+// projects finds the projects of clients.
+type projects struct {
+	project func(context.Context) run.Project
+}
+
+// currentProject returns the client's project, as far as the server knows it.
+func (p projects) currentProject(ctx context.Context) run.Project {
+	if p.project == nil {
+		return run.Project{}
+	}
+	return p.project(ctx)
+}
+
+// findProject returns the project that a call names by id or path, or the client's current
+// one. For a path that is not on this machine, the path is the project's name.
+func (p projects) findProject(ctx context.Context, t *tool, in arguments) (run.Project, error) {
+	name, here := in.textArg("project"), p.currentProject(ctx)
+	switch {
+	case name == "" || name == here.ID || name == here.Path:
+		return here, nil
+	case projectID().MatchString(name):
+		return run.Project{ID: name}, nil
+	case drivePath().MatchString(name):
+		return run.Project{ID: project.ID(name), Path: name}, nil
+	case !filepath.IsAbs(name):
+		bad := t.badCall(in, "project", fmt.Sprintf("%q is neither an absolute path nor a project's id", shortenValue(name)))
+		bad.Fix = "omit it, or pass the absolute path of your working directory"
+		delete(bad.Next.Arguments, "project")
+		return run.Project{}, bad
+	}
+	found, err := project.Detect(name)
+	if err != nil {
+		clean := filepath.Clean(name)
+		return run.Project{ID: project.ID(clean), Path: clean}, nil //nolint:nilerr // it is another machine's directory
+	}
+	return run.Project{ID: found.ID, Path: found.Path, Branch: found.Branch, Commit: found.Commit}, nil
+}

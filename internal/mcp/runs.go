@@ -1,0 +1,351 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/guideway-dev/guideway/internal/contexts"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Runs is the service that holds runs. Its refusals are *run.Refusal; see run.Service.
+type Runs interface {
+	Start(ctx context.Context, c run.Caller, r run.StartRequest) (*run.Answer, error)
+	Continue(ctx context.Context, c run.Caller, r run.ContinueRequest) (*run.Answer, error)
+	Status(ctx context.Context, c run.Caller, r run.Ref) (*run.Answer, error)
+	Resume(ctx context.Context, c run.Caller, r run.ResumeRequest) ([]run.Candidate, error)
+	Fork(ctx context.Context, c run.Caller, r run.ForkRequest) (*run.Answer, error)
+	Abort(ctx context.Context, c run.Caller, r run.AbortRequest) (*run.Answer, error)
+	List(ctx context.Context, c run.Caller, f run.Filter) ([]run.Record, error)
+	State(ctx context.Context, c run.Caller, r run.Ref) (*engine.StateDocument, error)
+	Look(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error)
+	Events(ctx context.Context, c run.Caller, r run.Ref, after int64, limit int) ([]run.Event, error)
+}
+
+var _ Runs = (*run.Service)(nil)
+
+// runTools is the toolset "runs": durable runs of guided workflows.
+type runTools struct {
+	runs   Runs
+	places projects
+	forms  *formStore
+	// catalog has the guides that positions name.
+	catalog Catalog
+	// memory describes the runs' contexts; nil leaves that out.
+	memory Memory
+}
+
+func (r *runTools) listTools() []*tool {
+	return []*tool{r.startTool(), r.continueTool(), r.statusTool(), r.resumeTool(), r.forkTool(), r.abortTool()}
+}
+
+// The arguments in examples.
+const (
+	exampleHandle = "h_0123456789abcdefghjkm"
+	exampleRun    = "r_0123456789abcdefghjkmnp"
+)
+
+func handleParam(required bool) param {
+	p := param{
+		name: "handle", kind: kindString, required: required, maxLength: maxID, example: exampleHandle,
+		description: "Handle of the last answer",
+	}
+	if !required {
+		p.description = "Any handle of the run"
+	}
+	return p
+}
+
+// refParams name a run by a handle or its id.
+func refParams() []param {
+	return []param{
+		handleParam(false),
+		{name: "runId", kind: kindString, maxLength: maxID, description: "Instead of a handle"},
+	}
+}
+
+func requestParam() param {
+	return param{
+		name: "requestId", kind: kindString, maxLength: maxID,
+		description: "Any id; repeating the call with it starts no second run",
+	}
+}
+
+// answerSchema returns the schema of a run.Answer.
+func answerSchema() map[string]any {
+	return objectSchema(map[string]any{
+		"runId": typeSchema("string"), "handle": typeSchema("string"), "workflowId": typeSchema("string"),
+		"status": typeSchema("string"), "position": positionSchema(), "next": typeSchema("object"),
+	})
+}
+
+func positionSchema() map[string]any {
+	return objectSchema(map[string]any{
+		"kind": typeSchema("string"), "id": typeSchema("string"), "title": typeSchema("string"), "prompt": typeSchema("string"),
+	})
+}
+
+// runAnswer is the state of a run in an answer.
+type runAnswer struct {
+	*run.Answer
+	// Hint is an instruction that no call covers.
+	Hint string `json:"hint,omitempty"`
+	// Notice warns that the run's context is large.
+	Notice string `json:"contextNotice,omitempty"`
+	// Brief summarizes the run's context, if requested.
+	*contexts.Brief
+}
+
+// newAnswer makes an answer for the client of req.
+func (r *runTools) newAnswer(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
+	out := r.newBareAnswer(req, a)
+	if r.memory != nil {
+		out.Notice = r.memory.Notice(a.RunID)
+	}
+	return out
+}
+
+// loadBrief returns a summary of the run's context.
+func (r *runTools) loadBrief(ctx context.Context, c run.Caller, id string) *contexts.Brief {
+	if r.memory == nil {
+		return nil
+	}
+	b, err := r.memory.Brief(ctx, c, id)
+	if err != nil { // the answer is complete without it
+		return &contexts.Brief{Note: "context summary failed: " + err.Error()}
+	}
+	return b
+}
+
+func (r *runTools) newBareAnswer(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
+	a = withGuides(r.catalog.Snapshot().Library(), a)
+	switch {
+	case a.Position.Kind != engine.PositionGate:
+		return runAnswer{Answer: a}
+	case !a.Position.Person:
+		return runAnswer{Answer: a, Hint: run.AskUser}
+	case canAsk(req):
+		copied := *a
+		copied.Next = askCall(a.Handle)
+		return runAnswer{Answer: &copied, Hint: "only a person can open this gate; the call asks them"}
+	}
+	return runAnswer{Answer: a, Hint: run.PersonWays(a.RunID)}
+}
+
+func (r *runTools) startTool() *tool {
+	t := &tool{
+		name: "workflow_start", title: "Start a run", effect: effectAdds,
+		description: "Start a run of a workflow. The server keeps its state and returns one step at a time. " +
+			"Do what position asks, then call workflow_continue with the handle.",
+		params: []param{
+			idParam("workflowId"),
+			{name: "goal", kind: kindString, description: "What the user wants, in a sentence; finds the run later"},
+			{name: "context", kind: kindObject, description: "First variables"},
+			projectParam(),
+			requestParam(),
+		},
+		output: answerSchema(),
+	}
+	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		project, err := r.places.findProject(ctx, t, in)
+		if err != nil {
+			return nil, err
+		}
+		a, err := r.runs.Start(ctx, caller, run.StartRequest{
+			WorkflowID: in.textArg("workflowId"), Goal: in.textArg("goal"), Context: in.objectArg("context"),
+			Project: project, RequestID: in.textArg("requestId"),
+		})
+		if err != nil {
+			err = r.suggestWorkflow(t, in, err)
+			again := t.nextCall(in, "")
+			delete(again.Arguments, "context")
+			return nil, withNext(err, (*run.Call)(again))
+		}
+		return r.newAnswer(req, a), nil
+	}
+	return t
+}
+
+// suggestWorkflow adds the known workflows, and the call with the closest one, to the
+// refusal of an unknown workflow.
+func (r *runTools) suggestWorkflow(t *tool, in arguments, err error) error {
+	refusal, ok := run.IsRefusal(err)
+	if !ok || refusal.Rule != run.RuleUnknownWorkflow {
+		return err
+	}
+	ids, meant := similarWorkflows(r.catalog.Snapshot(), in.textArg("workflowId"))
+	copied := *refusal
+	if ids != nil {
+		copied.Allowed = ids
+	}
+	if meant != "" {
+		next := t.nextCall(in, "")
+		next.Arguments["workflowId"] = meant
+		copied.Fix, copied.Next = fmt.Sprintf("did you mean %s?", meant), (*run.Call)(next)
+	}
+	return &copied
+}
+
+// bindRunHandler sets the handler of a tool that concerns one run: it checks that the call
+// names a run, and makes the answer.
+func (r *runTools) bindRunHandler(t *tool, do func(context.Context, run.Caller, run.Ref, arguments) (*run.Answer, error)) *tool {
+	t.output = answerSchema()
+	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ref := run.Ref{Handle: in.textArg("handle"), RunID: in.textArg("runId")}
+		if ref == (run.Ref{}) {
+			return nil, t.badCall(in, "handle", "handle or runId is required")
+		}
+		a, err := do(ctx, caller, ref, in)
+		if err != nil {
+			return nil, withNext(err, run.StatusCall(ref))
+		}
+		return r.newAnswer(req, a), nil
+	}
+	return t
+}
+
+// withNext adds a next call to a refusal without one.
+func withNext(err error, next *run.Call) error {
+	r, ok := run.IsRefusal(err)
+	if !ok || r.Next != nil {
+		return err
+	}
+	copied := *r
+	copied.Next = next
+	return &copied
+}
+
+func (r *runTools) statusTool() *tool {
+	t := r.bindRunHandler(&tool{
+		name: "workflow_status", title: "Get a run",
+		description: "Get the current handle, position and context of a run.",
+		params: append(refParams(),
+			param{name: "state", kind: kindBool, description: "Add the whole run as a state document"}),
+	}, func(ctx context.Context, c run.Caller, ref run.Ref, in arguments) (*run.Answer, error) {
+		a, err := r.runs.Status(ctx, c, ref)
+		if err != nil || !in.boolArg("state") {
+			return a, err
+		}
+		a.State, err = r.runs.State(ctx, c, run.Ref{RunID: a.RunID})
+		return a, err
+	})
+	plain := t.converse
+	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
+		out, err := plain(ctx, req, in)
+		a, ok := out.(runAnswer)
+		if err != nil || !ok {
+			return out, err
+		}
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a.Brief = r.loadBrief(ctx, caller, a.RunID)
+		return a, nil
+	}
+	return t
+}
+
+func (r *runTools) forkTool() *tool {
+	return r.bindRunHandler(&tool{
+		name: "workflow_fork", title: "Fork a run", effect: effectAdds,
+		description: "Start a new run from an earlier point of a run, to try another way. The old run stays unchanged.",
+		params: append(refParams(),
+			param{name: "seq", kind: kindInteger, description: "Last event to copy; default: the handle's position"},
+			requestParam()),
+	}, func(ctx context.Context, c run.Caller, ref run.Ref, in arguments) (*run.Answer, error) {
+		return r.runs.Fork(ctx, c, run.ForkRequest{Ref: ref, Seq: in.intArg("seq"), RequestID: in.textArg("requestId")})
+	})
+}
+
+func (r *runTools) abortTool() *tool {
+	return r.bindRunHandler(&tool{
+		name: "workflow_abort", title: "Abort a run", effect: effectReplaces,
+		description: "End a run permanently. Only if the user wants that.",
+		params:      append(refParams(), param{name: "reason", kind: kindString}),
+	}, func(ctx context.Context, c run.Caller, ref run.Ref, in arguments) (*run.Answer, error) {
+		return r.runs.Abort(ctx, c, run.AbortRequest{Ref: ref, Reason: in.textArg("reason")})
+	})
+}
+
+func (r *runTools) resumeTool() *tool {
+	t := &tool{
+		name: "workflow_resume", title: "Find a run to continue",
+		description: "Find a run to continue, by words of its goal, notes, workflow, branch or time, or by id; without arguments, the last ones. " +
+			"Do this when the user wants to continue earlier work.",
+		params: []param{
+			{name: "query", kind: kindString, description: "Such as: the auth refactoring of last week"},
+			{name: "runId", kind: kindString, maxLength: maxID},
+			{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id; default: all"},
+		},
+		output: objectSchema(map[string]any{"candidates": listSchema(objectSchema(map[string]any{
+			"runId": typeSchema("string"), "handle": typeSchema("string"), "goal": typeSchema("string"), "status": typeSchema("string"),
+			"position": positionSchema(), "score": typeSchema("number"), "why": typeSchema("string"), "next": typeSchema("object"),
+		}))}),
+	}
+	t.handle = func(ctx context.Context, in arguments) (any, error) {
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		request := run.ResumeRequest{Query: in.textArg("query"), RunID: in.textArg("runId"), Here: r.places.currentProject(ctx)}
+		if in.textArg("project") != "" {
+			p, err := r.places.findProject(ctx, t, in)
+			if err != nil {
+				return nil, err
+			}
+			request.Project = p.ID
+		}
+		found, err := r.runs.Resume(ctx, caller, request)
+		if err != nil {
+			return nil, err
+		}
+		out := newCandidateAnswer(found)
+		if len(found) > 0 && found[0].Status != run.StatusError {
+			out.Brief = r.loadBrief(ctx, caller, found[0].RunID)
+		}
+		return out, nil
+	}
+	return t
+}
+
+// candidateAnswer is the answer of workflow_resume.
+type candidateAnswer struct {
+	Candidates []run.Candidate `json:"candidates"`
+	Hint       string          `json:"hint,omitempty"`
+	// Brief summarizes the context of the first one.
+	*contexts.Brief
+}
+
+// newCandidateAnswer keeps the prompt of the best candidate only: workflow_status returns
+// the others.
+func newCandidateAnswer(found []run.Candidate) candidateAnswer {
+	out := candidateAnswer{Candidates: []run.Candidate{}}
+	for i, c := range found {
+		if i > 0 {
+			c.Position = engine.Position{
+				Kind: c.Position.Kind, ID: c.Position.ID, Title: c.Position.Title, Message: c.Position.Message,
+				Loop: c.Position.Loop, Person: c.Position.Person,
+			}
+			c.Next = run.StatusCall(run.Ref{Handle: c.Handle})
+		}
+		out.Candidates = append(out.Candidates, c)
+	}
+	if len(found) > 0 && found[0].Position.Kind == engine.PositionGate && !found[0].Position.Person {
+		out.Hint = run.AskUser
+	}
+	if len(found) == 0 {
+		out.Hint = "no run matches: try other words or none, or start one with workflow_start"
+	}
+	return out
+}

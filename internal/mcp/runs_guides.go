@@ -1,0 +1,56 @@
+package mcp
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/catalog/library"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// maxGuide bounds the text of a guide in an answer, in bytes.
+const maxGuide = 4 << 10
+
+// withGuides adds the texts of the guides that the position names to an answer, for agents
+// whose client only has the toolset "runs".
+func withGuides(lib *library.Library, a *run.Answer) *run.Answer {
+	if len(a.Position.Guides) == 0 {
+		return a
+	}
+	copied := *a
+	copied.Position.Guides = slices.Clone(a.Position.Guides)
+	for i := range copied.Position.Guides {
+		g := &copied.Position.Guides[i]
+		text := guideText(lib, a.Workflow, g)
+		told := slices.ContainsFunc(copied.Position.Guides[:i], func(before engine.GuideText) bool {
+			return before.Path == g.Path && strings.Contains(before.Text, text)
+		})
+		if !told { // skip a section if the whole guide is included
+			g.Text = text
+		}
+	}
+	return &copied
+}
+
+// guideText returns the named section of a guide, or all of it. A long text is cut and ends
+// with the URI of the whole.
+func guideText(lib *library.Library, workflow string, g *engine.GuideText) string {
+	base := path.Base(g.Path)
+	entry := lib.Text(library.KindGuide, workflow, strings.TrimSuffix(base, path.Ext(base)))
+	if entry == nil {
+		return ""
+	}
+	text := entry.Text
+	if g.Section != "" {
+		if section, ok := library.Section(text, g.Section); ok {
+			text = section
+		}
+	}
+	text = strings.TrimSpace(text)
+	if len(text) > maxGuide {
+		text = strings.ToValidUTF8(text[:maxGuide], "") + "…\n(cut; the full text is the resource " + guidePrefix + workflow + "/" + entry.ID + ")"
+	}
+	return text
+}

@@ -1,0 +1,274 @@
+// Package mcp is our MCP server: the tools, prompts and resources that clients see.
+// Its package transport serves them over stdio and HTTP.
+package mcp
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/mcp/transport"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Catalog is the source of the definitions.
+type Catalog interface {
+	// Snapshot returns the current definitions. It reads no file.
+	Snapshot() *catalog.Snapshot
+	// OnChange calls f after every change until cancel is called.
+	OnChange(f func(catalog.Change)) (cancel func())
+}
+
+// The names of the toolsets.
+const (
+	ToolsetSteps    = "steps"
+	ToolsetRuns     = "runs"
+	ToolsetSessions = "sessions"
+	ToolsetContext  = "context"
+	ToolsetPhases   = "phases"
+	ToolsetGateway  = "gateway"
+	ToolsetMachines = "machines"
+)
+
+// Toolsets lists the names of the toolsets, the default ones first.
+func Toolsets() []string {
+	return append(DefaultToolsets(), ToolsetPhases, ToolsetGateway, ToolsetMachines)
+}
+
+// DefaultToolsets lists the names of the default toolsets.
+func DefaultToolsets() []string {
+	return []string{ToolsetSteps, ToolsetRuns, ToolsetSessions, ToolsetContext}
+}
+
+// Options configure a server.
+type Options struct {
+	// Catalog holds the definitions; it must not be nil.
+	Catalog Catalog
+	// Version is the version of the program, "dev" if empty.
+	Version string
+	// Toolsets chooses the tools; nil means the default ones. A toolset without its service
+	// is not offered.
+	Toolsets []string
+	// Runs is the service of the toolset "runs".
+	Runs Runs
+	// Sessions is the service of the toolset "sessions".
+	Sessions Sessions
+	// Memory is the service of the toolset "context". Answers about runs include its
+	// summary even if the toolset is not offered.
+	Memory Memory
+	// Dashboard returns the URL of a running dashboard, and starts one if needed; with an
+	// id, the URL of that session document. The URL is for agents and carries no login. nil
+	// means that there is no dashboard.
+	Dashboard func(ctx context.Context, sessionID string) (url string, err error)
+	// LiveDashboard is like Dashboard, but starts none: it returns "" if none is running.
+	// It must not be nil if Dashboard is set.
+	LiveDashboard func(ctx context.Context, sessionID string) string
+	// Project returns the project of a client; nil and the zero Project mean that it is
+	// unknown.
+	Project func(ctx context.Context) run.Project
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+	// Logger receives errors; nil discards them.
+	Logger *slog.Logger
+	// Upstreams are the MCP servers of the toolset "gateway".
+	Upstreams Upstreams
+	// Machines is the service of the toolset "machines".
+	Machines Machines
+}
+
+// Upstreams add the offers of other MCP servers to a server.
+type Upstreams interface {
+	// Extend adds their capabilities to the options.
+	Extend(opts *mcp.ServerOptions)
+	// Attach adds them to the server. They cannot replace own, the names of the server's
+	// tools.
+	Attach(server *mcp.Server, own []string)
+	// Reserve sets the names of the server's own prompts, which upstreams cannot replace.
+	Reserve(prompts []string)
+}
+
+// Server offers a catalog over MCP. It serves any number of connections.
+type Server struct {
+	mcp     *mcp.Server
+	catalog Catalog
+	logger  *slog.Logger
+	cancel  func()
+	// runs and sessions are nil if their toolset is not offered.
+	runs     Runs
+	sessions Sessions
+
+	// reservePrompts receives the names of the prompts; may be nil.
+	reservePrompts func([]string)
+
+	// mu guards shown.
+	mu sync.Mutex
+	// shown maps the ids of the workflows that have prompts and resources to their hashes.
+	shown map[string]string
+}
+
+// serverInstructions explain the server to a model, by its toolsets.
+func serverInstructions(toolsets []string, withRuns, withUpstreams bool) string {
+	var said []string
+	if withRuns || slices.Contains(toolsets, ToolsetSteps) {
+		said = append(said, workflowInstructions(withRuns))
+	}
+	if slices.Contains(toolsets, ToolsetPhases) {
+		said = append(said, "For the user's goal call match_activity with their words: it names the activity to follow. get_guide and get_template return the guides and templates that a step names.")
+	}
+	if withUpstreams && len(said) == 0 {
+		said = append(said, "Guideway is a gateway to other MCP servers, whose tools, prompts and resources are here.")
+	}
+	return strings.Join(said, " ")
+}
+
+// workflowInstructions explain how to follow a workflow.
+func workflowInstructions(withRuns bool) string {
+	const what = "Guideway leads you through workflows one step at a time. Before a larger task call workflow_list; if a workflow fits, "
+	if withRuns {
+		return what + "start it with workflow_start, do what position asks, and submit the result with workflow_continue, until status is completed. " +
+			"The server keeps the state and refuses what the workflow does not allow: read the refusal and make the call in next. " +
+			"Gates are the user's to answer, not yours. To continue earlier work call workflow_resume."
+	}
+	return what + "follow it with workflow_next: " +
+		"do the step, append its id to completedSteps, send back the context, until isComplete is true. " +
+		"Check a step's output with workflow_validate where it has validationCriteria."
+}
+
+// New makes a server. Close releases it. An unknown toolset is an error with
+// guideway.CodeInvalid.
+func New(opts Options) (*Server, error) {
+	if opts.Version == "" {
+		opts.Version = "dev"
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Toolsets == nil {
+		opts.Toolsets = DefaultToolsets()
+	}
+	for _, name := range opts.Toolsets {
+		if !slices.Contains(Toolsets(), name) {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "there is no toolset %q", name).
+				WithFix("use one of %v", Toolsets())
+		}
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	s := &Server{
+		catalog: opts.Catalog, logger: opts.Logger, shown: map[string]string{},
+		runs: opts.Runs, sessions: opts.Sessions,
+	}
+	if !slices.Contains(opts.Toolsets, ToolsetRuns) {
+		s.runs = nil
+	}
+	if !slices.Contains(opts.Toolsets, ToolsetSessions) {
+		s.sessions = nil
+	}
+	withUpstreams := opts.Upstreams != nil && slices.Contains(opts.Toolsets, ToolsetGateway)
+	protocol := &mcp.ServerOptions{
+		Instructions:      serverInstructions(opts.Toolsets, s.runs != nil, withUpstreams),
+		Logger:            opts.Logger,
+		CompletionHandler: s.completeArgument,
+		// 2025-03-26, the only version with batches, is not supported.
+		SupportedProtocolVersions: []string{transport.ModernVersion, "2025-11-25", "2025-06-18", "2024-11-05"},
+		Capabilities: &mcp.ServerCapabilities{
+			// The list of tools is fixed for a connection.
+			Tools:     &mcp.ToolCapabilities{},
+			Prompts:   &mcp.PromptCapabilities{ListChanged: true},
+			Resources: &mcp.ResourceCapabilities{ListChanged: true},
+		},
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+	}
+	if withUpstreams {
+		opts.Upstreams.Extend(protocol)
+	}
+	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "guideway", Title: "Guideway", Version: opts.Version}, protocol)
+	limits := &toolFilter{toolset: map[string]string{}}
+	s.mcp.AddReceivingMiddleware(limits.wrapHandler)
+	var own []string
+	for toolset, tools := range s.toolsByToolset(opts) {
+		for _, t := range tools {
+			s.mcp.AddTool(t.mcpTool(), t.newHandler(opts.Logger))
+			own = append(own, t.name)
+			limits.toolset[t.name] = toolset
+		}
+	}
+	if withUpstreams {
+		opts.Upstreams.Attach(s.mcp, own)
+		s.reservePrompts = opts.Upstreams.Reserve
+	}
+	s.mcp.AddReceivingMiddleware(explainFailedForms)
+	s.mcp.AddReceivingMiddleware(transport.Recover(opts.Logger))
+	s.addFixedResources()
+	s.syncCatalog()
+	s.cancel = opts.Catalog.OnChange(func(catalog.Change) { s.syncCatalog() })
+	return s, nil
+}
+
+// toolsByToolset returns the tools of the offered toolsets.
+func (s *Server) toolsByToolset(opts Options) map[string][]*tool {
+	all := map[string][]*tool{}
+	if slices.Contains(opts.Toolsets, ToolsetSteps) {
+		all[ToolsetSteps] = (&stepTools{catalog: opts.Catalog, runs: s.runs != nil, memory: opts.Memory}).listTools()
+	}
+	if s.runs != nil {
+		all[ToolsetRuns] = (&runTools{runs: s.runs, places: projects{opts.Project}, forms: newForms(opts.Now), catalog: s.catalog, memory: opts.Memory}).listTools()
+	}
+	if s.sessions != nil {
+		all[ToolsetSessions] = (&sessionTools{
+			sessions: s.sessions, places: projects{opts.Project}, open: opts.Dashboard, live: opts.LiveDashboard,
+		}).listTools()
+	}
+	if slices.Contains(opts.Toolsets, ToolsetContext) && opts.Memory != nil {
+		all[ToolsetContext] = (&contextTools{memory: opts.Memory, places: projects{opts.Project}}).listTools()
+	}
+	if slices.Contains(opts.Toolsets, ToolsetPhases) {
+		all[ToolsetPhases] = newPhaseTools(s, opts).listTools()
+	}
+	if slices.Contains(opts.Toolsets, ToolsetMachines) && opts.Machines != nil {
+		all[ToolsetMachines] = (&machineTools{machines: opts.Machines}).listTools()
+	}
+	return all
+}
+
+// MCP returns the SDK's server, for a transport.
+func (s *Server) MCP() *mcp.Server { return s.mcp }
+
+// Close stops following the catalog.
+func (s *Server) Close() { s.cancel() }
+
+// syncCatalog makes prompts and resources match the catalog. The SDK notifies clients.
+func (s *Server) syncCatalog() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := make(map[string]string)
+	list := s.catalog.Snapshot().List(catalog.Filter{})
+	for _, e := range list {
+		now[e.ID] = e.Hash
+	}
+	if s.reservePrompts != nil && !maps.EqualFunc(now, s.shown, func(string, string) bool { return true }) {
+		s.reservePrompts(slices.Sorted(maps.Keys(now))) // reserve the names before adding the prompts
+	}
+	for _, e := range list {
+		if s.shown[e.ID] == e.Hash {
+			continue
+		}
+		s.mcp.AddPrompt(workflowPrompt(e), s.getPrompt)
+		s.mcp.AddResource(workflowResource(e), s.readWorkflow)
+	}
+	for id := range s.shown {
+		if _, ok := now[id]; !ok {
+			s.mcp.RemovePrompts(id)
+			s.mcp.RemoveResources(workflowURI(id))
+		}
+	}
+	s.shown = now
+}

@@ -1,0 +1,231 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// Sessions is the service that keeps session documents; see session.Service.
+type Sessions interface {
+	Create(ctx context.Context, p guideway.Principal, r session.CreateRequest) (*session.Document, error)
+	Update(ctx context.Context, p guideway.Principal, n session.Name, updates map[string]any) (*session.Document, error)
+	Read(ctx context.Context, p guideway.Principal, n session.Name, path string) (*session.ReadResult, error)
+	Get(ctx context.Context, p guideway.Principal, n session.Name) (*session.Document, error)
+	Summaries(ctx context.Context, p guideway.Principal, o session.ListOptions) ([]session.Summary, error)
+}
+
+var _ Sessions = (*session.Service)(nil)
+
+// sessionTools is the toolset "sessions": the documents of seed 000.
+type sessionTools struct {
+	sessions Sessions
+	places   projects
+	// open and live are Options.Dashboard and Options.LiveDashboard.
+	open func(ctx context.Context, sessionID string) (string, error)
+	live func(ctx context.Context, sessionID string) string
+}
+
+func (s *sessionTools) listTools() []*tool {
+	list := []*tool{s.createTool(), s.updateTool(), s.readTool()}
+	if s.open != nil {
+		list = append(list, s.dashboardTool())
+	}
+	for _, t := range list {
+		t.failed = seedFailure(t.name)
+	}
+	return list
+}
+
+// sessionFailure is the error of a session tool: the seed's members and ours.
+type sessionFailure struct {
+	Success bool `json:"success"`
+	*callError
+	Tool       string `json:"tool"`
+	Suggestion string `json:"suggestion"`
+}
+
+func seedFailure(tool string) func(*callError) any {
+	return func(e *callError) any {
+		f := sessionFailure{callError: e, Tool: tool, Suggestion: "Check the error message for details."}
+		if e.Code == guideway.CodeNotFound {
+			f.Suggestion = "Make sure the session exists. Use workrail_create_session() first."
+		}
+		return f
+	}
+}
+
+const exampleSession = "auth-refactoring"
+
+func sessionParams(more ...param) []param {
+	workflow := idParam("workflowId")
+	workflow.description = "Workflow of the notes"
+	return append([]param{
+		workflow,
+		{name: "sessionId", kind: kindString, required: true, maxLength: maxID, example: exampleSession, description: "Any id, such as a ticket's"},
+	}, append(more, projectParam())...)
+}
+
+// documentName returns the name of the document of a call.
+func (s *sessionTools) documentName(ctx context.Context, t *tool, in arguments) (session.Name, error) {
+	n := session.Name{Workflow: in.textArg("workflowId"), ID: in.textArg("sessionId"), Here: s.places.currentProject(ctx).ID}
+	if in.textArg("project") == "" {
+		return n, nil
+	}
+	p, err := s.places.findProject(ctx, t, in)
+	n.Project = p.ID
+	return n, err
+}
+
+func (s *sessionTools) createTool() *tool {
+	t := &tool{
+		name: "workrail_create_session", title: "Create a session document", effect: effectAdds,
+		description: "Create a JSON document in which you keep notes on a task, for the user to watch on the dashboard. It never overwrites one.",
+		params:      sessionParams(param{name: "initialData", kind: kindObject}),
+		output: objectSchema(map[string]any{
+			"success": typeSchema("boolean"), "sessionId": typeSchema("string"), "workflowId": typeSchema("string"), "projectId": typeSchema("string"),
+			"path": typeSchema("string"), "dashboardUrl": typeSchema("string"), "message": typeSchema("string"), "createdAt": typeSchema("string"),
+		}),
+	}
+	t.handle = func(ctx context.Context, in arguments) (any, error) {
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		where, err := s.places.findProject(ctx, t, in)
+		if err != nil {
+			return nil, err
+		}
+		if where.ID == "" {
+			bad := t.badCall(in, "project", "project is required: your working directory is unknown")
+			bad.Next.Arguments["project"] = "/absolute/path/of/your/directory"
+			return nil, bad
+		}
+		d, err := s.sessions.Create(ctx, caller.Principal, session.CreateRequest{
+			Project: where.ID, ProjectPath: where.Path,
+			Workflow: in.textArg("workflowId"), ID: in.textArg("sessionId"), Data: in.objectArg("initialData"),
+		})
+		if err != nil {
+			return nil, s.explainError(ctx, caller.Principal, t, in, err)
+		}
+		out := struct {
+			Success      bool      `json:"success"`
+			SessionID    string    `json:"sessionId"`
+			WorkflowID   string    `json:"workflowId"`
+			ProjectID    string    `json:"projectId"`
+			Path         string    `json:"path"`
+			DashboardURL string    `json:"dashboardUrl,omitempty"`
+			Message      string    `json:"message"`
+			CreatedAt    time.Time `json:"createdAt"`
+		}{
+			Success: true, SessionID: d.ID, WorkflowID: d.Workflow, ProjectID: d.Project, Path: d.URI(),
+			Message: "Session created: " + d.Workflow + "/" + d.ID, CreatedAt: d.Created,
+		}
+		if s.live != nil {
+			out.DashboardURL = s.live(ctx, d.ID)
+		}
+		return out, nil
+	}
+	return t
+}
+
+func (s *sessionTools) updateTool() *tool {
+	t := &tool{
+		name: "workrail_update_session", title: "Update a session document", effect: effectReplaces,
+		description: "Merge updates into a session document. Objects merge, all else replaces; a key may be a path, such as dashboard.progress or hypotheses[0].status.",
+		params:      sessionParams(param{name: "updates", kind: kindObject, required: true, example: map[string]any{"dashboard": map[string]any{"progress": 25}}}),
+		output: objectSchema(map[string]any{
+			"success": typeSchema("boolean"), "message": typeSchema("string"), "updatedAt": typeSchema("string"), "revision": typeSchema("integer"),
+		}),
+	}
+	t.handle = func(ctx context.Context, in arguments) (any, error) {
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		name, err := s.documentName(ctx, t, in)
+		if err != nil {
+			return nil, err
+		}
+		d, err := s.sessions.Update(ctx, caller.Principal, name, in.objectArg("updates"))
+		if err != nil {
+			return nil, s.explainError(ctx, caller.Principal, t, in, err)
+		}
+		return struct {
+			Success   bool      `json:"success"`
+			Message   string    `json:"message"`
+			UpdatedAt time.Time `json:"updatedAt"`
+			Revision  int64     `json:"revision"`
+		}{true, "Session updated: " + d.Workflow + "/" + d.ID, d.Updated, d.Revision}, nil
+	}
+	return t
+}
+
+func (s *sessionTools) readTool() *tool {
+	t := &tool{
+		name: "workrail_read_session", title: "Read a session document",
+		description: "Read a session document, or a part of it. found is false if the path does not exist.",
+		params: sessionParams(param{
+			name: "path", kind: kindString, maxLength: maxPath,
+			description: "Such as hypotheses[0].status, hypotheses[?status=='active'], JSONPath from $, or $schema",
+		}),
+		output: objectSchema(map[string]any{
+			"success": typeSchema("boolean"), "query": typeSchema("string"), "found": typeSchema("boolean"), "data": map[string]any{}, "message": typeSchema("string"),
+		}),
+	}
+	t.handle = func(ctx context.Context, in arguments) (any, error) {
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		name, err := s.documentName(ctx, t, in)
+		if err != nil {
+			return nil, err
+		}
+		found, err := s.sessions.Read(ctx, caller.Principal, name, in.textArg("path"))
+		if err != nil {
+			return nil, s.explainError(ctx, caller.Principal, t, in, err)
+		}
+		out := map[string]any{"success": true, "query": found.Query, "found": found.Found}
+		if found.Found {
+			out["data"] = found.Data
+		} else {
+			out["message"] = fmt.Sprintf("There is nothing at %s in the session %s/%s. Without a path you get all of it.",
+				found.Query, found.Ref.Workflow, found.Ref.ID)
+		}
+		return out, nil
+	}
+	return t
+}
+
+func (s *sessionTools) dashboardTool() *tool {
+	return &tool{
+		name: "workrail_open_dashboard", title: "Open the dashboard", effect: effectAddsOnce,
+		description: "Get the URL of the dashboard, for the user to open.",
+		params:      []param{{name: "sessionId", kind: kindString, maxLength: maxID, description: "Shows this document"}},
+		output: objectSchema(map[string]any{
+			"success": typeSchema("boolean"), "url": typeSchema("string"), "message": typeSchema("string"), "note": typeSchema("string"),
+		}),
+		handle: func(ctx context.Context, in arguments) (any, error) {
+			if _, err := callerFrom(ctx); err != nil {
+				return nil, err
+			}
+			url, err := s.open(ctx, in.textArg("sessionId"))
+			if err != nil {
+				return nil, err
+			}
+			return struct {
+				Success bool   `json:"success"`
+				URL     string `json:"url"`
+				Message string `json:"message"`
+				Note    string `json:"note"`
+			}{
+				true, url, "The dashboard is at " + url,
+				"Give the user the URL. It shows nothing before they have logged in: guideway open does that.",
+			}, nil
+		},
+	}
+}

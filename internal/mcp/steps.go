@@ -1,0 +1,474 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/spelling"
+	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/steps"
+)
+
+// stepTools is the toolset "steps": the six tools of seed 000.
+type stepTools struct {
+	catalog Catalog
+	// runs reports whether the toolset "runs" is offered too.
+	runs bool
+	// memory saves the contexts that name a session; nil saves none.
+	memory Memory
+}
+
+// followTool returns the name of the tool to follow a workflow with.
+func (s *stepTools) followTool() string {
+	if s.runs {
+		return "workflow_start"
+	}
+	return "workflow_next"
+}
+
+func (s *stepTools) listTools() []*tool {
+	return []*tool{s.listTool(), s.getTool(), s.nextTool(), s.validateTool(), s.validateJSON(), s.schemaTool()}
+}
+
+const (
+	exampleID = "coding-task"
+	// maxID is longer than any id that a definition may have.
+	maxID = 128
+)
+
+func idParam(name string) param {
+	return param{
+		name: name, kind: kindString, required: true, maxLength: maxID, example: exampleID,
+		description: "Workflow id from workflow_list",
+	}
+}
+
+// workflowSummary is one line of workflow_list.
+type workflowSummary struct {
+	ID          string           `json:"id"`
+	Name        string           `json:"name"`
+	Description string           `json:"description"`
+	Category    string           `json:"category"`
+	Version     string           `json:"version"`
+	Dialect     guideway.Dialect `json:"dialect"`
+}
+
+func (s *stepTools) listTool() *tool {
+	return &tool{
+		name: "workflow_list", title: "List workflows",
+		description: "List the workflows. Do this before a larger task: if one fits, follow it with " + s.followTool() + ".",
+		output: objectSchema(map[string]any{
+			"workflows":   listSchema(typeSchema("object")),
+			"diagnostics": listSchema(typeSchema("object")),
+		}),
+		handle: func(context.Context, arguments) (any, error) {
+			out := struct {
+				Workflows   []workflowSummary     `json:"workflows"`
+				Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
+			}{Workflows: []workflowSummary{}}
+			snap := s.catalog.Snapshot()
+			for _, e := range snap.List(catalog.Filter{}) {
+				out.Workflows = append(out.Workflows, workflowSummary{
+					ID: e.ID, Name: e.Name, Description: e.Description,
+					Category: e.Source.Name, Version: e.Version, Dialect: e.Dialect,
+				})
+			}
+			out.Diagnostics = limitDiagnostics(snap.Diagnostics(), 10, "guideway doctor lists all")
+			return out, nil
+		},
+	}
+}
+
+// maxDiagnosticBytes bounds the diagnostics in an answer.
+const maxDiagnosticBytes = 24 << 10
+
+// limitDiagnostics keeps an answer small: it returns at most limit diagnostics and
+// maxDiagnosticBytes. The last one counts the omitted ones and names the call to see them.
+func limitDiagnostics(list []guideway.Diagnostic, limit int, rest string) []guideway.Diagnostic {
+	size := 0
+	for i, d := range list {
+		size += len(d.Message) + len(d.Fix) + len(d.File) + len(d.Pointer)
+		if i < limit && size <= maxDiagnosticBytes {
+			continue
+		}
+		more := guideway.Diagnostic{
+			Severity: guideway.SeverityWarning, Code: "more",
+			Message: fmt.Sprintf("%d more diagnostics are not shown; there are %d in all", len(list)-i, len(list)),
+			Fix:     rest,
+		}
+		if slices.ContainsFunc(list[i:], isError) {
+			more.Severity = guideway.SeverityError
+		}
+		return append(slices.Clone(list[:i]), more)
+	}
+	return list
+}
+
+func isError(d guideway.Diagnostic) bool { return d.Severity == guideway.SeverityError }
+
+// workflowDetails is the answer of workflow_get.
+type workflowDetails struct {
+	ID                   string           `json:"id"`
+	Name                 string           `json:"name"`
+	Description          string           `json:"description"`
+	Version              string           `json:"version"`
+	Preconditions        []string         `json:"preconditions,omitempty"`
+	ClarificationPrompts []string         `json:"clarificationPrompts,omitempty"`
+	MetaGuidance         []string         `json:"metaGuidance,omitempty"`
+	TotalSteps           int              `json:"totalSteps"`
+	TotalPhases          int              `json:"totalPhases,omitempty"`
+	Dialect              guideway.Dialect `json:"dialect"`
+	Source               string           `json:"source"`
+	Hash                 string           `json:"hash"`
+	FirstStep            any              `json:"firstStep,omitempty"`
+}
+
+func (s *stepTools) getTool() *tool {
+	return &tool{
+		name: "workflow_get", title: "Describe a workflow",
+		description: "Describe one workflow: its purpose, its preconditions, what to clarify with the user, and its first step.",
+		params: []param{
+			idParam("id"),
+			{
+				name: "mode", kind: kindString, enum: []string{"metadata", "preview"},
+				description: "preview (default) adds the first step",
+			},
+		},
+		output: objectSchema(map[string]any{
+			"id": typeSchema("string"), "name": typeSchema("string"), "description": typeSchema("string"),
+			"version": typeSchema("string"), "preconditions": listSchema(typeSchema("string")),
+			"clarificationPrompts": listSchema(typeSchema("string")), "metaGuidance": listSchema(typeSchema("string")),
+			"totalSteps": typeSchema("integer"), "totalPhases": typeSchema("integer"), "dialect": typeSchema("string"), "source": typeSchema("string"),
+			"hash": typeSchema("string"), "firstStep": nullable(typeSchema("object")),
+		}),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			e, err := s.findWorkflow("workflow_get", "id", in)
+			if err != nil {
+				return nil, err
+			}
+			if e.Definition.Phases != nil {
+				return newPhaseDetails(e), nil
+			}
+			p := engine.Compile(e.Definition.Steps)
+			w := p.Workflow
+			out := workflowDetails{
+				ID: w.ID, Name: w.Name, Description: w.Description, Version: w.Version,
+				Preconditions: w.Preconditions, ClarificationPrompts: w.ClarificationPrompts,
+				MetaGuidance: w.MetaGuidance, TotalSteps: p.TotalSteps(),
+				Dialect: e.Definition.Dialect, Source: e.Source.Name, Hash: e.Definition.Hash,
+			}
+			if in.textArg("mode") != "metadata" {
+				first, err := p.Next(engine.NextRequest{})
+				if err != nil {
+					return nil, err
+				}
+				out.FirstStep = first.Step
+			}
+			return out, nil
+		},
+	}
+}
+
+func (s *stepTools) nextTool() *tool {
+	return &tool{
+		name: "workflow_next", title: "Get the next step",
+		description: "Get the next step of a workflow. Do the step, then call again with its id appended to completedSteps. Repeat until isComplete is true. " +
+			"In a loop append the step's id in every round. Send back the context you received, with the variables that the step asked you to set.",
+		params: []param{
+			idParam("workflowId"),
+			{
+				name: "completedSteps", kind: kindStrings, example: []any{},
+				description: "Ids of completed steps in order, repeats included; [] at first",
+			},
+			{
+				name: "context", kind: kindObject, example: map[string]any{},
+				description: "The context of the last answer plus variables set since; {} at first",
+			},
+		},
+		output: objectSchema(map[string]any{
+			"step":       nullable(typeSchema("object")),
+			"guidance":   typeSchema("object"),
+			"isComplete": typeSchema("boolean"),
+			"context":    typeSchema("object"),
+		}),
+		handle: func(ctx context.Context, in arguments) (any, error) {
+			p, _, err := s.compileProgram("workflow_next", in)
+			if err != nil {
+				return nil, err
+			}
+			res, err := p.Next(engine.NextRequest{Completed: in.textsArg("completedSteps"), Context: in.objectArg("context")})
+			if err != nil {
+				return nil, err
+			}
+			if caller, err := callerFrom(ctx); s.memory != nil && err == nil {
+				s.memory.Walked(caller.Principal, in.textArg("workflowId"), in.textsArg("completedSteps"), res.Context)
+			}
+			return struct {
+				Step       *engine.StepView `json:"step"`
+				Guidance   engine.Guidance  `json:"guidance"`
+				IsComplete bool             `json:"isComplete"`
+				Context    map[string]any   `json:"context"`
+			}{res.Step, res.Guidance, res.IsComplete, res.Context}, nil
+		},
+	}
+}
+
+// validation is the answer of both validating tools.
+type validation struct {
+	Valid       bool     `json:"valid"`
+	Issues      []string `json:"issues"`
+	Suggestions []string `json:"suggestions"`
+	// Diagnostics have the locations of the issues.
+	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
+}
+
+// addSuggestions adds suggestions without duplicates.
+func (v *validation) addSuggestions(lines ...string) {
+	for _, line := range lines {
+		if line != "" && !slices.Contains(v.Suggestions, line) {
+			v.Suggestions = append(v.Suggestions, line)
+		}
+	}
+}
+
+func verdictSchema() map[string]any {
+	return objectSchema(map[string]any{
+		"valid": typeSchema("boolean"), "issues": listSchema(typeSchema("string")), "suggestions": listSchema(typeSchema("string")),
+	})
+}
+
+func (s *stepTools) validateTool() *tool {
+	return &tool{
+		name: "workflow_validate", title: "Check a step's output",
+		description: "Check the output of a step against its criteria before you continue. If it is not valid, fix the issues and check again.",
+		params: []param{
+			idParam("workflowId"),
+			{name: "stepId", kind: kindString, required: true, maxLength: maxID, example: "frame-task", description: "Id of the step, also one in a loop"},
+			{name: "output", kind: kindString, required: true, example: "the output of the step", description: "The step's output"},
+			{name: "context", kind: kindObject, description: "Variables that conditional criteria read"},
+		},
+		output: verdictSchema(),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			p, _, err := s.compileProgram("workflow_validate", in)
+			if err != nil {
+				return nil, err
+			}
+			step, err := stepWithOutput(p, in)
+			if err != nil {
+				return nil, err
+			}
+			res, err := step.Criteria.Check(in.textArg("output"), expr.Map(in.objectArg("context")))
+			if err != nil {
+				return nil, err
+			}
+			return validation{Valid: res.Valid, Issues: notNil(res.Issues), Suggestions: notNil(res.Suggestions)}, nil
+		},
+	}
+}
+
+// stepWithOutput finds the step whose output a call validates. A loop has no output.
+func stepWithOutput(p *engine.Program, in arguments) (*steps.Step, error) {
+	id := in.textArg("stepId")
+	step, ok := p.Step(id)
+	if ok && step.Loop == nil {
+		return step, nil
+	}
+	bad := &callError{
+		Code: guideway.CodeNotFound, Field: "stepId", Given: shortenValue(id),
+		Message: fmt.Sprintf("Step with id '%v' not found in workflow", shortenValue(id)),
+	}
+	ids := p.StepIDs()
+	meant := spelling.Closest(id, ids)
+	if ok {
+		ids = nil
+		for i := range step.Loop.Body {
+			ids = append(ids, step.Loop.Body[i].ID)
+		}
+		bad.Code = guideway.CodeInvalid
+		bad.Message = fmt.Sprintf("'%s' is a loop and has no output", id)
+		bad.Fix = "check the output of a step in it: " + strings.Join(ids, ", ")
+	}
+	bad.Allowed = ids
+	if meant == "" && len(ids) > 0 {
+		meant = ids[0]
+	}
+	call := &nextCall{Tool: "workflow_validate", Arguments: map[string]any{
+		"workflowId": in.textArg("workflowId"), "stepId": meant, "output": "the output of the step",
+	}}
+	bad.Next = call
+	return nil, bad
+}
+
+func (s *stepTools) validateJSON() *tool {
+	return &tool{
+		name: "workflow_validate_json", title: "Check a workflow definition",
+		description: "Check a workflow that you write, as JSON or YAML text. Returns every problem with its location and fix. See workflow_get_schema for the schema.",
+		params: []param{{
+			name: "workflowJson", kind: kindString, required: true, maxLength: 1 << 20,
+			example:     `{"id":"my-workflow","name":"My workflow","description":"What it achieves","version":"0.1.0","steps":[{"id":"first","title":"First","prompt":"Do this."}]}`,
+			description: "The whole definition as text",
+		}},
+		output: verdictSchema(),
+		handle: func(_ context.Context, in arguments) (any, error) {
+			def, found := workflow.Check("", []byte(in.textArg("workflowJson")))
+			out := validation{
+				Valid: def != nil && !slices.ContainsFunc(found, isError), Issues: []string{}, Suggestions: []string{},
+				Diagnostics: limitDiagnostics(found, 50, "fix these, then check again"),
+			}
+			for _, d := range out.Diagnostics {
+				if isError(d) {
+					out.Issues = append(out.Issues, d.Message)
+				}
+				out.addSuggestions(strings.Split(d.Fix, "\n")...)
+				if d.Code == doc.CodeJSONSyntax {
+					out.addSuggestions(
+						"Put keys and texts in double quotes; single quotes are not JSON.",
+						"Separate members by one comma; no comma after the last.",
+						"Close each brace and bracket that you open.",
+					)
+				}
+			}
+			return out, nil
+		},
+	}
+}
+
+func (s *stepTools) schemaTool() *tool {
+	return &tool{
+		name: "workflow_get_schema", title: "Get the workflow schema",
+		description: "Get the JSON Schema of workflow definitions with a small example. For authors; not needed to follow a workflow.",
+		output: objectSchema(map[string]any{
+			"schema": typeSchema("object"), "metadata": typeSchema("object"), "commonPatterns": typeSchema("object"),
+		}),
+		handle: func(context.Context, arguments) (any, error) {
+			return map[string]any{
+				"schema": json.RawMessage(steps.Schema()),
+				"metadata": map[string]any{
+					"version":     "1.0.0",
+					"description": "The steps dialect: a list of steps and loops with conditions and criteria.",
+					"usage":       "Write a definition that fits the schema, then check it with workflow_validate_json.",
+					"schemaPath":  "guideway://schemas/steps",
+				},
+				"commonPatterns": commonPatterns(),
+			}, nil
+		},
+	}
+}
+
+// commonPatterns are small definitions to start from.
+func commonPatterns() map[string]any {
+	step := map[string]any{
+		"id": "reproduce", "title": "Reproduce the failure",
+		"prompt":             "Run the failing command. Report the command, its output and the exit code.",
+		"validationCriteria": []any{map[string]any{"type": "regex", "pattern": "exit code", "flags": "i", "message": "Name the exit code."}},
+	}
+	loop := map[string]any{
+		"id": "each-file", "type": "loop", "title": "Go through the files",
+		"loop": map[string]any{"type": "forEach", "items": "files", "itemVar": "file", "maxIterations": 50},
+		"body": []any{map[string]any{"id": "review-file", "title": "Review one file", "prompt": "Review {{file}}."}},
+	}
+	return map[string]any{
+		"basicWorkflow": map[string]any{
+			"id": "my-workflow", "name": "My workflow", "description": "What it achieves", "version": "0.1.0",
+			"steps": []any{step},
+		},
+		"stepStructure": step,
+		"loopStructure": loop,
+	}
+}
+
+func notNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// newPhaseDetails describes a phase workflow. Its first step is for the starter of a run.
+func newPhaseDetails(e *catalog.Opened) workflowDetails {
+	w := e.Definition.Phases
+	out := workflowDetails{
+		ID: w.ID, Name: w.Title, Description: w.Description, Version: w.Version, MetaGuidance: w.Rules, TotalPhases: len(w.Phases),
+		Dialect: e.Definition.Dialect, Source: e.Source.Name, Hash: e.Definition.Hash,
+	}
+	for i := range w.Phases {
+		out.TotalSteps += len(w.Phases[i].Steps)
+	}
+	return out
+}
+
+// compileProgram finds the step workflow that a call names, and compiles it.
+func (s *stepTools) compileProgram(toolName string, in arguments) (*engine.Program, *catalog.Opened, error) {
+	const field = "workflowId"
+	id := in.textArg(field)
+	e, err := s.findWorkflow(toolName, field, in)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case e.Definition.Steps != nil:
+		return engine.Compile(e.Definition.Steps), e, nil
+	}
+	bad := &callError{
+		Code: guideway.CodeInvalid, Field: field, Given: id,
+		Message: fmt.Sprintf("'%s' is a phase workflow: the server keeps its state, and no stateless call can follow it", id),
+		Fix:     "start a run with workflow_start, of the toolset runs",
+	}
+	if s.runs {
+		bad.Fix = "start a run"
+		bad.Next = &nextCall{Tool: "workflow_start", Arguments: map[string]any{"workflowId": id}}
+	}
+	return nil, nil, bad
+}
+
+// findWorkflow finds the workflow that a call names in a field.
+func (s *stepTools) findWorkflow(toolName, field string, in arguments) (*catalog.Opened, error) {
+	snap, id := s.catalog.Snapshot(), in.textArg(field)
+	e, err := snap.Get(id)
+	if err == nil {
+		return e, nil
+	}
+	bad := &callError{
+		Code: guideway.ErrorCode(err), Field: field, Given: shortenValue(id),
+		Message: err.Error(), Fix: guideway.ErrorFix(err),
+		Next: &nextCall{Tool: "workflow_list", Arguments: map[string]any{}},
+	}
+	if bad.Code == guideway.CodeNotFound {
+		ids, meant := similarWorkflows(snap, id)
+		if ids != nil {
+			bad.Allowed = ids
+		}
+		if meant != "" {
+			args := maps.Clone(in)
+			args[field] = meant
+			const longest = 2048
+			if text, err := jsontext.Marshal(args); err == nil && len(text) <= longest {
+				bad.Next = &nextCall{Tool: toolName, Arguments: args}
+			}
+		}
+	}
+	return nil, bad
+}
+
+// similarWorkflows returns the ids of all workflows, nil if they are too many, and the one
+// that an unknown id most likely means, or "".
+func similarWorkflows(snap *catalog.Snapshot, id string) (ids []string, meant string) {
+	const most = 30
+	for _, e := range snap.List(catalog.Filter{}) {
+		ids = append(ids, e.ID)
+	}
+	meant = spelling.Closest(id, ids)
+	if len(ids) > most {
+		ids = nil
+	}
+	return ids, meant
+}

@@ -1,0 +1,224 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/spelling"
+)
+
+// suggestArguments returns the arguments that the caller most likely meant: with the names
+// and types of the parameters. They are only for the call that an error suggests, and keep
+// the caller's values.
+func (t *tool) suggestArguments(in arguments) arguments {
+	out := maps.Clone(in)
+	for _, name := range sortedKeys(in) {
+		p, member := t.guessParam(in, name)
+		v := in[name]
+		switch {
+		case p == nil || v == nil:
+			continue
+		case member != "":
+			v = map[string]any{member: v}
+		}
+		if v, ok := p.fitValue(v); ok {
+			out[p.name] = v
+			delete(out, name)
+		}
+	}
+	for i := range t.params {
+		p := &t.params[i]
+		if v := out[p.name]; v != nil && p.checkValue(v) != "" {
+			if v, ok := p.fitValue(v); ok {
+				out[p.name] = v
+			}
+		}
+	}
+	return out
+}
+
+// guessParam returns the parameter that an unknown name most likely means, and the member
+// if it is the name of one. It returns nil if the name is ambiguous or the call has that
+// parameter too.
+func (t *tool) guessParam(in arguments, name string) (p *param, member string) {
+	var free []param
+	for _, p := range t.params {
+		if p.name == name {
+			return nil, ""
+		}
+		if in[p.name] == nil {
+			free = append(free, p)
+		}
+	}
+	if close := spelling.Closest(name, paramNames(free)); close != "" {
+		return findParam(free, close), ""
+	}
+	for i := range free {
+		members := paramNames(free[i].members)
+		if findParam(free[i].members, name) != nil {
+			return &free[i], name
+		}
+		if close := spelling.Closest(name, members); close != "" {
+			return &free[i], close
+		}
+	}
+	// workflowId for id, session for sessionId, budget for budgetTokens: a longer or a
+	// shorter name that matches only one parameter.
+	var only *param
+	for i := range free {
+		if isLikeName(name, free[i].name) {
+			if only != nil {
+				return nil, ""
+			}
+			only = &free[i]
+		}
+	}
+	return only, ""
+}
+
+func findParam(params []param, name string) *param {
+	for i := range params {
+		if params[i].name == name {
+			return &params[i]
+		}
+	}
+	return nil
+}
+
+// isLikeName reports whether a given name is a longer or shorter form of a name.
+func isLikeName(given, name string) bool {
+	const least = 4
+	given, name = normalizeName(given), normalizeName(name)
+	if name == "id" { // only workflows have it
+		return given == "workflow" || given == "workflowid"
+	}
+	return len(given) >= least && (strings.HasPrefix(name, given) || strings.HasSuffix(name, given))
+}
+
+func normalizeName(name string) string {
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
+}
+
+// fitValue converts a value to the parameter's type, and reports whether it can.
+func (p param) fitValue(v any) (any, bool) {
+	if p.checkValue(v) == "" {
+		return v, true
+	}
+	out := p.convertValue(v)
+	return out, out != nil && p.checkValue(out) == ""
+}
+
+// convertValue returns a value as one of the parameter's type, nil if it cannot.
+func (p param) convertValue(v any) any {
+	text, isText := v.(string)
+	switch {
+	case p.kind == kindObject && isText:
+		return p.parseObject(text)
+	case p.kind == kindObject:
+		m, _ := v.(map[string]any)
+		return p.renameMembers(m)
+	case p.kind == kindStrings && isText:
+		if list, ok := decodeJSON(text).([]any); ok {
+			return list
+		}
+		return []any{text}
+	case p.kind == kindString && !isText:
+		return valueText(v)
+	case p.kind == kindBool && isText:
+		if b, err := strconv.ParseBool(strings.ToLower(text)); err == nil {
+			return b
+		}
+	case isText: // a number
+		return decodeJSON(text)
+	}
+	return nil
+}
+
+// parseObject returns the object that a text holds, or an object with the text as its first
+// member: an answer from its option.
+func (p param) parseObject(text string) any {
+	if m, ok := decodeJSON(text).(map[string]any); ok {
+		return m
+	}
+	if len(p.members) > 0 && p.members[0].kind == kindString {
+		return map[string]any{p.members[0].name: text}
+	}
+	return nil
+}
+
+// renameMembers returns an object with misspelt member names corrected.
+func (p param) renameMembers(m map[string]any) any {
+	if p.members == nil || m == nil {
+		return nil
+	}
+	out := map[string]any{}
+	for _, name := range sortedKeys(m) {
+		to := name
+		if findParam(p.members, name) == nil {
+			to = spelling.Closest(name, paramNames(p.members))
+		}
+		if to != "" && m[name] != nil {
+			out[to] = m[name]
+		}
+	}
+	return out
+}
+
+// valueText writes a value as the text that a parameter needs.
+func valueText(v any) any {
+	switch v.(type) {
+	case json.Number, bool, map[string]any, []any:
+		text, err := jsontext.Marshal(v)
+		if err != nil {
+			return nil
+		}
+		return string(text)
+	}
+	return nil
+}
+
+// decodeJSON returns the JSON value that a text holds, or nil.
+func decodeJSON(text string) any {
+	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return nil
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil
+	}
+	return v
+}
+
+// isRunTool reports whether the tool concerns one run and nothing else.
+func (t *tool) isRunTool() bool {
+	p := findParam(t.params, "handle")
+	return p != nil && (p.required || findParam(t.params, "runId") != nil)
+}
+
+// unknownParam returns the error about an argument that the tool does not have.
+func (t *tool) unknownParam(in arguments, name string) error {
+	err := t.badCall(in, name, fmt.Sprintf("%s has no parameter %q", t.name, shortenValue(name)))
+	err.Given = nil
+	err.Allowed = paramNames(t.params)
+	id, _ := in[name].(string)
+	switch p, member := t.guessParam(in, name); {
+	case p != nil && member != "":
+		err.Fix = fmt.Sprintf("%s is a member of %s", member, p.name)
+	case p != nil:
+		err.Fix = fmt.Sprintf("did you mean %q?", p.name)
+		err.Next = t.nextCall(in, p.name)
+	case normalizeName(name) == "runid" && id != "" && findParam(t.params, "handle") != nil:
+		err.Fix = "the run's handle is in the answer of workflow_status"
+		err.Next = &nextCall{Tool: "workflow_status", Arguments: map[string]any{"runId": shortenValue(id)}}
+	}
+	return err
+}

@@ -1,0 +1,94 @@
+package mcp_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The answer to a call with a slightly wrong name or type suggests the corrected call: it
+// keeps the caller's values, and works.
+func TestNextCallKeepsCallersValues(t *testing.T) {
+	t.Parallel()
+	r := newTestServer(t)
+	cs := connectClient(t, r.server, "memory", "ann", "2026-07-28", nil)
+	run := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})
+	handle := run["handle"]
+	atGate := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "manned", "goal": "gates"})
+	atGate = callTool(t, cs, "workflow_continue", map[string]any{"handle": atGate["handle"], "output": "a draft"})
+	type m = map[string]any
+	tests := []struct {
+		name, tool string
+		args       m
+		next       string
+		want       m
+	}{
+		{"an id by the name of others", "workflow_get", m{"workflowId": "guarded"}, "workflow_get", m{"id": "guarded"}},
+		{"a name with another case", "workflow_next", m{"workflow_id": "small", "completed_steps": []any{"only"}}, "workflow_next", m{"workflowId": "small", "completedSteps": []any{"only"}}},
+		{"one in place of a list", "workflow_next", m{"workflowId": "small", "completedSteps": "only"}, "workflow_next", m{"workflowId": "small", "completedSteps": []any{"only"}}},
+		{"JSON in a text", "workflow_next", m{"workflowId": "small", "context": `{"a":{"b":1}}`}, "workflow_next", m{"workflowId": "small", "context": m{"a": m{"b": 1.0}}}},
+		{"a near workflow", "workflow_next", m{"workflowId": "smal", "completedSteps": []any{"only"}}, "workflow_next", m{"workflowId": "small", "completedSteps": []any{"only"}}},
+		{"a near workflow of a run", "workflow_start", m{"workflowId": "gaurded", "goal": "g"}, "workflow_start", m{"workflowId": "guarded", "goal": "g"}},
+		{"an output that fails, with variables", "workflow_continue", m{"handle": handle, "output": "x", "context": m{"size": "large"}}, "workflow_continue", m{"handle": handle, "output": "...", "context": m{"size": "large"}}},
+		{"variables alone", "workflow_continue", m{"handle": handle, "context": m{"size": "large"}}, "workflow_continue", m{"handle": handle, "output": "...", "context": m{"size": "large"}}},
+		{"an output with an answer to nothing", "workflow_continue", m{"handle": handle, "output": "a plan", "answer": m{"optionId": "confirm"}}, "workflow_continue", m{"handle": handle, "output": "a plan"}},
+		{"variables that are the server's", "workflow_continue", m{"handle": handle, "output": "PLAN", "context": m{"_currentLoop": 1}}, "workflow_continue", m{"handle": handle, "output": "..."}},
+		{"an output that is no text", "workflow_continue", m{"handle": handle, "output": m{"PLAN": 1}}, "workflow_continue", m{"handle": handle, "output": `{"PLAN":1}`}},
+		{"a number as text", "workflow_fork", m{"handle": handle, "seq": "2"}, "workflow_fork", m{"handle": handle, "seq": 2.0}},
+		{"no handle", "workflow_continue", m{"output": "x"}, "workflow_resume", m{}},
+		{"no run", "workflow_status", m{}, "workflow_resume", m{}},
+		{"a run in place of its handle", "workflow_context_compress", m{"runId": run["runId"], "budgetTokens": 20}, "workflow_status", m{"runId": run["runId"]}},
+		{"a session by another case", "workflow_checkpoint_save", m{"session_id": "s", "context": m{"goal": "g"}}, "workflow_checkpoint_save", m{"sessionId": "s", "context": m{"goal": "g"}}},
+		{"a session by a shorter name", "workflow_checkpoint_save", m{"session": "s", "context": m{"goal": "g"}}, "workflow_checkpoint_save", m{"sessionId": "s", "context": m{"goal": "g"}}},
+		{"an id by half its name", "workflow_get", m{"workflow": "guarded"}, "workflow_get", m{"id": "guarded"}},
+		{"a parameter by half its name", "workflow_context_compress", m{"context": m{"goal": "g"}, "budget": 100}, "workflow_context_compress", m{"context": m{"goal": "g"}, "budgetTokens": 100.0}},
+		{"a document that is there", "workrail_create_session", m{"workflowId": "bug", "sessionId": "s"}, "workrail_read_session", m{"workflowId": "bug", "sessionId": "s"}},
+		{"a near document", "workrail_read_session", m{"workflowId": "bug", "sessionId": "login-fail", "path": "a"}, "workrail_read_session", m{"workflowId": "bug", "sessionId": "login-fails", "path": "a"}},
+		{"another document to write to", "workrail_update_session", m{"workflowId": "bug", "sessionId": "login-fail", "updates": m{"a": 1}}, "workrail_create_session", m{"workflowId": "bug", "sessionId": "login-fail"}},
+	}
+	for _, id := range []string{"s", "login-fails"} {
+		callTool(t, cs, "workrail_create_session", m{"workflowId": "bug", "sessionId": id})
+	}
+	for _, tt := range tests {
+		res, isError := callRaw(t, cs, tt.tool, tt.args)
+		tool, next := nextCallOf(t, res)
+		if d := cmp.Diff(tt.want, next); !isError || tool != tt.next || d != "" {
+			t.Errorf("%s: next %s (-want +got):\n%s", tt.name, tool, d)
+			continue
+		}
+		if again, isError := callRaw(t, cs, tool, next); isError && again["rule"] != "criteria-failed" {
+			t.Errorf("%s: the suggested call fails: %v", tt.name, again)
+		}
+	}
+	// At a gate the suggested answer is one of the gate's options.
+	gate := callTool(t, cs, "workflow_start", m{"workflowId": "guarded", "goal": "gate"})
+	gate = callTool(t, cs, "workflow_continue", m{"handle": gate["handle"], "output": "PLAN"})
+	gate = callTool(t, cs, "workflow_continue", m{"handle": gate["handle"], "output": "agreed"})
+	for name, args := range map[string]m{
+		"an option alone":          {"handle": gate["handle"], "optionId": "revise"},
+		"an option as the answer":  {"handle": gate["handle"], "answer": "revise"},
+		"an option by a near name": {"handle": gate["handle"], "answer": m{"option": "revise"}},
+	} {
+		res, _ := callRaw(t, cs, "workflow_continue", args)
+		if _, next := nextCallOf(t, res); cmp.Diff(m{"handle": gate["handle"], "answer": m{"optionId": "revise"}}, next) != "" {
+			t.Errorf("%s: next is %v", name, next)
+		}
+	}
+	for name, args := range map[string]m{
+		"no option of the gate": {"handle": gate["handle"], "answer": "yes"},
+		"a name of nothing":     {"handle": gate["handle"], "verdict": "yes"},
+	} {
+		res, _ := callRaw(t, cs, "workflow_continue", args)
+		if tool, next := nextCallOf(t, res); tool != "workflow_continue" || cmp.Diff(m{"handle": gate["handle"], "answer": m{"optionId": "confirm"}}, next) != "" {
+			t.Errorf("%s: next is %v", name, next)
+		}
+	}
+	if _, next := nextCallOf(t, atGate); strings.Contains(encodeJSON(t, next), "optionId") {
+		t.Errorf("a person's gate suggests an answer: %v", next)
+	}
+	res, _ := callRaw(t, cs, "workflow_continue", m{"handle": atGate["handle"], "answer": "confirm"})
+	if tool, next := nextCallOf(t, res); tool != "workflow_status" {
+		t.Errorf("a bad answer to a person's gate suggests %s %v", tool, next)
+	}
+}

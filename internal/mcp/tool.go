@@ -1,0 +1,232 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// tool is one of our tools: its description for clients, and its handler.
+type tool struct {
+	name, title, description string
+	params                   []param
+	// effect is the effect of a call on the server's data.
+	effect effect
+	// output is the schema of the answer. It requires no member, because errors have other
+	// members.
+	output map[string]any
+	// handle answers a call with valid arguments. The answer must marshal to a JSON object.
+	handle func(ctx context.Context, in arguments) (any, error)
+	// converse replaces handle if the answer may be a *question to the person at the
+	// client.
+	converse func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error)
+	// legal, if set, returns a legal call to replace the one that an error suggests, or
+	// nil.
+	legal func(ctx context.Context, suggested *nextCall) *nextCall
+	// failed, if set, converts an error to the form that callers of this tool expect.
+	failed func(*callError) any
+}
+
+// effect is the effect of a tool on the server's data.
+type effect int
+
+const (
+	// effectNone reads only.
+	effectNone effect = iota
+	// effectAdds adds at each call.
+	effectAdds
+	// effectAddsOnce adds; repeating the call has no further effect.
+	effectAddsOnce
+	// effectReplaces overwrites or ends; repeating the call has no further effect.
+	effectReplaces
+)
+
+// question is an answer that asks the person at the client. The client repeats the call
+// with the response and the state.
+type question struct {
+	form  *mcp.ElicitParams
+	state string
+	// failed is the refusal if the client cannot ask.
+	failed *run.Refusal
+}
+
+// gateForm is the name of a question's only form.
+const gateForm = "gate"
+
+// mcpTool returns the tool as the protocol describes it.
+func (t *tool) mcpTool() *mcp.Tool {
+	no, destroys := false, t.effect == effectReplaces
+	hints := &mcp.ToolAnnotations{
+		ReadOnlyHint: t.effect == effectNone, IdempotentHint: t.effect != effectAdds, OpenWorldHint: &no,
+	}
+	if t.effect != effectNone {
+		hints.DestructiveHint = &destroys
+	}
+	return &mcp.Tool{
+		Name: t.name, Title: t.title, Description: t.description,
+		InputSchema:  inputSchema(t.params),
+		OutputSchema: t.output, Annotations: hints,
+	}
+}
+
+// newHandler returns a handler that checks the arguments, makes the call and writes the
+// answer as structured content and as the same compact text.
+func (t *tool) newHandler(logger *slog.Logger) mcp.ToolHandler {
+	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		ctx = withClient(ctx, req)
+		in, err := readArguments(t, req.Params.Arguments)
+		if err != nil {
+			t.suggestLegal(ctx, err)
+			return t.newErrorResult(ctx, logger, err), nil
+		}
+		var out any
+		if t.converse != nil {
+			out, err = t.converse(ctx, req, in)
+		} else {
+			out, err = t.handle(ctx, in)
+		}
+		if err != nil {
+			return t.newErrorResult(ctx, logger, err), nil
+		}
+		if q, ok := out.(*question); ok {
+			noteQuestion(ctx, q)
+			return &mcp.CallToolResult{
+				InputRequests: mcp.InputRequestMap{gateForm: q.form}, RequestState: q.state,
+			}, nil
+		}
+		res, err := newResult(out)
+		if err != nil {
+			return t.newErrorResult(ctx, logger, err), nil
+		}
+		return res, nil
+	}
+}
+
+// suggestLegal replaces the call that an error suggests by one that is legal now.
+func (t *tool) suggestLegal(ctx context.Context, err error) {
+	var bad *callError
+	if t.legal == nil || !errors.As(err, &bad) || bad.Next == nil || bad.Next.Tool != t.name {
+		return
+	}
+	if better := t.legal(ctx, bad.Next); better != nil {
+		bad.Next = better
+	}
+}
+
+func newResult(out any) (*mcp.CallToolResult, error) {
+	switch a := out.(type) {
+	case textAnswer:
+		return a.encodeResult()
+	case runAnswer:
+		w, err := a.textAnswer()
+		if err != nil {
+			return nil, err
+		}
+		return w.encodeResult()
+	}
+	text, err := jsontext.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("write the answer: %w", err)
+	}
+	return &mcp.CallToolResult{
+		Content:           []mcp.Content{&mcp.TextContent{Text: string(text)}},
+		StructuredContent: json.RawMessage(text),
+	}, nil
+}
+
+// callError is the error of a bad call: the given value, the allowed values and a call that
+// works.
+type callError struct {
+	Code    guideway.Code `json:"code"`
+	Message string        `json:"error"`
+	Field   string        `json:"field,omitempty"`
+	Given   any           `json:"given,omitempty"`
+	Allowed any           `json:"allowed,omitempty"`
+	// Fix describes how to correct the call.
+	Fix string `json:"fix,omitempty"`
+	// Next is a call that works.
+	Next *nextCall `json:"next,omitempty"`
+	// Diagnostics explain why a definition did not load.
+	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
+}
+
+// nextCall is a call, ready to copy.
+type nextCall struct {
+	Tool      string         `json:"tool"`
+	Arguments map[string]any `json:"arguments"`
+}
+
+// Error implements error.
+func (e *callError) Error() string { return e.Message }
+
+// newErrorResult returns the result of a failed call. Details of an internal error only go
+// to the log.
+func (t *tool) newErrorResult(ctx context.Context, logger *slog.Logger, err error) *mcp.CallToolResult {
+	if refusal, ok := run.IsRefusal(err); ok {
+		return errorResult(refusal)
+	}
+	var ce *callError
+	if !errors.As(err, &ce) {
+		ce = &callError{Code: guideway.ErrorCode(err), Message: err.Error(), Fix: guideway.ErrorFix(err)}
+		if ce.Code == guideway.CodeInternal {
+			logger.ErrorContext(ctx, "a tool failed", "tool", t.name, "error", err)
+			ce.Message = t.name + " failed; see the server's log"
+		}
+	}
+	if t.failed != nil {
+		return errorResult(t.failed(ce))
+	}
+	return errorResult(ce)
+}
+
+// errorResult marks an answer as an error.
+func errorResult(answer any) *mcp.CallToolResult {
+	text, err := jsontext.Marshal(answer)
+	if err != nil {
+		text = []byte(`{"code":"internal","error":"the error could not be written"}`)
+	}
+	return &mcp.CallToolResult{
+		IsError:           true,
+		Content:           []mcp.Content{&mcp.TextContent{Text: string(text)}},
+		StructuredContent: json.RawMessage(text),
+	}
+}
+
+// objectSchema returns the JSON Schema of an object with the given properties.
+func objectSchema(properties map[string]any) map[string]any {
+	return map[string]any{"type": "object", "properties": properties}
+}
+
+// typeSchema returns the JSON Schema of a type such as "string".
+func typeSchema(name string) map[string]any { return map[string]any{"type": name} }
+
+// nullable returns a schema that also allows null.
+func nullable(schema map[string]any) map[string]any {
+	return map[string]any{"anyOf": []any{schema, typeSchema("null")}}
+}
+
+// listSchema returns the JSON Schema of a list.
+func listSchema(items map[string]any) map[string]any {
+	return map[string]any{"type": "array", "items": items}
+}
+
+// shortenValue cuts a caller's value, so that an error never echoes a large input.
+func shortenValue(v any) any {
+	s, ok := v.(string)
+	if !ok {
+		return v
+	}
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

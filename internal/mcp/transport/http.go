@@ -1,0 +1,221 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	authpkg "github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// defaultSessionTimeout ends an idle legacy session: long enough for a person's break,
+// short enough that sessions of clients which never close them do not pile up.
+const defaultSessionTimeout = time.Hour
+
+// replayBytes bounds the events that all legacy streams together keep for clients that
+// reconnect.
+const replayBytes = 16 << 20
+
+// HTTPOptions are the options of HTTP; the zero value is useful.
+type HTTPOptions struct {
+	// SessionTimeout ends a legacy session after this time without a request;
+	// zero means one hour. Modern requests have no session.
+	SessionTimeout time.Duration
+	// MaxBodyBytes limits a request's body; zero means MaxMessageBytes.
+	MaxBodyBytes int64
+	// Logger receives the SDK's log; nil discards it.
+	Logger *slog.Logger
+	// HostsChecked reports that an authpkg.Guard wraps the handler. The SDK's own check of
+	// the Host header, which only allows loopback, is then off.
+	HostsChecked bool
+	// FastPath answers some requests without the SDK; nil answers none. It needs
+	// HostsChecked, since it also bypasses the SDK's check.
+	FastPath FastPath
+}
+
+// HTTPHandler serves legacy and modern protocol versions on one URL.
+type HTTPHandler struct {
+	server         *mcp.Server
+	legacy, modern http.Handler
+	maxBody        int64
+	fastPath       *httpFastPath
+}
+
+var _ http.Handler = (*HTTPHandler)(nil)
+
+// NewHTTPHandler serves server over streamable HTTP: modern requests without a session,
+// legacy requests with sessions, resumable streams and the GET stream. It checks no
+// credentials: wrap it in authpkg.Guard and authpkg.Bearer. A legacy session belongs to the
+// user that opened it, and to the client if it has its own token; a request of another user
+// or client gets 403. It ends with the token.
+func NewHTTPHandler(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
+	if opts.SessionTimeout == 0 {
+		opts.SessionTimeout = defaultSessionTimeout
+	}
+	if opts.MaxBodyBytes == 0 {
+		opts.MaxBodyBytes = MaxMessageBytes
+	}
+	events := mcp.NewMemoryEventStore(nil)
+	events.SetMaxBytes(replayBytes)
+	get := func(*http.Request) *mcp.Server { return server }
+	var fast *httpFastPath
+	if opts.FastPath != nil && opts.HostsChecked {
+		fast = &httpFastPath{fastPath: opts.FastPath, server: server, refresh: opts.SessionTimeout / 4}
+	}
+	return &HTTPHandler{
+		server:   server,
+		maxBody:  opts.MaxBodyBytes,
+		fastPath: fast,
+		legacy: bindUser(mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
+			EventStore:                 events,
+			SessionTimeout:             opts.SessionTimeout,
+			MaxRequestBodyBytes:        opts.MaxBodyBytes,
+			Logger:                     opts.Logger,
+			DisableLocalhostProtection: opts.HostsChecked,
+		})),
+		modern: bindUser(mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
+			Stateless:                    true,
+			PropagateRequestCancellation: true,
+			MaxRequestBodyBytes:          opts.MaxBodyBytes,
+			Logger:                       opts.Logger,
+			DisableLocalhostProtection:   opts.HostsChecked,
+		})),
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength > h.maxBody {
+		// Reading fast a limit makes the server close the connection only after the client
+		// had time to read the answer.
+		_, _ = http.MaxBytesReader(w, r.Body, 0).Read(make([]byte, 1))
+		writeTooLarge(w, h.maxBody)
+		return
+	}
+	done, err := h.fastPath.tryServe(w, r, h.maxBody)
+	if done {
+		return
+	}
+	modern := false
+	if err == nil {
+		modern, err = h.isModern(w, r)
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		writeTooLarge(w, h.maxBody)
+	case err != nil:
+		writeError(w, http.StatusBadRequest, jsonrpc.CodeParseError, "the body could not be read")
+	case modern:
+		h.modern.ServeHTTP(w, r)
+	default:
+		h.legacy.ServeHTTP(w, r)
+		h.recordSession(w, r)
+	}
+}
+
+// isModern reports whether a request has a modern protocol version. The version header
+// decides if it is present; the body is read (up to the limit, and restored) only for a
+// request with neither that header nor a session.
+func (h *HTTPHandler) isModern(w http.ResponseWriter, r *http.Request) (bool, error) {
+	if r.Method != http.MethodPost {
+		return false, nil
+	}
+	if r.Header.Get("Mcp-Protocol-Version") >= ModernVersion {
+		return true, nil
+	}
+	if r.Header.Get("Mcp-Session-Id") != "" {
+		return false, nil
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.maxBody))
+	if err != nil {
+		return false, fmt.Errorf("read the body: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return bodyIsModern(body), nil
+}
+
+// bodyIsModern reads the message as the SDK does (keys are case-sensitive), so that both
+// agree on the protocol version of a request.
+func bodyIsModern(body []byte) bool {
+	msg, err := jsonrpc.DecodeMessage(body)
+	if err != nil {
+		return false
+	}
+	req, ok := msg.(*jsonrpc.Request)
+	if !ok {
+		return false
+	}
+	switch req.Method {
+	case "server/discover", "subscriptions/listen":
+		return true
+	}
+	var params, meta map[string]json.RawMessage
+	if json.Unmarshal(req.Params, &params) != nil || json.Unmarshal(params["_meta"], &meta) != nil {
+		return false
+	}
+	_, modern := meta[mcp.MetaKeyProtocolVersion]
+	return modern
+}
+
+// Close ends every legacy session over HTTP. A session ends after its calls; ctx bounds the
+// wait.
+func (h *HTTPHandler) Close(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for session := range h.server.Sessions() {
+		if session.ID() == "" { // stdio, or a modern request, which has no session to end
+			continue
+		}
+		wg.Go(func() { _ = session.Close() })
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("end the sessions: %w", ctx.Err())
+	}
+}
+
+// bindUser passes the caller to the SDK, so that it binds a legacy session to its user, and
+// to the client's own token if it has one. A request without a principal passes unchanged:
+// another layer decides whether one is required.
+func bindUser(next http.Handler) http.Handler {
+	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
+		id, ok := authpkg.Identity(ctx)
+		if !ok {
+			return nil, auth.ErrInvalidToken
+		}
+		return &auth.TokenInfo{UserID: id}, nil
+	}
+	bound := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := authpkg.PrincipalFrom(r.Context()); ok {
+			bound.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func writeTooLarge(w http.ResponseWriter, limit int64) {
+	writeError(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest,
+		fmt.Sprintf("the body is larger than %d bytes", limit))
+}
+
+func writeError(w http.ResponseWriter, status int, code int64, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(errorLine(nil, code, message)) //nolint:gosec // G705: it is JSON, and message is ours
+}

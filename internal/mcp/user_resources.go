@@ -1,0 +1,89 @@
+package mcp
+
+import (
+	"context"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The URIs of resources that belong to a user: for other users they do not exist.
+const (
+	runPrefix   = "guideway://runs/"
+	runTemplate = runPrefix + "{runId}"
+	// The plus allows a colon in ids, as in times; without it the template would only match
+	// URIs with %3A.
+	sessionPrefix   = "guideway://sessions/"
+	sessionTemplate = sessionPrefix + "{projectId}/{+workflowId}/{+id}"
+)
+
+// maxRunEvents bounds the events in the resource of a run.
+const maxRunEvents = 100
+
+// runContents is the resource of a run.
+type runContents struct {
+	*run.Details
+	// Omitted counts the earlier events that are not included.
+	Omitted int64 `json:"eventsOmitted,omitempty"`
+}
+
+func (s *Server) readRun(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	uri := req.Params.URI
+	caller, err := callerFrom(ctx)
+	if err != nil {
+		return nil, mcp.ResourceNotFoundError(uri)
+	}
+	ref := run.Ref{RunID: strings.TrimPrefix(uri, runPrefix)}
+	d, err := s.runs.Look(ctx, caller, ref)
+	if err != nil {
+		return nil, s.readError(ctx, uri, err)
+	}
+	out := runContents{Details: d, Omitted: max(d.Seq-maxRunEvents, 0)}
+	d.Events, err = s.runs.Events(ctx, caller, ref, out.Omitted, int(d.Seq-out.Omitted))
+	if err != nil {
+		return nil, s.readError(ctx, uri, err)
+	}
+	return s.jsonContents(ctx, uri, out)
+}
+
+func (s *Server) readSession(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	uri := req.Params.URI
+	caller, err := callerFrom(ctx)
+	if err != nil {
+		return nil, mcp.ResourceNotFoundError(uri)
+	}
+	name, err := session.ParseURI(uri)
+	if err != nil {
+		return nil, mcp.ResourceNotFoundError(uri)
+	}
+	d, err := s.sessions.Get(ctx, caller.Principal, name)
+	if err != nil {
+		return nil, s.readError(ctx, uri, err)
+	}
+	return s.jsonContents(ctx, uri, d)
+}
+
+// readError returns the protocol error for a resource that cannot be read.
+func (s *Server) readError(ctx context.Context, uri string, err error) error {
+	switch guideway.ErrorCode(err) {
+	case guideway.CodeNotFound, guideway.CodeInvalid:
+		return mcp.ResourceNotFoundError(uri)
+	case guideway.CodeInternal:
+		s.logger.ErrorContext(ctx, "resource not readable", "uri", uri, "error", err)
+		return guideway.Errorf(guideway.CodeInternal, "%s could not be read; see the server's log", uri)
+	default:
+		return err
+	}
+}
+
+func (s *Server) jsonContents(ctx context.Context, uri string, v any) (*mcp.ReadResourceResult, error) {
+	text, err := jsontext.Marshal(v)
+	if err != nil {
+		return nil, s.readError(ctx, uri, err)
+	}
+	return newTextResource(uri, mimeJSON, string(text)), nil
+}

@@ -1,0 +1,72 @@
+package atomicfile_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+)
+
+// TestCreateOnce has goroutines make one file at once: one does, all see its
+// text, and nothing else is left behind.
+func TestCreateOnce(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "made")
+	path := filepath.Join(dir, "file")
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	made := ""
+	for i := range 8 {
+		group.Go(func() {
+			text := fmt.Sprintf("text %d", i)
+			err := atomicfile.Create(path, text)
+			got, readErr := os.ReadFile(path)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil && made == "":
+				made = text
+			case !errors.Is(err, fs.ErrExist):
+				t.Errorf("creating a file that is there: %v", err)
+			}
+			if readErr != nil || len(got) != len(text) {
+				t.Errorf("behind its creation the file holds %q, %v", got, readErr)
+			}
+		})
+	}
+	group.Wait()
+	if got, err := os.ReadFile(path); err != nil || string(got) != made {
+		t.Errorf("the file holds %q, made was %q (%v)", got, made, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%d files are left, want one (%v)", len(entries), err)
+	}
+}
+
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "made", "file")
+	for _, text := range []string{"one", "a longer text", ""} {
+		if err := atomicfile.Replace(path, text); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != text {
+			t.Fatalf("the file holds %q, want %q (%v)", got, text, err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("the mode is %v (%v)", info.Mode().Perm(), err)
+		}
+	}
+	if err := atomicfile.Replace(filepath.Dir(path), "a directory is there"); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("%d files are left, want one (%v)", len(entries), err)
+	}
+}

@@ -1,0 +1,124 @@
+package bypasstest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// ledger is a journal in memory: what a service needs to hold runs, without the
+// lists and the search. The rest of the interface is not there.
+type ledger struct {
+	run.Journal
+	mu       sync.Mutex
+	records  map[string]run.Record
+	events   map[string][]run.Event
+	handles  map[string]run.Handle
+	outcomes map[[3]string]run.Handle
+	pinned   map[string]run.Definition
+	snaps    map[string]run.Snapshot
+}
+
+func newLedger() *ledger {
+	return &ledger{
+		records: map[string]run.Record{}, events: map[string][]run.Event{}, handles: map[string]run.Handle{},
+		outcomes: map[[3]string]run.Handle{}, pinned: map[string]run.Definition{}, snaps: map[string]run.Snapshot{},
+	}
+}
+
+func (l *ledger) Create(_ context.Context, d run.Definition, c run.Commit) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.outcomes[[3]string{"", c.Record.User, c.Key}]; known && c.Key != "" {
+		return guideway.Errorf(guideway.CodeConflict, "the request is known")
+	}
+	l.pinned[d.Hash] = d
+	l.add(c, [3]string{"", c.Record.User, c.Key})
+	return nil
+}
+
+func (l *ledger) Append(_ context.Context, c run.Commit) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := [3]string{c.Record.ID, "", c.Key}
+	if _, known := l.outcomes[key]; known && c.Key != "" || l.records[c.Record.ID].Seq != c.Expected {
+		return guideway.Errorf(guideway.CodeConflict, "somebody was faster")
+	}
+	l.add(c, key)
+	return nil
+}
+
+func (l *ledger) add(c run.Commit, key [3]string) {
+	id := c.Record.ID
+	l.records[id] = c.Record
+	l.events[id] = append(l.events[id], c.Events...)
+	if c.Handle != "" {
+		l.handles[c.Handle] = run.Handle{Token: c.Handle, Run: id, Seq: c.Record.Seq}
+	}
+	if c.Key != "" {
+		l.outcomes[key] = run.Handle{Token: c.Record.Handle, Run: id, Seq: c.Record.Seq}
+	}
+	if c.Snapshot != nil {
+		l.snaps[id] = *c.Snapshot
+	}
+}
+
+func (l *ledger) Events(_ context.Context, id string, after int64, limit int) ([]run.Event, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	events := l.events[id]
+	events = events[min(int(after), len(events)):]
+	return events[:min(limit, len(events))], nil
+}
+
+func (l *ledger) Snapshot(_ context.Context, id string) (*run.Snapshot, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s, ok := l.snaps[id]; ok {
+		return &s, nil
+	}
+	return nil, nil //nolint:nilnil // the interface says so
+}
+
+func (l *ledger) Definition(_ context.Context, hash string) (run.Definition, error) {
+	return find(l, l.pinned, hash)
+}
+
+func (l *ledger) Outcome(_ context.Context, id, user, key string) (run.Handle, error) {
+	return find(l, l.outcomes, [3]string{id, user, key})
+}
+
+func (l *ledger) Run(_ context.Context, id string) (run.Record, error) {
+	return find(l, l.records, id)
+}
+
+func (l *ledger) Handle(_ context.Context, token string) (run.Handle, error) {
+	return find(l, l.handles, token)
+}
+
+func find[K comparable, V any](l *ledger, in map[K]V, key K) (V, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v, ok := in[key]
+	if !ok {
+		return v, guideway.Errorf(guideway.CodeNotFound, "there is none")
+	}
+	return v, nil
+}
+
+// facts counts the events of all runs, refused attempts left out.
+func (l *ledger) facts() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, events := range l.events {
+		for _, e := range events {
+			if e.Kind != run.KindRefused {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,155 @@
+package bypasstest
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// small is a service with a definition of two steps, the first of which tells a
+// variable.
+func small(t *testing.T) *service {
+	t.Helper()
+	def := &definition{id: "random", items: []*step{{id: "s-1-id", serial: 1, template: " with {{odd}}"}, {id: "s-2-id", serial: 2}}}
+	return newService(t.Context(), t, seeded{rand.New(rand.NewPCG(1, 1))}, parse(t, def.document()), false)
+}
+
+func nested(levels int) any {
+	v := any("deep")
+	for range levels {
+		v = []any{v}
+	}
+	return v
+}
+
+// A context of any form is refused by a rule, or kept so that another process
+// sees the same: what is acknowledged can be read again.
+func TestOddContextsAreRefusedOrKept(t *testing.T) {
+	t.Parallel()
+	wide := map[string]any{}
+	for _, name := range []string{"", " ", "a.b", "a[0]", "__proto__", "constructor", "{{odd}}", "\x00", "\U0001F600", "_", "_private"} {
+		wide[name] = name
+	}
+	tests := map[string]struct {
+		value any
+		// rule must refuse it; "" is either, "no" any refusal.
+		rule string
+	}{
+		"null":                           {value: nil},
+		"an empty object":                {value: map[string]any{}},
+		"odd names":                      {value: wide},
+		"a placeholder":                  {value: "{{odd}} {{size}}"},
+		"a number beyond a float":        {value: json.Number("1e400")},
+		"a number that a float rounds":   {value: json.Number("12345678901234567890")},
+		"a negative zero":                {value: json.Number("-0")},
+		"a long number":                  {value: json.Number(strings.Repeat("7", 400_000)), rule: ruleTooLarge},
+		"50 levels":                      {value: nested(50)},
+		"deeper than any reader goes":    {value: nested(10_500), rule: "no"},
+		"as deep as the readers go":      {value: nested(9_999), rule: "no"},
+		"a text that is not UTF-8":       {value: "\xff\xfe"},
+		"a text with every control code": {value: "\x00\x01\x1f\x7f\u2028\u0085"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := small(t)
+			a, err := s.Start(t.Context(), s.agent(), run.StartRequest{WorkflowID: "random", Context: map[string]any{"odd": tt.value}})
+			if err != nil {
+				r, _ := run.IsRefusal(err)
+				switch code := guideway.ErrorCode(err); {
+				case code != guideway.CodeInvalid && r == nil:
+					t.Errorf("got %v, want a refusal or %s", err, guideway.CodeInvalid)
+				case tt.rule != "" && tt.rule != "no" && (r == nil || r.Rule != tt.rule):
+					t.Errorf("got %v, want a refusal by %s", err, tt.rule)
+				}
+				return
+			}
+			if tt.rule != "" {
+				t.Fatalf("accepted: %.300s", asJSON(a))
+			}
+			s.answer = a
+			s.restart()
+			if again := s.look(); again.whole != asJSON(a) {
+				t.Errorf("another process answers %.300s, want %.300s", again.whole, asJSON(a))
+			}
+			if _, refused := s.send(command{kind: "continue", output: "done"}); refused != nil {
+				t.Errorf("the run does not go on: %s", refused.message)
+			}
+			if _, err := s.Export(t.Context(), s.agent(), run.Ref{RunID: s.answer.RunID}); err != nil {
+				t.Errorf("export: %v", err)
+			}
+		})
+	}
+}
+
+// Texts beyond their bounds are refused, and the run stays.
+func TestTextsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := small(t)
+	s.start(nil)
+	for name, c := range map[string]command{
+		"output": {kind: "continue", output: strings.Repeat("x", 1<<20+1)},
+		"notes":  {kind: "continue", output: "done", notes: strings.Repeat("x", 64<<10+1)},
+		"note":   {kind: "continue", answer: &reply{option: "confirm", note: strings.Repeat("x", 64<<10+1)}},
+	} {
+		before := s.state()
+		if _, refused := s.send(c); refused == nil || refused.rule != ruleInput && refused.rule != ruleNoGate {
+			t.Errorf("%s: %.300s, want a refusal by %s", name, asJSON(refused), ruleInput)
+		}
+		if after := s.state(); after != before {
+			t.Errorf("%s has changed the run", name)
+		}
+	}
+}
+
+// What a caller does with its variables after a call is no command.
+func TestTheRunKeepsNothingOfTheCallers(t *testing.T) {
+	t.Parallel()
+	s := small(t)
+	list := []any{"a", map[string]any{"b": "c"}}
+	first, _ := s.start(map[string]any{"odd": list})
+	list[0], list[1].(map[string]any)["b"] = "changed", "changed"
+	if now := s.look(); now.whole != first.whole {
+		t.Errorf("the run has changed from %s to %s", first.whole, now.whole)
+	}
+}
+
+// A person's answer opens the gate that the person has seen: sent again, or late,
+// it does not open the same gate in a later round.
+func TestAnAnswerIsForTheRoundThatWasSeen(t *testing.T) {
+	t.Parallel()
+	body := &step{id: "s-2-id", serial: 2, human: true}
+	def := &definition{id: "random", items: []*step{{id: "s-1-id", serial: 1, loop: &loop{kind: "for", count: 2, most: 3, body: []*step{body}}}}}
+	s := newService(t.Context(), t, seeded{rand.New(rand.NewPCG(1, 1))}, parse(t, def.document()), false)
+	s.start(nil)
+	done := command{kind: "continue", output: "done"}
+	if _, refused := s.send(done); refused != nil {
+		t.Fatal(refused.message)
+	}
+	shown := s.answer.Handle
+	confirm := func() error {
+		a, err := s.Answer(t.Context(), s.someone(), run.AnswerRequest{
+			Ref: run.Ref{Handle: shown}, Step: "s-2-id", Answer: engine.Answer{OptionID: engine.OptionConfirm},
+		})
+		if err == nil && !a.Replayed {
+			s.answer = a
+		}
+		return err
+	}
+	if err := confirm(); err != nil {
+		t.Fatal(err)
+	}
+	if _, refused := s.send(done); refused != nil {
+		t.Fatal(refused.message)
+	}
+	before := s.state()
+	err := confirm()
+	if after := s.state(); after != before {
+		t.Errorf("the answer for the first round (%v) has changed the run from\n%s\nto\n%s", err, before, after)
+	}
+}

@@ -1,0 +1,280 @@
+package bypasstest
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// tally counts what was tried.
+type tally struct {
+	definitions, runs, completed, legal int
+	// illegal counts by cheat, rules by the rule that refused.
+	illegal, rules map[string]int
+	// leftOver counts attempts that the model found legal after all.
+	leftOver int
+	// repeats, races and forks count what only a service has.
+	repeats, races, forks int
+}
+
+func newTally() *tally { return &tally{illegal: map[string]int{}, rules: map[string]int{}} }
+
+func (n *tally) total() int {
+	sum := 0
+	for _, k := range n.rules {
+		sum += k
+	}
+	return sum
+}
+
+// print writes the counts.
+func (n *tally) print(w io.Writer) {
+	fmt.Fprintf(w, "%d definitions, %d runs (%d completed, the rest aborted), %d legal commands, none refused; %d illegal commands, all refused\n",
+		n.definitions, n.runs, n.completed, n.legal, n.total())
+	if n.repeats > 0 {
+		fmt.Fprintf(w, "%d repeats answered the same, %d races with one winner, %d forks\n", n.repeats, n.races, n.forks)
+	}
+	for _, title := range []struct {
+		name   string
+		counts map[string]int
+	}{{"by cheat", n.illegal}, {"by rule", n.rules}} {
+		fmt.Fprintln(w, title.name)
+		for _, k := range slices.Sorted(maps.Keys(title.counts)) {
+			fmt.Fprintf(w, "  %7d  %s\n", title.counts[k], k)
+		}
+	}
+}
+
+// walk is one run that is walked legally and attacked on the way.
+type walk struct {
+	failer
+	dice
+	def      *definition
+	rig      rig
+	tally    *tally
+	accepted []command
+	// people says that only people open the run's gates.
+	people bool
+	// hook, if set, is called at every place, before the attempts.
+	hook func(p place)
+	// contest, if set, hands in some of the legal commands in place of accept.
+	contest func(p place, c command)
+}
+
+// longest bounds a walk: no random definition needs more, but for revisions and
+// waiting.
+const longest = 150
+
+func (w *walk) run() {
+	w.Helper()
+	w.tally.runs++
+	w.begin()
+	for range longest {
+		p := whereIs(w.def, w.accepted)
+		w.check(p, w.rig.look())
+		if w.hook != nil {
+			w.hook(p)
+		}
+		for _, a := range attempts(w.dice, w.def, p) {
+			w.refuse(p, a)
+		}
+		if p.kind == "end" {
+			if p.status == "completed" {
+				w.tally.completed++
+			}
+			return
+		}
+		c, ok := legal(w.dice, w.def, p)
+		if !ok {
+			c = command{kind: "abort"} // no output fits the criteria
+		}
+		if w.contest != nil && c.kind == "continue" && !c.person && oneIn(w.dice, 4) {
+			w.contest(p, c)
+			continue
+		}
+		w.accept(p, c)
+	}
+}
+
+// begin starts the run, after starts that are illegal.
+func (w *walk) begin() {
+	w.Helper()
+	vars := without(drawVars(w.dice, pick(w.dice, 2, 6, 9)), w.def)
+	for _, bad := range []struct {
+		cheat, rule, name string
+		value             any
+	}{
+		{"a run started with the server's variable", ruleServerVariable, pick(w.dice, w.def.owned()...), 1.0},
+		{"a run started with too much", ruleTooLarge, "pad", strings.Repeat("x", 131_072)},
+	} {
+		forged := maps.Clone(vars)
+		forged[bad.name] = bad.value
+		if _, d := w.rig.start(forged); d == nil || d.rule != bad.rule {
+			w.Fatalf("%s: %s\nof %s", bad.cheat, asJSON(d), w.def.document())
+		}
+		w.tally.illegal[bad.cheat]++
+		w.tally.rules[bad.rule]++
+	}
+	if _, d := w.rig.start(vars); d != nil {
+		w.Fatalf("a legal start is refused: %s: %s", d.rule, d.message)
+	}
+	w.tally.legal++
+	w.accepted = []command{{kind: "start", context: vars, person: w.people}}
+}
+
+// accept hands in a legal command.
+func (w *walk) accept(p place, c command) {
+	w.Helper()
+	s, d := w.rig.send(c)
+	if d != nil {
+		w.fail(p, c, "a legal command is refused by %s: %s", d.rule, d.message)
+	}
+	w.tally.legal++
+	w.accepted = append(w.accepted, c)
+	w.check(whereIs(w.def, w.accepted), s)
+}
+
+// refuse hands in an attempt. What the model finds legal is not handed in.
+func (w *walk) refuse(p place, a attempt) {
+	w.Helper()
+	rules := w.def.breaks(p, a.command)
+	if len(rules) == 0 {
+		w.tally.leftOver++
+		return
+	}
+	before := w.rig.state()
+	s, d := w.rig.send(a.command)
+	switch {
+	case d == nil:
+		w.fail(p, a.command, "%s is accepted, and leads to %s; it breaks %v", a.cheat, s.whole, rules)
+	case !slices.Contains(rules, d.rule):
+		w.fail(p, a.command, "%s is refused by %s (%s), which it does not break; it breaks %v", a.cheat, d.rule, d.message, rules)
+	case d.message == "":
+		w.fail(p, a.command, "%s is refused by %s without a word", a.cheat, d.rule)
+	}
+	if after := w.rig.state(); after != before {
+		w.fail(p, a.command, "%s is refused, but has changed the run from\n%s\nto\n%s", a.cheat, before, after)
+	}
+	w.hides(p, a.command, d.whole)
+	w.tally.illegal[a.cheat]++
+	w.tally.rules[d.rule]++
+}
+
+func (w *walk) fail(p place, c command, format string, args ...any) {
+	w.Helper()
+	w.Fatalf("%s\nat %s with %s\ncommand %s\nafter %s\nof %s", fmt.Sprintf(format, args...), p, asJSON(p.vars), c, w.accepted, w.def.document())
+}
+
+// String shows a command without what would fill the screen.
+func (c command) String() string {
+	context := asJSON(c.context)
+	if len(context) > 300 {
+		context = context[:300] + "…"
+	}
+	answer := "none"
+	if c.answer != nil {
+		answer = fmt.Sprintf("%+v", *c.answer)
+	}
+	return fmt.Sprintf("{%s output %q notes %q context %s answer %s skip %v step %q person %v}", c.kind, c.output, c.notes, context, answer, c.skip, c.step, c.person)
+}
+
+// check compares what is seen with what the model says.
+func (w *walk) check(p place, s seen) {
+	w.Helper()
+	pos := s.position
+	var differs []string
+	expect := func(what string, got, want any) {
+		if asJSON(got) != asJSON(want) {
+			differs = append(differs, fmt.Sprintf("%s is %s, want %s", what, asJSON(got), asJSON(want)))
+		}
+	}
+	expect("kind", string(pos.Kind), p.kind)
+	expect("status", s.status, p.status)
+	id, title := "", ""
+	if p.at != nil {
+		id, title = p.at.id, p.at.title()
+	}
+	expect("id", pos.ID, id)
+	expect("title", pos.Title, title)
+	var options, needs []string
+	for _, o := range pos.Options {
+		options = append(options, o.ID)
+	}
+	for _, n := range pos.Needs {
+		needs = append(needs, n.Variable)
+	}
+	expect("options", options, p.options)
+	expect("person", pos.Person, p.human)
+	expect("needs", needs, p.needs)
+	if p.kind == "step" {
+		loop := [3]any{"", 0, 0}
+		if pos.Loop != nil {
+			loop = [3]any{pos.Loop.ID, pos.Loop.Round, pos.Loop.Rounds}
+		}
+		want := [3]any{"", 0, 0}
+		if p.in != nil {
+			want = [3]any{p.in.id, p.round, p.rounds}
+		}
+		expect("loop", loop, want)
+		expect("the first step", len(pos.MetaGuidance) > 0, w.def.meta != "" && p.done == 0)
+		if !strings.Contains(pos.Prompt, p.prompt) {
+			expect("prompt", pos.Prompt, p.prompt)
+		}
+	} else {
+		expect("prompt", pos.Prompt, "")
+		expect("criteria", pos.Criteria, []string(nil))
+	}
+	if len(differs) > 0 {
+		w.Fatalf("the run is elsewhere: %s\nat %s with %s\nafter %s\nof %s",
+			strings.Join(differs, "; "), p, asJSON(p.vars), w.accepted, w.def.document())
+	}
+	w.hides(p, command{}, s.whole)
+}
+
+// mark finds the texts of steps and functions in an answer.
+var mark = regexp.MustCompile(`(SECRET|TITLE|SHARED)-(\d+)-`)
+
+// hides checks that an answer tells nothing of what the run has not reached:
+// the texts of steps that were not shown, titles and ids of steps that it is not
+// at. What the caller has said itself may be repeated.
+func (w *walk) hides(p place, said command, whole string) {
+	w.Helper()
+	known := map[int]bool{}
+	for _, s := range p.reached {
+		known[s.serial] = true
+	}
+	named := maps.Clone(known)
+	shared := map[string]bool{}
+	for _, s := range []*step{p.at, p.in} {
+		if s != nil {
+			named[s.serial] = true
+		}
+	}
+	for _, s := range p.reached {
+		for _, f := range s.refers {
+			shared[f] = true
+		}
+	}
+	for _, m := range mark.FindAllStringSubmatch(whole, -1) {
+		n, err := strconv.Atoi(m[2])
+		switch {
+		case err != nil:
+			w.fail(p, said, "%s is no mark: %v", m[0], err)
+		case m[1] == "SECRET" && !known[n]:
+			w.fail(p, said, "the texts of step %d, which is not reached, are told: %s", n, whole)
+		case m[1] == "TITLE" && !named[n]:
+			w.fail(p, said, "the title of step %d, which is not reached, is told: %s", n, whole)
+		case m[1] == "SHARED" && !shared[w.def.functions[n].name]:
+			w.fail(p, said, "a function of steps that are not reached is told: %s", whole)
+		}
+	}
+	for _, s := range w.def.all() {
+		if !named[s.serial] && s.id != said.step && strings.Contains(whole, s.id) {
+			w.fail(p, said, "the id %s, which is not reached, is told: %s", s.id, whole)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package checkpoints
+
+import (
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	_ "modernc.org/sqlite" // the driver, to edit the database behind the store's back
+
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+)
+
+// TestEditedRows: whatever single value of the index changes, the last context of
+// a session is never an older one without a word, and all are there again.
+func TestEditedRows(t *testing.T) {
+	t.Parallel()
+	const last, middle = ` WHERE number = 12 AND session = 'work'`, ` WHERE number = 5 AND session = 'work'`
+	for _, edit := range []string{
+		`UPDATE checkpoints SET session = 'wprk'` + last,
+		`UPDATE checkpoints SET session = 'wprk'` + middle,
+		`UPDATE checkpoints SET user = 'eda'` + last,
+		`UPDATE checkpoints SET id = 'c_x'` + last,
+		`UPDATE checkpoints SET id = 'c_x'` + middle,
+		`UPDATE checkpoints SET number = 77` + middle,
+		`UPDATE checkpoints SET number = 0` + last,
+		`UPDATE checkpoints SET blob = 'f00'` + last,
+		`UPDATE checkpoints SET blob = 'f00', base = 'c_y', sum = x'00'` + middle,
+		`UPDATE checkpoints SET blob = (SELECT blob FROM checkpoints` + last + `)` + middle,
+		`UPDATE checkpoints SET base = ''` + middle,
+		`UPDATE checkpoints SET base = 'c_y'` + middle,
+		`UPDATE checkpoints SET base = id` + middle,
+		`UPDATE checkpoints SET key = 'key-0'` + middle,
+		`UPDATE checkpoints SET sum = x'0011'` + last,
+		`UPDATE checkpoints SET kind = 'piece', number = 0` + last,
+		`UPDATE checkpoint_lines SET session = 'wprk' WHERE session = 'work'`,
+		`UPDATE checkpoint_lines SET last = 3 WHERE session = 'work'`,
+		`UPDATE checkpoint_lines SET last = 3000 WHERE session = 'work'`,
+		`UPDATE checkpoint_lines SET count = 3 WHERE session = 'work'`,
+		`DELETE FROM checkpoint_lines`,
+		`DELETE FROM checkpoints` + last,
+		`DELETE FROM checkpoints`,
+	} {
+		t.Run(edit, func(t *testing.T) {
+			t.Parallel()
+			o := Options{DataDir: t.TempDir()}
+			c, err := Open(t.Context(), o)
+			must(t, err)
+			ids := make([]string, 0, 12)
+			for i := range 12 {
+				save(t, c, "play", long(100+i))
+				ids = append(ids, save(t, c, "work", long(i)).ID)
+			}
+			must(t, c.Close())
+			db, err := sql.Open("sqlite", filepath.Join(o.DataDir, databaseName))
+			must(t, err)
+			_, err = db.ExecContext(t.Context(), edit)
+			must(t, err)
+			must(t, db.Close())
+			c = open(t, o)
+			wantLast(t, c, "work", long(11))
+			_, err = c.Rebuild(t.Context())
+			must(t, err)
+			for i, id := range ids {
+				loaded, err := c.Load(t.Context(), ada(), checkpoint.LoadRequest{ID: id})
+				if err != nil || string(loaded.Context) != long(i) || loaded.Degraded != nil || loaded.Number != int64(i+1) {
+					t.Errorf("%d is %+v, %v", i, loaded, err)
+				}
+			}
+			if saved := save(t, c, "work", long(50)); saved.Number < 13 || saved.Parent != ids[11] {
+				t.Errorf("saved is number %d behind %s", saved.Number, saved.Parent)
+			}
+			wantLast(t, c, "work", long(50))
+			page, err := c.List(t.Context(), ada(), checkpoint.ListRequest{Limit: 100})
+			must(t, err)
+			report, err := c.Verify(t.Context())
+			must(t, err)
+			if len(page.Checkpoints) != 25 || report.Checkpoints != 25 || len(report.Damaged) > 0 {
+				t.Errorf("listed are %d, verified %d, damaged %v", len(page.Checkpoints), report.Checkpoints, report.Damaged)
+			}
+			stats, err := c.Stats(t.Context(), "ada")
+			must(t, err)
+			if stats.Count != 25 || stats.Lines != 2 {
+				t.Errorf("the figures are %s", fmt.Sprint(stats.Totals))
+			}
+		})
+	}
+}

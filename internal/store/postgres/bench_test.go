@@ -1,0 +1,191 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/postgres"
+)
+
+// begin is the commit that creates a run of the tests' own.
+func begin(id, user, goal string) (run.Definition, run.Commit) {
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	r := run.Record{
+		ID: id, User: user, Client: "test", Workflow: "coding-task", Name: "Coding task", Version: "1.0.0", Hash: "sha256:0",
+		Goal: goal, Project: run.Project{ID: "0123456789ab", Path: "/work/it", Branch: "main"},
+		Status: engine.StatusRunning, Kind: engine.PositionStep, Step: "plan", Title: "Plan it", Created: now, Updated: now,
+	}
+	return run.Definition{Hash: r.Hash, Text: `{"id":"coding-task"}`}, follow(r, 1, nil)
+}
+
+// follow is a commit of so many events behind a record.
+func follow(r run.Record, n int, data []byte) run.Commit {
+	c := run.Commit{Expected: r.Seq}
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	for range n {
+		r.Seq++
+		c.Events = append(c.Events, run.Event{
+			Seq: r.Seq, At: now, Kind: "step_completed", By: run.By{User: r.User, Via: run.ViaAgent},
+			Data: data, MAC: fmt.Appendf(nil, "mac of %s %d", r.ID, r.Seq),
+		})
+	}
+	r.Head, r.Updated, r.Done = c.Events[n-1].MAC, now, r.Done+1
+	r.Handle = fmt.Sprintf("h_%s_%d", r.ID, r.Seq)
+	c.Record, c.Handle = r, r.Handle
+	return c
+}
+
+// step is what a call of workflow_continue commits: an event of 1 KB, words and
+// a snapshot of a given size.
+func step(r run.Record, snapshot []byte) run.Commit {
+	c := follow(r, 1, bytes.Repeat([]byte(`{"a": "0123456789"}, `), 50))
+	c.Key = c.Handle
+	c.Words = fmt.Sprintf("the cache of service %d was stale, so the token of the gateway could not be refreshed in time", r.Seq)
+	if snapshot != nil {
+		c.Snapshot = &run.Snapshot{Seq: c.Record.Seq, Head: c.Record.Head, State: snapshot, MAC: c.Record.Head}
+	}
+	return c
+}
+
+// measure has clients carry out b.N steps together and reports what one takes.
+func measure(b *testing.B, clients int, do func(client int) error) {
+	b.Helper()
+	times := make([][]time.Duration, clients)
+	errs := make([]error, clients)
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for i := range clients {
+		wg.Go(func() {
+			for n := i; n < b.N; n += clients {
+				begun := time.Now()
+				if errs[i] = do(i); errs[i] != nil {
+					return
+				}
+				times[i] = append(times[i], time.Since(begun))
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	for _, err := range errs {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	all := slices.Concat(times...)
+	slices.Sort(all)
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	b.ReportMetric(ms(all[len(all)/2]), "p50-ms")
+	b.ReportMetric(ms(all[len(all)*99/100]), "p99-ms")
+	b.ReportMetric(ms(all[len(all)-1]), "max-ms")
+}
+
+func BenchmarkAppend(b *testing.B) {
+	for _, clients := range []int{1, 8, 32} {
+		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+			s := open(b, postgres.Options{URL: inSchema(b)})
+			snapshot := bytes.Repeat([]byte("x0y1"), 1<<10)
+			records := make([]run.Record, clients)
+			for i := range records {
+				d, c := begin(fmt.Sprintf("r_%d", i), "ada", "an aim")
+				if err := s.Create(b.Context(), d, c); err != nil {
+					b.Fatal(err)
+				}
+				records[i] = c.Record
+			}
+			measure(b, clients, func(i int) error {
+				c := step(records[i], snapshot)
+				records[i] = c.Record
+				return s.Append(b.Context(), c)
+			})
+		})
+	}
+}
+
+// BenchmarkAppendAt has to be the same at both ends of a run.
+func BenchmarkAppendAt(b *testing.B) {
+	for _, at := range []int64{10, 50_000} {
+		for _, size := range []int{4 << 10, 100 << 10} {
+			b.Run(fmt.Sprintf("event=%d/snapshot=%dKB", at, size>>10), func(b *testing.B) {
+				s := open(b, postgres.Options{URL: inSchema(b)})
+				d, c := begin("r_a", "ada", "an aim")
+				if err := s.Create(b.Context(), d, c); err != nil {
+					b.Fatal(err)
+				}
+				for c.Record.Seq < at {
+					c = follow(c.Record, int(min(1000, at-c.Record.Seq)), []byte(`{"a": 1}`))
+					if err := s.Append(b.Context(), c); err != nil {
+						b.Fatal(err)
+					}
+				}
+				r, snapshot := c.Record, noise(size)
+				measure(b, 1, func(int) error {
+					c := step(r, snapshot)
+					r = c.Record
+					return s.Append(b.Context(), c)
+				})
+			})
+		}
+	}
+}
+
+// noise is a text that compresses about as well as a run's state.
+func noise(size int) []byte {
+	var b bytes.Buffer
+	for i := 0; b.Len() < size; i++ {
+		fmt.Fprintf(&b, `"finding %d": {"file": "internal/part%d/file.go", "line": %d, "note": "%x"},`, i, i%17, i*7919%1000, i*2654435761)
+	}
+	return b.Bytes()[:size]
+}
+
+func BenchmarkSearch(b *testing.B) {
+	const runs = 20_000
+	s := open(b, postgres.Options{URL: inSchema(b)})
+	ctx := context.Background()
+	fill(b, s, runs)
+	for _, words := range []string{"albatross", "service", "service number4711 gateway"} {
+		b.Run(strings.ReplaceAll(words, " ", "+"), func(b *testing.B) {
+			measure(b, 1, func(int) error {
+				hits, err := s.Search(ctx, run.Search{Filter: run.Filter{User: "ada", Limit: 30}, Words: strings.Fields(words)})
+				if len(hits) == 0 {
+					return fmt.Errorf("nothing was found: %w", err)
+				}
+				return err
+			})
+		})
+	}
+}
+
+// fill makes runs that nearly all have the same words.
+func fill(tb testing.TB, s *postgres.Store, runs int) {
+	tb.Helper()
+	const clients = 8
+	errs := make([]error, clients)
+	var wg sync.WaitGroup
+	for i := range clients {
+		wg.Go(func() {
+			for n := i; n < runs && errs[i] == nil; n += clients {
+				goal := fmt.Sprintf("mend the service number%d of the gateway", n)
+				if n == runs/2 {
+					goal += " with an albatross"
+				}
+				d, c := begin(fmt.Sprintf("r_%06d", n), "ada", goal)
+				errs[i] = s.Create(context.Background(), d, c)
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+}

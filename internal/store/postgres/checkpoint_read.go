@@ -1,0 +1,210 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+)
+
+// defaultCheckpoints is how many checkpoints a list has that asks for no number.
+const defaultCheckpoints = 100
+
+// selectCheckpoints begins the queries for records; checkpoints is called c.
+const selectCheckpoints = `select ` + checkpointColumns + `, c.n, exists (select from checkpoints f where f.parent = c.id) from checkpoints c`
+
+func scanCheckpoint(row pgx.CollectableRow) (checkpoint.Record, error) {
+	var r checkpoint.Record
+	var tags [][]byte
+	err := row.Scan((*octets)(&r.ID), (*octets)(&r.User), (*octets)(&r.Session), (*octets)(&r.Run), &r.RunSeq, (*octets)(&r.Parent), &r.Branch,
+		&r.Number, &r.Link, (*octets)(&r.Workflow), (*octets)(&r.Project), (*octets)(&r.Agent), (*octets)(&r.Name), &tags, (*octets)(&r.Kind),
+		&r.Created, &r.Bytes, &r.Tokens, &r.Sum, (*octets)(&r.Blob), &r.Stored, (*octets)(&r.Base), (*octets)(&r.Key), (*octets)(&r.Problem),
+		&r.Pos, &r.Followed)
+	for _, tag := range tags {
+		r.Tags = append(r.Tags, string(tag))
+	}
+	r.Created = r.Created.UTC()
+	return r, err
+}
+
+// Checkpoint implements checkpoint.Finder.
+func (s *Store) Checkpoint(ctx context.Context, id string) (checkpoint.Record, error) {
+	list, err := readList(ctx, s, "read a checkpoint's record", scanCheckpoint, selectCheckpoints+` where c.id = $1`, octets(id))
+	if err == nil && len(list) == 0 {
+		err = guideway.Errorf(guideway.CodeNotFound, "there is no checkpoint %.80q", id)
+	}
+	if err != nil {
+		return checkpoint.Record{}, err
+	}
+	return list[0], nil
+}
+
+// Chain implements checkpoint.Finder.
+func (s *Store) Chain(ctx context.Context, id string, most int) ([]checkpoint.Record, error) {
+	return readList(ctx, s, "read what a checkpoint is made of", scanCheckpoint, `with recursive chain (one, needs, place) as (
+			select id, base, 1 from checkpoints where id = $1
+			union all select n.id, n.base, place + 1 from chain join checkpoints n on n.id = needs where place < $2
+		) `+selectCheckpoints+` join chain on c.id = one order by place`, octets(id), most)
+}
+
+// Checkpoints implements checkpoint.Finder.
+func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Record, error) {
+	var w where
+	w.checkpoints(f)
+	order := ` order by c.n desc`
+	if len(f.Words) > 0 {
+		words := searchWords(f.Words)
+		if len(words) == 0 {
+			return nil, nil
+		}
+		joint := " & "
+		if f.Any {
+			joint = " | "
+		}
+		// Each word becomes what it would be in a text; nothing is an operator.
+		query := `(select string_agg('(' || q::text || ')', ` + w.arg(joint) + `)::tsquery from unnest(` + w.arg(words) + `::text[]) word,
+			plainto_tsquery('guideway_words', word) q where numnode(q) > 0)`
+		w.conditions = append(w.conditions, "c.vector @@ "+query)
+		if f.User != "" {
+			w.and("c.vector @@ quote_literal(%s::text)::tsquery", userLexeme(f.User))
+		}
+		if f.Any {
+			order = ` order by ts_rank(c.vector, ` + query + `) desc, c.n desc`
+		}
+	}
+	sql := selectCheckpoints + w.sql() + order + ` limit ` + w.arg(limitOr(f.Limit, defaultCheckpoints))
+	return readList(ctx, s, "list checkpoints", scanCheckpoint, sql, w.args...)
+}
+
+// checkpoints adds the conditions of a filter on checkpoints c, but for its words.
+func (w *where) checkpoints(f checkpoint.Filter) {
+	for _, field := range [][2]string{
+		{"c.user_id", f.User},
+		{"c.session", f.Session},
+		{"c.workflow", f.Workflow},
+		{"c.project", f.Project},
+		{"c.run", f.Run},
+		{"c.parent", f.Parent},
+		{"c.base", f.Base},
+		{"c.key", f.Key},
+	} {
+		w.text(field[0]+" = %s", field[1])
+	}
+	if !f.Since.IsZero() {
+		w.and("c.created >= %s", f.Since)
+	}
+	if !f.Until.IsZero() {
+		w.and("c.created < %s", f.Until)
+	}
+	if len(f.Tags) > 0 {
+		tags := make([][]byte, len(f.Tags))
+		for i, tag := range f.Tags {
+			tags[i] = []byte(tag)
+		}
+		w.and("c.tags @> %s::bytea[]", tags)
+	}
+	if f.Heads {
+		w.conditions = append(w.conditions, "not exists (select from checkpoints f where f.parent = c.id)")
+	}
+	switch {
+	case f.All:
+	case f.Pieces:
+		w.conditions = append(w.conditions, "c.kind = 'piece'")
+	default:
+		w.conditions = append(w.conditions, "c.kind <> 'piece'")
+	}
+	if f.Before != nil && !f.Any {
+		w.and("c.n < %s", f.Before.Pos)
+	}
+}
+
+// History implements checkpoint.Finder.
+func (s *Store) History(ctx context.Context, key checkpoint.LineKey, h checkpoint.History) ([]checkpoint.Record, error) {
+	var w where
+	w.and("c.user_id = %s", octets(key.User))
+	w.and("c.session = %s", octets(key.Session))
+	w.conditions = append(w.conditions, "c.kind <> 'piece'")
+	if h.Below > 0 {
+		w.and("c.number < %s", h.Below)
+	}
+	order := ` order by c.number desc`
+	if h.Oldest {
+		order = ` order by c.number`
+	}
+	if h.Limit > 0 {
+		order += ` limit ` + w.arg(h.Limit)
+	}
+	return readList(ctx, s, "list the checkpoints of a session", scanCheckpoint, selectCheckpoints+w.sql()+order, w.args...)
+}
+
+// lines reads lines.
+func (s *Store) lines(ctx context.Context, rest string, args ...any) ([]checkpoint.Line, error) {
+	return readList(ctx, s, "list the sessions", func(row pgx.CollectableRow) (checkpoint.Line, error) {
+		var l checkpoint.Line
+		err := row.Scan((*octets)(&l.User), (*octets)(&l.Session), (*octets)(&l.Run), (*octets)(&l.Workflow), (*octets)(&l.Project),
+			&l.Last, &l.Count, &l.Stored, &l.Bytes, &l.Touched)
+		l.Touched = l.Touched.UTC()
+		return l, err
+	}, `select l.user_id, l.session, l.run, l.workflow, l.project, l.last, l.count, l.stored, l.bytes, l.touched from checkpoint_lines l`+rest, args...)
+}
+
+// Line implements checkpoint.Finder.
+func (s *Store) Line(ctx context.Context, key checkpoint.LineKey) (checkpoint.Line, error) {
+	list, err := s.lines(ctx, ` where l.user_id = $1 and l.session = $2`, octets(key.User), octets(key.Session))
+	if err != nil || len(list) == 0 {
+		return checkpoint.Line{LineKey: key}, err
+	}
+	return list[0], nil
+}
+
+// Lines implements checkpoint.Finder.
+func (s *Store) Lines(ctx context.Context, f checkpoint.LineFilter) ([]checkpoint.Line, error) {
+	var w where
+	w.text("l.user_id = %s", f.User)
+	if !f.Before.IsZero() {
+		w.and("l.touched < %s", f.Before)
+	}
+	rest := w.sql() + ` order by l.touched, l.user_id, l.session`
+	if f.Limit > 0 {
+		rest += ` limit ` + w.arg(f.Limit)
+	}
+	return s.lines(ctx, rest, w.args...)
+}
+
+// Totals implements checkpoint.Finder.
+func (s *Store) Totals(ctx context.Context) (t checkpoint.Totals, err error) {
+	err = s.read(ctx, "add the checkpoints up", func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, `select count(*), coalesce(sum(count), 0)::bigint, coalesce(sum(bytes), 0)::bigint, coalesce(sum(stored), 0)::bigint
+			from checkpoint_lines`).Scan(&t.Lines, &t.Count, &t.Bytes, &t.Stored)
+	})
+	return t, err
+}
+
+// Deleted implements checkpoint.Finder.
+func (s *Store) Deleted(ctx context.Context, ids []string) (map[string]bool, error) {
+	list := make([][]byte, len(ids))
+	for i, id := range ids {
+		list[i] = []byte(id)
+	}
+	found, err := readList(ctx, s, "look up what was deleted", pgx.RowTo[[]byte], `select id from checkpoint_gone where id = any($1::bytea[])`, list)
+	gone := map[string]bool{}
+	for _, id := range found {
+		gone[string(id)] = true
+	}
+	return gone, err
+}
+
+// Notes implements checkpoint.Auditor.
+func (s *Store) Notes(ctx context.Context, user string, limit int) ([]checkpoint.Entry, error) {
+	var w where
+	w.text("user_id = %s", user)
+	sql := `select at, action, user_id, session, checkpoint, client, detail from checkpoint_audit` + w.sql() + ` order by n desc limit ` + w.arg(limit)
+	return readList(ctx, s, "read the audit log", func(row pgx.CollectableRow) (checkpoint.Entry, error) {
+		var e checkpoint.Entry
+		err := row.Scan(&e.At, (*octets)(&e.Action), (*octets)(&e.User), (*octets)(&e.Session), (*octets)(&e.Checkpoint), (*octets)(&e.Client), (*octets)(&e.Detail))
+		e.At = e.At.UTC()
+		return e, err
+	}, sql, w.args...)
+}

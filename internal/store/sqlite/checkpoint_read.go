@@ -1,0 +1,251 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+)
+
+// selectCheckpoints begins the queries for records; checkpoints is called c.
+const selectCheckpoints = `SELECT ` + checkpointColumns + `, num, EXISTS (SELECT 1 FROM checkpoints n WHERE n.parent = c.id)`
+
+func scanCheckpoint(row scanner) (checkpoint.Record, error) {
+	var r checkpoint.Record
+	var tags string
+	var created int64
+	err := row.Scan(&r.ID, &r.User, &r.Session, &r.Run, &r.RunSeq, &r.Parent, &r.Branch, &r.Number, &r.Link, &r.Workflow, &r.Project,
+		&r.Agent, &r.Name, &tags, &r.Kind, &created, &r.Bytes, &r.Tokens, &r.Sum, &r.Blob, &r.Stored, &r.Base, &r.Key, &r.Problem, &r.Pos, &r.Followed)
+	if err != nil {
+		return r, err
+	}
+	r.Created = toTime(created)
+	if tags != "[]" {
+		if err := json.Unmarshal([]byte(tags), &r.Tags); err != nil {
+			return r, fmt.Errorf("the tags of the checkpoint %s: %w", r.ID, errors.Join(errGarbled, err))
+		}
+	}
+	return r, nil
+}
+
+// Checkpoint implements checkpoint.Finder.
+func (s *Store) Checkpoint(ctx context.Context, id string) (r checkpoint.Record, err error) {
+	err = s.read(ctx, "read a checkpoint's record", func() error {
+		stmt, err := s.readers.prepare(ctx, selectCheckpoints+` FROM checkpoints c WHERE c.id = ?`)
+		if err != nil {
+			return err
+		}
+		r, err = scanCheckpoint(stmt.QueryRowContext(ctx, id))
+		return orMissing(err, "there is no checkpoint %.80q", id)
+	})
+	return r, err
+}
+
+// Chain implements checkpoint.Finder.
+func (s *Store) Chain(ctx context.Context, id string, most int) ([]checkpoint.Record, error) {
+	return readList(ctx, s, "read what a checkpoint is made of", s.readers.rows, scanCheckpoint, `WITH RECURSIVE chain (one, needs, place) AS (
+			SELECT id, base, 1 FROM checkpoints WHERE id = ?
+			UNION ALL SELECT n.id, n.base, place + 1 FROM chain CROSS JOIN checkpoints n ON n.id = needs WHERE place < ?
+		) `+selectCheckpoints+` FROM chain CROSS JOIN checkpoints c ON c.id = one ORDER BY place`, id, most)
+}
+
+// chooseCheckpoints gives the conditions of a filter, but for its words.
+func chooseCheckpoints(f checkpoint.Filter) *conditions {
+	c := &conditions{}
+	c.equal("c.user", f.User)
+	c.equal("c.session", f.Session)
+	c.equal("c.workflow", f.Workflow)
+	c.equal("c.project", f.Project)
+	c.equal("c.run", f.Run)
+	c.equal("c.parent", f.Parent)
+	c.equal("c.base", f.Base)
+	c.equal("c.key", f.Key)
+	if !f.Since.IsZero() {
+		c.add("c.created >= ?", fromTime(f.Since))
+	}
+	if !f.Until.IsZero() {
+		c.add("c.created < ?", fromTime(f.Until))
+	}
+	for _, tag := range f.Tags {
+		c.add("c.num IN (SELECT t.num FROM checkpoint_tags t WHERE t.tag = ?)", tag)
+	}
+	if f.Heads {
+		c.add("NOT EXISTS (SELECT 1 FROM checkpoints n WHERE n.parent = c.id)")
+	}
+	switch {
+	case f.All:
+	case f.Pieces:
+		c.add("c.kind = 'piece'")
+	default:
+		c.add("c.kind <> 'piece'")
+	}
+	if f.Before != nil && !f.Any {
+		c.add("c.num < ?", f.Before.Pos)
+	}
+	return c
+}
+
+// matchCheckpoints gives the query of FTS5 for the words of a filter; "" where
+// there is nothing to look for. In quotes nothing is an operator.
+func matchCheckpoints(f checkpoint.Filter) string {
+	var scope strings.Builder
+	for _, part := range []struct {
+		kind rune
+		name string
+	}{{'u', f.User}, {'s', f.Session}, {'p', f.Project}, {'w', f.Workflow}} {
+		if part.name != "" {
+			scope.WriteString("scope : " + mark(part.kind, part.name) + " AND ")
+		}
+	}
+	list := terms(f.Words, "")
+	if len(list) == 0 {
+		return ""
+	}
+	phrases := make([]string, 0, len(list))
+	for _, t := range list {
+		phrases = append(phrases, t.phrase)
+	}
+	joint := " AND "
+	if f.Any {
+		joint = " OR "
+	}
+	return scope.String() + "(" + strings.Join(phrases, joint) + ")"
+}
+
+// Checkpoints implements checkpoint.Finder.
+func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Record, error) {
+	text, args := listCheckpoints(f)
+	if text == "" {
+		return nil, nil
+	}
+	ask := s.readers.db.QueryContext
+	if f.Heads && len(f.Tags) == 0 {
+		ask = s.readers.rows // each load asks for them
+	}
+	return readList(ctx, s, "list checkpoints", ask, scanCheckpoint, text, args...)
+}
+
+// listCheckpoints gives the query of a list, "" where nothing can be found.
+func listCheckpoints(f checkpoint.Filter) (text string, args []any) {
+	c := chooseCheckpoints(f)
+	from, order := ` FROM checkpoints c`, ` ORDER BY c.num DESC LIMIT ?`
+	if len(f.Words) > 0 {
+		match := matchCheckpoints(f)
+		if match == "" {
+			return "", nil
+		}
+		// The words drive the query: they are read from the newest backwards, and
+		// no further than there are enough.
+		from, order = ` FROM checkpoint_words w CROSS JOIN checkpoints c ON c.num = w.rowid`, ` ORDER BY w.rowid DESC LIMIT ?`
+		c.add("w.checkpoint_words MATCH ?", match)
+		if f.Any {
+			order = ` ORDER BY bm25(checkpoint_words, 0.0, 1.0), c.num DESC LIMIT ?`
+		}
+	}
+	limit := f.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	return c.query(selectCheckpoints+from, order), append(c.args, limit)
+}
+
+// History implements checkpoint.Finder.
+func (s *Store) History(ctx context.Context, key checkpoint.LineKey, h checkpoint.History) ([]checkpoint.Record, error) {
+	direction, limit, below := "DESC", h.Limit, h.Below
+	if h.Oldest {
+		direction = "ASC"
+	}
+	if limit <= 0 {
+		limit = -1
+	}
+	if below <= 0 {
+		below = 1 << 62
+	}
+	return readList(ctx, s, "list the checkpoints of the session "+key.Session, s.readers.rows, scanCheckpoint, selectCheckpoints+` FROM checkpoints c
+		WHERE c.user = ? AND c.session = ? AND c.kind <> 'piece' AND c.number < ? ORDER BY c.number `+direction+` LIMIT ?`,
+		key.User, key.Session, below, limit)
+}
+
+const selectLines = `SELECT user, session, run, workflow, project, last, count, stored, bytes, touched FROM checkpoint_lines`
+
+func scanLine(row scanner) (checkpoint.Line, error) {
+	var l checkpoint.Line
+	var touched int64
+	err := row.Scan(&l.User, &l.Session, &l.Run, &l.Workflow, &l.Project, &l.Last, &l.Count, &l.Stored, &l.Bytes, &touched)
+	if touched != 0 {
+		l.Touched = toTime(touched)
+	}
+	return l, err
+}
+
+// Line implements checkpoint.Finder.
+func (s *Store) Line(ctx context.Context, key checkpoint.LineKey) (l checkpoint.Line, err error) {
+	err = s.read(ctx, "read the session "+key.Session, func() error {
+		stmt, err := s.readers.prepare(ctx, selectLines+` WHERE user = ? AND session = ?`)
+		if err != nil {
+			return err
+		}
+		l, err = scanLine(stmt.QueryRowContext(ctx, key.User, key.Session))
+		if errors.Is(err, errNone) {
+			l, err = checkpoint.Line{LineKey: key}, nil
+		}
+		return err
+	})
+	return l, err
+}
+
+// Lines implements checkpoint.Finder.
+func (s *Store) Lines(ctx context.Context, f checkpoint.LineFilter) ([]checkpoint.Line, error) {
+	c := &conditions{}
+	c.equal("user", f.User)
+	if !f.Before.IsZero() {
+		c.add("touched < ?", fromTime(f.Before))
+	}
+	limit := f.Limit
+	if limit <= 0 {
+		limit = -1
+	}
+	return readList(ctx, s, "list the sessions", s.readers.db.QueryContext, scanLine,
+		c.query(selectLines, ` ORDER BY touched, user, session LIMIT ?`), append(c.args, limit)...)
+}
+
+// Totals implements checkpoint.Finder.
+func (s *Store) Totals(ctx context.Context) (t checkpoint.Totals, err error) {
+	err = s.read(ctx, "add the checkpoints up", func() error {
+		return s.readers.row(ctx, `SELECT count(*), coalesce(sum(count), 0), coalesce(sum(bytes), 0), coalesce(sum(stored), 0) FROM checkpoint_lines`,
+			nil, []any{&t.Lines, &t.Count, &t.Bytes, &t.Stored})
+	})
+	return t, err
+}
+
+// Deleted implements checkpoint.Finder.
+func (s *Store) Deleted(ctx context.Context, ids []string) (map[string]bool, error) {
+	text, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	gone := map[string]bool{}
+	_, err = readList(ctx, s, "look up what was deleted", s.readers.rows, func(row scanner) (id string, err error) {
+		err = row.Scan(&id)
+		gone[id] = true
+		return id, err
+	}, `SELECT id FROM checkpoint_gone WHERE id IN (SELECT value FROM json_each(?))`, string(text))
+	return gone, err
+}
+
+// Notes implements checkpoint.Auditor.
+func (s *Store) Notes(ctx context.Context, user string, limit int) ([]checkpoint.Entry, error) {
+	c := &conditions{}
+	c.equal("user", user)
+	text := c.query(`SELECT at, action, user, session, checkpoint, client, detail FROM checkpoint_audit`, ` ORDER BY num DESC LIMIT ?`)
+	return readList(ctx, s, "read the audit log", s.readers.db.QueryContext, func(row scanner) (checkpoint.Entry, error) {
+		var e checkpoint.Entry
+		var at int64
+		err := row.Scan(&at, &e.Action, &e.User, &e.Session, &e.Checkpoint, &e.Client, &e.Detail)
+		e.At = toTime(at)
+		return e, err
+	}, text, append(c.args, limit)...)
+}

@@ -1,0 +1,327 @@
+package criteria
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	guideway "github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
+)
+
+// The texts of seed 000, which clients know.
+const (
+	issueBlank       = "Output is empty or invalid."
+	issueComposition = "Validation composition failed"
+	issueNotJSON     = "Output is not valid JSON for schema validation"
+
+	suggestContent = "Provide valid output content."
+	suggestReview  = "Review validation criteria and adjust output accordingly."
+)
+
+// maxTimeouts is how many patterns of one check may run into their time limit;
+// those after them are not tried.
+const maxTimeouts = 3
+
+// Result reports whether an output is accepted, why not, and what to do. The lists
+// are never nil.
+type Result struct {
+	Valid       bool
+	Issues      []string
+	Suggestions []string
+}
+
+// Check judges an output. vars are the variables that the rules' conditions
+// read: a rule whose condition does not hold is skipped, as is a composition of
+// skipped rules alone.
+//
+// A list tells every issue in the order of its rules; a composition tells
+// `Validation composition failed`, then what would have satisfied it. The
+// author's message replaces the issue of its rule (seed 000).
+//
+// The error is for what only the author can fix: an unknown type, a pattern or
+// a schema that does not compile, a rule without the field it judges by. Its
+// code is guideway.CodeInvalidDefinition.
+func (c *Criterion) Check(output string, vars expr.Lookup) (Result, error) {
+	if c == nil {
+		if strings.TrimFunc(output, expr.IsSpace) == "" {
+			return Result{Issues: []string{issueBlank}, Suggestions: []string{suggestContent}}, nil
+		}
+		return Result{Valid: true, Issues: []string{}, Suggestions: []string{}}, nil
+	}
+	j := &checker{output: output, vars: vars}
+	f, err := j.checkCriterion(c)
+	if err != nil {
+		return Result{}, err
+	}
+	if f.isAccepted() {
+		return Result{Valid: true, Issues: []string{}, Suggestions: []string{}}, nil
+	}
+	return Result{
+		Issues:      f.listIssues(c),
+		Suggestions: append([]string{suggestReview}, f.hints...),
+	}, nil
+}
+
+// outcome is what became of one criterion.
+type outcome uint8
+
+const (
+	skipped outcome = iota
+	passed
+	failed
+	// undecided is a pattern that ran into its time limit: neither it nor its
+	// negation passes.
+	undecided
+)
+
+// verdict is the outcome of one criterion, with what to tell about it.
+type verdict struct {
+	outcome outcome
+	issues  []string
+	hints   []string
+}
+
+// isAccepted reports whether the criterion lets the output pass.
+func (f verdict) isAccepted() bool { return f.outcome == passed || f.outcome == skipped }
+
+// listIssues are the issues of c as a list tells them: a composition says first that
+// it is one.
+func (f verdict) listIssues(c *Criterion) []string {
+	if c.isComposition() {
+		return append([]string{issueComposition}, f.issues...)
+	}
+	return f.issues
+}
+
+// checker is one check.
+type checker struct {
+	output string
+	vars   expr.Lookup
+	// timeouts counts the patterns that ran into their limit.
+	timeouts int
+}
+
+// checkCriterion judges one criterion.
+func (j *checker) checkCriterion(c *Criterion) (verdict, error) {
+	if c == nil {
+		return verdict{outcome: passed}, nil
+	}
+	if !c.Condition.Holds(j.vars) {
+		return verdict{outcome: skipped}, nil
+	}
+	if c.unusable != "" {
+		return verdict{}, guideway.Errorf(guideway.CodeInvalidDefinition, "%s", c.unusable)
+	}
+	switch c.Type {
+	case All, And:
+		return j.checkAll(c)
+	case Or:
+		return j.checkAny(c)
+	case Not:
+		return j.checkNot(c)
+	case Contains:
+		return c.ruleVerdict(strings.Contains(j.output, c.Value),
+			fmt.Sprintf("Output must include %q", c.Value)), nil
+	case Regex:
+		return j.checkRegex(c)
+	case Length:
+		return j.checkLength(c), nil
+	case Schema:
+		return j.checkSchema(c)
+	default:
+		return verdict{}, guideway.Errorf(guideway.CodeInvalidDefinition,
+			"Unsupported validation rule type: %s", c.Type).
+			WithFix("use contains, regex, length or schema")
+	}
+}
+
+// checkAll is a list or an and: all parts are judged, so that all issues are reported.
+func (j *checker) checkAll(c *Criterion) (verdict, error) {
+	var all verdict
+	if len(c.Of) == 0 {
+		all.outcome = passed
+	}
+	for _, part := range c.Of {
+		f, err := j.checkCriterion(part)
+		if err != nil {
+			return verdict{}, err
+		}
+		all.outcome = max(all.outcome, f.outcome)
+		if f.isAccepted() {
+			continue
+		}
+		all.hints = append(all.hints, f.hints...)
+		if c.Type == All {
+			all.issues = append(all.issues, f.listIssues(part)...)
+		} else {
+			all.issues = append(all.issues, f.issues...)
+		}
+	}
+	return all, nil
+}
+
+// checkAny is an or: the first part that passes decides. Without any part it fails,
+// as in seed 000.
+func (j *checker) checkAny(c *Criterion) (verdict, error) {
+	if len(c.Of) == 0 {
+		return verdict{outcome: failed, issues: []string{"there is no alternative that could hold"}}, nil
+	}
+	var result verdict
+	var alternatives []string
+	for _, part := range c.Of {
+		f, err := j.checkCriterion(part)
+		switch {
+		case err != nil:
+			return verdict{}, err
+		case f.outcome == passed:
+			return f, nil
+		case f.outcome == skipped:
+			continue
+		}
+		result.outcome = max(result.outcome, f.outcome)
+		result.hints = append(result.hints, f.hints...)
+		alternatives = append(alternatives, strings.Join(f.issues, " and "))
+	}
+	switch len(alternatives) {
+	case 0:
+	case 1:
+		result.issues = alternatives
+	default:
+		result.issues = []string{"At least one must be met: " + strings.Join(alternatives, "; or: ")}
+	}
+	return result, nil
+}
+
+// checkNot passes where its part fails. A part that is skipped or undecided stays so.
+func (j *checker) checkNot(c *Criterion) (verdict, error) {
+	var part *Criterion
+	if len(c.Of) > 0 {
+		part = c.Of[0]
+	}
+	f, err := j.checkCriterion(part)
+	if err != nil {
+		return verdict{}, err
+	}
+	switch f.outcome {
+	case failed:
+		return verdict{outcome: passed}, nil
+	case passed:
+		return verdict{outcome: failed, issues: []string{"Must not hold: " + part.String()}}, nil
+	default:
+		return f, nil
+	}
+}
+
+// ruleVerdict is the diagnostic of a simple rule.
+func (c *Criterion) ruleVerdict(ok bool, issue string) verdict {
+	if ok {
+		return verdict{outcome: passed}
+	}
+	return c.failWith(issue)
+}
+
+// failWith is a failed rule. Where the author's message takes the place of issues,
+// the rule in words becomes a hint.
+func (c *Criterion) failWith(issues ...string) verdict {
+	f := verdict{outcome: failed, issues: issues}
+	if c.Message == "" {
+		return f
+	}
+	for i := range issues {
+		issues[i] = c.Message
+	}
+	f.hints = []string{"Required: " + c.describeRule() + "."}
+	return f
+}
+
+// checkRegex judges a pattern.
+func (j *checker) checkRegex(c *Criterion) (verdict, error) {
+	p, err := c.compiledPattern()
+	if err != nil {
+		return verdict{}, guideway.Errorf(guideway.CodeInvalidDefinition,
+			"Invalid regex pattern in validationCriteria: %s", c.Pattern).
+			WithFix("mend the pattern: %v", err)
+	}
+	if j.timeouts >= maxTimeouts {
+		return c.timedOut(fmt.Sprintf("Pattern /%s/ was not tried: others took too long", c.Pattern)), nil
+	}
+	matched, err := p.Match(j.output)
+	if err != nil {
+		j.timeouts++
+		return c.timedOut(fmt.Sprintf("Pattern /%s/ took too long on this output (over %v)", c.Pattern, pattern.Limit)), nil
+	}
+	return c.ruleVerdict(matched, "Output does not match required pattern: "+c.Pattern), nil
+}
+
+// timedOut is a rule that ran out of time. The author's message does not replace
+// the reason, for the output may be right.
+func (c *Criterion) timedOut(reason string) verdict {
+	f := verdict{outcome: undecided, issues: []string{reason}}
+	if c.Message != "" {
+		f.issues = []string{c.Message, reason}
+	}
+	f.hints = []string{"Shorten the output, or ask the author of the workflow for a simpler pattern."}
+	return f
+}
+
+// checkLength judges the number of UTF-16 units, one issue per violated bound.
+func (j *checker) checkLength(c *Criterion) verdict {
+	n := float64(utf16Units(j.output))
+	var issues []string
+	if c.Min != nil && n < *c.Min {
+		issues = append(issues, fmt.Sprintf("Output shorter than minimum length %s", formatAmount(*c.Min)))
+	}
+	if c.Max != nil && n > *c.Max {
+		issues = append(issues, fmt.Sprintf("Output exceeds maximum length %s", formatAmount(*c.Max)))
+	}
+	if len(issues) == 0 {
+		return verdict{outcome: passed}
+	}
+	f := c.failWith(issues...)
+	f.hints = []string{fmt.Sprintf("Required: %s; the output has %s.", c.describeRule(), formatAmount(n))}
+	return f
+}
+
+// utf16Units counts UTF-16 units, as JavaScript's length does.
+func utf16Units(s string) int {
+	n := 0
+	for _, r := range s {
+		n++
+		if r > 0xFFFF {
+			n++
+		}
+	}
+	return n
+}
+
+// checkSchema judges the output as a JSON document.
+func (j *checker) checkSchema(c *Criterion) (verdict, error) {
+	s, err := c.compiledSchema()
+	if err != nil {
+		return verdict{}, guideway.Errorf(guideway.CodeInvalidDefinition,
+			"invalid JSON schema in validationCriteria: %w", err).
+			WithFix("mend the schema of the rule")
+	}
+	if j.timeouts >= maxTimeouts {
+		return c.timedOut("The schema was not tried: other patterns took too long"), nil
+	}
+	issue, err := s.validateOutput(j.output)
+	switch {
+	case errors.Is(err, pattern.ErrTooLong):
+		j.timeouts++
+		return c.timedOut("A pattern of the schema took too long on this output"), nil
+	case err != nil:
+		f := c.failWith(issueNotJSON)
+		f.hints = append(f.hints, "Give JSON alone, without text around it: "+err.Error()+".")
+		return f, nil
+	case issue != "":
+		f := c.failWith(issue)
+		if c.Message != "" {
+			f.hints = []string{issue}
+		}
+		return f, nil
+	}
+	return verdict{outcome: passed}, nil
+}

@@ -1,0 +1,79 @@
+// Package criteria judges a step's output: contains, regex, length and schema
+// rules, their compositions and their conditions.
+//
+// Check says what the agent must fix; Problems says what the author must, and
+// Faults which of it keeps a definition from loading.
+package criteria
+
+import (
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
+)
+
+// Criterion is a rule, or a composition of criteria. A nil Criterion accepts
+// every output that is not blank. One that Parse made is safe for concurrent
+// use and compiles its pattern or schema once, when it is first needed.
+type Criterion struct {
+	// Type says what the other fields mean.
+	Type Type
+	// Message is what the author wants said when the rule fails.
+	Message string
+	// Condition turns the rule off where it does not hold; nil is always on.
+	Condition *expr.Expr
+
+	Value          string         // contains
+	Pattern, Flags string         // regex
+	Min, Max       *float64       // length, in UTF-16 units
+	Schema         map[string]any // schema
+
+	// Of are the parts of All, And, Or (any number) and Not (one).
+	Of []*Criterion
+
+	// unusable says why the rule cannot judge anything; "" where it can.
+	unusable string
+	// problems are what Parse found wrong, with paths below this criterion.
+	problems []Problem
+	// compiled and schema give what Pattern and Schema compile to; nil where
+	// Parse did not make the Criterion.
+	compiled func() (*pattern.Pattern, error)
+	schema   func() (*schema, error)
+}
+
+// Type is the kind of a criterion.
+type Type string
+
+// The types.
+const (
+	Contains Type = "contains"
+	Regex    Type = "regex"
+	Length   Type = "length"
+	Schema   Type = "schema"
+
+	// All is the array form: every rule is checked and each issue is reported.
+	All Type = "all"
+	// And, Or and Not are the composition objects.
+	And Type = "and"
+	Or  Type = "or"
+	Not Type = "not"
+)
+
+// isComposition reports whether the criterion is a composition object.
+func (c *Criterion) isComposition() bool {
+	return c.Type == And || c.Type == Or || c.Type == Not
+}
+
+// compiledPattern returns the compiled pattern.
+func (c *Criterion) compiledPattern() (*pattern.Pattern, error) {
+	if c.compiled != nil {
+		return c.compiled()
+	}
+	return pattern.Compile(c.Pattern, c.Flags)
+}
+
+// compiledSchema returns the compiled schema.
+func (c *Criterion) compiledSchema() (*schema, error) {
+	if c.schema != nil {
+		return c.schema()
+	}
+	return compileSchema(c.Schema)
+}

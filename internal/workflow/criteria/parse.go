@@ -1,0 +1,205 @@
+package criteria
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
+)
+
+// Parse reads validationCriteria from decoded JSON: a list of rules, one rule, a
+// composition, or a bare text, which is a regex (the legacy form of seed 000).
+// What is null or empty gives nil. It never fails: what it cannot use, Check
+// refuses and Problems explains.
+func Parse(v any) *Criterion {
+	switch value := v.(type) {
+	case nil:
+		return nil
+	case string:
+		if value == "" {
+			return nil
+		}
+		c := &Criterion{Type: Regex, Pattern: value}
+		c.prepareCompile()
+		return c
+	case []any:
+		if len(value) == 0 {
+			return nil
+		}
+		return &Criterion{Type: All, Of: parseParts(value)}
+	case map[string]any:
+		return parseObject(value)
+	default:
+		return newUnusable("", "criterion-not-understood",
+			fmt.Sprintf("validation criteria must be a list, an object or a text, not %s", jsonKind(v)),
+			"give a list of rules, or one object with and, or or not")
+	}
+}
+
+// parseParts reads the elements of a list; what is empty in it is unusable, for it
+// says nothing.
+func parseParts(list []any) []*Criterion {
+	of := make([]*Criterion, len(list))
+	for i, element := range list {
+		of[i] = parsePart(element)
+	}
+	return of
+}
+
+// parsePart reads a criterion inside another.
+func parsePart(v any) *Criterion {
+	if c := Parse(v); c != nil {
+		return c
+	}
+	return newUnusable("", "criterion-not-understood",
+		fmt.Sprintf("%s is no validation rule", jsonKind(v)),
+		`give an object with "type" and "message"`)
+}
+
+// parseObject reads a rule, which has a type, or a composition.
+func parseObject(object map[string]any) *Criterion {
+	if _, ok := object["type"]; ok {
+		return parseRule(object)
+	}
+	for _, t := range []Type{And, Or} {
+		value, ok := object[string(t)]
+		if !ok {
+			continue
+		}
+		list, ok := value.([]any)
+		if !ok {
+			return newUnusable("/"+string(t), "criterion-not-understood",
+				fmt.Sprintf("%q must be a list of criteria, not %s", t, jsonKind(value)),
+				"put the criteria into a list")
+		}
+		return &Criterion{Type: t, Of: parseParts(list)}
+	}
+	if value, ok := object[string(Not)]; ok {
+		return &Criterion{Type: Not, Of: []*Criterion{parsePart(value)}}
+	}
+	return newUnusable("", "criterion-not-understood",
+		"a validation criterion has neither a type nor and, or or not",
+		`give a rule a "type": contains, regex, length or schema`)
+}
+
+// parseRule reads a rule. Fields of the wrong type count as missing.
+func parseRule(object map[string]any) *Criterion {
+	c := &Criterion{Condition: expr.Parse(object["condition"])}
+	if name, ok := object["type"].(string); ok {
+		c.Type = Type(name)
+	} else {
+		c.Type = Type(jsonKind(object["type"]))
+	}
+	c.Message, _ = readField[string](c, object, "message")
+	switch c.Type {
+	case Contains:
+		var ok bool
+		if c.Value, ok = readField[string](c, object, "value"); !ok {
+			c.addMissingField("value", "the text that the output must contain")
+		}
+	case Regex:
+		var ok bool
+		if c.Pattern, ok = readField[string](c, object, "pattern"); !ok {
+			c.addMissingField("pattern", "the regular expression that the output must match")
+		}
+		c.Flags, _ = readField[string](c, object, "flags")
+	case Length:
+		c.Min, c.Max = readBound(c, object, "min"), readBound(c, object, "max")
+	case Schema:
+		var ok bool
+		if c.Schema, ok = readField[map[string]any](c, object, "schema"); !ok {
+			c.addMissingField("schema", "the JSON schema that the output must fit")
+		}
+	}
+	c.prepareCompile()
+	return c
+}
+
+// readField reads an optional field and notes one of the wrong type.
+func readField[T any](c *Criterion, object map[string]any, name string) (T, bool) {
+	var none T
+	value, ok := object[name]
+	if !ok || value == nil {
+		return none, false
+	}
+	typed, ok := value.(T)
+	if !ok {
+		c.problems = append(c.problems, Problem{
+			Path:    "/" + name,
+			Code:    "criterion-field-type",
+			Message: fmt.Sprintf("%q must be %s, not %s", name, jsonKind(none), jsonKind(value)),
+			Fix:     "write it as " + jsonKind(none),
+		})
+	}
+	return typed, ok
+}
+
+// readBound reads a bound of a length rule. Go callers may give an int.
+func readBound(c *Criterion, object map[string]any, name string) *float64 {
+	if n, ok := object[name].(int); ok {
+		f := float64(n)
+		return &f
+	}
+	if f, ok := readField[float64](c, object, name); ok {
+		return &f
+	}
+	return nil
+}
+
+// addMissingField notes that a rule has no field to judge by.
+func (c *Criterion) addMissingField(name, what string) {
+	c.unusable = fmt.Sprintf("validation rule of type %s has no %s", c.Type, name)
+	for _, p := range c.problems {
+		if p.Path == "/"+name {
+			return
+		}
+	}
+	c.problems = append(c.problems, Problem{
+		Code:    "criterion-field-missing",
+		Message: c.unusable,
+		Fix:     fmt.Sprintf("add %q: %s", name, what),
+	})
+}
+
+// newUnusable is a criterion that judges nothing.
+func newUnusable(path, code, message, fix string) *Criterion {
+	return &Criterion{
+		unusable: message,
+		problems: []Problem{{Path: path, Code: code, Message: message, Fix: fix}},
+	}
+}
+
+// prepareCompile arranges that the pattern or schema is compiled once.
+func (c *Criterion) prepareCompile() {
+	switch c.Type {
+	case Regex:
+		source, flags := c.Pattern, c.Flags
+		c.compiled = sync.OnceValues(func() (*pattern.Pattern, error) {
+			return pattern.Compile(source, flags)
+		})
+	case Schema:
+		document := c.Schema
+		c.schema = sync.OnceValues(func() (*schema, error) {
+			return compileSchema(document)
+		})
+	}
+}
+
+// jsonKind names the JSON type of a value.
+func jsonKind(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a text"
+	case float64, int:
+		return "a number"
+	case []any:
+		return "a list"
+	default:
+		return "an object"
+	}
+}

@@ -1,0 +1,161 @@
+package criteria
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
+)
+
+// schemaURL names a schema inside the compiler, which needs an absolute name to
+// resolve references within it. Nothing is ever fetched by it.
+const schemaURL = "urn:guideway:criterion"
+
+// maxErrors bounds the errors of one document that are reported.
+const maxErrors = 20
+
+// schema is a compiled JSON schema. Its patterns share one allowance of time,
+// so its checks go one at a time.
+type schema struct {
+	mu       sync.Mutex
+	compiled *jsonschema.Schema
+	// late is set by the first pattern that ran into its limit in a check; the
+	// patterns after it are not tried.
+	late bool
+}
+
+// compileSchema compiles a schema: draft-07 where it names none, references
+// inside the document only.
+func compileSchema(document map[string]any) (*schema, error) {
+	s := &schema{}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft7)
+	compiler.UseLoader(offline{})
+	compiler.UseRegexpEngine(s.compileExpression)
+	if err := compiler.AddResource(schemaURL, any(document)); err != nil {
+		return nil, compileReason(err)
+	}
+	compiled, err := compiler.Compile(schemaURL)
+	if err != nil {
+		return nil, compileReason(err)
+	}
+	s.compiled = compiled
+	return s, nil
+}
+
+// compileReason is an error of the compiler without the name that we gave the schema.
+func compileReason(err error) error {
+	var invalid *jsonschema.SchemaValidationError
+	if errors.As(err, &invalid) {
+		err = invalid.Err
+	}
+	var located *jsonschema.ValidationError
+	if errors.As(err, &located) {
+		return errors.New(describeError(located))
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), schemaURL, "the schema"))
+}
+
+// offline refuses every document outside the schema.
+type offline struct{}
+
+var _ jsonschema.URLLoader = offline{}
+
+// Load implements jsonschema.URLLoader.
+func (offline) Load(url string) (any, error) {
+	return nil, fmt.Errorf("references outside the schema are not followed: %s", url)
+}
+
+// compileExpression is a pattern of a schema; it is the library's regexp engine.
+func (s *schema) compileExpression(source string) (jsonschema.Regexp, error) {
+	p, err := pattern.Compile(source, "")
+	if err != nil {
+		return nil, err
+	}
+	return &expression{pattern: p, source: source, schema: s}, nil
+}
+
+// expression runs a pattern within the allowance of its schema.
+type expression struct {
+	pattern *pattern.Pattern
+	source  string
+	schema  *schema
+}
+
+var _ jsonschema.Regexp = (*expression)(nil)
+
+// MatchString implements jsonschema.Regexp.
+func (e *expression) MatchString(s string) bool {
+	if e.schema.late {
+		return false
+	}
+	matched, err := e.pattern.Match(s)
+	if err != nil {
+		e.schema.late = true
+	}
+	return matched
+}
+
+// String implements jsonschema.Regexp.
+func (e *expression) String() string { return e.source }
+
+// validateOutput returns the issue that the output has, or "". The error is
+// pattern.ErrTooLong, or says why the output is no JSON.
+func (s *schema) validateOutput(output string) (string, error) {
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(output))
+	if err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.late = false
+	err = s.compiled.Validate(document)
+	if s.late {
+		return "", pattern.ErrTooLong
+	}
+	var invalid *jsonschema.ValidationError
+	switch {
+	case err == nil:
+		return "", nil
+	case errors.As(err, &invalid):
+		return describeError(invalid), nil
+	default:
+		return "Validation Error at '': " + err.Error(), nil
+	}
+}
+
+// describeError writes the errors of a document, ordered by place: the library walks
+// objects in no particular order.
+func describeError(err *jsonschema.ValidationError) string {
+	var errs []string
+	for _, unit := range flattenErrors(err.BasicOutput()) {
+		if unit.Error == nil {
+			continue
+		}
+		switch unit.Error.Kind.(type) {
+		case *kind.Schema, *kind.Group, *kind.AllOf, *kind.Reference:
+			continue // its causes follow
+		}
+		errs = append(errs, fmt.Sprintf("Validation Error at '%s': %s", unit.InstanceLocation, unit.Error))
+	}
+	slices.Sort(errs)
+	errs = slices.Compact(errs)
+	if more := len(errs) - maxErrors; more > 0 {
+		errs = append(errs[:maxErrors], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(errs, "; ")
+}
+
+// flattenErrors are the errors of an output, or its only one.
+func flattenErrors(out *jsonschema.OutputUnit) []jsonschema.OutputUnit {
+	if len(out.Errors) == 0 {
+		return []jsonschema.OutputUnit{*out}
+	}
+	return out.Errors
+}

@@ -1,0 +1,118 @@
+package criteria
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+)
+
+// maxSchemaWords bounds the text of a schema in a description; an agent needs
+// most schemas whole to fit them.
+const maxSchemaWords = 2000
+
+// Describe says the criteria in words for an agent, one line per rule of a list:
+// the author's message first, then what the rule asks for.
+func (c *Criterion) Describe() []string {
+	if c == nil {
+		return nil
+	}
+	if c.Type != All {
+		return []string{c.describe()}
+	}
+	lines := make([]string, len(c.Of))
+	for i, part := range c.Of {
+		lines[i] = part.describe()
+	}
+	return lines
+}
+
+// String says the criteria in one line.
+func (c *Criterion) String() string {
+	if c == nil {
+		return "not blank"
+	}
+	return strings.Join(c.Describe(), "; ")
+}
+
+// describe describes a criterion with its message and its condition.
+func (c *Criterion) describe() string {
+	if c == nil {
+		return "anything"
+	}
+	words := c.describeRule()
+	if c.Message != "" {
+		words = c.Message + " (" + words + ")"
+	}
+	if c.Condition != nil {
+		words += ", if " + c.Condition.String()
+	}
+	return words
+}
+
+// describeRule describes a rule without its message and condition.
+func (c *Criterion) describeRule() string {
+	if c.unusable != "" {
+		return "unusable: " + c.unusable
+	}
+	switch c.Type {
+	case Contains:
+		return fmt.Sprintf("contains %q", c.Value)
+	case Regex:
+		return "matches /" + c.Pattern + "/" + c.Flags
+	case Length:
+		return c.describeBounds()
+	case Schema:
+		return "JSON that fits the schema " + c.schemaWords()
+	case All, And:
+		return c.joinParts("all of")
+	case Or:
+		return c.joinParts("at least one of")
+	case Not:
+		return c.joinParts("not")
+	default:
+		return "unknown rule " + string(c.Type)
+	}
+}
+
+// joinParts describes the parts of a composition.
+func (c *Criterion) joinParts(what string) string {
+	parts := make([]string, len(c.Of))
+	for i, part := range c.Of {
+		parts[i] = part.describe()
+	}
+	return what + " (" + strings.Join(parts, "; ") + ")"
+}
+
+// describeBounds describes the bounds of a length.
+func (c *Criterion) describeBounds() string {
+	switch {
+	case c.Min != nil && c.Max != nil && *c.Min == *c.Max:
+		return fmt.Sprintf("exactly %s characters", formatAmount(*c.Min))
+	case c.Min != nil && c.Max != nil:
+		return fmt.Sprintf("%s to %s characters", formatAmount(*c.Min), formatAmount(*c.Max))
+	case c.Min != nil:
+		return fmt.Sprintf("at least %s characters", formatAmount(*c.Min))
+	case c.Max != nil:
+		return fmt.Sprintf("at most %s characters", formatAmount(*c.Max))
+	default:
+		return "any length"
+	}
+}
+
+// schemaWords is the schema as JSON.
+func (c *Criterion) schemaWords() string {
+	text, err := jsontext.Marshal(c.Schema)
+	if err != nil {
+		return "of the rule"
+	}
+	words := string(text)
+	if len(words) > maxSchemaWords {
+		words = strings.ToValidUTF8(words[:maxSchemaWords], "") + "…"
+	}
+	return words
+}
+
+// formatAmount writes a number without an exponent.
+func formatAmount(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

@@ -1,0 +1,339 @@
+package workflow
+
+import (
+	"cmp"
+
+	"github.com/guideway-dev/guideway"
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
+	"github.com/guideway-dev/guideway/internal/workflow/steps"
+)
+
+// CodeNoWorkflow reports a document of another kind than a workflow.
+const CodeNoWorkflow = "document-kind"
+
+// Document is a valid document of any kind. It is immutable. Only workflows are definitions
+// that can be served and run.
+type Document struct {
+	Dialect guideway.Dialect
+	Kind    phases.Kind
+	// ID and Version come from the document, "" if its kind has none; the ID of a state is
+	// that of its workflow.
+	ID, Version string
+	// Hash and Canonical are as in Definition.
+	Hash, Canonical string
+	// One of these is set, depending on the kind.
+	Workflow  *Definition
+	Condition *expr.Expr
+	State     *phases.State
+	Skill     *phases.Skill
+	Activity  *phases.Activity
+	Graph     *hookdef.Graph
+	Module    *hookdef.Module
+	// Machine is a configuration without its script and its roles; machinedef.LoadFile reads
+	// all of it.
+	Machine *machinedef.Definition
+	Roles   map[string]*machinedef.Role
+}
+
+// As selects how to read a document. Empty fields are guessed from the document's members,
+// and then from the path of its file; the default is a step workflow.
+type As struct {
+	Dialect guideway.Dialect
+	Kind    phases.Kind
+}
+
+// Dialects returns the dialects of documents.
+func Dialects() []guideway.Dialect {
+	return []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases, guideway.DialectHooks, guideway.DialectMachines}
+}
+
+// Kinds returns the kinds of documents of a dialect, or all kinds if the dialect is empty.
+func Kinds(dialect guideway.Dialect) []phases.Kind {
+	var ofHooks []phases.Kind
+	for _, kind := range hookdef.Kinds() {
+		ofHooks = append(ofHooks, phases.Kind(kind))
+	}
+	var ofMachines []phases.Kind
+	for _, kind := range machinedef.Kinds() {
+		ofMachines = append(ofMachines, phases.Kind(kind))
+	}
+	switch dialect {
+	case guideway.DialectMachines:
+		return ofMachines
+	case guideway.DialectSteps:
+		return []phases.Kind{phases.KindWorkflow}
+	case guideway.DialectPhases:
+		return phases.Kinds()
+	case guideway.DialectHooks:
+		return ofHooks
+	default:
+		return append(append(phases.Kinds(), ofHooks...), ofMachines...)
+	}
+}
+
+// Schema returns the published JSON Schema of a dialect's kind, or nil if there is no
+// schema. The default kind is a workflow, a hook graph, or a machine.
+func Schema(as As) []byte {
+	if as.Kind == "" {
+		as.Kind = mainKind(as.Dialect)
+	}
+	switch {
+	case as.Dialect == guideway.DialectMachines:
+		return machinedef.Schema(machinedef.Kind(as.Kind))
+	case as.Dialect == guideway.DialectHooks:
+		return hookdef.Schema(hookdef.Kind(as.Kind))
+	case as.Dialect == guideway.DialectPhases:
+		return phases.Schema(as.Kind)
+	case as.Dialect == guideway.DialectSteps && as.Kind == phases.KindWorkflow:
+		return steps.Schema()
+	default:
+		return nil
+	}
+}
+
+// mainKind returns the default kind of a dialect.
+func mainKind(dialect guideway.Dialect) phases.Kind {
+	switch dialect {
+	case guideway.DialectHooks:
+		return phases.Kind(hookdef.KindGraph)
+	case guideway.DialectMachines:
+		return phases.Kind(machinedef.KindMachine)
+	default:
+		return phases.KindWorkflow
+	}
+}
+
+// ParseAs parses a document of any kind. The diagnostics are the errors that prevent
+// loading, in document order; the document is nil if there are any.
+func ParseAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic) {
+	document, _, found := parseDocument(file, data, as)
+	return document, found
+}
+
+// CheckAs is ParseAs, followed by the linter if the document loads.
+func CheckAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic) {
+	document, root, found := parseDocument(file, data, as)
+	switch {
+	case document == nil:
+		return nil, found
+	case document.Workflow != nil:
+		return document, lintWorkflow(document.Workflow, root, phases.Layout{})
+	case document.Condition != nil:
+		return document, phases.LintCondition(document.Condition, root, file)
+	case document.Skill != nil:
+		return document, phases.LintSkill(root, file)
+	case document.Activity != nil:
+		return document, phases.LintActivity(document.Activity, root, file)
+	case document.Graph != nil:
+		return document, hookdef.Lint(document.Graph, root, file)
+	case document.Machine != nil:
+		_, found = machinedef.Check(standalone(file, data))
+		return document, found
+	default:
+		return document, nil
+	}
+}
+
+// Guess returns how a document would be read.
+func Guess(file string, data []byte, as As) As {
+	root, _ := doc.Parse(file, data, doc.Limits{})
+	if root == nil {
+		return as
+	}
+	return as.guessKind(file, root)
+}
+
+// guessMachine is guess for documents of the machines dialect; ok reports whether it is
+// one.
+func (as As) guessMachine(file string, root *doc.Node) (of As, ok bool) {
+	kind := phases.Kind(machinedef.Guess(file, root))
+	switch {
+	case as.Dialect == guideway.DialectMachines:
+	case as.Dialect != "" || kind == "" || as.Kind != "" && as.Kind != kind:
+		return as, false
+	}
+	as.Dialect = guideway.DialectMachines
+	as.Kind = cmp.Or(as.Kind, kind, mainKind(as.Dialect))
+	return as, true
+}
+
+// guessKind fills in empty fields.
+func (as As) guessKind(file string, root *doc.Node) As {
+	if of, ok := as.guessMachine(file, root); ok {
+		return of
+	}
+	kind := cmp.Or(phases.Guess(root), phases.KindAt(file))
+	if hook := hookdef.Guess(root); as.Dialect == guideway.DialectHooks || as.Dialect == "" && hook != "" && (kind == "" || hook == hookdef.KindGraph) {
+		as.Dialect = guideway.DialectHooks
+		as.Kind = cmp.Or(as.Kind, phases.Kind(hook), mainKind(as.Dialect))
+		return as
+	}
+	if as.Dialect == "" {
+		as.Dialect = guideway.DialectSteps
+		if kind == phases.KindWorkflow || kind != "" && root.Get("steps") == nil || as.Kind != "" && as.Kind != phases.KindWorkflow {
+			as.Dialect = guideway.DialectPhases
+		}
+	}
+	switch {
+	case as.Kind != "":
+	case as.Dialect == guideway.DialectSteps || kind == "":
+		as.Kind = phases.KindWorkflow
+	default:
+		as.Kind = kind
+	}
+	return as
+}
+
+// parseDocument parses a document, and also returns its tree with positions.
+func parseDocument(file string, data []byte, as As) (*Document, *doc.Node, []guideway.Diagnostic) {
+	root, found := doc.Parse(file, data, doc.Limits{})
+	if root == nil {
+		return nil, nil, found
+	}
+	as = as.guessKind(file, root)
+	document := &Document{Dialect: as.Dialect, Kind: as.Kind}
+	if as.Dialect == guideway.DialectMachines {
+		found = document.readMachines(file, root, data) // readMachines parses the text itself
+	} else {
+		found = append(found, document.readKind(file, root)...)
+	}
+	if len(found) > 0 {
+		doc.Sort(found)
+		return nil, nil, found
+	}
+	document.Hash = hashText(document.Canonical)
+	if document.Workflow != nil {
+		document.Workflow.Hash = document.Hash
+	}
+	return document, root, nil
+}
+
+// readKind parses the document with the parser of its kind, and returns its errors.
+func (d *Document) readKind(file string, root *doc.Node) (found []guideway.Diagnostic) {
+	switch d.Dialect {
+	case guideway.DialectSteps:
+		return d.readSteps(file, root)
+	case guideway.DialectHooks:
+		return d.readHooks(file, root)
+	default:
+	}
+	switch d.Kind {
+	case phases.KindWorkflow:
+		return d.readPhases(file, root)
+	case phases.KindCondition:
+		if d.Condition, found = phases.ParseCondition(file, root); d.Condition != nil {
+			d.Canonical = string(doc.Canonical(root))
+		}
+	case phases.KindState:
+		if d.State, found = phases.ParseState(file, root); d.State != nil {
+			d.ID, d.Version, d.Canonical = d.State.WorkflowID, d.State.WorkflowVersion, d.State.Canonical
+		}
+	case phases.KindSkill:
+		if d.Skill, found = phases.ParseSkill(file, root); d.Skill != nil {
+			d.ID, d.Version, d.Canonical = d.Skill.ID, d.Skill.Version, d.Skill.Canonical
+		}
+	case phases.KindActivity:
+		if d.Activity, found = phases.ParseActivity(file, root); d.Activity != nil {
+			d.ID, d.Version, d.Canonical = d.Activity.ID, d.Activity.Version, d.Activity.Canonical
+		}
+	default:
+		return []guideway.Diagnostic{d.unknownKind(file, root)}
+	}
+	return found
+}
+
+// readSteps parses a step workflow.
+func (d *Document) readSteps(file string, root *doc.Node) []guideway.Diagnostic {
+	if d.Kind != phases.KindWorkflow {
+		return []guideway.Diagnostic{d.unknownKind(file, root)}
+	}
+	w, found := steps.Parse(file, root)
+	if len(found) > 0 {
+		return found
+	}
+	d.Workflow = &Definition{
+		Dialect: d.Dialect, ID: w.ID, Name: w.Name, Description: w.Description, Version: w.Version,
+		Steps: w, File: file, Canonical: w.Canonical,
+	}
+	d.ID, d.Version, d.Canonical = w.ID, w.Version, w.Canonical
+	return nil
+}
+
+// readPhases parses a phase workflow.
+func (d *Document) readPhases(file string, root *doc.Node) []guideway.Diagnostic {
+	w, found := phases.Parse(file, root)
+	if len(found) > 0 {
+		return found
+	}
+	d.Workflow = &Definition{
+		Dialect: d.Dialect, ID: w.ID, Name: w.Title, Description: w.Description, Version: w.Version,
+		Phases: w, File: file, Canonical: w.Canonical,
+	}
+	d.ID, d.Version, d.Canonical = w.ID, w.Version, w.Canonical
+	return nil
+}
+
+// readHooks parses a hook graph or a module.
+func (d *Document) readHooks(file string, root *doc.Node) (found []guideway.Diagnostic) {
+	switch hookdef.Kind(d.Kind) {
+	case hookdef.KindGraph:
+		if d.Graph, found = hookdef.Parse(file, root); d.Graph != nil {
+			d.ID, d.Version, d.Canonical = d.Graph.ID, d.Graph.Version, d.Graph.Canonical
+		}
+	case hookdef.KindModule:
+		if d.Module, found = hookdef.ParseModule(file, root); d.Module != nil {
+			d.ID, d.Canonical = d.Module.ID, d.Module.Canonical
+		}
+	default:
+		return []guideway.Diagnostic{d.unknownKind(file, root)}
+	}
+	return found
+}
+
+// standalone returns the files of a machine that consist only of its configuration.
+func standalone(file string, data []byte) machinedef.Files {
+	return machinedef.Files{Config: machinedef.File{Path: file, Data: data}, Alone: true}
+}
+
+// readMachines parses a machine configuration, or a file of roles.
+func (d *Document) readMachines(file string, root *doc.Node, data []byte) (found []guideway.Diagnostic) {
+	switch machinedef.Kind(d.Kind) {
+	case machinedef.KindMachine:
+		if d.Machine, found = machinedef.Parse(standalone(file, data)); d.Machine != nil {
+			d.ID, d.Version, d.Canonical = d.Machine.Name, d.Machine.Version, string(doc.Canonical(root))
+		}
+	case machinedef.KindRoles:
+		if d.Roles, found = machinedef.ParseRoles(file, data); d.Roles != nil {
+			d.Canonical = string(doc.Canonical(root))
+		}
+	default:
+		return []guideway.Diagnostic{d.unknownKind(file, root)}
+	}
+	return found
+}
+
+// unknownKind returns the diagnostic for a kind that the dialect does not have.
+func (d *Document) unknownKind(file string, root *doc.Node) guideway.Diagnostic {
+	var names []string
+	for _, kind := range Kinds(d.Dialect) {
+		names = append(names, string(kind))
+	}
+	return guideway.Diagnostic{
+		Severity: guideway.SeverityError, Code: CodeNoWorkflow, File: file, Line: root.Line, Column: root.Column,
+		Message: "The " + string(d.Dialect) + " dialect has no documents of the kind '" + string(d.Kind) + "'.",
+		Fix:     "ask for one of: " + shape.List(names),
+	}
+}
+
+// withArticle adds an indefinite article to a kind.
+func withArticle(kind phases.Kind) string {
+	if kind == phases.KindActivity {
+		return "an " + string(kind)
+	}
+	return "a " + string(kind)
+}

@@ -1,0 +1,139 @@
+// Package expr holds the expression tree of both condition grammars and
+// the one evaluator. The dialects differ in how they compare: step workflows
+// leniently (seed 000: "equals" ignores case and converts), phase workflows
+// strictly.
+package expr
+
+import "github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
+
+// Expr is a condition. A nil Expr always holds. An Expr is never changed after
+// it is made, so it is safe for concurrent use.
+type Expr struct {
+	// Op says what the other fields mean.
+	Op Op
+	// Mode says by which rules comparisons read and compare. It is the same
+	// in the whole tree.
+	Mode Mode
+	// Var is the variable of a comparison; in a Strict one it is a dotted path
+	// (see Lookup.Path), and the variable that it reads is its Root.
+	Var string
+	// Value is what a comparison compares with, as JSON decodes it.
+	Value any
+	// Of are the operands of And, Or (any number) and Not (one).
+	Of []*Expr
+
+	// compiled returns the pattern of Matches, or nil where it does not compile;
+	// it is nil itself where Parse did not make the Expr.
+	compiled func() *pattern.Pattern
+}
+
+// Mode is a set of rules for comparisons.
+type Mode uint8
+
+// The modes.
+const (
+	// Lenient are the rules of step workflows (seed 000): names are flat,
+	// values are converted, what is missing is null.
+	Lenient Mode = iota
+	// Strict are the rules of phase workflows (seed 002): names are paths,
+	// nothing is converted, what is missing is not null.
+	Strict
+)
+
+// Op is an operator.
+type Op string
+
+// The operators.
+const (
+	// Always and Never are constants: an empty condition, and one that cannot
+	// be understood.
+	Always Op = "always"
+	Never  Op = "never"
+	// Truthy is a variable alone.
+	Truthy Op = "truthy"
+
+	Equals     Op = "equals"
+	NotEquals  Op = "not_equals"
+	Gt         Op = "gt"
+	Gte        Op = "gte"
+	Lt         Op = "lt"
+	Lte        Op = "lte"
+	Contains   Op = "contains"
+	StartsWith Op = "startsWith"
+	EndsWith   Op = "endsWith"
+	Matches    Op = "matches"
+	// Exists is neither missing nor null; NotExists is one of the two. Strict
+	// conditions alone have them.
+	Exists    Op = "exists"
+	NotExists Op = "notExists"
+
+	And Op = "and"
+	Or  Op = "or"
+	Not Op = "not"
+)
+
+// Lookup finds a variable; ok is false for one that was never set. An explicit
+// null is (nil, true).
+type Lookup func(name string) (value any, ok bool)
+
+// Map looks variables up in a map. Names are flat keys: "a.b" is one name
+// (seed 000).
+func Map(vars map[string]any) Lookup {
+	return func(name string) (any, bool) {
+		value, ok := vars[name]
+		return value, ok
+	}
+}
+
+// Verdict is the answer to a condition some of whose variables may be unset.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Unknown waits for a variable that was never set.
+	Unknown Verdict = iota
+	// No is false whatever the unset variables will be.
+	No
+	// Yes is true whatever the unset variables will be.
+	Yes
+)
+
+// String names the verdict.
+func (v Verdict) String() string {
+	switch v {
+	case Yes:
+		return "yes"
+	case No:
+		return "no"
+	default:
+		return "unknown"
+	}
+}
+
+// negate is the negation in three-valued logic.
+func (v Verdict) negate() Verdict {
+	switch v {
+	case Yes:
+		return No
+	case No:
+		return Yes
+	default:
+		return Unknown
+	}
+}
+
+// compiledPattern is what the Value of a Matches compiles to, or nil for what is none.
+func (e *Expr) compiledPattern() *pattern.Pattern {
+	if e.compiled != nil {
+		return e.compiled()
+	}
+	return compilePattern(e.Value)
+}
+
+// verdictOf is a decided answer.
+func verdictOf(holds bool) Verdict {
+	if holds {
+		return Yes
+	}
+	return No
+}

@@ -1,0 +1,159 @@
+package expr
+
+import (
+	"maps"
+	"slices"
+)
+
+// Holds evaluates the condition as the seeds do, with what is set. In a Lenient
+// condition a variable that was never set counts as null: `not_equals "x"` holds
+// for it, and so does `equals null`. In a Strict one it equals nothing.
+func (e *Expr) Holds(vars Lookup) bool {
+	return e.evaluate(func(leaf *Expr) Verdict {
+		value, found, _ := leaf.readVariable(vars)
+		return verdictOf(leaf.testValue(value, found))
+	}) == Yes
+}
+
+// Decide evaluates the condition in three-valued (Kleene) logic: a comparison
+// that reads a variable never set is Unknown, unless the rest of the condition
+// decides without it. An explicit null counts as set. Exists and NotExists are
+// decided in any case; a path is where the variable that it begins with is set.
+func (e *Expr) Decide(vars Lookup) Verdict {
+	return e.evaluate(func(leaf *Expr) Verdict {
+		value, found, set := leaf.readVariable(vars)
+		if !set && leaf.Op != Exists && leaf.Op != NotExists {
+			return Unknown
+		}
+		return verdictOf(leaf.testValue(value, found))
+	})
+}
+
+// HoldsWith evaluates a condition whose comparisons all read the same value; found is
+// false if there is no value.
+func (e *Expr) HoldsWith(value any, found bool) bool {
+	value = toJSONValue(value)
+	return e.evaluate(func(leaf *Expr) Verdict { return verdictOf(leaf.testValue(value, found)) }) == Yes
+}
+
+// Constant returns the value of a condition that needs no variable to decide, such as
+// an empty one; ok is false for all others.
+func (e *Expr) Constant() (value, ok bool) {
+	v := e.evaluate(func(*Expr) Verdict { return Unknown })
+	return v == Yes, v != Unknown
+}
+
+// evaluate folds the tree over the verdicts of its comparisons. An operator that it
+// does not know never holds.
+func (e *Expr) evaluate(leaf func(*Expr) Verdict) Verdict {
+	if e == nil {
+		return Yes
+	}
+	switch e.Op {
+	case Always:
+		return Yes
+	case And:
+		return e.foldOperands(leaf, Yes)
+	case Or:
+		return e.foldOperands(leaf, No)
+	case Not:
+		return e.negatedOperand().evaluate(leaf).negate()
+	default:
+		if !e.isComparison() {
+			return No
+		}
+		return leaf(e)
+	}
+}
+
+// foldOperands is and (neutral Yes) and or (neutral No): the first operand that is the
+// opposite of neutral decides, else one that is Unknown leaves it open.
+func (e *Expr) foldOperands(leaf func(*Expr) Verdict, neutral Verdict) Verdict {
+	result := neutral
+	for _, operand := range e.Of {
+		switch v := operand.evaluate(leaf); v {
+		case neutral:
+		case Unknown:
+			result = Unknown
+		default:
+			return v
+		}
+	}
+	return result
+}
+
+// negatedOperand is what a Not negates.
+func (e *Expr) negatedOperand() *Expr {
+	if len(e.Of) == 0 {
+		return nil
+	}
+	return e.Of[0]
+}
+
+// isComparison reports whether e reads a variable.
+func (e *Expr) isComparison() bool {
+	switch e.Op {
+	case Equals, NotEquals, Gt, Gte, Lt, Lte:
+		return true
+	case Truthy, Contains, StartsWith, EndsWith, Matches:
+		return e.Mode == Lenient
+	case Exists, NotExists:
+		return e.Mode == Strict
+	default:
+		return false
+	}
+}
+
+// readVariable finds what a comparison looks at, and says whether its variable was ever
+// set.
+func (e *Expr) readVariable(vars Lookup) (value any, found, set bool) {
+	if e.Mode == Strict {
+		return vars.Path(e.Var)
+	}
+	if vars == nil {
+		return nil, false, false
+	}
+	value, set = vars(e.Var)
+	return toJSONValue(value), set, set
+}
+
+// testValue compares a value, as plain gives it; it is nil where it was not found.
+func (e *Expr) testValue(value any, found bool) bool {
+	if e.Mode == Strict {
+		return testStrict(e, value, found)
+	}
+	return testLenient(e, value)
+}
+
+// Variables are the names that the condition reads, sorted, each once; those of
+// a Strict condition are paths.
+func (e *Expr) Variables() []string {
+	names := map[string]bool{}
+	e.visitComparisons(func(leaf *Expr) { names[leaf.Var] = true })
+	return slices.Sorted(maps.Keys(names))
+}
+
+// visitComparisons visits every comparison in order of appearance.
+func (e *Expr) visitComparisons(visit func(leaf *Expr)) {
+	if e == nil {
+		return
+	}
+	if e.isComparison() {
+		visit(e)
+		return
+	}
+	for _, operand := range e.Of {
+		operand.visitComparisons(visit)
+	}
+}
+
+// Equal reports whether two conditions are written alike, so that tests and
+// differs can compare trees.
+func (e *Expr) Equal(other *Expr) bool {
+	if e == nil || other == nil {
+		return e == other
+	}
+	return e.Op == other.Op && e.Mode == other.Mode && e.Var == other.Var &&
+		slices.EqualFunc(e.Of, other.Of, (*Expr).Equal) &&
+		formatLiteral(e.Value) == formatLiteral(other.Value)
+}

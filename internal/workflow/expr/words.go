@@ -1,0 +1,117 @@
+package expr
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+)
+
+// String says the condition in words, for people and for the edges of a graph:
+//
+//	taskComplexity is "Large" and attempts < 3
+//
+// Values are written as JSON, so a text cannot be taken for a number or for a
+// word of the sentence.
+func (e *Expr) String() string {
+	words, _ := e.describe()
+	return words
+}
+
+// describe also says whether the words must be put in brackets inside and and or.
+func (e *Expr) describe() (string, bool) {
+	if e == nil {
+		return string(Always), false
+	}
+	switch e.Op {
+	case And:
+		return e.describeOperands(Always)
+	case Or:
+		return e.describeOperands(Never)
+	case Not:
+		words, _ := e.negatedOperand().describe()
+		return "not (" + words + ")", false
+	default:
+		if e.isComparison() {
+			return e.describeComparison(), false
+		}
+		return string(e.Op), false
+	}
+}
+
+// describeOperands are the operands of and or or; empty is what none of them says.
+func (e *Expr) describeOperands(empty Op) (string, bool) {
+	switch len(e.Of) {
+	case 0:
+		return string(empty), false
+	case 1:
+		return e.Of[0].describe()
+	}
+	parts := make([]string, len(e.Of))
+	for i, operand := range e.Of {
+		words, compound := operand.describe()
+		if compound {
+			words = "(" + words + ")"
+		}
+		parts[i] = words
+	}
+	return strings.Join(parts, " "+string(e.Op)+" "), true
+}
+
+// describeComparison says one comparison.
+func (e *Expr) describeComparison() string {
+	name, value := quoteName(e.Var), formatLiteral(e.Value)
+	switch e.Op {
+	case Truthy:
+		return name + " is truthy"
+	case Exists:
+		return name + " exists"
+	case NotExists:
+		return name + " does not exist"
+	case Equals:
+		return name + " is " + value
+	case NotEquals:
+		return name + " is not " + value
+	case Gt:
+		return name + " > " + value
+	case Gte:
+		return name + " >= " + value
+	case Lt:
+		return name + " < " + value
+	case Lte:
+		return name + " <= " + value
+	case StartsWith:
+		return name + " starts with " + value
+	case EndsWith:
+		return name + " ends with " + value
+	default:
+		return name + " " + string(e.Op) + " " + value
+	}
+}
+
+// quoteName writes a variable's name, in backquotes unless it is one plain word.
+func quoteName(name string) string {
+	word := name != ""
+	for _, r := range name {
+		word = word && (r == '_' || r == '.' || r == '-' || r == '$' ||
+			r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+	}
+	switch name {
+	case "and", "or", "not", "is", "exists", "does", "always", "never":
+		word = false
+	}
+	if word {
+		return name
+	}
+	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
+}
+
+// formatLiteral writes a value as JSON.
+func formatLiteral(v any) string {
+	text, err := jsontext.Marshal(toJSONValue(v))
+	if err != nil {
+		// Only values that Go code makes, such as NaN, are not JSON.
+		return fmt.Sprint(v)
+	}
+	return string(text)
+}

@@ -1,0 +1,80 @@
+package phases
+
+import (
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
+)
+
+// Activity leads from a goal in a user's words to the skills that serve it. It
+// may have members beyond these; Canonical has all of them.
+type Activity struct {
+	ID, Version string
+	// Problem says which problem of the user's the activity solves.
+	Problem string
+	// Recognition are phrases by which the goal is recognised.
+	Recognition []string
+	Skills      ActivitySkills
+	// Outcome is what is so when it is done, Flow how to get there.
+	Outcome, Flow []string
+	// ContextToPreserve is what must not be lost on the way.
+	ContextToPreserve []string
+	Usage             string
+	Notes             []string
+	// Guide is the guide to read first, if there is one.
+	Guide *MandatoryGuide
+	// Canonical is the document as RFC 8785 JSON.
+	Canonical string
+}
+
+// ActivitySkills names the skills of an activity by their ids.
+type ActivitySkills struct {
+	Primary    string
+	Supporting []string
+}
+
+// MandatoryGuide is a guide of a workflow by its index. The seed's schema has no
+// such member; its server reads it.
+type MandatoryGuide struct {
+	WorkflowID, Index string
+}
+
+// ParseActivity checks a document that is an activity and reads it. All problems
+// are reported at once; the activity is nil if there is one.
+func ParseActivity(file string, root *doc.Node) (*Activity, []guideway.Diagnostic) {
+	p, at := newParser(file), shape.Root(root, "activity")
+	if !p.Document(at, "An activity", "write one object with id, version, problem, recognition, skills, outcome and flow") {
+		return nil, p.Found
+	}
+	p.Canonical = doc.Mark(root)
+	p.Require(at, "id", "version", "problem", "recognition", "skills", "outcome", "flow")
+	a := &Activity{
+		ID: p.readID(at.Key("id")), Version: p.readVersion(at.Key("version")), Problem: p.readText(at.Key("problem")),
+		Recognition: p.Texts(at.Key("recognition"), 0, 0),
+		Outcome:     p.Texts(at.Key("outcome"), 0, 0), Flow: p.Texts(at.Key("flow"), 0, 0),
+		ContextToPreserve: p.Texts(at.Key("context_to_preserve"), 0, 0),
+		Usage:             p.readText(at.Key("usage")), Notes: p.Texts(at.Key("notes"), 0, 0),
+		Guide:     mandatoryGuide(root.Get("mandatory_guide")),
+		Canonical: p.Canonical,
+	}
+	p.checkNotEmpty(at.Key("recognition"), "add a phrase by which a user's goal is recognised")
+	p.checkNotEmpty(at.Key("outcome"), "say what is so when the activity is done")
+	p.checkNotEmpty(at.Key("flow"), "say what to do, step by step")
+	if skills, ok := p.openNested(at.Key("skills"), "primary", "supporting"); ok {
+		p.Require(skills, "primary")
+		a.Skills = ActivitySkills{Primary: p.readID(skills.Key("primary")), Supporting: p.Texts(skills.Key("supporting"), 0, 0)}
+	}
+	if len(p.Found) > 0 {
+		return nil, p.Findings(guideway.SeverityError)
+	}
+	return a, nil
+}
+
+// mandatoryGuide reads what no schema describes: nil where it is not understood.
+func mandatoryGuide(n *doc.Node) *MandatoryGuide {
+	workflow, index := n.Get("workflow_id"), n.Get("index")
+	if workflow == nil || index == nil || workflow.Kind != doc.String || index.Kind != doc.String && index.Kind != doc.Number {
+		return nil
+	}
+	return &MandatoryGuide{WorkflowID: workflow.Text, Index: index.Text}
+}

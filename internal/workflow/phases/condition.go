@@ -1,0 +1,139 @@
+package phases
+
+import (
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
+)
+
+// ParseCondition checks a document that is a condition and reads it. All problems
+// are reported at once; the condition is nil if there is one.
+func ParseCondition(file string, root *doc.Node) (*expr.Expr, []guideway.Diagnostic) {
+	p, at := newParser(file), shape.Root(root, "")
+	if !p.Document(at, "A condition", "write one object with a type: simple, and, or, not") {
+		return nil, p.Found
+	}
+	p.checkCondition(at)
+	if len(p.Found) > 0 {
+		return nil, p.Findings(guideway.SeverityError)
+	}
+	return expr.ParseStrict(root.Any()), nil
+}
+
+// CheckCondition checks a condition in a document of another dialect, which
+// reports as it does, and reads it; nil if it is invalid.
+func CheckCondition(r *shape.Report, at shape.Place) *expr.Expr {
+	p := parser{Report: *r}
+	e := p.readCondition(at)
+	*r = p.Report
+	return e
+}
+
+// readCondition reads a condition; nil if there is none, and where it is broken.
+func (p *parser) readCondition(at shape.Place) *expr.Expr {
+	if at.Node == nil || !p.checkCondition(at) {
+		return nil
+	}
+	return expr.ParseStrict(at.Node.Any())
+}
+
+// checkCondition checks a condition at every depth. False means that there was
+// something wrong.
+func (p *parser) checkCondition(at shape.Place) bool {
+	before := len(p.Found)
+	if at.Node.Kind != doc.Object {
+		p.WrongType(at, `a condition such as {"type": "simple", "variable": "done", "operator": "==", "value": true}`)
+		return false
+	}
+	kind := at.Key("type")
+	inner := at
+	if at.Name != "" {
+		inner = at.In("in " + at.Name + " " + at.Where)
+	}
+	switch {
+	case kind.Node == nil:
+		p.Missing(inner, "type", missingTypeFix(at.Node))
+	case kind.Node.Kind != doc.String:
+		p.WrongType(kind.In(inner.Where), "a string")
+	case kind.Node.Text == "simple":
+		p.checkComparison(inner)
+	case kind.Node.Text == "and" || kind.Node.Text == "or":
+		p.checkOperands(inner, at.Where)
+	case kind.Node.Text == "not":
+		p.Closed(inner, "", []string{"type", "condition"})
+		p.Require(inner, "condition")
+		if part := at.Key("condition"); part.Node != nil {
+			part.Name = joinName(at.Name, "condition")
+			p.checkCondition(part)
+		}
+	default:
+		p.Choice(kind.In(inner.Where), CodeConditionType, "simple", "and", "or", "not")
+	}
+	return len(p.Found) == before
+}
+
+// joinName is the name of a part; a whole document has no name.
+func joinName(name, part string) string {
+	if name == "" {
+		return part
+	}
+	return name + "." + part
+}
+
+// missingTypeFix returns the fix for a condition without a type.
+func missingTypeFix(n *doc.Node) string {
+	switch {
+	case n.Get("var") != nil:
+		return `this is how step workflows write conditions: write {"type": "simple", "variable": "...", "operator": "==", "value": ...}`
+	case n.Get("variable") != nil || n.Get("operator") != nil:
+		return `add "type": "simple"`
+	case n.Get("conditions") != nil:
+		return `add "type": "and", or "or"`
+	case n.Get("condition") != nil:
+		return `add "type": "not"`
+	default:
+		return `add "type": one of simple, and, or, not`
+	}
+}
+
+// checkComparison checks a simple condition.
+func (p *parser) checkComparison(at shape.Place) {
+	p.Closed(at, "", []string{"type", "variable", "operator", "value"})
+	p.Require(at, "variable", "operator")
+	p.readID(at.Key("variable"))
+	operator, value := at.Key("operator"), at.Key("value")
+	op := p.Choice(operator, CodeEnum, "==", "!=", ">", "<", ">=", "<=", "exists", "notExists")
+	needs := false
+	switch op {
+	case "==", "!=", ">", "<", ">=", "<=":
+		needs = true
+	}
+	switch {
+	case value.Node == nil && needs:
+		p.Errorf(at, CodeConditionValue, `add "value": what to compare with; to ask whether there is a value at all, use the operator 'exists' or 'notExists'`,
+			"The operator '%s' needs a value to compare with (%s).", op, at.Where)
+	case value.Node == nil:
+	case value.Node.Kind == doc.Array || value.Node.Kind == doc.Object:
+		p.Errorf(value, CodeType, "compare with one value; join several comparisons by a condition of type 'or'",
+			"Field 'value' %s must be a string, a number, a boolean or null, but it is %s.", at.Where, shape.Describe(value.Node))
+	}
+}
+
+// checkOperands checks and and or; outer is where the whole condition stands.
+func (p *parser) checkOperands(at shape.Place, outer string) {
+	p.Closed(at, "", []string{"type", "conditions"})
+	p.Require(at, "conditions")
+	parts := at.Key("conditions")
+	if !p.Array(parts, "a list of conditions") {
+		return
+	}
+	if len(parts.Node.Items) < 2 {
+		p.Errorf(parts, CodeFewConditions, "add a condition, or write the one that there is without '"+at.Node.Get("type").Text+"' around it",
+			"Field 'conditions' %s has %d of the at least 2 conditions that '%s' needs.", at.Where, len(parts.Node.Items), at.Node.Get("type").Text)
+	}
+	parts.Name = joinName(at.Name, "conditions")
+	for i := range parts.Node.Items {
+		p.checkCondition(parts.Index(i).In(outer))
+	}
+}

@@ -1,0 +1,186 @@
+package phases
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
+)
+
+// The codes of warnings.
+const (
+	CodeIDForm             = "id-form"
+	CodeUnreachable        = "phase-unreachable"
+	CodeEndless            = "phase-endless"
+	CodeStuck              = "phase-stuck"
+	CodeEmptyPhase         = "phase-empty"
+	CodeSkipEnds           = "phase-skip-ends"
+	CodeSkipsTarget        = "effect-skips-target"
+	CodeDefaultTwice       = "default-twice"
+	CodeBranchNever        = "branch-never"
+	CodeShadowed           = "way-shadowed"
+	CodeConditionAlways    = "condition-always"
+	CodeConditionNever     = "condition-never"
+	CodeConditionIgnored   = "condition-ignored"
+	CodeVariableUndeclared = "variable-undeclared"
+	CodeVariableUnset      = "variable-unset"
+	CodeVariableLate       = "variable-late"
+	CodeVariablePath       = "variable-path"
+	CodeLoopVariableReach  = "loop-variable-outside"
+	CodeLoopVariableClash  = "loop-variable-clash"
+	CodeLoopVariableNone   = "loop-variable-missing"
+	CodeLoopEmpty          = "loop-empty"
+	CodeLoopEndless        = "loop-never-ends"
+	CodeLoopNever          = "loop-never-repeats"
+	CodeLoopLong           = "loop-long"
+	CodeLoopPhases         = "loop-phases-ignored"
+	CodeLoopIgnored        = "loop-field-ignored"
+	CodeLoopOverType       = "loop-over-type"
+	CodeActionIncomplete   = "action-incomplete"
+	CodeValidateNever      = "validate-never"
+	CodeGuideUnknown       = "guide-unknown"
+)
+
+// Lint looks for what is legal and most likely not meant; all diagnostics are
+// warnings. The root gives the positions; without one the diagnostics have pointers
+// only. The layout says which guides there are.
+func Lint(w *Workflow, root *doc.Node, file string, layout Layout) []guideway.Diagnostic {
+	at := shape.Root(root, "workflow")
+	numbers := make(map[string]int, len(w.Phases))
+	for i := range w.Phases {
+		numbers[w.Phases[i].ID] = i
+	}
+	l := &linter{parser: newParser(file), w: w, layout: layout, graph: newGraph(w, numbers), vars: newVariables(w)}
+	l.lintIDForm(at.Key("id"), w.ID)
+	l.lintGraph(at.Key("phases"))
+	l.lintSkips(at.Key("phases"))
+	for i := range w.Phases {
+		l.lintPhase(at.Key("phases").Index(i), &w.Phases[i])
+	}
+	l.lintLateReads(at.Key("phases"))
+	return l.Findings(guideway.SeverityWarning)
+}
+
+// linter collects warnings.
+type linter struct {
+	parser
+	w      *Workflow
+	layout Layout
+	graph  *phaseGraph
+	vars   *variableIndex
+	// compared counts the conditions that were compared with each other.
+	compared int
+}
+
+// lintIDForm checks the name by which the workflow is started.
+func (l *linter) lintIDForm(at shape.Place, id string) {
+	if strings.ContainsFunc(id, func(r rune) bool {
+		return r != '-' && r != '_' && r != '.' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
+	}) || strings.HasPrefix(id, ".") {
+		l.Warnf(at, CodeIDForm, "use letters, digits, hyphens, underscores and dots, and do not begin with a dot",
+			"The workflow's id %s is awkward as the name of a file and of a resource.", shape.Quote(id))
+	}
+}
+
+// lintPhase checks one phase.
+func (l *linter) lintPhase(at shape.Place, p *Phase) {
+	if len(p.Steps)+len(p.Checkpoints)+len(p.Decisions)+len(p.Loops)+len(p.EntryActions)+len(p.ExitActions) == 0 {
+		l.Warnf(at, CodeEmptyPhase, "add a step that says what to do, or remove the phase", "Phase '%s' has nothing to do.", p.ID)
+	}
+	l.lintGuide(at.Key("guide"), p.Guide)
+	l.lintActions(at.Key("entryActions"), p.EntryActions, "an entry action of phase '"+p.ID+"'")
+	l.lintSteps(at.Key("steps"), p.Steps)
+	for i := range p.Loops {
+		l.lintLoop(at.Key("loops").Index(i), p, &p.Loops[i])
+	}
+	for i := range p.Checkpoints {
+		l.lintCheckpoint(at.Key("checkpoints").Index(i), &p.Checkpoints[i])
+	}
+	l.lintExits(at, p)
+	l.lintActions(at.Key("exitActions"), p.ExitActions, "an exit action of phase '"+p.ID+"'")
+}
+
+// lintSteps checks tasks.
+func (l *linter) lintSteps(at shape.Place, steps []Step) {
+	for i := range steps {
+		one := at.Index(i)
+		l.lintGuide(one.Key("guide"), steps[i].Guide)
+		l.lintActions(one.Key("actions"), steps[i].Actions, "an action of step '"+steps[i].ID+"'")
+	}
+}
+
+// lintGuide looks for the text that is referred to.
+func (l *linter) lintGuide(at shape.Place, g *Guide) {
+	if g == nil || l.layout.Guides == nil || isExternalGuide(g.Path) {
+		return
+	}
+	if _, ok := l.layout.Guide(g.Path); !ok {
+		fix := "write the name of a file in the directory 'guides' beside the workflow, or a URL"
+		l.Warnf(at.Key("path"), CodeGuideUnknown, l.Guess(g.Path, func() []string { return l.layout.Guides }, fix),
+			"There is no guide %s.", shape.Quote(g.Path))
+	}
+}
+
+// lintCheckpoint checks a question and at what its answers bring about.
+func (l *linter) lintCheckpoint(at shape.Place, c *Checkpoint) {
+	l.lintGuide(at.Key("guide"), c.Guide)
+	for i := range c.Options {
+		effect := at.Key("options").Index(i).Key("effect")
+		e := &c.Options[i].Effect
+		what := fmt.Sprintf("option '%s' of checkpoint '%s'", c.Options[i].ID, c.ID)
+		for _, set := range e.SetVariable {
+			l.lintWrite(effect.Key("setVariable").Key(set.Name), set.Name, what)
+		}
+		for j, id := range e.SkipPhases {
+			if id == e.TransitionTo {
+				l.Warnf(effect.Key("skipPhases").Index(j), CodeSkipsTarget, "remove it from one of the two",
+					"%s leads to phase '%s' and has it skipped, so the run passes through it.", shape.Capital(what), id)
+			}
+		}
+	}
+}
+
+// lintActions checks actions; what names one of them.
+func (l *linter) lintActions(at shape.Place, actions []Action, what string) {
+	for i := range actions {
+		a, one := &actions[i], at.Index(i)
+		missing := ""
+		switch a.Action {
+		case ActionSet:
+			switch {
+			case a.Target == "":
+				missing = "target"
+			case !a.HasValue:
+				missing = "value"
+			}
+			if a.Target != "" {
+				l.lintWrite(one.Key("target"), a.Target, what)
+			}
+		case ActionValidate:
+			if a.Target == "" && a.Message == "" {
+				missing = "target"
+			}
+			l.lintValidate(one, a, what)
+		case ActionLog, ActionEmit:
+			if a.Message == "" && a.Target == "" && !a.HasValue {
+				missing = "message"
+			}
+		}
+		if missing != "" {
+			l.Warnf(one, CodeActionIncomplete, fmt.Sprintf("add \"%s\", or remove the action", missing),
+				"%s does nothing useful: a '%s' action needs '%s'.", shape.Capital(what), a.Action, missing)
+		}
+	}
+}
+
+// lintValidate looks for a check of a variable that fails whatever happens.
+func (l *linter) lintValidate(at shape.Place, a *Action, what string) {
+	v := l.vars.declared[a.Target]
+	if v == nil || !a.HasValue || a.Value == nil || v.Type.Fits(a.Value) {
+		return
+	}
+	l.Warnf(at.Key("value"), CodeValidateNever, fmt.Sprintf("write %s", shape.WithArticle(string(v.Type))),
+		"%s always fails: '%s' is %s and never equals the value.", shape.Capital(what), a.Target, shape.WithArticle(string(v.Type)))
+}

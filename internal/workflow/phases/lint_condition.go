@@ -1,0 +1,207 @@
+package phases
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
+)
+
+// LintCondition is Lint for a document that is a condition.
+func LintCondition(e *expr.Expr, root *doc.Node, file string) []guideway.Diagnostic {
+	l := &linter{parser: newParser(file), vars: newVariables(&Workflow{})}
+	l.lintConstant(shape.Root(root, ""), e, "the condition")
+	return l.Findings(guideway.SeverityWarning)
+}
+
+// The limits of comparisons between conditions, against hostile workflows.
+const (
+	maxCompared = 200
+	maxBefore   = 16
+)
+
+// lintCondition checks a condition and at the variables that it reads. True means
+// that it is the same whatever the variables are.
+func (l *linter) lintCondition(at shape.Place, e *expr.Expr, what string) bool {
+	l.lintReads(at, e, what)
+	return l.lintConstant(at, e, what)
+}
+
+// lintConstant reports comparisons, and conditions, that always or never hold.
+func (l *linter) lintConstant(at shape.Place, e *expr.Expr, what string) bool {
+	found := false
+	l.visitComparisons(at, e, func(at shape.Place, leaf *expr.Expr) {
+		l.lintComparison(at, leaf)
+		value, ok := l.constantValue(leaf)
+		if !ok {
+			return
+		}
+		found = true
+		subject := what
+		if leaf != e {
+			subject = fmt.Sprintf("the comparison '%s' in %s", leaf, what)
+		}
+		l.reportConstant(at, value, subject, leaf, l.vars.constantReason(leaf))
+	})
+	if found || len(e.Of) == 0 || l.compared >= maxCompared {
+		return found
+	}
+	l.compared++
+	value, ok := l.constantValue(e)
+	if ok {
+		l.reportConstant(at, value, what, e, "")
+	}
+	return ok
+}
+
+// maxLeaves bounds the comparisons of a condition for which constantIn tries values.
+const maxLeaves = 50
+
+// constantValue returns the value of a condition that always or never holds; ok is
+// false for other conditions and for those that read several paths.
+func (l *linter) constantValue(e *expr.Expr) (value, ok bool) {
+	path, ok := onlyPath(e)
+	if !ok {
+		return false, false
+	}
+	return constantIn(e, l.vars.domainOf(path))
+}
+
+// onlyPath returns the path that all comparisons of a condition read.
+func onlyPath(e *expr.Expr) (path string, ok bool) {
+	paths := e.Variables()
+	if len(paths) != 1 {
+		return "", false
+	}
+	return paths[0], true
+}
+
+// constantIn tries a condition on the values of the one path that it reads.
+func constantIn(e *expr.Expr, d domain) (value, ok bool) {
+	literals := literalsOf(e)
+	if len(literals) > maxLeaves {
+		return false, false
+	}
+	holds := !d.set && e.HoldsWith(nil, false)
+	fails := !d.set && !holds
+	for _, sample := range d.sampleValues(literals) {
+		if e.HoldsWith(sample, true) {
+			holds = true
+		} else {
+			fails = true
+		}
+	}
+	return holds, holds != fails
+}
+
+// literalsOf returns the values that a condition compares with.
+func literalsOf(e *expr.Expr) []any {
+	if len(e.Of) == 0 {
+		return []any{e.Value}
+	}
+	var all []any
+	for _, part := range e.Of {
+		all = append(all, literalsOf(part)...)
+	}
+	return all
+}
+
+// reportConstant reports what always or never holds.
+func (l *linter) reportConstant(at shape.Place, value bool, subject string, e *expr.Expr, reason string) {
+	code, verb, fix := CodeConditionNever, "can never hold", "compare with a value that the variable can have"
+	if value {
+		code, verb, fix = CodeConditionAlways, "always holds", "remove it, or compare with something that can be otherwise"
+	}
+	said := ""
+	if !strings.Contains(subject, e.String()) {
+		said = ": " + e.String()
+	}
+	if reason != "" {
+		said += " (" + reason + ")"
+	}
+	l.Warnf(at, code, fix, "%s %s%s.", shape.Capital(subject), verb, said)
+}
+
+// lintComparison reports parts of a comparison without effect.
+func (l *linter) lintComparison(at shape.Place, leaf *expr.Expr) {
+	if value := at.Key("value"); value.Node != nil && (leaf.Op == expr.Exists || leaf.Op == expr.NotExists) {
+		l.Warnf(value, CodeConditionIgnored, "remove it, or compare with '=='", "The value has no effect: '%s' compares with nothing.", leaf)
+	}
+	if strings.HasPrefix(leaf.Var, ".") || strings.HasSuffix(leaf.Var, ".") || strings.Contains(leaf.Var, "..") {
+		l.Warnf(at.Key("variable"), CodeVariablePath, "write names with single dots between: plan.tasks", "The path %s leads nowhere.", shape.Quote(leaf.Var))
+	}
+}
+
+// visitComparisons visits the comparisons of a condition with their places.
+func (l *linter) visitComparisons(at shape.Place, e *expr.Expr, visit func(shape.Place, *expr.Expr)) {
+	switch {
+	case e == nil:
+	case e.Op == expr.And || e.Op == expr.Or:
+		for i, part := range e.Of {
+			l.visitComparisons(at.Key("conditions").Index(i), part, visit)
+		}
+	case e.Op == expr.Not:
+		l.visitComparisons(at.Key("condition"), e.Of[0], visit)
+	default:
+		visit(at, e)
+	}
+}
+
+// isShadowed reports whether a condition never holds if those before it do not. Only
+// conditions that read the same path are compared.
+func (l *linter) isShadowed(e *expr.Expr, before []*expr.Expr) bool {
+	path, ok := onlyPath(e)
+	if !ok || len(before) > maxBefore || l.compared >= maxCompared {
+		return false
+	}
+	l.compared++
+	all := &expr.Expr{Op: expr.And, Mode: expr.Strict, Of: []*expr.Expr{e}}
+	for _, other := range samePath(before, path) {
+		all.Of = append(all.Of, &expr.Expr{Op: expr.Not, Mode: expr.Strict, Of: []*expr.Expr{other}})
+	}
+	value, ok := constantIn(all, l.vars.domainOf(path))
+	return ok && !value
+}
+
+// samePath returns the conditions that read one path and no other.
+func samePath(conditions []*expr.Expr, path string) []*expr.Expr {
+	return slices.DeleteFunc(slices.Clone(conditions), func(e *expr.Expr) bool {
+		other, ok := onlyPath(e)
+		return !ok || other != path
+	})
+}
+
+// coversAll reports whether one of the conditions always holds once their variables are
+// set, as far as those of one path show it. That a variable which the engine writes
+// is written by then is assumed: late looks for exceptions.
+func (l *linter) coversAll(conditions []*expr.Expr) bool {
+	if len(conditions) > maxBefore || l.compared >= maxCompared {
+		return true // no warning about conditions that were not compared
+	}
+	l.compared++
+	for _, c := range conditions {
+		path, ok := onlyPath(c)
+		if !ok {
+			continue
+		}
+		d, asked := l.vars.domainOf(path), false
+		same := samePath(conditions, path)
+		for _, e := range same {
+			l.visitComparisons(shape.Place{}, e, func(_ shape.Place, leaf *expr.Expr) {
+				asked = asked || leaf.Op == expr.Exists || leaf.Op == expr.NotExists
+			})
+		}
+		if !asked {
+			d.set = true
+			d.values = slices.DeleteFunc(slices.Clone(d.values), func(v any) bool { return v == nil })
+		}
+		if value, ok := constantIn(&expr.Expr{Op: expr.Or, Mode: expr.Strict, Of: same}, d); ok && value {
+			return true
+		}
+	}
+	return false
+}

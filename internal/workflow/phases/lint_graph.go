@@ -1,0 +1,188 @@
+package phases
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
+)
+
+// lintGraph looks for phases that no run comes to, and for those that none
+// gets out of.
+func (l *linter) lintGraph(at shape.Place) {
+	first, ok := l.graph.numbers[l.w.InitialPhase]
+	if !ok {
+		return
+	}
+	reached, endless := l.graph.reachableFrom([]int{first}, true), l.graph.neverEnding()
+	var caught []int
+	for i := range l.w.Phases {
+		switch {
+		case !reached[i]:
+			fix := "lead to it by a transition, a branch or an answer, or remove it"
+			if i > 0 && l.w.Phases[i-1].Terminal() && reached[i-1] {
+				fix = fmt.Sprintf("phase '%s' before it has no transition: add {\"to\": \"%s\", \"isDefault\": true} there if this one follows", l.w.Phases[i-1].ID, l.w.Phases[i].ID)
+			}
+			l.Warnf(at.Index(i), CodeUnreachable, fix, "No way leads to phase '%s'.", l.w.Phases[i].ID)
+		case endless[i]:
+			caught = append(caught, i)
+		}
+	}
+	if len(caught) == 0 {
+		return
+	}
+	const named = 5
+	what := shape.Quoted(l.graph.idsOf(caught[:min(len(caught), named)]))
+	if len(caught) > named {
+		what += fmt.Sprintf(" and %d more", len(caught)-named)
+	}
+	l.Warnf(at.Index(caught[0]), CodeEndless, "add a phase without transitions and decisions, which ends a run, and lead to it",
+		"A run that comes to %s never ends: no way from there leads to a phase that ends it.", what)
+}
+
+// lintSkips checks the phases that answers have skipped.
+func (l *linter) lintSkips(at shape.Place) {
+	var skipped []int
+	alone := false
+	for i := range l.w.Phases {
+		for j := range l.w.Phases[i].Checkpoints {
+			for _, option := range l.w.Phases[i].Checkpoints[j].Options {
+				some := l.graph.indicesOf(option.Effect.SkipPhases)
+				alone = alone || l.graph.skipCycle(some) != nil
+				skipped = append(skipped, some...)
+			}
+		}
+	}
+	slices.Sort(skipped)
+	skipped = slices.Compact(skipped)
+	for _, i := range skipped {
+		p := &l.w.Phases[i]
+		if !p.Terminal() && l.graph.defaultTarget(p) < 0 {
+			l.Warnf(at.Index(i), CodeSkipEnds, "give one of its transitions or branches \"isDefault\": true",
+				"Phase '%s' can be skipped and has no default way on: where none of its conditions holds then, the run ends.", p.ID)
+		}
+	}
+	if circle := l.graph.skipCycle(skipped); circle != nil && !alone {
+		l.Warnf(at.Index(circle[0]), CodeSkipCycle, "let one of them lead on to a phase that is not skipped, by its default way",
+			"If all of %s are skipped, by several answers, they lead to each other in a circle and a run never gets out.", shape.QuotedAll(l.graph.idsOf(circle)))
+	}
+}
+
+// lintExits checks the decisions and transitions of a phase.
+func (l *linter) lintExits(at shape.Place, p *Phase) {
+	moved := ""
+	for i := range p.Decisions {
+		d, one := &p.Decisions[i], at.Key("decisions").Index(i)
+		l.lintGuide(one.Key("guide"), d.Guide)
+		if moved != "" {
+			l.Warnf(one, CodeShadowed, "put its branches before, or remove it", "Decision '%s' is never reached: decision '%s' before it always leads on.", d.ID, moved)
+		}
+		l.lintDecision(one.Key("branches"), d)
+		if moved == "" && l.alwaysMoves(d) {
+			moved = d.ID
+		}
+	}
+	if moved != "" && len(p.Transitions) > 0 {
+		l.Warnf(at.Key("transitions"), CodeShadowed, "remove the transitions, or take the default off the decision",
+			"The transitions of phase '%s' are never used: decision '%s' comes before them and always leads on.", p.ID, moved)
+	}
+	l.lintTransitions(at.Key("transitions"), p)
+	if moved == "" && !p.Terminal() && !l.alwaysLeaves(p) {
+		l.Warnf(at, CodeStuck, "add a transition with \"isDefault\": true",
+			"Phase '%s' has no way on where none of its conditions holds: a run waits there for a variable to change.", p.ID)
+	}
+}
+
+// alwaysMoves reports whether a decision always leads on: it has a default, or branches to
+// choose from, or its conditions cover everything.
+func (l *linter) alwaysMoves(d *Decision) bool {
+	conditions := make([]*expr.Expr, 0, len(d.Branches))
+	for _, b := range d.Branches {
+		if b.IsDefault || b.Condition == nil {
+			return true
+		}
+		conditions = append(conditions, b.Condition)
+	}
+	return l.coversAll(conditions)
+}
+
+// alwaysLeaves reports whether the transitions, with the decisions before them, always
+// lead on.
+func (l *linter) alwaysLeaves(p *Phase) bool {
+	var conditions []*expr.Expr
+	for i := range p.Decisions {
+		for _, b := range p.Decisions[i].Branches {
+			conditions = append(conditions, b.Condition)
+		}
+	}
+	for _, t := range p.Transitions {
+		if t.IsDefault || t.Condition == nil {
+			return true
+		}
+		conditions = append(conditions, t.Condition)
+	}
+	return l.coversAll(conditions)
+}
+
+// lintDecision checks the branches of a decision.
+func (l *linter) lintDecision(at shape.Place, d *Decision) {
+	fallback := ""
+	for i := range d.Branches {
+		if b := &d.Branches[i]; b.IsDefault {
+			if fallback != "" {
+				l.Warnf(at.Index(i).Key("isDefault"), CodeDefaultTwice, "keep one default", "Decision '%s' has two defaults; '%s' counts.", d.ID, fallback)
+				continue
+			}
+			fallback = b.ID
+		}
+	}
+	var before []*expr.Expr
+	for i := range d.Branches {
+		b, one := &d.Branches[i], at.Index(i)
+		what := fmt.Sprintf("branch '%s' of decision '%s'", b.ID, d.ID)
+		if b.Condition == nil {
+			if !b.IsDefault && fallback != "" {
+				l.Warnf(one, CodeBranchNever, "give it a condition; or take the default off the other, and a person chooses where no condition holds",
+					"%s is never taken: it has no condition, and '%s' is the default.", shape.Capital(what), fallback)
+			}
+			continue
+		}
+		l.lintConditionalExit(one, b.Condition, before, what, b.IsDefault)
+		before = append(before, b.Condition)
+	}
+}
+
+// lintTransitions checks the transitions of a phase.
+func (l *linter) lintTransitions(at shape.Place, p *Phase) {
+	fallback, taken := "", ""
+	var before []*expr.Expr
+	for i := range p.Transitions {
+		t, one := &p.Transitions[i], at.Index(i)
+		what := fmt.Sprintf("the transition of phase '%s' to '%s'", p.ID, t.To)
+		if t.IsDefault && fallback != "" {
+			l.Warnf(one.Key("isDefault"), CodeDefaultTwice, "keep one default", "Phase '%s' has two default transitions; that to '%s' counts.", p.ID, fallback)
+		} else if t.IsDefault {
+			fallback = t.To
+		}
+		switch {
+		case taken != "":
+			l.Warnf(one, CodeShadowed, "put it before the other, or mark that as the default",
+				"%s is never taken: that to '%s' before it has no condition and is always taken.", shape.Capital(what), taken)
+		case t.Condition != nil:
+			l.lintConditionalExit(one, t.Condition, before, what, t.IsDefault)
+			before = append(before, t.Condition)
+		case !t.IsDefault:
+			taken = t.To
+		}
+	}
+}
+
+// lintConditionalExit checks a way with a condition behind others.
+func (l *linter) lintConditionalExit(at shape.Place, c *expr.Expr, before []*expr.Expr, what string, isDefault bool) {
+	if l.lintCondition(at.Key("condition"), c, "the condition of "+what) || isDefault || !l.isShadowed(c, before) {
+		return
+	}
+	l.Warnf(at, CodeShadowed, "put it before the others, or make its condition narrower than theirs",
+		"%s is never taken: wherever its condition holds, one before it does.", shape.Capital(what))
+}

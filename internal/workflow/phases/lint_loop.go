@@ -1,0 +1,99 @@
+package phases
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
+)
+
+// longLoop is the number of rounds above which a bound protects little.
+const longLoop = 1000
+
+// lintLoop checks how a loop counts and ends.
+func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
+	what := fmt.Sprintf("loop '%s'", loop.ID)
+	l.lintSteps(at.Key("steps"), loop.Steps)
+	if len(loop.Steps) == 0 {
+		l.Warnf(at, CodeLoopEmpty, "add the steps of a round", "%s has no steps, so it is over at once.", shape.Capital(what))
+	}
+	if loop.Phases != nil {
+		l.Warnf(at.Key("phases"), CodeLoopPhases, "write the steps of a round under \"steps\", and remove it", "The 'phases' of %s are ignored.", what)
+	}
+	if loop.MaxIterations > longLoop {
+		l.Warnf(at.Key("maxIterations"), CodeLoopLong, "choose a little more than a sound run needs",
+			"%s may go %d rounds before maxIterations ends it.", shape.Capital(what), loop.MaxIterations)
+	}
+	if v := l.vars.declared[loop.Variable]; loop.Variable != "" && (v != nil && v.HasDefault || loop.Variable == expr.Root(loop.Over)) {
+		l.Warnf(at.Key("variable"), CodeLoopVariableClash, "choose another name",
+			"The variable '%s' of %s hides another variable of that name in its rounds.", loop.Variable, what)
+	}
+	if loop.BreakCondition != nil {
+		l.lintReadsIn(at.Key("breakCondition"), loop.BreakCondition, "the breakCondition of "+what, loop.Variable)
+		l.lintConstant(at.Key("breakCondition"), loop.BreakCondition, "the breakCondition of "+what)
+	}
+	if loop.Type == LoopForEach {
+		l.lintForEach(at, loop, what)
+		return
+	}
+	if loop.Over != "" {
+		l.Warnf(at.Key("over"), CodeLoopIgnored, "remove it, or write \"type\": \"forEach\"", "The 'over' of %s has no effect: it is a %s loop.", what, loop.Type)
+	}
+	l.lintReadsIn(at.Key("condition"), loop.Condition, "the condition of "+what, loop.Variable)
+	l.lintLoopEnd(at.Key("condition"), p, loop, what)
+}
+
+// lintForEach checks a loop that goes through a list.
+func (l *linter) lintForEach(at shape.Place, loop *Loop, what string) {
+	if loop.Condition != nil {
+		l.Warnf(at.Key("condition"), CodeLoopIgnored, "remove it, or write \"breakCondition\"", "The condition of %s has no effect: a forEach loop ends with its list.", what)
+	}
+	if loop.Variable == "" {
+		l.Warnf(at, CodeLoopVariableNone, `add "variable": a name for the item of the round`, "%s has no variable, so nothing tells the agent which item a round is about.", shape.Capital(what))
+	}
+	l.lintRead(at.Key("over"), loop.Over, "the 'over' of "+what, "")
+	name := expr.Root(loop.Over)
+	v := l.vars.declared[name]
+	if v == nil {
+		return
+	}
+	if wrong := name == loop.Over && v.Type != TypeArray || name != loop.Over && v.Type != TypeArray && v.Type != TypeObject; wrong {
+		l.Warnf(at.Key("over"), CodeLoopOverType, "name a variable that holds a list, or change its type to array",
+			"%s goes through '%s', which is never a list: '%s' is %s.", shape.Capital(what), loop.Over, name, shape.WithArticle(string(v.Type)))
+	}
+}
+
+// lintLoopEnd checks what ends a loop.
+func (l *linter) lintLoopEnd(at shape.Place, p *Phase, loop *Loop, what string) {
+	value, constant := l.constantValue(loop.Condition)
+	switch {
+	case constant && !value:
+		rounds := "never runs"
+		if loop.Type == LoopDoWhile {
+			rounds = "runs once"
+		}
+		l.Warnf(at, CodeLoopNever, "mend the condition, or write steps without a loop", "%s %s: its condition can never hold: %s.", shape.Capital(what), rounds, loop.Condition)
+	case constant && loop.BreakCondition == nil:
+		l.Warnf(at, CodeLoopEndless, "compare a variable that changes, or add \"breakCondition\"",
+			"%s ends only after %d rounds, by maxIterations: its condition always holds: %s.", shape.Capital(what), loop.MaxIterations, loop.Condition)
+	case !constant && loop.BreakCondition == nil && !l.canChange(loop):
+		l.Warnf(at, CodeLoopEndless, "set a variable of the condition by an action of a step in the loop, or let the agent assert one",
+			"%s ends only after %d rounds, by maxIterations, once it has begun: only the engine sets %s, and no step of the loop does.",
+			shape.Capital(what), loop.MaxIterations, shape.QuotedAll(loop.Condition.Variables()))
+	}
+}
+
+// canChange reports whether anything the condition of a loop reads can change in its
+// rounds.
+func (l *linter) canChange(loop *Loop) bool {
+	return slices.ContainsFunc(loop.Condition.Variables(), func(path string) bool {
+		name := expr.Root(path)
+		if name == loop.Variable || l.vars.written[name] == nil {
+			return true
+		}
+		return slices.ContainsFunc(loop.Steps, func(s Step) bool {
+			return slices.ContainsFunc(s.Actions, func(a Action) bool { return a.Action == ActionSet && a.Target == name })
+		})
+	})
+}

@@ -1,0 +1,143 @@
+package phases_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
+	"github.com/guideway-dev/guideway/internal/workflow/shape/shapetest"
+)
+
+// lintText returns the pointers and codes of what the linter says of a workflow.
+func lintText(t *testing.T, text string, layout phases.Layout) []string {
+	t.Helper()
+	root, found := doc.Parse("x.json", []byte(text), doc.Limits{})
+	if len(found) > 0 {
+		t.Fatalf("%s: %v", text, found)
+	}
+	w, found := phases.Parse("x.json", root)
+	if w == nil {
+		t.Fatalf("%s: %v", text, found)
+	}
+	var got []string
+	for _, f := range phases.Lint(w, root, "x.json", layout) {
+		if f.Severity != guideway.SeverityWarning || f.Fix == "" || f.Message == "" {
+			t.Errorf("incomplete: %+v", f)
+		}
+		got = append(got, f.Pointer+" "+f.Code)
+	}
+	return got
+}
+
+// twoPhases is a workflow of two phases with variables; the first has more members.
+func twoPhases(variables, first string) string {
+	return `{"id":"w","version":"1.0.0","title":"T","variables":[` + variables + `],"initialPhase":"a","phases":[
+		{"id":"a","name":"A","steps":[{"id":"s","name":"S"}]` + first + `},{"id":"b","name":"B","steps":[{"id":"s","name":"S"}]}]}`
+}
+
+// TestLint holds what the samples beside it do not show: where the linter must be
+// silent, and the finer points of what it knows.
+func TestLint(t *testing.T) {
+	t.Parallel()
+	const (
+		flag  = `{"name":"x","type":"boolean"}`
+		toB   = `{"to":"b","condition":{"type":"simple","variable":"x","operator":"==","value":true}}`
+		toA   = `{"to":"a","condition":{"type":"simple","variable":"x","operator":"==","value":false}}`
+		setX  = `,"checkpoints":[{"id":"c","name":"C","message":"M","options":[{"id":"y","label":"Y","effect":{"setVariable":{"x":true}}},{"id":"n","label":"N","effect":{"setVariable":{"x":false}}}]}]`
+		askB  = `,"checkpoints":[{"id":"c","name":"C","message":"M","options":[{"id":"y","label":"Y","effect":{"transitionTo":"b"}}]}]`
+		loopX = `,"loops":[{"id":"l","name":"L","type":"while","condition":{"type":"simple","variable":"x","operator":"==","value":true},"steps":[{"id":"t","name":"T"%s}]}]`
+	)
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"one default way", twoPhases("", `,"transitions":[{"to":"b","isDefault":true}]`), nil},
+		{"one way without a condition", twoPhases("", `,"transitions":[{"to":"b"}]`), nil},
+		{"conditions that cover everything", twoPhases(flag, setX+`,"transitions":[`+toB+`,`+toA+`]`), nil},
+		{"and a default before", twoPhases(`{"name":"x","type":"boolean","defaultValue":false}`, setX+`,"transitions":[`+toB+`,`+toA+`]`), nil},
+		{"a condition that is the default too", twoPhases(`{"name":"x","type":"boolean","defaultValue":false}`, setX+`,"transitions":[`+toB+`,{"to":"a","isDefault":true,"condition":{"type":"simple","variable":"x","operator":"==","value":false}}]`), nil},
+		{"what the agent asserts", twoPhases(flag, `,"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), []string{"/phases/0/transitions/0/condition/variable variable-unset"}},
+		{"what a validate action asks the agent for", twoPhases(flag, `,"exitActions":[{"action":"validate","target":"x"}],"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), nil},
+		{"what is required is asked for at once", twoPhases(`{"name":"x","type":"boolean","required":true}`, `,"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), nil},
+		{"an answer that leads away", twoPhases("", askB), nil},
+		{"no way to the second", twoPhases("", ""), []string{"/phases/1 phase-unreachable"}},
+		{"a loop that only the engine could end", twoPhases(`{"name":"x","type":"boolean","defaultValue":true}`, setX+fmt.Sprintf(loopX, "")+`,"transitions":[{"to":"b"}]`), []string{"/phases/0/loops/0/condition loop-never-ends"}},
+		{"a loop that a step ends", twoPhases(`{"name":"x","type":"boolean","defaultValue":true}`, fmt.Sprintf(loopX, `,"actions":[{"action":"set","target":"x","value":false}]`)+`,"transitions":[{"to":"b"}]`), nil},
+		{"a loop that the agent ends", twoPhases(`{"name":"x","type":"boolean","defaultValue":true}`, fmt.Sprintf(loopX, "")+`,"transitions":[{"to":"b"}]`), nil},
+		{"an id with a slash", workflowText("", `,"steps":[{"id":"s","name":"S"}]`), nil},
+		{"a gate between branches", twoPhases(flag, `,"decisions":[{"id":"d","name":"D","branches":[{"id":"p","label":"P","transitionTo":"b"},{"id":"q","label":"Q","transitionTo":"a"}]}]`), nil},
+		{"a skipped phase that ends the run", twoPhases("", `,"checkpoints":[{"id":"c","name":"C","message":"M","options":[{"id":"y","label":"Y","effect":{"skipPhases":["b"]}}]}],"transitions":[{"to":"b"}]`), nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(c.want, lintText(t, c.text, phases.Layout{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestLintGuides looks for guides where it is known which there are.
+func TestLintGuides(t *testing.T) {
+	t.Parallel()
+	guide := func(path string) string {
+		return workflowText("", `,"steps":[{"id":"s","name":"S","guide":{"path":"`+path+`"}}]`)
+	}
+	layout := phases.Layout{Guides: []string{"00-start-here.md", "03-review.md", "notes.md"}}
+	for path, known := range map[string]bool{
+		"03-review.md": true, "03-review": true, "guides/03-review.md": true, "./guides/03-review.md": true, "review": true, "review.md": true,
+		"3": true, "03": true, "003": true, "0": true, "notes.md": true, "notes": true,
+		"https://example.com/x.md": true, "../elsewhere/x.md": true,
+		"04-review.md": false, "4": false, "revue": false,
+	} {
+		want := []string{"/phases/0/steps/0/guide/path guide-unknown"}
+		if known {
+			want = nil
+		}
+		if diff := cmp.Diff(want, lintText(t, guide(path), layout)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+		if got := lintText(t, guide(path), phases.Layout{}); got != nil {
+			t.Errorf("%s without a layout: %v", path, got)
+		}
+	}
+}
+
+// TestLintWithoutPositions lints a workflow whose document is gone.
+func TestLintWithoutPositions(t *testing.T) {
+	t.Parallel()
+	const file = "../testdata/phases-lint.json"
+	w, found := phases.Parse(file, shapetest.Load(t, file))
+	if w == nil {
+		t.Fatal(found)
+	}
+	if got := phases.Lint(w, nil, file, phases.Layout{}); len(got) < 20 {
+		t.Errorf("only %d findings", len(got))
+	}
+}
+
+// TestRealWorkflow reads a real workflow, where it is at hand, and checks that
+// the linter says of it what is so and nothing else.
+func TestRealWorkflow(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(corpusPath("work-package/work-package.json"))
+	if err != nil {
+		t.Skip("no corpus beside this checkout")
+	}
+	want := []string{
+		"/phases/5/loops/0/over variable-undeclared",
+		"/phases/6/decisions/0/branches/0/condition/variable variable-unset",
+		"/phases/6/decisions/0/branches/1 branch-never",
+		"/phases/6/transitions way-shadowed",
+		"/phases/7/decisions/0/branches/0/condition/variable variable-unset",
+		"/phases/7/transitions way-shadowed",
+	}
+	if diff := cmp.Diff(want, lintText(t, string(text), phases.Layout{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

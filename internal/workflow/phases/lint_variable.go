@@ -1,0 +1,118 @@
+package phases
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
+)
+
+// lintReads checks the variables that a condition outside of all loops reads.
+func (l *linter) lintReads(at shape.Place, e *expr.Expr, what string) {
+	l.lintReadsIn(at, e, what, "")
+}
+
+// lintReadsIn is reads inside a loop, which has a variable or "".
+func (l *linter) lintReadsIn(at shape.Place, e *expr.Expr, what, loop string) {
+	l.visitComparisons(at, e, func(at shape.Place, leaf *expr.Expr) {
+		l.lintRead(at.Key("variable"), leaf.Var, what, loop)
+	})
+}
+
+// lintRead checks one variable that is read.
+func (l *linter) lintRead(at shape.Place, path, what, loop string) {
+	name := expr.Root(path)
+	if name == "" || name == loop {
+		return
+	}
+	declared, written := l.vars.declared[name], l.vars.written[name] != nil
+	switch {
+	case written:
+	case l.vars.loops[name]:
+		if l.Once(CodeLoopVariableReach + name) {
+			l.Warnf(at, CodeLoopVariableReach, "set another variable in the loop, or give one of the two another name",
+				"%s reads '%s', which is the variable of a loop and means nothing outside of it.", shape.Capital(what), name)
+		}
+	case declared == nil:
+		if l.Once(CodeVariableUndeclared + name) {
+			l.Warnf(at, CodeVariableUndeclared, l.Guess(name, l.declaredNames, fmt.Sprintf("declare '%s' in \"variables\", and say in a step what decides it", name)),
+				"%s reads '%s', which is not declared and which no effect or action sets: a run waits there until the agent asserts it.", shape.Capital(what), name)
+		}
+	case !declared.HasDefault && !declared.Required && !l.vars.asked[name]:
+		if l.Once(CodeVariableUnset + name) {
+			l.Warnf(at, CodeVariableUnset, "give it a default, let an answer or a 'set' action set it, or have a step ask for it by a 'validate' action",
+				"%s reads '%s', which has no default and which no effect or action sets: a run waits there until the agent asserts it.", shape.Capital(what), name)
+		}
+	}
+}
+
+// lintWrite checks one variable that is written.
+func (l *linter) lintWrite(at shape.Place, name, what string) {
+	if strings.Contains(name, ".") {
+		if l.Once(CodeVariablePath + name) {
+			l.Warnf(at, CodeVariablePath, "set the whole variable, or choose a name without a dot",
+				"%s sets '%s'; a condition reads that as a path into '%s' and never finds it.", shape.Capital(what), name, expr.Root(name))
+		}
+		return
+	}
+	if l.vars.declared[name] == nil && l.Once(CodeVariableUndeclared+name) {
+		l.Warnf(at, CodeVariableUndeclared, l.Guess(name, l.declaredNames, fmt.Sprintf("declare '%s' in \"variables\", with its type", name)),
+			"%s sets '%s', which is not declared, so its type is not checked.", shape.Capital(what), name)
+	}
+}
+
+// declaredNames are the declared variables.
+func (l *linter) declaredNames() []string {
+	names := make([]string, len(l.w.Variables))
+	for i := range l.w.Variables {
+		names[i] = l.w.Variables[i].Name
+	}
+	return names
+}
+
+// lintLateReads reports variables that only the engine sets and that are read before it
+// can have done so: they are null there.
+func (l *linter) lintLateReads(at shape.Place) {
+	after := map[string][]bool{}
+	for i := range l.w.Phases {
+		p, one := &l.w.Phases[i], at.Index(i)
+		check := func(at shape.Place, e *expr.Expr, what string) {
+			for _, path := range e.Variables() {
+				l.lintLateRead(at, expr.Root(path), i, what, after)
+			}
+		}
+		for j := range p.Decisions {
+			for k := range p.Decisions[j].Branches {
+				b := &p.Decisions[j].Branches[k]
+				check(one.Key("decisions").Index(j).Key("branches").Index(k).Key("condition"), b.Condition,
+					fmt.Sprintf("the condition of branch '%s' of decision '%s'", b.ID, p.Decisions[j].ID))
+			}
+		}
+		for j := range p.Transitions {
+			check(one.Key("transitions").Index(j).Key("condition"), p.Transitions[j].Condition,
+				fmt.Sprintf("the condition of the transition of phase '%s' to '%s'", p.ID, p.Transitions[j].To))
+		}
+		for j := range p.Loops {
+			check(one.Key("loops").Index(j).Key("condition"), p.Loops[j].Condition, fmt.Sprintf("the condition of loop '%s'", p.Loops[j].ID))
+		}
+	}
+}
+
+// lintLateRead reports one variable. What stands in the phase itself may come before
+// the reading.
+func (l *linter) lintLateRead(at shape.Place, name string, phase int, what string, after map[string][]bool) {
+	declared, writers := l.vars.declared[name], l.vars.writers[name]
+	if len(writers) == 0 || l.vars.loops[name] || declared != nil && declared.HasDefault || slices.Contains(writers, phase) || l.Full() {
+		return
+	}
+	if after[name] == nil {
+		after[name] = l.graph.reachableFrom(writers, false)
+	}
+	if after[name][phase] || !l.Once(CodeVariableLate+name) {
+		return
+	}
+	l.Warnf(at, CodeVariableLate, "give it a default, or set it in a phase that comes before",
+		"%s reads '%s' before anything sets it: it is null there, and nobody but the engine may set it.", shape.Capital(what), name)
+}

@@ -1,0 +1,119 @@
+package shape
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+)
+
+// Describe describes a value: "the number 1.0", "a list".
+func Describe(n *doc.Node) string {
+	if n == nil {
+		return "nothing"
+	}
+	switch n.Kind {
+	case doc.Null:
+		return "null"
+	case doc.Bool, doc.Number:
+		return "the " + n.Kind.String() + " " + plainText(n)
+	case doc.String:
+		return "the text " + Quote(n.Text)
+	case doc.Array:
+		return "a list"
+	default:
+		return "an object"
+	}
+}
+
+// plainText returns a scalar as written in the document.
+func plainText(n *doc.Node) string {
+	switch {
+	case n.Kind == doc.Bool && n.Flag:
+		return "true"
+	case n.Kind == doc.Bool:
+		return "false"
+	default:
+		return n.Text
+	}
+}
+
+// Quote returns a text in single quotes, truncated.
+func Quote(text string) string {
+	const limit = 60
+	if utf8.RuneCountInString(text) > limit {
+		text = string([]rune(text)[:limit]) + "..."
+	}
+	return "'" + strings.ReplaceAll(text, "\n", `\n`) + "'"
+}
+
+// Quoted joins names in quotes: 'a', 'b' or 'c'.
+func Quoted(names []string) string { return List(quoteAll(names)) }
+
+// QuotedAll joins names in quotes: 'a', 'b' and 'c'.
+func QuotedAll(names []string) string { return joinNames(quoteAll(names), " and ") }
+
+func quoteAll(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = "'" + name + "'"
+	}
+	return out
+}
+
+// List joins names: a, b or c.
+func List(names []string) string { return joinNames(names, " or ") }
+
+func joinNames(names []string, last string) string {
+	switch len(names) {
+	case 0:
+		return "none"
+	case 1:
+		return names[0]
+	}
+	return strings.Join(names[:len(names)-1], ", ") + last + names[len(names)-1]
+}
+
+// WithArticle adds an indefinite article to the name of a type.
+func WithArticle(kind string) string {
+	if kind == "array" || kind == "object" {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+// Capital capitalizes the first letter.
+func Capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// countCharacters returns a number of characters as text.
+func countCharacters(n int) string {
+	if n == 1 {
+		return "1 character"
+	}
+	return fmt.Sprintf("%d characters", n)
+}
+
+// typeFix returns the fix for a wrong type.
+func typeFix(at Place, want string) string {
+	if want == "a string" && (at.Node.Kind == doc.Number || at.Node.Kind == doc.Bool) {
+		return fmt.Sprintf("put it in quotes: %q", plainText(at.Node))
+	}
+	if want == "a list of texts" && at.Node.Kind == doc.String {
+		return "put it in brackets: [\"...\"]"
+	}
+	if at.Node.Kind == doc.String && fitsUnquoted(at.Node.Text, want) {
+		return "leave out the quotes"
+	}
+	return "replace it with " + want
+}
+
+// fitsUnquoted reports whether a text without its quotes has the wanted type.
+func fitsUnquoted(text, want string) bool {
+	if strings.HasPrefix(want, "true") {
+		return text == "true" || text == "false"
+	}
+	_, err := strconv.ParseFloat(text, 64)
+	return want == "a number" && err == nil
+}

@@ -1,0 +1,232 @@
+package shape
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+)
+
+// Document checks that the root is an object. what names the document, such as "A
+// workflow". It returns false if there is nothing to read.
+func (r *Report) Document(at Place, what, fix string) bool {
+	if at.Node != nil && at.Node.Kind == doc.Object {
+		return true
+	}
+	r.Errorf(at, CodeObject, fix, "%s is an object, but this is %s.", what, Describe(at.Node))
+	return false
+}
+
+// WrongType reports a value of an unexpected kind.
+func (r *Report) WrongType(at Place, want string) {
+	r.Errorf(at, CodeType, typeFix(at, want), "Field '%s' %s must be %s, but it is %s.", at.Name, at.Where, want, Describe(at.Node))
+}
+
+// Object checks that the value is an object with only known members. It returns false if
+// there is nothing to read.
+func (r *Report) Object(at Place, known ...string) bool {
+	if !r.Open(at) {
+		return false
+	}
+	r.Closed(at, "", known)
+	return true
+}
+
+// Open checks that the value is an object with any members. It returns false if there is
+// nothing to read.
+func (r *Report) Open(at Place) bool {
+	if at.Node == nil {
+		return false
+	}
+	if at.Node.Kind != doc.Object {
+		r.WrongType(at, "an object")
+		return false
+	}
+	return true
+}
+
+// Element is Object for an element of a list; diagnostics inside the element name it as
+// their location.
+func (r *Report) Element(at Place, known ...string) (Place, bool) {
+	inner := at.In(fmt.Sprintf("in %s %s", at.Name, at.Where))
+	if at.Node.Kind != doc.Object {
+		r.WrongType(at, "an object")
+		return inner, false
+	}
+	return inner, r.Object(inner, known...)
+}
+
+// Closed reports the unknown members of an object. The hint replaces the list of known
+// ones.
+func (r *Report) Closed(at Place, hint string, known []string) {
+	for i := range at.Node.Members {
+		key := at.Member(i)
+		if slices.Contains(known, key.Name) {
+			continue
+		}
+		if r.Full() {
+			r.dropped++
+			continue
+		}
+		fix := hint
+		if guess := r.Closest(key.Name, known); guess != "" {
+			fix = fmt.Sprintf("did you mean '%s'?", guess)
+		} else if fix == "" {
+			fix = "remove it, or use one of: " + strings.Join(known, ", ")
+		}
+		r.Errorf(key, CodeUnexpected, fix, "Unexpected property '%s' found %s. The %s dialect has no such property here.", key.Name, at.Where, r.Dialect.Name)
+	}
+}
+
+// Require reports missing members.
+func (r *Report) Require(at Place, keys ...string) {
+	for _, key := range keys {
+		if at.Node.Get(key) == nil {
+			r.reportMissing(at, key)
+		}
+	}
+}
+
+// reportMissing reports a missing member.
+func (r *Report) reportMissing(at Place, key string) {
+	fix := fmt.Sprintf("add \"%s\": %s", key, r.sampleValue(key))
+	for i := range min(len(at.Node.Members), MaxNames) {
+		if r.Closest(at.Node.Members[i].Key, []string{key}) != "" {
+			fix = fmt.Sprintf("rename '%s' to '%s'", at.Node.Members[i].Key, key)
+		}
+	}
+	r.Missing(at, key, fix)
+}
+
+// Missing reports a missing member with the given fix.
+func (r *Report) Missing(at Place, key, fix string) {
+	r.Errorf(at, CodeRequired, fix, "Missing required field '%s' %s. This field is mandatory and must be provided.", key, at.Where)
+}
+
+// sampleValue returns an example value of a required member.
+func (r *Report) sampleValue(key string) string {
+	if r.Dialect.Sample != nil {
+		if sample := r.Dialect.Sample(key); sample != "" {
+			return sample
+		}
+	}
+	return `"..."`
+}
+
+// Text reads a string member of low to high characters; zero means no limit.
+func (r *Report) Text(at Place, low, high int) string {
+	if at.Node == nil {
+		return ""
+	}
+	if at.Node.Kind != doc.String {
+		r.WrongType(at, "a string")
+		return ""
+	}
+	// Count characters only if the number of bytes does not decide.
+	size := len(at.Node.Text)
+	if size >= low && (high == 0 || size <= high) && (low <= 1 || size > 4*low) {
+		return at.Node.Text
+	}
+	switch size = utf8.RuneCountInString(at.Node.Text); {
+	case size < low && size == 0:
+		r.Errorf(at, CodeLength, r.emptyFix(at.Name), "Field '%s' %s is empty.", at.Name, at.Where)
+	case size < low:
+		r.Errorf(at, CodeLength, "write more", "Field '%s' %s has %s; at least %d are needed.", at.Name, at.Where, countCharacters(size), low)
+	case high > 0 && size > high:
+		r.Errorf(at, CodeLength, r.tooLongFix(at.Name), "Field '%s' %s has %d characters; at most %d are allowed.", at.Name, at.Where, size, high)
+	}
+	return at.Node.Text
+}
+
+// emptyFix returns the fix for an empty text.
+func (r *Report) emptyFix(name string) string {
+	if strings.HasSuffix(name, "]") {
+		return "remove the entry, or write it"
+	}
+	if r.Dialect.Empty != nil {
+		if fix := r.Dialect.Empty(name); fix != "" {
+			return fix
+		}
+	}
+	return "write it"
+}
+
+// tooLongFix returns the fix for a text that is too long.
+func (r *Report) tooLongFix(name string) string {
+	if r.Dialect.TooLong != nil {
+		if fix := r.Dialect.TooLong(name); fix != "" {
+			return fix
+		}
+	}
+	return "shorten it"
+}
+
+// Texts reads a member that is a list of strings of low to high characters each.
+func (r *Report) Texts(at Place, low, high int) []string {
+	if !r.Array(at, "a list of texts") {
+		return nil
+	}
+	out := make([]string, 0, len(at.Node.Items))
+	for i := range at.Node.Items {
+		out = append(out, r.Text(at.Index(i), low, high))
+	}
+	return out
+}
+
+// Array checks that the value is a list. It returns false if there is nothing to read.
+func (r *Report) Array(at Place, want string) bool {
+	if at.Node == nil {
+		return false
+	}
+	if at.Node.Kind != doc.Array {
+		r.WrongType(at, want)
+		return false
+	}
+	return true
+}
+
+// Unique reports duplicate elements of a list.
+func (r *Report) Unique(at Place) {
+	if at.Node == nil || at.Node.Kind != doc.Array || len(at.Node.Items) < 2 {
+		return
+	}
+	seen := make(map[string]int, len(at.Node.Items))
+	for i, item := range at.Node.Items {
+		key := string(doc.Canonical(item))
+		if first, ok := seen[key]; ok {
+			r.Errorf(at.Index(i), CodeUnique, "remove one of the two", "Field '%s' %s repeats element %d.", at.Index(i).Name, at.Where, first)
+			continue
+		}
+		seen[key] = i
+	}
+}
+
+// Flag reads a boolean member.
+func (r *Report) Flag(at Place) bool {
+	if at.Node == nil {
+		return false
+	}
+	if at.Node.Kind != doc.Bool {
+		r.WrongType(at, "true or false")
+		return false
+	}
+	return at.Node.Flag
+}
+
+// Choice reads a member with a fixed set of values.
+func (r *Report) Choice(at Place, code string, words ...string) string {
+	if at.Node == nil {
+		return ""
+	}
+	text := r.Text(at, 0, 0)
+	if at.Node.Kind == doc.String && !slices.Contains(words, text) {
+		fix := "write one of: " + strings.Join(words, ", ")
+		if guess := r.Closest(text, words); guess != "" {
+			fix = fmt.Sprintf("did you mean '%s'?", guess)
+		}
+		r.Errorf(at, code, fix, "Field '%s' %s has the value %s. It must be one of: %s.", at.Name, at.Where, Quote(text), strings.Join(words, ", "))
+	}
+	return text
+}

@@ -1,0 +1,175 @@
+package steps
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
+)
+
+// longLoop is the number of rounds above which the maximum protects little.
+const longLoop = 100
+
+// lintLoop checks the count and the end of a loop.
+func (l *linter) lintLoop(at shape.Place, step *Step, s scope) {
+	loop, config := step.Loop, at.Key("loop")
+	l.lintLoopNumbers(config, step)
+	l.lintLoopNames(config, step)
+	switch loop.Type {
+	case LoopWhile, LoopUntil:
+		inner := l.bodyScope(s.order - 1)
+		l.lintIgnored(config.Key("condition"))
+		l.lintLoopCondition(config.Key("condition"), step, inner)
+		l.lintReads(config.Key("condition"), loop.Condition, "the condition of "+stepSubject(step), inner, s.order)
+	case LoopFor:
+		if loop.CountVar != "" {
+			l.lintRead(config.Key("count"), loop.CountVar, "the count of "+stepSubject(step), scope{}, s.order-1)
+		}
+	case LoopForEach:
+		l.lintRead(config.Key("items"), loop.Items, "the list of "+stepSubject(step), scope{}, s.order-1)
+	}
+}
+
+// lintLoopCondition checks the condition of a while or until loop.
+func (l *linter) lintLoopCondition(at shape.Place, step *Step, s scope) {
+	loop := step.Loop
+	if value, constant := loop.Condition.Constant(); constant {
+		if value == (loop.Type == LoopWhile) {
+			l.Warnf(at, CodeLoopEndless, "compare a variable that the body sets, or use a for loop",
+				"Loop '%s' ends only after %d rounds: its condition %s holds%s.", step.ID, loop.MaxIterations, alwaysOrNever(value), conditionSuffix(loop.Condition))
+		} else {
+			l.Warnf(at, CodeLoopNever, "mend the condition, or remove the loop",
+				"Loop '%s' never runs: its condition %s holds%s.", step.ID, alwaysOrNever(value), conditionSuffix(loop.Condition))
+		}
+		return
+	}
+	names := loop.Condition.Variables()
+	if slices.ContainsFunc(names, s.hasLoopVariable) || slices.ContainsFunc(names, func(name string) bool { return bodyMentions(loop, name) }) {
+		return
+	}
+	l.Warnf(at, CodeLoopUntouched, fmt.Sprintf("say in a step of the body when to set '%s'", names[0]),
+		"No step of the body of loop '%s' mentions %s, so only maxIterations (%d) is sure to end it.", step.ID, shape.Quoted(names), loop.MaxIterations)
+}
+
+// alwaysOrNever names the value of a constant condition.
+func alwaysOrNever(value bool) string {
+	if value {
+		return "always"
+	}
+	return "never"
+}
+
+// bodyMentions reports whether a text of the body mentions the name.
+func bodyMentions(loop *Loop, name string) bool {
+	m := mentionIndex{cache: map[string]int{}}
+	for i := range loop.Body {
+		m.addStep(0, &loop.Body[i])
+	}
+	return m.firstMention(name) != neverMentioned
+}
+
+// lintLoopNumbers checks the count and the maximum.
+func (l *linter) lintLoopNumbers(at shape.Place, step *Step) {
+	loop := step.Loop
+	literal := loop.Type == LoopFor && loop.CountVar == ""
+	switch {
+	case literal && loop.Count == 0:
+		l.Warnf(at.Key("count"), CodeLoopCountZero, "write how many rounds there are", "Loop '%s' never runs: its count is 0.", step.ID)
+	case literal && loop.MaxIterations < loop.Count:
+		l.Warnf(at.Key("maxIterations"), CodeLoopCountBound, fmt.Sprintf("raise maxIterations to %d, or lower the count", loop.Count),
+			"Loop '%s' counts to %d but ends after %d rounds, by maxIterations.", step.ID, loop.Count, loop.MaxIterations)
+	case loop.MaxIterations > longLoop && (!literal || loop.Count > longLoop):
+		l.Warnf(at.Key("maxIterations"), CodeLoopLong, "choose a little more than a sound run needs", "Loop '%s' may go %d rounds before maxIterations ends it.", step.ID, loop.MaxIterations)
+	}
+	for _, key := range []string{"count", "maxIterations"} {
+		n := at.Key(key)
+		if n.Node != nil && n.Node.Kind == doc.Number && n.Node.Num != math.Trunc(n.Node.Num) {
+			l.Warnf(n, CodeLoopFraction, "write a whole number", "The %s of loop '%s' is %s; it counts as %.0f.", key, step.ID, n.Node.Text, math.Ceil(n.Node.Num))
+		}
+	}
+}
+
+// lintLoopNames reports names with two meanings.
+func (l *linter) lintLoopNames(at shape.Place, step *Step) {
+	loop := step.Loop
+	type named struct{ key, name string }
+	names := []named{{"iterationVar", loop.IterationVar}, {"itemVar", loop.ItemVar}, {"indexVar", loop.IndexVar}}
+	sources := []named{{"items", loop.Items}, {"count", loop.CountVar}}
+	for i, own := range names {
+		if loop.Type != LoopForEach && own.key != "iterationVar" && at.Node.Get(own.key) == nil {
+			continue
+		}
+		for _, other := range append(sources, names[:i]...) {
+			if own.name != other.name || loop.Type != LoopForEach && other.key == "itemVar" {
+				continue
+			}
+			l.Warnf(at.Key(own.key), CodeLoopVariableClash, "choose another name",
+				"In loop '%s' the name '%s' is both its %s and its %s.", step.ID, own.name, other.key, own.key)
+		}
+	}
+}
+
+// lintOutsideReads reports conditions outside a loop that read a variable of its rounds,
+// because the name has another meaning or no value there.
+func (l *linter) lintOutsideReads(steps shape.Place) {
+	readers := l.findReaders(steps)
+	for i := range l.w.Steps {
+		loop := l.w.Steps[i].Loop
+		if loop == nil {
+			continue
+		}
+		for _, name := range loopVariables(loop) {
+			for _, reader := range readers[name] {
+				if reader != i && l.w.Steps[reader].ID != loop.BodyRef {
+					l.reportOutsideRead(steps.Index(reader), &l.w.Steps[reader], name, l.w.Steps[i].ID)
+					break
+				}
+			}
+		}
+	}
+}
+
+// reportOutsideRead reports a step that reads a variable of another loop.
+func (l *linter) reportOutsideRead(at shape.Place, step *Step, name, loop string) {
+	if !l.Once(CodeLoopVariableReach + name) {
+		return
+	}
+	l.Once(CodeVariableUnset + name)
+	l.Once(CodeVariableLate + name)
+	l.Warnf(at, CodeLoopVariableReach, "give one of the two another name",
+		"%s reads '%s', which is a variable of loop '%s': in its rounds the name means the loop's, elsewhere not.", shape.Capital(stepSubject(step)), name, loop)
+}
+
+// findReaders returns, for each name, the first top-level steps whose conditions, count or
+// items read it, except for a body that reads its own loop's variable. Three are enough,
+// because a loop and its body by ID may be among them.
+func (l *linter) findReaders(steps shape.Place) map[string][]int {
+	const enough = 3
+	found := map[string][]int{}
+	add := func(i int, names ...string) {
+		for _, name := range names {
+			if have := found[name]; name != "" && len(have) < enough && !slices.Contains(have, i) {
+				found[name] = append(have, i)
+			}
+		}
+	}
+	for i := range l.w.Steps {
+		step := &l.w.Steps[i]
+		add(i, step.RunCondition.Variables()...)
+		add(i, step.Confirm.Variables()...)
+		if step.Loop == nil {
+			continue
+		}
+		add(i, step.Loop.Items, step.Loop.CountVar)
+		inside := step.Loop.Condition.Variables()
+		for j := range step.Loop.Body {
+			inside = append(inside, step.Loop.Body[j].RunCondition.Variables()...)
+			inside = append(inside, step.Loop.Body[j].Confirm.Variables()...)
+		}
+		own := loopVariables(step.Loop)
+		add(i, slices.DeleteFunc(inside, func(name string) bool { return slices.Contains(own, name) })...)
+	}
+	return found
+}

@@ -1,0 +1,190 @@
+package steps
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
+	"github.com/guideway-dev/guideway/internal/workflow/template"
+)
+
+// lintTemplates checks the placeholders in a step's texts.
+func (l *linter) lintTemplates(at shape.Place, step *Step, s scope) {
+	l.lintTemplate(at.Key("title"), step.Title, step, s)
+	l.lintTemplate(at.Key("prompt"), step.Prompt, step, s)
+	l.lintTemplate(at.Key("agentRole"), step.AgentRole, step, s)
+	for i, text := range step.Guidance {
+		l.lintTemplate(at.Key("guidance").Index(i), text, step, s)
+	}
+}
+
+// lintTemplate checks the placeholders of one text.
+func (l *linter) lintTemplate(at shape.Place, text string, step *Step, s scope) {
+	if !strings.Contains(text, "{{") {
+		return
+	}
+	var kept []string
+	for _, part := range template.Parse(text) {
+		switch {
+		case !part.Expr || isQuoted(part.Text):
+		case part.Path == nil:
+			kept = append(kept, truncateText(part.Text))
+		default:
+			l.lintTemplateVariable(at, part, step, s)
+		}
+	}
+	if len(kept) == 0 {
+		return
+	}
+	const named = 3
+	what, verb := strings.Join(kept[:min(len(kept), named)], ", "), "is no placeholder and stays"
+	if len(kept) > 1 {
+		verb = "are no placeholders and stay"
+	}
+	if len(kept) > named {
+		what += fmt.Sprintf(" and %d more", len(kept)-named)
+	}
+	l.Warnf(at, CodeTemplateExpression, "write a variable: {{name}}, {{a.b[0]}} or {{n + 1}}; let a step compute the value and name it",
+		"%s in %s %s as written: only variables are filled in, nothing is computed.", what, stepSubject(step), verb)
+}
+
+// lintTemplateVariable checks that a placeholder's variable is set before the step.
+func (l *linter) lintTemplateVariable(at shape.Place, part template.Part, step *Step, s scope) {
+	name := part.Path[0]
+	if s.hasLoopVariable(name) || strings.HasPrefix(name, "_") {
+		return
+	}
+	switch order := l.mentions.firstMention(name); {
+	case order == neverMentioned:
+		if l.Once(CodeTemplateUnset + name) {
+			l.Warnf(at, CodeTemplateUnset, l.templateFix(name), "%s in %s is not filled in: no text tells the agent to set '%s'.", truncateText(part.Text), stepSubject(step), name)
+		}
+	case order > s.order:
+		if l.Once(CodeTemplateLate + name) {
+			l.Warnf(at, CodeTemplateLate, fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name),
+				"%s in %s is not filled in: the first text that mentions '%s' is in %s, after it.", truncateText(part.Text), stepSubject(step), name, l.stepAt(order))
+		}
+	}
+}
+
+// templateFix returns the fix for a placeholder whose variable is never set.
+func (l *linter) templateFix(name string) string {
+	for i := range l.w.Steps {
+		loop := l.w.Steps[i].Loop
+		if loop == nil {
+			continue
+		}
+		for _, own := range []string{loop.IterationVar, loop.ItemVar, loop.IndexVar} {
+			if own == name {
+				return fmt.Sprintf("'%s' is a variable of loop '%s': use it in that loop's body only", name, l.w.Steps[i].ID)
+			}
+		}
+	}
+	if guess := l.Closest(name, l.knownNames()); guess != "" {
+		return fmt.Sprintf("did you mean '%s'?", guess)
+	}
+	return fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name)
+}
+
+// isQuoted reports whether the braces surround a quoted text, as in diagrams, and not a
+// placeholder.
+func isQuoted(text string) bool {
+	inner := strings.Trim(text, "{} ")
+	return inner == "" || inner[0] == '"' || inner[0] == '\''
+}
+
+// truncateText truncates a placeholder for a message.
+func truncateText(text string) string {
+	const limit = 50
+	if runeCount(text) > limit {
+		return string([]rune(text)[:limit]) + "..."
+	}
+	return text
+}
+
+// lintFunctionUses checks the functions that a step calls and mentions.
+func (l *linter) lintFunctionUses(at shape.Place, step *Step, s scope) {
+	for i, reference := range step.References {
+		name := strings.TrimSuffix(reference, "()")
+		if findFunction(s.functions, name) == nil && l.mentions.firstMention(name) > s.order {
+			l.Warnf(at.Key("functionReferences").Index(i), CodeReferenceUnknown, "define it in functionDefinitions, or remove the reference",
+				"%s refers to %s, which nothing defines or explains.", shape.Capital(stepSubject(step)), reference)
+		}
+	}
+	for i, call := range step.Calls {
+		f := findFunction(s.functions, call.Name)
+		if f == nil || len(f.Parameters) == 0 {
+			continue
+		}
+		for name := range call.Args {
+			if !hasParameter(f, name) {
+				args := at.Key("functionCalls").Index(i).Key("args")
+				l.Warnf(args.Key(name), CodeArgumentUnknown, l.argumentFix(f, name), "Function '%s' has no parameter '%s' (%s).", f.Name, name, stepSubject(step))
+			}
+		}
+	}
+}
+
+// hasParameter reports whether a function has the parameter.
+func hasParameter(f *Function, name string) bool {
+	for i := range f.Parameters {
+		if f.Parameters[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// argumentFix returns the fix for an unknown argument.
+func (l *linter) argumentFix(f *Function, name string) string {
+	names := make([]string, len(f.Parameters))
+	for i := range f.Parameters {
+		names[i] = f.Parameters[i].Name
+	}
+	if guess := l.Closest(name, names); guess != "" {
+		return fmt.Sprintf("did you mean '%s'?", guess)
+	}
+	return "use one of: " + strings.Join(names, ", ")
+}
+
+// lintDefinitions checks the function definitions of one level.
+func (l *linter) lintDefinitions(at shape.Place, functions []Function) {
+	seen := map[string]bool{}
+	for i := range functions {
+		name := functions[i].Name
+		if seen[name] {
+			l.Warnf(at.Index(i).Key("name"), CodeFunctionTwice, "keep one of the two", "Function '%s' is defined twice here; the first counts.", name)
+		}
+		seen[name] = true
+		if !l.isUsed(name) {
+			l.Warnf(at.Index(i).Key("name"), CodeFunctionUnused, fmt.Sprintf("refer to it with \"functionReferences\": [\"%s()\"], or remove it", name),
+				"No step calls or mentions the function '%s'.", name)
+		}
+	}
+}
+
+// isUsed reports whether any step calls or mentions a function.
+func (l *linter) isUsed(name string) bool {
+	if l.usedFunctions == nil {
+		l.usedFunctions = map[string]bool{}
+		for i := range l.w.Steps {
+			l.markUsed(&l.w.Steps[i])
+			if loop := l.w.Steps[i].Loop; loop != nil {
+				for j := range loop.Body {
+					l.markUsed(&loop.Body[j])
+				}
+			}
+		}
+	}
+	return l.usedFunctions[name] || l.mentions.firstMention(name) != neverMentioned
+}
+
+// markUsed records the functions that a step calls and refers to.
+func (l *linter) markUsed(step *Step) {
+	for _, reference := range step.References {
+		l.usedFunctions[strings.TrimSuffix(reference, "()")] = true
+	}
+	for _, call := range step.Calls {
+		l.usedFunctions[call.Name] = true
+	}
+}

@@ -1,0 +1,138 @@
+// Package steps implements the dialect of step workflows (seed 000): types, parser,
+// structural checks and linter.
+package steps
+
+import (
+	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/workflow/criteria"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+)
+
+// Workflow is a parsed step workflow. It is immutable once parsed.
+type Workflow struct {
+	ID, Name, Description, Version string
+	Preconditions                  []string
+	ClarificationPrompts           []string
+	MetaGuidance                   []string
+	Functions                      []Function
+	// ContextRules set which variables to keep when a context is compressed. They are an
+	// extension of the seed's dialect.
+	ContextRules compress.Rules
+	// Steps are the top-level steps in document order, including loop bodies that a loop
+	// names by ID.
+	Steps []Step
+	// Canonical is the document as RFC 8785 JSON. The texts and the sources of the workflow
+	// are substrings of it if possible.
+	Canonical string
+}
+
+// Step is a standard step, or a loop if Loop is set.
+type Step struct {
+	ID, Title string
+	// Prompt, AgentRole and Guidance are texts for the agent. A loop has none.
+	Prompt    string
+	AgentRole string
+	Guidance  []string
+	// AskForFiles and HasValidation are hints for the caller.
+	AskForFiles, HasValidation bool
+	// Confirm is the condition of a confirmation by a person; nil means never, and Always
+	// means always.
+	Confirm *expr.Expr
+	// Person reports whether the confirmation requires human approval. It is an extension
+	// of the seed's dialect ("approval": "human").
+	Person bool
+	// RunCondition decides whether the step applies; nil means always.
+	RunCondition *expr.Expr
+	// Criteria check the step's output; nil accepts any text.
+	Criteria *criteria.Criterion
+	// Functions are defined by this step; Calls and References use functions.
+	Functions  []Function
+	Calls      []FunctionCall
+	References []string
+	// Loop is set if the step is a loop.
+	Loop *Loop
+	// Source is the JSON of parts of the step, for callers.
+	Source Source
+}
+
+// Source holds parts of a document as canonical JSON; a missing part is "".
+type Source struct {
+	// Loop is the whole loop, with its body in place of an ID; it is empty for other steps.
+	Loop string
+	// Confirm, Condition and Criteria are requireConfirmation, runCondition
+	// and validationCriteria.
+	Confirm, Condition, Criteria string
+}
+
+// LoopType is the type of a loop.
+type LoopType string
+
+// The loop types.
+const (
+	LoopWhile   LoopType = "while"
+	LoopUntil   LoopType = "until"
+	LoopFor     LoopType = "for"
+	LoopForEach LoopType = "forEach"
+)
+
+// Loop is the configuration and the body of a loop.
+type Loop struct {
+	Type LoopType
+	// Condition belongs to while and until.
+	Condition *expr.Expr
+	// Count belongs to for; if CountVar is set, the variable contains the count.
+	Count    int
+	CountVar string
+	// Items is the variable with the list of a forEach loop.
+	Items string
+	// MaxIterations limits every loop, 1 to 1000.
+	MaxIterations int
+	// IterationVar (1-based), ItemVar and IndexVar (0-based) are the names of the loop's
+	// variables. Their defaults are currentIteration, currentItem and currentIndex.
+	IterationVar, ItemVar, IndexVar string
+	// BodyRef is the ID of the body if it is a top-level step, else "".
+	BodyRef string
+	// Body contains the steps of a round; for a BodyRef the parser copies the named step.
+	Body []Step
+}
+
+// Function is a definition that steps refer to instead of repeating it.
+type Function struct {
+	Name       string      `json:"name"`
+	Definition string      `json:"definition"`
+	Parameters []Parameter `json:"parameters,omitempty"`
+	Scope      string      `json:"scope,omitempty"`
+}
+
+// Parameter is one parameter of a function.
+type Parameter struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Required    bool   `json:"required,omitempty"`
+	Description string `json:"description,omitempty"`
+	Enum        []any  `json:"enum,omitempty"`
+	Default     any    `json:"default,omitempty"`
+}
+
+// FunctionCall is a function with its arguments.
+type FunctionCall struct {
+	Name string         `json:"name"`
+	Args map[string]any `json:"args"`
+}
+
+// Walked returns the top-level steps in order, without those that are only a loop's body.
+func (w *Workflow) Walked() []*Step {
+	bodies := map[string]bool{}
+	for i := range w.Steps {
+		if l := w.Steps[i].Loop; l != nil && l.BodyRef != "" {
+			bodies[l.BodyRef] = true
+		}
+	}
+	var walked []*Step
+	for i := range w.Steps {
+		if !bodies[w.Steps[i].ID] {
+			walked = append(walked, &w.Steps[i])
+		}
+	}
+	return walked
+}
