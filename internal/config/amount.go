@@ -15,11 +15,11 @@ const (
 	week = 7 * day
 )
 
-// durationPart is a number with a unit at the beginning of a text.
+// durationPart matches a number with a unit at the start of a text.
 var durationPart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]*\.?[0-9]*)(ns|us|µs|μs|ms|s|m|h|d|w)`) })
 
-// ParseDuration reads a duration as time.ParseDuration does, with d for days of 24
-// hours and w for weeks. It takes no negative one.
+// ParseDuration parses a duration like time.ParseDuration, with d for days of 24 hours and
+// w for weeks. It refuses negative durations.
 func ParseDuration(text string) (time.Duration, error) {
 	rest := strings.TrimPrefix(text, "+")
 	if rest == "0" {
@@ -52,8 +52,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return total, nil
 }
 
-// DurationText writes a duration so that ParseDuration reads it: whole days as
-// days, all else as time.Duration does.
+// DurationText returns a duration as a text for ParseDuration: whole days as days, other
+// durations like time.Duration.
 func DurationText(d time.Duration) string {
 	if d >= day && d%day == 0 {
 		return fmt.Sprintf("%dd", d/day)
@@ -82,8 +82,8 @@ func sizeUnits() []sizeUnit {
 	}
 }
 
-// ParseSize reads a number of bytes: "10MB", "1.5 GiB", "4096". Units with an i
-// count by 1024, the others by 1000; capitals do not matter.
+// ParseSize parses a number of bytes: "10MB", "1.5 GiB", "4096". Units with an i are powers
+// of 1024, the others of 1000. Case does not matter.
 func ParseSize(text string) (int64, error) {
 	number, scale := strings.TrimSpace(text), int64(1)
 	for _, unit := range sizeUnits() {
@@ -102,8 +102,8 @@ func ParseSize(text string) (int64, error) {
 	return int64(n * float64(scale)), nil
 }
 
-// SizeText writes a size so that ParseSize reads the same: in the largest unit
-// that makes a whole number of it.
+// SizeText returns a size as a text for ParseSize, in the largest unit that makes it a
+// whole number.
 func SizeText(n int64) string {
 	for _, unit := range sizeUnits() {
 		if n >= unit.bytes && n%unit.bytes == 0 {

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Checkpoints says what is kept of contexts. A limit of 0 does not bound.
+// Checkpoints are the settings of checkpoints. A limit of 0 means no limit.
 type Checkpoints struct {
-	// AutoSave has the server save at the end of phases and loops and at gates.
+	// AutoSave makes the server save at the end of phases and loops and at gates.
 	AutoSave bool
-	// Max is how many checkpoints a session has; the oldest go first.
+	// Max is the maximum number of checkpoints of a session. The oldest are removed first.
 	Max int
-	// MaxContext bounds a context, MaxSize a checkpoint as it is stored, MaxSession
-	// the checkpoints of a session and MaxTotal all of them, in bytes.
+	// MaxContext is the maximum size of a context, MaxSize of a stored checkpoint,
+	// MaxSession of the checkpoints of a session, and MaxTotal of all of them, in bytes.
 	MaxContext, MaxSize, MaxSession, MaxTotal int64
-	// WarnAt and CleanAt are the percentages of a limit from which on is warned, and
-	// of MaxTotal from which on the longest untouched sessions go.
+	// WarnAt is the percentage of a limit at which saves warn. CleanAt is the percentage of
+	// MaxTotal at which the sessions with the oldest activity are removed.
 	WarnAt, CleanAt int
 	// Retention is how long a session is kept without activity.
 	Retention time.Duration
-	// ReadOnly refuses what would change a checkpoint.
+	// ReadOnly refuses changes of checkpoints.
 	ReadOnly bool
-	// Dir has the contents; empty leaves them in the data directory, or in the
+	// Dir stores the contents. If it is empty, they are in the data directory, or in the
 	// database of the store.
 	Dir string
 }
@@ -48,7 +48,7 @@ func checkpointSettings() []setting {
 		{
 			Setting: Setting{
 				Name: "checkpoints.retention", Kind: KindDuration, Flag: "checkpoint-retention", Env: "GUIDEWAY_CHECKPOINT_RETENTION",
-				Usage: "How long the checkpoints of a session are kept without activity, such as \"30d\"; 0 keeps them.",
+				Usage: "How long the checkpoints of a session are kept without activity, such as \"30d\"; 0 is forever.",
 			},
 			most: int64(100 * 365 * day),
 			set:  func(c *Config, v value) { c.Checkpoints.Retention = v.duration },
@@ -70,31 +70,31 @@ func checkpointLimits() []setting {
 		checkpointCount(KindCount, Setting{
 			Name: "checkpoints.max", Flag: "max-checkpoints", Env: "GUIDEWAY_MAX_CHECKPOINTS",
 			Aliases: []Alias{{Name: "WORKRAIL_MAX_CHECKPOINTS"}},
-			Usage:   "How many checkpoints a session has; the oldest go first; 0 is no limit.",
+			Usage:   "Maximum number of checkpoints of a session; the oldest are removed first; 0 is no limit.",
 		}, func(c *Checkpoints) *int { return &c.Max }),
 		checkpointSize(Setting{
 			Name: "checkpoints.maxContext", Flag: "max-context-size", Env: "GUIDEWAY_MAX_CONTEXT_SIZE",
-			Usage: "How large a context may be that is saved, before it is compressed; 0 is no limit.",
+			Usage: "Maximum size of a saved context before compression; 0 is no limit.",
 		}, func(c *Checkpoints) *int64 { return &c.MaxContext }),
 		checkpointSize(Setting{
 			Name: "checkpoints.maxSize", Flag: "max-checkpoint-size", Env: "GUIDEWAY_MAX_CHECKPOINT_SIZE",
-			Usage: "How much one checkpoint takes, compressed; 0 is no limit.",
+			Usage: "Maximum compressed size of one checkpoint; 0 is no limit.",
 		}, func(c *Checkpoints) *int64 { return &c.MaxSize }),
 		checkpointSize(Setting{
 			Name: "checkpoints.maxSession", Flag: "max-session-size", Env: "GUIDEWAY_MAX_SESSION_SIZE",
-			Usage: "How much the checkpoints of a session take; the oldest go first; 0 is no limit.",
+			Usage: "Maximum size of the checkpoints of a session; the oldest are removed first; 0 is no limit.",
 		}, func(c *Checkpoints) *int64 { return &c.MaxSession }),
 		checkpointSize(Setting{
 			Name: "checkpoints.maxTotal", Flag: "max-total-size", Env: "GUIDEWAY_MAX_TOTAL_SIZE",
-			Usage: "How much all checkpoints take; 0 is no limit.",
+			Usage: "Maximum size of all checkpoints; 0 is no limit.",
 		}, func(c *Checkpoints) *int64 { return &c.MaxTotal }),
 		checkpointCount(KindPercent, Setting{
 			Name: "checkpoints.warnAt", Flag: "checkpoints-warn-at", Env: "GUIDEWAY_CHECKPOINTS_WARN_AT",
-			Usage: "The percentage of a limit from which on saves warn.",
+			Usage: "Percentage of a limit at which saves warn.",
 		}, func(c *Checkpoints) *int { return &c.WarnAt }),
 		checkpointCount(KindPercent, Setting{
 			Name: "checkpoints.cleanAt", Flag: "checkpoints-clean-at", Env: "GUIDEWAY_CHECKPOINTS_CLEAN_AT",
-			Usage: "The percentage of the limit of all checkpoints from which on the sessions that were longest untouched go.",
+			Usage: "Percentage of the limit of all checkpoints at which the sessions with the oldest activity are removed.",
 		}, func(c *Checkpoints) *int { return &c.CleanAt }),
 	}
 }

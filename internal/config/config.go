@@ -1,9 +1,8 @@
-// Package config reads the settings: built-in defaults, below guideway.json,
-// below the environment, below flags. Every problem is reported at once, with
-// the line or the variable that it stands in, and each value knows where it
-// came from.
+// Package config loads the settings. The layers are, lowest first: built-in defaults,
+// guideway.json, the environment, and flags. Load reports all errors at once, with the line
+// or the variable, and records the origin of each value.
 //
-// A higher layer replaces a setting whole; lists are not merged.
+// A higher layer replaces a setting completely; lists are not merged.
 package config
 
 import (
@@ -14,127 +13,126 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Config is the settings in force. Paths are absolute.
+// Config has the effective settings. Paths are absolute.
 type Config struct {
 	// Listen is the host and port of the HTTP server.
 	Listen string
-	// Toolsets are the toolsets that a client gets if it does not choose.
+	// Toolsets are the toolsets of a client that does not choose.
 	Toolsets []string
-	// Workflows says where definitions come from.
+	// Workflows are the settings of the sources of definitions.
 	Workflows Workflows
-	// Log says what is logged and how.
+	// Log is the settings of logging.
 	Log Log
-	// AllowOrigins are the browser origins besides our own that may call.
+	// AllowOrigins are browser origins that may call, in addition to our own.
 	AllowOrigins []string
-	// AllowedHosts are the Host headers that are accepted besides loopback.
+	// AllowedHosts are accepted Host headers, in addition to loopback.
 	AllowedHosts []string
-	// DataDir holds what must not be lost.
+	// DataDir stores data that must not be lost.
 	DataDir string
-	// TokenFile holds the bearer token.
+	// TokenFile contains the bearer token.
 	TokenFile string
-	// Store says where runs, session documents and checkpoints are kept:
-	// StoreSQLite, StoreFiles, or the URL of a PostgreSQL database. It may hold a
-	// password: RedactedStore is the one to show.
+	// Store is where runs, session documents and checkpoints are stored: StoreSQLite,
+	// StoreFiles, or the URL of a PostgreSQL database. It may contain a password; show
+	// RedactedStore instead.
 	Store string
-	// Journal says where the journal's keys and heads are.
+	// Journal is where the keys and heads of the journal are stored.
 	Journal Journal
-	// Gates says who opens gates.
+	// Gates are the settings of gates.
 	Gates Gates
-	// Context says what is done with contexts.
+	// Context is the settings of contexts.
 	Context Context
-	// Checkpoints says what is kept of contexts.
+	// Checkpoints are the settings of checkpoints.
 	Checkpoints Checkpoints
-	// Encryption says how checkpoints are encrypted.
+	// Encryption is the settings of the encryption of checkpoints.
 	Encryption Encryption
 
-	// Gateway says how other MCP servers are offered.
+	// Gateway is the settings of the gateway.
 	Gateway Gateway
-	// Requests says what is kept of the requests to upstreams.
+	// Requests are the settings of the request log.
 	Requests Requests
-	// Upstreams are other MCP servers, by their names.
+	// Upstreams are other MCP servers, by name.
 	Upstreams []Upstream
-	// Models are language models, by the levels of roles (base, smart, fast) or
-	// by names that roles use.
+	// Models are language models, by the levels of roles (base, smart, fast) or by names
+	// that roles use.
 	Models map[string]Model
-	// Sources are repositories and registries of definitions, lowest precedence
-	// first. Those of variables may have no name yet.
+	// Sources are repositories and registries of definitions, lowest precedence first.
+	// Sources that a variable defines may have no name yet.
 	Sources []Source
 
-	// Dirs are this user's directories.
+	// Dirs are the directories of this user.
 	Dirs Dirs
-	// File is the configuration file that was read; "" if there was none.
+	// File is the configuration file that was read, or "".
 	File string
-	// Warnings are findings that do not keep the settings from being used.
+	// Warnings are diagnostics that do not prevent the use of the settings.
 	Warnings []guideway.Diagnostic
 
 	origins map[string]Origin
 }
 
-// Workflows says where definitions come from.
+// Workflows are the settings of the sources of definitions.
 type Workflows struct {
 	// Paths are directories of definitions, lowest precedence first.
 	Paths []string
-	// Bundled, Plugins, User and Project include the sources of these names.
+	// Bundled, Plugins, User and Project enable the sources of these names.
 	Bundled, Plugins, User, Project bool
 	// UserDir is the directory of the user source.
 	UserDir string
-	// CacheTTL is how long a source that cannot be watched is trusted; it is
-	// at least a second.
+	// CacheTTL is how long a source that cannot be watched is not read again. It is at
+	// least a second.
 	CacheTTL time.Duration
-	// Hosts are those of this user that repositories may be fetched from.
+	// Hosts are additional hosts that repositories may be fetched from.
 	Hosts []string
-	// SyncInterval is how often repositories and registries are looked at.
+	// SyncInterval is how often repositories and registries are polled.
 	SyncInterval time.Duration
-	// RegistryTimeout is how long one answer of a registry may take.
+	// RegistryTimeout is the time limit of one response of a registry.
 	RegistryTimeout time.Duration
-	// CacheDir has the copies of repositories and registries.
+	// CacheDir stores the copies of repositories and registries.
 	CacheDir string
-	// Trust is trusted, review or blocked, by the names of sources.
+	// Trust is trusted, review or blocked, by the name of the source.
 	Trust map[string]string
 }
 
-// The stores that are no URL.
+// The stores that are not a URL.
 const (
-	// StoreSQLite keeps all in a file of the data directory, but for the contents
-	// of checkpoints, which are files beside it.
+	// StoreSQLite stores everything in a file of the data directory, except for the
+	// contents of checkpoints, which are separate files.
 	StoreSQLite = "sqlite"
-	// StoreFiles keeps checkpoints without a database. Runs and session documents
-	// are kept as by StoreSQLite.
+	// StoreFiles stores checkpoints without a database, and runs and session documents like
+	// StoreSQLite.
 	StoreFiles = "files"
 )
 
-// UsesPostgres says whether the store is a PostgreSQL database.
+// UsesPostgres reports whether the store is a PostgreSQL database.
 func (c *Config) UsesPostgres() bool { return c.Store != StoreSQLite && c.Store != StoreFiles }
 
-// RedactedStore is the store without its password.
+// RedactedStore returns the store without its password.
 func (c *Config) RedactedStore() string { return redactStore(c.Store) }
 
-// Journal says where the parts of the journal are that must not be in its
-// database.
+// Journal is where the parts of the journal are stored that must not be in its database.
 type Journal struct {
-	// KeyFile holds the key that chains the events.
+	// KeyFile contains the key that chains the events.
 	KeyFile string
-	// HeadsDir holds the last links of the chains. It is apart from the data
-	// directory, so that putting back an old copy of that one shows.
+	// HeadsDir stores the last links of the chains. It is separate from the data directory,
+	// so that a restored old copy of the data directory is detected.
 	HeadsDir string
 }
 
-// Gates says who opens gates.
+// Gates are the settings of gates.
 type Gates struct {
 	// Approval is ApprovalAgent or ApprovalHuman.
 	Approval string
 }
 
-// Who opens gates.
+// The callers that can answer gates.
 const (
-	// ApprovalAgent lets the agent hand on what the person said, unless the
-	// workflow wants a person.
+	// ApprovalAgent lets the agent pass on the person's answer, unless the workflow
+	// requires human approval.
 	ApprovalAgent = "agent"
-	// ApprovalHuman has a person open every gate.
+	// ApprovalHuman requires human approval for every gate.
 	ApprovalHuman = "human"
 )
 
-// Log says what is logged and how.
+// Log is the settings of logging.
 type Log struct {
 	// Level is debug, info, warn, error or off.
 	Level string
@@ -142,7 +140,7 @@ type Log struct {
 	Format string
 }
 
-// Threshold is the level for log/slog; "off" is above every level.
+// Threshold returns the level for log/slog. For "off" it is above every level.
 func (l Log) Threshold() slog.Level {
 	switch l.Level {
 	case "debug":
@@ -169,15 +167,15 @@ const (
 	OriginFlag    OriginKind = "flag"
 )
 
-// Origin is where a value came from.
+// Origin is the origin of a value.
 type Origin struct {
 	Kind OriginKind
 	// Name is the variable, the flag with its dashes, or the file and line.
 	Name string
 }
 
-// String names the origin for a person: "default", "file guideway.json:3",
-// "env GUIDEWAY_LISTEN", "flag --listen".
+// String returns the origin as a text: "default", "file guideway.json:3", "env
+// GUIDEWAY_LISTEN", "flag --listen".
 func (o Origin) String() string {
 	if o.Name == "" {
 		return string(o.Kind)
@@ -185,7 +183,7 @@ func (o Origin) String() string {
 	return string(o.Kind) + " " + o.Name
 }
 
-// Origin says where the value of a setting, such as "log.level", came from.
+// Origin returns the origin of a setting, such as "log.level".
 func (c *Config) Origin(setting string) Origin {
 	if origin, ok := c.origins[setting]; ok {
 		return origin
@@ -193,16 +191,16 @@ func (c *Config) Origin(setting string) Origin {
 	return Origin{Kind: OriginDefault}
 }
 
-// Value is one setting as it is in force.
+// Value is the effective value of a setting.
 type Value struct {
 	Name   string
 	Text   string
 	Origin Origin
 }
 
-// Values are all settings in the order of Settings, for a person to read.
+// Values returns all settings in the order of Settings, as texts.
 func (c *Config) Values() []Value {
-	table := settings()
+	table := allSettings()
 	values := make([]Value, len(table))
 	for i := range table {
 		values[i] = Value{Name: table[i].Name, Text: table[i].text(c), Origin: c.Origin(table[i].Name)}

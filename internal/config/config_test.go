@@ -15,7 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// environment makes a Getenv of alternating names and values.
+// environment returns a Getenv of alternating names and values.
 func environment(pairs ...string) func(string) string {
 	vars := map[string]string{"HOME": "/home/ada"}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -34,7 +34,7 @@ func writeConfig(t *testing.T, text string) string {
 	return path
 }
 
-func load(t *testing.T, opts config.Options) *config.Config {
+func loadConfig(t *testing.T, opts config.Options) *config.Config {
 	t.Helper()
 	c, err := config.Load(opts)
 	if err != nil {
@@ -45,7 +45,7 @@ func load(t *testing.T, opts config.Options) *config.Config {
 
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	c := load(t, config.Options{Getenv: environment(), GOOS: "linux", Dir: "/work"})
+	c := loadConfig(t, config.Options{Getenv: environment(), GOOS: "linux", Dir: "/work"})
 	got := map[string]string{}
 	for _, v := range c.Values() {
 		got[v.Name] = v.Text
@@ -118,7 +118,7 @@ func TestDirs(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := load(t, config.Options{Getenv: environment(tt.env...), GOOS: tt.goos, Dir: "/work"})
+			c := loadConfig(t, config.Options{Getenv: environment(tt.env...), GOOS: tt.goos, Dir: "/work"})
 			if diff := cmp.Diff(tt.want, c.Dirs); diff != "" {
 				t.Error(diff)
 			}
@@ -136,7 +136,7 @@ func TestLayersInOrder(t *testing.T) {
   },
   "toolsets": ["steps"]
 }`)
-	c := load(t, config.Options{
+	c := loadConfig(t, config.Options{
 		File: file, Dir: "/work", GOOS: "linux",
 		Getenv: environment("GUIDEWAY_LOG_LEVEL", "warn", "GUIDEWAY_LISTEN", "127.0.0.1:2"),
 		Flags:  map[string][]string{"listen": {"127.0.0.1:3"}},
@@ -163,7 +163,7 @@ func TestLayersInOrder(t *testing.T) {
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	file := writeConfig(t, `{"workflows": {"paths": ["mine", "~/shared", "/abs/../x"]}, "dataDir": "~"}`)
-	c := load(t, config.Options{File: file, Getenv: environment(), GOOS: "linux", Dir: "/work"})
+	c := loadConfig(t, config.Options{File: file, Getenv: environment(), GOOS: "linux", Dir: "/work"})
 	want := []string{filepath.Join(filepath.Dir(file), "mine"), "/home/ada/shared", "/x"}
 	if diff := cmp.Diff(want, c.Workflows.Paths); diff != "" {
 		t.Error(diff)
@@ -172,7 +172,7 @@ func TestPaths(t *testing.T) {
 		t.Errorf("data in %q, token in %q", c.DataDir, c.TokenFile)
 	}
 
-	c = load(t, config.Options{
+	c = loadConfig(t, config.Options{
 		File: file, GOOS: "linux", Dir: "/work",
 		Getenv: environment("WORKFLOW_STORAGE_PATH", "a: :~/b:/c"),
 	})
@@ -180,7 +180,7 @@ func TestPaths(t *testing.T) {
 		t.Error(diff)
 	}
 
-	c = load(t, config.Options{
+	c = loadConfig(t, config.Options{
 		GOOS: "linux", Dir: "/work", Getenv: environment(),
 		Flags: map[string][]string{"workflows.paths": {"a:b", "c,d"}, "toolsets": {"steps", "steps"}},
 	})
@@ -191,7 +191,7 @@ func TestPaths(t *testing.T) {
 		t.Error(diff)
 	}
 
-	c = load(t, config.Options{
+	c = loadConfig(t, config.Options{
 		GOOS: "windows", Dir: `C:\work`,
 		Getenv: environment("USERPROFILE", `C:\Users\ada`, "WORKFLOW_STORAGE_PATH", `D:\a;b;\\host\share;~\c`),
 	})
@@ -228,7 +228,7 @@ func TestAliases(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name+"="+tt.value, func(t *testing.T) {
 			t.Parallel()
-			c := load(t, config.Options{Getenv: environment(tt.name, tt.value), GOOS: "linux", Dir: "/work"})
+			c := loadConfig(t, config.Options{Getenv: environment(tt.name, tt.value), GOOS: "linux", Dir: "/work"})
 			for _, v := range c.Values() {
 				if v.Name == tt.setting && v.Text != tt.want {
 					t.Errorf("%s is %q, want %q", v.Name, v.Text, tt.want)
@@ -243,7 +243,7 @@ func TestAliases(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	c := load(t, config.Options{
+	c := loadConfig(t, config.Options{
 		Getenv: environment("CACHE_TTL", "nonsense", "GUIDEWAY_CACHE_TTL", "1m",
 			"WORKRAIL_DATA_DIR", "/one", "WORKRAIL_STORAGE_PATH", "/two"),
 		Environ: []string{"GUIDEWAY_LISTN=x", "GUIDEWAY_CONFIG=y", "PATH=z", "GUIDEWAY_CACHE_TTL=1m"},
@@ -266,7 +266,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-func TestEveryProblemAtOnce(t *testing.T) {
+func TestAllErrorsAtOnce(t *testing.T) {
 	t.Parallel()
 	file := writeConfig(t, `{
   "listne": "127.0.0.1:1",
@@ -292,25 +292,25 @@ func TestEveryProblemAtOnce(t *testing.T) {
 	}
 	got := strings.Split(strings.ReplaceAll(err.Error(), file, "guideway.json"), "\n")
 	want := []string{
-		`the configuration has 18 problems:`,
+		`the configuration has 18 errors:`,
 		`  guideway.json:2:3: "listne" is not a setting; did you mean "listen"?`,
 		`  guideway.json:3:13: "everywhere" is not a host and a port; write host:port, such as "127.0.0.1:3000"`,
-		`  guideway.json:4:15: "step" is not a value; did you mean "steps"? The values are: steps, runs, sessions, context, phases, gateway, machines`,
+		`  guideway.json:4:15: "step" is not allowed; did you mean "steps"? The values are: steps, runs, sessions, context, phases, gateway, machines`,
 		`  guideway.json:5:3: "level" is not a setting; did you mean "log.level"?`,
 		`  guideway.json:6:20: "log.level" holds a number; write a string`,
 		`  guideway.json:6:23: "log.formt" is not a setting; did you mean "log.format"?`,
-		`  guideway.json:6:58: "log.format" is given twice, first in line 6; remove one of the two`,
+		`  guideway.json:6:58: "log.format" is set twice, first in line 6; remove one of the two`,
 		`  guideway.json:7:16: "workflows" holds a list; write an object`,
-		`  guideway.json:8:19: "*" would let every web page in; write scheme://host or scheme://host:port, such as "https://app.example.com"`,
+		`  guideway.json:8:19: "*" would allow every web page; write scheme://host or scheme://host:port, such as "https://app.example.com"`,
 		`  guideway.json:9:19: "https://x" is not a host; write a host or host:port without a scheme, such as "guideway.local"`,
 		`  guideway.json:10:3: "log.level" is not a setting; write "log": {"level": "info"}`,
 		`  guideway.json:11:3: "a/b" is not a setting; use one of: listen, toolsets, allowOrigins, allowedHosts, dataDir, tokenFile, store, journal, gates, context, checkpoints, encryption, workflows, gateway, requests, log, upstreams, models, sources`,
 		`  guideway.json:12:14: "dataDir" holds null; write a string`,
-		`  guideway.json:13:16: the value is empty; give a value, or remove the setting`,
+		`  guideway.json:13:16: the value is empty; set a value, or remove the setting`,
 		`  GUIDEWAY_INCLUDE_USER: "maybe" is neither true nor false; write true or false`,
 		`  GUIDEWAY_CACHE_TTL: "5" is not a duration from 0s to 1d; write a number with a unit, such as "30s" or "5m"`,
-		`  WORKRAIL_LOG_LEVEL: "loud" is not a value; use one of: debug, info, warn, error, off`,
-		`  --log-format: "xml" is not a value; use one of: text, json`,
+		`  WORKRAIL_LOG_LEVEL: "loud" is not allowed; use one of: debug, info, warn, error, off`,
+		`  --log-format: "xml" is not allowed; use one of: text, json`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -330,13 +330,13 @@ func TestBrokenFile(t *testing.T) {
 	tests := []struct {
 		name, path, text, want string
 	}{
-		{"syntax", "", "{\n  \"listen\": \"x\",\n}", ":3:1: the file is not JSON: invalid character '}' looking for beginning of object key string; mend the JSON"},
-		{"cut off", "", `{"log": {`, ":1:9: the file is not JSON: unexpected end of JSON input"},
-		{"comment", "", "// mine\n{}", ":1:1: the file is not JSON"},
+		{"syntax", "", "{\n  \"listen\": \"x\",\n}", ":3:1: the file is not valid JSON: invalid character '}' looking for beginning of object key string; fix the JSON"},
+		{"cut off", "", `{"log": {`, ":1:9: the file is not valid JSON: unexpected end of JSON input"},
+		{"comment", "", "// mine\n{}", ":1:1: the file is not valid JSON"},
 		{"empty", "", " \n", ": the file is empty; write {}, or delete the file"},
 		{"list", "", "[]", ":1:1: the file holds a list; write an object, such as {}"},
 		{"null", "", "null", "the file holds null"},
-		{"two documents", "", "{} {}", ":1:4: the file is not JSON"},
+		{"two documents", "", "{} {}", ":1:4: the file is not valid JSON"},
 		{"too large", "", strings.Repeat(" ", 2<<20), "it is larger than 1048576 bytes"},
 		{"missing", filepath.Join(dir, "absent.json"), "", "no such file or directory; create it, or name another with --config or GUIDEWAY_CONFIG"},
 		{"directory", dir, "", "it is a directory"},
@@ -361,7 +361,7 @@ func TestImplicitFile(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, "guideway", "guideway.json")
 	opts := config.Options{Getenv: environment("XDG_CONFIG_HOME", home), GOOS: "linux", Dir: home}
-	if c := load(t, opts); c.File != "" {
+	if c := loadConfig(t, opts); c.File != "" {
 		t.Errorf("read %q", c.File)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -370,12 +370,12 @@ func TestImplicitFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("\xef\xbb\xbf{\"log\":{\"level\":\"off\"}}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := load(t, opts)
+	c := loadConfig(t, opts)
 	if c.File != path || c.Log.Threshold() <= slog.LevelError {
 		t.Errorf("read %q, threshold %d", c.File, c.Log.Threshold())
 	}
-	// A relative name is below the working directory.
-	c = load(t, config.Options{File: "guideway/guideway.json", Getenv: environment(), Dir: home})
+	// A relative name is resolved in the working directory.
+	c = loadConfig(t, config.Options{File: "guideway/guideway.json", Getenv: environment(), Dir: home})
 	if c.File != path {
 		t.Errorf("read %q", c.File)
 	}
@@ -387,7 +387,7 @@ func TestNoHome(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "set HOME (USERPROFILE on Windows) or GUIDEWAY_DATA_DIR") {
 		t.Errorf("error is %v", err)
 	}
-	c := load(t, config.Options{Getenv: environment("HOME", "", "GUIDEWAY_DATA_DIR", "/d"), GOOS: "linux", Dir: "/work"})
+	c := loadConfig(t, config.Options{Getenv: environment("HOME", "", "GUIDEWAY_DATA_DIR", "/d"), GOOS: "linux", Dir: "/work"})
 	if c.TokenFile != "/d/token" || c.Journal.HeadsDir != "/d/heads" || c.Workflows.UserDir != "" {
 		t.Errorf("token in %q, heads in %q, user workflows in %q", c.TokenFile, c.Journal.HeadsDir, c.Workflows.UserDir)
 	}
@@ -466,7 +466,7 @@ func TestChecks(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, text := range tt.good {
-			load(t, config.Options{Getenv: environment(), Dir: "/", Flags: map[string][]string{tt.setting: {text}}})
+			loadConfig(t, config.Options{Getenv: environment(), Dir: "/", Flags: map[string][]string{tt.setting: {text}}})
 		}
 		for _, text := range tt.bad {
 			_, err := config.Load(config.Options{Getenv: environment(), Dir: "/", Flags: map[string][]string{tt.setting: {text}}})
@@ -477,9 +477,9 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// A password of the store is shown nowhere: not as a value in force, and not in
-// what is said about a value that cannot be used.
-func TestStoreKeepsItsPassword(t *testing.T) {
+// The password of the store is never shown: not in the effective value, and not in an error
+// about an invalid value.
+func TestPasswordOfStoreIsHidden(t *testing.T) {
 	t.Parallel()
 	for i, tt := range []struct{ store, shown string }{
 		{"sqlite", "sqlite"},
@@ -512,7 +512,7 @@ func TestStoreKeepsItsPassword(t *testing.T) {
 	}
 }
 
-// TestZeroOptions shows that the zero Options reads the process.
+// TestZeroOptions checks that the zero Options reads the process.
 func TestZeroOptions(t *testing.T) {
 	t.Setenv("GUIDEWAY_LISTEN", "127.0.0.1:7")
 	t.Setenv("GUIDEWAY_CONFIG", writeConfig(t, "{}"))
@@ -521,7 +521,7 @@ func TestZeroOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := load(t, config.Options{})
+	c := loadConfig(t, config.Options{})
 	if c.Listen != "127.0.0.1:7" || c.DataDir != filepath.Join(wd, "data") {
 		t.Errorf("listen %q, data in %q", c.Listen, c.DataDir)
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// What is written is read as the same amount, whatever it is.
-func TestAmountsAreReadAsWritten(t *testing.T) {
+// Every written amount is parsed as the same amount.
+func TestAmountsRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		// Up to 2^50 a number of bytes is exact, whichever unit it is written in.
+		// Up to 2^50 a number of bytes is exact in any unit.
 		size := rapid.Int64Range(0, 1<<50).Draw(rt, "size")
 		if rapid.Bool().Draw(rt, "round") {
 			size = size >> 30 * rapid.SampledFrom([]int64{1e3, 1e6, 1e9, 1 << 10, 1 << 20, 1 << 30}).Draw(rt, "unit")
@@ -55,8 +55,8 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// The file has the settings of contexts in groups, and numbers as numbers.
-func TestContextSettingsInTheFile(t *testing.T) {
+// In the file, the settings of contexts are in groups and numbers are JSON numbers.
+func TestContextSettingsInFile(t *testing.T) {
 	t.Parallel()
 	file := writeConfig(t, `{
   "context": {"compression": "advanced", "tokenLimit": 16000, "threshold": 70,
@@ -65,7 +65,7 @@ func TestContextSettingsInTheFile(t *testing.T) {
     "maxContext": 1000, "maxSize": "1MB", "maxSession": "2MiB", "maxTotal": 0, "warnAt": 50, "cleanAt": 60},
   "encryption": {"mode": "passphrase", "keyFile": "k", "passphraseFile": "~/p"}
 }`)
-	c := load(t, config.Options{File: file, Getenv: environment("GUIDEWAY_EMBEDDINGS_KEY", "s3cret"), GOOS: "linux", Dir: "/work"})
+	c := loadConfig(t, config.Options{File: file, Getenv: environment("GUIDEWAY_EMBEDDINGS_KEY", "s3cret"), GOOS: "linux", Dir: "/work"})
 	if diff := cmp.Diff(config.Context{
 		Compression: "advanced", TokenLimit: 16000, Threshold: 70,
 		Embeddings: config.Embeddings{URL: "http://127.0.0.1:11434/v1", Model: "nomic", Key: "s3cret"},
@@ -88,8 +88,8 @@ func TestContextSettingsInTheFile(t *testing.T) {
 	}
 }
 
-// What has another name or shape elsewhere is refused with the text that the file
-// should have.
+// A setting with the name or the form of another system is refused with the text that the
+// file should have.
 func TestRewrites(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -109,27 +109,27 @@ func TestRewrites(t *testing.T) {
 		`{"context": {"compressin": "basic"}}`:       `did you mean "context.compression"?`,
 		`{"context": {"tokenLimit": 1.5}}`:           `"context.tokenLimit" holds a fraction; write a whole number`,
 		`{"context": {"tokenLimit": "9"}}`:           `"context.tokenLimit" holds a string; write a whole number`,
-		`{"mcpServers": {}}`:                         `"mcpServers" belongs into the configuration of an MCP client; remove it`,
-		`{"mcpServers": {"w": {"args": ["--encryption=enabled"], "env": {"WORKRAIL_MAX_CHECKPOINTS": "50", "PATH": "x"}}}}`: `write in its place "checkpoints": {"max": 50}, "encryption": {"mode": "enabled"}`,
+		`{"mcpServers": {}}`:                         `"mcpServers" belongs in the configuration of an MCP client; remove it`,
+		`{"mcpServers": {"w": {"args": ["--encryption=enabled"], "env": {"WORKRAIL_MAX_CHECKPOINTS": "50", "PATH": "x"}}}}`: `replace it with "checkpoints": {"max": 50}, "encryption": {"mode": "enabled"}`,
 	} {
 		_, err := config.Load(config.Options{File: writeConfig(t, text), Getenv: environment(), GOOS: "linux", Dir: "/work"})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v\nwant %s", text, err, want)
 			continue
 		}
-		// What it says to write is taken.
+		// The suggested text is accepted.
 		_, instead, ok := strings.Cut(err.Error(), "write \"")
 		if !ok {
 			if _, instead, ok = strings.Cut(err.Error(), "in its place \""); !ok {
 				continue
 			}
 		}
-		load(t, config.Options{File: writeConfig(t, `{"`+instead+`}`), Getenv: environment(), GOOS: "linux", Dir: "/work"})
+		loadConfig(t, config.Options{File: writeConfig(t, `{"`+instead+`}`), Getenv: environment(), GOOS: "linux", Dir: "/work"})
 	}
 }
 
-// A data directory may have the configuration file, as in the systems whose
-// variables are aliases; one of something else is not taken for it.
+// A data directory may have the configuration file, as in the systems whose variables are
+// aliases. A file of that name with other content is ignored.
 func TestDataFile(t *testing.T) {
 	t.Parallel()
 	dir, home := t.TempDir(), t.TempDir()
@@ -142,14 +142,14 @@ func TestDataFile(t *testing.T) {
 	}
 	opts := config.Options{Getenv: environment("XDG_CONFIG_HOME", home, "WORKRAIL_DATA_DIR", dir), GOOS: "linux", Dir: "/work"}
 	put(`{"checkpoints": {"max": 7}}`)
-	if c := load(t, opts); c.Checkpoints.Max != 7 || c.File != path || c.Origin("checkpoints.max").String() != "file "+path+":1" {
+	if c := loadConfig(t, opts); c.Checkpoints.Max != 7 || c.File != path || c.Origin("checkpoints.max").String() != "file "+path+":1" {
 		t.Errorf("max is %d of %q", c.Checkpoints.Max, c.File)
 	}
-	// A variable and a flag go before it, and the flag says which directory it is.
+	// A variable and a flag take precedence over it, and the flag selects the directory.
 	over := opts
 	over.Getenv = environment("XDG_CONFIG_HOME", home, "WORKRAIL_MAX_CHECKPOINTS", "8")
 	over.Flags = map[string][]string{"dataDir": {"elsewhere", dir}}
-	if c := load(t, over); c.Checkpoints.Max != 8 || c.File != path {
+	if c := loadConfig(t, over); c.Checkpoints.Max != 8 || c.File != path {
 		t.Errorf("max is %d of %q", c.Checkpoints.Max, c.File)
 	}
 	put(`{"checkpoints": {"max": "many"}, "nonsense": 1}`)
@@ -157,20 +157,20 @@ func TestDataFile(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	put(`{"compilerOptions": {}}`)
-	if c := load(t, opts); c.File != "" || len(c.Warnings) != 1 || c.Warnings[0].Code != "config-not-ours" {
+	if c := loadConfig(t, opts); c.File != "" || len(c.Warnings) != 1 || c.Warnings[0].Code != "config-not-ours" {
 		t.Errorf("read %q, warned of %+v", c.File, c.Warnings)
 	}
-	// One that has upstreams, models or sources alone is ours, too.
+	// A file with only upstreams, models or sources is accepted too.
 	for _, text := range []string{
 		`{"upstreams": {"files": {"command": "files"}}}`, `{"models": {"base": {"provider": "openai", "model": "m"}}}`,
 		`{"sources": {"team": {"git": "https://github.com/acme/flows"}}}`,
 	} {
 		put(text)
-		if c := load(t, opts); c.File != path {
+		if c := loadConfig(t, opts); c.File != path {
 			t.Errorf("%s is not read: %+v", text, c.Warnings)
 		}
 	}
-	// guideway.json goes before it.
+	// guideway.json takes precedence over it.
 	put(`{"checkpoints": {"max": 7}}`)
 	if err := os.MkdirAll(filepath.Join(home, "guideway"), 0o700); err != nil {
 		t.Fatal(err)
@@ -178,13 +178,13 @@ func TestDataFile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, "guideway", "guideway.json"), []byte(`{}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if c := load(t, opts); c.Checkpoints.Max != 100 {
+	if c := loadConfig(t, opts); c.Checkpoints.Max != 100 {
 		t.Errorf("max is %d", c.Checkpoints.Max)
 	}
 }
 
-// Settings that have no effect, or the wrong one, are told of.
-func TestSettingsThatDoNotGoTogether(t *testing.T) {
+// Settings that have no effect, or an unexpected one, are reported.
+func TestConflictingSettings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		env  []string
@@ -198,7 +198,7 @@ func TestSettingsThatDoNotGoTogether(t *testing.T) {
 		}, "config-shadowed GUIDEWAY_ENCRYPTION_PASSPHRASE_FILE"},
 		{[]string{"GUIDEWAY_CHECKPOINTS_CLEAN_AT", "70"}, "config-order GUIDEWAY_CHECKPOINTS_CLEAN_AT"},
 	} {
-		c := load(t, config.Options{Getenv: environment(tt.env...), Environ: []string{"GUIDEWAY_ENCRYPTION_PASSPHRASE=x", "GUIDEWAY_EMBEDDINGS_KEY=x"}, GOOS: "linux", Dir: "/work"})
+		c := loadConfig(t, config.Options{Getenv: environment(tt.env...), Environ: []string{"GUIDEWAY_ENCRYPTION_PASSPHRASE=x", "GUIDEWAY_EMBEDDINGS_KEY=x"}, GOOS: "linux", Dir: "/work"})
 		got := ""
 		for _, w := range c.Warnings {
 			got += w.Code + " " + w.File
@@ -217,8 +217,8 @@ func TestSettingsThatDoNotGoTogether(t *testing.T) {
 	}
 }
 
-// The examples of the seed's document work as they are written: each is what a
-// client is configured with, and its variables have the effect that it says.
+// The examples of the seed's document work unchanged: each is a client configuration, and
+// its variables have the described effect.
 func TestSeedExamples(t *testing.T) {
 	t.Parallel()
 	seeds, err := filepath.Glob("../../../shared/seeds/003_*")
@@ -245,7 +245,7 @@ func TestSeedExamples(t *testing.T) {
 			for name, v := range server.Env {
 				pairs, environ = append(pairs, name, v), append(environ, name+"="+v)
 			}
-			c := load(t, config.Options{Getenv: environment(pairs...), Environ: environ, GOOS: "linux", Dir: "/work"})
+			c := loadConfig(t, config.Options{Getenv: environment(pairs...), Environ: environ, GOOS: "linux", Dir: "/work"})
 			if len(c.Warnings) > 0 {
 				t.Errorf("%s warns of %+v", block[1], c.Warnings)
 			}
@@ -260,9 +260,9 @@ func TestSeedExamples(t *testing.T) {
 				c.DataDir != "/custom/path/to/data" || c.Encryption.Mode != "enabled" {
 				t.Errorf("the advanced example gives %+v, %+v, %q, %q", c.Context, c.Checkpoints, c.DataDir, c.Encryption.Mode)
 			}
-			// The same in the file is refused with what it should be.
+			// The same example in the file is refused with the text that it should have.
 			_, err := config.Load(config.Options{File: writeConfig(t, string(block[1])), Getenv: environment(), GOOS: "linux", Dir: "/work"})
-			const want = `write in its place "checkpoints": {"autoSave": true, "max": 50}, "context": {"compression": "advanced"}, "dataDir": "/custom/path/to/data", "encryption": {"mode": "enabled"}`
+			const want = `replace it with "checkpoints": {"autoSave": true, "max": 50}, "context": {"compression": "advanced"}, "dataDir": "/custom/path/to/data", "encryption": {"mode": "enabled"}`
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("in the file: %v", err)
 			}
@@ -273,8 +273,8 @@ func TestSeedExamples(t *testing.T) {
 	}
 }
 
-// The example of the documentation loads as it stands there, and every setting,
-// variable and flag that it names is one.
+// The example of the documentation loads, and every setting, variable and flag that it
+// mentions exists.
 func TestDocumentedConfiguration(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
@@ -286,7 +286,7 @@ func TestDocumentedConfiguration(t *testing.T) {
 		t.Error("there is no example")
 	}
 	for _, block := range blocks {
-		c := load(t, config.Options{File: writeConfig(t, string(block[1])), Getenv: environment(), GOOS: "linux", Dir: "/work"})
+		c := loadConfig(t, config.Options{File: writeConfig(t, string(block[1])), Getenv: environment(), GOOS: "linux", Dir: "/work"})
 		if len(c.Warnings) > 0 {
 			t.Errorf("%s warns of %+v", block[1], c.Warnings)
 		}
@@ -318,8 +318,7 @@ type documentedVariable struct {
 	Aliases []string
 }
 
-// documentedVariables returns the variables that the reference describes and that are
-// no settings.
+// documentedVariables returns the variables of the reference that are not settings.
 func documentedVariables(t *testing.T) (list []documentedVariable) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "variables.json"))

@@ -2,49 +2,49 @@ package config
 
 import "strings"
 
-// Dirs are the directories that belong to this user and program. An entry is
-// empty where the environment does not say where it would be.
+// Dirs are the directories of this user for the program. An entry is empty if the
+// environment does not define it.
 type Dirs struct {
-	// Config holds guideway.json and the user's workflows.
+	// Config contains guideway.json and the user's workflows.
 	Config string
-	// Data holds what must not be lost: the journal, blobs, the token.
+	// Data stores data that must not be lost: the journal, blobs, the token.
 	Data string
-	// Cache holds what can be fetched again.
+	// Cache stores data that can be fetched again.
 	Cache string
-	// State holds what must stay where it is when Data is put back from a copy.
+	// State stores data that must not change when Data is restored from a copy.
 	State string
 }
 
 // appName is the last element of each directory.
 const appName = "guideway"
 
-// userDirs finds the directories for a platform: XDG on Linux and the other
-// Unixes, Library on macOS, %APPDATA% and %LOCALAPPDATA% on Windows.
+// userDirs returns the directories for a platform: XDG on Linux and other Unixes, Library
+// on macOS, %APPDATA% and %LOCALAPPDATA% on Windows.
 func userDirs(goos, home string, getenv func(string) string) Dirs {
 	switch goos {
 	case "windows":
-		roaming := firstNonEmpty(getenv("APPDATA"), below(goos, home, "AppData", "Roaming"))
-		local := firstNonEmpty(getenv("LOCALAPPDATA"), below(goos, home, "AppData", "Local"))
+		roaming := firstNonEmpty(getenv("APPDATA"), joinPath(goos, home, "AppData", "Roaming"))
+		local := firstNonEmpty(getenv("LOCALAPPDATA"), joinPath(goos, home, "AppData", "Local"))
 		return Dirs{
-			Config: below(goos, roaming, appName),
-			Data:   below(goos, local, appName),
-			Cache:  below(goos, local, appName, "cache"),
-			State:  below(goos, local, appName+"-state"),
+			Config: joinPath(goos, roaming, appName),
+			Data:   joinPath(goos, local, appName),
+			Cache:  joinPath(goos, local, appName, "cache"),
+			State:  joinPath(goos, local, appName+"-state"),
 		}
 	case "darwin", "ios":
-		support := below(goos, home, "Library", "Application Support", appName)
+		support := joinPath(goos, home, "Library", "Application Support", appName)
 		return Dirs{
 			Config: support, Data: support,
-			Cache: below(goos, home, "Library", "Caches", appName),
-			State: below(goos, home, "Library", "Application Support", appName+"-state"),
+			Cache: joinPath(goos, home, "Library", "Caches", appName),
+			State: joinPath(goos, home, "Library", "Application Support", appName+"-state"),
 		}
 	default:
 		xdg := func(name string, fallback ...string) string {
-			// The XDG specification has relative values ignored.
+			// The XDG specification requires relative values to be ignored.
 			if dir := getenv(name); strings.HasPrefix(dir, "/") {
-				return below(goos, dir, appName)
+				return joinPath(goos, dir, appName)
 			}
-			return below(goos, home, append(fallback, appName)...)
+			return joinPath(goos, home, append(fallback, appName)...)
 		}
 		return Dirs{
 			Config: xdg("XDG_CONFIG_HOME", ".config"),
@@ -55,9 +55,9 @@ func userDirs(goos, home string, getenv func(string) string) Dirs {
 	}
 }
 
-// below joins in the manner of goos, which in a test is not the one that the
-// test runs on. Below "" is "".
-func below(goos, dir string, elements ...string) string {
+// joinPath joins path elements like goos does, which in a test may be another platform. If
+// dir is "", it returns "".
+func joinPath(goos, dir string, elements ...string) string {
 	if dir == "" {
 		return ""
 	}
@@ -73,7 +73,7 @@ func below(goos, dir string, elements ...string) string {
 	return dir + separator + strings.Join(elements, separator)
 }
 
-// isAbs says whether path is absolute in the manner of goos.
+// isAbs reports whether path is absolute on goos.
 func isAbs(goos, path string) bool {
 	if goos != "windows" {
 		return strings.HasPrefix(path, "/")
@@ -84,7 +84,7 @@ func isAbs(goos, path string) bool {
 	return len(path) >= 3 && path[1] == ':' && (path[2] == '\\' || path[2] == '/')
 }
 
-// splitList splits a list of paths as PATH is split.
+// splitList splits a list of paths like PATH.
 func splitList(goos, text string) []string {
 	separator := ":"
 	if goos == "windows" {

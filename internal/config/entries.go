@@ -12,68 +12,68 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
 )
 
-// entries is an object of the file whose members have names of the user's choice.
-type entries struct {
-	// one is what a member is called in messages, and in the codes of findings; with an s
-	// behind it, it is the key of the object.
+// namedEntries describes an object of the file whose members have names of the user's
+// choice.
+type namedEntries struct {
+	// one is the noun for a member in messages and in diagnostic codes. With an s it is the
+	// key of the object.
 	one string
-	// fix says what to write where it is no object.
+	// fix is the suggestion if the value is not an object.
 	fix string
-	// read takes one member; offset is where in its text the problem is, as far as that is
+	// read parses one member. offset is the position of the error in its text, if it is
 	// known.
-	read func(name string, text []byte, origin Origin) (offset int, problem *fault)
+	read func(name string, text []byte, origin Origin) (offset int, problem *settingError)
 }
 
-// entries reads the object that begins at an offset. A member that is wrong is told and
-// left out; the others are read.
-func (f *fileReader) entries(at int, e entries) {
+// readEntries reads the object at an offset. It reports invalid members and skips them.
+func (f *fileReader) readEntries(at int, e namedEntries) {
 	group := e.one + "s"
 	if f.data[at] != '{' {
-		f.fault(f.at("config-type", at, "/"+group), faultf(e.fix, "%q holds %s", group, kindOf(f.skip())))
+		f.reportError(f.diagnosticAt("config-type", at, "/"+group), newError(e.fix, "%q holds %s", group, kindOf(f.skipValue())))
 		return
 	}
-	f.token()
+	f.nextToken()
 	seen := map[string]bool{}
 	for f.dec.More() {
-		keyAt := f.next()
-		name, _ := f.token().(string)
-		valueAt := f.next()
+		keyAt := f.nextOffset()
+		name, _ := f.nextToken().(string)
+		valueAt := f.nextOffset()
 		var text json.RawMessage
 		_ = f.dec.Decode(&text)
 		pointer := "/" + group + "/" + escapePointer(name)
 		if seen[name] {
-			f.fault(f.at("config-duplicate", keyAt, pointer), faultf("remove one of the two", "the %s %q is given twice", e.one, name))
+			f.reportError(f.diagnosticAt("config-duplicate", keyAt, pointer), newError("remove one of the two", "the %s %q is given twice", e.one, name))
 			continue
 		}
 		seen[name] = true
-		origin := Origin{Kind: OriginFile, Name: fmt.Sprintf("%s:%d", f.path, f.at("", keyAt, "").Line)}
+		origin := Origin{Kind: OriginFile, Name: fmt.Sprintf("%s:%d", f.path, f.diagnosticAt("", keyAt, "").Line)}
 		if offset, problem := e.read(name, text, origin); problem != nil {
-			f.fault(f.at("config-"+e.one, valueAt+offset, pointer), problem)
+			f.reportError(f.diagnosticAt("config-"+e.one, valueAt+offset, pointer), problem)
 		}
 	}
-	f.token()
+	f.nextToken()
 }
 
-// decodeEntry reads one member into a struct, and says of what is wrong where it is and
-// what to write instead. of is what the member is, such as `the source "team"`.
-func decodeEntry(text []byte, into any, of string) (offset int, problem *fault) {
+// decodeEntry decodes one member into a struct. It returns the position and the fix of an
+// error. of describes the member, such as `the source "team"`.
+func decodeEntry(text []byte, into any, of string) (offset int, problem *settingError) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(into)
 	var kind *json.UnmarshalTypeError
 	switch {
 	case err == nil && string(bytes.TrimSpace(text)) == "null":
-		return 0, faultf("write an object", "%s holds null", of)
+		return 0, newError("write an object", "%s is null", of)
 	case err == nil:
 		return 0, nil
 	case errors.As(err, &kind) && kind.Field == "":
-		return 0, faultf("write an object", "%s holds a %s", of, kind.Value)
+		return 0, newError("write an object", "%s holds a %s", of, kind.Value)
 	case errors.As(err, &kind):
-		return max(0, int(kind.Offset)-1), faultf("write "+article(kind.Type.String()), "%q of %s holds a %s", kind.Field, of, kind.Value)
+		return max(0, int(kind.Offset)-1), newError("write "+withArticle(kind.Type.String()), "%q of %s holds a %s", kind.Field, of, kind.Value)
 	}
 	field, ok := strings.CutPrefix(err.Error(), "json: unknown field ")
 	if !ok {
-		return 0, faultf("mend it", "%s: %v", of, err)
+		return 0, newError("mend it", "%s: %v", of, err)
 	}
 	name, _ := strconv.Unquote(field)
 	own, all := fieldsOf(reflect.TypeOf(into))
@@ -81,11 +81,11 @@ func decodeEntry(text []byte, into any, of string) (offset int, problem *fault) 
 	if near := spelling.Closest(name, all); near != "" {
 		fix = fmt.Sprintf("did you mean %q?", near)
 	}
-	return max(0, bytes.Index(text, []byte(field))), &fault{message: fmt.Sprintf("%s of %s is not a setting", field, of), fix: fix}
+	return max(0, bytes.Index(text, []byte(field))), &settingError{message: fmt.Sprintf("%s of %s is not a setting", field, of), fix: fix}
 }
 
-// fieldsOf are the names that JSON has for the fields of a struct, and those together
-// with the names within its fields.
+// fieldsOf returns the JSON names of a struct's fields, and those names with the names
+// within its fields.
 func fieldsOf(t reflect.Type) (own, all []string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Map {
 		t = t.Elem()
@@ -105,8 +105,8 @@ func fieldsOf(t reflect.Type) (own, all []string) {
 	return own, all
 }
 
-// article names a type of a field with its article.
-func article(kind string) string {
+// withArticle returns the noun for a field's type with its article.
+func withArticle(kind string) string {
 	switch {
 	case strings.HasPrefix(kind, "[]"):
 		return "a list of strings"

@@ -8,8 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// TestEntries: sources, upstreams and models are told with the same words what is wrong
-// with them, at its place, and a wrong one does not take the others with it.
+// TestEntries checks that invalid sources, upstreams and models are reported with the same
+// words and the position, and that the valid ones are still read.
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	good := map[string]string{
@@ -20,7 +20,7 @@ func TestEntries(t *testing.T) {
 	for one, fine := range good {
 		for text, want := range map[string]string{
 			`[]`:                                `"` + one + `s" holds a list; write an object of ` + one + `s`,
-			`{"a": null}`:                       `the ` + one + ` "a" holds null; write an object`,
+			`{"a": null}`:                       `the ` + one + ` "a" is null; write an object`,
 			`{"a": "b"}`:                        `the ` + one + ` "a" holds a string; write an object`,
 			`{"a": {"` + slip[one] + `": "x"}}`: `"` + slip[one] + `" of the ` + one + ` "a" is not a setting; did you mean "` + near[one] + `"?`,
 			`{"a": {"qqqqqq": 1}}`:              `"qqqqqq" of the ` + one + ` "a" is not a setting; use one of: `,
@@ -42,8 +42,8 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestEntriesWithin: a slip within a member of an entry is told by the names that there
-// are at that place.
+// TestEntriesWithin checks that a misspelled member of an entry is reported with the names
+// that are valid at that position.
 func TestEntriesWithin(t *testing.T) {
 	t.Parallel()
 	text := "{\n  \"upstreams\": {\n    \"a\": {\"url\": \"https://a.example/mcp\", \"oauth\": {\"clientIdd\": \"x\"}}}}"

@@ -25,7 +25,7 @@ const (
 	maxFileBytes = 1 << 20
 )
 
-// readFile applies the configuration file, if there is one.
+// readFile applies the configuration file, if it exists.
 func (l *loader) readFile() {
 	path, named := l.filePath()
 	if path == "" {
@@ -42,7 +42,7 @@ func (l *loader) readFile() {
 		if errors.Is(err, fs.ErrNotExist) {
 			fix = "create it, or name another with --config or " + EnvConfig
 		}
-		l.problem(guideway.Diagnostic{
+		l.addError(guideway.Diagnostic{
 			Code: "config-unreadable", File: path, Fix: fix,
 			Message: "the configuration file cannot be read: " + safeopen.Cause(err).Error(),
 		})
@@ -51,19 +51,18 @@ func (l *loader) readFile() {
 	l.applyFile(path, data)
 }
 
-// dataFileName is the configuration file that a data directory may have. It is read
-// where there is no other.
+// dataFileName is the configuration file of a data directory. It is read if there is no
+// other.
 const dataFileName = "config.json"
 
-// readDataFile applies the configuration file of the data directory, if there is
-// one with a setting of ours: any directory may be a data directory, and have a
-// file of that name for something else.
+// readDataFile applies the configuration file of the data directory if it has a setting of
+// ours. Any directory may be a data directory and have an unrelated file of that name.
 func (l *loader) readDataFile() {
 	dir := l.statedDataDir()
 	if dir == "" {
 		return
 	}
-	path := below(l.goos, dir, dataFileName)
+	path := joinPath(l.goos, dir, dataFileName)
 	data, err := readRegular(path, false)
 	if err != nil {
 		return
@@ -71,13 +70,13 @@ func (l *loader) readDataFile() {
 	var document map[string]any
 	if json.Unmarshal(data, &document) == nil {
 		ours := func(key string) bool {
-			return key == "mcpServers" || slices.Contains(named(), key) || l.isGroup(key) || l.known(key) != nil
+			return key == "mcpServers" || slices.Contains(namedObjects(), key) || l.isGroup(key) || l.findSetting(key) != nil
 		}
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(document)), ours) {
-			l.warn(guideway.Diagnostic{
+			l.addWarning(guideway.Diagnostic{
 				Code: "config-not-ours", File: path,
-				Message: "the file has no setting of Guideway and is not read",
-				Fix:     "name it with --config if it is meant; the settings are told by guideway help settings",
+				Message: "the file has no setting of Guideway and is ignored",
+				Fix:     "name it with --config if it is a configuration file; guideway help settings lists the settings",
 			})
 			return
 		}
@@ -86,42 +85,41 @@ func (l *loader) readDataFile() {
 	l.applyFile(path, data)
 }
 
-// statedDataDir is the data directory that flags and variables name, or the default.
+// statedDataDir returns the data directory of a flag or variable, or the default.
 func (l *loader) statedDataDir() string {
 	i := slices.IndexFunc(l.table, func(s setting) bool { return s.Name == "dataDir" })
 	s := &l.table[i]
 	texts := slices.Clone(l.opts.Flags[s.Name])
-	slices.Reverse(texts) // the last one counts
+	slices.Reverse(texts) // the last one takes precedence
 	texts = append(texts, l.opts.Getenv(s.Env))
 	for _, alias := range s.Aliases {
 		texts = append(texts, l.opts.Getenv(alias.Name))
 	}
 	if text := firstNonEmpty(texts...); text != "" {
-		dir, f := l.resolve(text, l.dir)
+		dir, f := l.resolvePath(text, l.dir)
 		if f != nil {
-			return "" // it is told where the setting is read
+			return "" // reported when the setting is read
 		}
 		return dir
 	}
 	return l.config.Dirs.Data
 }
 
-// filePath says which file to read, and whether someone named it.
+// filePath returns the file to read. named reports whether the user named it.
 func (l *loader) filePath() (path string, named bool) {
 	name := firstNonEmpty(l.opts.File, l.opts.Getenv(EnvConfig))
 	if name == "" {
-		return below(l.goos, l.config.Dirs.Config, fileName), false
+		return joinPath(l.goos, l.config.Dirs.Config, fileName), false
 	}
-	path, f := l.resolve(name, l.dir)
+	path, f := l.resolvePath(name, l.dir)
 	if f != nil {
-		l.fault(guideway.Diagnostic{File: EnvConfig}, f)
+		l.reportError(guideway.Diagnostic{File: EnvConfig}, f)
 		return "", true
 	}
 	return path, true
 }
 
-// readRegular reads a file of bounded size. Only a file that someone named may
-// be a pipe.
+// readRegular reads a file of bounded size. Only a file that the user named may be a pipe.
 func readRegular(path string, named bool) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -154,17 +152,17 @@ func (l *loader) applyFile(path string, data []byte) {
 	f := &fileReader{loader: l, path: path, data: data, dec: json.NewDecoder(bytes.NewReader(data))}
 	var document any
 	if err := json.Unmarshal(data, &document); err != nil {
-		f.syntax(err)
+		f.addSyntaxError(err)
 		return
 	}
 	if _, ok := document.(map[string]any); !ok {
-		l.fault(f.at("config-type", 0, ""), faultf("write an object, such as {}", "the file holds %s", kindOf(document)))
+		l.reportError(f.diagnosticAt("config-type", 0, ""), newError("write an object, such as {}", "the file holds %s", kindOf(document)))
 		return
 	}
-	f.object("")
+	f.readObject("")
 }
 
-// fileReader walks the tokens of a file that is known to be valid JSON.
+// fileReader reads the tokens of a file that is valid JSON.
 type fileReader struct {
 	*loader
 	path string
@@ -172,115 +170,115 @@ type fileReader struct {
 	dec  *json.Decoder
 }
 
-func (f *fileReader) syntax(err error) {
+func (f *fileReader) addSyntaxError(err error) {
 	offset := len(f.data)
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		// The offset counts the bytes that were read, the wrong one included.
+		// The offset counts the bytes read, including the invalid one.
 		offset = max(int(syntax.Offset)-1, 0)
 	}
-	message := "the file is not JSON: " + err.Error()
-	fix := "mend the JSON; comments and trailing commas are not allowed"
+	message := "the file is not valid JSON: " + err.Error()
+	fix := "fix the JSON; comments and trailing commas are not allowed"
 	if len(bytes.TrimSpace(f.data)) == 0 {
 		message, fix = "the file is empty", "write {}, or delete the file"
 	}
-	f.fault(f.at("config-syntax", offset, ""), &fault{message: message, fix: fix})
+	f.reportError(f.diagnosticAt("config-syntax", offset, ""), &settingError{message: message, fix: fix})
 }
 
-// at is the place of an offset.
-func (f *fileReader) at(code string, offset int, pointer string) guideway.Diagnostic {
+// diagnosticAt returns a diagnostic with the position of an offset.
+func (f *fileReader) diagnosticAt(code string, offset int, pointer string) guideway.Diagnostic {
 	before := f.data[:min(offset, len(f.data))]
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := 1 + len(before) - (bytes.LastIndexByte(before, '\n') + 1)
 	return guideway.Diagnostic{Code: code, File: f.path, Line: line, Column: column, Pointer: pointer}
 }
 
-// next is the offset of the next token.
-func (f *fileReader) next() int {
+// nextOffset returns the offset of the next token.
+func (f *fileReader) nextOffset() int {
 	offset := int(f.dec.InputOffset())
 	rest := bytes.TrimLeft(f.data[offset:], " \t\r\n:,")
 	return len(f.data) - len(rest)
 }
 
-// object reads an object; prefix is "" or the name of a group and a dot. The
-// document is valid JSON, so tokens cannot fail.
-func (f *fileReader) object(prefix string) {
-	f.token()
+// readObject reads an object. prefix is "" or the name of a group and a dot. The document
+// is valid JSON, so Token returns no error.
+func (f *fileReader) readObject(prefix string) {
+	f.nextToken()
 	seen := map[string]int{}
 	for f.dec.More() {
-		keyAt := f.next()
-		key, _ := f.token().(string)
+		keyAt := f.nextOffset()
+		key, _ := f.nextToken().(string)
 		name := prefix + key
 		pointer := "/" + strings.ReplaceAll(prefix, ".", "/") + escapePointer(key)
-		valueAt := f.next()
+		valueAt := f.nextOffset()
 		if first, twice := seen[key]; twice {
-			f.fault(f.at("config-duplicate", keyAt, pointer),
-				faultf("remove one of the two", "%q is given twice, first in line %d", name, f.at("", first, "").Line))
-			f.skip()
+			f.reportError(f.diagnosticAt("config-duplicate", keyAt, pointer),
+				newError("remove one of the two", "%q is set twice, first in line %d", name, f.diagnosticAt("", first, "").Line))
+			f.skipValue()
 			continue
 		}
 		seen[key] = keyAt
-		f.member(prefix, key, pointer, keyAt, valueAt)
+		f.readMember(prefix, key, pointer, keyAt, valueAt)
 	}
-	f.token()
+	f.nextToken()
 }
 
 func escapePointer(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
-// named are the keys of objects whose members have names of the user's choice.
-func named() []string { return []string{"upstreams", "models", "sources"} }
+// namedObjects returns the keys of objects whose members have names of the user's choice.
+func namedObjects() []string { return []string{"upstreams", "models", "sources"} }
 
-// member reads the value of one key.
-func (f *fileReader) member(prefix, key, pointer string, keyAt, valueAt int) {
+// readMember reads the value of one key.
+func (f *fileReader) readMember(prefix, key, pointer string, keyAt, valueAt int) {
 	name := prefix + key
 	if name == "$schema" {
-		f.skip()
+		f.skipValue()
 		return
 	}
 	switch name {
 	case "upstreams":
-		f.upstreams(valueAt)
+		f.readUpstreams(valueAt)
 		return
 	case "models":
 		f.readModels(valueAt)
 		return
 	}
 	if name == "sources" {
-		f.sources(valueAt)
+		f.readSources(valueAt)
 		return
 	}
 	if prefix == "" && f.isGroup(key) {
 		if f.data[valueAt] != '{' {
-			decoded := f.skip()
+			decoded := f.skipValue()
 			wrong := f.groupSwitch(key, decoded)
 			if wrong == nil {
-				wrong = faultf("write an object", "%q holds %s", name, kindOf(decoded))
+				wrong = newError("write an object", "%q holds %s", name, kindOf(decoded))
 			}
-			f.fault(f.at("config-type", valueAt, pointer), wrong)
+			f.reportError(f.diagnosticAt("config-type", valueAt, pointer), wrong)
 			return
 		}
-		f.object(key + ".")
+		f.readObject(key + ".")
 		return
 	}
 	for i := range f.table {
 		if s := &f.table[i]; s.Name == name && !strings.Contains(key, ".") {
-			place := f.at("", valueAt, pointer)
-			decoded := f.skip()
-			v, fault := s.decode(decoded)
+			place := f.diagnosticAt("", valueAt, pointer)
+			decoded := f.skipValue()
+			v, fault := s.decodeJSON(decoded)
 			if fault != nil {
 				place.Code = "config-type"
-				f.fault(place, fault)
+				f.reportError(place, fault)
 				return
 			}
-			origin := Origin{Kind: OriginFile, Name: fmt.Sprintf("%s:%d", f.path, f.at("", keyAt, "").Line)}
-			f.apply(s, v, filepath.Dir(f.path), place, origin)
+			origin := Origin{Kind: OriginFile, Name: fmt.Sprintf("%s:%d", f.path, f.diagnosticAt("", keyAt, "").Line)}
+			f.applyValue(s, v, filepath.Dir(f.path), place, origin)
 			return
 		}
 	}
-	decoded := f.skip()
-	f.fault(f.at("config-unknown-key", keyAt, pointer), f.unknown(prefix, key, decoded))
+	decoded := f.skipValue()
+	f.reportError(f.diagnosticAt("config-unknown-key", keyAt, pointer), f.unknownKey(prefix, key, decoded))
 }
 
 func (l *loader) isGroup(key string) bool {
@@ -292,12 +290,12 @@ func (l *loader) isGroup(key string) bool {
 	return false
 }
 
-// unknown says what a key that means nothing was probably meant to be.
-func (f *fileReader) unknown(prefix, key string, decoded any) *fault {
+// unknownKey returns an error for an unknown key, with the key that was probably meant.
+func (f *fileReader) unknownKey(prefix, key string, decoded any) *settingError {
 	if prefix == "" && key == "mcpServers" {
-		return f.clientFile(decoded)
+		return f.explainClientFile(decoded)
 	}
-	if wrong := f.rewritten(key, decoded); wrong != nil {
+	if wrong := f.explainName(key, decoded); wrong != nil {
 		return wrong
 	}
 	var here, elsewhere []string
@@ -316,20 +314,20 @@ func (f *fileReader) unknown(prefix, key string, decoded any) *fault {
 		}
 	}
 	if prefix == "" {
-		here = append(here, named()...)
+		here = append(here, namedObjects()...)
 	}
 	message := fmt.Sprintf("%q is not a setting", prefix+key)
 	switch near := spelling.Closest(key, here); {
 	case near != "":
-		return &fault{message: message, fix: fmt.Sprintf("did you mean %q?", prefix+near)}
+		return &settingError{message: message, fix: fmt.Sprintf("did you mean %q?", prefix+near)}
 	case len(elsewhere) > 0:
-		return &fault{message: message, fix: fmt.Sprintf("did you mean %q?", elsewhere[0])}
+		return &settingError{message: message, fix: fmt.Sprintf("did you mean %q?", elsewhere[0])}
 	default:
-		return &fault{message: message, fix: "use one of: " + strings.Join(unique(here), ", ")}
+		return &settingError{message: message, fix: "use one of: " + strings.Join(removeDuplicates(here), ", ")}
 	}
 }
 
-func unique(names []string) []string {
+func removeDuplicates(names []string) []string {
 	var kept []string
 	for _, name := range names {
 		if len(kept) == 0 || kept[len(kept)-1] != name {
@@ -339,35 +337,35 @@ func unique(names []string) []string {
 	return kept
 }
 
-func (f *fileReader) token() json.Token {
+func (f *fileReader) nextToken() json.Token {
 	token, _ := f.dec.Token()
 	return token
 }
 
-// skip reads the next value whole.
-func (f *fileReader) skip() any {
+// skipValue reads the next value completely.
+func (f *fileReader) skipValue() any {
 	var v any
 	_ = f.dec.Decode(&v)
 	return v
 }
 
-// decode turns a JSON value into the setting's.
-func (s *setting) decode(decoded any) (value, *fault) {
+// decodeJSON converts a JSON value into the setting's.
+func (s *setting) decodeJSON(decoded any) (value, *settingError) {
 	switch s.Kind {
 	case KindBool:
 		if flag, ok := decoded.(bool); ok {
 			return value{flag: flag}, nil
 		}
-		return value{}, faultf("write true or false", "%q holds %s", s.Name, kindOf(decoded))
+		return value{}, newError("write true or false", "%q holds %s", s.Name, kindOf(decoded))
 	case KindList, KindPaths:
 		items, ok := decoded.([]any)
 		if !ok {
-			return value{}, faultf(`write a list of strings, such as ["…"]`, "%q holds %s", s.Name, kindOf(decoded))
+			return value{}, newError(`write a list of strings, such as ["…"]`, "%q holds %s", s.Name, kindOf(decoded))
 		}
 		list := make([]string, len(items))
 		for i, item := range items {
 			if list[i], ok = item.(string); !ok {
-				return value{}, faultf("write strings only", "%q holds %s as element %d", s.Name, kindOf(item), i+1)
+				return value{}, newError("write strings only", "%q holds %s as element %d", s.Name, kindOf(item), i+1)
 			}
 		}
 		return value{list: list}, nil
@@ -375,7 +373,7 @@ func (s *setting) decode(decoded any) (value, *fault) {
 		if number, ok := decoded.(float64); ok && number == math.Trunc(number) {
 			return value{text: numberText(number)}, nil
 		}
-		return value{}, faultf("write a whole number, such as 100", "%q holds %s", s.Name, kindOf(decoded))
+		return value{}, newError("write a whole number, such as 100", "%q holds %s", s.Name, kindOf(decoded))
 	case KindSize:
 		switch v := decoded.(type) {
 		case string:
@@ -385,16 +383,16 @@ func (s *setting) decode(decoded any) (value, *fault) {
 				return value{text: numberText(v)}, nil
 			}
 		}
-		return value{}, faultf(`write a size, such as "10MB", or a number of bytes`, "%q holds %s", s.Name, kindOf(decoded))
+		return value{}, newError(`write a size, such as "10MB", or a number of bytes`, "%q holds %s", s.Name, kindOf(decoded))
 	default:
 		if text, ok := decoded.(string); ok {
 			return value{text: text}, nil
 		}
-		return value{}, faultf("write a string", "%q holds %s", s.Name, kindOf(decoded))
+		return value{}, newError("write a string", "%q holds %s", s.Name, kindOf(decoded))
 	}
 }
 
-// numberText writes a whole number of JSON as digits.
+// numberText returns a whole number of JSON as digits.
 func numberText(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
 
 func kindOf(decoded any) string {

@@ -14,50 +14,46 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
 )
 
-// Options say where settings are read from. The zero value reads those of the
-// process.
+// Options select the sources of settings. The zero value reads those of the process.
 type Options struct {
-	// File is the configuration file; empty means $GUIDEWAY_CONFIG, and
-	// without that guideway.json in the user's configuration directory. A file
-	// that is named must exist.
+	// File is the configuration file. Empty means $GUIDEWAY_CONFIG or, if that is not set,
+	// guideway.json in the user's configuration directory. A named file must exist.
 	File string
-	// Flags are the flags that were given, by the name of their setting. A
-	// list may be repeated.
+	// Flags are the flags by the name of their setting. The flag of a list may be repeated.
 	Flags map[string][]string
-	// Getenv looks up a variable; nil means os.Getenv. An empty variable
-	// counts as not set.
+	// Getenv looks up a variable. Nil means os.Getenv. An empty variable counts as not set.
 	Getenv func(string) string
-	// Environ lists all variables as os.Environ does; with it, a variable
-	// that begins with GUIDEWAY_ and means nothing is warned about.
+	// Environ lists all variables like os.Environ. If it is set, unknown variables that
+	// start with GUIDEWAY_ are reported as warnings.
 	Environ []string
-	// GOOS is the platform; empty means this one.
+	// GOOS is the platform. Empty means this one.
 	GOOS string
-	// Dir is the working directory; empty means the process's.
+	// Dir is the working directory. Empty means the process's.
 	Dir string
 }
 
-// Problems are all findings that keep the settings from being used.
+// Problems are all diagnostics that prevent the use of the settings.
 type Problems struct {
 	Diagnostics []guideway.Diagnostic
 }
 
-// Error lists every problem, one a line.
+// Error lists the diagnostics, one per line.
 func (p *Problems) Error() string {
 	var b strings.Builder
 	if len(p.Diagnostics) == 1 {
 		b.WriteString("the configuration is invalid:")
 	} else {
-		fmt.Fprintf(&b, "the configuration has %d problems:", len(p.Diagnostics))
+		fmt.Fprintf(&b, "the configuration has %d errors:", len(p.Diagnostics))
 	}
 	for _, d := range p.Diagnostics {
 		b.WriteString("\n  ")
-		b.WriteString(describe(d))
+		b.WriteString(formatDiagnostic(d))
 	}
 	return b.String()
 }
 
-// describe puts a finding on one line: place, message, fix.
-func describe(d guideway.Diagnostic) string {
+// formatDiagnostic returns a diagnostic in one line: position, message, fix.
+func formatDiagnostic(d guideway.Diagnostic) string {
 	place := d.File
 	if d.Line > 0 {
 		place = fmt.Sprintf("%s:%d:%d", d.File, d.Line, d.Column)
@@ -68,17 +64,17 @@ func describe(d guideway.Diagnostic) string {
 	return place + ": " + d.Message + "; " + d.Fix
 }
 
-// Load reads the settings. On a problem it returns an error with code
-// guideway.CodeInvalid that wraps *Problems with every finding, and still a
-// Config in which the settings without problems are in force: a command that
-// reports on the installation can go on with it, all others must stop.
+// Load loads the settings. If some are invalid, it returns an error with the code
+// guideway.CodeInvalid that wraps *Problems with all diagnostics, and a Config with the
+// valid settings. A command that reports on the installation can use that Config; all
+// others must stop.
 func Load(opts Options) (*Config, error) {
 	l := newLoader(opts)
-	l.defaults()
+	l.applyDefaults()
 	l.readFile()
 	l.readEnv()
 	l.readFlags()
-	l.finish()
+	l.deriveSettings()
 	if len(l.problems) > 0 {
 		problems := &Problems{Diagnostics: l.problems}
 		return l.config, &guideway.Error{Code: guideway.CodeInvalid, Message: problems.Error(), Err: problems}
@@ -98,7 +94,7 @@ type loader struct {
 }
 
 func newLoader(opts Options) *loader {
-	l := &loader{opts: opts, goos: opts.GOOS, dir: opts.Dir, table: settings()}
+	l := &loader{opts: opts, goos: opts.GOOS, dir: opts.Dir, table: allSettings()}
 	if l.goos == "" {
 		l.goos = runtime.GOOS
 	}
@@ -106,8 +102,8 @@ func newLoader(opts Options) *loader {
 		l.opts.Getenv = os.Getenv
 	}
 	if l.dir == "" {
-		// Without a working directory relative paths stay relative and fail
-		// where they are used, with their name.
+		// Without a working directory, relative paths stay relative. Using them fails with
+		// an error that names them.
 		l.dir, _ = os.Getwd()
 	}
 	l.home = l.opts.Getenv("HOME")
@@ -121,34 +117,34 @@ func newLoader(opts Options) *loader {
 	return l
 }
 
-func (l *loader) defaults() {
+func (l *loader) applyDefaults() {
 	c := l.config
 	c.Listen = "127.0.0.1:3000"
 	c.Toolsets = DefaultToolsets()
 	c.Workflows = Workflows{
 		Bundled: true, Plugins: true, User: true, Project: true,
-		UserDir:      below(l.goos, c.Dirs.Config, "workflows"),
+		UserDir:      joinPath(l.goos, c.Dirs.Config, "workflows"),
 		CacheTTL:     defaultCacheTTL,
 		SyncInterval: defaultSyncInterval, RegistryTimeout: defaultRegistryTimeout,
-		CacheDir: below(l.goos, c.Dirs.Cache, "sources"),
+		CacheDir: joinPath(l.goos, c.Dirs.Cache, "sources"),
 	}
 	c.Log = Log{Level: "warn", Format: "text"}
 	c.DataDir = c.Dirs.Data
 	c.Store = StoreSQLite
 	c.Gates = Gates{Approval: ApprovalAgent}
 	c.Gateway = Gateway{Exposure: ExposureAll, Health: 30 * time.Second}
-	c.Journal.HeadsDir = below(l.goos, c.Dirs.State, "heads")
+	c.Journal.HeadsDir = joinPath(l.goos, c.Dirs.State, "heads")
 	c.Context, c.Checkpoints = contextDefaults(), checkpointDefaults()
 	c.Requests = requestDefaults()
-	c.Encryption = Encryption{Mode: EncryptionDisabled, KeyFile: below(l.goos, c.Dirs.Config, "checkpoints.key")}
+	c.Encryption = Encryption{Mode: EncryptionDisabled, KeyFile: joinPath(l.goos, c.Dirs.Config, "checkpoints.key")}
 }
 
-// finish derives what depends on other settings.
-func (l *loader) finish() {
+// deriveSettings sets the settings that depend on others.
+func (l *loader) deriveSettings() {
 	c := l.config
-	l.compare()
+	l.warnAboutConflicts()
 	if c.DataDir == "" {
-		l.problem(guideway.Diagnostic{
+		l.addError(guideway.Diagnostic{
 			Code: "config-no-data-dir", File: "environment",
 			Message: "there is no directory for data, because the environment names no home directory",
 			Fix:     "set HOME (USERPROFILE on Windows) or GUIDEWAY_DATA_DIR",
@@ -156,109 +152,109 @@ func (l *loader) finish() {
 		return
 	}
 	if c.TokenFile == "" {
-		c.TokenFile = below(l.goos, c.DataDir, "token")
+		c.TokenFile = joinPath(l.goos, c.DataDir, "token")
 	}
 	if c.Journal.KeyFile == "" {
-		c.Journal.KeyFile = below(l.goos, c.DataDir, "journal.key")
+		c.Journal.KeyFile = joinPath(l.goos, c.DataDir, "journal.key")
 	}
-	if c.Encryption.KeyFile == "" { // no home directory
-		c.Encryption.KeyFile = below(l.goos, c.DataDir, "checkpoints.key")
+	if c.Encryption.KeyFile == "" { // there is no home directory
+		c.Encryption.KeyFile = joinPath(l.goos, c.DataDir, "checkpoints.key")
 	}
-	if c.Journal.HeadsDir == "" { // no home directory, so no other place is known
-		c.Journal.HeadsDir = below(l.goos, c.DataDir, "heads")
+	if c.Journal.HeadsDir == "" { // there is no home directory for a separate one
+		c.Journal.HeadsDir = joinPath(l.goos, c.DataDir, "heads")
 	}
 }
 
-// compare warns of settings that do not go together.
-func (l *loader) compare() {
+// warnAboutConflicts adds warnings about settings that contradict each other.
+func (l *loader) warnAboutConflicts() {
 	e, k := l.config.Encryption, l.config.Checkpoints
 	origin := l.config.Origin("encryption.passphraseFile")
 	switch passphrase := e.Mode == EncryptionPassphrase; {
 	case e.PassphraseFile != "" && !passphrase:
-		l.warn(guideway.Diagnostic{
+		l.addWarning(guideway.Diagnostic{
 			Code: "config-unused", File: origin.Name,
-			Message: "there is a file of a passphrase, and checkpoints are not encrypted with one",
+			Message: "a file of a passphrase is set, but checkpoints are not encrypted with a passphrase",
 			Fix:     "set encryption.mode to " + EncryptionPassphrase + ", or remove encryption.passphraseFile",
 		})
 	case e.PassphraseFile != "" && e.Passphrase != "":
-		l.warn(guideway.Diagnostic{
+		l.addWarning(guideway.Diagnostic{
 			Code: "config-shadowed", File: origin.Name,
-			Message: "the file of the passphrase is not read, because " + EnvPassphrase + " is set",
+			Message: "the file of the passphrase is ignored, because " + EnvPassphrase + " is set",
 			Fix:     "remove one of the two",
 		})
 	case e.Passphrase != "" && !passphrase:
-		l.warn(guideway.Diagnostic{
+		l.addWarning(guideway.Diagnostic{
 			Code: "config-unused", File: EnvPassphrase,
-			Message: "there is a passphrase, and checkpoints are not encrypted with one",
+			Message: "a passphrase is set, but checkpoints are not encrypted with one",
 			Fix:     "set encryption.mode to " + EncryptionPassphrase + ", or remove the variable",
 		})
 	}
 	if k.CleanAt < k.WarnAt {
-		l.warn(guideway.Diagnostic{
+		l.addWarning(guideway.Diagnostic{
 			Code: "config-order", File: l.config.Origin("checkpoints.cleanAt").Name,
-			Message: fmt.Sprintf("sessions go at %d %% of the limit of all checkpoints, before a warning at %d %%", k.CleanAt, k.WarnAt),
+			Message: fmt.Sprintf("sessions are removed at %d %% of the limit of all checkpoints, before the warning at %d %%", k.CleanAt, k.WarnAt),
 			Fix:     "set checkpoints.warnAt lower than checkpoints.cleanAt",
 		})
 	}
 }
 
-func (l *loader) problem(d guideway.Diagnostic) {
+func (l *loader) addError(d guideway.Diagnostic) {
 	d.Severity = guideway.SeverityError
 	l.problems = append(l.problems, d)
 }
 
-func (l *loader) warn(d guideway.Diagnostic) {
+func (l *loader) addWarning(d guideway.Diagnostic) {
 	d.Severity = guideway.SeverityWarning
 	l.config.Warnings = append(l.config.Warnings, d)
 }
 
-// apply checks a decoded value and puts it in force, or reports why not. The
-// place is a diagnostic that holds where the value stands.
-func (l *loader) apply(s *setting, v value, base string, place guideway.Diagnostic, origin Origin) {
-	v, f := s.checked(v)
+// applyValue checks a decoded value and applies it, or reports an error. position is a
+// diagnostic with the position of the value.
+func (l *loader) applyValue(s *setting, v value, base string, place guideway.Diagnostic, origin Origin) {
+	v, f := s.checkValue(v)
 	if f != nil {
-		l.fault(place, f)
+		l.reportError(place, f)
 		return
 	}
 	switch s.Kind {
 	case KindPath:
-		v.text, f = l.resolve(v.text, base)
+		v.text, f = l.resolvePath(v.text, base)
 	case KindPaths:
 		v.list = slices.Clone(v.list)
 		for i := range v.list {
-			if v.list[i], f = l.resolve(v.list[i], base); f != nil {
+			if v.list[i], f = l.resolvePath(v.list[i], base); f != nil {
 				break
 			}
 		}
 	}
 	if f != nil {
-		l.fault(place, f)
+		l.reportError(place, f)
 		return
 	}
 	s.set(l.config, v)
 	l.config.origins[s.Name] = origin
 }
 
-func (l *loader) fault(place guideway.Diagnostic, f *fault) {
+func (l *loader) reportError(place guideway.Diagnostic, f *settingError) {
 	if place.Code == "" {
 		place.Code = "config-value"
 	}
 	place.Message, place.Fix = f.message, f.fix
-	l.problem(place)
+	l.addError(place)
 }
 
-// resolve makes a path absolute: "~" is the home directory, and a relative one
-// is below base.
-func (l *loader) resolve(path, base string) (string, *fault) {
+// resolvePath makes a path absolute: "~" is the home directory, and a relative path is
+// resolved in base.
+func (l *loader) resolvePath(path, base string) (string, *settingError) {
 	rest, tilde := strings.CutPrefix(path, "~")
 	tilde = tilde && (rest == "" || rest[0] == '/' || (l.goos == "windows" && rest[0] == '\\'))
 	switch {
 	case tilde && l.home == "":
-		return "", faultf("write the path in full", "%q cannot be resolved, because the environment names no home directory", path)
+		return "", newError("write the path in full", "%q cannot be resolved, because the environment names no home directory", path)
 	case tilde:
 		path = l.home + rest
 	case !isAbs(l.goos, path):
-		path = below(l.goos, base, path)
+		path = joinPath(l.goos, base, path)
 	}
 	if l.goos == runtime.GOOS {
 		path = filepath.Clean(path)
@@ -282,9 +278,9 @@ func (l *loader) readEnv() {
 			switch {
 			case text == "":
 			case read != "":
-				l.warn(guideway.Diagnostic{
+				l.addWarning(guideway.Diagnostic{
 					Code: "config-shadowed", File: alias.Name,
-					Message: fmt.Sprintf("%s is not read, because %s is set", alias.Name, read),
+					Message: fmt.Sprintf("%s is ignored, because %s is set", alias.Name, read),
 					Fix:     "remove one of the two variables",
 				})
 			default:
@@ -293,18 +289,18 @@ func (l *loader) readEnv() {
 			}
 		}
 	}
-	l.readSources()
+	l.readSourceVariables()
 	l.config.Encryption.Passphrase = l.opts.Getenv(EnvPassphrase)
 	l.config.Context.Embeddings.Key = l.opts.Getenv(EnvEmbeddingsKey)
 	l.unknownVariables()
 }
 
-func (l *loader) applyEnv(s *setting, name, text string, convert func(string) (string, *fault)) {
+func (l *loader) applyEnv(s *setting, name, text string, convert func(string) (string, *settingError)) {
 	place := guideway.Diagnostic{File: name}
 	if convert != nil {
-		var f *fault
+		var f *settingError
 		if text, f = convert(text); f != nil {
-			l.fault(place, f)
+			l.reportError(place, f)
 			return
 		}
 	}
@@ -332,9 +328,9 @@ func (l *loader) unknownVariables() {
 		if near := spelling.Closest(name, known); near != "" {
 			fix = fmt.Sprintf("did you mean %s?", near)
 		}
-		l.warn(guideway.Diagnostic{
+		l.addWarning(guideway.Diagnostic{
 			Code: "config-unknown-variable", File: name,
-			Message: name + " means nothing to Guideway", Fix: fix,
+			Message: name + " is not a variable of Guideway", Fix: fix,
 		})
 	}
 }
@@ -358,25 +354,25 @@ func (l *loader) readFlags() {
 	}
 }
 
-// applyTexts applies what a variable or a flag gives.
+// applyTexts applies the value of a variable or a flag.
 func (l *loader) applyTexts(s *setting, texts []string, place guideway.Diagnostic, origin Origin) {
 	if len(texts) == 0 && s.Kind != KindList && s.Kind != KindPaths {
 		return
 	}
-	v, f := s.read(texts)
+	v, f := s.parseTexts(texts)
 	if f != nil {
-		l.fault(place, f)
+		l.reportError(place, f)
 		return
 	}
-	l.apply(s, v, l.dir, place, origin)
+	l.applyValue(s, v, l.dir, place, origin)
 }
 
-// read makes a value of what a variable or a flag gives.
-func (s *setting) read(texts []string) (value, *fault) {
+// parseTexts converts the value of a variable or a flag.
+func (s *setting) parseTexts(texts []string) (value, *settingError) {
 	if s.Kind == KindList || s.Kind == KindPaths {
 		return value{list: texts}, nil
 	}
-	// As usual on a command line, the last one counts.
+	// As usual on a command line, the last one takes precedence.
 	v := value{text: texts[len(texts)-1]}
 	if s.Kind != KindBool {
 		return v, nil
@@ -386,7 +382,7 @@ func (s *setting) read(texts []string) (value, *fault) {
 		v.flag = true
 	case "false", "0":
 	default:
-		return v, faultf("write true or false", "%q is neither true nor false", v.text)
+		return v, newError("write true or false", "%q is neither true nor false", v.text)
 	}
 	return v, nil
 }
@@ -401,7 +397,7 @@ func splitCommas(text string) []string {
 	return parts
 }
 
-// AsProblems gives the findings that err carries, or nil.
+// AsProblems returns the diagnostics that err wraps, or nil.
 func AsProblems(err error) []guideway.Diagnostic {
 	var problems *Problems
 	if errors.As(err, &problems) {

@@ -10,25 +10,25 @@ import (
 type Model struct {
 	// Provider is one of Providers.
 	Provider string `json:"provider"`
-	// Model is the name that the server knows; of ProviderScripted it is a file.
+	// Model is the name that the server uses. For ProviderScripted it is a file.
 	Model string `json:"model"`
-	// BaseURL reaches another server with the same protocol.
+	// BaseURL selects another server with the same protocol.
 	BaseURL string `json:"baseUrl,omitempty"`
-	// KeyEnv names the variable that has the key; "" is the provider's usual one.
+	// KeyEnv is the variable that contains the key. "" is the usual one of the provider.
 	KeyEnv string `json:"keyEnv,omitempty"`
-	// MaxTokens bounds an answer; 0 is the adapter's own bound.
+	// MaxTokens is the maximum length of an answer. 0 is the adapter's default.
 	MaxTokens int `json:"maxTokens,omitempty"`
-	// OldMaxTokens is for servers that know max_tokens alone.
+	// OldMaxTokens is for servers that support only max_tokens.
 	OldMaxTokens bool `json:"oldMaxTokens,omitempty"`
-	// Timeout bounds one request; 0 is ten minutes.
+	// Timeout is the time limit of a request. 0 is ten minutes.
 	Timeout UpstreamTime `json:"timeout,omitempty"`
 	Price   ModelPrice   `json:"price"`
 }
 
-// ModelPrice is what a million tokens cost, in a currency of one's own.
+// ModelPrice is the price of a million tokens, in any currency.
 type ModelPrice struct {
 	Input float64 `json:"input,omitempty"`
-	// Cached is for those of the input that the server had in store; 0 is Input.
+	// Cached is the price of input tokens that the server had cached. 0 is Input.
 	Cached float64 `json:"cached,omitempty"`
 	Output float64 `json:"output,omitempty"`
 }
@@ -40,20 +40,20 @@ const (
 	ProviderScripted  = "scripted"
 )
 
-// Providers are the protocols that models are spoken to by, and the scripted one.
+// Providers returns the supported protocols of model servers, and the scripted provider.
 func Providers() []string { return []string{ProviderOpenAI, ProviderAnthropic, ProviderScripted} }
 
 // readModels reads the models of the file, by the levels of roles or other names.
 func (f *fileReader) readModels(at int) {
-	f.entries(at, entries{
+	f.readEntries(at, namedEntries{
 		one: "model", fix: "write an object of models by their levels or names",
-		read: func(name string, text []byte, _ Origin) (int, *fault) {
+		read: func(name string, text []byte, _ Origin) (int, *settingError) {
 			var m Model
 			of := fmt.Sprintf("the model %q", name)
 			if offset, problem := decodeEntry(text, &m, of); problem != nil {
-				return offset, keyOfModel(text, offset, problem)
+				return offset, explainKey(text, offset, problem)
 			}
-			if problem := m.check(of); problem != nil {
+			if problem := m.validate(of); problem != nil {
 				return 0, problem
 			}
 			if f.config.Models == nil {
@@ -65,26 +65,25 @@ func (f *fileReader) readModels(at int) {
 	})
 }
 
-// check judges what can be judged without asking the server; of is what the model is
-// called in messages.
-func (m *Model) check(of string) *fault {
+// validate checks a model without asking its server. of describes the model in messages.
+func (m *Model) validate(of string) *settingError {
 	switch {
 	case !slices.Contains(Providers(), m.Provider):
-		return faultf("use one of: "+strings.Join(Providers(), ", "), "%s has the provider %q, which there is not", of, m.Provider)
+		return newError("use one of: "+strings.Join(Providers(), ", "), "%s has the unknown provider %q", of, m.Provider)
 	case m.Model == "":
-		return faultf(`add "model", the name that the server knows`, "%s has no name of a model", of)
+		return newError(`add "model", the name that the server uses`, "%s has no model name", of)
 	case m.MaxTokens < 0 || m.Price.Input < 0 || m.Price.Cached < 0 || m.Price.Output < 0:
-		return faultf("write a number from 0", "%s has a bound or a price below zero", of)
+		return newError("write a number of at least 0", "%s has a negative limit or price", of)
 	}
 	return nil
 }
 
-// keyOfModel says of a key that is written into the file where it belongs, and leaves
-// other problems as they are.
-func keyOfModel(text []byte, offset int, problem *fault) *fault {
+// explainKey returns an error with the variable to use for a key that is in the file. Other
+// errors are returned unchanged.
+func explainKey(text []byte, offset int, problem *settingError) *settingError {
 	field := strings.ToLower(string(text[min(offset, len(text)):]))
 	if strings.HasPrefix(field, `"key"`) || strings.HasPrefix(field, `"apikey"`) {
-		problem.fix = "keys are read from the environment: name the variable in keyEnv"
+		problem.fix = "keys are read from the environment; name the variable in keyEnv"
 	}
 	return problem
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// Models are read whole, with prices and the variable of their key.
+// All members of a model are read, including prices and the variable of the key.
 func TestModels(t *testing.T) {
 	t.Parallel()
 	path := writeConfig(t, `{"models": {
 		"base": {"provider": "anthropic", "model": "big", "keyEnv": "MY_KEY", "price": {"input": 3, "cached": 0.3, "output": 15}},
 		"fast": {"provider": "openai", "model": "small", "baseUrl": "http://127.0.0.1:1/v1", "oldMaxTokens": true, "maxTokens": 100, "timeout": "90s"}
 	}}`)
-	got := load(t, config.Options{File: path, Getenv: environment(), GOOS: "linux", Dir: "/"}).Models
+	got := loadConfig(t, config.Options{File: path, Getenv: environment(), GOOS: "linux", Dir: "/"}).Models
 	want := map[string]config.Model{
 		"base": {Provider: "anthropic", Model: "big", KeyEnv: "MY_KEY", Price: config.ModelPrice{Input: 3, Cached: 0.3, Output: 15}},
 		"fast": {
@@ -30,20 +30,19 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// What is wrong with a model is told with its place and its fix; a key in the file
-// most of all.
-func TestWrongModels(t *testing.T) {
+// An invalid model is reported with its position and a fix, and so is a key in the file.
+func TestInvalidModels(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{"models": []}`:          `write an object of models`,
-		`{"models": {"a": null}}`: `the model "a" holds null; write an object`,
+		`{"models": {"a": null}}`: `the model "a" is null; write an object`,
 		`{"models": {"a": {"provider": "opnai", "model": "x"}}}`:                                             `use one of: openai, anthropic, scripted`,
-		`{"models": {"a": {"provider": "openai"}}}`:                                                          `has no name of a model`,
+		`{"models": {"a": {"provider": "openai"}}}`:                                                          `has no model name`,
 		`{"models": {"a": {"provider": "openai", "model": "x", "apiKey": "secret"}}}`:                        `keys are read from the environment`,
 		`{"models": {"a": {"provider": "openai", "model": "x", "baseURI": "x"}}}`:                            `did you mean "baseUrl"?`,
 		`{"models": {"a": {"provider": "openai", "model": "x", "maxTokens": "many"}}}`:                       `write a whole number`,
 		`{"models": {"a": {"provider": "openai", "model": "x", "price": {"input": "dear"}}}}`:                `write a number`,
-		`{"models": {"a": {"provider": "openai", "model": "x", "price": {"input": -1}}}}`:                    `below zero`,
+		`{"models": {"a": {"provider": "openai", "model": "x", "price": {"input": -1}}}}`:                    `negative limit`,
 		`{"models": {"a": {"provider": "openai", "model": "x"}, "a": {"provider": "openai", "model": "y"}}}`: `is given twice`,
 		`{"models": {"a": {"provider": "openai", "model": "x", "timeout": "soon"}}}`:                         `is not a time`,
 	} {

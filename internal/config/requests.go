@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Requests says what is kept of the requests to upstreams.
+// Requests are the settings of the log of requests to upstreams.
 type Requests struct {
-	// Record keeps an entry for each.
+	// Record enables the log.
 	Record bool
-	// Bodies keeps arguments and results too, without likely secrets; MaxBody
-	// bounds each.
+	// Bodies stores arguments and results too, with likely secrets removed. MaxBody is the
+	// maximum size of each.
 	Bodies  bool
 	MaxBody int64
-	// Retention is how long an entry is kept, and MaxSize how much all of them
-	// take; 0 does not bound.
+	// Retention is how long an entry is kept, and MaxSize the maximum size of all of them.
+	// 0 means no limit.
 	Retention time.Duration
 	MaxSize   int64
 }
@@ -43,20 +43,20 @@ func requestSettings() []setting {
 	return []setting{
 		toggle(Setting{
 			Name: "requests.record", Flag: "record-requests", Env: "GUIDEWAY_RECORD_REQUESTS",
-			Usage: "Whether an entry is kept of each request to an upstream: who, what, how long, how it came out.",
+			Usage: "Whether each request to an upstream is logged: caller, tool, duration and outcome.",
 		}, func(r *Requests) *bool { return &r.Record }),
 		toggle(Setting{
 			Name: "requests.bodies", Flag: "record-bodies", Env: "GUIDEWAY_RECORD_BODIES",
-			Usage: "Whether entries keep arguments and results too, without what looks like a secret.",
+			Usage: "Whether log entries contain arguments and results too, with likely secrets removed.",
 		}, func(r *Requests) *bool { return &r.Bodies }),
 		size(Setting{
 			Name: "requests.maxBody", Flag: "record-max-body", Env: "GUIDEWAY_RECORD_MAX_BODY",
-			Usage: "How much an entry keeps of the arguments, and of the result.",
+			Usage: "Maximum logged size of the arguments, and of the result.",
 		}, func(r *Requests) *int64 { return &r.MaxBody }),
 		{
 			Setting: Setting{
 				Name: "requests.retention", Kind: KindDuration, Flag: "record-retention", Env: "GUIDEWAY_RECORD_RETENTION",
-				Usage: "How long an entry is kept, such as \"14d\"; 0 keeps them.",
+				Usage: "How long a log entry is kept, such as \"14d\"; 0 is forever.",
 			},
 			most: int64(100 * 365 * day),
 			set:  func(c *Config, v value) { c.Requests.Retention = v.duration },
@@ -64,7 +64,7 @@ func requestSettings() []setting {
 		},
 		size(Setting{
 			Name: "requests.maxSize", Flag: "record-max-size", Env: "GUIDEWAY_RECORD_MAX_SIZE",
-			Usage: "How much all entries take; the oldest go first; 0 is no limit.",
+			Usage: "Maximum size of the request log; the oldest entries are removed first; 0 is no limit.",
 		}, func(r *Requests) *int64 { return &r.MaxSize }),
 	}
 }

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// A file that has the names of variables or flags, or the shape of a client's
-// configuration, is refused with the text that it should have: what it says is
-// known, only its place is another one.
+// A file with the names of variables or flags, or in the form of a client's configuration,
+// is refused with the text that it should have.
 
-// bare is a name without what differs between a file, a variable and a flag.
-func bare(name string) string {
+// bareName returns a name without the characters that differ between a file, a variable and
+// a flag.
+func bareName(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(name))
 }
 
-// names are all that a setting is called elsewhere.
-func (s *setting) names() []string {
+// allNames returns all names of a setting in files, variables and flags.
+func (s *setting) allNames() []string {
 	names := []string{s.Name, s.Flag, s.Env, strings.TrimPrefix(s.Env, "GUIDEWAY_")}
 	if s.FlagAlias != "" {
 		names = append(names, s.FlagAlias)
@@ -30,11 +30,11 @@ func (s *setting) names() []string {
 	return names
 }
 
-// known finds the setting that has a name elsewhere.
-func (l *loader) known(name string) *setting {
+// findSetting returns the setting that has a name as a variable, a flag or a key.
+func (l *loader) findSetting(name string) *setting {
 	for i := range l.table {
-		for _, other := range l.table[i].names() {
-			if bare(other) == bare(name) {
+		for _, other := range l.table[i].allNames() {
+			if bareName(other) == bareName(name) {
 				return &l.table[i]
 			}
 		}
@@ -42,24 +42,24 @@ func (l *loader) known(name string) *setting {
 	return nil
 }
 
-// literal is what a setting's value looks like in the file, whichever way it was
-// written; ok is false where it makes no sense.
-func (s *setting) literal(name string, decoded any) (out any, ok bool) {
+// fileValue returns the value of a setting as the file must contain it. ok is false if the
+// value is invalid.
+func (s *setting) fileValue(name string, decoded any) (out any, ok bool) {
 	for _, alias := range s.Aliases {
 		if alias.Name == name {
-			decoded = convertedBy(alias, decoded)
+			decoded = convertAlias(alias, decoded)
 		}
 	}
-	v, f := s.decode(decoded)
+	v, f := s.decodeJSON(decoded)
 	if text, is := decoded.(string); f != nil && is {
 		texts := []string{text}
 		if s.Kind == KindList {
 			texts = splitCommas(text)
 		}
-		v, f = s.read(texts)
+		v, f = s.parseTexts(texts)
 	}
 	if f == nil {
-		v, f = s.checked(v)
+		v, f = s.checkValue(v)
 	}
 	if f != nil {
 		return nil, false
@@ -76,8 +76,8 @@ func (s *setting) literal(name string, decoded any) (out any, ok bool) {
 	}
 }
 
-// place puts a value where the file has it.
-func place(document map[string]any, s *setting, v any) {
+// addSetting adds a value to a document of settings.
+func addSetting(document map[string]any, s *setting, v any) {
 	group, key, nested := strings.Cut(s.Name, ".")
 	if !nested {
 		document[group] = v
@@ -91,13 +91,13 @@ func place(document map[string]any, s *setting, v any) {
 	inner[key] = v
 }
 
-// write gives members of an object as they stand in a file.
-func write(document map[string]any) string {
+// membersText returns the members of an object as JSON without braces.
+func membersText(document map[string]any) string {
 	var members []string
 	for _, key := range slices.Sorted(maps.Keys(document)) {
 		text := ""
 		if group, is := document[key].(map[string]any); is {
-			text = "{" + write(group) + "}"
+			text = "{" + membersText(group) + "}"
 		} else {
 			encoded, _ := json.Marshal(document[key]) // texts, numbers and lists of texts always encode
 			text = string(encoded)
@@ -107,26 +107,26 @@ func write(document map[string]any) string {
 	return strings.Join(members, ", ")
 }
 
-// rewritten says how a member is to be written whose key is the setting's name
-// elsewhere; nil where it is none.
-func (l *loader) rewritten(key string, decoded any) *fault {
-	s := l.known(key)
+// explainName returns an error with the correct text for a key that is the name of a
+// setting elsewhere, or nil.
+func (l *loader) explainName(key string, decoded any) *settingError {
+	s := l.findSetting(key)
 	if s == nil {
 		return nil
 	}
 	message := fmt.Sprintf("%q is not a setting", key)
 	document := map[string]any{}
-	v, ok := s.literal(key, decoded)
+	v, ok := s.fileValue(key, decoded)
 	if !ok {
-		return &fault{message: message, fix: fmt.Sprintf("did you mean %q?", s.Name)}
+		return &settingError{message: message, fix: fmt.Sprintf("did you mean %q?", s.Name)}
 	}
-	place(document, s, v)
-	return &fault{message: message, fix: "write " + write(document)}
+	addSetting(document, s, v)
+	return &settingError{message: message, fix: "write " + membersText(document)}
 }
 
-// groupSwitch is the setting that a group is taken for which is written as a single
-// value: "encryption": "enabled".
-func (l *loader) groupSwitch(group string, decoded any) *fault {
+// groupSwitch returns an error with the correct text for a group that is written as a
+// single value, such as "encryption": "enabled".
+func (l *loader) groupSwitch(group string, decoded any) *settingError {
 	for i := range l.table {
 		s := &l.table[i]
 		if s.Name != group+".mode" {
@@ -137,18 +137,18 @@ func (l *loader) groupSwitch(group string, decoded any) *fault {
 			text = strconv.FormatBool(on)
 		}
 		for _, alias := range s.Aliases {
-			if v, ok := s.literal(alias.Name, text); ok {
+			if v, ok := s.fileValue(alias.Name, text); ok {
 				document := map[string]any{}
-				place(document, s, v)
-				return &fault{message: fmt.Sprintf("%q holds %s", group, kindOf(decoded)), fix: "write " + write(document)}
+				addSetting(document, s, v)
+				return &settingError{message: fmt.Sprintf("%q holds %s", group, kindOf(decoded)), fix: "write " + membersText(document)}
 			}
 		}
 	}
 	return nil
 }
 
-// convertedBy reads a text as the variable of another system has it.
-func convertedBy(alias Alias, decoded any) any {
+// convertAlias converts the value of another system's variable.
+func convertAlias(alias Alias, decoded any) any {
 	if text, ok := decoded.(string); ok && alias.convert != nil {
 		if converted, f := alias.convert(text); f == nil {
 			return converted
@@ -157,37 +157,37 @@ func convertedBy(alias Alias, decoded any) any {
 	return decoded
 }
 
-// clientFile says what the settings are that a client's configuration would give:
-// those of its variables and flags.
-func (l *loader) clientFile(decoded any) *fault {
+// explainClientFile returns an error with the settings of the variables and flags in a
+// client's configuration.
+func (l *loader) explainClientFile(decoded any) *settingError {
 	servers, _ := decoded.(map[string]any)
 	document := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		server, _ := servers[name].(map[string]any)
 		variables, _ := server["env"].(map[string]any)
 		for _, variable := range slices.Sorted(maps.Keys(variables)) {
-			l.take(document, variable, variables[variable])
+			l.addFound(document, variable, variables[variable])
 		}
 		args, _ := server["args"].([]any)
 		for _, arg := range args {
 			text, _ := arg.(string)
 			if flag, is := strings.CutPrefix(text, "--"); is {
 				flag, v, _ := strings.Cut(flag, "=")
-				l.take(document, flag, v)
+				l.addFound(document, flag, v)
 			}
 		}
 	}
-	const message = `"mcpServers" belongs into the configuration of an MCP client`
+	const message = `"mcpServers" belongs in the configuration of an MCP client`
 	if len(document) == 0 {
-		return &fault{message: message, fix: "remove it; guideway install writes it for a client"}
+		return &settingError{message: message, fix: "remove it; guideway install writes it for a client"}
 	}
-	return &fault{message: message, fix: "write in its place " + write(document)}
+	return &settingError{message: message, fix: "replace it with " + membersText(document)}
 }
 
-func (l *loader) take(document map[string]any, name string, decoded any) {
-	if s := l.known(name); s != nil {
-		if v, ok := s.literal(name, decoded); ok {
-			place(document, s, v)
+func (l *loader) addFound(document map[string]any, name string, decoded any) {
+	if s := l.findSetting(name); s != nil {
+		if v, ok := s.fileValue(name, decoded); ok {
+			addSetting(document, s, v)
 		}
 	}
 }

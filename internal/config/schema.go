@@ -8,6 +8,6 @@ import (
 //go:embed guideway.schema.json
 var schemaJSON string
 
-// Schema is the JSON Schema of guideway.json. Whatever Load accepts, the
-// schema accepts; Load also judges what a schema cannot, such as ports.
+// Schema returns the JSON Schema of guideway.json. The schema accepts everything that Load
+// accepts. Load also checks rules that a schema cannot express, such as ports.
 func Schema() []byte { return slices.Clone([]byte(schemaJSON)) }

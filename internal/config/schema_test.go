@@ -17,7 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// property is what the test reads of a schema.
+// property is the part of a schema that the test reads.
 type property struct {
 	Type        any                 `json:"type"`
 	Description string              `json:"description"`
@@ -49,7 +49,7 @@ func TestSchemaDescribesEverySetting(t *testing.T) {
 		config.KindCount: "integer", config.KindPercent: "integer", config.KindSize: "[string integer]",
 	}
 	defaults := map[string]string{}
-	for _, v := range load(t, config.Options{Getenv: environment(), GOOS: "linux", Dir: "/"}).Values() {
+	for _, v := range loadConfig(t, config.Options{Getenv: environment(), GOOS: "linux", Dir: "/"}).Values() {
 		defaults[v.Name] = v.Text
 	}
 	for _, s := range config.Settings() {
@@ -81,7 +81,7 @@ func TestSchemaDescribesEverySetting(t *testing.T) {
 	}
 }
 
-// textOf writes a default as Values does.
+// textOf returns a default in the form of Values.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -107,9 +107,9 @@ func textOf(v any) string {
 	}
 }
 
-// TestSchemaAndDecoderAgree draws documents and compares the two verdicts: the
-// schema may be more lenient about the text of a value, never stricter, and in
-// the shape of a document both are one.
+// TestSchemaAndDecoderAgree compares schema and decoder on random documents: the schema may
+// be more lenient about the text of a value but never stricter, and they agree on the form
+// of a document.
 func TestSchemaAndDecoderAgree(t *testing.T) {
 	t.Parallel()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(config.Schema()))
@@ -127,11 +127,11 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 	path := writeConfig(t, "{}")
 	rapid.Check(t, func(rt *rapid.T) {
 		drawn := map[string]any{}
-		for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(keys("")), 0, 4, rapid.ID).Draw(rt, "keys") {
+		for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(randomKeys("")), 0, 4, rapid.ID).Draw(rt, "keys") {
 			if slices.Contains([]string{"workflows", "log", "journal", "gates", "context", "checkpoints", "encryption"}, key) {
 				if rapid.Bool().Draw(rt, "group") {
 					inner := map[string]any{}
-					for _, k := range rapid.SliceOfNDistinct(rapid.SampledFrom(keys(key+".")), 0, 3, rapid.ID).Draw(rt, "inner") {
+					for _, k := range rapid.SliceOfNDistinct(rapid.SampledFrom(randomKeys(key+".")), 0, 3, rapid.ID).Draw(rt, "inner") {
 						inner[k] = drawValue(rt, k)
 					}
 					drawn[key] = inner
@@ -144,7 +144,7 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		overwrite(rt, path, data)
+		writeFile(rt, path, data)
 		_, decoderErr := config.Load(config.Options{File: path, Getenv: environment(), GOOS: "linux", Dir: "/"})
 		schemaErr := schema.Validate(roundTrip(rt, data))
 		if decoderErr == nil && schemaErr != nil {
@@ -160,8 +160,8 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 	})
 }
 
-// keys are the keys at one level, and some that are none.
-func keys(prefix string) []string {
+// randomKeys returns valid and invalid keys of one level.
+func randomKeys(prefix string) []string {
 	if prefix == "workflows." {
 		return []string{"paths", "bundled", "user", "project", "cacheTtl", "ttl"}
 	}
@@ -236,7 +236,7 @@ func TestSettingsAreDistinct(t *testing.T) {
 	}
 }
 
-func overwrite(rt *rapid.T, path string, data []byte) {
+func writeFile(rt *rapid.T, path string, data []byte) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		rt.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Kind is the form of a setting's value.
+// Kind is the kind of a setting's value.
 type Kind string
 
 // The kinds.
@@ -16,9 +16,8 @@ const (
 	KindText     Kind = "text"
 	KindBool     Kind = "bool"
 	KindDuration Kind = "duration"
-	// KindPath is a file or directory. A relative one is below the
-	// configuration file's directory there, and below the working directory
-	// in a variable or flag.
+	// KindPath is a file or directory. A relative path is resolved in the directory of the
+	// configuration file, or for a variable or flag in the working directory.
 	KindPath Kind = "path"
 	// KindList is separated by commas in a variable or flag.
 	KindList Kind = "list"
@@ -29,55 +28,55 @@ const (
 	KindPercent Kind = "percent"
 	// KindSize is a number of bytes, or a text with a unit, such as "10MB".
 	KindSize Kind = "size"
-	// KindPaths is separated as PATH is in a variable, and not at all in a
-	// flag, which can be repeated.
+	// KindPaths is separated like PATH in a variable. A flag has one path and can be
+	// repeated.
 	KindPaths Kind = "paths"
 )
 
-// Setting describes one setting to the command line and the documentation.
+// Setting describes a setting for the command line and the documentation.
 type Setting struct {
-	// Name is the place in guideway.json, such as "log.level".
+	// Name is the position in guideway.json, such as "log.level".
 	Name string
 	Kind Kind
-	// Flag is the flag's name without dashes; FlagAlias is the name that another
-	// system has for it, or empty.
+	// Flag is the flag's name without dashes. FlagAlias is its name in another system, or
+	// empty.
 	Flag      string
 	FlagAlias string
-	// Env is the variable; Aliases are variables of other systems with the
-	// same meaning, which Env overrides.
+	// Env is the variable. Aliases are variables of other systems with the same meaning.
+	// Env overrides them.
 	Env     string
 	Aliases []Alias
-	// Usage is one line for --help and the JSON Schema.
+	// Usage is the description in --help and the JSON Schema, in one line.
 	Usage string
-	// Allowed are the values of a text or of a list's elements; empty means
-	// that other rules decide.
+	// Allowed are the values of a text or of a list's elements. If it is empty, other rules
+	// apply.
 	Allowed []string
 }
 
 // Alias is a variable of another system.
 type Alias struct {
 	Name string
-	// convert turns its value into ours.
-	convert func(string) (string, *fault)
+	// convert converts its value to ours.
+	convert func(string) (string, *settingError)
 }
 
-// setting is a Setting with the way into and out of a Config.
+// setting is a Setting with access to its field of a Config.
 type setting struct {
 	Setting
 	// nonEmpty refuses an empty list.
 	nonEmpty bool
-	// least and most bound a number; a most of 0 does not. most bounds a duration,
-	// too, and is a day there where it is 0.
+	// least and most are the bounds of a number; a most of 0 means no bound. most also
+	// bounds a duration, with a default of a day.
 	least, most int64
-	// check judges one text; nil takes any.
-	check func(string) *fault
-	// set stores a checked value.
+	// check validates one text. Nil accepts any text.
+	check func(string) *settingError
+	// set stores a validated value.
 	set func(*Config, value)
-	// text is the value in force.
+	// text returns the effective value.
 	text func(*Config) string
 }
 
-// value is a decoded value; its kind says which field counts.
+// value is a decoded value. Its kind selects the field.
 type value struct {
 	text     string
 	list     []string
@@ -86,33 +85,33 @@ type value struct {
 	duration time.Duration
 }
 
-// fault is what is wrong with a value, without its place.
-type fault struct{ message, fix string }
+// settingError is the error of a value, without its position.
+type settingError struct{ message, fix string }
 
-func faultf(fix, format string, args ...any) *fault {
-	return &fault{message: fmt.Sprintf(format, args...), fix: fix}
+func newError(fix, format string, args ...any) *settingError {
+	return &settingError{message: fmt.Sprintf(format, args...), fix: fix}
 }
 
-// The variables that are no settings.
+// The variables that are not settings.
 const (
 	// EnvConfig names the configuration file.
 	EnvConfig = "GUIDEWAY_CONFIG"
-	// EnvPassphrase is the passphrase that checkpoints are encrypted with. It
-	// stands in no file of settings and in no flag, where others would see it.
+	// EnvPassphrase is the passphrase for the encryption of checkpoints. It has no setting
+	// in the file and no flag, where others could read it.
 	EnvPassphrase = "GUIDEWAY_ENCRYPTION_PASSPHRASE" //nolint:gosec // the name of a variable
-	// EnvEmbeddingsKey is the key for the service of embeddings.
+	// EnvEmbeddingsKey is the key for the embeddings service.
 	EnvEmbeddingsKey = "GUIDEWAY_EMBEDDINGS_KEY"
 )
 
-// Toolsets are the toolsets that exist, those of DefaultToolsets first.
+// Toolsets returns all toolsets, those of DefaultToolsets first.
 func Toolsets() []string { return append(DefaultToolsets(), "phases", "gateway", "machines") }
 
-// DefaultToolsets are the toolsets that are on where nobody chooses.
+// DefaultToolsets returns the toolsets that are on by default.
 func DefaultToolsets() []string { return []string{"steps", "runs", "sessions", "context"} }
 
-// Settings describes every setting in a fixed order.
+// Settings returns all settings in a fixed order.
 func Settings() []Setting {
-	table := settings()
+	table := allSettings()
 	described := make([]Setting, len(table))
 	for i := range table {
 		described[i] = table[i].Setting
@@ -120,8 +119,8 @@ func Settings() []Setting {
 	return described
 }
 
-// settings is the one table of settings, variables, aliases and flags.
-func settings() []setting {
+// allSettings returns the table of settings with their variables, aliases and flags.
+func allSettings() []setting {
 	return slices.Concat(serverSettings(), dataSettings(), runSettings(), contextSettings(), checkpointSettings(),
 		encryptionSettings(), workflowSettings(), sourceSettings(), gatewaySettings(), requestSettings(), logSettings())
 }
@@ -131,7 +130,7 @@ func serverSettings() []setting {
 		{
 			Setting: Setting{
 				Name: "listen", Kind: KindText, Flag: "listen", Env: "GUIDEWAY_LISTEN",
-				Usage: "Host and port that the HTTP server listens on.",
+				Usage: "Host and port of the HTTP server.",
 			},
 			check: checkListen,
 			set:   func(c *Config, v value) { c.Listen = v.text },
@@ -149,7 +148,7 @@ func serverSettings() []setting {
 		{
 			Setting: Setting{
 				Name: "allowOrigins", Kind: KindList, Flag: "allow-origin", Env: "GUIDEWAY_ALLOW_ORIGINS",
-				Usage: "Browser origins besides our own that may call the server.",
+				Usage: "Additional browser origins that may call the server.",
 			},
 			check: checkOrigin,
 			set:   func(c *Config, v value) { c.AllowOrigins = v.list },
@@ -158,7 +157,7 @@ func serverSettings() []setting {
 		{
 			Setting: Setting{
 				Name: "allowedHosts", Kind: KindList, Flag: "allowed-host", Env: "GUIDEWAY_ALLOWED_HOSTS",
-				Usage: "Host names besides loopback that requests may be addressed to.",
+				Usage: "Additional host names, besides loopback, that requests may be addressed to.",
 			},
 			check: checkHost,
 			set:   func(c *Config, v value) { c.AllowedHosts = v.list },
@@ -173,7 +172,7 @@ func dataSettings() []setting {
 			Setting: Setting{
 				Name: "dataDir", Kind: KindPath, Flag: "data-dir", FlagAlias: "storage-path", Env: "GUIDEWAY_DATA_DIR",
 				Aliases: []Alias{{Name: "WORKRAIL_DATA_DIR"}, {Name: "WORKRAIL_STORAGE_PATH"}},
-				Usage:   "Directory of everything that must not be lost.",
+				Usage:   "Directory of the data that must not be lost.",
 			},
 			set:  func(c *Config, v value) { c.DataDir = v.text },
 			text: func(c *Config) string { return c.DataDir },
@@ -211,7 +210,7 @@ func runSettings() []setting {
 		{
 			Setting: Setting{
 				Name: "journal.headsDir", Kind: KindPath, Flag: "journal-heads-dir", Env: "GUIDEWAY_JOURNAL_HEADS_DIR",
-				Usage: "Directory that remembers how far each run has come, so that an old copy of the data shows; apart from the data directory.",
+				Usage: "Directory that records the last event of each run, to detect a restored old copy of the data; separate from the data directory.",
 			},
 			set:  func(c *Config, v value) { c.Journal.HeadsDir = v.text },
 			text: func(c *Config) string { return c.Journal.HeadsDir },
@@ -219,7 +218,7 @@ func runSettings() []setting {
 		{
 			Setting: Setting{
 				Name: "gates.approval", Kind: KindText, Flag: "gate-approval", Env: "GUIDEWAY_GATES_APPROVAL",
-				Usage:   "Who opens gates: the agent, with what the person told it, or a human alone.",
+				Usage:   "Who answers gates: the agent, with the person's answer, or only a human.",
 				Allowed: []string{ApprovalAgent, ApprovalHuman},
 			},
 			set:  func(c *Config, v value) { c.Gates.Approval = v.text },
@@ -234,7 +233,7 @@ func workflowSettings() []setting {
 		return setting{
 			Setting: Setting{
 				Name: "workflows." + name, Kind: KindBool, Flag: "include-" + name, Env: "GUIDEWAY_INCLUDE_" + upper,
-				Aliases: []Alias{{Name: "WORKFLOW_INCLUDE_" + upper, convert: truthful}},
+				Aliases: []Alias{{Name: "WORKFLOW_INCLUDE_" + upper, convert: convertSwitch}},
 				Usage:   "Whether " + what + " are in the catalog.",
 			},
 			set:  func(c *Config, v value) { *field(c) = v.flag },
@@ -258,8 +257,8 @@ func workflowSettings() []setting {
 		{
 			Setting: Setting{
 				Name: "workflows.cacheTtl", Kind: KindDuration, Flag: "cache-ttl", Env: "GUIDEWAY_CACHE_TTL",
-				Aliases: []Alias{{Name: "CACHE_TTL", convert: milliseconds}},
-				Usage:   "How long a source of workflows that cannot be watched is trusted, such as \"5m\".",
+				Aliases: []Alias{{Name: "CACHE_TTL", convert: convertMilliseconds}},
+				Usage:   "How long a source of workflows that cannot be watched is not read again, such as \"5m\".",
 			},
 			set:  func(c *Config, v value) { c.Workflows.CacheTTL = max(v.duration, time.Second) },
 			text: func(c *Config) string { return c.Workflows.CacheTTL.String() },
@@ -273,7 +272,7 @@ func logSettings() []setting {
 			Setting: Setting{
 				Name: "log.level", Kind: KindText, Flag: "log-level", Env: "GUIDEWAY_LOG_LEVEL",
 				Aliases: []Alias{{Name: "WORKRAIL_LOG_LEVEL", convert: logLevel}},
-				Usage:   "What is logged.", Allowed: []string{"debug", "info", "warn", "error", "off"},
+				Usage:   "Log level.", Allowed: []string{"debug", "info", "warn", "error", "off"},
 			},
 			set:  func(c *Config, v value) { c.Log.Level = v.text },
 			text: func(c *Config) string { return c.Log.Level },
@@ -282,7 +281,7 @@ func logSettings() []setting {
 			Setting: Setting{
 				Name: "log.format", Kind: KindText, Flag: "log-format", Env: "GUIDEWAY_LOG_FORMAT",
 				Aliases: []Alias{{Name: "WORKRAIL_LOG_FORMAT", convert: logFormat}},
-				Usage:   "How a log line is written.", Allowed: []string{"text", "json"},
+				Usage:   "Format of log lines.", Allowed: []string{"text", "json"},
 			},
 			set:  func(c *Config, v value) { c.Log.Format = v.text },
 			text: func(c *Config) string { return c.Log.Format },
@@ -290,23 +289,23 @@ func logSettings() []setting {
 	}
 }
 
-// truthful reads a switch that is on for "true" and "1" and off for all else.
-func truthful(text string) (string, *fault) {
+// convertSwitch converts a switch that is on for "true" and "1" and off for all else.
+func convertSwitch(text string) (string, *settingError) {
 	return strconv.FormatBool(text == "true" || text == "1"), nil
 }
 
-// milliseconds reads a duration that is a number of milliseconds.
-func milliseconds(text string) (string, *fault) {
+// convertMilliseconds converts a duration in milliseconds.
+func convertMilliseconds(text string) (string, *settingError) {
 	ms, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || ms < 0 || ms > int64(maxDuration/time.Millisecond) {
-		return "", faultf(`give milliseconds, such as 300000, or use GUIDEWAY_CACHE_TTL=5m`,
+		return "", newError(`set milliseconds, such as 300000, or use GUIDEWAY_CACHE_TTL=5m`,
 			"%q is not a number of milliseconds from 0 to %d", text, maxDuration/time.Millisecond)
 	}
 	return (time.Duration(ms) * time.Millisecond).String(), nil
 }
 
-// logLevel reads the levels DEBUG, INFO, WARN, ERROR and SILENT.
-func logLevel(text string) (string, *fault) {
+// logLevel converts the levels DEBUG, INFO, WARN, ERROR and SILENT.
+func logLevel(text string) (string, *settingError) {
 	level := strings.ToLower(strings.TrimSpace(text))
 	if level == "silent" {
 		level = "off"
@@ -314,8 +313,8 @@ func logLevel(text string) (string, *fault) {
 	return level, nil
 }
 
-// logFormat reads a format that is JSON for "json" and text for all else.
-func logFormat(text string) (string, *fault) {
+// logFormat converts a format: "json" is JSON, all else is text.
+func logFormat(text string) (string, *settingError) {
 	if strings.EqualFold(strings.TrimSpace(text), "json") {
 		return "json", nil
 	}

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Gateway says how other MCP servers are offered.
+// Gateway is the settings of the gateway.
 type Gateway struct {
 	// Exposure is ExposureAll or ExposureSearch.
 	Exposure string
-	// Project leaves only the upstreams of one project; empty is all.
+	// Project selects the upstreams of one project. Empty means all.
 	Project string
-	// CallsPerMinute bounds the calls of one client; zero is no bound.
+	// CallsPerMinute is the maximum number of calls of one client. Zero means no limit.
 	CallsPerMinute int
-	// Health is how often upstreams that run are pinged; zero is never.
+	// Health is how often running upstreams are pinged. Zero means never.
 	Health time.Duration
 }
 
-// How the tools of upstreams are offered.
+// The ways in which upstream tools are exposed.
 const (
-	// ExposureAll offers every tool.
+	// ExposureAll lists every tool.
 	ExposureAll = "all"
-	// ExposureSearch offers a tool to find them and a tool to call them.
+	// ExposureSearch offers a tool that finds tools and a tool that calls them.
 	ExposureSearch = "search"
 )
 
@@ -37,7 +37,7 @@ type Upstream struct {
 	Args    []string          `json:"args,omitempty"`
 	Dir     string            `json:"dir,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
-	// URL, Transport and Headers reach one over HTTP.
+	// URL, Transport and Headers connect to a server over HTTP.
 	URL       string            `json:"url,omitempty"`
 	Transport string            `json:"transport,omitempty"`
 	Headers   map[string]string `json:"headers,omitempty"`
@@ -46,15 +46,15 @@ type Upstream struct {
 
 	// Protocol pins the protocol version.
 	Protocol string `json:"protocol,omitempty"`
-	// Timeout is how long a call may show no progress, MaxTime how long it may
-	// take.
+	// Timeout is the maximum time without progress of a call, MaxTime the maximum time in
+	// total.
 	Timeout UpstreamTime `json:"timeout,omitempty"`
 	MaxTime UpstreamTime `json:"maxTime,omitempty"`
 
 	Disabled bool   `json:"disabled,omitempty"`
 	Project  string `json:"project,omitempty"`
-	// Prefix stands before the names of its tools, with two underscores; a
-	// given empty one leaves the names as they are.
+	// Prefix precedes the names of its tools, with two underscores. An empty one, if set,
+	// leaves the names unchanged.
 	Prefix *string                 `json:"prefix,omitempty"`
 	Tools  map[string]UpstreamTool `json:"tools,omitempty"`
 	// Sessions is "auto", "shared" or "client".
@@ -68,10 +68,10 @@ type Upstream struct {
 	Origin Origin `json:"-"`
 }
 
-// UpstreamOAuth gets tokens for an upstream by client credentials.
+// UpstreamOAuth requests tokens for an upstream by client credentials.
 type UpstreamOAuth struct {
-	// TokenURL is where tokens are got; Issuer, or else the server itself, says where
-	// that is if it is empty.
+	// TokenURL is the token endpoint. If it is empty, the metadata of Issuer, or of the
+	// server, contains it.
 	TokenURL     string   `json:"tokenUrl,omitempty"`
 	Issuer       string   `json:"issuer,omitempty"`
 	ClientID     string   `json:"clientId"`
@@ -87,7 +87,7 @@ type UpstreamTool struct {
 	Description string `json:"description,omitempty"`
 }
 
-// UpstreamTime is a time such as "90s".
+// UpstreamTime is a duration such as "90s".
 type UpstreamTime time.Duration
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -109,19 +109,19 @@ func (t UpstreamTime) MarshalJSON() ([]byte, error) {
 	return json.Marshal(time.Duration(t).String())
 }
 
-// upstreams reads the upstreams of the file. Whether one can be reached as it is
-// described is judged where it is used.
-func (f *fileReader) upstreams(at int) {
-	f.entries(at, entries{
+// readUpstreams reads the upstreams of the file. Whether one can be reached is checked when
+// it is used.
+func (f *fileReader) readUpstreams(at int) {
+	f.readEntries(at, namedEntries{
 		one: "upstream", fix: "write an object of upstreams by their names",
-		read: func(name string, text []byte, origin Origin) (int, *fault) {
+		read: func(name string, text []byte, origin Origin) (int, *settingError) {
 			u := Upstream{Name: name, Origin: origin}
 			of := fmt.Sprintf("the upstream %q", name)
 			if offset, problem := decodeEntry(text, &u, of); problem != nil {
 				return offset, problem
 			}
 			if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
-				return 0, faultf("omit it for no limit", "%s has a bound below zero", of)
+				return 0, newError("omit it for no limit", "%s has a negative limit", of)
 			}
 			f.config.Upstreams = append(f.config.Upstreams, u)
 			return 0, nil
@@ -134,7 +134,7 @@ func gatewaySettings() []setting {
 		{
 			Setting: Setting{
 				Name: "gateway.exposure", Kind: KindText, Flag: "gateway-exposure", Env: "GUIDEWAY_GATEWAY_EXPOSURE",
-				Usage:   "How the tools of upstreams are offered: all of them, or a search for them.",
+				Usage:   "How upstream tools are exposed: all of them, or a search tool.",
 				Allowed: []string{ExposureAll, ExposureSearch},
 			},
 			set:  func(c *Config, v value) { c.Gateway.Exposure = v.text },
@@ -143,7 +143,7 @@ func gatewaySettings() []setting {
 		{
 			Setting: Setting{
 				Name: "gateway.project", Kind: KindText, Flag: "gateway-project", Env: "GUIDEWAY_GATEWAY_PROJECT",
-				Usage: "Project whose upstreams alone are offered; all of them by default.",
+				Usage: "Project whose upstreams are exposed; all of them by default.",
 			},
 			set:  func(c *Config, v value) { c.Gateway.Project = v.text },
 			text: func(c *Config) string { return c.Gateway.Project },
@@ -151,7 +151,7 @@ func gatewaySettings() []setting {
 		{
 			Setting: Setting{
 				Name: "gateway.callsPerMinute", Kind: KindCount, Flag: "gateway-calls-per-minute", Env: "GUIDEWAY_GATEWAY_CALLS_PER_MINUTE",
-				Usage: "Calls to upstreams that one client may make in a minute; 0 is no bound.",
+				Usage: "Maximum calls to upstreams by one client in a minute; 0 is no limit.",
 			},
 			set:  func(c *Config, v value) { c.Gateway.CallsPerMinute = int(v.number) },
 			text: func(c *Config) string { return strconv.Itoa(c.Gateway.CallsPerMinute) },
@@ -159,7 +159,7 @@ func gatewaySettings() []setting {
 		{
 			Setting: Setting{
 				Name: "gateway.health", Kind: KindDuration, Flag: "gateway-health", Env: "GUIDEWAY_GATEWAY_HEALTH",
-				Usage: "How often upstreams that run are pinged, and failed ones tried again, such as \"30s\"; 0 is never.",
+				Usage: "How often running upstreams are pinged and failed ones retried, such as \"30s\"; 0 is never.",
 			},
 			set: func(c *Config, v value) {
 				c.Gateway.Health = v.duration

@@ -8,8 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// samples are a value for each variable of a setting, which is not the default.
-func samples() map[string]string {
+// sampleValues returns a value that is not the default for each variable of a setting.
+func sampleValues() map[string]string {
 	return map[string]string{
 		"GUIDEWAY_LISTEN": "127.0.0.1:4000", "GUIDEWAY_TOOLSETS": "steps", "GUIDEWAY_ALLOW_ORIGINS": "https://example.com",
 		"GUIDEWAY_ALLOWED_HOSTS": "guideway.example.com", "GUIDEWAY_DATA_DIR": "/d", "WORKRAIL_DATA_DIR": "/d", "WORKRAIL_STORAGE_PATH": "/d",
@@ -34,12 +34,11 @@ func samples() map[string]string {
 	}
 }
 
-// Each variable sets its setting, and so does each variable of another system that
-// means the same.
-func TestEverySettingByItsVariables(t *testing.T) {
+// Each variable sets its setting, and so does each alias of another system.
+func TestVariablesSetSettings(t *testing.T) {
 	t.Parallel()
 	plain := map[string]string{}
-	for _, v := range load(t, config.Options{Getenv: environment(), GOOS: "linux", Dir: "/work"}).Values() {
+	for _, v := range loadConfig(t, config.Options{Getenv: environment(), GOOS: "linux", Dir: "/work"}).Values() {
 		plain[v.Name] = v.Text
 	}
 	for _, s := range config.Settings() {
@@ -48,12 +47,12 @@ func TestEverySettingByItsVariables(t *testing.T) {
 			names = append(names, alias.Name)
 		}
 		for _, name := range names {
-			sample, ok := samples()[name]
+			sample, ok := sampleValues()[name]
 			if !ok {
 				t.Errorf("the variable %s has no sample here", name)
 				continue
 			}
-			c := load(t, config.Options{Getenv: environment(name, sample), GOOS: "linux", Dir: "/work"})
+			c := loadConfig(t, config.Options{Getenv: environment(name, sample), GOOS: "linux", Dir: "/work"})
 			values := c.Values()
 			v := values[slices.IndexFunc(values, func(v config.Value) bool { return v.Name == s.Name })]
 			if v.Origin != (config.Origin{Kind: config.OriginEnv, Name: name}) || v.Text == plain[s.Name] {
@@ -63,9 +62,9 @@ func TestEverySettingByItsVariables(t *testing.T) {
 	}
 }
 
-// The variables of sources name repositories and a registry, by the names of Guideway
-// and by those of the seed.
-func TestSourcesByVariables(t *testing.T) {
+// The variables of sources define repositories and a registry, under the names of Guideway
+// and of the seed.
+func TestSourceVariables(t *testing.T) {
 	t.Parallel()
 	type source struct{ Git, Branch, Registry, Key string }
 	for name, c := range map[string]struct {
@@ -79,7 +78,7 @@ func TestSourcesByVariables(t *testing.T) {
 		"registry, by the seed":     {[]string{"WORKFLOW_REGISTRY_URL", "https://r.example.com", "WORKFLOW_REGISTRY_API_KEY", "k"}, []source{{Registry: "https://r.example.com", Key: "k"}}},
 	} {
 		var got []source
-		for _, s := range load(t, config.Options{Getenv: environment(c.env...), GOOS: "linux", Dir: "/work"}).Sources {
+		for _, s := range loadConfig(t, config.Options{Getenv: environment(c.env...), GOOS: "linux", Dir: "/work"}).Sources {
 			got = append(got, source{s.Git, s.Branch, s.Registry, s.Token})
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {

@@ -5,50 +5,50 @@ import (
 	"strconv"
 )
 
-// Context says what is done with contexts.
+// Context is the settings of contexts.
 type Context struct {
 	// Compression is CompressionBasic or CompressionAdvanced.
 	Compression string
-	// TokenLimit is how large a context may become before it is reduced; Threshold
-	// is the percentage of it from which on that begins, in the background.
+	// TokenLimit is the maximum size of a context in tokens. Threshold is the percentage of
+	// it at which the context is reduced in the background.
 	TokenLimit, Threshold int
-	// Embeddings is the service that ranks what a search has found.
+	// Embeddings is the service that ranks the results of a search.
 	Embeddings Embeddings
 }
 
-// How contexts are reduced.
+// The ways in which contexts are reduced.
 const (
-	// CompressionBasic takes extracts.
+	// CompressionBasic extracts sentences.
 	CompressionBasic = "basic"
-	// CompressionAdvanced has a model write summaries, where there is one.
+	// CompressionAdvanced lets a model write summaries, if one is configured.
 	CompressionAdvanced = "advanced"
 )
 
-// Embeddings is a service with OpenAI's interface for embeddings.
+// Embeddings is a service with OpenAI's API for embeddings.
 type Embeddings struct {
-	// URL is that of the API, up to and without /embeddings; empty uses none.
+	// URL is the API without /embeddings. Empty disables the service.
 	URL   string
 	Model string
-	// Key is sent as a bearer token; it comes from the environment alone.
+	// Key is sent as a bearer token. It comes from the environment only.
 	Key string
 }
 
-// Encryption says how checkpoints are encrypted.
+// Encryption is the settings of the encryption of checkpoints.
 type Encryption struct {
 	// Mode is one of the Encryption constants.
 	Mode string
-	// KeyFile holds the key of EncryptionKeyFile; PassphraseFile the passphrase of
-	// EncryptionPassphrase, if it is in a file.
+	// KeyFile contains the key of EncryptionKeyFile, and PassphraseFile the passphrase of
+	// EncryptionPassphrase, unless the environment has it.
 	KeyFile, PassphraseFile string
-	// Passphrase is the one of the environment, or empty.
+	// Passphrase is the passphrase of the environment, or empty.
 	Passphrase string
 }
 
-// Where the key of checkpoints is.
+// The modes of the encryption.
 const (
 	EncryptionDisabled = "disabled"
-	// EncryptionEnabled leaves the choice to Guideway: the keychain of the system,
-	// or the key file where there is none. Once made, the choice stands.
+	// EncryptionEnabled lets Guideway choose: the keychain of the system, or the key file
+	// if there is no keychain. The choice is permanent.
 	EncryptionEnabled    = "enabled"
 	EncryptionKeychain   = "keychain"
 	EncryptionKeyFile    = "key-file"
@@ -65,7 +65,7 @@ func contextSettings() []setting {
 			Setting: Setting{
 				Name: "context.compression", Kind: KindText, Flag: "context-compression", Env: "GUIDEWAY_CONTEXT_COMPRESSION",
 				Aliases: []Alias{{Name: "WORKRAIL_CONTEXT_COMPRESSION"}},
-				Usage:   "How runs are summarised: by extracts, or by a model that is set for machines.",
+				Usage:   "How runs are summarised: by extracts, or by a model configured for machines.",
 				Allowed: []string{CompressionBasic, CompressionAdvanced},
 			},
 			set:  func(c *Config, v value) { c.Context.Compression = v.text },
@@ -74,7 +74,7 @@ func contextSettings() []setting {
 		{
 			Setting: Setting{
 				Name: "context.tokenLimit", Kind: KindCount, Flag: "context-token-limit", Env: "GUIDEWAY_CONTEXT_TOKEN_LIMIT",
-				Usage: "How many tokens a context may have; 0 is no limit.",
+				Usage: "Maximum tokens of a context; 0 is no limit.",
 			},
 			most: 100_000_000,
 			set:  func(c *Config, v value) { c.Context.TokenLimit = int(v.number) },
@@ -83,7 +83,7 @@ func contextSettings() []setting {
 		{
 			Setting: Setting{
 				Name: "context.threshold", Kind: KindPercent, Flag: "context-threshold", Env: "GUIDEWAY_CONTEXT_THRESHOLD",
-				Usage: "The percentage of the token limit from which on a context is reduced in the background.",
+				Usage: "Percentage of the token limit at which a context is reduced in the background.",
 			},
 			set:  func(c *Config, v value) { c.Context.Threshold = int(v.number) },
 			text: func(c *Config) string { return strconv.Itoa(c.Context.Threshold) },
@@ -91,7 +91,7 @@ func contextSettings() []setting {
 		{
 			Setting: Setting{
 				Name: "context.embeddingsUrl", Kind: KindText, Flag: "embeddings-url", Env: "GUIDEWAY_EMBEDDINGS_URL",
-				Usage: "A service with OpenAI's API for embeddings, without the /embeddings; what a search finds is sent to it to be ranked. Its key is in $GUIDEWAY_EMBEDDINGS_KEY.",
+				Usage: "URL of a service with OpenAI's API for embeddings, without /embeddings; it ranks the results of searches. Its key is in $GUIDEWAY_EMBEDDINGS_KEY.",
 			},
 			check: checkEmbeddings,
 			set:   func(c *Config, v value) { c.Context.Embeddings.URL = v.text },
@@ -108,15 +108,16 @@ func contextSettings() []setting {
 	}
 }
 
-// checkEmbeddings takes the URL of an API. Credentials in it would be shown.
-func checkEmbeddings(text string) *fault {
+// checkEmbeddings accepts the URL of an API. It refuses credentials in it, which would be
+// shown.
+func checkEmbeddings(text string) *settingError {
 	const fix = `write a URL such as "https://api.openai.com/v1"`
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
-		return faultf(fix, "it is not the URL of an API")
+		return newError(fix, "the text is not the URL of an API")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return faultf(fix+"; put a key into "+EnvEmbeddingsKey, "the URL of the API has more than a host and a path")
+		return newError(fix+"; put a key into "+EnvEmbeddingsKey, "the URL of the API must have only a host and a path")
 	}
 	return nil
 }
@@ -127,7 +128,7 @@ func encryptionSettings() []setting {
 			Setting: Setting{
 				Name: "encryption.mode", Kind: KindText, Flag: "encryption", Env: "GUIDEWAY_ENCRYPTION",
 				Aliases: []Alias{{Name: "WORKRAIL_ENCRYPTION", convert: encryptionSwitch}},
-				Usage:   "Whether checkpoints are encrypted, and where the key is. \"enabled\" is the keychain of the system, or the key file where there is none.",
+				Usage:   "Whether checkpoints are encrypted, and where the key is. \"enabled\" is the keychain of the system, or the key file if there is no keychain.",
 				Allowed: []string{EncryptionDisabled, EncryptionEnabled, EncryptionKeychain, EncryptionKeyFile, EncryptionPassphrase},
 			},
 			set:  func(c *Config, v value) { c.Encryption.Mode = v.text },
@@ -144,7 +145,7 @@ func encryptionSettings() []setting {
 		{
 			Setting: Setting{
 				Name: "encryption.passphraseFile", Kind: KindPath, Flag: "encryption-passphrase-file", Env: "GUIDEWAY_ENCRYPTION_PASSPHRASE_FILE",
-				Usage: "File of the passphrase. Without it the passphrase is in $GUIDEWAY_ENCRYPTION_PASSPHRASE, or is typed at the terminal.",
+				Usage: "File of the passphrase. Without it the passphrase is in $GUIDEWAY_ENCRYPTION_PASSPHRASE, or entered at the terminal.",
 			},
 			set:  func(c *Config, v value) { c.Encryption.PassphraseFile = v.text },
 			text: func(c *Config) string { return c.Encryption.PassphraseFile },
@@ -152,8 +153,8 @@ func encryptionSettings() []setting {
 	}
 }
 
-// encryptionSwitch reads a switch besides the modes.
-func encryptionSwitch(text string) (string, *fault) {
+// encryptionSwitch converts a switch to a mode.
+func encryptionSwitch(text string) (string, *settingError) {
 	switch text {
 	case "true", "1", "on", "yes":
 		return EncryptionEnabled, nil
