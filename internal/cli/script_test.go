@@ -1,7 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"bytes"
 	"flag"
@@ -10,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -35,7 +34,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// serveUpstream has the test binary be an upstream.
+// serveUpstream runs the test binary as an upstream.
 func serveUpstream(modes string) {
 	server := upstreamtest.New(os.Stdout, modes)
 	server.Count = func() {
@@ -49,14 +48,29 @@ func serveUpstream(modes string) {
 	_ = server.Serve(os.Stdin)
 }
 
-// The scripts are the commands as a person types them.
+// TestScripts runs the scripts of testdata/script, which has a directory for each
+// noun of the command line.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts hundreds of processes, which takes the race detector minutes")
 	}
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+	dirs, err := filepath.Glob("testdata/script/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("the scripts: %q, %v", dirs, err)
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
+			testscript.Run(t, scriptParams(dir))
+		})
+	}
+}
+
+// scriptParams returns the commands and the environment of the scripts in dir.
+func scriptParams(dir string) testscript.Params {
+	return testscript.Params{
+		Dir:                 dir,
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -70,10 +84,10 @@ func TestScripts(t *testing.T) {
 			env.Values[clientsKey{}] = &clients{open: map[string]*client{}}
 			return cleanHome(env)
 		},
-	})
+	}
 }
 
-// cleanHome has a script see nothing of who runs it.
+// cleanHome gives a script an empty home directory, free of the user's settings.
 func cleanHome(env *testscript.Env) error {
 	home := filepath.Join(env.WorkDir, "home")
 	for name, dir := range map[string]string{
@@ -86,8 +100,8 @@ func cleanHome(env *testscript.Env) error {
 	return os.MkdirAll(home, 0o755)
 }
 
-// damage overwrites the pages of a store that have a text, as a disk that fails
-// does: damage FILE TEXT.
+// damage overwrites the pages of a store that contain a text, like a failing disk:
+// damage FILE TEXT.
 func damage(ts *testscript.TestScript, _ bool, args []string) {
 	const page = 4096
 	path := ts.MkAbs(args[0])
