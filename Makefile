@@ -12,8 +12,8 @@ DEADCODE_FILTER := ^github.com/guideway-dev/guideway/(cmd|internal|release|confo
 
 # The packages with goroutines or locks. The tests that kill processes or compare with
 # a model run nightly.
-RACE_PACKAGES := $(addprefix ./internal/,run journal/... session memory checkpoint gateway/... upstream/... \
-	script/... catalog/... machine/driver mcpserver/... httpapi/... hookdesk telemetry/...)
+RACE_PACKAGES := $(addprefix ./internal/,run store/... session contexts contexts/checkpoint gateway/... \
+	hooks/admin hooks/sandbox/... catalog/... machine/driver mcp/... httpapi/... telemetry/...)
 
 # Do not detect races in C that was translated to Go: it locks in its own way, takes
 # most of the time of a run, and takes four times as long with the detector.
@@ -43,10 +43,10 @@ test-race-all: ## run all tests with the race detector (needs gcc)
 test-postgres: ## run the tests of the PostgreSQL journal with a temporary server (needs PostgreSQL)
 	.ci/postgres go test -count=1 ./internal/store/postgres
 
-lint: $(LINT) deadcode ## lint, check the format, the dependency rule and dead code (installs pinned tools into bin/)
+lint: $(LINT) deadcode ## lint, check the format, the dependency rule, dead code and the wording (installs pinned tools into bin/)
 	$(LINT) config verify
 	$(LINT) run ./...
-	go test ./internal
+	go test -count=1 ./internal
 
 deadcode: $(DEADCODE) ## list the functions that only tests call, and fail if there are any
 	@found=$$($(DEADCODE) -test -filter '$(DEADCODE_FILTER)' $(DEADCODE_ROOTS)) || exit 1; \
