@@ -33,7 +33,7 @@ func ada() guideway.Principal { return guideway.Principal{User: "ada", Client: "
 
 // open opens checkpoints in a directory.
 func (b *bench) open(ctx context.Context, dir string) (*checkpoints.Checkpoints, error) {
-	return checkpoints.Open(ctx, checkpoints.Options{DataDir: dir, Limits: checkpoint.Limits{PerLine: 1000}})
+	return checkpoints.Open(ctx, checkpoints.Options{DataDir: dir, Limits: checkpoint.Limits{PerSeries: 1000}})
 }
 
 // newDir makes a directory.
@@ -301,7 +301,7 @@ func fillIndex(ctx context.Context, x checkpoint.Index, n int) error {
 	for i := range n {
 		session, at := i/20, start.Add(time.Duration(i)*time.Second)
 		r := checkpoint.Record{
-			ID: fmt.Sprintf("c_%07d", i), LineKey: checkpoint.LineKey{User: "ada", Session: fmt.Sprint("s", session)},
+			ID: fmt.Sprintf("c_%07d", i), SeriesKey: checkpoint.SeriesKey{User: "ada", Session: fmt.Sprint("s", session)},
 			Number: int64(i%20) + 1, Link: int64(i % 20), Workflow: fmt.Sprint("workflow-", session%50), Project: fmt.Sprint("project-", session%40),
 			Kind: checkpoint.KindManual, Created: at, Bytes: contextSize, Sum: []byte("sum"), Tags: []string{"green", fmt.Sprint("rare-", i%5000)},
 			Form: checkpoint.Form{Blob: "blob", Stored: 5000},
@@ -310,7 +310,7 @@ func fillIndex(ctx context.Context, x checkpoint.Index, n int) error {
 			r.Parent = fmt.Sprintf("c_%07d", i-1)
 		}
 		words := fmt.Sprintf("refactor the module of topic%d, subject%d is done and the tests pass", i%1000, i%20_000)
-		if err := x.Apply(ctx, checkpoint.Change{Line: r.LineKey, Add: &r, Words: words, At: at, Touch: true}); err != nil {
+		if err := x.Apply(ctx, checkpoint.Change{Series: r.SeriesKey, Add: &r, Words: words, At: at, Touch: true}); err != nil {
 			return err
 		}
 	}

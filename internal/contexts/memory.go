@@ -29,8 +29,8 @@ type Checkpoints interface {
 	List(ctx context.Context, who guideway.Principal, r checkpoint.ListRequest) (*checkpoint.Page, error)
 	Get(ctx context.Context, who guideway.Principal, id string) (checkpoint.Record, error)
 	Diff(ctx context.Context, who guideway.Principal, from, to string) (*checkpoint.Difference, error)
-	Keep(ctx context.Context, who guideway.Principal, session string, part json.RawMessage) (checkpoint.Piece, error)
-	Recall(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error)
+	StoreFragment(ctx context.Context, who guideway.Principal, session string, part json.RawMessage) (checkpoint.Fragment, error)
+	LoadFragment(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error)
 	Store() checkpoint.Store
 }
 

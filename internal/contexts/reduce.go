@@ -218,7 +218,7 @@ func (s *Service) sessionMaterial(ctx context.Context, c run.Caller, r sessionCo
 		session = checkpoint.NewSession(r.workflow, whole)
 	}
 	session = checkpoint.SessionID(session)
-	piece := checkpoint.PieceRef(c.User, session, whole)
+	piece := checkpoint.FragmentRef(c.User, session, whole)
 	order := map[string]int{}
 	for i, key := range slices.Sorted(maps.Keys(r.values)) {
 		order[key] = i
@@ -227,7 +227,7 @@ func (s *Service) sessionMaterial(ctx context.Context, c run.Caller, r sessionCo
 		caller: c, values: r.values, hints: hints, session: session,
 		ref: func(key string, _ []byte) string { return piece + "." + strconv.Itoa(order[key]) },
 		keep: func(ctx context.Context) error {
-			_, err := s.o.Checkpoints.Keep(ctx, c.Principal, session, whole)
+			_, err := s.o.Checkpoints.StoreFragment(ctx, c.Principal, session, whole)
 			return err
 		},
 	}, nil

@@ -78,7 +78,7 @@ func lost(ref string) error {
 
 // recallPart reads a variable of a context that was kept.
 func (s *Service) recallPart(ctx context.Context, c run.Caller, piece string, index int) (json.RawMessage, error) {
-	raw, err := s.o.Checkpoints.Recall(ctx, c.Principal, piece)
+	raw, err := s.o.Checkpoints.LoadFragment(ctx, c.Principal, piece)
 	if err != nil {
 		return nil, err
 	}

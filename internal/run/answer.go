@@ -62,7 +62,7 @@ func own(vars map[string]any) (map[string]any, error) {
 	}
 	text, err := jsontext.Marshal(vars)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the context cannot be written as JSON: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the context cannot be encoded as JSON: %w", err)
 	}
 	var copied map[string]any
 	dec := json.NewDecoder(bytes.NewReader(text))

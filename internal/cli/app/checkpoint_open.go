@@ -156,7 +156,7 @@ func (c *CheckpointStore) Close() {
 // checkpointLimits are the limits of the settings, where 0 does not bound.
 func checkpointLimits(c config.Checkpoints) checkpoint.Limits {
 	return checkpoint.Limits{
-		PerLine: bound(c.Max), LineBytes: bound(c.MaxSession), CheckpointBytes: bound(c.MaxSize), RawBytes: bound(c.MaxContext),
+		PerSeries: bound(c.Max), SeriesBytes: bound(c.MaxSession), CheckpointBytes: bound(c.MaxSize), RawBytes: bound(c.MaxContext),
 		TotalBytes: bound(c.MaxTotal), Warn: float64(c.WarnAt) / 100, Clean: float64(c.CleanAt) / 100, Retention: bound(c.Retention),
 	}
 }

@@ -87,14 +87,16 @@ func (l LazyCheckpoints) Diff(ctx context.Context, who guideway.Principal, from,
 	return WithOpened(ctx, l.Checkpoints.Open, func(s *checkpoints.Checkpoints) (*checkpoint.Difference, error) { return s.Diff(ctx, who, from, to) })
 }
 
-// Keep stores a part of a context.
-func (l LazyCheckpoints) Keep(ctx context.Context, who guideway.Principal, session string, part json.RawMessage) (checkpoint.Piece, error) {
-	return WithOpened(ctx, l.Checkpoints.Open, func(s *checkpoints.Checkpoints) (checkpoint.Piece, error) { return s.Keep(ctx, who, session, part) })
+// StoreFragment stores a part of a context.
+func (l LazyCheckpoints) StoreFragment(ctx context.Context, who guideway.Principal, session string, part json.RawMessage) (checkpoint.Fragment, error) {
+	return WithOpened(ctx, l.Checkpoints.Open, func(s *checkpoints.Checkpoints) (checkpoint.Fragment, error) {
+		return s.StoreFragment(ctx, who, session, part)
+	})
 }
 
-// Recall gives a part of a context that was kept.
-func (l LazyCheckpoints) Recall(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error) {
-	return WithOpened(ctx, l.Checkpoints.Open, func(s *checkpoints.Checkpoints) (json.RawMessage, error) { return s.Recall(ctx, who, ref) })
+// LoadFragment returns a part of a context that was kept.
+func (l LazyCheckpoints) LoadFragment(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error) {
+	return WithOpened(ctx, l.Checkpoints.Open, func(s *checkpoints.Checkpoints) (json.RawMessage, error) { return s.LoadFragment(ctx, who, ref) })
 }
 
 // Store says where checkpoints are kept; before they are opened, where they are to

@@ -65,7 +65,7 @@ func (o *cleanupOptions) check(cmd *cobra.Command, olderThan string) error {
 		return guideway.Errorf(guideway.CodeInvalid, "%d checkpoints cannot stay", o.KeepLast).WithFix("%s", example)
 	}
 	if o.OlderThan == 0 && o.KeepLast == 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "it is not said what may go").WithFix("%s", example)
+		return guideway.Errorf(guideway.CodeInvalid, "no selection of checkpoints to remove").WithFix("%s", example)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ their blocks last on the disk until they are used again.`,
   guideway checkpoint delete --session login-work`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if (len(args) == 0) == (o.Session == "") {
-				return guideway.Errorf(guideway.CodeInvalid, "either checkpoints or a session are to be named").
+				return guideway.Errorf(guideway.CodeInvalid, "either checkpoint ids or a session is required").
 					WithFix("guideway checkpoint delete %s", exampleCheckpoint)
 			}
 			return nil

@@ -35,7 +35,7 @@ func runStats(ctx context.Context, o *app.PlainOptions) error {
 func writeStats(host *app.Host, stats *checkpoint.Stats) {
 	s := host.OutStyles()
 	fmt.Fprintf(host.Out, "Kept in     %s\n", stats.Store.Mode)
-	fmt.Fprintf(host.Out, "Kept        %s of %s\n", app.Plural(stats.Count, "checkpoint", "checkpoints"), app.Plural(stats.Lines, "session", "sessions"))
+	fmt.Fprintf(host.Out, "Kept        %s of %s\n", app.Plural(stats.Count, "checkpoint", "checkpoints"), app.Plural(stats.Series, "session", "sessions"))
 	fmt.Fprintf(host.Out, "Contexts    %s\n", app.BytesWords(stats.Bytes))
 	stored := app.BytesWords(stats.Stored)
 	if stats.Ratio > 0 {
@@ -50,7 +50,7 @@ func writeStats(host *app.Host, stats *checkpoint.Stats) {
 	}
 	fmt.Fprintf(host.Out, "Last used   %s\n\n%s\n", host.Ago(stats.Newest), s.Bold("The largest sessions"))
 	app.WriteRows(host, app.NewTable(0, "SESSION", "WORKFLOW", "CHECKPOINTS", "CONTEXTS", "ON DISK", "RATIO", "LAST USED").AlignRight(2, 3, 4, 5), stats.Sessions,
-		func(line checkpoint.Line) []string {
+		func(line checkpoint.Series) []string {
 			return []string{
 				line.Session, app.OrDash(app.OneLine(line.Workflow)), fmt.Sprint(line.Count), app.BytesWords(line.Bytes), app.BytesWords(line.Stored),
 				ratioWords(line.Bytes, line.Stored), host.Ago(line.Touched),

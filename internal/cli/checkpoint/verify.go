@@ -93,8 +93,8 @@ func (a *checkpointVerifyAnswer) write(host *app.Host) {
 // VerifiedWords says how much was looked through.
 func VerifiedWords(r *checkpoint.Report) string {
 	said := app.Plural(r.Checkpoints, "checkpoint", "checkpoints")
-	if r.Pieces > 0 {
-		said += " and " + app.Plural(r.Pieces, "reduced context", "reduced contexts")
+	if r.Fragments > 0 {
+		said += " and " + app.Plural(r.Fragments, "reduced context", "reduced contexts")
 	}
 	return said
 }

@@ -66,7 +66,7 @@ func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config
 // checkKept tells what keeps checkpoints, and how many.
 func checkKept(cfg *config.Config, stats *checkpoint.Stats) Check {
 	c := Check{Name: "checkpoints", Status: CheckOK, Message: fmt.Sprintf("kept in %s, %s of %s", stats.Store.Mode,
-		app.Plural(stats.Count, "checkpoint", "checkpoints"), app.Plural(stats.Lines, "session", "sessions"))}
+		app.Plural(stats.Count, "checkpoint", "checkpoints"), app.Plural(stats.Series, "session", "sessions"))}
 	if cfg.Checkpoints.ReadOnly {
 		c.Message += ", read only"
 	}

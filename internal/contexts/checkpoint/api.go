@@ -7,7 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/secret"
 )
 
-// Mode says what keeps the metadata.
+// Mode is the kind of index.
 type Mode string
 
 // The modes.
@@ -15,23 +15,23 @@ const (
 	ModeSQLite   Mode = "sqlite"
 	ModePostgres Mode = "postgres"
 	ModeFiles    Mode = "files"
-	// ModeMemory is lost with the process.
+	// ModeMemory is lost when the process ends.
 	ModeMemory Mode = "memory"
 )
 
-// Store says where checkpoints are kept. It is in every answer.
+// Store describes where checkpoints are stored. Every answer contains it.
 type Store struct {
 	Mode Mode `json:"mode"`
-	// Note says why it is not the mode that was asked for.
+	// Note is the reason why the mode is not the configured one.
 	Note string `json:"note,omitempty"`
 }
 
-// Warning is something that the caller should know, beside the answer.
+// Warning is a remark on an answer.
 type Warning struct {
 	// Code is one of the Warn constants.
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Path is the place in the context, where it is about one.
+	// Path is the pointer to the value in the context; it may be empty.
 	Path string `json:"path,omitempty"`
 }
 
@@ -45,11 +45,11 @@ const (
 	WarnMemory  = "memory-only"
 )
 
-// SaveRequest saves a context.
+// SaveRequest is the request of Save.
 type SaveRequest struct {
-	// Session names the line; see SessionID. Empty derives a new one.
+	// Session is the id of the series; see SessionID. If it is empty a new one is derived.
 	Session string
-	// Run and RunSeq are set where the session is a run.
+	// Run and RunSeq are set if the session is a run.
 	Run    string
 	RunSeq int64
 	// Context is a JSON object.
@@ -61,38 +61,37 @@ type SaveRequest struct {
 	Tags     []string
 	// Kind is KindManual if empty.
 	Kind Kind
-	// Tokens is what the caller has counted in the context.
+	// Tokens is the number of tokens that the caller counted in the context.
 	Tokens int64
-	// ExpectedHead is the checkpoint that the caller's context began from. Where
-	// that has a successor already, this one begins a branch. Empty follows the
-	// last one.
+	// ExpectedHead is the checkpoint that the caller's context is based on. If it already
+	// has a successor, the new checkpoint begins a branch. If it is empty, the new
+	// checkpoint follows the last one.
 	ExpectedHead string
-	// Once says that a run's event has at most one such checkpoint, whoever saves
-	// it: its id follows from Run and RunSeq. One that is there is the answer, as it
-	// is. One that was deleted is not saved again, and none comes behind one of a
-	// later event: that is CodeRefused.
+	// Once allows at most one such checkpoint per event of a run: its id is derived from
+	// Run and RunSeq. If it exists, it is returned. If it was deleted, or a checkpoint of a
+	// later event exists, Save returns CodeRefused.
 	Once bool
 
-	// id and created are those of an import.
+	// id and created are set by an import.
 	id      string
 	created time.Time
 }
 
-// Saved is a checkpoint that was saved: it is there for good.
+// Saved is a checkpoint that was stored durably.
 type Saved struct {
 	Record
-	// Head is what ExpectedHead was overtaken by: the last checkpoint of the line
-	// before this one. It is set where this one began a branch.
+	// Head is the last checkpoint of the series before this one. It is set if this one
+	// began a branch.
 	Head     string    `json:"head,omitempty"`
 	Warnings []Warning `json:"warnings,omitempty"`
 	Store    Store     `json:"store"`
 }
 
-// LoadRequest loads a checkpoint: by its id, or the last one of a session.
+// LoadRequest selects a checkpoint by its id, or the last one of a session.
 type LoadRequest struct {
 	ID      string
 	Session string
-	// Keys are the top-level keys that are wanted; none is all.
+	// Keys are the requested top-level keys; empty means all.
 	Keys []string
 }
 
@@ -100,66 +99,66 @@ type LoadRequest struct {
 type Loaded struct {
 	Record
 	Context json.RawMessage `json:"context"`
-	// Missing are the keys that were asked for and are not there.
+	// Missing are the requested keys that the context does not contain.
 	Missing []string `json:"missing,omitempty"`
-	// Degraded says that this is not the checkpoint that was asked for.
+	// Degraded is set if this is not the requested checkpoint.
 	Degraded *Degraded `json:"degraded,omitempty"`
-	// Heads are the last checkpoints of the line's other branches.
+	// Heads are the last checkpoints of the other branches of the series.
 	Heads    []string  `json:"otherHeads,omitempty"`
 	Warnings []Warning `json:"warnings,omitempty"`
 	Store    Store     `json:"store"`
 }
 
-// Degraded tells of a checkpoint that cannot be read.
+// Degraded describes a checkpoint that cannot be read.
 type Degraded struct {
-	// Wanted is the checkpoint that was meant.
+	// Wanted is the requested checkpoint.
 	Wanted string `json:"wanted"`
-	// Problem says what is wrong with it.
+	// Problem is the error.
 	Problem string `json:"problem"`
-	// Passed are all that were tried in vain, Wanted among them.
+	// Passed are all unreadable checkpoints that were tried, including Wanted.
 	Passed []string `json:"passed"`
 }
 
-// ListRequest lists checkpoints of the caller.
+// ListRequest selects checkpoints of the caller.
 type ListRequest struct {
 	Session, Workflow, Project string
 	Since, Until               time.Time
 	Tags                       []string
-	// Query is in words.
+	// Query consists of plain words.
 	Query string
-	// Limit bounds the answer; 0 is 20, the most is 200.
+	// Limit is the maximum number of results; the default is 20, the maximum 200.
 	Limit  int
 	Cursor string
 }
 
-// Page is a part of a list.
+// Page is one page of a list.
 type Page struct {
 	Checkpoints []Record `json:"checkpoints"`
-	// Heads are those of them that nothing follows: more than one of a session is
-	// a branch.
+	// Heads are the listed checkpoints without a successor. More than one of a session
+	// means branches.
 	Heads []string `json:"heads,omitempty"`
-	// Partial says that none has all words of the query: these have some, the
-	// best first.
+	// Partial reports that no checkpoint matches all words of the query. The results match
+	// some of them, the best first.
 	Partial bool `json:"partial,omitempty"`
-	// Wordless says that what is saved is encrypted, so that no query finds it.
+	// Wordless reports that checkpoints are encrypted, so that no query matches them.
 	Wordless bool   `json:"-"`
 	Next     string `json:"nextCursor,omitempty"`
 	Store    Store  `json:"store"`
 }
 
-// DeleteRequest names what goes: checkpoints, or a session as a whole.
+// DeleteRequest selects checkpoints, or a whole session.
 type DeleteRequest struct {
 	IDs     []string
 	Session string
 }
 
-// Deleted is what has gone.
+// Deleted is the result of Delete.
 type Deleted struct {
 	Checkpoints []string `json:"checkpoints"`
 	Stored      int64    `json:"storedBytes"`
-	// Erased says that the data keys were destroyed: what they encrypted is gone
-	// wherever it lay. Otherwise files were unlinked; their blocks may last until
-	// they are used again, and so may backups.
+	// Erased reports that the data keys were destroyed, so that no copy of the encrypted
+	// content can be read. Otherwise files were unlinked; their blocks and backups may
+	// still contain the content.
 	Erased bool  `json:"erased"`
 	Store  Store `json:"store"`
 }
@@ -170,53 +169,53 @@ type ValueChange struct {
 	Path string `json:"path"`
 	// Op is "added", "removed" or "changed".
 	Op string `json:"op"`
-	// Before and After are the values, cut where they are long.
+	// Before and After are the values, truncated if they are long.
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
 }
 
-// Difference is what changed between two checkpoints.
+// Difference is the result of Diff.
 type Difference struct {
 	From    Record        `json:"from"`
 	To      Record        `json:"to"`
 	Changes []ValueChange `json:"changes"`
-	// More says that there are more changes than are listed.
+	// More reports that the list of changes is incomplete.
 	More  bool  `json:"more,omitempty"`
 	Store Store `json:"store"`
 }
 
-// CleanupRequest says what may go.
+// CleanupRequest selects the checkpoints to remove.
 type CleanupRequest struct {
-	// OlderThan chooses sessions without activity for so long; 0 chooses all.
+	// OlderThan selects sessions without activity for that long; 0 selects all.
 	OlderThan time.Duration
-	// KeepLast is how many of each session stay; 0 is none.
+	// KeepLast is the number of checkpoints to keep per session.
 	KeepLast int
-	// User bounds it to one user; empty is all.
+	// User restricts the cleanup to one user; empty means all.
 	User string
-	// DryRun only says what would go.
+	// DryRun only reports the checkpoints to remove.
 	DryRun bool
 }
 
-// Cleaned is what a cleanup has removed.
+// Cleaned is the result of a cleanup.
 type Cleaned struct {
 	Sessions    int   `json:"sessions"`
 	Checkpoints int   `json:"checkpoints"`
 	Stored      int64 `json:"storedBytes"`
-	// Kept counts sessions that would have gone, but belong to active runs.
+	// Kept counts the selected sessions that were kept because their runs are active.
 	Kept   int  `json:"kept"`
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// Report is what a verification has found.
+// Report is the result of Verify.
 type Report struct {
 	Checkpoints int `json:"checkpoints"`
-	// Pieces are contexts that were reduced and are kept to be read again.
-	Pieces  int       `json:"pieces"`
-	Bytes   int64     `json:"bytes"`
-	Damaged []Finding `json:"damaged"`
-	// Healed are those that were marked as damaged and can be read.
+	// Fragments counts the stored parts of reduced contexts.
+	Fragments int       `json:"pieces"`
+	Bytes     int64     `json:"bytes"`
+	Damaged   []Finding `json:"damaged"`
+	// Healed are checkpoints that were marked as damaged and can be read.
 	Healed []string `json:"healed,omitempty"`
-	// Unknown counts blobs that the index knows nothing of; Rebuild takes them up.
+	// Unknown counts blobs that are not in the index; Rebuild adds them.
 	Unknown int   `json:"unknown"`
 	Store   Store `json:"store"`
 }
@@ -224,57 +223,57 @@ type Report struct {
 // Finding is a checkpoint that cannot be read.
 type Finding struct {
 	Checkpoint string `json:"checkpointId"`
-	LineKey
+	SeriesKey
 	Problem string `json:"problem"`
 }
 
-// Rebuilt is what was taken from the blobs.
+// Rebuilt is the result of Rebuild.
 type Rebuilt struct {
-	// Adopted were not in the index.
+	// Adopted counts checkpoints that were added to the index.
 	Adopted int `json:"adopted"`
-	// Mended were there with a blob that is gone, and have another one now.
+	// Mended counts records whose blob was missing and that now use another one.
 	Mended int `json:"mended"`
-	// Damaged are blobs that say nothing of what they are.
+	// Damaged counts blobs without a readable header.
 	Damaged int `json:"damaged"`
 }
 
-// Upkept is what maintenance has done.
-type Upkept struct {
+// Maintained is the result of Maintain.
+type Maintained struct {
 	Rebuilt
-	Swept  Sweeping `json:"swept"`
-	Folded int      `json:"folded"`
-	// Checked were read, Damaged of them could not be.
+	Swept  Swept `json:"swept"`
+	Folded int   `json:"folded"`
+	// Checked counts the checkpoints that were read, Damaged those that could not be read.
 	Checked int     `json:"checked"`
 	Damaged int     `json:"damagedCheckpoints"`
 	Retired Cleaned `json:"retired"`
 }
 
-// Sweeping is what a sweep has removed.
-type Sweeping struct {
+// Swept is the result of a sweep.
+type Swept struct {
 	Blobs     int   `json:"blobs"`
 	Bytes     int64 `json:"bytes"`
 	Leftovers int   `json:"leftovers"`
 	Keys      int   `json:"keys"`
 }
 
-// Stats are figures about what is stored.
+// Stats are statistics of the store.
 type Stats struct {
 	Totals
-	// Ratio is Bytes by Stored.
+	// Ratio is Bytes divided by Stored.
 	Ratio float64 `json:"ratio"`
-	// Limit is what may be stored in all; 0 is no limit.
+	// Limit is the maximum total size; 0 means no limit.
 	Limit int64 `json:"limitBytes"`
-	// Sessions are the largest, at most 20.
-	Sessions []Line `json:"sessions"`
-	// Growth is per day, the last one last; at most 30 days with anything.
+	// Sessions are the 20 largest sessions.
+	Sessions []Series `json:"sessions"`
+	// Growth lists up to 30 days with checkpoints, the last one last.
 	Growth []Day `json:"growth"`
-	// Oldest and Newest are the first and the last activity.
+	// Oldest and Newest are the times of the first and the last activity.
 	Oldest time.Time `json:"oldest,omitzero"`
 	Newest time.Time `json:"newest,omitzero"`
 	Store  Store     `json:"store"`
 }
 
-// Day is what one day has brought, of what is still there.
+// Day is the growth of one day, counted over existing checkpoints.
 type Day struct {
 	Date        string `json:"date"`
 	Checkpoints int    `json:"checkpoints"`
@@ -282,7 +281,7 @@ type Day struct {
 	Stored      int64  `json:"storedBytes"`
 }
 
-// secretWarnings tells of findings.
+// secretWarnings returns a warning for each finding.
 func secretWarnings(findings []secret.Finding) []Warning {
 	var list []Warning
 	for _, f := range findings {

@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint/conversation"
 )
 
-// percentiles reports how long single calls took.
-func percentiles(b *testing.B, took []time.Duration) {
+// reportPercentiles reports percentiles of the call times.
+func reportPercentiles(b *testing.B, took []time.Duration) {
 	b.Helper()
 	slices.Sort(took)
 	for _, p := range []struct {
@@ -24,14 +24,14 @@ func percentiles(b *testing.B, took []time.Duration) {
 	}
 }
 
-// benchSize is that of the contexts of the design's table.
+// benchSize is the context size of the latency budget.
 const benchSize = 100_000
 
-// BenchmarkSave saves successive contexts of 100 KB to sessions, 20 to each.
+// BenchmarkSave saves successive contexts of 100 KB to sessions of 20 checkpoints.
 func BenchmarkSave(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		b.Run(fmt.Sprint("clients=", clients), func(b *testing.B) {
-			r := setup(b, checkpoint.ModeSQLite)
+			r := openRig(b, checkpoint.ModeSQLite)
 			var mu sync.Mutex
 			var took []time.Duration
 			var group sync.WaitGroup
@@ -43,7 +43,7 @@ func BenchmarkSave(b *testing.B) {
 						for range 20 {
 							text := c.Next()
 							start := time.Now()
-							_, err := r.Save(b.Context(), ada(), checkpoint.SaveRequest{Session: fmt.Sprint("s", client, "_", i), Context: text, Workflow: "bench"})
+							_, err := r.Save(b.Context(), testPrincipal(), checkpoint.SaveRequest{Session: fmt.Sprint("s", client, "_", i), Context: text, Workflow: "bench"})
 							d := time.Since(start)
 							if err != nil {
 								b.Error(err)
@@ -57,24 +57,24 @@ func BenchmarkSave(b *testing.B) {
 				})
 			}
 			group.Wait()
-			percentiles(b, took)
+			reportPercentiles(b, took)
 		})
 	}
 }
 
-// BenchmarkLoad loads the newest checkpoint of a session, and others of it, which
-// are differences: 31 of them at most.
+// BenchmarkLoad loads the newest checkpoint of a session, and older ones, which are chains
+// of up to 31 deltas.
 func BenchmarkLoad(b *testing.B) {
-	warm := setup(b, checkpoint.ModeSQLite)
+	warm := openRig(b, checkpoint.ModeSQLite)
 	var ids []string
 	c := conversation.New(1, benchSize, 0.1)
 	for range 100 {
-		ids = append(ids, warm.save(b, "work", string(c.Next())).ID)
+		ids = append(ids, warm.mustSave(b, "work", string(c.Next())).ID)
 	}
 	for _, kind := range []string{"newest", "any", "deepest"} {
 		for _, clients := range []int{1, 8} {
 			b.Run(fmt.Sprintf("%s/clients=%d", kind, clients), func(b *testing.B) {
-				r := reopen(b, warm)
+				r := reopenRig(b, warm)
 				var mu sync.Mutex
 				var took []time.Duration
 				var group sync.WaitGroup
@@ -89,7 +89,7 @@ func BenchmarkLoad(b *testing.B) {
 								id = ids[0]
 							}
 							start := time.Now()
-							_, err := r.Load(b.Context(), ada(), checkpoint.LoadRequest{ID: id})
+							_, err := r.Load(b.Context(), testPrincipal(), checkpoint.LoadRequest{ID: id})
 							d := time.Since(start)
 							if err != nil {
 								b.Error(err)
@@ -102,51 +102,50 @@ func BenchmarkLoad(b *testing.B) {
 					})
 				}
 				group.Wait()
-				percentiles(b, took)
+				reportPercentiles(b, took)
 			})
 		}
 	}
 }
 
-// BenchmarkFirst opens the store and loads, or saves, for the first time: what the
-// first call of a process costs.
+// BenchmarkFirst opens the store and loads or saves once, like the first call of a process.
 func BenchmarkFirst(b *testing.B) {
-	first := setup(b, checkpoint.ModeSQLite)
+	first := openRig(b, checkpoint.ModeSQLite)
 	c := conversation.New(1, benchSize, 0.1)
 	for range 10 {
-		first.save(b, "work", string(c.Next()))
+		first.mustSave(b, "work", string(c.Next()))
 	}
 	for name, call := range map[string]func(b *testing.B, r *rig){
 		"load": func(b *testing.B, r *rig) {
-			if _, err := r.Load(b.Context(), ada(), checkpoint.LoadRequest{Session: "work"}); err != nil {
+			if _, err := r.Load(b.Context(), testPrincipal(), checkpoint.LoadRequest{Session: "work"}); err != nil {
 				b.Fatal(err)
 			}
 		},
-		"save": func(b *testing.B, r *rig) { r.save(b, "work", string(c.Next())) },
+		"save": func(b *testing.B, r *rig) { r.mustSave(b, "work", string(c.Next())) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			var took []time.Duration
 			for range b.N * 20 {
 				start := time.Now()
-				call(b, reopen(b, first))
+				call(b, reopenRig(b, first))
 				took = append(took, time.Since(start))
 			}
-			percentiles(b, took)
+			reportPercentiles(b, took)
 		})
 	}
 }
 
-// BenchmarkStored reports how much successive contexts take.
+// BenchmarkStored reports the stored size of successive contexts.
 func BenchmarkStored(b *testing.B) {
 	for _, fresh := range []float64{0.10, 0.03} {
 		for _, n := range []int{20, 100} {
 			b.Run(fmt.Sprintf("shared=%.0f%%/checkpoints=%d", 100*(1-fresh), n), func(b *testing.B) {
 				var bytes, stored int64
 				for session := range 6 {
-					r := setup(b, checkpoint.ModeMemory)
+					r := openRig(b, checkpoint.ModeMemory)
 					c := conversation.New(uint64(session), benchSize, fresh)
 					for range n {
-						r.save(b, "work", string(c.Next()))
+						r.mustSave(b, "work", string(c.Next()))
 					}
 					stats, err := r.Stats(b.Context(), "ada")
 					if err != nil {
@@ -164,7 +163,7 @@ func BenchmarkStored(b *testing.B) {
 
 // BenchmarkList lists among 100,000 checkpoints of 5,000 sessions.
 func BenchmarkList(b *testing.B) {
-	r := setup(b, checkpoint.ModeSQLite)
+	r := openRig(b, checkpoint.ModeSQLite)
 	fillIndex(b, r.index, 100_000)
 	for _, q := range []struct {
 		name    string
@@ -186,17 +185,17 @@ func BenchmarkList(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
 				start := time.Now()
-				if _, err := r.List(b.Context(), ada(), q.request); err != nil {
+				if _, err := r.List(b.Context(), testPrincipal(), q.request); err != nil {
 					b.Fatal(err)
 				}
 				took = append(took, time.Since(start))
 			}
-			percentiles(b, took)
+			reportPercentiles(b, took)
 		})
 	}
 }
 
-// fillIndex adds so many records without contents.
+// fillIndex adds n records without contents.
 func fillIndex(b *testing.B, x checkpoint.Index, n int) {
 	b.Helper()
 	start := time.Now().Add(-time.Duration(n) * time.Second)
@@ -204,7 +203,7 @@ func fillIndex(b *testing.B, x checkpoint.Index, n int) {
 		session := i / 20
 		at := start.Add(time.Duration(i) * time.Second)
 		rec := checkpoint.Record{
-			ID: fmt.Sprintf("c_%07d", i), LineKey: checkpoint.LineKey{User: "ada", Session: fmt.Sprint("s", session)},
+			ID: fmt.Sprintf("c_%07d", i), SeriesKey: checkpoint.SeriesKey{User: "ada", Session: fmt.Sprint("s", session)},
 			Number: int64(i%20) + 1, Link: int64(i % 20), Workflow: fmt.Sprint("workflow-", session%50), Project: fmt.Sprint("project-", session%40),
 			Kind: checkpoint.KindManual, Created: at, Bytes: 100_000, Sum: []byte("sum"), Tags: []string{"green", fmt.Sprint("rare-", i%5000)},
 			Form: checkpoint.Form{Blob: "blob", Stored: 5000},
@@ -213,7 +212,7 @@ func fillIndex(b *testing.B, x checkpoint.Index, n int) {
 			rec.Parent = fmt.Sprintf("c_%07d", i-1)
 		}
 		words := fmt.Sprintf("refactor the module of topic%d, subject%d is done and the tests pass", i%1000, i%20_000)
-		if err := x.Apply(b.Context(), checkpoint.Change{Line: rec.LineKey, Add: &rec, Words: words, At: at, Touch: true}); err != nil {
+		if err := x.Apply(b.Context(), checkpoint.Change{Series: rec.SeriesKey, Add: &rec, Words: words, At: at, Touch: true}); err != nil {
 			b.Fatal(err)
 		}
 	}

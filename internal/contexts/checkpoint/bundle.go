@@ -15,19 +15,19 @@ import (
 const (
 	bundleFormat  = "guideway-checkpoints"
 	bundleVersion = 1
-	// maxBundle bounds what is imported at once.
+	// maxBundle is the maximum number of checkpoints of one import.
 	maxBundle = 10_000
 )
 
-// Bundle is checkpoints to carry elsewhere: plain JSON, for people and other
-// programs too. It is not encrypted, whatever the store is.
+// Bundle contains exported checkpoints as plain JSON, for people and other programs. It is
+// not encrypted, even if the store is.
 type Bundle struct {
 	Format     string    `json:"format"`
 	Version    int       `json:"version"`
 	ExportedAt time.Time `json:"exportedAt"`
-	// Checkpoints are in the order of their numbers.
+	// Checkpoints are ordered by number.
 	Checkpoints []Bundled `json:"checkpoints"`
-	// Damaged are those that could not be read.
+	// Damaged are the checkpoints that could not be read.
 	Damaged []Finding `json:"damaged,omitempty"`
 }
 
@@ -49,59 +49,59 @@ type Bundled struct {
 	Context  json.RawMessage `json:"context"`
 }
 
-// ExportRequest names one checkpoint or a session.
+// ExportRequest selects one checkpoint or a session.
 type ExportRequest struct {
 	ID      string
 	Session string
 }
 
-// ImportRequest brings a bundle in.
+// ImportRequest is the request of Import.
 type ImportRequest struct {
 	Data []byte
-	// Session, if set, is where its checkpoints go; else where they came from,
-	// which must have none but these.
+	// Session is the target session. If it is empty, each checkpoint goes to its original
+	// session, which must contain no other checkpoints.
 	Session string
 }
 
-// Imported is what an import has brought.
+// Imported is the result of Import.
 type Imported struct {
-	// Sessions and Checkpoints are those that are new.
+	// Sessions and Checkpoints are the new ones.
 	Sessions    []string `json:"sessions"`
 	Checkpoints []string `json:"checkpoints"`
-	// Skipped counts those that were there already.
+	// Skipped counts the checkpoints that already existed.
 	Skipped int   `json:"skipped"`
 	Store   Store `json:"store"`
 }
 
-// Export writes a bundle. What is damaged is named in it and left out.
+// Export returns a bundle. It lists damaged checkpoints without their contexts.
 func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRequest) ([]byte, error) {
-	if err := s.unlocked("export checkpoints"); err != nil {
+	if err := s.requireUnlocked("export checkpoints"); err != nil {
 		return nil, err
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureIndex(ctx); err != nil {
 		return nil, err
 	}
 	var list []Record
 	if r.ID != "" {
-		rec, err := s.own(ctx, who, r.ID)
+		rec, err := s.ownRecord(ctx, who, r.ID)
 		if err != nil {
 			return nil, err
 		}
 		list = []Record{rec}
 	} else {
 		var err error
-		if list, err = s.o.Index.History(ctx, LineKey{User: who.User, Session: SessionID(r.Session)}, History{Oldest: true}); err != nil {
+		if list, err = s.o.Index.History(ctx, SeriesKey{User: who.User, Session: SessionID(r.Session)}, History{Oldest: true}); err != nil {
 			return nil, err
 		}
 	}
 	if len(list) == 0 {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "the session %.100q has no checkpoints", r.Session)
 	}
-	b := Bundle{Format: bundleFormat, Version: bundleVersion, ExportedAt: s.clock(), Checkpoints: []Bundled{}}
+	b := Bundle{Format: bundleFormat, Version: bundleVersion, ExportedAt: s.currentTime(), Checkpoints: []Bundled{}}
 	for _, rec := range list {
-		raw, err := s.content(ctx, rec)
+		raw, err := s.readContent(ctx, rec)
 		if errors.Is(err, errDamaged) {
-			b.Damaged = append(b.Damaged, Finding{Checkpoint: rec.ID, LineKey: rec.LineKey, Problem: err.Error()})
+			b.Damaged = append(b.Damaged, Finding{Checkpoint: rec.ID, SeriesKey: rec.SeriesKey, Problem: err.Error()})
 			continue
 		}
 		if err != nil {
@@ -117,15 +117,15 @@ func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRe
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "write the bundle: %w", err)
 	}
-	key := list[0].LineKey
-	s.ledger.note(Entry{
-		At: s.clock(), Action: ActionExport, LineKey: key, Checkpoint: r.ID, Client: who.Client,
+	key := list[0].SeriesKey
+	s.activityLog.addEntry(Entry{
+		At: s.currentTime(), Action: ActionExport, SeriesKey: key, Checkpoint: r.ID, Client: who.Client,
 		Detail: fmt.Sprintf("%d checkpoints", len(b.Checkpoints)),
 	}, false)
 	return text, nil
 }
 
-// encodeIndented writes JSON for people.
+// encodeIndented returns indented JSON.
 func encodeIndented(value any) ([]byte, error) {
 	text, err := jsontext.Marshal(value)
 	if err != nil {
@@ -139,18 +139,17 @@ func encodeIndented(value any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Import brings the checkpoints of a bundle in, as the caller's. Those that are
-// there already, with the same context, are passed over. An id that is taken by
-// something else becomes another one.
+// Import adds the checkpoints of a bundle for the caller. It skips checkpoints that already
+// exist with the same context. A checkpoint whose id is taken gets a new id.
 func (s *Service) Import(ctx context.Context, who guideway.Principal, r ImportRequest) (*Imported, error) {
-	if err := s.writable("import checkpoints"); err != nil {
+	if err := s.requireWritable("import checkpoints"); err != nil {
 		return nil, err
 	}
 	b, err := readBundle(r.Data)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureIndex(ctx); err != nil {
 		return nil, err
 	}
 	out := &Imported{Sessions: []string{}, Checkpoints: []string{}, Store: s.o.Store}
@@ -180,8 +179,8 @@ func readBundle(data []byte) (*Bundle, error) {
 	}
 	switch {
 	case b.Format != bundleFormat:
-		return nil, guideway.Errorf(guideway.CodeInvalid, "it is no bundle of checkpoints: format is %.40q", b.Format).
-			WithFix("give a file that `guideway checkpoint export` has written")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "this is not a bundle of checkpoints: the format is %.40q", b.Format).
+			WithFix("use a file written by `guideway checkpoint export`")
 	case b.Version > bundleVersion || b.Version < 1:
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has version %d, this guideway reads up to %d", b.Version, bundleVersion).
 			WithFix("use a newer guideway")
@@ -191,8 +190,8 @@ func readBundle(data []byte) (*Bundle, error) {
 	return &b, nil
 }
 
-// importTargets chooses what is new, and sees that it does not come behind what is
-// newer.
+// importTargets selects the new checkpoints. It returns an error if one of them would
+// follow a newer checkpoint.
 func (s *Service) importTargets(ctx context.Context, who guideway.Principal, b *Bundle, session string, out *Imported) ([]Bundled, error) {
 	var targets []Bundled
 	into := map[string]bool{}
@@ -203,7 +202,7 @@ func (s *Service) importTargets(ctx context.Context, who guideway.Principal, b *
 		item.Session = SessionID(item.Session)
 		known, err := s.o.Index.Checkpoint(ctx, item.ID)
 		if err == nil && known.User == who.User && known.Session == item.Session {
-			if c, err := canonical(item.Context); err == nil && bytes.Equal(c.sum, known.Sum) {
+			if c, err := parseCanonical(item.Context); err == nil && bytes.Equal(c.sum, known.Sum) {
 				out.Skipped++
 				continue
 			}
@@ -215,20 +214,20 @@ func (s *Service) importTargets(ctx context.Context, who guideway.Principal, b *
 		into[item.Session] = true
 	}
 	for name := range into {
-		line, err := s.o.Index.Line(ctx, LineKey{User: who.User, Session: name})
+		series, err := s.o.Index.Series(ctx, SeriesKey{User: who.User, Session: name})
 		if err != nil {
 			return nil, err
 		}
-		if line.Count > 0 {
-			return nil, guideway.Errorf(guideway.CodeConflict, "the session %s has %d checkpoints already: what comes behind them would count as newer", name, line.Count).
+		if series.Count > 0 {
+			return nil, guideway.Errorf(guideway.CodeConflict, "the session %s has %d checkpoints already: imported ones would count as newer", name, series.Count).
 				WithFix("import into another session, with --session")
 		}
 	}
 	return targets, nil
 }
 
-// importOne saves a checkpoint of a bundle, with its id where that is free, and its
-// time where that is not before the one it follows.
+// importOne saves a checkpoint of a bundle. It keeps the id if it is free, and the time
+// unless it is before that of the predecessor.
 func (s *Service) importOne(ctx context.Context, who guideway.Principal, item Bundled, renamed map[string]string) (*Saved, error) {
 	kind := item.Kind
 	if kind != KindAuto {
@@ -239,7 +238,7 @@ func (s *Service) importOne(ctx context.Context, who guideway.Principal, item Bu
 		Agent: item.Agent, Name: item.Name, Tags: item.Tags, Kind: kind, Tokens: item.Tokens, ExpectedHead: renamed[item.Parent],
 		created: item.Created.UTC().Truncate(time.Microsecond),
 	}
-	if ownID().MatchString(item.ID) {
+	if newIDPattern().MatchString(item.ID) {
 		_, err := s.o.Index.Checkpoint(ctx, item.ID)
 		if guideway.ErrorCode(err) == guideway.CodeNotFound {
 			r.id = item.ID
@@ -251,6 +250,6 @@ func (s *Service) importOne(ctx context.Context, who guideway.Principal, item Bu
 	if err != nil {
 		return nil, guideway.Errorf(guideway.ErrorCode(err), "import %s: %w", item.ID, err).WithFix("%s", guideway.ErrorFix(err))
 	}
-	s.ledger.note(Entry{At: s.clock(), Action: ActionImport, LineKey: saved.LineKey, Checkpoint: saved.ID, Client: who.Client, Detail: "was " + item.ID}, false)
+	s.activityLog.addEntry(Entry{At: s.currentTime(), Action: ActionImport, SeriesKey: saved.SeriesKey, Checkpoint: saved.ID, Client: who.Client, Detail: "was " + item.ID}, false)
 	return saved, nil
 }

@@ -17,30 +17,29 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// content is a context in its canonical form.
+// content is a context in canonical form.
 type content struct {
-	// raw is JSON with sorted keys, without spaces, with numbers as they were
-	// given.
+	// raw is JSON with sorted keys and without spaces; numbers are unchanged.
 	raw []byte
 	sum []byte
-	// tree is what raw means; nil where it was not needed.
+	// tree is the decoded raw; nil if it is not needed.
 	tree map[string]any
 }
 
-// canonical reads a context. Numbers keep their digits: 12345678901234567890 comes
-// back as it was. Of a key that is there twice the last one counts.
-func canonical(text []byte) (*content, error) {
+// parseCanonical parses a context. Numbers keep their digits, such as 12345678901234567890. The
+// last of duplicate keys counts.
+func parseCanonical(text []byte) (*content, error) {
 	if !utf8.Valid(text) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the context is not UTF-8")
 	}
-	tree, err := decode(text)
+	tree, err := decodeObject(text)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the context is not a JSON object: %w", err).
 			WithFix("give an object, such as {\"goal\": \"…\"}")
 	}
 	raw, err := jsontext.Marshal(tree)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the context cannot be written as JSON: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the context cannot be encoded as JSON: %w", err)
 	}
 	return &content{raw: raw, sum: sumOf(raw), tree: tree}, nil
 }
@@ -50,14 +49,14 @@ func sumOf(raw []byte) []byte {
 	return sum[:]
 }
 
-// decode reads an object and nothing behind it.
-func decode(text []byte) (map[string]any, error) {
+// decodeObject parses an object; trailing data is an error.
+func decodeObject(text []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var tree map[string]any
 	var other *json.UnmarshalTypeError
 	if err := decoder.Decode(&tree); errors.As(err, &other) {
-		return nil, errors.New("it is of the type " + other.Value)
+		return nil, errors.New("it has the type " + other.Value)
 	} else if err != nil {
 		return nil, err
 	}
@@ -65,32 +64,31 @@ func decode(text []byte) (map[string]any, error) {
 		return nil, errors.New("it is null")
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows it")
+		return nil, errors.New("data follows the object")
 	}
 	return tree, nil
 }
 
-// Bounds of what a context adds to the words that it is found by. They are most of
-// what an index has, so that each word is in it once.
+// Limits of the search words of a context. They are most of the size of an index, so each
+// word is stored once.
 const (
 	maxWords    = 3 << 10
 	maxFromText = 400
 	maxWord     = 40
-	// maxTurns is how many entries from either end of a list are looked at.
+	// maxTurns is the number of entries read from each end of a list.
 	maxTurns = 64
 )
 
-// words gives what a context is found by: its keys and the words at the beginning
-// of its texts, from the outside in and, of lists, from both ends, each once and
-// without what looks like a secret. Lists take turns: a long one leaves room for
-// the others.
-func words(tree map[string]any, findings []secret.Finding) string {
+// searchWords returns the search words of a context: its keys and the first words of its texts,
+// each once and without likely secrets. It reads the outer levels first and each list from
+// both ends. Lists take turns, so that a long list does not use up the limit.
+func searchWords(tree map[string]any, findings []secret.Finding) string {
 	hidden := map[string]bool{}
 	for _, f := range findings {
 		hidden[f.Path] = true
 	}
 	join, joinIndex := secret.Join, secret.JoinIndex
-	if len(hidden) == 0 { // nothing to compare paths with
+	if len(hidden) == 0 { // skip the comparison of paths
 		join, joinIndex = func(string, string) string { return "" }, func(string, int) string { return "" }
 	}
 	w := wordList{seen: map[string]bool{}}
@@ -106,7 +104,7 @@ func words(tree map[string]any, findings []secret.Finding) string {
 			switch v := p.value.(type) {
 			case map[string]any:
 				for _, key := range slices.Sorted(maps.Keys(v)) {
-					w.add(key)
+					w.addWords(key)
 					next = append(next, place{join(p.path, key), v[key], p.turn})
 				}
 			case []any:
@@ -118,7 +116,7 @@ func words(tree map[string]any, findings []secret.Finding) string {
 				}
 			case string:
 				if !hidden[p.path] {
-					w.add(v)
+					w.addWords(v)
 				}
 			}
 			if w.text.Len() >= maxWords {
@@ -131,15 +129,15 @@ func words(tree map[string]any, findings []secret.Finding) string {
 	return w.text.String()
 }
 
-// wordList collects words, each once.
+// wordList collects distinct words.
 type wordList struct {
 	text strings.Builder
 	seen map[string]bool
 }
 
-// add adds the words of the beginning of a text. What is too long for a word is a
-// number, a hash or a token: nobody looks for a part of it.
-func (w *wordList) add(text string) {
+// addWords adds the first words of a text. It skips long tokens such as numbers and hashes,
+// since users do not search for parts of them.
+func (w *wordList) addWords(text string) {
 	if len(text) > maxFromText {
 		text = strings.ToValidUTF8(text[:maxFromText], "")
 	}

@@ -14,32 +14,31 @@ import (
 
 const (
 	maxChanges = 500
-	// maxShown is how long a value is shown; a longer one is shown as a text
-	// that is cut.
+	// maxShown is the maximum length of a shown value; a longer one is shown as truncated
+	// text.
 	maxShown = 400
 )
 
-// Diff says what changed from one checkpoint of the caller's to another. Both must
-// be readable.
+// Diff compares two checkpoints of the caller. Both must be readable.
 func (s *Service) Diff(ctx context.Context, who guideway.Principal, from, to string) (*Difference, error) {
-	if err := s.unlocked("compare checkpoints"); err != nil {
+	if err := s.requireUnlocked("compare checkpoints"); err != nil {
 		return nil, err
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureIndex(ctx); err != nil {
 		return nil, err
 	}
 	out := &Difference{Changes: []ValueChange{}, Store: s.o.Store}
 	var trees [2]map[string]any
 	for i, id := range []string{from, to} {
-		rec, err := s.own(ctx, who, id)
+		rec, err := s.ownRecord(ctx, who, id)
 		if err != nil {
 			return nil, err
 		}
-		raw, err := s.content(ctx, rec)
+		raw, err := s.readContent(ctx, rec)
 		if err != nil {
 			return nil, err
 		}
-		if trees[i], err = decode(raw); err != nil {
+		if trees[i], err = decodeObject(raw); err != nil {
 			return nil, guideway.Errorf(guideway.CodeInternal, "read the checkpoint %s: %w", id, err)
 		}
 		if i == 0 {
@@ -48,12 +47,12 @@ func (s *Service) Diff(ctx context.Context, who guideway.Principal, from, to str
 			out.To = rec
 		}
 	}
-	out.compare("", trees[0], trees[1])
+	out.compareValues("", trees[0], trees[1])
 	return out, nil
 }
 
-// compare adds what differs between two values.
-func (d *Difference) compare(path string, before, after any) {
+// compareValues appends the differences of two values.
+func (d *Difference) compareValues(path string, before, after any) {
 	switch a := before.(type) {
 	case map[string]any:
 		if b, ok := after.(map[string]any); ok {
@@ -67,7 +66,7 @@ func (d *Difference) compare(path string, before, after any) {
 		}
 	}
 	if !reflect.DeepEqual(before, after) {
-		d.add(ValueChange{Path: path, Op: "changed", Before: shown(before), After: shown(after)})
+		d.addChange(ValueChange{Path: path, Op: "changed", Before: truncateValue(before), After: truncateValue(after)})
 	}
 }
 
@@ -84,17 +83,17 @@ func (d *Difference) compareObjects(path string, a, b map[string]any) {
 		after, is := b[key]
 		switch at := secret.Join(path, key); {
 		case was && is:
-			d.compare(at, before, after)
+			d.compareValues(at, before, after)
 		case is:
-			d.add(ValueChange{Path: at, Op: "added", After: shown(after)})
+			d.addChange(ValueChange{Path: at, Op: "added", After: truncateValue(after)})
 		default:
-			d.add(ValueChange{Path: at, Op: "removed", Before: shown(before)})
+			d.addChange(ValueChange{Path: at, Op: "removed", Before: truncateValue(before)})
 		}
 	}
 }
 
-// compareLists pairs what is equal at both ends, so that what was put in at the
-// front of a list is told as that.
+// compareLists skips equal elements at both ends, so that an insertion at the front of a
+// list is one change.
 func (d *Difference) compareLists(path string, a, b []any) {
 	front := 0
 	for front < len(a) && front < len(b) && reflect.DeepEqual(a[front], b[front]) {
@@ -108,16 +107,16 @@ func (d *Difference) compareLists(path string, a, b []any) {
 	for i := range max(len(a), len(b)) {
 		switch at := secret.JoinIndex(path, front+i); {
 		case i < len(a) && i < len(b):
-			d.compare(at, a[i], b[i])
+			d.compareValues(at, a[i], b[i])
 		case i < len(b):
-			d.add(ValueChange{Path: at, Op: "added", After: shown(b[i])})
+			d.addChange(ValueChange{Path: at, Op: "added", After: truncateValue(b[i])})
 		default:
-			d.add(ValueChange{Path: at, Op: "removed", Before: shown(a[i])})
+			d.addChange(ValueChange{Path: at, Op: "removed", Before: truncateValue(a[i])})
 		}
 	}
 }
 
-func (d *Difference) add(c ValueChange) {
+func (d *Difference) addChange(c ValueChange) {
 	if len(d.Changes) >= maxChanges {
 		d.More = true
 		return
@@ -125,8 +124,8 @@ func (d *Difference) add(c ValueChange) {
 	d.Changes = append(d.Changes, c)
 }
 
-// shown gives the JSON of a value, or the beginning of it as a text.
-func shown(value any) json.RawMessage {
+// truncateValue returns the JSON of a value, or its beginning as a string.
+func truncateValue(value any) json.RawMessage {
 	text, err := jsontext.Marshal(value)
 	if err == nil && len(text) <= maxShown {
 		return text

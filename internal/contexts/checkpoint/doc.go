@@ -1,15 +1,13 @@
-// Package checkpoint keeps the context of runs and sessions: snapshots that
-// outlive the conversation, the process and, with PostgreSQL, the machine.
+// Package checkpoint stores the context of runs and sessions: snapshots that survive the
+// conversation, the process and, with PostgreSQL, the machine.
 //
-// A session's checkpoints are a line. The newest of a line is stored whole, each
-// older one as what differs from its successor, and every 32nd is whole again. The
-// content lies in blobs, what is known of it in an Index: the blob is written
-// first, the index second, never the other way round. Every blob says what it is,
-// so that a lost index is made anew from the blobs.
+// The checkpoints of a session are a series. The newest of a series is stored whole, each
+// older one as a delta against its successor, and every 32nd one whole. The content is in
+// blobs, the metadata in an Index. A blob is always written before the index. Every blob
+// contains its metadata, so that a lost index can be rebuilt from the blobs.
 //
-// Package internal/store/checkpoints opens a Service on whatever there is to keep
-// checkpoints.
+// Package internal/store/checkpoints opens a Service on the configured stores.
 //
-// A checkpoint is never changed. It has a parent; who names another parent than
-// the last begins a branch, which lists show.
+// A checkpoint is immutable. It has a parent. A save with another parent than the last
+// checkpoint begins a branch, which lists show.
 package checkpoint

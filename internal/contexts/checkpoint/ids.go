@@ -22,31 +22,31 @@ const (
 
 func newID(now time.Time) string { return shortid.Timed(idPrefix, now) }
 
-// onceID gives the id of the one checkpoint of a run's event.
-func onceID(key LineKey, run string, seq int64) string {
+// onceID returns the id of the only checkpoint of a run's event.
+func onceID(key SeriesKey, run string, seq int64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", key.User, key.Session, run, seq))
 	return idPrefix + shortid.Spell(sum[:14])
 }
 
-// pieceID gives the id of a piece: the same content in the same line is kept once.
-func pieceID(key LineKey, sum []byte) string {
+// fragmentID returns the id of a fragment: the same content in the same series is stored once.
+func fragmentID(key SeriesKey, sum []byte) string {
 	h := sha256.New()
 	h.Write([]byte(key.User + "\x00" + key.Session + "\x00"))
 	h.Write(sum)
 	return piecePrefix + shortid.Spell(h.Sum(nil)[:15])
 }
 
-// idPattern is what ids look like: letters, digits, dashes and underscores.
+// idPattern matches ids: letters, digits, dashes and underscores.
 var idPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,96}$`) })
 
-// ownID is what the ids that newID makes look like.
-var ownID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^c_[0-9a-hjkmnp-tv-z]{23}$`) })
+// newIDPattern matches the ids that newID returns.
+var newIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^c_[0-9a-hjkmnp-tv-z]{23}$`) })
 
 var badInSession = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_-]+`) })
 
-// SessionID makes an id of a session safe to use: only letters, digits, dashes
-// and underscores stay. One that had to be changed gets a hash of what it was, so
-// that two different ids stay two.
+// SessionID returns a session id of letters, digits, dashes and underscores. If other
+// characters were removed, it appends a hash of the original, so that different ids stay
+// different.
 func SessionID(given string) string {
 	if idPattern().MatchString(given) {
 		return given
@@ -60,19 +60,18 @@ func SessionID(given string) string {
 	return strings.TrimPrefix(safe+"-"+hex.EncodeToString(sum[:6]), "-")
 }
 
-// NewSession makes the id of a session for a context that has none, as Save does.
+// NewSession returns a session id for a context without one, like Save.
 func NewSession(workflow string, context []byte) string {
 	return deriveSession(workflow, sumOf(context))
 }
 
-// deriveSession makes the id of a session that has none: a hash of the workflow
-// and the first context, by which its kin are found, and something random,
-// because two sessions may begin alike.
+// deriveSession returns a session id: a hash of the workflow and the first context, by
+// which related sessions are found, and a random part, since two sessions may begin alike.
 func deriveSession(workflow string, sum []byte) string {
 	h := sha256.New()
 	h.Write([]byte(workflow + "\x00"))
 	h.Write(sum)
 	var b [10]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // rand.Read never fails
 	return sessionPrefix + hex.EncodeToString(h.Sum(nil)[:6]) + "_" + shortid.Spell(b[:])
 }

@@ -19,22 +19,21 @@ const (
 	maxQuery    = 32
 )
 
-// List gives checkpoints of the caller's, the newest first. With a query it gives
-// those that have all its words; where none has, those that have some of them, the
-// best first.
+// List returns checkpoints of the caller, the newest first. With a query it returns those
+// that match all words; if there are none, those that match some, the best first.
 func (s *Service) List(ctx context.Context, who guideway.Principal, r ListRequest) (*Page, error) {
-	f, err := r.filter(who)
+	f, err := r.toFilter(who)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureIndex(ctx); err != nil {
 		return nil, err
 	}
 	limit := f.Limit
-	f.Limit++ // to know whether there are more
+	f.Limit++ // one more, to set NextCursor
 	out := &Page{Checkpoints: []Record{}, Store: s.o.Store, Wordless: s.o.Keys != nil || s.o.Locked != nil}
 	if r.Query != "" && len(f.Words) == 0 {
-		return out, nil // nothing that could be looked for
+		return out, nil // the query contains no word
 	}
 	list, err := s.o.Index.Checkpoints(ctx, f)
 	if err != nil {
@@ -49,7 +48,7 @@ func (s *Service) List(ctx context.Context, who guideway.Principal, r ListReques
 	if len(list) > limit {
 		list = list[:limit]
 		if !out.Partial {
-			out.Next = list[limit-1].cursor()
+			out.Next = list[limit-1].listCursor()
 		}
 	}
 	out.Checkpoints = append(out.Checkpoints, list...)
@@ -61,8 +60,8 @@ func (s *Service) List(ctx context.Context, who guideway.Principal, r ListReques
 	return out, nil
 }
 
-// filter checks a request and makes the index's filter of it.
-func (r ListRequest) filter(who guideway.Principal) (Filter, error) {
+// toFilter validates the request and converts it to a filter.
+func (r ListRequest) toFilter(who guideway.Principal) (Filter, error) {
 	f := Filter{
 		User: who.User, Workflow: r.Workflow, Project: r.Project, Since: r.Since, Until: r.Until,
 		Tags: tidyTags(r.Tags), Words: queryWords(r.Query), Limit: r.Limit,
@@ -77,7 +76,7 @@ func (r ListRequest) filter(who guideway.Principal) (Filter, error) {
 	if r.Cursor != "" {
 		before, ok := parseCursor(r.Cursor)
 		if !ok {
-			return f, guideway.Errorf(guideway.CodeInvalid, "the cursor is not one of a list of checkpoints").
+			return f, guideway.Errorf(guideway.CodeInvalid, "the cursor does not belong to a list of checkpoints").
 				WithFix("give the nextCursor of the page before, or leave it out")
 		}
 		f.Before = &before
@@ -85,7 +84,7 @@ func (r ListRequest) filter(who guideway.Principal) (Filter, error) {
 	return f, nil
 }
 
-// queryWords splits a query: nothing in it is an operator.
+// queryWords splits a query into words. It has no operators.
 func queryWords(query string) []string {
 	var list []string
 	for word := range strings.FieldsFuncSeq(strings.ToLower(query), notInWord) {
@@ -96,12 +95,12 @@ func queryWords(query string) []string {
 	return list
 }
 
-// notInWord says what words end at.
+// notInWord reports whether r ends a word.
 func notInWord(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
 }
 
-func (r Record) cursor() string {
+func (r Record) listCursor() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", r.Pos, r.ID))
 }
 
@@ -114,16 +113,16 @@ func parseCursor(text string) (c Cursor, ok bool) {
 	return c, err == nil && n == 2
 }
 
-// Get gives what is known of a checkpoint of the caller's.
+// Get returns the metadata of a checkpoint of the caller.
 func (s *Service) Get(ctx context.Context, who guideway.Principal, id string) (Record, error) {
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureIndex(ctx); err != nil {
 		return Record{}, err
 	}
-	return s.own(ctx, who, id)
+	return s.ownRecord(ctx, who, id)
 }
 
-// Audit gives the last entries of the audit log about the caller's sessions, the
-// newest first.
+// Audit returns the last entries of the audit log for the caller's sessions, the newest
+// first.
 func (s *Service) Audit(ctx context.Context, who guideway.Principal, limit int) ([]Entry, error) {
 	if limit <= 0 {
 		limit = 100
@@ -131,12 +130,12 @@ func (s *Service) Audit(ctx context.Context, who guideway.Principal, limit int) 
 	return s.o.Index.Notes(ctx, who.User, limit)
 }
 
-// largest gives the lines that take most.
-func largest(lines []Line, most int) []Line {
-	list := slices.SortedFunc(slices.Values(lines), func(a, b Line) int {
+// largestSeries returns the series with the largest stored size.
+func largestSeries(seriesList []Series, most int) []Series {
+	list := slices.SortedFunc(slices.Values(seriesList), func(a, b Series) int {
 		return cmp.Or(cmp.Compare(b.Stored, a.Stored), cmp.Compare(a.Session, b.Session))
 	})
-	return append([]Line{}, list[:min(most, len(list))]...)
+	return append([]Series{}, list[:min(most, len(list))]...)
 }
 
 func sortedDays(byDate map[string]*Day) []Day {

@@ -11,98 +11,96 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 )
 
-// maxFolds bounds how much one maintenance stores anew.
+// maxFolds bounds the number of checkpoints that one maintenance stores again.
 const maxFolds = 500
 
-// Maintain does what is done at start-up, beside the answers: it takes up what
-// the index lacks, sweeps what nobody needs, makes smaller what was left whole,
-// and retires sessions without activity. It may take a while; the end of the
-// context ends it at any point.
-func (s *Service) Maintain(ctx context.Context) (Upkept, error) {
-	var out Upkept
-	if err := s.writable("maintain checkpoints"); err != nil {
+// Maintain runs in the background after a start: it adds checkpoints missing from the
+// index, sweeps unused blobs, compacts whole checkpoints, and removes inactive sessions. It
+// may take a while; canceling the context stops it at any point.
+func (s *Service) Maintain(ctx context.Context) (Maintained, error) {
+	var out Maintained
+	if err := s.requireWritable("maintain checkpoints"); err != nil {
 		return out, err
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureIndex(ctx); err != nil {
 		return out, err
 	}
 	s.compactIndex(ctx)
 	s.holdReserve(ctx)
-	v, err := s.survey(ctx, grace, false)
+	v, err := s.surveyBlobs(ctx, grace, false)
 	if err != nil {
 		return out, err
 	}
-	if out.Rebuilt, err = s.reconcile(ctx, v); err != nil {
+	if out.Rebuilt, err = s.reconcileIndex(ctx, v); err != nil {
 		return out, err
 	}
-	if out.Swept, err = s.sweep(ctx); err != nil {
+	if out.Swept, err = s.sweepUnused(ctx); err != nil {
 		return out, err
 	}
-	if out.Folded, err = s.compact(ctx); err != nil {
+	if out.Folded, err = s.compactWhole(ctx); err != nil {
 		return out, err
 	}
-	if out.Checked, out.Damaged, err = s.inspect(ctx); err != nil {
+	if out.Checked, out.Damaged, err = s.inspectRecent(ctx); err != nil {
 		return out, err
 	}
 	if s.o.Limits.Retention > 0 {
-		out.Retired, err = s.retire(ctx, retirement{before: s.clock().Add(-s.o.Limits.Retention), why: "no activity"})
+		out.Retired, err = s.retireSessions(ctx, retirement{before: s.currentTime().Add(-s.o.Limits.Retention), why: "no activity"})
 	}
 	return out, err
 }
 
-// maxInspected bounds how many bytes of blobs one maintenance reads.
+// maxInspected bounds the bytes of blobs that one maintenance reads.
 const maxInspected = 64 << 20
 
-// inspect reads the checkpoints of the sessions that were touched last, and marks
-// what is damaged. It ends where a key is missing: then nothing is known.
-func (s *Service) inspect(ctx context.Context) (checked, damaged int, err error) {
-	lines, err := s.o.Index.Lines(ctx, LineFilter{})
+// inspectRecent reads the checkpoints of the most recently touched sessions and marks damaged
+// ones. It stops if a key is missing.
+func (s *Service) inspectRecent(ctx context.Context) (checked, damaged int, err error) {
+	seriesList, err := s.o.Index.ListSeries(ctx, SeriesFilter{})
 	if err != nil {
 		return 0, 0, err
 	}
 	report := &Report{}
 	left := int64(maxInspected)
-	for _, line := range slices.Backward(lines) {
-		if left -= line.Stored; left < 0 {
+	for _, series := range slices.Backward(seriesList) {
+		if left -= series.Stored; left < 0 {
 			break
 		}
-		list, err := s.o.Index.History(ctx, line.LineKey, History{})
+		list, err := s.o.Index.History(ctx, series.SeriesKey, History{})
 		if err == nil {
 			err = s.verifyLine(ctx, list, report)
 		}
 		if err != nil {
-			s.o.Logger.WarnContext(ctx, "checkpoints could not be checked", "session", line.Session, "error", err)
+			s.o.Logger.WarnContext(ctx, "checkpoints could not be checked", "session", series.Session, "error", err)
 			break
 		}
 	}
 	if len(report.Damaged) > 0 {
 		s.o.Logger.ErrorContext(ctx, "checkpoints are damaged; `guideway checkpoint verify` lists them", "damaged", len(report.Damaged))
 	}
-	return report.Checkpoints + report.Pieces, len(report.Damaged), nil
+	return report.Checkpoints + report.Fragments, len(report.Damaged), nil
 }
 
-// Sweep removes blobs that no checkpoint has: what deletions and crashes have
-// left. It first takes up what only the index has lost, so that nothing goes that
-// could still be read.
-func (s *Service) Sweep(ctx context.Context) (Sweeping, error) {
-	if err := s.writable("sweep"); err != nil {
-		return Sweeping{}, err
+// Sweep removes unused blobs left by deletions and crashes. It first adds checkpoints
+// missing from the index, so that nothing readable is removed.
+func (s *Service) Sweep(ctx context.Context) (Swept, error) {
+	if err := s.requireWritable("sweep"); err != nil {
+		return Swept{}, err
 	}
-	v, err := s.survey(ctx, grace, false)
+	v, err := s.surveyBlobs(ctx, grace, false)
 	if err != nil {
-		return Sweeping{}, err
+		return Swept{}, err
 	}
-	if _, err := s.reconcile(ctx, v); err != nil {
-		return Sweeping{}, err
+	if _, err := s.reconcileIndex(ctx, v); err != nil {
+		return Swept{}, err
 	}
-	return s.sweep(ctx)
+	return s.sweepUnused(ctx)
 }
 
-// sweep removes blobs and data keys that nobody has. The caller has reconciled the
-// index just before.
-func (s *Service) sweep(ctx context.Context) (Sweeping, error) {
-	var out Sweeping
-	v, err := s.survey(ctx, grace, false)
+// sweepUnused removes unused blobs and data keys. The caller must have reconciled the index just
+// before.
+func (s *Service) sweepUnused(ctx context.Context) (Swept, error) {
+	var out Swept
+	v, err := s.surveyBlobs(ctx, grace, false)
 	if err != nil {
 		return out, err
 	}
@@ -111,19 +109,19 @@ func (s *Service) sweep(ctx context.Context) (Sweeping, error) {
 		return out, err
 	}
 	surplus := map[blob.Name]bool{}
-	for id, forms := range v.strangers {
+	for id, forms := range v.orphans {
 		known, there := v.records[id]
-		_, fine := v.there[known.Blob]
+		_, fine := v.existing[known.Blob]
 		if deleted[id] || (there && fine) {
 			for _, form := range forms {
 				surplus[form.Blob] = true
 			}
 		}
 	}
-	// What does not say what it is may be of use to somebody who looks into what
-	// went wrong, but not for ever.
-	now := s.clock()
-	for _, info := range v.garbled {
+	// Blobs without a readable header are kept for a while, since they may help to find the
+	// cause.
+	now := s.currentTime()
+	for _, info := range v.unreadable {
 		if s.o.Limits.Retention > 0 && now.Sub(info.Modified) > s.o.Limits.Retention {
 			surplus[info.Name] = true
 		}
@@ -137,8 +135,8 @@ func (s *Service) sweep(ctx context.Context) (Sweeping, error) {
 	return out, err
 }
 
-// sweepKeys destroys data keys that no checkpoint has.
-func (s *Service) sweepKeys(ctx context.Context, v *survey) (swept int, err error) {
+// sweepKeys destroys unused data keys.
+func (s *Service) sweepKeys(ctx context.Context, v *surveyResult) (swept int, err error) {
 	names, err := seal.Names(ctx, s.o.Blobs)
 	if err != nil || len(names) == 0 {
 		return 0, err
@@ -147,12 +145,12 @@ func (s *Service) sweepKeys(ctx context.Context, v *survey) (swept int, err erro
 	for _, r := range v.records {
 		used[r.Key] = true
 	}
-	for _, forms := range v.strangers {
+	for _, forms := range v.orphans {
 		for _, r := range forms {
 			used[r.Key] = true
 		}
 	}
-	now := s.clock()
+	now := s.currentTime()
 	for _, slot := range names {
 		if used[slot.Key] || now.Sub(slot.Modified) < grace {
 			continue
@@ -165,18 +163,18 @@ func (s *Service) sweepKeys(ctx context.Context, v *survey) (swept int, err erro
 	return swept, nil
 }
 
-// compact makes smaller what is whole without need: after a crash, a full disk, an
+// compactWhole stores as deltas the checkpoints that are whole after a crash, a full disk, an
 // import or a rebuild.
-func (s *Service) compact(ctx context.Context) (folds int, err error) {
-	lines, err := s.o.Index.Lines(ctx, LineFilter{})
+func (s *Service) compactWhole(ctx context.Context) (folds int, err error) {
+	seriesList, err := s.o.Index.ListSeries(ctx, SeriesFilter{})
 	if err != nil {
 		return 0, err
 	}
-	for _, line := range lines {
+	for _, series := range seriesList {
 		if ctx.Err() != nil || folds >= maxFolds {
 			return folds, nil
 		}
-		n, err := s.compactLine(ctx, line.LineKey)
+		n, err := s.compactLine(ctx, series.SeriesKey)
 		folds += n
 		if err != nil {
 			return folds, err
@@ -185,12 +183,12 @@ func (s *Service) compact(ctx context.Context) (folds int, err error) {
 	return folds, nil
 }
 
-func (s *Service) compactLine(ctx context.Context, key LineKey) (folds int, err error) {
+func (s *Service) compactLine(ctx context.Context, key SeriesKey) (folds int, err error) {
 	list, err := s.o.Index.History(ctx, key, History{Oldest: true})
 	if err != nil {
 		return 0, err
 	}
-	next := map[string]Record{} // the first successor of each
+	next := map[string]Record{} // the first successor of each checkpoint
 	for _, r := range list {
 		if _, there := next[r.Parent]; !there && r.Parent != "" {
 			next[r.Parent] = r
@@ -201,7 +199,7 @@ func (s *Service) compactLine(ctx context.Context, key LineKey) (folds int, err 
 		if !there || r.Base != "" || r.Problem != "" || successor.Problem != "" || successor.Number <= r.Number || ctx.Err() != nil {
 			continue
 		}
-		done, err := s.refold(ctx, r, successor)
+		done, err := s.foldAgain(ctx, r, successor)
 		if err != nil {
 			return folds, err
 		}
@@ -212,9 +210,9 @@ func (s *Service) compactLine(ctx context.Context, key LineKey) (folds int, err 
 	return folds, nil
 }
 
-// refold stores one checkpoint as what differs from its successor.
-func (s *Service) refold(ctx context.Context, r, successor Record) (bool, error) {
-	raw, err := s.read(ctx, successor)
+// foldAgain stores one checkpoint as a delta against its successor.
+func (s *Service) foldAgain(ctx context.Context, r, successor Record) (bool, error) {
+	raw, err := s.readRetrying(ctx, successor)
 	if errors.Is(err, errDamaged) || guideway.ErrorCode(err) == guideway.CodeNotFound {
 		return false, nil
 	}
@@ -231,44 +229,44 @@ func (s *Service) refold(ctx context.Context, r, successor Record) (bool, error)
 	if _, err := s.o.Blobs.Put(ctx, f.blob); err != nil {
 		return false, err
 	}
-	err = s.o.Index.Apply(ctx, Change{Line: r.LineKey, Swaps: []Swap{f.swap}})
+	err = s.o.Index.Apply(ctx, Change{Series: r.SeriesKey, Swaps: []Swap{f.swap}})
 	if guideway.ErrorCode(err) == guideway.CodeConflict {
-		s.unlink(ctx, f.swap.New.Blob)
+		s.unlinkBlobs(ctx, f.swap.New.Blob)
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	s.unlink(ctx, f.swap.Old)
+	s.unlinkBlobs(ctx, f.swap.Old)
 	return true, nil
 }
 
-// Verify reads every checkpoint of every session. It marks what is damaged and
-// unmarks what is not, but in read-only mode; CodeUnavailable where something
+// Verify reads every checkpoint of every session. Unless the service is read-only, it marks
+// damaged checkpoints and unmarks readable ones. It returns CodeUnavailable if something
 // cannot be read for another reason, such as a missing key.
 func (s *Service) Verify(ctx context.Context) (*Report, error) {
-	if err := s.unlocked("verify checkpoints"); err != nil {
+	if err := s.requireUnlocked("verify checkpoints"); err != nil {
 		return nil, err
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureIndex(ctx); err != nil {
 		return nil, err
 	}
 	out := &Report{Damaged: []Finding{}, Store: s.o.Store}
-	lines := map[LineKey][]Record{}
-	err := s.eachRecord(ctx, func(r Record) { lines[r.LineKey] = append(lines[r.LineKey], r) })
+	seriesList := map[SeriesKey][]Record{}
+	err := s.eachRecord(ctx, func(r Record) { seriesList[r.SeriesKey] = append(seriesList[r.SeriesKey], r) })
 	if err != nil {
 		return nil, err
 	}
-	for _, list := range lines {
+	for _, list := range seriesList {
 		if err := s.verifyLine(ctx, list, out); err != nil {
 			return nil, err
 		}
 	}
-	v, err := s.survey(ctx, grace, false)
+	v, err := s.surveyBlobs(ctx, grace, false)
 	if err != nil {
 		return nil, err
 	}
-	for id := range v.strangers {
+	for id := range v.orphans {
 		if _, known := v.records[id]; !known {
 			out.Unknown++
 		}
@@ -284,7 +282,8 @@ func (s *Service) verifyLine(ctx context.Context, list []Record, out *Report) er
 	}
 	s.eachContent(ctx, list, known, func(r Record, raw []byte, err error) {
 		if err != nil {
-			// Slowly: it may have been stored anew meanwhile. This marks it, too.
+			// Retry with the current record, since it may have been stored again. This also
+			// marks it.
 			raw, err = s.contentNow(ctx, r.ID)
 		} else if r.Problem != "" {
 			out.Healed = append(out.Healed, r.ID)
@@ -292,16 +291,16 @@ func (s *Service) verifyLine(ctx context.Context, list []Record, out *Report) er
 		}
 		switch {
 		case guideway.ErrorCode(err) == guideway.CodeNotFound:
-			return // deleted meanwhile
+			return // it was deleted during the check
 		case errors.Is(err, errDamaged):
-			out.Damaged = append(out.Damaged, Finding{Checkpoint: r.ID, LineKey: r.LineKey, Problem: err.Error()})
+			out.Damaged = append(out.Damaged, Finding{Checkpoint: r.ID, SeriesKey: r.SeriesKey, Problem: err.Error()})
 		case err != nil:
 			unreadable = err
 		default:
 			out.Bytes += int64(len(raw))
 		}
-		if r.Kind == KindPiece {
-			out.Pieces++
+		if r.Kind == KindFragment {
+			out.Fragments++
 		} else {
 			out.Checkpoints++
 		}
@@ -309,46 +308,46 @@ func (s *Service) verifyLine(ctx context.Context, list []Record, out *Report) er
 	return errors.Join(unreadable, ctx.Err())
 }
 
-// contentNow reads a checkpoint as the index has it now.
+// contentNow reads a checkpoint with its current record.
 func (s *Service) contentNow(ctx context.Context, id string) ([]byte, error) {
 	rec, err := s.o.Index.Checkpoint(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return s.content(ctx, rec)
+	return s.readContent(ctx, rec)
 }
 
-// Stats gives figures about what is stored; an empty user is all users.
+// Stats returns statistics of the store; an empty user means all users.
 func (s *Service) Stats(ctx context.Context, user string) (*Stats, error) {
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureIndex(ctx); err != nil {
 		return nil, err
 	}
-	out := &Stats{Limit: max(s.o.Limits.TotalBytes, 0), Sessions: []Line{}, Growth: []Day{}, Store: s.o.Store}
-	lines, err := s.o.Index.Lines(ctx, LineFilter{User: user})
+	out := &Stats{Limit: max(s.o.Limits.TotalBytes, 0), Sessions: []Series{}, Growth: []Day{}, Store: s.o.Store}
+	seriesList, err := s.o.Index.ListSeries(ctx, SeriesFilter{User: user})
 	if err != nil {
 		return nil, err
 	}
-	for _, line := range lines {
-		out.Lines++
-		out.Count += line.Count
-		out.Bytes += line.Bytes
-		out.Stored += line.Stored
+	for _, series := range seriesList {
+		out.Series++
+		out.Count += series.Count
+		out.Bytes += series.Bytes
+		out.Stored += series.Stored
 	}
-	if len(lines) > 0 {
-		out.Oldest, out.Newest = lines[0].Touched, lines[len(lines)-1].Touched
+	if len(seriesList) > 0 {
+		out.Oldest, out.Newest = seriesList[0].Touched, seriesList[len(seriesList)-1].Touched
 	}
 	if out.Stored > 0 {
 		out.Ratio = float64(out.Bytes) / float64(out.Stored)
 	}
-	out.Sessions = largest(lines, 20)
-	out.Growth, err = s.growth(ctx, user)
+	out.Sessions = largestSeries(seriesList, 20)
+	out.Growth, err = s.dailyGrowth(ctx, user)
 	return out, err
 }
 
-// growth adds up what each of the last days has brought.
-func (s *Service) growth(ctx context.Context, user string) ([]Day, error) {
+// dailyGrowth returns the growth of the last days.
+func (s *Service) dailyGrowth(ctx context.Context, user string) ([]Day, error) {
 	const days = 30
-	f := Filter{User: user, Since: s.clock().Add(-days * 24 * time.Hour), Limit: pageSize}
+	f := Filter{User: user, Since: s.currentTime().Add(-days * 24 * time.Hour), Limit: pageSize}
 	byDate := map[string]*Day{}
 	for {
 		list, err := s.o.Index.Checkpoints(ctx, f)

@@ -15,12 +15,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-func limits(l checkpoint.Limits) func(*checkpoint.Options) {
+func withLimits(l checkpoint.Limits) func(*checkpoint.Options) {
 	return func(o *checkpoint.Options) { o.Limits = l }
 }
 
-// noise is a context that does not compress.
-func noise(n int, seed uint64) string {
+// randomContext returns a context that does not compress.
+func randomContext(n int, seed uint64) string {
 	random := rand.New(rand.NewPCG(seed, 7))
 	var b strings.Builder
 	for b.Len() < n {
@@ -29,27 +29,27 @@ func noise(n int, seed uint64) string {
 	return `{"noise":"` + b.String() + `"}`
 }
 
-// TestPerLine: a session has so many checkpoints and no more; the oldest go, and a
-// warning comes before, from 80 percent on.
-func TestPerLine(t *testing.T) {
+// TestSeriesLimit checks the maximum number of checkpoints of a session: the oldest are
+// removed, with a warning from 80 percent.
+func TestSeriesLimit(t *testing.T) {
 	t.Parallel()
-	onAll(t, func(t *testing.T, mode checkpoint.Mode) {
-		r := setup(t, mode, limits(checkpoint.Limits{PerLine: 10}))
+	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
+		r := openRig(t, mode, withLimits(checkpoint.Limits{PerSeries: 10}))
 		var ids []string
 		for i := range 25 {
-			saved := r.save(t, "work", bulky(i))
+			saved := r.mustSave(t, "work", bulkyContext(i))
 			ids = append(ids, saved.ID)
-			if warns := warned(saved.Warnings, checkpoint.WarnLine); warns != (i >= 7) {
+			if warns := hasWarning(saved.Warnings, checkpoint.WarnLine); warns != (i >= 7) {
 				t.Errorf("save %d warns: %v", i, saved.Warnings)
 			}
 		}
-		page, err := r.List(t.Context(), ada(), checkpoint.ListRequest{Session: "work", Limit: 100})
-		must(t, err)
+		page, err := r.List(t.Context(), testPrincipal(), checkpoint.ListRequest{Session: "work", Limit: 100})
+		mustSucceed(t, err)
 		if len(page.Checkpoints) != 10 || page.Checkpoints[9].ID != ids[15] {
 			t.Fatalf("there are %d checkpoints", len(page.Checkpoints))
 		}
 		for i := 15; i < 25; i++ {
-			r.wantContext(t, ids[i], bulky(i))
+			r.wantContext(t, ids[i], bulkyContext(i))
 		}
 		if mode != checkpoint.ModeMemory {
 			if n := len(r.blobFiles(t)); n != 10 {
@@ -59,95 +59,95 @@ func TestPerLine(t *testing.T) {
 	})
 }
 
-// TestPerLineOne: the smallest limit keeps the newest.
-func TestPerLineOne(t *testing.T) {
+// TestSeriesLimitOfOne checks that a limit of one keeps the newest checkpoint.
+func TestSeriesLimitOfOne(t *testing.T) {
 	t.Parallel()
-	r := setup(t, checkpoint.ModeMemory, limits(checkpoint.Limits{PerLine: 1}))
+	r := openRig(t, checkpoint.ModeMemory, withLimits(checkpoint.Limits{PerSeries: 1}))
 	for i := range 3 {
-		r.wantContext(t, r.save(t, "work", bulky(i)).ID, bulky(i))
+		r.wantContext(t, r.mustSave(t, "work", bulkyContext(i)).ID, bulkyContext(i))
 	}
 }
 
-// TestHardLimits: what is too large is refused with a clear word, and nothing of
-// it stays.
+// TestHardLimits checks that a too large context is refused with a clear error and leaves
+// no data.
 func TestHardLimits(t *testing.T) {
 	t.Parallel()
-	r := setup(t, checkpoint.ModeFiles, limits(checkpoint.Limits{CheckpointBytes: 5_000, RawBytes: 50_000, LineBytes: 12_000}))
+	r := openRig(t, checkpoint.ModeFiles, withLimits(checkpoint.Limits{CheckpointBytes: 5_000, RawBytes: 50_000, SeriesBytes: 12_000}))
 	refused := func(context string) {
 		t.Helper()
-		_, err := r.Save(t.Context(), ada(), checkpoint.SaveRequest{Session: "work", Context: json.RawMessage(context)})
+		_, err := r.Save(t.Context(), testPrincipal(), checkpoint.SaveRequest{Session: "work", Context: json.RawMessage(context)})
 		wantCode(t, err, guideway.CodeTooLarge, "a context that is too large")
 		if guideway.ErrorFix(err) == "" {
 			t.Errorf("the error does not say what to do: %v", err)
 		}
 	}
-	refused(noise(60_000, 1))
-	refused(noise(20_000, 1)) // compressed over 5,000
+	refused(randomContext(60_000, 1))
+	refused(randomContext(20_000, 1)) // more than 5,000 bytes compressed
 	if n := len(r.blobFiles(t)); n != 0 {
 		t.Errorf("%d blobs are left of what was refused", n)
 	}
 	var last string
 	for i := range 12 {
-		last = r.save(t, "work", noise(4_000, uint64(i))).ID
+		last = r.mustSave(t, "work", randomContext(4_000, uint64(i))).ID
 	}
-	r.wantContext(t, last, noise(4_000, 11))
+	r.wantContext(t, last, randomContext(4_000, 11))
 	stats, err := r.Stats(t.Context(), "ada")
-	must(t, err)
+	mustSucceed(t, err)
 	if stats.Stored > 12_000 {
 		t.Errorf("the session takes %d bytes", stats.Stored)
 	}
 }
 
-// TestTotal: from 80 percent of all room on is warned; from 90 percent on the
-// sessions that were longest untouched go, but never the last checkpoint of an
-// active run; what does not fit at all is refused.
+// TestTotal checks the total limit: a warning from 80 percent; from 90 percent the least
+// recently touched sessions are removed, but never the last checkpoint of an active run; a
+// save that does not fit is refused.
 func TestTotal(t *testing.T) {
 	t.Parallel()
-	onAll(t, func(t *testing.T, mode checkpoint.Mode) {
+	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
 		active := map[string]bool{"r_active": true}
-		r := setup(t, mode, limits(checkpoint.Limits{TotalBytes: 60_000}), func(o *checkpoint.Options) {
+		r := openRig(t, mode, withLimits(checkpoint.Limits{TotalBytes: 60_000}), func(o *checkpoint.Options) {
 			o.Active = func(_ context.Context, run string) (bool, error) { return active[run], nil }
 		})
 		asRun := func(s *checkpoint.SaveRequest) { s.Run = "r_active" }
-		first := r.save(t, "r_active", noise(8_000, 100), asRun)
-		second := r.save(t, "r_active", noise(8_000, 101), asRun)
+		first := r.mustSave(t, "r_active", randomContext(8_000, 100), asRun)
+		second := r.mustSave(t, "r_active", randomContext(8_000, 101), asRun)
 		var warnings, cleanings int
 		for i := range 20 {
 			r.clock.Add(time.Minute)
-			saved := r.save(t, fmt.Sprint("s", i), noise(8_000, uint64(i)))
-			if warned(saved.Warnings, checkpoint.WarnTotal) {
+			saved := r.mustSave(t, fmt.Sprint("s", i), randomContext(8_000, uint64(i)))
+			if hasWarning(saved.Warnings, checkpoint.WarnTotal) {
 				warnings++
 			}
-			if warned(saved.Warnings, checkpoint.WarnCleaned) {
+			if hasWarning(saved.Warnings, checkpoint.WarnCleaned) {
 				cleanings++
 			}
 			totals, err := r.index.Totals(t.Context())
-			must(t, err)
+			mustSucceed(t, err)
 			if totals.Stored > 54_000 {
 				t.Errorf("behind save %d all take %d bytes", i, totals.Stored)
 			}
-			r.wantContext(t, saved.ID, noise(8_000, uint64(i)))
+			r.wantContext(t, saved.ID, randomContext(8_000, uint64(i)))
 		}
 		if warnings == 0 || cleanings == 0 {
 			t.Errorf("there were %d warnings and %d cleanings", warnings, cleanings)
 		}
-		r.wantContext(t, second.ID, noise(8_000, 101))
-		_, err := r.Load(t.Context(), ada(), checkpoint.LoadRequest{ID: first.ID})
+		r.wantContext(t, second.ID, randomContext(8_000, 101))
+		_, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: first.ID})
 		wantCode(t, err, guideway.CodeNotFound, "an older one of the active run, which was longest untouched")
-		_, err = r.Load(t.Context(), ada(), checkpoint.LoadRequest{Session: "s0"})
+		_, err = r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: "s0"})
 		wantCode(t, err, guideway.CodeNotFound, "the session that was longest untouched")
-		_, err = r.Save(t.Context(), ada(), checkpoint.SaveRequest{Session: "huge", Context: json.RawMessage(noise(200_000, 7))})
+		_, err = r.Save(t.Context(), testPrincipal(), checkpoint.SaveRequest{Session: "huge", Context: json.RawMessage(randomContext(200_000, 7))})
 		wantCode(t, err, guideway.CodeUnavailable, "more than there is room for")
 	})
 }
 
-// TestRetention: at start-up sessions without activity go. A load is activity; an
-// active run, or one that nobody can tell about, keeps its last checkpoint; a
-// clock that went backwards costs nothing.
+// TestRetention checks that inactive sessions are removed at start-up. A load is activity.
+// A run that is active, or whose state is unknown, keeps its last checkpoint. A clock that
+// goes backwards removes nothing.
 func TestRetention(t *testing.T) {
 	t.Parallel()
-	onAll(t, func(t *testing.T, mode checkpoint.Mode) {
-		r := setup(t, mode, func(o *checkpoint.Options) {
+	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
+		r := openRig(t, mode, func(o *checkpoint.Options) {
 			o.Active = func(_ context.Context, run string) (bool, error) {
 				if run == "r_unknown" {
 					return false, errors.New("the journal is away")
@@ -157,7 +157,7 @@ func TestRetention(t *testing.T) {
 		})
 		for i := range 3 {
 			for _, session := range []string{"idle", "loaded", "r_active", "r_unknown", "r_done"} {
-				r.save(t, session, bulky(i), func(s *checkpoint.SaveRequest) {
+				r.mustSave(t, session, bulkyContext(i), func(s *checkpoint.SaveRequest) {
 					if strings.HasPrefix(session, "r_") {
 						s.Run = session
 					}
@@ -165,18 +165,18 @@ func TestRetention(t *testing.T) {
 			}
 		}
 		r.clock.Add(20 * 24 * time.Hour)
-		_, err := r.Load(t.Context(), ada(), checkpoint.LoadRequest{Session: "loaded"})
-		must(t, err)
-		must(t, r.Close()) // the load is noted now
+		_, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: "loaded"})
+		mustSucceed(t, err)
+		mustSucceed(t, r.Close()) // writes the touch of the load
 		r.clock.Add(-60 * 24 * time.Hour)
-		r = reopen(t, r)
+		r = reopenRig(t, r)
 		kept, err := r.Maintain(t.Context())
-		must(t, err)
+		mustSucceed(t, err)
 		if kept.Retired.Checkpoints != 0 {
 			t.Errorf("with a clock that went backwards %+v went", kept.Retired)
 		}
 		r.clock.Add(75 * 24 * time.Hour)
-		r = reopen(t, r, func(o *checkpoint.Options) {
+		r = reopenRig(t, r, func(o *checkpoint.Options) {
 			o.Active = func(_ context.Context, run string) (bool, error) {
 				if run == "r_unknown" {
 					return false, errors.New("the journal is away")
@@ -185,11 +185,11 @@ func TestRetention(t *testing.T) {
 			}
 		})
 		_, err = r.Maintain(t.Context())
-		must(t, err)
-		lines, err := r.index.Lines(t.Context(), checkpoint.LineFilter{})
-		must(t, err)
+		mustSucceed(t, err)
+		seriesList, err := r.index.ListSeries(t.Context(), checkpoint.SeriesFilter{})
+		mustSucceed(t, err)
 		got := map[string]int{}
-		for _, l := range lines {
+		for _, l := range seriesList {
 			got[l.Session] = l.Count
 		}
 		want := map[string]int{"loaded": 3, "r_active": 1, "r_unknown": 1}
@@ -201,26 +201,26 @@ func TestRetention(t *testing.T) {
 		if len(got) != len(want) {
 			t.Errorf("the sessions are %v", got)
 		}
-		loaded, err := r.Load(t.Context(), ada(), checkpoint.LoadRequest{Session: "r_active"})
-		must(t, err)
-		if string(loaded.Context) != bulky(2) {
+		loaded, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: "r_active"})
+		mustSucceed(t, err)
+		if string(loaded.Context) != bulkyContext(2) {
 			t.Errorf("the active run's last one is %.50s", loaded.Context)
 		}
 	})
 }
 
-// TestCleanup: a person's cleanup takes what was asked for and says so; a dry run
-// takes nothing and says the same.
+// TestCleanup checks that a cleanup removes and reports the selected checkpoints, and that
+// a dry run reports the same and removes nothing.
 func TestCleanup(t *testing.T) {
 	t.Parallel()
-	onAll(t, func(t *testing.T, mode checkpoint.Mode) {
-		r := setup(t, mode)
+	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
+		r := openRig(t, mode)
 		for i := range 8 {
-			r.save(t, "old", bulky(i))
+			r.mustSave(t, "old", bulkyContext(i))
 		}
 		r.clock.Add(10 * 24 * time.Hour)
 		for i := range 8 {
-			r.save(t, "new", bulky(i))
+			r.mustSave(t, "new", bulkyContext(i))
 		}
 		for _, c := range []struct {
 			request  checkpoint.CleanupRequest
@@ -235,16 +235,16 @@ func TestCleanup(t *testing.T) {
 			dry := c.request
 			dry.DryRun = true
 			would, err := r.Cleanup(t.Context(), dry)
-			must(t, err)
+			mustSucceed(t, err)
 			did, err := r.Cleanup(t.Context(), c.request)
-			must(t, err)
+			mustSucceed(t, err)
 			would.DryRun = false
 			if did != would || did.Checkpoints != c.gone || did.Sessions != c.sessions {
 				t.Errorf("%+v would be %+v and was %+v", c.request, would, did)
 			}
 		}
 		for i, id := range historyIDs(t, r, "new") {
-			r.wantContext(t, id, bulky(7-i))
+			r.wantContext(t, id, bulkyContext(7-i))
 		}
 		for _, bad := range []checkpoint.CleanupRequest{{}, {OlderThan: -1}, {KeepLast: -1}} {
 			_, err := r.Cleanup(t.Context(), bad)
@@ -253,11 +253,11 @@ func TestCleanup(t *testing.T) {
 	})
 }
 
-// historyIDs gives the ids of a session's checkpoints, the newest first.
+// historyIDs returns the ids of a session's checkpoints, the newest first.
 func historyIDs(t *testing.T, r *rig, session string) []string {
 	t.Helper()
-	list, err := r.index.History(t.Context(), checkpoint.LineKey{User: "ada", Session: session}, checkpoint.History{})
-	must(t, err)
+	list, err := r.index.History(t.Context(), checkpoint.SeriesKey{User: "ada", Session: session}, checkpoint.History{})
+	mustSucceed(t, err)
 	var ids []string
 	for _, one := range list {
 		ids = append(ids, one.ID)
@@ -265,15 +265,15 @@ func historyIDs(t *testing.T, r *rig, session string) []string {
 	return ids
 }
 
-// TestClockBackwards: order and times within a session rise whatever the clock
-// does.
+// TestClockBackwards checks that order and times rise within a session even if the clock
+// goes backwards.
 func TestClockBackwards(t *testing.T) {
 	t.Parallel()
-	onAll(t, func(t *testing.T, mode checkpoint.Mode) {
-		r := setup(t, mode)
+	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
+		r := openRig(t, mode)
 		var ids []string
 		for i := range 6 {
-			ids = append(ids, r.save(t, "work", bulky(i)).ID)
+			ids = append(ids, r.mustSave(t, "work", bulkyContext(i)).ID)
 			r.clock.Add(-time.Hour)
 		}
 		got := historyIDs(t, r, "work")
@@ -283,35 +283,35 @@ func TestClockBackwards(t *testing.T) {
 		}
 		var before time.Time
 		for i, id := range ids {
-			one := r.load(t, id)
+			one := r.mustLoad(t, id)
 			if !one.Created.After(before) {
 				t.Errorf("checkpoint %d was made at %v, the one before at %v", i, one.Created, before)
 			}
 			before = one.Created
 		}
-		last, err := r.Load(t.Context(), ada(), checkpoint.LoadRequest{Session: "work"})
-		must(t, err)
+		last, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: "work"})
+		mustSucceed(t, err)
 		if last.ID != ids[5] {
 			t.Errorf("the last one is %s", last.ID)
 		}
 	})
 }
 
-// TestStats adds up what there is.
+// TestStats checks the sums.
 func TestStats(t *testing.T) {
 	t.Parallel()
-	r := setup(t, checkpoint.ModeMemory)
+	r := openRig(t, checkpoint.ModeMemory)
 	for i := range 5 {
-		r.save(t, "work", bulky(i))
+		r.mustSave(t, "work", bulkyContext(i))
 		r.clock.Add(24 * time.Hour)
 	}
 	stats, err := r.Stats(t.Context(), "ada")
-	must(t, err)
-	if stats.Count != 5 || stats.Lines != 1 || stats.Ratio < 2 || len(stats.Growth) != 5 || stats.Growth[0].Checkpoints != 1 || len(stats.Sessions) != 1 {
+	mustSucceed(t, err)
+	if stats.Count != 5 || stats.Series != 1 || stats.Ratio < 2 || len(stats.Growth) != 5 || stats.Growth[0].Checkpoints != 1 || len(stats.Sessions) != 1 {
 		t.Errorf("the figures are %+v", stats)
 	}
 	none, err := r.Stats(t.Context(), "bob")
-	must(t, err)
+	mustSucceed(t, err)
 	if none.Count != 0 || len(none.Growth) != 0 {
 		t.Errorf("another user's figures are %+v", none)
 	}

@@ -18,12 +18,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
-// stores are the kinds of index that tests run on.
-func stores() []checkpoint.Mode {
+// indexModes returns the kinds of index to test.
+func indexModes() []checkpoint.Mode {
 	return []checkpoint.Mode{checkpoint.ModeSQLite, checkpoint.ModeFiles, checkpoint.ModeMemory}
 }
 
-// rig is a service on a directory, with its clock.
+// rig is a service on a directory, with a settable clock.
 type rig struct {
 	*checkpoint.Service
 	dir   string
@@ -33,7 +33,7 @@ type rig struct {
 	clock *clock
 }
 
-// clock is a time that a test sets.
+// clock is a settable time.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -51,29 +51,29 @@ func (c *clock) Add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// ada is whose checkpoints most tests make.
-func ada() guideway.Principal { return guideway.Principal{User: "ada", Client: "suite"} }
+// testPrincipal returns the principal of most tests.
+func testPrincipal() guideway.Principal { return guideway.Principal{User: "ada", Client: "suite"} }
 
-// setup opens a service on a new directory; change may set options.
-func setup(t testing.TB, mode checkpoint.Mode, change ...func(*checkpoint.Options)) *rig {
+// openRig opens a service on a new directory; change may set options.
+func openRig(t testing.TB, mode checkpoint.Mode, change ...func(*checkpoint.Options)) *rig {
 	t.Helper()
-	return reopen(t, &rig{dir: t.TempDir(), mode: mode, clock: &clock{now: time.Now()}}, change...)
+	return reopenRig(t, &rig{dir: t.TempDir(), mode: mode, clock: &clock{now: time.Now()}}, change...)
 }
 
-// reopen opens the directory of a rig again, as another process would. What is in
-// memory stays the same.
-func reopen(t testing.TB, old *rig, change ...func(*checkpoint.Options)) *rig {
+// reopenRig opens the directory of a rig again, like another process. In-memory stores are
+// shared.
+func reopenRig(t testing.TB, old *rig, change ...func(*checkpoint.Options)) *rig {
 	t.Helper()
 	r := &rig{dir: old.dir, mode: old.mode, index: old.index, blobs: old.blobs, clock: old.clock}
 	switch {
 	case r.mode == checkpoint.ModeMemory && r.index != nil:
 	case r.mode == checkpoint.ModeMemory:
 		x, err := fileindex.Open(fileindex.Options{})
-		must(t, err)
+		mustSucceed(t, err)
 		r.index, r.blobs = x, blob.NewMemory(0)
 	default:
 		blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(r.dir, "contexts")})
-		must(t, err)
+		mustSucceed(t, err)
 		r.blobs = blobs
 		r.index = openIndex(t, r.mode, r.dir)
 	}
@@ -83,7 +83,7 @@ func reopen(t testing.TB, old *rig, change ...func(*checkpoint.Options)) *rig {
 	}
 	var err error
 	r.Service, err = checkpoint.New(o)
-	must(t, err)
+	mustSucceed(t, err)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -96,27 +96,27 @@ func openIndex(t testing.TB, mode checkpoint.Mode, dir string) checkpoint.Index 
 	t.Helper()
 	if mode == checkpoint.ModeFiles {
 		x, err := fileindex.Open(fileindex.Options{Dir: filepath.Join(dir, "contexts", "index")})
-		must(t, err)
+		mustSucceed(t, err)
 		t.Cleanup(func() { _ = x.Close() })
 		return x
 	}
 	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "guideway.db")})
-	must(t, err)
+	mustSucceed(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
-// encrypted turns encryption on, with a key file in the directory.
-func encrypted(t testing.TB, dir string) func(*checkpoint.Options) {
+// withEncryption turns on encryption with a key file in the directory.
+func withEncryption(t testing.TB, dir string) func(*checkpoint.Options) {
 	t.Helper()
 	return func(o *checkpoint.Options) {
 		keys, err := seal.Open(t.Context(), o.Blobs, seal.File{Path: filepath.Join(dir, "key")})
-		must(t, err)
+		mustSucceed(t, err)
 		o.Keys = keys
 	}
 }
 
-func must(t testing.TB, err error) {
+func mustSucceed(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%v (%s)", err, guideway.ErrorCode(err))
@@ -130,37 +130,37 @@ func wantCode(t testing.TB, err error, code guideway.Code, what string) {
 	}
 }
 
-// save saves a context for a test.
-func (r *rig) save(t testing.TB, session, context string, change ...func(*checkpoint.SaveRequest)) *checkpoint.Saved {
+// mustSave saves a context.
+func (r *rig) mustSave(t testing.TB, session, context string, change ...func(*checkpoint.SaveRequest)) *checkpoint.Saved {
 	t.Helper()
 	request := checkpoint.SaveRequest{Session: session, Context: json.RawMessage(context), Workflow: "coding-task"}
 	for _, f := range change {
 		f(&request)
 	}
-	saved, err := r.Save(t.Context(), ada(), request)
-	must(t, err)
+	saved, err := r.Save(t.Context(), testPrincipal(), request)
+	mustSucceed(t, err)
 	return saved
 }
 
-// load loads a checkpoint by its id.
-func (r *rig) load(t testing.TB, id string) *checkpoint.Loaded {
+// mustLoad loads a checkpoint by its id.
+func (r *rig) mustLoad(t testing.TB, id string) *checkpoint.Loaded {
 	t.Helper()
-	loaded, err := r.Load(t.Context(), ada(), checkpoint.LoadRequest{ID: id})
-	must(t, err)
+	loaded, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: id})
+	mustSucceed(t, err)
 	return loaded
 }
 
-// wantContext ends the test where a checkpoint does not have a context.
+// wantContext fails the test if a checkpoint does not have the context.
 func (r *rig) wantContext(t testing.TB, id, context string) {
 	t.Helper()
-	loaded := r.load(t, id)
+	loaded := r.mustLoad(t, id)
 	if loaded.ID != id || string(loaded.Context) != context || loaded.Degraded != nil {
 		t.Fatalf("the checkpoint %s has %.200s (degraded: %v), want %.200s", id, loaded.Context, loaded.Degraded, context)
 	}
 }
 
-// bulky is a context of some size that changes a little with n.
-func bulky(n int) string {
+// bulkyContext returns a large context that changes a little with n.
+func bulkyContext(n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"goal":"mend the gate","log":[`)
 	for i := n; i < n+60; i++ {
@@ -173,7 +173,7 @@ func bulky(n int) string {
 	return b.String()
 }
 
-// blobFiles gives the files of the blobs.
+// blobFiles returns the files of the blobs.
 func (r *rig) blobFiles(t testing.TB) []string {
 	t.Helper()
 	var files []string
@@ -183,14 +183,14 @@ func (r *rig) blobFiles(t testing.TB) []string {
 		}
 		return err
 	})
-	must(t, err)
+	mustSucceed(t, err)
 	return files
 }
 
-// onAll runs a test on every kind of store.
-func onAll(t *testing.T, test func(t *testing.T, mode checkpoint.Mode)) {
+// onEveryStore runs a test with every kind of store.
+func onEveryStore(t *testing.T, test func(t *testing.T, mode checkpoint.Mode)) {
 	t.Helper()
-	for _, mode := range stores() {
+	for _, mode := range indexModes() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			test(t, mode)
@@ -198,8 +198,8 @@ func onAll(t *testing.T, test func(t *testing.T, mode checkpoint.Mode)) {
 	}
 }
 
-// walk visits everything below a directory.
-func walk(dir string, visit func(path string, info fs.FileInfo)) error {
+// walkFiles visits all entries below a directory.
+func walkFiles(dir string, visit func(path string, info fs.FileInfo)) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// keyframeEvery is how often a checkpoint stays whole: damage to one costs
-	// the older ones up to the next whole one.
+	// keyframeEvery is the distance of whole checkpoints: damage to one affects only the
+	// older ones up to the next whole one.
 	keyframeEvery = 32
-	// attempts is how often a save begins anew because another process was
-	// faster. Each time one of them got on, so that all get through.
+	// attempts bounds the retries of a save after a conflict. In each conflict another save
+	// succeeded, so all of them finish.
 	attempts = 200
 
 	maxName   = 200
@@ -32,53 +32,53 @@ const (
 	lastWait  = 50 * time.Millisecond
 )
 
-// draft is a save under way.
-type draft struct {
+// saveDraft is a save in progress.
+type saveDraft struct {
 	who     guideway.Principal
 	request SaveRequest
-	key     LineKey
+	key     SeriesKey
 	content *content
 	words   string
 	// warnings are about the content.
 	warnings []Warning
 }
 
-// Save stores a context as a new checkpoint. What it answers is there for good,
-// but where the store is ModeMemory.
+// Save stores a context as a new checkpoint. A returned checkpoint is durable, unless the
+// store is ModeMemory.
 //
-// CodeInvalid: the context is no object, or a name is too long. CodeTooLarge: a
-// hard limit. CodeNotFound: the expected head is not in the session.
-// CodeForbidden: read-only. CodeUnavailable: there is no room, also after a
-// cleanup; a key is missing; another process does not let go.
+// CodeInvalid: the context is not an object, or a name is too long. CodeTooLarge: a hard
+// limit. CodeNotFound: the expected head is not in the session. CodeForbidden: read-only.
+// CodeUnavailable: there is no room even after a cleanup, a key is missing, or another
+// process holds a lock.
 func (s *Service) Save(ctx context.Context, who guideway.Principal, r SaveRequest) (*Saved, error) {
-	if err := s.writable("save a checkpoint"); err != nil {
+	if err := s.requireWritable("save a checkpoint"); err != nil {
 		return nil, err
 	}
-	d, err := s.draft(who, r)
+	d, err := s.newDraft(who, r)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureIndex(ctx); err != nil {
 		return nil, err
 	}
-	saved, err := s.insist(ctx, d)
-	// Not while the line is locked: to heal takes up what it lacks.
-	if errors.Is(err, errDamaged) && s.heal(ctx, d.key.User+" "+d.key.Session) {
-		saved, err = s.insist(ctx, d)
+	saved, err := s.saveRetrying(ctx, d)
+	// heal must run without the lock of the series, since it adds checkpoints.
+	if errors.Is(err, errDamaged) && s.repairIndex(ctx, d.key.User+" "+d.key.Session) {
+		saved, err = s.saveRetrying(ctx, d)
 	}
 	if errors.Is(err, errDamaged) {
-		return nil, misfit("save a checkpoint", err)
+		return nil, newMismatch("save a checkpoint", err)
 	}
 	return saved, err
 }
 
-// insist tries to save a draft until no other process is in the way.
-func (s *Service) insist(ctx context.Context, d *draft) (*Saved, error) {
-	unlock := s.lines.lock(d.key)
+// saveRetrying tries to save a draft until there is no conflict.
+func (s *Service) saveRetrying(ctx context.Context, d *saveDraft) (*Saved, error) {
+	unlock := s.locks.lockSeries(d.key)
 	defer unlock()
 	cleaned, gone, wait := false, 0, firstWait
 	for range attempts {
-		saved, err := s.attempt(ctx, d)
+		saved, err := s.trySave(ctx, d)
 		switch {
 		case err == nil:
 			if s.reserveOut.Load() {
@@ -86,52 +86,52 @@ func (s *Service) insist(ctx context.Context, d *draft) (*Saved, error) {
 			}
 			saved.Warnings = slices.Concat(s.memoryWarning(), saved.Warnings, d.warnings)
 			if gone > 0 {
-				saved.Warnings = append(saved.Warnings, Warning{Code: WarnCleaned, Message: "the disk was full: the sessions that were longest untouched are gone"})
+				saved.Warnings = append(saved.Warnings, Warning{Code: WarnCleaned, Message: "the disk was full: the least recently used sessions were removed"})
 			}
 			return saved, nil
 		case blob.IsFull(err) && !cleaned:
 			cleaned = true
 			var again bool
-			if gone, again = s.emergency(ctx, d.key); !again {
+			if gone, again = s.freeFullDisk(ctx, d.key); !again {
 				return nil, err
 			}
 			continue
 		case guideway.ErrorCode(err) != guideway.CodeConflict:
 			return nil, err
 		}
-		// Whoever waits differently long gets in each other's way less often.
+		// A random delay reduces conflicts.
 		if ctxsleep.For(ctx, time.Duration(rand.Int64N(int64(wait))+1)) != nil { //nolint:gosec // it guards nothing
 			return nil, guideway.Errorf(guideway.CodeUnavailable, "save a checkpoint: %w", ctx.Err())
 		}
 		wait = min(2*wait, lastWait)
 	}
-	return nil, guideway.Errorf(guideway.CodeUnavailable, "too many others save to the session %s at once", d.key.Session).WithFix("try again")
+	return nil, guideway.Errorf(guideway.CodeUnavailable, "too many concurrent saves to the session %s", d.key.Session).WithFix("try again")
 }
 
-// draft checks a request and makes what does not depend on the line.
-func (s *Service) draft(who guideway.Principal, r SaveRequest) (*draft, error) {
+// newDraft validates a request and prepares everything that does not depend on the series.
+func (s *Service) newDraft(who guideway.Principal, r SaveRequest) (*saveDraft, error) {
 	if r.Kind == "" {
 		r.Kind = KindManual
 	}
-	if err := r.check(); err != nil {
+	if err := r.checkLimits(); err != nil {
 		return nil, err
 	}
 	if most := s.o.Limits.RawBytes; most > 0 && int64(len(r.Context)) > most {
 		return nil, tooLarge("the context", int64(len(r.Context)), most)
 	}
-	c, err := canonical(r.Context)
+	c, err := parseCanonical(r.Context)
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{who: who, request: r, content: c}
+	d := &saveDraft{who: who, request: r, content: c}
 	switch {
 	case r.Session != "":
-		d.key = LineKey{User: who.User, Session: SessionID(r.Session)}
+		d.key = SeriesKey{User: who.User, Session: SessionID(r.Session)}
 	default:
-		d.key = LineKey{User: who.User, Session: deriveSession(r.Workflow, c.sum)}
+		d.key = SeriesKey{User: who.User, Session: deriveSession(r.Workflow, c.sum)}
 	}
 	findings := s.secrets.Scan(c.tree)
-	d.words = words(c.tree, findings)
+	d.words = searchWords(c.tree, findings)
 	if s.o.Keys == nil {
 		d.warnings = secretWarnings(findings)
 	}
@@ -140,11 +140,11 @@ func (s *Service) draft(who guideway.Principal, r SaveRequest) (*draft, error) {
 
 func tooLarge(what string, size, most int64) error {
 	return guideway.Errorf(guideway.CodeTooLarge, "%s has %d bytes, the limit is %d", what, size, most).
-		WithFix("compress the context with workflow_context_compress, or leave out what can be read again")
+		WithFix("compress the context with workflow_context_compress, or leave out values that can be read again")
 }
 
-// check refuses what would not fit into lists.
-func (r SaveRequest) check() error {
+// checkLimits rejects values that are too long for lists.
+func (r SaveRequest) checkLimits() error {
 	for _, field := range []struct {
 		name, value string
 		most        int
@@ -169,28 +169,27 @@ func (r SaveRequest) check() error {
 		}
 	}
 	if r.Kind != KindManual && r.Kind != KindAuto {
-		return guideway.Errorf(guideway.CodeInvalid, "%q is no kind of checkpoint", r.Kind).WithFix("use %q or %q", KindManual, KindAuto)
+		return guideway.Errorf(guideway.CodeInvalid, "%q is not a kind of checkpoint", r.Kind).WithFix("use %q or %q", KindManual, KindAuto)
 	}
 	return nil
 }
 
-// place is where a new checkpoint goes.
-type place struct {
-	line Line
-	// newest is the last checkpoint of the line, parent the one that it follows;
-	// nil where there is none.
+// savePosition is the position of a new checkpoint.
+type savePosition struct {
+	series Series
+	// newest is the last checkpoint of the series, parent the predecessor; both may be nil.
 	newest, parent *Record
 	branch         bool
 }
 
-// placeFor looks where a draft goes.
-func (s *Service) placeFor(ctx context.Context, d *draft) (*place, error) {
-	line, err := s.o.Index.Line(ctx, d.key)
+// findPosition returns the position of a draft.
+func (s *Service) findPosition(ctx context.Context, d *saveDraft) (*savePosition, error) {
+	series, err := s.o.Index.Series(ctx, d.key)
 	if err != nil {
 		return nil, err
 	}
-	p := &place{line: line}
-	newest, err := s.newest(ctx, line)
+	p := &savePosition{series: series}
+	newest, err := s.newestRecord(ctx, series)
 	if err != nil {
 		return nil, err
 	}
@@ -200,13 +199,13 @@ func (s *Service) placeFor(ctx context.Context, d *draft) (*place, error) {
 		return p, nil
 	}
 	parent, err := s.o.Index.Checkpoint(ctx, want)
-	if err == nil && (parent.LineKey != d.key || parent.Kind == KindPiece) {
+	if err == nil && (parent.SeriesKey != d.key || parent.Kind == KindFragment) {
 		err = guideway.Errorf(guideway.CodeNotFound, "not here")
 	}
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		err := guideway.Errorf(guideway.CodeNotFound, "expectedHead %.80q is no checkpoint of the session %s", want, d.key.Session)
+		err := guideway.Errorf(guideway.CodeNotFound, "expectedHead %.80q is not a checkpoint of the session %s", want, d.key.Session)
 		if p.newest != nil {
-			err = err.WithFix("load the last one, %s, or leave expectedHead out to save behind it", p.newest.ID)
+			err = err.WithFix("load the last one, %s, or leave expectedHead out to save after it", p.newest.ID)
 		}
 		return nil, err
 	}
@@ -221,12 +220,12 @@ func (s *Service) placeFor(ctx context.Context, d *draft) (*place, error) {
 	return p, nil
 }
 
-// record makes the record of a draft at its place.
-func (s *Service) record(d *draft, p *place) Record {
+// newRecord returns the record of a draft at a position.
+func (s *Service) newRecord(d *saveDraft, p *savePosition) Record {
 	r := d.request
-	now := s.clock()
+	now := s.currentTime()
 	rec := Record{
-		LineKey: d.key, Run: r.Run, RunSeq: r.RunSeq, Branch: p.branch, Number: p.line.Last + 1,
+		SeriesKey: d.key, Run: r.Run, RunSeq: r.RunSeq, Branch: p.branch, Number: p.series.Last + 1,
 		Workflow: r.Workflow, Project: r.Project, Agent: r.Agent, Name: r.Name, Tags: tidyTags(r.Tags), Kind: r.Kind,
 		Created: now, Bytes: int64(len(d.content.raw)), Tokens: r.Tokens, Sum: d.content.sum,
 	}
@@ -249,23 +248,22 @@ func (s *Service) record(d *draft, p *place) Record {
 	return rec
 }
 
-// tidyTags sorts tags and has each once.
+// tidyTags sorts tags and removes duplicates.
 func tidyTags(tags []string) []string {
 	list := slices.Clone(tags)
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// attempt saves a draft as the line is now. CodeConflict says that it has changed
-// meanwhile.
-func (s *Service) attempt(ctx context.Context, d *draft) (*Saved, error) {
-	p, err := s.placeFor(ctx, d)
+// trySave tries to save a draft. It returns CodeConflict if the series has changed.
+func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
+	p, err := s.findPosition(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	rec := s.record(d, p)
+	rec := s.newRecord(d, p)
 	if d.request.Once {
-		if there, err := s.saved(ctx, rec, p); there != nil || err != nil {
+		if there, err := s.existingOnce(ctx, rec, p); there != nil || err != nil {
 			return there, err
 		}
 	}
@@ -277,33 +275,33 @@ func (s *Service) attempt(ctx context.Context, d *draft) (*Saved, error) {
 		rec.Key = key.Name
 	}
 	folding := s.startFold(ctx, rec, d.content.raw, p)
-	defer folding.wait(nil)
-	whole, err := s.pack(rec, d.content.raw, nil, key)
+	defer folding.waitResult(nil)
+	whole, err := s.packBlob(rec, d.content.raw, nil, key)
 	if err != nil {
 		return nil, err
 	}
-	// What cannot be read again is not stored.
-	if err := s.readable(whole, nil, key, max(rec.Bytes, 1)); err != nil {
+	// A blob that cannot be read back is not stored.
+	if err := s.verifyPacked(whole, nil, key, max(rec.Bytes, 1)); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "save a checkpoint: %w", err)
 	}
 	rec.Stored = int64(len(whole))
 	if most := s.o.Limits.CheckpointBytes; most > 0 && rec.Stored > most {
 		return nil, tooLarge("the checkpoint", rec.Stored, most)
 	}
-	rm, err := s.room(ctx, d.key, p.line, rec.Stored)
+	rm, err := s.makeRoom(ctx, d.key, p.series, rec.Stored)
 	if err != nil {
 		return nil, err
 	}
 	change := Change{
-		Line: d.key, Words: d.words, NoWords: key != nil, At: s.clock(), Touch: true, Remove: rm.ids(),
-		Audit: []Entry{{At: rec.Created, Action: ActionSave, LineKey: d.key, Checkpoint: rec.ID, Client: d.who.Client}},
+		Series: d.key, Words: d.words, NoWords: key != nil, At: s.currentTime(), Touch: true, Remove: rm.oldestIDs(),
+		Audit: []Entry{{At: rec.Created, Action: ActionSave, SeriesKey: d.key, Checkpoint: rec.ID, Client: d.who.Client}},
 	}
 	for _, gone := range rm.oldest {
 		change.Audit = append(change.Audit, Entry{
-			At: rec.Created, Action: ActionDelete, LineKey: d.key, Checkpoint: gone.ID, Client: d.who.Client, Detail: "the session's limit",
+			At: rec.Created, Action: ActionDelete, SeriesKey: d.key, Checkpoint: gone.ID, Client: d.who.Client, Detail: "the session's limit",
 		})
 	}
-	fold, err := s.store(ctx, &rec, whole, change, d.request.Once, func() *folded { return folding.wait(change.Remove) })
+	fold, err := s.storeBlobs(ctx, &rec, whole, change, d.request.Once, func() *foldedParent { return folding.waitResult(change.Remove) })
 	if err != nil {
 		return nil, err
 	}
@@ -311,20 +309,20 @@ func (s *Service) attempt(ctx context.Context, d *draft) (*Saved, error) {
 	if p.parent != nil && !p.branch {
 		instead = p.parent.ID
 	}
-	s.recent.put(rec.ID, d.content.raw, instead)
-	s.discard(ctx, rm.oldest, fold)
+	s.recent.putContent(rec.ID, d.content.raw, instead)
+	s.discardBlobs(ctx, rm.oldest, fold)
 	saved := &Saved{Record: rec, Warnings: rm.warnings, Store: s.o.Store}
 	if p.branch {
 		saved.Head = p.newest.ID
 		saved.Warnings = append(saved.Warnings, Warning{Code: WarnBranch, Message: fmt.Sprintf(
-			"%s had a successor already, so that this checkpoint begins a branch; the session's last one was %s", rec.Parent, p.newest.ID)})
+			"%s already had a successor, so this checkpoint begins a branch; the session's last one was %s", rec.Parent, p.newest.ID)})
 	}
 	return saved, nil
 }
 
-// saved gives the one checkpoint of a run's event where it is there already, and
-// refuses to save what was deleted, or what would stand behind its successor.
-func (s *Service) saved(ctx context.Context, rec Record, p *place) (*Saved, error) {
+// existingOnce returns the only checkpoint of a run's event if it exists. It returns an error if
+// it was deleted, or if a checkpoint of a later event exists.
+func (s *Service) existingOnce(ctx context.Context, rec Record, p *savePosition) (*Saved, error) {
 	there, err := s.o.Index.Checkpoint(ctx, rec.ID)
 	switch {
 	case err == nil:
@@ -344,16 +342,16 @@ func (s *Service) saved(ctx context.Context, rec Record, p *place) (*Saved, erro
 	return nil, nil
 }
 
-// keyFor gives the data key of a line's next checkpoint: that of its last one, or
-// a new one where encryption is on; nil where there is none.
+// keyFor returns the data key of the next checkpoint of a series: that of its last one, or
+// a new one if encryption is on; otherwise nil.
 func (s *Service) keyFor(ctx context.Context, newest *Record) (*seal.Key, error) {
 	if newest != nil && newest.Key != "" {
 		key, err := s.keyOf(ctx, newest.Key)
 		if !errors.Is(err, errDamaged) {
 			return key, err
 		}
-		// The line's key is gone: what was saved with it cannot be read, but
-		// what comes now can be.
+		// The key of the series is lost: its checkpoints cannot be read, but new ones can
+		// be saved with a new key.
 	}
 	if s.o.Keys == nil {
 		return nil, nil
@@ -361,27 +359,27 @@ func (s *Service) keyFor(ctx context.Context, newest *Record) (*seal.Key, error)
 	return s.o.Keys.New(ctx)
 }
 
-// folded is a checkpoint that is stored anew, as what differs from its successor.
-type folded struct {
+// foldedParent is a checkpoint stored again as a delta against its successor.
+type foldedParent struct {
 	swap Swap
 	blob []byte
 }
 
-// folding is a fold under way.
-type folding struct {
+// pendingFold is a fold in progress.
+type pendingFold struct {
 	group sync.WaitGroup
-	made  *folded
+	made  *foldedParent
 }
 
-// startFold makes the parent smaller while the new checkpoint is packed.
-func (s *Service) startFold(ctx context.Context, next Record, raw []byte, p *place) *folding {
-	f := &folding{}
-	f.group.Go(func() { f.made = s.fold(ctx, next, raw, p) })
+// startFold starts to fold the parent while the new checkpoint is packed.
+func (s *Service) startFold(ctx context.Context, next Record, raw []byte, p *savePosition) *pendingFold {
+	f := &pendingFold{}
+	f.group.Go(func() { f.made = s.foldParent(ctx, next, raw, p) })
 	return f
 }
 
-// wait gives what has come of it; nothing where that is removed now.
-func (f *folding) wait(removed []string) *folded {
+// waitResult returns the result; nil if that checkpoint is removed by the same save.
+func (f *pendingFold) waitResult(removed []string) *foldedParent {
 	f.group.Wait()
 	if f.made != nil && slices.Contains(removed, f.made.swap.ID) {
 		return nil
@@ -389,29 +387,29 @@ func (f *folding) wait(removed []string) *folded {
 	return f.made
 }
 
-// fold makes the parent of a new checkpoint smaller. That it cannot is no reason
-// not to save: it then stays whole.
-func (s *Service) fold(ctx context.Context, next Record, raw []byte, p *place) *folded {
+// foldParent stores the parent of a new checkpoint as a delta. If that fails, the parent stays
+// whole and the save continues.
+func (s *Service) foldParent(ctx context.Context, next Record, raw []byte, p *savePosition) *foldedParent {
 	if p.parent == nil || p.branch {
 		return nil
 	}
 	f, err := s.foldInto(ctx, *p.parent, next, raw)
 	if err != nil {
-		s.o.Logger.WarnContext(ctx, "a checkpoint could not be made smaller", "checkpoint", p.parent.ID, "error", err)
+		s.o.Logger.WarnContext(ctx, "a checkpoint could not be stored as a delta", "checkpoint", p.parent.ID, "error", err)
 	}
 	return f
 }
 
-// foldInto makes the delta of a checkpoint against its successor, whose content
-// is given; nil where that is no gain, or the checkpoint is a keyframe.
-func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte) (*folded, error) {
+// foldInto packs a checkpoint as a delta against its successor, whose content is given. It
+// returns nil if that saves no space, or the checkpoint is a keyframe.
+func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte) (*foldedParent, error) {
 	if old.Base != "" || old.Link%keyframeEvery == keyframeEvery-1 || old.Bytes+next.Bytes > maxDelta {
 		return nil, nil
 	}
-	raw := s.recent.get(old.ID)
+	raw := s.recent.getContent(old.ID)
 	if raw == nil {
 		var err error
-		if raw, err = s.content(ctx, old); err != nil {
+		if raw, err = s.readContent(ctx, old); err != nil {
 			return nil, err
 		}
 	}
@@ -422,24 +420,24 @@ func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte
 	}
 	r := old
 	r.Form = form
-	data, err := s.pack(r, raw, nextRaw, key)
+	data, err := s.packBlob(r, raw, nextRaw, key)
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(data)) > old.Stored*9/10 {
 		return nil, nil
 	}
-	if err := s.readable(data, nextRaw, key, max(old.Bytes, 1)); err != nil {
+	if err := s.verifyPacked(data, nextRaw, key, max(old.Bytes, 1)); err != nil {
 		return nil, err
 	}
 	form.Blob, form.Stored = blob.NameOf(data), int64(len(data))
-	return &folded{swap: Swap{ID: old.ID, Old: old.Blob, New: form}, blob: data}, nil
+	return &foldedParent{swap: Swap{ID: old.ID, Old: old.Blob, New: form}, blob: data}, nil
 }
 
-// store writes the blobs and then the index; rec gets its blob's name. fold gives the
-// parent made smaller, which is written while the disk takes the first blob. once says that others may
-// store the same at the same time.
-func (s *Service) store(ctx context.Context, rec *Record, whole []byte, change Change, once bool, fold func() *folded) (*folded, error) {
+// storeBlobs writes the blobs and then the index; it sets the blob name of rec. fold returns the
+// folded parent, which is written while the disk syncs the first blob. once means that
+// other processes may store the same checkpoint concurrently.
+func (s *Service) storeBlobs(ctx context.Context, rec *Record, whole []byte, change Change, once bool, fold func() *foldedParent) (*foldedParent, error) {
 	type outcome struct {
 		name blob.Name
 		err  error
@@ -452,7 +450,7 @@ func (s *Service) store(ctx context.Context, rec *Record, whole []byte, change C
 	f := fold()
 	if f != nil {
 		if _, err := s.o.Blobs.Put(ctx, f.blob); err != nil {
-			s.o.Logger.WarnContext(ctx, "a checkpoint could not be made smaller", "checkpoint", f.swap.ID, "error", err)
+			s.o.Logger.WarnContext(ctx, "a checkpoint could not be stored as a delta", "checkpoint", f.swap.ID, "error", err)
 			f = nil
 		}
 	}
@@ -471,36 +469,35 @@ func (s *Service) store(ctx context.Context, rec *Record, whole []byte, change C
 	}
 	mine := f
 	if once {
-		mine = nil // another process may be saving the same, and need it
+		mine = nil // another process may save the same and need the blob
 	}
-	return f, s.settle(ctx, err, rec, mine)
+	return f, s.resolveOutcome(ctx, err, rec, mine)
 }
 
-// settle looks what has come of a save that got an error, and takes back what is
-// left of one that did not happen.
-func (s *Service) settle(ctx context.Context, cause error, rec *Record, fold *folded) error {
+// resolveOutcome checks the outcome of a save whose change returned an error, and removes the blobs
+// of a save that did not happen.
+func (s *Service) resolveOutcome(ctx context.Context, cause error, rec *Record, fold *foldedParent) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	there, err := s.o.Index.Checkpoint(ctx, rec.ID)
 	switch {
 	case err == nil && there.Blob == rec.Blob:
-		return nil // it was the answer that got lost
+		return nil // only the answer was lost
 	case guideway.ErrorCode(err) != guideway.CodeNotFound:
-		return cause // nobody knows; a later look at the blobs will
+		return cause // the outcome is unknown; a later survey of the blobs decides
 	}
 	if rec.Blob != "" {
-		s.unlink(ctx, rec.Blob)
+		s.unlinkBlobs(ctx, rec.Blob)
 	}
-	// The delta has a name that only this save could have given it, where its base
-	// has an id of its own.
+	// If the id of the base is random, only this save can have written the delta.
 	if fold != nil {
-		s.unlink(ctx, fold.swap.New.Blob)
+		s.unlinkBlobs(ctx, fold.swap.New.Blob)
 	}
 	return cause
 }
 
-// discard removes the blobs that a save has left without use.
-func (s *Service) discard(ctx context.Context, gone []Record, fold *folded) {
+// discardBlobs removes blobs that a save no longer needs.
+func (s *Service) discardBlobs(ctx context.Context, gone []Record, fold *foldedParent) {
 	var names []blob.Name
 	for _, r := range gone {
 		names = append(names, r.Blob)
@@ -508,15 +505,15 @@ func (s *Service) discard(ctx context.Context, gone []Record, fold *folded) {
 	if fold != nil {
 		names = append(names, fold.swap.Old)
 	}
-	s.unlink(ctx, names...)
+	s.unlinkBlobs(ctx, names...)
 }
 
-// unlink removes blobs; what is left of them is swept later.
-func (s *Service) unlink(ctx context.Context, names ...blob.Name) {
+// unlinkBlobs removes blobs; a later sweep removes the rest after an error.
+func (s *Service) unlinkBlobs(ctx context.Context, names ...blob.Name) {
 	if len(names) == 0 {
 		return
 	}
 	if err := s.o.Blobs.Delete(context.WithoutCancel(ctx), names...); err != nil {
-		s.o.Logger.WarnContext(ctx, "blobs that nobody needs could not be removed yet", "blobs", len(names), "error", err)
+		s.o.Logger.WarnContext(ctx, "unused blobs could not be removed yet", "blobs", len(names), "error", err)
 	}
 }

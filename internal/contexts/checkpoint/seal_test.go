@@ -12,45 +12,45 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// TestEncrypted: what is encrypted comes back, and neither its words nor its
-// content lie in any file.
+// TestEncrypted checks that encrypted checkpoints can be loaded, and that no file contains
+// their words or contents.
 func TestEncrypted(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []checkpoint.Mode{checkpoint.ModeSQLite, checkpoint.ModeFiles} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			keys := t.TempDir()
-			r := setup(t, mode, encrypted(t, keys))
+			r := openRig(t, mode, withEncryption(t, keys))
 			const word = "zanzibarine"
-			first := r.save(t, "work", `{"plan":"`+word+`"}`)
-			second := r.save(t, "work", `{"plan":"`+word+` again"}`)
+			first := r.mustSave(t, "work", `{"plan":"`+word+`"}`)
+			second := r.mustSave(t, "work", `{"plan":"`+word+` again"}`)
 			if first.Key == "" || first.Key != second.Key {
 				t.Errorf("the keys are %q and %q", first.Key, second.Key)
 			}
-			if other := r.save(t, "play", `{}`); other.Key == first.Key {
+			if other := r.mustSave(t, "play", `{}`); other.Key == first.Key {
 				t.Error("two sessions share a key")
 			}
-			piece, err := r.Keep(t.Context(), ada(), "work", json.RawMessage(`"`+word+`"`))
-			must(t, err)
-			page, err := r.List(t.Context(), ada(), checkpoint.ListRequest{Query: word})
-			must(t, err)
+			fragment, err := r.StoreFragment(t.Context(), testPrincipal(), "work", json.RawMessage(`"`+word+`"`))
+			mustSucceed(t, err)
+			page, err := r.List(t.Context(), testPrincipal(), checkpoint.ListRequest{Query: word})
+			mustSucceed(t, err)
 			if len(page.Checkpoints) > 0 {
 				t.Error("what is encrypted is found by its words")
 			}
-			again := reopen(t, r, encrypted(t, keys))
+			again := reopenRig(t, r, withEncryption(t, keys))
 			again.wantContext(t, first.ID, `{"plan":"`+word+`"}`)
 			again.wantContext(t, second.ID, `{"plan":"`+word+` again"}`)
-			back, err := again.Recall(t.Context(), ada(), piece.Ref)
-			must(t, err)
+			back, err := again.LoadFragment(t.Context(), testPrincipal(), fragment.Ref)
+			mustSucceed(t, err)
 			if string(back) != `"`+word+`"` {
-				t.Errorf("the piece is %s", back)
+				t.Errorf("the fragment is %s", back)
 			}
-			must(t, walk(r.dir, func(path string, info os.FileInfo) {
+			mustSucceed(t, walkFiles(r.dir, func(path string, info os.FileInfo) {
 				if info.IsDir() {
 					return
 				}
 				text, err := os.ReadFile(path)
-				must(t, err)
+				mustSucceed(t, err)
 				if strings.Contains(string(text), word) || strings.Contains(string(text), word[:7]) {
 					t.Errorf("%s has the content", path)
 				}
@@ -59,14 +59,14 @@ func TestEncrypted(t *testing.T) {
 	}
 }
 
-// TestErase: deleting an encrypted session destroys its key; a copy of its blobs
-// is worth nothing then.
+// TestErase checks that deleting an encrypted session destroys its key, so that copies of
+// its blobs are useless.
 func TestErase(t *testing.T) {
 	t.Parallel()
 	keys := t.TempDir()
-	r := setup(t, checkpoint.ModeSQLite, encrypted(t, keys))
-	saved := r.save(t, "work", `{"plan":"secret"}`)
-	other := r.save(t, "play", `{"fun":true}`)
+	r := openRig(t, checkpoint.ModeSQLite, withEncryption(t, keys))
+	saved := r.mustSave(t, "work", `{"plan":"secret"}`)
+	other := r.mustSave(t, "play", `{"fun":true}`)
 	slot := filepath.Join(r.dir, "contexts", "slots", saved.Key)
 	if _, err := os.Stat(slot); err != nil {
 		t.Fatal(err)
@@ -74,11 +74,11 @@ func TestErase(t *testing.T) {
 	copied := map[string][]byte{}
 	for _, path := range r.blobFiles(t) {
 		text, err := os.ReadFile(path)
-		must(t, err)
+		mustSucceed(t, err)
 		copied[path] = text
 	}
-	deleted, err := r.Delete(t.Context(), ada(), checkpoint.DeleteRequest{Session: "work"})
-	must(t, err)
+	deleted, err := r.Delete(t.Context(), testPrincipal(), checkpoint.DeleteRequest{Session: "work"})
+	mustSucceed(t, err)
 	if !deleted.Erased {
 		t.Error("the answer does not say that the key is gone")
 	}
@@ -86,73 +86,73 @@ func TestErase(t *testing.T) {
 		t.Errorf("the key is there: %v", err)
 	}
 	r.wantContext(t, other.ID, `{"fun":true}`)
-	// Somebody had a copy of all blobs, and the database is lost.
+	// An attacker has a copy of all blobs; the database is lost.
 	for path, text := range copied {
-		must(t, os.WriteFile(path, text, 0o600))
+		mustSucceed(t, os.WriteFile(path, text, 0o600))
 	}
 	lost := &rig{dir: r.dir, mode: checkpoint.ModeFiles, clock: r.clock}
-	again := reopen(t, lost, encrypted(t, keys))
-	_, err = again.Load(t.Context(), ada(), checkpoint.LoadRequest{ID: saved.ID})
+	again := reopenRig(t, lost, withEncryption(t, keys))
+	_, err = again.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: saved.ID})
 	wantCode(t, err, guideway.CodeInternal, "a copy of an erased checkpoint")
 	again.wantContext(t, other.ID, `{"fun":true}`)
 }
 
-// TestWrongKey: without the right key nothing is read, nothing is saved in plain
-// behind what is encrypted, nothing is marked as damaged, and no key is made.
+// TestWrongKey checks that without the right key nothing is read, no plain checkpoint
+// follows an encrypted one, nothing is marked as damaged, and no key is created.
 func TestWrongKey(t *testing.T) {
 	t.Parallel()
 	keys := t.TempDir()
-	r := setup(t, checkpoint.ModeSQLite, encrypted(t, keys))
-	saved := r.save(t, "work", `{"plan":"secret"}`)
+	r := openRig(t, checkpoint.ModeSQLite, withEncryption(t, keys))
+	saved := r.mustSave(t, "work", `{"plan":"secret"}`)
 	right, err := os.ReadFile(filepath.Join(keys, "key"))
-	must(t, err)
+	mustSucceed(t, err)
 	open := func() error {
 		_, err := seal.Open(t.Context(), r.blobs, seal.File{Path: filepath.Join(keys, "key")})
 		return err
 	}
-	must(t, os.Remove(filepath.Join(keys, "key")))
+	mustSucceed(t, os.Remove(filepath.Join(keys, "key")))
 	wantCode(t, open(), guideway.CodeUnavailable, "a missing key")
 	if _, err := os.Stat(filepath.Join(keys, "key")); !os.IsNotExist(err) {
 		t.Fatal("a key was made")
 	}
-	must(t, os.WriteFile(filepath.Join(keys, "key"), []byte("gdwmaster1_"+strings.Repeat("ab", 32)), 0o600))
+	mustSucceed(t, os.WriteFile(filepath.Join(keys, "key"), []byte("gdwmaster1_"+strings.Repeat("ab", 32)), 0o600))
 	wantCode(t, open(), guideway.CodeUnavailable, "a wrong key")
-	must(t, os.WriteFile(filepath.Join(keys, "key"), []byte("gibberish"), 0o600))
+	mustSucceed(t, os.WriteFile(filepath.Join(keys, "key"), []byte("gibberish"), 0o600))
 	wantCode(t, open(), guideway.CodeUnavailable, "a garbled key")
-	// With encryption off.
-	plain := reopen(t, r)
-	_, err = plain.Load(t.Context(), ada(), checkpoint.LoadRequest{ID: saved.ID})
+	// Encryption is off.
+	plain := reopenRig(t, r)
+	_, err = plain.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: saved.ID})
 	wantCode(t, err, guideway.CodeUnavailable, "load without a key")
-	_, err = plain.Save(t.Context(), ada(), checkpoint.SaveRequest{Session: "work", Context: json.RawMessage(`{}`)})
+	_, err = plain.Save(t.Context(), testPrincipal(), checkpoint.SaveRequest{Session: "work", Context: json.RawMessage(`{}`)})
 	wantCode(t, err, guideway.CodeUnavailable, "save without a key")
 	_, err = plain.Verify(t.Context())
 	wantCode(t, err, guideway.CodeUnavailable, "verify without a key")
-	plain.save(t, "another", `{}`)
-	must(t, os.WriteFile(filepath.Join(keys, "key"), right, 0o600))
-	again := reopen(t, r, encrypted(t, keys))
+	plain.mustSave(t, "another", `{}`)
+	mustSucceed(t, os.WriteFile(filepath.Join(keys, "key"), right, 0o600))
+	again := reopenRig(t, r, withEncryption(t, keys))
 	again.wantContext(t, saved.ID, `{"plan":"secret"}`)
 	report, err := again.Verify(t.Context())
-	must(t, err)
+	mustSucceed(t, err)
 	if len(report.Damaged) > 0 {
 		t.Errorf("damaged is %v", report.Damaged)
 	}
 }
 
-// TestTurnedOn: a session that was begun in plain goes on encrypted.
-func TestTurnedOn(t *testing.T) {
+// TestEncryptionTurnedOn checks that a plain session continues encrypted.
+func TestEncryptionTurnedOn(t *testing.T) {
 	t.Parallel()
 	keys := t.TempDir()
-	r := setup(t, checkpoint.ModeSQLite)
-	first := r.save(t, "work", bulky(1))
-	r = reopen(t, r, encrypted(t, keys))
-	second := r.save(t, "work", bulky(2))
+	r := openRig(t, checkpoint.ModeSQLite)
+	first := r.mustSave(t, "work", bulkyContext(1))
+	r = reopenRig(t, r, withEncryption(t, keys))
+	second := r.mustSave(t, "work", bulkyContext(2))
 	if first.Key != "" || second.Key == "" {
 		t.Errorf("the keys are %q and %q", first.Key, second.Key)
 	}
-	r.wantContext(t, first.ID, bulky(1))
-	r.wantContext(t, second.ID, bulky(2))
-	got, err := r.Get(t.Context(), ada(), first.ID)
-	must(t, err)
+	r.wantContext(t, first.ID, bulkyContext(1))
+	r.wantContext(t, second.ID, bulkyContext(2))
+	got, err := r.Get(t.Context(), testPrincipal(), first.ID)
+	mustSucceed(t, err)
 	if got.Base != second.ID || got.Key != second.Key {
 		t.Errorf("the older one is stored as %+v: a difference to what is encrypted must be encrypted", got.Form)
 	}

@@ -14,59 +14,56 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/secret"
 )
 
-// Options say what a Service works with. Index and Blobs are needed.
+// Options configure a Service. Index and Blobs must not be nil.
 type Options struct {
 	Index Index
 	Blobs blob.Store
-	// Store says what the index is.
+	// Store describes the index.
 	Store Store
-	// Keys encrypts what is saved; nil does not. What is encrypted already needs
-	// them.
+	// Keys encrypts new checkpoints if it is not nil. It is needed to read encrypted ones.
 	Keys   *seal.Keys
 	Limits Limits
-	// ReadOnly refuses whatever would change something.
+	// ReadOnly refuses all changes.
 	ReadOnly bool
-	// Locked says why no content can be read or written: the master key is missing,
-	// or another one. Then lists and figures are all there is; what would need a
-	// content is refused with it.
+	// Locked is the reason why no content can be read or written: the master key is missing
+	// or wrong. Then only metadata is available; all other calls return this error.
 	Locked error
-	// Active says whether a run is still under way: its last checkpoint is never
-	// cleaned away. nil knows of none.
+	// Active reports whether a run is active: its last checkpoint is never cleaned up. If
+	// it is nil, no run is active.
 	Active func(ctx context.Context, run string) (bool, error)
-	// Settle is how long a save of another process may take between its blob and
-	// its record: what is younger is looked at again after so long before it is
-	// taken for lost. 2 seconds if 0; a negative one does not wait.
+	// Settle is the time that another process may take between writing a blob and its
+	// record. A younger blob without a record is checked again after this time. The default
+	// is 2 seconds; a negative value does not wait.
 	Settle time.Duration
-	// Now is the clock, time.Now if nil.
+	// Now is the clock; the default is time.Now.
 	Now func() time.Time
-	// Logger gets what goes wrong beside a call; nil is silence.
+	// Logger logs errors of background work; it may be nil.
 	Logger *slog.Logger
 }
 
-// Limits bound what is kept. A field that is 0 has its default, a negative one
-// does not bound.
+// Limits bound the store. A field of 0 has its default; a negative one means no limit.
 type Limits struct {
-	// PerLine is how many checkpoints a session has; the oldest go first. The
-	// default is 100.
-	PerLine int
-	// LineBytes is how much a session's blobs take; 1 GiB.
-	LineBytes int64
-	// CheckpointBytes is how much one blob takes; 10 MiB.
+	// PerSeries is the maximum number of checkpoints of a session; the oldest are removed
+	// first. The default is 100.
+	PerSeries int
+	// SeriesBytes is the maximum size of a session's blobs; 1 GiB.
+	SeriesBytes int64
+	// CheckpointBytes is the maximum size of one blob; 10 MiB.
 	CheckpointBytes int64
-	// RawBytes is how large a context may be before it is compressed; 64 MiB.
+	// RawBytes is the maximum size of an uncompressed context; 64 MiB.
 	RawBytes int64
-	// TotalBytes is how much all blobs take; 10 GiB.
+	// TotalBytes is the maximum size of all blobs; 10 GiB.
 	TotalBytes int64
-	// Warn and Clean are the parts of a limit from which on is warned, and of
-	// TotalBytes from which on the longest untouched sessions go; 0.8 and 0.9.
+	// Warn is the fraction of a limit from which Save warns, Clean the fraction of
+	// TotalBytes from which the least recently touched sessions are removed; 0.8 and 0.9.
 	Warn, Clean float64
-	// Retention is how long a session stays without activity; 30 days.
+	// Retention is the time after which an inactive session is removed; 30 days.
 	Retention time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
-	l.PerLine = orDefault(l.PerLine, 100)
-	l.LineBytes = orDefault(l.LineBytes, 1<<30)
+	l.PerSeries = orDefault(l.PerSeries, 100)
+	l.SeriesBytes = orDefault(l.SeriesBytes, 1<<30)
 	l.CheckpointBytes = orDefault(l.CheckpointBytes, 10<<20)
 	l.RawBytes = orDefault(l.RawBytes, 64<<20)
 	l.TotalBytes = orDefault(l.TotalBytes, 10<<30)
@@ -83,28 +80,28 @@ func orDefault[T int | int64 | float64 | time.Duration](value, otherwise T) T {
 	return value
 }
 
-// Service keeps checkpoints. It may be used by many goroutines, and by many
-// processes on one index and store of blobs.
+// Service stores checkpoints. It is safe for concurrent use by many goroutines, and by many
+// processes on one index and blob store.
 type Service struct {
-	o        Options
-	secrets  *secret.Scanner
-	squeezer squeezer
-	lines    lineLocks
-	recent   recent
-	ledger   *ledger
-	headroom headroom
-	// recovered is closed once the index has been looked at.
+	o           Options
+	secrets     *secret.Scanner
+	squeezer    deltaCodec
+	locks       seriesLocks
+	recent      contentCache
+	activityLog *activityLog
+	headroom    quotaCache
+	// recovered is closed once the index has been checked.
 	recovering sync.Mutex
 	recovered  bool
 	lost       bool
-	// healed has when what was looked for in the blobs.
-	healing sync.Mutex
-	healed  map[string]time.Time
-	// reserveOut says that the reserve was given up and not set aside again.
+	// healed maps a mismatch to the time of the last repair.
+	repairing sync.Mutex
+	repairs   map[string]time.Time
+	// reserveOut reports that the reserve was released and is not held again.
 	reserveOut atomic.Bool
 }
 
-// New makes a service. It must be closed.
+// New returns a service. It must be closed.
 func New(o Options) (*Service, error) {
 	if o.Index == nil || o.Blobs == nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "checkpoints need an index and a store of blobs")
@@ -118,25 +115,24 @@ func New(o Options) (*Service, error) {
 	}
 	o.ReadOnly = o.ReadOnly || o.Locked != nil
 	s := &Service{o: o, secrets: secret.NewScanner()}
-	s.ledger = newLedger(o.Index, o.Logger, o.ReadOnly)
+	s.activityLog = newActivityLog(o.Index, o.Logger, o.ReadOnly)
 	return s, nil
 }
 
-// Close writes what is still to be noted. It closes neither the index nor the
-// blobs: who opened them does.
+// Close writes pending entries. It does not close the index and the blobs; their owner
+// does.
 func (s *Service) Close() error {
-	s.ledger.close()
+	s.activityLog.closeLog()
 	return nil
 }
 
-// clock is the time as indices keep it.
-func (s *Service) clock() time.Time { return s.o.Now().UTC().Truncate(time.Microsecond) }
+// currentTime returns the time in the resolution of the indexes.
+func (s *Service) currentTime() time.Time { return s.o.Now().UTC().Truncate(time.Microsecond) }
 
-// Store says where checkpoints are kept.
+// Store describes where checkpoints are stored.
 func (s *Service) Store() Store { return s.o.Store }
 
-// Encryption says where the master key of what is saved is; "" where that is not
-// encrypted.
+// Encryption returns the source of the master key; "" if checkpoints are not encrypted.
 func (s *Service) Encryption() string {
 	if s.o.Keys == nil {
 		return ""
@@ -144,38 +140,38 @@ func (s *Service) Encryption() string {
 	return s.o.Keys.Kind()
 }
 
-// Locked says why no content can be read or written; nil where it can.
+// Locked returns the reason why no content can be read or written, or nil.
 func (s *Service) Locked() error { return s.o.Locked }
 
-// memoryWarning says in every answer that nothing lasts.
+// memoryWarning returns the warning that checkpoints are lost with the process.
 func (s *Service) memoryWarning() []Warning {
 	if s.o.Store.Mode != ModeMemory || s.o.ReadOnly {
 		return nil
 	}
-	return []Warning{{Code: WarnMemory, Message: "checkpoints are kept in memory only and end with this process: " + s.o.Store.Note}}
+	return []Warning{{Code: WarnMemory, Message: "checkpoints are stored in memory only and are lost when this process ends: " + s.o.Store.Note}}
 }
 
-// writable refuses in read-only mode.
-func (s *Service) writable(doing string) error {
-	if err := s.unlocked(doing); err != nil || !s.o.ReadOnly {
+// requireWritable returns an error in read-only mode.
+func (s *Service) requireWritable(doing string) error {
+	if err := s.requireUnlocked(doing); err != nil || !s.o.ReadOnly {
 		return err
 	}
 	return guideway.Errorf(guideway.CodeForbidden, "%s: checkpoints are read-only here", doing).
-		WithFix("take the read-only setting out of the configuration")
+		WithFix("remove the read-only setting from the configuration")
 }
 
-// unlocked refuses where the master key is missing.
-func (s *Service) unlocked(doing string) error {
+// requireUnlocked returns an error if the master key is missing.
+func (s *Service) requireUnlocked(doing string) error {
 	if s.o.Locked == nil {
 		return nil
 	}
 	return guideway.Errorf(guideway.ErrorCode(s.o.Locked), "%s: %w", doing, s.o.Locked).WithFix("%s", guideway.ErrorFix(s.o.Locked))
 }
 
-// ready makes the index anew where it is empty and the blobs are not, or where it
-// says itself that it has lost something: it was deleted, or a damaged one was
-// moved away. The first call looks, and whichever comes after a loss.
-func (s *Service) ready(ctx context.Context) error {
+// ensureIndex rebuilds the index if it is empty and the blobs are not, or if it reports a loss
+// because a file was deleted or moved away as damaged. The first call checks, and each call
+// after a loss.
+func (s *Service) ensureIndex(ctx context.Context) error {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
 	if lossy, ok := s.o.Index.(interface{ Lost() bool }); ok && lossy.Lost() {
@@ -188,8 +184,8 @@ func (s *Service) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if (totals.Lines == 0 || s.lost) && (!s.o.ReadOnly || s.volatile()) {
-		if err := s.recover(ctx); err != nil {
+	if (totals.Series == 0 || s.lost) && (!s.o.ReadOnly || s.isVolatile()) {
+		if err := s.recoverIndex(ctx); err != nil {
 			return err
 		}
 	}
@@ -197,35 +193,35 @@ func (s *Service) ready(ctx context.Context) error {
 	return nil
 }
 
-// volatile says that the index is this process's alone and ends with it: to make
-// it anew changes nothing, also where nothing may be changed.
-func (s *Service) volatile() bool {
+// isVolatile reports that the index is in memory of this process: rebuilding it is not a
+// change, even in read-only mode.
+func (s *Service) isVolatile() bool {
 	x, ok := s.o.Index.(interface{ Volatile() bool })
 	return ok && x.Volatile()
 }
 
 var errFound = errors.New("there is one")
 
-func (s *Service) recover(ctx context.Context) error {
+func (s *Service) recoverIndex(ctx context.Context) error {
 	err := s.o.Blobs.Each(ctx, func(blob.Info) error { return errFound })
 	if !errors.Is(err, errFound) {
 		return err
 	}
-	made, err := s.rebuild(ctx)
+	made, err := s.rebuildIndex(ctx)
 	if err != nil {
 		return err
 	}
 	if made.Adopted > 0 {
-		s.o.Logger.WarnContext(ctx, "the index of checkpoints was lost and was made anew from the blobs", "checkpoints", made.Adopted)
+		s.o.Logger.WarnContext(ctx, "the index of checkpoints was lost and was rebuilt from the blobs", "checkpoints", made.Adopted)
 	}
 	return nil
 }
 
-// lineLocks let one writer of this process at a line at a time. Those of other
-// processes are found by the line's number.
-type lineLocks struct {
+// seriesLocks serialize the writers of a series in this process. The series number detects
+// those of other processes.
+type seriesLocks struct {
 	mu    sync.Mutex
-	locks map[LineKey]*lineLock
+	locks map[SeriesKey]*lineLock
 }
 
 type lineLock struct {
@@ -233,11 +229,11 @@ type lineLock struct {
 	users int
 }
 
-// lock waits for the line and gives the way to leave it.
-func (l *lineLocks) lock(key LineKey) (unlock func()) {
+// lockSeries locks the series and returns the function to unlock it.
+func (l *seriesLocks) lockSeries(key SeriesKey) (unlock func()) {
 	l.mu.Lock()
 	if l.locks == nil {
-		l.locks = map[LineKey]*lineLock{}
+		l.locks = map[SeriesKey]*lineLock{}
 	}
 	one := l.locks[key]
 	if one == nil {
@@ -257,29 +253,29 @@ func (l *lineLocks) lock(key LineKey) (unlock func()) {
 	}
 }
 
-// recent remembers the contents of the last checkpoints that were saved: the next
-// save needs them. They never change, so that what is remembered is always right.
-type recent struct {
+// contentCache caches the contents of the last saved checkpoints, which the next save needs.
+// Contents are immutable, so the cache is always valid.
+type contentCache struct {
 	mu    sync.Mutex
 	order []string
 	raw   map[string][]byte
 	size  int
 }
 
-// maxRecent bounds what is remembered, in bytes.
+// maxRecent bounds the cache in bytes.
 const maxRecent = 4 << 20
 
-func (r *recent) get(id string) []byte {
+func (r *contentCache) getContent(id string) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.raw[id]
 }
 
-// put remembers a content in the place of another one.
-func (r *recent) put(id string, raw []byte, instead string) {
+// putContent adds a content and removes another one.
+func (r *contentCache) putContent(id string, raw []byte, instead string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.drop(instead)
+	r.dropContent(instead)
 	if len(raw) > maxRecent/4 || r.raw[id] != nil {
 		return
 	}
@@ -289,12 +285,12 @@ func (r *recent) put(id string, raw []byte, instead string) {
 	r.raw[id] = raw
 	r.order = append(r.order, id)
 	for r.size += len(raw); r.size > maxRecent; {
-		r.drop(r.order[0])
+		r.dropContent(r.order[0])
 	}
 }
 
-// drop forgets a content. The caller holds the lock.
-func (r *recent) drop(id string) {
+// dropContent removes a content. The caller holds the lock.
+func (r *contentCache) dropContent(id string) {
 	raw, there := r.raw[id]
 	if !there {
 		return

@@ -6,19 +6,18 @@ import (
 	"sync"
 )
 
-// hint is a place where a credential stands by what is before it: its first group is
-// kept, its second one is hidden. Hints guess more than the rules do. They are for
-// what is to be hidden, where a guess too many costs a word; a warning would not be
-// worth reading by them.
+// hint detects a credential by the text before it: its first group is kept, its second one
+// is hidden. Hints guess more than rules do. They are used to redact texts, where a false
+// positive costs one word, but not for warnings.
 type hint struct {
-	// marks are texts in small letters, one of which is there.
+	// marks are lower-case texts, of which one must be present.
 	marks   []string
 	pattern func() *regexp.Regexp
-	// random asks for a value that could be no word.
+	// random requires a value that cannot be a word.
 	random bool
 }
 
-// hints are all of them; each is compiled when its mark is met first.
+// hints are all hints; each is compiled when its mark is first found.
 var hints = sync.OnceValue(func() []hint {
 	type shape struct {
 		marks   []string
@@ -54,15 +53,15 @@ var hints = sync.OnceValue(func() []hint {
 	} {
 		flags := "(?i)"
 		if strings.Contains(s.pattern, "SK[") || strings.Contains(s.pattern, "[MNO]") {
-			flags = "" // their letters are of one case
+			flags = "" // their letters have one case
 		}
 		list = append(list, hint{s.marks, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(flags + s.pattern) }), s.random})
 	}
 	return list
 })
 
-// hide takes out of a text what stands where a credential would.
-func hide(text string) (string, bool) {
+// redactHints redacts the credentials that hints detect.
+func redactHints(text string) (string, bool) {
 	found := false
 	small := strings.ToLower(text)
 	for _, h := range hints() {

@@ -6,23 +6,23 @@ import (
 	"sync"
 )
 
-// rule is a shape of a credential.
+// rule is the format of a credential.
 type rule struct {
 	name string
-	// marks are texts of which one is in every credential of that shape: looking
-	// for them is cheap.
+	// marks are texts of which one is in every credential of that format: a cheap search
+	// before the pattern.
 	marks []string
-	// pattern is compiled when a mark is first found: most processes never find one.
+	// pattern is compiled when a mark is first found; most processes never find one.
 	pattern func() *regexp.Regexp
 }
 
-// The edges of a credential: nothing that could be a part of a longer word.
+// The boundaries of a credential: characters that cannot belong to a longer word.
 const (
 	before = `(?:^|[^A-Za-z0-9_-])`
 	after  = `(?:$|[^A-Za-z0-9_-])`
 )
 
-// rules are the shapes that say what they are, the same for all scanners.
+// rules are the formats with a recognizable prefix, shared by all scanners.
 var rules = sync.OnceValue(func() []rule {
 	type shape struct {
 		name    string
@@ -77,28 +77,27 @@ var rules = sync.OnceValue(func() []rule {
 	return list
 })
 
-// keyPattern is what keys are called whose value is a credential.
+// keyPattern matches keys whose value is a credential.
 var keyPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^(?:.*[_.-])?(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?token|auth[_-]?token|client[_-]?secret|private[_-]?key)$|^[a-z]*(?:Password|ApiKey|AccessToken|AuthToken|ClientSecret|PrivateKey)$`)
 })
 
-// placeholder is what stands where a credential would.
+// placeholder matches placeholders of credentials.
 var placeholder = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^(?:\W*|<.*>|\$\{?.*|%.*%|\{\{.*\}\}|\[.*\]|x+|\*+|.*(?:example|placeholder|redacted|changeme|your[_-]|todo|none|null|env[:.]|see ).*)$`)
 })
 
-// assigned says whether a key is called after a credential and its value is one:
-// a single word that is no placeholder.
-func assigned(key, value string) bool {
+// isAssignment reports whether a key names a credential and its value is one: a single word
+// that is not a placeholder.
+func isAssignment(key, value string) bool {
 	if len(value) < 8 || len(value) > 4096 || strings.ContainsAny(value, " \t\n") {
 		return false
 	}
 	return keyPattern().MatchString(key) && !placeholder().MatchString(value)
 }
 
-// namePattern is what keys are called whose value is to be hidden, whatever it
-// is. It takes more for a secret than keyPattern: hiding costs less than a
-// warning.
+// namePattern matches keys whose value must be hidden, whatever it is. It matches more keys
+// than keyPattern: hiding costs less than a false warning.
 var namePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:^|[_.-])(?:pass(?:word|wd|phrase|code)?|pwd|pin|otp|totp|cvv|cvc|ssn|dsn|connection[_-]?string|credit[_-]?card(?:[_-]?number)?|card[_-]?number|secrets?|credentials?|authorization|auth|cookies?|set-cookie|token|bearer|session[_-]?id|api[_-]?keys?|apikey|(?:access|refresh|id|auth|client|private|secret|signing|encryption)[_-]?(?:token|key|secret))$|(?:Password|Passphrase|Secret|Token|ApiKey|APIKey|AccessKey|PrivateKey|Credentials?|ConnectionString|CreditCard|CardNumber|Passcode)$`)
 })

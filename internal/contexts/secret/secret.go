@@ -1,7 +1,6 @@
-// Package secret finds what is likely a secret in a context, to warn of it. It
-// tells the rule and the place, never the value. Its rules know the shapes of
-// credentials that say what they are, so that a warning is worth reading; what
-// only looks random is left alone.
+// Package secret finds likely secrets in a context. It reports the rule and the location,
+// never the value. Its rules match only credentials with a recognizable format, so that
+// warnings are rarely false; values that only look random are ignored.
 package secret
 
 import (
@@ -16,24 +15,23 @@ import (
 
 // Finding is a likely secret.
 type Finding struct {
-	// Rule names what it looks like.
+	// Rule is the name of the matching rule.
 	Rule string `json:"rule"`
 	// Path is the RFC 6901 pointer to the text.
 	Path string `json:"path"`
 }
 
 const (
-	// maxFindings bounds an answer.
+	// maxFindings bounds the number of findings.
 	maxFindings = 50
-	// maxCached bounds the texts whose verdict is remembered.
+	// maxCached bounds the number of cached verdicts.
 	maxCached = 8192
-	// cacheFrom is the length from which remembering is cheaper than looking.
+	// cacheFrom is the length from which a cache lookup is cheaper than a scan.
 	cacheFrom = 64
 )
 
-// Scanner scans contexts. It remembers the verdicts on longer texts by their
-// hashes: of successive contexts only what is new is looked at. It may be used by
-// many goroutines.
+// Scanner scans contexts. It caches the verdicts on longer texts by their hashes, so that
+// only the new parts of successive contexts are scanned. It is safe for concurrent use.
 type Scanner struct {
 	rules []rule
 
@@ -41,34 +39,34 @@ type Scanner struct {
 	verdicts map[[16]byte]string
 }
 
-// NewScanner makes a scanner.
+// NewScanner returns a scanner.
 func NewScanner() *Scanner {
 	return &Scanner{rules: rules(), verdicts: map[[16]byte]string{}}
 }
 
-// Scan gives the likely secrets in a context, in the order of their paths.
+// Scan returns the likely secrets of a context, ordered by path.
 func (s *Scanner) Scan(tree map[string]any) []Finding {
 	var found []Finding
-	s.walk("", "", tree, &found)
+	s.scanValue("", "", tree, &found)
 	return found
 }
 
-func (s *Scanner) walk(path, key string, value any, found *[]Finding) {
+func (s *Scanner) scanValue(path, key string, value any, found *[]Finding) {
 	if len(*found) >= maxFindings {
 		return
 	}
 	switch v := value.(type) {
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			s.walk(Join(path, k), k, v[k], found)
+			s.scanValue(Join(path, k), k, v[k], found)
 		}
 	case []any:
 		for i, item := range v {
-			s.walk(JoinIndex(path, i), key, item, found)
+			s.scanValue(JoinIndex(path, i), key, item, found)
 		}
 	case string:
-		name := s.verdict(v)
-		if name == "" && assigned(key, v) {
+		name := s.cachedVerdict(v)
+		if name == "" && isAssignment(key, v) {
 			name = "password"
 		}
 		if name != "" {
@@ -77,10 +75,10 @@ func (s *Scanner) walk(path, key string, value any, found *[]Finding) {
 	}
 }
 
-// verdict names the rule that a text breaks, or "".
-func (s *Scanner) verdict(text string) string {
+// cachedVerdict returns the name of the rule that a text matches, or "".
+func (s *Scanner) cachedVerdict(text string) string {
 	if len(text) < cacheFrom {
-		return s.look(text)
+		return s.matchRules(text)
 	}
 	sum := sha256.Sum256([]byte(text))
 	hash := [16]byte(sum[:16])
@@ -90,7 +88,7 @@ func (s *Scanner) verdict(text string) string {
 	if known {
 		return name
 	}
-	name = s.look(text)
+	name = s.matchRules(text)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.verdicts) >= maxCached {
@@ -100,8 +98,8 @@ func (s *Scanner) verdict(text string) string {
 	return name
 }
 
-// look applies the rules whose mark is in the text.
-func (s *Scanner) look(text string) string {
+// matchRules applies the rules whose mark is in the text.
+func (s *Scanner) matchRules(text string) string {
 	for _, r := range s.rules {
 		for _, mark := range r.marks {
 			if strings.Contains(text, mark) {
@@ -118,7 +116,7 @@ func (s *Scanner) look(text string) string {
 // Join adds a key to a pointer.
 func Join(path, key string) string {
 	if !strings.ContainsAny(key, "~/") {
-		return path + "/" + key // nearly always
+		return path + "/" + key // the common case
 	}
 	return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
@@ -126,35 +124,36 @@ func Join(path, key string) string {
 // JoinIndex adds an index to a pointer.
 func JoinIndex(path string, i int) string { return path + "/" + strconv.Itoa(i) }
 
-// Redact gives a text without what looks like a credential, and says whether
-// there was any. What stands before and behind it stays.
+// Redact returns the text without likely credentials, and whether there were any. The text
+// around them is unchanged.
 func (s *Scanner) Redact(text string) (string, bool) {
 	found := false
 	for _, r := range s.rules {
 		if !slices.ContainsFunc(r.marks, func(mark string) bool { return strings.Contains(text, mark) }) {
 			continue
 		}
-		if r.name == "private-key" { // the key is what follows
+		if r.name == "private-key" { // the key follows the match
 			if at := r.pattern().FindStringIndex(text); at != nil {
 				text, found = text[:at[0]]+"[redacted: "+r.name+"]", true
 			}
 			continue
 		}
-		// What stands between two of them is taken by the first: so there is a second look.
+		// The separator between two credentials belongs to the first match, so a second
+		// pass is needed.
 		for range 2 {
 			text = r.pattern().ReplaceAllStringFunc(text, func(match string) string {
 				found = true
-				return r.edges(match)
+				return r.redactMatch(match)
 			})
 		}
 	}
-	text, hidden := hide(text)
+	text, hidden := redactHints(text)
 	return text, found || hidden
 }
 
-// edges gives what takes the place of a match: the rule's name, and what of the
-// match only stood beside the credential.
-func (r *rule) edges(match string) string {
+// redactMatch returns the replacement of a match: the rule's name, and the boundary characters of
+// the match.
+func (r *rule) redactMatch(match string) string {
 	const word = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 	head, tail := "", ""
 	if first, n := utf8.DecodeRuneInString(match); !strings.ContainsRune(word, first) {
@@ -166,6 +165,6 @@ func (r *rule) edges(match string) string {
 	return head + "[redacted: " + r.name + "]" + tail
 }
 
-// NamesSecret says whether a key is called after a credential, so that its value
-// is best not shown, whatever it is.
+// NamesSecret reports whether a key names a credential, so that its value must not be
+// shown.
 func NamesSecret(key string) bool { return namePattern().MatchString(key) }

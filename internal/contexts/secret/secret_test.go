@@ -7,8 +7,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/secret"
 )
 
-// shapes are credentials as their makers form them, of letters that nobody was given.
-func shapes() map[string]string {
+// credentialExamples returns fake credentials in the formats of their issuers.
+func credentialExamples() map[string]string {
 	n := func(count int) string { return strings.Repeat("a1B2c3D4", count/8+1)[:count] }
 	hex := func(count int) string { return strings.Repeat("0a1b2c3d", count/8+1)[:count] }
 	return map[string]string{
@@ -47,13 +47,13 @@ func shapes() map[string]string {
 	}
 }
 
-// A credential of a known shape is taken out of a text, wherever it stands, and so
-// are several of them in a row. What stands around them stays.
-func TestKnownShapesAreRedacted(t *testing.T) {
+// TestKnownFormatsAreRedacted checks that credentials of known formats are redacted at any
+// position, also several in a row, and that the text around them is unchanged.
+func TestKnownFormatsAreRedacted(t *testing.T) {
 	t.Parallel()
 	s := secret.NewScanner()
-	for name, text := range shapes() {
-		// The letters of which the credential is made, in the middle of it.
+	for name, text := range credentialExamples() {
+		// A part of the credential, without its prefix.
 		core := text[len(text)-len(text)/3:]
 		for _, around := range [][2]string{{"", ""}, {"use ", " for it"}, {`{"x":"`, `"}`}, {text + " ", ""}, {text + ",", "\nend"}} {
 			got, found := s.Redact(around[0] + text + around[1])
@@ -64,9 +64,9 @@ func TestKnownShapesAreRedacted(t *testing.T) {
 	}
 }
 
-// What is to be hidden is found by what stands before it, too: in settings, headers,
-// command lines and addresses, however short it is.
-func TestWhatIsCalledASecretIsHidden(t *testing.T) {
+// TestNamedSecretsAreHidden checks that short credentials are detected by the text
+// before them: in settings, headers, command lines and URLs.
+func TestNamedSecretsAreHidden(t *testing.T) {
 	t.Parallel()
 	s := secret.NewScanner()
 	const value, long = "hunter2", "hunter2a1B2c3D4a1B2c3D4a1B2c3D4"
@@ -92,7 +92,7 @@ func TestWhatIsCalledASecretIsHidden(t *testing.T) {
 	}
 }
 
-// Words that only look like it a little are left alone.
+// TestWordsAreLeftAlone checks that similar words are not redacted.
 func TestWordsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := secret.NewScanner()

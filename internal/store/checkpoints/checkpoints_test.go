@@ -301,8 +301,8 @@ func refusals(ctx context.Context, c *Checkpoints, id string) map[string]error {
 	out := map[string]error{}
 	_, out["save"] = c.Save(ctx, ada(), checkpoint.SaveRequest{Session: "new", Context: json.RawMessage(`{}`)})
 	_, out["load"] = c.Load(ctx, ada(), checkpoint.LoadRequest{ID: id})
-	_, out["keep"] = c.Keep(ctx, ada(), "work", json.RawMessage(`{}`))
-	_, out["recall"] = c.Recall(ctx, ada(), "o_00000000000000000000000")
+	_, out["keep"] = c.StoreFragment(ctx, ada(), "work", json.RawMessage(`{}`))
+	_, out["recall"] = c.LoadFragment(ctx, ada(), "o_00000000000000000000000")
 	_, out["diff"] = c.Diff(ctx, ada(), id, id)
 	_, out["export"] = c.Export(ctx, ada(), checkpoint.ExportRequest{ID: id})
 	_, out["import"] = c.Import(ctx, ada(), checkpoint.ImportRequest{Data: []byte(`{}`)})

@@ -80,7 +80,7 @@ func TestEditedRows(t *testing.T) {
 			}
 			stats, err := c.Stats(t.Context(), "ada")
 			must(t, err)
-			if stats.Count != 25 || stats.Lines != 2 {
+			if stats.Count != 25 || stats.Series != 2 {
 				t.Errorf("the figures are %s", fmt.Sprint(stats.Totals))
 			}
 		})

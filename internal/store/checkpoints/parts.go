@@ -200,7 +200,7 @@ func (o Options) takeOver(ctx context.Context, c *Checkpoints) {
 	}
 	index, err := fileindex.Open(fileindex.Options{Dir: dir, Logger: o.Logger})
 	if err == nil {
-		err = errors.Join(c.TakeOver(ctx, index), index.Close())
+		err = errors.Join(c.MergeFallback(ctx, index), index.Close())
 	}
 	if err != nil {
 		o.Logger.WarnContext(ctx, "checkpoints that were saved while the metadata were files are not taken over yet", "error", err)

@@ -110,7 +110,7 @@ func (w *where) checkpoints(f checkpoint.Filter) {
 	}
 	switch {
 	case f.All:
-	case f.Pieces:
+	case f.Fragments:
 		w.conditions = append(w.conditions, "c.kind = 'piece'")
 	default:
 		w.conditions = append(w.conditions, "c.kind <> 'piece'")
@@ -121,7 +121,7 @@ func (w *where) checkpoints(f checkpoint.Filter) {
 }
 
 // History implements checkpoint.Finder.
-func (s *Store) History(ctx context.Context, key checkpoint.LineKey, h checkpoint.History) ([]checkpoint.Record, error) {
+func (s *Store) History(ctx context.Context, key checkpoint.SeriesKey, h checkpoint.History) ([]checkpoint.Record, error) {
 	var w where
 	w.and("c.user_id = %s", octets(key.User))
 	w.and("c.session = %s", octets(key.Session))
@@ -140,9 +140,9 @@ func (s *Store) History(ctx context.Context, key checkpoint.LineKey, h checkpoin
 }
 
 // lines reads lines.
-func (s *Store) lines(ctx context.Context, rest string, args ...any) ([]checkpoint.Line, error) {
-	return readList(ctx, s, "list the sessions", func(row pgx.CollectableRow) (checkpoint.Line, error) {
-		var l checkpoint.Line
+func (s *Store) lines(ctx context.Context, rest string, args ...any) ([]checkpoint.Series, error) {
+	return readList(ctx, s, "list the sessions", func(row pgx.CollectableRow) (checkpoint.Series, error) {
+		var l checkpoint.Series
 		err := row.Scan((*octets)(&l.User), (*octets)(&l.Session), (*octets)(&l.Run), (*octets)(&l.Workflow), (*octets)(&l.Project),
 			&l.Last, &l.Count, &l.Stored, &l.Bytes, &l.Touched)
 		l.Touched = l.Touched.UTC()
@@ -150,17 +150,17 @@ func (s *Store) lines(ctx context.Context, rest string, args ...any) ([]checkpoi
 	}, `select l.user_id, l.session, l.run, l.workflow, l.project, l.last, l.count, l.stored, l.bytes, l.touched from checkpoint_lines l`+rest, args...)
 }
 
-// Line implements checkpoint.Finder.
-func (s *Store) Line(ctx context.Context, key checkpoint.LineKey) (checkpoint.Line, error) {
+// Series implements checkpoint.Finder.
+func (s *Store) Series(ctx context.Context, key checkpoint.SeriesKey) (checkpoint.Series, error) {
 	list, err := s.lines(ctx, ` where l.user_id = $1 and l.session = $2`, octets(key.User), octets(key.Session))
 	if err != nil || len(list) == 0 {
-		return checkpoint.Line{LineKey: key}, err
+		return checkpoint.Series{SeriesKey: key}, err
 	}
 	return list[0], nil
 }
 
-// Lines implements checkpoint.Finder.
-func (s *Store) Lines(ctx context.Context, f checkpoint.LineFilter) ([]checkpoint.Line, error) {
+// ListSeries implements checkpoint.Finder.
+func (s *Store) ListSeries(ctx context.Context, f checkpoint.SeriesFilter) ([]checkpoint.Series, error) {
 	var w where
 	w.text("l.user_id = %s", f.User)
 	if !f.Before.IsZero() {
@@ -177,7 +177,7 @@ func (s *Store) Lines(ctx context.Context, f checkpoint.LineFilter) ([]checkpoin
 func (s *Store) Totals(ctx context.Context) (t checkpoint.Totals, err error) {
 	err = s.read(ctx, "add the checkpoints up", func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `select count(*), coalesce(sum(count), 0)::bigint, coalesce(sum(bytes), 0)::bigint, coalesce(sum(stored), 0)::bigint
-			from checkpoint_lines`).Scan(&t.Lines, &t.Count, &t.Bytes, &t.Stored)
+			from checkpoint_lines`).Scan(&t.Series, &t.Count, &t.Bytes, &t.Stored)
 	})
 	return t, err
 }

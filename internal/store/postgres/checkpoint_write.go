@@ -69,7 +69,7 @@ func applyChange(ctx context.Context, tx pgx.Tx, c checkpoint.Change) error {
 		}
 	}
 	for _, swap := range c.Swaps {
-		if err := swapCheckpoint(ctx, tx, c.Line, swap); err != nil {
+		if err := swapCheckpoint(ctx, tx, c.Series, swap); err != nil {
 			return err
 		}
 	}
@@ -78,7 +78,7 @@ func applyChange(ctx context.Context, tx pgx.Tx, c checkpoint.Change) error {
 	}
 	for _, mark := range c.Marks {
 		_, err := tx.Exec(ctx, `update checkpoints set problem = $1 where id = $2 and user_id = $3 and session = $4`,
-			octets(mark.Problem), octets(mark.ID), octets(c.Line.User), octets(c.Line.Session))
+			octets(mark.Problem), octets(mark.ID), octets(c.Series.User), octets(c.Series.Session))
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func holdLine(ctx context.Context, tx pgx.Tx, c checkpoint.Change) (last int64, 
 	const most = 100 // each time another transaction has just ended the line
 	for range most {
 		err = tx.QueryRow(ctx, `select last from checkpoint_lines where user_id = $1 and session = $2 for update`,
-			octets(c.Line.User), octets(c.Line.Session)).Scan(&last)
+			octets(c.Series.User), octets(c.Series.Session)).Scan(&last)
 		if !noRows(err) {
 			return last, err
 		}
@@ -103,12 +103,12 @@ func holdLine(ctx context.Context, tx pgx.Tx, c checkpoint.Change) (last int64, 
 			return 0, nil
 		}
 		_, err = tx.Exec(ctx, `insert into checkpoint_lines (user_id, session) values ($1, $2) on conflict do nothing`,
-			octets(c.Line.User), octets(c.Line.Session))
+			octets(c.Series.User), octets(c.Series.Session))
 		if err != nil {
 			return 0, err
 		}
 	}
-	return 0, conflictf("the session %s ends and begins again and again", c.Line.Session)
+	return 0, conflictf("the session %s ends and begins again and again", c.Series.Session)
 }
 
 const checkpointColumns = `c.id, c.user_id, c.session, c.run, c.run_seq, c.parent, c.branch, c.number, c.link, c.workflow, c.project,
@@ -117,13 +117,13 @@ const checkpointColumns = `c.id, c.user_id, c.session, c.run, c.run_seq, c.paren
 // addCheckpoint adds a record, if the line is as whoever made it has seen it.
 func addCheckpoint(ctx context.Context, tx pgx.Tx, c checkpoint.Change, last int64) error {
 	r := *c.Add
-	if r.Kind == checkpoint.KindPiece {
+	if r.Kind == checkpoint.KindFragment {
 		r.Number = 0
 	} else if !c.Adopt && r.Number != last+1 {
-		return conflictf("the session %s is at checkpoint %d, not at %d", c.Line.Session, last, r.Number-1)
+		return conflictf("the session %s is at checkpoint %d, not at %d", c.Series.Session, last, r.Number-1)
 	}
 	if !c.Adopt && r.Parent != "" {
-		if err := wantInLine(ctx, tx, c.Line, r.Parent); err != nil {
+		if err := wantInLine(ctx, tx, c.Series, r.Parent); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func addCheckpoint(ctx context.Context, tx pgx.Tx, c checkpoint.Change, last int
 }
 
 // wantInLine refuses a checkpoint that is not in a line.
-func wantInLine(ctx context.Context, tx pgx.Tx, key checkpoint.LineKey, id string) error {
+func wantInLine(ctx context.Context, tx pgx.Tx, key checkpoint.SeriesKey, id string) error {
 	var there bool
 	err := tx.QueryRow(ctx, `select exists (select from checkpoints where id = $1 and user_id = $2 and session = $3)`,
 		octets(id), octets(key.User), octets(key.Session)).Scan(&there)
@@ -158,7 +158,7 @@ func wantInLine(ctx context.Context, tx pgx.Tx, key checkpoint.LineKey, id strin
 	return err
 }
 
-func swapCheckpoint(ctx context.Context, tx pgx.Tx, key checkpoint.LineKey, swap checkpoint.Swap) error {
+func swapCheckpoint(ctx context.Context, tx pgx.Tx, key checkpoint.SeriesKey, swap checkpoint.Swap) error {
 	if swap.New.Base != "" {
 		if err := wantInLine(ctx, tx, key, swap.New.Base); err != nil {
 			return err
@@ -169,7 +169,7 @@ func swapCheckpoint(ctx context.Context, tx pgx.Tx, key checkpoint.LineKey, swap
 		octets(swap.New.Blob), swap.New.Stored, octets(swap.New.Base), octets(swap.New.Key),
 		octets(swap.ID), octets(key.User), octets(key.Session), octets(swap.Old))
 	if err == nil && tag.RowsAffected() == 0 {
-		return conflictf("the checkpoint %s was stored anew meanwhile", swap.ID)
+		return conflictf("the checkpoint %s was stored again", swap.ID)
 	}
 	return err
 }
@@ -183,7 +183,7 @@ func removeCheckpoints(ctx context.Context, tx pgx.Tx, c checkpoint.Change) erro
 		ids[i] = []byte(id)
 		var parent octets
 		err := tx.QueryRow(ctx, `delete from checkpoints where id = $1 and user_id = $2 and session = $3 returning parent`,
-			octets(id), octets(c.Line.User), octets(c.Line.Session)).Scan(&parent)
+			octets(id), octets(c.Series.User), octets(c.Series.Session)).Scan(&parent)
 		if noRows(err) {
 			return conflictf("the checkpoint %s is gone already", id)
 		}
@@ -210,8 +210,8 @@ func removeCheckpoints(ctx context.Context, tx pgx.Tx, c checkpoint.Change) erro
 
 // updateLine adds a line up anew.
 func updateLine(ctx context.Context, tx pgx.Tx, c checkpoint.Change) error {
-	user, session := octets(c.Line.User), octets(c.Line.Session)
-	if r := c.Add; r != nil && r.Kind != checkpoint.KindPiece {
+	user, session := octets(c.Series.User), octets(c.Series.Session)
+	if r := c.Add; r != nil && r.Kind != checkpoint.KindFragment {
 		_, err := tx.Exec(ctx, `update checkpoint_lines set run = $3, workflow = $4, project = $5 where user_id = $1 and session = $2 and last <= $6`,
 			user, session, octets(r.Run), octets(r.Workflow), octets(r.Project), r.Number)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-var _ checkpoint.Mender = (*Store)(nil)
+var _ checkpoint.Repairer = (*Store)(nil)
 
 // sqlMend makes right what follows from the records of checkpoints: SQLite's
 // indices, and the lines.
@@ -30,8 +30,8 @@ func sqlMend() []string {
 	}
 }
 
-// Mend implements checkpoint.Mender.
-func (s *Store) Mend(ctx context.Context) error {
+// Repair implements checkpoint.Repairer.
+func (s *Store) Repair(ctx context.Context) error {
 	return s.write(ctx, "mend the index of checkpoints", func(ctx context.Context, t *txn) error {
 		for _, text := range sqlMend() {
 			if _, err := t.exec(ctx, text); err != nil {
@@ -42,7 +42,7 @@ func (s *Store) Mend(ctx context.Context) error {
 	})
 }
 
-// Drop implements checkpoint.Mender.
+// Drop implements checkpoint.Repairer.
 func (s *Store) Drop(ctx context.Context, ids []string) error {
 	return s.write(ctx, "drop damaged records of checkpoints", func(ctx context.Context, t *txn) error {
 		for _, id := range ids {

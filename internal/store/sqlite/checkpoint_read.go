@@ -77,7 +77,7 @@ func chooseCheckpoints(f checkpoint.Filter) *conditions {
 	}
 	switch {
 	case f.All:
-	case f.Pieces:
+	case f.Fragments:
 		c.add("c.kind = 'piece'")
 	default:
 		c.add("c.kind <> 'piece'")
@@ -153,7 +153,7 @@ func listCheckpoints(f checkpoint.Filter) (text string, args []any) {
 }
 
 // History implements checkpoint.Finder.
-func (s *Store) History(ctx context.Context, key checkpoint.LineKey, h checkpoint.History) ([]checkpoint.Record, error) {
+func (s *Store) History(ctx context.Context, key checkpoint.SeriesKey, h checkpoint.History) ([]checkpoint.Record, error) {
 	direction, limit, below := "DESC", h.Limit, h.Below
 	if h.Oldest {
 		direction = "ASC"
@@ -171,8 +171,8 @@ func (s *Store) History(ctx context.Context, key checkpoint.LineKey, h checkpoin
 
 const selectLines = `SELECT user, session, run, workflow, project, last, count, stored, bytes, touched FROM checkpoint_lines`
 
-func scanLine(row scanner) (checkpoint.Line, error) {
-	var l checkpoint.Line
+func scanLine(row scanner) (checkpoint.Series, error) {
+	var l checkpoint.Series
 	var touched int64
 	err := row.Scan(&l.User, &l.Session, &l.Run, &l.Workflow, &l.Project, &l.Last, &l.Count, &l.Stored, &l.Bytes, &touched)
 	if touched != 0 {
@@ -181,8 +181,8 @@ func scanLine(row scanner) (checkpoint.Line, error) {
 	return l, err
 }
 
-// Line implements checkpoint.Finder.
-func (s *Store) Line(ctx context.Context, key checkpoint.LineKey) (l checkpoint.Line, err error) {
+// Series implements checkpoint.Finder.
+func (s *Store) Series(ctx context.Context, key checkpoint.SeriesKey) (l checkpoint.Series, err error) {
 	err = s.read(ctx, "read the session "+key.Session, func() error {
 		stmt, err := s.readers.prepare(ctx, selectLines+` WHERE user = ? AND session = ?`)
 		if err != nil {
@@ -190,15 +190,15 @@ func (s *Store) Line(ctx context.Context, key checkpoint.LineKey) (l checkpoint.
 		}
 		l, err = scanLine(stmt.QueryRowContext(ctx, key.User, key.Session))
 		if errors.Is(err, errNone) {
-			l, err = checkpoint.Line{LineKey: key}, nil
+			l, err = checkpoint.Series{SeriesKey: key}, nil
 		}
 		return err
 	})
 	return l, err
 }
 
-// Lines implements checkpoint.Finder.
-func (s *Store) Lines(ctx context.Context, f checkpoint.LineFilter) ([]checkpoint.Line, error) {
+// ListSeries implements checkpoint.Finder.
+func (s *Store) ListSeries(ctx context.Context, f checkpoint.SeriesFilter) ([]checkpoint.Series, error) {
 	c := &conditions{}
 	c.equal("user", f.User)
 	if !f.Before.IsZero() {
@@ -216,7 +216,7 @@ func (s *Store) Lines(ctx context.Context, f checkpoint.LineFilter) ([]checkpoin
 func (s *Store) Totals(ctx context.Context) (t checkpoint.Totals, err error) {
 	err = s.read(ctx, "add the checkpoints up", func() error {
 		return s.readers.row(ctx, `SELECT count(*), coalesce(sum(count), 0), coalesce(sum(bytes), 0), coalesce(sum(stored), 0) FROM checkpoint_lines`,
-			nil, []any{&t.Lines, &t.Count, &t.Bytes, &t.Stored})
+			nil, []any{&t.Series, &t.Count, &t.Bytes, &t.Stored})
 	})
 	return t, err
 }

@@ -69,7 +69,7 @@ func (s *Store) Apply(ctx context.Context, c checkpoint.Change) error {
 			}
 		}
 		for _, swap := range c.Swaps {
-			if err := t.swapCheckpoint(ctx, c.Line, swap); err != nil {
+			if err := t.swapCheckpoint(ctx, c.Series, swap); err != nil {
 				return err
 			}
 		}
@@ -77,7 +77,7 @@ func (s *Store) Apply(ctx context.Context, c checkpoint.Change) error {
 			return err
 		}
 		for _, mark := range c.Marks {
-			if _, err := t.exec(ctx, sqlMarkCheckpoint, mark.Problem, mark.ID, c.Line.User, c.Line.Session); err != nil {
+			if _, err := t.exec(ctx, sqlMarkCheckpoint, mark.Problem, mark.ID, c.Series.User, c.Series.Session); err != nil {
 				return err
 			}
 		}
@@ -120,20 +120,20 @@ func (t *txn) isThere(ctx context.Context, text string, args ...any) (bool, erro
 // addCheckpoint adds a record, if the line is as whoever made it has seen it.
 func (t *txn) addCheckpoint(ctx context.Context, c checkpoint.Change) error {
 	r := *c.Add
-	if r.Kind == checkpoint.KindPiece {
+	if r.Kind == checkpoint.KindFragment {
 		r.Number = 0
 	} else if !c.Adopt {
 		var last int64
-		err := t.row(ctx, sqlLineLast, []any{c.Line.User, c.Line.Session}, []any{&last})
+		err := t.row(ctx, sqlLineLast, []any{c.Series.User, c.Series.Session}, []any{&last})
 		if err != nil && !errors.Is(err, errNone) {
 			return err
 		}
 		if r.Number != last+1 {
-			return conflictf("the session %s is at checkpoint %d, not at %d", c.Line.Session, last, r.Number-1)
+			return conflictf("the session %s is at checkpoint %d, not at %d", c.Series.Session, last, r.Number-1)
 		}
 	}
 	if !c.Adopt && r.Parent != "" {
-		there, err := t.isThere(ctx, sqlInLine, r.Parent, c.Line.User, c.Line.Session)
+		there, err := t.isThere(ctx, sqlInLine, r.Parent, c.Series.User, c.Series.Session)
 		if err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func checkpointValues(r checkpoint.Record) ([]any, error) {
 	}, nil
 }
 
-func (t *txn) swapCheckpoint(ctx context.Context, key checkpoint.LineKey, swap checkpoint.Swap) error {
+func (t *txn) swapCheckpoint(ctx context.Context, key checkpoint.SeriesKey, swap checkpoint.Swap) error {
 	if swap.New.Base != "" {
 		there, err := t.isThere(ctx, sqlInLine, swap.New.Base, key.User, key.Session)
 		if err != nil {
@@ -202,7 +202,7 @@ func (t *txn) swapCheckpoint(ctx context.Context, key checkpoint.LineKey, swap c
 		return err
 	}
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, conflictf("the checkpoint %s was stored anew meanwhile", swap.ID))
+		return errors.Join(err, conflictf("the checkpoint %s was stored again", swap.ID))
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func (t *txn) removeCheckpoints(ctx context.Context, c checkpoint.Change) error 
 	for _, id := range c.Remove {
 		var num int64
 		var parent string
-		err := t.row(ctx, sqlRemoveFind, []any{id, c.Line.User, c.Line.Session}, []any{&num, &parent})
+		err := t.row(ctx, sqlRemoveFind, []any{id, c.Series.User, c.Series.Session}, []any{&num, &parent})
 		if errors.Is(err, errNone) {
 			return conflictf("the checkpoint %s is gone already", id)
 		}
@@ -244,7 +244,7 @@ func (t *txn) removeCheckpoints(ctx context.Context, c checkpoint.Change) error 
 
 // updateLine adds a line up anew.
 func (t *txn) updateLine(ctx context.Context, c checkpoint.Change) error {
-	user, session := c.Line.User, c.Line.Session
+	user, session := c.Series.User, c.Series.Session
 	var touched int64
 	if c.Touch {
 		touched = fromTime(c.At)
@@ -253,7 +253,7 @@ func (t *txn) updateLine(ctx context.Context, c checkpoint.Change) error {
 		if _, err := t.exec(ctx, sqlEnsureLine, user, session); err != nil {
 			return err
 		}
-		if r := c.Add; r.Kind != checkpoint.KindPiece {
+		if r := c.Add; r.Kind != checkpoint.KindFragment {
 			if _, err := t.exec(ctx, sqlDescribeLine, r.Run, r.Workflow, r.Project, user, session, r.Number); err != nil {
 				return err
 			}

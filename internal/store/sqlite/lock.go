@@ -129,7 +129,7 @@ func (l *fileLock) attempt() (*attempt, error) {
 
 func (l *fileLock) late() error {
 	return guideway.Errorf(guideway.CodeUnavailable, "another process has held the store's lock %s for %v", l.file.Path(), l.timeout).
-		WithFix("try again; if it lasts, end the process that holds the lock")
+		WithFix("try again; if this persists, end the process that holds the lock")
 }
 
 // close gives the lock's file back. An attempt that is still under way is

@@ -1,6 +1,5 @@
-// Package conversation makes contexts as agents carry them, for tests and for
-// benchmarks: they are made, the same for the same seed, and much of one is in the
-// next.
+// Package conversation generates contexts like those of agents, for tests and benchmarks.
+// They are deterministic for a seed, and successive ones share most of their content.
 package conversation
 
 import (
@@ -14,15 +13,14 @@ import (
 	"sync"
 )
 
-// Conversation makes the successive contexts of a session: a plan, findings, a
-// transcript, logs with random ids, and source code, as agents carry them. From
-// one to the next a share of it is new: statuses flip, the transcript and the logs
-// move on, lines of code are edited.
+// Conversation generates the successive contexts of a session: a plan, findings, a
+// transcript, logs with random ids, and source code. Each step replaces a share of the
+// content: statuses change, the transcript and the logs advance, lines of code are edited.
 type Conversation struct {
 	rng *rand.Rand
-	// fresh is the share of what is new, in bytes.
+	// fresh is the share of new content, in bytes.
 	fresh float64
-	// size is about how large a context is.
+	// size is the approximate size of a context.
 	size int
 	step int
 
@@ -33,35 +31,35 @@ type Conversation struct {
 	code       []string
 }
 
-// New makes the first context's parts. size is about how large a context is, in
-// bytes, fresh the share of it that is new with each step.
+// New returns a conversation. size is the approximate size of a context in bytes, fresh the
+// share of it that each step replaces.
 func New(seed uint64, size int, fresh float64) *Conversation {
 	c := &Conversation{rng: rand.New(rand.NewPCG(seed, 7)), fresh: fresh, size: size} //nolint:gosec // it is to be the same every time
 	for i := range 12 {
-		c.plan = append(c.plan, map[string]any{"id": fmt.Sprintf("step-%02d", i), "title": c.prose(6), "status": "pending", "evidence": ""})
+		c.plan = append(c.plan, map[string]any{"id": fmt.Sprintf("step-%02d", i), "title": c.randomProse(6), "status": "pending", "evidence": ""})
 	}
 	for total := 0; total < size*15/100; {
-		c.findings = append(c.findings, c.prose(30))
+		c.findings = append(c.findings, c.randomProse(30))
 		total += len(c.findings[len(c.findings)-1])
 	}
 	for total := 0; total < size*25/100; {
-		c.transcript = append(c.transcript, c.turn())
+		c.transcript = append(c.transcript, c.randomTurn())
 		total += len(c.transcript[len(c.transcript)-1]["text"].(string)) + 40
 	}
 	for total := 0; total < size*25/100; {
-		c.logs = append(c.logs, c.log())
+		c.logs = append(c.logs, c.randomLog())
 		total += len(c.logs[len(c.logs)-1]) + 3
 	}
 	for total := 0; total < size*33/100; {
-		line := c.line()
+		line := c.randomLine()
 		c.code = append(c.code, line)
 		total += len(line) + 3
 	}
 	return c
 }
 
-// material is text that people and programs have written: the sources of Go's own
-// library, which every machine that runs the tests has.
+// material is real text: the sources of Go's standard library, which every machine that
+// runs the tests has.
 var material = sync.OnceValue(func() []string {
 	var lines []string
 	root := filepath.Join(runtime.GOROOT(), "src") //nolint:staticcheck // of the machine that runs the test, which is meant
@@ -82,7 +80,7 @@ var material = sync.OnceValue(func() []string {
 	return lines
 })
 
-// vocabulary is the words of the comments in the material.
+// vocabulary is the list of words in the comments of the material.
 var vocabulary = sync.OnceValue(func() []string {
 	var words []string
 	for _, line := range material() {
@@ -93,30 +91,30 @@ var vocabulary = sync.OnceValue(func() []string {
 	return words
 })
 
-// prose is a piece of running text.
-func (c *Conversation) prose(words int) string {
+// randomProse returns running text.
+func (c *Conversation) randomProse(words int) string {
 	all := vocabulary()
 	at := c.rng.IntN(len(all) - words - 1)
 	return strings.Join(all[at:at+words], " ")
 }
 
-func (c *Conversation) line() string { return material()[c.rng.IntN(len(material()))] }
+func (c *Conversation) randomLine() string { return material()[c.rng.IntN(len(material()))] }
 
-func (c *Conversation) log() string {
+func (c *Conversation) randomLog() string {
 	return fmt.Sprintf("2026-11-20T%02d:%02d:%02d.%06dZ INFO request=%08x%08x path=/api/v1/%s/%d status=%d took=%dus",
 		c.rng.IntN(24), c.rng.IntN(60), c.rng.IntN(60), c.rng.IntN(1e6), c.rng.Uint32(), c.rng.Uint32(),
 		[]string{"users", "runs", "gates"}[c.rng.IntN(3)], c.rng.IntN(1e5), []int{200, 200, 201, 404, 500}[c.rng.IntN(5)], c.rng.IntN(1e6))
 }
 
-func (c *Conversation) turn() map[string]any {
+func (c *Conversation) randomTurn() map[string]any {
 	who := []string{"agent", "tool", "user"}[c.rng.IntN(3)]
-	return map[string]any{"who": who, "text": c.prose(20 + c.rng.IntN(60)), "id": fmt.Sprintf("%012x", c.rng.Uint64()>>16)}
+	return map[string]any{"who": who, "text": c.randomProse(20 + c.rng.IntN(60)), "id": fmt.Sprintf("%012x", c.rng.Uint64()>>16)}
 }
 
-// Next gives the JSON of the next context.
+// Next returns the JSON of the next context.
 func (c *Conversation) Next() json.RawMessage {
 	if c.step > 0 {
-		c.move(int(float64(c.size) * c.fresh))
+		c.replaceBytes(int(float64(c.size) * c.fresh))
 	}
 	c.step++
 	text, err := json.Marshal(map[string]any{
@@ -124,31 +122,31 @@ func (c *Conversation) Next() json.RawMessage {
 		"transcript": c.transcript, "logs": c.logs, "code": c.code,
 	})
 	if err != nil {
-		panic(err) // plain values
+		panic(err) // cannot happen with plain values
 	}
 	return text
 }
 
-// move replaces so many bytes.
-func (c *Conversation) move(bytes int) {
+// replaceBytes replaces about that many bytes.
+func (c *Conversation) replaceBytes(bytes int) {
 	c.plan[c.rng.IntN(len(c.plan))]["status"] = []string{"pending", "active", "done"}[c.rng.IntN(3)]
 	for left := bytes * 35 / 100; left > 0; {
-		turn := c.turn()
+		turn := c.randomTurn()
 		left -= len(turn["text"].(string)) + 40
 		c.transcript = append(c.transcript[1:], turn)
 	}
 	for left := bytes * 30 / 100; left > 0; {
-		line := c.log()
+		line := c.randomLog()
 		left -= len(line) + 3
 		c.logs = append(c.logs[1:], line)
 	}
 	for left := bytes * 15 / 100; left > 0; {
-		text := c.prose(30)
+		text := c.randomProse(30)
 		left -= len(text)
 		c.findings = append(c.findings[1:], text)
 	}
 	for left := bytes * 20 / 100; left > 0; {
-		line := c.line()
+		line := c.randomLine()
 		left -= len(line) + 3
 		c.code[c.rng.IntN(len(c.code))] = line
 	}

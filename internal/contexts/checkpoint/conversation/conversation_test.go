@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestConversation: what benchmarks measure is what they say: contexts of the size
-// and with the share of new content that were asked for.
+// TestConversation checks that contexts have the requested size and share of new content.
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	if len(material()) < 1000 {

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// crowd has a worker play many clients at once, who all save to one session.
+// crowd is an order to a worker to run many clients that save to one session concurrently.
 type crowd struct {
 	Name    string `json:"name"`
 	Clients int    `json:"clients"`
@@ -18,18 +18,18 @@ type crowd struct {
 	Session string `json:"session"`
 }
 
-// saved is what a client has seen of a save.
+// saved is the result of one save of a client.
 type saved struct {
-	one
+	listedCheckpoint
 	Text text `json:"text"`
-	// Head is what the client expected.
+	// Head is the expected head.
 	Head  string `json:"head,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// crowd saves as fast as it can: of the clients every other one names the
-// checkpoint that its own context began from.
-func (d *desk) crowd(ctx context.Context, c crowd) (reply, error) {
+// runCrowd saves as fast as possible. Every other client sets the checkpoint that its context
+// is based on as the expected head.
+func (d *orderExecutor) runCrowd(ctx context.Context, c crowd) (reply, error) {
 	var mu sync.Mutex
 	var all []saved
 	var clients sync.WaitGroup
@@ -42,7 +42,7 @@ func (d *desk) crowd(ctx context.Context, c crowd) (reply, error) {
 				if err != nil {
 					s.Error = err.Error()
 				}
-				s.one = r.one
+				s.listedCheckpoint = r.listedCheckpoint
 				if i%2 == 1 {
 					head = r.Checkpoint
 				}
@@ -56,26 +56,27 @@ func (d *desk) crowd(ctx context.Context, c crowd) (reply, error) {
 	return reply{Crowd: all}, nil
 }
 
-// saveTo saves a text to a session that is not the text's own.
-func (d *desk) saveTo(ctx context.Context, session string, x text, head string) (reply, error) {
+// saveTo saves a text to another session than its own.
+func (d *orderExecutor) saveTo(ctx context.Context, session string, x text, head string) (reply, error) {
 	request := x
 	request.Session = session
-	return d.saveContext(ctx, request, x.json(), head)
+	return d.saveContext(ctx, request, x.contextJSON(), head)
 }
 
-// TestCrowd has 4 processes with 4 clients each save to one session. No checkpoint
-// is lost or doubled, nobody gets an error, and who was overtaken begins a branch.
+// TestCrowd runs 4 processes with 4 clients each that save to one session. No checkpoint
+// may be lost or duplicated, no client may get an error, and a conflicting save begins a
+// branch.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	const processes, clients = 4, 4
-	for _, k := range kinds() {
+	for _, k := range storeKinds() {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			p := k.place(t)
 			steps := crash.Amount(t, "GUIDEWAY_CRASH_STEPS", 12, 6)
 			var workers []*worker
-			for range processes { // they open one new store at once
-				workers = append(workers, hire(t, p))
+			for range processes { // they open a new store concurrently
+				workers = append(workers, startWorker(t, p))
 			}
 			for _, w := range workers {
 				w.MustOpen()
@@ -110,11 +111,11 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// compareCrowd compares the session with what everybody has seen of it.
+// compareCrowd compares the session with the results of all clients.
 func compareCrowd(t *testing.T, w *worker, all []saved) {
 	t.Helper()
 	list := w.MustDo(order{Do: opList, Session: "shared"}).List
-	there := map[string]one{}
+	there := map[string]listedCheckpoint{}
 	for i, c := range list {
 		there[c.Checkpoint] = c
 		if want := int64(len(all) - i); c.Number != want {
@@ -133,14 +134,14 @@ func compareCrowd(t *testing.T, w *worker, all []saved) {
 			t.Fatalf("a save got the error %s", s.Error)
 		}
 		c := there[s.Checkpoint]
-		if c.Sum != s.Text.sum() || c.Number != s.Number || (s.Head != "" && c.Parent != s.Head) || c.Branch != s.Branch {
+		if c.Sum != s.Text.contextSum() || c.Number != s.Number || (s.Head != "" && c.Parent != s.Head) || c.Branch != s.Branch {
 			t.Fatalf("%+v was acknowledged, there is %+v", s, c)
 		}
 		if s.Branch {
 			branches++
 		}
 		r := w.MustDo(order{Do: opLoad, Checkpoint: s.Checkpoint})
-		if r.Sum != s.Text.sum() || r.Degraded {
+		if r.Sum != s.Text.contextSum() || r.Degraded {
 			t.Fatalf("%s is loaded as %+v", s.Checkpoint, r)
 		}
 	}
@@ -160,7 +161,7 @@ func compareCrowd(t *testing.T, w *worker, all []saved) {
 	if more != branches {
 		t.Errorf("%d checkpoints have a parent with another successor, and %d say so", more, branches)
 	}
-	if first := slices.IndexFunc(list, func(c one) bool { return c.Parent == "" }); first != len(list)-1 {
+	if first := slices.IndexFunc(list, func(c listedCheckpoint) bool { return c.Parent == "" }); first != len(list)-1 {
 		t.Error("one in the middle has no parent")
 	}
 }

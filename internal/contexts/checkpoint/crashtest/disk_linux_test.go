@@ -10,13 +10,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// room is that of a bounded directory.
+// room is the size of a bounded directory.
 const room = 16 << 20
 
-// TestFullDisk fills the disk under a worker to various degrees. A save makes room
-// by sessions that were longest untouched, and says so, or is a clear error;
-// loading goes on; with room again so does everything else, and nothing that was
-// acknowledged is lost but what had to go.
+// TestFullDisk fills the disk of a worker to various degrees. A save removes the least
+// recently touched sessions with a warning, or returns a clear error; loads work; once
+// there is space again everything works, and only removed sessions are lost.
 func TestFullDisk(t *testing.T) {
 	crash.Long(t)
 	t.Parallel()
@@ -24,7 +23,7 @@ func TestFullDisk(t *testing.T) {
 	for _, store := range []string{"", checkpoints.StoreFiles} {
 		t.Run("store "+store, func(t *testing.T) {
 			t.Parallel()
-			w := hire(t, place{Dir: t.TempDir(), Store: store, Room: room}).MustOpen()
+			w := startWorker(t, place{Dir: t.TempDir(), Store: store, Room: room}).MustOpen()
 			for n := range 30 {
 				w.MustDo(order{Do: opSave, Text: text{Session: fmt.Sprint("old-", n), N: n, Size: 50_000}})
 			}
@@ -80,7 +79,7 @@ func TestFullDisk(t *testing.T) {
 func askAll(t *testing.T, w *worker, known map[string]text) {
 	t.Helper()
 	for id, x := range known {
-		if r := w.MustDo(order{Do: opLoad, Checkpoint: id}); r.Sum != x.sum() || r.Degraded {
+		if r := w.MustDo(order{Do: opLoad, Checkpoint: id}); r.Sum != x.contextSum() || r.Degraded {
 			t.Fatalf("save %d is %+v", x.N, r)
 		}
 	}

@@ -1,15 +1,14 @@
-// Package crashtest takes the machine away from checkpoints. It has tests alone.
+// Package crashtest tests checkpoints under crashes and faults. It contains tests only.
 //
-// Its tests start themselves again as workers: processes that have checkpoints
-// open and carry out orders from their standard input. Workers are killed in the
-// middle of a save, run out of disk, find their files damaged or gone, are given
-// another key or another clock, and meet each other. Whatever they acknowledged
-// must be there afterwards, and no context may ever be another one than the one
-// that was saved: it is right, or an older one with a word, or an error.
+// The tests start themselves again as workers: processes that have checkpoints open and
+// execute orders from their standard input. Workers are killed in the middle of a save, run
+// out of disk space, find their files damaged or missing, get another key or another clock,
+// and run concurrently. Acknowledged checkpoints must survive, and a load must never return
+// a wrong context: it returns the right one, an older one marked as degraded, or an error.
 //
-// The environment says how much of it: GUIDEWAY_CRASH_KILLS counts processes that
-// are killed, GUIDEWAY_CRASH_DAMAGES damaged files, GUIDEWAY_CRASH_STEPS the saves
-// of each client of a crowd. Of GUIDEWAY_CRASH_WRITES writes one fails in a trial: 1 tries
-// each. GUIDEWAY_CRASH_SEED repeats a run.
-// GUIDEWAY_TEST_POSTGRES names a server for the tests that want one.
+// Environment variables set the extent: GUIDEWAY_CRASH_KILLS is the number of killed
+// processes, GUIDEWAY_CRASH_DAMAGES that of damaged files, GUIDEWAY_CRASH_STEPS the saves
+// of each client of a crowd. Each trial fails one of GUIDEWAY_CRASH_WRITES writes; 1 fails
+// every write in turn. GUIDEWAY_CRASH_SEED repeats a run. GUIDEWAY_TEST_POSTGRES is the
+// server for tests that need one.
 package crashtest

@@ -19,17 +19,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// fault is how a write fails.
+// fault is a way in which a write fails.
 type fault struct {
 	name string
 	err  error
-	// after has the write happen all the same: it is the answer that is lost.
+	// after executes the write before it fails: only the answer is lost.
 	after bool
-	// lasting has every write after it fail, too, until something was removed.
+	// lasting fails all later writes too, until something is removed.
 	lasting bool
 }
 
-func faults() []fault {
+func writeFaults() []fault {
 	full := guideway.Errorf(guideway.CodeUnavailable, "played: %w", blob.Full(syscall.ENOSPC)).WithFix("free space")
 	broken := guideway.Errorf(guideway.CodeUnavailable, "played: %w", syscall.EIO).WithFix("try again")
 	return []fault{
@@ -40,7 +40,7 @@ func faults() []fault {
 	}
 }
 
-// trap has one write of all fail.
+// trap fails one write.
 type trap struct {
 	fault
 
@@ -50,8 +50,8 @@ type trap struct {
 	sprung bool
 }
 
-// write makes a write, or fails it. frees says that it makes room.
-func (p *trap) write(frees bool, do func() error) error {
+// tryWrite executes a write or fails it. frees means that the write frees space.
+func (p *trap) tryWrite(frees bool, do func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writes++
@@ -75,8 +75,8 @@ func (p *trap) write(frees bool, do func() error) error {
 	return p.err
 }
 
-// mend has nothing fail any more, and says whether anything did.
-func (p *trap) mend() (sprung bool) {
+// disarm disables the trap and reports whether it failed a write.
+func (p *trap) disarm() (sprung bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	sprung = p.sprung
@@ -84,14 +84,14 @@ func (p *trap) mend() (sprung bool) {
 	return sprung
 }
 
-// faultyBlobs fail where the trap says so.
+// faultyBlobs fails when the trap does.
 type faultyBlobs struct {
 	blob.Store
 	trap *trap
 }
 
 func (f faultyBlobs) Put(ctx context.Context, data []byte) (name blob.Name, err error) {
-	err = f.trap.write(false, func() error {
+	err = f.trap.tryWrite(false, func() error {
 		name, err = f.Store.Put(ctx, data)
 		return err
 	})
@@ -102,33 +102,33 @@ func (f faultyBlobs) Put(ctx context.Context, data []byte) (name blob.Name, err 
 }
 
 func (f faultyBlobs) Delete(ctx context.Context, names ...blob.Name) error {
-	return f.trap.write(true, func() error { return f.Store.Delete(ctx, names...) })
+	return f.trap.tryWrite(true, func() error { return f.Store.Delete(ctx, names...) })
 }
 
 func (f faultyBlobs) CreateSlot(ctx context.Context, key string, value []byte) error {
-	return f.trap.write(false, func() error { return f.Store.CreateSlot(ctx, key, value) })
+	return f.trap.tryWrite(false, func() error { return f.Store.CreateSlot(ctx, key, value) })
 }
 
 func (f faultyBlobs) EraseSlot(ctx context.Context, key string) error {
-	return f.trap.write(true, func() error { return f.Store.EraseSlot(ctx, key) })
+	return f.trap.tryWrite(true, func() error { return f.Store.EraseSlot(ctx, key) })
 }
 
-// faultyIndex fails where the trap says so.
+// faultyIndex fails when the trap does.
 type faultyIndex struct {
 	checkpoint.Index
 	trap *trap
 }
 
 func (f faultyIndex) Apply(ctx context.Context, c checkpoint.Change) error {
-	return f.trap.write(len(c.Remove) > 0 && c.Add == nil, func() error { return f.Index.Apply(ctx, c) })
+	return f.trap.tryWrite(len(c.Remove) > 0 && c.Add == nil, func() error { return f.Index.Apply(ctx, c) })
 }
 
 func (f faultyIndex) Note(ctx context.Context, list []checkpoint.Entry) error {
-	return f.trap.write(false, func() error { return f.Index.Note(ctx, list) })
+	return f.trap.tryWrite(false, func() error { return f.Index.Note(ctx, list) })
 }
 
-// bench is a service with traps in a directory.
-type bench struct {
+// faultBench is a service with traps in a directory.
+type faultBench struct {
 	t       *testing.T
 	dir     string
 	files   bool
@@ -138,117 +138,116 @@ type bench struct {
 	refs    map[string]string
 }
 
-// open opens the service, and gives the way to close it with all below it.
-func (b *bench) open(p *trap) (shut func()) {
+// openService opens the service, and returns the function to close it.
+func (b *faultBench) openService(p *trap) (shut func()) {
 	b.t.Helper()
 	ctx := b.t.Context()
 	blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(b.dir, "contexts")})
-	b.must(err)
-	o := checkpoint.Options{Blobs: faultyBlobs{blobs, p}, Store: checkpoint.Store{Mode: checkpoint.ModeSQLite}, Limits: checkpoint.Limits{PerLine: 8}, Settle: -1}
+	b.mustSucceed(err)
+	o := checkpoint.Options{Blobs: faultyBlobs{blobs, p}, Store: checkpoint.Store{Mode: checkpoint.ModeSQLite}, Limits: checkpoint.Limits{PerSeries: 8}, Settle: -1}
 	var closer interface{ Close() error }
 	if b.files {
 		x, err := fileindex.Open(fileindex.Options{Dir: filepath.Join(b.dir, "contexts", "index")})
-		b.must(err)
+		b.mustSucceed(err)
 		o.Index, closer = faultyIndex{x, p}, x
 	} else {
 		x, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(b.dir, "guideway.db")})
-		b.must(err)
+		b.mustSucceed(err)
 		o.Index, closer = faultyIndex{x, p}, x
 	}
 	if b.sealed {
 		o.Keys, err = seal.Open(ctx, blobs, seal.File{Path: filepath.Join(b.dir, "key")})
-		b.must(err)
+		b.mustSucceed(err)
 	}
 	b.service, err = checkpoint.New(o)
-	b.must(err)
+	b.mustSucceed(err)
 	return func() {
-		b.must(b.service.Close())
-		b.must(closer.Close())
+		b.mustSucceed(b.service.Close())
+		b.mustSucceed(closer.Close())
 	}
 }
 
-func (b *bench) must(err error) {
+func (b *faultBench) mustSucceed(err error) {
 	b.t.Helper()
 	if err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// save saves a text; that it failed is told, and nothing else may come of it.
-func (b *bench) save(session string, n int) bool {
+// saveText saves a text. A failed save must return a clear error.
+func (b *faultBench) saveText(session string, n int) bool {
 	b.t.Helper()
 	x := text{Session: session, N: n, Size: 1500}
-	s, err := b.service.Save(b.t.Context(), ada(), checkpoint.SaveRequest{Session: session, Context: json.RawMessage(x.json()), Workflow: "faults"})
+	s, err := b.service.Save(b.t.Context(), testPrincipal(), checkpoint.SaveRequest{Session: session, Context: json.RawMessage(x.contextJSON()), Workflow: "faults"})
 	if err != nil {
-		b.clear("save", err)
+		b.wantClearError("save", err)
 		return false
 	}
-	b.known[s.ID] = x.json()
+	b.known[s.ID] = x.contextJSON()
 	return true
 }
 
-// clear wants an error that says what to do.
-func (b *bench) clear(what string, err error) {
+// wantClearError checks that an error contains a fix.
+func (b *faultBench) wantClearError(what string, err error) {
 	b.t.Helper()
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
 		b.t.Errorf("%s is answered with %v (%s, fix %q)", what, err, guideway.ErrorCode(err), guideway.ErrorFix(err))
 	}
 }
 
-// days has a little of everything that writes.
-func (b *bench) days() {
+// runAllWrites runs every kind of write.
+func (b *faultBench) runAllWrites() {
 	b.t.Helper()
 	ctx := b.t.Context()
-	for n := range 10 { // two more than the session has room for
-		b.save("work", n)
+	for n := range 10 { // two more than the limit of the session
+		b.saveText("work", n)
 	}
 	for n := range 4 {
-		b.save("play", n)
+		b.saveText("play", n)
 	}
-	if p, err := b.service.Keep(ctx, ada(), "work", json.RawMessage(`["a piece"]`)); err == nil {
+	if p, err := b.service.StoreFragment(ctx, testPrincipal(), "work", json.RawMessage(`["a piece"]`)); err == nil {
 		b.refs[p.Ref] = `["a piece"]`
 	} else {
-		b.clear("keep", err)
+		b.wantClearError("keep", err)
 	}
-	list, err := b.service.List(ctx, ada(), checkpoint.ListRequest{Session: "work"})
-	b.must(err)
+	list, err := b.service.List(ctx, testPrincipal(), checkpoint.ListRequest{Session: "work"})
+	b.mustSucceed(err)
 	if len(list.Checkpoints) > 4 {
 		id := list.Checkpoints[3].ID
-		delete(b.known, id) // whatever comes of it
-		if _, err := b.service.Delete(ctx, ada(), checkpoint.DeleteRequest{IDs: []string{id}}); err != nil {
-			b.clear("delete", err)
+		delete(b.known, id) // even if it fails
+		if _, err := b.service.Delete(ctx, testPrincipal(), checkpoint.DeleteRequest{IDs: []string{id}}); err != nil {
+			b.wantClearError("delete", err)
 		}
 	}
-	bundle, err := b.service.Export(ctx, ada(), checkpoint.ExportRequest{Session: "play"})
+	bundle, err := b.service.Export(ctx, testPrincipal(), checkpoint.ExportRequest{Session: "play"})
 	if err == nil {
-		if _, err = b.service.Import(ctx, ada(), checkpoint.ImportRequest{Data: bundle, Session: "copy"}); err != nil {
-			b.clear("import", err)
+		if _, err = b.service.Import(ctx, testPrincipal(), checkpoint.ImportRequest{Data: bundle, Session: "copy"}); err != nil {
+			b.wantClearError("import", err)
 		}
 	}
 	if _, err := b.service.Cleanup(ctx, checkpoint.CleanupRequest{KeepLast: 7}); err != nil {
-		b.clear("cleanup", err)
+		b.wantClearError("cleanup", err)
 	}
 	if _, err := b.service.Maintain(ctx); err != nil {
-		b.clear("maintain", err)
+		b.wantClearError("maintain", err)
 	}
-	if _, err := b.service.Delete(ctx, ada(), checkpoint.DeleteRequest{Session: "copy"}); err != nil && guideway.ErrorCode(err) != guideway.CodeNotFound {
-		b.clear("delete a session", err)
+	if _, err := b.service.Delete(ctx, testPrincipal(), checkpoint.DeleteRequest{Session: "copy"}); err != nil && guideway.ErrorCode(err) != guideway.CodeNotFound {
+		b.wantClearError("delete a session", err)
 	}
 	for n := 10; n < 13; n++ {
-		b.save("work", n)
+		b.saveText("work", n)
 	}
 }
 
-// compare wants everything that is still listed, and everything that must be
-// listed, as it was saved.
-func (b *bench) compare() {
+// compareAll checks that all listed and all expected checkpoints have their contexts.
+func (b *faultBench) compareAll() {
 	b.t.Helper()
 	ctx := b.t.Context()
 	for _, session := range []string{"work", "play"} {
-		page, err := b.service.List(ctx, ada(), checkpoint.ListRequest{Session: session, Limit: 100})
-		b.must(err)
+		page, err := b.service.List(ctx, testPrincipal(), checkpoint.ListRequest{Session: session, Limit: 100})
+		b.mustSucceed(err)
 		for i, rec := range page.Checkpoints {
-			loaded, err := b.service.Load(ctx, ada(), checkpoint.LoadRequest{ID: rec.ID})
+			loaded, err := b.service.Load(ctx, testPrincipal(), checkpoint.LoadRequest{ID: rec.ID})
 			if err != nil || loaded.Degraded != nil {
 				b.t.Fatalf("%s of %s, number %d: %+v, %v", rec.ID, session, rec.Number, loaded, err)
 			}
@@ -256,7 +255,7 @@ func (b *bench) compare() {
 				b.t.Fatalf("%s of %s is another context", rec.ID, session)
 			}
 			if i == 0 {
-				last, err := b.service.Load(ctx, ada(), checkpoint.LoadRequest{Session: session})
+				last, err := b.service.Load(ctx, testPrincipal(), checkpoint.LoadRequest{Session: session})
 				if err != nil || last.ID != rec.ID {
 					b.t.Fatalf("the last of %s is %+v, %v, want %s", session, last, err, rec.ID)
 				}
@@ -264,27 +263,27 @@ func (b *bench) compare() {
 		}
 	}
 	for ref, want := range b.refs {
-		part, err := b.service.Recall(ctx, ada(), ref)
+		part, err := b.service.LoadFragment(ctx, testPrincipal(), ref)
 		if guideway.ErrorCode(err) == guideway.CodeNotFound {
-			continue // a full disk takes whole sessions
+			continue // a full disk removes whole sessions
 		}
 		if err != nil || string(part) != want {
 			b.t.Errorf("the piece %s is %s, %v", ref, part, err)
 		}
 	}
 	report, err := b.service.Verify(ctx)
-	b.must(err)
+	b.mustSucceed(err)
 	if len(report.Damaged) > 0 {
 		b.t.Errorf("damaged are %+v", report.Damaged)
 	}
 }
 
-// newest wants the last save of a session that was acknowledged to be the last one
-// there is, or one behind it whose answer was lost.
-func (b *bench) newest(session string, n int) {
+// checkNewest checks that the last acknowledged save of a session is the last checkpoint, or
+// precedes one whose answer was lost.
+func (b *faultBench) checkNewest(session string, n int) {
 	b.t.Helper()
-	last, err := b.service.Load(b.t.Context(), ada(), checkpoint.LoadRequest{Session: session})
-	if err != nil || string(last.Context) != (text{Session: session, N: n, Size: 1500}).json() {
+	last, err := b.service.Load(b.t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: session})
+	if err != nil || string(last.Context) != (text{Session: session, N: n, Size: 1500}).contextJSON() {
 		b.t.Errorf("the last of %s is %.200s, %v; want save %d", session, contextOf(last), err, n)
 	}
 }
@@ -296,9 +295,9 @@ func contextOf(l *checkpoint.Loaded) string {
 	return string(l.Context)
 }
 
-// TestEveryWriteFails has each write of a few days fail, one in each trial, in
-// every way that writes fail: whatever was acknowledged is there, what was not is
-// an error that says what to do, and what follows goes well.
+// TestEveryWriteFails fails each write of the days, one per trial, in every way.
+// Acknowledged checkpoints must exist, a failed save must return a clear error, and later
+// calls must work.
 func TestEveryWriteFails(t *testing.T) {
 	crash.Long(t)
 	t.Parallel()
@@ -306,31 +305,31 @@ func TestEveryWriteFails(t *testing.T) {
 		name          string
 		files, sealed bool
 	}{{"sqlite", false, false}, {"files, encrypted", true, true}} {
-		for _, how := range faults() {
+		for _, how := range writeFaults() {
 			t.Run(store.name+"/"+how.name, func(t *testing.T) {
 				t.Parallel()
 				every := crash.Amount(t, "GUIDEWAY_CRASH_WRITES", 11, 25)
 				trials := 0
 				for at := 1; ; at += every {
-					b := &bench{t: t, dir: crash.Dir(t), files: store.files, sealed: store.sealed, known: map[string]string{}, refs: map[string]string{}}
+					b := &faultBench{t: t, dir: crash.Dir(t), files: store.files, sealed: store.sealed, known: map[string]string{}, refs: map[string]string{}}
 					p := &trap{fault: how, at: at}
-					shut := b.open(p)
-					b.days()
-					b.compare()
-					sprung := p.mend()
+					shut := b.openService(p)
+					b.runAllWrites()
+					b.compareAll()
+					sprung := p.disarm()
 					for n := 100; n < 104; n++ {
-						if !b.save("work", n) {
+						if !b.saveText("work", n) {
 							t.Fatalf("at write %d: a save fails on a disk that is well", at)
 						}
 					}
-					b.compare()
-					b.newest("work", 103)
+					b.compareAll()
+					b.checkNewest("work", 103)
 					shut()
-					shut = b.open(&trap{})
+					shut = b.openService(&trap{})
 					_, err := b.service.Maintain(t.Context())
-					b.must(err)
-					b.compare()
-					b.newest("work", 103)
+					b.mustSucceed(err)
+					b.compareAll()
+					b.checkNewest("work", 103)
 					shut()
 					if !sprung {
 						break
@@ -349,14 +348,14 @@ func TestEveryWriteFails(t *testing.T) {
 	}
 }
 
-// TestTrap holds the traps themselves to their task.
+// TestTrap tests the traps.
 func TestTrap(t *testing.T) {
 	t.Parallel()
 	p := &trap{fault: fault{err: syscall.EIO, lasting: true}, at: 2}
 	well := func() error { return nil }
 	var got []bool
 	for _, frees := range []bool{false, false, false, true, false} {
-		got = append(got, errors.Is(p.write(frees, well), syscall.EIO))
+		got = append(got, errors.Is(p.tryWrite(frees, well), syscall.EIO))
 	}
 	if want := []bool{false, true, true, false, false}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("failed are %v, want %v", got, want)

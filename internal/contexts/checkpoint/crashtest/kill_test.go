@@ -12,24 +12,24 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// perLine is the limit of the sessions in these tests: the oldest go.
+// perLine is the limit of the sessions in these tests; the oldest checkpoints are removed.
 const perLine = 40
 
-// TestKilled kills workers at random moments, while they open the checkpoints and
-// while they save, fold, delete and sweep, and has others go on. Two of them work
-// on one directory at a time.
+// TestKilled kills workers at random moments, while they open the checkpoints, save, fold,
+// delete and sweep, and lets other workers continue. Two of them work on one directory at a
+// time.
 func TestKilled(t *testing.T) {
 	crash.Long(t)
 	t.Parallel()
 	kills := crash.Amount(t, "GUIDEWAY_CRASH_KILLS", 24, 8)
 	for _, seed := range crash.Seeds(t) {
-		for i, k := range kinds() {
+		for i, k := range storeKinds() {
 			t.Run(fmt.Sprintf("seed %d/%s", seed, k.name), func(t *testing.T) {
 				t.Parallel()
 				p := k.place(t)
-				p.PerLine = perLine
+				p.PerSeries = perLine
 				var seats sync.WaitGroup
-				var both []*seat
+				var both []*workerSlot
 				for s := range 2 {
 					random := rand.New(rand.NewPCG(seed, uint64(i)<<8|uint64(s)))
 					both = append(both, newSeat(t, p, random, fmt.Sprint("seat ", s)))
@@ -37,7 +37,7 @@ func TestKilled(t *testing.T) {
 				for _, one := range both {
 					seats.Go(func() {
 						for range max(kills/4/2, 2) {
-							if err := one.life(); err != nil {
+							if err := one.runWorker(); err != nil {
 								t.Error(err)
 								return
 							}
@@ -46,30 +46,29 @@ func TestKilled(t *testing.T) {
 				}
 				seats.Wait()
 				if !t.Failed() {
-					arrive(t, p, both)
+					compareAllSessions(t, p, both)
 				}
 			})
 		}
 	}
 }
 
-// seat is where one worker after the other sits, with the sessions that it serves.
-// Sessions outlive workers.
-type seat struct {
+// workerSlot runs one worker after another on its sessions. Sessions outlive workers.
+type workerSlot struct {
 	t      *testing.T
 	place  place
 	random *rand.Rand
-	lanes  []*lane
-	// opened counts workers that were killed after they had opened, midst the orders
-	// that were under way then, and saves those of them that were saves.
+	lanes  []*sessionState
+	// opened counts workers that were killed after they had opened the store, midst the
+	// orders in progress at that moment, and saves the saves among them.
 	opened, midst, saves int
 }
 
-func newSeat(t *testing.T, p place, random *rand.Rand, name string) *seat {
+func newSeat(t *testing.T, p place, random *rand.Rand, name string) *workerSlot {
 	t.Helper()
-	s := &seat{t: t, place: p, random: random}
+	s := &workerSlot{t: t, place: p, random: random}
 	for i, size := range []int{2_000, 20_000, 400, 5_000} {
-		s.lanes = append(s.lanes, &lane{
+		s.lanes = append(s.lanes, &sessionState{
 			session: fmt.Sprintf("%s-%d", name[len(name)-1:], i), random: rand.New(rand.NewPCG(random.Uint64(), 0)),
 			size: size, refs: map[string]text{}, old: map[string]text{},
 		})
@@ -77,13 +76,13 @@ func newSeat(t *testing.T, p place, random *rand.Rand, name string) *seat {
 	return s
 }
 
-// life is one worker from its start to its end.
-func (s *seat) life() error {
-	life := crash.Life[order, reply]{Random: s.random, Check: s.check, Replies: 16, Rest: 6 * time.Millisecond}
+// runWorker runs one worker from its start to its end.
+func (s *workerSlot) runWorker() error {
+	life := crash.Life[order, reply]{Random: s.random, Check: s.checkLanes, Replies: 16, Rest: 6 * time.Millisecond}
 	for _, l := range s.lanes {
-		life.Clients = append(life.Clients, func(w *worker) error { return l.drive(w, 1e6) })
+		life.Clients = append(life.Clients, func(w *worker) error { return l.sendOrders(w, 1e6) })
 	}
-	opened, err := life.Live(hire(s.t, s.place))
+	opened, err := life.Live(startWorker(s.t, s.place))
 	if !opened {
 		return err
 	}
@@ -99,49 +98,47 @@ func (s *seat) life() error {
 	return err
 }
 
-// check compares some of each session with what is known of it.
-func (s *seat) check(w *worker) error {
+// checkLanes compares a sample of each session with its expected state.
+func (s *workerSlot) checkLanes(w *worker) error {
 	for _, l := range s.lanes {
-		if err := l.check(w, 2); err != nil {
+		if err := l.checkSession(w, 2); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lane is one session and what is known of it.
-type lane struct {
+// sessionState is one session and its expected state.
+type sessionState struct {
 	session string
 	random  *rand.Rand
 	size    int
 	n       int
-	// acked are the checkpoints that were acknowledged and not deleted, the
-	// oldest first. Of those that were found after a crash nobody knows whether
-	// they were.
-	acked []kept
-	// old are those that the limit may have taken; what is there of them must be
-	// what it was.
+	// acked are the acknowledged checkpoints that were not deleted, the oldest first, and
+	// those found after a crash, whose acknowledgement is unknown.
+	acked []ackedCheckpoint
+	// old are those that the limit may have removed; the ones that exist must be unchanged.
 	old map[string]text
-	// pending is the save that no answer came for; it may have happened.
+	// pending is the save without an answer; it may have happened.
 	pending *text
-	// midst says that the worker died while it carried out an order for it.
+	// midst reports that the worker died during an order of this session.
 	midst bool
 	refs  map[string]text
 	saves int
 }
 
-// kept is a checkpoint that must be there.
-type kept struct {
+// ackedCheckpoint is a checkpoint that must exist.
+type ackedCheckpoint struct {
 	id   string
 	text text
-	// doubtful may be gone: no answer came to its deletion.
+	// doubtful checkpoints may be missing: their deletion got no answer.
 	doubtful bool
 }
 
-// drive sends so many orders, or as many as the worker lives for.
-func (l *lane) drive(w *worker, orders int) error {
+// sendOrders sends that many orders, or until the worker dies.
+func (l *sessionState) sendOrders(w *worker, orders int) error {
 	for range orders {
-		died, err := l.step(w)
+		died, err := l.sendOrder(w)
 		if l.midst = died; died || err != nil {
 			return err
 		}
@@ -149,39 +146,38 @@ func (l *lane) drive(w *worker, orders int) error {
 	return nil
 }
 
-// step sends one order, and says whether the worker died of something else.
-func (l *lane) step(w *worker) (died bool, err error) {
+// sendOrder sends one order, and reports whether the worker died.
+func (l *sessionState) sendOrder(w *worker) (died bool, err error) {
 	switch choice := l.random.IntN(100); {
 	case choice < 75 || len(l.acked) < 3:
-		return l.save(w)
+		return l.saveNext(w)
 	case choice < 85:
 		i := l.random.IntN(len(l.acked))
-		return l.load(w, i)
+		return l.loadOne(w, i)
 	case choice < 90:
-		return l.remove(w, l.random.IntN(len(l.acked)))
+		return l.removeOne(w, l.random.IntN(len(l.acked)))
 	case choice < 96:
 		x := text{Session: l.session, N: 1_000_000 + l.random.IntN(20), Size: 500}
 		r, err := w.Do(order{Do: opKeep, Session: l.session, Text: x})
 		if err == nil && r.OK() {
 			l.refs[r.Checkpoint] = x
 		}
-		return err != nil, unwanted("keep", r, err)
+		return err != nil, unexpectedError("keep", r, err)
 	default:
 		r, err := w.Do(order{Do: opMaintain})
-		return err != nil, unwanted("maintain", r, err)
+		return err != nil, unexpectedError("maintain", r, err)
 	}
 }
 
-// unwanted is the error of an answer that should have been good; that the worker
-// was killed is no news.
-func unwanted(what string, r reply, err error) error {
+// unexpectedError returns the unexpected error of a reply; a killed worker is expected.
+func unexpectedError(what string, r reply, err error) error {
 	if err != nil || r.OK() {
 		return nil
 	}
 	return fmt.Errorf("%s: %s %s", what, r.Code, r.Message)
 }
 
-func (l *lane) save(w *worker) (bool, error) {
+func (l *sessionState) saveNext(w *worker) (bool, error) {
 	l.n++
 	x := text{Session: l.session, N: l.n, Size: l.size}
 	r, err := w.Do(order{Do: opSave, Text: x})
@@ -191,21 +187,21 @@ func (l *lane) save(w *worker) (bool, error) {
 	}
 	if r.OK() {
 		l.saves++
-		l.acknowledge(kept{id: r.Checkpoint, text: x})
+		l.addAcked(ackedCheckpoint{id: r.Checkpoint, text: x})
 	}
-	return false, unwanted("save", r, err)
+	return false, unexpectedError("save", r, err)
 }
 
-// acknowledge adds a checkpoint. What the session has no room for then may be gone,
-// and stays gone when others are deleted later.
-func (l *lane) acknowledge(k kept) {
+// addAcked adds a checkpoint. The oldest ones above the limit may be missing from now
+// on, even if others are deleted later.
+func (l *sessionState) addAcked(k ackedCheckpoint) {
 	l.acked = append(l.acked, k)
 	for ; len(l.acked) > perLine; l.acked = l.acked[1:] {
 		l.old[l.acked[0].id] = l.acked[0].text
 	}
 }
 
-func (l *lane) load(w *worker, i int) (bool, error) {
+func (l *sessionState) loadOne(w *worker, i int) (bool, error) {
 	want := l.acked[i]
 	r, err := w.Do(order{Do: opLoad, Checkpoint: want.id})
 	if err != nil {
@@ -214,13 +210,13 @@ func (l *lane) load(w *worker, i int) (bool, error) {
 	if r.Code == guideway.CodeNotFound && want.doubtful {
 		return false, nil
 	}
-	if !r.OK() || r.Degraded || r.Sum != want.text.sum() {
+	if !r.OK() || r.Degraded || r.Sum != want.text.contextSum() {
 		return false, fmt.Errorf("%s, save %d of %s, is loaded as %+v", want.id, want.text.N, l.session, r)
 	}
 	return false, nil
 }
 
-func (l *lane) remove(w *worker, i int) (bool, error) {
+func (l *sessionState) removeOne(w *worker, i int) (bool, error) {
 	r, err := w.Do(order{Do: opDelete, Checkpoint: l.acked[i].id})
 	if err != nil {
 		l.acked[i].doubtful = true
@@ -230,18 +226,18 @@ func (l *lane) remove(w *worker, i int) (bool, error) {
 		r.Code = ""
 	}
 	l.acked = slices.Delete(l.acked, i, i+1)
-	return false, unwanted("delete", r, err)
+	return false, unexpectedError("delete", r, err)
 }
 
-// check compares a session with what is known of it: nothing that was
-// acknowledged is missing, and nothing is there that nobody has saved. It loads
-// the newest and so many others; less than 0 is all.
-func (l *lane) check(w *worker, loads int) error {
+// checkSession compares a session with its expected state: no acknowledged checkpoint may be
+// missing, and no unknown one may exist. It loads the newest and the given number of
+// others; a negative number means all.
+func (l *sessionState) checkSession(w *worker, loads int) error {
 	r, err := w.Do(order{Do: opList, Session: l.session})
 	if err != nil || !r.OK() {
 		return fmt.Errorf("list %s: %w %+v", l.session, err, r)
 	}
-	if err := l.compare(r.List); err != nil {
+	if err := l.compareList(r.List); err != nil {
 		return err
 	}
 	if len(r.List) > 0 {
@@ -250,43 +246,43 @@ func (l *lane) check(w *worker, loads int) error {
 		for i := len(l.acked) - 1; i > 0 && last.doubtful && last.id != newest.Checkpoint; i-- {
 			last = l.acked[i-1]
 		}
-		if err != nil || !newest.OK() || newest.Checkpoint != last.id || newest.Sum != last.text.sum() || newest.Degraded {
+		if err != nil || !newest.OK() || newest.Checkpoint != last.id || newest.Sum != last.text.contextSum() || newest.Degraded {
 			return fmt.Errorf("the last of %s is %+v, %w; want %s, save %d", l.session, newest, err, last.id, last.text.N)
 		}
 	}
 	if loads < 0 {
 		for i := range l.acked {
-			if _, err := l.load(w, i); err != nil {
+			if _, err := l.loadOne(w, i); err != nil {
 				return err
 			}
 		}
 	}
 	for range min(loads, len(l.acked)) {
-		if _, err := l.load(w, l.random.IntN(len(l.acked))); err != nil {
+		if _, err := l.loadOne(w, l.random.IntN(len(l.acked))); err != nil {
 			return err
 		}
 	}
 	recalls := 0
 	for ref, x := range l.refs {
 		if recalls++; loads >= 0 && recalls > loads {
-			break // which ones is left to chance
+			break // the order of the map is random
 		}
 		r, err := w.Do(order{Do: opRecall, Checkpoint: ref})
-		if err != nil || !r.OK() || r.Sum != x.sum() {
+		if err != nil || !r.OK() || r.Sum != x.contextSum() {
 			return fmt.Errorf("the piece %s of %s is %+v, %w", ref, l.session, r, err)
 		}
 	}
 	return nil
 }
 
-// compare compares a list, the newest first, with what is known.
-func (l *lane) compare(list []one) error {
-	found := map[string]one{}
+// compareList compares a list, the newest first, with the expected state.
+func (l *sessionState) compareList(list []listedCheckpoint) error {
+	found := map[string]listedCheckpoint{}
 	for _, c := range list {
 		found[c.Checkpoint] = c
 	}
-	if c, happened := found[newest(list)]; happened && l.pending != nil && c.Sum == l.pending.sum() && !l.knows(c.Checkpoint) {
-		l.acknowledge(kept{id: c.Checkpoint, text: *l.pending})
+	if c, happened := found[newestID(list)]; happened && l.pending != nil && c.Sum == l.pending.contextSum() && !l.isKnown(c.Checkpoint) {
+		l.addAcked(ackedCheckpoint{id: c.Checkpoint, text: *l.pending})
 	}
 	l.pending = nil
 	for _, want := range l.acked {
@@ -294,40 +290,40 @@ func (l *lane) compare(list []one) error {
 		if !there && want.doubtful {
 			continue
 		}
-		if !there || c.Sum != want.text.sum() {
+		if !there || c.Sum != want.text.contextSum() {
 			return fmt.Errorf("save %d of %s, %s, was acknowledged and is not there (%+v); there are %d", want.text.N, l.session, want.id, c, len(list))
 		}
 	}
 	for _, c := range list {
-		if old, was := l.old[c.Checkpoint]; !l.knows(c.Checkpoint) && (!was || old.sum() != c.Sum) {
+		if old, was := l.old[c.Checkpoint]; !l.isKnown(c.Checkpoint) && (!was || old.contextSum() != c.Sum) {
 			return fmt.Errorf("%s of %s is there and nobody has saved it", c.Checkpoint, l.session)
 		}
 	}
 	return nil
 }
 
-func (l *lane) knows(id string) bool {
-	return slices.ContainsFunc(l.acked, func(k kept) bool { return k.id == id })
+func (l *sessionState) isKnown(id string) bool {
+	return slices.ContainsFunc(l.acked, func(k ackedCheckpoint) bool { return k.id == id })
 }
 
-// newest is the id of the newest of a list; "" where it is empty.
-func newest(list []one) string {
+// newestID returns the id of the newest checkpoint of a list, or "".
+func newestID(list []listedCheckpoint) string {
 	if len(list) == 0 {
 		return ""
 	}
 	return list[0].Checkpoint
 }
 
-// arrive compares everything that there ever was.
-func arrive(t *testing.T, p place, seats []*seat) {
+// compareAllSessions compares all checkpoints of all sessions.
+func compareAllSessions(t *testing.T, p place, seats []*workerSlot) {
 	t.Helper()
-	w := hire(t, p).MustOpen()
+	w := startWorker(t, p).MustOpen()
 	w.MustDo(order{Do: opMaintain})
 	opened, midst, cut, saves := 0, 0, 0, 0
 	for _, s := range seats {
 		opened, midst, cut = opened+s.opened, midst+s.midst, cut+s.saves
 		for _, l := range s.lanes {
-			if err := l.check(w, -1); err != nil {
+			if err := l.checkSession(w, -1); err != nil {
 				t.Fatal(err)
 			}
 			saves += l.saves
@@ -343,39 +339,39 @@ func arrive(t *testing.T, p place, seats []*seat) {
 	t.Logf("%d workers were killed at work, in the midst of %d orders, %d of them saves; %d saves", opened, midst, cut, saves)
 }
 
-// TestComparisonFindsLoss holds the comparison itself to its task.
+// TestComparisonFindsLoss tests the comparison.
 func TestComparisonFindsLoss(t *testing.T) {
 	t.Parallel()
 	texts := []text{{"s", 1, 100}, {"s", 2, 100}, {"s", 3, 100}, {"s", 4, 100}}
-	known := func(pending bool) *lane {
-		l := &lane{session: "s", old: map[string]text{}}
+	known := func(pending bool) *sessionState {
+		l := &sessionState{session: "s", old: map[string]text{}}
 		for i, x := range texts[:3] {
-			l.acked = append(l.acked, kept{id: fmt.Sprint("c", i), text: x})
+			l.acked = append(l.acked, ackedCheckpoint{id: fmt.Sprint("c", i), text: x})
 		}
 		if pending {
 			l.pending = &texts[3]
 		}
 		return l
 	}
-	all := []one{{Checkpoint: "c2", Sum: texts[2].sum()}, {Checkpoint: "c1", Sum: texts[1].sum()}, {Checkpoint: "c0", Sum: texts[0].sum()}}
-	more := append([]one{{Checkpoint: "c3", Sum: texts[3].sum()}}, all...)
+	all := []listedCheckpoint{{Checkpoint: "c2", Sum: texts[2].contextSum()}, {Checkpoint: "c1", Sum: texts[1].contextSum()}, {Checkpoint: "c0", Sum: texts[0].contextSum()}}
+	more := append([]listedCheckpoint{{Checkpoint: "c3", Sum: texts[3].contextSum()}}, all...)
 	wrong := slices.Clone(all)
-	wrong[1].Sum = texts[0].sum()
+	wrong[1].Sum = texts[0].contextSum()
 	for _, test := range []struct {
 		name    string
 		pending bool
-		list    []one
+		list    []listedCheckpoint
 		fails   bool
 	}{
 		{"all that was acknowledged", false, all, false},
 		{"the pending one too", true, more, false},
 		{"one that nobody saved", false, more, true},
-		{"another one than the pending one", true, append([]one{{Checkpoint: "c3", Sum: texts[0].sum()}}, all...), true},
+		{"another one than the pending one", true, append([]listedCheckpoint{{Checkpoint: "c3", Sum: texts[0].contextSum()}}, all...), true},
 		{"one is lost", false, all[:2], true},
 		{"the last one is lost", false, all[1:], true},
 		{"one is another", false, wrong, true},
 	} {
-		if err := known(test.pending).compare(test.list); (err != nil) != test.fails {
+		if err := known(test.pending).compareList(test.list); (err != nil) != test.fails {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// filled is a place with checkpoints, and what is known of them.
+// filled is a place with checkpoints and their expected state.
 type filled struct {
 	// dir is a copy of all files.
 	dir    string
@@ -26,12 +26,12 @@ type filled struct {
 	pieces map[string]text
 }
 
-// fill makes a place with some sessions. Killed ends the last process without a
-// word: then a database has its write-ahead log.
-func fill(t *testing.T, p place, killed bool) *filled {
+// fillPlace creates a place with some sessions. killed kills the last process, so that a
+// database has a write-ahead log.
+func fillPlace(t *testing.T, p place, killed bool) *filled {
 	t.Helper()
 	f := &filled{dir: t.TempDir(), known: map[string]text{}, lasts: map[string]text{}, pieces: map[string]text{}}
-	w := hire(t, p).MustOpen()
+	w := startWorker(t, p).MustOpen()
 	for n := range 14 {
 		for _, session := range []string{"alpha", "beta", "gamma"} {
 			x := text{Session: session, N: n, Size: 1500}
@@ -52,7 +52,7 @@ func fill(t *testing.T, p place, killed bool) *filled {
 	return f
 }
 
-// copyFiles copies all files, for this user alone.
+// copyFiles copies all files, accessible to the user only.
 func copyFiles(t *testing.T, from, to string) {
 	t.Helper()
 	err := os.CopyFS(to, os.DirFS(from))
@@ -69,8 +69,8 @@ func copyFiles(t *testing.T, from, to string) {
 	}
 }
 
-// sort says what a file is for.
-func sort(name string) string {
+// filePurpose returns the purpose of a file.
+func filePurpose(name string) string {
 	slashed := filepath.ToSlash(name)
 	switch {
 	case strings.Contains(slashed, "/contexts/blobs/"):
@@ -97,12 +97,12 @@ func sort(name string) string {
 	return ""
 }
 
-// rebuildable are the files that the blobs can do without.
-func rebuildable(sort string) bool {
+// isRebuildable reports whether files of that purpose can be rebuilt from the blobs.
+func isRebuildable(sort string) bool {
 	return slices.Contains([]string{"audit log", "index", "database", "write-ahead log", "shared memory", "reserve"}, sort)
 }
 
-// bySort gives the files of a directory that have anything in them.
+// bySort returns the non-empty files of a directory by purpose.
 func bySort(t *testing.T, dir string) map[string][]string {
 	t.Helper()
 	files := map[string][]string{}
@@ -110,8 +110,8 @@ func bySort(t *testing.T, dir string) map[string][]string {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		if info, err := e.Info(); err == nil && info.Size() > 0 && sort(name) != "" {
-			files[sort(name)] = append(files[sort(name)], name)
+		if info, err := e.Info(); err == nil && info.Size() > 0 && filePurpose(name) != "" {
+			files[filePurpose(name)] = append(files[filePurpose(name)], name)
 		}
 		return nil
 	})
@@ -121,9 +121,9 @@ func bySort(t *testing.T, dir string) map[string][]string {
 	return files
 }
 
-// TestNoise damages one file of each kind after the other, in a random way. A
-// context is right, or an older one with a word, or an error. What the blobs have
-// is there again once the index was made anew, and no key is ever replaced.
+// TestNoise damages one file of each kind in turn, at random. A load returns the right
+// context, an older one marked as degraded, or an error. A rebuilt index contains
+// everything that the blobs contain, and no key is ever replaced.
 func TestNoise(t *testing.T) {
 	crash.Long(t)
 	t.Parallel()
@@ -140,7 +140,7 @@ func TestNoise(t *testing.T) {
 			t.Parallel()
 			whole := c.place
 			whole.Dir = t.TempDir()
-			f := fill(t, whole, c.killed)
+			f := fillPlace(t, whole, c.killed)
 			kinds := slices.Sorted(func(yield func(string) bool) {
 				for name := range bySort(t, f.dir) {
 					if !yield(name) {
@@ -160,8 +160,8 @@ func TestNoise(t *testing.T) {
 						files := bySort(t, p.Dir)[what]
 						slices.Sort(files)
 						name := files[random.IntN(len(files))]
-						t.Logf("%s: %s", name, damage(t, name, random))
-						f.survive(t, p, what)
+						t.Logf("%s: %s", name, damageFile(t, name, random))
+						f.checkDamaged(t, p, what)
 					})
 				}
 			}
@@ -169,8 +169,8 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// damage damages a file and says how.
-func damage(t *testing.T, name string, random *rand.Rand) string {
+// damageFile damages a file and returns a description.
+func damageFile(t *testing.T, name string, random *rand.Rand) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -201,27 +201,27 @@ func damage(t *testing.T, name string, random *rand.Rand) string {
 	return how
 }
 
-// survive opens a damaged place and asks for everything.
-func (f *filled) survive(t *testing.T, p place, what string) {
+// checkDamaged opens a damaged place and loads every checkpoint.
+func (f *filled) checkDamaged(t *testing.T, p place, what string) {
 	t.Helper()
 	key, keyErr := os.ReadFile(p.keyFile())
-	w := hire(t, p)
+	w := startWorker(t, p)
 	r, err := w.Opened()
 	if err != nil {
 		t.Fatalf("the worker did not survive: %v\n%s", err, w.Said())
 	}
 	if !r.OK() {
-		if r.Fix == "" || rebuildable(what) {
+		if r.Fix == "" || isRebuildable(what) {
 			t.Errorf("opening is answered with %s %s (fix %q)", r.Code, r.Message, r.Fix)
 		}
 	} else {
-		f.ask(t, w, false)
-		if rebuildable(what) {
+		f.loadAll(t, w, false)
+		if isRebuildable(what) {
 			w.MustDo(order{Do: opRebuild})
-			f.ask(t, w, true)
+			f.loadAll(t, w, true)
 		}
 		x := text{Session: "delta", N: 1, Size: 400}
-		if r := w.MustDo(order{Do: opSave, Text: x}); w.MustDo(order{Do: opLoad, Checkpoint: r.Checkpoint}).Sum != x.sum() {
+		if r := w.MustDo(order{Do: opSave, Text: x}); w.MustDo(order{Do: opLoad, Checkpoint: r.Checkpoint}).Sum != x.contextSum() {
 			t.Error("what is saved now is another context")
 		}
 	}
@@ -231,8 +231,8 @@ func (f *filled) survive(t *testing.T, p place, what string) {
 	}
 }
 
-// ask asks for every context. All is that none may be missing.
-func (f *filled) ask(t *testing.T, w *worker, all bool) {
+// loadAll loads every context. With all none may be missing.
+func (f *filled) loadAll(t *testing.T, w *worker, all bool) {
 	t.Helper()
 	ask := func(o order, want text, about string) {
 		t.Helper()
@@ -245,8 +245,8 @@ func (f *filled) ask(t *testing.T, w *worker, all bool) {
 		case !r.OK() && (r.Code == "" || r.Message == ""):
 			t.Errorf("%s is answered without a word", about)
 		case !r.OK():
-		case !r.Degraded && r.Sum == want.sum():
-		case !all && r.Degraded && f.known[r.Checkpoint].sum() == r.Sum && f.known[r.Checkpoint].N < want.N && f.known[r.Checkpoint].Session == want.Session:
+		case !r.Degraded && r.Sum == want.contextSum():
+		case !all && r.Degraded && f.known[r.Checkpoint].contextSum() == r.Sum && f.known[r.Checkpoint].N < want.N && f.known[r.Checkpoint].Session == want.Session:
 		default:
 			t.Errorf("%s is %+v, save %d", about, r, f.known[r.Checkpoint].N)
 		}
@@ -262,8 +262,8 @@ func (f *filled) ask(t *testing.T, w *worker, all bool) {
 	}
 }
 
-// TestGone takes whole files away: without its database or index everything is
-// there; without a key it is refused, and none is made.
+// TestGone removes whole files: without its database or index everything can be loaded;
+// without a key access is refused, and none is created.
 func TestGone(t *testing.T) {
 	crash.Long(t)
 	t.Parallel()
@@ -274,31 +274,31 @@ func TestGone(t *testing.T) {
 		remove func(p place) []string
 	}{
 		{"the database", place{Sealed: true}, true, func(p place) []string {
-			files, _ := filepath.Glob(filepath.Join(p.data(), "guideway.db*"))
+			files, _ := filepath.Glob(filepath.Join(p.dataDir(), "guideway.db*"))
 			return files
 		}},
-		{"the database, not its log", place{}, true, func(p place) []string { return []string{filepath.Join(p.data(), "guideway.db")} }},
-		{"the index", place{Store: checkpoints.StoreFiles}, true, func(p place) []string { return []string{filepath.Join(p.data(), "contexts", "index")} }},
+		{"the database, not its log", place{}, true, func(p place) []string { return []string{filepath.Join(p.dataDir(), "guideway.db")} }},
+		{"the index", place{Store: checkpoints.StoreFiles}, true, func(p place) []string { return []string{filepath.Join(p.dataDir(), "contexts", "index")} }},
 		{"the key file", place{Sealed: true}, false, func(p place) []string { return []string{p.keyFile()} }},
-		{"the note about the key", place{Sealed: true}, false, func(p place) []string { return []string{filepath.Join(p.data(), "contexts", "slots", "master")} }},
+		{"the note about the key", place{Sealed: true}, false, func(p place) []string { return []string{filepath.Join(p.dataDir(), "contexts", "slots", "master")} }},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
 			p := c.place
 			p.Dir = t.TempDir()
-			f := fill(t, p, c.what == "the database, not its log")
+			f := fillPlace(t, p, c.what == "the database, not its log")
 			for _, name := range c.remove(p) {
 				if err := os.RemoveAll(name); err != nil {
 					t.Fatal(err)
 				}
 			}
-			w := hire(t, p)
+			w := startWorker(t, p)
 			r, err := w.Opened()
 			if err != nil || r.OK() != c.opens {
 				t.Fatalf("opening is %+v, %v", r, err)
 			}
 			if c.opens {
-				f.ask(t, w, true)
+				f.loadAll(t, w, true)
 			} else {
 				wantRefused(t, r)
 				for _, name := range c.remove(p) {
@@ -312,14 +312,14 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestAnotherKey: with another key nothing opens, nothing changes, and with the
-// right one everything is there.
+// TestAnotherKey checks that with a wrong key nothing opens and nothing changes, and that
+// with the right one everything can be loaded.
 func TestAnotherKey(t *testing.T) {
 	crash.Long(t)
 	t.Parallel()
 	for _, store := range []string{"", checkpoints.StoreFiles} {
 		p := place{Dir: t.TempDir(), Store: store, Sealed: true}
-		f := fill(t, p, false)
+		f := fillPlace(t, p, false)
 		right, err := os.ReadFile(p.keyFile())
 		if err != nil {
 			t.Fatal(err)
@@ -328,7 +328,7 @@ func TestAnotherKey(t *testing.T) {
 		if err := os.WriteFile(p.keyFile(), another, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w := hire(t, p)
+		w := startWorker(t, p)
 		r, err := w.Opened()
 		if err != nil || r.OK() {
 			t.Fatalf("with another key it opens: %+v, %v", r, err)
@@ -341,21 +341,21 @@ func TestAnotherKey(t *testing.T) {
 		if err := os.WriteFile(p.keyFile(), right, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w = hire(t, p).MustOpen()
-		f.ask(t, w, true)
+		w = startWorker(t, p).MustOpen()
+		f.loadAll(t, w, true)
 		w.Dismiss()
 	}
 }
 
-// TestOtherMachine: what one machine has saved, encrypted, another one loads that
-// has the same database and key; with the database alone it loads nothing.
+// TestOtherMachine checks that another machine with the same database and key loads
+// encrypted checkpoints, and that with the database alone it loads none.
 func TestOtherMachine(t *testing.T) {
 	crash.Long(t)
 	t.Parallel()
 	here := place{Dir: t.TempDir(), Store: crash.EmptyPostgres(t), Sealed: true}
-	f := fill(t, here, true)
+	f := fillPlace(t, here, true)
 	there := place{Dir: t.TempDir(), Store: here.Store, Sealed: true}
-	w := hire(t, there)
+	w := startWorker(t, there)
 	r, err := w.Opened()
 	if err != nil || r.OK() {
 		t.Fatalf("without the key it opens: %+v, %v", r, err)
@@ -363,10 +363,10 @@ func TestOtherMachine(t *testing.T) {
 	wantRefused(t, r)
 	w.Dismiss()
 	copyFiles(t, filepath.Dir(here.keyFile()), filepath.Dir(there.keyFile()))
-	w = hire(t, there).MustOpen()
-	f.ask(t, w, true)
+	w = startWorker(t, there).MustOpen()
+	f.loadAll(t, w, true)
 	w.Dismiss()
-	if left, err := filepath.Glob(filepath.Join(there.data(), "*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(there.dataDir(), "*")); err != nil || len(left) > 0 {
 		t.Errorf("on the other machine are %v, %v", left, err)
 	}
 }
@@ -378,7 +378,7 @@ func wantRefused(t *testing.T, r reply) {
 	}
 }
 
-// TestClocks has processes whose clocks are years apart save to one session, sweep
+// TestClocks runs processes whose clocks differ by years. They save to one session, sweep
 // and fold: the order is that of the saves, and nothing is lost.
 func TestClocks(t *testing.T) {
 	crash.Long(t)
@@ -390,7 +390,7 @@ func TestClocks(t *testing.T) {
 		var last int64
 		for n, ahead := range []int64{0, 25 * day, -400 * day, 0, -10_000 * day, 20 * day, -1} {
 			p.Ahead = ahead
-			w := hire(t, p).MustOpen()
+			w := startWorker(t, p).MustOpen()
 			for i := range 3 {
 				r := w.MustDo(order{Do: opSave, Text: text{Session: "work", N: 3*n + i, Size: 1000}})
 				if r.Number != int64(len(ids)+1) || r.Created <= last {
@@ -402,11 +402,11 @@ func TestClocks(t *testing.T) {
 			w.Dismiss()
 		}
 		p.Ahead = 0
-		w := hire(t, p).MustOpen()
+		w := startWorker(t, p).MustOpen()
 		list := w.MustDo(order{Do: opList, Session: "work"}).List
 		for i, id := range slices.Backward(ids) {
 			want := text{Session: "work", N: i, Size: 1000}
-			if r := w.MustDo(order{Do: opLoad, Checkpoint: id}); r.Sum != want.sum() || list[len(ids)-1-i].Checkpoint != id {
+			if r := w.MustDo(order{Do: opLoad, Checkpoint: id}); r.Sum != want.contextSum() || list[len(ids)-1-i].Checkpoint != id {
 				t.Errorf("save %d is %+v", i, r)
 			}
 		}

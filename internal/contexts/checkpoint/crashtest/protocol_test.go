@@ -13,39 +13,39 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// place is where a worker finds its checkpoints, as one value of its environment.
+// place is the environment of a worker: its store and options, passed as one environment
+// variable.
 type place struct {
 	Dir string `json:"dir"`
-	// Store is that of checkpoints.Options.
+	// Store is the mode of checkpoints.Options.
 	Store string `json:"store,omitempty"`
 	// Sealed turns encryption on, with a key file.
 	Sealed bool `json:"sealed,omitempty"`
-	// PerLine bounds a session; 0 is 10,000.
-	PerLine int `json:"perLine,omitempty"`
-	// Ahead is how many seconds the worker's clock is ahead.
+	// PerSeries bounds a session; 0 means 10,000.
+	PerSeries int `json:"perLine,omitempty"`
+	// Ahead is the number of seconds by which the worker's clock is ahead.
 	Ahead int64 `json:"ahead,omitempty"`
-	// Room, if not 0, bounds the directory to so many bytes: the worker mounts a
-	// file system of its own there, which is gone when it ends.
+	// Room, if not 0, bounds the directory to that many bytes: the worker mounts a private
+	// file system there, which ends with it.
 	Room int64 `json:"room,omitempty"`
 }
 
 // Disk implements crash.Place.
 func (p place) Disk() crash.Disk { return crash.Disk{Dir: p.Dir, Room: p.Room} }
 
-func (p place) data() string    { return filepath.Join(p.Dir, "data") }
+func (p place) dataDir() string { return filepath.Join(p.Dir, "data") }
 func (p place) keyFile() string { return filepath.Join(p.Dir, "keys", "key") }
 
-// text is what identifies a context: the session that it is of, and its number.
+// text identifies a context: its session and its number.
 type text struct {
 	Session string `json:"session"`
 	N       int    `json:"n"`
-	// Size is about how many bytes it has.
+	// Size is its approximate size in bytes.
 	Size int `json:"size"`
 }
 
-// json gives the context: the same for the same text, and much the same for the
-// next one.
-func (x text) json() string {
+// contextJSON returns the context. It is deterministic and similar to the next one.
+func (x text) contextJSON() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"log":[`)
 	for line := x.N; b.Len() < x.Size; line++ {
@@ -56,13 +56,13 @@ func (x text) json() string {
 	return b.String()
 }
 
-// sum is the hash of a context, which replies have in its place.
-func sum(context string) string {
+// contextSum returns the hash of a context, which replies contain instead of it.
+func contextSum(context string) string {
 	h := sha256.Sum256([]byte(context))
 	return hex.EncodeToString(h[:])
 }
 
-func (x text) sum() string { return sum(x.json()) }
+func (x text) contextSum() string { return contextSum(x.contextJSON()) }
 
 // order is a line on a worker's standard input.
 type order struct {
@@ -76,7 +76,7 @@ type order struct {
 	Crowd      *crowd `json:"crowd,omitempty"`
 }
 
-// op is what a worker does.
+// op is the operation of an order.
 type op string
 
 const (
@@ -88,38 +88,38 @@ const (
 	opRecall  op = "recall"
 	opVerify  op = "verify"
 	opRebuild op = "rebuild"
-	// opMaintain is what a process does at its start.
+	// opMaintain runs the maintenance of a start.
 	opMaintain op = "maintain"
 	opCrowd    op = "crowd"
-	// opFill takes the room of a bounded directory but for Room bytes, opDrain
-	// gives it back. opReopen closes the checkpoints and opens them again.
+	// opFill fills a bounded directory except for Room bytes, opDrain frees it. opReopen
+	// closes the checkpoints and opens them again.
 	opFill   op = "fill"
 	opDrain  op = "drain"
 	opReopen op = "reopen"
 )
 
-// reply is a line on a worker's standard output: the acknowledgement of what is in
-// it.
+// reply is a line on a worker's standard output. It acknowledges an order.
 type reply struct {
-	// Code, Message and Fix are of an error.
+	// Code, Message and Fix belong to an error.
 	Code    guideway.Code `json:"code,omitempty"`
 	Message string        `json:"message,omitempty"`
 	Fix     string        `json:"fix,omitempty"`
 
-	one
-	// Degraded says that it is not the one that was meant.
-	Degraded bool     `json:"degraded,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
-	Mode     string   `json:"mode,omitempty"`
-	List     []one    `json:"list,omitempty"`
-	// Damaged and Total are of a verification, Stored and Bytes of all.
+	listedCheckpoint
+	// Degraded reports that it is not the requested checkpoint.
+	Degraded bool               `json:"degraded,omitempty"`
+	Warnings []string           `json:"warnings,omitempty"`
+	Mode     string             `json:"mode,omitempty"`
+	List     []listedCheckpoint `json:"list,omitempty"`
+	// Damaged and Total are the result of a verification, Stored and Bytes the sums over
+	// all.
 	Damaged []string `json:"damaged,omitempty"`
 	Total   int      `json:"total,omitempty"`
 	Crowd   []saved  `json:"crowd,omitempty"`
 }
 
-// one is a checkpoint.
-type one struct {
+// listedCheckpoint is a checkpoint.
+type listedCheckpoint struct {
 	Checkpoint string `json:"checkpoint,omitempty"`
 	Number     int64  `json:"number,omitempty"`
 	Parent     string `json:"parent,omitempty"`
@@ -129,14 +129,14 @@ type one struct {
 	Sum string `json:"sum,omitempty"`
 }
 
-// OK says that the order was carried out.
+// OK reports whether the order succeeded.
 func (r reply) OK() bool { return r.Code == "" }
 
 // worker is a process that has checkpoints open.
 type worker = crash.Worker[order, reply]
 
-// hire starts a worker.
-func hire(t testing.TB, p place) *worker {
+// startWorker starts a worker.
+func startWorker(t testing.TB, p place) *worker {
 	t.Helper()
 	return crash.Hire[order, reply](t, p)
 }

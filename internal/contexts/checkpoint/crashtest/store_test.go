@@ -10,12 +10,12 @@ import (
 // kind is a kind of store.
 type kind struct {
 	name string
-	// place makes an empty one.
+	// place creates an empty place.
 	place func(t *testing.T) place
 }
 
-// kinds are the stores that outlive a process.
-func kinds() []kind {
+// storeKinds returns the stores that outlive a process.
+func storeKinds() []kind {
 	return []kind{
 		{"sqlite", func(t *testing.T) place {
 			t.Helper()

@@ -16,23 +16,23 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-func TestMain(m *testing.M) { crash.Main(m, begin) }
+func TestMain(m *testing.M) { crash.Main(m, openWorkerDesk) }
 
-// desk is what a worker works at.
-type desk struct {
+// orderExecutor executes the orders of a worker.
+type orderExecutor struct {
 	place   place
 	service *checkpoints.Checkpoints
 }
 
-// open opens a place the way that the program does.
-func (p place) open(ctx context.Context) (*desk, error) {
+// openDesk opens a place in the same way as the program.
+func (p place) openDesk(ctx context.Context) (*orderExecutor, error) {
 	o := checkpoints.Options{
-		DataDir: p.data(), Store: p.Store,
-		Limits: checkpoint.Limits{PerLine: p.PerLine}, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		DataDir: p.dataDir(), Store: p.Store,
+		Limits: checkpoint.Limits{PerSeries: p.PerSeries}, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Now: func() time.Time { return time.Now().Add(time.Duration(p.Ahead) * time.Second) },
 	}
-	if p.PerLine == 0 {
-		o.Limits.PerLine = 10_000
+	if p.PerSeries == 0 {
+		o.Limits.PerSeries = 10_000
 	}
 	if p.Sealed {
 		o.Encryption = seal.File{Path: p.keyFile()}
@@ -41,63 +41,63 @@ func (p place) open(ctx context.Context) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &desk{place: p, service: c}, nil
+	return &orderExecutor{place: p, service: c}, nil
 }
 
-// begin opens a worker's place.
-func begin(ctx context.Context, p place) (crash.Desk[order, reply], reply) {
-	d, err := p.open(ctx)
+// openWorkerDesk opens the place of a worker.
+func openWorkerDesk(ctx context.Context, p place) (crash.Desk[order, reply], reply) {
+	d, err := p.openDesk(ctx)
 	if err != nil {
-		return nil, failed(err)
+		return nil, errorReply(err)
 	}
 	return d, reply{Mode: string(d.service.Store().Mode)}
 }
 
-// Close ends the worker's work.
-func (d *desk) Close() error { return d.service.Close() }
+// Close closes the checkpoints.
+func (d *orderExecutor) Close() error { return d.service.Close() }
 
-// ada is whose checkpoints they all are.
-func ada() guideway.Principal { return guideway.Principal{User: "ada", Client: "crashtest"} }
+// testPrincipal returns the owner of all checkpoints.
+func testPrincipal() guideway.Principal { return guideway.Principal{User: "ada", Client: "crashtest"} }
 
 // CarryOut implements crash.Desk.
-func (d *desk) CarryOut(ctx context.Context, o order) reply {
-	r, err := d.do(ctx, o)
+func (d *orderExecutor) CarryOut(ctx context.Context, o order) reply {
+	r, err := d.execute(ctx, o)
 	if err != nil {
-		return failed(err)
+		return errorReply(err)
 	}
 	r.Mode = string(d.service.Store().Mode)
 	return r
 }
 
-func failed(err error) reply {
+func errorReply(err error) reply {
 	return reply{Code: guideway.ErrorCode(err), Message: err.Error(), Fix: guideway.ErrorFix(err)}
 }
 
-func (d *desk) do(ctx context.Context, o order) (reply, error) {
+func (d *orderExecutor) execute(ctx context.Context, o order) (reply, error) {
 	switch o.Do {
 	case opSave:
-		return d.save(ctx, o.Text, o.Head)
+		return d.saveText(ctx, o.Text, o.Head)
 	case opLoad:
-		l, err := d.service.Load(ctx, ada(), checkpoint.LoadRequest{ID: o.Checkpoint, Session: o.Session})
+		l, err := d.service.Load(ctx, testPrincipal(), checkpoint.LoadRequest{ID: o.Checkpoint, Session: o.Session})
 		if err != nil {
 			return reply{}, err
 		}
-		r := reply{one: oneOf(l.Record), Degraded: l.Degraded != nil}
-		r.Sum = sum(string(l.Context))
+		r := reply{listedCheckpoint: oneOf(l.Record), Degraded: l.Degraded != nil}
+		r.Sum = contextSum(string(l.Context))
 		return r, nil
 	case opList:
-		return d.list(ctx, o.Session)
+		return d.listSession(ctx, o.Session)
 	case opDelete:
-		_, err := d.service.Delete(ctx, ada(), checkpoint.DeleteRequest{IDs: []string{o.Checkpoint}})
+		_, err := d.service.Delete(ctx, testPrincipal(), checkpoint.DeleteRequest{IDs: []string{o.Checkpoint}})
 		return reply{}, err
 	case opKeep:
-		piece, err := d.service.Keep(ctx, ada(), o.Session, json.RawMessage(o.Text.json()))
-		return reply{one: one{Checkpoint: piece.Ref}}, err
+		piece, err := d.service.StoreFragment(ctx, testPrincipal(), o.Session, json.RawMessage(o.Text.contextJSON()))
+		return reply{listedCheckpoint: listedCheckpoint{Checkpoint: piece.Ref}}, err
 	case opRecall:
-		part, err := d.service.Recall(ctx, ada(), o.Checkpoint)
-		return reply{one: one{Sum: sum(string(part))}}, err
+		part, err := d.service.LoadFragment(ctx, testPrincipal(), o.Checkpoint)
+		return reply{listedCheckpoint: listedCheckpoint{Sum: contextSum(string(part))}}, err
 	case opVerify:
-		return d.verify(ctx)
+		return d.verifyAll(ctx)
 	case opRebuild:
 		_, err := d.service.Rebuild(ctx)
 		return reply{}, err
@@ -105,46 +105,46 @@ func (d *desk) do(ctx context.Context, o order) (reply, error) {
 		_, err := d.service.Maintain(ctx)
 		return reply{}, err
 	case opCrowd:
-		return d.crowd(ctx, *o.Crowd)
+		return d.runCrowd(ctx, *o.Crowd)
 	case opFill:
 		return reply{}, d.place.Disk().Fill(o.Room)
 	case opDrain:
 		return reply{}, d.place.Disk().Drain()
 	case opReopen:
-		return reply{}, d.reopen(ctx)
+		return reply{}, d.reopenStore(ctx)
 	default:
 		return reply{}, fmt.Errorf("nobody knows how to %s", o.Do)
 	}
 }
 
-func oneOf(r checkpoint.Record) one {
-	return one{Checkpoint: r.ID, Number: r.Number, Parent: r.Parent, Branch: r.Branch, Created: r.Created.UnixMicro(), Sum: fmt.Sprintf("%x", r.Sum)}
+func oneOf(r checkpoint.Record) listedCheckpoint {
+	return listedCheckpoint{Checkpoint: r.ID, Number: r.Number, Parent: r.Parent, Branch: r.Branch, Created: r.Created.UnixMicro(), Sum: fmt.Sprintf("%x", r.Sum)}
 }
 
-func (d *desk) save(ctx context.Context, x text, head string) (reply, error) {
-	return d.saveContext(ctx, x, x.json(), head)
+func (d *orderExecutor) saveText(ctx context.Context, x text, head string) (reply, error) {
+	return d.saveContext(ctx, x, x.contextJSON(), head)
 }
 
-func (d *desk) saveContext(ctx context.Context, x text, context, head string) (reply, error) {
-	s, err := d.service.Save(ctx, ada(), checkpoint.SaveRequest{
+func (d *orderExecutor) saveContext(ctx context.Context, x text, context, head string) (reply, error) {
+	s, err := d.service.Save(ctx, testPrincipal(), checkpoint.SaveRequest{
 		Session: x.Session, Context: json.RawMessage(context), Workflow: "crash", Name: fmt.Sprint("step ", x.N), ExpectedHead: head,
 	})
 	if err != nil {
 		return reply{}, err
 	}
-	r := reply{one: oneOf(s.Record)}
+	r := reply{listedCheckpoint: oneOf(s.Record)}
 	for _, w := range s.Warnings {
 		r.Warnings = append(r.Warnings, w.Code)
 	}
 	return r, nil
 }
 
-// list gives all checkpoints of a session, the newest first.
-func (d *desk) list(ctx context.Context, session string) (reply, error) {
-	r := reply{List: []one{}}
+// listSession returns all checkpoints of a session, the newest first.
+func (d *orderExecutor) listSession(ctx context.Context, session string) (reply, error) {
+	r := reply{List: []listedCheckpoint{}}
 	request := checkpoint.ListRequest{Session: session, Limit: 200}
 	for {
-		page, err := d.service.List(ctx, ada(), request)
+		page, err := d.service.List(ctx, testPrincipal(), request)
 		if err != nil {
 			return reply{}, err
 		}
@@ -158,28 +158,28 @@ func (d *desk) list(ctx context.Context, session string) (reply, error) {
 	}
 }
 
-func (d *desk) verify(ctx context.Context) (reply, error) {
+func (d *orderExecutor) verifyAll(ctx context.Context) (reply, error) {
 	report, err := d.service.Verify(ctx)
 	if err != nil {
 		return reply{}, err
 	}
-	r := reply{Total: report.Checkpoints + report.Pieces}
+	r := reply{Total: report.Checkpoints + report.Fragments}
 	for _, f := range report.Damaged {
 		r.Damaged = append(r.Damaged, f.Checkpoint+": "+f.Problem)
 	}
 	return r, nil
 }
 
-// reopen stands for another process on the same file system. Nothing else may be
-// under way.
-func (d *desk) reopen(ctx context.Context) error {
+// reopenStore acts like another process on the same file system. No other order may be in
+// progress.
+func (d *orderExecutor) reopenStore(ctx context.Context) error {
 	if d.service != nil {
 		if err := d.service.Close(); err != nil {
 			return err
 		}
 		d.service = nil
 	}
-	next, err := d.place.open(ctx)
+	next, err := d.place.openDesk(ctx)
 	if err != nil {
 		return err
 	}

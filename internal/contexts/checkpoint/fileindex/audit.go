@@ -16,8 +16,8 @@ import (
 
 const (
 	auditName = "audit.log"
-	// maxAudit is how large the file gets before it is put aside; the one that
-	// was put aside before goes then.
+	// maxAudit is the size from which the file is renamed; it replaces the previously
+	// renamed one.
 	maxAudit = 8 << 20
 	// maxNotes bounds the log in memory.
 	maxNotes = 10_000
@@ -25,18 +25,18 @@ const (
 
 // Note implements checkpoint.Auditor.
 func (x *Index) Note(ctx context.Context, list []checkpoint.Entry) error {
-	release, err := x.acquire(ctx)
+	release, err := x.lockForWriting(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.note(list)
+	return x.appendEntries(list)
 }
 
-// note adds entries to the log. The caller holds the lock and mu.
-func (x *Index) note(list []checkpoint.Entry) error {
+// appendEntries appends entries to the log. The caller holds the lock and mu.
+func (x *Index) appendEntries(list []checkpoint.Entry) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -49,12 +49,12 @@ func (x *Index) note(list []checkpoint.Entry) error {
 	encoder := json.NewEncoder(&text)
 	for _, e := range list {
 		if err := encoder.Encode(e); err != nil {
-			return x.failed("write the audit log", err)
+			return x.systemError("write the audit log", err)
 		}
 	}
 	path := filepath.Join(x.o.Dir, auditName)
 	if info, err := os.Stat(path); err == nil && info.Size() > maxAudit {
-		_ = os.Rename(path, path+".1") // where it fails the log grows on
+		_ = os.Rename(path, path+".1") // if it fails, the log keeps growing
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err == nil {
@@ -62,7 +62,7 @@ func (x *Index) note(list []checkpoint.Entry) error {
 		err = errors.Join(err, file.Close())
 	}
 	if err != nil {
-		// What it tells of has happened: that it is not noted must not undo that.
+		// The change has been made; a failed log entry must not undo it.
 		x.o.Logger.Error("the audit log could not be written", "file", path, "error", err)
 	}
 	return nil
@@ -77,11 +77,11 @@ func (x *Index) Notes(_ context.Context, user string, limit int) ([]checkpoint.E
 		for _, name := range []string{auditName + ".1", auditName} {
 			data, err := os.ReadFile(filepath.Join(x.o.Dir, name))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, x.failed("read the audit log", err)
+				return nil, x.systemError("read the audit log", err)
 			}
 			for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
 				var e checkpoint.Entry
-				if json.Unmarshal(lines.Bytes(), &e) == nil { // a crash may have cut one
+				if json.Unmarshal(lines.Bytes(), &e) == nil { // a crash may have truncated a line
 					all = append(all, e)
 				}
 			}

@@ -1,9 +1,9 @@
-// Package fileindex keeps what is known of checkpoints as JSON, one file for each
-// line, where there is no database: because none is wanted, or because it cannot
-// be opened. Without a directory it keeps it in memory.
+// Package fileindex stores the metadata of checkpoints as JSON, one file per series, if
+// there is no database: because none is configured, or because it cannot be opened. Without
+// a directory it stores it in memory.
 //
-// It reads all files that have changed before it answers, and looks for words one
-// text after the other. That is enough for some thousands of checkpoints.
+// Each call reads all changed files first, and word searches scan all texts. That is fast
+// enough for some thousand checkpoints.
 package fileindex
 
 import (
@@ -33,20 +33,20 @@ import (
 
 const (
 	suffix = ".json"
-	// badSuffix is what a file gets that cannot be read.
+	// badSuffix is appended to the name of an unreadable file.
 	badSuffix    = ".bad"
 	lockName     = ".lock"
 	defaultLimit = 100
 )
 
-// Options say where the files are.
+// Options configure an Index.
 type Options struct {
-	// Dir is the directory; it is made where it is not there, for this user
-	// alone. Empty keeps everything in memory.
+	// Dir is the directory; Open creates it, accessible to the user only. Empty stores
+	// everything in memory.
 	Dir string
-	// Logger gets what nobody can be told; nil is silence.
+	// Logger logs errors that no caller receives; it may be nil.
 	Logger *slog.Logger
-	// LockTimeout bounds the wait for other writers; 0 is 10 seconds.
+	// LockTimeout bounds the wait for other writers; the default is 10 seconds.
 	LockTimeout time.Duration
 }
 
@@ -54,27 +54,27 @@ type Options struct {
 type Index struct {
 	o    Options
 	lock *flock.Flock
-	// turn is held by the writer of this process.
+	// turn is held by the writer in this process.
 	turn sync.Mutex
 
-	mu    sync.Mutex
-	lines map[checkpoint.LineKey]*line
-	where map[string]checkpoint.LineKey
-	files map[string]seen
-	pos   int64
-	lost  bool
-	notes []checkpoint.Entry
+	mu     sync.Mutex
+	series map[checkpoint.SeriesKey]*seriesData
+	where  map[string]checkpoint.SeriesKey
+	files  map[string]fileState
+	pos    int64
+	lost   bool
+	notes  []checkpoint.Entry
 }
 
-// seen is a file as it was when it was read.
-type seen struct {
+// fileState is the state of a file when it was read.
+type fileState struct {
 	info fs.FileInfo
-	key  checkpoint.LineKey
+	key  checkpoint.SeriesKey
 }
 
 var _ checkpoint.Index = (*Index)(nil)
 
-// Open opens an index. CodeUnavailable where the directory cannot be written.
+// Open opens an index. It returns CodeUnavailable if the directory is not writable.
 func Open(o Options) (*Index, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -82,22 +82,22 @@ func Open(o Options) (*Index, error) {
 	if o.LockTimeout <= 0 {
 		o.LockTimeout = 10 * time.Second
 	}
-	x := &Index{o: o, lines: map[checkpoint.LineKey]*line{}, where: map[string]checkpoint.LineKey{}, files: map[string]seen{}}
+	x := &Index{o: o, series: map[checkpoint.SeriesKey]*seriesData{}, where: map[string]checkpoint.SeriesKey{}, files: map[string]fileState{}}
 	if o.Dir == "" {
 		return x, nil
 	}
 	if err := atomicfile.MakeDir(o.Dir); err != nil {
-		return nil, x.failed("open the index", err)
+		return nil, x.systemError("open the index", err)
 	}
 	x.lock = flock.New(filepath.Join(o.Dir, lockName), flock.SetPermissions(0o600))
-	release, err := x.acquire(context.Background())
+	release, err := x.lockForWriting(context.Background())
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x, x.refresh()
+	return x, x.readChanged()
 }
 
 // Close releases the index.
@@ -108,22 +108,22 @@ func (x *Index) Close() error {
 	return x.lock.Close()
 }
 
-// Lost says that something of the index could not be read, or is gone, since it
-// was asked last. The blobs have it.
+// Lost reports whether a part of the index was unreadable or missing since the last call.
+// The blobs contain it.
 func (x *Index) Lost() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	_ = x.refresh() // the next look says what is wrong
+	_ = x.readChanged() // the next read reports the error
 	lost := x.lost
 	x.lost = false
 	return lost
 }
 
-// Volatile says that the index is in memory, and ends with the process.
+// Volatile reports whether the index is in memory only.
 func (x *Index) Volatile() bool { return x.o.Dir == "" }
 
-// acquire waits for the turn to write, within this process and between all.
-func (x *Index) acquire(ctx context.Context) (release func(), err error) {
+// lockForWriting locks the index for writing, within this process and between processes.
+func (x *Index) lockForWriting(ctx context.Context) (release func(), err error) {
 	x.turn.Lock()
 	if x.lock == nil {
 		return x.turn.Unlock, nil
@@ -134,24 +134,24 @@ func (x *Index) acquire(ctx context.Context) (release func(), err error) {
 		x.turn.Unlock()
 		if errors.Is(err, context.DeadlineExceeded) {
 			return nil, guideway.Errorf(guideway.CodeUnavailable, "another process has held the lock of the index %s for %v", x.o.Dir, x.o.LockTimeout).
-				WithFix("try again; if it lasts, end the process that holds the lock")
+				WithFix("try again; if this persists, end the process that holds the lock")
 		}
-		return nil, x.failed("lock the index", err)
+		return nil, x.systemError("lock the index", err)
 	}
 	return func() {
-		_ = x.lock.Unlock() // it fails where there is nothing to unlock
+		_ = x.lock.Unlock() // it fails if the lock is not held
 		x.turn.Unlock()
 	}, nil
 }
 
-// refresh reads the files that have changed. The caller holds mu.
-func (x *Index) refresh() error {
+// readChanged reads the changed files. The caller holds mu.
+func (x *Index) readChanged() error {
 	if x.o.Dir == "" {
 		return nil
 	}
 	entries, err := os.ReadDir(x.o.Dir)
 	if err != nil {
-		return x.failed("read the index", err)
+		return x.systemError("read the index", err)
 	}
 	there := map[string]bool{}
 	for _, entry := range entries {
@@ -161,7 +161,7 @@ func (x *Index) refresh() error {
 		}
 		info, err := entry.Info()
 		if err != nil {
-			continue // it has just gone
+			continue // it was just removed
 		}
 		there[name] = true
 		if old, known := x.files[name]; known && os.SameFile(old.info, info) && old.info.ModTime().Equal(info.ModTime()) && old.info.Size() == info.Size() {
@@ -175,18 +175,18 @@ func (x *Index) refresh() error {
 		if there[name] {
 			continue
 		}
-		// A list of names may lack one that was replaced just then.
+		// A directory listing may lack a file that was replaced at that moment.
 		if _, err := os.Lstat(filepath.Join(x.o.Dir, name)); errors.Is(err, fs.ErrNotExist) {
-			x.lost = true // nobody who uses it removes a line with anything in it
-			x.set(old.key, nil)
+			x.lost = true // the index itself never removes a series with records
+			x.setSeries(old.key, nil)
 			delete(x.files, name)
 		}
 	}
 	return nil
 }
 
-// readFile reads one line. One that cannot be read is put aside: the blobs have
-// what it said.
+// readFile reads one series. It renames an unreadable file, since the blobs contain its
+// data.
 func (x *Index) readFile(name string, info fs.FileInfo) error {
 	path := filepath.Join(x.o.Dir, name)
 	data, err := os.ReadFile(path)
@@ -194,53 +194,53 @@ func (x *Index) readFile(name string, info fs.FileInfo) error {
 		return nil
 	}
 	if err != nil {
-		return x.failed("read the index", err)
+		return x.systemError("read the index", err)
 	}
-	l, ok := parse(data)
+	l, ok := parseSeries(data)
 	if !ok || fileName(l.Key) != name {
 		x.lost = true
 		if err := os.Rename(path, path+badSuffix); err != nil {
-			x.o.Logger.Error("a file of the index of checkpoints is damaged and could not be put aside", "file", path, "error", err)
+			x.o.Logger.Error("a file of the index of checkpoints is damaged and could not be renamed", "file", path, "error", err)
 		} else {
-			x.o.Logger.Error("a file of the index of checkpoints is damaged and was put aside; what it said is taken from the blobs", "file", path)
+			x.o.Logger.Error("a file of the index of checkpoints is damaged and was renamed; its data is rebuilt from the blobs", "file", path)
 		}
 		if old, known := x.files[name]; known {
-			x.set(old.key, nil)
+			x.setSeries(old.key, nil)
 			delete(x.files, name)
 		}
 		return nil
 	}
-	x.set(l.Key, l)
-	x.files[name] = seen{info: info, key: l.Key}
+	x.setSeries(l.Key, l)
+	x.files[name] = fileState{info: info, key: l.Key}
 	return nil
 }
 
-// set has others see a line; nil is none. The caller holds mu.
-func (x *Index) set(key checkpoint.LineKey, l *line) {
-	if old := x.lines[key]; old != nil {
+// setSeries publishes a series; nil removes it. The caller holds mu.
+func (x *Index) setSeries(key checkpoint.SeriesKey, l *seriesData) {
+	if old := x.series[key]; old != nil {
 		for _, one := range old.Items {
 			delete(x.where, one.ID)
 		}
 	}
 	if l == nil {
-		delete(x.lines, key)
+		delete(x.series, key)
 		return
 	}
-	x.lines[key] = l
+	x.series[key] = l
 	for _, one := range l.Items {
 		x.where[one.ID] = key
 		x.pos = max(x.pos, one.Pos)
 	}
 }
 
-// fileName is that of a line.
-func fileName(key checkpoint.LineKey) string {
+// fileName returns the file name of a series.
+func fileName(key checkpoint.SeriesKey) string {
 	sum := sha256.Sum256([]byte(key.User + "\x00" + key.Session))
 	return hex.EncodeToString(sum[:16]) + suffix
 }
 
-// write makes the text of a line: a checksum in a line of its own, then JSON.
-func (l *line) write() ([]byte, error) {
+// encodeSeries encodes a series: a line with a checksum, then JSON.
+func (l *seriesData) encodeSeries() ([]byte, error) {
 	body, err := json.Marshal(l)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "write the index: %w", err)
@@ -249,52 +249,52 @@ func (l *line) write() ([]byte, error) {
 	return slices.Concat([]byte(hex.EncodeToString(sum[:])+"\n"), body, []byte("\n")), nil
 }
 
-func parse(data []byte) (*line, bool) {
+func parseSeries(data []byte) (*seriesData, bool) {
 	sum, body, ok := strings.Cut(string(data), "\n")
 	body = strings.TrimSuffix(body, "\n")
 	want := sha256.Sum256([]byte(body))
 	if !ok || sum != hex.EncodeToString(want[:]) {
 		return nil, false
 	}
-	var l line
+	var l seriesData
 	return &l, json.Unmarshal([]byte(body), &l) == nil
 }
 
 // Apply implements checkpoint.Index.
 func (x *Index) Apply(ctx context.Context, c checkpoint.Change) error {
-	release, err := x.acquire(ctx)
+	release, err := x.lockForWriting(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if err := x.refresh(); err != nil {
+	if err := x.readChanged(); err != nil {
 		return err
 	}
-	old := x.lines[c.Line]
+	old := x.series[c.Series]
 	if old == nil {
-		old = &line{Key: c.Line}
+		old = &seriesData{Key: c.Series}
 	}
 	if c.Add != nil {
 		if _, taken := x.where[c.Add.ID]; taken {
-			return conflict("the checkpoint %s is there already", c.Add.ID)
+			return newConflict("the checkpoint %s exists already", c.Add.ID)
 		}
 	}
 	pos := max(x.pos+1, time.Now().UnixMicro())
-	next, err := old.apply(c, pos)
+	next, err := old.applyChange(c, pos)
 	if err != nil {
 		return err
 	}
-	if err := x.keep(next); err != nil {
+	if err := x.writeSeries(next); err != nil {
 		return err
 	}
-	x.set(c.Line, next)
-	return x.note(c.Audit)
+	x.setSeries(c.Series, next)
+	return x.appendEntries(c.Audit)
 }
 
-// keep writes a line for good. The caller holds the lock and mu.
-func (x *Index) keep(l *line) error {
+// writeSeries writes a series durably. The caller holds the lock and mu.
+func (x *Index) writeSeries(l *seriesData) error {
 	if x.o.Dir == "" {
 		return nil
 	}
@@ -303,27 +303,27 @@ func (x *Index) keep(l *line) error {
 	if len(l.Items) == 0 && len(l.Gone) == 0 {
 		delete(x.files, name)
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return x.failed("write the index", err)
+			return x.systemError("write the index", err)
 		}
 		return nil
 	}
-	text, err := l.write()
+	text, err := l.encodeSeries()
 	if err != nil {
 		return err
 	}
 	if err := atomicfile.Replace(path, string(text)); err != nil {
-		return x.failed("write the index", err)
+		return x.systemError("write the index", err)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return x.failed("write the index", err)
+		return x.systemError("write the index", err)
 	}
-	x.files[name] = seen{info: info, key: l.Key}
+	x.files[name] = fileState{info: info, key: l.Key}
 	return nil
 }
 
-// failed gives an error of the system its code and the way out.
-func (x *Index) failed(doing string, err error) error {
+// systemError converts a system error to an error with a code and a fix.
+func (x *Index) systemError(doing string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
 		return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, x.o.Dir, blob.Full(err)).
 			WithFix("free space on that disk and try again; nothing that was acknowledged is lost")
@@ -332,27 +332,27 @@ func (x *Index) failed(doing string, err error) error {
 		WithFix("make the directory and its files readable and writable for this user, or choose another data directory")
 }
 
-// look gives all lines as they are now.
-func (x *Index) look(ctx context.Context) ([]*line, error) {
+// readAll returns the current state of all series.
+func (x *Index) readAll(ctx context.Context) ([]*seriesData, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the index: %w", err)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if err := x.refresh(); err != nil {
+	if err := x.readChanged(); err != nil {
 		return nil, err
 	}
-	list := make([]*line, 0, len(x.lines))
-	for _, l := range x.lines {
+	list := make([]*seriesData, 0, len(x.series))
+	for _, l := range x.series {
 		list = append(list, l)
 	}
 	return list, nil
 }
 
-// one gives a line as it is now; nil where there is none.
-func (x *Index) one(ctx context.Context, key checkpoint.LineKey) (*line, error) {
-	list, err := x.look(ctx)
-	i := slices.IndexFunc(list, func(l *line) bool { return l.Key == key })
+// readSeries returns the current state of a series, or nil.
+func (x *Index) readSeries(ctx context.Context, key checkpoint.SeriesKey) (*seriesData, error) {
+	list, err := x.readAll(ctx)
+	i := slices.IndexFunc(list, func(l *seriesData) bool { return l.Key == key })
 	if err != nil || i < 0 {
 		return nil, err
 	}
@@ -361,15 +361,15 @@ func (x *Index) one(ctx context.Context, key checkpoint.LineKey) (*line, error) 
 
 // Checkpoint implements checkpoint.Finder.
 func (x *Index) Checkpoint(ctx context.Context, id string) (checkpoint.Record, error) {
-	list, err := x.look(ctx)
+	list, err := x.readAll(ctx)
 	if err != nil {
 		return checkpoint.Record{}, err
 	}
 	for _, l := range list {
-		if l.find(id) < 0 {
+		if l.findRecord(id) < 0 {
 			continue
 		}
-		for _, one := range l.records() {
+		for _, one := range l.currentRecords() {
 			if one.ID == id {
 				return one.Record, nil
 			}
@@ -380,16 +380,16 @@ func (x *Index) Checkpoint(ctx context.Context, id string) (checkpoint.Record, e
 
 // Chain implements checkpoint.Finder.
 func (x *Index) Chain(ctx context.Context, id string, most int) (chain []checkpoint.Record, err error) {
-	list, err := x.look(ctx)
+	list, err := x.readAll(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range list {
-		if l.find(id) < 0 {
+		if l.findRecord(id) < 0 {
 			continue
 		}
 		byID := map[string]checkpoint.Record{}
-		for _, one := range l.records() {
+		for _, one := range l.currentRecords() {
 			byID[one.ID] = one.Record
 		}
 		for len(chain) < most {
@@ -407,23 +407,23 @@ func (x *Index) Chain(ctx context.Context, id string, most int) (chain []checkpo
 
 // Checkpoints implements checkpoint.Finder.
 func (x *Index) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Record, error) {
-	lines, err := x.look(ctx)
+	seriesList, err := x.readAll(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var found []item
-	for _, l := range lines {
+	for _, l := range seriesList {
 		if f.User != "" && l.Key.User != f.User || f.Session != "" && l.Key.Session != f.Session {
 			continue
 		}
-		for _, one := range l.records() {
-			if one.matches(f) {
+		for _, one := range l.currentRecords() {
+			if one.matchesFilter(f) {
 				found = append(found, one)
 			}
 		}
 	}
 	slices.SortFunc(found, func(a, b item) int { return cmp.Or(cmp.Compare(b.Pos, a.Pos), cmp.Compare(b.ID, a.ID)) })
-	found = byWords(found, f)
+	found = filterByWords(found, f)
 	limit := f.Limit
 	if limit <= 0 {
 		limit = defaultLimit
@@ -436,14 +436,14 @@ func (x *Index) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpo
 }
 
 // History implements checkpoint.Finder.
-func (x *Index) History(ctx context.Context, key checkpoint.LineKey, h checkpoint.History) ([]checkpoint.Record, error) {
-	l, err := x.one(ctx, key)
+func (x *Index) History(ctx context.Context, key checkpoint.SeriesKey, h checkpoint.History) ([]checkpoint.Record, error) {
+	l, err := x.readSeries(ctx, key)
 	if err != nil || l == nil {
 		return nil, err
 	}
 	var list []checkpoint.Record
-	for _, one := range l.records() {
-		if one.Kind != checkpoint.KindPiece && (h.Below <= 0 || one.Number < h.Below) {
+	for _, one := range l.currentRecords() {
+		if one.Kind != checkpoint.KindFragment && (h.Below <= 0 || one.Number < h.Below) {
 			list = append(list, one.Record)
 		}
 	}
@@ -459,29 +459,29 @@ func (x *Index) History(ctx context.Context, key checkpoint.LineKey, h checkpoin
 	return list, nil
 }
 
-// Line implements checkpoint.Finder.
-func (x *Index) Line(ctx context.Context, key checkpoint.LineKey) (checkpoint.Line, error) {
-	l, err := x.one(ctx, key)
+// Series implements checkpoint.Finder.
+func (x *Index) Series(ctx context.Context, key checkpoint.SeriesKey) (checkpoint.Series, error) {
+	l, err := x.readSeries(ctx, key)
 	if err != nil || l == nil || len(l.Items) == 0 {
-		return checkpoint.Line{LineKey: key}, err
+		return checkpoint.Series{SeriesKey: key}, err
 	}
-	return l.summary(), nil
+	return l.seriesTotals(), nil
 }
 
-// Lines implements checkpoint.Finder.
-func (x *Index) Lines(ctx context.Context, f checkpoint.LineFilter) ([]checkpoint.Line, error) {
-	lines, err := x.look(ctx)
+// ListSeries implements checkpoint.Finder.
+func (x *Index) ListSeries(ctx context.Context, f checkpoint.SeriesFilter) ([]checkpoint.Series, error) {
+	seriesList, err := x.readAll(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var list []checkpoint.Line
-	for _, l := range lines {
+	var list []checkpoint.Series
+	for _, l := range seriesList {
 		if len(l.Items) == 0 || f.User != "" && l.Key.User != f.User || !f.Before.IsZero() && !l.Touched.Before(f.Before) {
 			continue
 		}
-		list = append(list, l.summary())
+		list = append(list, l.seriesTotals())
 	}
-	slices.SortFunc(list, func(a, b checkpoint.Line) int {
+	slices.SortFunc(list, func(a, b checkpoint.Series) int {
 		return cmp.Or(a.Touched.Compare(b.Touched), cmp.Compare(a.User, b.User), cmp.Compare(a.Session, b.Session))
 	})
 	if f.Limit > 0 {
@@ -493,9 +493,9 @@ func (x *Index) Lines(ctx context.Context, f checkpoint.LineFilter) ([]checkpoin
 // Totals implements checkpoint.Finder.
 func (x *Index) Totals(ctx context.Context) (checkpoint.Totals, error) {
 	var t checkpoint.Totals
-	list, err := x.Lines(ctx, checkpoint.LineFilter{})
+	list, err := x.ListSeries(ctx, checkpoint.SeriesFilter{})
 	for _, l := range list {
-		t.Lines++
+		t.Series++
 		t.Count += l.Count
 		t.Bytes += l.Bytes
 		t.Stored += l.Stored
@@ -505,9 +505,9 @@ func (x *Index) Totals(ctx context.Context) (checkpoint.Totals, error) {
 
 // Deleted implements checkpoint.Finder.
 func (x *Index) Deleted(ctx context.Context, ids []string) (map[string]bool, error) {
-	lines, err := x.look(ctx)
+	seriesList, err := x.readAll(ctx)
 	gone := map[string]bool{}
-	for _, l := range lines {
+	for _, l := range seriesList {
 		for _, id := range ids {
 			if _, deleted := l.Gone[id]; deleted {
 				gone[id] = true

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestContract holds the files to what every index promises.
+// TestContract runs the suite of all indexes on files.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	indextest.Exercise(t, func(t *testing.T) indextest.Opener {
@@ -31,7 +31,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestMemory holds what is kept in memory to the same.
+// TestMemory runs the suite of all indexes in memory.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	indextest.Exercise(t, func(t *testing.T) indextest.Opener {
@@ -43,8 +43,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestDamagedFile: a file whose text is not what was written is put aside, and
-// the index says that it has lost something.
+// TestDamagedFile checks that a modified file is renamed and that Lost reports it.
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -52,9 +51,9 @@ func TestDamagedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := checkpoint.LineKey{User: "ada", Session: "work"}
-	r := checkpoint.Record{ID: "c_1", LineKey: key, Number: 1, Kind: checkpoint.KindManual, Sum: []byte{1}, Name: "first"}
-	if err := x.Apply(t.Context(), checkpoint.Change{Line: key, Add: &r}); err != nil {
+	key := checkpoint.SeriesKey{User: "ada", Session: "work"}
+	r := checkpoint.Record{ID: "c_1", SeriesKey: key, Number: 1, Kind: checkpoint.KindManual, Sum: []byte{1}, Name: "first"}
+	if err := x.Apply(t.Context(), checkpoint.Change{Series: key, Add: &r}); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -69,7 +68,7 @@ func TestDamagedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It is still JSON, and says something else.
+	// It is still valid JSON, with different content.
 	if err := os.WriteFile(files[0], []byte(strings.Replace(string(text), "first", "worst", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// stems gives the stems of the words of a text.
-func stems(text string) map[string]bool {
+// wordStems returns the stems of the words of a text.
+func wordStems(text string) map[string]bool {
 	found := map[string]bool{}
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
@@ -23,18 +23,18 @@ func stems(text string) map[string]bool {
 	return found
 }
 
-// byWords leaves the items that have all words of a filter, in their order; or
-// those that have any, the best first.
-func byWords(list []item, f checkpoint.Filter) []item {
+// filterByWords returns the items that match all words of a filter, in their order; with Any
+// those that match some, the best first.
+func filterByWords(list []item, f checkpoint.Filter) []item {
 	if len(f.Words) == 0 {
 		return list
 	}
-	wanted := stems(strings.Join(f.Words, " "))
+	wanted := wordStems(strings.Join(f.Words, " "))
 	has := make([]map[string]bool, len(list))
 	count := map[string]int{}
 	for i, one := range list {
 		has[i] = map[string]bool{}
-		there := stems(one.text())
+		there := wordStems(one.searchText())
 		for word := range wanted {
 			if there[word] {
 				has[i][word] = true

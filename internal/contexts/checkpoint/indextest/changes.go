@@ -10,83 +10,83 @@ import (
 )
 
 func comesBack(t *testing.T, f *fixture) {
-	x := f.index(t)
-	r := newRecord(key(), 1)
+	x := f.openIndex(t)
+	r := newRecord(testSeries(), 1)
 	r.Branch, r.Problem, r.Base, r.Key = true, "", "", "key-abc"
-	must(t, x.Apply(t.Context(), adding(r, "words")))
-	other := f.index(t)
+	mustSucceed(t, x.Apply(t.Context(), addChange(r, "words")))
+	other := f.openIndex(t)
 	for _, x := range []Index{x, other} {
 		got, err := x.Checkpoint(t.Context(), r.ID)
-		must(t, err)
-		want(t, "the record", got, r)
+		mustSucceed(t, err)
+		wantEqual(t, "the record", got, r)
 		if got.Created.Location().String() != "UTC" {
 			t.Errorf("the time is in %s", got.Created.Location())
 		}
 		list, err := x.Checkpoints(t.Context(), checkpoint.Filter{})
-		must(t, err)
-		want(t, "the list", list, []checkpoint.Record{r})
+		mustSucceed(t, err)
+		wantEqual(t, "the list", list, []checkpoint.Record{r})
 	}
 	_, err := x.Checkpoint(t.Context(), "c_nothing")
 	wantCode(t, err, guideway.CodeNotFound, "a checkpoint that is not there")
-	// What one process changes, the other one sees.
-	next := newRecord(key(), 2)
-	must(t, other.Apply(t.Context(), adding(next, "")))
-	history, err := x.History(t.Context(), key(), checkpoint.History{})
-	must(t, err)
+	// A change by one process is visible to the other.
+	next := newRecord(testSeries(), 2)
+	mustSucceed(t, other.Apply(t.Context(), addChange(next, "")))
+	history, err := x.History(t.Context(), testSeries(), checkpoint.History{})
+	mustSucceed(t, err)
 	r.Followed = true
-	want(t, "the history", history, []checkpoint.Record{next, r})
-	history, err = x.History(t.Context(), key(), checkpoint.History{Oldest: true, Limit: 1})
-	must(t, err)
-	want(t, "the oldest", history, []checkpoint.Record{r})
-	history, err = x.History(t.Context(), key(), checkpoint.History{Below: 2})
-	must(t, err)
-	want(t, "those below the second", history, []checkpoint.Record{r})
+	wantEqual(t, "the history", history, []checkpoint.Record{next, r})
+	history, err = x.History(t.Context(), testSeries(), checkpoint.History{Oldest: true, Limit: 1})
+	mustSucceed(t, err)
+	wantEqual(t, "the oldest", history, []checkpoint.Record{r})
+	history, err = x.History(t.Context(), testSeries(), checkpoint.History{Below: 2})
+	mustSucceed(t, err)
+	wantEqual(t, "those below the second", history, []checkpoint.Record{r})
 }
 
 func numberOnce(t *testing.T, f *fixture) {
-	x := f.index(t)
-	fill(t, x, key(), 2)
+	x := f.openIndex(t)
+	addRecords(t, x, testSeries(), 2)
 	for _, number := range []int64{1, 2, 4, 0} {
-		r := newRecord(key(), number)
+		r := newRecord(testSeries(), number)
 		r.ID, r.Parent = "c_another", ""
-		wantCode(t, x.Apply(t.Context(), adding(r, "")), guideway.CodeConflict, "a number that is not the next one")
+		wantCode(t, x.Apply(t.Context(), addChange(r, "")), guideway.CodeConflict, "a number that is not the next one")
 	}
-	taken := newRecord(key(), 3)
-	taken.ID = newRecord(key(), 1).ID
-	wantCode(t, x.Apply(t.Context(), adding(taken, "")), guideway.CodeConflict, "an id that is taken")
-	// In another line, too.
-	elsewhere := newRecord(checkpoint.LineKey{User: "bob", Session: "work"}, 1)
+	taken := newRecord(testSeries(), 3)
+	taken.ID = newRecord(testSeries(), 1).ID
+	wantCode(t, x.Apply(t.Context(), addChange(taken, "")), guideway.CodeConflict, "an id that is taken")
+	// In another series, too.
+	elsewhere := newRecord(checkpoint.SeriesKey{User: "bob", Session: "work"}, 1)
 	elsewhere.ID = taken.ID
-	wantCode(t, x.Apply(t.Context(), adding(elsewhere, "")), guideway.CodeConflict, "an id that another user has")
-	// Adopted ones come with their numbers.
-	adopted := newRecord(key(), 7)
+	wantCode(t, x.Apply(t.Context(), addChange(elsewhere, "")), guideway.CodeConflict, "an id that another user has")
+	// Adopted records keep their numbers.
+	adopted := newRecord(testSeries(), 7)
 	adopted.Parent = "c_of_old"
-	c := adding(adopted, "")
+	c := addChange(adopted, "")
 	c.Adopt = true
-	must(t, x.Apply(t.Context(), c))
+	mustSucceed(t, x.Apply(t.Context(), c))
 	adopted.ID = "c_again"
 	wantCode(t, x.Apply(t.Context(), c), guideway.CodeConflict, "an adopted number that is taken")
-	must(t, x.Apply(t.Context(), adding(func() checkpoint.Record { r := newRecord(key(), 8); return r }(), "")))
-	line, err := x.Line(t.Context(), key())
-	must(t, err)
-	want(t, "the last number", line.Last, int64(8))
+	mustSucceed(t, x.Apply(t.Context(), addChange(func() checkpoint.Record { r := newRecord(testSeries(), 8); return r }(), "")))
+	series, err := x.Series(t.Context(), testSeries())
+	mustSucceed(t, err)
+	wantEqual(t, "the last number", series.Last, int64(8))
 }
 
-// together has writers add to one line, each again where another one was faster.
-func together(t *testing.T, f *fixture) {
+// testConcurrentAdds checks that concurrent writers can add to one series by retrying conflicts.
+func testConcurrentAdds(t *testing.T, f *fixture) {
 	const writers, each = 4, 12
 	var group sync.WaitGroup
 	for range writers {
-		x := f.index(t)
+		x := f.openIndex(t)
 		group.Go(func() {
 			for done := 0; done < each; {
-				line, err := x.Line(t.Context(), key())
+				series, err := x.Series(t.Context(), testSeries())
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				r := newRecord(key(), line.Last+1)
-				switch err := x.Apply(t.Context(), adding(r, "")); guideway.ErrorCode(err) {
+				r := newRecord(testSeries(), series.Last+1)
+				switch err := x.Apply(t.Context(), addChange(r, "")); guideway.ErrorCode(err) {
 				case "":
 					done++
 				case guideway.CodeConflict:
@@ -98,8 +98,8 @@ func together(t *testing.T, f *fixture) {
 		})
 	}
 	group.Wait()
-	list, err := f.index(t).History(t.Context(), key(), checkpoint.History{Oldest: true})
-	must(t, err)
+	list, err := f.openIndex(t).History(t.Context(), testSeries(), checkpoint.History{Oldest: true})
+	mustSucceed(t, err)
 	if len(list) != writers*each {
 		t.Fatalf("there are %d checkpoints, want %d", len(list), writers*each)
 	}
@@ -110,24 +110,24 @@ func together(t *testing.T, f *fixture) {
 	}
 }
 
-// state is all that a test can see of a line.
-func state(t *testing.T, x Index) []any {
+// seriesState returns the observable state of a series.
+func seriesState(t *testing.T, x Index) []any {
 	t.Helper()
 	list, err := x.Checkpoints(t.Context(), checkpoint.Filter{All: true})
-	must(t, err)
-	line, err := x.Line(t.Context(), key())
-	must(t, err)
+	mustSucceed(t, err)
+	series, err := x.Series(t.Context(), testSeries())
+	mustSucceed(t, err)
 	notes, err := x.Notes(t.Context(), "", 100)
-	must(t, err)
-	return []any{list, line, notes}
+	mustSucceed(t, err)
+	return []any{list, series, notes}
 }
 
 func allOrNone(t *testing.T, f *fixture) {
-	x := f.index(t)
-	list := fill(t, x, key(), 3)
-	before := state(t, x)
-	next := newRecord(key(), 4)
-	good := adding(next, "needle")
+	x := f.openIndex(t)
+	list := addRecords(t, x, testSeries(), 3)
+	before := seriesState(t, x)
+	next := newRecord(testSeries(), 4)
+	good := addChange(next, "needle")
 	good.Remove = []string{list[0].ID}
 	for name, spoil := range map[string]func(c *checkpoint.Change){
 		"a number": func(c *checkpoint.Change) { r := next; r.Number = 9; c.Add = &r },
@@ -149,41 +149,41 @@ func allOrNone(t *testing.T, f *fixture) {
 		c.Remove = slices.Clone(good.Remove)
 		spoil(&c)
 		wantCode(t, x.Apply(t.Context(), c), guideway.CodeConflict, name)
-		want(t, "after "+name, state(t, x), before)
+		wantEqual(t, "after "+name, seriesState(t, x), before)
 	}
 	wantList(t, x, checkpoint.Filter{Words: []string{"needle"}})
-	must(t, x.Apply(t.Context(), good))
+	mustSucceed(t, x.Apply(t.Context(), good))
 	wantList(t, x, checkpoint.Filter{}, next.ID, list[2].ID, list[1].ID)
 }
 
-func swaps(t *testing.T, f *fixture) {
-	x := f.index(t)
-	list := fill(t, x, key(), 2)
+func testSwaps(t *testing.T, f *fixture) {
+	x := f.openIndex(t)
+	list := addRecords(t, x, testSeries(), 2)
 	form := checkpoint.Form{Blob: blobOf(list[0].ID, "delta"), Stored: 10, Base: list[1].ID, Key: "key-1"}
-	c := checkpoint.Change{Line: key(), Swaps: []checkpoint.Swap{{ID: list[0].ID, Old: list[0].Blob, New: form}}}
-	must(t, x.Apply(t.Context(), c))
+	c := checkpoint.Change{Series: testSeries(), Swaps: []checkpoint.Swap{{ID: list[0].ID, Old: list[0].Blob, New: form}}}
+	mustSucceed(t, x.Apply(t.Context(), c))
 	wantCode(t, x.Apply(t.Context(), c), guideway.CodeConflict, "the same again")
 	got, err := x.Checkpoint(t.Context(), list[0].ID)
-	must(t, err)
-	want(t, "the form", got.Form, form)
+	mustSucceed(t, err)
+	wantEqual(t, "the form", got.Form, form)
 	wantList(t, x, checkpoint.Filter{Base: list[1].ID}, list[0].ID)
 	wantList(t, x, checkpoint.Filter{Key: "key-1"}, list[0].ID)
-	line, err := x.Line(t.Context(), key())
-	must(t, err)
-	want(t, "the bytes stored", line.Stored, int64(110))
-	must(t, x.Apply(t.Context(), checkpoint.Change{Line: key(), Marks: []checkpoint.Mark{{ID: list[0].ID, Problem: "a flipped bit"}, {ID: "c_gone", Problem: "x"}}}))
+	series, err := x.Series(t.Context(), testSeries())
+	mustSucceed(t, err)
+	wantEqual(t, "the bytes stored", series.Stored, int64(110))
+	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Marks: []checkpoint.Mark{{ID: list[0].ID, Problem: "a flipped bit"}, {ID: "c_gone", Problem: "x"}}}))
 	got, err = x.Checkpoint(t.Context(), list[0].ID)
-	must(t, err)
-	want(t, "the problem", got.Problem, "a flipped bit")
+	mustSucceed(t, err)
+	wantEqual(t, "the problem", got.Problem, "a flipped bit")
 }
 
-func chains(t *testing.T, f *fixture) {
-	x := f.index(t)
-	other := fill(t, x, checkpoint.LineKey{User: "ada", Session: "other"}, 2)
-	list := fill(t, x, key(), 4)
+func testChains(t *testing.T, f *fixture) {
+	x := f.openIndex(t)
+	other := addRecords(t, x, checkpoint.SeriesKey{User: "ada", Session: "other"}, 2)
+	list := addRecords(t, x, testSeries(), 4)
 	for i := range 3 {
 		form := checkpoint.Form{Blob: blobOf(list[i].ID, "delta"), Stored: 10, Base: list[i+1].ID}
-		must(t, x.Apply(t.Context(), checkpoint.Change{Line: key(), Swaps: []checkpoint.Swap{{ID: list[i].ID, Old: list[i].Blob, New: form}}}))
+		mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Swaps: []checkpoint.Swap{{ID: list[i].ID, Old: list[i].Blob, New: form}}}))
 	}
 	for _, c := range []struct {
 		id   string
@@ -198,77 +198,77 @@ func chains(t *testing.T, f *fixture) {
 		{"", 10, nil},
 	} {
 		chain, err := x.Chain(t.Context(), c.id, c.most)
-		must(t, err)
-		want(t, "the chain of "+c.id, ids(chain), c.want)
+		mustSucceed(t, err)
+		wantEqual(t, "the chain of "+c.id, recordIDs(chain), c.want)
 	}
 	chain, err := x.Chain(t.Context(), list[0].ID, 10)
-	must(t, err)
+	mustSucceed(t, err)
 	for _, got := range chain {
 		alone, err := x.Checkpoint(t.Context(), got.ID)
-		must(t, err)
-		want(t, "a link", got, alone)
+		mustSucceed(t, err)
+		wantEqual(t, "a link", got, alone)
 	}
 }
 
-func removes(t *testing.T, f *fixture) {
-	x := f.index(t)
-	list := fill(t, x, key(), 4)
+func testRemoves(t *testing.T, f *fixture) {
+	x := f.openIndex(t)
+	list := addRecords(t, x, testSeries(), 4)
 	form := checkpoint.Form{Blob: blobOf(list[0].ID, "delta"), Stored: 10, Base: list[1].ID}
-	must(t, x.Apply(t.Context(), checkpoint.Change{Line: key(), Swaps: []checkpoint.Swap{{ID: list[0].ID, Old: list[0].Blob, New: form}}}))
-	c := checkpoint.Change{Line: key(), Remove: []string{list[1].ID}, At: at(9)}
+	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Swaps: []checkpoint.Swap{{ID: list[0].ID, Old: list[0].Blob, New: form}}}))
+	c := checkpoint.Change{Series: testSeries(), Remove: []string{list[1].ID}, At: minuteTime(9)}
 	wantCode(t, x.Apply(t.Context(), c), guideway.CodeConflict, "a base that is needed")
-	// Together with what makes it unneeded it goes.
+	// It can be removed together with the swap of its dependent.
 	whole := checkpoint.Form{Blob: blobOf(list[0].ID, "again"), Stored: 90}
 	c.Swaps = []checkpoint.Swap{{ID: list[0].ID, Old: form.Blob, New: whole}}
 	c.Remove = []string{list[1].ID, list[2].ID}
-	must(t, x.Apply(t.Context(), c))
+	mustSucceed(t, x.Apply(t.Context(), c))
 	got, err := x.Checkpoint(t.Context(), list[3].ID)
-	must(t, err)
-	want(t, "the parent of the last one", got.Parent, list[0].ID)
+	mustSucceed(t, err)
+	wantEqual(t, "the parent of the last one", got.Parent, list[0].ID)
 	wantList(t, x, checkpoint.Filter{Heads: true}, list[3].ID)
-	// A line ends with its last record and begins anew.
-	must(t, x.Apply(t.Context(), checkpoint.Change{Line: key(), Remove: []string{list[0].ID, list[3].ID}, At: at(10)}))
-	line, err := x.Line(t.Context(), key())
-	must(t, err)
-	want(t, "the line", line, checkpoint.Line{LineKey: key()})
-	again := newRecord(key(), 1)
+	// A series ends with its last record and can begin again.
+	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: []string{list[0].ID, list[3].ID}, At: minuteTime(10)}))
+	series, err := x.Series(t.Context(), testSeries())
+	mustSucceed(t, err)
+	wantEqual(t, "the line", series, checkpoint.Series{SeriesKey: testSeries()})
+	again := newRecord(testSeries(), 1)
 	again.ID = "c_new_beginning"
-	must(t, x.Apply(t.Context(), adding(again, "")))
+	mustSucceed(t, x.Apply(t.Context(), addChange(again, "")))
 }
 
-func remembers(t *testing.T, f *fixture) {
-	x := f.index(t)
-	list := fill(t, x, key(), 3)
-	must(t, x.Apply(t.Context(), checkpoint.Change{Line: key(), Remove: []string{list[0].ID}, At: at(20)}))
-	must(t, x.Apply(t.Context(), checkpoint.Change{Line: key(), Remove: []string{list[1].ID, list[2].ID}, At: at(30)}))
-	gone, err := f.index(t).Deleted(t.Context(), []string{list[0].ID, list[2].ID, "c_never"})
-	must(t, err)
-	want(t, "what was deleted", gone, map[string]bool{list[0].ID: true, list[2].ID: true})
+func testDeletedIDs(t *testing.T, f *fixture) {
+	x := f.openIndex(t)
+	list := addRecords(t, x, testSeries(), 3)
+	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: []string{list[0].ID}, At: minuteTime(20)}))
+	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: []string{list[1].ID, list[2].ID}, At: minuteTime(30)}))
+	gone, err := f.openIndex(t).Deleted(t.Context(), []string{list[0].ID, list[2].ID, "c_never"})
+	mustSucceed(t, err)
+	wantEqual(t, "what was deleted", gone, map[string]bool{list[0].ID: true, list[2].ID: true})
 	none, err := x.Deleted(t.Context(), nil)
-	must(t, err)
-	want(t, "of nothing", none, map[string]bool{})
+	mustSucceed(t, err)
+	wantEqual(t, "of nothing", none, map[string]bool{})
 }
 
-func pieces(t *testing.T, f *fixture) {
-	x := f.index(t)
-	list := fill(t, x, key(), 1)
+func testFragments(t *testing.T, f *fixture) {
+	x := f.openIndex(t)
+	list := addRecords(t, x, testSeries(), 1)
 	for _, id := range []string{"o_one", "o_two"} {
-		piece := checkpoint.Record{
-			ID: id, LineKey: key(), Kind: checkpoint.KindPiece, Created: at(5), Bytes: 50, Sum: []byte{1},
+		fragment := checkpoint.Record{
+			ID: id, SeriesKey: testSeries(), Kind: checkpoint.KindFragment, Created: minuteTime(5), Bytes: 50, Sum: []byte{1},
 			Form: checkpoint.Form{Blob: blobOf(id, ""), Stored: 40},
 		}
-		c := adding(piece, "")
+		c := addChange(fragment, "")
 		c.NoWords = true
-		must(t, x.Apply(t.Context(), c))
+		mustSucceed(t, x.Apply(t.Context(), c))
 	}
 	wantList(t, x, checkpoint.Filter{}, list[0].ID)
-	wantList(t, x, checkpoint.Filter{Pieces: true}, "o_two", "o_one")
+	wantList(t, x, checkpoint.Filter{Fragments: true}, "o_two", "o_one")
 	wantList(t, x, checkpoint.Filter{All: true}, "o_two", "o_one", list[0].ID)
-	line, err := x.Line(t.Context(), key())
-	must(t, err)
-	want(t, "the line", [2]int64{int64(line.Count), line.Stored}, [2]int64{1, 180})
-	history, err := x.History(t.Context(), key(), checkpoint.History{})
-	must(t, err)
-	want(t, "the history", ids(history), []string{list[0].ID})
-	must(t, x.Apply(t.Context(), adding(newRecord(key(), 2), "")))
+	series, err := x.Series(t.Context(), testSeries())
+	mustSucceed(t, err)
+	wantEqual(t, "the line", [2]int64{int64(series.Count), series.Stored}, [2]int64{1, 180})
+	history, err := x.History(t.Context(), testSeries(), checkpoint.History{})
+	mustSucceed(t, err)
+	wantEqual(t, "the history", recordIDs(history), []string{list[0].ID})
+	mustSucceed(t, x.Apply(t.Context(), addChange(newRecord(testSeries(), 2), "")))
 }

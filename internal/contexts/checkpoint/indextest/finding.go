@@ -10,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-func filters(t *testing.T, f *fixture) {
-	x := f.index(t)
+func testFilters(t *testing.T, f *fixture) {
+	x := f.openIndex(t)
 	var all []checkpoint.Record
 	for i, change := range []func(r *checkpoint.Record){
 		func(*checkpoint.Record) {},
@@ -22,13 +22,13 @@ func filters(t *testing.T, f *fixture) {
 		func(r *checkpoint.Record) { r.Run = "" },
 		func(r *checkpoint.Record) { r.Kind = checkpoint.KindAuto },
 	} {
-		r := newRecord(key(), int64(i)+1)
+		r := newRecord(testSeries(), int64(i)+1)
 		change(&r)
-		must(t, x.Apply(t.Context(), adding(r, "")))
+		mustSucceed(t, x.Apply(t.Context(), addChange(r, "")))
 		all = append(all, r)
 	}
-	other := newRecord(checkpoint.LineKey{User: "ada", Session: "play"}, 1)
-	must(t, x.Apply(t.Context(), adding(other, "")))
+	other := newRecord(checkpoint.SeriesKey{User: "ada", Session: "play"}, 1)
+	mustSucceed(t, x.Apply(t.Context(), addChange(other, "")))
 	id := func(list ...int) []string {
 		var out []string
 		for _, i := range list {
@@ -43,33 +43,33 @@ func filters(t *testing.T, f *fixture) {
 	wantList(t, x, checkpoint.Filter{Tags: []string{"red"}}, id(4, 3)...)
 	wantList(t, x, checkpoint.Filter{Tags: []string{"green", "red"}}, id(4)...)
 	wantList(t, x, checkpoint.Filter{Run: "r_work", Limit: 2}, id(6, 4)...)
-	wantList(t, x, checkpoint.Filter{Session: "work", Since: at(6)}, id(6, 5)...)
-	wantList(t, x, checkpoint.Filter{Session: "work", Until: at(2)}, id(0)...) // exclusively
+	wantList(t, x, checkpoint.Filter{Session: "work", Since: minuteTime(6)}, id(6, 5)...)
+	wantList(t, x, checkpoint.Filter{Session: "work", Until: minuteTime(2)}, id(0)...) // Until is exclusive
 	wantList(t, x, checkpoint.Filter{Parent: all[0].ID}, id(1)...)
 	wantList(t, x, checkpoint.Filter{Heads: true}, other.ID, all[6].ID)
-	wantList(t, x, checkpoint.Filter{User: "ada", Session: "work", Workflow: "coding-task", Project: "0123456789ab", Tags: []string{"tested"}, Since: at(6), Until: at(7)}, id(5)...)
+	wantList(t, x, checkpoint.Filter{User: "ada", Session: "work", Workflow: "coding-task", Project: "0123456789ab", Tags: []string{"tested"}, Since: minuteTime(6), Until: minuteTime(7)}, id(5)...)
 	wantList(t, x, checkpoint.Filter{User: "nobody"})
 }
 
-func paging(t *testing.T, f *fixture) {
+func testPaging(t *testing.T, f *fixture) {
 	const total, page = 130, 9
-	x := f.index(t)
+	x := f.openIndex(t)
 	for i := range total {
-		line := checkpoint.LineKey{User: "ada", Session: fmt.Sprintf("s%d", i%13)}
-		r := newRecord(line, int64(i/13)+1)
-		r.Created = at(i / 4) // several at the same time
-		must(t, x.Apply(t.Context(), adding(r, "common")))
+		series := checkpoint.SeriesKey{User: "ada", Session: fmt.Sprintf("s%d", i%13)}
+		r := newRecord(series, int64(i/13)+1)
+		r.Created = minuteTime(i / 4) // several with the same time
+		mustSucceed(t, x.Apply(t.Context(), addChange(r, "common")))
 	}
 	list, err := x.Checkpoints(t.Context(), checkpoint.Filter{})
-	must(t, err)
-	want(t, "checkpoints without a limit", len(list), 100)
+	mustSucceed(t, err)
+	wantEqual(t, "checkpoints without a limit", len(list), 100)
 	for name, f := range map[string]checkpoint.Filter{"plain": {User: "ada"}, "words": {User: "ada", Words: []string{"common"}}} {
 		f.Limit = page
 		var seen []string
 		for len(seen) <= total {
 			list, err := x.Checkpoints(t.Context(), f)
-			must(t, err)
-			seen = append(seen, ids(list)...)
+			mustSucceed(t, err)
+			seen = append(seen, recordIDs(list)...)
 			if len(list) < page {
 				break
 			}
@@ -77,13 +77,13 @@ func paging(t *testing.T, f *fixture) {
 			f.Before = &checkpoint.Cursor{Pos: last.Pos, ID: last.ID}
 		}
 		slices.Sort(seen)
-		want(t, name+": checkpoints on all pages", len(seen), total)
-		want(t, name+": different ones on all pages", len(slices.Compact(seen)), total)
+		wantEqual(t, name+": checkpoints on all pages", len(seen), total)
+		wantEqual(t, name+": different ones on all pages", len(slices.Compact(seen)), total)
 	}
 }
 
-func words(t *testing.T, f *fixture) {
-	x := f.index(t)
+func testWords(t *testing.T, f *fixture) {
+	x := f.openIndex(t)
 	texts := []string{
 		"we decided to refactor the authentication of the gateway",
 		"the tests of the parser are failing again",
@@ -91,16 +91,16 @@ func words(t *testing.T, f *fixture) {
 	}
 	var list []string
 	for i, text := range texts {
-		r := newRecord(key(), int64(i)+1)
+		r := newRecord(testSeries(), int64(i)+1)
 		r.Name, r.Tags = fmt.Sprint("named", i), []string{fmt.Sprint("tagged", i)}
-		must(t, x.Apply(t.Context(), adding(r, text)))
+		mustSucceed(t, x.Apply(t.Context(), addChange(r, text)))
 		list = append(list, r.ID)
 	}
-	hidden := newRecord(key(), 4)
+	hidden := newRecord(testSeries(), 4)
 	hidden.Name = "caching in secret"
-	c := adding(hidden, "caching in secret")
+	c := addChange(hidden, "caching in secret")
 	c.NoWords = true
-	must(t, x.Apply(t.Context(), c))
+	mustSucceed(t, x.Apply(t.Context(), c))
 	look := func(any bool, query ...string) checkpoint.Filter {
 		return checkpoint.Filter{User: "ada", Words: query, Any: any}
 	}
@@ -110,7 +110,7 @@ func words(t *testing.T, f *fixture) {
 	wantList(t, x, look(false, "failed", "test"), list[1])
 	wantList(t, x, look(false, "named2"), list[2])
 	wantList(t, x, look(false, "tagged1"), list[1])
-	wantList(t, x, look(false, "coding"), list[2], list[1], list[0]) // of the workflow
+	wantList(t, x, look(false, "coding"), list[2], list[1], list[0]) // a word of the workflow
 	wantList(t, x, look(false, "cache"), list[2])
 	wantList(t, x, look(false, "zeppelin"))
 	wantList(t, x, look(true, "authentication", "gateway", "parser"), list[0], list[1])
@@ -122,97 +122,97 @@ func words(t *testing.T, f *fixture) {
 			}
 		}
 	}
-	// What is removed is found no more.
-	must(t, x.Apply(t.Context(), checkpoint.Change{Line: key(), Remove: []string{list[2]}, At: at(9)}))
+	// A removed record is not found.
+	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: []string{list[2]}, At: minuteTime(9)}))
 	wantList(t, x, look(false, "cache"))
 }
 
-func lines(t *testing.T, f *fixture) {
-	x := f.index(t)
-	fill(t, x, key(), 3)
-	play := checkpoint.LineKey{User: "ada", Session: "play"}
-	fill(t, x, play, 1)
-	got, err := x.Line(t.Context(), key())
-	must(t, err)
-	work := checkpoint.Line{
-		LineKey: key(), Run: "r_work", Workflow: "coding-task", Project: "0123456789ab", Last: 3, Count: 3, Stored: 300, Bytes: 3000, Touched: at(3),
+func testSeriesLists(t *testing.T, f *fixture) {
+	x := f.openIndex(t)
+	addRecords(t, x, testSeries(), 3)
+	play := checkpoint.SeriesKey{User: "ada", Session: "play"}
+	addRecords(t, x, play, 1)
+	got, err := x.Series(t.Context(), testSeries())
+	mustSucceed(t, err)
+	work := checkpoint.Series{
+		SeriesKey: testSeries(), Run: "r_work", Workflow: "coding-task", Project: "0123456789ab", Last: 3, Count: 3, Stored: 300, Bytes: 3000, Touched: minuteTime(3),
 	}
-	want(t, "the line", got, work)
+	wantEqual(t, "the line", got, work)
 	totals, err := x.Totals(t.Context())
-	must(t, err)
-	want(t, "the totals", totals, checkpoint.Totals{Lines: 2, Count: 4, Bytes: 4000, Stored: 400})
-	list, err := x.Lines(t.Context(), checkpoint.LineFilter{})
-	must(t, err)
+	mustSucceed(t, err)
+	wantEqual(t, "the totals", totals, checkpoint.Totals{Series: 2, Count: 4, Bytes: 4000, Stored: 400})
+	list, err := x.ListSeries(t.Context(), checkpoint.SeriesFilter{})
+	mustSucceed(t, err)
 	if len(list) != 2 || list[0].Session != "play" || list[1].Session != "work" {
-		t.Fatalf("the lines are %+v", list)
+		t.Fatalf("the series are %+v", list)
 	}
-	// A touch moves a line to the end, but never back.
-	for _, when := range []time.Time{at(60), at(50)} {
-		must(t, x.Apply(t.Context(), checkpoint.Change{Line: play, At: when, Touch: true}))
+	// A touch moves a series to the end, but never back.
+	for _, when := range []time.Time{minuteTime(60), minuteTime(50)} {
+		mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: play, At: when, Touch: true}))
 	}
-	must(t, x.Apply(t.Context(), checkpoint.Change{Line: checkpoint.LineKey{User: "ada", Session: "none"}, At: at(70), Touch: true}))
-	list, err = x.Lines(t.Context(), checkpoint.LineFilter{User: "ada"})
-	must(t, err)
-	if len(list) != 2 || list[1].Session != "play" || !list[1].Touched.Equal(at(60)) {
-		t.Fatalf("the lines are %+v", list)
+	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: checkpoint.SeriesKey{User: "ada", Session: "none"}, At: minuteTime(70), Touch: true}))
+	list, err = x.ListSeries(t.Context(), checkpoint.SeriesFilter{User: "ada"})
+	mustSucceed(t, err)
+	if len(list) != 2 || list[1].Session != "play" || !list[1].Touched.Equal(minuteTime(60)) {
+		t.Fatalf("the series are %+v", list)
 	}
-	list, err = x.Lines(t.Context(), checkpoint.LineFilter{Before: at(60), Limit: 5})
-	must(t, err)
-	want(t, "lines before", list, []checkpoint.Line{work})
-	none, err := x.Line(t.Context(), checkpoint.LineKey{User: "ada", Session: "none"})
-	must(t, err)
-	want(t, "a line that is not there", none, checkpoint.Line{LineKey: checkpoint.LineKey{User: "ada", Session: "none"}})
+	list, err = x.ListSeries(t.Context(), checkpoint.SeriesFilter{Before: minuteTime(60), Limit: 5})
+	mustSucceed(t, err)
+	wantEqual(t, "series before", list, []checkpoint.Series{work})
+	none, err := x.Series(t.Context(), checkpoint.SeriesKey{User: "ada", Session: "none"})
+	mustSucceed(t, err)
+	wantEqual(t, "a series that is not there", none, checkpoint.Series{SeriesKey: checkpoint.SeriesKey{User: "ada", Session: "none"}})
 }
 
 func usersApart(t *testing.T, f *fixture) {
-	x := f.index(t)
+	x := f.openIndex(t)
 	users := []string{"ada", "bob", "ADA", "ada ", "a%", "a_a"}
 	for _, user := range users {
-		r := newRecord(checkpoint.LineKey{User: user, Session: "work"}, 1)
-		must(t, x.Apply(t.Context(), adding(r, "shared word")))
+		r := newRecord(checkpoint.SeriesKey{User: user, Session: "work"}, 1)
+		mustSucceed(t, x.Apply(t.Context(), addChange(r, "shared word")))
 	}
 	for _, user := range users {
-		id := newRecord(checkpoint.LineKey{User: user, Session: "work"}, 1).ID
+		id := newRecord(checkpoint.SeriesKey{User: user, Session: "work"}, 1).ID
 		wantList(t, x, checkpoint.Filter{User: user}, id)
 		wantList(t, x, checkpoint.Filter{User: user, Words: []string{"shared"}}, id)
-		line, err := x.Line(t.Context(), checkpoint.LineKey{User: user, Session: "work"})
-		must(t, err)
-		want(t, "checkpoints of "+user, line.Count, 1)
+		series, err := x.Series(t.Context(), checkpoint.SeriesKey{User: user, Session: "work"})
+		mustSucceed(t, err)
+		wantEqual(t, "checkpoints of "+user, series.Count, 1)
 		notes, err := x.Notes(t.Context(), user, 10)
-		must(t, err)
+		mustSucceed(t, err)
 		if len(notes) != 1 || notes[0].User != user {
 			t.Fatalf("%q has the notes %+v", user, notes)
 		}
 	}
-	// A change of one line does not reach into another.
-	c := checkpoint.Change{Line: checkpoint.LineKey{User: "bob", Session: "work"}, Remove: []string{newRecord(key(), 1).ID}, At: at(1)}
+	// A change of one series does not affect another.
+	c := checkpoint.Change{Series: checkpoint.SeriesKey{User: "bob", Session: "work"}, Remove: []string{newRecord(testSeries(), 1).ID}, At: minuteTime(1)}
 	if err := x.Apply(t.Context(), c); err == nil {
 		t.Error("another user's checkpoint was removed")
 	}
 }
 
-func audits(t *testing.T, f *fixture) {
-	x := f.index(t)
-	fill(t, x, key(), 2)
-	load := checkpoint.Entry{At: at(30), Action: checkpoint.ActionLoad, LineKey: key(), Checkpoint: "c_1", Client: "suite", Detail: "two\nlines"}
-	must(t, x.Note(t.Context(), []checkpoint.Entry{load}))
-	must(t, x.Note(t.Context(), nil))
-	notes, err := f.index(t).Notes(t.Context(), "ada", 2)
-	must(t, err)
-	want(t, "the last notes", notes, []checkpoint.Entry{load, adding(newRecord(key(), 2), "").Audit[0]})
+func testAudit(t *testing.T, f *fixture) {
+	x := f.openIndex(t)
+	addRecords(t, x, testSeries(), 2)
+	load := checkpoint.Entry{At: minuteTime(30), Action: checkpoint.ActionLoad, SeriesKey: testSeries(), Checkpoint: "c_1", Client: "suite", Detail: "two\nlines"}
+	mustSucceed(t, x.Note(t.Context(), []checkpoint.Entry{load}))
+	mustSucceed(t, x.Note(t.Context(), nil))
+	notes, err := f.openIndex(t).Notes(t.Context(), "ada", 2)
+	mustSucceed(t, err)
+	wantEqual(t, "the last notes", notes, []checkpoint.Entry{load, addChange(newRecord(testSeries(), 2), "").Audit[0]})
 }
 
-func hostile(t *testing.T, f *fixture) {
-	x := f.index(t)
+func testHostileWords(t *testing.T, f *fixture) {
+	x := f.openIndex(t)
 	for i, text := range []string{"", "ünïcödé 日本語 🙂", `quo"te ' back\slash`, "new\nline\ttab", "$1 %s ? ;--", strings.Repeat("long ", 40)} {
-		line := checkpoint.LineKey{User: "u" + text, Session: "s" + text}
-		r := newRecord(line, 1)
+		series := checkpoint.SeriesKey{User: "u" + text, Session: "s" + text}
+		r := newRecord(series, 1)
 		r.ID = fmt.Sprint("c_hostile_", i)
 		r.Workflow, r.Project, r.Agent, r.Name, r.Tags = text, text, text, text, []string{"t" + text}
-		must(t, x.Apply(t.Context(), adding(r, text)))
+		mustSucceed(t, x.Apply(t.Context(), addChange(r, text)))
 		got, err := x.Checkpoint(t.Context(), r.ID)
-		must(t, err)
-		want(t, fmt.Sprintf("the record with %.20q", text), got, r)
-		wantList(t, x, checkpoint.Filter{User: line.User, Session: line.Session, Tags: r.Tags}, r.ID)
+		mustSucceed(t, err)
+		wantEqual(t, fmt.Sprintf("the record with %.20q", text), got, r)
+		wantList(t, x, checkpoint.Filter{User: series.User, Session: series.Session, Tags: r.Tags}, r.ID)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-var _ checkpoint.Leftover = (*Index)(nil)
+var _ checkpoint.FallbackIndex = (*Index)(nil)
 
-// InUse says whether a directory has an index with anything in it.
+// InUse reports whether a directory contains a non-empty index.
 func InUse(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -27,13 +27,13 @@ func InUse(dir string) bool {
 	return false
 }
 
-// Discard removes the files as they were when they were last read; one that has
-// changed since stays. Whoever still uses the index makes it anew from the blobs.
+// Discard removes the files in their last read state; a file that has changed since stays.
+// A process that still uses the index rebuilds it from the blobs.
 func (x *Index) Discard(ctx context.Context) error {
 	if x.o.Dir == "" {
 		return nil
 	}
-	release, err := x.acquire(ctx)
+	release, err := x.lockForWriting(ctx)
 	if err != nil {
 		return err
 	}
@@ -47,14 +47,14 @@ func (x *Index) Discard(ctx context.Context) error {
 			continue
 		}
 		if err := os.Remove(path); err != nil {
-			return x.failed("discard the index", err)
+			return x.systemError("discard the index", err)
 		}
-		x.set(old.key, nil)
+		x.setSeries(old.key, nil)
 		delete(x.files, name)
 	}
 	for _, name := range []string{auditName, auditName + ".1"} {
 		if err := os.Remove(filepath.Join(x.o.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return x.failed("discard the audit log of the index", err)
+			return x.systemError("discard the audit log of the index", err)
 		}
 	}
 	return nil

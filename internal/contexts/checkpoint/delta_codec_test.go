@@ -9,12 +9,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint/conversation"
 )
 
-// TestSqueezerIsUsedAgain: what is kept of one content changes nothing for the next:
-// contents of one block and of several, with a base and without, by many at once, come
-// back as they were, and take no more than they do alone.
-func TestSqueezerIsUsedAgain(t *testing.T) {
+// TestDeltaCodecIsReusable checks that reused encoders do not affect the next content:
+// contents of one and several blocks, with and without a base, concurrently, round-trip and
+// have the same size as with new encoders.
+func TestDeltaCodecIsReusable(t *testing.T) {
 	t.Parallel()
-	var s squeezer
+	var s deltaCodec
 	var group sync.WaitGroup
 	for client := range 3 {
 		group.Go(func() {
@@ -33,25 +33,25 @@ func TestSqueezerIsUsedAgain(t *testing.T) {
 					}
 				}
 				for _, base := range [][]byte{nil, base} {
-					packed, err := s.squeeze(raw, base)
+					packed, err := s.encodeContent(raw, base)
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					var fresh squeezer
-					alone, err := fresh.squeeze(raw, base)
+					var fresh deltaCodec
+					alone, err := fresh.encodeContent(raw, base)
 					if err != nil || !bytes.Equal(packed, alone) {
 						t.Errorf("%d bytes take %d, alone %d (%v)", len(raw), len(packed), len(alone), err)
 					}
-					buffer := s.buffer()
-					back, err := s.expand(buffer, packed, base, int64(len(raw)))
+					buffer := s.takeBuffer()
+					back, err := s.decodeContent(buffer, packed, base, int64(len(raw)))
 					if err != nil || !bytes.Equal(back, raw) {
 						t.Errorf("%d bytes do not come back: %v", len(raw), err)
 					}
-					if _, err := s.expand(nil, packed, base, int64(len(raw))+1); err == nil {
+					if _, err := s.decodeContent(nil, packed, base, int64(len(raw))+1); err == nil {
 						t.Errorf("%d bytes come back as one more", len(raw))
 					}
-					s.release(back)
+					s.releaseBuffer(back)
 				}
 			}
 		})
@@ -59,19 +59,19 @@ func TestSqueezerIsUsedAgain(t *testing.T) {
 	group.Wait()
 }
 
-// TestSqueezerForgetsTheBase: a content that needs a base does not come back without
-// it, also where the decoder has had it before.
-func TestSqueezerForgetsTheBase(t *testing.T) {
+// TestDeltaCodecForgetsBase checks that a delta cannot be read without its base, even if
+// the decoder had it before.
+func TestDeltaCodecForgetsBase(t *testing.T) {
 	t.Parallel()
-	var s squeezer
+	var s deltaCodec
 	talk := conversation.New(1, 50_000, 0.1)
 	base, raw := []byte(talk.Next()), []byte(talk.Next())
-	packed, err := s.squeeze(raw, base)
+	packed, err := s.encodeContent(raw, base)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, other := range [][]byte{base, nil, raw, base} {
-		back, err := s.expand(nil, packed, other, int64(len(raw)))
+		back, err := s.decodeContent(nil, packed, other, int64(len(raw)))
 		if same := err == nil && bytes.Equal(back, raw); same != bytes.Equal(other, base) {
 			t.Errorf("with a base of %d bytes it comes back: %v (%v)", len(other), same, err)
 		}

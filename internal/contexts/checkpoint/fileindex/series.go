@@ -9,63 +9,63 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// keepGone is how long it is remembered that something was deleted.
-const keepGone = 45 * 24 * time.Hour
+// keepDeleted is the time for which deleted ids are stored.
+const keepDeleted = 45 * 24 * time.Hour
 
-// line is all that is known of one line. It is never changed once others may see
-// it: a change makes another one.
-type line struct {
-	Key     checkpoint.LineKey `json:"line"`
-	Last    int64              `json:"last"`
-	Touched time.Time          `json:"touched"`
-	Items   []item             `json:"items"`
-	// Gone has the ids of what was deleted, and when.
+// seriesData is the data of one series. It is immutable once published: a change creates another
+// one.
+type seriesData struct {
+	Key     checkpoint.SeriesKey `json:"series"`
+	Last    int64                `json:"last"`
+	Touched time.Time            `json:"touched"`
+	Items   []item               `json:"items"`
+	// Gone maps deleted ids to the time of deletion.
 	Gone map[string]time.Time `json:"gone,omitempty"`
 }
 
-// item is a record with what it is found by.
+// item is a record with its search words.
 type item struct {
 	checkpoint.Record
 	Pos   int64  `json:"pos"`
 	Words string `json:"words,omitempty"`
-	// Hidden items are found by no words.
+	// Hidden items are excluded from word searches.
 	Hidden bool `json:"hidden,omitempty"`
 }
 
-func conflict(format string, args ...any) error {
+func newConflict(format string, args ...any) error {
 	return guideway.Errorf(guideway.CodeConflict, format, args...)
 }
 
-// apply gives the line after a change. pos is the place of what is added.
-func (l *line) apply(c checkpoint.Change, pos int64) (*line, error) {
-	next := &line{Key: c.Line, Last: l.Last, Touched: l.Touched, Items: slices.Clone(l.Items), Gone: map[string]time.Time{}}
+// applyChange returns the series after a change. pos is the position of the added record.
+func (l *seriesData) applyChange(c checkpoint.Change, pos int64) (*seriesData, error) {
+	next := &seriesData{Key: c.Series, Last: l.Last, Touched: l.Touched, Items: slices.Clone(l.Items), Gone: map[string]time.Time{}}
 	for id, at := range l.Gone {
-		if c.At.IsZero() || c.At.Sub(at) < keepGone {
+		if c.At.IsZero() || c.At.Sub(at) < keepDeleted {
 			next.Gone[id] = at
 		}
 	}
 	if c.Add != nil {
-		if err := next.add(c, pos); err != nil {
+		if err := next.addRecord(c, pos); err != nil {
 			return nil, err
 		}
 	}
 	for _, swap := range c.Swaps {
-		if err := next.swap(swap); err != nil {
+		if err := next.swapForm(swap); err != nil {
 			return nil, err
 		}
 	}
 	for _, id := range c.Remove {
-		if err := next.remove(id, c.At); err != nil {
+		if err := next.removeRecord(id, c.At); err != nil {
 			return nil, err
 		}
 	}
 	for _, one := range next.Items {
 		if slices.Contains(c.Remove, one.Base) {
-			return nil, conflict("the checkpoint %s still needs %s", one.ID, one.Base)
+			return nil, newConflict("the checkpoint %s still needs %s", one.ID, one.Base)
 		}
 	}
 	for _, mark := range c.Marks {
-		if i := next.find(mark.ID); i >= 0 {
+		if i := next.findRecord(mark.ID); i >= 0 {
 			next.Items[i].Problem = mark.Problem
 		}
 	}
@@ -78,25 +78,25 @@ func (l *line) apply(c checkpoint.Change, pos int64) (*line, error) {
 	return next, nil
 }
 
-func (l *line) find(id string) int {
+func (l *seriesData) findRecord(id string) int {
 	return slices.IndexFunc(l.Items, func(one item) bool { return one.ID == id })
 }
 
-func (l *line) add(c checkpoint.Change, pos int64) error {
+func (l *seriesData) addRecord(c checkpoint.Change, pos int64) error {
 	r := *c.Add
-	if l.find(r.ID) >= 0 {
-		return conflict("the checkpoint %s is there already", r.ID)
+	if l.findRecord(r.ID) >= 0 {
+		return newConflict("the checkpoint %s exists already", r.ID)
 	}
 	switch {
-	case r.Kind == checkpoint.KindPiece:
+	case r.Kind == checkpoint.KindFragment:
 		r.Number = 0
 	case !c.Adopt && r.Number != l.Last+1:
-		return conflict("the session %s is at checkpoint %d, not at %d", c.Line.Session, l.Last, r.Number-1)
+		return newConflict("the session %s is at checkpoint %d, not at %d", c.Series.Session, l.Last, r.Number-1)
 	case slices.ContainsFunc(l.Items, func(one item) bool { return one.Number == r.Number }):
-		return conflict("the session %s has a checkpoint %d already", c.Line.Session, r.Number)
+		return newConflict("the session %s has a checkpoint %d already", c.Series.Session, r.Number)
 	}
-	if !c.Adopt && r.Parent != "" && l.find(r.Parent) < 0 {
-		return conflict("the checkpoint %s is gone", r.Parent)
+	if !c.Adopt && r.Parent != "" && l.findRecord(r.Parent) < 0 {
+		return newConflict("the checkpoint %s is gone", r.Parent)
 	}
 	l.Last = max(l.Last, r.Number)
 	r.Tags = slices.Clone(r.Tags)
@@ -109,22 +109,22 @@ func (l *line) add(c checkpoint.Change, pos int64) error {
 	return nil
 }
 
-func (l *line) swap(s checkpoint.Swap) error {
-	i := l.find(s.ID)
+func (l *seriesData) swapForm(s checkpoint.Swap) error {
+	i := l.findRecord(s.ID)
 	if i < 0 || l.Items[i].Blob != s.Old {
-		return conflict("the checkpoint %s was stored anew meanwhile", s.ID)
+		return newConflict("the checkpoint %s was stored again", s.ID)
 	}
-	if s.New.Base != "" && l.find(s.New.Base) < 0 {
-		return conflict("the checkpoint %s is gone", s.New.Base)
+	if s.New.Base != "" && l.findRecord(s.New.Base) < 0 {
+		return newConflict("the checkpoint %s is gone", s.New.Base)
 	}
 	l.Items[i].Form = s.New
 	return nil
 }
 
-func (l *line) remove(id string, at time.Time) error {
-	i := l.find(id)
+func (l *seriesData) removeRecord(id string, at time.Time) error {
+	i := l.findRecord(id)
 	if i < 0 {
-		return conflict("the checkpoint %s is gone already", id)
+		return newConflict("the checkpoint %s is gone already", id)
 	}
 	parent := l.Items[i].Parent
 	l.Items = slices.Delete(l.Items, i, i+1)
@@ -137,8 +137,8 @@ func (l *line) remove(id string, at time.Time) error {
 	return nil
 }
 
-// records gives the records of the line as others see them.
-func (l *line) records() []item {
+// currentRecords returns the records of the series with their derived fields.
+func (l *seriesData) currentRecords() []item {
 	followed := map[string]bool{}
 	for _, one := range l.Items {
 		followed[one.Parent] = true
@@ -152,14 +152,14 @@ func (l *line) records() []item {
 	return list
 }
 
-// summary adds the line up.
-func (l *line) summary() checkpoint.Line {
-	out := checkpoint.Line{LineKey: l.Key, Last: l.Last, Touched: l.Touched}
+// seriesTotals returns the totals of the series.
+func (l *seriesData) seriesTotals() checkpoint.Series {
+	out := checkpoint.Series{SeriesKey: l.Key, Last: l.Last, Touched: l.Touched}
 	var newest int64 = -1
 	for _, one := range l.Items {
 		out.Stored += one.Stored
 		out.Bytes += one.Bytes
-		if one.Kind != checkpoint.KindPiece {
+		if one.Kind != checkpoint.KindFragment {
 			out.Count++
 		}
 		if one.Number > newest {
@@ -170,8 +170,8 @@ func (l *line) summary() checkpoint.Line {
 	return out
 }
 
-// matches says whether a filter chooses an item, by all but its words.
-func (one item) matches(f checkpoint.Filter) bool {
+// matchesFilter reports whether a filter, except its words, selects an item.
+func (one item) matchesFilter(f checkpoint.Filter) bool {
 	for _, field := range [][2]string{
 		{f.User, one.User},
 		{f.Session, one.Session},
@@ -189,8 +189,8 @@ func (one item) matches(f checkpoint.Filter) bool {
 	switch {
 	case !f.Since.IsZero() && one.Created.Before(f.Since), !f.Until.IsZero() && !one.Created.Before(f.Until),
 		f.Heads && one.Followed,
-		!f.All && f.Pieces != (one.Kind == checkpoint.KindPiece),
-		f.Before != nil && !f.Any && !before(one, *f.Before):
+		!f.All && f.Fragments != (one.Kind == checkpoint.KindFragment),
+		f.Before != nil && !f.Any && !isAfter(one, *f.Before):
 		return false
 	}
 	for _, tag := range f.Tags {
@@ -201,13 +201,13 @@ func (one item) matches(f checkpoint.Filter) bool {
 	return true
 }
 
-// before says whether an item stands behind a place in a list.
-func before(one item, at checkpoint.Cursor) bool {
+// isAfter reports whether an item comes after a position in a list.
+func isAfter(one item, at checkpoint.Cursor) bool {
 	return one.Pos < at.Pos || (one.Pos == at.Pos && one.ID < at.ID)
 }
 
-// text is what an item is found by.
-func (one item) text() string {
+// searchText returns the searchable text of an item.
+func (one item) searchText() string {
 	if one.Hidden {
 		return ""
 	}

@@ -10,38 +10,38 @@ import (
 )
 
 const (
-	// dictID is that of every dictionary: a frame says that it needs one.
+	// dictID is the id of every dictionary; a frame with it needs one.
 	dictID = 1
-	// minWindow and maxWindow bound how far back a frame looks.
+	// minWindow and maxWindow bound the window of a frame.
 	minWindow     = 1 << 14
 	maxWindowBits = 26
 	maxWindow     = 1 << maxWindowBits
-	// maxDelta bounds the two contents of a delta, together. A larger content is
-	// stored whole: the memory that it would take is not worth it.
+	// maxDelta bounds the sum of the two contents of a delta. A larger content is stored
+	// whole to save memory.
 	maxDelta = 32 << 20
 )
 
-// window is the smallest that covers so many bytes.
-func window(size int) int {
+// windowSize returns the smallest window that covers size bytes.
+func windowSize(size int) int {
 	return min(max(1<<bits.Len(uint(max(size, 1)-1)), minWindow), maxWindow)
 }
 
-// squeezer compresses and expands. It keeps encoders and decoders, which is what most
-// of their cost is; the zero value is ready.
-type squeezer struct {
+// deltaCodec compresses and expands contents. It reuses encoders and decoders, whose creation
+// is expensive; the zero value is ready.
+type deltaCodec struct {
 	whole sync.Pool // *zstd.Encoder, for contents without a base
-	// deltas are for contents with one, by the bits of their window.
+	// deltas are for contents with a base, by the bits of their window.
 	deltas   [maxWindowBits + 1]sync.Pool
 	decoders sync.Pool // *zstd.Decoder
-	buffers  sync.Pool // *[]byte, for contents that nobody keeps
+	buffers  sync.Pool // *[]byte, for temporary contents
 }
 
-// poolWindow is the largest window that a kept encoder has.
+// poolWindow is the largest window of a reused encoder.
 const poolWindow = 8 << 20
 
-// squeeze compresses a content; with a base it is what differs from that.
-func (s *squeezer) squeeze(raw, base []byte) ([]byte, error) {
-	switch size := window(len(raw) + len(base)); {
+// encodeContent compresses a content; with a base it returns the delta.
+func (s *deltaCodec) encodeContent(raw, base []byte) ([]byte, error) {
+	switch size := windowSize(len(raw) + len(base)); {
 	case size > poolWindow || len(base) > 0 && len(raw) >= oneBlock:
 		encoder, err := newEncoder(size, base)
 		if err != nil {
@@ -50,7 +50,7 @@ func (s *squeezer) squeeze(raw, base []byte) ([]byte, error) {
 		defer encoder.Close()
 		return encoder.EncodeAll(raw, make([]byte, 0, len(raw)/16+256)), nil
 	case len(base) > 0:
-		return s.delta(raw, base, size)
+		return s.encodeDelta(raw, base, size)
 	}
 	encoder, ok := s.whole.Get().(*zstd.Encoder)
 	if !ok {
@@ -63,14 +63,13 @@ func (s *squeezer) squeeze(raw, base []byte) ([]byte, error) {
 	return encoder.EncodeAll(raw, make([]byte, 0, len(raw)/2+64)), nil
 }
 
-// oneBlock is from where on a content has several blocks. Written to a stream, one of
-// a single block comes out as EncodeAll has it, its length included.
+// oneBlock is the size from which a content has several blocks. A stream of a single block
+// has the same output as EncodeAll, including its length.
 const oneBlock = 128 << 10
 
-// delta compresses a content of one block against a base. It is written as a stream: to
-// give an encoder another base makes the stream ready for it, so that anything else
-// would read the base twice.
-func (s *squeezer) delta(raw, base []byte, size int) ([]byte, error) {
+// encodeDelta compresses a content of one block against a base. It uses a stream, because setting
+// the base resets the stream; any other call would read the base twice.
+func (s *deltaCodec) encodeDelta(raw, base []byte, size int) ([]byte, error) {
 	pool, out := &s.deltas[bits.Len(uint(size))-1], bytes.NewBuffer(make([]byte, 0, len(raw)/16+256))
 	encoder, ok := pool.Get().(*zstd.Encoder)
 	var err error
@@ -95,8 +94,8 @@ func (s *squeezer) delta(raw, base []byte, size int) ([]byte, error) {
 func newEncoder(window int, base []byte) (*zstd.Encoder, error) {
 	options := []zstd.EOption{
 		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
-		zstd.WithEncoderCRC(false),   // there is a SHA-256
-		zstd.WithSingleSegment(true), // it then says how long the content is
+		zstd.WithEncoderCRC(false),   // the header has a SHA-256
+		zstd.WithSingleSegment(true), // includes the length of the content
 		zstd.WithWindowSize(window),
 	}
 	if len(base) > 0 {
@@ -105,11 +104,11 @@ func newEncoder(window int, base []byte) (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, options...)
 }
 
-var errWrongLength = errors.New("it does not have the length that it should have")
+var errWrongLength = errors.New("it does not have the expected length")
 
-// expand is the way back, into a buffer where it has the room. size is the length that
-// must come out; nothing larger is ever made.
-func (s *squeezer) expand(into, packed, base []byte, size int64) ([]byte, error) {
+// decodeContent decompresses a content, into the given buffer if it is large enough. size is the
+// expected length; nothing larger is allocated.
+func (s *deltaCodec) decodeContent(into, packed, base []byte, size int64) ([]byte, error) {
 	var frame zstd.Header
 	if err := frame.Decode(packed); err != nil {
 		return nil, err
@@ -117,7 +116,7 @@ func (s *squeezer) expand(into, packed, base []byte, size int64) ([]byte, error)
 	if !frame.HasFCS || frame.FrameContentSize != uint64(size) {
 		return nil, errWrongLength
 	}
-	decoder, err := s.decoder(base, max(int(size), window(int(size)+len(base))))
+	decoder, err := s.newDecoder(base, max(int(size), windowSize(int(size)+len(base))))
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +134,8 @@ func (s *squeezer) expand(into, packed, base []byte, size int64) ([]byte, error)
 	return raw, nil
 }
 
-// decoder gives a decoder for contents with a base, which may make so many bytes.
-func (s *squeezer) decoder(base []byte, most int) (*zstd.Decoder, error) {
+// newDecoder returns a decoder for contents with a base, of at most most bytes.
+func (s *deltaCodec) newDecoder(base []byte, most int) (*zstd.Decoder, error) {
 	options := []zstd.DOption{zstd.WithDecoderMaxMemory(uint64(most)), zstd.WithDecoderDictDelete()}
 	if len(base) > 0 {
 		options = append(options, zstd.WithDecoderDictRaw(dictID, base))
@@ -148,16 +147,16 @@ func (s *squeezer) decoder(base []byte, most int) (*zstd.Decoder, error) {
 		zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))...)
 }
 
-// buffer gives room for a content that nobody keeps; it is given back by release.
-func (s *squeezer) buffer() []byte {
+// takeBuffer returns a buffer for a temporary content. The caller must release it.
+func (s *deltaCodec) takeBuffer() []byte {
 	if kept, ok := s.buffers.Get().(*[]byte); ok {
 		return (*kept)[:0]
 	}
 	return nil
 }
 
-// release takes a buffer back, if it is not one that only a huge content needs.
-func (s *squeezer) release(buffer []byte) {
+// releaseBuffer returns a buffer to the pool unless it is very large.
+func (s *deltaCodec) releaseBuffer(buffer []byte) {
 	if cap(buffer) > 0 && cap(buffer) <= poolWindow {
 		s.buffers.Put(&buffer)
 	}

@@ -1,0 +1,123 @@
+package checkpoint
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// flushInterval is the interval of the writes.
+	flushInterval = time.Second
+	// flushLimit is the number of pending entries that triggers a write.
+	flushLimit = 200
+	// touchEvery is the resolution of the time of the last activity, so that repeated loads
+	// of a series are not written each time.
+	touchEvery = time.Minute
+)
+
+// activityLog writes the side effects of loads in the background: entries of the audit log, and
+// the touch of a series. Pending entries are lost if the process is killed.
+type activityLog struct {
+	index    Index
+	log      *slog.Logger
+	readOnly bool
+
+	mu      sync.Mutex
+	entries []Entry
+	touches map[SeriesKey]time.Time
+	touched map[SeriesKey]time.Time
+	closed  bool
+
+	wake chan struct{}
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+func newActivityLog(index Index, log *slog.Logger, readOnly bool) *activityLog {
+	l := &activityLog{
+		index: index, log: log, readOnly: readOnly,
+		touches: map[SeriesKey]time.Time{}, touched: map[SeriesKey]time.Time{},
+		wake: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+	l.done.Go(l.runLoop)
+	return l
+}
+
+// addEntry queues an entry.
+func (l *activityLog) addEntry(e Entry, touch bool) {
+	if l.readOnly {
+		return // the log contains it already
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.entries = append(l.entries, e)
+	if last := l.touched[e.SeriesKey]; touch && (e.At.Sub(last) >= touchEvery || e.At.Before(last)) {
+		if len(l.touched) > 10_000 {
+			clear(l.touched)
+		}
+		l.touches[e.SeriesKey], l.touched[e.SeriesKey] = e.At, e.At
+	}
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// runLoop writes pending entries after a delay, so that several are written together.
+func (l *activityLog) runLoop() {
+	for {
+		select {
+		case <-l.stop:
+			l.flushEntries()
+			return
+		case <-l.wake:
+		}
+		l.mu.Lock()
+		many := len(l.entries) >= flushLimit
+		l.mu.Unlock()
+		if !many {
+			timer := time.NewTimer(flushInterval)
+			select {
+			case <-l.stop:
+			case <-timer.C:
+			}
+			timer.Stop()
+		}
+		l.flushEntries()
+	}
+}
+
+func (l *activityLog) flushEntries() {
+	l.mu.Lock()
+	entries, touches := l.entries, l.touches
+	l.entries, l.touches = nil, map[SeriesKey]time.Time{}
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if len(entries) > 0 {
+		if err := l.index.Note(ctx, entries); err != nil {
+			l.log.WarnContext(ctx, "loads of checkpoints could not be written to the audit log", "entries", len(entries), "error", err)
+		}
+	}
+	for key, at := range touches {
+		if err := l.index.Apply(ctx, Change{Series: key, At: at, Touch: true}); err != nil {
+			l.log.WarnContext(ctx, "the last activity of a session could not be updated", "session", key.Session, "error", err)
+		}
+	}
+}
+
+func (l *activityLog) closeLog() {
+	l.mu.Lock()
+	already := l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if !already {
+		close(l.stop)
+	}
+	l.done.Wait()
+}

@@ -1,0 +1,165 @@
+package checkpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/blob"
+)
+
+// Fragment identifies a stored part of a context that was omitted.
+type Fragment struct {
+	// Ref is the reference to load it by.
+	Ref   string `json:"ref"`
+	Bytes int64  `json:"bytes"`
+}
+
+// StoreFragment stores an omitted part of a context in a session of the caller, byte for byte. The
+// same part of the same session is stored once. It is deleted with the session. In
+// read-only mode it returns CodeForbidden: then nothing may be omitted.
+func (s *Service) StoreFragment(ctx context.Context, who guideway.Principal, session string, part json.RawMessage) (Fragment, error) {
+	if err := s.requireWritable("store a part of a context"); err != nil {
+		return Fragment{}, err
+	}
+	if session == "" || len(part) == 0 {
+		return Fragment{}, guideway.Errorf(guideway.CodeInvalid, "a part of a context must not be empty and needs a session")
+	}
+	if err := s.ensureIndex(ctx); err != nil {
+		return Fragment{}, err
+	}
+	key := SeriesKey{User: who.User, Session: SessionID(session)}
+	sum := sumOf(part)
+	fragment := Fragment{Ref: fragmentID(key, sum), Bytes: int64(len(part))}
+	unlock := s.locks.lockSeries(key)
+	defer unlock()
+	cleaned := false
+	for range attempts {
+		err := s.storeFragment(ctx, key, fragment, part, sum)
+		switch {
+		case err == nil:
+			return fragment, nil
+		case blob.IsFull(err) && !cleaned:
+			cleaned = true
+			if _, again := s.freeFullDisk(ctx, key); again {
+				continue
+			}
+		case guideway.ErrorCode(err) == guideway.CodeConflict:
+			continue
+		}
+		return Fragment{}, err
+	}
+	return Fragment{}, guideway.Errorf(guideway.CodeUnavailable, "too many concurrent saves to the session %s", key.Session).WithFix("try again")
+}
+
+// FragmentRef returns the reference that StoreFragment returns for a part of a session, without storing
+// the part.
+func FragmentRef(user, session string, part []byte) string {
+	return fragmentID(SeriesKey{User: user, Session: SessionID(session)}, sumOf(part))
+}
+
+func (s *Service) storeFragment(ctx context.Context, key SeriesKey, fragment Fragment, part, sum []byte) error {
+	known, err := s.o.Index.Checkpoint(ctx, fragment.Ref)
+	if err == nil {
+		if _, err := s.readContent(ctx, known); !errors.Is(err, errDamaged) {
+			return err
+		}
+		return s.replaceDamaged(ctx, known, part)
+	}
+	if guideway.ErrorCode(err) != guideway.CodeNotFound {
+		return err
+	}
+	series, err := s.o.Index.Series(ctx, key)
+	if err != nil {
+		return err
+	}
+	now := s.currentTime()
+	rec := Record{ID: fragment.Ref, SeriesKey: key, Kind: KindFragment, Created: now, Bytes: fragment.Bytes, Sum: sum}
+	newest, err := s.o.Index.History(ctx, key, History{Limit: 1})
+	if err != nil {
+		return err
+	}
+	var last *Record
+	if len(newest) > 0 {
+		last = &newest[0]
+	}
+	sealed, err := s.keyFor(ctx, last)
+	if err != nil {
+		return err
+	}
+	if sealed != nil {
+		rec.Key = sealed.Name
+	}
+	data, err := s.packBlob(rec, part, nil, sealed)
+	if err != nil {
+		return err
+	}
+	rec.Stored = int64(len(data))
+	if most := s.o.Limits.SeriesBytes; most > 0 && series.Stored+rec.Stored > most {
+		return tooLarge("the session with this part", series.Stored+rec.Stored, most)
+	}
+	if _, err := s.makeRoom(ctx, key, Series{SeriesKey: key}, rec.Stored); err != nil {
+		return err
+	}
+	change := Change{Series: key, NoWords: true, At: now, Touch: true}
+	_, err = s.storeBlobs(ctx, &rec, data, change, false, func() *foldedParent { return nil })
+	if err != nil || sealed == nil {
+		return err
+	}
+	// The session may have been deleted during the save, with its key.
+	if _, err = s.keyOf(ctx, rec.Key); errors.Is(err, errDamaged) {
+		if err := s.removeRecords(ctx, key, []Record{rec}, Entry{Action: ActionDelete, Detail: "its key was destroyed"}); err != nil {
+			return err
+		}
+		return guideway.Errorf(guideway.CodeConflict, "the session %s was deleted during the save", key.Session)
+	}
+	return err
+}
+
+// replaceDamaged stores a damaged fragment again.
+func (s *Service) replaceDamaged(ctx context.Context, rec Record, part []byte) error {
+	key, err := s.keyOf(ctx, rec.Key)
+	if err != nil {
+		return err
+	}
+	data, err := s.packBlob(rec, part, nil, key)
+	if err != nil {
+		return err
+	}
+	name, err := s.o.Blobs.Put(ctx, data)
+	if err != nil {
+		return err
+	}
+	form := Form{Blob: name, Stored: int64(len(data)), Key: rec.Key}
+	return s.o.Index.Apply(ctx, Change{
+		Series: rec.SeriesKey, Swaps: []Swap{{ID: rec.ID, Old: rec.Blob, New: form}}, Marks: []Mark{{ID: rec.ID}},
+	})
+}
+
+// LoadFragment returns a stored part.
+func (s *Service) LoadFragment(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error) {
+	if err := s.requireUnlocked("load an omitted part"); err != nil {
+		return nil, err
+	}
+	if err := s.ensureIndex(ctx); err != nil {
+		return nil, err
+	}
+	rec, err := s.o.Index.Checkpoint(ctx, ref)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound || (err == nil && (rec.User != who.User || rec.Kind != KindFragment)) {
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no omitted part %.80q", ref).
+			WithFix("use a ref of workflow_context_compress; those of a deleted session no longer exist")
+	}
+	if err != nil {
+		return nil, err
+	}
+	raw, err := s.readContent(ctx, rec)
+	if errors.Is(err, errDamaged) {
+		return nil, guideway.Errorf(guideway.CodeInternal, "%s cannot be read: %w", ref, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.activityLog.addEntry(Entry{At: s.currentTime(), Action: ActionLoad, SeriesKey: rec.SeriesKey, Checkpoint: rec.ID, Client: who.Client}, true)
+	return raw, nil
+}

@@ -1,0 +1,363 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/blob"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
+)
+
+const (
+	// grace is the minimum age of a blob that no process is still working on.
+	grace = 15 * time.Minute
+	// defaultSettle is the default of Options.Settle.
+	defaultSettle = 2 * time.Second
+	// pageSize is the number of records read at once if all are read.
+	pageSize = 1000
+)
+
+// surveyResult compares the blobs with the index.
+type surveyResult struct {
+	// records are the records of the index by id.
+	records map[string]Record
+	// existing are the existing blobs.
+	existing map[blob.Name]blob.Info
+	// orphans are blobs without a record, by the id in their header.
+	orphans map[string][]Record
+	// unreadable are blobs without a readable header.
+	unreadable []blob.Info
+	// mismatched are records that differ from the header of their blob; only a deep survey fills
+	// it.
+	mismatched []Record
+	// numbers are the numbers in use.
+	numbers map[seriesNumber]bool
+}
+
+// surveyBlobs reads all records and the names of all blobs. It skips unknown blobs younger than
+// age. A deep survey also reads the headers of known blobs.
+func (s *Service) surveyBlobs(ctx context.Context, age time.Duration, deep bool) (*surveyResult, error) {
+	v := &surveyResult{
+		records: map[string]Record{}, existing: map[blob.Name]blob.Info{}, orphans: map[string][]Record{}, numbers: map[seriesNumber]bool{},
+	}
+	// The blobs are read first: a checkpoint saved during the survey is then in the index.
+	err := s.o.Blobs.Each(ctx, func(info blob.Info) error {
+		v.existing[info.Name] = info
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	known := map[blob.Name][]Record{}
+	err = s.eachRecord(ctx, func(r Record) {
+		v.records[r.ID] = r
+		v.numbers[seriesNumber{r.SeriesKey, r.Number}] = true
+		known[r.Blob] = append(known[r.Blob], r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	now := s.currentTime()
+	for name, info := range v.existing {
+		owners := known[name]
+		if (len(owners) > 0 && !deep) || (len(owners) == 0 && age > 0 && now.Sub(info.Modified) < age) {
+			continue
+		}
+		if err := s.inspectBlob(ctx, v, info, owners); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// inspectBlob reads one blob; owners are the records that refer to it.
+func (s *Service) inspectBlob(ctx context.Context, v *surveyResult, info blob.Info, owners []Record) error {
+	data, err := s.o.Blobs.Get(ctx, info.Name)
+	switch {
+	case guideway.ErrorCode(err) == guideway.CodeNotFound:
+		return nil // it was just removed
+	case errors.Is(err, blob.ErrCorrupt):
+		v.unreadable = append(v.unreadable, info)
+		return nil
+	case err != nil:
+		return err
+	}
+	h, _, _, err := splitBlob(data)
+	if err != nil {
+		v.unreadable = append(v.unreadable, info)
+		return nil //nolint:nilerr // it is told of
+	}
+	r := h.toRecord(info.Name, int64(len(data)))
+	wrong := v.mismatches(r, owners)
+	v.mismatched = append(v.mismatched, wrong...)
+	if len(wrong) == len(owners) {
+		v.orphans[h.ID] = append(v.orphans[h.ID], r)
+	}
+	return nil
+}
+
+// eachRecord visits all records of all users, including fragments.
+func (s *Service) eachRecord(ctx context.Context, visit func(Record)) error {
+	f := Filter{All: true, Limit: pageSize}
+	for {
+		list, err := s.o.Index.Checkpoints(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			visit(r)
+		}
+		if len(list) < pageSize {
+			return nil
+		}
+		last := list[len(list)-1]
+		f.Before = &Cursor{Pos: last.Pos, ID: last.ID}
+	}
+}
+
+// Rebuild adds to the index the checkpoints that only the blobs have: after a database was
+// lost or restored from an older backup, or another kind of store was used for a while.
+// Deleted checkpoints stay deleted.
+func (s *Service) Rebuild(ctx context.Context) (Rebuilt, error) {
+	if err := s.requireWritable("rebuild the index"); err != nil {
+		return Rebuilt{}, err
+	}
+	return s.rebuildIndex(ctx)
+}
+
+func (s *Service) rebuildIndex(ctx context.Context) (Rebuilt, error) {
+	repairer, mendable := s.o.Index.(Repairer)
+	if mendable {
+		if err := repairer.Repair(ctx); err != nil {
+			return Rebuilt{}, err
+		}
+	}
+	v, err := s.surveySettled(ctx, mendable)
+	if err != nil {
+		return Rebuilt{}, err
+	}
+	v.markOrphaned()
+	if err := s.dropMismatches(ctx, v); err != nil {
+		return Rebuilt{}, err
+	}
+	out, err := s.reconcileIndex(ctx, v)
+	if err == nil && mendable {
+		err = repairer.Repair(ctx)
+	}
+	return out, err
+}
+
+// surveySettled returns a survey without blobs that are just being saved: a young unknown blob
+// must still be unknown after a while, and blobs that are new by then are excluded.
+func (s *Service) surveySettled(ctx context.Context, deep bool) (*surveyResult, error) {
+	first, err := s.surveyBlobs(ctx, 0, deep)
+	settle := cmp.Or(s.o.Settle, defaultSettle)
+	if err != nil || settle < 0 || !first.isYoung(settle) {
+		return first, err
+	}
+	if ctxsleep.For(ctx, settle) != nil {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the blobs of checkpoints: %w", ctx.Err())
+	}
+	v, err := s.surveyBlobs(ctx, 0, deep)
+	if err != nil {
+		return nil, err
+	}
+	for id, forms := range v.orphans {
+		v.orphans[id] = slices.DeleteFunc(forms, func(r Record) bool {
+			_, was := first.existing[r.Blob]
+			return !was
+		})
+		if len(v.orphans[id]) == 0 {
+			delete(v.orphans, id)
+		}
+	}
+	return v, nil
+}
+
+// isYoung reports whether an unknown blob may belong to a save in progress. File times are
+// those of the system, not of the service's clock.
+func (v *surveyResult) isYoung(settle time.Duration) bool {
+	for _, forms := range v.orphans {
+		for _, r := range forms {
+			if time.Since(v.existing[r.Blob].Modified) < settle {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// reconcileIndex updates the index according to a survey.
+func (s *Service) reconcileIndex(ctx context.Context, v *surveyResult) (Rebuilt, error) {
+	out := Rebuilt{Damaged: len(v.unreadable)}
+	deleted, err := s.deletedOf(ctx, v)
+	if err != nil {
+		return out, err
+	}
+	seriesList := map[SeriesKey][]Record{}
+	var gone []Record // records whose blob is missing, while another form exists
+	for id, forms := range v.orphans {
+		known, there := v.records[id]
+		switch _, fine := v.existing[known.Blob]; {
+		case deleted[id], there && fine: // a replaced form
+		case there:
+			gone = append(gone, known)
+		default:
+			best := slices.MinFunc(forms, func(a, b Record) int {
+				return cmp.Or(cmp.Compare(len(a.Base), len(b.Base)), cmp.Compare(a.Blob, b.Blob))
+			})
+			seriesList[best.SeriesKey] = append(seriesList[best.SeriesKey], best)
+		}
+	}
+	for key, list := range seriesList {
+		n, err := s.adoptRecords(ctx, key, list)
+		out.Adopted += n
+		if err != nil {
+			return out, err
+		}
+	}
+	for _, known := range slices.Backward(sortedByNumber(gone)) { // older records depend on newer ones
+		mended, err := s.replaceBlob(ctx, known, v.orphans[known.ID])
+		if err != nil {
+			return out, err
+		}
+		out.Mended += mended
+	}
+	return out, nil
+}
+
+// deletedOf reports which unknown checkpoints were deleted.
+func (s *Service) deletedOf(ctx context.Context, v *surveyResult) (map[string]bool, error) {
+	var ids []string
+	for id := range v.orphans {
+		if _, known := v.records[id]; !known {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return s.o.Index.Deleted(ctx, ids)
+}
+
+// replaceBlob changes a record whose blob is missing to the first other form that can be read.
+func (s *Service) replaceBlob(ctx context.Context, rec Record, forms []Record) (int, error) {
+	for _, form := range forms {
+		with := rec
+		with.Form = form.Form
+		if _, err := s.readRetrying(ctx, with); err != nil {
+			continue
+		}
+		err := s.o.Index.Apply(ctx, Change{
+			Series: rec.SeriesKey, Swaps: []Swap{{ID: rec.ID, Old: rec.Blob, New: form.Form}}, Marks: []Mark{{ID: rec.ID}},
+		})
+		if guideway.ErrorCode(err) == guideway.CodeConflict {
+			return 0, nil
+		}
+		return 1, err
+	}
+	return 0, nil
+}
+
+// adoptRecords adds checkpoints of a series to the index.
+func (s *Service) adoptRecords(ctx context.Context, key SeriesKey, list []Record) (adopted int, err error) {
+	unlock := s.locks.lockSeries(key)
+	defer unlock()
+	list = slices.SortedFunc(slices.Values(list), func(a, b Record) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	found := s.wordsOf(ctx, list)
+	for _, r := range list {
+		text, readable := found[r.ID]
+		change := Change{
+			Series: key, Add: &r, Adopt: true, Words: text, NoWords: r.Key != "", At: r.Created, Touch: true,
+			Audit: []Entry{{At: s.currentTime(), Action: ActionRebuild, SeriesKey: key, Checkpoint: r.ID, Client: "guideway"}},
+		}
+		if !readable {
+			r.Problem = "it could not be read when the index was rebuilt"
+		}
+		err := s.o.Index.Apply(ctx, change)
+		if guideway.ErrorCode(err) == guideway.CodeConflict && r.Kind != KindFragment {
+			// Its number is taken, or another process has just added it.
+			if _, err := s.o.Index.Checkpoint(ctx, r.ID); err == nil {
+				continue
+			}
+			series, seriesErr := s.o.Index.Series(ctx, key)
+			if seriesErr != nil {
+				return adopted, seriesErr
+			}
+			r.Number = series.Last + 1
+			err = s.o.Index.Apply(ctx, change)
+		}
+		switch {
+		case err == nil:
+			adopted++
+		case guideway.ErrorCode(err) != guideway.CodeConflict:
+			return adopted, err
+		}
+	}
+	return adopted, nil
+}
+
+// wordsOf returns the search words of the readable checkpoints by id.
+func (s *Service) wordsOf(ctx context.Context, list []Record) map[string]string {
+	found := map[string]string{}
+	known := map[string]Record{}
+	for _, r := range list {
+		known[r.ID] = r
+	}
+	s.eachContent(ctx, list, known, func(r Record, raw []byte, err error) {
+		if err != nil {
+			return
+		}
+		found[r.ID] = ""
+		if r.Key != "" || r.Kind == KindFragment {
+			return
+		}
+		if tree, err := decodeObject(raw); err == nil {
+			found[r.ID] = searchWords(tree, s.secrets.Scan(tree))
+		}
+	})
+	return found
+}
+
+// eachContent reads the checkpoints of a series, each once: the newest first, since older
+// ones depend on it. Bases that are not in the list are taken from known, then from the
+// index.
+func (s *Service) eachContent(ctx context.Context, list []Record, known map[string]Record, visit func(Record, []byte, error)) {
+	const kept = 8 // cached contents, because of branches
+	contents := map[string][]byte{}
+	var order []string
+	for _, r := range slices.Backward(sortedByNumber(list)) {
+		var base []byte
+		var err error
+		if r.Base != "" {
+			var there bool
+			if base, there = contents[r.Base]; !there {
+				if _, listed := known[r.Base]; listed {
+					err = damagedf("the checkpoint %s, which %s depends on, cannot be read", r.Base, r.ID)
+				} else if next, lookErr := s.o.Index.Checkpoint(ctx, r.Base); lookErr != nil {
+					err = damagedf("the checkpoint %s, which %s depends on, is missing", r.Base, r.ID)
+				} else {
+					base, err = s.readRetrying(ctx, next)
+				}
+			}
+		}
+		var raw []byte
+		if err == nil {
+			raw, err = s.readOne(ctx, r, packedBlob{base: base, most: s.maxRawBytes()})
+		}
+		if err == nil {
+			contents[r.ID] = raw
+			if order = append(order, r.ID); len(order) > kept {
+				delete(contents, order[0])
+				order = order[1:]
+			}
+		}
+		visit(r, raw, err)
+	}
+}

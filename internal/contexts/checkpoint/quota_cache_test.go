@@ -1,0 +1,100 @@
+package checkpoint_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+)
+
+// countingIndex is an index that counts the calls of Totals and can add bytes of other processes.
+type countingIndex struct {
+	checkpoint.Index
+	times, others atomic.Int64
+}
+
+func (x *countingIndex) Totals(ctx context.Context) (checkpoint.Totals, error) {
+	x.times.Add(1)
+	t, err := x.Index.Totals(ctx)
+	t.Stored += x.others.Load()
+	return t, err
+}
+
+func setupAddedUp(t *testing.T, l checkpoint.Limits) (*rig, *countingIndex) {
+	t.Helper()
+	x := &countingIndex{}
+	r := openRig(t, checkpoint.ModeMemory, withLimits(l), func(o *checkpoint.Options) { x.Index = o.Index; o.Index = x })
+	r.mustSave(t, "first", bulkyContext(0)) // calls Totals once for another reason
+	return r, x
+}
+
+// TestQuotaCache checks that far below the limit few saves compute the total, or the first
+// save after a while, and that near the limit, or without a size limit of a checkpoint,
+// every save does.
+func TestQuotaCache(t *testing.T) {
+	t.Parallel()
+	const saves = 99
+	for name, c := range map[string]struct {
+		limits checkpoint.Limits
+		others int64
+		pause  time.Duration
+		most   int64
+		least  int64
+	}{
+		"far below":           {limits: checkpoint.Limits{PerSeries: 1000}, most: 4, least: 2},
+		"slowly":              {limits: checkpoint.Limits{PerSeries: 1000}, pause: 20 * time.Second, most: saves, least: saves},
+		"a clock gone back":   {limits: checkpoint.Limits{PerSeries: 1000}, pause: -time.Second, most: saves, least: saves},
+		"others come near":    {limits: checkpoint.Limits{PerSeries: 1000}, others: 8 << 30, most: saves, least: saves - 40},
+		"a small limit":       {limits: checkpoint.Limits{PerSeries: 1000, TotalBytes: 100 << 20}, most: saves, least: saves},
+		"saves of any size":   {limits: checkpoint.Limits{PerSeries: 1000, CheckpointBytes: -1}, most: saves, least: saves},
+		"a warning from zero": {limits: checkpoint.Limits{PerSeries: 1000, Warn: 1e-9}, most: saves, least: saves},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, x := setupAddedUp(t, c.limits)
+			x.others.Store(c.others)
+			before := x.times.Load()
+			for i := range saves {
+				r.clock.Add(c.pause)
+				r.mustSave(t, "work", bulkyContext(i))
+			}
+			if n := x.times.Load() - before; n < c.least || n > c.most {
+				t.Errorf("%d saves added all up %d times", saves, n)
+			}
+		})
+	}
+}
+
+// TestQuotaCacheConcurrent checks that the total limit holds with many concurrent processes.
+func TestQuotaCacheConcurrent(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("saves one after the other, which is nothing for the race detector")
+	}
+	const most, saves = 200_000, 105 // the first five saves skip the sum
+	change := withLimits(checkpoint.Limits{PerSeries: 10_000, TotalBytes: most, CheckpointBytes: 2000, Clean: 1})
+	x := &countingIndex{}
+	first := openRig(t, checkpoint.ModeMemory, change, func(o *checkpoint.Options) { x.Index = o.Index; o.Index = x })
+	rigs := []*rig{first}
+	for range 3 {
+		rigs = append(rigs, reopenRig(t, first, change, func(o *checkpoint.Options) { o.Index = x }))
+	}
+	seen := false
+	for i := range saves {
+		saved := rigs[i%len(rigs)].mustSave(t, "work", randomContext(1600, uint64(i)))
+		totals, err := x.Totals(t.Context())
+		mustSucceed(t, err)
+		seen = seen || hasWarning(saved.Warnings, checkpoint.WarnTotal)
+		if totals.Stored > most*85/100 && !seen {
+			t.Fatalf("of %d bytes %d are taken, and nobody is warned", most, totals.Stored)
+		}
+		if totals.Stored > most {
+			t.Fatalf("%d bytes are taken, of %d", totals.Stored, most)
+		}
+	}
+	if !seen || x.times.Load() > saves*19/10 { // this test calls Totals once per save
+		t.Errorf("%d saves added up %d times, and came near the limit: %v", saves, x.times.Load()-saves, seen)
+	}
+}
