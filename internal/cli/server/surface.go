@@ -50,7 +50,7 @@ type surface struct {
 // OpenSurface loads the catalog and wires the rest. project says where a client
 // works; nil where only the client knows. Close releases it.
 func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project func(context.Context) run.Project) (_ *surface, err error) {
-	memtrim.Hurry()
+	memtrim.TuneStartupGC()
 	cat, err := a.OpenCatalog(ctx, cfg, true)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(t *testing.T, path, key string) *approval.Store {
+func openStore(t *testing.T, path, key string) *approval.Store {
 	t.Helper()
 	s, err := approval.Open(approval.Options{Path: path, Key: []byte(key), Now: func() time.Time { return time.UnixMilli(1_700_000_000_123) }})
 	if err != nil {
@@ -28,31 +28,31 @@ func open(t *testing.T, path, key string) *approval.Store {
 	return s
 }
 
-func record(subject, hash string) approval.Record {
+func newRecord(subject, hash string) approval.Record {
 	return approval.Record{
 		Kind: approval.KindHookGraph, Source: "project:/p", Subject: subject, Hash: hash, Who: "me",
 		Scope: json.RawMessage(`{"type":"tools/call","bindings":[{"tool":"<a>"}]}`),
 	}
 }
 
-// A record is what was put, for its subject alone; new content takes its place.
+// A record is returned as it was put, for its subject alone. New content replaces it.
 func TestPutAndRemove(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data", "approvals.json")
-	s := open(t, path, "key")
+	s := openStore(t, path, "key")
 	if rs, err := s.List(); err != nil || len(rs) != 0 {
 		t.Fatal(rs, err)
 	}
-	for _, r := range []approval.Record{record("b", "1"), record("a", "1"), record("b", "2")} {
+	for _, r := range []approval.Record{newRecord("b", "1"), newRecord("a", "1"), newRecord("b", "2")} {
 		if _, err := s.Put(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rs, err := open(t, path, "key").List()
+	rs, err := openStore(t, path, "key").List()
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := approval.Records{record("a", "1"), record("b", "2")}
+	want := approval.Records{newRecord("a", "1"), newRecord("b", "2")}
 	for i := range want {
 		want[i].When = time.UnixMilli(1_700_000_000_123).UTC()
 	}
@@ -82,9 +82,9 @@ func TestPutAndRemove(t *testing.T) {
 	}
 }
 
-// Whoever edits the file without the key makes it void: an error for whoever reads
-// it, and no way to write over it.
-func TestEditsAreSeen(t *testing.T) {
+// Editing the file without the key invalidates it: every read is an error, and it cannot be
+// overwritten.
+func TestEditedFileIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(string) string{
 		"hash":  func(s string) string { return strings.Replace(s, `"hash": "1"`, `"hash": "2"`, 1) },
@@ -103,8 +103,8 @@ func TestEditsAreSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "approvals.json")
-			s := open(t, path, "key")
-			if _, err := s.Put(t.Context(), record("a", "1")); err != nil {
+			s := openStore(t, path, "key")
+			if _, err := s.Put(t.Context(), newRecord("a", "1")); err != nil {
 				t.Fatal(err)
 			}
 			text, err := os.ReadFile(path)
@@ -121,34 +121,34 @@ func TestEditsAreSeen(t *testing.T) {
 			if rs, err := s.List(); guideway.ErrorCode(err) != guideway.CodeForbidden || rs != nil || guideway.ErrorFix(err) == "" {
 				t.Errorf("read %v, %v", rs, err)
 			}
-			if _, err := s.Put(t.Context(), record("b", "1")); guideway.ErrorCode(err) != guideway.CodeForbidden {
+			if _, err := s.Put(t.Context(), newRecord("b", "1")); guideway.ErrorCode(err) != guideway.CodeForbidden {
 				t.Errorf("wrote over it: %v", err)
 			}
 		})
 	}
 	path := filepath.Join(t.TempDir(), "approvals.json")
-	if _, err := open(t, path, "key").Put(t.Context(), record("a", "1")); err != nil {
+	if _, err := openStore(t, path, "key").Put(t.Context(), newRecord("a", "1")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, path, "other").List(); guideway.ErrorCode(err) != guideway.CodeForbidden {
+	if _, err := openStore(t, path, "other").List(); guideway.ErrorCode(err) != guideway.CodeForbidden {
 		t.Errorf("another key: %v", err)
 	}
 }
 
-// What many write at once is all there in the end.
-func TestWritersAgree(t *testing.T) {
+// After concurrent writes, all records are stored.
+func TestConcurrentWriters(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "approvals.json")
 	var writers sync.WaitGroup
 	for i := range 8 {
 		writers.Go(func() {
-			if _, err := open(t, path, "key").Put(t.Context(), record(fmt.Sprint(i), "1")); err != nil {
+			if _, err := openStore(t, path, "key").Put(t.Context(), newRecord(fmt.Sprint(i), "1")); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	writers.Wait()
-	if rs, err := open(t, path, "key").List(); len(rs) != 8 || err != nil {
+	if rs, err := openStore(t, path, "key").List(); len(rs) != 8 || err != nil {
 		t.Error(len(rs), err)
 	}
 }

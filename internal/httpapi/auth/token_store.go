@@ -109,7 +109,7 @@ func (v tokenStore) readRecord(path string, record any) (touched time.Time, err 
 		return time.Time{}, fs.ErrNotExist
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a plain file")
+		err = errors.New("it is not a regular file")
 	}
 	if err != nil {
 		return time.Time{}, v.newError("read", err)

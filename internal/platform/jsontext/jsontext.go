@@ -1,7 +1,6 @@
-// Package jsontext writes JSON that is the same wherever the product writes it:
-// nothing is escaped that need not be. Answers for agents stay short and readable
-// (scripts and prompts are full of < and &), and the same value always has the same
-// bytes, which hashes rely on.
+// Package jsontext encodes JSON with as few escapes as possible. Answers for agents stay
+// short and readable (scripts and prompts often contain < and &), and the same value always
+// has the same bytes, as hashes require.
 package jsontext
 
 import (
@@ -11,16 +10,15 @@ import (
 	"unicode/utf8"
 )
 
-// Marshal writes a value on one line, maps sorted by their keys, without escaping what
-// HTML would want escaped. It is encoding/json that writes, with its escapes of U+2028
-// and U+2029: hashes of what is stored were made of these bytes.
-func Marshal(value any) ([]byte, error) { return write(value, "") }
+// Marshal encodes a value on one line, maps sorted by key, without HTML escapes. It uses
+// encoding/json, which escapes U+2028 and U+2029: stored hashes depend on these bytes.
+func Marshal(value any) ([]byte, error) { return encodeValue(value, "") }
 
-// Indent is Marshal for people to read: on lines of their own, with two spaces for each
-// level, and without a line break at the end.
-func Indent(value any) ([]byte, error) { return write(value, "  ") }
+// Indent encodes a value like Marshal, but indented by two spaces, without a final line
+// break.
+func Indent(value any) ([]byte, error) { return encodeValue(value, "  ") }
 
-func write(value any, indent string) ([]byte, error) {
+func encodeValue(value any, indent string) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -31,10 +29,10 @@ func write(value any, indent string) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// AppendString writes a text as RFC 8785 wants it: quotes, backslashes and what is below
-// U+0020 are escaped, all else stands for itself, U+2028 and U+2029 too: their escapes
-// are for readers that take JSON for a script of before 2019, and nothing of ours is
-// read so. Bytes that are no UTF-8 become U+FFFD, one for each.
+// AppendString appends a text as RFC 8785 requires: quotes, backslashes and characters
+// below U+0020 are escaped, all others are not. U+2028 and U+2029 are not escaped either:
+// only readers that treat JSON as JavaScript before 2019 need that. Each invalid UTF-8 byte
+// becomes U+FFFD.
 func AppendString(out []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	if !utf8.ValidString(text) {
@@ -70,8 +68,8 @@ func AppendString(out []byte, text string) []byte {
 	return append(out, '"')
 }
 
-// AppendNumber writes a finite number as ECMAScript does: digits from 1e-6 up to 1e21,
-// an exponent without leading zeros beyond, and no negative zero.
+// AppendNumber appends a finite number as ECMAScript does: digits from 1e-6 up to 1e21,
+// otherwise an exponent without leading zeros, and no negative zero.
 func AppendNumber(out []byte, value float64) []byte {
 	if value == 0 {
 		return append(out, '0')

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAppendString: what is escaped is what RFC 8785 names, and U+2028 and U+2029 are
-// not; bytes that are no UTF-8 never reach a document.
+// TestAppendString checks the escapes of RFC 8785, that U+2028 and U+2029 are not escaped,
+// and that invalid UTF-8 never reaches a document.
 func TestAppendString(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -31,15 +31,15 @@ func TestAppendString(t *testing.T) {
 	}
 }
 
-// TestAppendStringLikeTheLibrary: any text is read back as itself, and is written as the
-// library writes it but for what the two decide differently.
+// TestAppendStringLikeTheLibrary checks that any text is decoded unchanged, and is encoded
+// like the library does except for the documented differences.
 func TestAppendStringLikeTheLibrary(t *testing.T) {
 	t.Parallel()
 	same := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029", `\ufffd`, "\ufffd")
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("ab\"/\n\t\b\x01\u2028\u2029é…😀<,:[]{} 1"))).Draw(t, "text") +
 			string(rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "bytes"))
-		text = strings.ReplaceAll(text, `\`, "") // else its escapes would stand in the text itself
+		text = strings.ReplaceAll(text, `\`, "") // otherwise the text itself would contain its escapes
 		got := string(jsontext.AppendString(nil, text))
 		library, err := jsontext.Marshal(text)
 		if err != nil {
@@ -58,7 +58,8 @@ func TestAppendStringLikeTheLibrary(t *testing.T) {
 	})
 }
 
-// TestAppendNumber: numbers are those of ECMAScript, and the same when read again.
+// TestAppendNumber checks that numbers have the form of ECMAScript and are decoded
+// unchanged.
 func TestAppendNumber(t *testing.T) {
 	t.Parallel()
 	for want, value := range map[string]float64{
@@ -78,8 +79,7 @@ func TestAppendNumber(t *testing.T) {
 	})
 }
 
-// TestMarshal: what is written for machines and for people is the same, and neither is
-// made for HTML.
+// TestMarshal checks that Marshal and Indent encode the same value without HTML escapes.
 func TestMarshal(t *testing.T) {
 	t.Parallel()
 	value := map[string]any{"b": "<a & b>\u2028", "a": []int{1}}

@@ -2,5 +2,5 @@
 
 package safeopen
 
-// nonblock is for systems whose files can be pipes.
+// nonblock is zero on systems whose files cannot be pipes.
 const nonblock = 0

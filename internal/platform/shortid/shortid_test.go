@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestIDs protects ids that are stored and copied: their form is for good, and
-// lists are in the order of time by them.
+// TestIDs checks the form of ids, which are stored and must not change, and that they sort
+// by time.
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	timed := regexp.MustCompile(`^r_[0-9a-hjkmnp-tv-z]{23}$`)

@@ -1,39 +1,39 @@
-// Package spelling guesses which of the known words a misspelt one means, so that
-// an error can name it.
+// Package spelling finds the known word that is closest to a misspelled one, so that an
+// error can suggest it.
 package spelling
 
 import "strings"
 
-// Closest gives the known word that the text most likely means, or "" where none
-// is close: at most a slip for every three letters, and three in all. Case,
-// hyphens and underscores do not count. The text itself is never the answer.
+// Closest returns the known word closest to the text, or "" if none is close enough: the
+// limit is one edit for every three letters, at most three. Case, hyphens and underscores
+// are ignored. It never returns the text itself.
 func Closest(text string, known []string) string {
 	best, bestDistance := "", 1+min(3, len(text)/3)
 	for _, word := range known {
 		if text == word {
 			continue
 		}
-		if plain(text) == plain(word) {
+		if normalizeWord(text) == normalizeWord(word) {
 			return word
 		}
 		if len(text)-len(word) >= bestDistance || len(word)-len(text) >= bestDistance {
 			continue
 		}
-		if d := distance(strings.ToLower(text), strings.ToLower(word)); d < bestDistance {
+		if d := editDistance(strings.ToLower(text), strings.ToLower(word)); d < bestDistance {
 			best, bestDistance = word, d
 		}
 	}
 	return best
 }
 
-// plain is the word without case, hyphens and underscores.
-func plain(word string) string {
+// normalizeWord returns the word without case, hyphens and underscores.
+func normalizeWord(word string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(word))
 }
 
-// distance counts the insertions, deletions, replacements and swaps of
-// neighbours between two words. Long words count as different.
-func distance(a, b string) int {
+// editDistance returns the number of insertions, deletions, replacements and swaps of
+// adjacent letters between two words. Long words count as different.
+func editDistance(a, b string) int {
 	const limit = 48
 	if len(a) > limit || len(b) > limit {
 		return limit

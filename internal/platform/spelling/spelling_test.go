@@ -10,15 +10,15 @@ func TestClosest(t *testing.T) {
 	t.Parallel()
 	known := []string{"prompt", "agentRole", "runCondition", "id", "log_level"}
 	tests := []struct{ text, want string }{
-		{"promtp", "prompt"}, // neighbours swapped
+		{"promtp", "prompt"}, // adjacent letters swapped
 		{"promt", "prompt"},
 		{"Prompt", "prompt"},
 		{"agent_role", "agentRole"},
 		{"log-level", "log_level"},
-		{"prompt", ""}, // known
+		{"prompt", ""}, // a known word
 		{"zzz", ""},
 		{"", ""},
-		{"di", ""}, // too short to tell
+		{"di", ""}, // too short
 		{"something-else-that-is-far-longer-than-any-of-the-words", ""},
 	}
 	for _, tt := range tests {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// gitRunner runs the real Git, so that the tests above do not rest on what we
-// think that it writes.
+// gitRunner runs the real Git, so that the tests do not depend on our assumptions about its
+// files.
 type gitRunner struct {
 	tree
 }
@@ -21,12 +21,12 @@ func newGit(t *testing.T) gitRunner {
 	return gitRunner{newTree(t)}
 }
 
-// run runs git in a directory and gives its output. ok is false where this
-// version does not know the command.
-func (g gitRunner) run(dir string, args ...string) (output string, ok bool) {
+// runGit runs git in a directory and returns its output. ok is false if this version does
+// not know the command.
+func (g gitRunner) runGit(dir string, args ...string) (output string, ok bool) {
 	g.t.Helper()
 	cmd := exec.CommandContext(g.t.Context(), "git", args...)
-	cmd.Dir = g.path(dir)
+	cmd.Dir = g.pathOf(dir)
 	cmd.Env = append(os.Environ(),
 		"HOME="+g.root, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
@@ -39,18 +39,17 @@ func (g gitRunner) run(dir string, args ...string) (output string, ok bool) {
 	return strings.TrimSpace(string(out)), err == nil
 }
 
-// must is run for commands that every version knows.
-func (g gitRunner) must(dir string, args ...string) string {
+// mustRun runs a command that every version knows.
+func (g gitRunner) mustRun(dir string, args ...string) string {
 	g.t.Helper()
-	out, ok := g.run(dir, args...)
+	out, ok := g.runGit(dir, args...)
 	if !ok {
 		g.t.Fatalf("git %s failed", strings.Join(args, " "))
 	}
 	return out
 }
 
-// dropEmpty takes variables without a value out of an environment: an empty
-// GIT_DIR is not the same as none.
+// dropEmpty removes variables without a value: an empty GIT_DIR differs from an unset one.
 func dropEmpty(env []string) []string {
 	var kept []string
 	for _, e := range env {
@@ -61,13 +60,13 @@ func dropEmpty(env []string) []string {
 	return kept
 }
 
-// same holds a detected project against what Git says of the directory.
-func (g gitRunner) same(dir, root string) {
+// wantSame compares a detected project with Git's output for the directory.
+func (g gitRunner) wantSame(dir, root string) {
 	g.t.Helper()
-	got := detect(g.t, g.path(dir))
-	branch, _ := g.run(dir, "symbolic-ref", "--quiet", "--short", "HEAD")
-	commit := g.must(dir, "rev-parse", "HEAD")
-	want := Project{ID: ID(g.path(root)), Root: g.path(root), Path: g.must(dir, "rev-parse", "--show-toplevel"), Branch: branch, Commit: commit}
+	got := detectProject(g.t, g.pathOf(dir))
+	branch, _ := g.runGit(dir, "symbolic-ref", "--quiet", "--short", "HEAD")
+	commit := g.mustRun(dir, "rev-parse", "HEAD")
+	want := Project{ID: ID(g.pathOf(root)), Root: g.pathOf(root), Path: g.mustRun(dir, "rev-parse", "--show-toplevel"), Branch: branch, Commit: commit}
 	if got != want {
 		g.t.Errorf("%s: got %+v, git says %+v", dir, got, want)
 	}
@@ -76,68 +75,68 @@ func (g gitRunner) same(dir, root string) {
 func TestAgreesWithGit(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
-	g.dir("app")
-	g.must("app", "init", "--quiet", "--initial-branch=main")
-	if got := detect(t, g.path("app")); got.Branch != "main" || got.Commit != "" {
+	g.makeDir("app")
+	g.mustRun("app", "init", "--quiet", "--initial-branch=main")
+	if got := detectProject(t, g.pathOf("app")); got.Branch != "main" || got.Commit != "" {
 		t.Errorf("before the first commit: %+v", got)
 	}
-	g.must("app", "commit", "--quiet", "--allow-empty", "-m", "one")
-	g.same("app", "app")
-	g.must("app", "checkout", "--quiet", "-b", "feature/a-b")
-	g.dir("app/sub/deep")
-	g.same("app/sub/deep", "app")
-	g.must("app", "worktree", "add", "--quiet", "../tree", "main")
-	g.same("tree", "app")
-	g.must("tree", "commit", "--quiet", "--allow-empty", "-m", "two")
-	g.same("tree", "app")
-	g.must("app", "pack-refs", "--all")
-	g.same("app", "app")
-	g.same("tree", "app")
-	g.must("tree", "checkout", "--quiet", "--detach")
-	g.same("tree", "app")
+	g.mustRun("app", "commit", "--quiet", "--allow-empty", "-m", "one")
+	g.wantSame("app", "app")
+	g.mustRun("app", "checkout", "--quiet", "-b", "feature/a-b")
+	g.makeDir("app/sub/deep")
+	g.wantSame("app/sub/deep", "app")
+	g.mustRun("app", "worktree", "add", "--quiet", "../tree", "main")
+	g.wantSame("tree", "app")
+	g.mustRun("tree", "commit", "--quiet", "--allow-empty", "-m", "two")
+	g.wantSame("tree", "app")
+	g.mustRun("app", "pack-refs", "--all")
+	g.wantSame("app", "app")
+	g.wantSame("tree", "app")
+	g.mustRun("tree", "checkout", "--quiet", "--detach")
+	g.wantSame("tree", "app")
 
-	g.must("", "clone", "--quiet", "app", "clone")
-	g.same("clone", "clone")
+	g.mustRun("", "clone", "--quiet", "app", "clone")
+	g.wantSame("clone", "clone")
 }
 
 func TestAgreesWithGitOnSubmodules(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
-	g.dir("lib")
-	g.must("lib", "init", "--quiet", "--initial-branch=main")
-	g.must("lib", "commit", "--quiet", "--allow-empty", "-m", "one")
-	g.dir("app")
-	g.must("app", "init", "--quiet", "--initial-branch=main")
-	g.must("app", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", g.path("lib"), "vendor/lib")
-	g.must("app", "commit", "--quiet", "-m", "one")
-	g.same("app", "app")
-	g.same("app/vendor/lib", "app/vendor/lib")
-	g.must("app/vendor/lib", "worktree", "add", "--quiet", "-b", "topic", g.path("libtree"))
-	g.same("libtree", "app/vendor/lib")
+	g.makeDir("lib")
+	g.mustRun("lib", "init", "--quiet", "--initial-branch=main")
+	g.mustRun("lib", "commit", "--quiet", "--allow-empty", "-m", "one")
+	g.makeDir("app")
+	g.mustRun("app", "init", "--quiet", "--initial-branch=main")
+	g.mustRun("app", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", g.pathOf("lib"), "vendor/lib")
+	g.mustRun("app", "commit", "--quiet", "-m", "one")
+	g.wantSame("app", "app")
+	g.wantSame("app/vendor/lib", "app/vendor/lib")
+	g.mustRun("app/vendor/lib", "worktree", "add", "--quiet", "-b", "topic", g.pathOf("libtree"))
+	g.wantSame("libtree", "app/vendor/lib")
 }
 
 func TestAgreesWithGitOnBareRepositories(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
-	g.dir("app")
-	g.must("app", "init", "--quiet", "--initial-branch=main")
-	g.must("app", "commit", "--quiet", "--allow-empty", "-m", "one")
-	g.must("", "clone", "--quiet", "--bare", "app", "bare.git")
-	if got := detect(t, g.path("bare.git")); got.Root != g.path("bare.git") || got.Commit != g.must("app", "rev-parse", "HEAD") {
+	g.makeDir("app")
+	g.mustRun("app", "init", "--quiet", "--initial-branch=main")
+	g.mustRun("app", "commit", "--quiet", "--allow-empty", "-m", "one")
+	g.mustRun("", "clone", "--quiet", "--bare", "app", "bare.git")
+	if got := detectProject(t, g.pathOf("bare.git")); got.Root != g.pathOf("bare.git") || got.Commit != g.mustRun("app", "rev-parse", "HEAD") {
 		t.Errorf("got %+v", got)
 	}
-	g.must("bare.git", "worktree", "add", "--quiet", "-b", "topic", g.path("tree"))
-	g.same("tree", "bare.git")
+	g.mustRun("bare.git", "worktree", "add", "--quiet", "-b", "topic", g.pathOf("tree"))
+	g.wantSame("tree", "bare.git")
 }
 
-func TestReftablesHideTheCommit(t *testing.T) {
+func TestReftables(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
-	g.dir("app")
-	if _, ok := g.run("app", "init", "--quiet", "--ref-format=reftable"); !ok {
+	g.makeDir("app")
+	if _, ok := g.runGit("app", "init", "--quiet", "--ref-format=reftable"); !ok {
 		t.Skip("this version of git knows no reftables")
 	}
-	g.must("app", "commit", "--quiet", "--allow-empty", "-m", "one")
-	app := g.path("app")
-	want(t, app, Project{Root: app, Path: app})
+	g.mustRun("app", "commit", "--quiet", "--allow-empty", "-m", "one")
+	app := g.pathOf("app")
+	wantProject(t, app, Project{Root: app, Path: app})
 }

@@ -15,24 +15,23 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// Bounds of what is read. Git itself has no longer ones in use: a reference is
-// a line, a configuration a page; a packed file of 32 MiB has half a million
-// references.
+// Maximum sizes of the files read. Git's own files are smaller in practice: a reference is
+// a line, a configuration a page; a packed file of 32 MiB has half a million references.
 const (
 	smallBytes  = 256 << 10
 	packedBytes = 32 << 20
-	// maxHops bounds references that stand for references, as in Git.
+	// maxHops is the maximum length of a chain of references, as in Git.
 	maxHops = 5
 )
 
-// hash is a commit's name, by SHA-1 or SHA-256.
+// hash matches the name of a commit, by SHA-1 or SHA-256.
 var hash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`) })
 
-// headOf reads what is checked out in a repository's directory: the name of a
-// reference or a commit. ok says whether it looks like either.
-func headOf(dir string) (content string, ok bool) {
+// readHead reads the checked out reference or commit of a repository's directory. ok is
+// false if the content is neither.
+func readHead(dir string) (content string, ok bool) {
 	name := filepath.Join(dir, "HEAD")
-	// Old repositories have a symbolic link; its target may not exist yet.
+	// Old repositories have a symbolic link. Its target may not exist yet.
 	if target, err := os.Readlink(name); err == nil && strings.HasPrefix(target, "refs/") {
 		return target, validRef(target)
 	}
@@ -43,7 +42,7 @@ func headOf(dir string) (content string, ok bool) {
 	return parseRef(text)
 }
 
-// parseRef reads the text of a reference.
+// parseRef parses the text of a reference.
 func parseRef(text string) (content string, ok bool) {
 	text = strings.TrimRight(text, " \t\r\n")
 	if target, symbolic := strings.CutPrefix(text, "ref:"); symbolic {
@@ -53,8 +52,8 @@ func parseRef(text string) (content string, ok bool) {
 	return text, hash().MatchString(text)
 }
 
-// validRef tells whether a text may name a reference: by Git's own rules as far
-// as they keep the name inside the directory and fit for a screen.
+// validRef reports whether a text is a valid reference name: by those of Git's rules that
+// keep the name inside the directory and displayable.
 func validRef(name string) bool {
 	if !strings.HasPrefix(name, "refs/") || len(name) > 1024 || !utf8.ValidString(name) {
 		return false
@@ -71,30 +70,30 @@ func validRef(name string) bool {
 	return true
 }
 
-// head gives the branch and the commit that are checked out.
-func (r repository) head() (branch, commit string) {
-	content, ok := headOf(r.dir)
+// checkedOut returns the branch and the commit that are checked out.
+func (r repository) checkedOut() (branch, commit string) {
+	content, ok := readHead(r.dir)
 	if !ok {
 		return "", ""
 	}
 	if hash().MatchString(content) {
 		return "", content
 	}
-	// A repository with reftables has this name in its HEAD, for the sake of
-	// readers like this one.
+	// A repository with reftables has this name in its HEAD, for readers that do not
+	// support them.
 	if content == "refs/heads/.invalid" {
 		return "", ""
 	}
 	branch, _ = strings.CutPrefix(content, "refs/heads/")
-	return branch, r.commit(content)
+	return branch, r.resolveRef(content)
 }
 
-// commit gives the commit that a reference stands for, or "".
-func (r repository) commit(ref string) string {
+// resolveRef returns the commit of a reference, or "".
+func (r repository) resolveRef(ref string) string {
 	for range maxHops {
-		content, ok := r.loose(ref)
+		content, ok := r.looseRef(ref)
 		if !ok {
-			return r.packed(ref)
+			return r.packedRef(ref)
 		}
 		if hash().MatchString(content) {
 			return content
@@ -104,9 +103,9 @@ func (r repository) commit(ref string) string {
 	return ""
 }
 
-// loose reads a reference that has a file of its own. A work tree has some of
-// its own beside the shared ones.
-func (r repository) loose(ref string) (content string, ok bool) {
+// looseRef reads a reference that has its own file. A work tree has its own references in
+// addition to the shared ones.
+func (r repository) looseRef(ref string) (content string, ok bool) {
 	dir := r.common
 	for _, own := range []string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"} {
 		if strings.HasPrefix(ref, own) {
@@ -120,8 +119,8 @@ func (r repository) loose(ref string) (content string, ok bool) {
 	return parseRef(text)
 }
 
-// packed looks a reference up among the packed ones.
-func (r repository) packed(ref string) string {
+// packedRef finds a reference among the packed ones.
+func (r repository) packedRef(ref string) string {
 	file, err := safeopen.Open(filepath.Join(r.common, "packed-refs"))
 	if err != nil {
 		return ""
@@ -130,7 +129,7 @@ func (r repository) packed(ref string) string {
 	lines := bufio.NewReaderSize(io.LimitReader(file, packedBytes), 64<<10)
 	for {
 		line, err := lines.ReadSlice('\n')
-		// A line that does not fit comes in pieces; none of them matches.
+		// An overlong line is read in pieces. None of them matches.
 		if commit, name, ok := strings.Cut(strings.TrimRight(string(line), "\r\n"), " "); ok &&
 			name == ref && hash().MatchString(commit) {
 			return commit
@@ -141,8 +140,8 @@ func (r repository) packed(ref string) string {
 	}
 }
 
-// readSmall reads a regular file. A longer one than any that Git writes is not
-// one of Git's.
+// readSmall reads a regular file. It refuses a file that is longer than any that Git
+// writes.
 func readSmall(name string) (text string, ok bool) {
 	file, err := safeopen.Open(name)
 	if err != nil {

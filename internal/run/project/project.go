@@ -1,10 +1,9 @@
-// Package project says which project a directory belongs to. All work trees of
-// one repository are one project, two clones are two, and a directory without a
-// repository is a project of its own.
+// Package project finds the project of a directory. All work trees of a repository are one
+// project, two clones are two, and a directory without a repository is its own project.
 //
-// It reads the few files of a repository that it needs and runs no program. What
-// it reads is untrusted: only regular files are read, up to a bound, and nothing
-// of their content gets out but names of branches and commits that look like it.
+// It reads a few files of a repository and runs no program. These files are untrusted: it
+// reads only regular files of bounded size, and returns nothing of their content except
+// valid names of branches and commits.
 package project
 
 import (
@@ -16,52 +15,50 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Project is a directory under work.
+// Project is a working directory.
 type Project struct {
 	// ID is the first 12 hexadecimal digits of the SHA-256 of Root.
 	ID string
-	// Root is what the project is known by: the repository's main work tree;
-	// the repository itself where it has none or none that can be told, as with
-	// a bare one; the directory where there is no repository. It is absolute,
-	// with symbolic links resolved.
+	// Root identifies the project: the repository's main work tree; the repository itself
+	// if it has no main work tree or that is unknown, as with a bare one; or the directory
+	// if there is no repository. It is absolute, with symbolic links resolved.
 	Root string
-	// Path is the top of the work tree that the directory is in, which is Root
-	// but for linked work trees; the directory where there is no work tree.
+	// Path is the top of the work tree that contains the directory, or the directory if
+	// there is no work tree. It differs from Root in linked work trees.
 	Path string
-	// Branch is the one that is checked out; empty on a detached head.
+	// Branch is the checked out branch. It is empty on a detached head.
 	Branch string
-	// Commit is the one that is checked out, in hexadecimal; empty before the
-	// first one, and where the repository keeps its references as reftables.
+	// Commit is the checked out commit in hexadecimal. It is empty before the first commit,
+	// and if the repository uses reftables.
 	Commit string
 }
 
-// Detect says which project a directory belongs to. A repository that cannot be
-// read or makes no sense is as good as none. Errors have CodeInvalid: there is
-// no such directory.
+// Detect returns the project of a directory. It ignores a repository that cannot be read or
+// is invalid. It returns an error with CodeInvalid if the directory does not exist.
 func Detect(dir string) (Project, error) {
-	start, err := resolve(dir)
+	start, err := resolveDir(dir)
 	if err != nil {
 		return Project{}, guideway.Errorf(guideway.CodeInvalid, "find the project of %s: %w", dir, err).
-			WithFix("give a directory that exists")
+			WithFix("name an existing directory")
 	}
-	repo, top, ok := discover(start)
+	repo, top, ok := discoverRepository(start)
 	if !ok {
 		return Project{ID: ID(start), Root: start, Path: start}, nil
 	}
-	p := Project{Root: repo.root(), Path: top}
+	p := Project{Root: repo.mainRoot(), Path: top}
 	p.ID = ID(p.Root)
-	p.Branch, p.Commit = repo.head()
+	p.Branch, p.Commit = repo.checkedOut()
 	return p, nil
 }
 
-// ID is the id of the project with a root.
+// ID returns the id of the project with a root.
 func ID(root string) string {
 	sum := sha256.Sum256([]byte(root))
 	return hex.EncodeToString(sum[:])[:12]
 }
 
-// resolve gives the one name of a directory.
-func resolve(dir string) (string, error) {
+// resolveDir returns the canonical path of a directory.
+func resolveDir(dir string) (string, error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
@@ -80,7 +77,7 @@ func resolve(dir string) (string, error) {
 	return resolved, nil
 }
 
-// isDir tells whether a name stands for a directory, through symbolic links.
+// isDir reports whether a name is a directory or a symbolic link to one.
 func isDir(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.IsDir()

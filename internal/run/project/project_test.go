@@ -19,7 +19,7 @@ const (
 	sha256C = "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
 )
 
-// tree is a directory of the test's, under its one name.
+// tree is a temporary directory with a canonical path.
 type tree struct {
 	t    *testing.T
 	root string
@@ -34,54 +34,54 @@ func newTree(t *testing.T) tree {
 	return tree{t, root}
 }
 
-func (x tree) path(name string) string { return filepath.Join(x.root, filepath.FromSlash(name)) }
+func (x tree) pathOf(name string) string { return filepath.Join(x.root, filepath.FromSlash(name)) }
 
-// dir makes a directory.
-func (x tree) dir(name string) string {
+// makeDir creates a directory.
+func (x tree) makeDir(name string) string {
 	x.t.Helper()
-	if err := os.MkdirAll(x.path(name), 0o700); err != nil {
+	if err := os.MkdirAll(x.pathOf(name), 0o700); err != nil {
 		x.t.Fatal(err)
 	}
-	return x.path(name)
+	return x.pathOf(name)
 }
 
-// file writes a file.
-func (x tree) file(name, content string) {
+// writeFile writes a file.
+func (x tree) writeFile(name, content string) {
 	x.t.Helper()
-	x.dir(filepath.Dir(name))
-	if err := os.WriteFile(x.path(name), []byte(content), 0o600); err != nil {
+	x.makeDir(filepath.Dir(name))
+	if err := os.WriteFile(x.pathOf(name), []byte(content), 0o600); err != nil {
 		x.t.Fatal(err)
 	}
 }
 
-// link makes a symbolic link, or skips the test where that is not allowed.
-func (x tree) link(target, name string) {
+// makeLink creates a symbolic link, or skips the test if links are not supported.
+func (x tree) makeLink(target, name string) {
 	x.t.Helper()
-	x.dir(filepath.Dir(name))
-	if err := os.Symlink(target, x.path(name)); err != nil {
+	x.makeDir(filepath.Dir(name))
+	if err := os.Symlink(target, x.pathOf(name)); err != nil {
 		x.t.Skipf("this system makes no symbolic links: %v", err)
 	}
 }
 
-// repository makes what Git keeps a repository in.
-func (x tree) repository(name, head string) {
+// addRepository creates the files of a Git repository.
+func (x tree) addRepository(name, head string) {
 	x.t.Helper()
-	x.dir(name + "/objects")
-	x.dir(name + "/refs/heads")
-	x.file(name+"/HEAD", head)
+	x.makeDir(name + "/objects")
+	x.makeDir(name + "/refs/heads")
+	x.writeFile(name+"/HEAD", head)
 }
 
-// worktree links a work tree to a repository, as git worktree add does.
-func (x tree) worktree(repository, name, head string) {
+// addWorktree links a work tree to a repository, like git worktree add.
+func (x tree) addWorktree(repository, name, head string) {
 	x.t.Helper()
 	own := repository + "/worktrees/" + filepath.Base(name)
-	x.file(own+"/HEAD", head)
-	x.file(own+"/commondir", "../..\n")
-	x.file(own+"/gitdir", x.path(name+"/.git")+"\n")
-	x.file(name+"/.git", "gitdir: "+x.path(own)+"\n")
+	x.writeFile(own+"/HEAD", head)
+	x.writeFile(own+"/commondir", "../..\n")
+	x.writeFile(own+"/gitdir", x.pathOf(name+"/.git")+"\n")
+	x.writeFile(name+"/.git", "gitdir: "+x.pathOf(own)+"\n")
 }
 
-func detect(t *testing.T, dir string) Project {
+func detectProject(t *testing.T, dir string) Project {
 	t.Helper()
 	p, err := Detect(dir)
 	if err != nil {
@@ -90,27 +90,27 @@ func detect(t *testing.T, dir string) Project {
 	return p
 }
 
-// want compares a project with what it should be; the id follows from the root.
-func want(t *testing.T, dir string, want Project) {
+// wantProject compares a project with the expected one. The id follows from the root.
+func wantProject(t *testing.T, dir string, want Project) {
 	t.Helper()
 	want.ID = ID(want.Root)
-	if diff := cmp.Diff(want, detect(t, dir)); diff != "" {
+	if diff := cmp.Diff(want, detectProject(t, dir)); diff != "" {
 		t.Errorf("of %s (-want +got):\n%s", dir, diff)
 	}
 }
 
-func TestADirectoryWithoutARepositoryIsAProjectOfItsOwn(t *testing.T) {
+func TestDirectoryWithoutRepository(t *testing.T) {
 	t.Parallel()
 	x := newTree(t)
-	one, two := x.dir("one"), x.dir("one/two")
-	want(t, one, Project{Root: one, Path: one})
-	want(t, two, Project{Root: two, Path: two})
-	if id := detect(t, one).ID; !regexp.MustCompile(`^[0-9a-f]{12}$`).MatchString(id) {
+	one, two := x.makeDir("one"), x.makeDir("one/two")
+	wantProject(t, one, Project{Root: one, Path: one})
+	wantProject(t, two, Project{Root: two, Path: two})
+	if id := detectProject(t, one).ID; !regexp.MustCompile(`^[0-9a-f]{12}$`).MatchString(id) {
 		t.Errorf("the id is %q", id)
 	}
 }
 
-func TestTheIDIsTheHashOfThePath(t *testing.T) {
+func TestIDIsHashOfPath(t *testing.T) {
 	t.Parallel()
 	// printf /srv/code/app | sha256sum | cut -c1-12
 	if got := ID("/srv/code/app"); got != "99bd4c7cd509" {
@@ -118,93 +118,93 @@ func TestTheIDIsTheHashOfThePath(t *testing.T) {
 	}
 }
 
-func TestEveryDirectoryOfAWorkTreeIsTheSameProject(t *testing.T) {
+func TestDirectoriesOfWorkTree(t *testing.T) {
 	t.Parallel()
 	x := newTree(t)
-	x.repository("app/.git", "ref: refs/heads/feature/login\n")
-	x.file("app/.git/refs/heads/feature/login", commitA+"\n")
-	app := x.path("app")
-	for _, dir := range []string{app, x.dir("app/a/b"), x.path("app/.git"), x.path("app/.git/refs")} {
-		got := detect(t, dir)
+	x.addRepository("app/.git", "ref: refs/heads/feature/login\n")
+	x.writeFile("app/.git/refs/heads/feature/login", commitA+"\n")
+	app := x.pathOf("app")
+	for _, dir := range []string{app, x.makeDir("app/a/b"), x.pathOf("app/.git"), x.pathOf("app/.git/refs")} {
+		got := detectProject(t, dir)
 		if got.Root != app || got.ID != ID(app) || got.Branch != "feature/login" || got.Commit != commitA {
 			t.Errorf("%s is of %+v", dir, got)
 		}
 	}
-	want(t, x.path("app/a/b"), Project{Root: app, Path: app, Branch: "feature/login", Commit: commitA})
+	wantProject(t, x.pathOf("app/a/b"), Project{Root: app, Path: app, Branch: "feature/login", Commit: commitA})
 }
 
-func TestAllWorkTreesOfARepositoryAreOneProject(t *testing.T) {
+func TestWorkTreesShareProject(t *testing.T) {
 	t.Parallel()
 	x := newTree(t)
-	x.repository("app/.git", "ref: refs/heads/main\n")
-	x.file("app/.git/packed-refs", "# pack-refs with: peeled fully-peeled sorted \n"+
+	x.addRepository("app/.git", "ref: refs/heads/main\n")
+	x.writeFile("app/.git/packed-refs", "# pack-refs with: peeled fully-peeled sorted \n"+
 		commitA+" refs/heads/main\n"+commitB+" refs/heads/other\n^"+commitA+"\n")
-	x.worktree("app/.git", "linked", "ref: refs/heads/other\n")
-	x.worktree("app/.git", "elsewhere/detached", sha256C+"\n")
-	app := x.path("app")
-	want(t, app, Project{Root: app, Path: app, Branch: "main", Commit: commitA})
-	want(t, x.dir("linked/deep"), Project{Root: app, Path: x.path("linked"), Branch: "other", Commit: commitB})
-	want(t, x.path("elsewhere/detached"), Project{Root: app, Path: x.path("elsewhere/detached"), Commit: sha256C})
+	x.addWorktree("app/.git", "linked", "ref: refs/heads/other\n")
+	x.addWorktree("app/.git", "elsewhere/detached", sha256C+"\n")
+	app := x.pathOf("app")
+	wantProject(t, app, Project{Root: app, Path: app, Branch: "main", Commit: commitA})
+	wantProject(t, x.makeDir("linked/deep"), Project{Root: app, Path: x.pathOf("linked"), Branch: "other", Commit: commitB})
+	wantProject(t, x.pathOf("elsewhere/detached"), Project{Root: app, Path: x.pathOf("elsewhere/detached"), Commit: sha256C})
 }
 
-func TestTwoClonesAreTwoProjects(t *testing.T) {
+func TestClonesAreSeparateProjects(t *testing.T) {
 	t.Parallel()
 	x := newTree(t)
-	x.repository("one/.git", commitA)
-	x.repository("two/.git", commitA)
-	if detect(t, x.path("one")).ID == detect(t, x.path("two")).ID {
+	x.addRepository("one/.git", commitA)
+	x.addRepository("two/.git", commitA)
+	if detectProject(t, x.pathOf("one")).ID == detectProject(t, x.pathOf("two")).ID {
 		t.Error("they have the same id")
 	}
 }
 
-func TestASubmoduleIsAProjectOfItsOwn(t *testing.T) {
+func TestSubmodule(t *testing.T) {
 	t.Parallel()
 	x := newTree(t)
-	x.repository("app/.git", "ref: refs/heads/main\n")
-	x.repository("app/.git/modules/lib", "ref: refs/heads/lib\n")
-	x.file("app/.git/modules/lib/config", "[core]\n\tbare = false\n\tworktree = ../../../vendor/lib\n[other]\n\tworktree = /nowhere\n")
-	x.file("app/vendor/lib/.git", "gitdir: ../../.git/modules/lib\n")
-	x.worktree("app/.git/modules/lib", "lib-linked", "ref: refs/heads/topic\n")
-	lib := x.path("app/vendor/lib")
-	want(t, lib, Project{Root: lib, Path: lib, Branch: "lib"})
-	want(t, x.path("lib-linked"), Project{Root: lib, Path: x.path("lib-linked"), Branch: "topic"})
-	want(t, x.path("app/vendor"), Project{Root: x.path("app"), Path: x.path("app"), Branch: "main"})
+	x.addRepository("app/.git", "ref: refs/heads/main\n")
+	x.addRepository("app/.git/modules/lib", "ref: refs/heads/lib\n")
+	x.writeFile("app/.git/modules/lib/config", "[core]\n\tbare = false\n\tworktree = ../../../vendor/lib\n[other]\n\tworktree = /nowhere\n")
+	x.writeFile("app/vendor/lib/.git", "gitdir: ../../.git/modules/lib\n")
+	x.addWorktree("app/.git/modules/lib", "lib-linked", "ref: refs/heads/topic\n")
+	lib := x.pathOf("app/vendor/lib")
+	wantProject(t, lib, Project{Root: lib, Path: lib, Branch: "lib"})
+	wantProject(t, x.pathOf("lib-linked"), Project{Root: lib, Path: x.pathOf("lib-linked"), Branch: "topic"})
+	wantProject(t, x.pathOf("app/vendor"), Project{Root: x.pathOf("app"), Path: x.pathOf("app"), Branch: "main"})
 }
 
 func TestBareRepositories(t *testing.T) {
 	t.Parallel()
 	x := newTree(t)
-	x.repository("app.git", "ref: refs/heads/main\n")
-	x.worktree("app.git", "linked", "ref: refs/heads/topic\n")
-	bare := x.path("app.git")
-	want(t, bare, Project{Root: bare, Path: bare, Branch: "main"})
-	want(t, x.path("linked"), Project{Root: bare, Path: x.path("linked"), Branch: "topic"})
+	x.addRepository("app.git", "ref: refs/heads/main\n")
+	x.addWorktree("app.git", "linked", "ref: refs/heads/topic\n")
+	bare := x.pathOf("app.git")
+	wantProject(t, bare, Project{Root: bare, Path: bare, Branch: "main"})
+	wantProject(t, x.pathOf("linked"), Project{Root: bare, Path: x.pathOf("linked"), Branch: "topic"})
 
-	// A directory with nothing but a bare repository and work trees.
-	x.repository("proj/.bare", "ref: refs/heads/main\n")
-	x.file("proj/.git", "gitdir: ./.bare\n")
-	x.worktree("proj/.bare", "proj/topic", "ref: refs/heads/topic\n")
-	if a, b := detect(t, x.path("proj")), detect(t, x.path("proj/topic")); a.ID != b.ID {
+	// A directory with only a bare repository and work trees.
+	x.addRepository("proj/.bare", "ref: refs/heads/main\n")
+	x.writeFile("proj/.git", "gitdir: ./.bare\n")
+	x.addWorktree("proj/.bare", "proj/topic", "ref: refs/heads/topic\n")
+	if a, b := detectProject(t, x.pathOf("proj")), detectProject(t, x.pathOf("proj/topic")); a.ID != b.ID {
 		t.Errorf("%+v and %+v are two projects", a, b)
 	}
 }
 
-func TestSymbolicLinksDoNotMakeAnotherProject(t *testing.T) {
+func TestSymbolicLinksAreResolved(t *testing.T) {
 	t.Parallel()
 	x := newTree(t)
-	x.repository("app/.git", "ref: refs/heads/main\n")
-	x.link(x.path("app"), "alias")
-	x.link(x.path("app/.git"), "second/.git")
-	app := x.path("app")
-	want(t, x.path("alias"), Project{Root: app, Path: app, Branch: "main"})
-	want(t, x.path("second"), Project{Root: app, Path: x.path("second"), Branch: "main"})
+	x.addRepository("app/.git", "ref: refs/heads/main\n")
+	x.makeLink(x.pathOf("app"), "alias")
+	x.makeLink(x.pathOf("app/.git"), "second/.git")
+	app := x.pathOf("app")
+	wantProject(t, x.pathOf("alias"), Project{Root: app, Path: app, Branch: "main"})
+	wantProject(t, x.pathOf("second"), Project{Root: app, Path: x.pathOf("second"), Branch: "main"})
 
-	// The head of an old repository is a link, before the first commit one to
-	// nowhere.
-	x.dir("old/.git/objects")
-	x.dir("old/.git/refs/heads")
-	x.link("refs/heads/master", "old/.git/HEAD")
-	want(t, x.path("old"), Project{Root: x.path("old"), Path: x.path("old"), Branch: "master"})
+	// The head of an old repository is a link. Before the first commit its target does not
+	// exist.
+	x.makeDir("old/.git/objects")
+	x.makeDir("old/.git/refs/heads")
+	x.makeLink("refs/heads/master", "old/.git/HEAD")
+	wantProject(t, x.pathOf("old"), Project{Root: x.pathOf("old"), Path: x.pathOf("old"), Branch: "master"})
 }
 
 func TestHeads(t *testing.T) {
@@ -241,24 +241,23 @@ func TestHeads(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			x := newTree(t)
-			x.repository("app/.git", tt.head)
+			x.addRepository("app/.git", tt.head)
 			if tt.files["refs/heads"] != "" {
-				if err := os.Remove(x.path("app/.git/refs/heads")); err != nil {
+				if err := os.Remove(x.pathOf("app/.git/refs/heads")); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for name, content := range tt.files {
-				x.file("app/.git/"+name, content)
+				x.writeFile("app/.git/"+name, content)
 			}
-			app := x.path("app")
-			want(t, app, Project{Root: app, Path: app, Branch: tt.branch, Commit: tt.commit})
+			app := x.pathOf("app")
+			wantProject(t, app, Project{Root: app, Path: app, Branch: tt.branch, Commit: tt.commit})
 		})
 	}
 }
 
-// A directory may come out of an archive that somebody has prepared. Nothing in
-// it may block, use up memory, lead to an endless search or put the text of
-// another file into an answer.
+// A directory may come from a malicious archive. It must not block, exhaust memory, cause
+// an endless search or disclose the text of another file.
 func TestHostileRepositories(t *testing.T) {
 	t.Parallel()
 	secret := "secret-of-another-file"
@@ -266,72 +265,72 @@ func TestHostileRepositories(t *testing.T) {
 		name string
 		make func(x tree)
 	}{
-		{"an empty .git file", func(x tree) { x.file("app/.git", "") }},
-		{"a .git file without a path", func(x tree) { x.file("app/.git", "gitdir:   \n") }},
-		{"a .git file with a null byte", func(x tree) { x.file("app/.git", "gitdir: a\x00b\n") }},
-		{"a .git file that leads to itself", func(x tree) { x.file("app/.git", "gitdir: .git\n") }},
-		{"a .git file that leads nowhere", func(x tree) { x.file("app/.git", "gitdir: ../../../../../../nowhere\n") }},
+		{"an empty .git file", func(x tree) { x.writeFile("app/.git", "") }},
+		{"a .git file without a path", func(x tree) { x.writeFile("app/.git", "gitdir:   \n") }},
+		{"a .git file with a null byte", func(x tree) { x.writeFile("app/.git", "gitdir: a\x00b\n") }},
+		{"a .git file that leads to itself", func(x tree) { x.writeFile("app/.git", "gitdir: .git\n") }},
+		{"a .git file that leads nowhere", func(x tree) { x.writeFile("app/.git", "gitdir: ../../../../../../nowhere\n") }},
 		{"a .git file without end", func(x tree) {
-			x.file("app/.git", "gitdir: "+strings.Repeat("a/", 1<<20)+"\n")
+			x.writeFile("app/.git", "gitdir: "+strings.Repeat("a/", 1<<20)+"\n")
 		}},
-		{"an empty .git directory", func(x tree) { x.dir("app/.git") }},
-		{"a .git link in a circle", func(x tree) { x.link(".git", "app/.git") }},
-		{"a .git link to a device without end", func(x tree) { x.link("/dev/zero", "app/.git") }},
+		{"an empty .git directory", func(x tree) { x.makeDir("app/.git") }},
+		{"a .git link in a circle", func(x tree) { x.makeLink(".git", "app/.git") }},
+		{"a .git link to a device without end", func(x tree) { x.makeLink("/dev/zero", "app/.git") }},
 		{"a head that is a device without end", func(x tree) {
-			x.repository("app/.git", "")
-			_ = os.Remove(x.path("app/.git/HEAD"))
-			x.link("/dev/zero", "app/.git/HEAD")
+			x.addRepository("app/.git", "")
+			_ = os.Remove(x.pathOf("app/.git/HEAD"))
+			x.makeLink("/dev/zero", "app/.git/HEAD")
 		}},
 		{"a head that leads to another file", func(x tree) {
-			x.file("secret", secret)
-			x.repository("app/.git", "")
-			_ = os.Remove(x.path("app/.git/HEAD"))
-			x.link(x.path("secret"), "app/.git/HEAD")
+			x.writeFile("secret", secret)
+			x.addRepository("app/.git", "")
+			_ = os.Remove(x.pathOf("app/.git/HEAD"))
+			x.makeLink(x.pathOf("secret"), "app/.git/HEAD")
 		}},
 		{"a head that climbs out", func(x tree) {
-			x.file("secret", secret)
-			x.repository("app/.git", "ref: refs/heads/../../../../secret\n")
+			x.writeFile("secret", secret)
+			x.addRepository("app/.git", "ref: refs/heads/../../../../secret\n")
 		}},
-		{"a head with an escape sequence", func(x tree) { x.repository("app/.git", "ref: refs/heads/\x1b[2J\n") }},
-		{"a head with a second line", func(x tree) { x.repository("app/.git", "ref: refs/heads/a\nb\n") }},
+		{"a head with an escape sequence", func(x tree) { x.addRepository("app/.git", "ref: refs/heads/\x1b[2J\n") }},
+		{"a head with a second line", func(x tree) { x.addRepository("app/.git", "ref: refs/heads/a\nb\n") }},
 		{"a commondir that leads nowhere", func(x tree) {
-			x.repository("app/.git", commitA)
-			x.file("app/.git/commondir", "../../nowhere\n")
+			x.addRepository("app/.git", commitA)
+			x.writeFile("app/.git/commondir", "../../nowhere\n")
 		}},
 		{"a commondir that is no repository", func(x tree) {
-			x.repository("app/.git", commitA)
-			x.dir("other")
-			x.file("app/.git/commondir", "../../other\n")
+			x.addRepository("app/.git", commitA)
+			x.makeDir("other")
+			x.writeFile("app/.git/commondir", "../../other\n")
 		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			x := newTree(t)
-			x.dir("app")
+			x.makeDir("app")
 			tt.make(x)
-			app := x.path("app")
-			want(t, app, Project{Root: app, Path: app})
+			app := x.pathOf("app")
+			wantProject(t, app, Project{Root: app, Path: app})
 		})
 	}
 }
 
-func TestAReferenceGivesAwayNothingOfOtherFiles(t *testing.T) {
+func TestReferenceDoesNotDiscloseFiles(t *testing.T) {
 	t.Parallel()
 	x := newTree(t)
-	x.file("secret", "secret-of-another-file\n")
-	x.repository("app/.git", "ref: refs/heads/main\n")
-	x.link(x.path("secret"), "app/.git/refs/heads/main")
-	x.link("/dev/zero", "app/.git/packed-refs")
-	app := x.path("app")
-	want(t, app, Project{Root: app, Path: app, Branch: "main"})
+	x.writeFile("secret", "secret-of-another-file\n")
+	x.addRepository("app/.git", "ref: refs/heads/main\n")
+	x.makeLink(x.pathOf("secret"), "app/.git/refs/heads/main")
+	x.makeLink("/dev/zero", "app/.git/packed-refs")
+	app := x.pathOf("app")
+	wantProject(t, app, Project{Root: app, Path: app, Branch: "main"})
 }
 
-func TestADirectoryThatIsNoneIsRefused(t *testing.T) {
+func TestMissingDirectory(t *testing.T) {
 	t.Parallel()
 	x := newTree(t)
-	x.file("file", "")
-	for _, dir := range []string{x.path("nowhere"), x.path("file"), "a\x00b"} {
+	x.writeFile("file", "")
+	for _, dir := range []string{x.pathOf("nowhere"), x.pathOf("file"), "a\x00b"} {
 		_, err := Detect(dir)
 		if guideway.ErrorCode(err) != guideway.CodeInvalid || guideway.ErrorFix(err) == "" {
 			t.Errorf("%q: %v", dir, err)
@@ -345,12 +344,12 @@ func FuzzGitFiles(f *testing.F) {
 	f.Add("", "ref:refs/heads/a..b", "", "[core")
 	f.Fuzz(func(t *testing.T, git, head, common, config string) {
 		x := newTree(t)
-		x.file("app/.git", git)
-		x.repository("repo", head)
-		x.file("repo/commondir", common)
-		x.file("repo/config", config)
+		x.writeFile("app/.git", git)
+		x.addRepository("repo", head)
+		x.writeFile("repo/commondir", common)
+		x.writeFile("repo/config", config)
 		for _, dir := range []string{"app", "repo"} {
-			p := detect(t, x.path(dir))
+			p := detectProject(t, x.pathOf(dir))
 			if p.ID != ID(p.Root) || !filepath.IsAbs(p.Root) || !filepath.IsAbs(p.Path) {
 				t.Errorf("got %+v", p)
 			}
@@ -364,12 +363,12 @@ func FuzzGitFiles(f *testing.F) {
 	})
 }
 
-func TestPathsOnOtherMachinesAreNotLookedAt(t *testing.T) {
+func TestNetworkPathsAreNotAccessed(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "windows" {
 		t.Skip("only Windows has paths that lead to other machines")
 	}
-	if got := pathIn(`C:\app`, `\\example.com\share\repo`); got != "" {
+	if got := resolvePath(`C:\app`, `\\example.com\share\repo`); got != "" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -9,21 +9,21 @@ import (
 	"testing"
 )
 
-// Opening a pipe that nobody writes to waits for good.
+// Opening a pipe without a writer blocks.
 func TestPipesDoNotBlock(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"app/.git", "repo/.git/HEAD", "repo/.git/refs/heads/main", "repo/.git/packed-refs"} {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			x := newTree(t)
-			x.dir("app")
-			x.repository("repo/.git", "ref: refs/heads/main\n")
-			_ = os.Remove(x.path(name))
-			if err := syscall.Mkfifo(x.path(name), 0o600); err != nil {
+			x.makeDir("app")
+			x.addRepository("repo/.git", "ref: refs/heads/main\n")
+			_ = os.Remove(x.pathOf(name))
+			if err := syscall.Mkfifo(x.pathOf(name), 0o600); err != nil {
 				t.Skipf("this system makes no pipes here: %v", err)
 			}
 			for _, dir := range []string{"app", "repo"} {
-				if got := detect(t, x.path(dir)); got.Root != x.path(dir) || got.Commit != "" {
+				if got := detectProject(t, x.pathOf(dir)); got.Root != x.pathOf(dir) || got.Commit != "" {
 					t.Errorf("got %+v", got)
 				}
 			}

@@ -6,22 +6,21 @@ import (
 	"strings"
 )
 
-// repository is what Git calls a repository, from one of its work trees. Both
-// directories are resolved.
+// repository is a Git repository, seen from one of its work trees. Both directories are
+// resolved.
 type repository struct {
-	// dir has the head of the work tree, common what all work trees share.
+	// dir contains the head of the work tree, common the files that all work trees share.
 	dir, common string
 }
 
-// discover goes up from a directory to the repository that it is in, and gives
-// the top of the work tree that it passed. Like Git, it takes no notice of a
-// .git that is none.
-func discover(start string) (repo repository, top string, ok bool) {
+// discoverRepository finds the repository of a directory in its parents, and returns the
+// top of the work tree. Like Git, it ignores an invalid .git.
+func discoverRepository(start string) (repo repository, top string, ok bool) {
 	for dir := start; ; {
 		if repo, ok := openRepository(gitDir(dir)); ok {
 			return repo, dir, true
 		}
-		// A bare repository, or the inside of one.
+		// A bare repository, or a directory in a repository.
 		if repo, ok := openRepository(dir); ok {
 			return repo, dir, true
 		}
@@ -33,7 +32,7 @@ func discover(start string) (repo repository, top string, ok bool) {
 	}
 }
 
-// gitDir gives the directory that the .git of a directory stands for, or "".
+// gitDir returns the directory that the .git of a directory refers to, or "".
 func gitDir(dir string) string {
 	name := filepath.Join(dir, ".git")
 	if isDir(name) {
@@ -47,18 +46,18 @@ func gitDir(dir string) string {
 	if !ok {
 		return ""
 	}
-	return pathIn(dir, target)
+	return resolvePath(dir, target)
 }
 
-// pathIn gives the path that a line of a file stands for, relative to a
-// directory; "" if it is none.
-func pathIn(dir, line string) string {
+// resolvePath returns the path in a line of a file, relative to a directory, or "" if it is
+// not a path.
+func resolvePath(dir, line string) string {
 	line = strings.TrimRight(strings.TrimLeft(line, " "), "\r\n")
 	if line == "" || strings.ContainsAny(line, "\x00\n") {
 		return ""
 	}
 	line = filepath.FromSlash(line)
-	// Looking at a share of the network would send the user's name there.
+	// Accessing a network share would send the user's name to its server.
 	if strings.HasPrefix(filepath.VolumeName(line), `\\`) {
 		return ""
 	}
@@ -68,21 +67,21 @@ func pathIn(dir, line string) string {
 	return filepath.Join(dir, line)
 }
 
-// openRepository looks whether a directory is what Git keeps a repository in.
+// openRepository returns the repository in a directory, if the directory is one.
 func openRepository(dir string) (repository, bool) {
 	if dir == "" {
 		return repository{}, false
 	}
-	if _, ok := headOf(dir); !ok {
+	if _, ok := readHead(dir); !ok {
 		return repository{}, false
 	}
-	dir, err := resolve(dir)
+	dir, err := resolveDir(dir)
 	if err != nil {
 		return repository{}, false
 	}
 	repo := repository{dir: dir, common: dir}
 	if text, ok := readSmall(filepath.Join(dir, "commondir")); ok {
-		common, err := resolve(pathIn(dir, text))
+		common, err := resolveDir(resolvePath(dir, text))
 		if err != nil {
 			return repository{}, false
 		}
@@ -92,21 +91,21 @@ func openRepository(dir string) (repository, bool) {
 	return repo, valid
 }
 
-// root gives the main work tree, or what stands for it. Every work tree of a
-// repository has the same answer.
-func (r repository) root() string {
+// mainRoot returns the main work tree or its substitute. It is the same for every work tree
+// of a repository.
+func (r repository) mainRoot() string {
 	if filepath.Base(r.common) == ".git" {
 		return filepath.Dir(r.common)
 	}
-	// A submodule's repository stands inside its parent's and names its work
-	// tree. Linked work trees make Git move that name to config.worktree.
+	// A submodule's repository is inside its parent's and names its work tree. With linked
+	// work trees, Git moves that name to config.worktree.
 	for _, name := range []string{"config.worktree", "config"} {
 		text, ok := readSmall(filepath.Join(r.common, name))
 		if !ok {
 			continue
 		}
-		if tree := pathIn(r.common, coreWorktree(text)); tree != "" {
-			if resolved, err := resolve(tree); err == nil {
+		if tree := resolvePath(r.common, coreWorktree(text)); tree != "" {
+			if resolved, err := resolveDir(tree); err == nil {
 				return resolved
 			}
 		}
@@ -114,8 +113,7 @@ func (r repository) root() string {
 	return r.common
 }
 
-// coreWorktree reads core.worktree from the text of a configuration; "" if it
-// is not there.
+// coreWorktree returns core.worktree of a configuration, or "".
 func coreWorktree(text string) string {
 	value, inCore := "", false
 	for line := range strings.Lines(text) {

@@ -10,8 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
-// A pause is as long as it was meant to be, and ends with what it is for, by the
-// reason for that.
+// For sleeps for the duration, and returns early with the cause when the context is done.
 func TestFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package ssrf keeps connections that strangers ask for out of the network around
-// us: by the address that a name has led to, at the moment that it is connected to.
+// Package ssrf protects against server-side request forgery: it checks the resolved address
+// of an untrusted name when a connection is made.
 package ssrf
 
 import (
@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// ErrPrivate is an address that nobody may be led to.
+// ErrPrivate is returned for a connection to a private address.
 var ErrPrivate = errors.New("it is at a private address")
 
-// Control is for net.Dialer: it refuses connections by the address that a name led to, after it was looked
-// up: a name that leads elsewhere at the second look gains nothing.
-// With allowPrivate it lets through what is private, and never what clouds keep the
-// secrets of machines at.
+// Control returns a function for net.Dialer that refuses connections to private addresses.
+// It checks the address after the name was resolved, so that DNS rebinding has no effect.
+// With allowPrivate it allows private addresses, except those of the metadata services of
+// clouds.
 func Control(allowPrivate bool) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
@@ -29,12 +29,12 @@ func Control(allowPrivate bool) func(network, address string, _ syscall.RawConn)
 	}
 }
 
-// isAllowed says whether an address may be connected to.
+// isAllowed reports whether a connection to an address is allowed.
 func isAllowed(addr netip.Addr, allowPrivate bool) bool {
 	if !addr.IsValid() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() || addr.IsInterfaceLocalMulticast() {
 		return false
 	}
-	for _, never := range never() {
+	for _, never := range metadataRanges() {
 		if never.Contains(addr) {
 			return false
 		}
@@ -45,7 +45,7 @@ func isAllowed(addr netip.Addr, allowPrivate bool) bool {
 	if addr.IsLoopback() || addr.IsPrivate() {
 		return false
 	}
-	for _, private := range private() {
+	for _, private := range privateRanges() {
 		if private.Contains(addr) {
 			return false
 		}
@@ -53,17 +53,18 @@ func isAllowed(addr netip.Addr, allowPrivate bool) bool {
 	return true
 }
 
-// never are ranges that nothing of use is in: clouds keep the secrets of machines there.
-func never() []netip.Prefix {
+// metadataRanges returns the ranges that are never allowed: clouds serve the secrets of
+// machines there.
+func metadataRanges() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("100.100.100.200/32"),
 		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4"),
 	}
 }
 
-// private are ranges that are private besides those that netip knows: of carriers,
-// of tests, and those that stand for an address of the fourth version.
-func private() []netip.Prefix {
+// privateRanges returns the private ranges that netip does not know: of carriers, of tests,
+// and those that embed an IPv4 address.
+func privateRanges() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
 		netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32"),

@@ -58,8 +58,8 @@ func TestOpensFiles(t *testing.T) {
 	}
 }
 
-// TestReadEndsWithItsContext protects commands that read the standard input from
-// outliving the signal that ends them.
+// TestReadEndsWithItsContext checks that commands that read the standard input end with a
+// signal.
 func TestReadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	silent, other := io.Pipe()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestIsAllowed is about the ranges of addresses, whatever name led there.
+// TestIsAllowed checks ranges of addresses.
 func TestIsAllowed(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// TestCreateOnce has goroutines make one file at once: one does, all see its
-// text, and nothing else is left behind.
+// TestCreateOnce creates one file in several goroutines: one succeeds, all read its text,
+// and no temporary file remains.
 func TestCreateOnce(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made")

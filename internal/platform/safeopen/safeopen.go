@@ -1,6 +1,5 @@
-// Package safeopen opens files that others named, or that were found in a
-// directory, without waiting for anything: a named pipe, a socket or a device is
-// refused, whatever took the place of a file since somebody looked.
+// Package safeopen opens untrusted file names without blocking: it refuses named pipes,
+// sockets and devices, even if the file is replaced between the check and the open.
 package safeopen
 
 import (
@@ -13,32 +12,32 @@ import (
 	"path/filepath"
 )
 
-// ErrSpecial says that a name leads to no regular file.
+// ErrSpecial is returned for a name of a file that is not regular.
 var ErrSpecial = errors.New("it is not a regular file")
 
-// Open opens a regular file to read it. The error of anything else is one of
-// fs.PathError that says what it is, and wraps ErrSpecial.
+// Open opens a regular file for reading. For any other file it returns an fs.PathError that
+// names the kind of file and wraps ErrSpecial.
 func Open(name string) (*os.File, error) {
-	return open(name, os.Stat, func(name string) (*os.File, error) {
+	return openChecked(name, os.Stat, func(name string) (*os.File, error) {
 		return os.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	})
 }
 
-// OpenIn opens a regular file below a directory, and does not leave that.
+// OpenIn opens a regular file below a directory. It does not follow links out of it.
 func OpenIn(root *os.Root, name string) (*os.File, error) {
-	return open(filepath.FromSlash(name), root.Stat, func(name string) (*os.File, error) {
+	return openChecked(filepath.FromSlash(name), root.Stat, func(name string) (*os.File, error) {
 		return root.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	})
 }
 
-// open looks at a name before it opens it, because to open some devices does
-// something, and at what it has opened, because that may be another thing.
-func open(name string, look func(string) (fs.FileInfo, error), do func(string) (*os.File, error)) (*os.File, error) {
+// openChecked checks a name before it opens it, because opening some devices has side
+// effects, and the open file, because it may be another one.
+func openChecked(name string, look func(string) (fs.FileInfo, error), do func(string) (*os.File, error)) (*os.File, error) {
 	info, err := look(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := refuse(name, info); err != nil {
+	if err := checkRegular(name, info); err != nil {
 		return nil, err
 	}
 	file, err := do(name)
@@ -46,7 +45,7 @@ func open(name string, look func(string) (fs.FileInfo, error), do func(string) (
 		return nil, err
 	}
 	if info, err = file.Stat(); err == nil {
-		err = refuse(name, info)
+		err = checkRegular(name, info)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -54,15 +53,15 @@ func open(name string, look func(string) (fs.FileInfo, error), do func(string) (
 	return file, nil
 }
 
-func refuse(name string, info fs.FileInfo) error {
+func checkRegular(name string, info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil
 	}
 	return &fs.PathError{Op: "open", Path: name, Err: special{Kind(info.Mode())}}
 }
 
-// Cause is an error of a file without the operation and the path, for a message that has
-// them already.
+// Cause returns an error of a file without the operation and the path, for a message that
+// contains them.
 func Cause(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
@@ -71,15 +70,15 @@ func Cause(err error) error {
 	return err
 }
 
-// special says what a name leads to.
+// special is the error for a file that is not regular.
 type special struct{ kind string }
 
 func (s special) Error() string { return "it is " + s.kind + ", not a regular file" }
 
-// Is makes it known as ErrSpecial.
+// Is reports whether target is ErrSpecial.
 func (s special) Is(target error) bool { return target == ErrSpecial }
 
-// Kind names the kind of what is no regular file, with its article.
+// Kind returns the noun for a kind of file, with its article.
 func Kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsDir():
@@ -95,14 +94,14 @@ func Kind(mode fs.FileMode) string {
 	}
 }
 
-// In is a directory of which only regular files and directories are opened.
-func In(root *os.Root) fs.FS { return in{root} }
+// In returns a file system of a directory that opens only regular files and directories.
+func In(root *os.Root) fs.FS { return safeDir{root} }
 
-// in is a directory as a file system.
-type in struct{ root *os.Root }
+// safeDir is a directory as a file system.
+type safeDir struct{ root *os.Root }
 
 // Open implements fs.FS.
-func (d in) Open(name string) (fs.File, error) {
+func (d safeDir) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
@@ -116,17 +115,17 @@ func (d in) Open(name string) (fs.File, error) {
 	return OpenIn(d.root, name)
 }
 
-// Stat implements fs.StatFS: it looks without opening.
-func (d in) Stat(name string) (fs.FileInfo, error) {
+// Stat implements fs.StatFS without opening the file.
+func (d safeDir) Stat(name string) (fs.FileInfo, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrInvalid}
 	}
 	return d.root.Stat(filepath.FromSlash(name))
 }
 
-// Read reads all of r, and one byte more than most at the most, so that the
-// caller sees what is too long. It returns with the error of ctx when that is
-// done, even if r gives nothing; r is then being read until it ends.
+// Read reads all of r, but at most one byte more than most, so that the caller can detect
+// an oversized input. It returns with the error of ctx when ctx is done, even if a read of
+// r blocks; that read continues until it returns.
 func Read(ctx context.Context, r io.Reader, most int64) ([]byte, error) {
 	type outcome struct {
 		data []byte

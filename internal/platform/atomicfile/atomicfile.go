@@ -1,6 +1,5 @@
-// Package atomicfile reads and makes files that are for one user alone, such
-// as those of tokens and keys. A file is there whole or not at all, and one that
-// cannot be read is never replaced.
+// Package atomicfile reads and writes files that are private to one user, such as files of
+// tokens and keys. Writes are atomic, and a file that cannot be read is never replaced.
 package atomicfile
 
 import (
@@ -17,26 +16,25 @@ import (
 // File is a file with a secret.
 type File struct {
 	Path string
-	// What it is, in messages: "token file".
+	// What is the noun for the file in messages: "token file".
 	What string
-	// IfSeen says what to do where others may have seen the secret.
+	// IfSeen is the suggested action if others may have read the secret.
 	IfSeen string
-	// MaxBytes bounds what is read of it.
+	// MaxBytes is the maximum size of the file.
 	MaxBytes int64
 }
 
-// ReadOrCreate gives the file's text, or makes the file with the text that
-// invent gives where there is none; created says which. Several processes that
-// start at once agree on one text. An error is a *guideway.Error with the way
-// out, and leaves a file as it is.
-func (f File) ReadOrCreate(invent func() string) (text string, created bool, err error) {
+// ReadOrCreate returns the file's text. If there is no file, it creates one with the text
+// that generate returns, and created is true. Several processes that start at once get the
+// same text. An error is a *guideway.Error with a fix; the file is then unchanged.
+func (f File) ReadOrCreate(generate func() string) (text string, created bool, err error) {
 	text, err = f.Read()
 	if !errors.Is(err, fs.ErrNotExist) {
 		return text, false, err
 	}
-	text = invent()
+	text = generate()
 	err = Create(f.Path, text)
-	if errors.Is(err, fs.ErrExist) { // another process was faster
+	if errors.Is(err, fs.ErrExist) { // another process created it
 		text, err = f.Read()
 		return text, false, err
 	}
@@ -47,27 +45,27 @@ func (f File) ReadOrCreate(invent func() string) (text string, created bool, err
 	return text, true, nil
 }
 
-// Read gives the text of a plain file that only its owner may read. The error is
-// fs.ErrNotExist only if there is no file, else a *guideway.Error.
+// Read returns the text of a regular file that only its owner can read. The error is
+// fs.ErrNotExist if there is no file, otherwise a *guideway.Error.
 func (f File) Read() (string, error) {
-	file, err := f.open()
+	file, err := f.openFile()
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = file.Close() }()
 	text, err := io.ReadAll(io.LimitReader(file, f.MaxBytes))
 	if err != nil {
-		return "", f.unreadable(err)
+		return "", f.readError(err)
 	}
 	return string(text), nil
 }
 
-func (f File) open() (*os.File, error) {
-	// Looked at before it is opened: opening a named pipe would wait.
+func (f File) openFile() (*os.File, error) {
+	// Check before the open: opening a named pipe would block.
 	info, err := os.Stat(f.Path)
 	if err == nil && !info.Mode().IsRegular() {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the %s %s is not a plain file", f.What, f.Path).
-			WithFix("move away what is there")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the %s %s is not a regular file", f.What, f.Path).
+			WithFix("move it away")
 	}
 	var file *os.File
 	if err == nil {
@@ -77,13 +75,13 @@ func (f File) open() (*os.File, error) {
 		return nil, fs.ErrNotExist
 	}
 	if err != nil {
-		return nil, f.unreadable(err)
+		return nil, f.readError(err)
 	}
 	if info, err = file.Stat(); err != nil {
 		_ = file.Close()
-		return nil, f.unreadable(err)
+		return nil, f.readError(err)
 	}
-	// Windows has no such bits; there the user's profile guards the file.
+	// Windows has no such bits; there the user's profile protects the file.
 	if perm := info.Mode().Perm(); perm&0o077 != 0 && runtime.GOOS != "windows" {
 		_ = file.Close()
 		return nil, guideway.Errorf(guideway.CodeForbidden, "others may read the %s %s (its mode is %#o)", f.What, f.Path, perm).
@@ -92,14 +90,14 @@ func (f File) open() (*os.File, error) {
 	return file, nil
 }
 
-func (f File) unreadable(err error) error {
+func (f File) readError(err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "read the %s: %w", f.What, err).
-		WithFix("make %s readable for this user alone: chown and chmod 600", f.Path)
+		WithFix("make %s readable for this user only: chown and chmod 600", f.Path)
 }
 
-// Create makes a file that was not there, whole or not at all, and durable; the
-// error is fs.ErrExist where it is there. It is a link to a finished temporary
-// file: a process that sees the name sees the content.
+// Create atomically and durably creates a file. The error is fs.ErrExist if it exists. The
+// file is a link to a complete temporary file, so a process that sees the name sees the
+// content.
 func Create(path, text string) error {
 	temp, err := writeTemp(path, text)
 	if err != nil {
@@ -108,7 +106,7 @@ func Create(path, text string) error {
 	defer func() { _ = os.Remove(temp) }()
 	err = os.Link(temp, path)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		err = createInPlace(path, text) // a file system without hard links
+		err = createInPlace(path, text) // the file system does not support hard links
 	}
 	if err != nil {
 		return err
@@ -116,8 +114,7 @@ func Create(path, text string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Replace makes a file or takes the place of the one that is there, whole or not
-// at all, and durable.
+// Replace atomically and durably creates or replaces a file.
 func Replace(path, text string) error {
 	temp, err := writeTemp(path, text)
 	if err != nil {
@@ -130,14 +127,14 @@ func Replace(path, text string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// writeTemp makes a file for this user alone beside a path, and the directory
-// where there is none.
+// writeTemp creates a private temporary file in the directory of path, and the directory if
+// it is missing.
 func writeTemp(path, text string) (name string, err error) {
 	dir := filepath.Dir(path)
 	if err := MakeDir(dir); err != nil {
 		return "", err
 	}
-	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // 0600
+	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {
 		return "", err
 	}
@@ -149,8 +146,8 @@ func writeTemp(path, text string) (name string, err error) {
 	return temp.Name(), nil
 }
 
-// createInPlace is Create without links: of two processes that start at once one
-// may see the file empty, but never with another text.
+// createInPlace creates a file without links: if two processes start at once, one may see
+// the file empty, but never with another text.
 func createInPlace(path, text string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -160,10 +157,9 @@ func createInPlace(path, text string) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// MakeDir makes a directory, and those above it, for this user alone. A power
-// loss does not take it away again, with all that is durable in it.
+// MakeDir durably creates a private directory and its parents.
 func MakeDir(dir string) error {
-	parents := []string{filepath.Dir(dir)} // another process may just have made it
+	parents := []string{filepath.Dir(dir)} // another process may have created it
 	for at := filepath.Dir(dir); at != filepath.Dir(at); at = filepath.Dir(at) {
 		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -181,8 +177,7 @@ func MakeDir(dir string) error {
 	return nil
 }
 
-// SyncDir makes a new name durable. Not every system can sync a directory; then
-// the name is as durable as that system makes it.
+// SyncDir makes a new name durable, if the system can sync a directory.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

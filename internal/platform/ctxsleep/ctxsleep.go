@@ -1,4 +1,4 @@
-// Package ctxsleep waits.
+// Package ctxsleep sleeps with a context.
 package ctxsleep
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits for a time. Where ctx ends sooner it gives the reason, context.Cause.
+// For sleeps for d. If ctx is done first, it returns context.Cause.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,8 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// TestRefusesSpecialFiles protects from waiting for ever: to open a named pipe
-// lasts until somebody opens its other end, and a device may never end.
+// TestRefusesSpecialFiles checks that an open never blocks: opening a named pipe waits for
+// its other end, and reading a device may never end.
 func TestRefusesSpecialFiles(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "gw") // a socket's path must be short

@@ -1,0 +1,172 @@
+// Package memtrim returns unused memory of a server process to the operating system: the
+// memory of the start and of bursts of work. Each client starts its own process, and most
+// of them are idle most of the time.
+package memtrim
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
+)
+
+const (
+	defaultSettle = time.Second
+	defaultQuiet  = time.Second
+	defaultIdle   = time.Minute
+	defaultEnough = 8 << 20
+
+	// usualGC is the default of GOGC. startGC lets the heap grow by as much as a usual
+	// start allocates; a start with thousands of definitions still collects garbage.
+	usualGC, startGC = 100, 400
+)
+
+// TuneStartupGC delays garbage collection during the start, which saves a tenth of its
+// time. A Trimmer ends the delay. If the user has set GOGC, nothing is changed.
+func TuneStartupGC() { setGCPercent(startGC) }
+
+func setGCPercent(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+}
+
+// Options configure when memory is released. The zero value is usable.
+type Options struct {
+	// Settle is the time after the first answer when the start is over; 0 is a second.
+	Settle time.Duration
+	// Idle is the time when the start is over without an answer; 0 is a minute.
+	Idle time.Duration
+	// Quiet is the time without answers after which a burst is over; 0 is a second.
+	Quiet time.Duration
+	// Enough is the number of allocated bytes that make a collection after a burst
+	// worthwhile; 0 is 8 MiB.
+	Enough uint64
+	// Pack compacts unused data of the process before memory is released. It may be nil.
+	Pack func()
+
+	// Tests replace these functions of the process.
+	release   func()
+	allocated func() uint64
+}
+
+// Trimmer releases memory in a goroutine. Close stops it.
+type Trimmer struct {
+	opts    Options
+	answers atomic.Int64
+	woken   chan struct{}
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+}
+
+// Start starts a trimmer. It does nothing until the first call of Answered or the end of
+// Idle.
+func Start(opts Options) *Trimmer {
+	if opts.Settle == 0 {
+		opts.Settle = defaultSettle
+	}
+	if opts.Idle == 0 {
+		opts.Idle = defaultIdle
+	}
+	if opts.Quiet == 0 {
+		opts.Quiet = defaultQuiet
+	}
+	if opts.Enough == 0 {
+		opts.Enough = defaultEnough
+	}
+	if opts.Pack == nil {
+		opts.Pack = func() {}
+	}
+	if opts.release == nil {
+		opts.release, opts.allocated = debug.FreeOSMemory, allocatedBytes
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &Trimmer{opts: opts, woken: make(chan struct{}, 1), cancel: cancel}
+	t.done.Go(func() { t.runTrimmer(ctx) })
+	return t
+}
+
+// Answered reports an answer to the trimmer. It is very cheap.
+func (t *Trimmer) Answered() {
+	t.answers.Add(1)
+	select {
+	case t.woken <- struct{}{}:
+	default:
+	}
+}
+
+// Close stops the trimmer and waits for its goroutine.
+func (t *Trimmer) Close() {
+	t.cancel()
+	t.done.Wait()
+}
+
+// runTrimmer releases the memory of the start, even during a burst, and then after every
+// burst. Nothing wakes it while there are no answers.
+func (t *Trimmer) runTrimmer(ctx context.Context) {
+	if !t.waitForStart(ctx) {
+		return
+	}
+	setGCPercent(usualGC)
+	t.opts.Pack()
+	t.opts.release()
+	for since := t.opts.allocated(); t.waitForAnswer(ctx); {
+		if !t.waitForQuiet(ctx) {
+			return
+		}
+		if now := t.opts.allocated(); now-since >= t.opts.Enough {
+			t.opts.Pack()
+			t.opts.release()
+			since = now
+		}
+	}
+}
+
+// waitForStart waits until the start is over. It returns false if the trimmer must stop.
+func (t *Trimmer) waitForStart(ctx context.Context) bool {
+	idle := time.NewTimer(t.opts.Idle)
+	defer idle.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-idle.C:
+		return true
+	case <-t.woken:
+		return ctxsleep.For(ctx, t.opts.Settle) == nil
+	}
+}
+
+// waitForAnswer waits for an answer. It returns false if the trimmer must stop.
+func (t *Trimmer) waitForAnswer(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.woken:
+		return true
+	}
+}
+
+// waitForQuiet waits until there was no answer for a while.
+func (t *Trimmer) waitForQuiet(ctx context.Context) bool {
+	for {
+		before := t.answers.Load()
+		if ctxsleep.For(ctx, t.opts.Quiet) != nil {
+			return false
+		}
+		if t.answers.Load() == before {
+			return true
+		}
+	}
+}
+
+// allocatedBytes returns the number of bytes that the process has allocated so far.
+func allocatedBytes() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
