@@ -21,42 +21,42 @@ func manyWorkflows(b *testing.B, count int) string {
 				"runCondition": {"and": [{"var": "size", "equals": "Large"}, {"var": "n", "gt": %d}]}}`,
 				j, j, strings.Repeat("Do this and show the evidence. ", 20), j))
 		}
-		write(b, filepath.Join(dir, fmt.Sprintf("w%d.json", i)), fmt.Sprintf(
+		writeFile(b, filepath.Join(dir, fmt.Sprintf("w%d.json", i)), fmt.Sprintf(
 			`{"id": "workflow-%d", "name": "N", "description": "D", "version": "1.0.0", "steps": [%s]}`, i, strings.Join(steps, ",")))
 	}
 	return dir
 }
 
-// BenchmarkLoad50 is the share of the catalog in the start with 50 workflows,
-// for which the whole process has 40 ms.
+// BenchmarkLoad50 measures the catalog's part of a start with 50 workflows; the whole
+// process has 40 ms.
 func BenchmarkLoad50(b *testing.B) {
 	dir := manyWorkflows(b, 50)
 	b.ReportAllocs()
 	for b.Loop() {
 		c := catalog.New([]catalog.Source{newDir(dir)}, catalog.Options{})
-		check(b, c.Load(context.Background()))
+		checkError(b, c.Load(context.Background()))
 		if n := len(c.List(catalog.Filter{})); n != 50 {
 			b.Fatalf("%d workflows: %v", n, c.Diagnostics())
 		}
 	}
 }
 
-// BenchmarkReload50 is a look at 50 workflows that did not change.
+// BenchmarkReload50 measures a check of 50 unchanged workflows.
 func BenchmarkReload50(b *testing.B) {
 	dir := manyWorkflows(b, 50)
 	old := mustStat(b, filepath.Join(dir, "w0.json")).ModTime().Add(-3_600_000_000_000)
 	for i := range 50 {
-		check(b, os.Chtimes(filepath.Join(dir, fmt.Sprintf("w%d.json", i)), old, old))
+		checkError(b, os.Chtimes(filepath.Join(dir, fmt.Sprintf("w%d.json", i)), old, old))
 	}
 	c := catalog.New([]catalog.Source{newDir(dir)}, catalog.Options{})
 	for b.Loop() {
-		check(b, c.Load(context.Background()))
+		checkError(b, c.Load(context.Background()))
 	}
 }
 
-// BenchmarkGet is a call.
+// BenchmarkGet measures one call.
 func BenchmarkGet(b *testing.B) {
-	c := loadAll(b, catalog.Options{}, newFake("user", 1, map[string]string{"a.json": text("a", "1")}))
+	c := loadAll(b, catalog.Options{}, newFake("user", 1, map[string]string{"a.json": definitionText("a", "1")}))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := c.Get("a"); err != nil {
@@ -67,6 +67,6 @@ func BenchmarkGet(b *testing.B) {
 
 func mustStat(b *testing.B, path string) os.FileInfo {
 	info, err := os.Stat(path)
-	check(b, err)
+	checkError(b, err)
 	return info
 }

@@ -1,17 +1,17 @@
-// Package catalog holds all definitions of all sources in order of precedence,
-// with diagnostics for what did not load, and keeps up with changes.
+// Package catalog holds all definitions of all sources in order of precedence, with
+// diagnostics for documents that did not load, and follows changes.
 //
 // Rules:
-//   - Of two definitions with one id, the one of the source with the higher
-//     rank is served; it says which ones it overrides. Within one source the
+//   - Of two definitions with one id, the one from the source with the higher
+//     rank is served; it lists the ones it overrides. Within one source the
 //     first by file name is served, and the other is a diagnostic.
 //   - A document that does not load never hides a definition: another
-//     source's definition of that id goes on serving.
+//     source's definition of that id stays served.
 //   - A document that stops loading while the program runs is a diagnostic, and
-//     its last good version goes on serving until the file is mended, deleted
-//     or the program ends: a half saved edit must not take a workflow away
-//     from the agents that use it.
-//   - A source that cannot be listed keeps what it had.
+//     its last good version stays served until the file is fixed or deleted, or
+//     the program ends: a half saved edit must not take a workflow away from
+//     the agents that use it.
+//   - A source that cannot be listed keeps its documents.
 //
 // Reading the catalog costs one atomic load: a Snapshot never changes.
 package catalog
@@ -28,31 +28,31 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// Options adjust a Catalog; the zero value is useful.
+// Options configure a Catalog; the zero value is useful.
 type Options struct {
 	// Parse reads a document; nil means workflow.Parse. Its definition is
 	// nil if the document does not load.
 	Parse func(file string, data []byte) (*workflow.Definition, []guideway.Diagnostic)
-	// Lint judges a definition that loads, with the document if it can still be
-	// read; nil means workflow.LintIn with what lies beside it.
+	// Lint checks a loaded definition, with its document if that can still be read; nil
+	// means workflow.LintIn with the documents next to it.
 	Lint func(*workflow.Definition, []byte) []guideway.Diagnostic
-	// TTL is how long a source is trusted without a look, even if it reports
-	// its changes: 5 minutes.
+	// TTL is the time after which a source is checked even if it reports its changes: 5
+	// minutes.
 	TTL time.Duration
-	// Limits bound what sources may give.
+	// Limits bound the content of sources.
 	Limits Limits
-	// Index is the directory in which it is kept from start to start what lists tell
-	// of workflows, by the hashes of their texts; a workflow whose text is known is
-	// read when it is asked for. "" keeps nothing, and everything is read at once.
+	// Index is the directory of an index of the workflows, by the hashes of their texts. A
+	// workflow in the index is only read when it is needed. "" has no index, and reads
+	// everything at the start.
 	Index string
-	// Program says which program this is. What another has kept counts for nothing.
+	// Program identifies this version of the program. It ignores the index of another one.
 	Program string
-	// Workers is how many documents are parsed at once; 0 means one for each
+	// Workers is the number of documents parsed in parallel; 0 means one for each
 	// processor.
 	Workers int
 }
 
-// Limits bound what sources may give. A zero field means the default.
+// Limits bound the content of sources. A zero field means the default.
 type Limits struct {
 	// FileBytes bounds one document: 1 MiB.
 	FileBytes int64
@@ -93,19 +93,19 @@ type Catalog struct {
 	sources []Source // in order of rank
 	current atomic.Pointer[Snapshot]
 
-	// doubted says that what passes as known is not to be trusted, and doubts asks for
-	// a load for that reason.
-	doubted atomic.Bool
-	doubts  chan struct{}
+	// distrusted reports that the index must not be used; distrustSignal requests a load
+	// for that reason.
+	distrusted     atomic.Bool
+	distrustSignal chan struct{}
 
 	loading sync.Mutex // held while sources are read and a snapshot is made
-	states  []state    // one for each source; belongs to loading
+	states  []state    // one for each source; guarded by loading
 
 	subscribing sync.Mutex
 	subscribers []*subscriber
 
 	watching sync.Mutex
-	stop     context.CancelFunc // nil while nothing is watched
+	stop     context.CancelFunc // nil if nothing is watched
 	watchers sync.WaitGroup
 }
 
@@ -115,22 +115,21 @@ type subscriber struct{ call func(Change) }
 func New(sources []Source, opts Options) *Catalog {
 	sources = slices.Clone(sources)
 	slices.SortStableFunc(sources, func(a, b Source) int { return a.Info().Rank - b.Info().Rank })
-	c := &Catalog{opts: opts.withDefaults(), sources: sources, states: make([]state, len(sources)), doubts: make(chan struct{}, 1)}
+	c := &Catalog{opts: opts.withDefaults(), sources: sources, states: make([]state, len(sources)), distrustSignal: make(chan struct{}, 1)}
 	for i, source := range sources {
 		c.states[i] = state{info: source.Info().WithLevel()}
 	}
-	c.current.Store(merge(c.states))
+	c.current.Store(mergeStates(c.states))
 	return c
 }
 
-// Load reads all sources, or again what changed in them. What does not load is
-// a diagnostic; the only error is that of ctx.
+// Load reads all sources, or their changes if they were read before. Documents that do not
+// load are diagnostics; the only error is that of ctx.
 func (c *Catalog) Load(ctx context.Context) error {
-	return c.reload(ctx, all)
+	return c.reloadSources(ctx, allSources)
 }
 
-// Open loads all sources and keeps up with their changes until ctx is done or
-// Close is called.
+// Open loads all sources and follows their changes until ctx is done or Close is called.
 func (c *Catalog) Open(ctx context.Context) error {
 	if err := c.Load(ctx); err != nil {
 		return err
@@ -143,28 +142,27 @@ func (c *Catalog) Open(ctx context.Context) error {
 	ctx, c.stop = context.WithCancel(ctx)
 	for i, source := range c.sources {
 		if watcher, ok := source.(Watcher); ok {
-			// A source that cannot be watched is looked at when its time to
-			// live is over.
+			// A source that cannot be watched is checked after its time to live.
 			if changes, err := watcher.Changes(ctx); err == nil {
-				c.watchers.Go(func() { c.follow(ctx, i, changes) })
+				c.watchers.Go(func() { c.followChanges(ctx, i, changes) })
 			}
 		}
 	}
-	c.watchers.Go(func() { c.refresh(ctx) })
+	c.watchers.Go(func() { c.refreshPeriodically(ctx) })
 	return nil
 }
 
-// follow reloads a source whenever it reports a change. The channel is closed
-// when ctx is done, and reading it until then makes Close wait for the source.
-func (c *Catalog) follow(ctx context.Context, source int, changes <-chan struct{}) {
+// followChanges reloads a source whenever it reports a change. The channel is closed when
+// ctx is done, and reading it until then makes Close wait for the source.
+func (c *Catalog) followChanges(ctx context.Context, source int, changes <-chan struct{}) {
 	for range changes {
-		_ = c.reload(ctx, source) // the error is that of ctx
+		_ = c.reloadSources(ctx, source) // the error is that of ctx
 	}
 }
 
-// refresh reloads all sources whenever their time to live is over, or what is known of
-// them turned out to be wrong.
-func (c *Catalog) refresh(ctx context.Context) {
+// refreshPeriodically reloads all sources after their time to live, or when the index
+// turned out to be wrong.
+func (c *Catalog) refreshPeriodically(ctx context.Context) {
 	ticker := time.NewTicker(c.opts.TTL)
 	defer ticker.Stop()
 	for {
@@ -172,7 +170,7 @@ func (c *Catalog) refresh(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-		case <-c.doubts:
+		case <-c.distrustSignal:
 		}
 		if ctx.Err() == nil {
 			_ = c.Load(ctx) // the error is that of ctx
@@ -180,8 +178,7 @@ func (c *Catalog) refresh(ctx context.Context) {
 	}
 }
 
-// Close ends the following of changes and waits for it. The definitions can
-// still be read.
+// Close stops following changes and waits for it. The definitions can still be read.
 func (c *Catalog) Close() {
 	c.watching.Lock()
 	defer c.watching.Unlock()
@@ -192,27 +189,27 @@ func (c *Catalog) Close() {
 	}
 }
 
-// Snapshot gives the definitions and diagnostics of one moment.
+// Snapshot returns the current definitions and diagnostics.
 func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
 
-// Get gives the definition that is served for an id. See Snapshot.Get. Where what was
-// known of it turns out to be wrong, the sources are read again first.
+// Get returns the served definition of an id; see Snapshot.Get. If the index turns out to
+// be wrong, it reads the sources again first.
 func (c *Catalog) Get(id string) (*Opened, error) {
 	opened, err := c.Snapshot().Get(id)
-	if err == nil || !c.doubted.Load() {
+	if err == nil || !c.distrusted.Load() {
 		return opened, err
 	}
-	_ = c.Load(context.Background()) // a context that does not end gives no error
+	_ = c.Load(context.Background()) // a context that does not end returns no error
 	return c.Snapshot().Get(id)
 }
 
-// List gives the definitions that are served, in order of their ids.
+// List returns the served definitions, sorted by id.
 func (c *Catalog) List(filter Filter) []*Entry { return c.Snapshot().List(filter) }
 
-// Diagnostics says what did not load and why.
+// Diagnostics returns the reasons why documents did not load.
 func (c *Catalog) Diagnostics() []guideway.Diagnostic { return c.Snapshot().Diagnostics() }
 
-// Sources says how each source is, lowest rank first.
+// Sources returns the status of each source, lowest rank first.
 func (c *Catalog) Sources() []SourceStatus {
 	statuses := slices.Clone(c.Snapshot().Sources())
 	for i := range statuses {
@@ -226,28 +223,26 @@ func (c *Catalog) Sources() []SourceStatus {
 	return statuses
 }
 
-// Change says what a new snapshot changed. The ids are in order.
+// Change describes the differences of a new snapshot. The ids are sorted.
 type Change struct {
-	// Added, Removed and Changed are ids of definitions. One is changed if its
-	// content is, or if another source serves it.
+	// Added, Removed and Changed are ids of definitions. One is changed if its content is,
+	// or if another source serves it.
 	Added, Removed, Changed []string
-	// Library says that other activities, skills, guides, templates or rules are
-	// served than before.
+	// Library reports that the activities, skills, guides, templates or rules changed.
 	Library bool
-	// Hooks says that other hook graphs are served than before.
+	// Hooks reports that the hook graphs changed.
 	Hooks bool
-	// Machines says that other agent machines are served than before.
+	// Machines reports that the agent machines changed.
 	Machines bool
-	// Diagnostics says that other things do not load than before.
+	// Diagnostics reports that the diagnostics changed.
 	Diagnostics bool
 	// Snapshot is the new state.
 	Snapshot *Snapshot
 }
 
-// OnChange has call called after each change, one call at a time and in order,
-// until the function that it returns is called. The call comes from the
-// goroutine that noticed the change and must be short; it must not call Load,
-// Open, Close, OnChange or cancel.
+// OnChange calls call after each change, one call at a time and in order, until the
+// function that it returns is called. The call comes from the goroutine that noticed the
+// change and must be short; it must not call Load, Open, Close, OnChange or cancel.
 func (c *Catalog) OnChange(call func(Change)) (cancel func()) {
 	s := &subscriber{call: call}
 	c.subscribing.Lock()
@@ -260,9 +255,9 @@ func (c *Catalog) OnChange(call func(Change)) (cancel func()) {
 	}
 }
 
-// publish puts a snapshot in force and tells of what it changes.
-func (c *Catalog) publish(next *Snapshot) {
-	change := compare(c.current.Swap(next), next)
+// publishSnapshot makes a snapshot the current one and reports its changes.
+func (c *Catalog) publishSnapshot(next *Snapshot) {
+	change := compareSnapshots(c.current.Swap(next), next)
 	if change == nil {
 		return
 	}

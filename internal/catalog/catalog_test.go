@@ -21,15 +21,15 @@ import (
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	c := loadAll(t, catalog.Options{},
-		newFake("project", 30, map[string]string{"x.json": text("shared", "3")}),
-		newFake("bundled", 10, map[string]string{"a.json": text("shared", "1"), "b.json": text("only", "1")}),
-		newFake("user", 20, map[string]string{"z.json": text("shared", "2")}),
+		newFake("project", 30, map[string]string{"x.json": definitionText("shared", "3")}),
+		newFake("bundled", 10, map[string]string{"a.json": definitionText("shared", "1"), "b.json": definitionText("only", "1")}),
+		newFake("user", 20, map[string]string{"z.json": definitionText("shared", "2")}),
 	)
-	if diff := cmp.Diff([]string{"only@1 bundled", "shared@3 project"}, served(c.Snapshot())); diff != "" {
+	if diff := cmp.Diff([]string{"only@1 bundled", "shared@3 project"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
 	entry, err := c.Get("shared")
-	check(t, err)
+	checkError(t, err)
 	var overridden []string
 	for _, o := range entry.Overrides {
 		overridden = append(overridden, o.Hash+" "+o.Path)
@@ -55,9 +55,9 @@ func TestPrecedence(t *testing.T) {
 func TestSameIDTwiceInOneSource(t *testing.T) {
 	t.Parallel()
 	c := loadAll(t, catalog.Options{}, newFake("user", 1, map[string]string{
-		"systemic.json": text("bugs", "2"), "systematic.json": text("bugs", "1"),
+		"systemic.json": definitionText("bugs", "2"), "systematic.json": definitionText("bugs", "1"),
 	}))
-	if diff := cmp.Diff([]string{"bugs@1 user"}, served(c.Snapshot())); diff != "" {
+	if diff := cmp.Diff([]string{"bugs@1 user"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
 	found := c.Diagnostics()
@@ -67,24 +67,24 @@ func TestSameIDTwiceInOneSource(t *testing.T) {
 	}
 }
 
-func TestBrokenNeverHides(t *testing.T) {
+func TestBrokenDocumentHidesNothing(t *testing.T) {
 	t.Parallel()
 	c := loadAll(t, catalog.Options{},
-		newFake("bundled", 10, map[string]string{"a.json": text("shared", "1"), "c.json": text("other", "1")}),
+		newFake("bundled", 10, map[string]string{"a.json": definitionText("shared", "1"), "c.json": definitionText("other", "1")}),
 		newFake("project", 20, map[string]string{
 			"renamed.json": `{"id": "shared", "version": `,
 			"other.yaml":   "name: no id here",
 			"alone.json":   `{"id": "alone"`,
 		}),
 	)
-	if diff := cmp.Diff([]string{"other@1 bundled", "shared@1 bundled"}, served(c.Snapshot())); diff != "" {
+	if diff := cmp.Diff([]string{"other@1 bundled", "shared@1 bundled"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
 	want := []string{
 		"override-broken other.yaml", "override-broken renamed.json",
 		"test-broken alone.json", "test-broken other.yaml", "test-broken renamed.json",
 	}
-	if diff := cmp.Diff(want, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff(want, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 	for _, d := range c.Diagnostics() {
@@ -100,9 +100,8 @@ func TestBrokenNeverHides(t *testing.T) {
 	}
 }
 
-// TestBrokenIsFoundByItsID is about guessing the id of a text that does not
-// load, so that who asks for it learns why.
-func TestBrokenIsFoundByItsID(t *testing.T) {
+// The id of a broken text is guessed, so that a request for it returns the reason.
+func TestBrokenIsFoundByGuessedID(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, file, text, id string }{
 		{"cut off JSON", "f.json", `{"name": "N", "steps": [{"id": "inner"}], "id": "outer", "version": `, "outer"},
@@ -118,7 +117,9 @@ func TestBrokenIsFoundByItsID(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c := loadAll(t, catalog.Options{
-				Parse: func(file string, _ []byte) (*workflow.Definition, []guideway.Diagnostic) { return parse(file, nil) },
+				Parse: func(file string, _ []byte) (*workflow.Definition, []guideway.Diagnostic) {
+					return parseTest(file, nil)
+				},
 			}, newFake("user", 1, map[string]string{tt.file: tt.text}))
 			if _, err := c.Get(tt.id); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition {
 				t.Errorf("error is %v", err)
@@ -129,7 +130,7 @@ func TestBrokenIsFoundByItsID(t *testing.T) {
 
 func TestGetUnknown(t *testing.T) {
 	t.Parallel()
-	c := loadAll(t, catalog.Options{}, newFake("user", 1, map[string]string{"a.json": text("code-review", "1")}))
+	c := loadAll(t, catalog.Options{}, newFake("user", 1, map[string]string{"a.json": definitionText("code-review", "1")}))
 	_, err := c.Get("nope")
 	if guideway.ErrorCode(err) != guideway.CodeNotFound || err.Error() != "Workflow with id 'nope' not found" || guideway.ErrorFix(err) != "" {
 		t.Errorf("error is %v", err)
@@ -147,7 +148,7 @@ func TestGetUnknown(t *testing.T) {
 
 func TestReload(t *testing.T) {
 	t.Parallel()
-	f := newFake("user", 1, map[string]string{"a.json": text("a", "1"), "b.json": text("b", "1"), "c.json": text("c", "1")})
+	f := newFake("user", 1, map[string]string{"a.json": definitionText("a", "1"), "b.json": definitionText("b", "1"), "c.json": definitionText("c", "1")})
 	f.stamp = true
 	c := loadAll(t, catalog.Options{}, f)
 	var changes []catalog.Change
@@ -155,8 +156,8 @@ func TestReload(t *testing.T) {
 	expect := func(step string, change catalog.Change, want ...string) {
 		t.Helper()
 		changes = nil
-		check(t, c.Load(context.Background()))
-		if diff := cmp.Diff(want, served(c.Snapshot())); diff != "" {
+		checkError(t, c.Load(context.Background()))
+		if diff := cmp.Diff(want, servedList(c.Snapshot())); diff != "" {
 			t.Errorf("%s: %s", step, diff)
 		}
 		got := catalog.Change{}
@@ -176,24 +177,24 @@ func TestReload(t *testing.T) {
 		t.Errorf("files were read %d times", f.opens)
 	}
 
-	f.set("a.json", text("a", "2"))
-	f.set("b.json", "")
-	f.set("d.json", text("d", "1"))
+	f.setFile("a.json", definitionText("a", "2"))
+	f.setFile("b.json", "")
+	f.setFile("d.json", definitionText("d", "1"))
 	expect("edits", catalog.Change{Added: []string{"d"}, Removed: []string{"b"}, Changed: []string{"a"}},
 		"a@2 user", "c@1 user", "d@1 user")
 
-	f.set("a.json", `{"id":"a"`)
+	f.setFile("a.json", `{"id":"a"`)
 	expect("half saved", catalog.Change{Diagnostics: true}, "a@2 user*", "c@1 user", "d@1 user")
-	if diff := cmp.Diff([]string{"file-stale a.json", "test-broken a.json"}, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"file-stale a.json", "test-broken a.json"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 	expect("still so", catalog.Change{}, "a@2 user*", "c@1 user", "d@1 user")
 
-	f.set("a.json", "!")
+	f.setFile("a.json", "!")
 	expect("unreadable", catalog.Change{Diagnostics: true}, "a@2 user*", "c@1 user", "d@1 user")
 	expect("tried again", catalog.Change{}, "a@2 user*", "c@1 user", "d@1 user")
 
-	f.set("a.json", text("a", "2"))
+	f.setFile("a.json", definitionText("a", "2"))
 	expect("mended", catalog.Change{Diagnostics: true}, "a@2 user", "c@1 user", "d@1 user")
 
 	f.err = errors.New("offline")
@@ -204,7 +205,7 @@ func TestReload(t *testing.T) {
 
 	f.err = catalog.ErrMissing
 	expect("missing source", catalog.Change{Removed: []string{"a", "c", "d"}, Diagnostics: true}, []string{}...)
-	if diff := cmp.Diff([]string{"source-missing user"}, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"source-missing user"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 
@@ -213,20 +214,20 @@ func TestReload(t *testing.T) {
 	expect("back, unsubscribed", catalog.Change{}, "a@2 user", "c@1 user", "d@1 user")
 }
 
-// TestOverrideBreaksAndHeals follows an override through an edit that breaks it.
-func TestOverrideBreaksAndHeals(t *testing.T) {
+// An edit breaks an override, and another one fixes it.
+func TestOverrideIsBrokenAndFixed(t *testing.T) {
 	t.Parallel()
-	low := newFake("bundled", 1, map[string]string{"a.json": text("a", "1")})
-	high := newFake("project", 2, map[string]string{"mine.json": text("a", "2")})
+	low := newFake("bundled", 1, map[string]string{"a.json": definitionText("a", "1")})
+	high := newFake("project", 2, map[string]string{"mine.json": definitionText("a", "2")})
 	c := loadAll(t, catalog.Options{}, low, high)
-	high.set("mine.json", `{"id":"a",`)
-	check(t, c.Load(context.Background()))
-	if diff := cmp.Diff([]string{"a@2 project*"}, served(c.Snapshot())); diff != "" {
+	high.setFile("mine.json", `{"id":"a",`)
+	checkError(t, c.Load(context.Background()))
+	if diff := cmp.Diff([]string{"a@2 project*"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
-	high.set("mine.json", "")
-	check(t, c.Load(context.Background()))
-	if diff := cmp.Diff([]string{"a@1 bundled"}, served(c.Snapshot())); diff != "" {
+	high.setFile("mine.json", "")
+	checkError(t, c.Load(context.Background()))
+	if diff := cmp.Diff([]string{"a@1 bundled"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -236,24 +237,24 @@ func TestOneFailingSource(t *testing.T) {
 	failing := newFake("git", 2, nil)
 	failing.err = errors.New("no network")
 	c := loadAll(t, catalog.Options{},
-		newFake("bundled", 1, map[string]string{"a.json": text("a", "1")}), failing, panicking{},
-		newFake("project", 4, map[string]string{"b.json": text("b", "1")}))
-	if diff := cmp.Diff([]string{"a@1 bundled", "b@1 project"}, served(c.Snapshot())); diff != "" {
+		newFake("bundled", 1, map[string]string{"a.json": definitionText("a", "1")}), failing, panickingSource{},
+		newFake("project", 4, map[string]string{"b.json": definitionText("b", "1")}))
+	if diff := cmp.Diff([]string{"a@1 bundled", "b@1 project"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"source-unreadable git", "source-unreadable panicking"}, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"source-unreadable git", "source-unreadable panicking"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// panicking is a source with a defect.
-type panicking struct{}
+// panickingSource is a source that panics.
+type panickingSource struct{}
 
-func (panicking) Info() catalog.SourceInfo {
+func (panickingSource) Info() catalog.SourceInfo {
 	return catalog.SourceInfo{Name: "panicking", Location: "/panicking", Rank: 3}
 }
 
-func (panicking) Documents(context.Context) ([]catalog.Document, []guideway.Diagnostic, error) {
+func (panickingSource) Documents(context.Context) ([]catalog.Document, []guideway.Diagnostic, error) {
 	panic("defect")
 }
 
@@ -264,38 +265,38 @@ func TestParserPanic(t *testing.T) {
 			if strings.HasSuffix(file, "bad.json") {
 				panic("index out of range")
 			}
-			return parse(file, data)
+			return parseTest(file, data)
 		},
-	}, newFake("user", 1, map[string]string{"bad.json": text("bad", "1"), "good.json": text("good", "1")}))
-	if diff := cmp.Diff([]string{"good@1 user"}, served(c.Snapshot())); diff != "" {
+	}, newFake("user", 1, map[string]string{"bad.json": definitionText("bad", "1"), "good.json": definitionText("good", "1")}))
+	if diff := cmp.Diff([]string{"good@1 user"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"parser-failed bad.json"}, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"parser-failed bad.json"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	low := newFake("user", 1, map[string]string{"l.json": text("low", "1")})
+	low := newFake("user", 1, map[string]string{"l.json": definitionText("low", "1")})
 	high := newFake("project", 2, map[string]string{
-		"a.json": text("a", "1"), "b.json": text("b", "1"), "c.json": text("c", "1"), "big.json": text("big", strings.Repeat("1", 100)),
+		"a.json": definitionText("a", "1"), "b.json": definitionText("b", "1"), "c.json": definitionText("c", "1"), "big.json": definitionText("big", strings.Repeat("1", 100)),
 	})
 	c := loadAll(t, catalog.Options{Limits: catalog.Limits{FileBytes: 60, Files: 3}}, low, high)
-	if diff := cmp.Diff([]string{"a@1 project", "b@1 project", "low@1 user"}, served(c.Snapshot())); diff != "" {
+	if diff := cmp.Diff([]string{"a@1 project", "b@1 project", "low@1 user"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"file-too-large big.json", "limit-files project"}, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"file-too-large big.json", "limit-files project"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 
-	high.set("big.json", "")
-	size := int64(len(text("a", "1")))
+	high.setFile("big.json", "")
+	size := int64(len(definitionText("a", "1")))
 	c = loadAll(t, catalog.Options{Limits: catalog.Limits{TotalBytes: 2 * size}}, low, high)
-	if diff := cmp.Diff([]string{"a@1 project", "b@1 project"}, served(c.Snapshot())); diff != "" {
+	if diff := cmp.Diff([]string{"a@1 project", "b@1 project"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"limit-bytes project", "limit-bytes user"}, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"limit-bytes project", "limit-bytes user"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -303,7 +304,7 @@ func TestLimits(t *testing.T) {
 func TestLintOnce(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
-	f := newFake("user", 1, map[string]string{"a.json": text("a", "1"), "b.json": text("b", "1")})
+	f := newFake("user", 1, map[string]string{"a.json": definitionText("a", "1"), "b.json": definitionText("b", "1")})
 	c := loadAll(t, catalog.Options{
 		Lint: func(d *workflow.Definition, _ []byte) []guideway.Diagnostic {
 			calls.Add(1)
@@ -315,11 +316,11 @@ func TestLintOnce(t *testing.T) {
 	}
 	for range 3 {
 		found, err := c.Snapshot().Lint(context.Background())
-		check(t, err)
-		if diff := cmp.Diff([]string{"lint a.json", "lint b.json"}, codes(found)); diff != "" {
+		checkError(t, err)
+		if diff := cmp.Diff([]string{"lint a.json", "lint b.json"}, codeList(found)); diff != "" {
 			t.Error(diff)
 		}
-		check(t, c.Load(context.Background()))
+		checkError(t, c.Load(context.Background()))
 	}
 	if calls.Load() != 2 {
 		t.Errorf("linted %d times", calls.Load())
@@ -335,11 +336,11 @@ func TestLinterPanic(t *testing.T) {
 	t.Parallel()
 	c := loadAll(t, catalog.Options{
 		Lint: func(*workflow.Definition, []byte) []guideway.Diagnostic { panic("defect") },
-	}, newFake("user", 1, map[string]string{"a.json": text("a", "1")}))
+	}, newFake("user", 1, map[string]string{"a.json": definitionText("a", "1")}))
 	for range 2 {
 		found, err := c.Snapshot().Lint(context.Background())
-		check(t, err)
-		if diff := cmp.Diff([]string{"linter-failed a.json"}, codes(found)); diff != "" {
+		checkError(t, err)
+		if diff := cmp.Diff([]string{"linter-failed a.json"}, codeList(found)); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -348,40 +349,39 @@ func TestLinterPanic(t *testing.T) {
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	source := catalog.NewEmbedded(catalog.SourceInfo{Name: "bundled", Trust: catalog.TrustBundled}, fstest.MapFS{
-		"a.yaml":               {Data: []byte(text("a", "1"))},
-		"deep/er/and/er/b.yml": {Data: []byte(text("b", "1"))},
+		"a.yaml":               {Data: []byte(definitionText("a", "1"))},
+		"deep/er/and/er/b.yml": {Data: []byte(definitionText("b", "1"))},
 		"README.md":            {Data: []byte("# hello")},
 		".hidden.json":         {Data: []byte("{")},
 		"testdata/c.json":      {Data: []byte("{")},
 		"empty.json":           {},
 	})
 	c := loadAll(t, catalog.Options{}, source)
-	if diff := cmp.Diff([]string{"a@1 bundled", "b@1 bundled"}, served(c.Snapshot())); diff != "" {
+	if diff := cmp.Diff([]string{"a@1 bundled", "b@1 bundled"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"test-broken bundled:empty.json"}, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"test-broken bundled:empty.json"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestTimeToLive shows that a source that reports nothing is looked at when its
-// time is over, and that Close ends it.
+// A source that reports no changes is checked after its time to live, until Close.
 func TestTimeToLive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake("registry", 1, map[string]string{"a.json": text("a", "1")})
-		c := catalog.New([]catalog.Source{f}, catalog.Options{Parse: parse})
-		check(t, c.Open(context.Background()))
-		check(t, c.Open(context.Background()))
-		f.set("a.json", text("a", "2"))
+		f := newFake("registry", 1, map[string]string{"a.json": definitionText("a", "1")})
+		c := catalog.New([]catalog.Source{f}, catalog.Options{Parse: parseTest})
+		checkError(t, c.Open(context.Background()))
+		checkError(t, c.Open(context.Background()))
+		f.setFile("a.json", definitionText("a", "2"))
 		time.Sleep(5*time.Minute - time.Second)
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"a@1 registry"}, served(c.Snapshot())); diff != "" {
+		if diff := cmp.Diff([]string{"a@1 registry"}, servedList(c.Snapshot())); diff != "" {
 			t.Error(diff)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"a@2 registry"}, served(c.Snapshot())); diff != "" {
+		if diff := cmp.Diff([]string{"a@2 registry"}, servedList(c.Snapshot())); diff != "" {
 			t.Error(diff)
 		}
 		c.Close()
@@ -393,7 +393,7 @@ func TestCanceledLoad(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	c := catalog.New([]catalog.Source{newFake("user", 1, map[string]string{"a.json": text("a", "1")})}, catalog.Options{Parse: parse})
+	c := catalog.New([]catalog.Source{newFake("user", 1, map[string]string{"a.json": definitionText("a", "1")})}, catalog.Options{Parse: parseTest})
 	if err := c.Open(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)
 	}
@@ -403,10 +403,10 @@ func TestCanceledLoad(t *testing.T) {
 	c.Close()
 }
 
-// TestReadersDuringReloads is for the race detector.
+// The race detector checks reads during reloads.
 func TestReadersDuringReloads(t *testing.T) {
 	t.Parallel()
-	f := newFake("user", 1, map[string]string{"a.json": text("a", "1")})
+	f := newFake("user", 1, map[string]string{"a.json": definitionText("a", "1")})
 	c := loadAll(t, catalog.Options{}, f)
 	var wg sync.WaitGroup
 	for range 4 {
@@ -422,8 +422,8 @@ func TestReadersDuringReloads(t *testing.T) {
 		})
 	}
 	for i := range 100 {
-		f.set("a.json", text("a", string(rune('a'+i%26))))
-		check(t, c.Load(context.Background()))
+		f.setFile("a.json", definitionText("a", string(rune('a'+i%26))))
+		checkError(t, c.Load(context.Background()))
 	}
 	wg.Wait()
 }

@@ -23,44 +23,43 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// The bounds of a walk through a directory.
+// The limits of reading a directory.
 const (
-	// maxDepth is how many levels of subdirectories are read.
+	// maxDepth is the number of levels of subdirectories that are read.
 	maxDepth = 3
-	// maxVisited bounds the entries of all kinds that one walk looks at.
+	// maxVisited bounds the entries of all kinds in one scan.
 	maxVisited = 20_000
-	// settled is how old a file must be for its time to say whether it
-	// changed: a file can change twice within one tick of the clock.
-	settled = 2 * time.Second
+	// settleAge is the age from which a file's time identifies its version: a file can
+	// change twice within one tick of the clock.
+	settleAge = 2 * time.Second
 )
 
-// DirOptions adjust a Dir; the zero value is right outside of tests.
+// DirOptions configure a Dir; tests change the defaults.
 type DirOptions struct {
-	// Poll is how often the directory itself is looked at: 500 ms. All files
-	// are looked at every 6 polls, or at every poll where the operating system
-	// reports no changes; less often, up to every 20, where that takes long.
+	// Poll is the interval of checks of the directory itself: 500 ms. All files are checked
+	// every 6 polls, or at every poll if the operating system reports no changes; less
+	// often, up to every 20, if that takes long.
 	Poll time.Duration
-	// Debounce is how long a directory must be quiet after a change: 100 ms.
+	// Debounce is the quiet time after a change: 100 ms.
 	Debounce time.Duration
-	// NoEvents leaves the notice of changes to polling alone.
+	// NoEvents uses polling only.
 	NoEvents bool
-	// Revision is that of all documents, as long as the source is there.
+	// Revision is the revision of all documents, as long as the source exists.
 	Revision string
 }
 
-// Dir is a source of the documents in a directory: *.json, *.yaml and *.yml, to
-// a depth of three subdirectories, and the texts of the library (see
-// library.Place). Hidden files and directories, testdata and
-// node_modules are passed over. Nothing outside of the directory is read, by a
-// link neither; links to directories are not followed at all, and only regular
-// files are opened.
+// Dir is a source of the documents in a directory: *.json, *.yaml and *.yml, to a depth of
+// three subdirectories, and the texts of the library (see library.Place). It skips hidden
+// files and directories, testdata and node_modules. It reads nothing outside of the
+// directory, not even through links; it follows no links to directories, and only opens
+// regular files.
 type Dir struct {
 	info SourceInfo
 	opts DirOptions
 
-	mu     sync.Mutex
-	listed [sha256.Size]byte // fingerprint of what Documents saw last
-	again  time.Time         // when files that were too young to tell are not
+	mu       sync.Mutex
+	listed   [sha256.Size]byte // fingerprint of the last scan by Documents
+	rescanAt time.Time         // when all files are old enough for a stamp
 }
 
 var (
@@ -68,8 +67,8 @@ var (
 	_ Watcher = (*Dir)(nil)
 )
 
-// NewDir makes a source of the directory info.Location. The directory may
-// appear later, vanish and come back.
+// NewDir makes a source of the directory info.Location. The directory may appear later,
+// vanish and come back.
 func NewDir(info SourceInfo, opts DirOptions) *Dir {
 	if info.Kind == "" {
 		info.Kind = "dir"
@@ -88,36 +87,35 @@ func (d *Dir) Info() SourceInfo { return d.info }
 
 // Documents implements Source.
 func (d *Dir) Documents(ctx context.Context) ([]Document, []guideway.Diagnostic, error) {
-	found, err := d.scan(ctx)
+	found, err := d.scanTree(ctx)
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
 	now := time.Now()
 	d.mu.Lock()
-	d.listed, d.again = found.fingerprint(err), found.settles(now)
+	d.listed, d.rescanAt = found.fingerprintOf(err), found.settleTime(now)
 	d.mu.Unlock()
 	if err != nil {
 		return nil, nil, err
 	}
 	documents := make([]Document, len(found.files))
 	for i, f := range found.files {
-		documents[i] = Document{Name: f.name, Path: filepath.Join(d.info.Location, filepath.FromSlash(f.name)), Problem: f.problem, Revision: d.opts.Revision}
-		if f.problem != nil {
+		documents[i] = Document{Name: f.name, Path: filepath.Join(d.info.Location, filepath.FromSlash(f.name)), Problem: f.diagnostic, Revision: d.opts.Revision}
+		if f.diagnostic != nil {
 			continue
 		}
 		documents[i].Size = f.info.Size()
-		documents[i].Open = func(context.Context) (io.ReadCloser, error) { return d.open(f.name) }
-		if now.Sub(f.info.ModTime()) > settled {
-			documents[i].Stamp = stamp(f.info)
+		documents[i].Open = func(context.Context) (io.ReadCloser, error) { return d.openFile(f.name) }
+		if now.Sub(f.info.ModTime()) > settleAge {
+			documents[i].Stamp = stampOf(f.info)
 		}
 	}
 	return documents, found.diagnostics, nil
 }
 
-// open opens a regular file below the directory. It neither waits for the
-// other end of a pipe nor leaves the directory, whatever took the place of the
-// file since it was listed.
-func (d *Dir) open(name string) (io.ReadCloser, error) {
+// openFile opens a regular file below the directory. It neither blocks on a pipe nor leaves
+// the directory, even if the file was replaced since it was listed.
+func (d *Dir) openFile(name string) (io.ReadCloser, error) {
 	root, err := os.OpenRoot(d.info.Location)
 	if err != nil {
 		return nil, err
@@ -126,8 +124,8 @@ func (d *Dir) open(name string) (io.ReadCloser, error) {
 	return safeopen.OpenIn(root, name)
 }
 
-// found is what a walk through the directory saw.
-type found struct {
+// scanResult is the result of scanning the directory.
+type scanResult struct {
 	files       []foundFile
 	dirs        []foundFile // the directory itself is "."
 	diagnostics []guideway.Diagnostic
@@ -136,23 +134,23 @@ type found struct {
 type foundFile struct {
 	name string // with slashes
 	info fs.FileInfo
-	// problem says why it is not opened; then nothing else is known of it.
-	problem *guideway.Diagnostic
+	// diagnostic is the reason why it is not opened; then the other fields are empty.
+	diagnostic *guideway.Diagnostic
 }
 
-// fingerprint changes with everything that a walk can see.
-func (f *found) fingerprint(err error) [sha256.Size]byte {
+// fingerprintOf changes with everything that a scan can see.
+func (f *scanResult) fingerprintOf(err error) [sha256.Size]byte {
 	h := sha256.New()
 	if err != nil {
 		fmt.Fprintln(h, err)
 	}
 	if f != nil {
 		for _, file := range f.files {
-			if file.problem != nil {
-				fmt.Fprintf(h, "%q %q\n", file.name, file.problem.Message)
+			if file.diagnostic != nil {
+				fmt.Fprintf(h, "%q %q\n", file.name, file.diagnostic.Message)
 				continue
 			}
-			fmt.Fprintf(h, "%q %s\n", file.name, stamp(file.info))
+			fmt.Fprintf(h, "%q %s\n", file.name, stampOf(file.info))
 		}
 		for _, diagnostic := range f.diagnostics {
 			fmt.Fprintf(h, "%q %q\n", diagnostic.File, diagnostic.Message)
@@ -161,33 +159,32 @@ func (f *found) fingerprint(err error) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// settles says when all files that are too young for a stamp have one; it is
-// zero if none is.
-func (f *found) settles(now time.Time) (when time.Time) {
+// settleTime returns when all files are old enough for a stamp; zero if they are.
+func (f *scanResult) settleTime(now time.Time) (when time.Time) {
 	if f == nil {
 		return when
 	}
 	for _, file := range f.files {
-		if file.problem != nil {
+		if file.diagnostic != nil {
 			continue
 		}
-		if t := file.info.ModTime().Add(settled); !t.Before(now) && t.After(when) {
+		if t := file.info.ModTime().Add(settleAge); !t.Before(now) && t.After(when) {
 			when = t
 		}
 	}
 	return when
 }
 
-// stamp tells versions of a file apart: by size, time and identity.
-func stamp(info fs.FileInfo) string {
+// stampOf identifies a version of a file: by size, time and identity.
+func stampOf(info fs.FileInfo) string {
 	b := strconv.AppendInt(nil, info.Size(), 36)
 	b = strconv.AppendInt(append(b, '.'), info.ModTime().UnixNano(), 36)
-	b = strconv.AppendUint(append(b, '.'), inode(info), 36)
+	b = strconv.AppendUint(append(b, '.'), inodeOf(info), 36)
 	return string(b)
 }
 
-// scan walks through the directory.
-func (d *Dir) scan(ctx context.Context) (*found, error) {
+// scanTree scans the directory.
+func (d *Dir) scanTree(ctx context.Context) (*scanResult, error) {
 	info, err := os.Stat(d.info.Location)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -202,61 +199,61 @@ func (d *Dir) scan(ctx context.Context) (*found, error) {
 		return nil, err
 	}
 	defer root.Close()
-	w := walk{dir: d, root: root, found: &found{}}
-	if err := w.enter(ctx, ".", info, 0); err != nil {
+	w := treeWalk{dir: d, root: root, scanResult: &scanResult{}}
+	if err := w.enterDir(ctx, ".", info, 0); err != nil {
 		return nil, err
 	}
-	w.finish()
-	return w.found, nil
+	w.reportLimits()
+	return w.scanResult, nil
 }
 
-// walk is one walk through a directory.
-type walk struct {
+// treeWalk is the state of one scan.
+type treeWalk struct {
 	dir     *Dir
 	root    *os.Root
 	visited int
 	full    bool
 	deep    []string
-	*found
+	*scanResult
 }
 
-// report adds a finding about an entry.
-func (w *walk) report(name, code, message, fix string) {
+// addWarning adds a diagnostic about an entry.
+func (w *treeWalk) addWarning(name, code, message, fix string) {
 	file := filepath.Join(w.dir.info.Location, filepath.FromSlash(name))
-	w.diagnostics = append(w.diagnostics, problem(code, file, message, fix))
+	w.diagnostics = append(w.diagnostics, newError(code, file, message, fix))
 }
 
-// refuse lists a document that is not opened, so that whoever asks for it learns
-// the reason.
-func (w *walk) refuse(name, code, message, fix string) {
+// rejectFile lists a document that is not opened, so that a request for it returns the
+// reason.
+func (w *treeWalk) rejectFile(name, code, message, fix string) {
 	name = strings.ToValidUTF8(name, "\uFFFD")
-	found := problem(code, filepath.Join(w.dir.info.Location, filepath.FromSlash(name)), message, fix)
-	w.files = append(w.files, foundFile{name: name, problem: &found})
+	found := newError(code, filepath.Join(w.dir.info.Location, filepath.FromSlash(name)), message, fix)
+	w.files = append(w.files, foundFile{name: name, diagnostic: &found})
 }
 
-// enter reads a directory. Only a failure of the first one is an error.
-func (w *walk) enter(ctx context.Context, name string, info fs.FileInfo, depth int) error {
+// enterDir reads a directory. Only the top directory returns an error.
+func (w *treeWalk) enterDir(ctx context.Context, name string, info fs.FileInfo, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	w.dirs = append(w.dirs, foundFile{name: name, info: info})
-	entries, err := w.read(name)
+	entries, err := w.readDir(name)
 	if err != nil {
 		if name == "." {
 			return err
 		}
-		w.report(name, "dir-unreadable", "the directory cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it away")
+		w.addWarning(name, "dir-unreadable", "the directory cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it away")
 	}
 	for _, entry := range entries {
-		if err := w.entry(ctx, path.Join(name, entry.Name()), entry, depth); err != nil {
+		if err := w.visitEntry(ctx, path.Join(name, entry.Name()), entry, depth); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// read lists a directory in the order of names, within the bound of the walk.
-func (w *walk) read(name string) ([]fs.DirEntry, error) {
+// readDir lists a directory by name, within the limit of the scan.
+func (w *treeWalk) readDir(name string) ([]fs.DirEntry, error) {
 	dir, err := w.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|openNonblock, 0)
 	if err != nil {
 		return nil, err
@@ -281,8 +278,8 @@ func (w *walk) read(name string) ([]fs.DirEntry, error) {
 	}
 }
 
-// entry decides what an entry is to the catalog.
-func (w *walk) entry(ctx context.Context, name string, entry fs.DirEntry, depth int) error {
+// visitEntry handles an entry by its kind.
+func (w *treeWalk) visitEntry(ctx context.Context, name string, entry fs.DirEntry, depth int) error {
 	base := entry.Name()
 	if isSkipped(base) || w.full && entry.IsDir() {
 		return nil
@@ -290,27 +287,27 @@ func (w *walk) entry(ctx context.Context, name string, entry fs.DirEntry, depth 
 	wanted := isDocument(name)
 	if !utf8.ValidString(base) {
 		if wanted {
-			w.refuse(name, "file-name", fmt.Sprintf("the file name %q is not UTF-8", base), "rename the file")
+			w.rejectFile(name, "file-name", fmt.Sprintf("the file name %q is not UTF-8", base), "rename the file")
 		}
 		return nil
 	}
 	switch mode := entry.Type(); {
 	case mode.IsDir():
-		return w.subdirectory(ctx, name, entry, depth)
+		return w.visitSubdir(ctx, name, entry, depth)
 	case mode&fs.ModeSymlink != 0:
-		w.link(name, wanted)
+		w.visitLink(name, wanted)
 	case !wanted:
 		if mode.IsRegular() {
-			w.diagnostics = append(w.diagnostics, unread(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)), name)...)
+			w.diagnostics = append(w.diagnostics, unreadDiagnostics(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)), name)...)
 		}
 	case !mode.IsRegular():
-		w.refuse(name, "file-special", "this is no regular file and is not opened: "+safeopen.Kind(mode), "replace it by a regular file, or move it away")
+		w.rejectFile(name, "file-special", "not a regular file, so it is not opened: "+safeopen.Kind(mode), "replace it with a regular file, or move it away")
 	default:
 		info, err := entry.Info()
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // gone since it was listed
+		case errors.Is(err, fs.ErrNotExist): // deleted since it was listed
 		case err != nil:
-			w.refuse(name, "file-unreadable", "the file cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it away")
+			w.rejectFile(name, "file-unreadable", "the file cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it away")
 		default:
 			w.files = append(w.files, foundFile{name: name, info: info})
 		}
@@ -318,33 +315,32 @@ func (w *walk) entry(ctx context.Context, name string, entry fs.DirEntry, depth 
 	return nil
 }
 
-func (w *walk) subdirectory(ctx context.Context, name string, entry fs.DirEntry, depth int) error {
+func (w *treeWalk) visitSubdir(ctx context.Context, name string, entry fs.DirEntry, depth int) error {
 	if depth == maxDepth {
 		w.deep = append(w.deep, name)
 		return nil
 	}
 	info, err := entry.Info()
 	if err != nil {
-		return nil // gone since it was listed
+		return nil // deleted since it was listed
 	}
-	return w.enter(ctx, name, info, depth+1)
+	return w.enterDir(ctx, name, info, depth+1)
 }
 
-// link judges a symbolic link. One that stays within the directory and leads to
-// a file is as good as a file.
-func (w *walk) link(name string, wanted bool) {
-	tell := w.report
+// visitLink checks a symbolic link. A link to a file within the directory counts as a file.
+func (w *treeWalk) visitLink(name string, wanted bool) {
+	tell := w.addWarning
 	if wanted {
-		tell = w.refuse
+		tell = w.rejectFile
 	}
 	info, err := w.root.Stat(filepath.FromSlash(name))
 	if err != nil {
-		// Links to other things than documents, such as a README, are nobody's
-		// concern; a directory that is linked in could be meant to be read.
+		// Links to other files, such as a README, are ignored; a linked directory may be
+		// meant to be read.
 		outside, outsideErr := os.Stat(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)))
 		if wanted || (outsideErr == nil && outside.IsDir()) {
 			tell(name, "file-link", "the link is not followed: "+safeopen.Cause(err).Error(),
-				"put a copy here, or name the directory that it leads to as a directory of workflows")
+				"put a copy here, or configure the target's directory as a directory of workflows")
 		}
 		return
 	}
@@ -353,33 +349,33 @@ func (w *walk) link(name string, wanted bool) {
 		tell(name, "file-link", "links to directories are not followed", "put a directory here")
 	case !wanted:
 	case !info.Mode().IsRegular():
-		w.refuse(name, "file-special", "this leads to no regular file and is not opened: "+safeopen.Kind(info.Mode()),
-			"replace it by a regular file, or move it away")
+		w.rejectFile(name, "file-special", "the link does not lead to a regular file and is not opened: "+safeopen.Kind(info.Mode()),
+			"replace it with a regular file, or move it away")
 	default:
 		w.files = append(w.files, foundFile{name: name, info: info})
 	}
 }
 
-// finish reports the bounds that were met.
-func (w *walk) finish() {
+// reportLimits reports the limits that the scan reached.
+func (w *treeWalk) reportLimits() {
 	if w.full {
-		w.report(".", "limit-entries", fmt.Sprintf("the directory has more than %d entries; the others were not looked at", maxVisited),
-			"give the workflows a directory of their own")
+		w.addWarning(".", "limit-entries", fmt.Sprintf("the directory has more than %d entries; the others were not read", maxVisited),
+			"move the workflows to a separate directory")
 	}
 	if len(w.deep) > 0 {
-		w.diagnostics = append(w.diagnostics, notice("limit-depth",
+		w.diagnostics = append(w.diagnostics, newWarning("limit-depth",
 			filepath.Join(w.dir.info.Location, filepath.FromSlash(w.deep[0])),
 			fmt.Sprintf("directories more than %d levels down are not read: %d of them", maxDepth, len(w.deep)),
-			"move the workflows up, or name their directory as a directory of workflows"))
+			"move the workflows up, or configure their directory as a directory of workflows"))
 	}
 }
 
-// isSkipped says whether an entry is passed over without a word.
+// isSkipped reports whether an entry is skipped without a diagnostic.
 func isSkipped(base string) bool {
 	return strings.HasPrefix(base, ".") || base == "testdata" || base == "node_modules"
 }
 
-// isDocument says whether a source reads what has this name in it.
+// isDocument reports whether a source reads a file of this name.
 func isDocument(name string) bool {
 	if strings.HasPrefix(name, machinesDir+"/") {
 		is, _ := isMachineFile(name)
@@ -393,18 +389,17 @@ func isDocument(name string) bool {
 	}
 }
 
-// unread says what keeps a file from being read that somebody may take for a
-// document.
-func unread(file, name string) []guideway.Diagnostic {
+// unreadDiagnostics returns the reason why a file that looks like a document is not read.
+func unreadDiagnostics(file, name string) []guideway.Diagnostic {
 	switch {
 	case library.IsToon(name):
 		stem := strings.TrimSuffix(path.Base(name), path.Ext(name))
-		return []guideway.Diagnostic{problem("format-toon", file, "the file is in the notation TOON, which is not read",
-			fmt.Sprintf("convert it, by 'npx @toon-format/cli %s.toon --decode -o %s.json' for example, compare the two, and delete this one: "+
-				"block texts (|) and lines that are indented too far get lost in TOON", stem, stem))}
+		return []guideway.Diagnostic{newError("format-toon", file, "the file has the format TOON, which is not read",
+			fmt.Sprintf("convert it, for example by 'npx @toon-format/cli %s.toon --decode -o %s.json', compare the two, and delete this one: "+
+				"TOON loses block texts (|) and lines that are indented too far", stem, stem))}
 	case library.Misnamed(name):
-		return []guideway.Diagnostic{notice("file-index", file, "the name of a guide or template begins with its index; this file is not served",
-			"name it 01-"+path.Base(name)+" or so")}
+		return []guideway.Diagnostic{newWarning("file-index", file, "the name of a guide or template must begin with its index; this file is not served",
+			"rename it to 01-"+path.Base(name)+", for example")}
 	default:
 		return nil
 	}

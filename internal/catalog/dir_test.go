@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 )
 
-// newDir makes a source of a directory that is looked at often.
+// newDir makes a source of a directory with short polls.
 func newDir(path string) *catalog.Dir {
 	return catalog.NewDir(catalog.SourceInfo{Name: "dir", Location: path}, catalog.DirOptions{})
 }
@@ -24,24 +24,24 @@ func TestDirDocuments(t *testing.T) {
 	for name, id := range map[string]string{
 		"b.json": "b", "a.YAML": "a", "c.yml": "c", "loops/batch.json": "batch", "1/2/3/deep.json": "deep",
 	} {
-		write(t, filepath.Join(dir, name), text(id, "1"))
+		writeFile(t, filepath.Join(dir, name), definitionText(id, "1"))
 	}
 	for _, name := range []string{
 		"README.md", "a.json~", "#a.json#", ".a.json.swp", ".#a.json", "a.json.tmp", "4913", ".git/x.json", "testdata/x.json",
 		"node_modules/p/x.json", "1/2/3/4/too-deep.json",
 	} {
-		write(t, filepath.Join(dir, name), "{")
+		writeFile(t, filepath.Join(dir, name), "{")
 	}
 	c := loadAll(t, catalog.Options{}, newDir(dir))
 	want := []string{"a@1 dir", "b@1 dir", "batch@1 dir", "c@1 dir", "deep@1 dir"}
-	if diff := cmp.Diff(want, served(c.Snapshot())); diff != "" {
+	if diff := cmp.Diff(want, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"limit-depth 4"}, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"limit-depth 4"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 	entry, err := c.Get("batch")
-	check(t, err)
+	checkError(t, err)
 	if want := filepath.Join(dir, "loops", "batch.json"); entry.Path != want || entry.Definition.File != want {
 		t.Errorf("path is %q, want %q", entry.Path, want)
 	}
@@ -53,7 +53,7 @@ func TestDirMissing(t *testing.T) {
 	required := newDir(dir)
 	optional := catalog.NewDir(catalog.SourceInfo{Name: "user", Location: dir, Optional: true}, catalog.DirOptions{})
 	c := loadAll(t, catalog.Options{}, required, optional)
-	if diff := cmp.Diff([]string{"source-missing absent"}, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"source-missing absent"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 	for _, s := range c.Sources() {
@@ -61,24 +61,24 @@ func TestDirMissing(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	write(t, dir, "a file")
-	check(t, c.Load(context.Background()))
-	if diff := cmp.Diff([]string{"source-unreadable absent", "source-unreadable absent"}, codes(c.Diagnostics())); diff != "" {
+	writeFile(t, dir, "a file")
+	checkError(t, c.Load(context.Background()))
+	if diff := cmp.Diff([]string{"source-unreadable absent", "source-unreadable absent"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestDirHostileFiles is about content: each file is a diagnostic at most.
+// Hostile content: each file is at most a diagnostic.
 func TestDirHostileFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "good.json"), text("good", "1"))
-	write(t, filepath.Join(dir, "empty.json"), "")
-	write(t, filepath.Join(dir, "large.json"), strings.Repeat(" ", 2<<20))
-	write(t, filepath.Join(dir, "binary.yaml"), "\x00\xff\xfe")
-	// The real parser has to live with them too.
+	writeFile(t, filepath.Join(dir, "good.json"), definitionText("good", "1"))
+	writeFile(t, filepath.Join(dir, "empty.json"), "")
+	writeFile(t, filepath.Join(dir, "large.json"), strings.Repeat(" ", 2<<20))
+	writeFile(t, filepath.Join(dir, "binary.yaml"), "\x00\xff\xfe")
+	// The real parser must handle them too.
 	c := catalog.New([]catalog.Source{newDir(dir)}, catalog.Options{})
-	check(t, c.Load(context.Background()))
+	checkError(t, c.Load(context.Background()))
 	files := map[string]bool{}
 	for _, d := range c.Diagnostics() {
 		files[filepath.Base(d.File)] = true
@@ -90,7 +90,7 @@ func TestDirHostileFiles(t *testing.T) {
 		t.Errorf("diagnostics are of %v", files)
 	}
 	c = loadAll(t, catalog.Options{}, newDir(dir))
-	if diff := cmp.Diff([]string{"good@1 dir"}, served(c.Snapshot())); diff != "" {
+	if diff := cmp.Diff([]string{"good@1 dir"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -101,21 +101,21 @@ func TestDirUnreadable(t *testing.T) {
 		t.Skip("permissions do not bind the superuser")
 	}
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "good.json"), text("good", "1"))
-	write(t, filepath.Join(dir, "secret.json"), text("secret", "1"))
-	write(t, filepath.Join(dir, "locked", "x.json"), text("x", "1"))
-	check(t, os.Chmod(filepath.Join(dir, "secret.json"), 0))
-	check(t, os.Chmod(filepath.Join(dir, "locked"), 0))
+	writeFile(t, filepath.Join(dir, "good.json"), definitionText("good", "1"))
+	writeFile(t, filepath.Join(dir, "secret.json"), definitionText("secret", "1"))
+	writeFile(t, filepath.Join(dir, "locked", "x.json"), definitionText("x", "1"))
+	checkError(t, os.Chmod(filepath.Join(dir, "secret.json"), 0))
+	checkError(t, os.Chmod(filepath.Join(dir, "locked"), 0))
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "locked"), 0o700) })
 	c := loadAll(t, catalog.Options{}, newDir(dir))
-	if diff := cmp.Diff([]string{"good@1 dir"}, served(c.Snapshot())); diff != "" {
+	if diff := cmp.Diff([]string{"good@1 dir"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"dir-unreadable locked", "file-unreadable secret.json"}, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"dir-unreadable locked", "file-unreadable secret.json"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
-	check(t, os.Chmod(filepath.Join(dir, "secret.json"), 0o600))
-	check(t, c.Load(context.Background()))
+	checkError(t, os.Chmod(filepath.Join(dir, "secret.json"), 0o600))
+	checkError(t, c.Load(context.Background()))
 	if _, err := c.Get("secret"); err != nil {
 		t.Error(err)
 	}
@@ -125,14 +125,14 @@ func TestDirManyFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for i := range 5_000 {
-		write(t, filepath.Join(dir, fmt.Sprintf("%04d.json", i)), text(fmt.Sprintf("w%04d", i), "1"))
+		writeFile(t, filepath.Join(dir, fmt.Sprintf("%04d.json", i)), definitionText(fmt.Sprintf("w%04d", i), "1"))
 	}
 	c := loadAll(t, catalog.Options{}, newDir(dir))
 	entries := c.List(catalog.Filter{})
 	if len(entries) != 1_000 || entries[999].ID != "w0999" {
 		t.Errorf("%d entries", len(entries))
 	}
-	if diff := cmp.Diff([]string{"limit-files " + filepath.Base(dir)}, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"limit-files " + filepath.Base(dir)}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -145,11 +145,11 @@ func TestDirTooManyEntries(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 21_000 {
 		file, err := os.Create(filepath.Join(dir, fmt.Sprintf("%05d.txt", i)))
-		check(t, err)
+		checkError(t, err)
 		file.Close()
 	}
 	c := loadAll(t, catalog.Options{}, newDir(dir))
-	if diff := cmp.Diff([]string{"limit-entries " + filepath.Base(dir)}, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"limit-entries " + filepath.Base(dir)}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -160,10 +160,10 @@ func TestDirLinks(t *testing.T) {
 		t.Skip("links need a privilege there")
 	}
 	dir, outside := t.TempDir(), t.TempDir()
-	write(t, filepath.Join(outside, "secret.json"), text("secret", "1"))
-	write(t, filepath.Join(outside, "README"), "hello")
-	write(t, filepath.Join(dir, "store", "real.json"), text("real", "1"))
-	link := func(target, name string) { check(t, os.Symlink(target, filepath.Join(dir, name))) }
+	writeFile(t, filepath.Join(outside, "secret.json"), definitionText("secret", "1"))
+	writeFile(t, filepath.Join(outside, "README"), "hello")
+	writeFile(t, filepath.Join(dir, "store", "real.json"), definitionText("real", "1"))
+	link := func(target, name string) { checkError(t, os.Symlink(target, filepath.Join(dir, name))) }
 	link(filepath.Join(outside, "secret.json"), "absolute.json")
 	link("../"+filepath.Base(outside)+"/secret.json", "relative.json")
 	link(outside, "elsewhere")
@@ -175,22 +175,22 @@ func TestDirLinks(t *testing.T) {
 	link("store/real.json", "zz-alias.json")
 	link("/dev/zero", "zero.json")
 	c := loadAll(t, catalog.Options{}, newDir(dir))
-	if diff := cmp.Diff([]string{"real@1 dir"}, served(c.Snapshot())); diff != "" {
+	if diff := cmp.Diff([]string{"real@1 dir"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
 	want := []string{
 		"file-link absolute.json", "file-link dangling.json", "file-link elsewhere", "file-link loop.json",
 		"file-link relative.json", "file-link self", "file-link zero.json", "id-duplicate zz-alias.json",
 	}
-	if diff := cmp.Diff(want, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff(want, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 
-	// A directory that is itself reached by a link is read.
+	// A directory that is reached through a link is read.
 	through := filepath.Join(t.TempDir(), "through")
-	check(t, os.Symlink(filepath.Join(dir, "store"), through))
+	checkError(t, os.Symlink(filepath.Join(dir, "store"), through))
 	c = loadAll(t, catalog.Options{}, newDir(through))
-	if diff := cmp.Diff([]string{"real@1 dir"}, served(c.Snapshot())); diff != "" {
+	if diff := cmp.Diff([]string{"real@1 dir"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
 }

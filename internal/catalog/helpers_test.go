@@ -23,11 +23,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// deadline is how long a test waits for what must happen.
+// deadline is the time limit of a test for an expected event.
 const deadline = 10 * time.Second
 
-// parse is a small dialect for tests: a JSON object with id and version.
-func parse(file string, data []byte) (*workflow.Definition, []guideway.Diagnostic) {
+// parseTest is a small dialect for tests: a JSON object with id and version.
+func parseTest(file string, data []byte) (*workflow.Definition, []guideway.Diagnostic) {
 	var document struct{ ID, Version string }
 	if err := json.Unmarshal(data, &document); err != nil || document.ID == "" {
 		return nil, []guideway.Diagnostic{{
@@ -41,30 +41,32 @@ func parse(file string, data []byte) (*workflow.Definition, []guideway.Diagnosti
 	}, nil
 }
 
-func text(id, version string) string { return fmt.Sprintf(`{"id":%q,"version":%q}`, id, version) }
+func definitionText(id, version string) string {
+	return fmt.Sprintf(`{"id":%q,"version":%q}`, id, version)
+}
 
-// fake is a source in memory.
-type fake struct {
+// fakeSource is a source in memory.
+type fakeSource struct {
 	info catalog.SourceInfo
 
 	mu    sync.Mutex
 	files map[string]string // "!" cannot be opened
 	found []guideway.Diagnostic
 	err   error
-	stamp bool // give the text as stamp
-	sums  bool // give the hash of the text
+	stamp bool // use the text as stamp
+	sums  bool // set the hash of the text
 	opens int
-	// forged are texts that have taken the place of those that are told of.
+	// forged texts differ from the listed ones.
 	forged map[string]string
 }
 
-func newFake(name string, rank int, files map[string]string) *fake {
-	return &fake{info: catalog.SourceInfo{Name: name, Kind: "fake", Location: "/" + name, Rank: rank}, files: files}
+func newFake(name string, rank int, files map[string]string) *fakeSource {
+	return &fakeSource{info: catalog.SourceInfo{Name: name, Kind: "fake", Location: "/" + name, Rank: rank}, files: files}
 }
 
-func (f *fake) Info() catalog.SourceInfo { return f.info }
+func (f *fakeSource) Info() catalog.SourceInfo { return f.info }
 
-func (f *fake) Documents(context.Context) ([]catalog.Document, []guideway.Diagnostic, error) {
+func (f *fakeSource) Documents(context.Context) ([]catalog.Document, []guideway.Diagnostic, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var documents []catalog.Document
@@ -94,7 +96,7 @@ func (f *fake) Documents(context.Context) ([]catalog.Document, []guideway.Diagno
 	return documents, f.found, f.err
 }
 
-func (f *fake) set(name, content string) {
+func (f *fakeSource) setFile(name, content string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if content == "" {
@@ -104,8 +106,8 @@ func (f *fake) set(name, content string) {
 	f.files[name] = content
 }
 
-// forge has another text read than is told of.
-func (f *fake) forge(name, content string) {
+// forgeFile replaces the text of a file without changing its listing.
+func (f *fakeSource) forgeFile(name, content string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forged = map[string]string{name: content}
@@ -115,7 +117,7 @@ func (f *fake) forge(name, content string) {
 func loadAll(t testing.TB, opts catalog.Options, sources ...catalog.Source) *catalog.Catalog {
 	t.Helper()
 	if opts.Parse == nil {
-		opts.Parse = parse
+		opts.Parse = parseTest
 	}
 	if opts.Lint == nil {
 		opts.Lint = func(*workflow.Definition, []byte) []guideway.Diagnostic { return nil }
@@ -127,9 +129,9 @@ func loadAll(t testing.TB, opts catalog.Options, sources ...catalog.Source) *cat
 	return c
 }
 
-// served lists what is served as "id@version source", with a star where it is
-// stale.
-func served(s *catalog.Snapshot) []string {
+// servedList lists the served definitions as "id@version source", with a star for stale
+// ones.
+func servedList(s *catalog.Snapshot) []string {
 	lines := []string{}
 	for _, e := range s.List(catalog.Filter{}) {
 		star := ""
@@ -141,8 +143,8 @@ func served(s *catalog.Snapshot) []string {
 	return lines
 }
 
-// codes lists the diagnostics as "code file", the file without its directory.
-func codes(found []guideway.Diagnostic) []string {
+// codeList lists the diagnostics as "code file", without the directory of the file.
+func codeList(found []guideway.Diagnostic) []string {
 	lines := []string{}
 	for _, d := range found {
 		lines = append(lines, d.Code+" "+filepath.Base(d.File))
@@ -151,7 +153,7 @@ func codes(found []guideway.Diagnostic) []string {
 	return lines
 }
 
-func write(t testing.TB, path, content string) {
+func writeFile(t testing.TB, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -161,8 +163,8 @@ func write(t testing.TB, path, content string) {
 	}
 }
 
-// check fails the test on an error.
-func check(t testing.TB, err error) {
+// checkError fails the test on an error.
+func checkError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -12,33 +12,32 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// HookEntry is a hook graph that is served, or one that would be if it loaded.
-// Hook graphs have ids of their own, and precedence with a difference: what came
-// with a project, or from another machine, never takes the place of what this user
-// has, since a graph may be there to guard something.
+// HookEntry is a served hook graph, or one that would be served if it loaded. Hook graphs
+// have their own ids and a stricter precedence: a graph from a project or from another
+// machine never replaces one of this user, since a graph may guard something.
 type HookEntry struct {
 	ID string
-	// Graph is the graph; nil where none ever loaded.
+	// Graph is the graph; nil if no version loaded.
 	Graph *hookdef.Graph
-	// Linked is the graph with its scripts; nil where one is missing. Problem
-	// says why Graph or Linked is nil.
+	// Linked is the graph with its scripts; nil if one is missing. Problem is the reason
+	// why Graph or Linked is nil.
 	Linked  *hookdef.Linked
 	Problem string
 	Source  SourceInfo
-	// Path is where a person finds the document.
+	// Path is the location of the document for a person.
 	Path string
-	// Revision is what of the source this is; "" where the source has none.
+	// Revision is the revision of the source; "" if it has none.
 	Revision string
-	// Stale says that the document no longer loads, and that this is the last
-	// version that did.
+	// Stale reports that the document no longer loads, and that this is its last good
+	// version.
 	Stale bool
-	// Overrides are the graphs with the same id that are not served, the nearest
-	// one first.
+	// Overrides are the graphs with the same id that are not served, in order of
+	// precedence.
 	Overrides []Overridden
 }
 
-// Lint gives the findings about a graph that loads. They have no lines: the
-// document is not kept.
+// Lint returns the diagnostics of a loaded graph. They have no lines: the document is not
+// kept.
 func (e *HookEntry) Lint() []guideway.Diagnostic {
 	if e.Graph == nil {
 		return nil
@@ -51,15 +50,14 @@ func (e *HookEntry) Lint() []guideway.Diagnostic {
 	return found
 }
 
-// Own says whether the graph is as good as this user's: it comes with the program,
-// lies where this user put it, or its source is trusted as much.
+// Own reports whether the graph is trusted like this user's: it comes with the program, is
+// in a directory of the user, or its source is trusted.
 func (e *HookEntry) Own() bool { return e.Source.Own() }
 
-// Own says whether what the source gives is as good as this user's.
+// Own reports whether the content of the source is trusted like this user's.
 func (i SourceInfo) Own() bool { return i.WithLevel().Level == LevelTrusted }
 
-// Key says where definitions come from so that no other place says the same: by
-// the name of the source and, where it has one, its location.
+// Key identifies a source uniquely: by its name and, if it has one, its location.
 func (i SourceInfo) Key() string {
 	if i.Location == "" {
 		return i.Name
@@ -74,14 +72,14 @@ type HookModule struct {
 	Path   string
 }
 
-// Hooks gives the hook graphs, in order of their ids.
+// Hooks returns the hook graphs, sorted by id.
 func (s *Snapshot) Hooks() []*HookEntry { return s.hooks }
 
-// HookModules gives the modules of the library of hooks, lowest rank first.
+// HookModules returns the modules of the hook library, lowest rank first.
 func (s *Snapshot) HookModules() []HookModule { return s.modules }
 
-// Hook gives the hook graph of an id. If there is none the code of the error is
-// guideway.CodeNotFound; one that does not load is given as it is.
+// Hook returns the hook graph of an id. An unknown id is an error with
+// guideway.CodeNotFound; a graph that does not load is returned as it is.
 func (s *Snapshot) Hook(id string) (*HookEntry, error) {
 	for _, e := range s.hooks {
 		if e.ID == id {
@@ -91,58 +89,58 @@ func (s *Snapshot) Hook(id string) (*HookEntry, error) {
 	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no hook graph with the id %q", id).WithFix("guideway hooks list")
 }
 
-// HookOf is Hook which also takes "id@source": the graph that a source has, even where
-// that of another one is served. It is for looking at; what is not served guards
+// HookOf is like Hook and also accepts "id@source": the graph of a source, even if that of
+// another source is served. Use it for display only: a graph that is not served guards
 // nothing.
 func (s *Snapshot) HookOf(id string) (*HookEntry, error) {
 	if id, source, at := strings.Cut(id, "@"); at {
-		return ofSource("hook graph", id, source, s.allHooks, func(e *HookEntry) (string, string) { return e.ID, e.Source.Name })
+		return findBySource("hook graph", id, source, s.allHooks, func(e *HookEntry) (string, string) { return e.ID, e.Source.Name })
 	}
 	return s.Hook(id)
 }
 
-// hooked is a document of the dialect that loads.
-type hooked struct {
+// loadedHook is a loaded document of the hooks dialect.
+type loadedHook struct {
 	graph  *hookdef.Graph
 	module *hookdef.Module
 }
 
-// id is the id of the document.
-func (h *hooked) id() string {
+// hookID returns the id of the document.
+func (h *loadedHook) hookID() string {
 	if h.graph != nil {
 		return h.graph.ID
 	}
 	return h.module.ID
 }
 
-// parseHook reads a hook graph or a module; nil where it does not load.
-func parseHook(p hookdef.Place, file string, data []byte) (*hooked, []guideway.Diagnostic) {
+// parseHook reads a hook graph or a module; nil if it does not load.
+func parseHook(p hookdef.Place, file string, data []byte) (*loadedHook, []guideway.Diagnostic) {
 	if p.Plain {
-		return &hooked{module: hookdef.PlainModule(p, file, data)}, nil
+		return &loadedHook{module: hookdef.PlainModule(p, file, data)}, nil
 	}
 	document, found := workflow.ParseAs(file, data, workflow.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(p.Kind)})
 	if document == nil {
 		return nil, found
 	}
-	return &hooked{graph: document.Graph, module: document.Module}, found
+	return &loadedHook{graph: document.Graph, module: document.Module}, found
 }
 
-// hang makes the hook graphs of a snapshot, and their library, from states in
-// order of rank.
-func (s *Snapshot) hang(states []state) {
+// addHooks adds the hook graphs of a snapshot and their library, from states in order of
+// rank.
+func (s *Snapshot) addHooks(states []state) {
 	byID := map[string]*HookEntry{}
 	for i := range states {
 		source := &states[i]
-		s.hangModules(source)
+		s.addHookModules(source)
 		own := map[string]string{}
 		for _, r := range source.records {
 			if r.hookPlace.Kind != hookdef.KindGraph {
 				continue
 			}
-			entry := s.hookEntry(source, r)
+			entry := s.newHookEntry(source, r)
 			if first, twice := own[entry.ID]; twice {
 				if entry.Graph != nil {
-					s.diagnostics = append(s.diagnostics, problem("id-duplicate", r.path,
+					s.diagnostics = append(s.diagnostics, newError("id-duplicate", r.path,
 						fmt.Sprintf("the id %q is taken by %s, which is served; this file is not", entry.ID, first), "give one of the two another id"))
 				}
 				continue
@@ -150,7 +148,7 @@ func (s *Snapshot) hang(states []state) {
 			if entry.Graph != nil {
 				s.allHooks = append(s.allHooks, entry)
 			}
-			if s.hangs(entry, byID[entry.ID]) {
+			if s.replacesHook(entry, byID[entry.ID]) {
 				own[entry.ID] = r.path
 				byID[entry.ID] = entry
 			}
@@ -162,18 +160,18 @@ func (s *Snapshot) hang(states []state) {
 	slices.SortFunc(s.hooks, func(a, b *HookEntry) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// hangs says whether a graph takes the place of the one below it, if there is one.
-func (s *Snapshot) hangs(entry, below *HookEntry) bool {
+// replacesHook reports whether a graph replaces the one below it, if there is one.
+func (s *Snapshot) replacesHook(entry, below *HookEntry) bool {
 	switch {
 	case below == nil:
 		return true
 	case entry.Graph == nil && below.Graph != nil:
-		s.diagnostics = append(s.diagnostics, notice("override-broken", entry.Path,
-			fmt.Sprintf("%q is served from %s (%s), because this file did not load", entry.ID, below.Source.Name, below.Path), "mend this file to have it served"))
+		s.diagnostics = append(s.diagnostics, newWarning("override-broken", entry.Path,
+			fmt.Sprintf("%q is served from %s (%s), because this file did not load", entry.ID, below.Source.Name, below.Path), "fix this file to serve it"))
 		return false
 	case below.Own() && !entry.Own():
-		s.diagnostics = append(s.diagnostics, notice("hook-id-taken", entry.Path,
-			fmt.Sprintf("the hook graph %q of %s (%s) is served; what came with a project does not take its place", entry.ID, below.Source.Name, below.Path),
+		s.diagnostics = append(s.diagnostics, newWarning("hook-id-taken", entry.Path,
+			fmt.Sprintf("the hook graph %q of %s (%s) is served; one from a project cannot replace it", entry.ID, below.Source.Name, below.Path),
 			"give this one another id"))
 		return false
 	}
@@ -187,13 +185,12 @@ func (s *Snapshot) hangs(entry, below *HookEntry) bool {
 	return true
 }
 
-// hookEntry makes the entry of a record, linked with the modules that are there so
-// far: those of its own source and of lower ranks. A higher rank has no say in the
-// scripts of this one.
-func (s *Snapshot) hookEntry(source *state, r *record) *HookEntry {
-	entry := &HookEntry{ID: r.claims, Source: source.info, Path: r.path, Revision: r.revision, Stale: r.broken}
+// newHookEntry makes the entry of a record, linked with the modules added so far: those of
+// the same source and of lower ranks. A higher rank must not provide scripts for this one.
+func (s *Snapshot) newHookEntry(source *state, r *record) *HookEntry {
+	entry := &HookEntry{ID: r.guessedID, Source: source.info, Path: r.path, Revision: r.revision, Stale: r.broken}
 	if r.hook == nil {
-		entry.Stale, entry.Problem = false, firstOf(r.found)
+		entry.Stale, entry.Problem = false, firstMessage(r.found)
 		return entry
 	}
 	entry.ID, entry.Graph = r.hook.graph.ID, r.hook.graph
@@ -204,13 +201,13 @@ func (s *Snapshot) hookEntry(source *state, r *record) *HookEntry {
 	linked, found := hookdef.Link(entry.Graph, hookdef.NewLibrary(modules))
 	s.diagnostics = append(s.diagnostics, found...)
 	if entry.Linked = linked; linked == nil {
-		entry.Problem = firstOf(found)
+		entry.Problem = firstMessage(found)
 	}
 	return entry
 }
 
-// firstOf is the first finding, with its line.
-func firstOf(found []guideway.Diagnostic) string {
+// firstMessage returns the first diagnostic with its line.
+func firstMessage(found []guideway.Diagnostic) string {
 	if len(found) == 0 {
 		return ""
 	}
@@ -220,8 +217,8 @@ func firstOf(found []guideway.Diagnostic) string {
 	return found[0].Message
 }
 
-// hangModules adds the modules of a source to the library.
-func (s *Snapshot) hangModules(source *state) {
+// addHookModules adds the modules of a source to the library.
+func (s *Snapshot) addHookModules(source *state) {
 	own := map[string]string{}
 	for _, r := range source.records {
 		if r.hook == nil || r.hook.module == nil {
@@ -229,7 +226,7 @@ func (s *Snapshot) hangModules(source *state) {
 		}
 		id := r.hook.module.ID
 		if first, twice := own[id]; twice {
-			s.diagnostics = append(s.diagnostics, problem("id-duplicate", r.path,
+			s.diagnostics = append(s.diagnostics, newError("id-duplicate", r.path,
 				fmt.Sprintf("the module %q is %s; this file is not found by that name", id, first), "give one of the two another id"))
 			continue
 		}
@@ -238,7 +235,7 @@ func (s *Snapshot) hangModules(source *state) {
 	}
 }
 
-// sameHooks says whether two snapshots have the same graphs.
+// sameHooks reports whether two snapshots have the same graphs.
 func sameHooks(before, after *Snapshot) bool {
 	return slices.EqualFunc(before.hooks, after.hooks, func(a, b *HookEntry) bool {
 		if a.ID != b.ID || a.Source != b.Source || a.Problem != b.Problem || (a.Linked == nil) != (b.Linked == nil) {

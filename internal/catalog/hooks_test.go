@@ -19,15 +19,15 @@ func hookGraph(id, name string) string {
 		"edges": [{"source": "s", "target": "c"}, {"source": "c", "target": "h"}, {"source": "h", "target": "e"}]}`, id, name)
 }
 
-// hookSource is a source of some trust.
-func hookSource(name string, rank int, trust catalog.Trust, files map[string]string) *fake {
+// hookSource is a source with a trust.
+func hookSource(name string, rank int, trust catalog.Trust, files map[string]string) *fakeSource {
 	f := newFake(name, rank, files)
 	f.info.Trust = trust
 	return f
 }
 
-// load makes a snapshot of sources.
-func load(t *testing.T, sources ...catalog.Source) *catalog.Snapshot {
+// loadSnapshot makes a snapshot of sources.
+func loadSnapshot(t *testing.T, sources ...catalog.Source) *catalog.Snapshot {
 	t.Helper()
 	c := catalog.New(sources, catalog.Options{})
 	if err := c.Load(t.Context()); err != nil {
@@ -36,8 +36,8 @@ func load(t *testing.T, sources ...catalog.Source) *catalog.Snapshot {
 	return c.Snapshot()
 }
 
-// said says whether a diagnostic with a code is about a file.
-func said(snap *catalog.Snapshot, code, file string) bool {
+// hasDiagnostic reports whether a file has a diagnostic with a code.
+func hasDiagnostic(snap *catalog.Snapshot, code, file string) bool {
 	for _, d := range snap.Diagnostics() {
 		if d.Code == code && strings.HasSuffix(d.File, file) {
 			return true
@@ -46,9 +46,9 @@ func said(snap *catalog.Snapshot, code, file string) bool {
 	return false
 }
 
-// A hook graph's scripts come from its own source and from those below it: who can
-// write to a project changes neither the graphs of its user nor what they run.
-func TestHooksOfAProject(t *testing.T) {
+// The scripts of a hook graph come from its own source and from lower ranks: write access
+// to a project changes neither the user's graphs nor their scripts.
+func TestProjectHooks(t *testing.T) {
 	t.Parallel()
 	bundled := hookSource("bundled", 0, catalog.TrustBundled, map[string]string{
 		"hooks/modules/redact.js": "bundled", "hooks/base.json": hookGraph("base", "Base"),
@@ -59,7 +59,7 @@ func TestHooksOfAProject(t *testing.T) {
 	project := hookSource("project", 20, catalog.TrustProject, map[string]string{
 		"hooks/modules/redact.js": "project", "hooks/mine.json": hookGraph("mine", "Theirs"), "hooks/theirs.json": hookGraph("theirs", "Theirs"),
 	})
-	snap := load(t, bundled, user, project)
+	snap := loadSnapshot(t, bundled, user, project)
 	for id, want := range map[string]string{"mine": "Mine user bundled", "base": "My base user bundled", "theirs": "Theirs project project"} {
 		e, err := snap.Hook(id)
 		if err != nil || e.Linked == nil {
@@ -69,7 +69,7 @@ func TestHooksOfAProject(t *testing.T) {
 			t.Errorf("%s is %s", id, got)
 		}
 	}
-	if !said(snap, "hook-id-taken", "/project/hooks/mine.json") {
+	if !hasDiagnostic(snap, "hook-id-taken", "/project/hooks/mine.json") {
 		t.Errorf("nothing is said of the graph that is not served: %v", snap.Diagnostics())
 	}
 	if base, _ := snap.Hook("base"); len(base.Overrides) != 1 || base.Overrides[0].Source.Name != "bundled" {
@@ -83,7 +83,7 @@ func TestHooksOfAProject(t *testing.T) {
 			t.Errorf("%s can be made active: %v", id, err)
 		}
 	}
-	if _, err := snap.HookOf("base@project"); guideway.ErrorCode(err) != guideway.CodeNotFound || guideway.ErrorFix(err) != "there is base@bundled, base@user" {
+	if _, err := snap.HookOf("base@project"); guideway.ErrorCode(err) != guideway.CodeNotFound || guideway.ErrorFix(err) != "use base@bundled, base@user" {
 		t.Errorf("of a source that has none: %v", err)
 	}
 	if len(snap.List(catalog.Filter{})) != 0 || len(snap.HookModules()) != 2 {
@@ -91,8 +91,8 @@ func TestHooksOfAProject(t *testing.T) {
 	}
 }
 
-// What is broken is said and hides nothing; it is still there for who enabled it,
-// and its last good version goes on serving.
+// A broken graph is reported and hides nothing; it stays enabled, and its last good version
+// stays served.
 func TestBrokenHooks(t *testing.T) {
 	t.Parallel()
 	user := hookSource("user", 0, catalog.TrustUser, map[string]string{
@@ -106,14 +106,14 @@ func TestBrokenHooks(t *testing.T) {
 	}
 	snap := c.Snapshot()
 	broken, err := snap.Hook("broken")
-	if err != nil || broken.Graph != nil || !strings.Contains(broken.Problem, "line 1: ") || !said(snap, "field-missing", "broken.json") {
+	if err != nil || broken.Graph != nil || !strings.Contains(broken.Problem, "line 1: ") || !hasDiagnostic(snap, "field-missing", "broken.json") {
 		t.Errorf("%+v, %v", broken, err)
 	}
 	lost, err := snap.Hook("lost")
-	if err != nil || lost.Linked != nil || !strings.Contains(lost.Problem, "no module 'redact'") || !said(snap, hookdef.CodeModuleUnknown, "lost.json") {
+	if err != nil || lost.Linked != nil || !strings.Contains(lost.Problem, "no module 'redact'") || !hasDiagnostic(snap, hookdef.CodeModuleUnknown, "lost.json") {
 		t.Errorf("%+v, %v", lost, err)
 	}
-	if good, err := snap.Hook("good"); err != nil || good.Graph.Name != "Good" || !said(snap, "id-duplicate", "twin.json") {
+	if good, err := snap.Hook("good"); err != nil || good.Graph.Name != "Good" || !hasDiagnostic(snap, "id-duplicate", "twin.json") {
 		t.Errorf("%+v, %v", good, err)
 	}
 	if _, err := snap.Hook("deep"); guideway.ErrorCode(err) != guideway.CodeNotFound {
@@ -121,15 +121,15 @@ func TestBrokenHooks(t *testing.T) {
 	}
 	change := make(chan catalog.Change, 1)
 	defer c.OnChange(func(ch catalog.Change) { change <- ch })()
-	user.set("hooks/good.json", "{")
+	user.setFile("hooks/good.json", "{")
 	if err := c.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	<-change
-	if good, err := c.Snapshot().Hook("good"); err != nil || good.Graph.Name != "Good" || !good.Stale || !said(c.Snapshot(), "file-stale", "good.json") {
+	if good, err := c.Snapshot().Hook("good"); err != nil || good.Graph.Name != "Good" || !good.Stale || !hasDiagnostic(c.Snapshot(), "file-stale", "good.json") {
 		t.Errorf("%+v, %v", good, err)
 	}
-	user.set("hooks/good.json", hookGraph("good", "Other"))
+	user.setFile("hooks/good.json", hookGraph("good", "Other"))
 	if err := c.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +138,8 @@ func TestBrokenHooks(t *testing.T) {
 	}
 }
 
-// A directory is read for graphs and for scripts of modules, and for no other
-// scripts.
-func TestHooksOfADirectory(t *testing.T) {
+// Only graphs and module scripts of a directory are read.
+func TestDirectoryHooks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, content := range map[string]string{
@@ -154,7 +153,7 @@ func TestHooksOfADirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	snap := load(t, catalog.NewDir(catalog.SourceInfo{Name: "d", Location: dir, Trust: catalog.TrustUser}, catalog.DirOptions{}))
+	snap := loadSnapshot(t, catalog.NewDir(catalog.SourceInfo{Name: "d", Location: dir, Trust: catalog.TrustUser}, catalog.DirOptions{}))
 	e, err := snap.Hook("a")
 	if err != nil || e.Linked == nil || e.Linked.Scripts["h"].Name != "redact.js" || len(snap.Diagnostics()) > 0 {
 		t.Errorf("%+v, %v, %v", e, err, snap.Diagnostics())

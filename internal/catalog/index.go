@@ -17,20 +17,18 @@ import (
 )
 
 const (
-	// indexForm is the version of the form of an index; one of another form counts
-	// for nothing.
-	indexForm = 1
-	// maxIndex bounds an index, which is read whole.
+	// indexVersion is the version of the index format; others are ignored.
+	indexVersion = 1
+	// maxIndex bounds the size of an index, which is read at once.
 	maxIndex = 16 << 20
-	// indexLife is how long an index stays that nobody writes: it may be of a
-	// project that is gone. One that is needed is made again.
-	indexLife = 30 * 24 * time.Hour
-	indexExt  = ".index"
+	// indexMaxAge is the age at which an index is removed: its project may be gone. An
+	// index that is needed is written again.
+	indexMaxAge = 30 * 24 * time.Hour
+	indexExt    = ".index"
 )
 
-// index is what was learnt of the workflows of one source. It is a cache: what is in
-// it only says what lists tell, by the hash of the text, and whoever wants a workflow
-// has its text read.
+// index is a cache of the workflows of one source: it maps the hash of a text to the head
+// for lists. Opening a workflow still reads its text.
 type index map[indexKey]Head
 
 type indexKey struct {
@@ -38,11 +36,11 @@ type indexKey struct {
 	sum  [sha256.Size]byte
 }
 
-// indexFile is an index as it is stored, behind a line with the hash of the rest.
+// indexFile is the stored form of an index. A line with the hash of the rest precedes it.
 type indexFile struct {
 	Form int `json:"form"`
-	// Program is the one that read the workflows: another may find other things in
-	// them.
+	// Program is the program that read the workflows: another one may read them
+	// differently.
 	Program string      `json:"program"`
 	Source  string      `json:"source"`
 	Heads   []indexHead `json:"heads"`
@@ -54,7 +52,7 @@ type indexHead struct {
 	Head
 }
 
-// indexPath is where the index of a source is; "" where none is kept.
+// indexPath returns the path of a source's index, or "".
 func (c *Catalog) indexPath(info SourceInfo) string {
 	if c.opts.Index == "" || info.Level == LevelBlocked {
 		return ""
@@ -63,9 +61,9 @@ func (c *Catalog) indexPath(info SourceInfo) string {
 	return filepath.Join(c.opts.Index, hex.EncodeToString(sum[:12])+indexExt)
 }
 
-// recall reads the index of a source. One that is not whole, of another program or of
-// another source is none.
-func (c *Catalog) recall(info SourceInfo) index {
+// readIndex reads the index of a source. It returns nil for a damaged index, and for one of
+// another program or source.
+func (c *Catalog) readIndex(info SourceInfo) index {
 	path := c.indexPath(info)
 	if path == "" {
 		return nil
@@ -88,7 +86,7 @@ func (c *Catalog) recall(info SourceInfo) index {
 	if string(sum) != sumOf(body) || json.Unmarshal(body, &stored) != nil {
 		return nil
 	}
-	if stored.Form != indexForm || stored.Program != c.opts.Program || stored.Source != info.Key() {
+	if stored.Form != indexVersion || stored.Program != c.opts.Program || stored.Source != info.Key() {
 		return nil
 	}
 	known := make(index, len(stored.Heads))
@@ -107,19 +105,19 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// remember writes the index of a source in which something was read that the index
-// does not have. It is no loss where that fails.
-func (c *Catalog) remember(s *state) {
+// writeIndex writes the index of a source if documents were parsed that it does not have. A
+// failure costs nothing but time.
+func (c *Catalog) writeIndex(s *state) {
 	path := c.indexPath(s.info)
 	if path == "" {
 		return
 	}
-	stored, news := indexFile{Form: indexForm, Program: c.opts.Program, Source: s.info.Key()}, false
+	stored, news := indexFile{Form: indexVersion, Program: c.opts.Program, Source: s.info.Key()}, false
 	for _, r := range s.records {
 		if r.good == nil || r.broken || len(r.found) > 0 {
 			continue
 		}
-		news = news || r.learnt
+		news = news || r.parsedHere
 		stored.Heads = append(stored.Heads, indexHead{File: r.name, Sum: hex.EncodeToString(r.sum[:]), Head: r.good.head})
 	}
 	if !news {
@@ -129,14 +127,14 @@ func (c *Catalog) remember(s *state) {
 	if err != nil || len(body) > maxIndex/2 {
 		return
 	}
-	if atomicfile.MakeDir(c.opts.Index) == nil && replaceLoosely(path, append([]byte(sumOf(body)+"\n"), body...)) == nil {
+	if atomicfile.MakeDir(c.opts.Index) == nil && replaceWithoutSync(path, append([]byte(sumOf(body)+"\n"), body...)) == nil {
 		c.sweepIndexes()
 	}
 }
 
-// replaceLoosely puts a file in the place of another without making it durable: one
-// that a power loss tears is known by its hash.
-func replaceLoosely(path string, data []byte) error {
+// replaceWithoutSync replaces a file without making it durable: the hash detects one that a
+// power loss damaged.
+func replaceWithoutSync(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), "*"+indexExt) // 0600
 	if err != nil {
 		return err
@@ -151,8 +149,8 @@ func replaceLoosely(path string, data []byte) error {
 	return err
 }
 
-// sweepIndexes removes the indexes that nobody has written for long, and what was left
-// by programs that were killed.
+// sweepIndexes removes the indexes that were not written for long, and temporary files of
+// killed programs.
 func (c *Catalog) sweepIndexes() {
 	entries, err := os.ReadDir(c.opts.Index)
 	if err != nil {
@@ -160,21 +158,21 @@ func (c *Catalog) sweepIndexes() {
 	}
 	for _, entry := range entries {
 		info, err := entry.Info()
-		if err == nil && info.Mode().IsRegular() && strings.HasSuffix(entry.Name(), indexExt) && time.Since(info.ModTime()) > indexLife {
-			_ = os.Remove(filepath.Join(c.opts.Index, entry.Name())) // there is another time
+		if err == nil && info.Mode().IsRegular() && strings.HasSuffix(entry.Name(), indexExt) && time.Since(info.ModTime()) > indexMaxAge {
+			_ = os.Remove(filepath.Join(c.opts.Index, entry.Name())) // the next sweep tries again
 		}
 	}
 }
 
-// forget removes the index of a source.
-func (c *Catalog) forget(info SourceInfo) {
+// removeIndex removes the index of a source.
+func (c *Catalog) removeIndex(info SourceInfo) {
 	if path := c.indexPath(info); path != "" {
-		_ = os.Remove(path) // one that stays is not read again by this program
+		_ = os.Remove(path) // this program does not read one that remains
 	}
 }
 
-// known gives what an index says of a document with this hash, if that is a workflow.
-func (r *record) known(known index, sum [sha256.Size]byte) (Head, bool) {
+// lookUpHead returns the head that an index has for a hash, if the document is a workflow.
+func (r *record) lookUpHead(known index, sum [sha256.Size]byte) (Head, bool) {
 	if r.place.Kind != "" || r.hookPlace.Kind != "" || r.machineFile {
 		return Head{}, false
 	}
@@ -182,9 +180,9 @@ func (r *record) known(known index, sum [sha256.Size]byte) (Head, bool) {
 	return head, ok
 }
 
-// mismatch is what to say of a document that is not what its source says.
-func mismatch(document Document) *guideway.Diagnostic {
-	d := problem("file-changed", document.Path, "the copy of the file was changed, and is not what was fetched",
+// mismatchDiagnostic reports a document whose content differs from its source's hash.
+func mismatchDiagnostic(document Document) *guideway.Diagnostic {
+	d := newError("file-changed", document.Path, "the copy of the file was changed since it was fetched",
 		"guideway sources sync")
 	return &d
 }

@@ -19,61 +19,61 @@ import (
 	"pgregory.net/rapid"
 )
 
-// counted is a parser that counts what it reads.
-type counted struct{ atomic.Int64 }
+// countingParser is a parser that counts what it reads.
+type countingParser struct{ atomic.Int64 }
 
-func (c *counted) parse(file string, data []byte) (*workflow.Definition, []guideway.Diagnostic) {
+func (c *countingParser) parseCounted(file string, data []byte) (*workflow.Definition, []guideway.Diagnostic) {
 	c.Add(1)
-	return parse(file, data)
+	return parseTest(file, data)
 }
 
-// started is a catalog as a program has it after a start, with how many workflows it
-// has read.
-func started(t testing.TB, index string, sources ...catalog.Source) (*catalog.Catalog, *counted) {
+// startCatalog opens a catalog as a program does at its start, and returns the number of
+// workflows it has read.
+func startCatalog(t testing.TB, index string, sources ...catalog.Source) (*catalog.Catalog, *countingParser) {
 	t.Helper()
-	reader := &counted{}
-	return loadAll(t, catalog.Options{Parse: reader.parse, Index: index, Program: "1.0"}, sources...), reader
+	reader := &countingParser{}
+	return loadAll(t, catalog.Options{Parse: reader.parseCounted, Index: index, Program: "1.0"}, sources...), reader
 }
 
-func two() *fake {
-	return newFake("user", 1, map[string]string{"a.json": text("a", "1"), "b.json": text("b", "1")})
+func newTwoFiles() *fakeSource {
+	return newFake("user", 1, map[string]string{"a.json": definitionText("a", "1"), "b.json": definitionText("b", "1")})
 }
 
-// indexOf is the one index in a directory.
-func indexOf(t testing.TB, dir string) string {
+// onlyIndex returns the path of the only index in a directory.
+func onlyIndex(t testing.TB, dir string) string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.index"))
-	check(t, err)
+	checkError(t, err)
 	if len(names) != 1 {
 		t.Fatalf("indexes: %v", names)
 	}
 	return names[0]
 }
 
-// TestIndexSpares is what an index is for: a second start reads no workflow, lists
-// the same, and reads the one that is asked for.
-func TestIndexSpares(t *testing.T) {
+// With an index a second start reads no workflow, has the same list, and reads a workflow
+// when it is opened.
+func TestIndexAvoidsReads(t *testing.T) {
 	t.Parallel()
 	index := filepath.Join(t.TempDir(), "made", "index")
-	for _, f := range []*fake{two(), func() *fake { f := two(); f.sums = true; return f }()} {
-		first, _ := started(t, index, f)
-		want := served(first.Snapshot())
+	for _, f := range []*fakeSource{newTwoFiles(), func() *fakeSource { f := newTwoFiles(); f.sums = true; return f }()} {
+		first, _ := startCatalog(t, index, f)
+		want := servedList(first.Snapshot())
 		opens := f.opens
-		c, reader := started(t, index, f)
+		c, reader := startCatalog(t, index, f)
 		if n := reader.Load(); n != 0 {
 			t.Errorf("%d workflows were read at the start", n)
 		}
 		if f.sums && f.opens != opens {
 			t.Errorf("%d files were opened whose hashes are known", f.opens-opens)
 		}
-		if diff := cmp.Diff(want, served(c.Snapshot())); diff != "" {
+		if diff := cmp.Diff(want, servedList(c.Snapshot())); diff != "" {
 			t.Error(diff)
 		}
 		for range 2 {
 			got, err := c.Get("b")
-			check(t, err)
+			checkError(t, err)
 			before, err := first.Get("b")
-			check(t, err)
+			checkError(t, err)
 			if diff := cmp.Diff(before.Definition, got.Definition); diff != "" {
 				t.Error(diff)
 			}
@@ -84,101 +84,103 @@ func TestIndexSpares(t *testing.T) {
 	}
 }
 
-// TestIndexNeedNotFit has indexes that are broken or of something else: they count for
-// nothing, nobody is told, and they are made anew.
-func TestIndexNeedNotFit(t *testing.T) {
+// Damaged and foreign indexes are ignored without a message, and written again.
+func TestInvalidIndexIsIgnored(t *testing.T) {
 	t.Parallel()
 	replaced := func(data string) func(testing.TB, string) {
-		return func(t testing.TB, path string) { check(t, os.WriteFile(path, []byte(data), 0o600)) }
+		return func(t testing.TB, path string) { checkError(t, os.WriteFile(path, []byte(data), 0o600)) }
 	}
 	for name, spoil := range map[string]func(t testing.TB, path string){
 		"empty":   replaced(""),
 		"noise":   replaced(strings.Repeat("\x00\xff\n", 1000)),
-		"no list": func(t testing.TB, path string) { reindex(t, path, func(string) string { return "7" }) },
+		"no list": func(t testing.TB, path string) { rewriteIndex(t, path, func(string) string { return "7" }) },
 		"torn": func(t testing.TB, path string) {
 			data, err := os.ReadFile(path)
-			check(t, err)
-			check(t, os.WriteFile(path, data[:len(data)-10], 0o600))
+			checkError(t, err)
+			checkError(t, os.WriteFile(path, data[:len(data)-10], 0o600))
 		},
 		"one byte": func(t testing.TB, path string) {
 			data, err := os.ReadFile(path)
-			check(t, err)
-			check(t, os.WriteFile(path, []byte(strings.Replace(string(data), `"id":"b"`, `"id":"c"`, 1)), 0o600))
+			checkError(t, err)
+			checkError(t, os.WriteFile(path, []byte(strings.Replace(string(data), `"id":"b"`, `"id":"c"`, 1)), 0o600))
 		},
-		"older form":      func(t testing.TB, path string) { reindex(t, path, swap(`"form":1`, `"form":0`)) },
-		"another program": func(t testing.TB, path string) { reindex(t, path, swap(`"program":"1.0"`, `"program":"0.9"`)) },
-		"another source":  func(t testing.TB, path string) { reindex(t, path, swap(`"source":"user:/user"`, `"source":"team"`)) },
-		"no hash":         func(t testing.TB, path string) { reindex(t, path, swap(`"sum":"`, `"sum":"zz`)) },
-		"no id":           func(t testing.TB, path string) { reindex(t, path, swap(`"id":"a"`, `"id":""`)) },
+		"older form": func(t testing.TB, path string) { rewriteIndex(t, path, replaceOnce(`"form":1`, `"form":0`)) },
+		"another program": func(t testing.TB, path string) {
+			rewriteIndex(t, path, replaceOnce(`"program":"1.0"`, `"program":"0.9"`))
+		},
+		"another source": func(t testing.TB, path string) {
+			rewriteIndex(t, path, replaceOnce(`"source":"user:/user"`, `"source":"team"`))
+		},
+		"no hash": func(t testing.TB, path string) { rewriteIndex(t, path, replaceOnce(`"sum":"`, `"sum":"zz`)) },
+		"no id":   func(t testing.TB, path string) { rewriteIndex(t, path, replaceOnce(`"id":"a"`, `"id":""`)) },
 		"a directory": func(t testing.TB, path string) {
-			check(t, os.Remove(path))
-			check(t, os.Mkdir(path, 0o700))
+			checkError(t, os.Remove(path))
+			checkError(t, os.Mkdir(path, 0o700))
 		},
-		"huge": func(t testing.TB, path string) { check(t, os.Truncate(path, 1<<30)) },
+		"huge": func(t testing.TB, path string) { checkError(t, os.Truncate(path, 1<<30)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			index := t.TempDir()
-			first, _ := started(t, index, two())
-			spoil(t, indexOf(t, index))
-			c, reader := started(t, index, two())
+			first, _ := startCatalog(t, index, newTwoFiles())
+			spoil(t, onlyIndex(t, index))
+			c, reader := startCatalog(t, index, newTwoFiles())
 			if n := reader.Load(); n != 2 {
 				t.Errorf("%d workflows were read", n)
 			}
-			if diff := cmp.Diff(served(first.Snapshot()), served(c.Snapshot())); diff != "" {
+			if diff := cmp.Diff(servedList(first.Snapshot()), servedList(c.Snapshot())); diff != "" {
 				t.Error(diff)
 			}
 			if found := c.Diagnostics(); len(found) > 0 {
 				t.Errorf("%v", found)
 			}
 			if name == "a directory" {
-				return // which is nothing of ours
+				return // not one of ours
 			}
-			if _, again := started(t, index, two()); again.Load() != 0 {
+			if _, again := startCatalog(t, index, newTwoFiles()); again.Load() != 0 {
 				t.Error("the index was not made anew")
 			}
 		})
 	}
 }
 
-func swap(before, after string) func(string) string {
+func replaceOnce(before, after string) func(string) string {
 	return func(text string) string { return strings.Replace(text, before, after, 1) }
 }
 
-// reindex changes an index as somebody does who knows how it is made.
-func reindex(t testing.TB, path string, change func(string) string) {
+// rewriteIndex changes an index and its hash.
+func rewriteIndex(t testing.TB, path string, change func(string) string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	check(t, err)
+	checkError(t, err)
 	_, body, _ := strings.Cut(string(data), "\n")
 	changed := change(body)
 	if changed == body {
 		t.Fatalf("nothing was changed in %s", body)
 	}
 	sum := sha256.Sum256([]byte(changed))
-	check(t, os.WriteFile(path, []byte(hex.EncodeToString(sum[:])+"\n"+changed), 0o600))
+	checkError(t, os.WriteFile(path, []byte(hex.EncodeToString(sum[:])+"\n"+changed), 0o600))
 }
 
-// TestIndexIsNoAuthority has indexes that lie: what is given is what the text says, or
-// nothing.
-func TestIndexIsNoAuthority(t *testing.T) {
+// With a wrong index, the result is the text's or an error.
+func TestIndexIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		lie   func(string) string
 		ask   string
-		code  guideway.Code // of the answer
-		lists string        // afterwards
+		code  guideway.Code // the expected error
+		lists string        // the list after it
 	}{
-		"another id":      {swap(`"id":"b"`, `"id":"c"`), "c", guideway.CodeNotFound, "b@1 user"},
-		"another hash":    {swap(`"hash":"b@1"`, `"hash":"b@0"`), "b", "", "b@1 user"},
-		"another version": {swap(`"version":"1","dialect":"steps","hash":"b@1"`, `"version":"2","dialect":"steps","hash":"b@1"`), "b", "", "b@1 user"},
+		"another id":      {replaceOnce(`"id":"b"`, `"id":"c"`), "c", guideway.CodeNotFound, "b@1 user"},
+		"another hash":    {replaceOnce(`"hash":"b@1"`, `"hash":"b@0"`), "b", "", "b@1 user"},
+		"another version": {replaceOnce(`"version":"1","dialect":"steps","hash":"b@1"`, `"version":"2","dialect":"steps","hash":"b@1"`), "b", "", "b@1 user"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			index := t.TempDir()
-			started(t, index, two())
-			reindex(t, indexOf(t, index), tt.lie)
-			c, _ := started(t, index, two())
+			startCatalog(t, index, newTwoFiles())
+			rewriteIndex(t, onlyIndex(t, index), tt.lie)
+			c, _ := startCatalog(t, index, newTwoFiles())
 			if got, err := c.Snapshot().Get(tt.ask); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 				t.Errorf("the lie is served: %+v, %v", got, err)
 			}
@@ -189,47 +191,46 @@ func TestIndexIsNoAuthority(t *testing.T) {
 			if tt.code == "" && got.Definition.Hash != "b@1" {
 				t.Errorf("%+v is served", got.Definition)
 			}
-			if diff := cmp.Diff([]string{"a@1 user", tt.lists}, served(c.Snapshot())); diff != "" {
+			if diff := cmp.Diff([]string{"a@1 user", tt.lists}, servedList(c.Snapshot())); diff != "" {
 				t.Error(diff)
 			}
-			if _, again := started(t, index, two()); again.Load() != 0 {
+			if _, again := startCatalog(t, index, newTwoFiles()); again.Load() != 0 {
 				t.Error("the index was not made anew")
 			}
 		})
 	}
 }
 
-// TestIndexHidesNothing has an index that says of a text that does not load that it
-// does, as one could that another program made.
-func TestIndexHidesNothing(t *testing.T) {
+// An index that lists a broken text as valid, as another program might write it, does not
+// hide the error.
+func TestIndexHidesNoError(t *testing.T) {
 	t.Parallel()
 	const broken = `{"id": "b", "version": `
 	index, sum := t.TempDir(), sha256.Sum256([]byte(broken))
-	started(t, index, two())
-	good := sha256.Sum256([]byte(text("b", "1")))
-	reindex(t, indexOf(t, index), swap(hex.EncodeToString(good[:]), hex.EncodeToString(sum[:])))
-	f := two()
-	f.set("b.json", broken)
-	c, _ := started(t, index, f)
+	startCatalog(t, index, newTwoFiles())
+	good := sha256.Sum256([]byte(definitionText("b", "1")))
+	rewriteIndex(t, onlyIndex(t, index), replaceOnce(hex.EncodeToString(good[:]), hex.EncodeToString(sum[:])))
+	f := newTwoFiles()
+	f.setFile("b.json", broken)
+	c, _ := startCatalog(t, index, f)
 	if _, err := c.Get("b"); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition {
 		t.Errorf("error is %v", err)
 	}
-	if diff := cmp.Diff([]string{"test-broken b.json"}, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"test-broken b.json"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestDoubtIsFollowed is about a catalog that serves: it reads its sources anew by
-// itself when an index turns out to be wrong.
-func TestDoubtIsFollowed(t *testing.T) {
+// A running catalog reads its sources again automatically when its index is wrong.
+func TestWrongIndexTriggersReload(t *testing.T) {
 	t.Parallel()
 	index := t.TempDir()
-	started(t, index, two())
-	reindex(t, indexOf(t, index), swap(`"id":"b"`, `"id":"c"`))
-	c := catalog.New([]catalog.Source{two()}, catalog.Options{Parse: parse, Index: index, Program: "1.0", TTL: time.Hour})
+	startCatalog(t, index, newTwoFiles())
+	rewriteIndex(t, onlyIndex(t, index), replaceOnce(`"id":"b"`, `"id":"c"`))
+	c := catalog.New([]catalog.Source{newTwoFiles()}, catalog.Options{Parse: parseTest, Index: index, Program: "1.0", TTL: time.Hour})
 	changes := make(chan catalog.Change, 10)
 	c.OnChange(func(change catalog.Change) { changes <- change })
-	check(t, c.Open(context.Background()))
+	checkError(t, c.Open(context.Background()))
 	defer c.Close()
 	<-changes // the load
 	if _, err := c.Snapshot().Get("c"); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
@@ -245,18 +246,18 @@ func TestDoubtIsFollowed(t *testing.T) {
 	}
 }
 
-// TestLastGoodVersionOfAnIndex is about workflows that nobody has read in this program
-// when their text breaks: the last good version goes on serving all the same.
-func TestLastGoodVersionOfAnIndex(t *testing.T) {
+// The last good version of a workflow that was not read yet stays served when its text
+// breaks.
+func TestLastGoodVersionFromIndex(t *testing.T) {
 	t.Parallel()
 	for _, sums := range []bool{false, true} {
-		index, f := t.TempDir(), two()
+		index, f := t.TempDir(), newTwoFiles()
 		f.sums, f.stamp = sums, true
-		started(t, index, f)
-		c, reader := started(t, index, f)
-		f.set("b.json", `{"id": "b", "version": `)
-		check(t, c.Load(context.Background()))
-		if diff := cmp.Diff([]string{"a@1 user", "b@1 user*"}, served(c.Snapshot())); diff != "" {
+		startCatalog(t, index, f)
+		c, reader := startCatalog(t, index, f)
+		f.setFile("b.json", `{"id": "b", "version": `)
+		checkError(t, c.Load(context.Background()))
+		if diff := cmp.Diff([]string{"a@1 user", "b@1 user*"}, servedList(c.Snapshot())); diff != "" {
 			t.Error(diff)
 		}
 		if got, err := c.Get("b"); err != nil || got.Definition.Version != "1" {
@@ -268,57 +269,55 @@ func TestLastGoodVersionOfAnIndex(t *testing.T) {
 	}
 }
 
-// TestContentThatIsNotWhatItMustBe is about a copy that somebody has changed.
-func TestContentThatIsNotWhatItMustBe(t *testing.T) {
+// A copy with changed content is refused.
+func TestContentMismatch(t *testing.T) {
 	t.Parallel()
-	index, f := t.TempDir(), two()
+	index, f := t.TempDir(), newTwoFiles()
 	f.sums = true
-	started(t, index, f)
-	c, _ := started(t, index, f)
-	f.forge("b.json", text("b", "evil"))
+	startCatalog(t, index, f)
+	c, _ := startCatalog(t, index, f)
+	f.forgeFile("b.json", definitionText("b", "evil"))
 	if got, err := c.Get("b"); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition || guideway.ErrorFix(err) != "guideway sources sync" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	cold, _ := started(t, "", f)
+	cold, _ := startCatalog(t, "", f)
 	for _, c := range []*catalog.Catalog{c, cold} {
-		if diff := cmp.Diff([]string{"a@1 user"}, served(c.Snapshot())); diff != "" {
+		if diff := cmp.Diff([]string{"a@1 user"}, servedList(c.Snapshot())); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff([]string{"file-changed b.json"}, codes(c.Diagnostics())); diff != "" {
+		if diff := cmp.Diff([]string{"file-changed b.json"}, codeList(c.Diagnostics())); diff != "" {
 			t.Error(diff)
 		}
 	}
 }
 
-// TestForgedCopyHasItsID: a copy that somebody has changed is told under the id that it
-// should have, whatever its file is called.
-func TestForgedCopyHasItsID(t *testing.T) {
+// A changed copy is reported under its expected id, even with another file name.
+func TestForgedCopyKeepsItsID(t *testing.T) {
 	t.Parallel()
 	index := t.TempDir()
-	f := newFake("user", 1, map[string]string{"0001.json": text("first", "1"), "a.json": text("a", "1")})
+	f := newFake("user", 1, map[string]string{"0001.json": definitionText("first", "1"), "a.json": definitionText("a", "1")})
 	f.sums = true
-	started(t, index, f)
-	c, _ := started(t, index, f)
-	f.forge("0001.json", text("first", "evil"))
+	startCatalog(t, index, f)
+	c, _ := startCatalog(t, index, f)
+	f.forgeFile("0001.json", definitionText("first", "evil"))
 	for range 2 {
 		if got, err := c.Get("first"); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition || guideway.ErrorFix(err) != "guideway sources sync" {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
-	check(t, c.Load(context.Background()))
+	checkError(t, c.Load(context.Background()))
 	if _, err := c.Get("first"); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition || guideway.ErrorFix(err) != "guideway sources sync" {
 		t.Errorf("after another look: %v", err)
 	}
 }
 
-// TestIndexMakesNoDifference edits sources at random and starts again and again: with
-// an index a start finds what one without finds.
-func TestIndexMakesNoDifference(t *testing.T) {
+// Random edits and restarts have the same result with an index as without.
+func TestIndexDoesNotChangeResults(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		index, err := os.MkdirTemp(t.TempDir(), "index")
-		check(t, err)
-		var fakes []*fake
+		checkError(t, err)
+		var fakes []*fakeSource
 		for i := range 3 {
 			f := newFake(fmt.Sprintf("s%d", i), rapid.IntRange(0, 2).Draw(rt, "rank"), map[string]string{})
 			f.sums, f.stamp = rapid.Bool().Draw(rt, "sums"), rapid.Bool().Draw(rt, "stamp")
@@ -329,18 +328,18 @@ func TestIndexMakesNoDifference(t *testing.T) {
 			for _, f := range fakes {
 				sources = append(sources, f)
 			}
-			c, _ := started(t, index, sources...)
+			c, _ := startCatalog(t, index, sources...)
 			return c
 		}
 		for range rapid.IntRange(1, 4).Draw(rt, "starts") {
 			for range rapid.IntRange(0, 6).Draw(rt, "edits") {
 				id := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "id")
-				rapid.SampledFrom(fakes).Draw(rt, "source").set(
+				rapid.SampledFrom(fakes).Draw(rt, "source").setFile(
 					rapid.SampledFrom([]string{"a.json", "b.json", "c.json"}).Draw(rt, "file"),
-					rapid.SampledFrom([]string{"", text(id, "1"), text(id, "2"), `{"id":"` + id + `",`, "!"}).Draw(rt, "text"))
+					rapid.SampledFrom([]string{"", definitionText(id, "1"), definitionText(id, "2"), `{"id":"` + id + `",`, "!"}).Draw(rt, "text"))
 			}
 			warm, cold := start(index), start("")
-			if diff := cmp.Diff(served(cold.Snapshot()), served(warm.Snapshot())); diff != "" {
+			if diff := cmp.Diff(servedList(cold.Snapshot()), servedList(warm.Snapshot())); diff != "" {
 				rt.Fatalf("served: %s", diff)
 			}
 			if diff := cmp.Diff(cold.Diagnostics(), warm.Diagnostics()); diff != "" {
@@ -348,7 +347,7 @@ func TestIndexMakesNoDifference(t *testing.T) {
 			}
 			for _, e := range cold.List(catalog.Filter{}) {
 				want, err := e.Open()
-				check(t, err)
+				checkError(t, err)
 				got, err := warm.Get(e.ID)
 				if err != nil {
 					rt.Fatal(err)
@@ -364,36 +363,35 @@ func TestIndexMakesNoDifference(t *testing.T) {
 	})
 }
 
-// TestOldIndexesGo is about indexes of projects that are gone.
-func TestOldIndexesGo(t *testing.T) {
+// Old indexes, such as those of removed projects, are removed.
+func TestOldIndexesAreRemoved(t *testing.T) {
 	t.Parallel()
 	index := t.TempDir()
 	old := filepath.Join(index, "gone.index")
 	other := filepath.Join(index, "notes.txt")
-	write(t, old, "x")
-	write(t, other, "x")
+	writeFile(t, old, "x")
+	writeFile(t, other, "x")
 	long := time.Now().Add(-100 * 24 * time.Hour)
-	check(t, os.Chtimes(old, long, long))
-	check(t, os.Chtimes(other, long, long))
-	started(t, index, two())
+	checkError(t, os.Chtimes(old, long, long))
+	checkError(t, os.Chtimes(other, long, long))
+	startCatalog(t, index, newTwoFiles())
 	if _, err := os.Stat(old); !os.IsNotExist(err) {
 		t.Errorf("the old index is there: %v", err)
 	}
 	if _, err := os.Stat(other); err != nil {
 		t.Error(err)
 	}
-	indexOf(t, index)
+	onlyIndex(t, index)
 }
 
-// TestBlockedInSpiteOfAnIndex: what is known of a source from before it was blocked is
-// not served.
-func TestBlockedInSpiteOfAnIndex(t *testing.T) {
+// The index of a source that was blocked since is not used.
+func TestBlockedSourceIgnoresIndex(t *testing.T) {
 	t.Parallel()
-	index, f := t.TempDir(), two()
-	started(t, index, f)
+	index, f := t.TempDir(), newTwoFiles()
+	startCatalog(t, index, f)
 	f.info.Level = catalog.LevelBlocked
-	c, _ := started(t, index, f)
-	if got := served(c.Snapshot()); len(got) > 0 {
+	c, _ := startCatalog(t, index, f)
+	if got := servedList(c.Snapshot()); len(got) > 0 {
 		t.Errorf("%v is served", got)
 	}
 }

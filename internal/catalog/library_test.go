@@ -17,15 +17,15 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/library"
 )
 
-// phased is a phase workflow with a guide's reference.
-func phased(id, version, guide string) string {
+// phasesText is a phase workflow with a reference to a guide.
+func phasesText(id, version, guide string) string {
 	if guide == "" {
 		guide = "https://example.com/guide.md"
 	}
 	return fmt.Sprintf(`{"id":%q,"version":%q,"title":"T","initialPhase":"p1","phases":[{"id":"p1","name":"P1","guide":{"path":%q}}]}`, id, version, guide)
 }
 
-func skill(id, capability string) string {
+func skillText(id, capability string) string {
 	return fmt.Sprintf(`{"id":%q,"version":"1.0.0","capability":%q}`, id, capability)
 }
 
@@ -33,12 +33,12 @@ func skill(id, capability string) string {
 func openDir(t *testing.T, dir string) *catalog.Catalog {
 	t.Helper()
 	c := catalog.New([]catalog.Source{newDir(dir)}, catalog.Options{})
-	check(t, c.Load(t.Context()))
+	checkError(t, c.Load(t.Context()))
 	return c
 }
 
-// shelved lists everything in a library as "kind workflow/id".
-func shelved(l *library.Library) []string {
+// libraryList lists all documents of a library as "kind workflow/id".
+func libraryList(l *library.Library) []string {
 	var list []string
 	add := func(entries []*library.Entry) {
 		for _, e := range entries {
@@ -62,11 +62,11 @@ func TestLayout(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"single.json":             phased("single", "1.0.0", ""),
+		"single.json":             phasesText("single", "1.0.0", ""),
 		"wp/wp.yaml":              "id: wp\nversion: 1.0.0\ntitle: T\ninitialPhase: p1\nphases: [{id: p1, name: P1}]\n",
-		"meta/meta.json":          phased("meta", "1.0.0", ""),
+		"meta/meta.json":          phasesText("meta", "1.0.0", ""),
 		"meta/rules.yaml":         "id: rules\nsections: []\n",
-		"meta/skills/00-one.json": skill("one", "C"),
+		"meta/skills/00-one.json": skillText("one", "C"),
 		"meta/activities/01-go.json": `{"id":"go","version":"1.0.0","problem":"P","recognition":["go"],"skills":{"primary":"one"},` +
 			`"outcome":["o"],"flow":["f"]}`,
 		"wp/skills/01-one.yaml":     "id: one\nversion: 1.0.0\ncapability: own\n",
@@ -78,7 +78,7 @@ func TestLayout(t *testing.T) {
 		"steps/small.json":          `{"id":"small","name":"Small","description":"D","version":"1.0.0","steps":[{"id":"one","title":"A","prompt":"Do."}]}`,
 		"wp/testdata/01-fixture.md": "no",
 	} {
-		write(t, filepath.Join(dir, name), text)
+		writeFile(t, filepath.Join(dir, name), text)
 	}
 	c := openDir(t, dir)
 	var served []string
@@ -91,49 +91,49 @@ func TestLayout(t *testing.T) {
 	want := []string{
 		"activity /go", "skill /one", "rules /rules", "skill wp/one", "guide wp/00-start", "guide wp/01-old", "template wp/01-plan",
 	}
-	if diff := cmp.Diff(want, shelved(c.Snapshot().Library())); diff != "" {
+	if diff := cmp.Diff(want, libraryList(c.Snapshot().Library())); diff != "" {
 		t.Error(diff)
 	}
 	if found := c.Diagnostics(); len(found) != 0 {
 		t.Errorf("%v", found)
 	}
 
-	// What is built in has the same layout.
+	// Embedded documents have the same layout.
 	embedded := catalog.New([]catalog.Source{catalog.NewEmbedded(catalog.SourceInfo{Name: "bundled"}, os.DirFS(dir))}, catalog.Options{})
-	check(t, embedded.Load(t.Context()))
-	if diff := cmp.Diff(want, shelved(embedded.Snapshot().Library())); diff != "" {
+	checkError(t, embedded.Load(t.Context()))
+	if diff := cmp.Diff(want, libraryList(embedded.Snapshot().Library())); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestNothingIsLostSilently has everything that facts/phases.md 1.6 saw get lost
-// in the original: each is a finding with its reason, and takes nothing else along.
-func TestNothingIsLostSilently(t *testing.T) {
+// Everything that the original dropped silently (facts/phases.md 1.6) is a diagnostic with
+// its reason, and affects no other document.
+func TestOmittedDocumentsAreReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"wp.json":                          phased("wp", "2.0.0", ""), // goes before the one in the folder
-		"wp/wp.json":                       phased("wp", "1.0.0", ""),
+		"wp.json":                          phasesText("wp", "2.0.0", ""), // precedes the one in the folder
+		"wp/wp.json":                       phasesText("wp", "1.0.0", ""),
 		"wp/guides/01-a.md":                "a",
 		"wp/guides/01-b.md":                "b",
 		"wp/guides/unnumbered.md":          "no index",
 		"wp/guides/02-binary.md":           "\xff\x00",
-		"renamed/renamed.json":             phased("other-id", "1.0.0", ""),
+		"renamed/renamed.json":             phasesText("other-id", "1.0.0", ""),
 		"renamed/guides/01-x.md":           "x",
 		"broken/broken.json":               `{"id":"broken","version":"1.0.0","title":"T","initialPhase":"p2","phases":[{"id":"p1","name":"P1"}]}`,
 		"old.toon":                         "id: old",
 		"old/skills/01-review.toon":        "id: review",
-		"meta/skills/00-good.json":         skill("good", "C"),
+		"meta/skills/00-good.json":         skillText("good", "C"),
 		"meta/skills/01-cut.json":          `{"id":"cut","version":`,
-		"meta/skills/02-renamed.json":      skill("another", "C"),
+		"meta/skills/02-renamed.json":      skillText("another", "C"),
 		"meta/activities/01-halfway.json":  `{"id":"halfway","version":"1.0.0"}`,
-		"meta/activities/02-misplaced.yml": skill("misplaced", "C"),
+		"meta/activities/02-misplaced.yml": skillText("misplaced", "C"),
 		"nobody/templates/01-a.md":         "nobody's",
 	} {
-		write(t, filepath.Join(dir, name), text)
+		writeFile(t, filepath.Join(dir, name), text)
 	}
 	c := openDir(t, dir)
-	got := codes(c.Diagnostics())
+	got := codeList(c.Diagnostics())
 	for _, want := range []string{
 		"id-duplicate wp.json", "index-duplicate 01-b.md", "file-index unnumbered.md", "text-encoding 02-binary.md",
 		"file-id-differs renamed.json", "phase-unknown broken.json", "format-toon old.toon", "format-toon 01-review.toon",
@@ -153,14 +153,14 @@ func TestNothingIsLostSilently(t *testing.T) {
 		}
 	}
 	want := []string{"skill /another", "skill /good", "template nobody/01-a", "guide other-id/01-x", "guide wp/01-a"}
-	shelf := shelved(c.Snapshot().Library())
+	shelf := libraryList(c.Snapshot().Library())
 	slices.Sort(shelf)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, shelf); diff != "" {
 		t.Error(diff)
 	}
 	wp, err := c.Get("wp")
-	check(t, err)
+	checkError(t, err)
 	if wp.Definition.Version != "2.0.0" {
 		t.Errorf("wp is of version %s: a root file goes before one in a folder", wp.Definition.Version)
 	}
@@ -175,41 +175,41 @@ func TestNothingIsLostSilently(t *testing.T) {
 	}
 }
 
-// A link that leads nowhere, or out of the directory, hurts nobody else.
+// A broken link, or one out of the directory, affects no other document.
 func TestLinksInALayout(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege there")
 	}
 	dir, outside := t.TempDir(), t.TempDir()
-	write(t, filepath.Join(dir, "wp", "wp.json"), phased("wp", "1.0.0", ""))
-	write(t, filepath.Join(dir, "wp", "guides", "01-a.md"), "a")
-	write(t, filepath.Join(outside, "secret.md"), "secret")
-	check(t, os.Symlink("nowhere", filepath.Join(dir, "dangling")))
-	check(t, os.Symlink("nowhere.json", filepath.Join(dir, "dangling.json")))
-	check(t, os.Symlink("nowhere.md", filepath.Join(dir, "wp", "guides", "02-dangling.md")))
-	check(t, os.Symlink(filepath.Join(outside, "secret.md"), filepath.Join(dir, "wp", "guides", "03-secret.md")))
+	writeFile(t, filepath.Join(dir, "wp", "wp.json"), phasesText("wp", "1.0.0", ""))
+	writeFile(t, filepath.Join(dir, "wp", "guides", "01-a.md"), "a")
+	writeFile(t, filepath.Join(outside, "secret.md"), "secret")
+	checkError(t, os.Symlink("nowhere", filepath.Join(dir, "dangling")))
+	checkError(t, os.Symlink("nowhere.json", filepath.Join(dir, "dangling.json")))
+	checkError(t, os.Symlink("nowhere.md", filepath.Join(dir, "wp", "guides", "02-dangling.md")))
+	checkError(t, os.Symlink(filepath.Join(outside, "secret.md"), filepath.Join(dir, "wp", "guides", "03-secret.md")))
 	c := openDir(t, dir)
-	if diff := cmp.Diff([]string{"guide wp/01-a"}, shelved(c.Snapshot().Library())); diff != "" {
+	if diff := cmp.Diff([]string{"guide wp/01-a"}, libraryList(c.Snapshot().Library())); diff != "" {
 		t.Error(diff)
 	}
 	want := []string{"file-link 02-dangling.md", "file-link 03-secret.md", "file-link dangling.json"}
-	if diff := cmp.Diff(want, codes(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff(want, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// A library is read again when its files change, and a text that breaks goes on
-// serving as it was.
+// A library is read again when its files change, and the last good version of a broken text
+// stays served.
 func TestLibraryReloads(t *testing.T) {
 	t.Parallel()
-	low := newFake("low", 1, map[string]string{"wp/wp.json": phased("wp", "1.0.0", ""), "wp/guides/01-a.md": "low"})
-	high := newFake("high", 2, map[string]string{"wp/guides/01-a.md": "high", "meta/skills/01-s.json": skill("s", "one")})
+	low := newFake("low", 1, map[string]string{"wp/wp.json": phasesText("wp", "1.0.0", ""), "wp/guides/01-a.md": "low"})
+	high := newFake("high", 2, map[string]string{"wp/guides/01-a.md": "high", "meta/skills/01-s.json": skillText("s", "one")})
 	c := catalog.New([]catalog.Source{low, high}, catalog.Options{})
 	var changes []catalog.Change
 	c.OnChange(func(change catalog.Change) { changes = append(changes, change) })
 	guide := func() string {
-		check(t, c.Load(context.Background()))
+		checkError(t, c.Load(context.Background()))
 		if e := c.Snapshot().Library().Text(library.KindGuide, "wp", "1"); e != nil {
 			return e.Text + " of " + e.Source
 		}
@@ -219,7 +219,7 @@ func TestLibraryReloads(t *testing.T) {
 		{"high", "high of high"}, {"better", "better of high"}, {"\xff", "better of high"}, {"", "low of low"},
 	}
 	for _, step := range steps {
-		high.set("wp/guides/01-a.md", step.text)
+		high.setFile("wp/guides/01-a.md", step.text)
 		if got := guide(); got != step.want {
 			t.Errorf("after %q: %q, want %q", step.text, got, step.want)
 		}
@@ -235,25 +235,25 @@ func TestLibraryReloads(t *testing.T) {
 		t.Errorf("the breaking of a guide is told as %+v", changes[2])
 	}
 
-	high.set("meta/skills/01-s.json", `{"id":"s"`)
-	check(t, c.Load(context.Background()))
+	high.setFile("meta/skills/01-s.json", `{"id":"s"`)
+	checkError(t, c.Load(context.Background()))
 	if s := c.Snapshot().Library().Skill("", "s"); s == nil || s.Skill.Capability != "one" {
 		t.Errorf("%+v", s)
 	}
-	if found := codes(c.Diagnostics()); !slices.Contains(found, "file-stale 01-s.json") || !slices.Contains(found, "json-syntax 01-s.json") {
+	if found := codeList(c.Diagnostics()); !slices.Contains(found, "file-stale 01-s.json") || !slices.Contains(found, "json-syntax 01-s.json") {
 		t.Errorf("%q", found)
 	}
 }
 
-// The linter of a workflow knows the guides beside it.
-func TestLintKnowsTheGuides(t *testing.T) {
+// The linter of a workflow gets the guides next to it.
+func TestLintFindsGuides(t *testing.T) {
 	t.Parallel()
-	source := newFake("s", 1, map[string]string{"wp/wp.json": phased("wp", "1.0.0", "01-plan.md"), "wp/guides/01-plan.md": "plan"})
+	source := newFake("s", 1, map[string]string{"wp/wp.json": phasesText("wp", "1.0.0", "01-plan.md"), "wp/guides/01-plan.md": "plan"})
 	c := catalog.New([]catalog.Source{source}, catalog.Options{})
 	lint := func() int {
-		check(t, c.Load(context.Background()))
+		checkError(t, c.Load(context.Background()))
 		found, err := c.Snapshot().Lint(context.Background())
-		check(t, err)
+		checkError(t, err)
 		n := 0
 		for _, d := range found {
 			if strings.Contains(d.Message, "01-plan.md") {
@@ -265,26 +265,26 @@ func TestLintKnowsTheGuides(t *testing.T) {
 	if n := lint(); n != 0 {
 		t.Errorf("%d findings on a guide that is there", n)
 	}
-	source.set("wp/guides/01-plan.md", "")
-	source.set("wp/guides/02-other.md", "other")
+	source.setFile("wp/guides/01-plan.md", "")
+	source.setFile("wp/guides/02-other.md", "other")
 	if n := lint(); n != 1 {
 		t.Errorf("%d findings on a guide that is gone", n)
 	}
 }
 
-// A text that is built in can be broken too.
+// Embedded texts can be broken too.
 func TestEmbeddedTexts(t *testing.T) {
 	t.Parallel()
 	c := catalog.New([]catalog.Source{catalog.NewEmbedded(catalog.SourceInfo{Name: "bundled"}, fstest.MapFS{
 		"wp/guides/01-a.md": {Data: []byte("\xff")}, "wp/notes.md": {Data: []byte("no")},
 	})}, catalog.Options{})
-	check(t, c.Load(t.Context()))
-	if diff := cmp.Diff([]string{"text-encoding bundled:wp/guides/01-a.md"}, codesIn(c.Diagnostics())); diff != "" {
+	checkError(t, c.Load(t.Context()))
+	if diff := cmp.Diff([]string{"text-encoding bundled:wp/guides/01-a.md"}, codesOf(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func codesIn(found []guideway.Diagnostic) []string {
+func codesOf(found []guideway.Diagnostic) []string {
 	var list []string
 	for _, d := range found {
 		list = append(list, d.Code+" "+d.File)
@@ -292,7 +292,7 @@ func codesIn(found []guideway.Diagnostic) []string {
 	return list
 }
 
-// The directory of the original is read whole.
+// The whole directory of the original is read.
 func TestCorpusLayout(t *testing.T) {
 	t.Parallel()
 	const corpus = "../../../shared/corpus/phases"
@@ -312,8 +312,8 @@ func TestCorpusLayout(t *testing.T) {
 	if diff := cmp.Diff([]int{3, 3, 20, 12}, got); diff != "" || lib.Rules() == nil {
 		t.Error(diff)
 	}
-	// The one skill whose text got lost in the conversion shows.
-	if diff := cmp.Diff([]string{"text-lost 02-state-management.json"}, codes(c.Diagnostics())); diff != "" {
+	// The only skill that lost text in the conversion is reported.
+	if diff := cmp.Diff([]string{"text-lost 02-state-management.json"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -22,83 +22,82 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// state is what is known of one source. It is replaced, never changed.
+// state is the content of one source. It is replaced, never changed.
 type state struct {
 	info        SourceInfo
-	records     []*record // in order of their names
+	records     []*record // sorted by name
 	diagnostics []guideway.Diagnostic
 	loaded      time.Time
 	missing     bool
 	blocked     bool
 	failure     string
-	// machines are what the files below machines give, machineSum what they were
-	// made of.
-	machines   []*machined
+	// machines are the agent machines of the source, machineSum the hash of their files.
+	machines   []*loadedMachine
 	machineSum [sha256.Size]byte
 }
 
-// size is what the documents of the source take of the total.
-func (s *state) size() (total int64) {
+// totalSize returns the share of the source in the total of bytes.
+func (s *state) totalSize() (total int64) {
 	for _, r := range s.records {
 		total += r.size
 	}
 	return total
 }
 
-// record is what is known of one document. It is replaced, never changed.
+// record is the content of one document. It is replaced, never changed.
 type record struct {
 	name, path string
-	// revision is what of the source it was read from.
+	// revision is the revision of the source.
 	revision string
-	// place is where it lies in the layout of a library; a workflow has none.
+	// place is the location in the layout of a library; empty for a workflow.
 	place library.Place
 	// hookPlace is the same for the hooks dialect.
 	hookPlace hookdef.Place
-	// machineFile says that it is a file of an agent machine, whose text is data.
+	// machineFile reports that it is a file of an agent machine, whose text is data.
 	machineFile bool
 	data        []byte
 	size        int64
 	stamp       string
 	sum         [sha256.Size]byte
-	// content gives the text, which was not kept, or nothing if it is gone.
+	// content returns the text, which is not kept, or nil if it is gone.
 	content func() []byte
-	// good is the last version that loaded; nil if none did.
-	good *loaded
-	// item is the same of a document of the library.
+	// good is the last version that loaded, or nil.
+	good *loadedVersion
+	// item is the last good version of a library document.
 	item *library.Item
-	// hook is the same of a document of the hooks dialect.
-	hook *hooked
-	// learnt says that good was read, and not known from an index.
-	learnt bool
-	// broken says that the present version does not load, and found why.
+	// hook is the last good version of a hooks document.
+	hook *loadedHook
+	// parsedHere reports that good was parsed, and did not come from an index.
+	parsedHere bool
+	// broken reports that the current version does not load; found has the reason.
 	broken bool
 	found  []guideway.Diagnostic
-	// claims is the id that a broken version probably has.
-	claims string
+	// guessedID is the id that a broken version probably has.
+	guessedID string
 }
 
-// all stands for the number of every source.
-const all = -1
+// allSources selects every source.
+const allSources = -1
 
-// reload reads one source, or all, and publishes the outcome.
-func (c *Catalog) reload(ctx context.Context, which int) error {
+// reloadSources reads one source, or all, and publishes the result.
+func (c *Catalog) reloadSources(ctx context.Context, which int) error {
 	c.loading.Lock()
 	defer c.loading.Unlock()
-	if c.reconsider() {
-		which = all
+	if c.resetDistrusted() {
+		which = allSources
 	}
 	listings := make([]listing, len(c.sources))
 	var listers sync.WaitGroup
 	for i, source := range c.sources {
 		switch {
-		case which != all && which != i:
+		case which != allSources && which != i:
 		case c.states[i].info.Level == LevelBlocked:
 			listings[i] = listing{done: true, blocked: true}
 		default:
 			listers.Go(func() {
-				listings[i] = list(ctx, source)
+				listings[i] = listSource(ctx, source)
 				if c.states[i].loaded.IsZero() {
-					listings[i].index = c.recall(c.states[i].info)
+					listings[i].index = c.readIndex(c.states[i].info)
 				}
 			})
 		}
@@ -112,25 +111,25 @@ func (c *Catalog) reload(ctx context.Context, which int) error {
 	budget := c.opts.Limits.TotalBytes
 	for i := len(next) - 1; i >= 0; i-- {
 		if listings[i].done {
-			jobs = append(jobs, c.admit(ctx, &next[i], listings[i], &budget)...)
+			jobs = append(jobs, c.newState(ctx, &next[i], listings[i], &budget)...)
 			continue
 		}
-		budget -= next[i].size()
+		budget -= next[i].totalSize()
 	}
-	c.perform(jobs)
+	c.runJobs(jobs)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	for i := range next {
 		if listings[i].done {
-			c.assemble(&next[i], &c.states[i])
+			c.assembleMachines(&next[i], &c.states[i])
 		}
 	}
 	c.states = next
-	c.publish(merge(next))
+	c.publishSnapshot(mergeStates(next))
 	for i := range next {
 		if listings[i].done {
-			c.remember(&next[i])
+			c.writeIndex(&next[i])
 		}
 	}
 	return nil
@@ -142,11 +141,11 @@ type listing struct {
 	blocked     bool
 	documents   []Document
 	diagnostics []guideway.Diagnostic
-	index       index // at the first look at the source
+	index       index // set at the first listing of the source
 	err         error
 }
 
-func list(ctx context.Context, source Source) (l listing) {
+func listSource(ctx context.Context, source Source) (l listing) {
 	l.done = true
 	defer func() {
 		if r := recover(); r != nil {
@@ -157,9 +156,9 @@ func list(ctx context.Context, source Source) (l listing) {
 	return l
 }
 
-// admit makes the next state of a source from its answer, and gives the jobs
-// that complete it.
-func (c *Catalog) admit(ctx context.Context, s *state, l listing, budget *int64) []func() {
+// newState makes the next state of a source from its listing, and returns the jobs that
+// complete it.
+func (c *Catalog) newState(ctx context.Context, s *state, l listing, budget *int64) []func() {
 	previous := map[string]*record{}
 	for _, r := range s.records {
 		previous[r.name] = r
@@ -172,7 +171,7 @@ func (c *Catalog) admit(ctx context.Context, s *state, l listing, budget *int64)
 	case errors.Is(l.err, ErrMissing):
 		s.missing, s.records = true, nil
 		if !s.info.Optional {
-			s.diagnostics = append(s.diagnostics, problem("source-missing", s.info.Location,
+			s.diagnostics = append(s.diagnostics, newError("source-missing", s.info.Location,
 				fmt.Sprintf("the source %q does not exist", s.info.Name), "create it, or remove it from the configuration"))
 		}
 		return nil
@@ -180,27 +179,27 @@ func (c *Catalog) admit(ctx context.Context, s *state, l listing, budget *int64)
 		s.failure = safeopen.Cause(l.err).Error()
 		message := fmt.Sprintf("the source %q cannot be read: %s", s.info.Name, s.failure)
 		if len(s.records) > 0 {
-			message += "; what it gave before goes on serving"
+			message += "; its earlier documents stay served"
 		}
-		s.diagnostics = append(s.diagnostics, problem("source-unreadable", s.info.Location, message, cmp.Or(guideway.ErrorFix(l.err), "make it readable")))
-		*budget -= s.size()
+		s.diagnostics = append(s.diagnostics, newError("source-unreadable", s.info.Location, message, cmp.Or(guideway.ErrorFix(l.err), "make it readable")))
+		*budget -= s.totalSize()
 		return nil
 	}
 	documents := l.documents
 	slices.SortStableFunc(documents, func(a, b Document) int { return strings.Compare(a.Name, b.Name) })
 	if limit := c.opts.Limits.Files; len(documents) > limit {
-		s.diagnostics = append(s.diagnostics, problem("limit-files", s.info.Location,
+		s.diagnostics = append(s.diagnostics, newError("limit-files", s.info.Location,
 			fmt.Sprintf("the source %q has %d documents; only the first %d by name are read", s.info.Name, len(documents), limit),
-			"give the workflows a directory of their own"))
+			"move the workflows to a separate directory"))
 		documents = documents[:limit]
 	}
 	l.documents = documents
-	return c.records(ctx, s, l, previous, budget)
+	return c.fillRecords(ctx, s, l, previous, budget)
 }
 
-// records fills in the records of a state: known ones as they are, the others
+// fillRecords fills in the records of a state: unchanged ones are kept, the others are read
 // by jobs.
-func (c *Catalog) records(ctx context.Context, s *state, l listing, previous map[string]*record, budget *int64) []func() {
+func (c *Catalog) fillRecords(ctx context.Context, s *state, l listing, previous map[string]*record, budget *int64) []func() {
 	var jobs []func()
 	left := 0
 	s.records = make([]*record, 0, len(l.documents))
@@ -223,7 +222,7 @@ func (c *Catalog) records(ctx context.Context, s *state, l listing, previous map
 		}
 		fresh := &record{
 			name: document.Name, path: document.Path, revision: document.Revision, hookPlace: hookdef.PlaceOf(document.Name), size: size, stamp: document.Stamp,
-			content: c.reader(document),
+			content: c.contentReader(document),
 		}
 		if fresh.machineFile, _ = isMachineFile(document.Name); fresh.machineFile {
 			fresh.hookPlace = hookdef.Place{}
@@ -231,13 +230,13 @@ func (c *Catalog) records(ctx context.Context, s *state, l listing, previous map
 			fresh.place = library.PlaceOf(document.Name)
 		}
 		s.records = append(s.records, fresh)
-		if c.recognise(fresh, document, l.index) {
+		if c.fillFromIndex(fresh, document, l.index) {
 			continue
 		}
-		jobs = append(jobs, func() { c.read(ctx, fresh, document, known, l.index) })
+		jobs = append(jobs, func() { c.readDocument(ctx, fresh, document, known, l.index) })
 	}
 	if left > 0 {
-		s.diagnostics = append(s.diagnostics, problem("limit-bytes", s.info.Location,
+		s.diagnostics = append(s.diagnostics, newError("limit-bytes", s.info.Location,
 			fmt.Sprintf("all documents together are larger than %d bytes; %d of the source %q are not read",
 				c.opts.Limits.TotalBytes, left, s.info.Name),
 			"remove documents"))
@@ -245,21 +244,21 @@ func (c *Catalog) records(ctx context.Context, s *state, l listing, previous map
 	return jobs
 }
 
-// recognise fills in the record of a document whose hash the source knows, and which
-// the index has, so that it need not be opened. It says whether it did.
-func (c *Catalog) recognise(r *record, document Document, known index) bool {
+// fillFromIndex fills in the record of a document with a known hash from the index, so that
+// it need not be opened. It reports whether it did.
+func (c *Catalog) fillFromIndex(r *record, document Document, known index) bool {
 	if document.Sum == nil || document.Problem != nil || document.Size > c.opts.Limits.FileBytes {
 		return false
 	}
-	head, ok := r.known(known, *document.Sum)
+	head, ok := r.lookUpHead(known, *document.Sum)
 	if ok {
-		r.sum, r.good = *document.Sum, c.remembered(head, document, nil)
+		r.sum, r.good = *document.Sum, c.newIndexed(head, document, nil)
 	}
 	return ok
 }
 
-// perform does jobs with a bounded number of workers.
-func (c *Catalog) perform(jobs []func()) {
+// runJobs runs jobs with a bounded number of workers.
+func (c *Catalog) runJobs(jobs []func()) {
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(c.opts.Workers, len(jobs)) {
@@ -272,92 +271,92 @@ func (c *Catalog) perform(jobs []func()) {
 	workers.Wait()
 }
 
-// read reads a document into its record. Before is the record of its version
-// before, or nil.
-func (c *Catalog) read(ctx context.Context, r *record, document Document, before *record, known index) {
-	data, finding := c.content(ctx, document)
+// readDocument reads a document into its record. before is the record of its previous
+// version, or nil.
+func (c *Catalog) readDocument(ctx context.Context, r *record, document Document, before *record, known index) {
+	data, finding := c.readContent(ctx, document)
 	if finding == nil {
 		r.sum = sha256.Sum256(data)
-		if head, ok := r.known(known, r.sum); ok {
-			r.good = c.remembered(head, document, data)
+		if head, ok := r.lookUpHead(known, r.sum); ok {
+			r.good = c.newIndexed(head, document, data)
 			return
 		}
 		if before != nil && before.sum == r.sum {
-			r.good, r.item, r.hook, r.broken, r.found, r.claims = before.good, before.item, before.hook, before.broken, before.found, before.claims
+			r.good, r.item, r.hook, r.broken, r.found, r.guessedID = before.good, before.item, before.hook, before.broken, before.found, before.guessedID
 			r.data = before.data
 			return
 		}
-		if c.parse(r, document, data) {
+		if c.parseDocument(r, document, data) {
 			return
 		}
 	} else {
-		// What kept it from being read can end without the file changing.
+		// The reason may disappear without a change of the file.
 		r.found, r.stamp = []guideway.Diagnostic{*finding}, ""
 	}
 	r.broken = true
 	if r.machineFile {
 		return
 	}
-	r.claims = r.claimed(data)
+	r.guessedID = r.guessRecordID(data)
 	if data == nil {
-		r.claims = cmp.Or(formerID(before), r.indexed(known, document.Sum), r.claims)
+		r.guessedID = cmp.Or(formerID(before), r.indexedID(known, document.Sum), r.guessedID)
 	}
 	if before != nil {
-		r.good, r.item, r.hook = before.good.lasting(), before.item, before.hook
+		r.good, r.item, r.hook = before.good.resolved(), before.item, before.hook
 	}
-	if id := r.id(); id != "" {
-		r.found = append(slices.Clip(r.found), notice("file-stale", r.path,
-			fmt.Sprintf("the last version of %q that loaded goes on serving until this program ends", id),
-			"mend the file, or delete it to end the serving"))
+	if id := r.servedID(); id != "" {
+		r.found = append(slices.Clip(r.found), newWarning("file-stale", r.path,
+			fmt.Sprintf("the last good version of %q stays served until this program ends", id),
+			"fix the file, or delete it to end this"))
 	}
 }
 
-// id is the id of what the record serves, or "".
-func (r *record) id() string {
+// servedID returns the id that the record serves, or "".
+func (r *record) servedID() string {
 	switch {
 	case r.good != nil:
 		return r.good.head.ID
 	case r.item != nil:
 		return r.item.ID
 	case r.hook != nil:
-		return r.hook.id()
+		return r.hook.hookID()
 	default:
 		return ""
 	}
 }
 
-// formerID is the id that a version before had, or claimed; "" where there was none.
+// formerID returns the id or guessed id of the previous version, or "".
 func formerID(before *record) string {
 	if before == nil {
 		return ""
 	}
-	return cmp.Or(before.id(), before.claims)
+	return cmp.Or(before.servedID(), before.guessedID)
 }
 
-// indexed is the id that an index has for what a document should be; "" where it has
-// none, or the document may be anything.
-func (r *record) indexed(known index, sum *[sha256.Size]byte) string {
+// indexedID returns the id that an index has for the expected hash of a document; "" if it
+// has none, or no hash is expected.
+func (r *record) indexedID(known index, sum *[sha256.Size]byte) string {
 	if sum == nil {
 		return ""
 	}
-	head, _ := r.known(known, *sum)
+	head, _ := r.lookUpHead(known, *sum)
 	return head.ID
 }
 
-// claimed is the id that a version that does not load probably has.
-func (r *record) claimed(data []byte) string {
+// guessRecordID returns the id that a broken version probably has.
+func (r *record) guessRecordID(data []byte) string {
 	if r.place.IsText() {
 		return r.place.ID()
 	}
-	id := claimedID(data, r.name)
+	id := guessID(data, r.name)
 	if r.place.Kind != "" && id == stemOf(r.name) {
 		return r.place.Name // the file's name, without the index
 	}
 	return id
 }
 
-// content reads a document within its bound.
-func (c *Catalog) content(ctx context.Context, document Document) ([]byte, *guideway.Diagnostic) {
+// readContent reads a document within its limit.
+func (c *Catalog) readContent(ctx context.Context, document Document) ([]byte, *guideway.Diagnostic) {
 	if document.Problem != nil {
 		return nil, document.Problem
 	}
@@ -367,16 +366,16 @@ func (c *Catalog) content(ctx context.Context, document Document) ([]byte, *guid
 		if document.Size > limit {
 			message = fmt.Sprintf("the file has %d bytes; the limit is %d", document.Size, limit)
 		}
-		d := problem("file-too-large", document.Path, message, shorten(document.Name))
+		d := newError("file-too-large", document.Path, message, sizeAdvice(document.Name))
 		return &d
 	}
 	if document.Size > limit {
 		return nil, tooLarge()
 	}
 	unreadable := func(err error) *guideway.Diagnostic {
-		d := problem("file-unreadable", document.Path, "the file cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it away")
+		d := newError("file-unreadable", document.Path, "the file cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it away")
 		if errors.Is(err, fs.ErrNotExist) {
-			d.Message, d.Fix = "the file vanished while it was read", ""
+			d.Message, d.Fix = "the file was deleted while it was read", ""
 		}
 		return &d
 	}
@@ -385,8 +384,8 @@ func (c *Catalog) content(ctx context.Context, document Document) ([]byte, *guid
 		return nil, unreadable(err)
 	}
 	defer file.Close()
-	// One byte more than the size shows a file that grew, without growing the
-	// buffer for one that did not.
+	// One byte more than the size detects a file that grew, without growing the buffer for
+	// one that did not.
 	data := make([]byte, 0, min(max(document.Size, 0), limit)+1)
 	data, err = appendAll(data, io.LimitReader(file, limit+1))
 	switch {
@@ -395,15 +394,15 @@ func (c *Catalog) content(ctx context.Context, document Document) ([]byte, *guid
 	case int64(len(data)) > limit:
 		return nil, tooLarge()
 	case document.Sum != nil && sha256.Sum256(data) != *document.Sum:
-		return nil, mismatch(document)
+		return nil, mismatchDiagnostic(document)
 	}
 	return data, nil
 }
 
-// shorten says how a document that is too large gets smaller, by what it is.
-func shorten(name string) string {
+// sizeAdvice returns how to make a document smaller, by its kind.
+func sizeAdvice(name string) string {
 	if hookdef.PlaceOf(name).Kind != "" {
-		return "split it: scripts can be modules of their own"
+		return "split it: scripts can be separate modules"
 	}
 	switch place := library.PlaceOf(name); {
 	case place.IsText():
@@ -432,9 +431,9 @@ func appendAll(data []byte, r io.Reader) ([]byte, error) {
 	}
 }
 
-// parse reads a document into its record and says whether it loads. It keeps a
-// defect of the parser that one document meets from taking the others along.
-func (c *Catalog) parse(r *record, document Document, data []byte) (loads bool) {
+// parseDocument reads a document into its record, and reports whether it loads. A panic of
+// the parser only fails this document.
+func (c *Catalog) parseDocument(r *record, document Document, data []byte) (loads bool) {
 	defer func() {
 		if failure := recover(); failure != nil {
 			r.good, r.item, r.hook, loads = nil, nil, nil, false
@@ -442,7 +441,7 @@ func (c *Catalog) parse(r *record, document Document, data []byte) (loads bool) 
 		}
 	}()
 	if r.machineFile {
-		r.data = data // a machine is read when all of its files are there
+		r.data = data // a machine is read after all of its files
 		return true
 	}
 	if r.hookPlace.Kind != "" {
@@ -450,23 +449,23 @@ func (c *Catalog) parse(r *record, document Document, data []byte) (loads bool) 
 	} else if r.place.Kind != "" {
 		r.item, r.found = library.Parse(r.place, r.path, data)
 	} else if parsed, found := c.parseDefinition(r.path, data); parsed != nil {
-		r.good, r.found, r.learnt = c.parsed(parsed, document, data, found), found, true
+		r.good, r.found, r.parsedHere = c.newParsed(parsed, document, data, found), found, true
 	} else {
 		r.found = found
 	}
 	loads = r.good != nil || r.item != nil || r.hook != nil
 	if !loads && len(r.found) == 0 {
-		r.found = []guideway.Diagnostic{problem("not-a-definition", r.path, "the document is no definition", "")}
+		r.found = []guideway.Diagnostic{newError("not-a-definition", r.path, "the document is not a definition", "")}
 	}
 	return loads
 }
 
-// lint keeps a defect of the linter to the one definition, as parse does.
-func (c *Catalog) lint(parsed *workflow.Definition, data []byte, layout phases.Layout) (found []guideway.Diagnostic) {
+// lintDefinition lints a definition. A panic of the linter only fails this definition.
+func (c *Catalog) lintDefinition(parsed *workflow.Definition, data []byte, layout phases.Layout) (found []guideway.Diagnostic) {
 	defer func() {
 		if r := recover(); r != nil {
-			found = []guideway.Diagnostic{notice("linter-failed", parsed.File,
-				fmt.Sprintf("the linter failed on this definition, which is a defect of the program: %v", r), "report it, with the document")}
+			found = []guideway.Diagnostic{newWarning("linter-failed", parsed.File,
+				fmt.Sprintf("the linter failed on this definition, which is a bug: %v", r), "report it, with the document")}
 		}
 	}()
 	if c.opts.Lint != nil {

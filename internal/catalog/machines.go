@@ -13,34 +13,33 @@ import (
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 )
 
-// MachineEntry is an agent machine that is served, or one that would be if it
-// loaded. Machines have names of their own: one may be called as a workflow is.
+// MachineEntry is a served agent machine, or one that would be served if it loaded.
+// Machines have their own names: a workflow may have the same name.
 type MachineEntry struct {
-	// Name is the machine's, or the one that it claims.
+	// Name is the name of the machine; for a broken one, the name in its file.
 	Name string
-	// Definition is nil where none ever loaded; Problem says why.
+	// Definition is nil if no version loaded; Problem is the reason.
 	Definition *machinedef.Definition
 	Problem    string
-	// Found are the errors of what does not load.
+	// Found are the errors of a machine that does not load.
 	Found  []guideway.Diagnostic
 	Source SourceInfo
-	// Path is where a person finds the configuration.
+	// Path is the location of the configuration for a person.
 	Path string
-	// Revision is what of the source this is; "" where the source has none.
+	// Revision is the revision of the source; "" if it has none.
 	Revision string
-	// Stale says that the machine no longer loads, and that this is the last
-	// version that did.
+	// Stale reports that the machine no longer loads, and that this is its last good
+	// version.
 	Stale bool
-	// Overrides are the machines with the same name that are not served, the
-	// nearest one first.
+	// Overrides are the machines with the same name that are not served, in order of
+	// precedence.
 	Overrides []Overridden
 
 	loaded    machinedef.Loaded
 	recording func() ([]byte, error)
 }
 
-// Lint gives the findings about a machine that loads; of one that is stale,
-// nothing.
+// Lint returns the diagnostics of a loaded machine; none for a stale one.
 func (e *MachineEntry) Lint() []guideway.Diagnostic {
 	if e.Definition == nil || e.Stale {
 		return nil
@@ -48,8 +47,8 @@ func (e *MachineEntry) Lint() []guideway.Diagnostic {
 	return e.loaded.Lint()
 }
 
-// LintOffers gives the findings about the tools of a machine that loads, as
-// machinedef.LintOffers does; of one that is stale, nothing.
+// LintOffers returns the diagnostics about the tools of a loaded machine, as
+// machinedef.LintOffers does; none for a stale one.
 func (e *MachineEntry) LintOffers(o machinedef.AvailableTools) []guideway.Diagnostic {
 	if e.Definition == nil || e.Stale {
 		return nil
@@ -57,12 +56,11 @@ func (e *MachineEntry) LintOffers(o machinedef.AvailableTools) []guideway.Diagno
 	return machinedef.LintAvailableTools(e.loaded.Files(), o)
 }
 
-// Files are what the machine was read from; of one that is stale, what does not
-// load.
+// Files are the files that the machine was read from; for a stale one, the broken files.
 func (e *MachineEntry) Files() machinedef.Files { return e.loaded.Files() }
 
-// Recording gives the recording that is shipped with the machine: CodeNotFound
-// where there is none.
+// Recording returns the recording that is shipped with the machine, or an error with
+// CodeNotFound.
 func (e *MachineEntry) Recording() ([]byte, error) {
 	if e.recording == nil {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "the machine %q has no recording", e.Name).
@@ -71,18 +69,18 @@ func (e *MachineEntry) Recording() ([]byte, error) {
 	return e.recording()
 }
 
-// HasRecording says whether a recording is shipped with the machine.
+// HasRecording reports whether a recording is shipped with the machine.
 func (e *MachineEntry) HasRecording() bool { return e.recording != nil }
 
-// Machines gives the agent machines, in order of their names.
+// Machines returns the agent machines, sorted by name.
 func (s *Snapshot) Machines() []*MachineEntry { return s.machines }
 
-// Machine gives the machine of a name; for "name@source" that of a source, even where
-// that of another one is served. If there is none the code of the error is
-// CodeInvalidDefinition where one with that name did not load, else CodeNotFound.
+// Machine returns the machine of a name; for "name@source" that of a source, even if that
+// of another source is served. An unknown name is an error with CodeInvalidDefinition if a
+// machine with that name did not load, else with CodeNotFound.
 func (s *Snapshot) Machine(name string) (*MachineEntry, error) {
 	if name, source, at := strings.Cut(name, "@"); at {
-		return ofSource("machine", name, source, s.allMachines, func(e *MachineEntry) (string, string) { return e.Name, e.Source.Name })
+		return findBySource("machine", name, source, s.allMachines, func(e *MachineEntry) (string, string) { return e.Name, e.Source.Name })
 	}
 	var near []string
 	for _, e := range s.machines {
@@ -106,11 +104,11 @@ func (s *Snapshot) Machine(name string) (*MachineEntry, error) {
 	return nil, err
 }
 
-// machinesDir has the agent machines of a source.
+// machinesDir is the directory of a source with its agent machines.
 const machinesDir = "machines"
 
-// isMachineFile says whether a name is of a file of a machine; recording says that
-// it is one that only demonstrations read.
+// isMachineFile reports whether a name belongs to a machine, and whether it is a recording,
+// which only demonstrations read.
 func isMachineFile(name string) (is, recording bool) {
 	rest, ok := strings.CutPrefix(name, machinesDir+"/")
 	if !ok {
@@ -119,8 +117,8 @@ func isMachineFile(name string) (is, recording bool) {
 	return machinedef.IsFile(rest)
 }
 
-// machined is what one configuration of a source has given.
-type machined struct {
+// loadedMachine is the machine of one configuration of a source.
+type loadedMachine struct {
 	loaded machinedef.Loaded
 	// good is the last version that loaded.
 	good      *machinedef.Definition
@@ -128,9 +126,9 @@ type machined struct {
 	revision  string
 }
 
-// assemble makes the machines of a source of the files that were read. Those of
-// files that are as they were before are kept.
-func (c *Catalog) assemble(s *state, before *state) {
+// assembleMachines makes the machines of a source from its files. It keeps the machines of
+// unchanged files.
+func (c *Catalog) assembleMachines(s *state, before *state) {
 	files := map[string]*record{}
 	sum := sha256.New()
 	for _, r := range s.records {
@@ -152,11 +150,11 @@ func (c *Catalog) assemble(s *state, before *state) {
 	shown := s.info.Name + ":" + machinesDir
 	if s.info.Location != "" {
 		shown = path.Join(filepath.ToSlash(s.info.Location), machinesDir)
-		if strings.Contains(s.info.Location, "://") { // an address
+		if strings.Contains(s.info.Location, "://") { // a URL
 			shown = strings.TrimSuffix(s.info.Location, "/") + "//" + machinesDir
 		}
 	}
-	for _, l := range machinedef.LoadFiles(names(files), func(name string) ([]byte, error) {
+	for _, l := range machinedef.LoadFiles(sortedNames(files), func(name string) ([]byte, error) {
 		r := files[name]
 		switch {
 		case r == nil:
@@ -166,7 +164,7 @@ func (c *Catalog) assemble(s *state, before *state) {
 		}
 		return r.data, nil
 	}, shown) {
-		m := &machined{loaded: l, good: l.Definition}
+		m := &loadedMachine{loaded: l, good: l.Definition}
 		if m.good == nil {
 			m.good = last[l.Path]
 		}
@@ -185,7 +183,7 @@ func (c *Catalog) assemble(s *state, before *state) {
 	}
 }
 
-func names(files map[string]*record) []string {
+func sortedNames(files map[string]*record) []string {
 	out := make([]string, 0, len(files))
 	for name := range files {
 		out = append(out, name)
@@ -194,13 +192,13 @@ func names(files map[string]*record) []string {
 	return out
 }
 
-// enlist makes the machines of a snapshot, from states in order of rank.
-func (s *Snapshot) enlist(states []state) {
+// addMachines adds the machines of a snapshot, from states in order of rank.
+func (s *Snapshot) addMachines(states []state) {
 	byName := map[string]*MachineEntry{}
 	for i := range states {
 		own := map[string]string{}
 		for _, m := range states[i].machines {
-			s.enlistOne(&states[i], m, byName, own)
+			s.addMachine(&states[i], m, byName, own)
 		}
 	}
 	for _, e := range byName {
@@ -209,9 +207,9 @@ func (s *Snapshot) enlist(states []state) {
 	slices.SortFunc(s.machines, func(a, b *MachineEntry) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// enlistOne puts a machine above those that are there. own are the names that its
-// source has had, with the places.
-func (s *Snapshot) enlistOne(source *state, m *machined, byName map[string]*MachineEntry, own map[string]string) {
+// addMachine adds a machine on top of those already added. own maps the names in its source
+// to their paths.
+func (s *Snapshot) addMachine(source *state, m *loadedMachine, byName map[string]*MachineEntry, own map[string]string) {
 	e := &MachineEntry{
 		Name: m.loaded.Claims, Definition: m.good, Found: m.loaded.Found, Source: source.info, Path: m.loaded.Path, Revision: m.revision,
 		Stale: m.loaded.Definition == nil && m.good != nil, loaded: m.loaded, recording: m.recording,
@@ -220,16 +218,16 @@ func (s *Snapshot) enlistOne(source *state, m *machined, byName map[string]*Mach
 	if m.good != nil {
 		e.Name = m.good.Name
 	} else {
-		e.Problem = firstOf(m.loaded.Found)
+		e.Problem = firstMessage(m.loaded.Found)
 	}
 	if e.Stale {
-		s.diagnostics = append(s.diagnostics, notice("file-stale", e.Path,
-			fmt.Sprintf("the last version of the machine %q that loaded goes on serving until this program ends", e.Name),
-			"mend the file, or delete it to end the serving"))
+		s.diagnostics = append(s.diagnostics, newWarning("file-stale", e.Path,
+			fmt.Sprintf("the last good version of the machine %q stays served until this program ends", e.Name),
+			"fix the file, or delete it to end this"))
 	}
 	if first, twice := own[e.Name]; twice {
 		if e.Definition != nil {
-			s.diagnostics = append(s.diagnostics, problem("id-duplicate", e.Path,
+			s.diagnostics = append(s.diagnostics, newError("id-duplicate", e.Path,
 				fmt.Sprintf("the name %q is taken by %s, which is served; this machine is not", e.Name, first), "give one of the two another workflow_name"))
 		}
 		return
@@ -241,9 +239,9 @@ func (s *Snapshot) enlistOne(source *state, m *machined, byName map[string]*Mach
 	switch {
 	case below == nil:
 	case e.Definition == nil && below.Definition != nil:
-		s.diagnostics = append(s.diagnostics, notice("override-broken", e.Path,
+		s.diagnostics = append(s.diagnostics, newWarning("override-broken", e.Path,
 			fmt.Sprintf("the machine %q is served from %s (%s), because this one did not load", e.Name, below.Source.Name, below.Path),
-			"mend this file to have it served"))
+			"fix this file to serve it"))
 		return
 	case below.Definition != nil:
 		e.Overrides = append([]Overridden{{
@@ -253,7 +251,7 @@ func (s *Snapshot) enlistOne(source *state, m *machined, byName map[string]*Mach
 	own[e.Name], byName[e.Name] = e.Path, e
 }
 
-// sameMachines says whether two snapshots have the same machines.
+// sameMachines reports whether two snapshots have the same machines.
 func sameMachines(before, after *Snapshot) bool {
 	return slices.EqualFunc(before.machines, after.machines, func(a, b *MachineEntry) bool {
 		if a.Name != b.Name || a.Source != b.Source || a.Problem != b.Problem || (a.Definition == nil) != (b.Definition == nil) {

@@ -20,12 +20,12 @@ const (
 // machineFiles writes a machine into the directory of a source.
 func machineFiles(t *testing.T, dir, name string) {
 	t.Helper()
-	put(t, filepath.Join(dir, "machines", name, "machine.json"), strings.Replace(aMachine, "NAME", name, 1))
-	put(t, filepath.Join(dir, "machines", name, "script.js"), aScript)
-	put(t, filepath.Join(dir, "machines", name, "roles.json"), someRoles)
+	putFile(t, filepath.Join(dir, "machines", name, "machine.json"), strings.Replace(aMachine, "NAME", name, 1))
+	putFile(t, filepath.Join(dir, "machines", name, "script.js"), aScript)
+	putFile(t, filepath.Join(dir, "machines", name, "roles.json"), someRoles)
 }
 
-func put(t *testing.T, path, text string) {
+func putFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-func codeList(found []guideway.Diagnostic) string {
+func joinCodes(found []guideway.Diagnostic) string {
 	var all []string
 	for _, d := range found {
 		all = append(all, d.Code)
@@ -43,17 +43,17 @@ func codeList(found []guideway.Diagnostic) string {
 	return strings.Join(all, " ")
 }
 
-// Machines come from the same sources as workflows, by the same precedence: one of a
-// higher rank is served, and says which it overrides; one that is broken hides none.
+// Machines come from the same sources as workflows, with the same precedence: one of a
+// higher rank is served and lists the ones it overrides; a broken one hides none.
 func TestMachinesOfSources(t *testing.T) {
 	t.Parallel()
 	low, high := t.TempDir(), t.TempDir()
 	machineFiles(t, low, "both")
 	machineFiles(t, low, "low")
 	machineFiles(t, high, "both")
-	put(t, filepath.Join(high, "machines", "low.json"), strings.Replace(aMachine, "NAME", "low", 1)) // without its script
-	put(t, filepath.Join(high, "machines", "both", "recording.json"), `[]`)
-	put(t, filepath.Join(high, "machines", "notes.txt"), "no machine")
+	putFile(t, filepath.Join(high, "machines", "low.json"), strings.Replace(aMachine, "NAME", "low", 1)) // without its script
+	putFile(t, filepath.Join(high, "machines", "both", "recording.json"), `[]`)
+	putFile(t, filepath.Join(high, "machines", "notes.txt"), "no machine")
 	c := catalog.New([]catalog.Source{
 		catalog.NewDir(catalog.SourceInfo{Name: "low", Location: low, Rank: 1}, catalog.DirOptions{Revision: "r1"}),
 		catalog.NewDir(catalog.SourceInfo{Name: "high", Location: high, Rank: 2}, catalog.DirOptions{Revision: "r2"}),
@@ -78,7 +78,7 @@ func TestMachinesOfSources(t *testing.T) {
 	if same, err := snap.Machine("both@high"); err != nil || same != both {
 		t.Errorf("the one that is served, by its source: %+v, %v", same, err)
 	}
-	if _, err := snap.Machine("both@nowhere"); guideway.ErrorCode(err) != guideway.CodeNotFound || guideway.ErrorFix(err) != "there is both@low, both@high" {
+	if _, err := snap.Machine("both@nowhere"); guideway.ErrorCode(err) != guideway.CodeNotFound || guideway.ErrorFix(err) != "use both@low, both@high" {
 		t.Errorf("of a source that is not there: %v", err)
 	}
 	if _, err := snap.Machine("low@high"); guideway.ErrorCode(err) != guideway.CodeNotFound {
@@ -88,7 +88,7 @@ func TestMachinesOfSources(t *testing.T) {
 	if err != nil || kept.Source.Name != "low" || kept.Definition == nil || kept.HasRecording() {
 		t.Errorf("%+v, %v", kept, err)
 	}
-	if got := codeList(snap.Diagnostics()); !strings.Contains(got, "override-broken") || !strings.Contains(got, "script-missing") || !strings.Contains(got, "role-unknown") {
+	if got := joinCodes(snap.Diagnostics()); !strings.Contains(got, "override-broken") || !strings.Contains(got, "script-missing") || !strings.Contains(got, "role-unknown") {
 		t.Errorf("the findings are %s", got)
 	}
 	if _, err := snap.Machine("bot"); guideway.ErrorCode(err) != guideway.CodeNotFound || !strings.Contains(guideway.ErrorFix(err), "both") {
@@ -102,9 +102,9 @@ func TestMachinesOfSources(t *testing.T) {
 	}
 }
 
-// An edit of any file of a machine is followed, and one that breaks it leaves the last
-// version that loaded.
-func TestMachinesFollowEdits(t *testing.T) {
+// Edits of any file of a machine are followed, and an edit that breaks it keeps the last
+// good version.
+func TestMachineEdits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	machineFiles(t, dir, "one")
@@ -128,20 +128,20 @@ func TestMachinesFollowEdits(t *testing.T) {
 	}
 	first := load()
 	script := filepath.Join(dir, "machines", "one", "script.js")
-	put(t, script, strings.Replace(aScript, "{}", "{ this.x = 1; }", 1))
+	putFile(t, script, strings.Replace(aScript, "{}", "{ this.x = 1; }", 1))
 	second := load()
 	if second.Definition.Hash == first.Definition.Hash || changes != 2 {
 		t.Errorf("another script has the same hash, after %d changes", changes)
 	}
-	put(t, script, "export default { other() {} };")
+	putFile(t, script, "export default { other() {} };")
 	third := load()
-	if !third.Stale || third.Definition.Hash != second.Definition.Hash || !strings.Contains(codeList(c.Diagnostics()), "file-stale") || len(third.Lint()) > 0 {
-		t.Errorf("what breaks is %+v, told by %s", third, codeList(c.Diagnostics()))
+	if !third.Stale || third.Definition.Hash != second.Definition.Hash || !strings.Contains(joinCodes(c.Diagnostics()), "file-stale") || len(third.Lint()) > 0 {
+		t.Errorf("what breaks is %+v, told by %s", third, joinCodes(c.Diagnostics()))
 	}
 	if again := load(); again.Definition != third.Definition || changes != 2 {
 		t.Errorf("what has not changed is read again, after %d changes", changes)
 	}
-	put(t, script, aScript)
+	putFile(t, script, aScript)
 	if mended := load(); mended.Stale || mended.Definition.Hash != first.Definition.Hash {
 		t.Errorf("what was mended is %+v", mended)
 	}

@@ -12,23 +12,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAgainstModel edits the files of some sources at random and compares what
-// is served with a model that follows the rules to the letter.
+// Random edits of some sources have the results of a model of the rules.
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		const count = 4
 		var sources []catalog.Source
-		var fakes []*fake
+		var fakes []*fakeSource
 		for i := range count {
 			rank := rapid.IntRange(0, 2).Draw(rt, "rank")
 			f := newFake(fmt.Sprintf("s%d", i), rank, map[string]string{})
 			f.stamp = rapid.Bool().Draw(rt, "stamp")
 			fakes, sources = append(fakes, f), append(sources, f)
 		}
-		c := catalog.New(sources, catalog.Options{Parse: parse})
+		c := catalog.New(sources, catalog.Options{Parse: parseTest})
 		good := map[string]string{} // last good text by source and file
-		before := served(c.Snapshot())
+		before := servedList(c.Snapshot())
 		var change catalog.Change
 		c.OnChange(func(ch catalog.Change) { change = ch })
 		version := 0
@@ -38,16 +37,16 @@ func TestAgainstModel(t *testing.T) {
 				name := rapid.SampledFrom([]string{"a.json", "b.json", "c.json"}).Draw(rt, "file")
 				id := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "id")
 				version++
-				f.set(name, rapid.SampledFrom([]string{
-					"", text(id, fmt.Sprint(version)), text(id, fmt.Sprint(version)), `{"id":"` + id + `",`, "!",
+				f.setFile(name, rapid.SampledFrom([]string{
+					"", definitionText(id, fmt.Sprint(version)), definitionText(id, fmt.Sprint(version)), `{"id":"` + id + `",`, "!",
 				}).Draw(rt, "text"))
 			}
 			change = catalog.Change{}
 			if err := c.Load(context.Background()); err != nil {
 				rt.Fatal(err)
 			}
-			after := served(c.Snapshot())
-			if diff := cmp.Diff(model(fakes, good), after); diff != "" {
+			after := servedList(c.Snapshot())
+			if diff := cmp.Diff(servedByModel(fakes, good), after); diff != "" {
 				rt.Fatalf("served: %s", diff)
 			}
 			compareChange(rt, before, after, change)
@@ -56,10 +55,10 @@ func TestAgainstModel(t *testing.T) {
 	})
 }
 
-// model says what must be served, and keeps the last good texts.
-func model(fakes []*fake, good map[string]string) []string {
+// servedByModel returns the definitions to serve, and updates the last good texts.
+func servedByModel(fakes []*fakeSource, good map[string]string) []string {
 	ordered := slices.Clone(fakes)
-	slices.SortStableFunc(ordered, func(a, b *fake) int { return a.info.Rank - b.info.Rank })
+	slices.SortStableFunc(ordered, func(a, b *fakeSource) int { return a.info.Rank - b.info.Rank })
 	byID := map[string]string{}
 	for _, f := range ordered {
 		own := map[string]bool{}
@@ -74,7 +73,7 @@ func model(fakes []*fake, good map[string]string) []string {
 			if strings.HasSuffix(content, "}") {
 				good[key], star = content, ""
 			}
-			d, _ := parse(name, []byte(good[key]))
+			d, _ := parseTest(name, []byte(good[key]))
 			if d == nil || own[d.ID] {
 				continue
 			}

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Published is a document that is served, for others who follow this catalog.
+// Published is a served document, for programs that mirror this catalog.
 type Published struct {
-	// Name is unique among what is published.
+	// Name is unique among the published documents.
 	Name string
 	// Sum is the SHA-256 of the content in hexadecimal digits.
 	Sum  string
@@ -20,7 +20,7 @@ type Published struct {
 	open func() []byte
 }
 
-// Content gives the content; nil where it is another by now.
+// Content returns the content; nil if it has changed since.
 func (p *Published) Content() []byte {
 	data := p.open()
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != p.Sum {
@@ -29,12 +29,12 @@ func (p *Published) Content() []byte {
 	return data
 }
 
-// Published gives the documents that are served, in the order of their names,
-// without those that come with the program: whoever follows has these.
+// Published returns the served documents, sorted by name, without those that are built into
+// the program: every mirror has these.
 func (s *Snapshot) Published() []Published {
 	byName := map[string]Published{}
-	for _, p := range s.shown {
-		byName[p.Name] = p.Published // later ones are of a higher rank
+	for _, p := range s.published {
+		byName[p.Name] = p.Published // later ones have a higher rank
 	}
 	list := make([]Published, 0, len(byName))
 	for _, p := range byName {
@@ -44,16 +44,16 @@ func (s *Snapshot) Published() []Published {
 	return list
 }
 
-// published is a document of a snapshot that may be published.
-type published struct {
+// publishedDocument is a document of a snapshot that may be published.
+type publishedDocument struct {
 	Published
 	source string
-	id     string // of a workflow
+	id     string // for a workflow
 }
 
-// publish collects what may be published, from states in order of rank.
-func (s *Snapshot) publish(states []state) {
-	taken := map[string]string{} // ids of workflows by names
+// collectPublished collects the documents to publish, from states in order of rank.
+func (s *Snapshot) collectPublished(states []state) {
+	taken := map[string]string{} // maps names to ids of workflows
 	for i := range states {
 		source := &states[i]
 		if source.info.Trust == TrustBundled {
@@ -63,7 +63,7 @@ func (s *Snapshot) publish(states []state) {
 			if r.broken || r.content == nil {
 				continue
 			}
-			p := published{Published: Published{Name: r.name, Sum: hex.EncodeToString(r.sum[:]), Size: r.size, open: r.content}, source: source.info.Name}
+			p := publishedDocument{Published: Published{Name: r.name, Sum: hex.EncodeToString(r.sum[:]), Size: r.size, open: r.content}, source: source.info.Name}
 			if r.good != nil {
 				p.id = r.good.head.ID
 				entry := s.byID[p.id]
@@ -76,15 +76,15 @@ func (s *Snapshot) publish(states []state) {
 				}
 				taken[p.Name] = p.id
 			}
-			s.shown = append(s.shown, p)
+			s.published = append(s.published, p)
 		}
 	}
 }
 
-// reader gives the content of a document.
-func (c *Catalog) reader(document Document) func() []byte {
+// contentReader returns a function that reads a document.
+func (c *Catalog) contentReader(document Document) func() []byte {
 	return func() []byte {
-		data, _ := c.content(context.Background(), document) // whoever asks does without one that is gone
+		data, _ := c.readContent(context.Background(), document) // callers skip a document that is gone
 		return data
 	}
 }

@@ -15,23 +15,23 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/library"
 )
 
-// Who asks for a document learns why it is not served, whatever kept it from
-// being read: a link that is not followed, or an encoding that hides its id.
-func TestReasonsReachWhoAsks(t *testing.T) {
+// A request for a document that is not served returns the reason: a link that is not
+// followed, or an encoding that hides its id.
+func TestReasonsAreReported(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege there")
 	}
 	dir, outside := t.TempDir(), t.TempDir()
 	secret := filepath.Join(outside, "secret")
-	write(t, secret, "secret")
-	write(t, filepath.Join(dir, "wp", "wp.json"), phased("wp", "1.0.0", ""))
-	write(t, filepath.Join(dir, "sixteen.json"), "\xff\xfe{\x00\"\x00i\x00d\x00\"\x00:\x00\"\x00w\x00i\x00d\x00e\x00\"\x00}\x00")
-	write(t, filepath.Join(dir, "big.yaml"), "\xfe\xff\x00i\x00d\x00:\x00 \x00e\x00n\x00d\x00\n")
-	write(t, filepath.Join(dir, "latin.json"), "{\"id\":\"umlaut\",\"title\":\"\xe4\"}")
+	writeFile(t, secret, "secret")
+	writeFile(t, filepath.Join(dir, "wp", "wp.json"), phasesText("wp", "1.0.0", ""))
+	writeFile(t, filepath.Join(dir, "sixteen.json"), "\xff\xfe{\x00\"\x00i\x00d\x00\"\x00:\x00\"\x00w\x00i\x00d\x00e\x00\"\x00}\x00")
+	writeFile(t, filepath.Join(dir, "big.yaml"), "\xfe\xff\x00i\x00d\x00:\x00 \x00e\x00n\x00d\x00\n")
+	writeFile(t, filepath.Join(dir, "latin.json"), "{\"id\":\"umlaut\",\"title\":\"\xe4\"}")
 	link := func(target, name string) {
-		check(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
-		check(t, os.Symlink(target, filepath.Join(dir, name)))
+		checkError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		checkError(t, os.Symlink(target, filepath.Join(dir, name)))
 	}
 	link("nowhere.json", "dangling.json")
 	link(secret, "leak.yaml")
@@ -69,22 +69,22 @@ func TestReasonsReachWhoAsks(t *testing.T) {
 	if e, err := s.Hook("guard"); err != nil || e.Graph != nil || !strings.Contains(e.Problem, "not followed") {
 		t.Errorf("the hook graph: %+v, %v", e, err)
 	}
-	links := slices.DeleteFunc(codes(s.Diagnostics()), func(d string) bool { return !strings.HasPrefix(d, "file-link") })
+	links := slices.DeleteFunc(codeList(s.Diagnostics()), func(d string) bool { return !strings.HasPrefix(d, "file-link") })
 	if len(links) != 8 {
 		t.Errorf("each link is reported once, in all 8, but: %q", links)
 	}
 }
 
-// What was served goes on being served when a link takes its place that is not
-// followed, and no longer when that is gone.
-func TestLinkTakesThePlace(t *testing.T) {
+// The last good version of a file stays served when a link that is not followed replaces
+// it, until the link is removed.
+func TestFileReplacedByLink(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege there")
 	}
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a.json")
-	write(t, name, text("a", "1"))
+	writeFile(t, name, definitionText("a", "1"))
 	c := loadAll(t, catalog.Options{}, newDir(dir))
 	for _, step := range []struct {
 		do   func() error
@@ -93,33 +93,33 @@ func TestLinkTakesThePlace(t *testing.T) {
 		{func() error { return os.Symlink("nowhere", name) }, []string{"a@1 dir*"}},
 		{func() error { return nil }, []string{}},
 	} {
-		check(t, os.Remove(name))
-		check(t, step.do())
-		check(t, c.Load(t.Context()))
-		if diff := cmp.Diff(step.want, served(c.Snapshot())); diff != "" {
+		checkError(t, os.Remove(name))
+		checkError(t, step.do())
+		checkError(t, c.Load(t.Context()))
+		if diff := cmp.Diff(step.want, servedList(c.Snapshot())); diff != "" {
 			t.Error(diff)
 		}
 	}
 }
 
-// The advice about a document that is too large fits what it is.
-func TestTooLargeSaysHowToMend(t *testing.T) {
+// The fix for a document that is too large depends on its kind.
+func TestTooLargeNamesFix(t *testing.T) {
 	t.Parallel()
 	dir, long := t.TempDir(), strings.Repeat(" ", 200)
 	for _, name := range []string{"a.json", "wp/guides/01-a.md", "wp/templates/01-a.md", "meta/skills/01-a.json", "hooks/g.json"} {
-		write(t, filepath.Join(dir, name), long)
+		writeFile(t, filepath.Join(dir, name), long)
 	}
 	c := loadAll(t, catalog.Options{Limits: catalog.Limits{FileBytes: 100}}, newDir(dir))
 	var got []string
 	for _, d := range c.Diagnostics() {
 		rel, err := filepath.Rel(dir, d.File)
-		check(t, err)
+		checkError(t, err)
 		got = append(got, filepath.ToSlash(rel)+": "+d.Message+"; "+d.Fix)
 	}
 	size := ": the file has 200 bytes; the limit is 100; "
 	want := []string{
 		"a.json" + size + "split the workflow",
-		"hooks/g.json" + size + "split it: scripts can be modules of their own",
+		"hooks/g.json" + size + "split it: scripts can be separate modules",
 		"meta/skills/01-a.json" + size + "move long texts of it to a guide",
 		"wp/guides/01-a.md" + size + "split the guide into several, each with its own index",
 		"wp/templates/01-a.md" + size + "split the template into several, each with its own index",

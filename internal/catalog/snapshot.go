@@ -16,45 +16,45 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// Snapshot is the catalog of one moment. It never changes; what its methods
-// return belongs to it and must not be changed either.
+// Snapshot is the catalog at one moment. It never changes; the results of its methods
+// belong to it and must not be changed either.
 type Snapshot struct {
-	entries     []*Entry // in order of ids
+	entries     []*Entry // sorted by id
 	byID        map[string]*Entry
-	all         map[string][]*Entry // the definitions of each id, the one served last
-	broken      map[string]*record  // by the id that is claimed and not served
+	all         map[string][]*Entry // the definitions of each id, the served one last
+	broken      map[string]*record  // by guessed ids that are not served
 	library     *library.Library
-	hooks       []*HookEntry    // in order of ids
-	allHooks    []*HookEntry    // those that load, lowest rank first
-	modules     []HookModule    // lowest rank first
-	machines    []*MachineEntry // in order of names
-	allMachines []*MachineEntry // those that load, lowest rank first
-	shown       []published     // what may be published, lowest rank first
+	hooks       []*HookEntry        // sorted by id
+	allHooks    []*HookEntry        // the loaded ones, lowest rank first
+	modules     []HookModule        // lowest rank first
+	machines    []*MachineEntry     // sorted by name
+	allMachines []*MachineEntry     // the loaded ones, lowest rank first
+	published   []publishedDocument // what may be published, lowest rank first
 	diagnostics []guideway.Diagnostic
 	sources     []SourceStatus
 }
 
-// Entry is a definition that is served, as lists tell of it.
+// Entry is a served definition in lists.
 type Entry struct {
 	Head
 	Source SourceInfo
-	// Path is where a person finds the document.
+	// Path is the location of the document for a person.
 	Path string
-	// Revision is what of the source this is; "" where the source has none.
+	// Revision is the revision of the source; "" if it has none.
 	Revision string
-	// Stale says that the document no longer loads, and that this is the last
-	// version that did.
+	// Stale reports that the document no longer loads, and that this is its last good
+	// version.
 	Stale bool
-	// Overrides are the definitions with the same id that are not served, the
-	// nearest one first.
+	// Overrides are the definitions with the same id that are not served, in order of
+	// precedence.
 	Overrides []Overridden
 
-	loaded *loaded
+	loaded *loadedVersion
 	layout phases.Layout
 }
 
-// Overridden is a definition that is not served, because a source of a higher
-// rank has one with its id.
+// Overridden is a definition that is not served, because a source of a higher rank has one
+// with its id.
 type Overridden struct {
 	Source   SourceInfo `json:"source"`
 	Path     string     `json:"path"`
@@ -63,29 +63,29 @@ type Overridden struct {
 	Hash     string     `json:"hash"`
 }
 
-// Opened is a definition that is served, with what it says.
+// Opened is a served definition with its content.
 type Opened struct {
 	*Entry
 	Definition *workflow.Definition
 }
 
-// Open reads the definition, if that has not been done. Where it cannot be read the
-// code of the error is guideway.CodeUnavailable; then the sources are read anew.
+// Open reads the definition if it was not read yet. If it cannot be read, the error has
+// guideway.CodeUnavailable, and the sources are read again.
 func (e *Entry) Open() (*Opened, error) {
-	d, err := e.loaded.open()
+	d, err := e.loaded.readDefinition()
 	if err != nil {
 		return nil, err
 	}
 	return &Opened{Entry: e, Definition: d}, nil
 }
 
-// Lint gives the findings about a definition that loads: most are of style, but
-// one may be an error. They are made at the first call, which reads the document
-// again; if that changed since, they have no lines.
-func (e *Entry) Lint() []guideway.Diagnostic { return e.loaded.lint(e.layout) }
+// Lint returns the diagnostics of a loaded definition: most are about style, but one may be
+// an error. The first call makes them and reads the document again; if that has changed
+// since, they have no lines.
+func (e *Entry) Lint() []guideway.Diagnostic { return e.loaded.lintFor(e.layout) }
 
-// Text gives the document as it is now, which may be newer than the definition;
-// nil where it is gone.
+// Text returns the current document, which may be newer than the definition; nil if it is
+// gone.
 func (e *Entry) Text() []byte {
 	if e.loaded == nil {
 		return nil
@@ -93,68 +93,67 @@ func (e *Entry) Text() []byte {
 	return e.loaded.content()
 }
 
-// Filter chooses entries. An empty field does not choose.
+// Filter selects entries. An empty field selects all.
 type Filter struct {
 	Dialect guideway.Dialect
 	// Source is the name of a source.
 	Source string
 }
 
-// SourceState says how a source is.
+// SourceState is the state of a source.
 type SourceState string
 
 // The states of a source.
 const (
-	// SourceUnread is one that was not yet read.
+	// SourceUnread was not read yet.
 	SourceUnread SourceState = "unread"
 	SourceOK     SourceState = "ok"
-	// SourceMissing is one whose location does not exist.
+	// SourceMissing has a location that does not exist.
 	SourceMissing SourceState = "missing"
-	// SourceFailed is one that could not be listed; what it gave before goes on
-	// serving.
+	// SourceFailed could not be listed; its earlier documents stay served.
 	SourceFailed SourceState = "failed"
-	// SourceBlocked is one that is not read, because its level says so.
+	// SourceBlocked is not read because of its level.
 	SourceBlocked SourceState = "blocked"
 )
 
-// SourceStatus says how a source is.
+// SourceStatus is the status of a source.
 type SourceStatus struct {
 	SourceInfo
 	State SourceState `json:"state"`
-	// Error says why the source failed.
+	// Error is the reason why the source failed.
 	Error string `json:"error,omitempty"`
-	// Documents counts what was read, Broken what does not load at present,
-	// and Served what is not overridden.
+	// Documents counts the read documents, Broken those that currently do not load, and
+	// Served those that are not overridden.
 	Documents int `json:"documents"`
 	Broken    int `json:"broken"`
 	Served    int `json:"served"`
-	// Loaded is when the source was last looked at.
+	// Loaded is the time of the last check of the source.
 	Loaded time.Time `json:"loaded"`
-	// Revision is that of its documents; "" where it has none or they differ.
+	// Revision is the revision of its documents; "" if it has none or they differ.
 	Revision string `json:"revision,omitempty"`
-	// Sync says how a source is that copies from elsewhere.
+	// Sync is the state of a source with a copy of remote documents.
 	Sync *SyncState `json:"sync,omitempty"`
 }
 
-// Get gives the definition that is served for an id; for "id@source" that of a
-// source, even if it is overridden. If there is none the code
-// of the error is guideway.CodeInvalidDefinition if a document with that id did
-// not load, else guideway.CodeNotFound; see Entry.Open for another.
+// Get returns the served definition of an id; for "id@source" that of a source, even if it
+// is overridden. An unknown id is an error with guideway.CodeInvalidDefinition if a
+// document with that id did not load, else with guideway.CodeNotFound; see Entry.Open for
+// another one.
 func (s *Snapshot) Get(id string) (*Opened, error) {
-	entry, err := s.find(id)
+	entry, err := s.findEntry(id)
 	if err != nil {
 		return nil, err
 	}
 	return entry.Open()
 }
 
-// find is Get without reading the definition.
-func (s *Snapshot) find(id string) (*Entry, error) {
+// findEntry is like Get, without reading the definition.
+func (s *Snapshot) findEntry(id string) (*Entry, error) {
 	if entry := s.byID[id]; entry != nil {
 		return entry, nil
 	}
 	if id, source, at := strings.Cut(id, "@"); at {
-		return s.of(id, source)
+		return s.findInSource(id, source)
 	}
 	if r := s.broken[id]; r != nil {
 		first := r.found[0]
@@ -167,14 +166,14 @@ func (s *Snapshot) find(id string) (*Entry, error) {
 		return nil, err
 	}
 	err := guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found", id)
-	if near := s.similar(id); len(near) > 0 {
+	if near := s.similarIDs(id); len(near) > 0 {
 		err.Fix = "did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return nil, err
 }
 
-// of gives the definition that a source has for an id.
-func (s *Snapshot) of(id, source string) (*Entry, error) {
+// findInSource returns a source's definition of an id.
+func (s *Snapshot) findInSource(id, source string) (*Entry, error) {
 	var has []string
 	for _, entry := range s.all[id] {
 		if entry.Source.Name == source {
@@ -184,14 +183,14 @@ func (s *Snapshot) of(id, source string) (*Entry, error) {
 	}
 	err := guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found in the source '%s'", id, source)
 	if len(has) > 0 {
-		err.Fix = "there is " + strings.Join(has, ", ")
+		err.Fix = "use " + strings.Join(has, ", ")
 	}
 	return nil, err
 }
 
-// ofSource gives what a source has under a name, of all that load, even where something
-// else is served. Kind is what the error calls it.
-func ofSource[E any](kind, id, source string, all []E, at func(E) (id, source string)) (E, error) {
+// findBySource returns a source's entry of a name, of all that load, even if another entry
+// is served. kind is its name in the error.
+func findBySource[E any](kind, id, source string, all []E, at func(E) (id, source string)) (E, error) {
 	var none E
 	var has []string
 	for _, e := range all {
@@ -204,14 +203,14 @@ func ofSource[E any](kind, id, source string, all []E, at func(E) (id, source st
 	}
 	err := guideway.Errorf(guideway.CodeNotFound, "there is no %s %q in the source %q", kind, id, source)
 	if len(has) > 0 {
-		err.Fix = "there is " + strings.Join(has, ", ")
+		err.Fix = "use " + strings.Join(has, ", ")
 	}
 	return none, err
 }
 
-// similar gives up to three ids that look like id: that have it in them, or it them;
-// else the one that it is a slip of the pen from.
-func (s *Snapshot) similar(id string) []string {
+// similarIDs returns up to three similar ids: those that contain id or are contained in it,
+// else the closest spelling.
+func (s *Snapshot) similarIDs(id string) []string {
 	const most = 3
 	key := looseKey(id)
 	if len(key) < most {
@@ -237,12 +236,12 @@ func (s *Snapshot) similar(id string) []string {
 	return nil
 }
 
-// looseKey forgets case and separators.
+// looseKey removes case and separators.
 func looseKey(id string) string {
 	return strings.NewReplacer("-", "", "_", "", ".", "", " ", "").Replace(strings.ToLower(id))
 }
 
-// List gives the definitions that are served, in order of their ids.
+// List returns the served definitions, sorted by id.
 func (s *Snapshot) List(filter Filter) []*Entry {
 	if filter == (Filter{}) {
 		return s.entries
@@ -257,17 +256,17 @@ func (s *Snapshot) List(filter Filter) []*Entry {
 	return chosen
 }
 
-// Library gives the activities, skills, guides, templates and rules.
+// Library returns the activities, skills, guides, templates and rules.
 func (s *Snapshot) Library() *library.Library { return s.library }
 
-// Diagnostics says what did not load and why, in order of files.
+// Diagnostics returns the reasons why documents did not load, sorted by file.
 func (s *Snapshot) Diagnostics() []guideway.Diagnostic { return s.diagnostics }
 
-// Sources says how each source is, lowest rank first.
+// Sources returns the status of each source, lowest rank first.
 func (s *Snapshot) Sources() []SourceStatus { return s.sources }
 
-// Lint gives the findings about the style of all definitions that are served.
-// They are made at the first call; the only error is that of ctx.
+// Lint returns the style diagnostics of all served definitions. The first call makes them;
+// the only error is that of ctx.
 func (s *Snapshot) Lint(ctx context.Context) ([]guideway.Diagnostic, error) {
 	var found []guideway.Diagnostic
 	for _, entry := range s.entries {
@@ -282,19 +281,19 @@ func (s *Snapshot) Lint(ctx context.Context) ([]guideway.Diagnostic, error) {
 	return found, nil
 }
 
-// merge makes a snapshot of the states, which are in order of rank.
-func merge(states []state) *Snapshot {
+// mergeStates makes a snapshot of states in order of rank.
+func mergeStates(states []state) *Snapshot {
 	s := &Snapshot{byID: map[string]*Entry{}, all: map[string][]*Entry{}, broken: map[string]*record{}}
 	for i := range states {
-		s.add(&states[i])
+		s.addDefinitions(&states[i])
 	}
 	for i := range states {
-		s.explain(&states[i])
+		s.explainBroken(&states[i])
 	}
-	s.shelve(states)
-	s.hang(states)
-	s.publish(states)
-	s.enlist(states)
+	s.buildLibrary(states)
+	s.addHooks(states)
+	s.collectPublished(states)
+	s.addMachines(states)
 	s.entries = slices.SortedFunc(maps.Values(s.byID), func(a, b *Entry) int {
 		return strings.Compare(a.ID, b.ID)
 	})
@@ -316,8 +315,8 @@ func merge(states []state) *Snapshot {
 	return s
 }
 
-// add puts the definitions of a source above those that are there.
-func (s *Snapshot) add(source *state) {
+// addDefinitions adds the definitions of a source on top of those already added.
+func (s *Snapshot) addDefinitions(source *state) {
 	status := SourceStatus{
 		SourceInfo: source.info, State: SourceOK, Error: source.failure,
 		Documents: len(source.records), Loaded: source.loaded,
@@ -349,7 +348,7 @@ func (s *Snapshot) add(source *state) {
 		}
 		id := r.good.head.ID
 		if first := own[id]; first != nil {
-			s.diagnostics = append(s.diagnostics, problem("id-duplicate", r.path,
+			s.diagnostics = append(s.diagnostics, newError("id-duplicate", r.path,
 				fmt.Sprintf("the id %q is taken by %s, which is served; this file is not", id, first.path),
 				"give one of the two another id"))
 			continue
@@ -367,30 +366,31 @@ func (s *Snapshot) add(source *state) {
 	s.sources = append(s.sources, status)
 }
 
-// explain says of documents that never loaded what is served in their place.
-func (s *Snapshot) explain(source *state) {
+// explainBroken adds to diagnostics of broken documents the definition that is served
+// instead.
+func (s *Snapshot) explainBroken(source *state) {
 	for _, r := range source.records {
 		if r.good != nil || r.place.Kind != "" || r.hookPlace.Kind != "" || r.machineFile {
 			continue
 		}
-		serving := s.byID[r.claims]
+		serving := s.byID[r.guessedID]
 		switch {
 		case serving == nil:
-			s.broken[r.claims] = r
-			// What cannot be read may not say its id: it is asked for by its name, too.
+			s.broken[r.guessedID] = r
+			// An unreadable document may have no id: it is also found by its name.
 			if stem := stemOf(r.name); s.broken[stem] == nil && s.byID[stem] == nil {
 				s.broken[stem] = r
 			}
 		case serving.Source.Rank <= source.info.Rank:
-			s.diagnostics = append(s.diagnostics, notice("override-broken", r.path,
-				fmt.Sprintf("%q is served from %s (%s), because this file did not load", r.claims, serving.Source.Name, serving.Path),
-				"mend this file to have it served"))
+			s.diagnostics = append(s.diagnostics, newWarning("override-broken", r.path,
+				fmt.Sprintf("%q is served from %s (%s), because this file did not load", r.guessedID, serving.Source.Name, serving.Path),
+				"fix this file to serve it"))
 		}
 	}
 }
 
-// compare says what changed between two snapshots; nil if nothing did.
-func compare(before, after *Snapshot) *Change {
+// compareSnapshots returns the changes between two snapshots, or nil.
+func compareSnapshots(before, after *Snapshot) *Change {
 	change := &Change{
 		Snapshot: after, Diagnostics: !slices.Equal(before.diagnostics, after.diagnostics),
 		Library: !before.library.Equal(after.library), Hooks: !sameHooks(before, after), Machines: !sameMachines(before, after),

@@ -9,65 +9,63 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Source gives documents. The catalog calls it from one goroutine at a time,
-// except that Changes may run beside it.
+// Source provides documents. The catalog calls it from one goroutine at a time, except that
+// Changes may run in parallel.
 type Source interface {
-	// Info names the source. It is the same at every call.
+	// Info describes the source. It is the same at every call.
 	Info() SourceInfo
-	// Documents lists what the source has now, without reading it. What
-	// cannot be listed, such as one unreadable file, is a diagnostic. An
-	// error means that nothing is known: the catalog keeps what it had.
-	// ErrMissing means that the location does not exist: the source is empty.
+	// Documents lists the current documents without reading them. An entry that cannot be
+	// listed, such as an unreadable file, is a diagnostic. After an error the catalog keeps
+	// the previous documents. ErrMissing means that the location does not exist: the source
+	// is empty.
 	Documents(ctx context.Context) ([]Document, []guideway.Diagnostic, error)
 }
 
-// Watcher is a Source that notices changes by itself.
+// Watcher is a Source that reports changes.
 type Watcher interface {
-	// Changes sends whenever Documents would probably answer otherwise than at
-	// its last call, and closes the channel when ctx is done. A receiver that
-	// is late misses no change, because sends are merged, never dropped.
+	// Changes sends whenever the result of Documents has probably changed since its last
+	// call, and closes the channel when ctx is done. A slow receiver misses no change,
+	// because sends are merged, never dropped.
 	Changes(ctx context.Context) (<-chan struct{}, error)
 }
 
-// ErrMissing says that the location of a source does not exist.
+// ErrMissing means that the location of a source does not exist.
 var ErrMissing = errors.New("the location does not exist")
 
-// SourceInfo says what a source is.
+// SourceInfo describes a source.
 type SourceInfo struct {
 	// Name is unique in a catalog: "bundled", "user", "custom-1".
 	Name string `json:"name"`
-	// Kind says how it is reached: "embedded", "dir", "git", "registry", "npm".
+	// Kind is the kind of access: "embedded", "dir", "git", "registry", "npm".
 	Kind string `json:"kind"`
-	// Location is the directory or address; "" for what is built in.
+	// Location is the directory or URL; "" for embedded documents.
 	Location string `json:"location,omitempty"`
-	// Rank is the precedence: of two definitions with one id the one of the
-	// higher rank is served; of equal ranks, the later source's.
+	// Rank is the precedence: of two definitions with one id the one with the higher rank
+	// is served; with equal ranks, the later source's.
 	Rank int `json:"rank"`
-	// Trust says who answers for the content.
+	// Trust is the origin of the content.
 	Trust Trust `json:"trust"`
-	// Level is what may be done with the content; "" is the default of Trust.
+	// Level limits the use of the content; "" is the default of Trust.
 	Level Level `json:"level,omitempty"`
 	// Optional means that a missing location is normal.
 	Optional bool `json:"optional,omitempty"`
 }
 
-// Level is what may be done with what a source gives, before a person has looked
-// at it.
+// Level limits the use of a source's content before a person has reviewed it.
 type Level string
 
 // The levels.
 const (
-	// LevelTrusted is as good as what this user wrote.
+	// LevelTrusted is trusted like files of this user.
 	LevelTrusted Level = "trusted"
-	// LevelReview is read and served; its scripts run once a person has approved
-	// them by their hash, and its hook graphs never take the place of others.
+	// LevelReview is read and served; its scripts run after a person has approved them by
+	// their hash, and its hook graphs never replace others.
 	LevelReview Level = "review"
 	// LevelBlocked is not read.
 	LevelBlocked Level = "blocked"
 )
 
-// WithLevel fills in the level: who answers for the content decides it where
-// nobody did.
+// WithLevel fills in the default level of the trust.
 func (i SourceInfo) WithLevel() SourceInfo {
 	if i.Level == "" {
 		i.Level = LevelReview
@@ -78,19 +76,19 @@ func (i SourceInfo) WithLevel() SourceInfo {
 	return i
 }
 
-// Trust says who answers for the content of a source.
+// Trust is the origin of a source's content.
 type Trust string
 
 // The levels of trust.
 const (
-	// TrustBundled is what comes with the program.
+	// TrustBundled comes with the program.
 	TrustBundled Trust = "bundled"
-	// TrustUser is what this user put into the own configuration, or named.
+	// TrustUser is in the user's own configuration, or named there.
 	TrustUser Trust = "user"
-	// TrustProject is what came with the working directory; whoever can write
-	// to the project wrote it.
+	// TrustProject comes with the working directory; anyone with write access to the
+	// project may have written it.
 	TrustProject Trust = "project"
-	// TrustRemote is what another machine gave.
+	// TrustRemote comes from another machine.
 	TrustRemote Trust = "remote"
 )
 
@@ -111,31 +109,31 @@ type Document struct {
 	// Name identifies the document within the source, such as
 	// "loops/batch.json", and decides the order.
 	Name string
-	// Path is where a person finds it; diagnostics name it.
+	// Path is its location for a person; diagnostics name it.
 	Path string
-	// Revision is what of the source this is: a commit, a version of a package; ""
-	// where the source has none.
+	// Revision is the revision of the source: a commit, a version of a package; "" if it
+	// has none.
 	Revision string
-	// Size is the number of bytes, as far as it is known.
+	// Size is the number of bytes, if it is known.
 	Size int64
-	// Stamp changes whenever the content may have changed; a document with the
-	// stamp of the last call is not read again. "" is always read.
+	// Stamp changes whenever the content may have changed; a document with an unchanged
+	// stamp is not read again. One with "" is always read.
 	Stamp string
-	// Sum is the SHA-256 of the content where the source knows what it must be: a
-	// content with another one is refused. nil is not known.
+	// Sum is the expected SHA-256 of the content: other content is refused. It is nil if it
+	// is unknown.
 	Sum *[sha256.Size]byte
-	// Problem says why the content cannot be read; nil where it can.
+	// Problem is the reason why the content cannot be read, or nil.
 	Problem *guideway.Diagnostic
-	// Open opens the content. It is not called where there is a problem.
+	// Open opens the content. It is not called if Problem is set.
 	Open func(context.Context) (io.ReadCloser, error)
 }
 
-// problem makes a finding that keeps a document or a source from loading.
-func problem(code, file, message, fix string) guideway.Diagnostic {
+// newError returns a diagnostic that keeps a document or a source from loading.
+func newError(code, file, message, fix string) guideway.Diagnostic {
 	return guideway.Diagnostic{Severity: guideway.SeverityError, Code: code, File: file, Message: message, Fix: fix}
 }
 
-// notice makes a finding that a person should look at.
-func notice(code, file, message, fix string) guideway.Diagnostic {
+// newWarning returns a diagnostic for a person to check.
+func newWarning(code, file, message, fix string) guideway.Diagnostic {
 	return guideway.Diagnostic{Severity: guideway.SeverityWarning, Code: code, File: file, Message: message, Fix: fix}
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Layout says where the sources of an installation are. An empty field is no
-// source.
+// Layout has the locations of an installation's sources. An empty field is no source.
 type Layout struct {
 	// Bundled are the definitions that come with the program.
 	Bundled fs.FS
@@ -21,17 +20,16 @@ type Layout struct {
 	// Project is the working directory: definitions are in its directories
 	// workflows and, ranking higher, .guideway/workflows.
 	Project string
-	// More are other sources, whatever their rank.
+	// More are other sources of any rank.
 	More []Source
-	// Levels are the levels of sources by their names, where they are not the
-	// default.
+	// Levels maps names of sources to levels other than the default.
 	Levels map[string]Level
-	// Dirs adjusts the sources that are directories.
+	// Dirs configures the sources that are directories.
 	Dirs DirOptions
 }
 
-// Standard gives the sources of an installation. A directory that is named
-// twice is one source, of the higher rank.
+// Standard returns the sources of an installation. A directory that is named twice is one
+// source, with the higher rank.
 func Standard(layout Layout) []Source {
 	var infos []SourceInfo
 	dir := func(name, location string, rank int, trust Trust, optional bool) {
@@ -70,8 +68,7 @@ func Standard(layout Layout) []Source {
 	return append(sources, layout.More...)
 }
 
-// Failing is a source that cannot be used as it is configured. It gives nothing but
-// the reason.
+// FailedSource is a source with an invalid configuration. It returns only the error.
 type Failing struct {
 	info SourceInfo
 	err  error
@@ -79,7 +76,7 @@ type Failing struct {
 
 var _ Source = (*Failing)(nil)
 
-// NewFailing makes a source that fails.
+// NewFailedSource makes a source that returns err.
 func NewFailing(info SourceInfo, err error) *Failing { return &Failing{info: info, err: err} }
 
 // Info implements Source.

@@ -7,5 +7,5 @@ import "io/fs"
 // openNonblock is for systems whose files can be pipes.
 const openNonblock = 0
 
-// inode identifies a file on its device, or is 0.
-func inode(fs.FileInfo) uint64 { return 0 }
+// inodeOf identifies a file on its device, or is 0.
+func inodeOf(fs.FileInfo) uint64 { return 0 }

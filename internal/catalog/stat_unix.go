@@ -10,8 +10,8 @@ import (
 // openNonblock keeps an open from waiting for the other end of a pipe.
 const openNonblock = syscall.O_NONBLOCK
 
-// inode identifies a file on its device, or is 0.
-func inode(info fs.FileInfo) uint64 {
+// inodeOf identifies a file on its device, or is 0.
+func inodeOf(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(stat.Ino)
 	}

@@ -5,40 +5,39 @@ import (
 	"time"
 )
 
-// Follower is a Source that serves a copy of what is elsewhere: a repository, a
-// registry. Documents gives the copy, and never waits for the other side.
+// Syncer is a Source that serves a copy of remote documents: of a repository or a registry.
+// Documents returns the copy, and never waits for the remote side.
 type Follower interface {
 	Source
-	// Sync brings the copy up to date, whether or not it is time to. It may be
-	// called beside everything else, from other processes too: one of them does
-	// the work. With an error the copy stays as it was.
+	// Sync updates the copy, whether or not it is due. It may be called concurrently, from
+	// other processes too: one of them does the work. After an error the copy is unchanged.
 	Sync(ctx context.Context) (Synced, error)
-	// SyncState says how up to date the copy is.
+	// SyncState returns how current the copy is.
 	SyncState() SyncState
 }
 
-// Synced is what came of a synchronisation.
+// Synced is the result of a synchronization.
 type Synced struct {
 	// Before and After are revisions; Before is "" at the first time.
 	Before, After string
-	// Changed says that other documents are served than before.
+	// Changed reports that the served documents changed.
 	Changed bool
 }
 
-// SyncState says how up to date a copy is.
+// SyncState is the state of a copy.
 type SyncState struct {
-	// Revision is what the copy is of; "" where there is none yet.
+	// Revision is the revision of the copy; "" before the first one.
 	Revision string `json:"revision,omitempty"`
-	// Reference is what is followed: a branch, a tag.
+	// Reference is the followed branch or tag.
 	Reference string `json:"reference,omitempty"`
-	// Changed is when the copy became what it is, and Checked when the other side
-	// was last heard of.
+	// Changed is the time of the last change of the copy, and Checked that of the last
+	// answer of the remote side.
 	Changed time.Time `json:"changed,omitzero"`
 	Checked time.Time `json:"checked,omitzero"`
-	// Failure says why the last attempt failed; Failures counts the attempts since
-	// the last one that did not.
+	// Failure is the error of the last attempt; Failures counts the failed attempts since
+	// the last successful one.
 	Failure  string `json:"failure,omitempty"`
 	Failures int    `json:"failures,omitempty"`
-	// Next is when it is time for another attempt.
+	// Next is when the next attempt is due.
 	Next time.Time `json:"next,omitzero"`
 }

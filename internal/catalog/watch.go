@@ -12,53 +12,51 @@ import (
 )
 
 const (
-	// maxWatched bounds the directories of one source that the operating
-	// system watches for us; the others are polled.
+	// maxWatched bounds the directories of one source that the operating system watches;
+	// the others are polled.
 	maxWatched = 256
-	// sweepEvery is after how many polls all files are looked at where the
-	// operating system reports changes, for the file systems on which it
-	// claims to and does not.
-	sweepEvery = 6
-	// sweepShare is how much longer than a sweep the pause after it is, but for
-	// sweepAtLeast, the number of polls that a pause never exceeds: a sweep that
-	// took long because the machine is busy says little.
-	sweepShare   = 50
-	sweepAtLeast = 20
-	// debounceLimit is after how many quiet times a directory that is never
-	// quiet is looked at all the same.
+	// scanEvery is the number of polls after which all files are checked although the
+	// operating system reports changes: on some file systems it does not report all.
+	scanEvery = 6
+	// scanPauseFactor is how much longer the pause after a scan is than the scan. The pause
+	// never exceeds scanAtLeast polls: a scan may be slow because the machine is busy.
+	scanPauseFactor = 50
+	scanAtLeast     = 20
+	// debounceLimit is the number of quiet times after which a directory that is never
+	// quiet is scanned anyway.
 	debounceLimit = 4
 )
 
-// Changes implements Watcher: by the events of the operating system where they
-// are to be had, and by polling besides.
+// Changes implements Watcher: by events of the operating system if they are available, and
+// by polling.
 func (d *Dir) Changes(ctx context.Context) (<-chan struct{}, error) {
-	w := &dirWatch{dir: d, out: make(chan struct{}, 1), armed: map[string]fs.FileInfo{}}
+	w := &dirWatch{dir: d, out: make(chan struct{}, 1), watched: map[string]fs.FileInfo{}}
 	if !d.opts.NoEvents {
-		// Without events, because a limit is reached for example, polling does
-		// the whole work.
+		// Without events, for example because a limit is reached, polling does the whole
+		// work.
 		w.events, _ = fsnotify.NewWatcher()
 	}
-	go w.run(ctx)
+	go w.watchLoop(ctx)
 	return w.out, nil
 }
 
-// dirWatch notices changes below one directory. It belongs to one goroutine.
+// dirWatch detects changes below one directory. It belongs to one goroutine.
 type dirWatch struct {
 	dir    *Dir
 	out    chan struct{}
 	events *fsnotify.Watcher
-	// armed are the directories whose events are reported, as they were then.
-	armed map[string]fs.FileInfo
-	// partial says that some directories are not armed.
+	// watched maps the directories with reported events to their state at that time.
+	watched map[string]fs.FileInfo
+	// partial reports that some directories are not watched.
 	partial bool
-	// root is the directory at the last look; nil if there was none.
+	// root is the directory at the last check; nil if there was none.
 	root fs.FileInfo
-	// swept and pause say when all files were looked at and when to do it again.
-	swept time.Time
-	pause time.Duration
+	// scanned is the time of the last scan, and pause the time until the next.
+	scanned time.Time
+	pause   time.Duration
 }
 
-func (w *dirWatch) run(ctx context.Context) {
+func (w *dirWatch) watchLoop(ctx context.Context) {
 	defer close(w.out)
 	var events chan fsnotify.Event
 	var failures chan error
@@ -71,10 +69,10 @@ func (w *dirWatch) run(ctx context.Context) {
 	quiet := time.NewTimer(0)
 	quiet.Stop()
 	defer quiet.Stop()
-	var since time.Time // of the first event that is not yet looked into
-	touched := false    // one of them names a document
+	var since time.Time // the time of the first event that was not handled yet
+	touched := false    // an event names a document
 
-	w.sweep(ctx, false)
+	w.scanAll(ctx, false)
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,33 +82,33 @@ func (w *dirWatch) run(ctx context.Context) {
 				events = nil
 			}
 			touched = touched || w.isDocument(event.Name)
-			since = w.postpone(quiet, since)
+			since = w.postponeScan(quiet, since)
 		case _, open := <-failures:
 			// An overflow means that events were lost.
 			if !open {
 				failures = nil
 			}
 			touched = true
-			since = w.postpone(quiet, since)
+			since = w.postponeScan(quiet, since)
 		case <-quiet.C:
-			w.sweep(ctx, touched)
+			w.scanAll(ctx, touched)
 			since, touched = time.Time{}, false
 		case <-poll.C:
-			if w.replaced() || time.Since(w.swept) >= w.pause {
-				w.sweep(ctx, false)
+			if w.isReplaced() || time.Since(w.scanned) >= w.pause {
+				w.scanAll(ctx, false)
 			}
 		}
 	}
 }
 
-// isDocument says whether a path that the system reports is that of a document.
+// isDocument reports whether a reported path is a document.
 func (w *dirWatch) isDocument(file string) bool {
 	name, err := filepath.Rel(w.dir.info.Location, file)
 	return err == nil && isDocument(filepath.ToSlash(name))
 }
 
-// postpone restarts the quiet time, within its limit.
-func (w *dirWatch) postpone(quiet *time.Timer, since time.Time) time.Time {
+// postponeScan restarts the quiet time, within its limit.
+func (w *dirWatch) postponeScan(quiet *time.Timer, since time.Time) time.Time {
 	now := time.Now()
 	if since.IsZero() {
 		since = now
@@ -120,8 +118,8 @@ func (w *dirWatch) postpone(quiet *time.Timer, since time.Time) time.Time {
 	return since
 }
 
-// replaced says whether the directory is another than at the last look.
-func (w *dirWatch) replaced() bool {
+// isReplaced reports whether the directory is another one than at the last check.
+func (w *dirWatch) isReplaced() bool {
 	info, err := os.Stat(w.dir.info.Location)
 	if err != nil || w.root == nil {
 		return (err == nil) != (w.root != nil)
@@ -129,49 +127,49 @@ func (w *dirWatch) replaced() bool {
 	return !os.SameFile(info, w.root)
 }
 
-// sweep looks at all files and reports a change if there is one, or if an
-// event touched a document: it can change without its size and time doing so.
-// For the same reason it reports files again that were young when listed.
-func (w *dirWatch) sweep(ctx context.Context, touched bool) {
+// scanAll checks all files and reports a change if there is one, or if an event touched a
+// document: its content can change without its size and time. For the same reason it
+// reports files again that were too young when listed.
+func (w *dirWatch) scanAll(ctx context.Context, touched bool) {
 	began := time.Now()
-	found, err := w.dir.scan(ctx)
+	found, err := w.dir.scanTree(ctx)
 	if ctx.Err() != nil {
 		return
 	}
 	w.root = nil
 	if err == nil {
 		w.root = found.dirs[0].info
-		if w.arm(found.dirs) {
-			// A change between the walk and the arming shows in no event.
-			if again, againErr := w.dir.scan(ctx); againErr == nil {
+		if w.watchDirs(found.dirs) {
+			// No event shows a change between the scan and the watch.
+			if again, againErr := w.dir.scanTree(ctx); againErr == nil {
 				found = again
 			}
 		}
 	} else {
-		w.disarm(nil)
+		w.unwatchOthers(nil)
 	}
-	w.swept = time.Now()
+	w.scanned = time.Now()
 	w.pause = w.dir.opts.Poll
 	if w.events != nil && !w.partial {
-		w.pause *= sweepEvery
+		w.pause *= scanEvery
 	}
-	w.pause = max(w.pause, min(sweepShare*w.swept.Sub(began), sweepAtLeast*w.dir.opts.Poll))
+	w.pause = max(w.pause, min(scanPauseFactor*w.scanned.Sub(began), scanAtLeast*w.dir.opts.Poll))
 
 	w.dir.mu.Lock()
-	again := w.dir.again
-	changed := found.fingerprint(err) != w.dir.listed || !again.IsZero() && w.swept.After(again)
+	again := w.dir.rescanAt
+	changed := found.fingerprintOf(err) != w.dir.listed || !again.IsZero() && w.scanned.After(again)
 	w.dir.mu.Unlock()
 	if touched || changed {
 		select {
 		case w.out <- struct{}{}:
-		default: // one that waits says the same
+		default: // a pending signal is enough
 		}
 	}
 }
 
-// arm has the operating system report the changes in exactly these
-// directories. It says whether any is new.
-func (w *dirWatch) arm(dirs []foundFile) bool {
+// watchDirs makes the operating system report changes in exactly these directories. It
+// reports whether any is new.
+func (w *dirWatch) watchDirs(dirs []foundFile) bool {
 	if w.events == nil {
 		return false
 	}
@@ -180,48 +178,47 @@ func (w *dirWatch) arm(dirs []foundFile) bool {
 	for _, dir := range dirs[:min(len(dirs), maxWatched)] {
 		wanted[filepath.Join(w.dir.info.Location, filepath.FromSlash(dir.name))] = dir.info
 	}
-	w.forget()
-	w.disarm(wanted)
+	w.dropRemoved()
+	w.unwatchOthers(wanted)
 	fresh := false
 	for path, info := range wanted {
-		if w.armed[path] != nil {
+		if w.watched[path] != nil {
 			continue
 		}
 		if err := w.events.Add(path); err != nil {
 			w.partial = true
 			continue
 		}
-		w.armed[path] = info
+		w.watched[path] = info
 		fresh = true
 	}
 	return fresh
 }
 
-// forget drops what the system stopped reporting by itself, because the
-// directory is gone. One that was made in its place can look the same.
-func (w *dirWatch) forget() {
+// dropRemoved drops directories that the system no longer watches because they were
+// removed. A new one in the same place can look the same.
+func (w *dirWatch) dropRemoved() {
 	reported := map[string]bool{}
 	for _, path := range w.events.WatchList() {
 		reported[path] = true
 	}
-	for path := range w.armed {
+	for path := range w.watched {
 		if !reported[path] {
-			delete(w.armed, path)
+			delete(w.watched, path)
 		}
 	}
 }
 
-// disarm ends the reports of all directories but those that are wanted and
-// still the same.
-func (w *dirWatch) disarm(wanted map[string]fs.FileInfo) {
-	for path, info := range w.armed {
+// unwatchOthers stops watching all directories except the unchanged ones in wanted.
+func (w *dirWatch) unwatchOthers(wanted map[string]fs.FileInfo) {
+	for path, info := range w.watched {
 		if now := wanted[path]; now != nil && os.SameFile(now, info) {
 			continue
 		}
-		// The system forgets a directory that is gone by itself.
+		// The system stops watching a removed directory.
 		if err := w.events.Remove(path); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
 			w.partial = true
 		}
-		delete(w.armed, path)
+		delete(w.watched, path)
 	}
 }

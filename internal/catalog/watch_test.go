@@ -12,34 +12,33 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 )
 
-// modes are the two ways to notice changes. Polling is fast enough here that a
-// test of it does not take long, and slow enough beside events that they have
-// to do the work.
-var modes = map[string]catalog.DirOptions{
+// watchModes are the two ways to detect changes. Polling is fast here so that its tests are
+// short, and slow with events so that only the events can detect a change in time.
+var watchModes = map[string]catalog.DirOptions{
 	"events":  {Poll: 200 * time.Millisecond, Debounce: 10 * time.Millisecond},
 	"polling": {Poll: 10 * time.Millisecond, NoEvents: true},
 }
 
-// watched is a directory that a catalog follows.
-type watched struct {
+// watchedDir is a directory that a catalog follows.
+type watchedDir struct {
 	*testing.T
 	dir     string
 	catalog *catalog.Catalog
 	changes chan catalog.Change
 }
 
-// watch opens a catalog of one directory in each mode and runs a test on it.
-func watch(t *testing.T, test func(w *watched)) {
+// testWatch opens a catalog of one directory in each mode and runs a test on it.
+func testWatch(t *testing.T, test func(w *watchedDir)) {
 	t.Helper()
-	for name, opts := range modes {
+	for name, opts := range watchModes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &watched{T: t, dir: filepath.Join(t.TempDir(), "workflows"), changes: make(chan catalog.Change, 100)}
-			write(t, filepath.Join(w.dir, "first.json"), text("first", "1"))
+			w := &watchedDir{T: t, dir: filepath.Join(t.TempDir(), "workflows"), changes: make(chan catalog.Change, 100)}
+			writeFile(t, filepath.Join(w.dir, "first.json"), definitionText("first", "1"))
 			source := catalog.NewDir(catalog.SourceInfo{Name: "dir", Location: w.dir, Optional: true}, opts)
-			w.catalog = catalog.New([]catalog.Source{source}, catalog.Options{Parse: parse})
+			w.catalog = catalog.New([]catalog.Source{source}, catalog.Options{Parse: parseTest})
 			w.catalog.OnChange(func(change catalog.Change) { w.changes <- change })
-			check(t, w.catalog.Open(context.Background()))
+			checkError(t, w.catalog.Open(context.Background()))
 			t.Cleanup(w.catalog.Close)
 			<-w.changes // the load
 			test(w)
@@ -47,142 +46,142 @@ func watch(t *testing.T, test func(w *watched)) {
 	}
 }
 
-func (w *watched) path(name string) string { return filepath.Join(w.dir, name) }
+func (w *watchedDir) filePath(name string) string { return filepath.Join(w.dir, name) }
 
-// until waits until exactly these are served.
-func (w *watched) until(want ...string) {
+// waitForServed waits until exactly these definitions are served.
+func (w *watchedDir) waitForServed(want ...string) {
 	w.Helper()
 	timeout := time.After(deadline)
 	for {
-		got := served(w.catalog.Snapshot())
+		got := servedList(w.catalog.Snapshot())
 		if slices.Equal(got, want) {
 			return
 		}
 		select {
 		case <-w.changes:
 		case <-timeout:
-			w.Fatalf("still %v, want %v; %v", got, want, codes(w.catalog.Diagnostics()))
+			w.Fatalf("still %v, want %v; %v", got, want, codeList(w.catalog.Diagnostics()))
 		}
 	}
 }
 
 func TestWatchEdits(t *testing.T) {
 	t.Parallel()
-	watch(t, func(w *watched) {
-		w.until("first@1 dir")
-		write(w, w.path("second.yaml"), text("second", "1"))
-		w.until("first@1 dir", "second@1 dir")
-		write(w, w.path("second.yaml"), text("second", "22"))
-		w.until("first@1 dir", "second@22 dir")
-		write(w, w.path("second.yaml"), `{"id":"second"`)
-		w.until("first@1 dir", "second@22 dir*")
-		write(w, w.path("second.yaml"), text("second", "3"))
-		w.until("first@1 dir", "second@3 dir")
-		check(w, os.Remove(w.path("first.json")))
-		w.until("second@3 dir")
+	testWatch(t, func(w *watchedDir) {
+		w.waitForServed("first@1 dir")
+		writeFile(w, w.filePath("second.yaml"), definitionText("second", "1"))
+		w.waitForServed("first@1 dir", "second@1 dir")
+		writeFile(w, w.filePath("second.yaml"), definitionText("second", "22"))
+		w.waitForServed("first@1 dir", "second@22 dir")
+		writeFile(w, w.filePath("second.yaml"), `{"id":"second"`)
+		w.waitForServed("first@1 dir", "second@22 dir*")
+		writeFile(w, w.filePath("second.yaml"), definitionText("second", "3"))
+		w.waitForServed("first@1 dir", "second@3 dir")
+		checkError(w, os.Remove(w.filePath("first.json")))
+		w.waitForServed("second@3 dir")
 	})
 }
 
-// TestWatchAtomicReplacement is how editors and deployments write.
+// Editors and deployments replace files atomically.
 func TestWatchAtomicReplacement(t *testing.T) {
 	t.Parallel()
-	watch(t, func(w *watched) {
+	testWatch(t, func(w *watchedDir) {
 		for version := 2; version < 5; version++ {
-			write(w, w.path(".first.json.tmp"), text("first", fmt.Sprint(version)))
-			check(w, os.Rename(w.path(".first.json.tmp"), w.path("first.json")))
-			w.until(fmt.Sprintf("first@%d dir", version))
+			writeFile(w, w.filePath(".first.json.tmp"), definitionText("first", fmt.Sprint(version)))
+			checkError(w, os.Rename(w.filePath(".first.json.tmp"), w.filePath("first.json")))
+			w.waitForServed(fmt.Sprintf("first@%d dir", version))
 		}
 		// vim moves the old file away, writes a new one and removes the old.
-		check(w, os.Rename(w.path("first.json"), w.path("first.json~")))
-		write(w, w.path("first.json"), text("first", "5"))
-		check(w, os.Remove(w.path("first.json~")))
-		w.until("first@5 dir")
+		checkError(w, os.Rename(w.filePath("first.json"), w.filePath("first.json~")))
+		writeFile(w, w.filePath("first.json"), definitionText("first", "5"))
+		checkError(w, os.Remove(w.filePath("first.json~")))
+		w.waitForServed("first@5 dir")
 	})
 }
 
-// TestWatchSameSize rewrites a file in place without changing its size, within
-// one tick of the clock of the file system perhaps.
+// A file is rewritten in place with the same size, possibly within one tick of the file
+// system's clock.
 func TestWatchSameSize(t *testing.T) {
 	t.Parallel()
-	watch(t, func(w *watched) {
+	testWatch(t, func(w *watchedDir) {
 		for version := 2; version < 8; version++ {
-			write(w, w.path("first.json"), text("first", fmt.Sprint(version)))
-			w.until(fmt.Sprintf("first@%d dir", version))
+			writeFile(w, w.filePath("first.json"), definitionText("first", fmt.Sprint(version)))
+			w.waitForServed(fmt.Sprintf("first@%d dir", version))
 		}
 	})
 }
 
 func TestWatchDirectories(t *testing.T) {
 	t.Parallel()
-	watch(t, func(w *watched) {
-		write(w, w.path("loops/a.json"), text("a", "1"))
-		w.until("a@1 dir", "first@1 dir")
-		write(w, w.path("loops/b.json"), text("b", "1"))
-		w.until("a@1 dir", "b@1 dir", "first@1 dir")
-		check(w, os.Rename(w.path("loops"), w.path("cycles")))
-		write(w, w.path("cycles/c.json"), text("c", "1"))
-		w.until("a@1 dir", "b@1 dir", "c@1 dir", "first@1 dir")
-		check(w, os.RemoveAll(w.path("cycles")))
-		w.until("first@1 dir")
+	testWatch(t, func(w *watchedDir) {
+		writeFile(w, w.filePath("loops/a.json"), definitionText("a", "1"))
+		w.waitForServed("a@1 dir", "first@1 dir")
+		writeFile(w, w.filePath("loops/b.json"), definitionText("b", "1"))
+		w.waitForServed("a@1 dir", "b@1 dir", "first@1 dir")
+		checkError(w, os.Rename(w.filePath("loops"), w.filePath("cycles")))
+		writeFile(w, w.filePath("cycles/c.json"), definitionText("c", "1"))
+		w.waitForServed("a@1 dir", "b@1 dir", "c@1 dir", "first@1 dir")
+		checkError(w, os.RemoveAll(w.filePath("cycles")))
+		w.waitForServed("first@1 dir")
 	})
 }
 
-func TestWatchDirectoryComesAndGoes(t *testing.T) {
+func TestWatchDirectoryAppearsAndVanishes(t *testing.T) {
 	t.Parallel()
-	watch(t, func(w *watched) {
+	testWatch(t, func(w *watchedDir) {
 		for round := range 3 {
-			check(w, os.RemoveAll(w.dir))
-			w.until()
-			write(w, w.path("first.json"), text("first", "1"))
-			w.until("first@1 dir")
-			write(w, w.path("more.json"), text("more", fmt.Sprint(round)))
-			w.until("first@1 dir", fmt.Sprintf("more@%d dir", round))
+			checkError(w, os.RemoveAll(w.dir))
+			w.waitForServed()
+			writeFile(w, w.filePath("first.json"), definitionText("first", "1"))
+			w.waitForServed("first@1 dir")
+			writeFile(w, w.filePath("more.json"), definitionText("more", fmt.Sprint(round)))
+			w.waitForServed("first@1 dir", fmt.Sprintf("more@%d dir", round))
 		}
-		// Gone and back within the debounce.
-		check(w, os.RemoveAll(w.dir))
-		write(w, w.path("second.json"), text("second", "1"))
-		w.until("second@1 dir")
-		write(w, w.path("third.json"), text("third", "1"))
-		w.until("second@1 dir", "third@1 dir")
+		// Removed and restored within the debounce.
+		checkError(w, os.RemoveAll(w.dir))
+		writeFile(w, w.filePath("second.json"), definitionText("second", "1"))
+		w.waitForServed("second@1 dir")
+		writeFile(w, w.filePath("third.json"), definitionText("third", "1"))
+		w.waitForServed("second@1 dir", "third@1 dir")
 		// Another directory in its place.
-		write(w, filepath.Join(w.dir+".new", "x.json"), text("x", "1"))
-		check(w, os.Rename(w.dir, w.dir+".old"))
-		check(w, os.Rename(w.dir+".new", w.dir))
-		w.until("x@1 dir")
-		write(w, w.path("y.json"), text("y", "1"))
-		w.until("x@1 dir", "y@1 dir")
+		writeFile(w, filepath.Join(w.dir+".new", "x.json"), definitionText("x", "1"))
+		checkError(w, os.Rename(w.dir, w.dir+".old"))
+		checkError(w, os.Rename(w.dir+".new", w.dir))
+		w.waitForServed("x@1 dir")
+		writeFile(w, w.filePath("y.json"), definitionText("y", "1"))
+		w.waitForServed("x@1 dir", "y@1 dir")
 	})
 }
 
-// TestWatchBusyDirectory keeps a directory from ever being quiet.
+// A directory that is never quiet is still scanned.
 func TestWatchBusyDirectory(t *testing.T) {
 	t.Parallel()
-	watch(t, func(w *watched) {
+	testWatch(t, func(w *watchedDir) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			for i := 0; ctx.Err() == nil; i++ {
-				_ = os.WriteFile(w.path("noise.log"), fmt.Append(nil, i), 0o600)
+				_ = os.WriteFile(w.filePath("noise.log"), fmt.Append(nil, i), 0o600)
 			}
 		}()
 		defer func() { cancel(); <-done }()
-		write(w, w.path("first.json"), text("first", "2"))
-		w.until("first@2 dir")
+		writeFile(w, w.filePath("first.json"), definitionText("first", "2"))
+		w.waitForServed("first@2 dir")
 	})
 }
 
-// TestWatchWithinASecond holds the promise with the options of production.
+// With the default options a change is served within a second.
 func TestWatchWithinASecond(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c := catalog.New([]catalog.Source{newDir(dir)}, catalog.Options{Parse: parse})
+	c := catalog.New([]catalog.Source{newDir(dir)}, catalog.Options{Parse: parseTest})
 	changes := make(chan catalog.Change, 10)
 	c.OnChange(func(change catalog.Change) { changes <- change })
-	check(t, c.Open(context.Background()))
+	checkError(t, c.Open(context.Background()))
 	t.Cleanup(c.Close)
 	start := time.Now()
-	write(t, filepath.Join(dir, "a.json"), text("a", "1"))
+	writeFile(t, filepath.Join(dir, "a.json"), definitionText("a", "1"))
 	select {
 	case <-changes:
 		t.Logf("noticed after %s", time.Since(start).Round(time.Millisecond))

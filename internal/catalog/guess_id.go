@@ -9,11 +9,10 @@ import (
 	"unicode/utf16"
 )
 
-// claimedID guesses the id of a document that does not load, so that a
-// diagnostic can say what is served in its place. Without an id in the text it
-// is the name of the file.
-func claimedID(data []byte, name string) string {
-	data = readable(data)
+// guessID guesses the id of a document that does not load, so that a diagnostic can name
+// the definition that is served instead. Without an id in the text it is the file name.
+func guessID(data []byte, name string) string {
+	data = decodeUTF16(data)
 	if id := jsonID(data); id != "" {
 		return id
 	}
@@ -35,14 +34,14 @@ func claimedID(data []byte, name string) string {
 	return stemOf(name)
 }
 
-// stemOf is the name of a file without its extension.
+// stemOf returns a file name without its extension.
 func stemOf(name string) string {
 	base := path.Base(name)
 	return strings.TrimSuffix(base, path.Ext(base))
 }
 
-// readable gives a text that begins as UTF-16 as UTF-8, for its id alone.
-func readable(data []byte) []byte {
+// decodeUTF16 converts a text that begins as UTF-16 to UTF-8, to find its id.
+func decodeUTF16(data []byte) []byte {
 	var order binary.ByteOrder = binary.LittleEndian
 	switch {
 	case bytes.HasPrefix(data, []byte("\xfe\xff")):
@@ -57,7 +56,7 @@ func readable(data []byte) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
-// jsonID finds the id at the top of a JSON document that may break off later.
+// jsonID finds the id at the top of a JSON document that may be incomplete.
 func jsonID(data []byte) string {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if token, err := dec.Token(); err != nil || token != json.Delim('{') {

@@ -16,20 +16,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// TestPack has what nobody has asked for made small: it is served as before, and the
-// version that was good before its text broke too.
+// Compressed definitions are served unchanged, and so is the last good version of a broken
+// text.
 func TestPack(t *testing.T) {
 	t.Parallel()
-	long := func(id string) string { return text(id, "1") + strings.Repeat(" ", 10_000) }
+	long := func(id string) string { return definitionText(id, "1") + strings.Repeat(" ", 10_000) }
 	for name, sums := range map[string]bool{"texts that are kept": false, "texts of a copy": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFake("user", 1, map[string]string{"a.json": long("a"), "b.json": long("b"), "short.json": text("short", "1")})
+			f := newFake("user", 1, map[string]string{"a.json": long("a"), "b.json": long("b"), "short.json": definitionText("short", "1")})
 			f.sums, f.stamp = sums, true
 			index := t.TempDir()
 			for range 2 { // with and without an index
-				c, _ := started(t, index, f)
-				want := served(c.Snapshot())
+				c, _ := startCatalog(t, index, f)
+				want := servedList(c.Snapshot())
 				c.Pack()
 				c.Pack()
 				for _, id := range []string{"a", "short"} {
@@ -38,14 +38,14 @@ func TestPack(t *testing.T) {
 					}
 				}
 				c.Pack()
-				if diff := cmp.Diff(want, served(c.Snapshot())); diff != "" {
+				if diff := cmp.Diff(want, servedList(c.Snapshot())); diff != "" {
 					t.Error(diff)
 				}
 			}
-			c, _ := started(t, index, f)
+			c, _ := startCatalog(t, index, f)
 			c.Pack()
-			f.set("b.json", `{"id": "b", "version": `)
-			check(t, c.Load(context.Background()))
+			f.setFile("b.json", `{"id": "b", "version": `)
+			checkError(t, c.Load(context.Background()))
 			if got, err := c.Get("b"); err != nil || got.Definition.Version != "1" {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -53,16 +53,16 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestFirstStartKeepsNoDefinitions: a start that finds no index reads every workflow, and
-// holds no more of them afterwards than one that found it.
-func TestFirstStartKeepsNoDefinitions(t *testing.T) {
+// A start without an index reads every workflow, and then holds no more of them than a
+// start with one.
+func TestFirstStartReleasesDefinitions(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var definitions []weak.Pointer[workflow.Definition]
 	var texts []weak.Pointer[byte]
 	observed := func(file string, data []byte) (*workflow.Definition, []guideway.Diagnostic) {
-		d, found := parse(file, data)
-		// All that a real definition tells is a part of its canonical text.
+		d, found := parseTest(file, data)
+		// All texts of a real definition are parts of its canonical text.
 		canonical := strings.Repeat(d.ID, 1000)
 		d.ID, d.Name, d.Description, d.Version, d.Hash = canonical[:len(d.ID)], canonical, canonical[1:], canonical[2:9], canonical[3:]
 		d.Dialect = guideway.Dialect(canonical[:1])
@@ -72,7 +72,7 @@ func TestFirstStartKeepsNoDefinitions(t *testing.T) {
 		texts = append(texts, weak.Make(unsafe.StringData(canonical)))
 		return d, found
 	}
-	c := loadAll(t, catalog.Options{Parse: observed, Index: t.TempDir()}, two())
+	c := loadAll(t, catalog.Options{Parse: observed, Index: t.TempDir()}, newTwoFiles())
 	runtime.GC()
 	mu.Lock()
 	defer mu.Unlock()
