@@ -214,7 +214,7 @@ func (c *Catalog) Sources() []SourceStatus {
 	statuses := slices.Clone(c.Snapshot().Sources())
 	for i := range statuses {
 		for _, source := range c.sources {
-			if follower, ok := source.(Follower); ok && source.Info().Name == statuses[i].Name {
+			if follower, ok := source.(Syncer); ok && source.Info().Name == statuses[i].Name {
 				state := follower.SyncState()
 				statuses[i].Sync = &state
 			}

@@ -4,7 +4,7 @@ import "strings"
 
 // IsDefinitionFile reports whether a source reads a file of this name: a copy of a source
 // needs no other files. The name is relative, with slashes.
-func Wanted(name string) bool {
+func IsDefinitionFile(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if isSkipped(part) {
 			return false

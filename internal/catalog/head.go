@@ -33,7 +33,7 @@ type Head struct {
 }
 
 // NewHead returns the head of a definition.
-func HeadOf(d *workflow.Definition) Head {
+func NewHead(d *workflow.Definition) Head {
 	h := Head{ID: d.ID, Name: d.Name, Description: d.Description, Version: d.Version, Dialect: d.Dialect, Hash: d.Hash, Size: len(d.Canonical)}
 	switch {
 	case d.Phases != nil:
@@ -84,9 +84,9 @@ type loadedVersion struct {
 // never need.
 func (c *Catalog) newParsed(d *workflow.Definition, document Document, text []byte, found []guideway.Diagnostic) *loadedVersion {
 	if c.opts.Index != "" && len(found) == 0 {
-		return c.newIndexed(HeadOf(d).detach(), document, text)
+		return c.newIndexed(NewHead(d).detach(), document, text)
 	}
-	l := &loadedVersion{head: HeadOf(d), path: document.Path, content: c.contentReader(document), catalog: c}
+	l := &loadedVersion{head: NewHead(d), path: document.Path, content: c.contentReader(document), catalog: c}
 	l.definition.Store(d)
 	return l
 }
@@ -124,7 +124,7 @@ func (l *loadedVersion) readDefinition() (*workflow.Definition, error) {
 		text = fetched
 	}
 	d, found := l.catalog.parseDefinition(l.path, text)
-	if d == nil || len(found) > 0 || HeadOf(d) != l.head {
+	if d == nil || len(found) > 0 || NewHead(d) != l.head {
 		return nil, l.reportStale("it differs from the index of its source", "")
 	}
 	l.text = lazyText{}

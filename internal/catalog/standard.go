@@ -69,20 +69,20 @@ func Standard(layout Layout) []Source {
 }
 
 // FailedSource is a source with an invalid configuration. It returns only the error.
-type Failing struct {
+type FailedSource struct {
 	info SourceInfo
 	err  error
 }
 
-var _ Source = (*Failing)(nil)
+var _ Source = (*FailedSource)(nil)
 
 // NewFailedSource makes a source that returns err.
-func NewFailing(info SourceInfo, err error) *Failing { return &Failing{info: info, err: err} }
+func NewFailedSource(info SourceInfo, err error) *FailedSource { return &FailedSource{info: info, err: err} }
 
 // Info implements Source.
-func (f *Failing) Info() SourceInfo { return f.info }
+func (f *FailedSource) Info() SourceInfo { return f.info }
 
 // Documents implements Source.
-func (f *Failing) Documents(context.Context) ([]Document, []guideway.Diagnostic, error) {
+func (f *FailedSource) Documents(context.Context) ([]Document, []guideway.Diagnostic, error) {
 	return nil, nil, f.err
 }

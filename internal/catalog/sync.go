@@ -7,7 +7,7 @@ import (
 
 // Syncer is a Source that serves a copy of remote documents: of a repository or a registry.
 // Documents returns the copy, and never waits for the remote side.
-type Follower interface {
+type Syncer interface {
 	Source
 	// Sync updates the copy, whether or not it is due. It may be called concurrently, from
 	// other processes too: one of them does the work. After an error the copy is unchanged.

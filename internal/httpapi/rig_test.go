@@ -63,7 +63,7 @@ func newFakeCatalog(t *testing.T) fakeCatalog {
 			t.Fatalf("a definition of the test does not load: %+v", found)
 		}
 		s = append(s, &catalog.Opened{Definition: d, Entry: &catalog.Entry{
-			Head: catalog.HeadOf(d), Source: catalog.SourceInfo{Name: "test", Kind: "dir", Trust: catalog.TrustUser}, Path: d.ID + ".json",
+			Head: catalog.NewHead(d), Source: catalog.SourceInfo{Name: "test", Kind: "dir", Trust: catalog.TrustUser}, Path: d.ID + ".json",
 			Overrides: []catalog.Overridden{{Source: catalog.SourceInfo{Name: "bundled", Kind: "embedded", Trust: catalog.TrustBundled}, Path: "x", Version: "1", Hash: d.Hash}},
 		}})
 	}

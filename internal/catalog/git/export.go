@@ -133,7 +133,7 @@ func (e *export) collectEntry(f entry) error {
 	}
 	// A tree that was written by hand can have slashes and dots in its names.
 	bad := !mirror.IsSafe(f.name)
-	if !catalog.Wanted(f.name) && !(bad && catalog.Wanted(path.Base(f.name))) {
+	if !catalog.IsDefinitionFile(f.name) && !(bad && catalog.IsDefinitionFile(path.Base(f.name))) {
 		return nil
 	}
 	switch {

@@ -83,7 +83,7 @@ type Source struct {
 }
 
 var (
-	_ catalog.Follower = (*Source)(nil)
+	_ catalog.Syncer = (*Source)(nil)
 	_ catalog.Watcher  = (*Source)(nil)
 )
 
@@ -197,7 +197,7 @@ func (s *Source) Dir() string {
 	return filepath.Join(s.store.dir, st.Version, filesDir)
 }
 
-// SyncState implements catalog.Follower.
+// SyncState implements catalog.Syncer.
 func (s *Source) SyncState() catalog.SyncState {
 	st, err := s.store.load()
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *Source) Due() bool {
 	return err != nil || !s.opts.Now().Before(s.next(st))
 }
 
-// Sync implements catalog.Follower.
+// Sync implements catalog.Syncer.
 func (s *Source) Sync(ctx context.Context) (catalog.Synced, error) {
 	return s.sync(ctx, s.opts.Now(), thorough)
 }

@@ -112,7 +112,7 @@ func (c *Client) document(ctx context.Context, have *mirror.Have, d Document, to
 	case !sumPattern().MatchString(d.SHA256):
 		to.Refuse(d.Name, "registry-sum", "the registry gives no SHA-256 of the document", "mend the registry")
 		return nil
-	case !mirror.IsSafe(d.Name) || !catalog.Wanted(d.Name):
+	case !mirror.IsSafe(d.Name) || !catalog.IsDefinitionFile(d.Name):
 		to.Refuse(d.Name, "file-name", "the name is not that of a document", "mend the registry")
 		return nil
 	case d.Size > c.opts.Limits.FileBytes:

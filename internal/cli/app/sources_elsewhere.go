@@ -93,7 +93,7 @@ func (a *App) newGit(cfg *config.Config, s config.Source, info catalog.SourceInf
 	fetcher, err := git.New(opts)
 	if err != nil {
 		info.Name = cmp.Or(info.Name, names.take("git"))
-		return catalog.NewFailing(info, err)
+		return catalog.NewFailedSource(info, err)
 	}
 	info.Name = cmp.Or(info.Name, names.take(fetcher.Name()))
 	info.Location = fetcher.Location()
@@ -118,7 +118,7 @@ func (a *App) newRegistry(cfg *config.Config, s config.Source, info catalog.Sour
 	})
 	info.Name = cmp.Or(info.Name, names.take("registry"))
 	if err != nil {
-		return catalog.NewFailing(info, err)
+		return catalog.NewFailedSource(info, err)
 	}
 	info.Location = client.Location()
 	info.Level = cmp.Or(info.Level, catalog.Level(cfg.Workflows.Trust[info.Name]))

@@ -28,7 +28,7 @@ func (a *App) plugins(cfg *config.Config) []catalog.Source {
 			Level: catalog.Level(cmp.Or(cfg.Workflows.Trust[p.Name], cfg.Workflows.Trust["plugins"])),
 		}
 		if p.Problem != nil {
-			sources = append(sources, catalog.NewFailing(info, p.Problem))
+			sources = append(sources, catalog.NewFailedSource(info, p.Problem))
 			continue
 		}
 		for i, dir := range p.Dirs {

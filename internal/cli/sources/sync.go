@@ -94,8 +94,8 @@ func (o *syncOptions) choose(sources []catalog.Source) ([]catalog.Source, error)
 	known := map[string]bool{}
 	for _, source := range sources {
 		info := source.Info().WithLevel()
-		_, follows := source.(catalog.Follower)
-		_, fails := source.(*catalog.Failing)
+		_, follows := source.(catalog.Syncer)
+		_, fails := source.(*catalog.FailedSource)
 		if !follows && !fails || info.Level == catalog.LevelBlocked {
 			continue
 		}
@@ -115,7 +115,7 @@ func (o *syncOptions) choose(sources []catalog.Source) ([]catalog.Source, error)
 // syncOne brings one source up to date.
 func syncOne(ctx context.Context, source catalog.Source) syncRow {
 	row := syncRow{Name: source.Info().Name, Location: source.Info().Location}
-	follower, ok := source.(catalog.Follower)
+	follower, ok := source.(catalog.Syncer)
 	var err error
 	if ok {
 		var done catalog.Synced
