@@ -96,56 +96,7 @@ const (
 	RulePerson          = "gate-needs-person"
 )
 
-// Decide returns the events of a legal command in the order in which to apply them, or a
-// refusal. It is pure: equal states and commands lead to equal results. The state may be
-// any prefix of a run's events; pending consequences of the prefix come first in the
-// result.
-func (p *Program) Decide(s State, c Command) ([]Event, *Refusal) {
-	if s.Started {
-		if pending := p.addConsequences(s); len(pending) > 0 {
-			for _, e := range pending {
-				s = Apply(s, e)
-			}
-			events, refusal := p.Decide(s, c)
-			if refusal != nil {
-				return nil, refusal
-			}
-			return append(pending, events...), nil
-		}
-	}
-	switch {
-	case c.Start != nil:
-		return p.decideStart(s, c.Start)
-	case !s.Started:
-		return nil, &Refusal{Rule: RuleNotStarted, Message: "the run has not started"}
-	case s.Ended != "":
-		return nil, &Refusal{Rule: RuleEnded, Message: "the run has ended: it is " + string(s.Ended)}
-	case c.Abort != nil:
-		return []Event{{Kind: EventRunAborted, Reason: c.Abort.Reason}}, nil
-	case c.Continue != nil:
-		return p.decideContinue(s, c.Continue)
-	default:
-		return nil, &Refusal{Rule: RuleOutputMissing, Message: "the command is empty"}
-	}
-}
-
-func (p *Program) decideStart(s State, c *Start) ([]Event, *Refusal) {
-	if s.Started {
-		return nil, &Refusal{Rule: RuleStarted, Message: "the run has started already"}
-	}
-	if r := p.checkContext(s, c.Context); r != nil {
-		return nil, r
-	}
-	return p.addConsequences(s, Event{Kind: EventRunStarted, Vars: c.Context, Person: c.Person}), nil
-}
-
 func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
-	if at := p.PositionOf(s).ID; c.Step != "" && c.Step != at {
-		return nil, &Refusal{Rule: RuleWrongStep, Given: c.Step, Allowed: at, Message: "the run is not at that step"}
-	}
-	if s.Gate != nil {
-		return p.decideAnswer(s, c)
-	}
 	if c.Skip != nil {
 		return nil, &Refusal{Rule: RuleStepRequired, Message: "the step is required and cannot be skipped"}
 	}
@@ -164,14 +115,14 @@ func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
 		return nil, r
 	}
 	done.Vars = c.Context
-	return p.addConsequences(s, done), nil
+	return addConsequences(p, s, done), nil
 }
 
 // decideWait accepts the variables that a run waits for, and no other input.
 func (p *Program) decideWait(s State, c *Continue) ([]Event, *Refusal) {
 	handedIn := !isBlank(c.Output) || !isBlank(c.Notes)
 	if len(c.Context) > 0 && !handedIn {
-		return p.addConsequences(s, Event{Kind: EventContextSet, Vars: c.Context}), nil
+		return addConsequences(p, s, Event{Kind: EventContextSet, Vars: c.Context}), nil
 	}
 	needs := p.PositionOf(s).Needs
 	names := make([]string, len(needs))
@@ -253,7 +204,7 @@ func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
 			Message: "the gate has no such option",
 		}
 	}
-	return p.addConsequences(s, Event{
+	return addConsequences(p, s, Event{
 		Kind: EventGateAnswered, Step: s.Gate.Step, Option: c.Answer.OptionID, Notes: c.Answer.Note,
 	}), nil
 }
@@ -285,22 +236,6 @@ func checkContextBounds(s State, context map[string]any) *Refusal {
 		return &Refusal{Rule: RuleContextTooLarge, Message: contextTooLarge(n)}
 	}
 	return nil
-}
-
-// addConsequences appends the events that follow automatically from the given ones: skipped
-// steps, start and end of loops and rounds, the end of the run.
-func (p *Program) addConsequences(s State, events ...Event) []Event {
-	for _, e := range events {
-		s = Apply(s, e)
-	}
-	for {
-		e, ok := p.nextEvent(s)
-		if !ok {
-			return events
-		}
-		events = append(events, e)
-		s = Apply(s, e)
-	}
 }
 
 // nextEvent returns the next event that follows automatically from the state, if any.

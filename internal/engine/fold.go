@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
 
@@ -9,19 +8,7 @@ import (
 // it, for example of another definition or of an unknown kind, is an error with
 // guideway.CodeConflict that names the event.
 func (p *Program) Fold(events []Event) (State, error) {
-	return p.FoldFrom(State{}, events)
-}
-
-// FoldFrom is like Fold for the events that follow a state of the same program.
-func (p *Program) FoldFrom(s State, events []Event) (State, error) {
-	for i, e := range events {
-		if !p.acceptsEvent(s, e) {
-			return s, guideway.Errorf(guideway.CodeConflict,
-				"event %d (%s %s) is not possible in the run: it belongs to another definition or to a newer version", i+1, e.Kind, e.Step)
-		}
-		s = Apply(s, e)
-	}
-	return s, nil
+	return foldFrom(p, State{}, events)
 }
 
 // acceptsEvent reports whether an event is possible in the state.

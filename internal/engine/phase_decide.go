@@ -19,60 +19,7 @@ const (
 	RuleNoteMissing = "note-missing"
 )
 
-// Decide returns the events of a legal command, or a refusal, as Program.Decide does.
-func (p *PhaseProgram) Decide(s State, c Command) ([]Event, *Refusal) {
-	if s.Started {
-		if pending := p.addConsequences(s); len(pending) > 0 {
-			for _, e := range pending {
-				s = Apply(s, e)
-			}
-			events, refusal := p.Decide(s, c)
-			if refusal != nil {
-				return nil, refusal
-			}
-			return append(pending, events...), nil
-		}
-	}
-	switch {
-	case c.Start != nil:
-		return p.decideStart(s, c.Start)
-	case !s.Started:
-		return nil, &Refusal{Rule: RuleNotStarted, Message: "the run has not started"}
-	case s.Ended != "":
-		return nil, &Refusal{Rule: RuleEnded, Message: "the run has ended: it is " + string(s.Ended)}
-	case c.Abort != nil:
-		return []Event{{Kind: EventRunAborted, Reason: c.Abort.Reason}}, nil
-	case c.Continue != nil:
-		return p.decideContinue(s, c.Continue)
-	default:
-		return nil, &Refusal{Rule: RuleOutputMissing, Message: "the command is empty"}
-	}
-}
-
-func (p *PhaseProgram) decideStart(s State, c *Start) ([]Event, *Refusal) {
-	if s.Started {
-		return nil, &Refusal{Rule: RuleStarted, Message: "the run has started already"}
-	}
-	if r := p.checkContext(s, c.Context); r != nil {
-		return nil, r
-	}
-	vars := map[string]any{}
-	for _, v := range p.Workflow.Variables {
-		if v.HasDefault {
-			vars[v.Name] = v.DefaultValue
-		}
-	}
-	maps.Copy(vars, c.Context)
-	return p.addConsequences(s, Event{Kind: EventRunStarted, Vars: vars, Person: c.Person}), nil
-}
-
 func (p *PhaseProgram) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
-	if at := p.PositionOf(s).ID; c.Step != "" && c.Step != at {
-		return nil, &Refusal{Rule: RuleWrongStep, Given: c.Step, Allowed: at, Message: "the run is not at that step"}
-	}
-	if s.Gate != nil {
-		return p.decideGate(s, c)
-	}
 	if c.Answer != nil {
 		return nil, &Refusal{Rule: RuleNoGate, Message: "there is no gate to answer", Given: c.Answer.OptionID}
 	}
@@ -127,7 +74,7 @@ func (p *PhaseProgram) decideStep(s State, ph PhaseState, step *phases.Step, c *
 			return nil, p.refuseValidate(a, p.lookupVars(after))
 		}
 	}
-	return p.addConsequences(s, e), nil
+	return addConsequences(p, s, e), nil
 }
 
 // stepNumber returns the 1-based number of the current step in its phase or loop.
@@ -166,13 +113,13 @@ func (p *PhaseProgram) decideSkip(s State, ph PhaseState, step *phases.Step, c *
 		if ph.Loop != nil {
 			e.Round = ph.Loop.Round
 		}
-		return p.addConsequences(s, e), nil
+		return addConsequences(p, s, e), nil
 	case !phase.Required:
 		to, ok := p.skippedTarget(s, phase)
 		if !ok {
 			return nil, &Refusal{Rule: RuleContextNeeded, Message: "the phase cannot be skipped before the next phase is decided", Allowed: p.decidingVars(s, phase)}
 		}
-		return p.addConsequences(s, Event{Kind: EventPhaseSkipped, Phase: ph.Phase, Step: phase.ID, To: to, Reason: c.Skip.Reason}), nil
+		return addConsequences(p, s, Event{Kind: EventPhaseSkipped, Phase: ph.Phase, Step: phase.ID, To: to, Reason: c.Skip.Reason}), nil
 	default:
 		return nil, &Refusal{Rule: RuleStepRequired, Message: "the step is required and cannot be skipped"}
 	}
@@ -187,7 +134,7 @@ func (p *PhaseProgram) decideAssert(s State, ph PhaseState, c *Continue) ([]Even
 	if isBlank(c.Notes) {
 		e.Notes = c.Output
 	}
-	return p.addConsequences(s, e), nil
+	return addConsequences(p, s, e), nil
 }
 
 // decideWait accepts the variables that a run waits for, and no other input. If the run
@@ -206,7 +153,7 @@ func (p *PhaseProgram) decideWait(s State, c *Continue) ([]Event, *Refusal) {
 	if a := p.failingValidate(after); a != nil {
 		return nil, p.refuseValidate(a, p.lookupVars(after))
 	}
-	return p.addConsequences(s, set), nil
+	return addConsequences(p, s, set), nil
 }
 
 // failingValidate returns the validate action of an entry or exit that blocks the run, or
@@ -231,8 +178,8 @@ func (p *PhaseProgram) failingValidate(s State) *phases.Action {
 	return a
 }
 
-// decideGate accepts the answer to a checkpoint, or to a decision that offers its branches.
-func (p *PhaseProgram) decideGate(s State, c *Continue) ([]Event, *Refusal) {
+// decideAnswer accepts the answer to a checkpoint, or to a decision that offers its branches.
+func (p *PhaseProgram) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
 	ph := p.currentState(s)
 	options := p.gateOptions(ph)
 	ids := make([]string, len(options))
@@ -267,7 +214,7 @@ func (p *PhaseProgram) decideGate(s State, c *Continue) ([]Event, *Refusal) {
 		e = Event{Kind: EventBranchTaken, Option: branch.ID, To: p.numbers[branch.TransitionTo]}
 	}
 	e.Phase, e.Item, e.Step, e.Notes = ph.Phase, ph.Index+1, s.Gate.Step, c.Answer.Note
-	return p.addConsequences(s, e), nil
+	return addConsequences(p, s, e), nil
 }
 
 // checkpointAnswer returns the event of an answer to the current checkpoint, with its

@@ -10,22 +10,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// addConsequences appends the events that follow automatically from the given ones:
-// actions, start and end of steps and loops, decisions, transitions.
-func (p *PhaseProgram) addConsequences(s State, events ...Event) []Event {
-	for _, e := range events {
-		s = Apply(s, e)
-	}
-	for {
-		e, ok := p.nextEvent(s)
-		if !ok {
-			return events
-		}
-		events = append(events, e)
-		s = Apply(s, e)
-	}
-}
-
 // nextEvent returns the next event that follows automatically from the state, if any.
 func (p *PhaseProgram) nextEvent(s State) (Event, bool) {
 	if !s.Started || s.Ended != "" || s.Gate != nil {

@@ -14,7 +14,7 @@ import (
 // The state may be any prefix of a run's events.
 func (p *PhaseProgram) PositionOf(s State) Position {
 	if s.Started {
-		for _, e := range p.addConsequences(s) {
+		for _, e := range addConsequences(p, s) {
 			s = Apply(s, e)
 		}
 	}

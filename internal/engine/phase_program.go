@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
@@ -173,20 +172,6 @@ func (p *PhaseProgram) Status(s State) Status {
 	default:
 		return StatusWaiting
 	}
-}
-
-// FoldFrom returns the state after the events that follow a state. An event that is not
-// possible is an error with guideway.CodeConflict that names the event. Automatic events
-// must equal the engine's own.
-func (p *PhaseProgram) FoldFrom(s State, events []Event) (State, error) {
-	for i, e := range events {
-		if !p.acceptsEvent(s, e) {
-			return s, guideway.Errorf(guideway.CodeConflict,
-				"event %d (%s %s) is not possible in the run: it belongs to another definition or to a newer version", i+1, e.Kind, e.Step)
-		}
-		s = Apply(s, e)
-	}
-	return s, nil
 }
 
 // acceptsEvent reports whether an event is possible in the state.

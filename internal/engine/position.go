@@ -166,7 +166,7 @@ func (p *Program) Status(s State) Status {
 // reached. The state may be any prefix of a run's events.
 func (p *Program) PositionOf(s State) Position {
 	if s.Started {
-		for _, e := range p.addConsequences(s) {
+		for _, e := range addConsequences(p, s) {
 			s = Apply(s, e)
 		}
 	}

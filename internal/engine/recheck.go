@@ -18,7 +18,7 @@ func Recheck(f Flow, events []Event) (State, error) {
 			if i > 0 || !p.acceptsImport(events[i]) {
 				return s, mismatchError(i, events[i], "it does not match its document")
 			}
-			decided, refusal = p.addConsequences(s, events[i]), nil
+			decided, refusal = addConsequences(p, s, events[i]), nil
 		}
 		if refusal != nil {
 			return s, mismatchError(i, events[i], refusal.Rule)

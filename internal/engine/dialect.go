@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"maps"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// dialect is what the rules of a guided dialect add to the commands that both share.
+type dialect interface {
+	PositionOf(s State) Position
+	checkContext(s State, context map[string]any) *Refusal
+	// defaultVars returns the variables that the definition sets at the start.
+	defaultVars() map[string]any
+	decideAnswer(s State, c *Continue) ([]Event, *Refusal)
+	decideContinue(s State, c *Continue) ([]Event, *Refusal)
+	nextEvent(s State) (Event, bool)
+	acceptsEvent(s State, e Event) bool
+}
+
+var (
+	_ dialect = (*Program)(nil)
+	_ dialect = (*PhaseProgram)(nil)
+)
+
+// Decide returns the events of a legal command in the order in which to apply them, or a
+// refusal. It is pure: equal states and commands lead to equal results. The state may be
+// any prefix of a run's events; pending consequences of the prefix come first in the
+// result.
+func (p *Program) Decide(s State, c Command) ([]Event, *Refusal) { return decide(p, s, c) }
+
+// Decide returns the events of a legal command, or a refusal, as Program.Decide does.
+func (p *PhaseProgram) Decide(s State, c Command) ([]Event, *Refusal) { return decide(p, s, c) }
+
+// FoldFrom is like Fold for the events that follow a state of the same program.
+func (p *Program) FoldFrom(s State, events []Event) (State, error) { return foldFrom(p, s, events) }
+
+// FoldFrom is like Program.FoldFrom. Automatic events must equal the engine's own.
+func (p *PhaseProgram) FoldFrom(s State, events []Event) (State, error) {
+	return foldFrom(p, s, events)
+}
+
+func (*Program) defaultVars() map[string]any { return nil }
+
+func (p *PhaseProgram) defaultVars() map[string]any {
+	vars := map[string]any{}
+	for _, v := range p.Workflow.Variables {
+		if v.HasDefault {
+			vars[v.Name] = v.DefaultValue
+		}
+	}
+	return vars
+}
+
+func decide(d dialect, s State, c Command) ([]Event, *Refusal) {
+	if s.Started {
+		if pending := addConsequences(d, s); len(pending) > 0 {
+			for _, e := range pending {
+				s = Apply(s, e)
+			}
+			events, refusal := decide(d, s, c)
+			if refusal != nil {
+				return nil, refusal
+			}
+			return append(pending, events...), nil
+		}
+	}
+	switch {
+	case c.Start != nil:
+		return decideStart(d, s, c.Start)
+	case !s.Started:
+		return nil, &Refusal{Rule: RuleNotStarted, Message: "the run has not started"}
+	case s.Ended != "":
+		return nil, &Refusal{Rule: RuleEnded, Message: "the run has ended: it is " + string(s.Ended)}
+	case c.Abort != nil:
+		return []Event{{Kind: EventRunAborted, Reason: c.Abort.Reason}}, nil
+	case c.Continue == nil:
+		return nil, &Refusal{Rule: RuleOutputMissing, Message: "the command is empty"}
+	}
+	if at := d.PositionOf(s).ID; c.Continue.Step != "" && c.Continue.Step != at {
+		return nil, &Refusal{Rule: RuleWrongStep, Given: c.Continue.Step, Allowed: at, Message: "the run is not at that step"}
+	}
+	if s.Gate != nil {
+		return d.decideAnswer(s, c.Continue)
+	}
+	return d.decideContinue(s, c.Continue)
+}
+
+func decideStart(d dialect, s State, c *Start) ([]Event, *Refusal) {
+	if s.Started {
+		return nil, &Refusal{Rule: RuleStarted, Message: "the run has started already"}
+	}
+	if r := d.checkContext(s, c.Context); r != nil {
+		return nil, r
+	}
+	vars := c.Context
+	if defaults := d.defaultVars(); defaults != nil {
+		vars = defaults
+		maps.Copy(vars, c.Context)
+	}
+	return addConsequences(d, s, Event{Kind: EventRunStarted, Vars: vars, Person: c.Person}), nil
+}
+
+// addConsequences appends the events that follow automatically from the given ones: skipped
+// steps, actions, start and end of loops and rounds, decisions, transitions, the end of the
+// run.
+func addConsequences(d dialect, s State, events ...Event) []Event {
+	for _, e := range events {
+		s = Apply(s, e)
+	}
+	for {
+		e, ok := d.nextEvent(s)
+		if !ok {
+			return events
+		}
+		events = append(events, e)
+		s = Apply(s, e)
+	}
+}
+
+func foldFrom(d dialect, s State, events []Event) (State, error) {
+	for i, e := range events {
+		if !d.acceptsEvent(s, e) {
+			return s, guideway.Errorf(guideway.CodeConflict,
+				"event %d (%s %s) is not possible in the run: it belongs to another definition or to a newer version", i+1, e.Kind, e.Step)
+		}
+		s = Apply(s, e)
+	}
+	return s, nil
+}
