@@ -8,4 +8,4 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], app.System())) }
+func main() { os.Exit(cli.Main(os.Args[1:], app.NewSystemHost())) }

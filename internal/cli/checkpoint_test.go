@@ -130,13 +130,13 @@ func TestWhoWaitsForCheckpointsCanGiveUp(t *testing.T) {
 	t.Parallel()
 	host, _ := desk(t, nil)
 	c := checkpointsOf(t, &host)
-	c.Turn <- struct{}{} // another call is at it
+	c.Lock <- struct{}{} // another call is at it
 	ctx, giveUp := context.WithCancel(t.Context())
 	giveUp()
 	if _, err := c.Open(ctx); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Errorf("who gave up is told %v", err)
 	}
-	<-c.Turn
+	<-c.Lock
 	if _, err := c.Open(t.Context()); err != nil {
 		t.Error(err)
 	}

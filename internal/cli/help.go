@@ -40,7 +40,7 @@ func addHelp(root *cobra.Command) {
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return app.UsageError{Err: app.Unknown(cmd, args[len(args)-max(len(rest), 1)])}
+				return app.UsageError{Err: app.UnknownCommandError(cmd, args[len(args)-max(len(rest), 1)])}
 			}
 			cmd.InitDefaultHelpFlag()
 			cmd.InitDefaultVersionFlag()
@@ -97,7 +97,7 @@ func usageCommands(b *strings.Builder, cmd *cobra.Command, group, title string) 
 	first, names := true, least
 	for _, child := range cmd.Commands() {
 		if child.IsAvailableCommand() { // a hidden one has no say in the layout
-			names = max(names, app.Cells(child.Name()))
+			names = max(names, app.TextWidth(child.Name()))
 		}
 	}
 	for _, child := range cmd.Commands() {

@@ -18,7 +18,7 @@ import (
 // keyless hides from a store what it knows of its key, as one of an earlier
 // version knew nothing.
 type keyless struct {
-	app.Keeper
+	app.JournalStore
 	kept []byte
 }
 
@@ -31,7 +31,7 @@ func (k *keyless) PinKey(_ context.Context, fingerprint []byte) ([]byte, error) 
 }
 
 // machine opens the key of one of several machines on a store.
-func machine(t *testing.T, journal app.Keeper, name string) (run.Key, error) {
+func machine(t *testing.T, journal app.JournalStore, name string) (run.Key, error) {
 	t.Helper()
 	cfg := &config.Config{Store: config.StoreSQLite, DataDir: filepath.Dir(name)}
 	cfg.Journal.KeyFile = name
@@ -97,7 +97,7 @@ func TestAnOlderStoreKeepsItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	older := &keyless{Keeper: s}
+	older := &keyless{JournalStore: s}
 	other := filepath.Join(t.TempDir(), "journal.key")
 	if _, err := machine(t, older, other); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Fatalf("a machine without the key began another: %v", err)

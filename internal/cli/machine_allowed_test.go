@@ -42,7 +42,7 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := app.NewTokens(cfg)
+	tokens, err := app.OpenTokens(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func agentTools(t *testing.T, d *hooksDesk) *server.MachineTools {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.OpenSurface(t.Context(), a, cfg, d.host.ProjectOf)
+	s, err := server.OpenSurface(t.Context(), a, cfg, d.host.LookupProject)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestWrapKeepsEveryWord(t *testing.T) {
 			t.Fatalf("%q (-want +got):\n%s", text, diff)
 		}
 		for _, line := range lines {
-			if app.Cells(line) > n && len(strings.Fields(line)) > 2 {
+			if app.TextWidth(line) > n && len(strings.Fields(line)) > 2 {
 				t.Fatalf("%q is longer than %d", line, n)
 			}
 		}
@@ -72,7 +72,7 @@ func TestCut(t *testing.T) {
 		{"é́é́é́", 3, "é́é́é́"},
 		{"x", 0, "x"},
 	} {
-		if got := app.Cut(tt.text, tt.n); got != tt.want {
+		if got := app.Truncate(tt.text, tt.n); got != tt.want {
 			t.Errorf("cut(%q, %d) is %q, want %q", tt.text, tt.n, got, tt.want)
 		}
 	}
@@ -80,7 +80,7 @@ func TestCut(t *testing.T) {
 
 func TestTableFitsTheTerminal(t *testing.T) {
 	t.Parallel()
-	tab := app.Table{Right: map[int]bool{1: true}, Flexible: 2}
+	tab := app.Table{RightAligned: map[int]bool{1: true}, Shrinkable: 2}
 	tab.Add("ID", "N", "TEXT")
 	tab.Add("one", "1", "a text that is too long for it")
 	tab.Add("eleven", "11", "short")

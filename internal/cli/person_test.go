@@ -56,7 +56,7 @@ func agent(t *testing.T, host app.Host, calls string) (runID string) {
 		t.Fatal(err)
 	}
 	defer cat.Close()
-	s := root.NewStore(cfg, app.Startable{Catalog: cat})
+	s := root.NewStore(cfg, app.StartableDefinitions{Catalog: cat})
 	defer s.Close()
 	runs, err := s.NewRuns(nil)
 	if err != nil {
@@ -186,7 +186,7 @@ func TestAgo(t *testing.T) {
 		-time.Hour: "just now", 59 * time.Second: "just now", time.Minute: "1 min ago", 61 * time.Minute: "1 h ago",
 		23 * time.Hour: "23 h ago", 24 * time.Hour: "1 day ago", 72 * time.Hour: "3 days ago", 40 * 24 * time.Hour: "2026-10-11",
 	} {
-		if got := host.Ago(now.Add(-d)); got != want {
+		if got := host.FormatAge(now.Add(-d)); got != want {
 			t.Errorf("%s: %q, want %q", d, got, want)
 		}
 	}

@@ -77,7 +77,7 @@ serves MCP on standard input and output, as "guideway mcp" does.`,
 			return cmd.Help()
 		},
 	}
-	root.Args = app.UnknownCommand
+	root.Args = app.RejectUnknownCommand
 	root.SetVersionTemplate("guideway {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%w", err).WithFix("%s --help", cmd.CommandPath())}

@@ -17,14 +17,14 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
-		os.Exit(Main(os.Args[1:], app.System())) // a command that runs in this process starts its workers so
+		os.Exit(Main(os.Args[1:], app.NewSystemHost())) // a command that runs in this process starts its workers so
 	}
 	if modes, ok := os.LookupEnv(upstreamtest.Variable); ok {
 		serveUpstream(modes)
 		return
 	}
 	testscript.Main(m, map[string]func(){
-		"guideway": func() { os.Exit(Main(os.Args[1:], app.System())) },
+		"guideway": func() { os.Exit(Main(os.Args[1:], app.NewSystemHost())) },
 		"curl": func() {
 			if err := curl(os.Args[1:]); err != nil {
 				fmt.Fprintln(os.Stderr, err)

@@ -22,7 +22,7 @@ func TestWhoWaitsForTheStoreCanGiveUp(t *testing.T) {
 	}
 	s := root.NewStore(cfg, nil)
 	defer s.Close()
-	s.Turn <- struct{}{} // another call is at it
+	s.Lock <- struct{}{} // another call is at it
 	ctx, giveUp := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
@@ -33,7 +33,7 @@ func TestWhoWaitsForTheStoreCanGiveUp(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) || guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Errorf("who gave up is told %v (%s)", err, guideway.ErrorCode(err))
 	}
-	<-s.Turn
+	<-s.Lock
 	if _, err := s.Open(t.Context()); err != nil {
 		t.Errorf("the next call is told %v", err)
 	}

@@ -20,7 +20,7 @@ import (
 func others(t *testing.T, host app.Host, id string) {
 	t.Helper()
 	root := &app.App{Host: &host, Flags: &app.SettingFlags{}}
-	err := root.WithRuns(t.Context(), func(ctx context.Context, d *app.RunDesk) error {
+	err := root.WithRuns(t.Context(), func(ctx context.Context, d *app.RunDeps) error {
 		user, err := auth.SystemUser()
 		if err != nil {
 			return err

@@ -87,10 +87,10 @@ func (a *App) LoadUser() (*config.Config, guideway.Principal, error) {
 }
 
 // Logger writes to the error output: the standard output is the protocol's.
-func (a *App) Logger(cfg *config.Config) *slog.Logger { return a.loggerFrom(cfg, cfg.Log.Threshold()) }
+func (a *App) Logger(cfg *config.Config) *slog.Logger { return a.newLogger(cfg, cfg.Log.Threshold()) }
 
-// loggerFrom is logger with another threshold.
-func (a *App) loggerFrom(cfg *config.Config, level slog.Level) *slog.Logger {
+// newLogger is logger with another threshold.
+func (a *App) newLogger(cfg *config.Config, level slog.Level) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: level}
 	if cfg.Log.Format == "json" {
 		return slog.New(slog.NewJSONHandler(a.Host.Err, opts))
@@ -104,7 +104,7 @@ func (a *App) loggerFrom(cfg *config.Config, level slog.Level) *slog.Logger {
 func (a *App) OpenCatalog(ctx context.Context, cfg *config.Config, watch bool) (*catalog.Catalog, error) {
 	sources := a.CatalogSources(cfg)
 	if !watch {
-		a.freshen(ctx, sources)
+		a.syncDueSources(ctx, sources)
 	}
 	cat := catalog.New(sources, catalogOptions(cfg))
 	open := cat.Load
@@ -127,20 +127,20 @@ func (a *App) LoadCatalog(ctx context.Context) (*config.Config, *catalog.Catalog
 	return cfg, cat, err
 }
 
-// OpenCatalogAsItIs loads the definitions without fetching any, for completion.
-func (a *App) OpenCatalogAsItIs(ctx context.Context, cfg *config.Config) (*catalog.Catalog, error) {
+// OpenCachedCatalog loads the definitions without fetching any, for completion.
+func (a *App) OpenCachedCatalog(ctx context.Context, cfg *config.Config) (*catalog.Catalog, error) {
 	cat := catalog.New(a.CatalogSources(cfg), catalogOptions(cfg))
 	return cat, cat.Load(ctx)
 }
 
 // catalogOptions adjust a catalog to the configuration.
 func catalogOptions(cfg *config.Config) catalog.Options {
-	return catalog.Options{TTL: cfg.Workflows.CacheTTL, Index: filepath.Join(copiesDir(cfg), "index"), Program: program()}
+	return catalog.Options{TTL: cfg.Workflows.CacheTTL, Index: filepath.Join(sourceCacheDir(cfg), "index"), Program: buildID()}
 }
 
-// program tells this build apart from others, so that nothing counts that another one
+// buildID tells this build apart from others, so that nothing counts that another one
 // has found out.
-func program() string {
+func buildID() string {
 	name, err := os.Executable()
 	if err != nil {
 		return Version()
@@ -154,7 +154,7 @@ func program() string {
 
 // CatalogSources makes the sources of the configuration.
 func (a *App) CatalogSources(cfg *config.Config) []catalog.Source {
-	layout := catalog.Layout{Custom: cfg.Workflows.Paths, More: append(a.plugins(cfg), a.elsewhere(cfg)...), Levels: map[string]catalog.Level{}}
+	layout := catalog.Layout{Custom: cfg.Workflows.Paths, More: append(a.npmSources(cfg), a.remoteSources(cfg)...), Levels: map[string]catalog.Level{}}
 	for name, level := range cfg.Workflows.Trust {
 		layout.Levels[name] = catalog.Level(level)
 	}
@@ -179,8 +179,8 @@ func Version() string {
 	return info.Main.Version
 }
 
-// ServerTime is how long a server may take to say that it is there.
-const ServerTime = 500 * time.Millisecond
+// ServerProbeTimeout is how long a server may take to say that it is there.
+const ServerProbeTimeout = 500 * time.Millisecond
 
 // ConfigFile is the file that upstreams are kept in.
 func ConfigFile(cfg *config.Config) (string, error) {

@@ -18,7 +18,7 @@ func ApprovalsPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir
 
 // OpenApprovals opens the store of approvals.
 func OpenApprovals(cfg *config.Config, now func() time.Time) (*approval.Store, error) {
-	key, _, err := keyfile.LoadOrCreate(filepath.Join(PersonDir(cfg), "approvals.key"))
+	key, _, err := keyfile.LoadOrCreate(filepath.Join(UserSecretsDir(cfg), "approvals.key"))
 	if err != nil {
 		return nil, err
 	}

@@ -23,13 +23,13 @@ const (
 // say that it is.
 type MasterKey struct {
 	Host *Host
-	// asks has a person asked for the passphrase at the terminal. Servers do not
+	// mayAsk has a person asked for the passphrase at the terminal. Servers do not
 	// ask: nobody may be there.
-	asks bool
+	mayAsk bool
 }
 
-// source gives the source of the key; nil where encryption is off.
-func (k MasterKey) source(cfg *config.Config) (seal.Source, error) {
+// keySource gives the source of the key; nil where encryption is off.
+func (k MasterKey) keySource(cfg *config.Config) (seal.Source, error) {
 	keychain := seal.Keychain{Service: keychainService, Account: keychainAccount}
 	switch e := cfg.Encryption; e.Mode {
 	case config.EncryptionEnabled:
@@ -39,17 +39,17 @@ func (k MasterKey) source(cfg *config.Config) (seal.Source, error) {
 	case config.EncryptionKeyFile:
 		return seal.File{Path: e.KeyFile}, nil
 	case config.EncryptionPassphrase:
-		return k.passphrase(e)
+		return k.passphraseSource(e)
 	default:
 		return nil, nil //nolint:nilnil // no source is what no encryption has
 	}
 }
 
-// passphrase takes the passphrase of the environment, else that of the file, else
+// passphraseSource takes the passphrase of the environment, else that of the file, else
 // asks for it when it is needed.
-func (k MasterKey) passphrase(e config.Encryption) (seal.Source, error) {
+func (k MasterKey) passphraseSource(e config.Encryption) (seal.Source, error) {
 	if e.Passphrase != "" || e.PassphraseFile == "" {
-		return &givenPassphrase{MasterKey: k, words: e.Passphrase}, nil
+		return &promptedPassphrase{MasterKey: k, words: e.Passphrase}, nil
 	}
 	text, err := atomicfile.File{
 		Path: e.PassphraseFile, What: "passphrase file", MaxBytes: 4 << 10,
@@ -65,28 +65,28 @@ func (k MasterKey) passphrase(e config.Encryption) (seal.Source, error) {
 	return seal.Passphrase{Words: strings.TrimRight(text, "\r\n")}, nil
 }
 
-// givenPassphrase is the passphrase of the environment, or what a person types. That
+// promptedPassphrase is the passphrase of the environment, or what a person types. That
 // is asked for once: a store without a key loads it twice.
-type givenPassphrase struct {
+type promptedPassphrase struct {
 	MasterKey
 	words string
 }
 
-var _ seal.Source = (*givenPassphrase)(nil)
+var _ seal.Source = (*promptedPassphrase)(nil)
 
 // Kind implements seal.Source, as do the methods after it.
-func (*givenPassphrase) Kind() string { return seal.KindPassphrase }
+func (*promptedPassphrase) Kind() string { return seal.KindPassphrase }
 
 // Fix says what to do where it is another one.
-func (*givenPassphrase) Fix() string { return seal.Passphrase{}.Fix() }
+func (*promptedPassphrase) Fix() string { return seal.Passphrase{}.Fix() }
 
 // Load derives the secret, and asks for the words where they were not given: twice
 // where they are new.
-func (g *givenPassphrase) Load(ctx context.Context, salt []byte, create bool) ([]byte, error) {
+func (g *promptedPassphrase) Load(ctx context.Context, salt []byte, create bool) ([]byte, error) {
 	if g.words != "" {
 		return seal.Passphrase{Words: g.words}.Load(ctx, salt, create)
 	}
-	if !g.asks || g.Host.ReadSecret == nil {
+	if !g.mayAsk || g.Host.ReadSecret == nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase that checkpoints are encrypted with was not given").
 			WithFix("set %s, or encryption.passphraseFile", config.EnvPassphrase)
 	}
@@ -94,12 +94,12 @@ func (g *givenPassphrase) Load(ctx context.Context, salt []byte, create bool) ([
 	if create {
 		question = "New passphrase of the checkpoints: "
 	}
-	words, err := g.ask(ctx, question)
+	words, err := g.askPassphrase(ctx, question)
 	if err != nil {
 		return nil, err
 	}
 	if create {
-		again, err := g.ask(ctx, "Once more: ")
+		again, err := g.askPassphrase(ctx, "Once more: ")
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func (g *givenPassphrase) Load(ctx context.Context, salt []byte, create bool) ([
 	return secret, err
 }
 
-func (g *givenPassphrase) ask(ctx context.Context, question string) (string, error) {
+func (g *promptedPassphrase) askPassphrase(ctx context.Context, question string) (string, error) {
 	fmt.Fprint(g.Host.Err, question)
 	words, err := g.Host.ReadSecret(ctx)
 	fmt.Fprintln(g.Host.Err)

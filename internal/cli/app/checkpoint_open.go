@@ -27,8 +27,8 @@ type CheckpointStore struct {
 	// ReadOnly has them read only, whatever the settings say.
 	ReadOnly bool
 
-	// Turn is held by who looks at what follows, or changes it.
-	Turn   chan struct{}
+	// Lock is held by who looks at what follows, or changes it.
+	Lock   chan struct{}
 	opened *checkpoints.Checkpoints
 	closed bool
 }
@@ -36,15 +36,15 @@ type CheckpointStore struct {
 // NewCheckpointStore makes one that is opened later. It must be closed before the
 // store is.
 func (a *App) NewCheckpointStore(s *Store, key MasterKey) *CheckpointStore {
-	return &CheckpointStore{Store: s, key: key, now: a.Host.Now, Log: s.Log, Turn: make(chan struct{}, 1)}
+	return &CheckpointStore{Store: s, key: key, now: a.Host.Now, Log: s.Log, Lock: make(chan struct{}, 1)}
 }
 
 // Open gives the checkpoints. Calls that come while they are being opened wait for
 // it, each as long as its own context lasts.
 func (c *CheckpointStore) Open(ctx context.Context) (*checkpoints.Checkpoints, error) {
 	select {
-	case c.Turn <- struct{}{}:
-		defer func() { <-c.Turn }()
+	case c.Lock <- struct{}{}:
+		defer func() { <-c.Lock }()
 	case <-ctx.Done():
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "wait for the checkpoints to be opened: %w", ctx.Err())
 	}
@@ -54,13 +54,13 @@ func (c *CheckpointStore) Open(ctx context.Context) (*checkpoints.Checkpoints, e
 	if c.closed {
 		return nil, context.Canceled
 	}
-	options, err := c.options()
+	options, err := c.storeOptions()
 	if err != nil {
 		return nil, &checkpoints.Locked{Cause: err}
 	}
 	opened, err := checkpoints.Open(ctx, options)
 	if err != nil {
-		return nil, NotOpened(err)
+		return nil, StoreOpenError(err)
 	}
 	c.opened = opened
 	return opened, nil
@@ -75,10 +75,10 @@ func (c *CheckpointStore) OpenListed(ctx context.Context) (opened *checkpoints.C
 	if !errors.As(err, &locked) {
 		return opened, func() {}, err
 	}
-	options, _ := c.options() // it may be this that has no key
+	options, _ := c.storeOptions() // it may be this that has no key
 	opened, err = checkpoints.Listed(ctx, options, locked.Cause)
 	if err != nil {
-		return nil, nil, NotOpened(err)
+		return nil, nil, StoreOpenError(err)
 	}
 	return opened, func() {
 		if err := opened.Close(); err != nil {
@@ -87,10 +87,10 @@ func (c *CheckpointStore) OpenListed(ctx context.Context) (opened *checkpoints.C
 	}, nil
 }
 
-// where says what keeps the checkpoints; before they are opened, what is to.
-func (c *CheckpointStore) where() checkpoint.Store {
-	c.Turn <- struct{}{}
-	defer func() { <-c.Turn }()
+// storeInfo says what keeps the checkpoints; before they are opened, what is to.
+func (c *CheckpointStore) storeInfo() checkpoint.Store {
+	c.Lock <- struct{}{}
+	defer func() { <-c.Lock }()
 	switch cfg := c.Store.Cfg; {
 	case c.opened != nil:
 		return c.opened.Store()
@@ -103,19 +103,19 @@ func (c *CheckpointStore) where() checkpoint.Store {
 	}
 }
 
-func (c *CheckpointStore) options() (checkpoints.Options, error) {
+func (c *CheckpointStore) storeOptions() (checkpoints.Options, error) {
 	cfg := c.Store.Cfg
-	source, err := c.key.source(cfg)
+	source, err := c.key.keySource(cfg)
 	return checkpoints.Options{
-		DataDir: cfg.DataDir, Store: cfg.Store, Journal: c.journal, BlobDir: cfg.Checkpoints.Dir, Program: Version(),
+		DataDir: cfg.DataDir, Store: cfg.Store, Journal: c.openIndex, BlobDir: cfg.Checkpoints.Dir, Program: Version(),
 		Limits: checkpointLimits(cfg.Checkpoints), Encryption: source, ReadOnly: c.ReadOnly || cfg.Checkpoints.ReadOnly,
 		Active: c.isActive, Now: c.now, Logger: c.Log,
 	}, err
 }
 
-// journal shares the store of the runs.
-func (c *CheckpointStore) journal(ctx context.Context) (checkpoint.Index, error) {
-	journal, err := c.Store.openKeeper(ctx)
+// openIndex shares the store of the runs.
+func (c *CheckpointStore) openIndex(ctx context.Context) (checkpoint.Index, error) {
+	journal, err := c.Store.openJournalAlone(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (c *CheckpointStore) journal(ctx context.Context) (checkpoint.Index, error)
 
 // isActive says whether a run is under way.
 func (c *CheckpointStore) isActive(ctx context.Context, id string) (bool, error) {
-	journal, err := c.Store.openKeeper(ctx)
+	journal, err := c.Store.openJournalAlone(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -141,8 +141,8 @@ func (c *CheckpointStore) isActive(ctx context.Context, id string) (bool, error)
 
 // Close closes what was opened. Calls that are under way end first.
 func (c *CheckpointStore) Close() {
-	c.Turn <- struct{}{}
-	defer func() { <-c.Turn }()
+	c.Lock <- struct{}{}
+	defer func() { <-c.Lock }()
 	c.closed = true
 	if c.opened == nil {
 		return
@@ -156,35 +156,35 @@ func (c *CheckpointStore) Close() {
 // checkpointLimits are the limits of the settings, where 0 does not bound.
 func checkpointLimits(c config.Checkpoints) checkpoint.Limits {
 	return checkpoint.Limits{
-		PerSeries: bound(c.Max), SeriesBytes: bound(c.MaxSession), CheckpointBytes: bound(c.MaxSize), RawBytes: bound(c.MaxContext),
-		TotalBytes: bound(c.MaxTotal), Warn: float64(c.WarnAt) / 100, Clean: float64(c.CleanAt) / 100, Retention: bound(c.Retention),
+		PerSeries: orUnlimited(c.Max), SeriesBytes: orUnlimited(c.MaxSession), CheckpointBytes: orUnlimited(c.MaxSize), RawBytes: orUnlimited(c.MaxContext),
+		TotalBytes: orUnlimited(c.MaxTotal), Warn: float64(c.WarnAt) / 100, Clean: float64(c.CleanAt) / 100, Retention: orUnlimited(c.Retention),
 	}
 }
 
-// bound says "no limit" as limits do.
-func bound[T int | int64 | time.Duration](n T) T {
+// orUnlimited says "no limit" as limits do.
+func orUnlimited[T int | int64 | time.Duration](n T) T {
 	if n <= 0 {
 		return -1
 	}
 	return n
 }
 
-// CheckpointDesk is what a command on checkpoints works with.
-type CheckpointDesk struct {
+// CheckpointDeps is what a command on checkpoints works with.
+type CheckpointDeps struct {
 	Checkpoints *checkpoints.Checkpoints
-	Person      guideway.Principal
-	// Here is the id of the project of the working directory.
-	Here string
+	User        guideway.Principal
+	// ProjectID is the id of the project of the working directory.
+	ProjectID string
 }
 
 // WithCheckpoints opens the checkpoints for one command. The passphrase of an
 // encryption may be asked for.
-func (a *App) WithCheckpoints(ctx context.Context, do func(context.Context, *CheckpointDesk) error) error {
-	return a.onCheckpoints(ctx, MasterKey{Host: a.Host, asks: true}, do)
+func (a *App) WithCheckpoints(ctx context.Context, do func(context.Context, *CheckpointDeps) error) error {
+	return a.withUnlockedCheckpoints(ctx, MasterKey{Host: a.Host, mayAsk: true}, do)
 }
 
-func (a *App) onCheckpoints(ctx context.Context, key MasterKey, do func(context.Context, *CheckpointDesk) error) error {
-	return a.onCheckpointStore(ctx, key, do, func(c *CheckpointStore) (*checkpoints.Checkpoints, func(), error) {
+func (a *App) withUnlockedCheckpoints(ctx context.Context, key MasterKey, do func(context.Context, *CheckpointDeps) error) error {
+	return a.withCheckpointStore(ctx, key, do, func(c *CheckpointStore) (*checkpoints.Checkpoints, func(), error) {
 		opened, err := c.Open(ctx)
 		return opened, func() {}, err
 	})
@@ -192,13 +192,13 @@ func (a *App) onCheckpoints(ctx context.Context, key MasterKey, do func(context.
 
 // ListCheckpoints opens the checkpoints to be listed and counted. No passphrase is
 // asked for, as none is needed.
-func (a *App) ListCheckpoints(ctx context.Context, do func(context.Context, *CheckpointDesk) error) error {
-	return a.onCheckpointStore(ctx, MasterKey{Host: a.Host}, do, func(c *CheckpointStore) (*checkpoints.Checkpoints, func(), error) {
+func (a *App) ListCheckpoints(ctx context.Context, do func(context.Context, *CheckpointDeps) error) error {
+	return a.withCheckpointStore(ctx, MasterKey{Host: a.Host}, do, func(c *CheckpointStore) (*checkpoints.Checkpoints, func(), error) {
 		return c.OpenListed(ctx)
 	})
 }
 
-func (a *App) onCheckpointStore(ctx context.Context, key MasterKey, do func(context.Context, *CheckpointDesk) error,
+func (a *App) withCheckpointStore(ctx context.Context, key MasterKey, do func(context.Context, *CheckpointDeps) error,
 	open func(*CheckpointStore) (*checkpoints.Checkpoints, func(), error),
 ) error {
 	cfg, person, err := a.LoadUser()
@@ -210,18 +210,18 @@ func (a *App) onCheckpointStore(ctx context.Context, key MasterKey, do func(cont
 	c := a.NewCheckpointStore(s, key)
 	defer c.Close()
 	if cfg.Origin("log.level").Kind == config.OriginDefault {
-		c.Log = a.loggerFrom(cfg, slog.LevelError) // a command tells of warnings in its own words
+		c.Log = a.newLogger(cfg, slog.LevelError) // a command tells of warnings in its own words
 	}
 	opened, done, err := open(c)
 	if err != nil {
 		return err
 	}
 	defer done()
-	return do(ctx, &CheckpointDesk{Checkpoints: opened, Person: person, Here: a.Host.Project().ID})
+	return do(ctx, &CheckpointDeps{Checkpoints: opened, User: person, ProjectID: a.Host.Project().ID})
 }
 
-// WantLasting refuses to keep something where it would end with the command.
-func (d *CheckpointDesk) WantLasting() error {
+// RequirePersistence refuses to keep something where it would end with the command.
+func (d *CheckpointDeps) RequirePersistence() error {
 	store := d.Checkpoints.Store()
 	if store.Mode != checkpoint.ModeMemory {
 		return nil
@@ -230,31 +230,31 @@ func (d *CheckpointDesk) WantLasting() error {
 		WithFix("make the data directory writable for this user, or name another with --data-dir")
 }
 
-// HasCheckpoints says whether checkpoints may be there already, without making
+// CheckpointsExist says whether checkpoints may be there already, without making
 // anything.
-func HasCheckpoints(cfg *config.Config) bool {
+func CheckpointsExist(cfg *config.Config) bool {
 	if cfg.DataDir == "" {
 		return false
 	}
 	if cfg.UsesPostgres() {
 		return true
 	}
-	_, err := os.Stat(ContextsDir(cfg))
+	_, err := os.Stat(CheckpointContentDir(cfg))
 	return err == nil
 }
 
-// ContextsDir is the directory of the contents of checkpoints; with PostgreSQL only
+// CheckpointContentDir is the directory of the contents of checkpoints; with PostgreSQL only
 // where one is set.
-func ContextsDir(cfg *config.Config) string {
+func CheckpointContentDir(cfg *config.Config) string {
 	if cfg.Checkpoints.Dir != "" {
 		return cfg.Checkpoints.Dir
 	}
 	return filepath.Join(cfg.DataDir, "contexts")
 }
 
-// CheckpointNotes tells beside an answer where checkpoints are not kept as the
+// WriteCheckpointWarnings tells beside an answer where checkpoints are not kept as the
 // settings say, and what else the caller should know.
-func (h *Host) CheckpointNotes(store checkpoint.Store, warnings []checkpoint.Warning) {
+func (h *Host) WriteCheckpointWarnings(store checkpoint.Store, warnings []checkpoint.Warning) {
 	s := h.ErrStyles()
 	memory := false
 	for _, w := range warnings {

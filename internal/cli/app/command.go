@@ -53,7 +53,7 @@ func NewChangeCmd(a *App, run RunFunc[NameOptions], cmd *cobra.Command) *cobra.C
 // prints its help.
 func NewGroupCmd(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 	if cmd.Args == nil {
-		cmd.Args = UnknownCommand
+		cmd.Args = RejectUnknownCommand
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(children...)
@@ -133,8 +133,8 @@ func AddGraphFlag(cmd *cobra.Command, format *string, usage string) {
 	}
 }
 
-// Exactly refuses any other number of arguments; what names them.
-func Exactly(n int, what, example string) cobra.PositionalArgs {
+// ExactArgs refuses any other number of arguments; what names them.
+func ExactArgs(n int, what, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
 			return nil
@@ -144,16 +144,16 @@ func Exactly(n int, what, example string) cobra.PositionalArgs {
 	}
 }
 
-// UnknownCommand refuses a word that is no command, and says which one was
+// RejectUnknownCommand refuses a word that is no command, and says which one was
 // probably meant.
-func UnknownCommand(cmd *cobra.Command, args []string) error {
+func RejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return Unknown(cmd, args[0])
+	return UnknownCommandError(cmd, args[0])
 }
 
-func Unknown(cmd *cobra.Command, word string) error {
+func UnknownCommandError(cmd *cobra.Command, word string) error {
 	err := guideway.Errorf(guideway.CodeInvalid, "unknown command %q for %q", word, cmd.CommandPath()).
 		WithFix("%s --help", cmd.CommandPath())
 	if cmd.SuggestionsMinimumDistance <= 0 {
@@ -174,8 +174,8 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 		WithFix("%s --help", cmd.CommandPath())}
 }
 
-// ShowGraph is a drawing.
-type ShowGraph struct {
+// GraphOutput is a drawing.
+type GraphOutput struct {
 	Format string `json:"format"`
 	Text   string `json:"text"`
 }

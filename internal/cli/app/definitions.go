@@ -18,23 +18,23 @@ import (
 // stdinName is how findings call the standard input.
 const stdinName = "<stdin>"
 
-// ShownName returns the name of a file as diagnostics show it.
-func ShownName(name string) string {
+// DisplayName returns the name of a file as diagnostics show it.
+func DisplayName(name string) string {
 	if name == "-" {
 		return stdinName
 	}
 	return name
 }
 
-// Found is a definition that a command was asked for.
-type Found struct {
+// LoadedDefinition is a definition that a command was asked for.
+type LoadedDefinition struct {
 	*workflow.Definition
 	// Entry is nil where the definition is a file that was named.
 	Entry *catalog.Entry
 }
 
 // Source says where the definition came from, for a person.
-func (f Found) Source() string {
+func (f LoadedDefinition) Source() string {
 	if f.Entry == nil {
 		return "file"
 	}
@@ -42,7 +42,7 @@ func (f Found) Source() string {
 }
 
 // Path is where the document is.
-func (f Found) Path() string {
+func (f LoadedDefinition) Path() string {
 	if f.Entry == nil {
 		return f.File
 	}
@@ -54,50 +54,50 @@ func IsPath(name string) bool {
 	if name == "-" || strings.ContainsAny(name, `/\`) {
 		return true
 	}
-	return IsDefinitionName(name)
+	return HasDefinitionExt(name)
 }
 
-// Find gives the definition of an id, or of a file. A file that does not load is
+// FindDefinition gives the definition of an id, or of a file. A file that does not load is
 // shown with its problems on the error output.
-func (a *App) Find(ctx context.Context, name string) (Found, error) {
+func (a *App) FindDefinition(ctx context.Context, name string) (LoadedDefinition, error) {
 	if !IsPath(name) {
-		return a.findID(ctx, name)
+		return a.findByID(ctx, name)
 	}
 	data, err := a.Host.ReadDefinition(ctx, name)
 	if err != nil {
-		return Found{}, err
+		return LoadedDefinition{}, err
 	}
-	file := ShownName(name)
+	file := DisplayName(name)
 	def, problems := workflow.Check(file, data)
-	if problems = ErrorsOf(problems); len(problems) > 0 {
+	if problems = FilterErrors(problems); len(problems) > 0 {
 		WriteDiagnostics(a.Host.Err, problems, Styles{})
-		return Found{}, guideway.Errorf(guideway.CodeInvalidDefinition, "%s is invalid (%s)", file, Plural(len(problems), "error", "errors")).
+		return LoadedDefinition{}, guideway.Errorf(guideway.CodeInvalidDefinition, "%s is invalid (%s)", file, Plural(len(problems), "error", "errors")).
 			WithFix("guideway validate %s", name)
 	}
-	return Found{Definition: def}, nil
+	return LoadedDefinition{Definition: def}, nil
 }
 
-func (a *App) findID(ctx context.Context, id string) (Found, error) {
+func (a *App) findByID(ctx context.Context, id string) (LoadedDefinition, error) {
 	_, cat, err := a.LoadCatalog(ctx)
 	if err != nil {
-		return Found{}, err
+		return LoadedDefinition{}, err
 	}
 	defer cat.Close()
 	entry, err := cat.Get(id)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		missing := guideway.Errorf(guideway.CodeNotFound, "there is no workflow with the id %q", id).WithFix("guideway list")
 		if _, statErr := os.Stat(a.Host.Abs(id)); statErr == nil {
-			return Found{}, missing.WithFix("./%s, if the file is meant", id)
+			return LoadedDefinition{}, missing.WithFix("./%s, if the file is meant", id)
 		}
 		if fix := guideway.ErrorFix(err); fix != "" {
-			return Found{}, missing.WithFix("%s", fix)
+			return LoadedDefinition{}, missing.WithFix("%s", fix)
 		}
-		return Found{}, missing
+		return LoadedDefinition{}, missing
 	}
 	if err != nil {
-		return Found{}, err
+		return LoadedDefinition{}, err
 	}
-	return Found{Definition: entry.Definition, Entry: entry.Entry}, nil
+	return LoadedDefinition{Definition: entry.Definition, Entry: entry.Entry}, nil
 }
 
 // Abs gives the path of a file that the command line names.
@@ -119,15 +119,15 @@ func WriteDiagnostics(w io.Writer, findings []guideway.Diagnostic, s Styles) {
 		if d.Pointer != "" {
 			about += " (" + OneLine(d.Pointer) + ")"
 		}
-		fmt.Fprintf(w, "%s: %s: %s %s\n", s.Bold(place(d)), mark, OneLine(d.Message), s.Faint(about))
+		fmt.Fprintf(w, "%s: %s: %s %s\n", s.Bold(formatPosition(d)), mark, OneLine(d.Message), s.Faint(about))
 		if d.Fix != "" {
 			fmt.Fprintf(w, "  fix: %s\n", OneLine(d.Fix))
 		}
 	}
 }
 
-// place is file:line:column, as editors and CI systems read it.
-func place(d guideway.Diagnostic) string {
+// formatPosition is file:line:column, as editors and CI systems read it.
+func formatPosition(d guideway.Diagnostic) string {
 	file := OneLine(d.File)
 	switch {
 	case d.Line == 0:
@@ -148,7 +148,7 @@ func (a *App) CompleteDefinitions(cmd *cobra.Command, args []string, _ string) (
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	cat, err := a.OpenCatalogAsItIs(cmd.Context(), cfg)
+	cat, err := a.OpenCachedCatalog(cmd.Context(), cfg)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
@@ -160,14 +160,14 @@ func (a *App) CompleteDefinitions(cmd *cobra.Command, args []string, _ string) (
 	return ids, cobra.ShellCompDirectiveDefault
 }
 
-// ErrorsOf leaves out the warnings.
-func ErrorsOf(findings []guideway.Diagnostic) []guideway.Diagnostic {
+// FilterErrors leaves out the warnings.
+func FilterErrors(findings []guideway.Diagnostic) []guideway.Diagnostic {
 	return slices.DeleteFunc(slices.Clone(findings), func(d guideway.Diagnostic) bool {
 		return d.Severity != guideway.SeverityError
 	})
 }
 
-func IsDefinitionName(base string) bool {
+func HasDefinitionExt(base string) bool {
 	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(base)))
 }
 

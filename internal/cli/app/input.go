@@ -16,7 +16,7 @@ import (
 // ReadDefinition reads a document, "-" from the standard input. It reads a byte
 // more than a document may have, so that the parser says what is too long.
 func (h *Host) ReadDefinition(ctx context.Context, name string) ([]byte, error) {
-	return h.read(ctx, name, doc.DefaultMaxBytes)
+	return h.readFile(ctx, name, doc.DefaultMaxBytes)
 }
 
 // ReadInput reads a file, "-" from the standard input, of a size at the most; none
@@ -25,7 +25,7 @@ func (h *Host) ReadInput(ctx context.Context, name string, most int64) ([]byte, 
 	if most <= 0 {
 		most = 1<<62 - 1
 	}
-	data, err := h.read(ctx, name, most)
+	data, err := h.readFile(ctx, name, most)
 	if err != nil {
 		return nil, err
 	}
@@ -35,15 +35,15 @@ func (h *Host) ReadInput(ctx context.Context, name string, most int64) ([]byte, 
 	return data, nil
 }
 
-// read reads what the command line names: a regular file, or the standard input
+// readFile reads what the command line names: a regular file, or the standard input
 // for "-". Where that is longer than most, one byte more than most shows it. It
 // ends with ctx, whoever else the input waits for.
-func (h *Host) read(ctx context.Context, name string, most int64) ([]byte, error) {
+func (h *Host) readFile(ctx context.Context, name string, most int64) ([]byte, error) {
 	in := h.In
 	if name != "-" {
 		file, err := safeopen.Open(h.Abs(name))
 		if err != nil {
-			return nil, Unreadable(name, err)
+			return nil, ReadError(name, err)
 		}
 		defer func() { _ = file.Close() }()
 		in = file
@@ -51,15 +51,15 @@ func (h *Host) read(ctx context.Context, name string, most int64) ([]byte, error
 	data, err := safeopen.Read(ctx, in, most)
 	switch {
 	case ctx.Err() != nil:
-		return nil, Interrupted(ctx.Err())
+		return nil, InterruptedError(ctx.Err())
 	case err != nil:
-		return nil, Unreadable(name, err)
+		return nil, ReadError(name, err)
 	}
 	return data, nil
 }
 
-// Unreadable says why a file cannot be read, without naming it twice.
-func Unreadable(name string, err error) error {
+// ReadError says why a file cannot be read, without naming it twice.
+func ReadError(name string, err error) error {
 	code, fix := guideway.CodeUnavailable, ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -76,8 +76,8 @@ func Unreadable(name string, err error) error {
 	return e
 }
 
-// Interrupted is the error of a command that was ended from outside.
-func Interrupted(err error) error {
+// InterruptedError is the error of a command that was ended from outside.
+func InterruptedError(err error) error {
 	return &guideway.Error{Code: guideway.CodeUnavailable, Message: "interrupted", Err: err}
 }
 

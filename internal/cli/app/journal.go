@@ -21,7 +21,7 @@ import (
 )
 
 // OpenJournal opens the store that the settings name.
-func OpenJournal(ctx context.Context, cfg *config.Config, log *slog.Logger) (Keeper, error) {
+func OpenJournal(ctx context.Context, cfg *config.Config, log *slog.Logger) (JournalStore, error) {
 	if !cfg.UsesPostgres() {
 		return sqlite.Open(ctx, sqlite.Options{Path: StorePath(cfg), Program: Version(), Logger: log})
 	}
@@ -37,18 +37,18 @@ func IsDamaged(err error) bool { return sqlite.IsDamaged(err) }
 // OpenKey reads the key of the journal's chains. It is made for a store that has
 // none yet: where there is one, another would break the chains. Of machines that
 // begin on one store at once one has made its key; the others are told.
-func OpenKey(ctx context.Context, cfg *config.Config, journal Keeper) (run.Key, error) {
+func OpenKey(ctx context.Context, cfg *config.Config, journal JournalStore) (run.Key, error) {
 	path := cfg.Journal.KeyFile
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		if chained, err := IsChained(ctx, journal); err != nil || chained {
-			return nil, errors.Join(err, NoKey(path))
+		if chained, err := HasKey(ctx, journal); err != nil || chained {
+			return nil, errors.Join(err, MissingKeyError(path))
 		}
 	}
 	key, _, err := keyfile.LoadOrCreate(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := WantKey(ctx, journal, key, path); err != nil {
+	if err := CheckKey(ctx, journal, key, path); err != nil {
 		return nil, err
 	}
 	kept, err := journal.PinKey(ctx, keyfile.Fingerprint(key))
@@ -56,13 +56,13 @@ func OpenKey(ctx context.Context, cfg *config.Config, journal Keeper) (run.Key, 
 		return nil, err
 	}
 	if !bytes.Equal(kept, keyfile.Fingerprint(key)) {
-		return nil, otherKey(path)
+		return nil, wrongKeyError(path)
 	}
 	return key, nil
 }
 
-// IsChained says whether a store has a key already.
-func IsChained(ctx context.Context, journal Keeper) (bool, error) {
+// HasKey says whether a store has a key already.
+func HasKey(ctx context.Context, journal JournalStore) (bool, error) {
 	kept, err := journal.PinKey(ctx, nil)
 	if err != nil || kept != nil {
 		return kept != nil, err
@@ -71,27 +71,27 @@ func IsChained(ctx context.Context, journal Keeper) (bool, error) {
 	return len(runs) > 0, err
 }
 
-// WantKey refuses a key that is not the one of the store. It changes nothing.
-func WantKey(ctx context.Context, journal Keeper, key run.Key, path string) error {
+// CheckKey refuses a key that is not the one of the store. It changes nothing.
+func CheckKey(ctx context.Context, journal JournalStore, key run.Key, path string) error {
 	kept, err := journal.PinKey(ctx, nil)
 	if err != nil {
 		return err
 	}
 	fits := bytes.Equal(kept, keyfile.Fingerprint(key))
 	if kept == nil { // a new store, or one of an earlier version, which kept none
-		if fits, err = chains(ctx, journal, key); err != nil {
+		if fits, err = matchesRuns(ctx, journal, key); err != nil {
 			return err
 		}
 	}
 	if !fits {
-		return otherKey(path)
+		return wrongKeyError(path)
 	}
 	return nil
 }
 
-// chains says whether runs that are there begin with an event of this key. A few
+// matchesRuns says whether runs that are there begin with an event of this key. A few
 // are looked at: one may have been edited.
-func chains(ctx context.Context, journal run.Journal, key run.Key) (bool, error) {
+func matchesRuns(ctx context.Context, journal run.Journal, key run.Key) (bool, error) {
 	const few = 5
 	runs, err := journal.Runs(ctx, run.Filter{Limit: few})
 	if err != nil || len(runs) == 0 {
@@ -109,14 +109,14 @@ func chains(ctx context.Context, journal run.Journal, key run.Key) (bool, error)
 	return false, nil
 }
 
-// NoKey says that the key is gone, or was never on this machine.
-func NoKey(path string) error {
+// MissingKeyError says that the key is gone, or was never on this machine.
+func MissingKeyError(path string) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "the store has runs, and the key file %s that they are chained by is not there", path).
 		WithFix("put it back from a backup, or copy it from the machine that began the store; a new key would make every run unverifiable")
 }
 
-// otherKey says that the key is not that of the store.
-func otherKey(path string) error {
+// wrongKeyError says that the key is not that of the store.
+func wrongKeyError(path string) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "the runs of the store are chained by another key than the one in %s", path).
 		WithFix("copy the key file of the machine that began the store to that place, with mode 0600, or name it with --journal-key-file; no other key goes on with these runs")
 }

@@ -35,9 +35,9 @@ func (h *Host) WriteJSONOr(asJSON bool, answer any, writeWords func()) error {
 	return nil
 }
 
-// WriteVerdict is writeJSONOr for a command that checks something: it exits with 1 if
+// WriteCheckResult is writeJSONOr for a command that checks something: it exits with 1 if
 // the check failed.
-func (h *Host) WriteVerdict(asJSON bool, answer any, failed bool, writeWords func()) error {
+func (h *Host) WriteCheckResult(asJSON bool, answer any, failed bool, writeWords func()) error {
 	if err := h.WriteJSONOr(asJSON, answer, writeWords); err != nil || !failed {
 		return err
 	}
@@ -64,31 +64,31 @@ func OrEmpty[T any](items []T) []T {
 
 // Styles writes words so that a person sees what they are; without a terminal,
 // or with NO_COLOR, as they are.
-type Styles struct{ on bool }
+type Styles struct{ enabled bool }
 
 // OutStyles are those of the standard output.
-func (h *Host) OutStyles() Styles { return h.stylesFor(h.OutTerminal) }
+func (h *Host) OutStyles() Styles { return h.newStyles(h.OutTerminal) }
 
-func (h *Host) stylesFor(terminal bool) Styles {
-	return Styles{on: terminal && h.Getenv("NO_COLOR") == "" && h.Getenv("TERM") != "dumb"}
+func (h *Host) newStyles(terminal bool) Styles {
+	return Styles{enabled: terminal && h.Getenv("NO_COLOR") == "" && h.Getenv("TERM") != "dumb"}
 }
 
 // ErrStyles are those of the error output.
-func (h *Host) ErrStyles() Styles { return h.stylesFor(h.ErrTerminal) }
+func (h *Host) ErrStyles() Styles { return h.newStyles(h.ErrTerminal) }
 
-func (s Styles) paint(code, text string) string {
-	if !s.on || text == "" {
+func (s Styles) colorize(code, text string) string {
+	if !s.enabled || text == "" {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-func (s Styles) Bold(text string) string   { return s.paint("1", text) }
-func (s Styles) Faint(text string) string  { return s.paint("2", text) }
-func (s Styles) Red(text string) string    { return s.paint("31", text) }
-func (s Styles) Green(text string) string  { return s.paint("32", text) }
-func (s Styles) Yellow(text string) string { return s.paint("33", text) }
-func (s Styles) Cyan(text string) string   { return s.paint("36", text) }
+func (s Styles) Bold(text string) string   { return s.colorize("1", text) }
+func (s Styles) Faint(text string) string  { return s.colorize("2", text) }
+func (s Styles) Red(text string) string    { return s.colorize("31", text) }
+func (s Styles) Green(text string) string  { return s.colorize("32", text) }
+func (s Styles) Yellow(text string) string { return s.colorize("33", text) }
+func (s Styles) Cyan(text string) string   { return s.colorize("36", text) }
 
 // TerminalWidth is the width of the terminal; 0 where nobody looks at one.
 func (h *Host) TerminalWidth() int {
@@ -103,16 +103,16 @@ func (h *Host) TerminalWidth() int {
 	return columns
 }
 
-// Cells is how many columns of a terminal a text takes.
-func Cells(text string) int {
+// TextWidth is how many columns of a terminal a text takes.
+func TextWidth(text string) int {
 	n := 0
 	for _, r := range text {
-		n += runeCells(r)
+		n += runeWidth(r)
 	}
 	return n
 }
 
-func runeCells(r rune) int {
+func runeWidth(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
 		return 0
@@ -127,15 +127,15 @@ func runeCells(r rune) int {
 	}
 }
 
-// Cut shortens a text to n columns, the last one an ellipsis.
-func Cut(text string, n int) string {
-	if Cells(text) <= n || n < 1 {
+// Truncate shortens a text to n columns, the last one an ellipsis.
+func Truncate(text string, n int) string {
+	if TextWidth(text) <= n || n < 1 {
 		return text
 	}
 	var b strings.Builder
 	used := 0
 	for _, r := range text {
-		if used += runeCells(r); used > n-1 {
+		if used += runeWidth(r); used > n-1 {
 			break
 		}
 		b.WriteRune(r)
@@ -146,11 +146,11 @@ func Cut(text string, n int) string {
 // OneLine makes a text of a document safe to print on one line: control
 // characters could move the cursor.
 func OneLine(text string) string {
-	return strings.Join(strings.Fields(Printable(text)), " ")
+	return strings.Join(strings.Fields(StripControls(text)), " ")
 }
 
-// Printable takes out what would steer a terminal; line breaks and tabs stay.
-func Printable(text string) string {
+// StripControls takes out what would steer a terminal; line breaks and tabs stay.
+func StripControls(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return r

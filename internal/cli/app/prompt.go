@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// proseWidth is how wide texts are set: 80 columns, or what a narrow terminal
+// textWidthFor is how wide texts are set: 80 columns, or what a narrow terminal
 // has.
-func proseWidth(host *Host) int {
+func textWidthFor(host *Host) int {
 	const comfortable, least = 80, 40
 	columns := host.TerminalWidth()
 	if columns == 0 {
@@ -28,24 +28,24 @@ type TextPrinter struct {
 }
 
 func NewTextPrinter(host *Host, out io.Writer) TextPrinter {
-	return TextPrinter{Out: out, Styles: host.OutStyles(), Width: proseWidth(host)}
+	return TextPrinter{Out: out, Styles: host.OutStyles(), Width: textWidthFor(host)}
 }
 
-// Prose prints a text of a definition, wrapped and indented.
-func (v *TextPrinter) Prose(indent, text string) {
+// PrintText prints a text of a definition, wrapped and indented.
+func (v *TextPrinter) PrintText(indent, text string) {
 	for _, line := range Wrap(text, v.Width-len(indent)) {
 		fmt.Fprintln(v.Out, strings.TrimRight(indent+line, " "))
 	}
 }
 
-// Bullets prints a heading and a list, if there is anything in it.
-func (v *TextPrinter) Bullets(heading string, texts []string) {
+// PrintList prints a heading and a list, if there is anything in it.
+func (v *TextPrinter) PrintList(heading string, texts []string) {
 	if len(texts) == 0 {
 		return
 	}
 	fmt.Fprintf(v.Out, "\n%s\n", v.Styles.Bold(heading))
 	for _, text := range texts {
-		v.Prose("  ", "- "+strings.TrimSpace(text))
+		v.PrintText("  ", "- "+strings.TrimSpace(text))
 	}
 }
 
@@ -76,7 +76,7 @@ func (t *Prompter) AskLine(ctx context.Context, ask string) (string, error) {
 	select {
 	case <-ctx.Done():
 		// The read ends with the process: a terminal cannot be interrupted.
-		return "", Interrupted(ctx.Err())
+		return "", InterruptedError(ctx.Err())
 	case a := <-read:
 		if a.text != "" && errors.Is(a.err, io.EOF) {
 			a.err = nil

@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// Keeper is what both stores are.
-type Keeper interface {
+// JournalStore is what both stores are.
+type JournalStore interface {
 	run.Journal
 	session.Store
 	// PinKey keeps the fingerprint of the key that the runs are chained by: the
@@ -32,18 +32,18 @@ type Store struct {
 	// Runs is the service that opens the store at its first call; newKeeper makes it.
 	Runs *run.Service
 
-	// Turn is held by who looks at what follows, or changes it. It is a channel so
+	// Lock is held by who looks at what follows, or changes it. It is a channel so
 	// that who waits for another's opening can give up.
-	Turn chan struct{}
+	Lock chan struct{}
 	// journal is there before opened is: checkpoints need it alone.
-	journal Keeper
+	journal JournalStore
 	opened  *Opened
 	closed  bool
 }
 
 // Opened is a journal with what its chains are checked by.
 type Opened struct {
-	Keeper
+	JournalStore
 	key   run.Key
 	heads run.Heads
 }
@@ -51,17 +51,17 @@ type Opened struct {
 // NewStore makes a store that is opened later. The definitions are those that
 // runs may be started of; nil where none are started.
 func (a *App) NewStore(cfg *config.Config, definitions run.Definitions) *Store {
-	return &Store{Cfg: cfg, Definitions: definitions, Log: a.Logger(cfg), Turn: make(chan struct{}, 1)}
+	return &Store{Cfg: cfg, Definitions: definitions, Log: a.Logger(cfg), Lock: make(chan struct{}, 1)}
 }
 
 // Open returns the journal with its key and its heads, and opens them where that has
 // not happened yet. Calls that come meanwhile wait for it, each as long as its own
 // context lasts.
 func (s *Store) Open(ctx context.Context) (*Opened, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.acquireLock(ctx); err != nil {
 		return nil, err
 	}
-	defer s.leave()
+	defer s.releaseLock()
 	if s.opened != nil {
 		return s.opened, nil
 	}
@@ -71,13 +71,13 @@ func (s *Store) Open(ctx context.Context) (*Opened, error) {
 	}
 	key, err := OpenKey(ctx, s.Cfg, journal)
 	if err != nil {
-		return nil, NotOpened(err)
+		return nil, StoreOpenError(err)
 	}
 	heads, err := OpenHeads(s.Cfg, key)
 	if err != nil {
-		return nil, NotOpened(err)
+		return nil, StoreOpenError(err)
 	}
-	s.opened = &Opened{Keeper: journal, key: key, heads: heads}
+	s.opened = &Opened{JournalStore: journal, key: key, heads: heads}
 	return s.opened, nil
 }
 
@@ -90,50 +90,50 @@ func (s *Store) NewRuns(observer run.Observer) (*run.Service, error) {
 			if err != nil {
 				return nil, nil, nil, err
 			}
-			return o.Keeper, o.key, o.heads, nil
+			return o.JournalStore, o.key, o.heads, nil
 		},
 		Definitions: s.Definitions, PersonGates: s.Cfg.Gates.Approval == config.ApprovalHuman, Observer: observer, Logger: s.Log,
 	})
 }
 
-// openKeeper gives the journal alone: it needs no key.
-func (s *Store) openKeeper(ctx context.Context) (Keeper, error) {
-	if err := s.enter(ctx); err != nil {
+// openJournalAlone gives the journal alone: it needs no key.
+func (s *Store) openJournalAlone(ctx context.Context) (JournalStore, error) {
+	if err := s.acquireLock(ctx); err != nil {
 		return nil, err
 	}
-	defer s.leave()
+	defer s.releaseLock()
 	return s.openJournal(ctx)
 }
 
-func (s *Store) enter(ctx context.Context) error {
+func (s *Store) acquireLock(ctx context.Context) error {
 	select {
-	case s.Turn <- struct{}{}:
+	case s.Lock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return guideway.Errorf(guideway.CodeUnavailable, "wait for the store to be opened: %w", ctx.Err())
 	}
 }
 
-func (s *Store) leave() { <-s.Turn }
+func (s *Store) releaseLock() { <-s.Lock }
 
 // openJournal opens the journal where it is not open yet. The caller has the turn.
-func (s *Store) openJournal(ctx context.Context) (Keeper, error) {
+func (s *Store) openJournal(ctx context.Context) (JournalStore, error) {
 	if s.closed {
 		return nil, context.Canceled
 	}
 	if s.journal == nil {
 		journal, err := OpenJournal(ctx, s.Cfg, s.Log)
 		if err != nil {
-			return nil, NotOpened(err)
+			return nil, StoreOpenError(err)
 		}
 		s.journal = journal
 	}
 	return s.journal, nil
 }
 
-// NotOpened tells the caller, and not the log alone, why the store did not open:
+// StoreOpenError tells the caller, and not the log alone, why the store did not open:
 // it is this machine's state, and may be another one at the next call.
-func NotOpened(err error) error {
+func StoreOpenError(err error) error {
 	if guideway.ErrorCode(err) != guideway.CodeInternal {
 		return err
 	}
@@ -142,8 +142,8 @@ func NotOpened(err error) error {
 
 // Close closes what was opened. Calls that are under way end first.
 func (s *Store) Close() {
-	s.Turn <- struct{}{}
-	defer s.leave()
+	s.Lock <- struct{}{}
+	defer s.releaseLock()
 	s.closed = true
 	if s.journal == nil {
 		return
@@ -154,67 +154,67 @@ func (s *Store) Close() {
 	s.journal, s.opened = nil, nil
 }
 
-// Startable gives the definitions that a run may be started of.
-type Startable struct{ Catalog *catalog.Catalog }
+// StartableDefinitions gives the definitions that a run may be started of.
+type StartableDefinitions struct{ Catalog *catalog.Catalog }
 
-var _ run.Definitions = Startable{}
+var _ run.Definitions = StartableDefinitions{}
 
 // Startable implements run.Definitions.
-func (s Startable) Startable(_ context.Context, id string) (*workflow.Definition, error) {
+func (s StartableDefinitions) Startable(_ context.Context, id string) (*workflow.Definition, error) {
 	entry, err := s.Catalog.Get(id)
 	if err != nil {
 		return nil, err
 	}
-	if found := ErrorsOf(entry.Lint()); len(found) > 0 {
-		return nil, cannotRun(id, found[0])
+	if found := FilterErrors(entry.Lint()); len(found) > 0 {
+		return nil, cannotRunError(id, found[0])
 	}
 	served := *entry.Definition
 	served.Source, served.Revision = entry.Source.Name, entry.Revision
 	return &served, nil
 }
 
-// cannotRun says that a definition loads and still would stop an agent.
-func cannotRun(id string, d guideway.Diagnostic) error {
-	err := guideway.Errorf(guideway.CodeInvalidDefinition, "workflow %q cannot be run: %s: %s", id, place(d), d.Message)
+// cannotRunError says that a definition loads and still would stop an agent.
+func cannotRunError(id string, d guideway.Diagnostic) error {
+	err := guideway.Errorf(guideway.CodeInvalidDefinition, "workflow %q cannot be run: %s: %s", id, formatPosition(d), d.Message)
 	err.Fix = d.Fix
 	return err
 }
 
-// RunDesk is what a command on runs works with.
-type RunDesk struct {
+// RunDeps is what a command on runs works with.
+type RunDeps struct {
 	Runs *run.Service
 	// Caller is the person at the command line: the system's user, as on stdio.
 	Caller run.Caller
-	// Here is the project of the working directory.
-	Here run.Project
+	// Project is the project of the working directory.
+	Project run.Project
 }
 
 // ClientName is what the command line calls itself in events.
 const ClientName = "guideway"
 
 // WithRuns opens the store for one command.
-func (a *App) WithRuns(ctx context.Context, do func(context.Context, *RunDesk) error) error {
-	return a.WithRunsOf(ctx, nil, do)
+func (a *App) WithRuns(ctx context.Context, do func(context.Context, *RunDeps) error) error {
+	return a.WithRunsAndDefinitions(ctx, nil, do)
 }
 
-// WithRunsOf is withRuns for a command that begins runs of definitions.
-func (a *App) WithRunsOf(ctx context.Context, definitions run.Definitions, do func(context.Context, *RunDesk) error) error {
-	return a.withStoreOf(ctx, definitions, func(ctx context.Context, s *Store, _ *Opened, person guideway.Principal) error {
-		return do(ctx, &RunDesk{
-			Runs:   s.Runs,
-			Caller: run.Caller{Principal: person, Via: run.ViaAgent},
-			Here:   a.Host.Project(),
+// WithRunsAndDefinitions is withRuns for a command that begins runs of definitions.
+func (a *App) WithRunsAndDefinitions(ctx context.Context, definitions run.Definitions, do func(context.Context, *RunDeps) error) error {
+	return a.withOpenStore(ctx, definitions, func(ctx context.Context, s *Store, _ *Opened, person guideway.Principal) error {
+		return do(ctx, &RunDeps{
+			Runs:    s.Runs,
+			Caller:  run.Caller{Principal: person, Via: run.ViaAgent},
+			Project: a.Host.Project(),
 		})
 	})
 }
 
 func (a *App) WithStore(ctx context.Context, do func(context.Context, *Opened, guideway.Principal) error) error {
-	return a.withStoreOf(ctx, nil, func(ctx context.Context, _ *Store, o *Opened, person guideway.Principal) error {
+	return a.withOpenStore(ctx, nil, func(ctx context.Context, _ *Store, o *Opened, person guideway.Principal) error {
 		return do(ctx, o, person)
 	})
 }
 
-func (a *App) withStoreOf(ctx context.Context, definitions run.Definitions, do func(context.Context, *Store, *Opened, guideway.Principal) error) error {
+func (a *App) withOpenStore(ctx context.Context, definitions run.Definitions, do func(context.Context, *Store, *Opened, guideway.Principal) error) error {
 	cfg, person, err := a.LoadUser()
 	if err != nil {
 		return err
@@ -223,11 +223,11 @@ func (a *App) withStoreOf(ctx context.Context, definitions run.Definitions, do f
 	defer s.Close()
 	c := a.NewCheckpointStore(s, MasterKey{Host: a.Host})
 	defer c.Close()
-	keeper, err := NewKeeper(s, c)
+	keeper, err := NewAutoSaver(s, c)
 	if err != nil {
 		return err
 	}
-	defer CloseKeeper(s, keeper)
+	defer CloseAutoSaver(s, keeper)
 	o, err := s.Open(ctx)
 	if err != nil {
 		return err
@@ -235,9 +235,9 @@ func (a *App) withStoreOf(ctx context.Context, definitions run.Definitions, do f
 	return do(ctx, s, o, person)
 }
 
-// ProjectOf is project for the surfaces, which ask it at every call: a branch may
+// LookupProject is project for the surfaces, which ask it at every call: a branch may
 // have been changed since the last one.
-func (h *Host) ProjectOf(context.Context) run.Project { return h.Project() }
+func (h *Host) LookupProject(context.Context) run.Project { return h.Project() }
 
 // Project is the project of the working directory; none where there is no such
 // directory.

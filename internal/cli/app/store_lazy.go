@@ -21,8 +21,8 @@ func WithOpened[S, T any](ctx context.Context, open func(context.Context) (S, er
 	return call(o)
 }
 
-// doOpened is withOpened for a call that returns an error alone.
-func doOpened(ctx context.Context, s *Store, call func(*Opened) error) error {
+// doWithOpened is withOpened for a call that returns an error alone.
+func doWithOpened(ctx context.Context, s *Store, call func(*Opened) error) error {
 	o, err := s.Open(ctx)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ var (
 
 // CreateDocument implements session.Store, as do the methods after it.
 func (l LazyStore) CreateDocument(ctx context.Context, d session.Document, log []session.LogEntry) error {
-	return doOpened(ctx, l.Store, func(o *Opened) error { return o.CreateDocument(ctx, d, log) })
+	return doWithOpened(ctx, l.Store, func(o *Opened) error { return o.CreateDocument(ctx, d, log) })
 }
 
 // UpdateDocument changes a document.
@@ -51,12 +51,12 @@ func (l LazyStore) UpdateDocument(ctx context.Context, ref session.Ref, change f
 
 // DeleteDocument takes a document out of all lists.
 func (l LazyStore) DeleteDocument(ctx context.Context, ref session.Ref, at time.Time) error {
-	return doOpened(ctx, l.Store, func(o *Opened) error { return o.DeleteDocument(ctx, ref, at) })
+	return doWithOpened(ctx, l.Store, func(o *Opened) error { return o.DeleteDocument(ctx, ref, at) })
 }
 
 // RestoreDocument brings a deleted document back.
 func (l LazyStore) RestoreDocument(ctx context.Context, ref session.Ref, at time.Time) error {
-	return doOpened(ctx, l.Store, func(o *Opened) error { return o.RestoreDocument(ctx, ref, at) })
+	return doWithOpened(ctx, l.Store, func(o *Opened) error { return o.RestoreDocument(ctx, ref, at) })
 }
 
 // Documents lists documents.

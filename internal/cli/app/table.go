@@ -6,28 +6,28 @@ import (
 	"strings"
 )
 
-// minColumn is how narrow a column of a table is cut at most.
-const minColumn = 12
+// minColumnWidth is how narrow a column of a table is cut at most.
+const minColumnWidth = 12
 
 // Table aligns rows in columns; the first row is the heading.
 type Table struct {
 	rows [][]string
-	// Right marks the columns of numbers.
-	Right map[int]bool
-	// Flexible is the column that is cut where the terminal is too narrow.
-	Flexible int
+	// RightAligned marks the columns of numbers.
+	RightAligned map[int]bool
+	// Shrinkable is the column that is cut where the terminal is too narrow.
+	Shrinkable int
 }
 
 // NewTable returns a table with a heading.
 func NewTable(flexible int, heading ...string) *Table {
-	return &Table{Flexible: flexible, rows: [][]string{heading}}
+	return &Table{Shrinkable: flexible, rows: [][]string{heading}}
 }
 
 // AlignRight marks columns of numbers.
 func (t *Table) AlignRight(columns ...int) *Table {
-	t.Right = map[int]bool{}
+	t.RightAligned = map[int]bool{}
 	for _, column := range columns {
-		t.Right[column] = true
+		t.RightAligned[column] = true
 	}
 	return t
 }
@@ -40,22 +40,22 @@ func (t *Table) Write(w io.Writer, terminal int, s Styles) {
 	total := 2 * (len(widths) - 1)
 	for i := range widths {
 		for _, row := range t.rows {
-			widths[i] = max(widths[i], Cells(row[i]))
+			widths[i] = max(widths[i], TextWidth(row[i]))
 		}
 		total += widths[i]
 	}
 	if terminal > 0 && total > terminal {
-		widths[t.Flexible] = max(minColumn, widths[t.Flexible]-(total-terminal))
+		widths[t.Shrinkable] = max(minColumnWidth, widths[t.Shrinkable]-(total-terminal))
 	}
 	for n, row := range t.rows {
 		var line strings.Builder
 		for i, cell := range row {
-			if i == t.Flexible {
-				cell = Cut(cell, widths[i])
+			if i == t.Shrinkable {
+				cell = Truncate(cell, widths[i])
 			}
-			pad := strings.Repeat(" ", max(0, widths[i]-Cells(cell)))
+			pad := strings.Repeat(" ", max(0, widths[i]-TextWidth(cell)))
 			switch {
-			case t.Right[i]:
+			case t.RightAligned[i]:
 				cell = pad + cell
 			case i < len(row)-1:
 				cell += pad
@@ -67,7 +67,7 @@ func (t *Table) Write(w io.Writer, terminal int, s Styles) {
 		}
 		text := strings.TrimRight(line.String(), " ")
 		if terminal > 0 {
-			text = Cut(text, terminal)
+			text = Truncate(text, terminal)
 		}
 		if n == 0 {
 			text = s.Faint(text)

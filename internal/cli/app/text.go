@@ -18,8 +18,8 @@ func (h *Host) CurrentTime() time.Time {
 	return h.Now()
 }
 
-// Ago says how long ago something was, for a person.
-func (h *Host) Ago(t time.Time) string {
+// FormatAge says how long ago something was, for a person.
+func (h *Host) FormatAge(t time.Time) string {
 	const day = 24 * time.Hour
 	switch d := h.CurrentTime().Sub(t); {
 	case d < time.Minute:
@@ -35,15 +35,15 @@ func (h *Host) Ago(t time.Time) string {
 	}
 }
 
-func (h *Host) AgoOr(at *time.Time, otherwise string) string {
+func (h *Host) FormatAgeOr(at *time.Time, otherwise string) string {
 	if at == nil {
 		return otherwise
 	}
-	return h.Ago(*at)
+	return h.FormatAge(*at)
 }
 
-// Since reads a moment: a date, a time, or how long ago.
-func (h *Host) Since(text string) (time.Time, error) {
+// ParseTime reads a moment: a date, a time, or how long ago.
+func (h *Host) ParseTime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -59,10 +59,10 @@ func (h *Host) Since(text string) (time.Time, error) {
 		WithFix(`write a date such as 2026-01-31, a time such as "2026-01-31 14:00", or how long ago, such as 7d`)}
 }
 
-func WhenWords(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+func FormatTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-// BytesWords says a size for a person, small ones to the byte.
-func BytesWords(n int64) string {
+// FormatBytes says a size for a person, small ones to the byte.
+func FormatBytes(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
 	}
@@ -91,24 +91,24 @@ func ShortRevision(revision string) string {
 	return OneLine(revision)
 }
 
-// FromWhere names a source, with what of it this is.
-func FromWhere(source, revision string) string {
+// FormatSource names a source, with what of it this is.
+func FormatSource(source, revision string) string {
 	if revision == "" {
 		return source
 	}
 	return source + " at " + ShortRevision(revision)
 }
 
-// ConditionWords is a condition in words; "" is always.
-func ConditionWords(c *expr.Expr) string {
+// FormatCondition is a condition in words; "" is always.
+func FormatCondition(c *expr.Expr) string {
 	if c == nil || c.Op == expr.Always {
 		return ""
 	}
 	return c.String()
 }
 
-// ConfirmWords says when a confirmation is asked for; "" is never.
-func ConfirmWords(c *expr.Expr) string {
+// FormatConfirmation says when a confirmation is asked for; "" is never.
+func FormatConfirmation(c *expr.Expr) string {
 	if c == nil || c.Op == expr.Never {
 		return ""
 	}

@@ -34,23 +34,23 @@ type UpstreamLogs struct {
 	files map[string]*os.File
 }
 
-// Line adds a line. What cannot be kept is lost: nobody waits for it.
-func (l *UpstreamLogs) Line(name, text string) {
+// AddLine adds a line. What cannot be kept is lost: nobody waits for it.
+func (l *UpstreamLogs) AddLine(name, text string) {
 	if l.Dir == "" || upstream.CheckName(name) != nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	file := l.file(name)
+	file := l.openFile(name)
 	if file == nil {
 		return
 	}
 	_, _ = file.WriteString(time.Now().UTC().Format(time.RFC3339) + " " + text + "\n")
 }
 
-// file opens the file of an upstream, and begins a new one where it is full. mu
+// openFile opens the file of an upstream, and begins a new one where it is full. mu
 // is held.
-func (l *UpstreamLogs) file(name string) *os.File {
+func (l *UpstreamLogs) openFile(name string) *os.File {
 	path := upstreamLogFile(l.Dir, name)
 	file := l.files[name]
 	if file != nil {
@@ -83,9 +83,9 @@ func (l *UpstreamLogs) Close() {
 	l.files = nil
 }
 
-// LastUpstreamLines gives the last lines that an upstream has said to any
+// ReadUpstreamLog gives the last lines that an upstream has said to any
 // process.
-func LastUpstreamLines(dir, name string, n int) ([]string, error) {
+func ReadUpstreamLog(dir, name string, n int) ([]string, error) {
 	var lines []string
 	path := upstreamLogFile(dir, name)
 	for _, each := range []string{path + ".1", path} {

@@ -8,13 +8,13 @@ import "strings"
 func Wrap(text string, n int) []string {
 	var out []string
 	fenced := false
-	for line := range strings.SplitSeq(strings.TrimRight(Printable(text), "\n "), "\n") {
+	for line := range strings.SplitSeq(strings.TrimRight(StripControls(text), "\n "), "\n") {
 		line = strings.TrimRight(strings.ReplaceAll(line, "\t", "    "), " ")
 		fence := strings.HasPrefix(strings.TrimSpace(line), "```")
 		if fence {
 			fenced = !fenced
 		}
-		if fence || fenced || Cells(line) <= n {
+		if fence || fenced || TextWidth(line) <= n {
 			out = append(out, line)
 			continue
 		}
@@ -24,8 +24,8 @@ func Wrap(text string, n int) []string {
 }
 
 func wrapLine(line string, n int) []string {
-	lead := lead(line)
-	hang := strings.Repeat(" ", Cells(lead))
+	lead := linePrefix(line)
+	hang := strings.Repeat(" ", TextWidth(lead))
 	if len(hang) > n/2 {
 		hang = ""
 	}
@@ -35,7 +35,7 @@ func wrapLine(line string, n int) []string {
 		switch {
 		case empty:
 			current += word
-		case Cells(current)+1+Cells(word) <= n:
+		case TextWidth(current)+1+TextWidth(word) <= n:
 			current += " " + word
 		default:
 			out = append(out, current)
@@ -46,8 +46,8 @@ func wrapLine(line string, n int) []string {
 	return append(out, current)
 }
 
-// lead is the indentation of a line, with the mark of a list's item.
-func lead(line string) string {
+// linePrefix is the indentation of a line, with the mark of a list's item.
+func linePrefix(line string) string {
 	rest := strings.TrimLeft(line, " ")
 	mark := strings.TrimLeft(rest, "0123456789")
 	switch {

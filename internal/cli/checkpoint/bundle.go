@@ -44,12 +44,12 @@ import" takes it in on this or another machine.`,
 
 func runCheckpointExport(ctx context.Context, o *checkpointExportOptions) error {
 	host := o.app.Host
-	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
-		bundle, err := d.Checkpoints.Export(ctx, d.Person, checkpoint.ExportRequest{ID: o.ID, Session: o.Session})
+	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
+		bundle, err := d.Checkpoints.Export(ctx, d.User, checkpoint.ExportRequest{ID: o.ID, Session: o.Session})
 		if err != nil {
 			return notThere(ctx, d, "export", o.ID, err)
 		}
-		host.CheckpointNotes(d.Checkpoints.Store(), nil)
+		host.WriteCheckpointWarnings(d.Checkpoints.Store(), nil)
 		return host.WriteBundle(o.Output, bundle, o.Force, "guideway checkpoint import")
 	})
 }
@@ -72,7 +72,7 @@ over. They go to the sessions that they came from, which must have no others, or
 --session to another one. FILE is the bundle, or - for the standard input.`,
 		Example: `  guideway checkpoint import login-work.json
   guideway checkpoint import login-work.json --session login-work-copy`,
-		Args: app.Exactly(1, "one bundle", "guideway checkpoint import login-work.json"),
+		Args: app.ExactArgs(1, "one bundle", "guideway checkpoint import login-work.json"),
 		RunE: app.RunWithArg(run, o, &o.File),
 	}
 	cmd.Flags().StringVar(&o.Session, "session", "", "the `id` of the session that they go to")
@@ -89,15 +89,15 @@ func runCheckpointImport(ctx context.Context, o *checkpointImportOptions) error 
 	if err != nil {
 		return err
 	}
-	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
-		if err := d.WantLasting(); err != nil {
+	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
+		if err := d.RequirePersistence(); err != nil {
 			return err
 		}
-		imported, err := d.Checkpoints.Import(ctx, d.Person, checkpoint.ImportRequest{Data: bundle, Session: o.Session})
+		imported, err := d.Checkpoints.Import(ctx, d.User, checkpoint.ImportRequest{Data: bundle, Session: o.Session})
 		if err != nil {
 			return atCommandLine(err)
 		}
-		host.CheckpointNotes(imported.Store, nil)
+		host.WriteCheckpointWarnings(imported.Store, nil)
 		if o.JSON {
 			return app.WriteJSON(host.Out, imported)
 		}

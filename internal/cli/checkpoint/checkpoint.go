@@ -40,7 +40,7 @@ const exampleCheckpoint = "c_0dx3k2v9q8f7m5n4p1r6t0w"
 
 // oneCheckpoint takes the single argument of most commands on checkpoints.
 func oneCheckpoint(command string) cobra.PositionalArgs {
-	return app.Exactly(1, "one checkpoint, by its id", "guideway checkpoint "+command+" "+exampleCheckpoint+"; guideway checkpoint list shows the ids")
+	return app.ExactArgs(1, "one checkpoint, by its id", "guideway checkpoint "+command+" "+exampleCheckpoint+"; guideway checkpoint list shows the ids")
 }
 
 // byIDOrSession takes one id, or none where the flag --session says which.
@@ -72,11 +72,11 @@ func atCommandLine(err error) error {
 
 // notThere is the error about a checkpoint that is not there. The id of a session is
 // easily taken for one.
-func notThere(ctx context.Context, d *app.CheckpointDesk, command, id string, err error) error {
+func notThere(ctx context.Context, d *app.CheckpointDeps, command, id string, err error) error {
 	if id == "" || guideway.ErrorCode(err) != guideway.CodeNotFound {
 		return atCommandLine(err)
 	}
-	page, failed := d.Checkpoints.List(ctx, d.Person, checkpoint.ListRequest{Session: id, Limit: 1})
+	page, failed := d.Checkpoints.List(ctx, d.User, checkpoint.ListRequest{Session: id, Limit: 1})
 	if failed != nil || len(page.Checkpoints) == 0 {
 		return atCommandLine(err)
 	}
@@ -91,13 +91,13 @@ func completeCheckpoints(a *app.App, most int) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var ids []string
-		_ = lookAtCheckpoints(cmd.Context(), a, func(ctx context.Context, d *app.CheckpointDesk) error {
-			page, err := d.Checkpoints.List(ctx, d.Person, checkpoint.ListRequest{Limit: 100})
+		_ = lookAtCheckpoints(cmd.Context(), a, func(ctx context.Context, d *app.CheckpointDeps) error {
+			page, err := d.Checkpoints.List(ctx, d.User, checkpoint.ListRequest{Limit: 100})
 			if err != nil {
 				return err // there is nobody to tell: a shell that completes shows no errors
 			}
 			for _, r := range page.Checkpoints {
-				ids = append(ids, r.ID+"\t"+app.OneLine(checkpointWords(r)+", "+a.Host.Ago(r.Created)))
+				ids = append(ids, r.ID+"\t"+app.OneLine(checkpointWords(r)+", "+a.Host.FormatAge(r.Created)))
 			}
 			return nil
 		})
@@ -109,8 +109,8 @@ func completeCheckpoints(a *app.App, most int) cobra.CompletionFunc {
 func completeCheckpointSessions(a *app.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var ids []string
-		_ = lookAtCheckpoints(cmd.Context(), a, func(ctx context.Context, d *app.CheckpointDesk) error {
-			page, err := d.Checkpoints.List(ctx, d.Person, checkpoint.ListRequest{Limit: 200})
+		_ = lookAtCheckpoints(cmd.Context(), a, func(ctx context.Context, d *app.CheckpointDeps) error {
+			page, err := d.Checkpoints.List(ctx, d.User, checkpoint.ListRequest{Limit: 200})
 			if err != nil {
 				return err // as above
 			}
@@ -118,7 +118,7 @@ func completeCheckpointSessions(a *app.App) cobra.CompletionFunc {
 			for _, r := range page.Checkpoints {
 				if !seen[r.Session] {
 					seen[r.Session] = true
-					ids = append(ids, r.Session+"\t"+app.OneLine(r.Workflow+" "+a.Host.Ago(r.Created)))
+					ids = append(ids, r.Session+"\t"+app.OneLine(r.Workflow+" "+a.Host.FormatAge(r.Created)))
 				}
 			}
 			return nil
@@ -129,12 +129,12 @@ func completeCheckpointSessions(a *app.App) cobra.CompletionFunc {
 
 // lookAtCheckpoints opens them for who only looks: nothing is made, and nothing is
 // asked for.
-func lookAtCheckpoints(ctx context.Context, a *app.App, do func(context.Context, *app.CheckpointDesk) error) error {
+func lookAtCheckpoints(ctx context.Context, a *app.App, do func(context.Context, *app.CheckpointDeps) error) error {
 	cfg, err := a.Load()
 	if err != nil {
 		return err
 	}
-	if !app.HasCheckpoints(cfg) {
+	if !app.CheckpointsExist(cfg) {
 		return nil
 	}
 	return a.ListCheckpoints(ctx, do)

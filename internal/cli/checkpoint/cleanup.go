@@ -72,14 +72,14 @@ func (o *cleanupOptions) check(cmd *cobra.Command, olderThan string) error {
 
 func RunCleanup(ctx context.Context, o *cleanupOptions) error {
 	host := o.app.Host
-	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
+	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
 		cleaned, err := d.Checkpoints.Cleanup(ctx, checkpoint.CleanupRequest{
-			OlderThan: o.OlderThan, KeepLast: o.KeepLast, User: d.Person.User, DryRun: o.DryRun,
+			OlderThan: o.OlderThan, KeepLast: o.KeepLast, User: d.User.User, DryRun: o.DryRun,
 		})
 		if err != nil {
 			return err
 		}
-		host.CheckpointNotes(d.Checkpoints.Store(), nil)
+		host.WriteCheckpointWarnings(d.Checkpoints.Store(), nil)
 		if o.JSON {
 			return app.WriteJSON(host.Out, cleaned)
 		}
@@ -87,7 +87,7 @@ func RunCleanup(ctx context.Context, o *cleanupOptions) error {
 		if cleaned.DryRun {
 			done = "Would be deleted"
 		}
-		fmt.Fprintf(host.Out, "%s: %s, %s", done, app.Plural(cleaned.Checkpoints, "checkpoint", "checkpoints"), app.BytesWords(cleaned.Stored))
+		fmt.Fprintf(host.Out, "%s: %s, %s", done, app.Plural(cleaned.Checkpoints, "checkpoint", "checkpoints"), app.FormatBytes(cleaned.Stored))
 		if cleaned.Sessions > 0 {
 			fmt.Fprintf(host.Out, "; %s as a whole", app.Plural(cleaned.Sessions, "session", "sessions"))
 		}

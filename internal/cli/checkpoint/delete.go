@@ -48,12 +48,12 @@ their blocks last on the disk until they are used again.`,
 
 func runCheckpointDelete(ctx context.Context, o *checkpointDeleteOptions) error {
 	host := o.app.Host
-	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
-		deleted, err := d.Checkpoints.Delete(ctx, d.Person, checkpoint.DeleteRequest{IDs: o.IDs, Session: o.Session})
+	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
+		deleted, err := d.Checkpoints.Delete(ctx, d.User, checkpoint.DeleteRequest{IDs: o.IDs, Session: o.Session})
 		if err != nil {
 			return atCommandLine(err)
 		}
-		host.CheckpointNotes(deleted.Store, nil)
+		host.WriteCheckpointWarnings(deleted.Store, nil)
 		if o.JSON {
 			return app.WriteJSON(host.Out, deleted)
 		}
@@ -64,7 +64,7 @@ func runCheckpointDelete(ctx context.Context, o *checkpointDeleteOptions) error 
 		case deleted.Store.Mode == checkpoint.ModePostgres || deleted.Store.Mode == checkpoint.ModeMemory:
 			how = "their contents are removed"
 		}
-		fmt.Fprintf(host.Out, "Deleted: %s, %s; %s\n", app.Plural(len(deleted.Checkpoints), "checkpoint", "checkpoints"), app.BytesWords(deleted.Stored), how)
+		fmt.Fprintf(host.Out, "Deleted: %s, %s; %s\n", app.Plural(len(deleted.Checkpoints), "checkpoint", "checkpoints"), app.FormatBytes(deleted.Stored), how)
 		return nil
 	})
 }
@@ -99,17 +99,17 @@ type checkpointLogAnswer struct {
 
 func runCheckpointLog(ctx context.Context, o *checkpointLogOptions) error {
 	host := o.app.Host
-	return o.app.ListCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
-		entries, err := d.Checkpoints.Audit(ctx, d.Person, o.Limit)
+	return o.app.ListCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
+		entries, err := d.Checkpoints.Audit(ctx, d.User, o.Limit)
 		if err != nil {
 			return err
 		}
-		host.CheckpointNotes(d.Checkpoints.Store(), nil)
+		host.WriteCheckpointWarnings(d.Checkpoints.Store(), nil)
 		return app.WriteList(host, o.JSON, app.Listing[checkpoint.Entry]{
 			Items: entries, Answer: checkpointLogAnswer{Entries: app.OrEmpty(entries)}, Empty: "Nothing has happened yet.",
 			Table: app.NewTable(5, "WHEN", "WHAT", "CHECKPOINT", "SESSION", "CLIENT", "WHY"),
 			Row: func(e checkpoint.Entry) []string {
-				return []string{app.WhenWords(e.At), e.Action, app.OrDash(e.Checkpoint), e.Session, app.OrDash(app.OneLine(e.Client)), app.OneLine(e.Detail)}
+				return []string{app.FormatTime(e.At), e.Action, app.OrDash(e.Checkpoint), e.Session, app.OrDash(app.OneLine(e.Client)), app.OneLine(e.Detail)}
 			},
 		})
 	})

@@ -26,7 +26,7 @@ func newCheckpointDiffCmd(a *app.App, run func(context.Context, *checkpointDiffO
 		Long: `Show what changed from checkpoint A to checkpoint B, of whatever sessions: one value
 after the other, each by its JSON pointer.`,
 		Example:           "  guideway checkpoint diff c_0dx3k2v9q8f7m5n4p1r6t0w c_0dx3k9a2b4c6d8e0f1g3h5j",
-		Args:              app.Exactly(2, "two checkpoints, by their ids", "guideway checkpoint diff A B; guideway checkpoint list shows the ids"),
+		Args:              app.ExactArgs(2, "two checkpoints, by their ids", "guideway checkpoint diff A B; guideway checkpoint list shows the ids"),
 		ValidArgsFunction: completeCheckpoints(a, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.From, o.To = args[0], args[1]
@@ -38,12 +38,12 @@ after the other, each by its JSON pointer.`,
 }
 
 func runCheckpointDiff(ctx context.Context, o *checkpointDiffOptions) error {
-	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
-		difference, err := d.Checkpoints.Diff(ctx, d.Person, o.From, o.To)
+	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
+		difference, err := d.Checkpoints.Diff(ctx, d.User, o.From, o.To)
 		if err != nil {
 			return atCommandLine(err)
 		}
-		o.app.Host.CheckpointNotes(difference.Store, nil)
+		o.app.Host.WriteCheckpointWarnings(difference.Store, nil)
 		return o.app.Host.WriteJSONOr(o.JSON, difference, func() { o.write(difference) })
 	})
 }
@@ -51,8 +51,8 @@ func runCheckpointDiff(ctx context.Context, o *checkpointDiffOptions) error {
 func (o *checkpointDiffOptions) write(d *checkpoint.Difference) {
 	host := o.app.Host
 	s := host.OutStyles()
-	fmt.Fprintf(host.Out, "%s %s, %s, %s\n", s.Red("---"), d.From.ID, app.WhenWords(d.From.Created), checkpointTitle(d.From))
-	fmt.Fprintf(host.Out, "%s %s, %s, %s\n", s.Green("+++"), d.To.ID, app.WhenWords(d.To.Created), checkpointTitle(d.To))
+	fmt.Fprintf(host.Out, "%s %s, %s, %s\n", s.Red("---"), d.From.ID, app.FormatTime(d.From.Created), checkpointTitle(d.From))
+	fmt.Fprintf(host.Out, "%s %s, %s, %s\n", s.Green("+++"), d.To.ID, app.FormatTime(d.To.Created), checkpointTitle(d.To))
 	if len(d.Changes) == 0 {
 		fmt.Fprintln(host.Out, "The contexts are the same.")
 		return

@@ -69,24 +69,24 @@ func (o *checkpointListOptions) request(here string) (checkpoint.ListRequest, er
 		r.Project = here
 	}
 	var err error
-	if r.Since, err = o.app.Host.Since(o.Since); err != nil {
+	if r.Since, err = o.app.Host.ParseTime(o.Since); err != nil {
 		return r, err
 	}
-	r.Until, err = o.app.Host.Since(o.Until)
+	r.Until, err = o.app.Host.ParseTime(o.Until)
 	return r, err
 }
 
 func runCheckpointList(ctx context.Context, o *checkpointListOptions) error {
-	return o.app.ListCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
-		request, err := o.request(d.Here)
+	return o.app.ListCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
+		request, err := o.request(d.ProjectID)
 		if err != nil {
 			return err
 		}
-		page, err := d.Checkpoints.List(ctx, d.Person, request)
+		page, err := d.Checkpoints.List(ctx, d.User, request)
 		if err != nil {
 			return atCommandLine(err)
 		}
-		o.app.Host.CheckpointNotes(page.Store, nil)
+		o.app.Host.WriteCheckpointWarnings(page.Store, nil)
 		return o.write(page)
 	})
 }
@@ -108,7 +108,7 @@ func (o *checkpointListOptions) write(page *checkpoint.Page) error {
 			if slices.Contains(page.Heads, id) {
 				id += " *"
 			}
-			return []string{id, r.Session, app.OrDash(app.OneLine(r.Workflow)), o.app.Host.Ago(r.Created), app.BytesWords(r.Bytes), checkpointTitle(r)}
+			return []string{id, r.Session, app.OrDash(app.OneLine(r.Workflow)), o.app.Host.FormatAge(r.Created), app.FormatBytes(r.Bytes), checkpointTitle(r)}
 		},
 	})
 }

@@ -32,7 +32,7 @@ input. Without --session it begins a session of its own. The output is the id of
 checkpoint; warnings, such as of what looks like a secret, are on the error output.`,
 		Example: `  guideway checkpoint save context.json --session login-work --name "before the rewrite"
   guideway checkpoint load --session login-work | jq .plan | guideway checkpoint save -`,
-		Args: app.Exactly(1, "one file, or - for the standard input", "guideway checkpoint save context.json"),
+		Args: app.ExactArgs(1, "one file, or - for the standard input", "guideway checkpoint save context.json"),
 		RunE: app.RunWithArg(run, o, &o.File),
 	}
 	f := cmd.Flags()
@@ -58,23 +58,23 @@ func runCheckpointSave(ctx context.Context, o *checkpointSaveOptions) error {
 	if err != nil {
 		return err
 	}
-	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
-		if err := d.WantLasting(); err != nil {
+	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
+		if err := d.RequirePersistence(); err != nil {
 			return err
 		}
-		saved, err := d.Checkpoints.Save(ctx, d.Person, checkpoint.SaveRequest{
-			Session: o.Session, Context: text, Workflow: o.Workflow, Project: d.Here, Name: o.Name, Tags: o.Tags,
+		saved, err := d.Checkpoints.Save(ctx, d.User, checkpoint.SaveRequest{
+			Session: o.Session, Context: text, Workflow: o.Workflow, Project: d.ProjectID, Name: o.Name, Tags: o.Tags,
 			ExpectedHead: o.ExpectedHead,
 		})
 		if err != nil {
 			return atCommandLine(err)
 		}
-		host.CheckpointNotes(saved.Store, saved.Warnings)
+		host.WriteCheckpointWarnings(saved.Store, saved.Warnings)
 		if o.JSON {
 			return app.WriteJSON(host.Out, saved)
 		}
 		fmt.Fprintln(host.Out, saved.ID)
-		fmt.Fprintf(host.Err, "Saved %s in %s, session %s.\n", app.BytesWords(saved.Bytes), app.BytesWords(saved.Stored), saved.Session)
+		fmt.Fprintf(host.Err, "Saved %s in %s, session %s.\n", app.FormatBytes(saved.Bytes), app.FormatBytes(saved.Stored), saved.Session)
 		return nil
 	})
 }

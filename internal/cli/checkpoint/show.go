@@ -46,13 +46,13 @@ type variableSize struct {
 }
 
 func runCheckpointShow(ctx context.Context, o *app.NameOptions) error {
-	return o.App.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
-		record, err := d.Checkpoints.Get(ctx, d.Person, o.Name)
+	return o.App.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
+		record, err := d.Checkpoints.Get(ctx, d.User, o.Name)
 		if err != nil {
 			return notThere(ctx, d, "list", o.Name, err)
 		}
 		answer := checkpointShowAnswer{Checkpoint: record, Problem: record.Problem, Store: d.Checkpoints.Store()}
-		loaded, err := d.Checkpoints.Load(ctx, d.Person, checkpoint.LoadRequest{ID: o.Name})
+		loaded, err := d.Checkpoints.Load(ctx, d.User, checkpoint.LoadRequest{ID: o.Name})
 		switch {
 		case err != nil:
 			answer.Problem = err.Error()
@@ -63,7 +63,7 @@ func runCheckpointShow(ctx context.Context, o *app.NameOptions) error {
 			answer.Variables = variableSizes(loaded.Context)
 		}
 		host := o.App.Host
-		host.CheckpointNotes(answer.Store, nil)
+		host.WriteCheckpointWarnings(answer.Store, nil)
 		return host.WriteJSONOr(o.JSON, answer, func() { answer.write(host) })
 	})
 }
@@ -113,7 +113,7 @@ func (a *checkpointShowAnswer) write(host *app.Host) {
 		parent += ", which another one follows too"
 	}
 	row("Follows", parent)
-	saved := fmt.Sprintf("%s, %s, %s", app.WhenWords(r.Created), host.Ago(r.Created), r.Kind)
+	saved := fmt.Sprintf("%s, %s, %s", app.FormatTime(r.Created), host.FormatAge(r.Created), r.Kind)
 	if r.Agent != "" {
 		saved += ", by " + app.OneLine(r.Agent)
 	}
@@ -130,17 +130,17 @@ func (a *checkpointShowAnswer) write(host *app.Host) {
 	row("State", s.Green("ok"))
 	fmt.Fprintln(host.Out)
 	app.WriteRows(host, app.NewTable(0, "VARIABLE", "KIND", "SIZE").AlignRight(2), a.Variables, func(v variableSize) []string {
-		return []string{app.OneLine(v.Name), v.Kind, app.BytesWords(int64(v.Bytes))}
+		return []string{app.OneLine(v.Name), v.Kind, app.FormatBytes(int64(v.Bytes))}
 	})
 }
 
 // storedWords says how large a checkpoint is and how it is stored.
 func storedWords(r checkpoint.Record) string {
-	words := app.BytesWords(r.Bytes)
+	words := app.FormatBytes(r.Bytes)
 	if r.Tokens > 0 {
 		words += fmt.Sprintf(", %d tokens", r.Tokens)
 	}
-	words += ", stored in " + app.BytesWords(r.Stored)
+	words += ", stored in " + app.FormatBytes(r.Stored)
 	if r.Base != "" {
 		words += " as what differs from " + r.Base
 	}
@@ -185,19 +185,19 @@ with its keys in order. Where the checkpoint is damaged nothing is written, unle
 }
 
 func runCheckpointLoad(ctx context.Context, o *checkpointLoadOptions) error {
-	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
-		loaded, err := d.Checkpoints.Load(ctx, d.Person, checkpoint.LoadRequest{ID: o.ID, Session: o.Session, Keys: o.Keys})
+	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
+		loaded, err := d.Checkpoints.Load(ctx, d.User, checkpoint.LoadRequest{ID: o.ID, Session: o.Session, Keys: o.Keys})
 		if err != nil {
 			return notThere(ctx, d, "load", o.ID, err)
 		}
 		host := o.app.Host
-		host.CheckpointNotes(loaded.Store, loaded.Warnings)
+		host.WriteCheckpointWarnings(loaded.Store, loaded.Warnings)
 		if damage := loaded.Degraded; damage != nil {
 			if !o.Older {
 				return guideway.Errorf(guideway.CodeInternal, "the checkpoint %s is damaged: %s", damage.Wanted, app.OneLine(damage.Problem)).
 					WithFix("guideway checkpoint load %s, the newest one before it that can be read", loaded.ID)
 			}
-			fmt.Fprintf(host.Err, "The checkpoint %s is damaged; this is %s, of %s.\n", damage.Wanted, loaded.ID, app.WhenWords(loaded.Created))
+			fmt.Fprintf(host.Err, "The checkpoint %s is damaged; this is %s, of %s.\n", damage.Wanted, loaded.ID, app.FormatTime(loaded.Created))
 		}
 		if len(loaded.Missing) > 0 {
 			fmt.Fprintf(host.Err, "Not in the context: %s\n", app.OneLine(strings.Join(loaded.Missing, ", ")))

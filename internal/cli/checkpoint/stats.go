@@ -22,12 +22,12 @@ is still there.`,
 }
 
 func runStats(ctx context.Context, o *app.PlainOptions) error {
-	return o.App.ListCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
-		stats, err := d.Checkpoints.Stats(ctx, d.Person.User)
+	return o.App.ListCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
+		stats, err := d.Checkpoints.Stats(ctx, d.User.User)
 		if err != nil {
 			return err
 		}
-		o.App.Host.CheckpointNotes(stats.Store, nil)
+		o.App.Host.WriteCheckpointWarnings(stats.Store, nil)
 		return o.App.Host.WriteJSONOr(o.JSON, stats, func() { writeStats(o.App.Host, stats) })
 	})
 }
@@ -36,29 +36,29 @@ func writeStats(host *app.Host, stats *checkpoint.Stats) {
 	s := host.OutStyles()
 	fmt.Fprintf(host.Out, "Kept in     %s\n", stats.Store.Mode)
 	fmt.Fprintf(host.Out, "Kept        %s of %s\n", app.Plural(stats.Count, "checkpoint", "checkpoints"), app.Plural(stats.Series, "session", "sessions"))
-	fmt.Fprintf(host.Out, "Contexts    %s\n", app.BytesWords(stats.Bytes))
-	stored := app.BytesWords(stats.Stored)
+	fmt.Fprintf(host.Out, "Contexts    %s\n", app.FormatBytes(stats.Bytes))
+	stored := app.FormatBytes(stats.Stored)
 	if stats.Ratio > 0 {
 		stored += fmt.Sprintf(", ratio %.1f", stats.Ratio)
 	}
 	if stats.Limit > 0 {
-		stored += fmt.Sprintf(", %.1f %% of %s", 100*float64(stats.Stored)/float64(stats.Limit), app.BytesWords(stats.Limit))
+		stored += fmt.Sprintf(", %.1f %% of %s", 100*float64(stats.Stored)/float64(stats.Limit), app.FormatBytes(stats.Limit))
 	}
 	fmt.Fprintf(host.Out, "On disk     %s\n", stored)
 	if stats.Count == 0 {
 		return
 	}
-	fmt.Fprintf(host.Out, "Last used   %s\n\n%s\n", host.Ago(stats.Newest), s.Bold("The largest sessions"))
+	fmt.Fprintf(host.Out, "Last used   %s\n\n%s\n", host.FormatAge(stats.Newest), s.Bold("The largest sessions"))
 	app.WriteRows(host, app.NewTable(0, "SESSION", "WORKFLOW", "CHECKPOINTS", "CONTEXTS", "ON DISK", "RATIO", "LAST USED").AlignRight(2, 3, 4, 5), stats.Sessions,
 		func(line checkpoint.Series) []string {
 			return []string{
-				line.Session, app.OrDash(app.OneLine(line.Workflow)), fmt.Sprint(line.Count), app.BytesWords(line.Bytes), app.BytesWords(line.Stored),
-				ratioWords(line.Bytes, line.Stored), host.Ago(line.Touched),
+				line.Session, app.OrDash(app.OneLine(line.Workflow)), fmt.Sprint(line.Count), app.FormatBytes(line.Bytes), app.FormatBytes(line.Stored),
+				ratioWords(line.Bytes, line.Stored), host.FormatAge(line.Touched),
 			}
 		})
 	fmt.Fprintf(host.Out, "\n%s\n", s.Bold("Growth"))
 	app.WriteRows(host, app.NewTable(0, "DAY", "CHECKPOINTS", "CONTEXTS", "ON DISK", "RATIO").AlignRight(1, 2, 3, 4), stats.Growth, func(day checkpoint.Day) []string {
-		return []string{day.Date, fmt.Sprint(day.Checkpoints), app.BytesWords(day.Bytes), app.BytesWords(day.Stored), ratioWords(day.Bytes, day.Stored)}
+		return []string{day.Date, fmt.Sprint(day.Checkpoints), app.FormatBytes(day.Bytes), app.FormatBytes(day.Stored), ratioWords(day.Bytes, day.Stored)}
 	})
 }
 

@@ -45,7 +45,7 @@ type checkpointVerifyAnswer struct {
 
 func runCheckpointVerify(ctx context.Context, o *checkpointVerifyOptions) error {
 	host := o.app.Host
-	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDesk) error {
+	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
 		var answer checkpointVerifyAnswer
 		if o.Rebuild {
 			rebuilt, err := d.Checkpoints.Rebuild(ctx)
@@ -58,8 +58,8 @@ func runCheckpointVerify(ctx context.Context, o *checkpointVerifyOptions) error 
 		if answer.Report, err = d.Checkpoints.Verify(ctx); err != nil {
 			return err
 		}
-		host.CheckpointNotes(answer.Store, nil)
-		return host.WriteVerdict(o.JSON, answer, len(answer.Damaged) > 0, func() { answer.write(host) })
+		host.WriteCheckpointWarnings(answer.Store, nil)
+		return host.WriteCheckResult(o.JSON, answer, len(answer.Damaged) > 0, func() { answer.write(host) })
 	})
 }
 
@@ -78,7 +78,7 @@ func (a *checkpointVerifyAnswer) write(host *app.Host) {
 	for _, id := range a.Healed {
 		fmt.Fprintf(host.Out, "%s  can be read again\n", id)
 	}
-	checked := fmt.Sprintf("%s, %s of contexts", VerifiedWords(a.Report), app.BytesWords(a.Bytes))
+	checked := fmt.Sprintf("%s, %s of contexts", VerifiedWords(a.Report), app.FormatBytes(a.Bytes))
 	if len(a.Damaged) > 0 {
 		fmt.Fprintf(host.Out, "%s: %d damaged of %s\n", s.Red("damaged"), len(a.Damaged), checked)
 		fmt.Fprintln(host.Out, "Put the directory of the contents back from a backup and verify again; until then the ones before them load: guideway checkpoint load --older")

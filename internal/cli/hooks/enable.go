@@ -42,7 +42,7 @@ refused, unless --replace turns the first off. Where you have set a passphrase w
 "guideway runs approve --set-passphrase", it is asked for.`,
 		Example: `  guideway hooks enable redact-secrets
   guideway hooks enable my-redaction --replace`,
-		Args:              app.Exactly(1, "one hook graph, by id", "guideway hooks enable redact-secrets"),
+		Args:              app.ExactArgs(1, "one hook graph, by id", "guideway hooks enable redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 		RunE:              app.RunWithArg(run, o, &o.ID),
 	}
@@ -128,7 +128,7 @@ func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry, aside bool
 	if e.Own() {
 		return d.consentToChange(ctx, person)
 	}
-	if err := d.app.Host.AsksPeople(); err != nil {
+	if err := d.app.Host.RequireTerminal(); err != nil {
 		return app.UsageError{Err: err}
 	}
 	show := &HooksShowOptions{App: d.app, Scripts: true}
@@ -149,14 +149,14 @@ func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry, aside bool
 // consentToChange asks for the passphrase where there is one: a guard that a
 // person has set up is not for an agent to take down, nor to replace.
 func (d *hookDesk) consentToChange(ctx context.Context, person *app.Approver) error {
-	isSet, err := person.Secret.IsSet()
+	isSet, err := person.Passphrase.IsSet()
 	if err != nil || !isSet {
 		return err
 	}
-	if err := d.app.Host.AsksPeople(); err != nil {
+	if err := d.app.Host.RequireTerminal(); err != nil {
 		return app.UsageError{Err: err}
 	}
-	return person.Prove(ctx)
+	return person.CheckPassphrase(ctx)
 }
 
 // disable takes the approval of a graph away, of all sources that are there; ok
@@ -185,7 +185,7 @@ func newHooksDisableCmd(a *app.App) *cobra.Command {
 		Long: `Turn a hook graph off, also one that is broken or gone. Where you have set a passphrase
 with "guideway runs approve --set-passphrase", it is asked for.`,
 		Example:           `  guideway hooks disable redact-secrets`,
-		Args:              app.Exactly(1, "one hook graph, by id", "guideway hooks disable redact-secrets"),
+		Args:              app.ExactArgs(1, "one hook graph, by id", "guideway hooks disable redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 	})
 }

@@ -84,7 +84,7 @@ func (d *hookDesk) Find(ctx context.Context, name string) (*catalog.HookEntry, e
 	if err != nil {
 		return nil, err
 	}
-	file := app.ShownName(name)
+	file := app.DisplayName(name)
 	e, found := d.read(ctx, file, name, data)
 	if e == nil {
 		app.WriteDiagnostics(d.app.Host.Err, found, d.app.Host.ErrStyles())
@@ -160,7 +160,7 @@ func WithPool(ctx context.Context, do func(*sandbox.Pool) error) error {
 		return err
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.ServerTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.ServerProbeTimeout)
 		defer cancel()
 		_ = pool.Close(ctx) // the workers end with this process at the latest
 	}()

@@ -42,7 +42,7 @@ graph that is here is copied, with other settings. What is imported is off.`,
 		Example: `  guideway hooks import ./their-graph.json
   guideway hooks import --template default-argument --id search-limit --upstream github --tool 'search_*' --set 'defaults={"perPage": 10}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if err := app.Exactly(1, "one file, or --template and the id of a graph", "guideway hooks import ./graph.json")(cmd, args); err != nil {
+			if err := app.ExactArgs(1, "one file, or --template and the id of a graph", "guideway hooks import ./graph.json")(cmd, args); err != nil {
 				return err
 			}
 			if o.Template && o.ID == "" {
@@ -87,7 +87,7 @@ func RunHooksImport(ctx context.Context, o *HooksImportOptions) error {
 	if err != nil {
 		return err
 	}
-	file := app.ShownName(o.Name)
+	file := app.DisplayName(o.Name)
 	document, found := workflow.ParseAs(file, data, workflow.As{Dialect: guideway.DialectHooks})
 	switch {
 	case document != nil && document.Module != nil:
@@ -206,7 +206,7 @@ func newHooksExportCmd(a *app.App, run func(context.Context, *hooksExportOptions
 		Long: `Print a hook graph as JSON, complete: with a place for each node and with the modules that
 its hooks name. Other installations import it, and so do tools that know the form.`,
 		Example:           `  guideway hooks export redact-secrets > redact-secrets.json`,
-		Args:              app.Exactly(1, "one hook graph, by id or file", "guideway hooks export redact-secrets"),
+		Args:              app.ExactArgs(1, "one hook graph, by id or file", "guideway hooks export redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}

@@ -37,7 +37,7 @@ the way. FILE is a path, such as ./my-graph.yaml, or - for the standard input. W
 --graph mermaid it is drawn as a Mermaid flowchart.`,
 		Example: `  guideway hooks show redact-secrets --scripts
   guideway hooks show ./my-graph.yaml --graph mermaid > my-graph.mmd`,
-		Args:              app.Exactly(1, "one hook graph, by id or file", "guideway hooks show redact-secrets"),
+		Args:              app.ExactArgs(1, "one hook graph, by id or file", "guideway hooks show redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
@@ -52,7 +52,7 @@ type hooksShowAnswer struct {
 	hookRow
 	Variables map[string]json.RawMessage `json:"variables,omitempty"`
 	Nodes     []hookNode                 `json:"nodes"`
-	Drawing   *app.ShowGraph             `json:"graph,omitempty"`
+	Drawing   *app.GraphOutput           `json:"graph,omitempty"`
 }
 
 // hookNode is one node with the ways on from it.
@@ -102,7 +102,7 @@ func (o *HooksShowOptions) Show(d *hookDesk, e *catalog.HookEntry) error {
 	case o.JSON:
 		answer := hooksShowAnswer{hookRow: d.row(e), Variables: e.Graph.Variables, Nodes: hookNodes(e, o.Scripts)}
 		if drawing != "" {
-			answer.Drawing = &app.ShowGraph{Format: o.Graph, Text: drawing}
+			answer.Drawing = &app.GraphOutput{Format: o.Graph, Text: drawing}
 		}
 		return app.WriteJSON(out, answer)
 	case drawing != "":
@@ -161,7 +161,7 @@ func (v *hookText) write(d *hookDesk, e *catalog.HookEntry, scripts bool) {
 	for _, o := range e.Overrides {
 		fmt.Fprintln(v.Out, s.Faint(fmt.Sprintf("Overrides %s of %s (%s): guideway hooks show %s@%s", o.Version, o.Source.Name, app.OneLine(o.Path), g.ID, o.Source.Name)))
 	}
-	v.Prose("", g.Description)
+	v.PrintText("", g.Description)
 	fmt.Fprintf(v.Out, "%s %s, for %s\n", s.Cyan("around"), g.Type, app.OneLine(bindingWords(g)))
 	for _, name := range slices.Sorted(maps.Keys(g.Variables)) {
 		fmt.Fprintf(v.Out, "%s %s = %s\n", s.Cyan("variable"), name, app.OneLine(string(g.Variables[name])))
@@ -214,7 +214,7 @@ func (v *hookText) node(n hookNode) {
 		fmt.Fprintf(v.Out, "    %s %s%s\n", s.Cyan("to"), app.OneLine(way.ID), branch)
 	}
 	if n.Source != "" {
-		for line := range strings.SplitSeq(strings.TrimRight(app.Printable(n.Source), "\n"), "\n") {
+		for line := range strings.SplitSeq(strings.TrimRight(app.StripControls(n.Source), "\n"), "\n") {
 			fmt.Fprintf(v.Out, "    %s %s\n", s.Faint("|"), line)
 		}
 	}

@@ -43,7 +43,7 @@ The exit code is 1 if a hook or the call failed.`,
 		Example: `  guideway hooks test block-by-argument --request call.json
   guideway hooks test ./redact.yaml --request call.json --response result.json --json
   echo '{"name": "search"}' | guideway hooks test default-argument --request -`,
-		Args:              app.Exactly(1, "one hook graph, by id or file", "guideway hooks test block-by-argument --request call.json"),
+		Args:              app.ExactArgs(1, "one hook graph, by id or file", "guideway hooks test block-by-argument --request call.json"),
 		ValidArgsFunction: completeHooks(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
@@ -82,7 +82,7 @@ func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 	err = WithPool(ctx, func(pool *sandbox.Pool) error {
 		answer, err = hookadmin.Try(ctx, linked, sample, pool, o.app.Host.CurrentTime)
 		if ctx.Err() != nil {
-			return app.Interrupted(err)
+			return app.InterruptedError(err)
 		}
 		return err
 	})

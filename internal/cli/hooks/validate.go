@@ -101,7 +101,7 @@ func (d *hookDesk) validateFile(ctx context.Context, pool *sandbox.Pool, name st
 		file.Error = err.Error()
 		return file, nil
 	}
-	shown := app.ShownName(name)
+	shown := app.DisplayName(name)
 	document, found := workflow.CheckAs(shown, data, workflow.As{Dialect: guideway.DialectHooks})
 	file.Diagnostics = app.OrEmpty(found)
 	if document == nil {
@@ -130,6 +130,6 @@ func (d *hookDesk) validateScripts(ctx context.Context, pool *sandbox.Pool, file
 		}
 		file.Diagnostics = append(file.Diagnostics, found...)
 	}
-	file.Valid = e.Linked != nil && len(app.ErrorsOf(file.Diagnostics)) == 0
+	file.Valid = e.Linked != nil && len(app.FilterErrors(file.Diagnostics)) == 0
 	return file, nil
 }

@@ -25,7 +25,7 @@ func listInstall(ctx context.Context, o *InstallOptions, req install.Request) er
 	env := o.Host.InstallEnv(o.GOOS)
 	scope := install.Scope(o.Scope)
 	answers := []InstallRow{}
-	t := app.Table{Flexible: 2}
+	t := app.Table{Shrinkable: 2}
 	t.Add("CLIENT", "STATE", "CONFIG")
 	for _, c := range install.Clients() {
 		if scope == install.ScopeProject && c.Project == "" {

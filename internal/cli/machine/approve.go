@@ -29,14 +29,14 @@ func newMachineApproveCmd(a *app.App, run func(context.Context, *machineApproveO
 and you approve exactly that, at a terminal: where the machine or its script changes, it is
 refused until you approve it again. Machines of a source that is trusted need no approval.`,
 		Example:           "  guideway machine approve triage",
-		Args:              app.Exactly(1, "one machine, by name", "guideway machine approve triage"),
+		Args:              app.ExactArgs(1, "one machine, by name", "guideway machine approve triage"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
 }
 
 func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
-	if err := o.app.Host.AsksPeople(); err != nil {
+	if err := o.app.Host.RequireTerminal(); err != nil {
 		return app.UsageError{Err: err}
 	}
 	cfg, shelf, err := server.OpenShelf(ctx, o.app)
@@ -55,7 +55,7 @@ func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
 	person := app.NewApprover(o.app.Host, cfg)
 	fmt.Fprintf(out, "%s, from %s (%s)\n\n", app.OneLine(one.Name), app.OneLine(one.From.Name), app.OneLine(one.Path))
 	for line := range strings.SplitSeq(one.Definition.Script, "\n") {
-		fmt.Fprintf(out, "  %s\n", app.Printable(line))
+		fmt.Fprintf(out, "  %s\n", app.StripControls(line))
 	}
 	fmt.Fprintln(out)
 	if err := person.ConfirmName(ctx, "machine", "name", one.Name); err != nil {

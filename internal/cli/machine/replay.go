@@ -44,7 +44,7 @@ made for tests.
 A run is replayed on the machine as it was then, a file on the machine as it is now;
 --machine names another one.`,
 		Example: "  guideway machine run support-desk --demo --record desk.json\n  guideway machine replay desk.json\n  guideway machine replay m_0123456789abcdefghjkmnp --machine ./machines/desk.json",
-		Args:    app.Exactly(1, "one run or recording", "guideway machine replay recording.json"),
+		Args:    app.ExactArgs(1, "one run or recording", "guideway machine replay recording.json"),
 		RunE:    app.RunWithArg(do, o, &o.What),
 	}
 	cmd.Flags().StringVar(&o.Machine, "machine", "", "replay it on this `machine`, by name or file")
@@ -79,7 +79,7 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 	if err != nil {
 		return err
 	}
-	return o.app.Host.WriteVerdict(o.JSON, out, len(out.Differences) > 0, func() { o.tell(out) })
+	return o.app.Host.WriteCheckResult(o.JSON, out, len(out.Differences) > 0, func() { o.tell(out) })
 }
 
 // recording reads a file, or makes the recording of a run, with its definition.

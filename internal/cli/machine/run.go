@@ -83,7 +83,7 @@ runs the recording that is shipped with a machine, without any key.`,
 		Example: `  guideway machine run code-and-review --demo
   guideway machine run grocery_store_test --input initial_customer_request="Hi" --model scripted:responses.json
   guideway machine run ./machines/desk.json --input request=Hello --model openai:gpt-4.1-nano --json`,
-		Args:              app.Exactly(1, "one machine, by name or file", "guideway machine run code-and-review --demo"),
+		Args:              app.ExactArgs(1, "one machine, by name or file", "guideway machine run code-and-review --demo"),
 		ValidArgsFunction: completeMachines(a),
 		RunE:              app.RunWithArg(do, o, &o.Name),
 	}
@@ -318,12 +318,12 @@ func (d *machineDesk) askPerson(ctx context.Context, s *driver.Status) (value js
 
 // provePerson asks for the passphrase that opens the gates of people.
 func (d *machineDesk) provePerson(ctx context.Context) error {
-	if err := d.app.Host.AsksPeople(); err != nil {
+	if err := d.app.Host.RequireTerminal(); err != nil {
 		return err
 	}
 	p := app.NewApprover(d.app.Host, d.cfg)
-	if err := p.Secret.Ready(); err != nil {
+	if err := p.Passphrase.Ready(); err != nil {
 		return err
 	}
-	return p.Prove(ctx)
+	return p.CheckPassphrase(ctx)
 }

@@ -173,7 +173,7 @@ func newMachineResumeCmd(a *app.App, do func(context.Context, *machineRefOptions
 pause with another attempt. A budget that is used up is raised by its flag, to the
 new total.`,
 		Example: "  guideway machine resume m_0123456789abcdefghjkmnp --states 400",
-		Args:    app.Exactly(1, "one run", "guideway machine status"),
+		Args:    app.ExactArgs(1, "one run", "guideway machine status"),
 		RunE:    app.RunWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from here on, as for guideway machine run")
@@ -200,7 +200,7 @@ func newMachineCancelCmd(a *app.App, do func(context.Context, *machineRefOptions
 	cmd := &cobra.Command{
 		Use: "cancel RUN", Short: "End a run for good",
 		Example: "  guideway machine cancel m_0123456789abcdefghjkmnp --reason 'not needed any more'",
-		Args:    app.Exactly(1, "one run", "guideway machine status"),
+		Args:    app.ExactArgs(1, "one run", "guideway machine status"),
 		RunE:    app.RunWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "why; it is kept with the run")
@@ -226,7 +226,7 @@ func newMachineForkCmd(a *app.App, do func(context.Context, *machineRefOptions) 
 there: what models and tools have answered until then is not asked again. The run
 itself stays as it is. "guideway machine show RUN" lists the events.`,
 		Example: "  guideway machine fork m_0123456789abcdefghjkmnp --seq 12 --model openai:gpt-4.1",
-		Args:    app.Exactly(1, "one run", "guideway machine status"),
+		Args:    app.ExactArgs(1, "one run", "guideway machine status"),
 		RunE:    app.RunWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "the last `event` that is taken over (default: the last one before the end)")
@@ -258,7 +258,7 @@ func newMachineShowCmd(a *app.App, do func(context.Context, *MachineShowOptions)
 	cmd := &cobra.Command{
 		Use: "show {NAME|FILE|RUN}", Short: "Show a machine, or the events of a run",
 		Example:           "  guideway machine show support-desk\n  guideway machine show support-desk --graph mermaid\n  guideway machine show m_0123456789abcdefghjkmnp",
-		Args:              app.Exactly(1, "one machine or run", "guideway machine show support-desk"),
+		Args:              app.ExactArgs(1, "one machine or run", "guideway machine show support-desk"),
 		RunE:              app.RunWithArg(do, o, &o.Name),
 		ValidArgsFunction: completeMachines(a),
 	}
@@ -281,7 +281,7 @@ func runMachineShow(ctx context.Context, o *MachineShowOptions) error {
 // showMachine tells what a machine does.
 func showMachine(h *app.Host, one *server.Shelved, d *machinedef.Definition) {
 	st := h.OutStyles()
-	fmt.Fprintf(h.Out, "%s  %s\n%s\n", st.Bold(app.OneLine(d.Name)), st.Faint(app.FromWhere(one.Source, one.Revision)+", "+one.Path), app.Printable(d.Description))
+	fmt.Fprintf(h.Out, "%s  %s\n%s\n", st.Bold(app.OneLine(d.Name)), st.Faint(app.FormatSource(one.Source, one.Revision)+", "+one.Path), app.StripControls(d.Description))
 	for _, o := range one.Overrides {
 		fmt.Fprintln(h.Out, st.Faint(fmt.Sprintf("Overrides %s of %s (%s): guideway machine show %s@%s", o.Version, o.Source.Name, app.OneLine(o.Path), app.OneLine(d.Name), o.Source.Name)))
 	}
@@ -374,5 +374,5 @@ func eventLine(e run.Event) string {
 	if f.Response != nil {
 		parts = append(parts, f.Response.Message.Content)
 	}
-	return app.Cut(strings.Join(strings.Fields(strings.Join(parts, " ")), " "), 120)
+	return app.Truncate(strings.Join(strings.Fields(strings.Join(parts, " ")), " "), 120)
 }

@@ -50,7 +50,7 @@ type machineShowAnswer struct {
 	// Ways are the states that may follow each other, as far as the handlers tell
 	// without being run.
 	Ways  []machinedef.Edge `json:"ways"`
-	Graph *app.ShowGraph    `json:"graph,omitempty"`
+	Graph *app.GraphOutput  `json:"graph,omitempty"`
 }
 
 func newMachineShowAnswer(one *server.Shelved, graph string) machineShowAnswer {
@@ -61,7 +61,7 @@ func newMachineShowAnswer(one *server.Shelved, graph string) machineShowAnswer {
 		Definition: json.RawMessage(d.Canonical), Ways: d.Edges(),
 	}
 	if graph != "" {
-		a.Graph = &app.ShowGraph{Format: graph, Text: d.Mermaid()}
+		a.Graph = &app.GraphOutput{Format: graph, Text: d.Mermaid()}
 	}
 	return a
 }

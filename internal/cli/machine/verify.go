@@ -28,12 +28,12 @@ func VerifyMachines(ctx context.Context, a *app.App, cfg *config.Config, id stri
 		return &run.Report{}, nil
 	case !own.UsesPostgres():
 		if err := os.MkdirAll(own.DataDir, 0o700); err != nil {
-			return nil, app.NotOpened(err)
+			return nil, app.StoreOpenError(err)
 		}
 	}
 	journal, err := app.OpenJournal(ctx, own, a.Logger(cfg))
 	if err != nil {
-		return nil, app.NotOpened(err)
+		return nil, app.StoreOpenError(err)
 	}
 	defer journal.Close()
 	key, err := app.OpenKey(ctx, own, journal)

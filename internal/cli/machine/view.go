@@ -56,7 +56,7 @@ func (v *machineView) update(u driver.Update) {
 	case engine.KindModelResult:
 		v.answered(u, e, pad)
 	case engine.KindToolIntent:
-		v.say("%s  %s %s", pad, v.styles.Yellow("→ "+app.OneLine(e.Tool.Name)), v.styles.Faint(app.Cut(app.OneLine(e.Tool.Arguments), 100)))
+		v.say("%s  %s %s", pad, v.styles.Yellow("→ "+app.OneLine(e.Tool.Name)), v.styles.Faint(app.Truncate(app.OneLine(e.Tool.Arguments), 100)))
 	case engine.KindToolResult:
 		v.returned(e, pad)
 	case engine.KindSubIntent:
@@ -80,17 +80,17 @@ func (v *machineView) delta(u driver.Update, pad string) {
 		fmt.Fprint(v.out, pad+"    ")
 		v.open, v.told = true, true
 	}
-	fmt.Fprint(v.out, strings.ReplaceAll(app.Printable(u.Delta.Text), "\n", "\n"+pad+"    "))
+	fmt.Fprint(v.out, strings.ReplaceAll(app.StripControls(u.Delta.Text), "\n", "\n"+pad+"    "))
 }
 
 func (v *machineView) answered(u driver.Update, e *engine.Event, pad string) {
 	v.line()
 	if e.Response != nil {
 		if !v.told && e.Response.Message.Content != "" {
-			v.say("%s    %s", pad, app.Printable(e.Response.Message.Content))
+			v.say("%s    %s", pad, app.StripControls(e.Response.Message.Content))
 		}
 		for _, c := range e.Response.Message.ToolCalls {
-			v.say("%s    %s", pad, v.styles.Faint(app.Cut(app.OneLine(c.Function.Name+" "+c.Function.Arguments), 120)))
+			v.say("%s    %s", pad, v.styles.Faint(app.Truncate(app.OneLine(c.Function.Name+" "+c.Function.Arguments), 120)))
 		}
 	}
 	if e.Fault != nil {
@@ -104,9 +104,9 @@ func (v *machineView) returned(e *engine.Event, pad string) {
 	case e.Unknown:
 		v.say("%s  %s", pad, v.styles.Red("← nobody knows whether "+app.OneLine(e.Tool.Name)+" was carried out"))
 	case e.Result.Error:
-		v.say("%s  %s", pad, v.styles.Red("← "+app.Cut(app.OneLine(e.Result.Content), 100)))
+		v.say("%s  %s", pad, v.styles.Red("← "+app.Truncate(app.OneLine(e.Result.Content), 100)))
 	default:
-		v.say("%s  %s", pad, v.styles.Faint("← "+app.Cut(app.OneLine(e.Result.Content), 100)))
+		v.say("%s  %s", pad, v.styles.Faint("← "+app.Truncate(app.OneLine(e.Result.Content), 100)))
 	}
 }
 
@@ -133,19 +133,19 @@ func spentLine(s engine.Spent) string {
 func valueText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil {
-		return app.Printable(text)
+		return app.StripControls(text)
 	}
 	var b bytes.Buffer
 	if json.Indent(&b, value, "", "  ") != nil {
-		return app.Printable(string(value))
+		return app.StripControls(string(value))
 	}
-	return app.Printable(b.String())
+	return app.StripControls(b.String())
 }
 
 // tellAsked shows what a run waits for.
 func tellAsked(h *app.Host, s *driver.Status) {
 	st := h.OutStyles()
-	fmt.Fprintf(h.Out, "\n%s %s\n", st.Bold("It waits for "+app.OneLine(s.Asks.Name)+":"), app.Printable(s.Asks.Description))
+	fmt.Fprintf(h.Out, "\n%s %s\n", st.Bold("It waits for "+app.OneLine(s.Asks.Name)+":"), app.StripControls(s.Asks.Description))
 	if len(s.Asks.Show) > 0 {
 		fmt.Fprintf(h.Out, "%s\n", valueText(s.Asks.Show))
 	}
@@ -159,7 +159,7 @@ func tellStatus(h *app.Host, s *driver.Status) {
 	st := h.OutStyles()
 	fmt.Fprintf(h.Out, "\n%s %s is %s.\n", st.Bold(app.OneLine(s.Machine)), st.Faint(s.RunID), s.Status)
 	if s.Revision != "" {
-		fmt.Fprintln(h.Out, st.Faint("From "+app.FromWhere(app.OneLine(s.Source), s.Revision)))
+		fmt.Fprintln(h.Out, st.Faint("From "+app.FormatSource(app.OneLine(s.Source), s.Revision)))
 	}
 	if len(s.States) > 0 {
 		fmt.Fprintf(h.Out, "States: %s\n", app.OneLine(strings.Join(s.States, " → ")))

@@ -90,8 +90,8 @@ func (o *requestsListOptions) write(d *requestDesk, answer *RequestsListAnswer) 
 		Table: app.NewTable(4, "REQUEST", "WHEN", "STATUS", "CLIENT", "TOOL", "MS", "ANSWER", "HOOKS").AlignRight(5, 6),
 		Row: func(e requestlog.Entry) []string {
 			return []string{
-				e.ID, host.Ago(e.At), request(host.OutStyles(), e.Status), app.OrDash(app.OneLine(e.Client)), toolWords(&e),
-				millisecondWords(e.MS), app.BytesWords(e.BytesOut), strings.Join(e.Hooks, ","),
+				e.ID, host.FormatAge(e.At), request(host.OutStyles(), e.Status), app.OrDash(app.OneLine(e.Client)), toolWords(&e),
+				millisecondWords(e.MS), app.FormatBytes(e.BytesOut), strings.Join(e.Hooks, ","),
 			}
 		},
 	})
@@ -170,7 +170,7 @@ func runRequestsStats(ctx context.Context, o *requestsStatsOptions) error {
 			Row: func(s requestlog.ToolStats) []string {
 				return []string{
 					toolWords(&requestlog.Entry{Method: s.Method, Upstream: s.Upstream, Tool: s.Tool}), fmt.Sprint(s.Count), fmt.Sprint(s.Errors),
-					millisecondWords(s.P50), millisecondWords(s.P99), app.BytesWords(s.BytesOut),
+					millisecondWords(s.P50), millisecondWords(s.P99), app.FormatBytes(s.BytesOut),
 				}
 			},
 		})

@@ -79,10 +79,10 @@ func (f *requestFilter) record(host *app.Host, user string) (requestlog.Filter, 
 	if out.Statuses, err = requestlog.ParseStatuses(f.Statuses, f.Failed); err != nil {
 		return out, err
 	}
-	if out.Since, err = host.Since(f.Since); err != nil {
+	if out.Since, err = host.ParseTime(f.Since); err != nil {
 		return out, err
 	}
-	if out.Until, err = host.Since(f.Until); err != nil {
+	if out.Until, err = host.ParseTime(f.Until); err != nil {
 		return out, err
 	}
 	if f.SlowerThan != "" {

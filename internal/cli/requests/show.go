@@ -18,7 +18,7 @@ func newRequestsShowCmd(a *app.App) *cobra.Command {
 		Use:     "show REQUEST",
 		Short:   "Show one request, and what each hook did to it",
 		Example: "  guideway requests show q_06bmyb2ad4ft47c6abwmtxs\n  guideway requests show q_06bmyb2ad4ft47c6abwmtxs --json",
-		Args:    app.Exactly(1, "one request, by its id", "guideway requests show q_06bmyb2ad4ft47c6abwmtxs; guideway requests list shows the ids"),
+		Args:    app.ExactArgs(1, "one request, by its id", "guideway requests show q_06bmyb2ad4ft47c6abwmtxs; guideway requests list shows the ids"),
 	})
 }
 
@@ -40,7 +40,7 @@ func writeRequest(host *app.Host, e *requestlog.Entry, bodies bool) {
 	s, out := host.OutStyles(), host.Out
 	line := host.WriteFields(9)
 	line("Request", e.ID)
-	line("When", e.At.Local().Format(time.RFC3339)+", "+host.Ago(e.At))
+	line("When", e.At.Local().Format(time.RFC3339)+", "+host.FormatAge(e.At))
 	line("For", e.Method+" "+toolWords(&requestlog.Entry{Method: "tools/call", Upstream: e.Upstream, Tool: e.Tool}))
 	line("Project", app.OneLine(e.Project))
 	line("Client", app.OneLine(e.Client))
@@ -48,7 +48,7 @@ func writeRequest(host *app.Host, e *requestlog.Entry, bodies bool) {
 	line("Status", request(s, e.Status))
 	line("Error", app.OneLine(e.Error))
 	line("Took", millisecondWords(e.MS)+" ms")
-	line("Sizes", app.BytesWords(e.BytesIn)+" in, "+app.BytesWords(e.BytesOut)+" out")
+	line("Sizes", app.FormatBytes(e.BytesIn)+" in, "+app.FormatBytes(e.BytesOut)+" out")
 	line("Trace", e.TraceID)
 	for i := range e.Graphs {
 		fmt.Fprintf(out, "\n%s  %s\n", s.Bold("Hook graph "+app.OneLine(e.Graphs[i].ID)), e.Graphs[i].Outcome)
@@ -63,7 +63,7 @@ func writeRequest(host *app.Host, e *requestlog.Entry, bodies bool) {
 		if part.body == nil {
 			continue
 		}
-		fmt.Fprintf(out, "\n%s\n%s\n", s.Bold(part.name), app.Printable(part.body.Text))
+		fmt.Fprintf(out, "\n%s\n%s\n", s.Bold(part.name), app.StripControls(part.body.Text))
 		if part.body.Cut {
 			fmt.Fprintln(out, s.Faint("(cut)"))
 		}
@@ -107,7 +107,7 @@ func writeNode(out io.Writer, s app.Styles, n *requestlog.Node) {
 		if c.After != nil {
 			values += " to " + app.OneLine(string(c.After))
 		}
-		fmt.Fprintf(out, "               %s %s%s\n", c.Op, app.OneLine(c.Pointer), app.Cut(values, 400))
+		fmt.Fprintf(out, "               %s %s%s\n", c.Op, app.OneLine(c.Pointer), app.Truncate(values, 400))
 	}
 	for _, l := range n.Console {
 		fmt.Fprintf(out, "               %s\n", s.Faint(app.OneLine(l.Level+": "+l.Text)))

@@ -204,7 +204,7 @@ func runRequestsPrune(ctx context.Context, o *requestsPruneOptions) error {
 			return app.WriteJSON(host.Out, answer)
 		}
 		fmt.Fprintf(host.Out, "Taken out: %s; %s left, %s\n", app.Plural(int(answer.Pruned), "request", "requests"),
-			app.Plural(int(answer.Record.Count), "is", "are"), app.BytesWords(answer.Record.Bytes))
+			app.Plural(int(answer.Record.Count), "is", "are"), app.FormatBytes(answer.Record.Bytes))
 		return nil
 	})
 }

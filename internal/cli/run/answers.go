@@ -59,7 +59,7 @@ func readAnswers(ctx context.Context, h *app.Host, name string, c walkcmd.Course
 	if err != nil {
 		return nil, err
 	}
-	file := app.ShownName(name)
+	file := app.DisplayName(name)
 	root, problems := doc.Parse(file, data, doc.Limits{})
 	r := &answersReader{course: c, problems: problems}
 	r.answers = &answers{

@@ -63,7 +63,7 @@ a checkpoint that is not required. Besides:
 		Example: `  guideway run coding-task
   guideway run ./my-workflow.yaml --var size=small
   guideway run ./my-workflow.yaml --answers answers.yaml --json`,
-		Args:              app.Exactly(1, "one workflow, by id or file", "guideway run coding-task"),
+		Args:              app.ExactArgs(1, "one workflow, by id or file", "guideway run coding-task"),
 		ValidArgsFunction: a.CompleteDefinitions,
 		RunE:              app.RunWithArg(run, o, &o.Name, o.check),
 	}
@@ -100,7 +100,7 @@ func (o *RunOptions) check() error {
 
 func RunRun(ctx context.Context, o *RunOptions) error {
 	host := o.app.Host
-	def, err := o.app.Find(ctx, o.Name)
+	def, err := o.app.FindDefinition(ctx, o.Name)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ by a variable, not from a file. Wrong ones make the next one wait.`,
 			return oneRun("approve")(cmd, args)
 		},
 		ValidArgsFunction: completeRuns(a, func(r run.Record) bool { return r.Kind == engine.PositionGate }),
-		RunE:              app.RunWithArg(do, o, &o.Run, a.Host.AsksPeople),
+		RunE:              app.RunWithArg(do, o, &o.Run, a.Host.RequireTerminal),
 	}
 	cmd.Flags().BoolVar(&o.SetPassphrase, "set-passphrase", false, "set the passphrase that is asked for")
 	return cmd
@@ -64,15 +64,15 @@ func runRunsApprove(ctx context.Context, o *RunsApproveOptions) error {
 		return person.SetPassphrase(ctx)
 	}
 	// Without a passphrase nothing is asked for: no gate opens here.
-	if err := person.Secret.Ready(); err != nil {
+	if err := person.Passphrase.Ready(); err != nil {
 		return err
 	}
-	return changeRun(ctx, o.app, "Answered", false, func(ctx context.Context, d *app.RunDesk) (*run.Answer, error) {
+	return changeRun(ctx, o.app, "Answered", false, func(ctx context.Context, d *app.RunDeps) (*run.Answer, error) {
 		return o.approve(ctx, d, person)
 	})
 }
 
-func (o *RunsApproveOptions) approve(ctx context.Context, d *app.RunDesk, person *gateApprover) (*run.Answer, error) {
+func (o *RunsApproveOptions) approve(ctx context.Context, d *app.RunDeps, person *gateApprover) (*run.Answer, error) {
 	details, err := d.Runs.Get(ctx, d.Caller, refOf(o.Run))
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (o *RunsApproveOptions) approve(ctx context.Context, d *app.RunDesk, person
 		return nil, err
 	}
 	person.show(k)
-	if err := person.Prove(ctx); err != nil {
+	if err := person.CheckPassphrase(ctx); err != nil {
 		return nil, err
 	}
 	given, err := person.answer(ctx, &k.Walk, pos)
@@ -104,7 +104,7 @@ func (o *RunsApproveOptions) approve(ctx context.Context, d *app.RunDesk, person
 
 // answerFor answers a gate for the person who has typed the passphrase. The handle
 // is that of the position which was shown: no later one is answered unseen.
-func answerFor(ctx context.Context, d *app.RunDesk, handle string, pos engine.Position, given engine.Answer) (*run.Answer, error) {
+func answerFor(ctx context.Context, d *app.RunDeps, handle string, pos engine.Position, given engine.Answer) (*run.Answer, error) {
 	caller := d.Caller
 	caller.Via = run.ViaTerminal
 	return d.Runs.Answer(ctx, caller, run.AnswerRequest{Ref: run.Ref{Handle: handle}, Step: pos.ID, Answer: given})
@@ -126,7 +126,7 @@ func (p *gateApprover) show(k *keptWalk) {
 	r := k.details.Record
 	fmt.Fprintf(p.Out, "%s %s\n", p.Styles.Bold(app.OneLine(r.Name)), p.Styles.Faint(r.ID))
 	if r.Goal != "" {
-		p.Prose("", r.Goal)
+		p.PrintText("", r.Goal)
 	}
 	p.showHandedIn(k)
 	p.view.Position(&k.Walk, k.details.Position)
@@ -140,9 +140,9 @@ func (p *gateApprover) showHandedIn(k *keptWalk) {
 		return
 	}
 	fmt.Fprintf(p.Out, "\n%s\n", p.Styles.Bold("The output of "+step))
-	p.Prose("  ", output)
+	p.PrintText("  ", output)
 	if notes != "" {
-		p.Prose("  ", "Notes: "+notes)
+		p.PrintText("  ", "Notes: "+notes)
 	}
 }
 
@@ -172,7 +172,7 @@ func (p *gateApprover) answer(ctx context.Context, w *walkcmd.Walk, pos engine.P
 	for {
 		line, err := p.AskLine(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
 		if errors.Is(err, io.EOF) {
-			return nil, app.Stopped()
+			return nil, app.StoppedError()
 		}
 		if err != nil {
 			return nil, err

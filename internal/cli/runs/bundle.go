@@ -53,7 +53,7 @@ func runRunsExport(ctx context.Context, o *RunsExportOptions) error {
 	if o.Salvage != "" {
 		return o.salvage(ctx)
 	}
-	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDesk) error {
+	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
 		bundle, err := d.Runs.Export(ctx, d.Caller, refOf(o.Run))
 		if err != nil {
 			return forPerson(err)
@@ -84,7 +84,7 @@ workflow that is served now begins where the document says; what it says was don
 believed. Where the workflow has gates that only a person opens, it asks for your passphrase.`,
 		Example: `  guideway runs import run.json
   guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state | ssh other guideway runs import -`,
-		Args: app.Exactly(1, "one bundle or state document", "guideway runs import run.json"),
+		Args: app.ExactArgs(1, "one bundle or state document", "guideway runs import run.json"),
 		RunE: app.RunWithArg(run, o, &o.File),
 	}
 	app.AddJSONFlag(cmd, &o.JSON)
@@ -103,7 +103,7 @@ func runRunsImport(ctx context.Context, o *RunsImportOptions) error {
 	if state != nil {
 		return o.importState(ctx, state)
 	}
-	return changeRun(ctx, o.app, "Imported", o.JSON, func(ctx context.Context, d *app.RunDesk) (*run.Answer, error) {
+	return changeRun(ctx, o.app, "Imported", o.JSON, func(ctx context.Context, d *app.RunDeps) (*run.Answer, error) {
 		return d.Runs.Import(ctx, d.Caller, bundle)
 	})
 }

@@ -49,7 +49,7 @@ from there. The old run stays as it is.`,
 }
 
 func runRunsFork(ctx context.Context, o *RunsForkOptions) error {
-	return changeRun(ctx, o.app, "Forked", o.JSON, func(ctx context.Context, d *app.RunDesk) (*run.Answer, error) {
+	return changeRun(ctx, o.app, "Forked", o.JSON, func(ctx context.Context, d *app.RunDeps) (*run.Answer, error) {
 		return d.Runs.Fork(ctx, d.Caller, run.ForkRequest{Ref: refOf(o.Run), Seq: o.Seq})
 	})
 }
@@ -80,14 +80,14 @@ any event.`,
 }
 
 func runRunsAbort(ctx context.Context, o *RunsAbortOptions) error {
-	return changeRun(ctx, o.app, "Aborted", o.JSON, func(ctx context.Context, d *app.RunDesk) (*run.Answer, error) {
+	return changeRun(ctx, o.app, "Aborted", o.JSON, func(ctx context.Context, d *app.RunDeps) (*run.Answer, error) {
 		return d.Runs.Abort(ctx, d.Caller, run.AbortRequest{Ref: refOf(o.Run), Reason: o.Reason})
 	})
 }
 
 // changeRun opens the store, changes a run and says what came of it.
-func changeRun(ctx context.Context, a *app.App, did string, inJSON bool, change func(context.Context, *app.RunDesk) (*run.Answer, error)) error {
-	return a.WithRuns(ctx, func(ctx context.Context, d *app.RunDesk) error {
+func changeRun(ctx context.Context, a *app.App, did string, inJSON bool, change func(context.Context, *app.RunDeps) (*run.Answer, error)) error {
+	return a.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
 		answer, err := change(ctx, d)
 		if err != nil {
 			return forPerson(err)

@@ -23,7 +23,7 @@ func readState(h *app.Host, name string, data []byte) ([]byte, error) {
 	if json.Unmarshal(data, &bundle) == nil && bundle.Format != "" {
 		return nil, nil
 	}
-	file := app.ShownName(name)
+	file := app.DisplayName(name)
 	root, found := doc.Parse(file, data, doc.Limits{MaxBytes: run.MaxBundle})
 	if root == nil || root.Kind != doc.Object || phases.Guess(root) != phases.KindState {
 		return nil, nil // the reader of bundles says what is wrong with it
@@ -44,8 +44,8 @@ func (o *RunsImportOptions) importState(ctx context.Context, state []byte) error
 		return err
 	}
 	defer cat.Close()
-	return o.app.WithRunsOf(ctx, app.Startable{Catalog: cat}, func(ctx context.Context, d *app.RunDesk) error {
-		answer, err := d.Runs.ImportState(ctx, d.Caller, state, d.Here)
+	return o.app.WithRunsAndDefinitions(ctx, app.StartableDefinitions{Catalog: cat}, func(ctx context.Context, d *app.RunDeps) error {
+		answer, err := d.Runs.ImportState(ctx, d.Caller, state, d.Project)
 		if refusal, ok := run.IsRefusal(err); ok && refusal.Rule == engine.RulePerson {
 			answer, err = o.importAsPerson(ctx, d, state, err)
 		}
@@ -61,7 +61,7 @@ func (o *RunsImportOptions) importState(ctx context.Context, state []byte) error
 
 // warnOfVersion says where a document is of another version of the workflow than
 // its run goes by.
-func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDesk, state []byte, id string) error {
+func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDeps, state []byte, id string) error {
 	var of struct {
 		Version string `json:"workflowVersion"`
 	}
@@ -82,9 +82,9 @@ func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDesk, s
 // importAsPerson asks for the passphrase and imports again: the document may say
 // that a person has answered what nobody else may. Where there is no terminal,
 // or no passphrase, the refusal stays.
-func (o *RunsImportOptions) importAsPerson(ctx context.Context, d *app.RunDesk, state []byte, refused error) (*run.Answer, error) {
+func (o *RunsImportOptions) importAsPerson(ctx context.Context, d *app.RunDeps, state []byte, refused error) (*run.Answer, error) {
 	host := o.app.Host
-	if host.AsksPeople() != nil {
+	if host.RequireTerminal() != nil {
 		return nil, refused
 	}
 	cfg, err := o.app.Load()
@@ -92,13 +92,13 @@ func (o *RunsImportOptions) importAsPerson(ctx context.Context, d *app.RunDesk, 
 		return nil, err
 	}
 	person := app.NewApprover(host, cfg)
-	if err := person.Secret.Ready(); err != nil {
+	if err := person.Passphrase.Ready(); err != nil {
 		return nil, err
 	}
-	if err := person.Prove(ctx); err != nil {
+	if err := person.CheckPassphrase(ctx); err != nil {
 		return nil, err
 	}
 	caller := d.Caller
 	caller.Via = run.ViaTerminal
-	return d.Runs.ImportState(ctx, caller, state, d.Here)
+	return d.Runs.ImportState(ctx, caller, state, d.Project)
 }

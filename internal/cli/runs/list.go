@@ -83,8 +83,8 @@ type runsListAnswer struct {
 }
 
 func runRunsList(ctx context.Context, o *RunsListOptions) error {
-	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDesk) error {
-		list, err := d.Runs.List(ctx, d.Caller, o.filter(d.Here))
+	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
+		list, err := d.Runs.List(ctx, d.Caller, o.filter(d.Project))
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func runRunsList(ctx context.Context, o *RunsListOptions) error {
 			Empty: "There are no such runs. An agent starts one with the tool workflow_start: guideway install",
 			Table: app.NewTable(5, "RUN", "STATUS", "WORKFLOW", "AT", "CHANGED", "GOAL"),
 			Row: func(r run.Record) []string {
-				return []string{r.ID, statusWords(r), app.OneLine(r.Workflow), app.OrDash(app.OneLine(r.Step)), o.app.Host.Ago(r.Updated), app.OneLine(r.Goal)}
+				return []string{r.ID, statusWords(r), app.OneLine(r.Workflow), app.OrDash(app.OneLine(r.Step)), o.app.Host.FormatAge(r.Updated), app.OneLine(r.Goal)}
 			},
 		})
 	})

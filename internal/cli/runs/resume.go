@@ -68,8 +68,8 @@ func runRunsResume(ctx context.Context, o *RunsResumeOptions) error {
 	if err != nil {
 		return err
 	}
-	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDesk) error {
-		candidates, err := d.Runs.Resume(ctx, d.Caller, o.request(d.Here))
+	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
+		candidates, err := d.Runs.Resume(ctx, d.Caller, o.request(d.Project))
 		if err != nil {
 			return forPerson(err)
 		}
@@ -86,8 +86,8 @@ func runRunsResume(ctx context.Context, o *RunsResumeOptions) error {
 		if err != nil {
 			return forPerson(err)
 		}
-		person := &gateApprover{Approver: &app.Approver{Prompter: t.Prompt, Secret: o.app.Host.PassphraseFile(cfg)}, view: t}
-		err = (&resumed{RunDesk: d, person: person}).lead(ctx, details)
+		person := &gateApprover{Approver: &app.Approver{Prompter: t.Prompt, Passphrase: o.app.Host.PassphraseFile(cfg)}, view: t}
+		err = (&resumed{RunDeps: d, person: person}).lead(ctx, details)
 		if errors.Is(err, walkcmd.ErrStopped) {
 			fmt.Fprintf(t.Out, "\nThe run is kept. Go on with it: guideway runs resume %s\n", id)
 			return nil
@@ -131,17 +131,17 @@ func (o *RunsResumeOptions) pick(ctx context.Context, t *walkcmd.Terminal, candi
 		if goal == "" {
 			goal = app.OneLine(c.WorkflowID)
 		}
-		fmt.Fprintf(t.Out, "%2d. %s\n", i+1, t.Styles.Bold(app.Cut(goal, max(t.Width, 72)-4)))
-		about := fmt.Sprintf("%s at %s, %s", c.WorkflowID, c.Position.ID, t.Prompt.Host.Ago(c.UpdatedAt))
+		fmt.Fprintf(t.Out, "%2d. %s\n", i+1, t.Styles.Bold(app.Truncate(goal, max(t.Width, 72)-4)))
+		about := fmt.Sprintf("%s at %s, %s", c.WorkflowID, c.Position.ID, t.Prompt.Host.FormatAge(c.UpdatedAt))
 		if where := projectWords(c.Project); where != "" {
 			about += ", " + where
 		}
-		t.Prose("    ", about)
+		t.PrintText("    ", about)
 	}
 	for {
 		line, err := t.Prompt.AskLine(ctx, fmt.Sprintf("Which one, 1 to %d: ", len(open)))
 		if errors.Is(err, io.EOF) {
-			return "", app.Stopped()
+			return "", app.StoppedError()
 		}
 		if err != nil {
 			return "", err
@@ -154,7 +154,7 @@ func (o *RunsResumeOptions) pick(ctx context.Context, t *walkcmd.Terminal, candi
 
 // resumed is a kept run that a person goes on with in the agent's place.
 type resumed struct {
-	*app.RunDesk
+	*app.RunDeps
 	person *gateApprover
 	kept   *keptWalk
 	at     *run.Answer
@@ -169,7 +169,7 @@ func (r *resumed) lead(ctx context.Context, details *run.Details) error {
 	t, w := r.person.view, &r.kept.Walk
 	t.Begin(w)
 	if details.Goal != "" {
-		t.Prose("", "Goal: "+details.Goal)
+		t.PrintText("", "Goal: "+details.Goal)
 	}
 	r.at = standing(details)
 	if r.at.Position.Kind == engine.PositionGate {
@@ -177,7 +177,7 @@ func (r *resumed) lead(ctx context.Context, details *run.Details) error {
 	}
 	for range walkcmd.MaxMoves {
 		if err := ctx.Err(); err != nil {
-			return app.Interrupted(err)
+			return app.InterruptedError(err)
 		}
 		if r.at.Position.Kind == engine.PositionEnd {
 			t.End(w)
@@ -229,14 +229,14 @@ func (r *resumed) move(ctx context.Context) error {
 func (r *resumed) handIn(ctx context.Context) (*run.Answer, error) {
 	pos := r.at.Position
 	if pos.Kind == engine.PositionGate && pos.Person {
-		if err := r.person.Prove(ctx); err != nil {
+		if err := r.person.CheckPassphrase(ctx); err != nil {
 			return nil, err
 		}
 		given, err := r.person.answer(ctx, &r.kept.Walk, pos)
 		if err != nil {
 			return nil, err
 		}
-		return answerFor(ctx, r.RunDesk, r.at.Handle, pos, *given)
+		return answerFor(ctx, r.RunDeps, r.at.Handle, pos, *given)
 	}
 	given, err := r.person.view.Next(ctx, &r.kept.Walk, pos)
 	if err != nil {

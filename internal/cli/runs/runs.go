@@ -44,7 +44,7 @@ func refOf(word string) run.Ref {
 
 // oneRun takes the single argument of most commands on runs.
 func oneRun(command string) cobra.PositionalArgs {
-	return app.Exactly(1, "one run, by its id", "guideway runs "+command+" r_06bmyb2ad4ft47c6abwmtxs; guideway runs list shows the ids")
+	return app.ExactArgs(1, "one run, by its id", "guideway runs "+command+" r_06bmyb2ad4ft47c6abwmtxs; guideway runs list shows the ids")
 }
 
 // forPerson says a refusal in the words of the command line: what an agent would
@@ -98,7 +98,7 @@ func completeRuns(a *app.App, useful func(run.Record) bool) cobra.CompletionFunc
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var ids []string
-		_ = a.WithRuns(cmd.Context(), func(ctx context.Context, d *app.RunDesk) error {
+		_ = a.WithRuns(cmd.Context(), func(ctx context.Context, d *app.RunDeps) error {
 			list, err := d.Runs.List(ctx, d.Caller, run.Filter{})
 			for _, r := range list {
 				if useful(r) {

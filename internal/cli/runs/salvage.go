@@ -32,7 +32,7 @@ func (o *RunsExportOptions) salvage(ctx context.Context) error {
 			WithFix("restore the PostgreSQL database from its backup")
 	}
 	if _, err := os.Stat(app.StorePath(cfg)); err != nil {
-		return app.Unreadable(app.StorePath(cfg), err)
+		return app.ReadError(app.StorePath(cfg), err)
 	}
 	found, err := sqlite.Salvage(ctx, app.StorePath(cfg))
 	if err != nil {

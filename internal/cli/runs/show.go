@@ -61,7 +61,7 @@ With --state it is told as a state document, in JSON: what "guideway schema phas
 }
 
 func runRunsShow(ctx context.Context, o *RunsShowOptions) error {
-	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDesk) error {
+	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
 		if o.State {
 			state, err := d.Runs.State(ctx, d.Caller, refOf(o.Run))
 			if err != nil {
@@ -91,7 +91,7 @@ func (o *RunsShowOptions) write(k *keptWalk) {
 	t.AsksNothing = true
 	fmt.Fprintf(t.Out, "%s %s %s\n", t.Styles.Bold(app.OneLine(r.Name)), app.OneLine(r.Workflow), t.Styles.Faint(app.OneLine(r.Version)))
 	if r.Goal != "" {
-		t.Prose("", r.Goal)
+		t.PrintText("", r.Goal)
 	}
 	fmt.Fprintln(t.Out)
 	line := func(name, text string) {
@@ -102,8 +102,8 @@ func (o *RunsShowOptions) write(k *keptWalk) {
 	line("run", r.ID)
 	line("status", status(t.Styles, r)+", "+k.Walk.Past.String())
 	line("project", projectWords(r.Project))
-	line("started", app.WhenWords(r.Created)+byWords(r.Client))
-	line("changed", app.WhenWords(r.Updated)+" ("+host.Ago(r.Updated)+")")
+	line("started", app.FormatTime(r.Created)+byWords(r.Client))
+	line("changed", app.FormatTime(r.Updated)+" ("+host.FormatAge(r.Updated)+")")
 	if r.Parent != "" {
 		line("forked", fmt.Sprintf("from %s, after event %d", r.Parent, r.ParentSeq))
 	}
@@ -188,7 +188,7 @@ func newKeptWalk(details *run.Details) (*keptWalk, error) {
 			WithFix("guideway runs verify %s", details.ID)
 	}
 	k := &keptWalk{details: details}
-	k.Def = app.Found{Definition: def}
+	k.Def = app.LoadedDefinition{Definition: def}
 	k.Course = walkcmd.NewCourse(k.Def)
 	_, err := k.follow(details.Events)
 	return k, err
@@ -234,7 +234,7 @@ func (k *keptWalk) writeEvent(t *walkcmd.Terminal, e run.Event) {
 	fmt.Fprintf(t.Out, "%5d  %s  %s  %s  %s\n", e.Seq, t.Styles.Faint(e.At.Local().Format("01-02 15:04:05")),
 		t.Mark(mark), text, t.Styles.Faint("("+viaWords(e.By)+")"))
 	for _, line := range more {
-		fmt.Fprintf(t.Out, "         %s\n", app.Cut(line, max(t.Width, 72)-9))
+		fmt.Fprintf(t.Out, "         %s\n", app.Truncate(line, max(t.Width, 72)-9))
 	}
 }
 

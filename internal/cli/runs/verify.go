@@ -63,18 +63,18 @@ what has happened. What is broken in itself stays broken.`,
 
 func runRunsVerify(ctx context.Context, o *RunsVerifyOptions) error {
 	host := o.app.Host
-	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDesk) error {
+	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
 		report, err := o.verify(ctx, d)
 		if err != nil {
 			return err
 		}
-		return host.WriteVerdict(o.JSON, report, len(report.Faults) > 0, func() { WriteReport(host, report) })
+		return host.WriteCheckResult(o.JSON, report, len(report.Faults) > 0, func() { WriteReport(host, report) })
 	})
 }
 
 // verify checks guided runs and those of machines, which are in a store of their
 // own, or one of them.
-func (o *RunsVerifyOptions) verify(ctx context.Context, d *app.RunDesk) (*run.Report, error) {
+func (o *RunsVerifyOptions) verify(ctx context.Context, d *app.RunDeps) (*run.Report, error) {
 	report := &run.Report{}
 	if !machinecmd.IsMachineRun(o.Run) {
 		if o.AcceptRestore {

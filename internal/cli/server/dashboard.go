@@ -69,7 +69,7 @@ func pageOf(address, sessionID string) string {
 // LiveServer gives the address of a server that is alive on the data directory.
 func LiveServer(ctx context.Context, cfg *config.Config) (string, bool) {
 	s, ok := live.Find(ctx, serversDir(cfg), func(ctx context.Context, address string) bool {
-		ctx, cancel := context.WithTimeout(ctx, app.ServerTime)
+		ctx, cancel := context.WithTimeout(ctx, app.ServerProbeTimeout)
 		defer cancel()
 		ours, _ := AsksHealth(ctx, "http://"+address+"/api/health")
 		return ours

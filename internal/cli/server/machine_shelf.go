@@ -99,7 +99,7 @@ func (s *MachineShelf) All() (served, broken []*Shelved) {
 // Find gives a machine by its name, or by the path of its file or directory. One
 // that does not load is given with the error.
 func (s *MachineShelf) Find(name string) (*Shelved, error) {
-	if strings.ContainsAny(name, `/\`) || app.IsDefinitionName(name) {
+	if strings.ContainsAny(name, `/\`) || app.HasDefinitionExt(name) {
 		return s.open(name)
 	}
 	e, err := s.Snapshot().Machine(name)

@@ -31,7 +31,7 @@ type MachineParts struct {
 type machineStore struct {
 	MachineParts
 	Runs    *driver.Service
-	journal app.Keeper
+	journal app.JournalStore
 	log     *slog.Logger
 }
 
@@ -68,12 +68,12 @@ func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, part
 	own := MachineStoreOf(cfg)
 	if !own.UsesPostgres() {
 		if err := os.MkdirAll(own.DataDir, 0o700); err != nil {
-			return nil, app.NotOpened(err)
+			return nil, app.StoreOpenError(err)
 		}
 	}
 	journal, err := app.OpenJournal(ctx, own, log)
 	if err != nil {
-		return nil, app.NotOpened(err)
+		return nil, app.StoreOpenError(err)
 	}
 	s := &machineStore{MachineParts: parts, journal: journal, log: log}
 	permit, err := MachinePermit(cfg)
@@ -82,7 +82,7 @@ func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, part
 	}
 	if err != nil {
 		_ = journal.Close()
-		return nil, app.NotOpened(err)
+		return nil, app.StoreOpenError(err)
 	}
 	return s, nil
 }

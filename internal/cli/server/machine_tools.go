@@ -39,7 +39,7 @@ func newMachineTools(cfg *config.Config, opts mcpserver.Options, u *Upstreams) (
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := app.NewTokens(cfg)
+	tokens, err := app.OpenTokens(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (l *lazyTools) Call(ctx context.Context, f driver.For, c engine.ToolCall) (
 func ToolsOfCommand(ctx context.Context, a *app.App, cfg *config.Config) (tools *lazyTools, closeTools func()) {
 	var opened *surface
 	tools = &lazyTools{Open: sync.OnceValues(func() (*MachineTools, error) {
-		s, err := OpenSurface(context.WithoutCancel(ctx), a, cfg, a.Host.ProjectOf)
+		s, err := OpenSurface(context.WithoutCancel(ctx), a, cfg, a.Host.LookupProject)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +128,7 @@ type permit = func(ctx context.Context, f driver.For) (why string, err error)
 // MachinePermit lets a run go on for as long as the token of the client that began it
 // is good: the models that its agents ask cost money, in the name of that client.
 func MachinePermit(cfg *config.Config) (permit, error) {
-	tokens, err := app.NewTokens(cfg)
+	tokens, err := app.OpenTokens(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func RunMCP(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	s, err := OpenSurface(ctx, a, cfg, a.Host.ProjectOf)
+	s, err := OpenSurface(ctx, a, cfg, a.Host.LookupProject)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 	if err != nil {
 		return nil, err
 	}
-	s := &surface{app: a, cfg: cfg, catalog: cat, store: a.NewStore(cfg, app.Startable{Catalog: cat})}
+	s := &surface{app: a, cfg: cfg, catalog: cat, store: a.NewStore(cfg, app.StartableDefinitions{Catalog: cat})}
 	s.checkpoints = a.NewCheckpointStore(s.store, app.MasterKey{Host: a.Host})
 	s.upkeep = &Upkeep{Log: s.store.Log, Keep: func(ctx context.Context) error { return KeepCheckpoints(ctx, s.checkpoints) }, Delay: upkeepDelay, Idle: upkeepIdle}
 	s.dashboard = newDashboard(s)
@@ -64,7 +64,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 			s.closeServices()
 		}
 	}()
-	if s.keeper, err = app.NewKeeper(s.store, s.checkpoints); err != nil {
+	if s.keeper, err = app.NewAutoSaver(s.store, s.checkpoints); err != nil {
 		return nil, err
 	}
 	if s.contexts, err = newMemory(a.Host, s.store, s.checkpoints, s.keeper); err != nil {
@@ -125,7 +125,7 @@ func (s *surface) closeServices() {
 		ClosePool(s.scripts, s.store.Log)
 	}
 	if s.keeper != nil {
-		app.CloseKeeper(s.store, s.keeper)
+		app.CloseAutoSaver(s.store, s.keeper)
 	}
 	s.upkeep.Close()
 	s.checkpoints.Close()
@@ -144,11 +144,11 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	browsers, err := app.NewBrowsers(s.cfg)
+	browsers, err := app.OpenBrowserSessions(s.cfg)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := app.NewTokens(s.cfg)
+	tokens, err := app.OpenTokens(s.cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
 		Catalog: s.catalog, Registry: shelf, Runs: s.store.Runs, Sessions: documents, Feed: documents, Machines: s.Machines, Hooks: s.hookDesk(),
 		Upstreams:      s.Upstreams.managed(s.app, s.cfg),
-		CurrentProject: s.app.Host.ProjectOf, Memory: s.contexts, Requests: s.recording, Metrics: s.recording.Counted, Logger: s.app.Logger(s.cfg),
+		CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Metrics: s.recording.Counted, Logger: s.app.Logger(s.cfg),
 	})
 }
 

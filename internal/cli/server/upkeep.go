@@ -113,7 +113,7 @@ func afterAnswer(h http.Handler, tell func()) http.Handler {
 // through all that is stored. Where there are no checkpoints it makes nothing.
 func KeepCheckpoints(ctx context.Context, c *app.CheckpointStore) error {
 	cfg := c.Store.Cfg
-	if cfg.Checkpoints.ReadOnly || !app.HasCheckpoints(cfg) {
+	if cfg.Checkpoints.ReadOnly || !app.CheckpointsExist(cfg) {
 		return nil
 	}
 	opened, err := c.Open(ctx)

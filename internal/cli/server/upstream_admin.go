@@ -26,7 +26,7 @@ func manageUpstreams(a *app.App, cfg *config.Config, g *gateway.Gateway, apply f
 			return err
 		},
 		Logs: func(name string, lines int) ([]string, error) {
-			return app.LastUpstreamLines(app.UpstreamLogDir(cfg), name, lines)
+			return app.ReadUpstreamLog(app.UpstreamLogDir(cfg), name, lines)
 		},
 		Machine: a.Host.InstallEnv(""),
 	})

@@ -138,7 +138,7 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 	}
 	u.health <- cfg.Gateway.Health
 	opts := UpstreamOptions(a, cfg)
-	opts.Log = u.logs.Line
+	opts.Log = u.logs.AddLine
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails: the process ends instead
 	u.hooks = NewHooksAround(cfg, cat, pool, u.Logger, a.Host.CurrentTime)

@@ -156,7 +156,7 @@ func runSessionsList(ctx context.Context, o *SessionsListOptions) error {
 			Empty: "There are no such session documents. An agent makes one with the tool workrail_create_session.",
 			Table: app.NewTable(5, "ID", "WORKFLOW", "PROJECT", "STATUS", "CHANGED", "TITLE"),
 			Row: func(doc session.Summary) []string {
-				return []string{doc.ID, doc.Workflow, doc.Project, app.OrDash(dashboardText(doc, "status")), o.app.Host.Ago(doc.Updated), dashboardTitle(doc)}
+				return []string{doc.ID, doc.Workflow, doc.Project, app.OrDash(dashboardText(doc, "status")), o.app.Host.FormatAge(doc.Updated), dashboardTitle(doc)}
 			},
 		})
 	})
@@ -195,7 +195,7 @@ func NewSessionsShowCmd(a *app.App, run func(context.Context, *SessionsShowOptio
   guideway sessions show DASH-001 --path 'hypotheses[0]'
   guideway sessions show DASH-001 --path '$.hypotheses[?@.status=="active"].name'
   guideway sessions show DASH-001 --log`,
-		Args:              app.Exactly(1, "one session, by its id", "guideway sessions show DASH-001"),
+		Args:              app.ExactArgs(1, "one session, by its id", "guideway sessions show DASH-001"),
 		ValidArgsFunction: completeSessions(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
@@ -252,7 +252,7 @@ func (o *SessionsShowOptions) showLog(ctx context.Context, d *sessionDesk, name 
 		return nil
 	}
 	for _, entry := range log {
-		fmt.Fprintf(host.Out, "%s  revision %d  %s: %s\n", app.WhenWords(entry.At), entry.Revision, app.OneLine(entry.Pointer), app.OneLine(entry.Message))
+		fmt.Fprintf(host.Out, "%s  revision %d  %s: %s\n", app.FormatTime(entry.At), entry.Revision, app.OneLine(entry.Pointer), app.OneLine(entry.Message))
 	}
 	return nil
 }
@@ -273,7 +273,7 @@ func NewSessionsDeleteCmd(a *app.App, run func(context.Context, *SessionsDeleteO
 until an agent creates another one with that name.`,
 		Example: `  guideway sessions delete DASH-001
   guideway sessions delete --undo 1a2b3c4d5e6f/bug-investigation/DASH-001`,
-		Args:              app.Exactly(1, "one session, by its id", "guideway sessions delete DASH-001"),
+		Args:              app.ExactArgs(1, "one session, by its id", "guideway sessions delete DASH-001"),
 		ValidArgsFunction: completeSessions(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}

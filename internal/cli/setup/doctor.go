@@ -166,7 +166,7 @@ func (a *doctorAnswer) write(host *app.Host) {
 	counts := map[string]int{}
 	names := 0
 	for _, c := range a.Checks {
-		names = max(names, app.Cells(c.Name))
+		names = max(names, app.TextWidth(c.Name))
 	}
 	for _, c := range a.Checks {
 		counts[c.Status]++
@@ -182,7 +182,7 @@ func (a *doctorAnswer) write(host *app.Host) {
 // writeSettings writes the settings as a table.
 func (a *doctorAnswer) writeSettings(host *app.Host, s app.Styles) {
 	fmt.Fprintf(host.Out, "\n%s\n", s.Bold("Settings"))
-	t := app.Table{Flexible: 1}
+	t := app.Table{Shrinkable: 1}
 	t.Add("NAME", "VALUE", "FROM")
 	for _, v := range a.Settings {
 		value := app.OneLine(v.Value)

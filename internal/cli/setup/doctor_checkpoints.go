@@ -25,13 +25,13 @@ func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config
 		return nil // the check of the data directory has said so
 	}
 	c := Check{Name: "checkpoints", Status: CheckOK}
-	if !app.HasCheckpoints(cfg) {
-		c.Message = app.ContextsDir(cfg) + " (not there yet: the first checkpoint makes it)"
+	if !app.CheckpointsExist(cfg) {
+		c.Message = app.CheckpointContentDir(cfg) + " (not there yet: the first checkpoint makes it)"
 		return []Check{c, checkEncryption(cfg, "")}
 	}
 	if cfg.Store == config.StoreSQLite {
 		if _, err := os.Lstat(app.StorePath(cfg)); errors.Is(err, fs.ErrNotExist) {
-			c.Status, c.Message = CheckWarn, fmt.Sprintf("there are contents in %s, and the database is gone", app.ContextsDir(cfg))
+			c.Status, c.Message = CheckWarn, fmt.Sprintf("there are contents in %s, and the database is gone", app.CheckpointContentDir(cfg))
 			c.Fix = "guideway checkpoint verify --rebuild"
 			return []Check{c, checkEncryption(cfg, "")}
 		}
@@ -90,7 +90,7 @@ func checkContents(ctx context.Context, service *checkpoint.Service) Check {
 	case err != nil:
 		return failed(c, err)
 	}
-	c.Message = fmt.Sprintf("all of %s can be read", app.BytesWords(report.Bytes))
+	c.Message = fmt.Sprintf("all of %s can be read", app.FormatBytes(report.Bytes))
 	if report.Unknown > 0 {
 		c.Status = CheckWarn
 		c.Message += fmt.Sprintf("; the index does not know of %s", app.Plural(report.Unknown, "stored one", "stored ones"))
@@ -109,14 +109,14 @@ func checkContents(ctx context.Context, service *checkpoint.Service) Check {
 // checkLimits tells how much of the limits is taken.
 func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 	limits := cfg.Checkpoints
-	c := Check{Name: "checkpoint limits", Status: CheckOK, Message: app.BytesWords(stats.Stored) + ", without a limit"}
+	c := Check{Name: "checkpoint limits", Status: CheckOK, Message: app.FormatBytes(stats.Stored) + ", without a limit"}
 	warn := func(text string) {
 		c.Status = CheckWarn
 		c.Message += "; " + text
 		c.Fix = "guideway cleanup --older-than 7d --keep-last 5, or raise the limits: guideway help settings"
 	}
 	if limits.MaxTotal > 0 {
-		c.Message = fmt.Sprintf("%s of %s", app.BytesWords(stats.Stored), app.BytesWords(limits.MaxTotal))
+		c.Message = fmt.Sprintf("%s of %s", app.FormatBytes(stats.Stored), app.FormatBytes(limits.MaxTotal))
 		if over(stats.Stored, limits.MaxTotal, limits.WarnAt) {
 			warn(fmt.Sprintf("at %d %% the sessions that were longest untouched go", limits.CleanAt))
 		}
@@ -124,7 +124,7 @@ func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 	var full []string
 	for _, line := range stats.Sessions {
 		if over(int64(line.Count), int64(limits.Max), limits.WarnAt) || over(line.Stored, limits.MaxSession, limits.WarnAt) {
-			full = append(full, fmt.Sprintf("%s (%d, %s)", line.Session, line.Count, app.BytesWords(line.Stored)))
+			full = append(full, fmt.Sprintf("%s (%d, %s)", line.Session, line.Count, app.FormatBytes(line.Stored)))
 		}
 	}
 	if len(full) > 0 {

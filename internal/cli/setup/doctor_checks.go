@@ -65,7 +65,7 @@ func checkDirectory(name, path, missing string) Check {
 	case errors.Is(err, fs.ErrNotExist):
 		c.Message += " (not there yet: " + missing + ")"
 	case err != nil:
-		c.Status, c.Message, c.Fix = CheckFail, app.Unreadable(path, err).Error(), "make it readable and writable for this user"
+		c.Status, c.Message, c.Fix = CheckFail, app.ReadError(path, err).Error(), "make it readable and writable for this user"
 	case !info.IsDir():
 		c.Status, c.Message, c.Fix = CheckFail, path+" is not a directory", "move away what is there"
 	}
@@ -86,13 +86,13 @@ func (o *DoctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	}
 	linted, err := snap.Lint(ctx)
 	if err != nil {
-		return nil, app.Interrupted(err)
+		return nil, app.InterruptedError(err)
 	}
 	served := len(snap.List(catalog.Filter{}))
 	c := Check{Name: "definitions", Status: CheckOK, Message: fmt.Sprintf("%d served, all files load", served)}
 	// An error that only the linter finds, such as a pattern that does not
 	// compile, would stop an agent in the middle of a walk.
-	findings := slices.Concat(snap.Diagnostics(), app.ErrorsOf(linted))
+	findings := slices.Concat(snap.Diagnostics(), app.FilterErrors(linted))
 	if len(findings) > 0 {
 		c.Status, c.Diagnostics = severest(findings), findings
 		c.Message = fmt.Sprintf("%d served, %s", served, app.Plural(len(findings), "finding", "findings"))
@@ -210,7 +210,7 @@ func CheckServer(ctx context.Context, cfg *config.Config) Check {
 		host = "127.0.0.1"
 	}
 	url := "http://" + net.JoinHostPort(host, port)
-	ctx, cancel := context.WithTimeout(ctx, app.ServerTime)
+	ctx, cancel := context.WithTimeout(ctx, app.ServerProbeTimeout)
 	defer cancel()
 	switch ours, err := server.AsksHealth(ctx, url+"/api/health"); {
 	case ours:

@@ -40,7 +40,7 @@ func (o *DoctorOptions) checkRuns(ctx context.Context, cfg *config.Config) []Che
 }
 
 // checkStore opens the store if there is one, and gives it where that works.
-func checkStore(ctx context.Context, cfg *config.Config, a *app.App) (Check, app.Keeper) {
+func checkStore(ctx context.Context, cfg *config.Config, a *app.App) (Check, app.JournalStore) {
 	c := Check{Name: "store", Status: CheckOK, Message: cfg.RedactedStore()}
 	if !cfg.UsesPostgres() {
 		c.Message = app.StorePath(cfg)
@@ -51,7 +51,7 @@ func checkStore(ctx context.Context, cfg *config.Config, a *app.App) (Check, app
 	}
 	journal, err := app.OpenJournal(ctx, cfg, a.Logger(cfg))
 	if err != nil {
-		c = failed(c, app.NotOpened(err))
+		c = failed(c, app.StoreOpenError(err))
 		if app.IsDamaged(err) {
 			c.Fix = fmt.Sprintf(fixDamaged, app.StorePath(cfg))
 		}
@@ -60,7 +60,7 @@ func checkStore(ctx context.Context, cfg *config.Config, a *app.App) (Check, app
 	found, err := inspect(ctx, journal)
 	if err != nil {
 		_ = journal.Close()
-		return failed(c, app.NotOpened(err)), nil
+		return failed(c, app.StoreOpenError(err)), nil
 	}
 	c.Message += ", " + found
 	return c, journal
@@ -73,21 +73,21 @@ func failed(c Check, err error) Check {
 }
 
 // checkKey tells of the key, and gives it where it can be read.
-func checkKey(ctx context.Context, cfg *config.Config, journal app.Keeper) (Check, run.Key) {
+func checkKey(ctx context.Context, cfg *config.Config, journal app.JournalStore) (Check, run.Key) {
 	c := Check{Name: "journal key", Status: CheckOK, Message: cfg.Journal.KeyFile}
 	if _, err := os.Lstat(cfg.Journal.KeyFile); errors.Is(err, fs.ErrNotExist) {
 		c.Message += " (not there yet: the first run makes it)"
 		if journal == nil {
 			return c, nil
 		}
-		if chained, err := app.IsChained(ctx, journal); err != nil || chained {
-			return failed(c, errors.Join(err, app.NoKey(cfg.Journal.KeyFile))), nil
+		if chained, err := app.HasKey(ctx, journal); err != nil || chained {
+			return failed(c, errors.Join(err, app.MissingKeyError(cfg.Journal.KeyFile))), nil
 		}
 		return c, nil
 	}
 	key, _, err := keyfile.LoadOrCreate(cfg.Journal.KeyFile)
 	if err == nil && journal != nil {
-		err = app.WantKey(ctx, journal, key, cfg.Journal.KeyFile)
+		err = app.CheckKey(ctx, journal, key, cfg.Journal.KeyFile)
 	}
 	if err != nil {
 		return failed(c, err), nil
@@ -96,7 +96,7 @@ func checkKey(ctx context.Context, cfg *config.Config, journal app.Keeper) (Chec
 }
 
 // checkHeads tells of the file that remembers how far the runs have come.
-func checkHeads(ctx context.Context, cfg *config.Config, journal app.Keeper, key run.Key) Check {
+func checkHeads(ctx context.Context, cfg *config.Config, journal app.JournalStore, key run.Key) Check {
 	path := app.HeadsPath(cfg)
 	c := Check{Name: "heads", Status: CheckOK, Message: path}
 	if key == nil {
@@ -143,7 +143,7 @@ func checkPassphrase(h *app.Host, cfg *config.Config) Check {
 const storeTime = 20 * time.Second
 
 // inspect looks through an open store and says what it found.
-func inspect(ctx context.Context, journal app.Keeper) (string, error) {
+func inspect(ctx context.Context, journal app.JournalStore) (string, error) {
 	if file, ok := journal.(*sqlite.Store); ok {
 		h, err := file.Check(ctx)
 		if err != nil {
@@ -153,7 +153,7 @@ func inspect(ctx context.Context, journal app.Keeper) (string, error) {
 			return "", guideway.Errorf(guideway.CodeUnavailable, "the store %s is damaged: %s", h.Path, strings.Join(h.Problems, "; ")).
 				WithFix(fixDamaged, h.Path)
 		}
-		return fmt.Sprintf("%s, %s, sound (SQLite %s, schema %d)", app.Plural(int(h.Runs), "run", "runs"), app.BytesWords(h.Bytes), h.SQLite, h.Schema), nil
+		return fmt.Sprintf("%s, %s, sound (SQLite %s, schema %d)", app.Plural(int(h.Runs), "run", "runs"), app.FormatBytes(h.Bytes), h.SQLite, h.Schema), nil
 	}
 	_, err := journal.Runs(ctx, run.Filter{Limit: 1})
 	return "it answers", err

@@ -89,7 +89,7 @@ func newMigratePhasesCmd(a *app.App, run func(context.Context, *migrateOptions) 
 		Long: `Bring over a directory of phase workflows with their activities, skills, guides and
 templates, in the layout that they have, into the directory of your own workflows.`,
 		Example: "  guideway migrate phases ../team-workflows --dry-run",
-		Args:    app.Exactly(1, "one directory", "guideway migrate phases ../team-workflows"),
+		Args:    app.ExactArgs(1, "one directory", "guideway migrate phases ../team-workflows"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.From = a.Host.Abs(args[0])
 			return run(cmd.Context(), o)
@@ -107,7 +107,7 @@ func newMigrateHooksCmd(a *app.App, run func(context.Context, *hookscmd.HooksImp
 		Long: `Bring over a hook graph, or a module, that MCP Router has written. It is off until you
 enable it. guideway hooks import does the same, and has more settings.`,
 		Example: "  guideway migrate hooks their-graph.json",
-		Args:    app.Exactly(1, "one file", "guideway migrate hooks their-graph.json"),
+		Args:    app.ExactArgs(1, "one file", "guideway migrate hooks their-graph.json"),
 		RunE:    app.RunWithArg(run, o, &o.Name),
 	}
 }
@@ -271,7 +271,7 @@ type migrateAnswer struct {
 // say reports every item. What could not be brought over makes the command fail.
 func (o *migrateOptions) say(items []migrate.Item) error {
 	host := o.app.Host
-	return host.WriteVerdict(o.JSON, migrateAnswer{DryRun: o.DryRun, Items: app.OrEmpty(items)}, migrate.Count(items, migrate.Broken) > 0, func() { o.print(items) })
+	return host.WriteCheckResult(o.JSON, migrateAnswer{DryRun: o.DryRun, Items: app.OrEmpty(items)}, migrate.Count(items, migrate.Broken) > 0, func() { o.print(items) })
 }
 
 func (o *migrateOptions) print(items []migrate.Item) {

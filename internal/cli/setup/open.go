@@ -38,7 +38,7 @@ asked for: the link opens what the passphrase opens.`,
   guideway open
   guideway open --browser`,
 		Args: app.NoArgs,
-		RunE: app.RunWith(run, o, a.Host.AsksPeople),
+		RunE: app.RunWith(run, o, a.Host.RequireTerminal),
 	}
 	cmd.Flags().BoolVar(&o.Browser, "browser", false, "start the browser with it; other users of this machine may see the link for a moment")
 	return cmd
@@ -54,7 +54,7 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "no server is alive on %s", cfg.DataDir).WithFix("guideway serve")
 	}
 	person := app.NewApprover(o.app.Host, cfg)
-	if err := person.ProveIfSet(ctx); err != nil {
+	if err := person.CheckPassphraseIfSet(ctx); err != nil {
 		return err
 	}
 	link, err := newLoginLink(cfg, address)
@@ -62,7 +62,7 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 		return err
 	}
 	if !isTaken(ctx, link) {
-		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s takes no login of %s: it was started with another key file", address, app.PersonDir(cfg)).
+		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s takes no login of %s: it was started with another key file", address, app.UserSecretsDir(cfg)).
 			WithFix("name the server's key file, with --journal-key-file or as journal.keyFile in guideway.json, which holds for both")
 	}
 	fmt.Fprintf(o.app.Host.Out, "%s\n", link)
@@ -79,7 +79,7 @@ func newLoginLink(cfg *config.Config, address string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	browsers, err := app.NewBrowsers(cfg)
+	browsers, err := app.OpenBrowserSessions(cfg)
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +92,7 @@ func newLoginLink(cfg *config.Config, address string) (string, error) {
 
 // isTaken asks the server whether a link is good. It does not use it up.
 func isTaken(ctx context.Context, link string) bool {
-	ctx, cancel := context.WithTimeout(ctx, app.ServerTime)
+	ctx, cancel := context.WithTimeout(ctx, app.ServerProbeTimeout)
 	defer cancel()
 	status, _, err := server.Visit(ctx, link)
 	return err == nil && status == http.StatusOK

@@ -121,7 +121,7 @@ func CompleteSources(a *app.App) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		cat, err := a.OpenCatalogAsItIs(cmd.Context(), cfg)
+		cat, err := a.OpenCachedCatalog(cmd.Context(), cfg)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -66,7 +66,7 @@ func runSourcesSync(ctx context.Context, o *syncOptions) error {
 	}
 	fetches.Wait()
 	if err := ctx.Err(); err != nil {
-		return app.Interrupted(err)
+		return app.InterruptedError(err)
 	}
 	host := o.app.Host
 	if o.JSON {

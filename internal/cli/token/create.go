@@ -52,7 +52,7 @@ and, where you have set one, the passphrase.`,
   guideway token create ci --tool 'github__get_*' --tool github__list_issues --expires 30d
   guideway token create monitor --scope read
   guideway token create phone --scope approve`,
-		Args:              app.Exactly(1, "one name", "guideway token create laptop --upstream files"),
+		Args:              app.ExactArgs(1, "one name", "guideway token create laptop --upstream files"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              app.RunWithArg(run, o, &o.Name, o.check),
 	}
@@ -109,7 +109,7 @@ func (o *tokenCreateOptions) check() error {
 		}
 	}
 	if auth.Scope(o.Scope).Person() {
-		return o.app.Host.AsksPeople()
+		return o.app.Host.RequireTerminal()
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 	}
 	if auth.Scope(o.Scope).Person() {
 		person := app.NewApprover(host, cfg)
-		if err := person.ProveIfSet(ctx); err != nil {
+		if err := person.CheckPassphraseIfSet(ctx); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func openTokens(a *app.App) (*auth.Tokens, *config.Config, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	tokens, err := app.NewTokens(cfg)
+	tokens, err := app.OpenTokens(cfg)
 	return tokens, cfg, err
 }
 
@@ -70,7 +70,7 @@ func runTokenList(_ context.Context, o *app.PlainOptions) error {
 		Items: list, Answer: tokenListAnswer{Tokens: app.OrEmpty(list)}, Empty: "There are no named tokens: guideway token create NAME",
 		Table: app.NewTable(2, "NAME", "SCOPES", "MAY USE", "MADE", "USED", "ENDS"),
 		Row: func(t auth.NamedToken) []string {
-			return []string{app.OneLine(t.Name), scopesText(t.Scopes), app.OneLine(allowText(t)), host.Ago(t.Created), host.AgoOr(t.Used, "never"), ends(host, t)}
+			return []string{app.OneLine(t.Name), scopesText(t.Scopes), app.OneLine(allowText(t)), host.FormatAge(t.Created), host.FormatAgeOr(t.Used, "never"), ends(host, t)}
 		},
 	})
 }
@@ -128,7 +128,7 @@ func newTokenShowCmd(a *app.App) *cobra.Command {
 	return app.NewNameCmd(a, runTokenShow, &cobra.Command{
 		Use: "show NAME", Short: "Show what a token may do, without its secret",
 		Example:           "  guideway token show laptop --json",
-		Args:              app.Exactly(1, "one name", "guideway token show laptop"),
+		Args:              app.ExactArgs(1, "one name", "guideway token show laptop"),
 		ValidArgsFunction: completeTokens(a),
 	})
 }
@@ -156,7 +156,7 @@ func runTokenShow(_ context.Context, o *app.NameOptions) error {
 	if token.Exposure != "" {
 		fmt.Fprintf(host.Out, "  tools    %s\n", exposureText(token.Exposure))
 	}
-	fmt.Fprintf(host.Out, "  made     %s\n  used     %s\n  ends     %s\n", host.Ago(token.Created), host.AgoOr(token.Used, "never"), ends(host, token))
+	fmt.Fprintf(host.Out, "  made     %s\n  used     %s\n  ends     %s\n", host.FormatAge(token.Created), host.FormatAgeOr(token.Used, "never"), ends(host, token))
 	return nil
 }
 
@@ -179,7 +179,7 @@ func newTokenRevokeCmd(a *app.App) *cobra.Command {
 		Long: `End a token, at once and everywhere: it lets nobody in any more, and the sessions and
 calls of a client that has it end within seconds.`,
 		Example:           "  guideway token revoke laptop",
-		Args:              app.Exactly(1, "one name", "guideway token revoke laptop"),
+		Args:              app.ExactArgs(1, "one name", "guideway token revoke laptop"),
 		ValidArgsFunction: completeTokens(a),
 	})
 }

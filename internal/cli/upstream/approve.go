@@ -52,7 +52,7 @@ is asked at the terminal stays there.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name, o.Tools = args[0], args[1:]
 			if !o.Diff {
-				if err := a.Host.AsksPeople(); err != nil {
+				if err := a.Host.RequireTerminal(); err != nil {
 					return app.UsageError{Err: err}
 				}
 			}
@@ -128,7 +128,7 @@ func (o *upstreamApproveOptions) agree(ctx context.Context, cfg *config.Config, 
 	if strings.TrimSpace(said) != "yes" {
 		return guideway.Errorf(guideway.CodeRefused, "nothing was approved").WithFix("type yes to approve")
 	}
-	return person.ProveIfSet(ctx)
+	return person.CheckPassphraseIfSet(ctx)
 }
 
 // chosenTools leaves the named ones; without names all of them.

@@ -170,7 +170,7 @@ func newUpstreamRemoveCmd(a *app.App) *cobra.Command {
 		Use: "remove NAME", Short: "Take an upstream out of the configuration",
 		Long:              "Take an upstream out of guideway.json, and forget what it offered and what was approved of it.",
 		Example:           "  guideway upstream remove files",
-		Args:              app.Exactly(1, "one name", "guideway upstream remove files"),
+		Args:              app.ExactArgs(1, "one name", "guideway upstream remove files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 	})
 }
@@ -222,7 +222,7 @@ func newUpstreamSwitchCmd(a *app.App, on bool) *cobra.Command {
 	return app.NewChangeCmd(a, run, &cobra.Command{
 		Use: use + " NAME", Short: short,
 		Example:           "  guideway upstream " + use + " files",
-		Args:              app.Exactly(1, "one name", "guideway upstream "+use+" files"),
+		Args:              app.ExactArgs(1, "one name", "guideway upstream "+use+" files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 	})
 }

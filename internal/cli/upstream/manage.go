@@ -63,7 +63,7 @@ func newProjectSetCmd(a *app.App, run func(context.Context, *projectSetOptions) 
 	cmd := &cobra.Command{
 		Use: "set UPSTREAM PROJECT", Short: "Put an upstream into a project, and out of the one that it was in",
 		Example:           "  guideway upstream project set docs site",
-		Args:              app.Exactly(2, "an upstream and a project", "guideway upstream project set docs site"),
+		Args:              app.ExactArgs(2, "an upstream and a project", "guideway upstream project set docs site"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name, o.Project = args[0], args[1]
@@ -82,7 +82,7 @@ func newProjectClearCmd(a *app.App, run func(context.Context, *projectSetOptions
 	cmd := &cobra.Command{
 		Use: "clear UPSTREAM", Short: "Take an upstream out of its project",
 		Example:           "  guideway upstream project clear docs",
-		Args:              app.Exactly(1, "one upstream", "guideway upstream project clear docs"),
+		Args:              app.ExactArgs(1, "one upstream", "guideway upstream project clear docs"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}

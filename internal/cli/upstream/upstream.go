@@ -129,7 +129,7 @@ func newUpstreamShowCmd(a *app.App, run func(context.Context, *upstreamShowOptio
 		Long: `Show how an upstream is configured and what it offered when it was last asked. With
 --check it is started and asked now. Secrets are not shown.`,
 		Example:           "  guideway upstream show files\n  guideway upstream show files --check",
-		Args:              app.Exactly(1, "one name", "guideway upstream show files"),
+		Args:              app.ExactArgs(1, "one name", "guideway upstream show files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
@@ -287,7 +287,7 @@ func newUpstreamLogsCmd(a *app.App, run func(context.Context, *upstreamLogsOptio
 	cmd := &cobra.Command{
 		Use: "logs NAME", Short: "Show what an upstream has said on its error output",
 		Example:           "  guideway upstream logs files --lines 200",
-		Args:              app.Exactly(1, "one name", "guideway upstream logs files"),
+		Args:              app.ExactArgs(1, "one name", "guideway upstream logs files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
@@ -301,7 +301,7 @@ func runUpstreamLogs(_ context.Context, o *upstreamLogsOptions) error {
 	if err != nil {
 		return err
 	}
-	lines, err := app.LastUpstreamLines(app.UpstreamLogDir(cfg), u.Name, max(1, o.Lines))
+	lines, err := app.ReadUpstreamLog(app.UpstreamLogDir(cfg), u.Name, max(1, o.Lines))
 	if err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "read the log of the upstream: %w", err)
 	}
@@ -312,7 +312,7 @@ func runUpstreamLogs(_ context.Context, o *upstreamLogsOptions) error {
 		fmt.Fprintln(o.app.Host.Err, "It has said nothing.")
 	}
 	for _, line := range lines {
-		fmt.Fprintln(o.app.Host.Out, app.Printable(line))
+		fmt.Fprintln(o.app.Host.Out, app.StripControls(line))
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ var (
 )
 
 // NewCourse compiles a definition for the engine of its dialect.
-func NewCourse(f app.Found) Course {
+func NewCourse(f app.LoadedDefinition) Course {
 	if f.Phases != nil {
 		return phaseCourse{engine.CompilePhases(f.Phases)}
 	}

@@ -68,7 +68,7 @@ func (c stepCourse) undecided(s engine.State, pos engine.Position) string {
 	case step.Loop != nil && s.Frame != nil:
 		return string(step.Loop.Type) + " " + step.Loop.Condition.String()
 	default:
-		return app.ConditionWords(step.RunCondition)
+		return app.FormatCondition(step.RunCondition)
 	}
 }
 

@@ -45,9 +45,9 @@ func NewTerminalOn(p *app.Prompter) *Terminal {
 
 func (t *Terminal) Begin(w *Walk) {
 	t.TextView.Begin(w)
-	t.Prose("", w.Def.Description)
+	t.PrintText("", w.Def.Description)
 	for _, b := range w.Course.intro() {
-		t.Bullets(b.heading, b.texts)
+		t.PrintList(b.heading, b.texts)
 	}
 	fmt.Fprintln(t.Out)
 }
@@ -82,15 +82,15 @@ func (t *Terminal) Position(w *Walk, pos engine.Position) {
 func (t *Terminal) step(pos engine.Position) {
 	fmt.Fprintln(t.Out)
 	if pos.Message != "" {
-		t.Prose("  ", pos.Message)
+		t.PrintText("  ", pos.Message)
 		fmt.Fprintln(t.Out)
 	}
-	t.Prose("  ", pos.Prompt)
+	t.PrintText("  ", pos.Prompt)
 	for _, f := range pos.Functions {
 		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Bold(app.OneLine(f.Name)+"()"))
-		t.Prose("  ", f.Definition)
+		t.PrintText("  ", f.Definition)
 	}
-	t.Bullets("The output must meet", pos.Criteria)
+	t.PrintList("The output must meet", pos.Criteria)
 	if t.AsksNothing {
 		return
 	}
@@ -99,27 +99,27 @@ func (t *Terminal) step(pos engine.Position) {
 
 func (t *Terminal) gate(w *Walk, pos engine.Position) {
 	fmt.Fprintln(t.Out)
-	t.Prose("  ", pos.Message)
+	t.PrintText("  ", pos.Message)
 	if pos.Prompt != "" {
-		t.Prose("  ", pos.Prompt)
+		t.PrintText("  ", pos.Prompt)
 	}
 	for i, o := range pos.Options {
 		text := o.Label
 		if o.Description != "" {
 			text += ": " + o.Description
 		}
-		t.Prose("  ", fmt.Sprintf("%d. %s", i+1, text))
+		t.PrintText("  ", fmt.Sprintf("%d. %s", i+1, text))
 	}
 	if w.Course.Declinable(pos) {
-		t.Prose("  ", ":decline leaves it unanswered.")
+		t.PrintText("  ", ":decline leaves it unanswered.")
 	}
 }
 
 func (t *Terminal) waits(w *Walk, pos engine.Position) {
 	fmt.Fprintln(t.Out)
-	t.Prose("  ", pos.Message)
+	t.PrintText("  ", pos.Message)
 	if c := w.Course.undecided(w.State, pos); c != "" {
-		t.Prose("  ", "They decide: "+c)
+		t.PrintText("  ", "They decide: "+c)
 	}
 }
 
@@ -137,7 +137,7 @@ func (t *Terminal) Event(w *Walk, e engine.Event) {
 func (t *Terminal) Refusal(_ *Walk, r *engine.Refusal) {
 	fmt.Fprintf(t.Out, "\n%s: %s\n", t.Styles.Red("Refused"), app.OneLine(r.Message))
 	for _, issue := range r.Issues {
-		t.Prose("  ", "- "+issue)
+		t.PrintText("  ", "- "+issue)
 	}
 }
 

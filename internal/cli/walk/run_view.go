@@ -68,7 +68,7 @@ func (v *TextView) Variables(vars map[string]any) {
 	}
 	fmt.Fprintln(v.Out, "\nVariables")
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		fmt.Fprintf(v.Out, "  %s\n", app.Cut(app.OneLine(name)+" = "+ValueWords(vars[name]), max(v.Width, 72)-2))
+		fmt.Fprintf(v.Out, "  %s\n", app.Truncate(app.OneLine(name)+" = "+ValueWords(vars[name]), max(v.Width, 72)-2))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Walk leads one run through a definition.
 type Walk struct {
-	Def    app.Found
+	Def    app.LoadedDefinition
 	Course Course
 	State  engine.State
 	// Vars are the variables that the run begins with.
@@ -56,7 +56,7 @@ func (w *Walk) Lead(ctx context.Context, p Player, v View) error {
 	w.apply(events, v)
 	for range MaxMoves {
 		if err := ctx.Err(); err != nil {
-			return app.Interrupted(err)
+			return app.InterruptedError(err)
 		}
 		pos := w.Course.PositionOf(w.State)
 		if pos.Kind == engine.PositionEnd {

@@ -30,7 +30,7 @@ func isMachine(file string, data []byte, as workflow.As) bool {
 func validateMachine(h *app.Host, name string, file app.ValidateFile) app.ValidateFile {
 	root, err := os.OpenRoot(filepath.Dir(h.Abs(name)))
 	if err != nil {
-		file.Error = app.Unreadable(name, err).Error()
+		file.Error = app.ReadError(name, err).Error()
 		return file
 	}
 	defer root.Close()

@@ -38,7 +38,7 @@ its documents, and so do hooks and machines.`,
   guideway schema config > guideway.schema.json`,
 		ValidArgs: schemas(),
 		Args: func(cmd *cobra.Command, args []string) error {
-			if err := app.Exactly(1, "one of "+strings.Join(schemas(), ", "), "guideway schema "+schemas()[0])(cmd, args); err != nil {
+			if err := app.ExactArgs(1, "one of "+strings.Join(schemas(), ", "), "guideway schema "+schemas()[0])(cmd, args); err != nil {
 				return err
 			}
 			for _, name := range schemas() {

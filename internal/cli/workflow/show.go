@@ -42,7 +42,7 @@ input. With --graph mermaid it is drawn as a Mermaid flowchart. A hook graph is 
 		Example: `  guideway show coding-task
   guideway show ./my-workflow.yaml --graph mermaid > my-workflow.mmd
   guideway show coding-task --json`,
-		Args:              app.Exactly(1, "one workflow, by id or file", "guideway show coding-task"),
+		Args:              app.ExactArgs(1, "one workflow, by id or file", "guideway show coding-task"),
 		ValidArgsFunction: a.CompleteDefinitions,
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
@@ -58,7 +58,7 @@ func RunShow(ctx context.Context, o *ShowOptions) error {
 	if isMachine, err := o.showMachine(ctx); isMachine || err != nil {
 		return err
 	}
-	def, err := o.app.Find(ctx, o.Name)
+	def, err := o.app.FindDefinition(ctx, o.Name)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func RunShow(ctx context.Context, o *ShowOptions) error {
 	case o.JSON:
 		answer := newShowAnswer(def)
 		if drawing != "" {
-			answer.Graph = &app.ShowGraph{Format: o.Graph, Text: drawing}
+			answer.Graph = &app.GraphOutput{Format: o.Graph, Text: drawing}
 		}
 		return app.WriteJSON(out, answer)
 	case drawing != "":
@@ -106,7 +106,7 @@ type showAnswer struct {
 	Variables            []showVariable       `json:"variables,omitempty"`
 	InitialPhase         string               `json:"initialPhase,omitempty"`
 	Phases               []showPhase          `json:"phases,omitempty"`
-	Graph                *app.ShowGraph       `json:"graph,omitempty"`
+	Graph                *app.GraphOutput     `json:"graph,omitempty"`
 }
 
 // showStep is a step, or a loop where Loop is set.
@@ -130,7 +130,7 @@ type showLoop struct {
 	Steps         []showStep     `json:"steps"`
 }
 
-func newShowAnswer(f app.Found) showAnswer {
+func newShowAnswer(f app.LoadedDefinition) showAnswer {
 	a := showAnswer{
 		ID: f.ID, Name: f.Name, Description: f.Description, Version: f.Version, Dialect: f.Dialect, Hash: f.Hash,
 		Source: f.Source(), Path: f.Path(),
@@ -158,7 +158,7 @@ func newShowAnswer(f app.Found) showAnswer {
 func newShowStep(s *steps.Step) showStep {
 	step := showStep{
 		ID: s.ID, Title: s.Title, Prompt: s.Prompt,
-		Condition: app.ConditionWords(s.RunCondition), Confirm: app.ConfirmWords(s.Confirm), Criteria: s.Criteria.Describe(),
+		Condition: app.FormatCondition(s.RunCondition), Confirm: app.FormatConfirmation(s.Confirm), Criteria: s.Criteria.Describe(),
 	}
 	if s.Loop != nil {
 		step.Loop = &showLoop{Type: s.Loop.Type, Extent: graph.Extent(s.Loop), MaxIterations: s.Loop.MaxIterations}
@@ -172,10 +172,10 @@ func newShowStep(s *steps.Step) showStep {
 // showText tells of a definition in words.
 type showText struct{ app.TextPrinter }
 
-func (v *showText) write(f app.Found) {
+func (v *showText) write(f app.LoadedDefinition) {
 	s := v.Styles
 	fmt.Fprintf(v.Out, "%s %s\n", s.Bold(app.OneLine(f.Name)), s.Faint(fmt.Sprintf("%s %s (%s, %s)", f.ID, f.Version, f.Dialect, app.OneLine(f.Path()))))
-	v.Prose("", f.Description)
+	v.PrintText("", f.Description)
 	if f.Entry != nil && f.Entry.Stale {
 		fmt.Fprintf(v.Out, "%s the file no longer loads; this is the last version that did\n", s.Yellow("warning:"))
 	}
@@ -186,9 +186,9 @@ func (v *showText) write(f app.Found) {
 		v.phases(f.Phases)
 		return
 	}
-	v.Bullets("Preconditions", f.Steps.Preconditions)
-	v.Bullets("To be asked first", f.Steps.ClarificationPrompts)
-	v.Bullets("Holds throughout", f.Steps.MetaGuidance)
+	v.PrintList("Preconditions", f.Steps.Preconditions)
+	v.PrintList("To be asked first", f.Steps.ClarificationPrompts)
+	v.PrintList("Holds throughout", f.Steps.MetaGuidance)
 	fmt.Fprintf(v.Out, "\n%s\n", s.Bold("Steps"))
 	for i, step := range newShowAnswer(f).Steps {
 		if i > 0 {
@@ -199,8 +199,8 @@ func (v *showText) write(f app.Found) {
 }
 
 // provenance tells where a definition comes from, and what it takes the place of.
-func (v *showText) provenance(f app.Found) {
-	from := app.FromWhere(f.Entry.Source.Name, f.Entry.Revision)
+func (v *showText) provenance(f app.LoadedDefinition) {
+	from := app.FormatSource(f.Entry.Source.Name, f.Entry.Revision)
 	fmt.Fprintf(v.Out, "%s\n", v.Styles.Faint(fmt.Sprintf("From %s (%s), %s", from, f.Entry.Source.Level, f.Hash)))
 	for _, o := range f.Entry.Overrides {
 		fmt.Fprintf(v.Out, "%s\n", v.Styles.Faint(fmt.Sprintf("Overrides %s of %s (%s): guideway show %s@%s", o.Version, o.Source.Name, app.OneLine(o.Path), f.ID, o.Source.Name)))
@@ -237,7 +237,7 @@ func (v *showText) gateWords(step showStep) string {
 
 // fact prints a word and what it is about, with a hanging indent.
 func (v *showText) fact(indent, word, text string) {
-	lines := app.Wrap(app.OneLine(text), v.Width-app.Cells(indent)-len(word)-1)
+	lines := app.Wrap(app.OneLine(text), v.Width-app.TextWidth(indent)-len(word)-1)
 	for i, line := range lines {
 		lead := v.Styles.Cyan(word)
 		if i > 0 {
@@ -258,7 +258,7 @@ func (v *showText) frame(indent, number string, l *showLoop) {
 
 // corner begins a frame with how far its loop goes.
 func (v *showText) corner(indent, extent string) {
-	for i, line := range app.Wrap(app.OneLine(extent), v.Width-app.Cells(indent)-3) {
+	for i, line := range app.Wrap(app.OneLine(extent), v.Width-app.TextWidth(indent)-3) {
 		corner := "╭ "
 		if i > 0 {
 			corner = "│ "

@@ -190,7 +190,7 @@ func showActions(actions []phases.Action) []showAction {
 // phases tells of the phases of a definition.
 func (v *showText) phases(w *phases.Workflow) {
 	s := v.Styles
-	v.Bullets("Holds throughout", w.Rules)
+	v.PrintList("Holds throughout", w.Rules)
 	if vars := showVariables(w); len(vars) > 0 {
 		fmt.Fprintf(v.Out, "\n%s\n", s.Bold("Variables"))
 		for _, one := range vars {
@@ -224,7 +224,7 @@ func (v *showText) variable(one showVariable) {
 	if one.Description != "" {
 		text += " " + one.Description
 	}
-	v.Prose("  ", "- "+app.OneLine(text))
+	v.PrintText("  ", "- "+app.OneLine(text))
 }
 
 func (v *showText) phase(p showPhase) {

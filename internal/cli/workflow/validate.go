@@ -120,7 +120,7 @@ func RunValidate(ctx context.Context, o *ValidateOptions) error {
 	for _, name := range o.Files {
 		files, err := definitionFiles(ctx, host, name)
 		if ctx.Err() != nil {
-			return app.Interrupted(ctx.Err())
+			return app.InterruptedError(ctx.Err())
 		}
 		if err != nil {
 			answer.Add(app.ValidateFile{File: name, Diagnostics: []guideway.Diagnostic{}, Error: err.Error()})
@@ -131,7 +131,7 @@ func RunValidate(ctx context.Context, o *ValidateOptions) error {
 				answer.Add(validate(ctx, host, file, workflow.As{Dialect: guideway.Dialect(o.Dialect), Kind: phases.Kind(o.Kind)}))
 			}
 			if err := ctx.Err(); err != nil {
-				return app.Interrupted(err)
+				return app.InterruptedError(err)
 			}
 		}
 	}
@@ -146,14 +146,14 @@ func validate(ctx context.Context, h *app.Host, name string, as workflow.As) app
 		file.Error = err.Error()
 		return file
 	}
-	shown := app.ShownName(name)
+	shown := app.DisplayName(name)
 	if name != "-" && isMachine(shown, data, as) {
 		return validateMachine(h, name, file)
 	}
 	def, found := workflow.CheckAs(shown, data, as)
 	file.Diagnostics = app.OrEmpty(found)
 	if def != nil {
-		file.Valid, file.ID, file.Dialect, file.Hash = len(app.ErrorsOf(found)) == 0, def.ID, def.Dialect, def.Hash
+		file.Valid, file.ID, file.Dialect, file.Hash = len(app.FilterErrors(found)) == 0, def.ID, def.Dialect, def.Hash
 		if def.Dialect != guideway.DialectSteps {
 			file.Kind = def.Kind
 		}
@@ -169,7 +169,7 @@ func definitionFiles(ctx context.Context, h *app.Host, name string) ([]string, e
 	}
 	root, err := filepath.EvalSymlinks(h.Abs(name))
 	if err != nil {
-		return nil, app.Unreadable(name, err)
+		return nil, app.ReadError(name, err)
 	}
 	var files []string
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -188,7 +188,7 @@ func definitionFiles(ctx context.Context, h *app.Host, name string) ([]string, e
 			return fs.SkipDir
 		case passedOver(base) || entry.IsDir() && err == nil:
 			return nil
-		case err != nil || app.IsDefinitionName(base) && !isBesides(path):
+		case err != nil || app.HasDefinitionExt(base) && !isBesides(path):
 			rel, relErr := filepath.Rel(root, path)
 			if relErr != nil {
 				return relErr
@@ -198,7 +198,7 @@ func definitionFiles(ctx context.Context, h *app.Host, name string) ([]string, e
 		return nil
 	})
 	if err != nil {
-		return nil, app.Unreadable(name, err)
+		return nil, app.ReadError(name, err)
 	}
 	if len(files) == 0 {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "%s has no .yaml, .yml or .json file", name)

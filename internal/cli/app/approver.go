@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// AsksPeople refuses to work where no person sits: a pipe cannot approve.
-func (h *Host) AsksPeople() error {
+// RequireTerminal refuses to work where no person sits: a pipe cannot approve.
+func (h *Host) RequireTerminal() error {
 	if h.InTerminal && h.OutTerminal && h.ReadSecret != nil {
 		return nil
 	}
@@ -24,35 +24,35 @@ func (h *Host) AsksPeople() error {
 // Approver asks a person for the passphrase that an agent does not know.
 type Approver struct {
 	*Prompter
-	Secret passphrase.File
+	Passphrase passphrase.File
 }
 
 func NewApprover(host *Host, cfg *config.Config) *Approver {
-	return &Approver{Prompter: NewPrompter(host), Secret: host.PassphraseFile(cfg)}
+	return &Approver{Prompter: NewPrompter(host), Passphrase: host.PassphraseFile(cfg)}
 }
 
-// Prove asks for the passphrase.
-func (p *Approver) Prove(ctx context.Context) error {
-	typed, err := p.ask(ctx, "Passphrase: ")
+// CheckPassphrase asks for the passphrase.
+func (p *Approver) CheckPassphrase(ctx context.Context) error {
+	typed, err := p.askSecret(ctx, "Passphrase: ")
 	if err != nil {
 		return err
 	}
-	return p.Secret.Check(ctx, typed)
+	return p.Passphrase.Check(ctx, typed)
 }
 
-// ProveIfSet asks for the passphrase where there is one: what opens the same
+// CheckPassphraseIfSet asks for the passphrase where there is one: what opens the same
 // gates must not be easier to come by.
-func (p *Approver) ProveIfSet(ctx context.Context) error {
-	isSet, err := p.Secret.IsSet()
+func (p *Approver) CheckPassphraseIfSet(ctx context.Context) error {
+	isSet, err := p.Passphrase.IsSet()
 	if err != nil || !isSet {
 		return err
 	}
-	return p.Prove(ctx)
+	return p.CheckPassphrase(ctx)
 }
 
 // ConfirmName has the person type a name to approve something.
 func (p *Approver) ConfirmName(ctx context.Context, kind, what, name string) error {
-	if err := p.ProveIfSet(ctx); err != nil {
+	if err := p.CheckPassphraseIfSet(ctx); err != nil {
 		return err
 	}
 	line, err := p.AskLine(ctx, fmt.Sprintf("Type the %s of the %s to approve exactly this (%s): ", what, kind, OneLine(name)))
@@ -65,41 +65,41 @@ func (p *Approver) ConfirmName(ctx context.Context, kind, what, name string) err
 	return nil
 }
 
-// ask asks for a secret.
-func (p *Approver) ask(ctx context.Context, what string) (string, error) {
+// askSecret asks for a secret.
+func (p *Approver) askSecret(ctx context.Context, what string) (string, error) {
 	fmt.Fprint(p.Out, what)
 	typed, err := p.Host.ReadSecret(ctx)
 	fmt.Fprintln(p.Out)
 	if errors.Is(err, io.EOF) {
-		return "", Stopped()
+		return "", StoppedError()
 	}
 	return typed, err
 }
 
-// Stopped is the end that a person wanted.
-func Stopped() error { return SilentError{Code: ExitFailed} }
+// StoppedError is the end that a person wanted.
+func StoppedError() error { return SilentError{Code: ExitFailed} }
 
 // SetPassphrase has the person set the passphrase, or another one.
 func (p *Approver) SetPassphrase(ctx context.Context) error {
-	isSet, err := p.Secret.IsSet()
+	isSet, err := p.Passphrase.IsSet()
 	if err != nil {
 		return err
 	}
 	old := ""
 	if isSet {
-		if old, err = p.ask(ctx, "The old passphrase: "); err != nil {
+		if old, err = p.askSecret(ctx, "The old passphrase: "); err != nil {
 			return err
 		}
 		// Looked at first: who does not know it is not asked for another one.
-		if err := p.Secret.Check(ctx, old); err != nil {
+		if err := p.Passphrase.Check(ctx, old); err != nil {
 			return err
 		}
 	}
-	first, err := p.ask(ctx, fmt.Sprintf("A new passphrase, of at least %d characters: ", passphrase.MinLength))
+	first, err := p.askSecret(ctx, fmt.Sprintf("A new passphrase, of at least %d characters: ", passphrase.MinLength))
 	if err != nil {
 		return err
 	}
-	again, err := p.ask(ctx, "The same again: ")
+	again, err := p.askSecret(ctx, "The same again: ")
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (p *Approver) SetPassphrase(ctx context.Context) error {
 		return guideway.Errorf(guideway.CodeInvalid, "the two are not the same; nothing was changed").
 			WithFix("guideway runs approve --set-passphrase")
 	}
-	if err := p.Secret.Set(ctx, old, first); err != nil {
+	if err := p.Passphrase.Set(ctx, old, first); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.Out, "The passphrase is set. Keep it from agents: what one can read, it can type.\n")

@@ -16,9 +16,9 @@ import (
 // leaves with it what a server that is alive takes, and the key that the events of
 // its runs are chained by.
 
-// PersonDir is that directory. A key file that is a link counts where it leads: a
+// UserSecretsDir is that directory. A key file that is a link counts where it leads: a
 // link to it, made elsewhere, is no other place.
-func PersonDir(cfg *config.Config) string {
+func UserSecretsDir(cfg *config.Config) string {
 	path := cfg.Journal.KeyFile
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if to, err := filepath.EvalSymlinks(path); err == nil {
@@ -30,16 +30,16 @@ func PersonDir(cfg *config.Config) string {
 
 // PassphraseFile is where the person's passphrase is.
 func (h *Host) PassphraseFile(cfg *config.Config) passphrase.File {
-	return passphrase.File{Path: filepath.Join(PersonDir(cfg), "approval-passphrase"), Cost: h.PassphraseCost, Now: h.CurrentTime}
+	return passphrase.File{Path: filepath.Join(UserSecretsDir(cfg), "approval-passphrase"), Cost: h.PassphraseCost, Now: h.CurrentTime}
 }
 
-// NewBrowsers is the check of a person's browser. Every process shares it, so that
+// OpenBrowserSessions is the check of a person's browser. Every process shares it, so that
 // "guideway open" makes links that any of them takes.
-func NewBrowsers(cfg *config.Config) (*auth.BrowserSessions, error) {
-	return auth.NewBrowserSessions(auth.BrowserOptions{Dir: filepath.Join(PersonDir(cfg), "access")})
+func OpenBrowserSessions(cfg *config.Config) (*auth.BrowserSessions, error) {
+	return auth.NewBrowserSessions(auth.BrowserOptions{Dir: filepath.Join(UserSecretsDir(cfg), "access")})
 }
 
-// NewTokens are the named tokens.
-func NewTokens(cfg *config.Config) (*auth.Tokens, error) {
-	return auth.NewTokens(auth.TokenOptions{Dir: filepath.Join(PersonDir(cfg), "tokens")})
+// OpenTokens are the named tokens.
+func OpenTokens(cfg *config.Config) (*auth.Tokens, error) {
+	return auth.NewTokens(auth.TokenOptions{Dir: filepath.Join(UserSecretsDir(cfg), "tokens")})
 }

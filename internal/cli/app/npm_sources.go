@@ -12,12 +12,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// plugins makes the sources of npm packages: one for each directory of definitions.
-func (a *App) plugins(cfg *config.Config) []catalog.Source {
+// npmSources makes the sources of npm packages: one for each directory of definitions.
+func (a *App) npmSources(cfg *config.Config) []catalog.Source {
 	if !cfg.Workflows.Plugins || cfg.Workflows.Trust["plugins"] == string(catalog.LevelBlocked) {
 		return nil
 	}
-	roots := a.globalModules()
+	roots := a.globalModuleRoots()
 	if cfg.Workflows.Project {
 		roots = append(roots, npm.Root{Dir: filepath.Join(a.Host.Dir, "node_modules"), Project: a.Host.Dir})
 	}
@@ -42,9 +42,9 @@ func (a *App) plugins(cfg *config.Config) []catalog.Source {
 	return sources
 }
 
-// globalModules are the directories of packages that are installed for all projects:
+// globalModuleRoots are the directories of packages that are installed for all projects:
 // where npm says so, and beside the node that would be started.
-func (a *App) globalModules() []npm.Root {
+func (a *App) globalModuleRoots() []npm.Root {
 	below := func(prefix string) string {
 		if runtime.GOOS == "windows" {
 			return filepath.Join(prefix, "node_modules")

@@ -11,9 +11,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/checkpoints"
 )
 
-// NewKeeper makes what saves runs by itself, and the run service of the store, which
+// NewAutoSaver makes what saves runs by itself, and the run service of the store, which
 // tells it of them.
-func NewKeeper(s *Store, c *CheckpointStore) (*contexts.Keeper, error) {
+func NewAutoSaver(s *Store, c *CheckpointStore) (*contexts.Keeper, error) {
 	keeper, err := contexts.NewKeeper(contexts.KeeperOptions{
 		Checkpoints: LazyCheckpoints{Checkpoints: c}, Now: c.now, Logger: s.Log,
 		Off: !s.Cfg.Checkpoints.AutoSave || s.Cfg.Checkpoints.ReadOnly,
@@ -25,19 +25,19 @@ func NewKeeper(s *Store, c *CheckpointStore) (*contexts.Keeper, error) {
 	return keeper, err
 }
 
-// keeperTime bounds how long the end of a process waits for what is still to be
+// autoSaveTimeout bounds how long the end of a process waits for what is still to be
 // saved: it is gone within a second of its signal.
-const keeperTime = 800 * time.Millisecond
+const autoSaveTimeout = 800 * time.Millisecond
 
-// CloseKeeper saves what waits, as far as the time allows. A run that was not saved
+// CloseAutoSaver saves what waits, as far as the time allows. A run that was not saved
 // loses nothing: its journal has all of it.
-func CloseKeeper(s *Store, keeper *contexts.Keeper) {
+func CloseAutoSaver(s *Store, keeper *contexts.Keeper) {
 	done := make(chan struct{})
 	go func() {
 		_ = keeper.Close() // it has nothing to fail with
 		close(done)
 	}()
-	timer := time.NewTimer(keeperTime)
+	timer := time.NewTimer(autoSaveTimeout)
 	defer timer.Stop()
 	select {
 	case <-done:
@@ -51,8 +51,8 @@ type LazyCheckpoints struct{ Checkpoints *CheckpointStore }
 
 var _ contexts.Checkpoints = LazyCheckpoints{}
 
-// listed opens them for one call that needs no content, and so no master key.
-func listed[T any](ctx context.Context, l LazyCheckpoints, call func(*checkpoint.Service) (T, error)) (T, error) {
+// callListed opens them for one call that needs no content, and so no master key.
+func callListed[T any](ctx context.Context, l LazyCheckpoints, call func(*checkpoint.Service) (T, error)) (T, error) {
 	opened, done, err := l.Checkpoints.OpenListed(ctx)
 	if err != nil {
 		var none T
@@ -74,12 +74,12 @@ func (l LazyCheckpoints) Load(ctx context.Context, who guideway.Principal, r che
 
 // List gives checkpoints.
 func (l LazyCheckpoints) List(ctx context.Context, who guideway.Principal, r checkpoint.ListRequest) (*checkpoint.Page, error) {
-	return listed(ctx, l, func(s *checkpoint.Service) (*checkpoint.Page, error) { return s.List(ctx, who, r) })
+	return callListed(ctx, l, func(s *checkpoint.Service) (*checkpoint.Page, error) { return s.List(ctx, who, r) })
 }
 
 // Get gives what is known of a checkpoint.
 func (l LazyCheckpoints) Get(ctx context.Context, who guideway.Principal, id string) (checkpoint.Record, error) {
-	return listed(ctx, l, func(s *checkpoint.Service) (checkpoint.Record, error) { return s.Get(ctx, who, id) })
+	return callListed(ctx, l, func(s *checkpoint.Service) (checkpoint.Record, error) { return s.Get(ctx, who, id) })
 }
 
 // Diff says what changed from one checkpoint to another.
@@ -101,4 +101,4 @@ func (l LazyCheckpoints) LoadFragment(ctx context.Context, who guideway.Principa
 
 // Store says where checkpoints are kept; before they are opened, where they are to
 // be.
-func (l LazyCheckpoints) Store() checkpoint.Store { return l.Checkpoints.where() }
+func (l LazyCheckpoints) Store() checkpoint.Store { return l.Checkpoints.storeInfo() }

@@ -22,14 +22,14 @@ import (
 // How long a command waits for sources that are elsewhere: where there is a copy it
 // goes on with that.
 const (
-	waitForFirst = 60 * time.Second
-	waitForNewer = 5 * time.Second
+	firstFetchTimeout = 60 * time.Second
+	updateTimeout     = 5 * time.Second
 )
 
-// elsewhere makes the sources that the configuration names and that are elsewhere,
+// remoteSources makes the sources that the configuration names and that are elsewhere,
 // lowest rank first. One that is configured wrongly is a source that says so.
-func (a *App) elsewhere(cfg *config.Config) []catalog.Source {
-	names := sourceNames{}
+func (a *App) remoteSources(cfg *config.Config) []catalog.Source {
+	names := usedNames{}
 	for i := range cfg.Sources {
 		if name := cfg.Sources[i].Name; name != "" {
 			names[name] = true
@@ -42,24 +42,24 @@ func (a *App) elsewhere(cfg *config.Config) []catalog.Source {
 			continue
 		}
 		info := catalog.SourceInfo{
-			Name: s.Name, Kind: "git", Location: shownAddress(cmp.Or(s.Git, s.Registry)), Rank: catalog.RankGit + i, Trust: catalog.TrustRemote,
+			Name: s.Name, Kind: "git", Location: redactedAddress(cmp.Or(s.Git, s.Registry)), Rank: catalog.RankGit + i, Trust: catalog.TrustRemote,
 			Level: catalog.Level(cmp.Or(cfg.Workflows.Trust[s.Name], s.Trust)),
 		}
 		if s.Registry != "" {
 			info.Kind, info.Rank = "registry", catalog.RankRegistry+i
-			sources = append(sources, a.newRegistry(cfg, s, info, names))
+			sources = append(sources, a.newRegistrySource(cfg, s, info, names))
 			continue
 		}
-		sources = append(sources, a.newGit(cfg, s, info, names))
+		sources = append(sources, a.newGitSource(cfg, s, info, names))
 	}
 	return sources
 }
 
-// sourceNames are the names that are taken.
-type sourceNames map[string]bool
+// usedNames are the names that are taken.
+type usedNames map[string]bool
 
-// take gives a name that nobody has yet.
-func (n sourceNames) take(name string) string {
+// reserve returns the name, or the name with a number if it is used.
+func (n usedNames) reserve(name string) string {
 	unique := name
 	for i := 2; n[unique]; i++ {
 		unique = fmt.Sprintf("%s-%d", name, i)
@@ -68,8 +68,8 @@ func (n sourceNames) take(name string) string {
 	return unique
 }
 
-// shownAddress is an address that may not be one, without what may be secret in it.
-func shownAddress(text string) string {
+// redactedAddress is an address that may not be one, without what may be secret in it.
+func redactedAddress(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
 		return OneLine(text)
@@ -78,37 +78,37 @@ func shownAddress(text string) string {
 	return OneLine(scheme + "://" + host[strings.LastIndexByte(host, '@')+1:] + "/" + path)
 }
 
-// newGit makes the source of a repository.
-func (a *App) newGit(cfg *config.Config, s config.Source, info catalog.SourceInfo, names sourceNames) catalog.Source {
+// newGitSource makes the source of a repository.
+func (a *App) newGitSource(cfg *config.Config, s config.Source, info catalog.SourceInfo, names usedNames) catalog.Source {
 	home := a.Host.Getenv("HOME")
 	if home == "" {
 		home = a.Host.Getenv("USERPROFILE")
 	}
 	opts := git.Options{
 		URL: s.Git, Branch: s.Branch, Tag: s.Tag, Commit: s.Commit, Path: s.Path, Hosts: cfg.Workflows.Hosts,
-		Credentials: func(host string) (user, token string) { return s.User, a.gitToken(s, host) },
-		SSH:         git.SSH{Key: a.inHome(s.SSHKey, home), KnownHosts: a.inHome(s.KnownHosts, home)},
+		Credentials: func(host string) (user, token string) { return s.User, a.findGitToken(s, host) },
+		SSH:         git.SSH{Key: a.expandPath(s.SSHKey, home), KnownHosts: a.expandPath(s.KnownHosts, home)},
 		Limits:      git.Limits{Bytes: s.MaxBytes, Files: s.MaxFiles, FileBytes: s.MaxFileSize},
 	}
 	fetcher, err := git.New(opts)
 	if err != nil {
-		info.Name = cmp.Or(info.Name, names.take("git"))
+		info.Name = cmp.Or(info.Name, names.reserve("git"))
 		return catalog.NewFailedSource(info, err)
 	}
-	info.Name = cmp.Or(info.Name, names.take(fetcher.Name()))
+	info.Name = cmp.Or(info.Name, names.reserve(fetcher.Name()))
 	info.Location = fetcher.Location()
 	info.Level = cmp.Or(info.Level, catalog.Level(cfg.Workflows.Trust[info.Name]))
 	return mirror.New(info, mirror.Options{
-		Dir: copyDir(cfg, info.Name, fetcher.Origin()), Origin: fetcher.Origin(), Fetcher: fetcher, Interval: syncInterval(cfg, s),
+		Dir: sourceCopyDir(cfg, info.Name, fetcher.Origin()), Origin: fetcher.Origin(), Fetcher: fetcher, Interval: syncInterval(cfg, s),
 	})
 }
 
-// newRegistry makes the source of a registry.
-func (a *App) newRegistry(cfg *config.Config, s config.Source, info catalog.SourceInfo, names sourceNames) catalog.Source {
+// newRegistrySource makes the source of a registry.
+func (a *App) newRegistrySource(cfg *config.Config, s config.Source, info catalog.SourceInfo, names usedNames) catalog.Source {
 	client, err := registry.New(registry.Options{
 		URL: s.Registry, AllowPrivate: s.AllowPrivate, Timeout: cfg.Workflows.RegistryTimeout,
 		Key: func() string {
-			key, err := a.secrets().Resolve(s.Token)
+			key, err := a.secretResolver().Resolve(s.Token)
 			if err != nil {
 				return ""
 			}
@@ -116,20 +116,20 @@ func (a *App) newRegistry(cfg *config.Config, s config.Source, info catalog.Sour
 		},
 		Limits: registry.Limits{Bytes: s.MaxBytes, Files: s.MaxFiles, FileBytes: s.MaxFileSize},
 	})
-	info.Name = cmp.Or(info.Name, names.take("registry"))
+	info.Name = cmp.Or(info.Name, names.reserve("registry"))
 	if err != nil {
 		return catalog.NewFailedSource(info, err)
 	}
 	info.Location = client.Location()
 	info.Level = cmp.Or(info.Level, catalog.Level(cfg.Workflows.Trust[info.Name]))
 	return mirror.New(info, mirror.Options{
-		Dir: copyDir(cfg, info.Name, client.Origin()), Origin: client.Origin(), Fetcher: client, Interval: syncInterval(cfg, s),
+		Dir: sourceCopyDir(cfg, info.Name, client.Origin()), Origin: client.Origin(), Fetcher: client, Interval: syncInterval(cfg, s),
 	})
 }
 
-// inHome is a path as the configuration writes it: below the home directory where
+// expandPath is a path as the configuration writes it: below the home directory where
 // it begins with a tilde.
-func (a *App) inHome(path, home string) string {
+func (a *App) expandPath(path, home string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && home != "" {
 		return filepath.Join(home, rest)
 	}
@@ -139,11 +139,11 @@ func (a *App) inHome(path, home string) string {
 	return filepath.Join(a.Host.Dir, path)
 }
 
-// gitToken is the token for a repository; "" is none, and a reference that leads
+// findGitToken is the token for a repository; "" is none, and a reference that leads
 // nowhere is as good.
-func (a *App) gitToken(s config.Source, host string) string {
+func (a *App) findGitToken(s config.Source, host string) string {
 	if s.Token != "" {
-		token, err := a.secrets().Resolve(s.Token)
+		token, err := a.secretResolver().Resolve(s.Token)
 		if err != nil {
 			return ""
 		}
@@ -157,8 +157,8 @@ func (a *App) gitToken(s config.Source, host string) string {
 	return ""
 }
 
-// secrets looks up what references in the configuration stand for.
-func (a *App) secrets() upstream.Secrets {
+// secretResolver looks up what references in the configuration stand for.
+func (a *App) secretResolver() upstream.Secrets {
 	return upstream.Secrets{Getenv: a.Host.Getenv, Keychain: upstream.Keychain}
 }
 
@@ -171,30 +171,30 @@ func syncInterval(cfg *config.Config, s config.Source) time.Duration {
 	return max(interval, time.Second)
 }
 
-// copyDir is where the copy of a source is kept.
-func copyDir(cfg *config.Config, name, origin string) string {
+// sourceCopyDir is where the copy of a source is kept.
+func sourceCopyDir(cfg *config.Config, name, origin string) string {
 	sum := sha256.Sum256([]byte(origin))
-	return filepath.Join(copiesDir(cfg), name+"-"+hex.EncodeToString(sum[:6]))
+	return filepath.Join(sourceCacheDir(cfg), name+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// copiesDir is where copies are kept, and what is known of definitions from start to
+// sourceCacheDir is where copies are kept, and what is known of definitions from start to
 // start.
-func copiesDir(cfg *config.Config) string {
+func sourceCacheDir(cfg *config.Config) string {
 	return cmp.Or(cfg.Workflows.CacheDir, filepath.Join(cfg.DataDir, "sources"))
 }
 
-// freshen brings those sources up to date whose time it is, before a command reads
+// syncDueSources brings those sources up to date whose time it is, before a command reads
 // them. What does not work out is told where the sources are.
-func (a *App) freshen(ctx context.Context, sources []catalog.Source) {
+func (a *App) syncDueSources(ctx context.Context, sources []catalog.Source) {
 	var fetches sync.WaitGroup
 	for _, source := range sources {
 		copied, ok := source.(*mirror.Source)
 		if !ok || !copied.Due() || copied.Info().Level == catalog.LevelBlocked {
 			continue
 		}
-		wait := waitForNewer
+		wait := updateTimeout
 		if copied.Dir() == "" {
-			wait = waitForFirst
+			wait = firstFetchTimeout
 		}
 		fetches.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, wait)

@@ -47,8 +47,8 @@ type Host struct {
 	PassphraseCost passphrase.Cost
 }
 
-// System is the real process.
-func System() Host {
+// NewSystemHost is the real process.
+func NewSystemHost() Host {
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = "."
@@ -88,7 +88,7 @@ func readSecret(ctx context.Context, fd int) (string, error) {
 	case <-ctx.Done():
 		// The read ends with the process: a terminal cannot be interrupted.
 		_ = term.Restore(fd, before)
-		return "", Interrupted(ctx.Err())
+		return "", InterruptedError(ctx.Err())
 	case a := <-read:
 		return string(a.text), a.err
 	}

@@ -57,7 +57,7 @@ func (a *ValidateAnswer) Add(f ValidateFile) {
 	}
 }
 
-func (a *ValidateAnswer) write(host *Host) {
+func (a *ValidateAnswer) writeText(host *Host) {
 	s := host.OutStyles()
 	findings := false
 	for _, f := range a.Files {
@@ -88,7 +88,7 @@ func (a *ValidateAnswer) write(host *Host) {
 func (a *ValidateAnswer) Finish(host *Host, strict, asJSON bool) error {
 	sum := a.Summary
 	a.Valid = sum.Invalid+sum.Unreadable == 0 && (!strict || sum.Warnings == 0)
-	if err := host.WriteJSONOr(asJSON, a, func() { a.write(host) }); err != nil {
+	if err := host.WriteJSONOr(asJSON, a, func() { a.writeText(host) }); err != nil {
 		return err
 	}
 	switch {
