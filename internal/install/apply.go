@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// maxSize bounds a configuration file.
+	// maxSize is the maximum size of a configuration file.
 	maxSize = 64 << 20
-	// backupMark stands between the name of a file and the number of a backup.
+	// backupMark separates the name of a file from the number of its backup.
 	backupMark = ".guideway-backup-"
-	// maxLinks bounds a chain of symbolic links.
+	// maxLinks is the maximum length of a chain of symbolic links.
 	maxLinks = 40
 )
 
-// Read reads the configuration at path and the backups beside it. A missing
-// file is an empty one.
+// Read reads the configuration at path and its backups. A missing file is returned as an
+// empty one.
 func Read(ctx context.Context, path string) (File, error) {
 	f := File{Path: path}
 	content, exists, err := readFile(ctx, path)
@@ -67,7 +67,7 @@ func readFile(ctx context.Context, path string) ([]byte, bool, error) {
 	return content, true, nil
 }
 
-// numberedBackups gives the numbers of the backups of a file, in order.
+// numberedBackups returns the numbers of the backups of a file, in order.
 func numberedBackups(path string) ([]int, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,20 +108,20 @@ func readBackups(ctx context.Context, path string) ([]Backup, error) {
 	return backups, nil
 }
 
-// Apply carries out a change and gives the path of the backup that it made, if
-// any. It fails with CodeConflict if the file is not what was planned on.
+// Apply writes a change and returns the path of the backup that it made, if any. It returns
+// CodeConflict if the file has changed since the change was planned.
 func Apply(ctx context.Context, c Change) (string, error) {
 	if !c.Changes() {
 		return "", nil
 	}
-	if err := unchanged(ctx, c); err != nil {
+	if err := checkUnchanged(ctx, c); err != nil {
 		return "", err
 	}
 	target, err := realPath(c.Path)
 	if err != nil {
 		return "", err
 	}
-	mode, err := writable(target, c)
+	mode, err := writeMode(target, c)
 	if err != nil {
 		return "", err
 	}
@@ -134,11 +134,11 @@ func Apply(ctx context.Context, c Change) (string, error) {
 	if c.Delete {
 		err = os.Remove(target)
 	} else {
-		err = replace(ctx, target, c, mode)
+		err = replaceFile(ctx, target, c, mode)
 	}
 	if err != nil {
 		if backup != "" {
-			_ = os.Remove(backup) // it holds what the file still holds
+			_ = os.Remove(backup) // the backup equals the unchanged file
 		}
 		var coded *guideway.Error
 		if errors.As(err, &coded) {
@@ -148,19 +148,19 @@ func Apply(ctx context.Context, c Change) (string, error) {
 			WithFix("check that you may write in %s", filepath.Dir(target))
 	}
 	for _, b := range c.Consumed {
-		discard(ctx, b)
+		removeBackup(ctx, b)
 	}
 	return backup, nil
 }
 
-// discard removes a backup that is still what it was when it was read.
-func discard(ctx context.Context, b Backup) {
+// removeBackup removes a backup if it has not changed since it was read.
+func removeBackup(ctx context.Context, b Backup) {
 	if now, exists, err := readFile(ctx, b.Path); err == nil && exists && bytes.Equal(now, b.Content) {
 		_ = os.Remove(b.Path)
 	}
 }
 
-func unchanged(ctx context.Context, c Change) error {
+func checkUnchanged(ctx context.Context, c Change) error {
 	now, exists, err := readFile(ctx, c.Path)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func unchanged(ctx context.Context, c Change) error {
 	return nil
 }
 
-// realPath follows symbolic links, also to a file that is not there yet.
+// realPath resolves symbolic links. The target may not exist yet.
 func realPath(path string) (string, error) {
 	for range maxLinks {
 		info, err := os.Lstat(path)
@@ -191,9 +191,9 @@ func realPath(path string) (string, error) {
 	return "", guideway.Errorf(guideway.CodeInvalid, "cannot follow %s (too many symbolic links)", path)
 }
 
-// writable gives the mode to write with, or refuses a file that its owner has
-// made read-only.
-func writable(target string, c Change) (fs.FileMode, error) {
+// writeMode returns the mode for the write, or an error if the owner has made the file
+// read-only.
+func writeMode(target string, c Change) (fs.FileMode, error) {
 	info, err := os.Stat(target)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && c.Private:
@@ -225,7 +225,7 @@ func writeBackup(path string, content []byte, mode fs.FileMode) (string, error) 
 			continue
 		}
 		if err == nil {
-			if err = flush(file, content, mode); err != nil {
+			if err = writeAndSync(file, content, mode); err != nil {
 				_ = os.Remove(name)
 			}
 		}
@@ -237,15 +237,14 @@ func writeBackup(path string, content []byte, mode fs.FileMode) (string, error) 
 	}
 }
 
-// flush writes, syncs and closes a new file.
-func flush(file *os.File, content []byte, mode fs.FileMode) error {
+// writeAndSync writes, syncs and closes a new file.
+func writeAndSync(file *os.File, content []byte, mode fs.FileMode) error {
 	_, err := file.Write(content)
 	return errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
 }
 
-// replace puts the new content in place in one step: readers see the old file
-// or the new one.
-func replace(ctx context.Context, target string, c Change, mode fs.FileMode) error {
+// replaceFile atomically replaces the content.
+func replaceFile(ctx context.Context, target string, c Change, mode fs.FileMode) error {
 	dir := filepath.Dir(target)
 	dirMode := fs.FileMode(0o755)
 	if c.Private {
@@ -258,9 +257,9 @@ func replace(ctx context.Context, target string, c Change, mode fs.FileMode) err
 	if err != nil {
 		return err
 	}
-	err = flush(temp, c.After, mode)
+	err = writeAndSync(temp, c.After, mode)
 	if err == nil {
-		err = unchanged(ctx, c)
+		err = checkUnchanged(ctx, c)
 	}
 	if err == nil {
 		err = os.Rename(temp.Name(), target)
@@ -269,22 +268,22 @@ func replace(ctx context.Context, target string, c Change, mode fs.FileMode) err
 		_ = os.Remove(temp.Name())
 		return err
 	}
-	_ = atomicfile.SyncDir(dir) // the new name is durable where the platform can do that
+	_ = atomicfile.SyncDir(dir) // makes the name durable if the platform can
 	return nil
 }
 
-// Status is what Guideway finds of itself in one client.
+// Status is the state of Guideway in the configuration of a client.
 type Status struct {
 	Client Client
 	State  State
 	Path   string
-	// Command is what the entry starts, if there is one.
+	// Command is the command of the entry, if there is one.
 	Command string
-	// Reason says why a configuration is unreadable.
+	// Reason is the reason why a configuration is unreadable.
 	Reason string
 }
 
-// State is how far Guideway is installed in a client.
+// State is the state of the installation in a client.
 type State string
 
 // The states.
@@ -296,8 +295,8 @@ const (
 	StateUnreadable   State = "config unreadable"
 )
 
-// Inspect looks for Guideway in one client. It never fails: what is wrong is in
-// the status.
+// Inspect returns the state of Guideway in the configuration of a client. Errors are
+// reported in the status.
 func Inspect(ctx context.Context, env Env, c Client, scope Scope, req Request) Status {
 	s := Status{Client: c, State: StateUnreadable}
 	loc, err := Locate(env, c, scope)
@@ -311,7 +310,7 @@ func Inspect(ctx context.Context, env Env, c Client, scope Scope, req Request) S
 		s.Reason = err.Error()
 		return s
 	}
-	entry, found, err := c.format().lookup(content, nameOf(req))
+	entry, found, err := c.configFormat().lookupEntry(content, nameOf(req))
 	switch {
 	case err != nil:
 		s.Reason = err.Error()
@@ -324,7 +323,7 @@ func Inspect(ctx context.Context, env Env, c Client, scope Scope, req Request) S
 		if env.samePath(entry.Command, req.Command) {
 			s.State = StateInstalled
 		}
-	case exists || scope == ScopeProject || slices.ContainsFunc(loc.Markers, env.exists):
+	case exists || scope == ScopeProject || slices.ContainsFunc(loc.Markers, env.pathExists):
 		s.State = StateNotInstalled
 	default:
 		s.State = StateNoClient

@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-func write(t *testing.T, path, content string, mode os.FileMode) {
+func writeFile(t *testing.T, path, content string, mode os.FileMode) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func write(t *testing.T, path, content string, mode os.FileMode) {
 	}
 }
 
-func read(t *testing.T, path string) string {
+func readTestFile(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -30,7 +30,7 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-func names(t *testing.T, dir string) string {
+func fileNames(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -43,8 +43,8 @@ func names(t *testing.T, dir string) string {
 	return strings.Join(all, " ")
 }
 
-// do reads, plans and applies.
-func do(t *testing.T, path string, req Request, undo bool) (Change, string) {
+// applyPlan reads a file, plans a change and applies it.
+func applyPlan(t *testing.T, path string, req Request, undo bool) (Change, string) {
 	t.Helper()
 	f, err := Read(context.Background(), path)
 	if err != nil {
@@ -54,7 +54,7 @@ func do(t *testing.T, path string, req Request, undo bool) (Change, string) {
 	if undo {
 		plan = PlanUndo
 	}
-	change, err := plan(Env{}, client(t, "cursor"), req, f)
+	change, err := plan(Env{}, findClient(t, "cursor"), req, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,29 +71,29 @@ func TestApplyAndUndo(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mcp.json")
 	const before = "{\n  \"a\": 1\n}"
-	write(t, path, before, 0o640)
-	write(t, path+".guideway-backup-1", "of the user", 0o600)
+	writeFile(t, path, before, 0o640)
+	writeFile(t, path+".guideway-backup-1", "of the user", 0o600)
 
-	_, backup := do(t, path, Request{Command: "/a/guideway"}, false)
-	if backup != path+".guideway-backup-2" || read(t, backup) != before {
+	_, backup := applyPlan(t, path, Request{Command: "/a/guideway"}, false)
+	if backup != path+".guideway-backup-2" || readTestFile(t, backup) != before {
 		t.Errorf("backup = %s", backup)
 	}
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o640 {
 		t.Errorf("mode = %v, %v", info.Mode(), err)
 	}
-	if change, backup := do(t, path, Request{Command: "/a/guideway"}, false); change.Action != ActionNone || backup != "" {
+	if change, backup := applyPlan(t, path, Request{Command: "/a/guideway"}, false); change.Action != ActionNone || backup != "" {
 		t.Errorf("again = %s, backup %q", change.Action, backup)
 	}
-	do(t, path, Request{Command: "/b/guideway"}, false)
-	do(t, path, Request{}, true)
-	if got := read(t, path); got != before {
+	applyPlan(t, path, Request{Command: "/b/guideway"}, false)
+	applyPlan(t, path, Request{}, true)
+	if got := readTestFile(t, path); got != before {
 		t.Errorf("after undo = %q", got)
 	}
-	if got := names(t, dir); got != "mcp.json mcp.json.guideway-backup-1" {
+	if got := fileNames(t, dir); got != "mcp.json mcp.json.guideway-backup-1" {
 		t.Errorf("files = %s", got)
 	}
-	if got := read(t, path+".guideway-backup-1"); got != "of the user" {
+	if got := readTestFile(t, path+".guideway-backup-1"); got != "of the user" {
 		t.Errorf("the earlier backup = %q", got)
 	}
 }
@@ -102,13 +102,13 @@ func TestApplyCreates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new", "mcp.json")
-	do(t, path, Request{Command: binary}, false)
+	applyPlan(t, path, Request{Command: binary}, false)
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("mode = %v, %v", info.Mode(), err)
 	}
-	do(t, path, Request{}, true)
-	if got := names(t, filepath.Dir(path)); got != "" {
+	applyPlan(t, path, Request{}, true)
+	if got := fileNames(t, filepath.Dir(path)); got != "" {
 		t.Errorf("files = %q", got)
 	}
 }
@@ -117,23 +117,23 @@ func TestApplyFollowsLinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path, real := filepath.Join(dir, "home", "mcp.json"), filepath.Join(dir, "dotfiles", "mcp.json")
-	write(t, real, "{}", 0o644)
+	writeFile(t, real, "{}", 0o644)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(filepath.Join("..", "dotfiles", "mcp.json"), path); err != nil {
 		t.Skip(err)
 	}
-	do(t, path, Request{Command: binary}, false)
+	applyPlan(t, path, Request{Command: binary}, false)
 	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is gone: %v, %v", info, err)
 	}
-	if !strings.Contains(read(t, real), binary) || names(t, filepath.Dir(real)) != "mcp.json" {
-		t.Errorf("real file = %s among %s", read(t, real), names(t, filepath.Dir(real)))
+	if !strings.Contains(readTestFile(t, real), binary) || fileNames(t, filepath.Dir(real)) != "mcp.json" {
+		t.Errorf("real file = %s among %s", readTestFile(t, real), fileNames(t, filepath.Dir(real)))
 	}
-	do(t, path, Request{}, true)
-	if read(t, real) != "{}" {
-		t.Errorf("after undo = %q", read(t, real))
+	applyPlan(t, path, Request{}, true)
+	if readTestFile(t, real) != "{}" {
+		t.Errorf("after undo = %q", readTestFile(t, real))
 	}
 }
 
@@ -141,18 +141,18 @@ func TestApplyRefuses(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	path := filepath.Join(t.TempDir(), "mcp.json")
-	write(t, path, "{}", 0o600)
+	writeFile(t, path, "{}", 0o600)
 	f, err := Read(ctx, path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	change := mustPlan(t, client(t, "cursor"), Request{Command: binary}, f)
+	change := mustPlan(t, findClient(t, "cursor"), Request{Command: binary}, f)
 
-	write(t, path, `{"a": 1}`, 0o600)
+	writeFile(t, path, `{"a": 1}`, 0o600)
 	if _, err := Apply(ctx, change); guideway.ErrorCode(err) != guideway.CodeConflict {
 		t.Errorf("changed file: %v", err)
 	}
-	write(t, path, "{}", 0o600)
+	writeFile(t, path, "{}", 0o600)
 	if err := os.Chmod(path, 0o400); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestApplyRefuses(t *testing.T) {
 	if _, err := Apply(done, change); err == nil {
 		t.Error("a cancelled context was ignored")
 	}
-	if got := names(t, filepath.Dir(path)); got != "mcp.json" || read(t, path) != "{}" {
+	if got := fileNames(t, filepath.Dir(path)); got != "mcp.json" || readTestFile(t, path) != "{}" {
 		t.Errorf("left behind: %s", got)
 	}
 	if _, err := Read(ctx, filepath.Dir(path)); err == nil {
@@ -179,7 +179,7 @@ func TestInspect(t *testing.T) {
 		_, err := os.Stat(p)
 		return err == nil
 	}}
-	c, req := client(t, "cursor"), Request{Command: binary}
+	c, req := findClient(t, "cursor"), Request{Command: binary}
 	path := filepath.Join(dir, ".cursor", "mcp.json")
 	check := func(want State) Status {
 		t.Helper()
@@ -194,11 +194,11 @@ func TestInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(StateNotInstalled)
-	do(t, path, Request{Command: "/other/guideway"}, false)
+	applyPlan(t, path, Request{Command: "/other/guideway"}, false)
 	check(StateOtherPath)
-	do(t, path, req, false)
+	applyPlan(t, path, req, false)
 	check(StateInstalled)
-	write(t, path, "{\n oops", 0o600)
+	writeFile(t, path, "{\n oops", 0o600)
 	if s := check(StateUnreadable); !strings.HasPrefix(s.Reason, "line 2, column 2: ") {
 		t.Errorf("reason = %q", s.Reason)
 	}
@@ -208,7 +208,7 @@ func TestBinary(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	versioned := filepath.Join(dir, "Cellar", "1.2.3", "guideway")
-	write(t, versioned, "", 0o755)
+	writeFile(t, versioned, "", 0o755)
 	bin := filepath.Join(dir, "bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestBinary(t *testing.T) {
 		t.Skip(err)
 	}
 	other := filepath.Join(dir, "other")
-	write(t, filepath.Join(other, "guideway"), "", 0o755)
+	writeFile(t, filepath.Join(other, "guideway"), "", 0o755)
 	search := strings.Join([]string{"relative", other, bin}, string(filepath.ListSeparator))
 	if got, err := Binary(versioned, search); err != nil || got != filepath.Join(bin, "guideway") {
 		t.Errorf("by its link: %s, %v", got, err)

@@ -10,16 +10,16 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// Binary gives the absolute path that a client should start: the running
-// executable, by the name that outlives an upgrade. A package manager often
-// puts a symbolic link into the search path and a versioned file behind it;
-// then the link is the better name. The path list is that of PATH.
+// Binary returns the absolute path that a client should start: the running executable, by a
+// name that survives an upgrade. Package managers often put a symbolic link to a versioned
+// file into the search path; the link is then the better name. pathList has the form of
+// PATH.
 func Binary(executable, pathList string) (string, error) {
 	if executable == "" || !filepath.IsAbs(executable) {
 		return "", guideway.Errorf(guideway.CodeInvalid, "the path of this program is unknown (got %q)", executable).
 			WithFix("start guideway by its absolute path")
 	}
-	if throwaway(executable) {
+	if isTemporary(executable) {
 		return "", guideway.Errorf(guideway.CodeInvalid,
 			"cannot install %s (a temporary binary, as of go run, is gone when the client starts it)", executable).
 			WithFix("go install github.com/guideway-dev/guideway/cmd/guideway@latest, then guideway install")
@@ -34,15 +34,15 @@ func Binary(executable, pathList string) (string, error) {
 			continue
 		}
 		candidate := filepath.Join(dir, filepath.Base(executable))
-		if info, err := os.Stat(candidate); err == nil && os.SameFile(own, info) && !throwaway(candidate) {
+		if info, err := os.Stat(candidate); err == nil && os.SameFile(own, info) && !isTemporary(candidate) {
 			return candidate, nil
 		}
 	}
 	return filepath.Clean(executable), nil
 }
 
-// throwaway says whether a binary is in a directory that go or npx cleans up.
-func throwaway(path string) bool {
+// isTemporary reports whether a binary is in a directory that go or npx cleans up.
+func isTemporary(path string) bool {
 	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
 	return slices.ContainsFunc(parts, func(p string) bool {
 		return strings.HasPrefix(p, "go-build") || p == "_npx"

@@ -7,10 +7,10 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Env is what a plan knows of the machine. Every field can be faked, so that
-// one test covers all platforms.
+// Env describes the machine for a plan. Every field can be replaced, so that one test
+// covers all platforms.
 type Env struct {
-	// GOOS is linux, darwin or windows; others are taken for linux.
+	// GOOS is linux, darwin or windows. Others are treated like linux.
 	GOOS string
 	// Home is the user's directory.
 	Home string
@@ -18,13 +18,13 @@ type Env struct {
 	Dir string
 	// Getenv looks up an environment variable.
 	Getenv func(string) string
-	// Glob gives the paths that match a pattern; nil means none.
+	// Glob returns the paths that match a pattern. It may be nil.
 	Glob func(pattern string) []string
-	// Exists says whether there is something at a path; nil means nothing is.
+	// Exists reports whether a path exists. It may be nil.
 	Exists func(path string) bool
 }
 
-// Scope is whose configuration is meant.
+// Scope is the scope of a configuration.
 type Scope string
 
 // The scopes.
@@ -35,32 +35,31 @@ const (
 	ScopeProject Scope = "project"
 )
 
-// Client is an MCP client and where it keeps its configuration.
+// Client is an MCP client and the location of its configuration.
 type Client struct {
-	// ID is the name on the command line, Title the one that people know.
+	// ID is the name on the command line, Title the name for people.
 	ID, Title string
 	// Aliases are other names for it.
 	Aliases []string
-	// Project is the path of the file in a project, with slashes; empty if
-	// the client has none.
+	// Project is the path of the file in a project, with slashes. It is empty if the client
+	// has none.
 	Project string
-	// Next says what makes the client see the change.
+	// Next is the action after which the client uses the change.
 	Next string
 
 	form format
 	user func(Env) Location
 }
 
-// Location is a configuration file and the places that show that the client is
-// on this machine.
+// Location is a configuration file and the paths that exist if the client is installed.
 type Location struct {
 	Path    string
 	Markers []string
 }
 
-func (c Client) format() format { return c.form }
+func (c Client) configFormat() format { return c.form }
 
-// Clients gives the clients that Guideway knows, in the order of listings.
+// Clients returns the supported clients in the order of lists.
 func Clients() []Client {
 	servers := jsonFormat{key: "mcpServers", strict: true}
 	return []Client{
@@ -82,7 +81,7 @@ func Clients() []Client {
 		{
 			ID: "vscode", Title: "VS Code", Aliases: []string{"code", "visualstudiocode"},
 			Project: ".vscode/mcp.json", Next: `run "MCP: List Servers" in VS Code and start it`,
-			form: jsonFormat{key: "servers", typed: true}, user: vscode,
+			form: jsonFormat{key: "servers", typed: true}, user: locateVSCode,
 		},
 		{
 			ID: "windsurf", Title: "Windsurf", Aliases: []string{"codeium"},
@@ -92,36 +91,36 @@ func Clients() []Client {
 		{
 			ID: "codex", Title: "Codex", Aliases: []string{"openaicodex", "codexcli"},
 			Project: ".codex/config.toml", Next: "start a new session of Codex",
-			form: tomlFormat{key: "mcp_servers"}, user: codex,
+			form: tomlFormat{key: "mcp_servers"}, user: locateCodex,
 		},
 	}
 }
 
-// Find gives the client of a name or alias; case, spaces, dashes and
-// underscores do not matter.
+// Find returns the client with a name or alias. Case, spaces, dashes and underscores are
+// ignored.
 func Find(name string) (Client, error) {
-	want := plain(name)
+	want := plainName(name)
 	var known []string
 	for _, c := range Clients() {
 		for _, n := range append([]string{c.ID, c.Title}, c.Aliases...) {
-			if want == plain(n) {
+			if want == plainName(n) {
 				return c, nil
 			}
 		}
 		known = append(known, c.ID)
 	}
 	return Client{}, guideway.Errorf(guideway.CodeNotFound, "unknown client %q (known: %s)",
-		name, strings.Join(known, ", ")).WithFix("guideway install %s", nearest(want))
+		name, strings.Join(known, ", ")).WithFix("guideway install %s", nearestName(want))
 }
 
-func plain(name string) string {
+func plainName(name string) string {
 	return strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(name))
 }
 
-// nearest guesses the client that a mistyped name means.
-func nearest(want string) string {
+// nearestName returns the client name closest to a mistyped one.
+func nearestName(want string) string {
 	for _, c := range Clients() {
-		id := plain(c.ID)
+		id := plainName(c.ID)
 		if want != "" && (strings.Contains(id, want) || strings.Contains(want, id) || id[:3] == (want + "   ")[:3]) {
 			return c.ID
 		}
@@ -129,17 +128,17 @@ func nearest(want string) string {
 	return "claude-desktop"
 }
 
-// Locate gives the file of a client in a scope.
+// Locate returns the file of a client in a scope.
 func Locate(env Env, c Client, scope Scope) (Location, error) {
 	if scope == ScopeProject {
 		if c.Project == "" {
-			return Location{}, guideway.Errorf(guideway.CodeInvalid, "%s has no configuration in a project", c.Title).
+			return Location{}, guideway.Errorf(guideway.CodeInvalid, "%s has no project configuration", c.Title).
 				WithFix("guideway install %s --scope user", c.ID)
 		}
 		parts := append([]string{env.Dir}, strings.Split(c.Project, "/")...)
-		loc := Location{Path: env.join(parts...)}
+		loc := Location{Path: env.joinPath(parts...)}
 		if len(parts) > 2 {
-			loc.Markers = []string{env.join(parts[:2]...)}
+			loc.Markers = []string{env.joinPath(parts[:2]...)}
 		}
 		return loc, nil
 	}
@@ -157,25 +156,24 @@ func (e Env) homeVar() string {
 	return "HOME"
 }
 
-func (e Env) getenv(key string) string {
+func (e Env) lookupVariable(key string) string {
 	if e.Getenv == nil {
 		return ""
 	}
 	return e.Getenv(key)
 }
 
-func (e Env) exists(path string) bool { return e.Exists != nil && e.Exists(path) }
+func (e Env) pathExists(path string) bool { return e.Exists != nil && e.Exists(path) }
 
-// join builds a path of the platform that Env describes, not of the one that
-// the program runs on.
-func (e Env) join(parts ...string) string {
+// joinPath builds a path of Env's platform, not of the one that the program runs on.
+func (e Env) joinPath(parts ...string) string {
 	if e.GOOS != "windows" {
 		return strings.Join(parts, "/")
 	}
 	return strings.ReplaceAll(strings.Join(parts, `\`), "/", `\`)
 }
 
-// samePath compares paths the way the platform does.
+// samePath compares paths like Env's platform.
 func (e Env) samePath(a, b string) bool {
 	if e.GOOS == "windows" {
 		return strings.EqualFold(strings.ReplaceAll(a, "/", `\`), strings.ReplaceAll(b, "/", `\`))
@@ -183,56 +181,56 @@ func (e Env) samePath(a, b string) bool {
 	return a == b
 }
 
-// roaming is the directory in which desktop programs keep their settings.
-func (e Env) roaming() string {
+// settingsDir returns the directory of the settings of desktop programs.
+func (e Env) settingsDir() string {
 	switch e.GOOS {
 	case "darwin":
-		return e.join(e.Home, "Library", "Application Support")
+		return e.joinPath(e.Home, "Library", "Application Support")
 	case "windows":
-		if dir := e.getenv("APPDATA"); dir != "" {
+		if dir := e.lookupVariable("APPDATA"); dir != "" {
 			return dir
 		}
-		return e.join(e.Home, "AppData", "Roaming")
+		return e.joinPath(e.Home, "AppData", "Roaming")
 	default:
-		if dir := e.getenv("XDG_CONFIG_HOME"); strings.HasPrefix(dir, "/") {
+		if dir := e.lookupVariable("XDG_CONFIG_HOME"); strings.HasPrefix(dir, "/") {
 			return dir
 		}
-		return e.join(e.Home, ".config")
+		return e.joinPath(e.Home, ".config")
 	}
 }
 
 func inHome(parts ...string) func(Env) Location {
 	return func(e Env) Location {
 		all := append([]string{e.Home}, parts...)
-		return Location{Path: e.join(all...), Markers: []string{e.join(all[:len(all)-1]...)}}
+		return Location{Path: e.joinPath(all...), Markers: []string{e.joinPath(all[:len(all)-1]...)}}
 	}
 }
 
 func claudeDesktop(e Env) Location {
-	dir := e.join(e.roaming(), "Claude")
+	dir := e.joinPath(e.settingsDir(), "Claude")
 	if e.GOOS == "windows" {
 		if packaged := claudePackage(e); packaged != "" {
 			dir = packaged
 		}
 	}
-	return Location{Path: e.join(dir, "claude_desktop_config.json"), Markers: []string{dir}}
+	return Location{Path: e.joinPath(dir, "claude_desktop_config.json"), Markers: []string{dir}}
 }
 
-// claudePackage is the directory of a Claude Desktop that came as an MSIX
-// package: Windows shows such a program its own copy of %APPDATA%, so that it
-// never reads a file in the real one.
+// claudePackage returns the directory of a Claude Desktop that was installed as an MSIX
+// package. Windows redirects %APPDATA% for such a program, so it never reads a file in the
+// real one.
 func claudePackage(e Env) string {
-	local := e.getenv("LOCALAPPDATA")
+	local := e.lookupVariable("LOCALAPPDATA")
 	if local == "" {
-		local = e.join(e.Home, "AppData", "Local")
+		local = e.joinPath(e.Home, "AppData", "Local")
 	}
 	if e.Glob == nil {
 		return ""
 	}
-	found := e.Glob(e.join(local, "Packages", "Claude_*", "LocalCache", "Roaming"))
+	found := e.Glob(e.joinPath(local, "Packages", "Claude_*", "LocalCache", "Roaming"))
 	for i, dir := range found {
-		found[i] = e.join(dir, "Claude")
-		if e.exists(e.join(found[i], "claude_desktop_config.json")) {
+		found[i] = e.joinPath(dir, "Claude")
+		if e.pathExists(e.joinPath(found[i], "claude_desktop_config.json")) {
 			return found[i]
 		}
 	}
@@ -243,29 +241,29 @@ func claudePackage(e Env) string {
 }
 
 func claudeCode(e Env) Location {
-	if dir := e.getenv("CLAUDE_CONFIG_DIR"); dir != "" {
-		return Location{Path: e.join(dir, ".claude.json"), Markers: []string{dir}}
+	if dir := e.lookupVariable("CLAUDE_CONFIG_DIR"); dir != "" {
+		return Location{Path: e.joinPath(dir, ".claude.json"), Markers: []string{dir}}
 	}
-	return Location{Path: e.join(e.Home, ".claude.json"), Markers: []string{e.join(e.Home, ".claude")}}
+	return Location{Path: e.joinPath(e.Home, ".claude.json"), Markers: []string{e.joinPath(e.Home, ".claude")}}
 }
 
-func vscode(e Env) Location {
-	dir := e.join(e.roaming(), "Code")
-	if portable := e.getenv("VSCODE_PORTABLE"); portable != "" {
-		dir = e.join(portable, "user-data")
+func locateVSCode(e Env) Location {
+	dir := e.joinPath(e.settingsDir(), "Code")
+	if portable := e.lookupVariable("VSCODE_PORTABLE"); portable != "" {
+		dir = e.joinPath(portable, "user-data")
 	}
-	return Location{Path: e.join(dir, "User", "mcp.json"), Markers: []string{dir}}
+	return Location{Path: e.joinPath(dir, "User", "mcp.json"), Markers: []string{dir}}
 }
 
-func codex(e Env) Location {
-	dir := e.getenv("CODEX_HOME")
+func locateCodex(e Env) Location {
+	dir := e.lookupVariable("CODEX_HOME")
 	if dir == "" {
-		dir = e.join(e.Home, ".codex")
+		dir = e.joinPath(e.Home, ".codex")
 	}
-	return Location{Path: e.join(dir, "config.toml"), Markers: []string{dir}}
+	return Location{Path: e.joinPath(dir, "config.toml"), Markers: []string{dir}}
 }
 
-// syntaxError is a place in a file that cannot be read.
+// syntaxError is the position of an error in a file.
 type syntaxError struct {
 	line, column int
 	message      string
@@ -273,7 +271,7 @@ type syntaxError struct {
 
 func (s *syntaxError) Error() string { return s.message }
 
-func (s *syntaxError) at(file string) string {
+func (s *syntaxError) positionIn(file string) string {
 	if s.line == 0 {
 		return file
 	}

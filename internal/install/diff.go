@@ -7,12 +7,12 @@ import (
 
 const (
 	diffContext = 3
-	// maxDiffCells bounds the table of the comparison; beyond it the whole
+	// maxDiffCells is the maximum size of the comparison table. For larger texts, the whole
 	// middle is shown as replaced.
 	maxDiffCells = 4 << 20
 )
 
-// Diff is the unified diff of a change; empty if nothing changes.
+// Diff returns the unified diff of a change, or "" if nothing changes.
 func Diff(c Change) string {
 	if !c.Changes() {
 		return ""
@@ -24,7 +24,7 @@ func Diff(c Change) string {
 	if c.Delete {
 		to = "/dev/null"
 	}
-	return "--- " + from + "\n+++ " + to + "\n" + hunks(splitLines(c.Before), splitLines(c.After))
+	return "--- " + from + "\n+++ " + to + "\n" + formatHunks(splitLines(c.Before), splitLines(c.After))
 }
 
 func splitLines(b []byte) []string {
@@ -42,8 +42,8 @@ type diffLine struct {
 	a, b int
 }
 
-// compare aligns two texts by their longest common subsequence.
-func compare(a, b []string) []diffLine {
+// compareLines aligns two texts by their longest common subsequence.
+func compareLines(a, b []string) []diffLine {
 	head := 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
 		head++
@@ -56,7 +56,7 @@ func compare(a, b []string) []diffLine {
 	for i := range head {
 		out = append(out, diffLine{' ', a[i], i, i})
 	}
-	out = append(out, middle(a[head:len(a)-tail], b[head:len(b)-tail], head)...)
+	out = append(out, compareMiddle(a[head:len(a)-tail], b[head:len(b)-tail], head)...)
 	for i := range tail {
 		x, y := len(a)-tail+i, len(b)-tail+i
 		out = append(out, diffLine{' ', a[x], x, y})
@@ -64,7 +64,7 @@ func compare(a, b []string) []diffLine {
 	return out
 }
 
-func middle(a, b []string, head int) []diffLine {
+func compareMiddle(a, b []string, head int) []diffLine {
 	common := make([][]int32, 0, len(a)+1)
 	if (len(a)+1)*(len(b)+1) <= maxDiffCells {
 		for range len(a) + 1 {
@@ -98,9 +98,9 @@ func middle(a, b []string, head int) []diffLine {
 	return out
 }
 
-// hunks writes the changed places with their context.
-func hunks(a, b []string) string {
-	lines := compare(a, b)
+// formatHunks returns the changed places with their context.
+func formatHunks(a, b []string) string {
+	lines := compareLines(a, b)
 	var out strings.Builder
 	for i := 0; i < len(lines); i++ {
 		if lines[i].op == ' ' {
@@ -129,7 +129,7 @@ func writeHunk(out *strings.Builder, lines []diffLine) {
 			inB++
 		}
 	}
-	fmt.Fprintf(out, "@@ -%s +%s @@\n", span(lines[0].a, inA), span(lines[0].b, inB))
+	fmt.Fprintf(out, "@@ -%s +%s @@\n", formatRange(lines[0].a, inA), formatRange(lines[0].b, inB))
 	for _, l := range lines {
 		out.WriteByte(l.op)
 		out.WriteString(l.text)
@@ -139,8 +139,8 @@ func writeHunk(out *strings.Builder, lines []diffLine) {
 	}
 }
 
-// span is a range of lines as a hunk's head writes it.
-func span(start, count int) string {
+// formatRange returns a range of lines for the header of a hunk.
+func formatRange(start, count int) string {
 	switch count {
 	case 0:
 		return fmt.Sprintf("%d,0", start)

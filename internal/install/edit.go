@@ -8,16 +8,16 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// SetMember gives a JSON document with the value, which is JSON, at a path of
-// keys, and every other byte as it was.
+// SetMember returns a JSON document in which a path of keys has the value, which is JSON.
+// All other bytes are unchanged.
 func SetMember(src []byte, path []string, value json.RawMessage) ([]byte, error) {
 	d, err := readJSON(src)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, readError(err)
 	}
-	out, err := d.set(path, value)
+	out, err := d.setValue(path, value)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, readError(err)
 	}
 	if _, err := readJSON(out); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "the edit would break the file: %w", err)
@@ -25,12 +25,12 @@ func SetMember(src []byte, path []string, value json.RawMessage) ([]byte, error)
 	return out, nil
 }
 
-// RemoveMember gives a JSON document without the member at a path of keys;
-// found tells whether it was there.
+// RemoveMember returns a JSON document without the member at a path of keys. found reports
+// whether it existed.
 func RemoveMember(src []byte, path []string) (out []byte, found bool, err error) {
 	d, err := readJSON(src)
 	if err != nil {
-		return nil, false, unreadable(err)
+		return nil, false, readError(err)
 	}
 	n := d.root
 	for _, key := range path[:len(path)-1] {
@@ -44,16 +44,16 @@ func RemoveMember(src []byte, path []string) (out []byte, found bool, err error)
 		return src, false, nil
 	}
 	if _, twice := findMember(n, last); twice {
-		return nil, false, unreadable(fmt.Errorf("%q is there twice", last))
+		return nil, false, readError(fmt.Errorf("%q occurs twice", last))
 	}
-	return d.remove(n, last), true, nil
+	return d.removeMember(n, last), true, nil
 }
 
-func unreadable(err error) error {
-	return guideway.Errorf(guideway.CodeInvalid, "the file cannot be edited: %w", err).WithFix("mend it by hand")
+func readError(err error) error {
+	return guideway.Errorf(guideway.CodeInvalid, "the file cannot be edited: %w", err).WithFix("fix it by hand")
 }
 
-// renderJSON writes JSON in the style of the document.
+// renderJSON returns JSON in the style of the document.
 func (d *jsonDoc) renderJSON(value json.RawMessage, multi bool, indent string) string {
 	var out bytes.Buffer
 	if !multi || json.Indent(&out, value, indent, d.unit) != nil {

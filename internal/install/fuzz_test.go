@@ -16,9 +16,8 @@ var jsonSeeds = []string{
 	`{"a":1}}`, `{"mcpServers":{},"mcpServers":{}}`, `{"a" 1}`, "{\"a\":\"\n\"}",
 }
 
-// FuzzEdit checks of any document that an edit reads back and parses, that
-// undoing gives the original bytes, with the backup and by edit alone, and that
-// nothing panics.
+// FuzzEdit checks that any edited document can be parsed and has the new entry, that undo
+// returns the original bytes with and without the backup, and that nothing panics.
 func FuzzEdit(f *testing.F) {
 	for _, s := range jsonSeeds {
 		f.Add([]byte(s), "/opt/guideway", "VALUE")
@@ -60,8 +59,8 @@ func checkEdit(t *testing.T, client Client, src []byte, command, value string) {
 	if err != nil || change.Action == ActionNone {
 		return
 	}
-	form := client.format()
-	entry, found, err := form.lookup(change.After, DefaultName)
+	form := client.configFormat()
+	entry, found, err := form.lookupEntry(change.After, DefaultName)
 	if err != nil || !found || entry.Command != command || entry.Env["KEY"] != value {
 		t.Fatalf("entry = %+v, %v, %v\n%s", entry, found, err, change.After)
 	}
@@ -77,7 +76,7 @@ func checkEdit(t *testing.T, client Client, src []byte, command, value string) {
 	if change.Action != ActionInstalled {
 		return
 	}
-	bare, err := form.remove(change.After, DefaultName, src)
+	bare, err := form.removeEntry(change.After, DefaultName, src)
 	if err != nil {
 		t.Fatalf("remove: %v\n%s", err, change.After)
 	}

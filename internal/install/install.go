@@ -1,9 +1,9 @@
-// Package install adds Guideway to the MCP configuration of a client and takes
-// it out again. It keeps every byte of the file that it was not asked to
-// change: comments, order of keys, indentation, line endings, byte order mark.
+// Package install adds Guideway to the MCP configuration of a client and removes it. It
+// preserves every other byte of the file: comments, the order of keys, indentation, line
+// endings, the byte order mark.
 //
-// Planning is pure: Plan and PlanUndo turn a File into a Change that holds the
-// bytes before and after. Read and Apply are the only parts that touch a disk.
+// Planning is pure: Plan and PlanUndo turn a File into a Change with the bytes before and
+// after. Only Read and Apply access the disk.
 package install
 
 import (
@@ -17,25 +17,25 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// DefaultName is the name that a client knows the server by.
+// DefaultName is the default name of the server in a client.
 const DefaultName = "guideway"
 
-// Request is what to add.
+// Request is the entry to add.
 type Request struct {
 	// Name is the key of the entry; empty means DefaultName.
 	Name string
-	// Command is the absolute path of what is started, and Args are its
-	// arguments; none means those of the binary.
+	// Command is the absolute path of the program, and Args are its arguments. Nil means
+	// the default arguments of Guideway.
 	Command string
 	Args    []string
-	// Env is set for the server; other variables of an earlier entry stay.
+	// Env sets variables of the server. Other variables of an earlier entry stay.
 	Env map[string]string
-	// Force replaces, or removes, an entry of that name that starts another
-	// program.
+	// Force replaces or removes an entry of that name that starts another program.
 	Force bool
 }
 
-// Entry is one server in a client's configuration, as far as Guideway reads it.
+// Entry is a server in a client's configuration, reduced to the members that Guideway
+// reads.
 type Entry struct {
 	Command string
 	Args    []string
@@ -44,38 +44,38 @@ type Entry struct {
 
 // File is a configuration file as it was read.
 type File struct {
-	// Path is where the client looks.
+	// Path is the path that the client reads.
 	Path string
-	// Exists tells an empty file from a missing one.
+	// Exists distinguishes an empty file from a missing one.
 	Exists bool
-	// Content is the bytes of the file.
+	// Content is the content of the file.
 	Content []byte
-	// Backups are the earlier contents that Guideway put aside, oldest first.
+	// Backups are the earlier contents that Guideway has saved, oldest first.
 	Backups []Backup
 }
 
-// Backup is one earlier content of a configuration file.
+// Backup is an earlier content of a configuration file.
 type Backup struct {
 	Path    string
 	Content []byte
 }
 
-// Action says what a Change does.
+// Action is the kind of a Change.
 type Action string
 
 // The actions.
 const (
-	// ActionInstalled adds an entry that was not there.
+	// ActionInstalled adds an entry.
 	ActionInstalled Action = "installed"
-	// ActionUpdated changes the entry that was there.
+	// ActionUpdated changes an existing entry.
 	ActionUpdated Action = "updated"
-	// ActionNone leaves everything as it is: the entry is there already.
+	// ActionNone changes nothing, because the entry exists.
 	ActionNone Action = "already installed"
-	// ActionRemoved takes the entry out.
+	// ActionRemoved removes the entry.
 	ActionRemoved Action = "removed"
-	// ActionRestored puts back the entry that was there before Guideway.
+	// ActionRestored restores the entry that existed before Guideway.
 	ActionRestored Action = "restored"
-	// ActionAbsent leaves everything as it is: there is no entry to take out.
+	// ActionAbsent changes nothing, because there is no entry to remove.
 	ActionAbsent Action = "not installed"
 )
 
@@ -84,135 +84,135 @@ type Change struct {
 	Action Action
 	Client Client
 	Path   string
-	// Before and After are the whole contents. Existed and Delete say whether
-	// the file is there before and after.
+	// Before and After are the complete contents. Existed and Delete report whether the
+	// file exists before and is deleted by the change.
 	Before, After []byte
 	Existed       bool
 	Delete        bool
-	// Backup says that Before is put aside first.
+	// Backup reports that Before is saved first.
 	Backup bool
-	// Consumed are backups that say nothing any more once After is in place.
+	// Consumed are the backups that are no longer needed after the change.
 	Consumed []Backup
 	// OldCommand is the command of the entry that is changed or removed.
 	OldCommand string
-	// Private says that a new file is readable by its owner alone.
+	// Private reports that a new file must be readable by its owner only.
 	Private bool
-	// Notes are things that a person should know.
+	// Notes are messages for the person.
 	Notes []string
 }
 
-// Changes says whether anything is written.
+// Changes reports whether the file is written or deleted.
 func (c Change) Changes() bool {
 	return c.Delete || c.Action != ActionNone && c.Action != ActionAbsent
 }
 
-// format is one configuration language. Its methods are pure.
+// format is a configuration language. Its methods are pure.
 type format interface {
-	// lookup finds an entry; it fails for a file that does not parse.
-	lookup(src []byte, name string) (Entry, bool, error)
-	// put inserts or updates an entry.
-	put(src []byte, name string, e Entry) ([]byte, error)
-	// remove takes an entry out. The hint is the content from before the
-	// entry came, or nil: what is empty now and was not there then goes too.
-	remove(src []byte, name string, hint []byte) ([]byte, error)
-	// restore gives the entry the value that it has in from.
-	restore(src []byte, name string, from []byte) ([]byte, error)
-	// snippet is the text to paste by hand.
-	snippet(name string, e Entry) string
-	// notes says what may keep the client from reading src.
-	notes(src []byte, title string) []string
+	// lookupEntry finds an entry. It returns an error if the file does not parse.
+	lookupEntry(src []byte, name string) (Entry, bool, error)
+	// putEntry inserts or updates an entry.
+	putEntry(src []byte, name string, e Entry) ([]byte, error)
+	// removeEntry removes an entry. hint is the content before the entry was added, or nil:
+	// an object that is now empty and did not exist then is removed too.
+	removeEntry(src []byte, name string, hint []byte) ([]byte, error)
+	// restoreEntry sets the entry to the value that it has in from.
+	restoreEntry(src []byte, name string, from []byte) ([]byte, error)
+	// entrySnippet returns the text to paste by hand.
+	entrySnippet(name string, e Entry) string
+	// fileNotes returns the reasons why the client may not be able to read src.
+	fileNotes(src []byte, title string) []string
 }
 
-// Plan works out how to add Guideway to f. It changes nothing.
+// Plan returns the change that adds Guideway to f. It writes nothing.
 func Plan(env Env, client Client, req Request, f File) (Change, error) {
 	name := nameOf(req)
 	if err := checkRequest(client, name, req); err != nil {
 		return Change{}, err
 	}
-	form := client.format()
+	form := client.configFormat()
 	change := Change{
 		Action: ActionInstalled, Client: client, Path: f.Path,
 		Before: f.Content, Existed: f.Exists, Backup: f.Exists,
 	}
-	want := req.entry()
-	old, found, err := form.lookup(f.Content, name)
+	want := req.newEntry()
+	old, found, err := form.lookupEntry(f.Content, name)
 	if err != nil {
-		return Change{}, refuse(err, f.Path, client, name, want)
+		return Change{}, unchangedError(err, f.Path, client, name, want)
 	}
 	if found {
 		if !req.Force && name != DefaultName && !looksOurs(env, old, req.Command) {
-			return Change{}, foreign(f.Path, name, old, "--name "+DefaultName+", or --force to replace it")
+			return Change{}, foreignEntry(f.Path, name, old, "--name "+DefaultName+", or --force to replace it")
 		}
 		change.Action, change.OldCommand = ActionUpdated, old.Command
-		want.Env = merged(old.Env, req.Env)
+		want.Env = mergeVariables(old.Env, req.Env)
 		if sameEntry(old, want) {
 			change.Action, change.After, change.Backup = ActionNone, f.Content, false
 			return change, nil
 		}
 	}
-	after, err := form.put(f.Content, name, want)
+	after, err := form.putEntry(f.Content, name, want)
 	if err == nil {
-		err = verify(form, after, name, want)
+		err = verifyEdit(form, after, name, want)
 	}
 	if err != nil {
-		return Change{}, refuse(err, f.Path, client, name, want)
+		return Change{}, unchangedError(err, f.Path, client, name, want)
 	}
 	change.After = after
-	change.Notes = form.notes(f.Content, client.Title)
+	change.Notes = form.fileNotes(f.Content, client.Title)
 	return change, nil
 }
 
-// PlanUndo works out how to take Guideway out of f. Where nothing else changed
-// since it was added, the result is the earlier content byte for byte.
+// PlanUndo returns the change that removes Guideway from f. If nothing else has changed
+// since it was added, the result is the earlier content, byte for byte.
 func PlanUndo(env Env, client Client, req Request, f File) (Change, error) {
 	name := nameOf(req)
-	form := client.format()
+	form := client.configFormat()
 	change := Change{
 		Action: ActionAbsent, Client: client, Path: f.Path,
 		Before: f.Content, After: f.Content, Existed: f.Exists,
 	}
-	entry, found, err := form.lookup(f.Content, name)
+	entry, found, err := form.lookupEntry(f.Content, name)
 	if err != nil {
-		return Change{}, guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w)", at(f.Path, err), err).
-			WithFix("mend the file, then run the same command again")
+		return Change{}, guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w)", positionOf(f.Path, err), err).
+			WithFix("fix the file, then run the same command again")
 	}
 	if !found {
 		return change, nil
 	}
 	if !req.Force && name != DefaultName && !looksOurs(env, entry, req.Command) {
-		return Change{}, foreign(f.Path, name, entry, "--force to remove it all the same")
+		return Change{}, foreignEntry(f.Path, name, entry, "use --force to remove it anyway")
 	}
 	change.OldCommand = entry.Command
-	if unwind(form, name, &f, &change) {
+	if unwindBackups(form, name, &f, &change) {
 		return change, nil
 	}
 	if err := undoByEdit(form, name, f, &change); err != nil {
-		return Change{}, guideway.Errorf(guideway.CodeInvalid, "cannot take %q out of %s (%w)", name, change.Path, err).
+		return Change{}, guideway.Errorf(guideway.CodeInvalid, "cannot remove %q from %s (%w)", name, change.Path, err).
 			WithFix("delete the entry %q by hand", name)
 	}
 	return change, nil
 }
 
-// unwind follows the backups back as long as each, with the entry put in, is
-// exactly what followed it, and reports whether that ends the undoing. If not,
-// f is left at the oldest content that it came to.
-func unwind(form format, name string, f *File, change *Change) bool {
+// unwindBackups goes back through the backups as long as adding the entry to each of them
+// results in exactly the next content. It reports whether that completes the undo. If not,
+// f is set to the oldest content that it has reached.
+func unwindBackups(form format, name string, f *File, change *Change) bool {
 	for len(f.Backups) > 0 {
 		last := f.Backups[len(f.Backups)-1]
-		if !follows(form, name, last.Content, f.Content) {
+		if !isResultOf(form, name, last.Content, f.Content) {
 			break
 		}
 		f.Content, f.Backups = last.Content, f.Backups[:len(f.Backups)-1]
 		change.Consumed = append(change.Consumed, last)
 	}
-	_, still, err := form.lookup(f.Content, name)
+	_, still, err := form.lookupEntry(f.Content, name)
 	switch {
 	case err != nil || still && len(f.Backups) > 0:
 		return false
 	case !still:
 		change.Action, change.After = ActionRemoved, f.Content
-	case follows(form, name, nil, f.Content):
-		// The file came from nothing.
+	case isResultOf(form, name, nil, f.Content):
+		// The file did not exist.
 		change.Action, change.After, change.Delete = ActionRemoved, nil, true
 	case len(change.Consumed) > 0:
 		change.Action, change.After = ActionRestored, f.Content
@@ -222,14 +222,13 @@ func unwind(form format, name string, f *File, change *Change) bool {
 	return true
 }
 
-// follows says whether state is what before becomes when the entry of state is
-// put in.
-func follows(form format, name string, before, state []byte) bool {
-	entry, found, err := form.lookup(state, name)
+// isResultOf reports whether state is the result of adding its entry to before.
+func isResultOf(form format, name string, before, state []byte) bool {
+	entry, found, err := form.lookupEntry(state, name)
 	if err != nil || !found || bytes.Equal(before, state) {
 		return false
 	}
-	got, err := form.put(before, name, entry)
+	got, err := form.putEntry(before, name, entry)
 	return err == nil && bytes.Equal(got, state)
 }
 
@@ -237,7 +236,7 @@ func undoByEdit(form format, name string, f File, change *Change) error {
 	change.Consumed, change.Backup = nil, true
 	var hint, prior []byte
 	for _, b := range slices.Backward(f.Backups) {
-		_, found, err := form.lookup(b.Content, name)
+		_, found, err := form.lookupEntry(b.Content, name)
 		if err != nil {
 			continue
 		}
@@ -248,25 +247,25 @@ func undoByEdit(form format, name string, f File, change *Change) error {
 		prior = b.Content
 	}
 	if prior != nil {
-		after, err := form.restore(f.Content, name, prior)
+		after, err := form.restoreEntry(f.Content, name, prior)
 		change.Action, change.After = ActionRestored, after
 		if err != nil || !bytes.Equal(after, f.Content) {
 			return err
 		}
 	}
-	after, err := form.remove(f.Content, name, hint)
+	after, err := form.removeEntry(f.Content, name, hint)
 	if err != nil {
 		return err
 	}
-	if _, still, err := form.lookup(after, name); err != nil || still {
-		return guideway.Errorf(guideway.CodeInternal, "the edit did not take")
+	if _, still, err := form.lookupEntry(after, name); err != nil || still {
+		return guideway.Errorf(guideway.CodeInternal, "the edit has no effect")
 	}
 	change.Action, change.After = ActionRemoved, after
 	return nil
 }
 
-// entry is what a client is to have.
-func (r Request) entry() Entry {
+// newEntry returns the entry for the client.
+func (r Request) newEntry() Entry {
 	e := Entry{Command: r.Command, Args: r.Args, Env: r.Env}
 	if len(e.Args) == 0 {
 		e.Args = mcpArgs()
@@ -281,13 +280,13 @@ func nameOf(req Request) string {
 	return req.Name
 }
 
-// CheckName refuses a name that some client does not take.
+// CheckName refuses a name that some client does not accept.
 func CheckName(name string) error {
 	for _, r := range name {
 		ok := r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 		if !ok {
 			return guideway.Errorf(guideway.CodeInvalid,
-				"%q is no name for a server (only letters, digits, - and _ work in every client)", name).
+				"%q is not a valid server name (only letters, digits, - and _ work in every client)", name).
 				WithFix("--name %s", DefaultName)
 		}
 	}
@@ -303,14 +302,14 @@ func checkRequest(client Client, name string, req Request) error {
 	}
 	for k := range req.Env {
 		if k == "" || strings.ContainsAny(k, "=\x00") {
-			return guideway.Errorf(guideway.CodeInvalid, "%q is no name for an environment variable", k).
+			return guideway.Errorf(guideway.CodeInvalid, "%q is not a valid name of an environment variable", k).
 				WithFix("--env NAME=value")
 		}
 	}
 	return nil
 }
 
-// looksOurs says whether an entry starts Guideway.
+// looksOurs reports whether an entry starts Guideway.
 func looksOurs(env Env, e Entry, command string) bool {
 	base := strings.ToLower(path.Base(strings.ReplaceAll(e.Command, `\`, "/")))
 	return startsPackage(e) || len(e.Args) > 0 && e.Args[0] == "mcp" &&
@@ -321,7 +320,7 @@ func sameEntry(a, b Entry) bool {
 	return a.Command == b.Command && slices.Equal(a.Args, b.Args) && maps.Equal(a.Env, b.Env)
 }
 
-func merged(old, set map[string]string) map[string]string {
+func mergeVariables(old, set map[string]string) map[string]string {
 	all := maps.Clone(old)
 	if all == nil {
 		all = map[string]string{}
@@ -330,19 +329,19 @@ func merged(old, set map[string]string) map[string]string {
 	return all
 }
 
-// verify keeps an edit from being written unless it reads back.
-func verify(form format, after []byte, name string, want Entry) error {
-	got, found, err := form.lookup(after, name)
+// verifyEdit returns an error if the edited file does not have the entry.
+func verifyEdit(form format, after []byte, name string, want Entry) error {
+	got, found, err := form.lookupEntry(after, name)
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "the edit would break the file: %w", err)
 	}
 	if !found || !sameEntry(got, want) {
-		return guideway.Errorf(guideway.CodeInternal, "the edit would not read back")
+		return guideway.Errorf(guideway.CodeInternal, "the edited file does not have the new entry")
 	}
 	return nil
 }
 
-func foreign(file, name string, e Entry, fix string) error {
+func foreignEntry(file, name string, e Entry, fix string) error {
 	what := e.Command
 	if what == "" {
 		what = "no local program"
@@ -351,18 +350,18 @@ func foreign(file, name string, e Entry, fix string) error {
 		WithFix("%s", fix)
 }
 
-// refuse is the error for a file that is left alone; its fix carries the
-// snippet to paste.
-func refuse(err error, file string, client Client, name string, e Entry) error {
-	return guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w); it is unchanged", at(file, err), err).
-		WithFix("mend the file and run this again, or paste this into it:\n%s", client.format().snippet(name, e))
+// unchangedError returns the error for a file that is left unchanged. Its fix contains the
+// text to paste.
+func unchangedError(err error, file string, client Client, name string, e Entry) error {
+	return guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w); it is unchanged", positionOf(file, err), err).
+		WithFix("fix the file and run this again, or paste this into it:\n%s", client.configFormat().entrySnippet(name, e))
 }
 
-// at gives file:line:column where the error knows it.
-func at(file string, err error) string {
+// positionOf returns file:line:column if the error has a position.
+func positionOf(file string, err error) string {
 	var s *syntaxError
 	if errors.As(err, &s) {
-		return s.at(file)
+		return s.positionIn(file)
 	}
 	return file
 }

@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 const binary = "/opt/guideway/bin/guideway"
 
-func client(t *testing.T, name string) Client {
+func findClient(t *testing.T, name string) Client {
 	t.Helper()
 	c, err := Find(name)
 	if err != nil {
@@ -24,7 +24,7 @@ func client(t *testing.T, name string) Client {
 	return c
 }
 
-func existing(content string, backups ...string) File {
+func existingFile(content string, backups ...string) File {
 	f := File{Path: "config", Exists: true, Content: []byte(content)}
 	for _, b := range backups {
 		f.Backups = append(f.Backups, Backup{Path: "backup", Content: []byte(b)})
@@ -81,7 +81,7 @@ func TestLocate(t *testing.T) {
 			if tt.goos == "windows" {
 				env.Home, env.Dir = `C:\Users\u`, `C:\p`
 			}
-			loc, err := Locate(env, client(t, tt.client), tt.scope)
+			loc, err := Locate(env, findClient(t, tt.client), tt.scope)
 			if err != nil || loc.Path != tt.want {
 				t.Errorf("Locate = %q, %v; want %q", loc.Path, err, tt.want)
 			}
@@ -103,21 +103,21 @@ func TestLocatePackagedClaude(t *testing.T) {
 		},
 	}
 	const file = `\Claude\claude_desktop_config.json`
-	if loc, _ := Locate(env, client(t, "claude-desktop"), ScopeUser); loc.Path != a+file {
+	if loc, _ := Locate(env, findClient(t, "claude-desktop"), ScopeUser); loc.Path != a+file {
 		t.Errorf("path = %s", loc.Path)
 	}
 	env.Exists = func(p string) bool { return p == b+file }
-	if loc, _ := Locate(env, client(t, "claude-desktop"), ScopeUser); loc.Path != b+file {
+	if loc, _ := Locate(env, findClient(t, "claude-desktop"), ScopeUser); loc.Path != b+file {
 		t.Errorf("path with a file = %s", loc.Path)
 	}
 }
 
 func TestLocateRefuses(t *testing.T) {
 	t.Parallel()
-	if _, err := Locate(Env{GOOS: "linux", Dir: "/p"}, client(t, "windsurf"), ScopeProject); err == nil {
+	if _, err := Locate(Env{GOOS: "linux", Dir: "/p"}, findClient(t, "windsurf"), ScopeProject); err == nil {
 		t.Error("windsurf has no project file")
 	}
-	_, err := Locate(Env{GOOS: "windows"}, client(t, "cursor"), ScopeUser)
+	_, err := Locate(Env{GOOS: "windows"}, findClient(t, "cursor"), ScopeUser)
 	if err == nil || guideway.ErrorFix(err) != "set USERPROFILE" {
 		t.Errorf("no home: %v", err)
 	}
@@ -129,7 +129,7 @@ func TestFind(t *testing.T) {
 		"Claude Desktop": "claude-desktop", "vs-code": "vscode", "VS Code": "vscode", "code": "vscode",
 		"claude_code": "claude-code", "CURSOR": "cursor", "Windsurf": "windsurf", "codex-cli": "codex",
 	} {
-		if got := client(t, alias); got.ID != want {
+		if got := findClient(t, alias); got.ID != want {
 			t.Errorf("Find(%q) = %s, want %s", alias, got.ID, want)
 		}
 	}
@@ -140,7 +140,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestGolden installs into a file of each client as people have it.
+// TestGolden installs into a realistic file of each client.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for _, c := range Clients() {
@@ -151,7 +151,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			req := Request{Command: binary, Env: map[string]string{"GUIDEWAY_LOG": "debug"}}
-			got := mustPlan(t, c, req, existing(string(in)))
+			got := mustPlan(t, c, req, existingFile(string(in)))
 			golden := filepath.Join("testdata", "edit", c.ID+".golden")
 			if *update {
 				if err := os.WriteFile(golden, got.After, 0o644); err != nil {
@@ -169,7 +169,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func TestPlanKeepsTheFile(t *testing.T) {
+func TestPlanPreservesFile(t *testing.T) {
 	t.Parallel()
 	const entry = `"guideway": {`
 	tests := []struct{ name, client, before, after string }{
@@ -216,15 +216,15 @@ func TestPlanKeepsTheFile(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c, req := client(t, tt.client), Request{Command: "C"}
-			got := mustPlan(t, c, req, existing(tt.before))
+			c, req := findClient(t, tt.client), Request{Command: "C"}
+			got := mustPlan(t, c, req, existingFile(tt.before))
 			if diff := cmp.Diff(tt.after, string(got.After)); diff != "" {
 				t.Errorf("after (-want +got):\n%s", diff)
 			}
-			if again := mustPlan(t, c, req, existing(tt.after)); again.Action != ActionNone {
+			if again := mustPlan(t, c, req, existingFile(tt.after)); again.Action != ActionNone {
 				t.Errorf("again = %s", again.Action)
 			}
-			undo, err := PlanUndo(Env{}, c, req, existing(tt.after, tt.before))
+			undo, err := PlanUndo(Env{}, c, req, existingFile(tt.after, tt.before))
 			if err != nil || string(undo.After) != tt.before {
 				t.Errorf("undo = %q, %v; want %q", undo.After, err, tt.before)
 			}
@@ -252,7 +252,7 @@ func TestPlanEnv(t *testing.T) {
 			"[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { A = \"1\", B = \"x=\\\"y\\\"\" }\n",
 		},
 	} {
-		got := mustPlan(t, client(t, tt.client), Request{Command: "C", Env: map[string]string{"B": `x="y"`}}, existing(tt.before))
+		got := mustPlan(t, findClient(t, tt.client), Request{Command: "C", Env: map[string]string{"B": `x="y"`}}, existingFile(tt.before))
 		if diff := cmp.Diff(tt.want, string(got.After)); diff != "" || got.Action != ActionUpdated {
 			t.Errorf("%s (-want +got):\n%s", got.Action, diff)
 		}
@@ -281,7 +281,7 @@ func TestPlanRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Plan(Env{}, client(t, tt.client), Request{Command: binary}, existing(tt.before))
+			_, err := Plan(Env{}, findClient(t, tt.client), Request{Command: binary}, existingFile(tt.before))
 			if err == nil || !strings.Contains(err.Error(), tt.message) {
 				t.Fatalf("error = %v, want %q in it", err, tt.message)
 			}
@@ -295,24 +295,24 @@ func TestPlanRefuses(t *testing.T) {
 func TestForeignEntry(t *testing.T) {
 	t.Parallel()
 	before := `{"mcpServers":{"github":{"command":"npx","args":["gh"]}}}`
-	c, req := client(t, "cursor"), Request{Name: "github", Command: binary}
-	if _, err := Plan(Env{}, c, req, existing(before)); guideway.ErrorCode(err) != guideway.CodeConflict {
+	c, req := findClient(t, "cursor"), Request{Name: "github", Command: binary}
+	if _, err := Plan(Env{}, c, req, existingFile(before)); guideway.ErrorCode(err) != guideway.CodeConflict {
 		t.Errorf("install over another server: %v", err)
 	}
-	if _, err := PlanUndo(Env{}, c, req, existing(before)); guideway.ErrorCode(err) != guideway.CodeConflict {
+	if _, err := PlanUndo(Env{}, c, req, existingFile(before)); guideway.ErrorCode(err) != guideway.CodeConflict {
 		t.Errorf("remove another server: %v", err)
 	}
 	req.Force = true
-	change := mustPlan(t, c, req, existing(before))
-	undo, err := PlanUndo(Env{}, c, req, existing(string(change.After), before))
+	change := mustPlan(t, c, req, existingFile(before))
+	undo, err := PlanUndo(Env{}, c, req, existingFile(string(change.After), before))
 	if err != nil || string(undo.After) != before || undo.Action != ActionRestored {
 		t.Errorf("undo = %s %q, %v", undo.Action, undo.After, err)
 	}
 }
 
-func TestPlanChecksTheRequest(t *testing.T) {
+func TestPlanValidatesRequest(t *testing.T) {
 	t.Parallel()
-	c := client(t, "codex")
+	c := findClient(t, "codex")
 	for _, req := range []Request{
 		{Name: "a b", Command: binary},
 		{Name: "a.b", Command: binary},
@@ -329,11 +329,11 @@ func TestPlanChecksTheRequest(t *testing.T) {
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	before := "{\n  // hello\n  \"a\": 1\n}"
-	if got := mustPlan(t, client(t, "claude-desktop"), Request{Command: binary}, existing(before)); len(got.Notes) != 1 ||
+	if got := mustPlan(t, findClient(t, "claude-desktop"), Request{Command: binary}, existingFile(before)); len(got.Notes) != 1 ||
 		!strings.Contains(got.Notes[0], "line 2") {
 		t.Errorf("notes = %q", got.Notes)
 	}
-	if got := mustPlan(t, client(t, "vscode"), Request{Command: binary}, existing(before)); len(got.Notes) > 0 {
+	if got := mustPlan(t, findClient(t, "vscode"), Request{Command: binary}, existingFile(before)); len(got.Notes) > 0 {
 		t.Errorf("notes = %q", got.Notes)
 	}
 }

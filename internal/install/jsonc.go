@@ -11,13 +11,13 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// maxDepth bounds the nesting of a configuration.
+// maxDepth is the maximum nesting of a configuration.
 const maxDepth = 500
 
 var bom = []byte("\xef\xbb\xbf")
 
-// parseJSONC parses JSON with comments and trailing commas. The tree has the offsets
-// of src; it is nil if there is no value in it.
+// parseJSONC parses JSON with comments and trailing commas. The tree has the offsets of
+// src. It is nil if src has no value.
 func parseJSONC(src []byte) (*hujson.Value, error) {
 	if bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {
 		return nil, &syntaxError{1, 1, "it is UTF-16, not UTF-8"}
@@ -36,8 +36,8 @@ func parseJSONC(src []byte) (*hujson.Value, error) {
 	return &root, nil
 }
 
-// padJSON returns a copy of a document as hujson reads it, with the same offsets: a
-// byte order mark is spaces, and a newline ends a comment in the last line.
+// padJSON returns a copy of a document that hujson can read, with the same offsets: a byte
+// order mark becomes spaces, and a newline ends a comment in the last line.
 func padJSON(src []byte) []byte {
 	text := append(bytes.Clone(src), '\n')
 	if bytes.HasPrefix(src, bom) {
@@ -46,8 +46,8 @@ func padJSON(src []byte) []byte {
 	return text
 }
 
-// convertError returns the place and the message of an error of hujson, without the
-// text of the file, which may be a secret.
+// convertError returns the position and the message of an error of hujson without the text
+// of the file, which may contain a secret.
 func convertError(src []byte, err error) error {
 	message := err.Error()
 	if inner := errors.Unwrap(err); inner != nil {
@@ -64,11 +64,11 @@ func convertError(src []byte, err error) error {
 	if lines := bytes.SplitAfterN(src, []byte("\n"), line); len(lines) == line {
 		offset = min(offset, offset-len(lines[line-1])+column-1)
 	}
-	line, column = position(src, offset)
+	line, column = lineAndColumn(src, offset)
 	return &syntaxError{line, column, message}
 }
 
-// checkDepth returns an error if values nest too deep for the recursive parser.
+// checkDepth returns an error if values are nested too deep for the recursive parser.
 func checkDepth(src []byte) error {
 	depth := 0
 	for i := 0; i < len(src); i++ {
@@ -83,7 +83,7 @@ func checkDepth(src []byte) error {
 			i = max(i, commentEnd(src, i)-1)
 		case '{', '[':
 			if depth++; depth > maxDepth {
-				line, column := position(src, i)
+				line, column := lineAndColumn(src, i)
 				return &syntaxError{line, column, fmt.Sprintf("nested more than %d deep", maxDepth)}
 			}
 		case '}', ']':
@@ -93,16 +93,16 @@ func checkDepth(src []byte) error {
 	return nil
 }
 
-// position returns the line and the column, in characters, of an offset.
-func position(src []byte, offset int) (line, column int) {
+// lineAndColumn returns the line and the column, in characters, of an offset.
+func lineAndColumn(src []byte, offset int) (line, column int) {
 	before := bytes.TrimPrefix(src[:offset], bom)
 	line = bytes.Count(before, []byte("\n")) + 1
 	column = utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 	return line, column
 }
 
-// commentEnd returns the end of the comment at pos, without the end of its line,
-// or -1 if there is no whole comment.
+// commentEnd returns the end of the comment at pos, without the end of its line, or -1 if
+// there is no complete comment.
 func commentEnd(src []byte, pos int) int {
 	rest := src[pos:]
 	switch {
@@ -116,7 +116,7 @@ func commentEnd(src []byte, pos int) int {
 	return -1
 }
 
-// membersOf returns the members of an object, and none of another value.
+// membersOf returns the members of an object, or nil for another value.
 func membersOf(v *hujson.Value) []hujson.ObjectMember {
 	if object, ok := v.Value.(*hujson.Object); ok {
 		return object.Members
@@ -154,7 +154,7 @@ func commaAfter(members []hujson.ObjectMember, i int) int {
 	return v.EndOffset + len(v.AfterExtra)
 }
 
-// textOf returns the text of a string, and "" of another value.
+// textOf returns the text of a string, or "" for another value.
 func textOf(v *hujson.Value) string {
 	if v == nil || v.Value.Kind() != '"' {
 		return ""
@@ -163,14 +163,14 @@ func textOf(v *hujson.Value) string {
 	return literal.String()
 }
 
-// standardizeJSON returns a document that parseJSONC accepts with spaces in place of
-// its comments and trailing commas.
+// standardizeJSON returns a document that parseJSONC accepts, with comments and trailing
+// commas replaced by spaces.
 func standardizeJSON(src []byte) []byte {
-	text, _ := hujson.Standardize(padJSON(src)) // it parses
+	text, _ := hujson.Standardize(padJSON(src)) // the document has been parsed
 	return text
 }
 
-// decodeJSONC returns the object of a document; nil if there is no value in it.
+// decodeJSONC returns the object of a document. It is nil if the document has no value.
 func decodeJSONC(src []byte) (map[string]any, error) {
 	d, err := readJSON(src)
 	if err != nil || d.root == nil {

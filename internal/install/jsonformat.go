@@ -8,25 +8,24 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// jsonFormat is a configuration in JSON, read with comments and trailing
-// commas.
+// jsonFormat is a configuration in JSON, parsed with comments and trailing commas.
 type jsonFormat struct {
-	// key is the member of the root that holds the servers.
+	// key is the member of the root that contains the servers.
 	key string
 	// typed entries have a "type": "stdio".
 	typed bool
-	// strict clients read neither comments nor trailing commas.
+	// strict clients accept neither comments nor trailing commas.
 	strict bool
 }
 
 var _ format = jsonFormat{}
 
-func (j jsonFormat) lookup(src []byte, name string) (Entry, bool, error) {
+func (j jsonFormat) lookupEntry(src []byte, name string) (Entry, bool, error) {
 	d, err := readJSON(src)
 	if err != nil || d.root == nil {
 		return Entry{}, false, err
 	}
-	n, err := j.entry(d, name)
+	n, err := j.findEntry(d, name)
 	if err != nil || n == nil {
 		return Entry{}, false, err
 	}
@@ -45,18 +44,18 @@ func (j jsonFormat) lookup(src []byte, name string) (Entry, bool, error) {
 	return e, true, nil
 }
 
-// entry returns the value of an entry, or nil.
-func (j jsonFormat) entry(d *jsonDoc, name string) (*hujson.Value, error) {
+// findEntry returns the value of an entry, or nil.
+func (j jsonFormat) findEntry(d *jsonDoc, name string) (*hujson.Value, error) {
 	n := d.root
 	for _, key := range []string{j.key, name} {
 		if n.Value.Kind() != '{' {
-			line, column := position(d.src, n.StartOffset)
+			line, column := lineAndColumn(d.src, n.StartOffset)
 			return nil, &syntaxError{line, column, fmt.Sprintf("%q is not an object", j.key)}
 		}
 		next, twice := findMember(n, key)
 		if twice {
-			line, column := position(d.src, n.StartOffset)
-			return nil, &syntaxError{line, column, fmt.Sprintf("%q is there twice in this object", key)}
+			line, column := lineAndColumn(d.src, n.StartOffset)
+			return nil, &syntaxError{line, column, fmt.Sprintf("%q occurs twice in this object", key)}
 		}
 		if next == nil {
 			return nil, nil
@@ -66,28 +65,28 @@ func (j jsonFormat) entry(d *jsonDoc, name string) (*hujson.Value, error) {
 	return n, nil
 }
 
-func (j jsonFormat) put(src []byte, name string, e Entry) ([]byte, error) {
+func (j jsonFormat) putEntry(src []byte, name string, e Entry) ([]byte, error) {
 	d, err := readJSON(src)
 	if err != nil {
 		return nil, err
 	}
 	path := []string{j.key, name}
 	if d.root == nil {
-		return d.set(path, j.fields(e))
+		return d.setValue(path, j.entryFields(e))
 	}
-	n, err := j.entry(d, name)
+	n, err := j.findEntry(d, name)
 	if err != nil {
 		return nil, err
 	}
-	if n == nil || !j.patchable(n) {
-		return d.set(path, j.fields(e))
+	if n == nil || !j.isPatchable(n) {
+		return d.setValue(path, j.entryFields(e))
 	}
-	return j.patch(d, n, path, e)
+	return j.patchEntry(d, n, path, e)
 }
 
-// patchable says whether an entry starts a program, so that what the user added
-// to it can stay.
-func (j jsonFormat) patchable(n *hujson.Value) bool {
+// isPatchable reports whether an entry starts a program, so that the user's additions can
+// stay.
+func (j jsonFormat) isPatchable(n *hujson.Value) bool {
 	if textOf(getMember(n, "command")) == "" || getMember(n, "url") != nil {
 		return false
 	}
@@ -96,9 +95,9 @@ func (j jsonFormat) patchable(n *hujson.Value) bool {
 	return (kind == nil || textOf(kind) == "stdio") && (env == nil || env.Value.Kind() == '{')
 }
 
-// patch changes only what differs.
-func (j jsonFormat) patch(d *jsonDoc, n *hujson.Value, path []string, e Entry) ([]byte, error) {
-	old, _, err := j.lookup(d.src, path[1])
+// patchEntry changes only the members that differ.
+func (j jsonFormat) patchEntry(d *jsonDoc, n *hujson.Value, path []string, e Entry) ([]byte, error) {
+	old, _, err := j.lookupEntry(d.src, path[1])
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +109,7 @@ func (j jsonFormat) patch(d *jsonDoc, n *hujson.Value, path []string, e Entry) (
 		wanted = append(wanted, field{"args", e.Args})
 	}
 	for _, w := range wanted {
-		if d, err = d.with(append(slices.Clone(path), w.key), w.val); err != nil {
+		if d, err = d.withValue(append(slices.Clone(path), w.key), w.val); err != nil {
 			return nil, err
 		}
 	}
@@ -118,23 +117,23 @@ func (j jsonFormat) patch(d *jsonDoc, n *hujson.Value, path []string, e Entry) (
 		if have, ok := old.Env[k]; ok && have == e.Env[k] {
 			continue
 		}
-		if d, err = d.with(append(slices.Clone(path), "env", k), e.Env[k]); err != nil {
+		if d, err = d.withValue(append(slices.Clone(path), "env", k), e.Env[k]); err != nil {
 			return nil, err
 		}
 	}
 	return d.src, nil
 }
 
-// with is set, read again for the next edit.
-func (d *jsonDoc) with(path []string, val any) (*jsonDoc, error) {
-	src, err := d.set(path, val)
+// withValue sets a value and parses the result for the next edit.
+func (d *jsonDoc) withValue(path []string, val any) (*jsonDoc, error) {
+	src, err := d.setValue(path, val)
 	if err != nil {
 		return nil, err
 	}
 	return readJSON(src)
 }
 
-func (j jsonFormat) fields(e Entry) []field {
+func (j jsonFormat) entryFields(e Entry) []field {
 	var f []field
 	if j.typed {
 		f = append(f, field{"type", "stdio"})
@@ -150,7 +149,7 @@ func (j jsonFormat) fields(e Entry) []field {
 	return f
 }
 
-func (j jsonFormat) remove(src []byte, name string, hint []byte) ([]byte, error) {
+func (j jsonFormat) removeEntry(src []byte, name string, hint []byte) ([]byte, error) {
 	d, err := readJSON(src)
 	if err != nil || d.root == nil {
 		return src, err
@@ -159,30 +158,30 @@ func (j jsonFormat) remove(src []byte, name string, hint []byte) ([]byte, error)
 	if servers == nil {
 		return src, nil
 	}
-	if d, err = readJSON(d.remove(servers, name)); err != nil {
+	if d, err = readJSON(d.removeMember(servers, name)); err != nil {
 		return nil, err
 	}
 	servers = getMember(d.root, j.key)
 	h, err := readJSON(hint)
 	if err != nil || hint == nil || h.root == nil {
-		if d.bare(servers) {
-			return apply(d.src, edit{servers.StartOffset, servers.EndOffset, "{}"}), nil
+		if d.isEmpty(servers) {
+			return applyEdits(d.src, edit{servers.StartOffset, servers.EndOffset, "{}"}), nil
 		}
 		return d.src, nil
 	}
 	if was := getMember(h.root, j.key); was != nil {
 		return d.emptyAs(servers, h, was), nil
 	}
-	if !d.bare(servers) {
+	if !d.isEmpty(servers) {
 		return d.src, nil
 	}
-	if d, err = readJSON(d.remove(d.root, j.key)); err != nil {
+	if d, err = readJSON(d.removeMember(d.root, j.key)); err != nil {
 		return nil, err
 	}
 	return d.emptyAs(d.root, h, h.root), nil
 }
 
-func (j jsonFormat) restore(src []byte, name string, from []byte) ([]byte, error) {
+func (j jsonFormat) restoreEntry(src []byte, name string, from []byte) ([]byte, error) {
 	d, err := readJSON(src)
 	if err != nil {
 		return nil, err
@@ -191,23 +190,23 @@ func (j jsonFormat) restore(src []byte, name string, from []byte) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	n, err := j.entry(d, name)
+	n, err := j.findEntry(d, name)
 	if err != nil {
 		return nil, err
 	}
-	was, err := j.entry(f, name)
+	was, err := j.findEntry(f, name)
 	if err != nil || n == nil || was == nil {
 		return nil, fmt.Errorf("no entry to restore")
 	}
-	return apply(src, edit{n.StartOffset, n.EndOffset, string(from[was.StartOffset:was.EndOffset])}), nil
+	return applyEdits(src, edit{n.StartOffset, n.EndOffset, string(from[was.StartOffset:was.EndOffset])}), nil
 }
 
-func (j jsonFormat) snippet(name string, e Entry) string {
+func (j jsonFormat) entrySnippet(name string, e Entry) string {
 	d := &jsonDoc{newline: "\n", unit: "  ", colon: ": "}
-	return d.render([]field{{j.key, []field{{name, j.fields(e)}}}}, true, "")
+	return d.renderValue([]field{{j.key, []field{{name, j.entryFields(e)}}}}, true, "")
 }
 
-func (j jsonFormat) notes(src []byte, title string) []string {
+func (j jsonFormat) fileNotes(src []byte, title string) []string {
 	if !j.strict {
 		return nil
 	}
@@ -217,7 +216,7 @@ func (j jsonFormat) notes(src []byte, title string) []string {
 	text, standard := padJSON(src), standardizeJSON(src)
 	for i := range text {
 		if text[i] != standard[i] {
-			line, _ := position(src, i)
+			line, _ := lineAndColumn(src, i)
 			return []string{fmt.Sprintf("line %d has a comment or a trailing comma, which %s may not read", line, title)}
 		}
 	}

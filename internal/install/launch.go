@@ -10,32 +10,31 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Launch is a way for a client to start Guideway (seed 000, deployment).
+// Launch is a way in which a client starts Guideway (seed 000, deployment).
 type Launch string
 
-// The ways.
+// The ways to start.
 const (
-	// LaunchAuto is the way by which this process was started: the binary, or
-	// npx where the binary is in its cache.
+	// LaunchAuto is the way in which this process was started: the binary, or npx if the
+	// binary is in its cache.
 	LaunchAuto   Launch = "auto"
 	LaunchBinary Launch = "binary"
 	LaunchNPX    Launch = "npx"
 	LaunchDocker Launch = "docker"
 )
 
-// Launches lists the ways, the usual one first.
+// Launches returns the ways to start, the default first.
 func Launches() []Launch { return []Launch{LaunchAuto, LaunchBinary, LaunchNPX, LaunchDocker} }
 
 const (
-	// Package is the npm package whose binary is Guideway.
+	// Package is the npm package of the Guideway binary.
 	Package = "@guideway-dev/guideway"
-	// Image is the container image whose entry point is Guideway.
+	// Image is the container image of Guideway.
 	Image = "ghcr.io/guideway-dev/guideway"
 )
 
-// Start works out what a client starts, and with which arguments. The names of
-// environment variables are those of the entry: a container sees none that it
-// is not handed.
+// Start returns the command and the arguments for a client. A container gets only the
+// environment variables of env.
 func Start(way Launch, executable, pathList string, env map[string]string) (command string, args []string, err error) {
 	if way == LaunchAuto || way == "" {
 		way = LaunchBinary
@@ -48,10 +47,10 @@ func Start(way Launch, executable, pathList string, env map[string]string) (comm
 		command, err = Binary(executable, pathList)
 		return command, mcpArgs(), err
 	case LaunchNPX:
-		command, err = find("npx", pathList, "install Node.js, or --launch binary")
+		command, err = findProgram("npx", pathList, "install Node.js, or --launch binary")
 		return command, append([]string{"-y", Package}, mcpArgs()...), err
 	case LaunchDocker:
-		command, err = find("docker", pathList, "install Docker, or --launch binary")
+		command, err = findProgram("docker", pathList, "install Docker, or --launch binary")
 		args = []string{"run", "--rm", "-i", "-v", "guideway:/data"}
 		for _, name := range slices.Sorted(maps.Keys(env)) {
 			args = append(args, "-e", name)
@@ -64,23 +63,23 @@ func Start(way Launch, executable, pathList string, env map[string]string) (comm
 
 func mcpArgs() []string { return []string{"mcp"} }
 
-// find gives the absolute path of a program: clients of a desktop have another
+// findProgram returns the absolute path of a program, because desktop clients have another
 // search path than a shell.
-func find(program, pathList, fix string) (string, error) {
+func findProgram(program, pathList, fix string) (string, error) {
 	for _, dir := range filepath.SplitList(pathList) {
 		for _, suffix := range []string{"", ".cmd", ".exe"} {
 			path := filepath.Join(dir, program+suffix)
-			if info, err := os.Stat(path); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && executable(path, info) {
+			if info, err := os.Stat(path); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && isExecutable(path, info) {
 				return path, nil
 			}
 		}
 	}
-	return "", guideway.Errorf(guideway.CodeNotFound, "%s is not on this machine's search path", program).WithFix("%s", fix)
+	return "", guideway.Errorf(guideway.CodeNotFound, "%s is not in the search path of this machine", program).WithFix("%s", fix)
 }
 
-// executable tells whether a file can be started: by its permissions, and on
-// Windows by its name.
-func executable(path string, info os.FileInfo) bool {
+// isExecutable reports whether a file can be started: by its permissions, and on Windows by
+// its name.
+func isExecutable(path string, info os.FileInfo) bool {
 	return info.Mode()&0o111 != 0 || strings.EqualFold(filepath.Ext(path), ".cmd") || strings.EqualFold(filepath.Ext(path), ".exe")
 }
 
@@ -88,7 +87,7 @@ func inNPX(path string) bool {
 	return slices.Contains(strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' }), "_npx")
 }
 
-// startsPackage says whether an entry starts Guideway by npx or in a container.
+// startsPackage reports whether an entry starts Guideway by npx or in a container.
 func startsPackage(e Entry) bool {
 	if len(e.Args) == 0 || e.Args[len(e.Args)-1] != "mcp" {
 		return false

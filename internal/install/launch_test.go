@@ -10,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/install"
 )
 
-// program puts an executable file into a directory of its own.
-func program(t *testing.T, elem ...string) string {
+// newProgram creates an executable file in a temporary directory.
+func newProgram(t *testing.T, elem ...string) string {
 	t.Helper()
 	path := filepath.Join(append([]string{t.TempDir()}, elem...)...)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -23,16 +23,16 @@ func program(t *testing.T, elem ...string) string {
 	return path
 }
 
-// Each way to start Guideway is the one that works on the machine; one that is
-// not there is refused with what to install.
+// Each way to start Guideway works on the machine. A missing program is an error that names
+// what to install.
 func TestLaunch(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("programs have other names on Windows")
 	}
-	own := program(t, "guideway")
-	cached := program(t, "_npx", "1f", "node_modules", ".bin", "guideway")
-	npx, docker := program(t, "npx"), program(t, "docker")
+	own := newProgram(t, "guideway")
+	cached := newProgram(t, "_npx", "1f", "node_modules", ".bin", "guideway")
+	npx, docker := newProgram(t, "npx"), newProgram(t, "docker")
 	all := filepath.Dir(own) + ":" + filepath.Dir(npx) + ":" + filepath.Dir(docker)
 	env := map[string]string{"B": "2", "A": "1"}
 	type start struct {
@@ -69,9 +69,9 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
-// An entry that starts Guideway by npx or in a container is known for our own:
-// it may be updated and taken out, and is no server to import.
-func TestLaunchesAreOurs(t *testing.T) {
+// An entry that starts Guideway by npx or in a container is recognized: it can be updated
+// and removed, and is not imported as a server.
+func TestLaunchEntriesAreRecognized(t *testing.T) {
 	t.Parallel()
 	client, err := install.Find("cursor")
 	if err != nil {

@@ -10,13 +10,12 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Paste lists the servers in a text that somebody has copied out of a client's
-// configuration or out of a README: JSON with comments, with its member
-// "mcpServers" (Claude, Cursor, Windsurf) or "servers" (VS Code), the servers by
-// their names without it, a single server, or TOML with the table "mcp_servers"
-// (Codex). Guideway's own entry is left out.
+// Paste lists the servers in a text that was copied from a client's configuration or from a
+// README: JSON with comments, with the member "mcpServers" (Claude, Cursor, Windsurf) or
+// "servers" (VS Code), the servers by their names without that member, a single server, or
+// TOML with the table "mcp_servers" (Codex). It omits Guideway's own entry.
 func Paste(env Env, src []byte) ([]Server, error) {
-	entries, err := pasted(bytes.TrimSpace(bytes.TrimPrefix(src, bom)))
+	entries, err := parsePasted(bytes.TrimSpace(bytes.TrimPrefix(src, bom)))
 	if err != nil {
 		return nil, err
 	}
@@ -32,19 +31,19 @@ func Paste(env Env, src []byte) ([]Server, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the text has no MCP server in it").
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the text contains no MCP server").
 			WithFix(`paste something like {"mcpServers": {"files": {"command": "npx", "args": ["…"]}}}`)
 	}
 	return list, nil
 }
 
-// pasted gives the entries of a text by their names.
-func pasted(text []byte) (map[string]any, error) {
+// parsePasted returns the entries of a text by their names.
+func parsePasted(text []byte) (map[string]any, error) {
 	if bytes.HasPrefix(text, []byte("[")) && bytes.Contains(text, []byte("mcp_servers")) {
 		entries, err := tomlEntries(text, "mcp_servers")
 		return entries, badPaste(err)
 	}
-	if bytes.HasPrefix(text, []byte(`"`)) { // members without the object around them
+	if bytes.HasPrefix(text, []byte(`"`)) { // members without the surrounding object
 		text = slices.Concat([]byte("{"), bytes.TrimSuffix(text, []byte(",")), []byte("}"))
 	}
 	object, err := decodeJSONC(text)
@@ -62,11 +61,11 @@ func badPaste(err error) error {
 	if err == nil {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "the text cannot be read: %w", err).
+	return guideway.Errorf(guideway.CodeInvalid, "cannot read the text: %w", err).
 		WithFix("paste the whole object, with its braces")
 }
 
-// entriesOf finds the entries in an object.
+// entriesOf returns the entries in an object.
 func entriesOf(object map[string]any) map[string]any {
 	for _, key := range []string{"mcpServers", "servers", "mcp_servers", "mcp"} {
 		if inner, ok := object[key].(map[string]any); ok && !isServer(inner) {
@@ -82,7 +81,7 @@ func entriesOf(object map[string]any) map[string]any {
 	return object
 }
 
-// isServer tells whether an object is one server.
+// isServer reports whether an object is a single server.
 func isServer(object map[string]any) bool {
 	for _, key := range []string{"command", "url", "serverUrl", "httpUrl"} {
 		if asText(object[key]) != "" {
@@ -94,7 +93,7 @@ func isServer(object map[string]any) bool {
 	return false
 }
 
-// serverName makes a name for a server that has none.
+// serverName returns a name for a server that has none.
 func serverName(object map[string]any) string {
 	if name := asText(object["name"]); name != "" {
 		return name

@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/install"
 )
 
-// What people copy out of their clients' files, and out of READMEs.
+// Texts that people copy from configuration files and READMEs.
 func TestPaste(t *testing.T) {
 	t.Parallel()
 	files := install.Server{Name: "files", Command: "npx", Args: []string{"-y", "server-filesystem", "/tmp"}}
@@ -59,7 +59,7 @@ func TestPaste(t *testing.T) {
 	}
 }
 
-// No text makes it fail otherwise than by an error.
+// An invalid text returns an error and never panics.
 func FuzzPaste(f *testing.F) {
 	f.Add(`{"mcpServers": {"a": {"command": 1, "args": [null]}}}`)
 	f.Add("[mcp_servers.a]\nurl = 1")

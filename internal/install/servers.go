@@ -15,8 +15,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// Server is an MCP server in the configuration of a client: a local one with a
-// command, or a remote one with a URL.
+// Server is an MCP server in the configuration of a client: a local one with a command, or
+// a remote one with a URL.
 type Server struct {
 	Name    string
 	Command string
@@ -24,35 +24,35 @@ type Server struct {
 	Env     map[string]string
 	Dir     string
 	URL     string
-	// SSE says that it is reached by the transport of 2024-11-05.
+	// SSE reports that it uses the transport of 2024-11-05.
 	SSE     bool
 	Headers map[string]string
-	// Bearer is a token for it.
+	// Bearer is the bearer token for the server.
 	Bearer   string
 	Disabled bool
-	// Hidden are tools of it that are switched off.
+	// Hidden are its disabled tools.
 	Hidden []string
-	// Timeout is how long a call may take; zero is not said.
+	// Timeout is the time limit of a call. Zero means not set.
 	Timeout time.Duration
-	// Notes say what could not be taken over.
+	// Notes are the settings that were not imported.
 	Notes []string
 }
 
-// Servers lists the servers in a client's configuration, by name. Guideway's own
-// entry is left out.
+// Servers lists the servers in a client's configuration by name. It omits Guideway's own
+// entry.
 func Servers(env Env, client Client, src []byte) ([]Server, error) {
 	var entries map[string]any
 	var err error
-	switch f := client.format().(type) {
+	switch f := client.configFormat().(type) {
 	case jsonFormat:
 		entries, err = jsonEntries(src, f.key)
 		if err == nil && client.ID == "claude-code" && env.Dir != "" {
-			// Claude Code keeps those that are for one directory alone in the same file.
+			// Claude Code stores the servers of a single directory in the same file.
 			var local map[string]any
 			if local, err = jsonEntries(src, "projects", env.Dir, f.key); len(local) > 0 {
 				all := map[string]any{}
 				maps.Copy(all, entries)
-				maps.Copy(all, local) // they come before the others
+				maps.Copy(all, local) // these take precedence
 				entries = all
 			}
 		}
@@ -60,12 +60,12 @@ func Servers(env Env, client Client, src []byte) ([]Server, error) {
 		entries, err = tomlEntries(src, f.key)
 	}
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the configuration of %s cannot be read: %w", client.Title, err).
-			WithFix("mend the file")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "cannot read the configuration of %s: %w", client.Title, err).
+			WithFix("fix the file")
 	}
 	var list []Server
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		entry, _ := entries[name].(map[string]any) // what is no object has nothing to reach it by
+		entry, _ := entries[name].(map[string]any) // an entry that is not an object has no command and no URL
 		s := readServer(name, entry)
 		if looksOurs(env, Entry{Command: s.Command, Args: s.Args}, "") {
 			continue
@@ -75,7 +75,7 @@ func Servers(env Env, client Client, src []byte) ([]Server, error) {
 	return list, nil
 }
 
-// jsonEntries reads JSON with comments: the object that is at keys.
+// jsonEntries parses JSON with comments and returns the object at keys.
 func jsonEntries(src []byte, keys ...string) (map[string]any, error) {
 	entries, err := decodeJSONC(src)
 	for _, key := range keys {
@@ -93,7 +93,7 @@ func tomlEntries(src []byte, key string) (map[string]any, error) {
 	return entries, nil
 }
 
-// readServer reads an entry in the words of all clients.
+// readServer converts an entry in the form of any client.
 func readServer(name string, entry map[string]any) Server {
 	s := Server{Name: name, Dir: asText(entry["cwd"]), Command: asText(entry["command"])}
 	for _, key := range []string{"url", "serverUrl", "httpUrl"} {
@@ -108,10 +108,10 @@ func readServer(name string, entry map[string]any) Server {
 	}
 	s.Env, s.Headers = asTexts(entry["env"]), asTexts(entry["headers"])
 	for key, value := range asTexts(entry["http_headers"]) {
-		s.header(key, value)
+		s.setHeader(key, value)
 	}
 	for key, variable := range asTexts(entry["env_http_headers"]) {
-		s.header(key, "${env:"+variable+"}")
+		s.setHeader(key, "${env:"+variable+"}")
 	}
 	if variable := asText(entry["bearer_token_env_var"]); variable != "" {
 		s.Bearer = "${env:" + variable + "}"
@@ -130,17 +130,17 @@ func readServer(name string, entry map[string]any) Server {
 	if seconds, err := strconv.ParseFloat(asText(entry["tool_timeout_sec"]), 64); err == nil && seconds > 0 && seconds < 1e6 {
 		s.Timeout = time.Duration(seconds * float64(time.Second))
 	}
-	s.leftOut(entry)
-	s.translate()
+	s.noteIgnored(entry)
+	s.convertReferences()
 	return s
 }
 
-// leftOut notes what an entry says besides, which nobody should think is taken over.
-func (s *Server) leftOut(entry map[string]any) {
+// noteIgnored adds a note with the members of an entry that are not imported.
+func (s *Server) noteIgnored(entry map[string]any) {
 	known := []string{
 		"cwd", "command", "url", "serverUrl", "httpUrl", "args", "env", "headers", "http_headers", "env_http_headers", "bearer_token_env_var",
 		"type", "enabled", "disabled", "disabledTools", "disabled_tools", "tool_timeout_sec",
-		// These are of the client that asks, and mean nothing here.
+		// These concern the client and have no meaning for Guideway.
 		"startup_timeout_sec", "startup_timeout_ms", "autoApprove", "alwaysAllow", "gallery", "version", "name", "description",
 	}
 	var others []string
@@ -150,11 +150,11 @@ func (s *Server) leftOut(entry map[string]any) {
 		}
 	}
 	if len(others) > 0 {
-		s.Notes = append(s.Notes, "not taken over: "+strings.Join(others, ", "))
+		s.Notes = append(s.Notes, "not imported: "+strings.Join(others, ", "))
 	}
 }
 
-func (s *Server) header(key, value string) {
+func (s *Server) setHeader(key, value string) {
 	if s.Headers == nil {
 		s.Headers = map[string]string{}
 	}
@@ -184,16 +184,16 @@ func asTexts(value any) map[string]string {
 }
 
 var (
-	// shellReference is a variable as Claude Code writes it.
+	// shellReference matches a reference to a variable as Claude Code writes it.
 	shellReference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`) })
-	// otherReference is what an editor asks its user or knows itself.
+	// otherReference matches an input or a variable of an editor.
 	otherReference = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\$\{(?:input|command|config|workspaceFolder|userHome|file)[^}]*\}`)
 	})
 )
 
-// translate writes references as Guideway does.
-func (s *Server) translate() {
+// convertReferences converts references to the form of Guideway.
+func (s *Server) convertReferences() {
 	each := func(text string) string {
 		text = shellReference().ReplaceAllStringFunc(text, func(ref string) string {
 			parts := shellReference().FindStringSubmatch(ref)
@@ -201,12 +201,12 @@ func (s *Server) translate() {
 			case parts[1] == "workspaceFolder" || parts[1] == "userHome" || parts[1] == "file":
 				return ref
 			case parts[2] != "":
-				s.Notes = append(s.Notes, fmt.Sprintf("%s has a default, which is not taken over: set %s", ref, parts[1]))
+				s.Notes = append(s.Notes, fmt.Sprintf("%s has a default, which is not imported: set %s", ref, parts[1]))
 			}
 			return "${env:" + parts[1] + "}"
 		})
 		if found := otherReference().FindString(text); found != "" {
-			s.Notes = append(s.Notes, found+" is known to the editor alone: put a value or ${env:NAME} in its place")
+			s.Notes = append(s.Notes, found+" is known only to the editor: replace it by a value or ${env:NAME}")
 		}
 		return text
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/install"
 )
 
-// What clients say of remote and local servers is taken over in their own words: keys
-// for tools that are switched off and for time limits too, and what is not is said.
-func TestServersOfEachClient(t *testing.T) {
+// Remote and local servers of each client are imported, including disabled tools and time
+// limits. Settings that are not imported are reported.
+func TestServersOfClients(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		client, src string
@@ -18,7 +18,7 @@ func TestServersOfEachClient(t *testing.T) {
 	}{
 		{
 			"cursor", `{/* with comments */"mcpServers": {"a": {"url": "https://a.example/mcp", "headers": {"authorization": "Bearer ${env:A}"}, "envFile": ".env", "auth": {}}}}`,
-			[]install.Server{{Name: "a", URL: "https://a.example/mcp", Bearer: "${env:A}", Headers: map[string]string{}, Notes: []string{"not taken over: auth, envFile"}}},
+			[]install.Server{{Name: "a", URL: "https://a.example/mcp", Bearer: "${env:A}", Headers: map[string]string{}, Notes: []string{"not imported: auth, envFile"}}},
 		},
 		{
 			"windsurf", `{"mcpServers": {"a": {"serverUrl": "https://a.example/sse", "disabledTools": ["x", "y"]}, "b": 7}}`,
@@ -27,7 +27,7 @@ func TestServersOfEachClient(t *testing.T) {
 		{
 			"codex", "[mcp_servers.a]\nurl = 'https://a.example/mcp'\nbearer_token_env_var = 'A'\ntool_timeout_sec = 45\ndisabled_tools = ['x']\nenabled_tools = ['y']\n[mcp_servers.b]\ncommand = 'c'\nenabled = false\nstartup_timeout_sec = 9",
 			[]install.Server{
-				{Name: "a", URL: "https://a.example/mcp", Bearer: "${env:A}", Timeout: 45 * time.Second, Hidden: []string{"x"}, Notes: []string{"not taken over: enabled_tools"}},
+				{Name: "a", URL: "https://a.example/mcp", Bearer: "${env:A}", Timeout: 45 * time.Second, Hidden: []string{"x"}, Notes: []string{"not imported: enabled_tools"}},
 				{Name: "b", Command: "c", Disabled: true},
 			},
 		},
@@ -35,7 +35,7 @@ func TestServersOfEachClient(t *testing.T) {
 			"vscode", `{"servers": {"a": {"type": "http", "url": "https://a.example/mcp", "headers": {"X": "${input:k}"}}}, "inputs": []}`,
 			[]install.Server{{
 				Name: "a", URL: "https://a.example/mcp", Headers: map[string]string{"X": "${input:k}"},
-				Notes: []string{"${input:k} is known to the editor alone: put a value or ${env:NAME} in its place"},
+				Notes: []string{"${input:k} is known only to the editor: replace it by a value or ${env:NAME}"},
 			}},
 		},
 		{
@@ -60,7 +60,7 @@ func TestServersOfEachClient(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tt.client, diff)
 		}
 	}
-	// A file whose keys lead to something else than objects is no crash.
+	// A file whose keys do not lead to objects must not panic.
 	client, err := install.Find("claude-code")
 	if err != nil {
 		t.Fatal(err)

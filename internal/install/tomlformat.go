@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// tomlFormat is a configuration in TOML: a table of servers, edited as text.
-// Every edit is checked by parsing: nothing but the entry may differ.
+// tomlFormat is a configuration in TOML: a table of servers, edited as text. Every edit is
+// checked by parsing: only the entry may differ.
 type tomlFormat struct {
-	// key is the table that holds the servers.
+	// key is the table that contains the servers.
 	key string
 }
 
 var _ format = tomlFormat{}
 
-func (t tomlFormat) lookup(src []byte, name string) (Entry, bool, error) {
+func (t tomlFormat) lookupEntry(src []byte, name string) (Entry, bool, error) {
 	tree, err := parseTOML(src)
 	if err != nil {
 		return Entry{}, false, err
@@ -49,7 +49,7 @@ func (t tomlFormat) lookup(src []byte, name string) (Entry, bool, error) {
 	return e, true, nil
 }
 
-func (t tomlFormat) put(src []byte, name string, e Entry) ([]byte, error) {
+func (t tomlFormat) putEntry(src []byte, name string, e Entry) ([]byte, error) {
 	before, err := parseTOML(src)
 	if err != nil {
 		return nil, err
@@ -58,37 +58,37 @@ func (t tomlFormat) put(src []byte, name string, e Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	old, found, err := t.lookup(src, name)
+	old, found, err := t.lookupEntry(src, name)
 	if err != nil {
 		return nil, err
 	}
 	var after []byte
 	if found {
-		after, err = t.patch(src, name, old, e)
+		after, err = t.patchEntry(src, name, old, e)
 	} else {
-		after = t.add(src, items, name, e)
+		after = t.addEntry(src, items, name, e)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return after, t.check(before, after, name)
+	return after, t.checkEdit(before, after, name)
 }
 
-// check refuses an edit that changed anything but the entry.
-func (t tomlFormat) check(before map[string]any, after []byte, name string) error {
+// checkEdit refuses an edit that changed anything but the entry.
+func (t tomlFormat) checkEdit(before map[string]any, after []byte, name string) error {
 	tree, err := parseTOML(after)
 	if err != nil {
 		return errTOMLForm
 	}
-	if !sameValue(t.without(before, name), t.without(tree, name)) {
+	if !sameValue(t.withoutEntry(before, name), t.withoutEntry(tree, name)) {
 		return errTOMLForm
 	}
 	return nil
 }
 
-// without is a document without an entry, and without its table if that is
-// empty then.
-func (t tomlFormat) without(tree map[string]any, name string) map[string]any {
+// withoutEntry returns a document without an entry, and without its table if that is then
+// empty.
+func (t tomlFormat) withoutEntry(tree map[string]any, name string) map[string]any {
 	tree = maps.Clone(tree)
 	if servers, ok := tree[t.key].(map[string]any); ok {
 		servers = maps.Clone(servers)
@@ -100,7 +100,7 @@ func (t tomlFormat) without(tree map[string]any, name string) map[string]any {
 	return tree
 }
 
-// sameValue is reflect.DeepEqual for which nan is nan.
+// sameValue is reflect.DeepEqual with nan equal to nan.
 func sameValue(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -117,9 +117,8 @@ func sameValue(a, b any) bool {
 	}
 }
 
-// add writes a section at the end, or a member into the inline table of
-// servers.
-func (t tomlFormat) add(src []byte, items []tomlItem, name string, e Entry) []byte {
+// addEntry writes a section at the end, or a member into the inline table of servers.
+func (t tomlFormat) addEntry(src []byte, items []tomlItem, name string, e Entry) []byte {
 	for _, item := range items {
 		if item.header || !slices.Equal(item.path, []string{t.key}) {
 			continue
@@ -134,10 +133,10 @@ func (t tomlFormat) add(src []byte, items []tomlItem, name string, e Entry) []by
 		if src[at] == '}' {
 			text += " "
 		}
-		return apply(src, edit{at, at, text})
+		return applyEdits(src, edit{at, at, text})
 	}
 	nl := newlineOf(src)
-	text := strings.ReplaceAll(t.snippet(name, e)+"\n", "\n", nl)
+	text := strings.ReplaceAll(t.entrySnippet(name, e)+"\n", "\n", nl)
 	body := bytes.TrimPrefix(src, bom)
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:
@@ -156,8 +155,8 @@ func newlineOf(src []byte) string {
 	return "\n"
 }
 
-// patch changes only the values that differ, one at a time.
-func (t tomlFormat) patch(src []byte, name string, old, e Entry) ([]byte, error) {
+// patchEntry changes only the values that differ, one at a time.
+func (t tomlFormat) patchEntry(src []byte, name string, old, e Entry) ([]byte, error) {
 	type leaf struct {
 		path []string
 		text string
@@ -183,7 +182,7 @@ func (t tomlFormat) patch(src []byte, name string, old, e Entry) ([]byte, error)
 	return src, nil
 }
 
-// setLeaf sets one value of an entry, however the entry is written.
+// setLeaf sets one value of an entry in any of its forms.
 func (t tomlFormat) setLeaf(src []byte, name string, leaf []string, text string, e Entry) ([]byte, error) {
 	items, err := scanTOML(src)
 	if err != nil {
@@ -197,9 +196,9 @@ func (t tomlFormat) setLeaf(src []byte, name string, leaf []string, text string,
 	for i, item := range items {
 		switch {
 		case !item.header && slices.Equal(item.path, full):
-			return apply(src, edit{item.value, item.end, text}), nil
+			return applyEdits(src, edit{item.value, item.end, text}), nil
 		case !item.header && slices.Equal(item.path, slices.Concat(entry, []string{"env"})) && leaf[0] == "env":
-			return apply(src, edit{item.value, item.end, inlineTOML(e.Env)}), nil
+			return applyEdits(src, edit{item.value, item.end, inlineTOML(e.Env)}), nil
 		case !item.header && slices.Equal(item.path, entry):
 			return t.replaceInline(src, item, name, e)
 		case item.header:
@@ -212,7 +211,7 @@ func (t tomlFormat) setLeaf(src []byte, name string, leaf []string, text string,
 	if last != nil {
 		line := newlineOf(src) + bareOrQuoted(leaf[len(leaf)-1]) + " = " + text
 		at := lineEnd(src, last.end)
-		return apply(src, edit{at, at, line}), nil
+		return applyEdits(src, edit{at, at, line}), nil
 	}
 	if leaf[0] == "env" && !hasHeader(items, parent) {
 		return t.setLeaf(src, name, leaf[:1], inlineTOML(e.Env), e)
@@ -220,8 +219,7 @@ func (t tomlFormat) setLeaf(src []byte, name string, leaf []string, text string,
 	return nil, errTOMLForm
 }
 
-// replaceInline writes an entry that is one inline table anew, if there is
-// nothing in it that would be lost.
+// replaceInline rewrites an entry that is an inline table, unless that would lose content.
 func (t tomlFormat) replaceInline(src []byte, item tomlItem, name string, e Entry) ([]byte, error) {
 	tree, err := parseTOML(src)
 	if err != nil {
@@ -234,14 +232,14 @@ func (t tomlFormat) replaceInline(src []byte, item tomlItem, name string, e Entr
 			return nil, errTOMLForm
 		}
 	}
-	return apply(src, edit{item.value, item.end, inlineEntry(e)}), nil
+	return applyEdits(src, edit{item.value, item.end, inlineEntry(e)}), nil
 }
 
 func hasHeader(items []tomlItem, path []string) bool {
 	return slices.ContainsFunc(items, func(i tomlItem) bool { return i.header && slices.Equal(i.path, path) })
 }
 
-// lineEnd is the end of the line of pos, before its line break.
+// lineEnd returns the end of the line of pos, before its line break.
 func lineEnd(src []byte, pos int) int {
 	i := bytes.IndexByte(src[pos:], '\n')
 	if i < 0 {
@@ -253,7 +251,7 @@ func lineEnd(src []byte, pos int) int {
 	return pos + i
 }
 
-func (t tomlFormat) remove(src []byte, name string, hint []byte) ([]byte, error) {
+func (t tomlFormat) removeEntry(src []byte, name string, hint []byte) ([]byte, error) {
 	before, err := parseTOML(src)
 	if err != nil {
 		return nil, err
@@ -266,11 +264,11 @@ func (t tomlFormat) remove(src []byte, name string, hint []byte) ([]byte, error)
 	var edits []edit
 	tail := false
 	for i := 0; i < len(items); i++ {
-		if !items[i].under(entry) {
+		if !items[i].isUnder(entry) {
 			continue
 		}
 		first := i
-		for i+1 < len(items) && items[i+1].under(entry) {
+		for i+1 < len(items) && items[i+1].isUnder(entry) {
 			i++
 		}
 		start, end := items[first].start, lineEnd(src, items[i].end)
@@ -281,15 +279,15 @@ func (t tomlFormat) remove(src []byte, name string, hint []byte) ([]byte, error)
 		tail = i == len(items)-1 && len(bytes.TrimSpace(src[end:])) == 0
 		edits = append(edits, edit{start, end, ""})
 	}
-	after := apply(src, edits...)
+	after := applyEdits(src, edits...)
 	if tail && hint != nil {
 		body, was := bytes.TrimRight(after, "\r\n"), bytes.TrimRight(hint, "\r\n")
 		after = append(bytes.Clone(body), hint[len(was):]...)
 	}
-	return after, t.check(before, after, name)
+	return after, t.checkEdit(before, after, name)
 }
 
-// newlineAt is the line break at pos, if there is one.
+// newlineAt returns the line break at pos, or nil.
 func newlineAt(src []byte, pos int) []byte {
 	for _, nl := range []string{"\r\n", "\n"} {
 		if bytes.HasPrefix(src[pos:], []byte(nl)) {
@@ -299,15 +297,15 @@ func newlineAt(src []byte, pos int) []byte {
 	return nil
 }
 
-func (t tomlFormat) restore(src []byte, name string, from []byte) ([]byte, error) {
-	e, found, err := t.lookup(from, name)
+func (t tomlFormat) restoreEntry(src []byte, name string, from []byte) ([]byte, error) {
+	e, found, err := t.lookupEntry(from, name)
 	if err != nil || !found {
 		return nil, fmt.Errorf("no entry to restore")
 	}
-	return t.put(src, name, e)
+	return t.putEntry(src, name, e)
 }
 
-func (t tomlFormat) snippet(name string, e Entry) string {
+func (t tomlFormat) entrySnippet(name string, e Entry) string {
 	text := "[" + t.key + "." + name + "]\ncommand = " + quoteTOML(e.Command) + "\nargs = " + listTOML(e.Args)
 	if len(e.Env) > 0 {
 		text += "\nenv = " + inlineTOML(e.Env)
@@ -315,7 +313,7 @@ func (t tomlFormat) snippet(name string, e Entry) string {
 	return text
 }
 
-func (t tomlFormat) notes([]byte, string) []string { return nil }
+func (t tomlFormat) fileNotes([]byte, string) []string { return nil }
 
 func inlineEntry(e Entry) string {
 	text := "{ command = " + quoteTOML(e.Command) + ", args = " + listTOML(e.Args)
@@ -353,8 +351,7 @@ func bareOrQuoted(key string) string {
 	return key
 }
 
-// quoteTOML writes a literal string where it can, so that Windows paths stay
-// readable.
+// quoteTOML returns a literal string if possible, so that Windows paths stay readable.
 func quoteTOML(s string) string {
 	plain := !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f || r == '\'' || r == 0xfffd })
 	if plain && strings.Contains(s, `\`) {

@@ -10,25 +10,24 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// tomlItem is one expression of a TOML document: a table header or a key with
-// its value.
+// tomlItem is an expression of a TOML document: a table header or a key with its value.
 type tomlItem struct {
 	header bool
-	// path is the whole path from the root.
+	// path is the full path from the root.
 	path []string
-	// start is the start of the line, end the end of the expression without
-	// its line's comment and end.
+	// start is the start of the line, end the end of the expression without the line's
+	// comment and line break.
 	start, end int
-	// value is where the value starts; for a key only.
+	// value is the start of the value of a key.
 	value int
 }
 
-// under says whether the item is at the path or below it.
-func (i tomlItem) under(path []string) bool {
+// isUnder reports whether the item is at the path or below it.
+func (i tomlItem) isUnder(path []string) bool {
 	return len(i.path) >= len(path) && slices.Equal(i.path[:len(path)], path)
 }
 
-// parseTOML reads a document; its error is a *syntaxError.
+// parseTOML parses a document. Its error is a *syntaxError.
 func parseTOML(src []byte) (map[string]any, error) {
 	tree := map[string]any{}
 	err := toml.Unmarshal(bytes.TrimPrefix(src, bom), &tree)
@@ -43,7 +42,7 @@ func parseTOML(src []byte) (map[string]any, error) {
 	return nil, s
 }
 
-// errTOMLForm is the refusal of an edit that could change more than the entry.
+// errTOMLForm is returned if an edit could change more than the entry.
 var errTOMLForm = errors.New("it is written in a form that cannot be edited safely")
 
 // scanTOML splits a document that parseTOML accepts into its expressions.

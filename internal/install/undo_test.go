@@ -15,20 +15,20 @@ func TestUndoAfterEdits(t *testing.T) {
 		edit                 func(string) string
 		want                 string
 	}{
-		{"other key", "cursor", "{\n  \"a\": 1\n}\n", swap(`"a": 1`, `"a": 2`), "{\n  \"a\": 2\n}\n"},
-		{"servers were empty", "cursor", "{ \"mcpServers\": { }, \"a\": 1 }", swap(`"a": 1`, `"a": 2`), "{ \"mcpServers\": { }, \"a\": 2 }"},
-		{"another server after it", "cursor", `{"a":1}`, swap(`]}}}`, `]},"x":{"command":"y"}}}`), `{"a":1,"mcpServers":{"x":{"command":"y"}}}`},
-		{"field in the entry", "vscode", "{\n\t\"servers\": {}, // c\n}", swap(`"args"`, `"cwd": "/", "args"`), "{\n\t\"servers\": {}, // c\n}"},
-		{"toml other key", "codex", "a = 1", swap("a = 1", "a = 2"), "a = 2"},
+		{"other key", "cursor", "{\n  \"a\": 1\n}\n", replaceText(`"a": 1`, `"a": 2`), "{\n  \"a\": 2\n}\n"},
+		{"servers were empty", "cursor", "{ \"mcpServers\": { }, \"a\": 1 }", replaceText(`"a": 1`, `"a": 2`), "{ \"mcpServers\": { }, \"a\": 2 }"},
+		{"another server after it", "cursor", `{"a":1}`, replaceText(`]}}}`, `]},"x":{"command":"y"}}}`), `{"a":1,"mcpServers":{"x":{"command":"y"}}}`},
+		{"field in the entry", "vscode", "{\n\t\"servers\": {}, // c\n}", replaceText(`"args"`, `"cwd": "/", "args"`), "{\n\t\"servers\": {}, // c\n}"},
+		{"toml other key", "codex", "a = 1", replaceText("a = 1", "a = 2"), "a = 2"},
 		{"toml another table after it", "codex", "a = 1\n", func(s string) string { return s + "\n[z]\nb = 1\n" }, "a = 1\n\n[z]\nb = 1\n"},
 		{"toml subtable in the entry", "codex", "a = 1\n", func(s string) string { return s + "[mcp_servers.guideway.tools.x]\nb = 1\n" }, "a = 1\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c, req := client(t, tt.client), Request{Command: binary}
-			after := tt.edit(string(mustPlan(t, c, req, existing(tt.before)).After))
-			got, err := PlanUndo(Env{}, c, req, existing(after, tt.before))
+			c, req := findClient(t, tt.client), Request{Command: binary}
+			after := tt.edit(string(mustPlan(t, c, req, existingFile(tt.before)).After))
+			got, err := PlanUndo(Env{}, c, req, existingFile(after, tt.before))
 			if err != nil || string(got.After) != tt.want || got.Action != ActionRemoved || !got.Backup {
 				t.Errorf("undo = %s %q, %v; want %q", got.Action, got.After, err, tt.want)
 			}
@@ -36,7 +36,7 @@ func TestUndoAfterEdits(t *testing.T) {
 	}
 }
 
-func swap(old, text string) func(string) string {
+func replaceText(old, text string) func(string) string {
 	return func(s string) string { return strings.Replace(s, old, text, 1) }
 }
 
@@ -47,29 +47,29 @@ func TestUndoUnwindsUpdates(t *testing.T) {
 		if c.ID == "codex" {
 			before = "a = 1"
 		}
-		first := mustPlan(t, c, Request{Command: "/a/guideway"}, existing(before))
-		second := mustPlan(t, c, Request{Command: "/b/guideway"}, existing(string(first.After)))
+		first := mustPlan(t, c, Request{Command: "/a/guideway"}, existingFile(before))
+		second := mustPlan(t, c, Request{Command: "/b/guideway"}, existingFile(string(first.After)))
 		if second.Action != ActionUpdated || second.OldCommand != "/a/guideway" {
 			t.Errorf("%s: second = %s of %s", c.ID, second.Action, second.OldCommand)
 		}
-		undo, err := PlanUndo(Env{}, c, Request{}, existing(string(second.After), before, string(first.After)))
+		undo, err := PlanUndo(Env{}, c, Request{}, existingFile(string(second.After), before, string(first.After)))
 		if err != nil || string(undo.After) != before || len(undo.Consumed) != 2 {
 			t.Errorf("%s: undo = %q, %v", c.ID, undo.After, err)
 		}
 		edited := strings.Replace(string(first.After), "1", "2", 1)
-		third := mustPlan(t, c, Request{Command: "/b/guideway"}, existing(edited))
-		undo, err = PlanUndo(Env{}, c, Request{}, existing(string(third.After), before, edited))
+		third := mustPlan(t, c, Request{Command: "/b/guideway"}, existingFile(edited))
+		undo, err = PlanUndo(Env{}, c, Request{}, existingFile(string(third.After), before, edited))
 		if want := strings.Replace(before, "1", "2", 1); err != nil || string(undo.After) != want {
 			t.Errorf("%s: undo after an edit between = %q, %v; want %q", c.ID, undo.After, err, want)
 		}
 	}
 }
 
-func TestUndoOfANewFile(t *testing.T) {
+func TestUndoNewFile(t *testing.T) {
 	t.Parallel()
 	for _, c := range Clients() {
 		made := mustPlan(t, c, Request{Command: binary}, File{Path: "config"})
-		undo, err := PlanUndo(Env{}, c, Request{}, existing(string(made.After)))
+		undo, err := PlanUndo(Env{}, c, Request{}, existingFile(string(made.After)))
 		if err != nil || !undo.Delete || !undo.Changes() {
 			t.Errorf("%s: undo = %+v, %v", c.ID, undo, err)
 		}
@@ -79,38 +79,38 @@ func TestUndoOfANewFile(t *testing.T) {
 	}
 }
 
-func TestUndoRestoresTheUsersEntry(t *testing.T) {
+func TestUndoRestoresUserEntry(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ client, before string }{
 		{"cursor", `{"mcpServers":{"guideway":{"command":"npx","args":["guideway"]}},"a":1}`},
 		{"codex", "a = 1\n[mcp_servers.guideway]\ncommand = \"npx\"\nargs = [\"guideway\"]\n"},
 	} {
-		c, req := client(t, tt.client), Request{Command: binary}
-		after := string(mustPlan(t, c, req, existing(tt.before)).After)
-		undo, err := PlanUndo(Env{}, c, req, existing(after, tt.before))
+		c, req := findClient(t, tt.client), Request{Command: binary}
+		after := string(mustPlan(t, c, req, existingFile(tt.before)).After)
+		undo, err := PlanUndo(Env{}, c, req, existingFile(after, tt.before))
 		if err != nil || string(undo.After) != tt.before || undo.Action != ActionRestored {
 			t.Errorf("undo = %s %q, %v", undo.Action, undo.After, err)
 		}
 		edit := func(s string) string {
 			return strings.NewReplacer(`"a":1`, `"a":2`, "a = 1", "a = 2").Replace(s)
 		}
-		undo, err = PlanUndo(Env{}, c, req, existing(edit(after), tt.before))
+		undo, err = PlanUndo(Env{}, c, req, existingFile(edit(after), tt.before))
 		if err != nil || string(undo.After) != edit(tt.before) || undo.Action != ActionRestored {
 			t.Errorf("undo after an edit = %s %q, %v", undo.Action, undo.After, err)
 		}
 	}
 }
 
-func TestUndoOfABrokenFile(t *testing.T) {
+func TestUndoBrokenFile(t *testing.T) {
 	t.Parallel()
-	if _, err := PlanUndo(Env{}, client(t, "cursor"), Request{}, existing("{")); err == nil ||
+	if _, err := PlanUndo(Env{}, findClient(t, "cursor"), Request{}, existingFile("{")); err == nil ||
 		!strings.Contains(err.Error(), "config:1:2") {
 		t.Errorf("error = %v", err)
 	}
 }
 
-// TestUndoProperty lays out a document at random and wants it back, both with
-// the backup and by edit alone.
+// TestUndoProperty installs into a random document and checks that undo restores it with
+// and without the backup.
 func TestUndoProperty(t *testing.T) {
 	t.Parallel()
 	form := jsonFormat{key: "servers", typed: true}
@@ -125,7 +125,7 @@ func TestUndoProperty(t *testing.T) {
 				if k == "servers" || depth < 2 && rapid.Bool().Draw(t, "nested") {
 					value = object(depth+1, []string{"a", "b"})
 				}
-				out += quote(k) + space() + ":" + space() + value + space()
+				out += quoteJSON(k) + space() + ":" + space() + value + space()
 				if i < n-1 || rapid.Bool().Draw(t, "trailing comma") {
 					out += "," + space()
 				}
@@ -133,11 +133,11 @@ func TestUndoProperty(t *testing.T) {
 			return out + "}"
 		}
 		src := []byte(space() + object(0, rapid.Permutation([]string{"x", "servers", "y"}).Draw(t, "keys")) + space())
-		after, err := form.put(src, "guideway", Entry{Command: binary, Args: []string{"mcp"}})
+		after, err := form.putEntry(src, "guideway", Entry{Command: binary, Args: []string{"mcp"}})
 		if err != nil {
 			t.Fatalf("put into %q: %v", src, err)
 		}
-		back, err := form.remove(after, "guideway", src)
+		back, err := form.removeEntry(after, "guideway", src)
 		if err != nil || !bytes.Equal(back, src) {
 			t.Fatalf("remove: %v\n got %q\nwant %q\nfrom %q", err, back, src, after)
 		}

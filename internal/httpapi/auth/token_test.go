@@ -149,7 +149,7 @@ func TestInvalidTokenFile(t *testing.T) {
 			if err := os.Mkdir(path, 0o700); err != nil {
 				t.Fatal(err)
 			}
-		}, code: guideway.CodeInvalid, message: "not a plain file"},
+		}, code: guideway.CodeInvalid, message: "not a regular file"},
 		{name: "in a place that is a file", make: func(t *testing.T, path string) {
 			t.Helper()
 			writeToken(good, 0o600)(t, filepath.Dir(path))
