@@ -1,7 +1,6 @@
-// Package migrate brings over what people have in another system: files of
-// definitions and session documents. It copies and reports; the other system's
-// files are only read, and nothing that is there already is replaced. To do it
-// again is to do it once.
+// Package migrate copies definitions and session documents from another system. It reports
+// what it copies, only reads the files of the other system, and never replaces existing
+// data. A second run changes nothing.
 package migrate
 
 import (
@@ -18,38 +17,38 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// Outcome is what became of one thing.
+// Outcome is the outcome of one item.
 type Outcome string
 
 // The outcomes.
 const (
-	// Copied is here now, or would be where nothing is written.
+	// Copied was copied, or would be copied without DryRun.
 	Copied Outcome = "copied"
-	// Same was here before, with the same content.
+	// Same exists with the same content.
 	Same Outcome = "same"
-	// Kept is here with another content, which stays.
+	// Kept exists with another content, which is kept.
 	Kept Outcome = "kept"
-	// Broken cannot be brought over; the reason says why.
+	// Broken cannot be copied, for the given reason.
 	Broken Outcome = "broken"
-	// Left has no place here.
+	// Left has no equivalent in Guideway.
 	Left Outcome = "left"
 )
 
-// Item is one thing that was looked at.
+// Item is one file or document.
 type Item struct {
 	// Kind is workflow, text, session, settings or other.
 	Kind string `json:"kind"`
-	// From is the file it came from, To what it is here.
+	// From is the source file, To the result.
 	From    string  `json:"from"`
 	To      string  `json:"to,omitempty"`
 	Outcome Outcome `json:"outcome"`
 	Reason  string  `json:"reason,omitempty"`
 	Fix     string  `json:"fix,omitempty"`
-	// Diagnostics are the findings in a definition, errors or not.
+	// Diagnostics are the diagnostics of a definition.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
 }
 
-// Count tells how many items had an outcome.
+// Count returns the number of items with an outcome.
 func Count(items []Item, o Outcome) int {
 	n := 0
 	for _, item := range items {
@@ -61,33 +60,32 @@ func Count(items []Item, o Outcome) int {
 }
 
 const (
-	// maxFile bounds a definition or a text, as the catalog does.
+	// maxFile is the maximum size of a definition or a text, as in the catalog.
 	maxFile = 1 << 20
-	// maxSession bounds the file of a session document.
+	// maxSession is the maximum size of a session document's file.
 	maxSession = 16 << 20
-	// maxFiles bounds what is looked at in a directory.
+	// maxFiles is the maximum number of files in a directory.
 	maxFiles = 20_000
 )
 
-// Tree says which directory of definitions to copy, and where to.
+// Tree is a directory of definitions to copy and its destination.
 type Tree struct {
 	From, To string
-	// Check finds what is wrong with a definition; a file with an error is not
-	// copied.
+	// Check returns the diagnostics of a definition. A file with an error is not copied.
 	Check func(file string, data []byte) []guideway.Diagnostic
 	// DryRun writes nothing.
 	DryRun bool
 }
 
-// Copy copies the definitions (JSON and YAML) and texts (Markdown) below a
-// directory, with their places in it. Links are never followed, on either side.
+// Copy copies the definitions (JSON and YAML) and texts (Markdown) below a directory with
+// their relative paths. It never follows links, in the source or the destination.
 func (t Tree) Copy(ctx context.Context) ([]Item, error) {
 	from, err := os.OpenRoot(t.From)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "cannot read %s: %w", t.From, safeopen.Cause(err))
 	}
 	defer func() { _ = from.Close() }()
-	files, items, err := t.walk(ctx, from)
+	files, items, err := t.listFiles(ctx, from)
 	if err != nil {
 		return nil, err
 	}
@@ -95,13 +93,13 @@ func (t Tree) Copy(ctx context.Context) ([]Item, error) {
 		if err := ctx.Err(); err != nil {
 			return items, err
 		}
-		items = append(items, t.file(ctx, from, name))
+		items = append(items, t.copyFile(ctx, from, name))
 	}
 	return items, nil
 }
 
-// walk lists the regular files that can be copied, and tells of the others.
-func (t Tree) walk(ctx context.Context, from *os.Root) (files []string, others []Item, err error) {
+// listFiles returns the regular files that can be copied, and reports the others.
+func (t Tree) listFiles(ctx context.Context, from *os.Root) (files []string, others []Item, err error) {
 	err = fs.WalkDir(from.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		shown := filepath.Join(t.From, filepath.FromSlash(name))
 		switch {
@@ -139,10 +137,10 @@ func kindOf(name string) string {
 	return ""
 }
 
-// file copies one file.
-func (t Tree) file(ctx context.Context, from *os.Root, name string) Item {
+// copyFile copies one file.
+func (t Tree) copyFile(ctx context.Context, from *os.Root, name string) Item {
 	item := Item{Kind: kindOf(name), From: filepath.Join(t.From, filepath.FromSlash(name)), To: filepath.Join(t.To, filepath.FromSlash(name))}
-	data, err := read(ctx, from, name, maxFile)
+	data, err := readFile(ctx, from, name, maxFile)
 	if err != nil {
 		item.Outcome, item.Reason = Broken, err.Error()
 		return item
@@ -150,7 +148,7 @@ func (t Tree) file(ctx context.Context, from *os.Root, name string) Item {
 	if item.Kind == "workflow" && t.Check != nil {
 		item.Diagnostics = t.Check(item.From, data)
 		if i := slices.IndexFunc(item.Diagnostics, func(d guideway.Diagnostic) bool { return d.Severity == guideway.SeverityError }); i >= 0 {
-			item.Outcome, item.Reason, item.Fix = Broken, item.Diagnostics[i].Message, "mend it and migrate again: guideway validate "+item.From
+			item.Outcome, item.Reason, item.Fix = Broken, item.Diagnostics[i].Message, "fix it and migrate again: guideway validate "+item.From
 			return item
 		}
 	}
@@ -159,13 +157,13 @@ func (t Tree) file(ctx context.Context, from *os.Root, name string) Item {
 		item.Outcome, item.Reason, item.Fix = Broken, err.Error(), guideway.ErrorFix(err)
 	}
 	if item.Outcome == Kept {
-		item.Reason = "another file of that name is there"
+		item.Reason = "another file with that name exists"
 	}
 	return item
 }
 
-// read reads a regular file whole.
-func read(ctx context.Context, root *os.Root, name string, most int64) ([]byte, error) {
+// readFile reads a complete regular file.
+func readFile(ctx context.Context, root *os.Root, name string, most int64) ([]byte, error) {
 	f, err := safeopen.OpenIn(root, name)
 	if err != nil {
 		return nil, err
@@ -178,14 +176,14 @@ func read(ctx context.Context, root *os.Root, name string, most int64) ([]byte, 
 	return data, err
 }
 
-// Put makes a file below a directory, unless there is one, and tells what became
-// of it. A file is there whole or not at all.
+// Put atomically creates a file below a directory, unless it exists, and returns the
+// outcome.
 func Put(ctx context.Context, dir, name string, data []byte, dryRun bool) (Outcome, error) {
 	outcome := Copied
 	switch there, err := os.OpenRoot(dir); {
 	case err == nil:
 		defer func() { _ = there.Close() }()
-		old, err := read(ctx, there, name, maxFile)
+		old, err := readFile(ctx, there, name, maxFile)
 		switch {
 		case err == nil && string(old) == string(data):
 			return Same, nil
@@ -200,13 +198,13 @@ func Put(ctx context.Context, dir, name string, data []byte, dryRun bool) (Outco
 	if dryRun {
 		return outcome, nil
 	}
-	if err := write(dir, name, data); err != nil {
+	if err := writeFile(dir, name, data); err != nil {
 		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write %s: %w", filepath.Join(dir, name), safeopen.Cause(err))
 	}
 	return outcome, nil
 }
 
-func write(dir, name string, data []byte) error {
+func writeFile(dir, name string, data []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -228,7 +226,7 @@ func write(dir, name string, data []byte) error {
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
-		err = root.Link(part, name) // unlike a rename, it replaces nothing
+		err = root.Link(part, name) // unlike a rename, a link replaces nothing
 	}
 	return errors.Join(err, root.Remove(part))
 }

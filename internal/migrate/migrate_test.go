@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/migrate"
 )
 
-// lay makes files below a directory.
-func lay(t *testing.T, dir string, files map[string]string) {
+// writeFiles creates files below a directory.
+func writeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
@@ -26,8 +26,8 @@ func lay(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// below gives the files below a directory with their texts.
-func below(t *testing.T, dir string) map[string]string {
+// readFiles returns the files below a directory with their texts.
+func readFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -45,15 +45,15 @@ func below(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// wrong finds a fault in what says so.
-func wrong(file string, data []byte) []guideway.Diagnostic {
+// checkText returns a diagnostic for a text that asks for one.
+func checkText(file string, data []byte) []guideway.Diagnostic {
 	if strings.Contains(string(data), "wrong") {
 		return []guideway.Diagnostic{{Severity: guideway.SeverityError, File: file, Message: "it is wrong"}}
 	}
 	return nil
 }
 
-func outcomes(items []migrate.Item, dir string) map[string]migrate.Outcome {
+func outcomesByFile(items []migrate.Item, dir string) map[string]migrate.Outcome {
 	got := map[string]migrate.Outcome{}
 	for _, item := range items {
 		name, _ := filepath.Rel(dir, item.From)
@@ -62,24 +62,24 @@ func outcomes(items []migrate.Item, dir string) map[string]migrate.Outcome {
 	return got
 }
 
-// Definitions and texts come over with their places; what is there stays, what is
-// broken, a link or something else does not come, and each of them is told of. A
-// second time nothing happens, and the source is never written.
+// Definitions and texts are copied with their relative paths. Existing files are kept, and
+// broken files, links and other files are not copied but reported. A second run changes
+// nothing, and the source is never written.
 func TestTree(t *testing.T) {
 	t.Parallel()
 	from, to := t.TempDir(), filepath.Join(t.TempDir(), "made", "here")
-	lay(t, from, map[string]string{
+	writeFiles(t, from, map[string]string{
 		"a.json": "{}", "deep/er/b.yaml": "b", "guide.md": "# g", "mine.json": "theirs", "same.json": "same",
 		"bad.json": "wrong", "README.txt": "t", ".git/x.json": "{}", "big.json": strings.Repeat("x", 1<<20+1),
 	})
 	outside := filepath.Join(t.TempDir(), "secret.json")
-	lay(t, filepath.Dir(outside), map[string]string{"secret.json": "secret"})
+	writeFiles(t, filepath.Dir(outside), map[string]string{"secret.json": "secret"})
 	if err := os.Symlink(outside, filepath.Join(from, "link.json")); err != nil {
 		t.Skipf("links cannot be made here: %v", err)
 	}
-	lay(t, to, map[string]string{"mine.json": "mine", "same.json": "same"})
-	before := below(t, from)
-	tree := migrate.Tree{From: from, To: to, Check: wrong}
+	writeFiles(t, to, map[string]string{"mine.json": "mine", "same.json": "same"})
+	before := readFiles(t, from)
+	tree := migrate.Tree{From: from, To: to, Check: checkText}
 
 	dry := tree
 	dry.DryRun = true
@@ -87,7 +87,7 @@ func TestTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]string{"mine.json": "mine", "same.json": "same"}, below(t, to)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"mine.json": "mine", "same.json": "same"}, readFiles(t, to)); diff != "" {
 		t.Errorf("a dry run has written (-want +got):\n%s", diff)
 	}
 	items, err := tree.Copy(t.Context())
@@ -98,30 +98,30 @@ func TestTree(t *testing.T) {
 		"a.json": migrate.Copied, "deep/er/b.yaml": migrate.Copied, "guide.md": migrate.Copied, "mine.json": migrate.Kept,
 		"same.json": migrate.Same, "bad.json": migrate.Broken, "README.txt": migrate.Left, "link.json": migrate.Left, "big.json": migrate.Broken,
 	}
-	if diff := cmp.Diff(want, outcomes(items, from)); diff != "" {
+	if diff := cmp.Diff(want, outcomesByFile(items, from)); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(outcomes(planned, from), outcomes(items, from)); diff != "" {
+	if diff := cmp.Diff(outcomesByFile(planned, from), outcomesByFile(items, from)); diff != "" {
 		t.Errorf("planned and done differ (-planned +done):\n%s", diff)
 	}
 	here := map[string]string{"a.json": "{}", "deep/er/b.yaml": "b", "guide.md": "# g", "mine.json": "mine", "same.json": "same"}
-	if diff := cmp.Diff(here, below(t, to)); diff != "" {
+	if diff := cmp.Diff(here, readFiles(t, to)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	again, err := tree.Copy(t.Context())
 	if err != nil || migrate.Count(again, migrate.Copied) != 0 {
 		t.Errorf("a second time %d were copied: %v", migrate.Count(again, migrate.Copied), err)
 	}
-	if diff := cmp.Diff(before, below(t, from)); diff != "" {
+	if diff := cmp.Diff(before, readFiles(t, from)); diff != "" {
 		t.Errorf("the source has changed (-before +after):\n%s", diff)
 	}
 }
 
-// Nothing is written through a link on our side.
-func TestLinksHere(t *testing.T) {
+// Nothing is written through a link in the destination.
+func TestLinksInDestination(t *testing.T) {
 	t.Parallel()
 	from, to, outside := t.TempDir(), t.TempDir(), t.TempDir()
-	lay(t, from, map[string]string{"sub/a.json": "{}"})
+	writeFiles(t, from, map[string]string{"sub/a.json": "{}"})
 	if err := os.Symlink(outside, filepath.Join(to, "sub")); err != nil {
 		t.Skipf("links cannot be made here: %v", err)
 	}
@@ -129,17 +129,17 @@ func TestLinksHere(t *testing.T) {
 	if err != nil || migrate.Count(items, migrate.Copied) != 0 {
 		t.Errorf("%+v %v", items, err)
 	}
-	if left := below(t, outside); len(left) > 0 {
+	if left := readFiles(t, outside); len(left) > 0 {
 		t.Errorf("written through a link: %v", left)
 	}
 }
 
-// Each document is handed over with what its place says of it; a broken file is
-// told of and takes no other down.
+// Each document is passed on with the names in its path. A broken file is reported and does
+// not affect others.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	lay(t, dir, map[string]string{
+	writeFiles(t, dir, map[string]string{
 		"sessions/p1/wf/S1.json":   `{"id":"S1","workflowId":"wf","projectId":"p1","createdAt":"2025-01-02T03:04:05Z","data":{"a":1}}`,
 		"sessions/p1/wf/S2.json":   `{"data":{}}`,
 		"sessions/p1/wf/S3.json":   `{"data":`,

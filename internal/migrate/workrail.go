@@ -15,8 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// Session is a session document of WorkRail, as
-// sessions/PROJECT/WORKFLOW/ID.json has it (facts on the steps dialect, section 3).
+// Session is a session document of WorkRail in sessions/PROJECT/WORKFLOW/ID.json (facts on
+// the steps dialect, section 3).
 type Session struct {
 	ID          string         `json:"id"`
 	Workflow    string         `json:"workflowId"`
@@ -27,8 +27,8 @@ type Session struct {
 	Data        map[string]any `json:"data"`
 }
 
-// Sessions hands each session document below a directory of WorkRail to put,
-// which keeps it and tells what became of it.
+// Sessions calls put with each session document below a directory of WorkRail. put stores
+// it and returns the outcome.
 func Sessions(ctx context.Context, dir string, put func(context.Context, Session) (Outcome, string, error)) ([]Item, error) {
 	root, err := os.OpenRoot(filepath.Join(dir, "sessions"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -59,22 +59,22 @@ func Sessions(ctx context.Context, dir string, put func(context.Context, Session
 			item.Outcome, item.Reason, item.Fix = Broken, err.Error(), guideway.ErrorFix(err)
 		}
 		if item.Outcome == Kept {
-			item.Reason = "a document of that name is there, with other content"
+			item.Reason = "a document with that name exists, with other content"
 		}
 		items = append(items, item)
 	}
 	return items, nil
 }
 
-// readSession reads a document; what the file does not say, its place does.
+// readSession reads a document. Names that the file lacks come from its path.
 func readSession(ctx context.Context, root *os.Root, name string) (Session, error) {
-	data, err := read(ctx, root, name, maxSession)
+	data, err := readFile(ctx, root, name, maxSession)
 	if err != nil {
 		return Session{}, err
 	}
 	var s Session
 	if err := json.Unmarshal(data, &s); err != nil {
-		return s, guideway.Errorf(guideway.CodeInvalid, "it is no session document: %w", err)
+		return s, guideway.Errorf(guideway.CodeInvalid, "it is not a session document: %w", err)
 	}
 	parts := strings.Split(name, "/")
 	for _, each := range []struct {
@@ -86,18 +86,17 @@ func readSession(ctx context.Context, root *os.Root, name string) (Session, erro
 		}
 	}
 	if s.Data == nil {
-		return s, guideway.Errorf(guideway.CodeInvalid, "it is no session document: it has no data")
+		return s, guideway.Errorf(guideway.CodeInvalid, "it is not a session document: it has no data")
 	}
 	return s, nil
 }
 
-// Others lists what else lies in WorkRail's directory and has no place here, with
-// the reason.
+// Others lists the files in WorkRail's directory that cannot be migrated, with the reason.
 func Others(dir string) []Item {
 	var items []Item
 	for _, each := range []struct{ name, reason string }{
-		{"data", "runs of its later versions: their events are not of this form, and cannot be checked"},
-		{"cache", "copies of what is elsewhere"},
+		{"data", "runs of its later versions: their events have another form and cannot be verified"},
+		{"cache", "copies of other files"},
 		{"dashboard.lock", "of a process"},
 	} {
 		if _, err := os.Lstat(filepath.Join(dir, each.name)); err == nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Tracer sends spans, in batches and behind the work. The nil Tracer is off.
+// Tracer sends spans in batches in the background. The nil Tracer is off.
 type Tracer struct {
 	set    *settings
 	client *http.Client
@@ -34,12 +34,12 @@ func newTracer(set *settings, opts Options) *Tracer {
 		set: set, client: &http.Client{Transport: opts.HTTP, Timeout: set.timeout}, logger: opts.Logger, scope: otlpScope{Name: opts.Service, Version: opts.Version},
 		queue: make(chan *Span, set.queue), stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	go t.run()
+	go t.sendLoop()
 	return t
 }
 
-// put has a span sent. Where too many wait it is dropped.
-func (t *Tracer) put(s *Span) {
+// queueSpan queues a span. If the queue is full, the span is dropped.
+func (t *Tracer) queueSpan(s *Span) {
 	select {
 	case t.queue <- s:
 	default:
@@ -47,7 +47,7 @@ func (t *Tracer) put(s *Span) {
 	}
 }
 
-// Dropped is how many spans were not sent.
+// Dropped returns the number of spans that were not sent.
 func (t *Tracer) Dropped() int64 {
 	if t == nil {
 		return 0
@@ -55,7 +55,7 @@ func (t *Tracer) Dropped() int64 {
 	return t.dropped.Load()
 }
 
-// Close sends what waits, until ctx is done.
+// Close sends the queued spans until ctx is done.
 func (t *Tracer) Close(ctx context.Context) {
 	if t == nil {
 		return
@@ -68,14 +68,14 @@ func (t *Tracer) Close(ctx context.Context) {
 	t.client.CloseIdleConnections()
 }
 
-func (t *Tracer) run() {
+func (t *Tracer) sendLoop() {
 	defer close(t.done)
 	tick := time.NewTicker(t.set.delay)
 	defer tick.Stop()
 	var batch []*Span
 	send := func() {
 		if len(batch) > 0 {
-			t.send(batch)
+			t.sendBatch(batch)
 		}
 		batch = nil
 	}
@@ -102,15 +102,14 @@ func (t *Tracer) run() {
 	}
 }
 
-// tries is how often a batch is sent where the collector says that it may work
-// later.
+// tries is the maximum number of attempts to send a batch.
 const tries = 3
 
-// send sends a batch. One that is lost is counted, and said once.
-func (t *Tracer) send(batch []*Span) {
-	body, err := json.Marshal(t.document(batch))
+// sendBatch sends a batch. Lost batches are counted, and the first is logged.
+func (t *Tracer) sendBatch(batch []*Span) {
+	body, err := json.Marshal(t.newDocument(batch))
 	if err == nil {
-		err = t.deliver(body)
+		err = t.deliverBody(body)
 	}
 	if err == nil {
 		t.failing = false
@@ -118,31 +117,31 @@ func (t *Tracer) send(batch []*Span) {
 	}
 	t.dropped.Add(int64(len(batch)))
 	if !t.failing {
-		t.logger.Warn("traces cannot be sent", "endpoint", t.set.endpoint, "error", err)
+		t.logger.Warn("cannot send traces", "endpoint", t.set.endpoint, "error", err)
 	}
 	t.failing = true
 }
 
-func (t *Tracer) deliver(body []byte) error {
+func (t *Tracer) deliverBody(body []byte) error {
 	wait := time.Second
 	for attempt := 1; ; attempt++ {
-		again, err := t.post(body)
+		again, err := t.postOnce(body)
 		if err == nil || !again || attempt == tries {
 			return err
 		}
 		select {
 		case <-time.After(wait):
 			wait *= 2
-		case <-t.stop: // one more, at once
-			_, err := t.post(body)
+		case <-t.stop: // one last attempt
+			_, err := t.postOnce(body)
 			return err
 		}
 	}
 }
 
-// post sends once; again says that it may work later.
-func (t *Tracer) post(body []byte) (again bool, err error) {
-	// It ends with the client's timeout: it outlives whatever made the spans.
+// postOnce sends a request once. again reports whether a retry may succeed.
+func (t *Tracer) postOnce(body []byte) (again bool, err error) {
+	// The client's timeout bounds it: a batch outlives the contexts of its spans.
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, t.set.endpoint, bytes.NewReader(body))
 	if err != nil {
 		return false, fmt.Errorf("make a request: %w", err)
@@ -154,7 +153,7 @@ func (t *Tracer) post(body []byte) (again bool, err error) {
 		return true, fmt.Errorf("reach the collector: %w", err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // for the connection to be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // lets the connection be reused
 	switch {
 	case resp.StatusCode < 300:
 		return false, nil
@@ -165,7 +164,8 @@ func (t *Tracer) post(body []byte) (again bool, err error) {
 	return again, fmt.Errorf("the collector answers %d", resp.StatusCode)
 }
 
-// The shapes of OTLP in JSON (opentelemetry-proto, trace/v1).
+// otlpScope and the other types are the forms of OTLP in JSON (opentelemetry-proto,
+// trace/v1).
 type otlpScope struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
@@ -189,12 +189,12 @@ type otlpSpan struct {
 	Status     map[string]any  `json:"status"`
 }
 
-func (t *Tracer) document(batch []*Span) map[string]any {
+func (t *Tracer) newDocument(batch []*Span) map[string]any {
 	spans := make([]otlpSpan, len(batch))
 	for i, s := range batch {
 		spans[i] = otlpSpan{
 			TraceID: s.TraceID(), SpanID: hex.EncodeToString(s.Span[:]), State: s.State, Name: s.Name, Kind: s.Kind,
-			Start: strconv.FormatInt(s.Start.UnixNano(), 10), End: strconv.FormatInt(s.End.UnixNano(), 10), Attributes: attributes(s.Attributes),
+			Start: strconv.FormatInt(s.Start.UnixNano(), 10), End: strconv.FormatInt(s.End.UnixNano(), 10), Attributes: otlpAttributes(s.Attributes),
 			Status: map[string]any{},
 		}
 		if s.Parent != [8]byte{} {
@@ -206,12 +206,12 @@ func (t *Tracer) document(batch []*Span) map[string]any {
 		}
 	}
 	return map[string]any{"resourceSpans": []any{map[string]any{
-		"resource":   map[string]any{"attributes": attributes(t.set.resource)},
+		"resource":   map[string]any{"attributes": otlpAttributes(t.set.resource)},
 		"scopeSpans": []any{map[string]any{"scope": t.scope, "spans": spans}},
 	}}}
 }
 
-func attributes(list []Attribute) []otlpAttribute {
+func otlpAttributes(list []Attribute) []otlpAttribute {
 	out := make([]otlpAttribute, 0, len(list))
 	for _, a := range list {
 		value := map[string]any{}

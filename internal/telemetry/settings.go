@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// settings are what the variables of OpenTelemetry say.
+// settings are the values of the variables of OpenTelemetry.
 type settings struct {
 	endpoint string
 	headers  http.Header
 	timeout  time.Duration
 	resource []Attribute
-	// parentBased follows the parent's flag where there is one; ratio is how many
-	// of the others are sampled.
+	// parentBased uses the parent's flag if there is a parent; ratio is the fraction of the
+	// other traces that are sampled.
 	parentBased bool
 	ratio       float64
 	delay       time.Duration
@@ -27,9 +27,9 @@ type settings struct {
 	batch       int
 }
 
-// read reads the variables. A nil result is that nothing is to be sent; notes are
-// what cannot be done as they say.
-func read(getenv func(string) string, service, version string) (*settings, []string) {
+// readSettings reads the variables. It returns nil if nothing is to be sent. notes are the
+// values that are not supported.
+func readSettings(getenv func(string) string, service, version string) (*settings, []string) {
 	var notes []string
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
@@ -50,33 +50,33 @@ func read(getenv func(string) string, service, version string) (*settings, []str
 		return nil, nil
 	}
 	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, []string{"OTEL_EXPORTER_OTLP_ENDPOINT is no URL of http or https; no traces are sent"}
+		return nil, []string{"OTEL_EXPORTER_OTLP_ENDPOINT is not an http or https URL; no traces are sent"}
 	}
 	switch exporter := getenv("OTEL_TRACES_EXPORTER"); exporter {
 	case "", "otlp":
 	default:
-		return nil, []string{fmt.Sprintf("OTEL_TRACES_EXPORTER is %q; only otlp and none are known, and no traces are sent", exporter)}
+		return nil, []string{fmt.Sprintf("OTEL_TRACES_EXPORTER is %q; only otlp and none are supported, and no traces are sent", exporter)}
 	}
 	if protocol := first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); protocol == "grpc" {
-		return nil, []string{"OTEL_EXPORTER_OTLP_PROTOCOL is grpc, which is not spoken here; set it to http/json, with the port of HTTP (4318)"}
+		return nil, []string{"OTEL_EXPORTER_OTLP_PROTOCOL is grpc, which is not supported; set it to http/json, with the port of HTTP (4318)"}
 	}
 	s := &settings{
-		endpoint: endpoint, headers: http.Header{}, timeout: milliseconds(first("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"), 10*time.Second),
-		delay: milliseconds(getenv("OTEL_BSP_SCHEDULE_DELAY"), 5*time.Second), queue: count(getenv("OTEL_BSP_MAX_QUEUE_SIZE"), 2048),
-		batch: count(getenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE"), 512), parentBased: true, ratio: 1,
+		endpoint: endpoint, headers: http.Header{}, timeout: parseMilliseconds(first("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"), 10*time.Second),
+		delay: parseMilliseconds(getenv("OTEL_BSP_SCHEDULE_DELAY"), 5*time.Second), queue: parseCount(getenv("OTEL_BSP_MAX_QUEUE_SIZE"), 2048),
+		batch: parseCount(getenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE"), 512), parentBased: true, ratio: 1,
 	}
-	for name, value := range pairs(first("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")) {
+	for name, value := range parsePairs(first("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")) {
 		s.headers.Set(name, value)
 	}
-	if !s.sampler(getenv("OTEL_TRACES_SAMPLER"), getenv("OTEL_TRACES_SAMPLER_ARG")) {
-		notes = append(notes, fmt.Sprintf("OTEL_TRACES_SAMPLER %q is not known; parentbased_always_on is used", getenv("OTEL_TRACES_SAMPLER")))
+	if !s.setSampler(getenv("OTEL_TRACES_SAMPLER"), getenv("OTEL_TRACES_SAMPLER_ARG")) {
+		notes = append(notes, fmt.Sprintf("OTEL_TRACES_SAMPLER %q is not supported; parentbased_always_on is used", getenv("OTEL_TRACES_SAMPLER")))
 	}
-	s.resource = resource(getenv, service, version)
+	s.resource = resourceAttributes(getenv, service, version)
 	return s, notes
 }
 
-func resource(getenv func(string) string, service, version string) []Attribute {
-	given := pairs(getenv("OTEL_RESOURCE_ATTRIBUTES"))
+func resourceAttributes(getenv func(string) string, service, version string) []Attribute {
+	given := parsePairs(getenv("OTEL_RESOURCE_ATTRIBUTES"))
 	if name := getenv("OTEL_SERVICE_NAME"); name != "" {
 		given["service.name"] = name
 	}
@@ -93,7 +93,7 @@ func resource(getenv func(string) string, service, version string) []Attribute {
 	return list
 }
 
-func (s *settings) sampler(name, arg string) bool {
+func (s *settings) setSampler(name, arg string) bool {
 	ratio := 1.0
 	if value, err := strconv.ParseFloat(arg, 64); err == nil && value >= 0 && value <= 1 {
 		ratio = value
@@ -114,8 +114,8 @@ func (s *settings) sampler(name, arg string) bool {
 	return true
 }
 
-// samples decides of a span; below says that it has a parent.
-func (t *Tracer) samples(trace [16]byte, below, parent bool) bool {
+// isSampled reports whether a span is sampled. below reports whether it has a parent.
+func (t *Tracer) isSampled(trace [16]byte, below, parent bool) bool {
 	switch {
 	case t.set.parentBased && below:
 		return parent
@@ -125,8 +125,8 @@ func (t *Tracer) samples(trace [16]byte, below, parent bool) bool {
 	return float64(binary.BigEndian.Uint64(trace[8:])>>1) < t.set.ratio*math.MaxInt64
 }
 
-// pairs reads a=b,c=d with values in percent encoding.
-func pairs(text string) map[string]string {
+// parsePairs parses a=b,c=d with percent-encoded values.
+func parsePairs(text string) map[string]string {
 	out := map[string]string{}
 	for part := range strings.SplitSeq(text, ",") {
 		key, value, ok := strings.Cut(part, "=")
@@ -142,40 +142,39 @@ func pairs(text string) map[string]string {
 	return out
 }
 
-func milliseconds(text string, fallback time.Duration) time.Duration {
+func parseMilliseconds(text string, fallback time.Duration) time.Duration {
 	if n, err := strconv.ParseInt(text, 10, 32); err == nil && n > 0 {
 		return time.Duration(n) * time.Millisecond
 	}
 	return fallback
 }
 
-func count(text string, fallback int) int {
+func parseCount(text string, fallback int) int {
 	if n, err := strconv.ParseInt(text, 10, 24); err == nil && n > 0 {
 		return int(n)
 	}
 	return fallback
 }
 
-// Options adjust a Tracer; Getenv alone is needed.
+// Options configure a Tracer. Only Getenv is required.
 type Options struct {
 	// Getenv reads the environment.
 	Getenv func(string) string
-	// Service and Version are what the program is called where the variables do
-	// not say.
+	// Service and Version are the defaults of the program's name and version.
 	Service, Version string
-	// HTTP sends; nil is http.DefaultTransport.
+	// HTTP sends the requests. Nil is http.DefaultTransport.
 	HTTP http.RoundTripper
-	// Logger gets what goes wrong; nil is silence.
+	// Logger logs errors. It may be nil.
 	Logger *slog.Logger
 }
 
-// Open makes a tracer by the standard variables; nil where they ask for none, which
-// is a tracer that is off.
+// Open returns a tracer that the standard variables configure, or nil, which is off, if
+// they do not enable one.
 func Open(opts Options) *Tracer {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	set, notes := read(opts.Getenv, opts.Service, opts.Version)
+	set, notes := readSettings(opts.Getenv, opts.Service, opts.Version)
 	for _, note := range notes {
 		opts.Logger.Warn(note)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The variables of OpenTelemetry mean what its specification says: those for traces
-// come before the general ones.
+// The variables of OpenTelemetry have the meaning of its specification: those for traces
+// take precedence over the general ones.
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	base := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
@@ -37,8 +37,8 @@ func TestVariables(t *testing.T) {
 			func(s *settings) { s.delay, s.queue, s.batch = 50*time.Millisecond, 10, 5 },
 		},
 	} {
-		want, _ := read(of(nil), "guideway", "1")
-		got, notes := read(of(c.env), "guideway", "1")
+		want, _ := readSettings(of(nil), "guideway", "1")
+		got, notes := readSettings(of(c.env), "guideway", "1")
 		if want == nil || got == nil || len(notes) > 0 {
 			t.Fatalf("%s: %v %v %v", name, want, got, notes)
 		}
@@ -54,7 +54,7 @@ func TestVariables(t *testing.T) {
 		"off":            {"OTEL_SDK_DISABLED": "true"},
 		"none":           {"OTEL_TRACES_EXPORTER": "none"},
 	} {
-		if got, _ := read(of(env), "guideway", "1"); got != nil {
+		if got, _ := readSettings(of(env), "guideway", "1"); got != nil {
 			t.Errorf("%s: traces are sent to %s", name, got.endpoint)
 		}
 	}

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// What is well formed goes on as it came; anything else is no trace.
+// A valid trace context is passed on unchanged. An invalid one is ignored.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	c, ok := telemetry.Parse(parent, "a=b")
@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// collector takes what is sent to it.
+// collector records the spans that it receives.
 type collector struct {
 	*httptest.Server
 	// failures are the statuses of the first answers.
@@ -98,7 +98,7 @@ type span struct {
 	}
 }
 
-func environment(c *collector, more ...string) func(string) string {
+func getenvFor(c *collector, more ...string) func(string) string {
 	values := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL + "/"}
 	for i := 0; i < len(more); i += 2 {
 		values[more[i]] = more[i+1]
@@ -106,12 +106,12 @@ func environment(c *collector, more ...string) func(string) string {
 	return func(name string) string { return values[name] }
 }
 
-// Spans arrive as OTLP, below the client's own, with the headers and the resource
-// that the variables name.
+// Spans arrive as OTLP, as children of the client's span, with the headers and the resource
+// of the variables.
 func TestSpansArrive(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
-	tracer := telemetry.Open(telemetry.Options{Service: "guideway", Version: "1", Getenv: environment(c,
+	tracer := telemetry.Open(telemetry.Options{Service: "guideway", Version: "1", Getenv: getenvFor(c,
 		"OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b, other=c", "OTEL_RESOURCE_ATTRIBUTES", "service.name=theirs,deployment=prod", "OTEL_SERVICE_NAME", "mine")})
 	above, _ := telemetry.Parse(parent, "a=b")
 	at := time.Unix(1_700_000_000, 5)
@@ -154,8 +154,8 @@ func TestSpansArrive(t *testing.T) {
 	}
 }
 
-// Without the variables there is no tracer, and nothing that uses one minds.
-func TestOff(t *testing.T) {
+// Without the variables there is no tracer, and its methods do nothing.
+func TestTracerIsOff(t *testing.T) {
 	t.Parallel()
 	for _, env := range []map[string]string{
 		{},
@@ -201,7 +201,7 @@ func TestSamplers(t *testing.T) {
 		{"odd", "", true, true, false},
 	}
 	for _, tt := range tests {
-		tracer := telemetry.Open(telemetry.Options{Getenv: environment(c, "OTEL_TRACES_SAMPLER", tt.sampler, "OTEL_TRACES_SAMPLER_ARG", tt.arg)})
+		tracer := telemetry.Open(telemetry.Options{Getenv: getenvFor(c, "OTEL_TRACES_SAMPLER", tt.sampler, "OTEL_TRACES_SAMPLER_ARG", tt.arg)})
 		for _, each := range []struct {
 			parent telemetry.Context
 			want   bool
@@ -214,9 +214,9 @@ func TestSamplers(t *testing.T) {
 	}
 }
 
-// A collector that is overloaded is asked again; one that refuses is not, and what
-// is lost is counted.
-func TestCollectorsThatFail(t *testing.T) {
+// A request is retried if the collector is overloaded but not if it refuses. Lost spans are
+// counted.
+func TestFailingCollectors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		failures []int
@@ -224,7 +224,7 @@ func TestCollectorsThatFail(t *testing.T) {
 		dropped  int64
 	}{{[]int{503}, 1, 0}, {[]int{400}, 0, 1}, {[]int{503, 503, 503, 503}, 0, 1}} {
 		c := newCollector(t, tt.failures...)
-		tracer := telemetry.Open(telemetry.Options{Getenv: environment(c)})
+		tracer := telemetry.Open(telemetry.Options{Getenv: getenvFor(c)})
 		_, s := tracer.Start(t.Context(), telemetry.Context{}, "x", telemetry.KindServer, time.Now())
 		s.Finish(time.Now())
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -1,6 +1,5 @@
-// Package telemetry makes spans of distributed traces and sends them where the
-// standard variables of OpenTelemetry say, as OTLP in JSON over HTTP. Nothing of
-// it runs where they say nothing.
+// Package telemetry creates spans of distributed traces and sends them as OTLP in JSON over
+// HTTP. The standard variables of OpenTelemetry configure it. Without them it does nothing.
 package telemetry
 
 import (
@@ -11,8 +10,8 @@ import (
 	"time"
 )
 
-// Context is a place in a trace, as W3C Trace Context carries it. The zero
-// Context is no place.
+// Context is a position in a trace, in the form of W3C Trace Context. The zero Context
+// means no trace.
 type Context struct {
 	Trace   [16]byte
 	Span    [8]byte
@@ -21,11 +20,10 @@ type Context struct {
 	State string
 }
 
-// maxState bounds the tracestate that is carried on.
+// maxState is the maximum length of a tracestate that is passed on.
 const maxState = 512
 
-// Parse reads the texts of traceparent and tracestate. What is not well formed is
-// no place.
+// Parse parses the texts of traceparent and tracestate. It returns false for invalid ones.
 func Parse(parent, state string) (Context, bool) {
 	var c Context
 	parts := strings.Split(parent, "-")
@@ -52,15 +50,15 @@ func Parse(parent, state string) (Context, bool) {
 	return c, true
 }
 
-// New begins a trace that is not sampled.
+// New returns a new trace that is not sampled.
 func New() Context {
 	var c Context
-	_, _ = rand.Read(c.Trace[:]) // it never fails
+	_, _ = rand.Read(c.Trace[:]) // never returns an error
 	_, _ = rand.Read(c.Span[:])
 	return c
 }
 
-// String writes the traceparent.
+// String returns the traceparent.
 func (c Context) String() string {
 	text := make([]byte, 55)
 	copy(text, "00-")
@@ -74,28 +72,27 @@ func (c Context) String() string {
 	return string(text)
 }
 
-// TraceID is the trace's id in hexadecimal.
+// TraceID returns the trace's id in hexadecimal.
 func (c Context) TraceID() string { return hex.EncodeToString(c.Trace[:]) }
 
-// Kind says which side of a call a span is.
+// Kind is the kind of a span.
 type Kind int
 
-// The kinds, by their numbers in OTLP.
+// The kinds, with their numbers in OTLP.
 const (
 	KindInternal Kind = 1
 	KindServer   Kind = 2
 	KindClient   Kind = 3
 )
 
-// Attribute is something that a span says: a string, int64, float64, bool or list of
-// strings.
+// Attribute is an attribute of a span: a string, int64, float64, bool or list of strings.
 type Attribute struct {
 	Key   string
 	Value any
 }
 
-// Span is a part of a trace. The nil Span, of a tracer that is off, takes
-// everything and does nothing.
+// Span is a part of a trace. The methods of the nil Span, of a tracer that is off, do
+// nothing.
 type Span struct {
 	Context
 	Parent     [8]byte
@@ -103,7 +100,7 @@ type Span struct {
 	Kind       Kind
 	Start, End time.Time
 	Attributes []Attribute
-	// Error says that it failed, and why.
+	// Error is the reason of a failure, or empty.
 	Error string
 
 	tracer *Tracer
@@ -116,28 +113,28 @@ func (s *Span) Set(attributes ...Attribute) {
 	}
 }
 
-// Finish ends the span at a time, and has it sent if it is sampled.
+// Finish ends the span at a time, and sends it if it is sampled.
 func (s *Span) Finish(at time.Time) {
 	if s == nil {
 		return
 	}
 	s.End = at
 	if s.Sampled {
-		s.tracer.put(s)
+		s.tracer.queueSpan(s)
 	}
 }
 
-// Child begins a part of the span.
+// Child starts a child of the span.
 func (s *Span) Child(name string, kind Kind, at time.Time) *Span {
 	if s == nil {
 		return nil
 	}
-	return s.tracer.begin(s.Context, true, name, kind, at)
+	return s.tracer.startSpan(s.Context, true, name, kind, at)
 }
 
 type spanKey struct{}
 
-// WithSpan gives a context that a span stands in.
+// WithSpan returns a context with a span.
 func WithSpan(ctx context.Context, s *Span) context.Context {
 	if s == nil {
 		return ctx
@@ -145,14 +142,14 @@ func WithSpan(ctx context.Context, s *Span) context.Context {
 	return context.WithValue(ctx, spanKey{}, s)
 }
 
-// SpanFrom gives the span that a context stands in; nil is none.
+// SpanFrom returns the span of a context, or nil.
 func SpanFrom(ctx context.Context) *Span {
 	s, _ := ctx.Value(spanKey{}).(*Span)
 	return s
 }
 
-// Start begins a span below that of ctx, or else below parent, or else a trace.
-// Of a nil Tracer the span is nil.
+// Start starts a child of the span of ctx, or else of parent, or else a new trace. It
+// returns nil for a nil Tracer.
 func (t *Tracer) Start(ctx context.Context, parent Context, name string, kind Kind, at time.Time) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil
@@ -160,15 +157,15 @@ func (t *Tracer) Start(ctx context.Context, parent Context, name string, kind Ki
 	if above := SpanFrom(ctx); above != nil {
 		parent = above.Context
 	}
-	s := t.begin(parent, parent.Trace != [16]byte{}, name, kind, at)
+	s := t.startSpan(parent, parent.Trace != [16]byte{}, name, kind, at)
 	return WithSpan(ctx, s), s
 }
 
-func (t *Tracer) begin(parent Context, below bool, name string, kind Kind, at time.Time) *Span {
+func (t *Tracer) startSpan(parent Context, below bool, name string, kind Kind, at time.Time) *Span {
 	s := &Span{Context: New(), Name: name, Kind: kind, Start: at, tracer: t}
 	if below {
 		s.Trace, s.State, s.Parent = parent.Trace, parent.State, parent.Span
 	}
-	s.Sampled = t.samples(s.Trace, below, parent.Sampled)
+	s.Sampled = t.isSampled(s.Trace, below, parent.Sampled)
 	return s
 }

@@ -12,26 +12,26 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// Item is one document of a library that loads. It is immutable.
+// Item is a document of a library that loads. It is immutable.
 type Item struct {
 	Place
-	// ID is the id of an activity, a skill or rules; of a guide or a template it
-	// is the name of the file without its extension.
+	// ID is the id of an activity, a skill or rules. For a guide or a template it is the
+	// name of the file without its extension.
 	ID string
-	// Title is for people.
+	// Title is the title for people.
 	Title string
-	// File is where a person finds the document.
+	// File is the path of the document for people.
 	File string
 	// Canonical is an activity, a skill or rules as RFC 8785 JSON.
 	Canonical string
-	// Text is a guide or a template as it is.
+	// Text is the text of a guide or a template.
 	Text string
 	// Skill is set for a skill, Activity for an activity.
 	Skill    *phases.Skill
 	Activity *phases.Activity
 }
 
-// The codes of findings on one document.
+// The codes of diagnostics of one document.
 const (
 	CodeEncoding = "text-encoding"
 	CodeRules    = "rules-object"
@@ -39,8 +39,7 @@ const (
 	CodeLost     = "text-lost"
 )
 
-// Parse reads a document for its place. The item is nil if the findings keep it
-// from being served.
+// Parse parses a document. The item is nil if a diagnostic prevents it from being served.
 func Parse(place Place, file string, data []byte) (*Item, []guideway.Diagnostic) {
 	item := &Item{Place: place, File: file, ID: place.ID(), Title: place.Title()}
 	switch place.Kind {
@@ -53,7 +52,7 @@ func Parse(place Place, file string, data []byte) (*Item, []guideway.Diagnostic)
 	}
 }
 
-// parseDocument reads an activity or a skill.
+// parseDocument parses an activity or a skill.
 func parseDocument(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
 	kind := phases.KindActivity
 	if item.Kind == KindSkill {
@@ -75,14 +74,14 @@ func parseDocument(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
 	}
 	for _, mark := range []string{"|", ">"} {
 		if strings.Contains(item.Canonical, `:"`+mark+`"`) {
-			warn(CodeLost, "write the text again, or take it from where the file was converted from",
-				"a text of the %s is %q and nothing else: it looks as if a conversion lost a block text", item.Kind, mark)
+			warn(CodeLost, "write the text again, or copy it from the original of the conversion",
+				"a text of the %s is only %q: a conversion may have lost a block text", item.Kind, mark)
 		}
 	}
 	return item, found
 }
 
-// parseRules reads the rules for all workflows, which are any object.
+// parseRules parses the rules for all workflows, which may be any object.
 func parseRules(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
 	root, found := doc.Parse(item.File, data, doc.Limits{})
 	if root == nil {
@@ -98,13 +97,13 @@ func parseRules(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
 	return item, nil
 }
 
-// parseText takes a text as it is.
+// parseText returns a text unchanged.
 func parseText(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
 		return nil, []guideway.Diagnostic{{
 			Severity: guideway.SeverityError, Code: CodeEncoding, File: item.File,
-			Message: fmt.Sprintf("the %s is no UTF-8 text", item.Kind), Fix: "save it as UTF-8",
+			Message: fmt.Sprintf("the %s is not UTF-8 text", item.Kind), Fix: "save it as UTF-8",
 		}}
 	}
 	item.Text = string(data)

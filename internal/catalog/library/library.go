@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// Source is what one source of definitions gives to a library.
+// Source has the documents of one source of definitions.
 type Source struct {
 	// Name is the name of the source.
 	Name string
@@ -19,32 +19,32 @@ type Source struct {
 	Items []*Item
 	// Broken are those that do not.
 	Broken []Broken
-	// Owners are the ids of the workflows in the folders of the source. A folder
-	// that is not there belongs to the workflow of its own name.
+	// Owners are the ids of the workflows by the folders of the source. A missing folder
+	// belongs to the workflow with its name.
 	Owners map[string]string
 }
 
 // Broken is a document that does not load.
 type Broken struct {
 	Place Place
-	// ID is what its id probably is.
+	// ID is its probable id.
 	ID string
-	// Why is the first finding.
+	// Why is the first diagnostic.
 	Why guideway.Diagnostic
 }
 
 // Entry is a document that is served.
 type Entry struct {
 	*Item
-	// Source is the name of the source that it is served from.
+	// Source is the name of its source.
 	Source string
-	// Workflow is the id of the workflow that it belongs to; "" for a skill for
-	// all workflows, an activity and rules.
+	// Workflow is the id of its workflow. It is "" for a skill for all workflows, an
+	// activity and rules.
 	Workflow string
 }
 
-// key tells documents apart of which one is served. Guides and templates are
-// known by their number, the others by their id.
+// key identifies the documents of which only one is served. For guides and templates it has
+// the number, for others the id.
 type key struct {
 	kind         phases.EntryKind
 	workflow, id string
@@ -63,8 +63,8 @@ func keyOf(p Place, workflow, id string) key {
 	return key{p.Kind, workflow, id}
 }
 
-// Library holds the documents of all sources that are served. It never changes;
-// what its methods return belongs to it.
+// Library contains the served documents of all sources. It is immutable; callers must not
+// modify the results of its methods.
 type Library struct {
 	byKey  map[key]*Entry
 	lists  map[key][]*Entry // by kind and workflow, in order of the index
@@ -72,22 +72,21 @@ type Library struct {
 	owners []string
 }
 
-// Activities are the activities in the order of their indices.
+// Activities returns the activities in the order of their indices.
 func (l *Library) Activities() []*Entry { return l.lists[key{kind: KindActivity}] }
 
-// Activity gives the activity with an id, or nil.
+// Activity returns the activity with an id, or nil.
 func (l *Library) Activity(id string) *Entry { return l.byKey[key{kind: KindActivity, id: id}] }
 
-// Rules are the rules for all workflows, or nil.
+// Rules returns the rules for all workflows, or nil.
 func (l *Library) Rules() *Entry { return l.byKey[key{kind: KindRules}] }
 
-// Skills are the skills of a workflow alone; of "" those for all workflows.
+// Skills returns the skills of a workflow, or for "" those for all workflows.
 func (l *Library) Skills(workflow string) []*Entry {
 	return l.lists[key{kind: KindSkill, workflow: workflow}]
 }
 
-// Skill gives the skill with an id: that of the workflow, else the one for all
-// workflows, else nil.
+// Skill returns the skill with an id, of the workflow or else for all workflows, or nil.
 func (l *Library) Skill(workflow, id string) *Entry {
 	if own := l.byKey[key{KindSkill, workflow, id}]; own != nil {
 		return own
@@ -95,15 +94,14 @@ func (l *Library) Skill(workflow, id string) *Entry {
 	return l.byKey[key{kind: KindSkill, id: id}]
 }
 
-// Texts are the guides or the templates of a workflow in the order of their
-// indices.
+// Texts returns the guides or the templates of a workflow in the order of their indices.
 func (l *Library) Texts(kind phases.EntryKind, workflow string) []*Entry {
 	return l.lists[key{kind: kind, workflow: workflow}]
 }
 
-// Text gives a guide or a template by its index, with any number of zeros before
-// it, by its name, or by its file as a workflow names it: "01-plan.md" or
-// "guides/01-plan.md". It is nil if there is none.
+// Text returns a guide or a template by its index with any number of leading zeros, by its
+// name, or by its file as a workflow refers to it: "01-plan.md" or "guides/01-plan.md". It
+// returns nil if it does not exist.
 func (l *Library) Text(kind phases.EntryKind, workflow, index string) *Entry {
 	if number, ok := phases.Index(index); ok {
 		return l.byKey[key{kind, workflow, strconv.Itoa(number)}]
@@ -117,8 +115,8 @@ func (l *Library) Text(kind phases.EntryKind, workflow, index string) *Entry {
 	return nil
 }
 
-// Numbered gives the only entry of a list whose file has an index, with any number
-// of zeros before it; nil where there is none or more than one.
+// Numbered returns the only entry of a list whose file has an index, with any number of
+// leading zeros, or nil.
 func Numbered(entries []*Entry, index string) (found *Entry) {
 	number, ok := phases.Index(index)
 	if !ok {
@@ -134,12 +132,10 @@ func Numbered(entries []*Entry, index string) (found *Entry) {
 	return found
 }
 
-// Owners are the ids of all workflows that a skill, a guide or a template
-// belongs to, in order.
+// Owners returns the ids of all workflows with a skill, a guide or a template, in order.
 func (l *Library) Owners() []string { return l.owners }
 
-// Why says why a document that is not served did not load; nil if there is none
-// that would be the one.
+// Why returns the reason why a document did not load, or nil if no such document is known.
 func (l *Library) Why(kind phases.EntryKind, workflow, id string) *guideway.Diagnostic {
 	if number, ok := phases.Index(id); ok && isText(kind) {
 		id = strconv.Itoa(number)
@@ -152,7 +148,7 @@ func (l *Library) Why(kind phases.EntryKind, workflow, id string) *guideway.Diag
 	return nil
 }
 
-// Equal says whether two libraries serve the same documents.
+// Equal reports whether two libraries serve the same documents.
 func (l *Library) Equal(other *Library) bool {
 	if len(l.byKey) != len(other.byKey) {
 		return false
@@ -165,7 +161,7 @@ func (l *Library) Equal(other *Library) bool {
 	return true
 }
 
-// sortEntries puts entries in the order of their indices, and then of names.
+// sortEntries sorts entries by index and name.
 func sortEntries(entries []*Entry) {
 	slices.SortStableFunc(entries, func(a, b *Entry) int {
 		return cmp.Or(a.Index-b.Index, strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))

@@ -23,11 +23,11 @@ func TestPlaceOf(t *testing.T) {
 		{"work-package/templates/12-checkpoint.txt", "template", "work-package", "12-checkpoint", "text"},
 		{"work-package/templates/1-x.json", "template", "work-package", "1-x", "json"},
 		{"meta/rules.yaml", "rules", "meta", "rules", "yaml"},
-		// Workflows, and what is nothing.
+		// Workflows and files that are not part of a library.
 		{name: "rules.yaml"},
 		{name: "meta/meta.json"},
 		{name: "work-package/work-package.json"},
-		{name: "other/activities/01-a.json"}, // activities are of no workflow
+		{name: "other/activities/01-a.json"}, // activities belong to no workflow
 		{name: "work-package/skills/review.json"},
 		{name: "work-package/skills/01-review.toon"},
 		{name: "work-package/skills/01-.json"},
@@ -54,7 +54,7 @@ func TestPlaceOf(t *testing.T) {
 	}
 }
 
-// What somebody may take for a document of the library, and is none.
+// Files that look like documents of a library but are not.
 func TestMisnamedAndToon(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][2]bool{
@@ -76,8 +76,8 @@ const (
 	execution = `{"id":"workflow-execution","version":"1.0.0","capability":"Execute workflows"}`
 )
 
-// item parses a document that must load.
-func item(t *testing.T, name, text string) *library.Item {
+// newItem parses a document that must load.
+func newItem(t *testing.T, name, text string) *library.Item {
 	t.Helper()
 	got, found := library.Parse(library.PlaceOf(name), "/"+name, []byte(text))
 	if got == nil {
@@ -117,24 +117,24 @@ func TestParse(t *testing.T) {
 				t.Fatalf("item %+v, findings %v", got, found)
 			}
 			if tt.codes != nil || tt.loads {
-				if diff := cmp.Diff(tt.codes, codes(found)); diff != "" {
+				if diff := cmp.Diff(tt.codes, codesOf(found)); diff != "" {
 					t.Error(diff)
 				}
 			}
 		})
 	}
-	if got := item(t, "meta/skills/01-s.yaml", "id: s\nversion: 1.0.0\ncapability: Do it\ndescription: |\n  one\n  two\n"); !strings.Contains(got.Canonical, `"one\ntwo\n"`) {
+	if got := newItem(t, "meta/skills/01-s.yaml", "id: s\nversion: 1.0.0\ncapability: Do it\ndescription: |\n  one\n  two\n"); !strings.Contains(got.Canonical, `"one\ntwo\n"`) {
 		t.Errorf("the block text is not in %s", got.Canonical)
 	}
-	if got := item(t, "w/guides/01-übersicht-der-teile.md", ""); got.Title != "Übersicht Der Teile" {
+	if got := newItem(t, "w/guides/01-übersicht-der-teile.md", ""); got.Title != "Übersicht Der Teile" {
 		t.Errorf("title %q", got.Title)
 	}
-	if got := item(t, "w/guides/01-a.md", "\ufeff# A\n"); got.Text != "# A\n" || got.Title != "A" || got.ID != "01-a" {
+	if got := newItem(t, "w/guides/01-a.md", "\ufeff# A\n"); got.Text != "# A\n" || got.Title != "A" || got.ID != "01-a" {
 		t.Errorf("%+v", got)
 	}
 }
 
-func codes(found []guideway.Diagnostic) []string {
+func codesOf(found []guideway.Diagnostic) []string {
 	var list []string
 	for _, d := range found {
 		list = append(list, d.Code)
@@ -147,19 +147,19 @@ func TestBuild(t *testing.T) {
 	t.Parallel()
 	known := func(id string) bool { return id == "w" || id == "renamed" }
 	low := library.Source{Name: "low", Owners: map[string]string{"folder": "renamed"}, Items: []*library.Item{
-		item(t, "folder/guides/01-a.md", "of the workflow renamed"),
-		item(t, "meta/activities/01-start-workflow.json", start),
-		item(t, "meta/skills/01-workflow-execution.json", execution),
-		item(t, "w/guides/01-a.md", "low 1"),
-		item(t, "w/guides/02-b.md", "low 2"),
-		item(t, "w/skills/01-workflow-execution.json", execution),
+		newItem(t, "folder/guides/01-a.md", "of the workflow renamed"),
+		newItem(t, "meta/activities/01-start-workflow.json", start),
+		newItem(t, "meta/skills/01-workflow-execution.json", execution),
+		newItem(t, "w/guides/01-a.md", "low 1"),
+		newItem(t, "w/guides/02-b.md", "low 2"),
+		newItem(t, "w/skills/01-workflow-execution.json", execution),
 	}}
 	high := library.Source{Name: "high", Items: []*library.Item{
-		item(t, "lost/templates/01-a.md", "nobody's"),
-		item(t, "meta/activities/01-resume-workflow.json", strings.Replace(resume, "Where were we?", "new workflow", 1)),
-		item(t, "w/guides/001-z.md", "high 1"),
-		item(t, "w/guides/1-zz.md", "not served"),
-		item(t, "w/guides/10-last.md", "high 10"),
+		newItem(t, "lost/templates/01-a.md", "nobody's"),
+		newItem(t, "meta/activities/01-resume-workflow.json", strings.Replace(resume, "Where were we?", "new workflow", 1)),
+		newItem(t, "w/guides/001-z.md", "high 1"),
+		newItem(t, "w/guides/1-zz.md", "not served"),
+		newItem(t, "w/guides/10-last.md", "high 10"),
 	}, Broken: []library.Broken{
 		{Place: library.PlaceOf("w/guides/02-b.md"), ID: "02-b", Why: guideway.Diagnostic{File: "/h/02-b.md"}},
 		{Place: library.PlaceOf("w/guides/03-c.md"), ID: "03-c", Why: guideway.Diagnostic{File: "/h/03-c.md", Message: "broken"}},
@@ -167,7 +167,7 @@ func TestBuild(t *testing.T) {
 	}}
 	lib, found := library.Build([]library.Source{low, high}, known)
 	want := []string{"folder-without-workflow", "index-duplicate", "override-broken", "recognition-duplicate"}
-	if diff := cmp.Diff(want, codes(found)); diff != "" {
+	if diff := cmp.Diff(want, codesOf(found)); diff != "" {
 		t.Error(diff, found)
 	}
 	var guides []string
@@ -197,12 +197,12 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// What an activity refers to must be there.
-func TestBuildLooksThroughActivities(t *testing.T) {
+// The references of an activity must exist.
+func TestBuildChecksActivities(t *testing.T) {
 	t.Parallel()
 	lost := strings.Replace(start, `"flow"`, `"mandatory_guide":{"workflow_id":"w","index":"00"},"flow"`, 1)
-	lib, found := library.Build([]library.Source{{Name: "s", Items: []*library.Item{item(t, "meta/activities/01-start-workflow.json", lost)}}}, nil)
-	if diff := cmp.Diff([]string{"guide-unknown", "skill-unknown"}, codes(found)); diff != "" {
+	lib, found := library.Build([]library.Source{{Name: "s", Items: []*library.Item{newItem(t, "meta/activities/01-start-workflow.json", lost)}}}, nil)
+	if diff := cmp.Diff([]string{"guide-unknown", "skill-unknown"}, codesOf(found)); diff != "" {
 		t.Error(diff)
 	}
 	if lib.Activity("start-workflow") == nil {
@@ -210,16 +210,16 @@ func TestBuildLooksThroughActivities(t *testing.T) {
 	}
 }
 
-// An index is found whatever its padding; what is none never is, and no name
-// leads out of a library.
+// An index is found with any padding. Invalid indices are not found, and no name leads out
+// of a library.
 func TestText(t *testing.T) {
 	t.Parallel()
 	lib, _ := library.Build([]library.Source{{Name: "s", Items: []*library.Item{
-		item(t, "w/guides/00-start.md", "start"), item(t, "w/guides/01-first.md", "first"), item(t, "w/guides/12-twelfth.md", "twelfth"),
+		newItem(t, "w/guides/00-start.md", "start"), newItem(t, "w/guides/01-first.md", "first"), newItem(t, "w/guides/12-twelfth.md", "twelfth"),
 	}}}, nil)
 	for index, want := range map[string]string{
 		"0": "start", "00": "start", "1": "first", "01": "first", "001": "first", "12": "twelfth", "first": "first", "01-first": "first",
-		"01-first.md": "first", "guides/01-first.md": "first", "./guides/first.md": "first", // as workflows name them
+		"01-first.md": "first", "guides/01-first.md": "first", "./guides/first.md": "first", // as workflows refer to them
 		"01-first.txt": "", "templates/01-first.md": "", "guides/../guides/01-first.md": "", "/guides/01-first.md": "",
 		"": "", "2": "", "-1": "", "1.0": "", "01-": "", "../w/guides/01-first": "", "99999999999999999999": "", "1,": "",
 	} {
@@ -233,13 +233,13 @@ func TestText(t *testing.T) {
 	}
 }
 
-// A skill or an activity is found by the index of its file where only one has it.
+// A skill or an activity is found by the index of its file if the index is unique.
 func TestNumbered(t *testing.T) {
 	t.Parallel()
 	entries := []*library.Entry{
-		{Item: item(t, "meta/skills/01-workflow-execution.json", execution)},
-		{Item: item(t, "meta/skills/02-a.yaml", "id: a\nversion: 1.0.0\ncapability: C\n")},
-		{Item: item(t, "meta/skills/2-b.yaml", "id: b\nversion: 1.0.0\ncapability: C\n")},
+		{Item: newItem(t, "meta/skills/01-workflow-execution.json", execution)},
+		{Item: newItem(t, "meta/skills/02-a.yaml", "id: a\nversion: 1.0.0\ncapability: C\n")},
+		{Item: newItem(t, "meta/skills/2-b.yaml", "id: b\nversion: 1.0.0\ncapability: C\n")},
 	}
 	for index, want := range map[string]string{"1": "workflow-execution", "001": "workflow-execution", "2": "", "3": "", "-1": "", "a": "", "": ""} {
 		got := library.Numbered(entries, index)
@@ -251,7 +251,7 @@ func TestNumbered(t *testing.T) {
 
 func TestEqual(t *testing.T) {
 	t.Parallel()
-	one := item(t, "w/guides/01-a.md", "a")
+	one := newItem(t, "w/guides/01-a.md", "a")
 	build := func(name string, items ...*library.Item) *library.Library {
 		lib, _ := library.Build([]library.Source{{Name: name, Items: items}}, nil)
 		return lib
@@ -260,7 +260,7 @@ func TestEqual(t *testing.T) {
 	if !base.Equal(build("s", one)) {
 		t.Error("the same is not equal")
 	}
-	for i, other := range []*library.Library{emptyLibrary(), build("other", one), build("s", item(t, "w/guides/01-a.md", "a")), build("s", one, item(t, "w/guides/02-b.md", "b"))} {
+	for i, other := range []*library.Library{emptyLibrary(), build("other", one), build("s", newItem(t, "w/guides/01-a.md", "a")), build("s", one, newItem(t, "w/guides/02-b.md", "b"))} {
 		if base.Equal(other) || other.Equal(base) {
 			t.Errorf("library %d is equal", i)
 		}
@@ -297,8 +297,8 @@ func TestSection(t *testing.T) {
 	}
 }
 
-// Every section that a text has can be cut out, and is a part of it.
-func TestEverySectionIsThere(t *testing.T) {
+// Every heading of a text returns a section of the text.
+func TestEveryHeadingHasSection(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOf(rapid.SampledFrom([]string{"# One", "## Two", "### Three", "#", "text", "```", "~~~", "    # code", "", "####### seven"})).Draw(t, "lines")
@@ -317,9 +317,9 @@ func TestMatch(t *testing.T) {
 	end := `{"id":"end-workflow","version":"1.0.0","problem":"The user wants to finish a workflow.",
 		"recognition":["End workflow","We're done","Where were we?"],"skills":{"primary":"workflow-execution"},"outcome":["The run is completed"],"flow":["1. Look"]}`
 	lib, _ := library.Build([]library.Source{{Name: "s", Items: []*library.Item{
-		item(t, "meta/activities/01-start-workflow.json", start),
-		item(t, "meta/activities/02-resume-workflow.json", resume),
-		item(t, "meta/activities/03-end-workflow.json", end),
+		newItem(t, "meta/activities/01-start-workflow.json", start),
+		newItem(t, "meta/activities/02-resume-workflow.json", resume),
+		newItem(t, "meta/activities/03-end-workflow.json", end),
 	}}}, nil)
 	tests := []struct {
 		goal   string
@@ -334,9 +334,9 @@ func TestMatch(t *testing.T) {
 		{"begin something new", library.MatchFound, "start-workflow", false},
 		{"let us finish this", library.MatchNone, "end-workflow", false},
 		{"where were we?", library.MatchAmbiguous, "resume-workflow", true}, // both have the phrase; the first by index is first
-		{"drop this workflow", library.MatchNone, "end-workflow", false},    // a word that all have tells nothing
+		{"drop this workflow", library.MatchNone, "end-workflow", false},    // a word of all activities does not count
 		{"resume my old workflow", library.MatchFound, "resume-workflow", false},
-		{"don't resume the workflow", library.MatchAmbiguous, "resume-workflow", false}, // not what is said
+		{"don't resume the workflow", library.MatchAmbiguous, "resume-workflow", false}, // the opposite of the phrase
 		{"bake a cake", library.MatchNone, "", false},
 		{"", library.MatchNone, "", false},
 		{"?!", library.MatchNone, "", false},
@@ -348,11 +348,11 @@ func TestMatch(t *testing.T) {
 			best = matches[0].Activity.ID
 		}
 		if status != tt.status || best != tt.best || (len(matches) > 0 && matches[0].Score == 1) != tt.exact {
-			t.Errorf("%q: %s %s", tt.goal, status, describe(matches))
+			t.Errorf("%q: %s %s", tt.goal, status, formatMatches(matches))
 		}
 		for _, m := range matches {
 			if len(m.Why) == 0 || m.Score <= 0 || m.Score > 1 {
-				t.Errorf("%q: %s", tt.goal, describe(matches))
+				t.Errorf("%q: %s", tt.goal, formatMatches(matches))
 			}
 		}
 	}
@@ -361,7 +361,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func describe(matches []library.Match) string {
+func formatMatches(matches []library.Match) string {
 	var b strings.Builder
 	for _, m := range matches {
 		fmt.Fprintf(&b, "%s %v %q; ", m.Activity.ID, m.Score, m.Why)
@@ -369,23 +369,23 @@ func describe(matches []library.Match) string {
 	return b.String()
 }
 
-// Any goal has an answer, the same one each time, in order; and a phrase is found
-// whatever its case and punctuation.
+// Match returns an answer for any goal, always the same and sorted, and finds a phrase
+// regardless of case and punctuation.
 func TestMatchIsDeterministic(t *testing.T) {
 	t.Parallel()
 	lib, _ := library.Build([]library.Source{{Name: "s", Items: []*library.Item{
-		item(t, "meta/activities/01-start-workflow.json", start), item(t, "meta/activities/02-resume-workflow.json", resume),
+		newItem(t, "meta/activities/01-start-workflow.json", start), newItem(t, "meta/activities/02-resume-workflow.json", resume),
 	}}}, nil)
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOf(rapid.SampledFrom([]string{"resume", "start", "workflow", "new", "where", "were", "we", "the", "cake", "日本", "\xff"})).Draw(t, "words")
 		goal := strings.Join(words, rapid.SampledFrom([]string{" ", ", ", "\n"}).Draw(t, "between"))
 		status, matches := lib.Match(goal)
 		again, repeated := lib.Match(goal)
-		if status != again || describe(matches) != describe(repeated) {
-			t.Fatalf("%q: %s, then %s", goal, describe(matches), describe(repeated))
+		if status != again || formatMatches(matches) != formatMatches(repeated) {
+			t.Fatalf("%q: %s, then %s", goal, formatMatches(matches), formatMatches(repeated))
 		}
 		if !slices.IsSortedFunc(matches, func(a, b library.Match) int { return int(1000 * (b.Score - a.Score)) }) {
-			t.Fatalf("%q: %s", goal, describe(matches))
+			t.Fatalf("%q: %s", goal, formatMatches(matches))
 		}
 	})
 }

@@ -8,43 +8,42 @@ import (
 	"strings"
 )
 
-// MatchStatus says what a search for an activity came to.
+// MatchStatus is the outcome of a search for an activity.
 type MatchStatus string
 
 // The outcomes.
 const (
-	// MatchFound: the first match is meant.
+	// MatchFound means that the first match fits best.
 	MatchFound MatchStatus = "matched"
-	// MatchAmbiguous: the first matches are as good as each other.
+	// MatchAmbiguous means that the first matches fit equally well.
 	MatchAmbiguous MatchStatus = "ambiguous"
-	// MatchNone: nothing fits; the matches are the nearest.
+	// MatchNone means that no activity fits; the matches are the nearest ones.
 	MatchNone MatchStatus = "none"
 )
 
-// Match is an activity that a goal may mean.
+// Match is an activity that may fit a goal.
 type Match struct {
 	Activity *Entry
-	// Score is from 0 to 1; 1 is a recognition phrase, word for word.
+	// Score is from 0 to 1. 1 is a recognition phrase, word for word.
 	Score float64
-	// Why says what fits.
+	// Why lists the parts that match.
 	Why []string
 }
 
-// The bounds of what is a match.
+// The limits of matches.
 const (
-	// enough is the score of a match.
-	enough = 0.35
-	// Apart is by how much the first match must beat the second.
+	// minScore is the minimum score of a match.
+	minScore = 0.35
+	// Apart is the minimum lead of the first match over the second.
 	Apart = 0.08
-	// mostMatches bounds the answer.
-	mostMatches = 5
-	// maxGoal bounds the words of a goal that are looked at.
+	// maxMatches is the maximum number of matches returned.
+	maxMatches = 5
+	// maxGoal is the maximum number of words of a goal that are compared.
 	maxGoal = 200
 )
 
-// The score of a phrase that is the goal, the least of one that the goal has in
-// it, and of one that it has in it with words between; the weights of the parts of
-// an activity.
+// The scores of a phrase that equals the goal, that the goal contains, and that the goal
+// contains with words between, and the weights of the parts of an activity.
 const (
 	scoreExact     = 1.0
 	scoreContained = 0.8
@@ -54,28 +53,28 @@ const (
 	weightOutcome  = 0.15
 )
 
-// Match ranks the activities by how well they fit a goal in a user's words: a
-// recognition phrase that is the goal, one that the goal has in it, and then by
-// the words of recognition, problem and outcome, of which rare ones count more.
-// Words that may turn the goal into its opposite make a question of it, unless a
-// phrase has them too. The same goal always has the same answer.
+// Match ranks the activities by how well they fit a goal in a user's words: first a
+// recognition phrase that equals the goal, then one that the goal contains, then the words
+// of recognition, problem and outcome, of which rare ones count more. Words that may negate
+// the goal make the result ambiguous, unless a phrase has them too. The same goal always
+// has the same result.
 func (l *Library) Match(goal string) (MatchStatus, []Match) {
 	m := newMatcher(l.Activities(), goal)
 	var matches []Match
 	for i, entry := range l.Activities() {
-		if score, why := m.score(i); score > 0 {
+		if score, why := m.scoreActivity(i); score > 0 {
 			matches = append(matches, Match{entry, score, why})
 		}
 	}
 	slices.SortStableFunc(matches, func(a, b Match) int { return cmp.Compare(b.Score, a.Score) })
-	matches = matches[:min(len(matches), mostMatches)]
+	matches = matches[:min(len(matches), maxMatches)]
 	switch {
-	case len(matches) == 0 || matches[0].Score < enough:
+	case len(matches) == 0 || matches[0].Score < minScore:
 		return MatchNone, matches
 	case len(matches) > 1 && matches[0].Score-matches[1].Score < Apart:
 		return MatchAmbiguous, matches
-	case m.negation() != "" && matches[0].Score < scoreExact:
-		matches[0].Why = append(matches[0].Why, fmt.Sprintf("but the words %q may mean the opposite", m.negation()))
+	case m.findNegation() != "" && matches[0].Score < scoreExact:
+		matches[0].Why = append(matches[0].Why, fmt.Sprintf("but the words %q may mean the opposite", m.findNegation()))
 		return MatchAmbiguous, matches
 	default:
 		return MatchFound, matches
@@ -86,7 +85,7 @@ func (l *Library) Match(goal string) (MatchStatus, []Match) {
 type matcher struct {
 	plain string
 	goal  []string
-	// said are the words of the goal by their stems.
+	// said maps stems to the words of the goal.
 	said     map[string]string
 	entries  []*Entry
 	profiles []profile
@@ -94,30 +93,30 @@ type matcher struct {
 	unknown  float64
 }
 
-// profile is an activity as sets of stems.
+// profile is the stems of an activity.
 type profile struct {
 	phrases          [][]string
 	problem, outcome []string
 }
 
 func newMatcher(entries []*Entry, goal string) *matcher {
-	spoken := words(goal)
+	spoken := splitWords(goal)
 	spoken = spoken[:min(len(spoken), maxGoal)]
 	m := &matcher{
-		plain: strings.Join(spoken, " "), goal: stems(spoken), said: map[string]string{}, entries: entries, weights: map[string]float64{},
+		plain: strings.Join(spoken, " "), goal: stemsOf(spoken), said: map[string]string{}, entries: entries, weights: map[string]float64{},
 	}
 	for _, word := range spoken {
-		if s := stem(word); m.said[s] == "" {
+		if s := stemWord(word); m.said[s] == "" {
 			m.said[s] = word
 		}
 	}
 	count := map[string]int{}
 	for _, entry := range entries {
 		a := entry.Activity
-		p := profile{problem: stems(words(a.Problem)), outcome: stems(words(strings.Join(a.Outcome, " ")))}
+		p := profile{problem: stemsOf(splitWords(a.Problem)), outcome: stemsOf(splitWords(strings.Join(a.Outcome, " ")))}
 		all := slices.Concat(p.problem, p.outcome)
 		for _, phrase := range a.Recognition {
-			p.phrases = append(p.phrases, stems(words(phrase)))
+			p.phrases = append(p.phrases, stemsOf(splitWords(phrase)))
 			all = append(all, p.phrases[len(p.phrases)-1]...)
 		}
 		slices.Sort(all)
@@ -127,21 +126,21 @@ func newMatcher(entries []*Entry, goal string) *matcher {
 		m.profiles = append(m.profiles, p)
 	}
 	for word, n := range count {
-		m.weights[word] = rarity(n, len(entries))
+		m.weights[word] = wordWeight(n, len(entries))
 	}
-	// A word that no activity has says as much as one that half of them have.
-	m.unknown = min(math.Ln2, rarity(1, len(entries)))
+	// A word of no activity counts as much as one that half of them have.
+	m.unknown = min(math.Ln2, wordWeight(1, len(entries)))
 	return m
 }
 
-// rarity is what a word says that so many of all activities have: next to nothing
-// where all have it, for it does not tell them apart.
-func rarity(have, all int) float64 {
+// wordWeight returns the weight of a word that have of all activities contain: nearly zero
+// if all of them contain it.
+func wordWeight(have, all int) float64 {
 	return math.Log(float64(all+1) / (float64(have) + 0.5))
 }
 
-// negation gives the words of the goal that may turn it into its opposite, or "".
-func (m *matcher) negation() string {
+// findNegation returns the words of the goal that may negate it, or "".
+func (m *matcher) findNegation() string {
 	for _, words := range []string{"dont", "do not", "not to", "never", "no longer", "rather not", "instead of"} {
 		if strings.Contains(" "+m.plain+" ", " "+words+" ") {
 			return words
@@ -150,8 +149,8 @@ func (m *matcher) negation() string {
 	return ""
 }
 
-// score says how well an activity fits, and why.
-func (m *matcher) score(i int) (float64, []string) {
+// scoreActivity returns how well an activity fits, and why.
+func (m *matcher) scoreActivity(i int) (float64, []string) {
 	if m.plain == "" {
 		return 0, nil
 	}
@@ -163,32 +162,31 @@ func (m *matcher) score(i int) (float64, []string) {
 	longest, inside := "", ""
 	for _, phrase := range m.entries[i].Activity.Recognition {
 		plain := plainWords(phrase)
-		// A single word in a goal says little.
+		// A single word of a goal is not significant.
 		if strings.Contains(plain, " ") && len(plain) > len(longest) && strings.Contains(" "+m.plain+" ", " "+plain+" ") {
 			longest, inside = plain, phrase
 		}
 	}
 	if longest != "" {
 		score := scoreContained + (scoreExact-scoreContained)*float64(len(longest))/float64(len(m.plain))
-		return round(score), []string{fmt.Sprintf("it has the phrase %q in it", inside)}
+		return roundScore(score), []string{fmt.Sprintf("it contains the phrase %q", inside)}
 	}
-	return m.overlap(i)
+	return m.scoreWords(i)
 }
 
-// round keeps what a person can read of a score.
-func round(score float64) float64 { return math.Round(score*1000) / 1000 }
+// roundScore rounds a score for people.
+func roundScore(score float64) float64 { return math.Round(score*1000) / 1000 }
 
-// overlap is the score by words.
-func (m *matcher) overlap(i int) (score float64, why []string) {
+// scoreWords returns the score by words.
+func (m *matcher) scoreWords(i int) (score float64, why []string) {
 	p := m.profiles[i]
 	best, phrase := 0.0, -1
 	for j, words := range p.phrases {
-		shared := m.weight(common(m.goal, words))
-		// What the phrase has of the goal counts as much as what the goal has
-		// of the phrase.
-		s := weightPhrase * 2 * shared / (m.weight(m.goal) + m.weight(words))
-		if spread(m.goal, words) {
-			s = max(s, scoreSpread+(scoreContained-scoreSpread)*shared/m.weight(m.goal))
+		shared := m.sumWeights(commonWords(m.goal, words))
+		// The matched part of the goal counts as much as the matched part of the phrase.
+		s := weightPhrase * 2 * shared / (m.sumWeights(m.goal) + m.sumWeights(words))
+		if containsInOrder(m.goal, words) {
+			s = max(s, scoreSpread+(scoreContained-scoreSpread)*shared/m.sumWeights(m.goal))
 		}
 		if shared > 0 && s > best {
 			best, phrase = s, j
@@ -197,24 +195,24 @@ func (m *matcher) overlap(i int) (score float64, why []string) {
 	score = best
 	if phrase >= 0 {
 		why = append(why, fmt.Sprintf("the phrase %q shares: %s",
-			m.entries[i].Activity.Recognition[phrase], m.inWords(common(m.goal, p.phrases[phrase]))))
+			m.entries[i].Activity.Recognition[phrase], m.inWords(commonWords(m.goal, p.phrases[phrase]))))
 	}
 	for _, part := range []struct {
 		name   string
 		words  []string
 		weight float64
 	}{{"problem", p.problem, weightProblem}, {"outcome", p.outcome, weightOutcome}} {
-		if shared := common(m.goal, part.words); len(shared) > 0 {
-			score += part.weight * m.weight(shared) / m.weight(m.goal)
+		if shared := commonWords(m.goal, part.words); len(shared) > 0 {
+			score += part.weight * m.sumWeights(shared) / m.sumWeights(m.goal)
 			why = append(why, fmt.Sprintf("its %s shares: %s", part.name, m.inWords(shared)))
 		}
 	}
-	return round(min(score, scoreContained)), why
+	return roundScore(min(score, scoreContained)), why
 }
 
-// spread says whether a goal has all words of a phrase in their order: "run the
-// nightly workflow" has "run a workflow". One word in a goal says little.
-func spread(goal, phrase []string) bool {
+// containsInOrder reports whether a goal has all words of a phrase in their order: "run the
+// nightly workflow" contains "run a workflow". A single word of a goal is not significant.
+func containsInOrder(goal, phrase []string) bool {
 	if len(phrase) < 2 {
 		return false
 	}
@@ -228,7 +226,7 @@ func spread(goal, phrase []string) bool {
 	return true
 }
 
-// inWords lists stems as the goal has them.
+// inWords returns stems in the words of the goal.
 func (m *matcher) inWords(stems []string) string {
 	list := make([]string, len(stems))
 	for i, s := range stems {
@@ -237,9 +235,9 @@ func (m *matcher) inWords(stems []string) string {
 	return strings.Join(list, ", ")
 }
 
-// weight sums what words say. A number that no activity has is that of a ticket
-// or the like, and says nothing.
-func (m *matcher) weight(words []string) (sum float64) {
+// sumWeights returns the sum of the weights of words. A number that no activity has is
+// probably a ticket number and does not count.
+func (m *matcher) sumWeights(words []string) (sum float64) {
 	for _, word := range words {
 		if w, ok := m.weights[word]; ok {
 			sum += w
@@ -250,8 +248,8 @@ func (m *matcher) weight(words []string) (sum float64) {
 	return sum
 }
 
-// common are the words of a that b has too.
-func common(a, b []string) []string {
+// commonWords returns the words of a that are also in b.
+func commonWords(a, b []string) []string {
 	var both []string
 	for _, word := range a {
 		if slices.Contains(b, word) {
@@ -261,31 +259,30 @@ func common(a, b []string) []string {
 	return both
 }
 
-// stems are the different words that say something, without their endings, in
-// order.
-func stems(words []string) []string {
+// stemsOf returns the distinct stems of the significant words, in order.
+func stemsOf(words []string) []string {
 	var list []string
 	for _, word := range words {
 		if isFiller(word) {
 			continue
 		}
-		if s := stem(word); !slices.Contains(list, s) {
+		if s := stemWord(word); !slices.Contains(list, s) {
 			list = append(list, s)
 		}
 	}
 	return list
 }
 
-// isFiller says whether a word says nothing of a goal.
+// isFiller reports whether a word is not significant in a goal.
 func isFiller(word string) bool {
 	const fillers = " a an and are as at be by can could do does for from had has have hello hey hi i id ill im in is it its ive let lets me my of on or our " +
 		"please should so some that the their then there these they this to us was we were what when where which will with would you your "
 	return strings.Contains(fillers, " "+word+" ")
 }
 
-// stem takes the usual English endings off a word, the same for all its forms
-// though not always the form of a dictionary.
-func stem(word string) string {
+// stemWord removes the usual English endings of a word. The stem is the same for all its
+// forms but may not be a word.
+func stemWord(word string) string {
 	const shortest = 3
 	for _, ending := range []string{"ings", "ing", "ied", "ies", "edly", "ed", "es", "s", "ly", "e", "y"} {
 		rest, found := strings.CutSuffix(word, ending)

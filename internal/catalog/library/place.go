@@ -1,6 +1,6 @@
-// Package library holds what stands beside the phase workflows: activities that
-// lead from a goal to a workflow, skills, guides, templates and rules. It knows
-// where they lie in a source and how to find them; it reads no files.
+// Package library contains the documents that supplement phase workflows: activities that
+// lead from a goal to a workflow, skills, guides, templates and rules. It knows their paths
+// in a source and finds them; it reads no files.
 package library
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// The kinds of documents, as the layout has them.
+// The kinds of documents, as in the layout.
 const (
 	KindActivity = phases.EntryActivity
 	KindSkill    = phases.EntrySkill
@@ -19,25 +19,25 @@ const (
 	KindRules    = phases.EntryRules
 )
 
-// Meta is the folder of what is for all workflows.
+// Meta is the folder of documents for all workflows.
 const Meta = phases.Meta
 
-// Place is where a document of the library lies in a source; see phases.Locate.
-// The zero Place is that of a workflow, or of nothing.
+// Place is the position of a document of the library in a source; see phases.Locate. The
+// zero Place belongs to a workflow or to another file.
 type Place struct {
 	// Entry has the kind, the folder (as Workflow), the index and the name.
 	phases.Entry
-	// Digits is the index as the name of the file has it: "02".
+	// Digits is the index in the name of the file: "02".
 	Digits string
 	// Format is json, yaml, markdown, toon or text.
 	Format string
-	// Path is the whole name of the document in its source.
+	// Path is the path of the document in its source.
 	Path string
 }
 
-// PlaceOf gives the place of a document by its name in a source, with slashes.
-// Its kind is "" if it is none of the library's. Guides and templates can be of
-// any format of text.
+// PlaceOf returns the place of a document by its path in a source, with slashes. Its kind
+// is "" if it is not a document of the library. Guides and templates can have any text
+// format.
 func PlaceOf(name string) Place {
 	stem, format := splitFormat(name)
 	if format == "" {
@@ -59,12 +59,12 @@ func PlaceOf(name string) Place {
 	return Place{Entry: entry, Digits: digits, Format: format, Path: name}
 }
 
-// IsText says whether the document is served as it is, whatever is in it.
+// IsText reports whether the document is served unchanged, whatever its content.
 func (p Place) IsText() bool { return isText(p.Kind) }
 
 func isText(kind phases.EntryKind) bool { return kind == KindGuide || kind == KindTemplate }
 
-// ID is the id that a document has by its place.
+// ID returns the id that a document has by its place.
 func (p Place) ID() string {
 	if p.IsText() {
 		return p.Digits + "-" + p.Name
@@ -72,9 +72,8 @@ func (p Place) ID() string {
 	return p.Name
 }
 
-// Misnamed says whether a text lies among the guides or templates of a workflow
-// and has no place there, because its name does not begin with an index. A
-// README is nobody's guide.
+// Misnamed reports whether a text is among the guides or templates of a workflow but is
+// ignored, because its name does not start with an index. A README is not a guide.
 func Misnamed(name string) bool {
 	dir, base := path.Split(name)
 	stem, format := splitFormat(base)
@@ -85,15 +84,14 @@ func Misnamed(name string) bool {
 	return ok && isText(entry.Kind)
 }
 
-// IsToon says whether a document is in the notation TOON, which is read nowhere
-// but where texts are served as they are.
+// IsToon reports whether a document is in the notation TOON, which is supported only for
+// texts that are served unchanged.
 func IsToon(name string) bool {
 	_, format := splitFormat(name)
 	return format == "toon" && !PlaceOf(name).IsText()
 }
 
-// splitFormat takes the extension off a name; the format of one that is not
-// known is "".
+// splitFormat splits the extension off a name. The format of an unknown extension is "".
 func splitFormat(name string) (stem, format string) {
 	ext := path.Ext(name)
 	format = map[string]string{

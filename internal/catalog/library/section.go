@@ -5,24 +5,24 @@ import (
 	"unicode"
 )
 
-// Headings are the headings of a Markdown text in order, without their marks.
+// Headings returns the headings of a Markdown text in order, without their marks.
 func Headings(text string) []string {
 	var list []string
-	for _, h := range headings(text) {
+	for _, h := range findHeadings(text) {
 		list = append(list, h.title)
 	}
 	return list
 }
 
-// Section cuts a section out of a Markdown text: its heading and all up to the
-// next one of its level or above. The heading is found whatever its case and its
-// punctuation; if none is the same, the only one that has the words in it.
+// Section returns a section of a Markdown text: its heading and the text up to the next
+// heading of the same or a higher level. The heading is found regardless of case and
+// punctuation; if none is equal, the only one that contains the words.
 func Section(text, name string) (string, bool) {
 	wanted := plainWords(name)
 	if wanted == "" {
 		return "", false
 	}
-	all := headings(text)
+	all := findHeadings(text)
 	found, partial := -1, []int{}
 	for i, h := range all {
 		have := plainWords(h.title)
@@ -56,8 +56,8 @@ type heading struct {
 	title     string
 }
 
-// headings finds the lines that begin with number signs, but for those in code.
-func headings(text string) []heading {
+// findHeadings returns the lines that start with number signs, except those in code.
+func findHeadings(text string) []heading {
 	var list []heading
 	fence := ""
 	at := 0
@@ -84,7 +84,7 @@ func headings(text string) []heading {
 	return list
 }
 
-// fenceOf gives the mark with which a block of code begins or ends, or "".
+// fenceOf returns the mark that starts or ends a block of code, or "".
 func fenceOf(line string) string {
 	for _, mark := range []string{"`", "~"} {
 		rest := strings.TrimLeft(line, mark)
@@ -96,12 +96,12 @@ func fenceOf(line string) string {
 	return ""
 }
 
-// plainWords is a text in lower case with one space between its words.
-func plainWords(text string) string { return strings.Join(words(text), " ") }
+// plainWords returns a text in lower case with one space between its words.
+func plainWords(text string) string { return strings.Join(splitWords(text), " ") }
 
-// words splits a text into words of letters and digits in lower case. An
-// apostrophe is part of its word and left out.
-func words(text string) []string {
+// splitWords splits a text into words of letters and digits in lower case. Apostrophes are
+// removed.
+func splitWords(text string) []string {
 	text = strings.NewReplacer("'", "", "\u2019", "").Replace(strings.ToLower(text))
 	return strings.FieldsFunc(text, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
