@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// String writes the finding as compilers do, with the fix on a line of its own:
+// String returns the diagnostic in the form of compilers, with the fix on a separate line:
 //
 //	flow.json:3:9: error: Field 'id' at root level is empty. [text-length] (/id)
 //	  fix: write it
 //
-// What is not known is left out.
+// Unknown parts are omitted.
 func (d Diagnostic) String() string {
 	var b strings.Builder
 	if d.File != "" {

@@ -5,46 +5,44 @@ import (
 	"fmt"
 )
 
-// Code classifies an error for every way out: HTTP status, JSON-RPC answer and
-// exit code are read from one table each.
+// Code classifies an error. The HTTP status, the JSON-RPC answer and the exit code of an
+// error are read from one table each.
 type Code string
 
 // The error codes.
 const (
-	// CodeInternal is a defect or an environment failure; its detail goes to
-	// the log, never to a caller.
+	// CodeInternal is a defect or an environment failure. Its detail goes to the log, never
+	// to a caller.
 	CodeInternal Code = "internal"
-	// CodeInvalid is input that a caller can mend.
+	// CodeInvalid is input that the caller can correct.
 	CodeInvalid Code = "invalid"
 	// CodeInvalidDefinition is a document that failed validation.
 	CodeInvalidDefinition Code = "invalid_definition"
-	// CodeNotFound names something that does not exist, or that the caller
-	// may not know of.
+	// CodeNotFound is for something that does not exist, or that the caller may not know
+	// about.
 	CodeNotFound Code = "not_found"
-	// CodeConflict is a change that lost against another.
+	// CodeConflict is a change that conflicts with an earlier one.
 	CodeConflict Code = "conflict"
 	// CodeTooLarge is input over a stated limit.
 	CodeTooLarge Code = "too_large"
 	// CodeUnauthorized is a missing or wrong credential.
 	CodeUnauthorized Code = "unauthorized"
-	// CodeForbidden is a credential that does not allow the call, or a
-	// foreign origin.
+	// CodeForbidden is a credential that does not allow the call, or a foreign origin.
 	CodeForbidden Code = "forbidden"
-	// CodeUnavailable is something that may work later, such as a full disk.
+	// CodeUnavailable is a temporary failure, such as a full disk.
 	CodeUnavailable Code = "unavailable"
-	// CodeRefused is an illegal move in a run.
+	// CodeRefused is an illegal command in a run.
 	CodeRefused Code = "refused"
 )
 
-// Error is an error with a code and, where there is one, the way out of it.
+// Error is an error with a code and, if possible, a fix.
 type Error struct {
 	Code Code
-	// Message says what happened, its cause included, in lower case and
-	// without a full stop.
+	// Message describes the error and its cause, in lower case and without a full stop.
 	Message string
-	// Fix is the next step: a call or a command that would work.
+	// Fix is the next step: a call or a command that works.
 	Fix string
-	// Err is the cause, for errors.Is and errors.As; it may be nil.
+	// Err is the cause, for errors.Is and errors.As. It may be nil.
 	Err error
 }
 
@@ -53,24 +51,23 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an Error with a code; a %w in the format keeps its cause
-// reachable for errors.Is.
+// Errorf returns an Error with a code. A %w in the format wraps its cause.
 func Errorf(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// WithFix returns e with the way out set.
+// WithFix sets the fix and returns e.
 func (e *Error) WithFix(format string, args ...any) *Error {
 	e.Fix = fmt.Sprintf(format, args...)
 	return e
 }
 
-// ErrorCode gives the code of err: "" for nil, CodeInternal for an error
-// without one.
+// ErrorCode returns the code of err: "" for nil, and CodeInternal for an error without a
+// code.
 func ErrorCode(err error) Code {
 	if err == nil {
 		return ""
@@ -82,7 +79,7 @@ func ErrorCode(err error) Code {
 	return CodeInternal
 }
 
-// ErrorFix gives the way out that err carries, or "".
+// ErrorFix returns the fix of err, or "".
 func ErrorFix(err error) string {
 	var e *Error
 	if errors.As(err, &e) {

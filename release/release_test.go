@@ -1,5 +1,5 @@
-// Package release_test tries what people install: packages of npm, the root file
-// system of the container, the unit of systemd.
+// Package release_test tests the installed forms: npm packages, the root file system of the
+// container, the systemd unit.
 package release_test
 
 import (
@@ -18,21 +18,21 @@ import (
 	"testing"
 )
 
-// root is the repository's.
+// root is the root of the repository.
 const root = ".."
 
-// place is where the program is built, for as long as the tests run.
-var place string
+// buildDir is the temporary directory of the built program.
+var buildDir string
 
-// binary builds the program as a release does, once.
+// binary builds the program once, as a release does.
 var binary = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(place, "guideway")
+	path := filepath.Join(buildDir, "guideway")
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/guideway")
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return path, os.Chmod(place, 0o755) // another user starts what is in it
+	return path, os.Chmod(buildDir, 0o755) // another user starts the program in it
 })
 
 func TestMain(m *testing.M) {
@@ -40,13 +40,13 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	place = dir
+	buildDir = dir
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
 
-func built(t *testing.T) string {
+func builtProgram(t *testing.T) string {
 	t.Helper()
 	if os.Getenv("GUIDEWAY_TEST_RELEASE") == "" {
 		t.Skip("set GUIDEWAY_TEST_RELEASE=1: it builds a release binary")
@@ -61,8 +61,8 @@ func built(t *testing.T) string {
 	return path
 }
 
-// run starts a program and gives what it printed.
-func run(t *testing.T, dir string, env []string, name string, args ...string) string {
+// runProgram starts a program and returns its output.
+func runProgram(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir, cmd.Env = dir, env
@@ -73,9 +73,9 @@ func run(t *testing.T, dir string, env []string, name string, args ...string) st
 	return string(out)
 }
 
-// story is the one of the README, told to a client's server: the workflows are
-// there, a run begins, and an output that says nothing is refused.
-func story(t *testing.T, cmd *exec.Cmd) {
+// checkStory follows the story of the README as an MCP client: the workflows are listed, a
+// run starts, and an insufficient output is refused.
+func checkStory(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -127,11 +127,10 @@ func story(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// What npm installs from the packed packages works without a network, by npx
-// too, and passes on how the program ends.
+// The packed npm packages work without a network, also with npx, and pass on the exit code.
 func TestNPM(t *testing.T) {
 	t.Parallel()
-	path := built(t)
+	path := builtProgram(t)
 	for _, needed := range []string{"npm", "node"} {
 		if _, err := exec.LookPath(needed); err != nil {
 			t.Skipf("%s is not installed", needed)
@@ -144,23 +143,23 @@ func TestNPM(t *testing.T) {
 		processor = runtime.GOARCH
 	}
 	packages := filepath.Join(dir, "packages")
-	run(t, root, env, "node", "npm/build.mjs", "--version", "v1.2.3", "--out", packages, "linux-"+processor+"="+path)
+	runProgram(t, root, env, "node", "npm/build.mjs", "--version", "v1.2.3", "--out", packages, "linux-"+processor+"="+path)
 	var packed []string
 	for _, name := range []string{"guideway-linux-" + processor, "guideway"} {
-		run(t, filepath.Join(packages, name), env, "npm", "pack", "--pack-destination", dir)
+		runProgram(t, filepath.Join(packages, name), env, "npm", "pack", "--pack-destination", dir)
 		packed = append(packed, filepath.Join(dir, "guideway-dev-"+name+"-1.2.3.tgz"))
 	}
 	clean := filepath.Join(dir, "clean")
 	if err := os.Mkdir(clean, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	run(t, clean, env, "npm", append([]string{"install", "--ignore-scripts", "--no-audit", "--no-fund"}, packed...)...)
-	if got := run(t, clean, env, "npx", "guideway", "doctor", "--selftest"); !strings.Contains(got, " 0 fail") {
+	runProgram(t, clean, env, "npm", append([]string{"install", "--ignore-scripts", "--no-audit", "--no-fund"}, packed...)...)
+	if got := runProgram(t, clean, env, "npx", "guideway", "doctor", "--selftest"); !strings.Contains(got, " 0 fail") {
 		t.Errorf("doctor --selftest by npx:\n%s", got)
 	}
 	serve := exec.CommandContext(t.Context(), "npx", "guideway", "mcp")
 	serve.Dir, serve.Env = clean, env
-	story(t, serve)
+	checkStory(t, serve)
 	wrong := exec.CommandContext(t.Context(), "npx", "guideway", "validate")
 	wrong.Dir, wrong.Env = clean, env
 	if err := wrong.Run(); wrong.ProcessState.ExitCode() != 2 {
@@ -176,9 +175,8 @@ func TestNPM(t *testing.T) {
 	}
 }
 
-// line gives what follows a word at the beginning of a line of the Dockerfile's
-// last stage.
-func line(t *testing.T, word string) string {
+// dockerLine returns the arguments of an instruction in the Dockerfile's last stage.
+func dockerLine(t *testing.T, word string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
 	if err != nil {
@@ -192,16 +190,16 @@ func line(t *testing.T, word string) string {
 	return found[1]
 }
 
-// What the image adds to its base, entered as the Dockerfile says, is all that
-// Guideway needs without repositories as sources: it serves a client, and keeps what it
-// knows in /data. The base has git and ssh.
+// The files that the image adds to its base, started as in the Dockerfile, are all that
+// Guideway needs without repositories as sources: it serves a client and stores its data in
+// /data. The base has git and ssh.
 func TestContainer(t *testing.T) {
 	t.Parallel()
-	path := built(t)
+	path := builtProgram(t)
 	if os.Geteuid() != 0 {
 		t.Skip("entering a root file system takes root")
 	}
-	if packages := strings.Fields(line(t, "RUN apk add")); !slices.Contains(packages, "git") || !slices.Contains(packages, "openssh-client-default") {
+	if packages := strings.Fields(dockerLine(t, "RUN apk add")); !slices.Contains(packages, "git") || !slices.Contains(packages, "openssh-client-default") {
 		t.Errorf("the image has the packages %v", packages)
 	}
 	dir := t.TempDir()
@@ -210,18 +208,18 @@ func TestContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	rootfs := filepath.Join(dir, "rootfs")
-	run(t, root, os.Environ(), "release/rootfs", path, certificates, rootfs)
-	run(t, "/", os.Environ(), "chown", "-R", "65532:65532", rootfs)
+	runProgram(t, root, os.Environ(), "release/rootfs", path, certificates, rootfs)
+	runProgram(t, "/", os.Environ(), "chown", "-R", "65532:65532", rootfs)
 	for p := dir; p != os.TempDir() && p != "/"; p = filepath.Dir(p) {
 		if err := os.Chmod(p, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var entry, command []string
-	if json.Unmarshal([]byte(line(t, "ENTRYPOINT")), &entry) != nil || json.Unmarshal([]byte(line(t, "CMD")), &command) != nil {
+	if json.Unmarshal([]byte(dockerLine(t, "ENTRYPOINT")), &entry) != nil || json.Unmarshal([]byte(dockerLine(t, "CMD")), &command) != nil {
 		t.Fatal("the Dockerfile's ENTRYPOINT and CMD are no lists")
 	}
-	// As an engine does: a namespace of its own, with /proc and /dev.
+	// Container engines create a namespace with /proc and /dev.
 	for _, point := range []string{"proc", "dev"} {
 		if err := os.Mkdir(filepath.Join(rootfs, point), 0o755); err != nil {
 			t.Fatal(err)
@@ -234,17 +232,17 @@ func TestContainer(t *testing.T) {
 		cmd := exec.CommandContext(ctx, "unshare", append([]string{
 			"--mount", "sh", "-c",
 			`mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" && user=$1 && shift && exec chroot --userspec="$user" "$0" "$@"`,
-			rootfs, line(t, "USER"),
+			rootfs, dockerLine(t, "USER"),
 		}, args...)...)
-		cmd.Env = append(strings.Fields(line(t, "ENV")), "PATH="+os.Getenv("PATH"))
+		cmd.Env = append(strings.Fields(dockerLine(t, "ENV")), "PATH="+os.Getenv("PATH"))
 		return cmd
 	}
 	check := enter(t.Context(), append(entry, "doctor", "--selftest")...)
 	if out, err := check.CombinedOutput(); err != nil {
 		t.Errorf("doctor --selftest in the container: %v\n%s", err, out)
 	}
-	story(t, enter(t.Context(), append(entry, command...)...))
-	if _, err := os.Stat(filepath.Join(rootfs, strings.TrimPrefix(line(t, "VOLUME"), "/"), "guideway.db")); err != nil {
+	checkStory(t, enter(t.Context(), append(entry, command...)...))
+	if _, err := os.Stat(filepath.Join(rootfs, strings.TrimPrefix(dockerLine(t, "VOLUME"), "/"), "guideway.db")); err != nil {
 		t.Errorf("the run is not kept in the volume: %v", err)
 	}
 	list := enter(t.Context(), append(entry, "runs", "list", "--json")...)
@@ -253,7 +251,7 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// The unit is one that systemd takes, where there is a systemd to ask.
+// systemd accepts the unit, if systemd is installed.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
@@ -263,7 +261,7 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The program it names need not be on this machine.
+	// The program of the unit need not be on this machine.
 	unit := filepath.Join(t.TempDir(), "guideway.service")
 	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/usr/local/bin/guideway", "/bin/true")), 0o600); err != nil {
 		t.Fatal(err)
@@ -273,7 +271,7 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// The formula names each archive with its checksum, and none without.
+// The formula has each archive with its checksum.
 func TestFormula(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -287,7 +285,7 @@ func TestFormula(t *testing.T) {
 	if err := os.WriteFile(sums, []byte(list.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := run(t, root, os.Environ(), "release/formula", "v1.2.3", sums)
+	got := runProgram(t, root, os.Environ(), "release/formula", "v1.2.3", sums)
 	for i, name := range []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64"} {
 		want := fmt.Sprintf("v1.2.3/guideway_1.2.3_%s.tar.gz\"\n      sha256 \"%064d\"\n", name, i)
 		if !strings.Contains(got, want) {

@@ -1,9 +1,9 @@
 //go:build no_ui
 
-// Package ui is the dashboard, left out of this build.
+// Package ui is a stub for builds without the dashboard.
 package ui
 
 import "io/fs"
 
-// Files is nil: the program was built without the dashboard.
+// Files returns nil: the program was built without the dashboard.
 func Files() fs.FS { return nil }

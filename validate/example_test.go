@@ -19,7 +19,7 @@ steps:
     prompt: Read the whole diff.
 `
 
-// A document that is valid comes with its kind and the hash that pins what it means.
+// A valid document is returned with its kind and the hash that pins its meaning.
 func ExampleParse() {
 	document, err := validate.Parse([]byte(note), validate.Options{File: "release-note.yaml"})
 	if err != nil {
@@ -33,7 +33,7 @@ func ExampleParse() {
 	// sha256:5f89
 }
 
-// Everything that is wrong is said at once, each with its place and its fix.
+// All errors are reported at once, each with its position and its fix.
 func ExampleParse_invalid() {
 	_, err := validate.Parse([]byte("id: x\nsteps: []\n"), validate.Options{Dialect: guideway.DialectSteps})
 	var invalid *validate.Error
@@ -50,7 +50,7 @@ func ExampleParse_invalid() {
 	// 2 list-empty
 }
 
-// Safe suits an editor: it never fails, and tells of warnings too.
+// Safe is for editors: it never returns an error, and reports warnings too.
 func ExampleSafe_warnings() {
 	result := validate.Safe([]byte(note+"    runCondition: { var: size, equals: large }\n"), validate.Options{File: "release-note.yaml"})
 	fmt.Println(result.Valid())
@@ -62,7 +62,7 @@ func ExampleSafe_warnings() {
 	// warning variable-unset
 }
 
-// A hook graph is checked as a workflow is.
+// A hook graph is validated like a workflow.
 func ExampleSafe_hooks() {
 	graph := `{"id": "idle", "name": "Idle", "workflowType": "tools/call",
 		"nodes": [{"id": "start", "type": "start"}, {"id": "end", "type": "end"}],
@@ -73,7 +73,7 @@ func ExampleSafe_hooks() {
 	// Output: error call-missing end
 }
 
-// The schema of a kind of document, for an editor.
+// The schema of a kind of document is for editors.
 func ExampleSchema() {
 	schema := validate.Schema(guideway.DialectPhases, "workflow")
 	fmt.Println(len(schema) > 0, validate.Schema("nothing", "") == nil)

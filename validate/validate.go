@@ -1,10 +1,10 @@
-// Package validate parses and checks definitions from Go, as guideway validate does:
-// step workflows, phase workflows and the documents that belong to them, hook graphs,
-// and the configurations of agent machines.
+// Package validate parses and checks definitions from Go, as guideway validate does: step
+// workflows, phase workflows and the documents that belong to them, hook graphs, and the
+// configurations of agent machines.
 //
-// [Parse] gives a document that is valid or an error with everything that is wrong with
-// it, for programs that load definitions. [Safe] never errs and tells of warnings too,
-// for editors and reports.
+// [Parse] returns a valid document or an error with all diagnostics, for programs that load
+// definitions. [Safe] never returns an error and reports warnings too, for editors and
+// reports.
 package validate
 
 import (
@@ -17,51 +17,51 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// Options say what a document is. What is empty is guessed.
+// Options describe a document. Empty fields are detected.
 type Options struct {
-	// File is how findings name the document; its ending tells YAML from JSON
-	// where the text does not.
+	// File is the name of the document in diagnostics. Its extension distinguishes YAML
+	// from JSON if the text does not.
 	File string
-	// Dialect is what the document is written in.
+	// Dialect is the dialect of the document.
 	Dialect guideway.Dialect
 	// Kind is workflow, of steps or phases; condition, state, skill or activity, of
 	// phases; graph or module, of hooks; machine or roles, of machines.
 	Kind string
 }
 
-// Document is a document that is valid.
+// Document is a valid document.
 type Document struct {
 	Dialect guideway.Dialect `json:"dialect"`
 	Kind    string           `json:"kind"`
-	// ID and Version are the document's own, empty where its kind has none.
+	// ID and Version are the document's own. They are empty if its kind has none.
 	ID      string `json:"id,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Hash pins what the document means: spaces, the order of keys and the
-	// format are not in it.
+	// Hash pins the meaning of the document. It does not depend on spaces, the order of
+	// keys and the format.
 	Hash string `json:"hash"`
 	// Canonical is the document as RFC 8785 JSON.
 	Canonical json.RawMessage `json:"canonical"`
 }
 
-// Result is what there is to say of a document.
+// Result is the result of a validation.
 type Result struct {
 	// Document is nil if the document is not valid.
 	Document *Document `json:"document,omitempty"`
-	// Diagnostics are all findings, in the order of the document: what keeps it
-	// from loading, or what a linter says of it.
+	// Diagnostics are all diagnostics of the parser and the linter, in the order of the
+	// document.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 }
 
-// Valid says whether no finding is an error.
+// Valid reports whether no diagnostic is an error.
 func (r Result) Valid() bool { return r.Document != nil }
 
-// Error is a document that is not valid.
+// Error is returned for an invalid document.
 type Error struct {
-	// Diagnostics are all findings, warnings included.
+	// Diagnostics are all diagnostics, warnings included.
 	Diagnostics []guideway.Diagnostic
 }
 
-// Error lists the findings that are errors, a line each and their fixes.
+// Error returns the errors, one per line with its fix.
 func (e *Error) Error() string {
 	var lines []string
 	for _, d := range e.Diagnostics {
@@ -72,7 +72,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the definition is invalid:\n%s", strings.Join(lines, "\n"))
 }
 
-// Safe checks a document. It never fails: what is wrong is in the result.
+// Safe validates a document. Errors are in the result.
 func Safe(data []byte, o Options) Result {
 	d, found := workflow.CheckAs(o.File, data, workflow.As{Dialect: o.Dialect, Kind: phases.Kind(o.Kind)})
 	r := Result{Diagnostics: found}
@@ -93,8 +93,7 @@ func Safe(data []byte, o Options) Result {
 	return r
 }
 
-// Parse gives a document that is valid. Any other is an *Error, with all that is
-// wrong with it.
+// Parse returns a valid document, or an *Error with all diagnostics.
 func Parse(data []byte, o Options) (*Document, error) {
 	r := Safe(data, o)
 	if !r.Valid() {
@@ -103,8 +102,7 @@ func Parse(data []byte, o Options) (*Document, error) {
 	return r.Document, nil
 }
 
-// Schema gives the published JSON Schema (draft-07) of a kind of document, or nil
-// where there is none.
+// Schema returns the published JSON Schema (draft-07) of a kind of document, or nil.
 func Schema(dialect guideway.Dialect, kind string) []byte {
 	return workflow.Schema(workflow.As{Dialect: dialect, Kind: phases.Kind(kind)})
 }

@@ -6,12 +6,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/library"
 )
 
-// What users say in other words than the phrases leads to what they mean, or to a
-// question, and never to what they do not mean: least of all where they say not
-// to.
+// Goals in other words than the phrases must match the meant activity or be ambiguous. They
+// must never match another activity, above all not if they are negated.
 func TestGoalsInOtherWords(t *testing.T) {
 	t.Parallel()
-	lib := bundled(t).Library()
+	lib := loadBundled(t).Library()
 	const ask, none = "?", ""
 	for goal, want := range map[string]string{
 		"I want to pick up the work from last week": "resume-workflow",

@@ -18,8 +18,8 @@ import (
 	"github.com/guideway-dev/guideway/workflows"
 )
 
-// bundled loads all that ships with the program.
-func bundled(t *testing.T) *catalog.Snapshot {
+// loadBundled loads all bundled definitions.
+func loadBundled(t *testing.T) *catalog.Snapshot {
 	t.Helper()
 	c := catalog.New(catalog.Standard(catalog.Layout{Bundled: workflows.FS()}), catalog.Options{})
 	if err := c.Load(t.Context()); err != nil {
@@ -28,9 +28,9 @@ func bundled(t *testing.T) *catalog.Snapshot {
 	return c.Snapshot()
 }
 
-// What an index tells of both guided dialects is what reading them tells: a start with
-// one lists the same, and gives the same definitions.
-func TestBundledByAnIndex(t *testing.T) {
+// A start with an index must list and return the same definitions of both guided dialects
+// as a start without one.
+func TestBundledWithIndex(t *testing.T) {
 	t.Parallel()
 	index := t.TempDir()
 	start := func() *catalog.Catalog {
@@ -63,10 +63,10 @@ func TestBundledByAnIndex(t *testing.T) {
 	}
 }
 
-// All files are read, and neither the parsers nor the linter find a thing.
+// All files are read, and neither the parsers nor the linter report a diagnostic.
 func TestBundledIsClean(t *testing.T) {
 	t.Parallel()
-	snap := bundled(t)
+	snap := loadBundled(t)
 	found, err := snap.Lint(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestBundledIsClean(t *testing.T) {
 	}
 	files := 0
 	err = fs.WalkDir(workflows.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		// A machine is several files, told by its configuration.
+		// A machine consists of several files. Its configuration is counted.
 		if err == nil && !entry.IsDir() && (!strings.HasPrefix(name, "machines/") || path.Base(name) == "machine.json") {
 			files++
 		}
@@ -101,7 +101,7 @@ func TestBundledIsClean(t *testing.T) {
 	}
 }
 
-// node is a place in a run that others may lead to as well.
+// node is a position of a run. Several transitions may lead to it.
 type node struct {
 	key   string
 	state engine.State
@@ -109,9 +109,8 @@ type node struct {
 	done  bool
 }
 
-// explore goes through all that can happen in a run, with these values for what an
-// agent asserts.
-func explore(t *testing.T, p *engine.PhaseProgram, context map[string]any) map[string]*node {
+// exploreRuns returns all positions of a run, for these values of the agent's assertions.
+func exploreRuns(t *testing.T, p *engine.PhaseProgram, context map[string]any) map[string]*node {
 	t.Helper()
 	nodes := map[string]*node{}
 	var queue []*node
@@ -124,7 +123,7 @@ func explore(t *testing.T, p *engine.PhaseProgram, context map[string]any) map[s
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := &node{key: keyOf(t, p, next), state: next, done: p.Status(next) == engine.StatusCompleted}
+		n := &node{key: stateKey(t, p, next), state: next, done: p.Status(next) == engine.StatusCompleted}
 		from.to = append(from.to, n.key)
 		if nodes[n.key] == nil {
 			nodes[n.key] = n
@@ -139,15 +138,15 @@ func explore(t *testing.T, p *engine.PhaseProgram, context map[string]any) map[s
 	for len(queue) > 0 {
 		n := queue[0]
 		queue = queue[1:]
-		for _, c := range moves(t, p, n.state) {
+		for _, c := range possibleMoves(t, p, n.state) {
 			visit(n, n.state, engine.Command{Continue: &c})
 		}
 	}
 	return nodes
 }
 
-// keyOf names a place by all that decides what comes next.
-func keyOf(t *testing.T, p *engine.PhaseProgram, s engine.State) string {
+// stateKey returns a key of everything in a state that decides the next position.
+func stateKey(t *testing.T, p *engine.PhaseProgram, s engine.State) string {
 	t.Helper()
 	pos := p.PositionOf(s)
 	vars, err := json.Marshal(s.Vars)
@@ -167,8 +166,8 @@ func keyOf(t *testing.T, p *engine.PhaseProgram, s engine.State) string {
 	return key
 }
 
-// moves are all answers at a gate, and at a step all values of what it asks for.
-func moves(t *testing.T, p *engine.PhaseProgram, s engine.State) []engine.Continue {
+// possibleMoves returns all answers at a gate, or at a step all values that it asks for.
+func possibleMoves(t *testing.T, p *engine.PhaseProgram, s engine.State) []engine.Continue {
 	t.Helper()
 	pos := p.PositionOf(s)
 	var list []engine.Continue
@@ -186,7 +185,7 @@ func moves(t *testing.T, p *engine.PhaseProgram, s engine.State) []engine.Contin
 			list = append(list, engine.Continue{Context: map[string]any{n.Variable: n.Allowed[0]}})
 		}
 	default:
-		for _, vars := range assertions(p.Workflow, pos.ID) {
+		for _, vars := range stepAssertions(p.Workflow, pos.ID) {
 			list = append(list, engine.Continue{Output: "done", Notes: "checked", Context: vars})
 		}
 		if step := findStep(p.Workflow, pos.ID); step != nil && !step.Required {
@@ -196,8 +195,9 @@ func moves(t *testing.T, p *engine.PhaseProgram, s engine.State) []engine.Contin
 	return list
 }
 
-// assertions are the values that a step may set: what its text names, of each kind.
-func assertions(w *phases.Workflow, stepID string) []map[string]any {
+// stepAssertions returns values of each kind for the variables that the text of a step
+// names.
+func stepAssertions(w *phases.Workflow, stepID string) []map[string]any {
 	sets := []map[string]any{{}}
 	step := findStep(w, stepID)
 	if step == nil {
@@ -251,11 +251,10 @@ func findStep(w *phases.Workflow, id string) *phases.Step {
 	return nil
 }
 
-// eachPhased runs f for every bundled phase workflow with all that can happen in
-// it.
+// eachPhased runs f for every bundled phase workflow with all positions of its runs.
 func eachPhased(t *testing.T, f func(t *testing.T, p *engine.PhaseProgram, nodes map[string]*node)) {
 	t.Helper()
-	entries := bundled(t).List(catalog.Filter{Dialect: guideway.DialectPhases})
+	entries := loadBundled(t).List(catalog.Filter{Dialect: guideway.DialectPhases})
 	if len(entries) < 2 {
 		t.Fatalf("%d phase workflows", len(entries))
 	}
@@ -273,14 +272,14 @@ func eachPhased(t *testing.T, f func(t *testing.T, p *engine.PhaseProgram, nodes
 					context[v.Name] = "TICKET-1"
 				}
 			}
-			f(t, p, explore(t, p, context))
+			f(t, p, exploreRuns(t, p, context))
 		})
 	}
 }
 
-// Whatever is answered and asserted, an end can be reached; and some run comes to
-// every phase, step and checkpoint.
-func TestPhaseWorkflowsLeadToAnEnd(t *testing.T) {
+// Every position can reach an end, and every phase, step and checkpoint is a position of
+// some run.
+func TestPhaseWorkflowsReachAnEnd(t *testing.T) {
 	t.Parallel()
 	eachPhased(t, func(t *testing.T, p *engine.PhaseProgram, nodes map[string]*node) {
 		ends := map[string]bool{}
@@ -325,7 +324,7 @@ func TestPhaseWorkflowsLeadToAnEnd(t *testing.T) {
 	})
 }
 
-// What a run asks for is short, and never a variable without a word on it.
+// Prompts are short and explain every variable.
 func TestPhasePromptsAreShort(t *testing.T) {
 	t.Parallel()
 	eachPhased(t, func(t *testing.T, p *engine.PhaseProgram, nodes map[string]*node) {
@@ -341,11 +340,10 @@ func TestPhasePromptsAreShort(t *testing.T) {
 	})
 }
 
-// Guides and templates that texts name are there, and none is there that no text
-// names.
-func TestTextsAreNamed(t *testing.T) {
+// Every guide and template that a text names exists, and each of them is named by a text.
+func TestTextsAndReferencesMatch(t *testing.T) {
 	t.Parallel()
-	snap := bundled(t)
+	snap := loadBundled(t)
 	for _, owner := range snap.Library().Owners() {
 		entry, err := snap.Get(owner)
 		if err != nil {
@@ -384,10 +382,10 @@ func TestTextsAreNamed(t *testing.T) {
 	}
 }
 
-// Goals lead to the activities that are meant.
-func TestGoalsFindTheirActivity(t *testing.T) {
+// Each goal matches the expected activity.
+func TestGoalsMatchActivities(t *testing.T) {
 	t.Parallel()
-	lib := bundled(t).Library()
+	lib := loadBundled(t).Library()
 	for goal, want := range map[string]string{
 		"start a workflow": "start-workflow",
 		"Where were we?":   "resume-workflow",

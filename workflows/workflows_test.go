@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fixture says how a bundled workflow is walked and what its steps accept.
+// fixture has the paths through a bundled workflow and the outputs that its steps accept.
 type fixture struct {
 	Context map[string]any `yaml:"context"`
 	Paths   []struct {
@@ -34,8 +34,8 @@ type fixture struct {
 	} `yaml:"outputs"`
 }
 
-// each runs f for every bundled workflow with its fixture.
-func each(t *testing.T, f func(t *testing.T, def *workflow.Definition, fix fixture)) {
+// eachWorkflow runs f for every bundled workflow with its fixture.
+func eachWorkflow(t *testing.T, f func(t *testing.T, def *workflow.Definition, fix fixture)) {
 	t.Helper()
 	files, err := fs.Glob(workflows.FS(), "*.yaml")
 	if err != nil || len(files) < 8 {
@@ -68,10 +68,10 @@ func each(t *testing.T, f func(t *testing.T, def *workflow.Definition, fix fixtu
 	}
 }
 
-// That nothing is found in them is checked by each.
+// eachWorkflow checks that they have no diagnostics.
 func TestIDIsName(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, def *workflow.Definition, _ fixture) {
+	eachWorkflow(t, func(t *testing.T, def *workflow.Definition, _ fixture) {
 		if want := strings.TrimSuffix(path.Base(def.File), ".yaml"); def.ID != want {
 			t.Errorf("id = %q in the file of %q", def.ID, want)
 		}
@@ -79,9 +79,9 @@ func TestIDIsName(t *testing.T) {
 }
 
 // Every criterion passes the good answer and fails the lazy one.
-func TestCriteriaTellGoodFromLazy(t *testing.T) {
+func TestCriteriaDistinguishGoodFromLazy(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, def *workflow.Definition, fix fixture) {
+	eachWorkflow(t, func(t *testing.T, def *workflow.Definition, fix fixture) {
 		p := engine.Compile(def.Steps)
 		for _, id := range p.StepIDs() {
 			step, _ := p.Step(id)
@@ -105,15 +105,15 @@ func TestCriteriaTellGoodFromLazy(t *testing.T) {
 	})
 }
 
-// Every path is walked by both kinds of stateless clients.
-func TestPathsAreWalkedStateless(t *testing.T) {
+// Both kinds of stateless clients can complete every path.
+func TestPathsStateless(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, def *workflow.Definition, fix fixture) {
+	eachWorkflow(t, func(t *testing.T, def *workflow.Definition, fix fixture) {
 		p := engine.Compile(def.Steps)
 		reached := map[string]bool{}
 		for i, way := range fix.Paths {
 			for _, echo := range []bool{true, false} {
-				vars := numbers(fix.Context, way.Context)
+				vars := mergeNumbers(fix.Context, way.Context)
 				context := vars
 				var ids []string
 				counts := map[string]int{}
@@ -137,7 +137,7 @@ func TestPathsAreWalkedStateless(t *testing.T) {
 					if echo {
 						context = res.Context
 					}
-					maps.Copy(context, changes(fix, i, res.Step.ID, counts[res.Step.ID]))
+					maps.Copy(context, stepChanges(fix, i, res.Step.ID, counts[res.Step.ID]))
 				}
 				if d := cmp.Diff(way.Steps, ids); d != "" {
 					t.Errorf("%s, echo %v (-want +got):\n%s", way.Name, echo, d)
@@ -152,16 +152,16 @@ func TestPathsAreWalkedStateless(t *testing.T) {
 	})
 }
 
-// Every path is walked as a run, with the good answers, gates confirmed.
-func TestPathsAreWalkedAsRuns(t *testing.T) {
+// A run can complete every path with the good answers and confirmed gates.
+func TestPathsAsRuns(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, def *workflow.Definition, fix fixture) {
+	eachWorkflow(t, func(t *testing.T, def *workflow.Definition, fix fixture) {
 		p := engine.Compile(def.Steps)
 		for i, way := range fix.Paths {
 			var s engine.State
 			var ids []string
 			counts := map[string]int{}
-			command := engine.Command{Start: &engine.Start{Context: numbers(fix.Context, way.Context)}}
+			command := engine.Command{Start: &engine.Start{Context: mergeNumbers(fix.Context, way.Context)}}
 			for range 3*len(way.Steps) + 3 {
 				events, refusal := p.Decide(s, command)
 				if refusal != nil {
@@ -185,7 +185,7 @@ func TestPathsAreWalkedAsRuns(t *testing.T) {
 				ids = append(ids, pos.ID)
 				counts[pos.ID]++
 				command.Continue.Output = fix.Outputs[pos.ID].Good
-				command.Continue.Context = changes(fix, i, pos.ID, counts[pos.ID])
+				command.Continue.Context = stepChanges(fix, i, pos.ID, counts[pos.ID])
 			}
 			if d := cmp.Diff(way.Steps, ids); d != "" {
 				t.Errorf("%s (-want +got):\n%s", way.Name, d)
@@ -194,34 +194,34 @@ func TestPathsAreWalkedAsRuns(t *testing.T) {
 	})
 }
 
-// changes are the variables that completing a step sets.
-func changes(fix fixture, path int, id string, nth int) map[string]any {
-	return numbers(fix.Paths[path].Sets[id], fix.Paths[path].SetsAt[id][nth])
+// stepChanges returns the variables that completing a step sets.
+func stepChanges(fix fixture, path int, id string, nth int) map[string]any {
+	return mergeNumbers(fix.Paths[path].Sets[id], fix.Paths[path].SetsAt[id][nth])
 }
 
-// numbers merges variables and turns YAML's integers into JSON's numbers.
-func numbers(layers ...map[string]any) map[string]any {
+// mergeNumbers merges variables and converts YAML's integers to JSON's numbers.
+func mergeNumbers(layers ...map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, layer := range layers {
 		for k, v := range layer {
-			out[k] = number(v)
+			out[k] = jsonNumber(v)
 		}
 	}
 	return out
 }
 
-func number(v any) any {
+func jsonNumber(v any) any {
 	switch x := v.(type) {
 	case int:
 		return float64(x)
 	case []any:
 		list := slices.Clone(x)
 		for i := range list {
-			list[i] = number(list[i])
+			list[i] = jsonNumber(list[i])
 		}
 		return list
 	case map[string]any:
-		return numbers(x)
+		return mergeNumbers(x)
 	default:
 		return v
 	}

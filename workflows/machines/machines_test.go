@@ -1,5 +1,5 @@
-// Package machines_test holds the bundled agent machines against what a
-// demonstration of them needs.
+// Package machines_test checks the bundled agent machines and their recorded
+// demonstrations.
 package machines_test
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm/scripted"
 )
 
-// Each bundled machine is without findings, and its recording gives every input that
-// has no default, names none that is not there, and has answers that load.
+// Each bundled machine has no diagnostics. Its recording has every input without a default,
+// no unknown input, and answers that load.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	fsys := os.DirFS(".")

@@ -1,6 +1,6 @@
-// Package metrics counts things and writes them in the text format of Prometheus.
-// It is small on purpose: the usual library would cost more memory than all that
-// is counted here (ADR 16).
+// Package metrics counts events and writes metrics in the text format of Prometheus. It is
+// small on purpose: the usual library would use more memory than all metrics together (ADR
+// 16).
 package metrics
 
 import (
@@ -13,25 +13,25 @@ import (
 	"sync"
 )
 
-// maxSeries bounds the series of one metric: names come from outside. What has
-// no room is counted under Other.
+// maxSeries is the maximum number of series of a metric, because label values come from
+// clients. Further series are counted as Other.
 const maxSeries = 1000
 
-// Other is the value of every label of the series of what had no room.
+// Other is the value of every label in the series that exceed maxSeries.
 const Other = "(other)"
 
-// Set is some metrics. The zero Set is empty. It may be used by many goroutines.
+// Set is a set of metrics. The zero Set is empty. It is safe for concurrent use.
 type Set struct {
 	mu       sync.Mutex
 	families []*family
 }
 
-// family is one metric with its series.
+// family is a metric with its series.
 type family struct {
 	name, help, kind string
 	labels           []string
 	buckets          []float64
-	// collect, if set, gives the series when they are asked for.
+	// collect, if set, emits the series for a read.
 	collect func(emit func(value float64, values ...string))
 
 	mu     sync.Mutex
@@ -40,12 +40,12 @@ type family struct {
 
 type series struct {
 	values []string
-	value  float64 // of a histogram the sum
+	value  float64 // for a histogram, the sum
 	counts []uint64
 	count  uint64
 }
 
-func (s *Set) add(f *family) *family {
+func (s *Set) addFamily(f *family) *family {
 	f.series = map[string]*series{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,49 +53,49 @@ func (s *Set) add(f *family) *family {
 	return f
 }
 
-// Counter only grows.
+// Counter is a metric that only increases.
 type Counter struct{ f *family }
 
-// Counter adds a counter; by convention its name ends in _total.
+// Counter adds a counter. By convention its name ends in _total.
 func (s *Set) Counter(name, help string, labels ...string) *Counter {
-	return &Counter{s.add(&family{name: name, help: help, kind: "counter", labels: labels})}
+	return &Counter{s.addFamily(&family{name: name, help: help, kind: "counter", labels: labels})}
 }
 
-// Add counts; values are those of the labels, in their order.
+// Add adds n to a series. values are the values of the labels in their order.
 func (c *Counter) Add(n float64, values ...string) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	c.f.find(values).value += n
+	c.f.findSeries(values).value += n
 }
 
-// Gauge goes up and down.
+// Gauge is a metric that increases and decreases.
 type Gauge struct{ f *family }
 
 // Gauge adds a gauge.
 func (s *Set) Gauge(name, help string, labels ...string) *Gauge {
-	return &Gauge{s.add(&family{name: name, help: help, kind: "gauge", labels: labels})}
+	return &Gauge{s.addFamily(&family{name: name, help: help, kind: "gauge", labels: labels})}
 }
 
 // Add changes the gauge by n.
 func (g *Gauge) Add(n float64, values ...string) {
 	g.f.mu.Lock()
 	defer g.f.mu.Unlock()
-	g.f.find(values).value += n
+	g.f.findSeries(values).value += n
 }
 
-// Histogram counts how large things are.
+// Histogram is a metric of the distribution of values.
 type Histogram struct{ f *family }
 
-// Histogram adds a histogram; buckets are their upper bounds, ascending.
+// Histogram adds a histogram. buckets are the upper bounds in ascending order.
 func (s *Set) Histogram(name, help string, buckets []float64, labels ...string) *Histogram {
-	return &Histogram{s.add(&family{name: name, help: help, kind: "histogram", labels: labels, buckets: buckets})}
+	return &Histogram{s.addFamily(&family{name: name, help: help, kind: "histogram", labels: labels, buckets: buckets})}
 }
 
 // Observe counts a value.
 func (h *Histogram) Observe(value float64, values ...string) {
 	h.f.mu.Lock()
 	defer h.f.mu.Unlock()
-	of := h.f.find(values)
+	of := h.f.findSeries(values)
 	if of.counts == nil {
 		of.counts = make([]uint64, len(h.f.buckets))
 	}
@@ -106,14 +106,14 @@ func (h *Histogram) Observe(value float64, values ...string) {
 	}
 }
 
-// Collect adds a metric of the kind "gauge" or "counter" whose series are asked for
-// when somebody looks.
+// Collect adds a metric of the kind "gauge" or "counter". Each read calls collect for its
+// series.
 func (s *Set) Collect(kind, name, help string, labels []string, collect func(emit func(value float64, values ...string))) {
-	s.add(&family{name: name, help: help, kind: kind, labels: labels, collect: collect})
+	s.addFamily(&family{name: name, help: help, kind: kind, labels: labels, collect: collect})
 }
 
-// find gives a series; mu is held.
-func (f *family) find(values []string) *series {
+// findSeries returns a series. The caller must hold mu.
+func (f *family) findSeries(values []string) *series {
 	key := strings.Join(values, "\xff")
 	found := f.series[key]
 	if found != nil {
@@ -138,16 +138,16 @@ func (s *Set) Write(w io.Writer) error {
 	s.mu.Unlock()
 	out := bufio.NewWriter(w)
 	for _, f := range families {
-		f.write(out)
+		f.writeFamily(out)
 	}
 	return out.Flush()
 }
 
-func (f *family) write(out *bufio.Writer) {
+func (f *family) writeFamily(out *bufio.Writer) {
 	fmt.Fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", f.name, escapeHelp(f.help), f.name, f.kind)
 	if f.collect != nil {
 		f.collect(func(value float64, values ...string) {
-			fmt.Fprintf(out, "%s%s %s\n", f.name, f.labelText(values, ""), number(value))
+			fmt.Fprintf(out, "%s%s %s\n", f.name, f.labelText(values, ""), formatNumber(value))
 		})
 		return
 	}
@@ -161,20 +161,20 @@ func (f *family) write(out *bufio.Writer) {
 	for _, key := range keys {
 		of := f.series[key]
 		if f.kind != "histogram" {
-			fmt.Fprintf(out, "%s%s %s\n", f.name, f.labelText(of.values, ""), number(of.value))
+			fmt.Fprintf(out, "%s%s %s\n", f.name, f.labelText(of.values, ""), formatNumber(of.value))
 			continue
 		}
 		sum := uint64(0)
 		for i, bound := range f.buckets {
 			sum += of.counts[i]
-			fmt.Fprintf(out, "%s_bucket%s %d\n", f.name, f.labelText(of.values, number(bound)), sum)
+			fmt.Fprintf(out, "%s_bucket%s %d\n", f.name, f.labelText(of.values, formatNumber(bound)), sum)
 		}
 		fmt.Fprintf(out, "%s_bucket%s %d\n", f.name, f.labelText(of.values, "+Inf"), of.count)
-		fmt.Fprintf(out, "%s_sum%s %s\n%s_count%s %d\n", f.name, f.labelText(of.values, ""), number(of.value), f.name, f.labelText(of.values, ""), of.count)
+		fmt.Fprintf(out, "%s_sum%s %s\n%s_count%s %d\n", f.name, f.labelText(of.values, ""), formatNumber(of.value), f.name, f.labelText(of.values, ""), of.count)
 	}
 }
 
-// labelText writes the labels; le is a histogram's bound, if there is one.
+// labelText returns the labels. le is the bound of a histogram's bucket, or empty.
 func (f *family) labelText(values []string, le string) string {
 	var parts []string
 	for i, label := range f.labels {
@@ -182,7 +182,7 @@ func (f *family) labelText(values []string, le string) string {
 		if i < len(values) {
 			value = values[i]
 		}
-		parts = append(parts, label+`="`+escape(value)+`"`)
+		parts = append(parts, label+`="`+escapeLabel(value)+`"`)
 	}
 	if le != "" {
 		parts = append(parts, `le="`+le+`"`)
@@ -193,7 +193,7 @@ func (f *family) labelText(values []string, le string) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-func escape(text string) string {
+func escapeLabel(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(text, "�"))
 }
 
@@ -201,4 +201,4 @@ func escapeHelp(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(text)
 }
 
-func number(value float64) string { return strconv.FormatFloat(value, 'g', -1, 64) }
+func formatNumber(value float64) string { return strconv.FormatFloat(value, 'g', -1, 64) }

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// parse reads what a set writes as Prometheus does.
-func parse(t *testing.T, s *metrics.Set) map[string]*dto.MetricFamily {
+// parseMetrics parses the output of a set with the parser of Prometheus.
+func parseMetrics(t *testing.T, s *metrics.Set) map[string]*dto.MetricFamily {
 	t.Helper()
 	var text strings.Builder
 	if err := s.Write(&text); err != nil {
@@ -28,8 +28,8 @@ func parse(t *testing.T, s *metrics.Set) map[string]*dto.MetricFamily {
 	return families
 }
 
-// Prometheus' own parser reads what is written, whatever the names are.
-func TestWhatPrometheusReads(t *testing.T) {
+// The parser of Prometheus accepts the output for all names.
+func TestPrometheusFormat(t *testing.T) {
 	t.Parallel()
 	var s metrics.Set
 	c := s.Counter("calls_total", "Calls.\nTwo lines with a \\.", "tool", "status")
@@ -46,7 +46,7 @@ func TestWhatPrometheusReads(t *testing.T) {
 	}
 	s.Collect("gauge", "asked", "Asked.", []string{"name"}, func(emit func(float64, ...string)) { emit(4, "one"); emit(5, "two") })
 	s.AddRuntime(time.Unix(1_700_000_000, 0))
-	got := parse(t, &s)
+	got := parseMetrics(t, &s)
 	calls := got["calls_total"]
 	if calls.GetType() != dto.MetricType_COUNTER || calls.GetHelp() != "Calls.\nTwo lines with a \\." || len(calls.Metric) != 2 {
 		t.Errorf("%v", calls)
@@ -67,8 +67,8 @@ func TestWhatPrometheusReads(t *testing.T) {
 	}
 }
 
-// Names come from outside: they cannot fill the memory, and what has no room is
-// counted all the same.
+// Label values of clients cannot exhaust the memory, and values beyond the limit are still
+// counted.
 func TestSeriesAreBounded(t *testing.T) {
 	t.Parallel()
 	var s metrics.Set
@@ -83,7 +83,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	group.Wait()
 	sum, others := 0.0, 0.0
-	list := parse(t, &s)["calls_total"].Metric
+	list := parseMetrics(t, &s)["calls_total"].Metric
 	for _, m := range list {
 		sum += m.GetCounter().GetValue()
 		if m.Label[0].GetValue() == metrics.Other {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// AddRuntime adds what is known of the process and of Go's runtime, by the names
-// that dashboards for Go programs look for. began is the process's start.
+// AddRuntime adds metrics of the process and of the Go runtime, with the usual names for
+// dashboards of Go programs. began is the start of the process.
 func (s *Set) AddRuntime(began time.Time) {
 	simple := func(kind, name, help string, value func() float64) {
 		s.Collect(kind, name, help, nil, func(emit func(float64, ...string)) { emit(value()) })
@@ -43,7 +43,7 @@ func (s *Set) AddRuntime(began time.Time) {
 	}
 }
 
-// residentBytes is what Linux says; ok is false elsewhere.
+// residentBytes returns the resident memory. ok is false on systems other than Linux.
 func residentBytes() (bytes float64, ok bool) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
