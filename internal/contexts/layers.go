@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Item is a variable of a run's context with what it is worth.
+// Item is a variable of a run's context with its layer.
 type Item struct {
 	Key    string          `json:"key"`
 	Layer  compress.Layer  `json:"layer"`
@@ -17,16 +17,16 @@ type Item struct {
 	Rule   compress.Source `json:"rule"`
 	Tokens int             `json:"tokens"`
 	Bytes  int             `json:"bytes"`
-	// Age is for how many steps it has not changed.
+	// Age is the number of steps since the last change.
 	Age  int      `json:"age"`
 	Tags []string `json:"tags,omitempty"`
-	// Value is its beginning.
+	// Value is the value, or its beginning as a string.
 	Value json.RawMessage `json:"value"`
-	// Cut says that the value is only a text with its beginning.
+	// Cut reports that the value is truncated.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// LayerTotal adds up a layer.
+// LayerTotal is the sum of a layer.
 type LayerTotal struct {
 	Layer  compress.Layer `json:"layer"`
 	Share  float64        `json:"share"`
@@ -35,7 +35,7 @@ type LayerTotal struct {
 	Bytes  int            `json:"bytes"`
 }
 
-// Layers is the context of a run by what its variables are worth.
+// Layers is the context of a run by layer.
 type Layers struct {
 	RunID    string           `json:"runId"`
 	Seq      int64            `json:"seq"`
@@ -50,12 +50,12 @@ type Layers struct {
 	AnswerOf int              `json:"answerTokens"`
 }
 
-// shownBytes is how much of a value is shown.
+// shownBytes is the maximum length of a shown value.
 const shownBytes = 400
 
-// Layers tells a run's context by layer, for people who look on.
+// Layers returns a run's context by layer, for the dashboard.
 func (s *Service) Layers(ctx context.Context, c run.Caller, ref run.Ref) (*Layers, error) {
-	runs, err := s.runs()
+	runs, err := s.requireRuns()
 	if err != nil {
 		return nil, err
 	}
@@ -67,20 +67,20 @@ func (s *Service) Layers(ctx context.Context, c run.Caller, ref run.Ref) (*Layer
 	if err != nil {
 		return nil, err
 	}
-	st, err := s.story(ctx, c, d)
+	st, err := s.loadHistory(ctx, c, d)
 	if err != nil {
 		return nil, err
 	}
 	out := &Layers{
 		RunID: d.ID, Seq: d.Seq, Items: []Item{}, Limit: s.o.LimitTokens, AnswerOf: s.o.AnswerTokens,
-		Summary: s.summary(ctx, c, d, st), Health: s.Health(), Store: s.Store(),
+		Summary: s.runSummary(ctx, c, d, st), Health: s.Health(), Store: s.Store(),
 	}
 	at := map[compress.Layer]int{}
 	for i, layer := range compress.Layers() {
 		at[layer] = i
 		out.Layers = append(out.Layers, LayerTotal{Layer: layer, Share: compress.DefaultShares()[layer]})
 	}
-	for _, item := range s.items(m) {
+	for _, item := range s.classifyItems(m) {
 		total := &out.Layers[at[item.Layer]]
 		total.Items++
 		total.Tokens += item.Tokens
@@ -103,7 +103,7 @@ func itemOf(item compress.Item, marks []run.Mark) Item {
 		}
 	}
 	if len(item.Value) > shownBytes {
-		if text, err := encode(first(string(item.Value), shownBytes) + "…"); err == nil {
+		if text, err := encodeJSON(truncateText(string(item.Value), shownBytes) + "…"); err == nil {
 			out.Value, out.Cut = text, true
 		}
 	}

@@ -7,29 +7,28 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Page is a part of a list of checkpoints.
+// Page is one page of a list of checkpoints.
 type Page struct {
 	*checkpoint.Page
-	// Ranked says by what the order is: "newest", "words" where none has all words
-	// of the query, or "meaning".
+	// Ranked is the order: "newest", "words" if no checkpoint matches all words of the
+	// query, or "meaning".
 	Ranked string `json:"ranked"`
-	// Note says that a part of the search was not possible.
+	// Note is set if a part of the search was not possible.
 	Note string `json:"note,omitempty"`
 }
 
-// candidates is how many that the words have found are ranked by their meaning.
+// candidates is the number of word matches that are ranked by meaning.
 const candidates = 50
 
-// List lists checkpoints of the caller's, the newest first. Where an embedder is
-// there, what a query has found is ranked by its meaning; where that fails, it
-// stays as the words have found it.
+// List lists checkpoints of the caller, the newest first. With an embedder the matches of a
+// query are ranked by meaning; if that fails, they keep their order.
 func (s *Service) List(ctx context.Context, c run.Caller, r checkpoint.ListRequest) (*Page, error) {
 	limit := r.Limit
 	ranking := s.o.Embedder != nil && r.Query != "" && r.Cursor == ""
 	if ranking {
 		r.Limit = max(limit, candidates)
 	}
-	s.settled(ctx, c, r.Session)
+	s.flushSaves(ctx, c, r.Session)
 	page, err := s.o.Checkpoints.List(ctx, c.Principal, r)
 	if err != nil {
 		return nil, err
@@ -39,14 +38,14 @@ func (s *Service) List(ctx context.Context, c run.Caller, r checkpoint.ListReque
 		out.Ranked = "words"
 	}
 	if r.Query != "" && page.Wordless {
-		out.Note = "encrypted checkpoints are not found by words: leave query out and name the session, workflow, project, tags or time"
+		out.Note = "encrypted checkpoints cannot be searched by words: leave query out and filter by session, workflow, project, tags or time"
 	}
 	if !ranking || len(page.Checkpoints) == 0 {
 		return out, nil
 	}
-	if err := s.rank(ctx, c, r.Query, page.Checkpoints); err != nil {
-		s.o.Logger.WarnContext(ctx, "a search was not ranked by its meaning", "error", err)
-		out.Note += more(out.Note) + "found by words alone: the embeddings endpoint did not answer"
+	if err := s.rankByMeaning(ctx, c, r.Query, page.Checkpoints); err != nil {
+		s.o.Logger.WarnContext(ctx, "a search was not ranked by meaning", "error", err)
+		out.Note += appendNote(out.Note) + "found by words alone: the embeddings endpoint did not answer"
 	} else {
 		out.Ranked = "meaning"
 	}
@@ -55,24 +54,24 @@ func (s *Service) List(ctx context.Context, c run.Caller, r checkpoint.ListReque
 	}
 	if len(page.Checkpoints) > limit {
 		page.Checkpoints, page.Next = page.Checkpoints[:limit], ""
-		out.Note += more(out.Note) + "there are more: ask with a higher limit"
+		out.Note += appendNote(out.Note) + "there are more: use a higher limit"
 	}
 	return out, nil
 }
 
-func more(note string) string {
+func appendNote(note string) string {
 	if note == "" {
 		return ""
 	}
 	return "; "
 }
 
-// Get gives what is known of a checkpoint of the caller's.
+// Get returns the metadata of a checkpoint of the caller.
 func (s *Service) Get(ctx context.Context, c run.Caller, id string) (checkpoint.Record, error) {
 	return s.o.Checkpoints.Get(ctx, c.Principal, id)
 }
 
-// Diff says what changed from one checkpoint of the caller's to another.
+// Diff compares two checkpoints of the caller.
 func (s *Service) Diff(ctx context.Context, c run.Caller, from, to string) (*checkpoint.Difference, error) {
 	return s.o.Checkpoints.Diff(ctx, c.Principal, from, to)
 }

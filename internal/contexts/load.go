@@ -14,80 +14,79 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// LoadRequest loads a checkpoint by its id, the last one of a session, or what
-// was left out of a context by its reference.
+// LoadRequest selects a checkpoint by its id, the last one of a session, or an omitted
+// value by its reference.
 type LoadRequest struct {
 	ID, Session, Ref string
-	// Keys are the variables that are wanted; none is all.
+	// Keys are the requested variables; empty means all.
 	Keys []string
-	// Budget has the context reduced to so many tokens; 0 gives it as it is.
+	// Budget reduces the context to that many tokens; 0 means no limit.
 	Budget int
 }
 
-// Loaded is a context as it was saved, and where to go on with it.
+// Loaded is a loaded context, and the handle to continue with it.
 type Loaded struct {
 	ID      string          `json:"checkpointId,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
 	Context json.RawMessage `json:"context,omitempty"`
-	// Handle goes on with the run from where the checkpoint was taken. RunID is
-	// the run that it belongs to: a fork where the run has gone on since.
+	// Handle continues the run from the checkpoint. RunID is its run: a fork if the
+	// original run has continued since.
 	Handle   string           `json:"handle,omitempty"`
 	RunID    string           `json:"runId,omitempty"`
 	Forked   bool             `json:"forked,omitempty"`
 	Status   engine.Status    `json:"status,omitempty"`
 	Position *engine.Position `json:"position,omitempty"`
 	Workflow string           `json:"workflowId,omitempty"`
-	// NotSet are variables that the checkpoint has and the run has not.
+	// NotSet are variables of the checkpoint that are not set in the run.
 	NotSet []string `json:"notSetInRun,omitempty"`
-	// Completed are the steps of a walk by workflow_next.
+	// Completed are the completed steps of a walk by workflow_next.
 	Completed []string `json:"completedSteps,omitempty"`
-	// Next is a call that goes on.
+	// Next is the call that continues.
 	Next *run.Call `json:"next,omitempty"`
-	// Note says what an agent should know before it goes on.
+	// Note is a remark for the agent.
 	Note    string     `json:"note,omitempty"`
 	Name    string     `json:"name,omitempty"`
 	Created *time.Time `json:"createdAt,omitempty"`
 	Missing []string   `json:"missing,omitempty"`
-	// Omitted tells what was left out for the budget.
+	// Omitted lists the values omitted for the budget.
 	Omitted  []Omission           `json:"omitted,omitempty"`
 	Degraded *checkpoint.Degraded `json:"degraded,omitempty"`
 	Heads    []string             `json:"otherHeads,omitempty"`
 	Warnings []checkpoint.Warning `json:"warnings,omitempty"`
-	// Ref and Value are what a reference reads back.
+	// Ref and Value are set if a reference was loaded.
 	Ref   string           `json:"ref,omitempty"`
 	Value json.RawMessage  `json:"value,omitempty"`
 	Store checkpoint.Store `json:"store"`
 }
 
-// Load loads a checkpoint. Of a run it gives a handle that goes on from there:
-// the run's own where nothing has happened since, else that of a fork. The run's
-// variables and gates are those of its events; nothing of the stored context goes
-// into it.
+// Load loads a checkpoint. For a run it returns a handle to continue from the checkpoint:
+// that of the run if it has no later events, otherwise that of a fork. The run's variables
+// and gates follow from its events only; the stored context does not change them.
 func (s *Service) Load(ctx context.Context, c run.Caller, r LoadRequest) (*Loaded, error) {
 	if r.Ref != "" {
 		if r.ID != "" || r.Session != "" {
-			return nil, invalid("a ref is read back alone").WithFix("leave checkpointId and sessionId out")
+			return nil, newInvalid("a ref cannot be combined with a checkpoint").WithFix("leave checkpointId and sessionId out")
 		}
-		return s.recall(ctx, c, r.Ref)
+		return s.loadRef(ctx, c, r.Ref)
 	}
-	out, loaded, back, err := s.read(ctx, c, r)
+	out, loaded, back, err := s.readCheckpoint(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case loaded.Run != "" && s.o.Runs != nil:
-		err = s.goOn(ctx, c, loaded, back, out)
+		err = s.continueFrom(ctx, c, loaded, back, out)
 	case back.walk != nil:
 		out.Completed = back.walk.Completed
-		out.Note = "go on with workflow_next: give it workflowId, completedSteps and context as they are here"
+		out.Note = "continue with workflow_next: pass workflowId, completedSteps and context unchanged"
 	}
 	return out, err
 }
 
-// Show gives what a checkpoint holds, for whoever looks on: it forks nothing and
-// gives no handle.
+// Show returns the content of a checkpoint for the dashboard. It creates no fork and
+// returns no handle.
 func (s *Service) Show(ctx context.Context, c run.Caller, id string) (*Loaded, error) {
-	out, _, back, err := s.read(ctx, c, LoadRequest{ID: id})
+	out, _, back, err := s.readCheckpoint(ctx, c, LoadRequest{ID: id})
 	if err != nil {
 		return nil, err
 	}
@@ -100,16 +99,16 @@ func (s *Service) Show(ctx context.Context, c run.Caller, id string) (*Loaded, e
 	return out, nil
 }
 
-// read reads a checkpoint, and changes nothing.
-func (s *Service) read(ctx context.Context, c run.Caller, r LoadRequest) (*Loaded, *checkpoint.Loaded, *restored, error) {
+// readCheckpoint reads a checkpoint without changes.
+func (s *Service) readCheckpoint(ctx context.Context, c run.Caller, r LoadRequest) (*Loaded, *checkpoint.Loaded, *storedContext, error) {
 	if r.ID == "" {
-		s.settled(ctx, c, r.Session)
+		s.flushSaves(ctx, c, r.Session)
 	}
 	loaded, err := s.o.Checkpoints.Load(ctx, c.Principal, checkpoint.LoadRequest{ID: r.ID, Session: r.Session})
 	if err != nil {
 		return nil, nil, nil, s.noneYet(ctx, c, r, err)
 	}
-	back, err := restore(loaded.Context)
+	back, err := splitStored(loaded.Context)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -119,37 +118,37 @@ func (s *Service) read(ctx context.Context, c run.Caller, r LoadRequest) (*Loade
 	}
 	vars := back.context
 	if len(r.Keys) > 0 {
-		vars, out.Missing = chosen(vars, r.Keys)
+		vars, out.Missing = selectKeys(vars, r.Keys)
 	}
 	if r.Budget > 0 {
-		if vars, err = s.fit(ctx, c, out, loaded, vars, r.Budget); err != nil {
+		if vars, err = s.fitToBudget(ctx, c, out, loaded, vars, r.Budget); err != nil {
 			return nil, nil, nil, err
 		}
 	}
-	out.Context, err = encode(vars)
+	out.Context, err = encodeJSON(vars)
 	return out, loaded, back, err
 }
 
-// noneYet points to the run itself where a run has no checkpoint yet.
+// noneYet returns an error that points to the run if it has no checkpoint yet.
 func (s *Service) noneYet(ctx context.Context, c run.Caller, r LoadRequest, err error) error {
 	if r.ID != "" || !isRun(r.Session) || s.o.Runs == nil || guideway.ErrorCode(err) != guideway.CodeNotFound {
 		return err
 	}
 	ref := run.Ref{RunID: r.Session}
 	if _, look := s.o.Runs.Look(ctx, c, ref); look != nil {
-		return err // it is no run of the caller's
+		return err // it is not a run of the caller
 	}
 	return &run.Refusal{
 		Code: guideway.CodeNotFound, Rule: ruleNoCheckpoint, RunID: r.Session,
-		Message: "the run has no checkpoint yet; workflow_status gives its context and the handle that goes on", Next: run.StatusCall(ref),
+		Message: "the run has no checkpoint yet; workflow_status returns its context and the handle to continue", Next: run.StatusCall(ref),
 	}
 }
 
-// ruleNoCheckpoint refuses to load a run that has not been saved yet.
+// ruleNoCheckpoint refuses to load a run that has no checkpoint yet.
 const ruleNoCheckpoint = "no-checkpoint"
 
-// chosen takes some variables, and names those that are not there.
-func chosen(all map[string]json.RawMessage, keys []string) (some map[string]json.RawMessage, missing []string) {
+// selectKeys selects variables and returns the missing keys.
+func selectKeys(all map[string]json.RawMessage, keys []string) (some map[string]json.RawMessage, missing []string) {
 	some = map[string]json.RawMessage{}
 	for _, key := range keys {
 		if value, there := all[key]; there {
@@ -161,15 +160,15 @@ func chosen(all map[string]json.RawMessage, keys []string) (some map[string]json
 	return some, missing
 }
 
-// fit reduces a context to a budget. That of a run goes by the hints of its pinned
-// definition and by the run's marks; its checkpoint has neither.
-func (s *Service) fit(ctx context.Context, c run.Caller, out *Loaded, loaded *checkpoint.Loaded, vars map[string]json.RawMessage, budget int) (compress.Context, error) {
+// fitToBudget reduces a context to a budget. For a run it uses the hints of its pinned definition
+// and the run's marks, which the checkpoint does not contain.
+func (s *Service) fitToBudget(ctx context.Context, c run.Caller, out *Loaded, loaded *checkpoint.Loaded, vars map[string]json.RawMessage, budget int) (compress.Context, error) {
 	m, err := s.sessionMaterial(ctx, c, sessionContext{session: loaded.Session, workflow: loaded.Workflow, values: vars})
 	if err != nil {
 		return nil, err
 	}
 	if loaded.Run != "" && s.o.Runs != nil {
-		// A run that is away leaves what its workflow says now.
+		// If the run does not exist, the hints of the current workflow apply.
 		if d, err := s.o.Runs.Look(ctx, c, run.Ref{RunID: loaded.Run}); err == nil {
 			own, err := s.materialOf(ctx, c, d)
 			if err != nil {
@@ -178,7 +177,7 @@ func (s *Service) fit(ctx context.Context, c run.Caller, out *Loaded, loaded *ch
 			m.hints, m.question = own.hints, own.question
 		}
 	}
-	reduced, err := s.compress(ctx, m, Fit{Budget: budget})
+	reduced, err := s.compressMaterial(ctx, m, Fit{Budget: budget})
 	if err != nil {
 		return nil, err
 	}
@@ -186,13 +185,13 @@ func (s *Service) fit(ctx context.Context, c run.Caller, out *Loaded, loaded *ch
 	return reduced.Context, nil
 }
 
-// goOn gives the handle that goes on from a checkpoint of a run.
-func (s *Service) goOn(ctx context.Context, c run.Caller, loaded *checkpoint.Loaded, back *restored, out *Loaded) error {
+// continueFrom sets the handle that continues from a checkpoint of a run.
+func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkpoint.Loaded, back *storedContext, out *Loaded) error {
 	ref := run.Ref{RunID: loaded.Run}
 	now, err := s.o.Runs.Status(ctx, c, ref)
 	switch code := guideway.ErrorCode(err); {
 	case code == guideway.CodeNotFound || code == guideway.CodeUnavailable:
-		out.Note = "the run " + loaded.Run + " cannot be gone on with here, so this is its context alone: " + err.Error()
+		out.Note = "the run " + loaded.Run + " cannot be continued here, so only its context is returned: " + err.Error()
 		return nil
 	case err != nil:
 		return err
@@ -204,21 +203,21 @@ func (s *Service) goOn(ctx context.Context, c run.Caller, loaded *checkpoint.Loa
 	if moved {
 		if now, err = s.forkAt(ctx, c, loaded); err != nil {
 			if refusal, ok := run.IsRefusal(err); ok {
-				out.Note, out.Next = "nothing can be done from there: "+refusal.Message, refusal.Next
+				out.Note, out.Next = "the run cannot continue from there: "+refusal.Message, refusal.Next
 				return nil
 			}
 			return err
 		}
 		out.Forked = true
-		out.Note = "the run has gone on since: the handle is that of a fork that begins at the checkpoint"
+		out.Note = "the run has continued since: the handle belongs to a fork that begins at the checkpoint"
 	}
 	out.Handle, out.RunID, out.Status, out.Position, out.Next = now.Handle, now.RunID, now.Status, &now.Position, now.Next
 	return s.notSet(ctx, c, now.RunID, back, out)
 }
 
-// notSet names what the checkpoint has besides the run's variables: it was kept
-// for the agent, who may hand it in.
-func (s *Service) notSet(ctx context.Context, c run.Caller, id string, back *restored, out *Loaded) error {
+// notSet sets the variables that the checkpoint has in addition to the run's: they were
+// stored for the agent, which may hand them in.
+func (s *Service) notSet(ctx context.Context, c run.Caller, id string, back *storedContext, out *Loaded) error {
 	d, err := s.o.Runs.Look(ctx, c, run.Ref{RunID: id})
 	if err != nil {
 		return err
@@ -226,7 +225,7 @@ func (s *Service) notSet(ctx context.Context, c run.Caller, id string, back *res
 	for _, key := range slices.Sorted(maps.Keys(back.context)) {
 		have, set := d.Variables[key]
 		if set {
-			text, err := encode(have)
+			text, err := encodeJSON(have)
 			if err != nil {
 				return err
 			}
@@ -239,7 +238,7 @@ func (s *Service) notSet(ctx context.Context, c run.Caller, id string, back *res
 	return nil
 }
 
-// hasMoved says whether a run has done anything behind an event of it.
+// hasMoved reports whether a run has engine events after the given one.
 func (s *Service) hasMoved(ctx context.Context, c run.Caller, ref run.Ref, seq int64) (bool, error) {
 	for {
 		events, err := s.o.Runs.Events(ctx, c, ref, seq, eventPage)
@@ -255,9 +254,8 @@ func (s *Service) hasMoved(ctx context.Context, c run.Caller, ref run.Ref, seq i
 	}
 }
 
-// forkAt forks a run where a checkpoint was taken. A fork that was made for the
-// checkpoint before, and has not been gone on with, is taken again: a call that is
-// repeated makes no second one.
+// forkAt forks a run at a checkpoint. An unused fork that was created for the same
+// checkpoint before is reused, so that a repeated call creates no second one.
 func (s *Service) forkAt(ctx context.Context, c run.Caller, loaded *checkpoint.Loaded) (*run.Answer, error) {
 	request := run.ForkRequest{Ref: run.Ref{RunID: loaded.Run}, Seq: loaded.RunSeq, RequestID: "checkpoint " + loaded.ID}
 	forked, err := s.o.Runs.Fork(ctx, c, request)

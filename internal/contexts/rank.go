@@ -13,32 +13,32 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Embedder gives the vectors of texts: texts that mean the like have like ones.
-// See package embed.
+// Embedder returns embedding vectors: texts with similar meanings have similar vectors. See
+// package embed.
 type Embedder interface {
-	// Embed gives one vector for each text, in their order.
+	// Embed returns one vector per text, in their order.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// vectors remembers those of checkpoints, which never change.
-type vectors struct {
+// vectorCache caches the vectors of checkpoints, which are immutable.
+type vectorCache struct {
 	mu   sync.Mutex
 	byID map[string][]float32
 }
 
 const (
 	maxVectors = 1000
-	// embeddedBytes is how much of a checkpoint is sent.
+	// embeddedBytes is the length of the text sent per checkpoint.
 	embeddedBytes = 2000
 )
 
-func (v *vectors) get(id string) []float32 {
+func (v *vectorCache) getVector(id string) []float32 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.byID[id]
 }
 
-func (v *vectors) keep(id string, vector []float32) {
+func (v *vectorCache) putVector(id string, vector []float32) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.byID == nil || len(v.byID) >= maxVectors {
@@ -47,15 +47,15 @@ func (v *vectors) keep(id string, vector []float32) {
 	v.byID[id] = vector
 }
 
-// rank orders checkpoints in place by how near they are to the query. What is
-// encrypted is sent to nobody.
-func (s *Service) rank(ctx context.Context, c run.Caller, query string, list []checkpoint.Record) error {
+// rankByMeaning sorts checkpoints in place by similarity to the query. Encrypted checkpoints are not
+// sent.
+func (s *Service) rankByMeaning(ctx context.Context, c run.Caller, query string, list []checkpoint.Record) error {
 	texts, ids := []string{query}, []string{}
 	for _, rec := range list {
-		if rec.Key != "" || s.vectors.get(rec.ID) != nil {
+		if rec.Key != "" || s.vectors.getVector(rec.ID) != nil {
 			continue
 		}
-		text, err := s.embeddable(ctx, c, rec)
+		text, err := s.embeddingText(ctx, c, rec)
 		if err != nil {
 			return err
 		}
@@ -69,27 +69,27 @@ func (s *Service) rank(ctx context.Context, c run.Caller, query string, list []c
 		return fmt.Errorf("%d vectors for %d texts", len(found), len(texts))
 	}
 	for i, id := range ids {
-		s.vectors.keep(id, found[i+1])
+		s.vectors.putVector(id, found[i+1])
 	}
 	near := make(map[string]float64, len(list))
 	for _, rec := range list {
-		near[rec.ID] = cosine(found[0], s.vectors.get(rec.ID))
+		near[rec.ID] = cosineSimilarity(found[0], s.vectors.getVector(rec.ID))
 	}
 	slices.SortStableFunc(list, func(a, b checkpoint.Record) int { return cmp.Compare(near[b.ID], near[a.ID]) })
 	return nil
 }
 
-// embeddable is what of a checkpoint says what it is about.
-func (s *Service) embeddable(ctx context.Context, c run.Caller, rec checkpoint.Record) (string, error) {
+// embeddingText returns the text of a checkpoint that represents its meaning.
+func (s *Service) embeddingText(ctx context.Context, c run.Caller, rec checkpoint.Record) (string, error) {
 	loaded, err := s.o.Checkpoints.Load(ctx, c.Principal, checkpoint.LoadRequest{ID: rec.ID})
 	if err != nil {
 		return "", err
 	}
-	return first(strings.Join([]string{rec.Name, strings.Join(rec.Tags, " "), rec.Workflow, string(loaded.Context)}, "\n"), embeddedBytes), nil
+	return truncateText(strings.Join([]string{rec.Name, strings.Join(rec.Tags, " "), rec.Workflow, string(loaded.Context)}, "\n"), embeddedBytes), nil
 }
 
-// cosine is how like two vectors are; 0 where they cannot be compared.
-func cosine(a, b []float32) float64 {
+// cosineSimilarity returns the cosine similarity of two vectors; 0 if they cannot be compared.
+func cosineSimilarity(a, b []float32) float64 {
 	if len(a) != len(b) {
 		return 0
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// meaning is an embedder that knows two meanings.
+// meaning is an embedder with two meanings.
 type meaning struct {
 	err   error
 	calls int
@@ -34,22 +34,22 @@ func (m *meaning) Embed(_ context.Context, texts []string) ([][]float32, error) 
 	return out, nil
 }
 
-// What the words have found is ranked by its meaning, once for each checkpoint;
-// where the endpoint fails, the words' order stands and the answer says so.
+// TestRanking checks that word matches are ranked by meaning, that each checkpoint is
+// embedded once, and that a failing endpoint keeps the order and sets a note.
 func TestRanking(t *testing.T) {
 	t.Parallel()
 	m := &meaning{}
-	r := setup(t, func(p *parts) { p.memory.Embedder = m })
+	r := setupRig(t, func(p *parts) { p.memory.Embedder = m })
 	save := func(name, text string) {
-		_, err := r.Save(t.Context(), ada(), contexts.SaveRequest{Name: name, Context: map[string]any{"note": text}})
-		must(t, err)
+		_, err := r.Save(t.Context(), testCaller(), contexts.SaveRequest{Name: name, Context: map[string]any{"note": text}})
+		mustSucceed(t, err)
 	}
 	save("secrets", "the server mends a password of the login")
 	save("trees", "the server mends a tree")
 	save("lakes", "the server mends a lake")
 	list := func(limit int) (names []string, page *contexts.Page) {
-		page, err := r.List(t.Context(), ada(), checkpoint.ListRequest{Query: "server login", Limit: limit})
-		must(t, err)
+		page, err := r.List(t.Context(), testCaller(), checkpoint.ListRequest{Query: "server login", Limit: limit})
+		mustSucceed(t, err)
 		for _, rec := range page.Checkpoints {
 			names = append(names, rec.Name)
 		}
@@ -59,18 +59,18 @@ func TestRanking(t *testing.T) {
 		t.Errorf("all words: %v, ranked by %s", names, page.Ranked)
 	}
 	query := checkpoint.ListRequest{Query: "mend server", Limit: 2}
-	page, err := r.List(t.Context(), ada(), query)
-	must(t, err)
+	page, err := r.List(t.Context(), testCaller(), query)
+	mustSucceed(t, err)
 	before := m.texts
-	if _, err = r.List(t.Context(), ada(), query); err != nil || m.texts-before != 1 {
+	if _, err = r.List(t.Context(), testCaller(), query); err != nil || m.texts-before != 1 {
 		t.Errorf("the second time %d texts are sent, %v", m.texts-before, err)
 	}
 	if len(page.Checkpoints) != 2 || page.Ranked != "meaning" || !strings.Contains(page.Note, "more") || page.Next != "" {
 		t.Errorf("page %+v", page)
 	}
 	m.err = errors.New("it is away")
-	page, err = r.List(t.Context(), ada(), checkpoint.ListRequest{Query: "mend server"})
-	must(t, err)
+	page, err = r.List(t.Context(), testCaller(), checkpoint.ListRequest{Query: "mend server"})
+	mustSucceed(t, err)
 	var names []string
 	for _, rec := range page.Checkpoints {
 		names = append(names, rec.Name)
@@ -79,25 +79,25 @@ func TestRanking(t *testing.T) {
 		t.Errorf("by words (-want +got):\n%s%+v", d, page)
 	}
 	calls := m.calls
-	if _, err = r.List(t.Context(), ada(), checkpoint.ListRequest{}); err != nil || m.calls != calls {
+	if _, err = r.List(t.Context(), testCaller(), checkpoint.ListRequest{}); err != nil || m.calls != calls {
 		t.Errorf("a list without a query was sent, %v", err)
 	}
 }
 
-// Who looks for words where checkpoints are encrypted is told that these are not
-// found by them, and how else.
-func TestEncryptedAreNotFoundByWords(t *testing.T) {
+// TestSearchOfEncrypted checks the note of a word search among encrypted
+// checkpoints.
+func TestSearchOfEncrypted(t *testing.T) {
 	t.Parallel()
-	r := setup(t, func(p *parts) {
+	r := setupRig(t, func(p *parts) {
 		keys, err := seal.Open(t.Context(), p.checkpoint.Blobs, seal.File{Path: filepath.Join(t.TempDir(), "key")})
-		must(t, err)
+		mustSucceed(t, err)
 		p.checkpoint.Keys = keys
 	})
-	_, err := r.Save(t.Context(), ada(), contexts.SaveRequest{Session: "s", Context: map[string]any{"goal": "parse"}})
-	must(t, err)
+	_, err := r.Save(t.Context(), testCaller(), contexts.SaveRequest{Session: "s", Context: map[string]any{"goal": "parse"}})
+	mustSucceed(t, err)
 	for query, note := range map[string]bool{"parse": true, "": false} {
-		page, err := r.List(t.Context(), ada(), checkpoint.ListRequest{Query: query})
-		must(t, err)
+		page, err := r.List(t.Context(), testCaller(), checkpoint.ListRequest{Query: query})
+		mustSucceed(t, err)
 		if (page.Note != "") != note || len(page.Checkpoints) > 0 == note {
 			t.Errorf("%q finds %d with the note %q", query, len(page.Checkpoints), page.Note)
 		}

@@ -14,35 +14,33 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Omission tells what was left out of a context, why, and the reference that
-// reads it back.
+// Omission describes an omitted part of a context, its reason and its reference.
 type Omission = compress.Omission
 
-// Fit says how small a context is to become.
+// Fit is the target size of a context.
 type Fit struct {
-	// Budget is in tokens; where it is 0, Ratio says how many times fewer.
+	// Budget is in tokens; if it is 0, Ratio is the factor of the reduction.
 	Budget int
 	Ratio  float64
-	// Question is what the agent wants to know; empty is what the run's position
-	// asks.
+	// Question is the agent's question; the default is that of the run's position.
 	Question string
 }
 
-// ReduceRequest names a context: that of a run, or one that the caller gives.
+// ReduceRequest selects a context: that of a run, or one in the request.
 type ReduceRequest struct {
 	Handle, Session, Workflow string
 	Context                   map[string]any
 	Fit
 }
 
-// Compressed is a context that was made smaller.
+// Compressed is a reduced context.
 type Compressed struct {
 	Context  compress.Context `json:"context"`
 	Before   int              `json:"tokensBefore"`
 	After    int              `json:"tokensAfter"`
 	Critical int              `json:"criticalTokens"`
 	Omitted  []Omission       `json:"omitted"`
-	// Over says why the budget was not kept.
+	// Over is the reason why the budget was exceeded.
 	Over    string           `json:"over,omitempty"`
 	Session string           `json:"sessionId,omitempty"`
 	RunID   string           `json:"runId,omitempty"`
@@ -62,53 +60,53 @@ type Prioritized struct {
 	Store    checkpoint.Store      `json:"store"`
 }
 
-// Compress leaves parts of items out until a context fits. What is left out can
-// be read back. The run itself stays as it is.
+// Compress omits parts of items until a context fits. Omitted parts can be loaded again.
+// The run itself is not changed.
 func (s *Service) Compress(ctx context.Context, c run.Caller, r ReduceRequest) (*Compressed, error) {
-	m, err := s.material(ctx, c, r)
+	m, err := s.findMaterial(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
-	return s.compress(ctx, m, r.Fit)
+	return s.compressMaterial(ctx, m, r.Fit)
 }
 
-// Prioritize keeps or drops whole items until a context fits.
+// Prioritize drops whole items until a context fits.
 func (s *Service) Prioritize(ctx context.Context, c run.Caller, r ReduceRequest) (*Prioritized, error) {
-	m, err := s.material(ctx, c, r)
+	m, err := s.findMaterial(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
-	return s.prioritize(ctx, m, r.Fit)
+	return s.prioritizeMaterial(ctx, m, r.Fit)
 }
 
-// material is a context with all that is known of it.
+// material is a context with the data to reduce it.
 type material struct {
 	caller   run.Caller
 	values   compress.Context
 	hints    compress.Hints
 	question string
-	// ages are for how many steps variables have not changed.
+	// ages are the steps since the last change, by variable.
 	ages map[string]int
-	// ref names what is left out of an item.
+	// ref returns the reference of an omitted item.
 	ref func(key string, value []byte) string
-	// keep stores what the references name; nil where nothing needs storing.
-	keep           func(context.Context) error
+	// store stores the values of the references; nil if they need not be stored.
+	store          func(context.Context) error
 	session, runID string
-	// brief says that it is for the answer of another tool, which must stay small.
-	// It is only so where nothing needs storing.
+	// brief marks a context for the answer of another tool, which must stay small. It
+	// requires that nothing needs to be stored.
 	brief bool
 }
 
-// material finds the context of a request.
-func (s *Service) material(ctx context.Context, c run.Caller, r ReduceRequest) (*material, error) {
+// findMaterial returns the context of a request.
+func (s *Service) findMaterial(ctx context.Context, c run.Caller, r ReduceRequest) (*material, error) {
 	ref, ok := refOf(r.Handle, r.Session)
 	switch {
 	case ok && len(r.Context) > 0:
-		return nil, invalid("both a run and a context are given").WithFix("give the one or the other")
+		return nil, newInvalid("both a run and a context are given").WithFix("pass only one of them")
 	case ok:
 		return s.runMaterial(ctx, c, ref)
 	case r.Context == nil:
-		return nil, invalid("there is no context").WithFix("give context, or the handle of a run")
+		return nil, newInvalid("a context is required").WithFix("pass context, or the handle of a run")
 	}
 	if r.Session == "" {
 		r.Session, _ = r.Context[keySession].(string)
@@ -120,9 +118,9 @@ func (s *Service) material(ctx context.Context, c run.Caller, r ReduceRequest) (
 	return s.sessionMaterial(ctx, c, sessionContext{session: r.Session, workflow: r.Workflow, values: values})
 }
 
-// runMaterial is the context of a run.
+// runMaterial returns the context of a run.
 func (s *Service) runMaterial(ctx context.Context, c run.Caller, ref run.Ref) (*material, error) {
-	runs, err := s.runs()
+	runs, err := s.requireRuns()
 	if err != nil {
 		return nil, err
 	}
@@ -145,25 +143,25 @@ func (s *Service) materialOf(ctx context.Context, c run.Caller, d *run.Details) 
 	for _, mark := range d.Marks {
 		hints.Marks = append(hints.Marks, mark.Key)
 	}
-	st, err := s.story(ctx, c, d)
+	st, err := s.loadHistory(ctx, c, d)
 	if err != nil {
 		return nil, err
 	}
 	return &material{
-		caller: c, values: values, hints: hints, runID: d.ID, ages: st.ages(values),
+		caller: c, values: values, hints: hints, runID: d.ID, ages: st.variableAges(values),
 		question: questionOf(d.Position),
 		ref:      func(_ string, value []byte) string { return runValueRef(d.ID, d.Seq, value) },
 	}, nil
 }
 
-// questionOf is what a position wants to know.
+// questionOf returns the prompt of a position.
 func questionOf(pos engine.Position) string {
 	text := pos.Title + "\n" + pos.Prompt + "\n" + pos.Message
 	const most = 4000
 	return text[:min(len(text), most)]
 }
 
-// hintsOf are the hints of a run's pinned definition.
+// hintsOf returns the hints of a run's pinned definition.
 func (s *Service) hintsOf(ctx context.Context, c run.Caller, d *run.Details) (compress.Hints, error) {
 	s.mu.Lock()
 	hints, known := s.hints[d.Hash]
@@ -178,20 +176,20 @@ func (s *Service) hintsOf(ctx context.Context, c run.Caller, d *run.Details) (co
 	hints = flow.Hints()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	put(s.hints, d.Hash, hints)
+	putCached(s.hints, d.Hash, hints)
 	return hints, nil
 }
 
-// sessionContext is a context that is no run's.
+// sessionContext is a context that does not belong to a run.
 type sessionContext struct {
 	session, workflow string
 	values            compress.Context
 }
 
-// sessionMaterial is a context that is no run's. What is left out of it is kept as
-// a whole under its session.
+// sessionMaterial returns a context that does not belong to a run. If anything is omitted,
+// the whole context is stored under its session.
 func (s *Service) sessionMaterial(ctx context.Context, c run.Caller, r sessionContext) (*material, error) {
-	whole, err := encode(r.values)
+	whole, err := encodeJSON(r.values)
 	if err != nil {
 		return nil, err
 	}
@@ -226,18 +224,18 @@ func (s *Service) sessionMaterial(ctx context.Context, c run.Caller, r sessionCo
 	return &material{
 		caller: c, values: r.values, hints: hints, session: session,
 		ref: func(key string, _ []byte) string { return piece + "." + strconv.Itoa(order[key]) },
-		keep: func(ctx context.Context) error {
+		store: func(ctx context.Context) error {
 			_, err := s.o.Checkpoints.StoreFragment(ctx, c.Principal, session, whole)
 			return err
 		},
 	}, nil
 }
 
-// keyCurrentLoop is where a stateless walk tells of the loop that it is in.
+// keyCurrentLoop is the key in which a stateless walk stores its current loop.
 const keyCurrentLoop = "_currentLoop"
 
-// loopNames are the variables of the loop that a context says it is in: without
-// them the walk cannot go on.
+// loopNames returns the variables of the current loop: without them the walk cannot
+// continue.
 func loopNames(current json.RawMessage) []string {
 	var at struct {
 		LoopStep struct {
@@ -259,8 +257,8 @@ func loopNames(current json.RawMessage) []string {
 	return append(names, l.Items, count, l.ItemVar, l.IndexVar, l.IterationVar)
 }
 
-// workflowHints are what a workflow that is served now says of its variables. One
-// that is not there says nothing.
+// workflowHints returns the hints of a currently served workflow; none if it does not
+// exist.
 func (s *Service) workflowHints(ctx context.Context, id string) (compress.Hints, error) {
 	if id == "" || s.o.Definitions == nil {
 		return compress.Hints{}, nil
@@ -278,8 +276,8 @@ func (s *Service) workflowHints(ctx context.Context, id string) (compress.Hints,
 	}
 }
 
-// items classifies a context.
-func (s *Service) items(m *material) []compress.Item {
+// classifyItems classifies a context.
+func (s *Service) classifyItems(m *material) []compress.Item {
 	items := compress.Items(m.values, s.classifier.WithHints(m.hints), s.o.Counter, compress.History{})
 	for i := range items {
 		items[i].Age = m.ages[items[i].Key]
@@ -287,7 +285,7 @@ func (s *Service) items(m *material) []compress.Item {
 	return items
 }
 
-func (s *Service) options(m *material, f Fit) compress.Options {
+func (s *Service) compressOptions(m *material, f Fit) compress.Options {
 	o := compress.Options{
 		Budget: f.Budget, Ratio: f.Ratio, Question: f.Question, Counter: s.o.Counter, Stems: s.stems, Ref: m.ref,
 		NoBlobs: s.o.ReadOnly && !m.brief,
@@ -298,13 +296,13 @@ func (s *Service) options(m *material, f Fit) compress.Options {
 	return o
 }
 
-// compress reduces a context and keeps what is left out. Where that cannot be
-// kept, nothing is left out.
-func (s *Service) compress(ctx context.Context, m *material, f Fit) (*Compressed, error) {
-	items, o := s.items(m), s.options(m, f)
+// compressMaterial reduces a context and stores the omitted values. If they cannot be stored,
+// nothing is omitted.
+func (s *Service) compressMaterial(ctx context.Context, m *material, f Fit) (*Compressed, error) {
+	items, o := s.classifyItems(m), s.compressOptions(m, f)
 	result := compress.Compress(items, o)
-	if len(result.Omitted) > 0 && m.keep != nil {
-		if problem := s.keep(ctx, m); problem != "" {
+	if len(result.Omitted) > 0 && m.store != nil {
+		if problem := s.storeOmitted(ctx, m); problem != "" {
 			o.NoBlobs = true
 			result = compress.Compress(items, o)
 			result.OverReason = problem
@@ -319,24 +317,24 @@ func (s *Service) compress(ctx context.Context, m *material, f Fit) (*Compressed
 	}, nil
 }
 
-// keep stores what was left out, or says why it could not.
-func (s *Service) keep(ctx context.Context, m *material) string {
-	err := m.keep(ctx)
+// storeOmitted stores the omitted values; if it fails, it returns the reason.
+func (s *Service) storeOmitted(ctx context.Context, m *material) string {
+	err := m.store(ctx)
 	if err == nil {
 		return ""
 	}
 	if guideway.ErrorCode(err) == guideway.CodeInternal {
-		s.o.Logger.ErrorContext(ctx, "what was left out of a context could not be kept", "session", m.session, "error", err)
-		return "nothing is left out, as it could not be kept for a reason that the server's log tells"
+		s.o.Logger.ErrorContext(ctx, "the omitted values of a context could not be stored", "session", m.session, "error", err)
+		return "nothing is omitted because the values could not be stored; see the server's log"
 	}
-	return "nothing is left out, as it could not be kept: " + err.Error()
+	return "nothing is omitted because the values could not be stored: " + err.Error()
 }
 
-func (s *Service) prioritize(ctx context.Context, m *material, f Fit) (*Prioritized, error) {
-	items, o := s.items(m), s.options(m, f)
+func (s *Service) prioritizeMaterial(ctx context.Context, m *material, f Fit) (*Prioritized, error) {
+	items, o := s.classifyItems(m), s.compressOptions(m, f)
 	p := compress.Prioritise(items, o)
-	if len(p.Blobs) > 0 && m.keep != nil {
-		if problem := s.keep(ctx, m); problem != "" {
+	if len(p.Blobs) > 0 && m.store != nil {
+		if problem := s.storeOmitted(ctx, m); problem != "" {
 			o.NoBlobs = true
 			p = compress.Prioritise(items, o)
 			p.OverReason = problem

@@ -11,31 +11,32 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/guideway-dev/guideway"
-	contextspkg "github.com/guideway-dev/guideway/internal/contexts"
+	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// The workflow's rules, the agent's marks and what the workflow reads decide
-// before names and contents do, of a run and of a session.
-func TestWhatDecidesALayer(t *testing.T) {
+// TestLayerPrecedence checks that the workflow's rules, the agent's marks and the
+// variables that the workflow reads take precedence over names and contents, for a run and
+// a session.
+func TestLayerPrecedence(t *testing.T) {
 	t.Parallel()
-	r := setup(t)
+	r := setupRig(t)
 	vars := map[string]any{"scratchPad": "s", "contract": "c", "files": []any{"a"}, "debugLog": "d", "marked": "m", "service": "x"}
-	a, err := r.runs.Start(t.Context(), ada(), run.StartRequest{WorkflowID: "move", Context: vars})
-	must(t, err)
-	for _, mark := range []contextspkg.MarkRequest{{Handle: a.Handle, Keys: []string{"marked"}, Tags: []string{"api"}}, {Session: "line", Keys: []string{"marked"}}} {
-		_, err := r.Mark(t.Context(), ada(), mark)
-		must(t, err)
+	a, err := r.runs.Start(t.Context(), testCaller(), run.StartRequest{WorkflowID: "move", Context: vars})
+	mustSucceed(t, err)
+	for _, mark := range []contexts.MarkRequest{{Handle: a.Handle, Keys: []string{"marked"}, Tags: []string{"api"}}, {Session: "line", Keys: []string{"marked"}}} {
+		_, err := r.Mark(t.Context(), testCaller(), mark)
+		mustSucceed(t, err)
 	}
 	want := map[string]string{
 		"scratchPad": "ephemeral hint", "contract": "critical hint", "files": "critical variable", "service": "critical variable",
 		"debugLog": "ephemeral key", "marked": "critical mark",
 	}
-	layers, err := r.Layers(t.Context(), ada(), run.Ref{Handle: a.Handle})
-	must(t, err)
+	layers, err := r.Layers(t.Context(), testCaller(), run.Ref{Handle: a.Handle})
+	mustSucceed(t, err)
 	got, tokens := map[string]string{}, 0
 	for _, item := range layers.Items {
 		got[item.Key] = string(item.Layer) + " " + string(item.Rule)
@@ -55,8 +56,8 @@ func TestWhatDecidesALayer(t *testing.T) {
 	if tokens != layers.Tokens || layers.Tokens == 0 || len(layers.Layers) != 4 {
 		t.Errorf("layers %+v", layers.Layers)
 	}
-	p, err := r.Prioritize(t.Context(), ada(), contextspkg.ReduceRequest{Session: "line", Workflow: "move", Context: vars, Fit: contextspkg.Fit{Budget: 1000}})
-	must(t, err)
+	p, err := r.Prioritize(t.Context(), testCaller(), contexts.ReduceRequest{Session: "line", Workflow: "move", Context: vars, Fit: contexts.Fit{Budget: 1000}})
+	mustSucceed(t, err)
 	for _, item := range p.Items {
 		if wanted := strings.Fields(want[item.Key])[0]; string(item.Layer) != wanted || item.Kept != (item.Layer != compress.Ephemeral) {
 			t.Errorf("of a session: %+v, want %s", item, wanted)
@@ -64,45 +65,45 @@ func TestWhatDecidesALayer(t *testing.T) {
 	}
 }
 
-// Where nothing can be stored nothing is left out.
-func TestReadOnlyLeavesNothingOut(t *testing.T) {
+// TestReadOnlyOmitsNothing checks that nothing is omitted if nothing can be stored.
+func TestReadOnlyOmitsNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	given := map[string]any{"goal": "g", "analysis": long("analysis", 300), "debugLog": long("log", 50)}
-	first := reopen(t, dir)
-	a, err := first.runs.Start(t.Context(), ada(), run.StartRequest{WorkflowID: "move", Context: given})
-	must(t, err)
-	saved, err := first.Save(t.Context(), ada(), contextspkg.SaveRequest{Handle: a.Handle})
-	must(t, err)
+	given := map[string]any{"goal": "g", "analysis": longText("analysis", 300), "debugLog": longText("log", 50)}
+	first := reopenRig(t, dir)
+	a, err := first.runs.Start(t.Context(), testCaller(), run.StartRequest{WorkflowID: "move", Context: given})
+	mustSucceed(t, err)
+	saved, err := first.Save(t.Context(), testCaller(), contexts.SaveRequest{Handle: a.Handle})
+	mustSucceed(t, err)
 	for name, change := range map[string]func(*parts){
-		"said to both":             func(p *parts) { p.memory.ReadOnly, p.checkpoint.ReadOnly, p.keeper.Off = true, true, true },
-		"found out by the attempt": func(p *parts) { p.checkpoint.ReadOnly, p.keeper.Off = true, true },
+		"said to both":             func(p *parts) { p.memory.ReadOnly, p.checkpoint.ReadOnly, p.saver.Off = true, true, true },
+		"found out by the attempt": func(p *parts) { p.checkpoint.ReadOnly, p.saver.Off = true, true },
 	} {
-		r := reopen(t, dir, change)
-		c, err := r.Compress(t.Context(), ada(), contextspkg.ReduceRequest{Context: given, Fit: contextspkg.Fit{Budget: 500}})
-		must(t, err)
+		r := reopenRig(t, dir, change)
+		c, err := r.Compress(t.Context(), testCaller(), contexts.ReduceRequest{Context: given, Fit: contexts.Fit{Budget: 500}})
+		mustSucceed(t, err)
 		if len(c.Omitted) != 0 || c.Over == "" || c.After != c.Before {
 			t.Errorf("%s: compress %+v", name, c.Omitted)
 		}
-		p, err := r.Prioritize(t.Context(), ada(), contextspkg.ReduceRequest{Context: given, Fit: contextspkg.Fit{Budget: 500}})
-		must(t, err)
+		p, err := r.Prioritize(t.Context(), testCaller(), contexts.ReduceRequest{Context: given, Fit: contexts.Fit{Budget: 500}})
+		mustSucceed(t, err)
 		if len(p.Context) != len(given) || p.Over == "" {
 			t.Errorf("%s: prioritize keeps %d of %d", name, len(p.Context), len(given))
 		}
-		if _, err := r.Save(t.Context(), ada(), contextspkg.SaveRequest{Context: given}); guideway.ErrorCode(err) != guideway.CodeForbidden {
+		if _, err := r.Save(t.Context(), testCaller(), contexts.SaveRequest{Context: given}); guideway.ErrorCode(err) != guideway.CodeForbidden {
 			t.Errorf("%s: save: %v", name, err)
 		}
-		if loaded, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{ID: saved.ID}); err != nil || loaded.Handle != a.Handle {
+		if loaded, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{ID: saved.ID}); err != nil || loaded.Handle != a.Handle {
 			t.Errorf("%s: load: %+v, %v", name, loaded, err)
 		}
 	}
 }
 
-// TestAnyContextReadsBack: whatever a context holds, what is left out of it reads
-// back as the bytes that were stored, and the rest is what it was.
-func TestAnyContextReadsBack(t *testing.T) {
+// TestOmittedValuesRoundTrip checks that omitted values of any context can be loaded byte for
+// byte, and that the rest is unchanged.
+func TestOmittedValuesRoundTrip(t *testing.T) {
 	t.Parallel()
-	r := setup(t)
+	r := setupRig(t)
 	value := rapid.OneOf(
 		rapid.Custom(func(t *rapid.T) any {
 			return strings.Repeat(rapid.String().Draw(t, "s")+". ", rapid.IntRange(0, 400).Draw(t, "n"))
@@ -111,14 +112,14 @@ func TestAnyContextReadsBack(t *testing.T) {
 			return json.Number(rapid.StringMatching(`-?[1-9][0-9]{0,20}(\.[0-9]{1,3})?`).Draw(t, "d"))
 		}),
 		rapid.Custom(func(t *rapid.T) any {
-			return []any{rapid.String().Draw(t, "s"), nil, true, map[string]any{"k<": long("entry", 40)}}
+			return []any{rapid.String().Draw(t, "s"), nil, true, map[string]any{"k<": longText("entry", 40)}}
 		}),
 	)
-	contexts := rapid.MapOfN(rapid.StringMatching(`[a-zA-Z<&é"][a-zA-Z0-9_.]{0,12}`), value, 1, 8)
+	generator := rapid.MapOfN(rapid.StringMatching(`[a-zA-Z<&é"][a-zA-Z0-9_.]{0,12}`), value, 1, 8)
 	rapid.Check(t, func(rt *rapid.T) {
-		given := contexts.Draw(rt, "context")
-		out, err := r.Compress(t.Context(), ada(), contextspkg.ReduceRequest{Context: given, Session: "any", Fit: contextspkg.Fit{Budget: rapid.IntRange(1, 600).Draw(rt, "budget")}})
-		must(t, err)
+		given := generator.Draw(rt, "context")
+		out, err := r.Compress(t.Context(), testCaller(), contexts.ReduceRequest{Context: given, Session: "any", Fit: contexts.Fit{Budget: rapid.IntRange(1, 600).Draw(rt, "budget")}})
+		mustSucceed(t, err)
 		omitted := map[string]string{}
 		for _, o := range out.Omitted {
 			omitted[o.Key] = o.Ref
@@ -132,8 +133,8 @@ func TestAnyContextReadsBack(t *testing.T) {
 				}
 				continue
 			}
-			back, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{Ref: ref})
-			must(t, err)
+			back, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: ref})
+			mustSucceed(t, err)
 			if string(back.Value) != want {
 				rt.Fatalf("%q reads back as %.100s, want %.100s", key, back.Value, want)
 			}
@@ -141,71 +142,71 @@ func TestAnyContextReadsBack(t *testing.T) {
 	})
 }
 
-// A value of a run reads back as it was then, also when it has changed since, far
-// behind and in another process.
-func TestOldValuesReadBack(t *testing.T) {
+// TestOldValuesCanBeLoaded checks that a reference to a value of a run returns the old value
+// after a change, many events later and in another process.
+func TestOldValuesCanBeLoaded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r := reopen(t, dir)
-	old := long("first", 200)
-	a, err := r.runs.Start(t.Context(), ada(), run.StartRequest{WorkflowID: "move", Context: map[string]any{"analysis": old, "service": "s"}})
-	must(t, err)
-	out, err := r.Compress(t.Context(), ada(), contextspkg.ReduceRequest{Handle: a.Handle, Fit: contextspkg.Fit{Budget: 300}})
-	must(t, err)
+	r := reopenRig(t, dir)
+	old := longText("first", 200)
+	a, err := r.runs.Start(t.Context(), testCaller(), run.StartRequest{WorkflowID: "move", Context: map[string]any{"analysis": old, "service": "s"}})
+	mustSucceed(t, err)
+	out, err := r.Compress(t.Context(), testCaller(), contexts.ReduceRequest{Handle: a.Handle, Fit: contexts.Fit{Budget: 300}})
+	mustSucceed(t, err)
 	if len(out.Omitted) != 1 {
 		t.Fatalf("left out %+v", out.Omitted)
 	}
-	_, err = r.runs.Continue(t.Context(), ada(), run.ContinueRequest{Handle: a.Handle, Output: "o", Context: map[string]any{"analysis": "short"}})
-	must(t, err)
-	for range 250 { // more than a page of events behind it
-		_, _ = r.runs.Continue(t.Context(), ada(), run.ContinueRequest{Handle: a.Handle, Output: "again"})
-		_, err := r.Mark(t.Context(), ada(), contextspkg.MarkRequest{Handle: a.Handle, Keys: []string{fmt.Sprint("k", len(old))}})
-		must(t, err)
+	_, err = r.runs.Continue(t.Context(), testCaller(), run.ContinueRequest{Handle: a.Handle, Output: "o", Context: map[string]any{"analysis": "short"}})
+	mustSucceed(t, err)
+	for range 250 { // more than a page of later events
+		_, _ = r.runs.Continue(t.Context(), testCaller(), run.ContinueRequest{Handle: a.Handle, Output: "again"})
+		_, err := r.Mark(t.Context(), testCaller(), contexts.MarkRequest{Handle: a.Handle, Keys: []string{fmt.Sprint("k", len(old))}})
+		mustSucceed(t, err)
 	}
-	for name, r := range map[string]*rig{"here": r, "elsewhere": reopen(t, dir)} {
-		back, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{Ref: out.Omitted[0].Ref})
-		must(t, err)
+	for name, r := range map[string]*rig{"here": r, "elsewhere": reopenRig(t, dir)} {
+		back, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: out.Omitted[0].Ref})
+		mustSucceed(t, err)
 		if string(back.Value) != asJSON(t, old) {
 			t.Errorf("%s: it reads back as %.60s", name, back.Value)
 		}
 	}
 	for _, ref := range []string{a.RunID + ".1.0123456789", a.RunID + ".900-999", "r_nowhere.1.0123456789"} {
-		if _, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{Ref: ref}); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		if _, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: ref}); guideway.ErrorCode(err) != guideway.CodeNotFound {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}
 	eve := run.Caller{Principal: guideway.Principal{User: "eve"}}
-	if _, err := r.Load(t.Context(), eve, contextspkg.LoadRequest{Ref: out.Omitted[0].Ref}); guideway.ErrorCode(err) != guideway.CodeNotFound {
+	if _, err := r.Load(t.Context(), eve, contexts.LoadRequest{Ref: out.Omitted[0].Ref}); guideway.ErrorCode(err) != guideway.CodeNotFound {
 		t.Errorf("another user: %v", err)
 	}
 }
 
-// A run of some length has a summary of its own sentences, in the order of its
-// phases, that points to what it leaves out; it does not grow with the run.
-func TestASummaryOfARun(t *testing.T) {
+// TestRunSummary checks that a long run has a summary of unchanged sentences in the order
+// of its phases, with references to the omitted ones, and that its size is bounded.
+func TestRunSummary(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r := reopen(t, dir)
+	r := reopenRig(t, dir)
 	parts := []any{}
 	for i := range 60 {
 		parts = append(parts, fmt.Sprintf("part-%d", i))
 	}
-	a, err := r.runs.Start(t.Context(), ada(), run.StartRequest{WorkflowID: "release", Context: map[string]any{"parts": parts}})
-	must(t, err)
-	b, err := r.Brief(t.Context(), ada(), a.RunID)
-	must(t, err)
+	a, err := r.runs.Start(t.Context(), testCaller(), run.StartRequest{WorkflowID: "release", Context: map[string]any{"parts": parts}})
+	mustSucceed(t, err)
+	b, err := r.Brief(t.Context(), testCaller(), a.RunID)
+	mustSucceed(t, err)
 	if b.Summary != nil {
 		t.Errorf("a run without steps has the summary %+v", b.Summary)
 	}
 	for i := 0; a.Position.Kind != engine.PositionGate; i++ {
-		a, err = step(t.Context(), r, a, fmt.Sprintf("Error E%d was mended in /src/file-%d.go. %s", i, i, long("work", 5)))
-		must(t, err)
+		a, err = handIn(t.Context(), r, a, fmt.Sprintf("Error E%d was mended in /src/file-%d.go. %s", i, i, longText("work", 5)))
+		mustSucceed(t, err)
 	}
-	a, err = answer(t.Context(), r, a, "yes")
-	must(t, err)
-	for name, r := range map[string]*rig{"here": r, "elsewhere": reopen(t, dir)} {
-		b, err = r.Brief(t.Context(), ada(), a.RunID)
-		must(t, err)
+	a, err = answerGate(t.Context(), r, a, "yes")
+	mustSucceed(t, err)
+	for name, r := range map[string]*rig{"here": r, "elsewhere": reopenRig(t, dir)} {
+		b, err = r.Brief(t.Context(), testCaller(), a.RunID)
+		mustSucceed(t, err)
 		s := b.Summary
 		if s == nil || s.Steps != 121 || !strings.Contains(s.Text, "## prepare") || !strings.Contains(s.Text, "## build") {
 			t.Fatalf("%s: summary %+v", name, s)
@@ -213,8 +214,8 @@ func TestASummaryOfARun(t *testing.T) {
 		if n := compress.Estimate(s.Text); n > 600 {
 			t.Errorf("%s: the summary has %d tokens", name, n)
 		}
-		back, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{Ref: s.Ref})
-		must(t, err)
+		back, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: s.Ref})
+		mustSucceed(t, err)
 		for _, want := range []string{"Error E0 ", "Error E120 ", `"option":"yes"`} {
 			if !strings.Contains(string(back.Value), want) {
 				t.Errorf("%s: what it is made of lacks %q", name, want)
@@ -223,20 +224,21 @@ func TestASummaryOfARun(t *testing.T) {
 	}
 }
 
-// A checkpoint of a run that is loaded within a budget leaves whole what the run's
-// marks and its pinned rules call critical, whatever the budget.
-func TestALoadWithinABudgetTouchesNothingCritical(t *testing.T) {
+// TestBudgetKeepsCritical checks that a checkpoint of a run that is
+// loaded within a budget contains all variables that the run's marks and pinned rules make
+// critical.
+func TestBudgetKeepsCritical(t *testing.T) {
 	t.Parallel()
-	r := setup(t)
-	given := map[string]any{"service": "login", "contract": long("contract", 40), "pinned": long("pinned", 40), "notes": long("notes", 40)}
-	a, err := r.runs.Start(t.Context(), ada(), run.StartRequest{WorkflowID: "move", Context: given})
-	must(t, err)
-	saved, err := r.Save(t.Context(), ada(), contextspkg.SaveRequest{Handle: a.Handle})
-	must(t, err)
-	_, err = r.Mark(t.Context(), ada(), contextspkg.MarkRequest{Handle: a.Handle, Keys: []string{"pinned"}})
-	must(t, err)
-	back, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{ID: saved.ID, Budget: 50})
-	must(t, err)
+	r := setupRig(t)
+	given := map[string]any{"service": "login", "contract": longText("contract", 40), "pinned": longText("pinned", 40), "notes": longText("notes", 40)}
+	a, err := r.runs.Start(t.Context(), testCaller(), run.StartRequest{WorkflowID: "move", Context: given})
+	mustSucceed(t, err)
+	saved, err := r.Save(t.Context(), testCaller(), contexts.SaveRequest{Handle: a.Handle})
+	mustSucceed(t, err)
+	_, err = r.Mark(t.Context(), testCaller(), contexts.MarkRequest{Handle: a.Handle, Keys: []string{"pinned"}})
+	mustSucceed(t, err)
+	back, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{ID: saved.ID, Budget: 50})
+	mustSucceed(t, err)
 	for _, key := range []string{"service", "contract", "pinned"} {
 		if !strings.Contains(string(back.Context), asJSON(t, given[key])) {
 			t.Errorf("%s was touched: %s", key, back.Context)
@@ -247,13 +249,14 @@ func TestALoadWithinABudgetTouchesNothingCritical(t *testing.T) {
 	}
 }
 
-// Sessions: a branch is told, keys choose, a damaged checkpoint gives an older one.
+// TestSessions checks that a branch is reported, that keys select variables, and that an
+// older checkpoint replaces a damaged one.
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	r := setup(t)
-	save := func(context map[string]any, head string) *contextspkg.Saved {
-		s, err := r.Save(t.Context(), ada(), contextspkg.SaveRequest{Session: "line", Context: context, ExpectedHead: head})
-		must(t, err)
+	r := setupRig(t)
+	save := func(context map[string]any, head string) *contexts.Saved {
+		s, err := r.Save(t.Context(), testCaller(), contexts.SaveRequest{Session: "line", Context: context, ExpectedHead: head})
+		mustSucceed(t, err)
 		return s
 	}
 	one := save(map[string]any{"goal": "g", "n": 1}, "")
@@ -262,21 +265,21 @@ func TestSessions(t *testing.T) {
 	if two.Parent != one.ID || three.Head != two.ID || len(three.Warnings) != 1 || three.Warnings[0].Code != checkpoint.WarnBranch {
 		t.Errorf("a branch: %+v", three)
 	}
-	loaded, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{Session: "line", Keys: []string{"n", "absent"}})
-	must(t, err)
+	loaded, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Session: "line", Keys: []string{"n", "absent"}})
+	mustSucceed(t, err)
 	if string(loaded.Context) != `{"n":3}` || !slices.Equal(loaded.Missing, []string{"absent"}) || len(loaded.Heads) != 1 {
 		t.Errorf("loaded %+v", loaded)
 	}
-	big := save(map[string]any{"goal": "g", "analysis": long("analysis", 200)}, "")
-	small, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{ID: big.ID, Budget: 300})
-	must(t, err)
+	big := save(map[string]any{"goal": "g", "analysis": longText("analysis", 200)}, "")
+	small, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{ID: big.ID, Budget: 300})
+	mustSucceed(t, err)
 	if len(small.Omitted) != 1 || len(small.Context) > 3000 {
 		t.Errorf("within a budget: %d bytes, %+v", len(small.Context), small.Omitted)
 	}
-	if back, err := r.Load(t.Context(), ada(), contextspkg.LoadRequest{Ref: small.Omitted[0].Ref}); err != nil || string(back.Value) != asJSON(t, long("analysis", 200)) {
+	if back, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: small.Omitted[0].Ref}); err != nil || string(back.Value) != asJSON(t, longText("analysis", 200)) {
 		t.Errorf("it does not read back: %v", err)
 	}
-	if diff, err := r.Diff(t.Context(), ada(), one.ID, two.ID); err != nil || len(diff.Changes) != 1 {
+	if diff, err := r.Diff(t.Context(), testCaller(), one.ID, two.ID); err != nil || len(diff.Changes) != 1 {
 		t.Errorf("diff %+v, %v", diff, err)
 	}
 }

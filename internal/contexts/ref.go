@@ -17,12 +17,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// References name what was left out. A run needs nothing stored for them, because
-// its journal has every value that it ever had:
+// References identify omitted values. Values of a run need not be stored, because its
+// journal contains every value:
 //
-//	r_….12.0123456789   a variable of a run, as it was at its event 12
-//	r_….12-40           what was handed in with the events 12 to 40
-//	o_….3               the fourth variable, by name, of a context that was kept
+//	r_….12.0123456789   a variable of a run, as of its event 12
+//	r_….12-40           the outputs handed in by the events 12 to 40
+//	o_….3               the fourth variable, by name, of a stored context
 var (
 	valueRef = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(r_[0-9a-z]{1,60})\.([0-9]{1,15})\.([0-9a-f]{10})$`)
@@ -31,8 +31,8 @@ var (
 	partRef    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(o_[0-9a-z]{1,60})\.([0-9]{1,6})$`) })
 )
 
-// refForms tells what references look like.
-const refForms = "a ref stands in omitted of workflow_context_compress, workflow_context_prioritize, workflow_status or workflow_resume, and in the gap that it left"
+// refForms describes the forms of references.
+const refForms = "refs are in omitted of workflow_context_compress, workflow_context_prioritize, workflow_status or workflow_resume, and in the notes in place of omitted values"
 
 func valueHash(value []byte) string {
 	sum := sha256.Sum256(value)
@@ -45,39 +45,39 @@ func runValueRef(id string, seq int64, value []byte) string {
 
 func runPassageRef(id string, from, to int64) string { return fmt.Sprintf("%s.%d-%d", id, from, to) }
 
-// recall reads back what was left out, byte for byte as it was.
-func (s *Service) recall(ctx context.Context, c run.Caller, ref string) (*Loaded, error) {
+// loadRef returns the omitted value byte for byte.
+func (s *Service) loadRef(ctx context.Context, c run.Caller, ref string) (*Loaded, error) {
 	out := &Loaded{Ref: ref, Store: s.Store()}
 	var err error
 	if m := valueRef().FindStringSubmatch(ref); m != nil {
 		out.RunID = m[1]
-		out.Value, err = s.recallValue(ctx, c, m[1], number(m[2]), m[3])
+		out.Value, err = s.loadValue(ctx, c, m[1], parseNumber(m[2]), m[3])
 		return out, err
 	}
 	if m := passageRef().FindStringSubmatch(ref); m != nil {
 		out.RunID = m[1]
-		out.Value, err = s.recallPassages(ctx, c, m[1], number(m[2]), number(m[3]))
+		out.Value, err = s.loadPassages(ctx, c, m[1], parseNumber(m[2]), parseNumber(m[3]))
 		return out, err
 	}
 	if m := partRef().FindStringSubmatch(ref); m != nil {
-		out.Value, err = s.recallPart(ctx, c, m[1], int(number(m[2])))
+		out.Value, err = s.loadPart(ctx, c, m[1], int(parseNumber(m[2])))
 		return out, err
 	}
-	return nil, invalid("%.80q is no ref", ref).WithFix(refForms)
+	return nil, newInvalid("%.80q is not a ref", ref).WithFix(refForms)
 }
 
-// number reads digits that a pattern has bounded.
-func number(digits string) int64 {
+// parseNumber parses digits whose number the pattern bounds.
+func parseNumber(digits string) int64 {
 	n, _ := strconv.ParseInt(digits, 10, 64) // at most 15 digits
 	return n
 }
 
-func lost(ref string) error {
-	return guideway.Errorf(guideway.CodeNotFound, "there is nothing to read back by %s", ref).WithFix(refForms)
+func newLostRef(ref string) error {
+	return guideway.Errorf(guideway.CodeNotFound, "there is no value for the ref %s", ref).WithFix(refForms)
 }
 
-// recallPart reads a variable of a context that was kept.
-func (s *Service) recallPart(ctx context.Context, c run.Caller, piece string, index int) (json.RawMessage, error) {
+// loadPart returns a variable of a stored context.
+func (s *Service) loadPart(ctx context.Context, c run.Caller, piece string, index int) (json.RawMessage, error) {
 	raw, err := s.o.Checkpoints.LoadFragment(ctx, c.Principal, piece)
 	if err != nil {
 		return nil, err
@@ -88,17 +88,17 @@ func (s *Service) recallPart(ctx context.Context, c run.Caller, piece string, in
 	}
 	keys := slices.Sorted(maps.Keys(members))
 	if index >= len(keys) {
-		return nil, lost(piece + "." + strconv.Itoa(index))
+		return nil, newLostRef(piece + "." + strconv.Itoa(index))
 	}
 	return members[keys[index]], nil
 }
 
-// eventPage is how many events are read at once.
+// eventPage is the number of events read at once.
 const eventPage = 200
 
-// recallValue finds a value among those that a run had at an event.
-func (s *Service) recallValue(ctx context.Context, c run.Caller, id string, seq int64, hash string) (json.RawMessage, error) {
-	runs, err := s.runs()
+// loadValue returns a value that a run had at an event.
+func (s *Service) loadValue(ctx context.Context, c run.Caller, id string, seq int64, hash string) (json.RawMessage, error) {
+	runs, err := s.requireRuns()
 	if err != nil {
 		return nil, err
 	}
@@ -106,12 +106,12 @@ func (s *Service) recallValue(ctx context.Context, c run.Caller, id string, seq 
 	if err != nil {
 		return nil, err
 	}
-	for _, value := range d.Variables { // most have not changed since
-		if text, err := encode(value); err == nil && valueHash(text) == hash {
+	for _, value := range d.Variables { // most have not changed since then
+		if text, err := encodeJSON(value); err == nil && valueHash(text) == hash {
 			return text, nil
 		}
 	}
-	// The newest events first: what is read back was mostly set lately.
+	// Newest events first, since most references are to recent values.
 	for last := min(seq, d.Seq); last > 0; last -= eventPage {
 		after := max(last-eventPage, 0)
 		events, err := runs.Events(ctx, c, run.Ref{RunID: id}, after, int(last-after))
@@ -124,10 +124,10 @@ func (s *Service) recallValue(ctx context.Context, c run.Caller, id string, seq 
 			}
 		}
 	}
-	return nil, lost(runValueRef(id, seq, nil)[:len(id)+1] + "… " + hash)
+	return nil, newLostRef(runValueRef(id, seq, nil)[:len(id)+1] + "… " + hash)
 }
 
-// valueIn finds a value among the variables that an event has set.
+// valueIn returns the value with the hash that an event has set, or nil.
 func valueIn(e run.Event, hash string) json.RawMessage {
 	var fact struct {
 		Vars map[string]json.RawMessage `json:"vars"`
@@ -143,9 +143,9 @@ func valueIn(e run.Event, hash string) json.RawMessage {
 	return nil
 }
 
-// recallPassages gives all that was handed in with some events.
-func (s *Service) recallPassages(ctx context.Context, c run.Caller, id string, from, to int64) (json.RawMessage, error) {
-	runs, err := s.runs()
+// loadPassages returns the outputs handed in by a range of events.
+func (s *Service) loadPassages(ctx context.Context, c run.Caller, id string, from, to int64) (json.RawMessage, error) {
+	runs, err := s.requireRuns()
 	if err != nil {
 		return nil, err
 	}
@@ -176,12 +176,12 @@ func (s *Service) recallPassages(ctx context.Context, c run.Caller, id string, f
 		}
 	}
 	if len(list) == 0 {
-		return nil, lost(runPassageRef(id, from, to))
+		return nil, newLostRef(runPassageRef(id, from, to))
 	}
-	return encode(list)
+	return encodeJSON(list)
 }
 
-// isFact says whether an event is the engine's.
+// isFact reports whether an event belongs to the engine.
 func isFact(e run.Event) bool {
 	return e.Kind != run.KindCreated && e.Kind != run.KindRefused && e.Kind != run.KindMarked
 }

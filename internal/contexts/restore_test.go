@@ -22,9 +22,9 @@ const childDir, childFlow = "GUIDEWAY_MEMORY_TEST_DIR", "GUIDEWAY_MEMORY_TEST_FL
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
-		end := victim
+		end := runVictim
 		if os.Getenv(childSteps) != "" {
-			end = hasty
+			end = runHastyServer
 		}
 		if err := end(dir, os.Getenv(childFlow)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -35,57 +35,57 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// stood is where a run stood before its server was killed.
-type stood struct {
+// savedState is the state of a run before its server was killed.
+type savedState struct {
 	Run, Handle, Checkpoint string
 	Position                engine.Position
 	Variables               map[string]any
 }
 
-// victim is the server that is going to be killed: it leads a run into a loop,
-// saves a checkpoint, goes on, and waits.
-func victim(dir, flow string) error {
+// runVictim is the server to be killed: it runs a workflow into a loop, saves a checkpoint,
+// continues, and blocks.
+func runVictim(dir, flow string) error {
 	ctx := context.Background()
-	r, err := open(ctx, dir)
+	r, err := openRig(ctx, dir)
 	if err != nil {
 		return err
 	}
-	a, err := middle(ctx, r, flow)
+	a, err := runToLoop(ctx, r, flow)
 	if err != nil {
 		return err
 	}
-	saved, err := r.Save(ctx, ada(), contexts.SaveRequest{Handle: a.Handle, Name: "the middle"})
+	saved, err := r.Save(ctx, testCaller(), contexts.SaveRequest{Handle: a.Handle, Name: "the middle"})
 	if err != nil {
 		return err
 	}
-	d, err := r.runs.Look(ctx, ada(), run.Ref{RunID: a.RunID})
+	d, err := r.runs.Look(ctx, testCaller(), run.Ref{RunID: a.RunID})
 	if err != nil {
 		return err
 	}
-	if _, err = step(ctx, r, a, "This is already behind the checkpoint."); err != nil {
+	if _, err = handIn(ctx, r, a, "This is already behind the checkpoint."); err != nil {
 		return err
 	}
-	err = json.NewEncoder(os.Stdout).Encode(stood{Run: a.RunID, Handle: a.Handle, Checkpoint: saved.ID, Position: a.Position, Variables: d.Variables})
+	err = json.NewEncoder(os.Stdout).Encode(savedState{Run: a.RunID, Handle: a.Handle, Checkpoint: saved.ID, Position: a.Position, Variables: d.Variables})
 	if err != nil {
 		return err
 	}
-	_, err = io.ReadAll(os.Stdin) // until it is killed
+	_, err = io.ReadAll(os.Stdin) // blocks until it is killed
 	return err
 }
 
-// TestKilledAndResumed is the acceptance story of the context's design: a complex
-// workflow is started, the server is killed, and the workflow is resumed exactly
-// from its checkpoint, in the middle of a loop, in both dialects.
+// TestKilledAndResumed is the acceptance test: a complex workflow is started, the server is
+// killed, and the workflow is resumed exactly from its checkpoint, in the middle of a loop,
+// in both dialects.
 func TestKilledAndResumed(t *testing.T) {
 	t.Parallel()
 	for _, flow := range []string{"move", "release"} {
 		t.Run(flow, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			was := killed(t, dir, flow)
-			r := reopen(t, dir)
-			loaded, err := r.Load(t.Context(), ada(), contexts.LoadRequest{ID: was.Checkpoint})
-			must(t, err)
+			was := runAndKill(t, dir, flow)
+			r := reopenRig(t, dir)
+			loaded, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{ID: was.Checkpoint})
+			mustSucceed(t, err)
 			if !loaded.Forked || loaded.Handle == "" || loaded.RunID == was.Run {
 				t.Fatalf("loaded %+v", loaded)
 			}
@@ -95,78 +95,77 @@ func TestKilledAndResumed(t *testing.T) {
 			if d := cmp.Diff(asJSON(t, was.Variables), string(loaded.Context)); d != "" {
 				t.Errorf("context (-before +after):\n%s", d)
 			}
-			now, err := r.runs.Look(t.Context(), ada(), run.Ref{Handle: loaded.Handle})
-			must(t, err)
+			now, err := r.runs.Look(t.Context(), testCaller(), run.Ref{Handle: loaded.Handle})
+			mustSucceed(t, err)
 			if d := cmp.Diff(asJSON(t, was.Variables), asJSON(t, now.Variables)); d != "" {
 				t.Errorf("the run's variables (-before +after):\n%s", d)
 			}
-			// It goes on as a run does that was never interrupted.
-			whole := setup(t)
-			a, err := middle(t.Context(), whole, flow)
-			must(t, err)
-			want, err := finish(t.Context(), whole, a)
-			must(t, err)
-			got, err := finish(t.Context(), r, &run.Answer{Handle: loaded.Handle, Position: *loaded.Position, Status: loaded.Status})
-			must(t, err)
+			// It continues like an uninterrupted run.
+			whole := setupRig(t)
+			a, err := runToLoop(t.Context(), whole, flow)
+			mustSucceed(t, err)
+			want, err := finishRun(t.Context(), whole, a)
+			mustSucceed(t, err)
+			got, err := finishRun(t.Context(), r, &run.Answer{Handle: loaded.Handle, Position: *loaded.Position, Status: loaded.Status})
+			mustSucceed(t, err)
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("the way to the end (-never interrupted +resumed):\n%s", d)
 			}
 			if report, err := r.runs.Verify(t.Context(), ""); err != nil || len(report.Faults) > 0 {
 				t.Errorf("verify: %+v, %v", report, err)
 			}
-			// The run that was killed is where it was, too: nothing acknowledged
-			// is lost.
-			if old, err := r.runs.Status(t.Context(), ada(), run.Ref{RunID: was.Run}); err != nil || old.Handle == was.Handle {
+			// The original run is unchanged too: nothing acknowledged is lost.
+			if old, err := r.runs.Status(t.Context(), testCaller(), run.Ref{RunID: was.Run}); err != nil || old.Handle == was.Handle {
 				t.Errorf("the old run: %+v, %v", old, err)
 			}
 		})
 	}
 }
 
-// killed runs a server on a directory and kills it where it says that it stands.
-func killed(t *testing.T, dir, flow string, env ...string) stood {
+// runAndKill runs a server on a directory and kills it after it has reported its state.
+func runAndKill(t *testing.T, dir, flow string, env ...string) savedState {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 	child.Env = append(append(os.Environ(), childDir+"="+dir, childFlow+"="+flow), env...)
 	child.Stderr = os.Stderr
 	stdin, err := child.StdinPipe()
-	must(t, err)
+	mustSucceed(t, err)
 	defer func() { _ = stdin.Close() }()
 	out, err := child.StdoutPipe()
-	must(t, err)
-	must(t, child.Start())
+	mustSucceed(t, err)
+	mustSucceed(t, child.Start())
 	line, err := bufio.NewReader(out).ReadBytes('\n')
 	_ = child.Process.Kill()
 	_ = child.Wait()
-	must(t, err)
-	var was stood
+	mustSucceed(t, err)
+	var was savedState
 	dec := json.NewDecoder(bytesOf(line))
 	dec.UseNumber()
-	must(t, dec.Decode(&was))
+	mustSucceed(t, dec.Decode(&was))
 	return was
 }
 
-// TestMiddleOfALoop: prepare and restore in the middle of a loop give the same
-// back, whether the run stands still or has gone on.
-func TestMiddleOfALoop(t *testing.T) {
+// TestLoopRoundTrip checks that prepare and restore round-trip in the middle of a loop,
+// whether or not the run has continued.
+func TestLoopRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, flow := range []string{"move", "release"} {
 		t.Run(flow, func(t *testing.T) {
 			t.Parallel()
-			r := setup(t)
-			a, err := middle(t.Context(), r, flow)
-			must(t, err)
-			saved, err := r.Save(t.Context(), ada(), contexts.SaveRequest{Handle: a.Handle})
-			must(t, err)
-			still, err := r.Load(t.Context(), ada(), contexts.LoadRequest{Session: a.RunID})
-			must(t, err)
+			r := setupRig(t)
+			a, err := runToLoop(t.Context(), r, flow)
+			mustSucceed(t, err)
+			saved, err := r.Save(t.Context(), testCaller(), contexts.SaveRequest{Handle: a.Handle})
+			mustSucceed(t, err)
+			still, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Session: a.RunID})
+			mustSucceed(t, err)
 			if still.ID != saved.ID || still.Forked || still.Handle != a.Handle || len(still.NotSet) > 0 {
 				t.Fatalf("where the run stands still: %+v", still)
 			}
-			_, err = step(t.Context(), r, a, "gone on")
-			must(t, err)
-			on, err := r.Load(t.Context(), ada(), contexts.LoadRequest{ID: saved.ID})
-			must(t, err)
+			_, err = handIn(t.Context(), r, a, "gone on")
+			mustSucceed(t, err)
+			on, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{ID: saved.ID})
+			mustSucceed(t, err)
 			for name, loaded := range map[string]*contexts.Loaded{"still": still, "gone on": on} {
 				if d := cmp.Diff(a.Position, *loaded.Position); d != "" {
 					t.Errorf("%s: position (-want +got):\n%s", name, d)

@@ -20,7 +20,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// stepsFlow has a gate, a loop over a list and what comes behind it.
+// stepsFlow has a gate, a loop over a list, and steps after it.
 const stepsFlow = `{"id":"move","name":"Move","description":"d","version":"1.0.0",
 	"contextRules":[{"keys":["scratch*"],"layer":"ephemeral","why":"made anew"},{"keys":["contract"],"layer":"critical"}],
 	"steps":[
@@ -30,7 +30,7 @@ const stepsFlow = `{"id":"move","name":"Move","description":"d","version":"1.0.0
 		{"id":"check","title":"Check","prompt":"Check {{file}}.","runCondition":{"var":"strict","equals":true}}]},
 	{"id":"report","title":"Report","prompt":"Report."}]}`
 
-// phasesFlow has phases, a loop, a checkpoint and a variable that its answer sets.
+// phasesFlow has phases, a loop, a gate and a variable that its answer sets.
 const phasesFlow = `{"id":"release","version":"1.0.0","title":"Release","initialPhase":"prepare",
 	"contextRules":[{"keys":["buildLog"],"layer":"ephemeral"}],
 	"variables":[{"name":"parts","type":"array"},{"name":"approved","type":"boolean","defaultValue":false}],
@@ -43,10 +43,10 @@ const phasesFlow = `{"id":"release","version":"1.0.0","title":"Release","initial
 	 "transitions":[{"to":"ship","isDefault":true}]},
 	{"id":"ship","name":"Ship","steps":[{"id":"send","name":"Send it"}]}]}`
 
-// shelf serves definitions by id.
-type shelf map[string]string
+// definitionMap serves definitions by id.
+type definitionMap map[string]string
 
-func (s shelf) Startable(_ context.Context, id string) (*workflow.Definition, error) {
+func (s definitionMap) Startable(_ context.Context, id string) (*workflow.Definition, error) {
 	text, ok := s[id]
 	if !ok {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "no %s", id)
@@ -58,27 +58,27 @@ func (s shelf) Startable(_ context.Context, id string) (*workflow.Definition, er
 	return d, nil
 }
 
-func flows() shelf { return shelf{"move": stepsFlow, "release": phasesFlow} }
+func testFlows() definitionMap { return definitionMap{"move": stepsFlow, "release": phasesFlow} }
 
-// rig is the services on a directory, as one process has them.
+// rig has the services of one process on a directory.
 type rig struct {
 	*contexts.Service
-	keeper      *contexts.Keeper
+	saver       *contexts.AutoSaver
 	runs        *run.Service
 	checkpoints *checkpoint.Service
 	close       func()
 }
 
-// parts are what a test may change of a rig.
+// parts are the changeable options of a rig.
 type parts struct {
 	memory     contexts.Options
-	keeper     contexts.KeeperOptions
+	saver      contexts.AutoSaverOptions
 	checkpoint checkpoint.Options
 	run        run.Options
 }
 
-// open opens the services on a directory.
-func open(ctx context.Context, dir string, change ...func(*parts)) (*rig, error) {
+// openRig opens the services on a directory.
+func openRig(ctx context.Context, dir string, change ...func(*parts)) (*rig, error) {
 	store, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "guideway.db")})
 	if err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func open(ctx context.Context, dir string, change ...func(*parts)) (*rig, error)
 	}
 	p := &parts{
 		checkpoint: checkpoint.Options{Index: store, Blobs: blobs, Store: checkpoint.Store{Mode: checkpoint.ModeSQLite}},
-		run:        run.Options{Journal: store, Definitions: flows(), Key: bytes.Repeat([]byte{7}, run.KeySize)},
-		memory:     contexts.Options{Definitions: flows(), Counter: compress.Estimator{}},
+		run:        run.Options{Journal: store, Definitions: testFlows(), Key: bytes.Repeat([]byte{7}, run.KeySize)},
+		memory:     contexts.Options{Definitions: testFlows(), Counter: compress.Estimator{}},
 	}
 	for _, f := range change {
 		f(p)
@@ -99,75 +99,77 @@ func open(ctx context.Context, dir string, change ...func(*parts)) (*rig, error)
 	if r.checkpoints, err = checkpoint.New(p.checkpoint); err != nil {
 		return nil, err
 	}
-	if p.keeper.Checkpoints == nil {
-		p.keeper.Checkpoints = r.checkpoints
+	if p.saver.Checkpoints == nil {
+		p.saver.Checkpoints = r.checkpoints
 	}
-	if r.keeper, err = contexts.NewKeeper(p.keeper); err != nil {
+	if r.saver, err = contexts.NewAutoSaver(p.saver); err != nil {
 		return nil, err
 	}
-	p.run.Observer = r.keeper
+	p.run.Observer = r.saver
 	if r.runs, err = run.New(p.run); err != nil {
 		return nil, err
 	}
-	p.memory.Checkpoints, p.memory.Runs, p.memory.Keeper = r.checkpoints, r.runs, r.keeper
+	p.memory.Checkpoints, p.memory.Runs, p.memory.AutoSaver = r.checkpoints, r.runs, r.saver
 	if r.Service, err = contexts.New(p.memory); err != nil {
 		return nil, err
 	}
 	r.close = func() {
-		_ = r.keeper.Close()
+		_ = r.saver.Close()
 		_ = r.checkpoints.Close()
 		_ = store.Close()
 	}
 	return r, nil
 }
 
-func setup(t testing.TB, change ...func(*parts)) *rig {
+func setupRig(t testing.TB, change ...func(*parts)) *rig {
 	t.Helper()
-	return reopen(t, t.TempDir(), change...)
+	return reopenRig(t, t.TempDir(), change...)
 }
 
-func reopen(t testing.TB, dir string, change ...func(*parts)) *rig {
+func reopenRig(t testing.TB, dir string, change ...func(*parts)) *rig {
 	t.Helper()
-	r, err := open(t.Context(), dir, change...)
-	must(t, err)
+	r, err := openRig(t.Context(), dir, change...)
+	mustSucceed(t, err)
 	t.Cleanup(r.close)
 	return r
 }
 
-func must(t testing.TB, err error) {
+func mustSucceed(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%v (%s)", err, guideway.ErrorCode(err))
 	}
 }
 
-func ada() run.Caller { return run.Caller{Principal: guideway.Principal{User: "ada", Client: "suite"}} }
-
-// step hands in an output.
-func step(ctx context.Context, r *rig, a *run.Answer, output string) (*run.Answer, error) {
-	return r.runs.Continue(ctx, ada(), run.ContinueRequest{Handle: a.Handle, Output: output})
+func testCaller() run.Caller {
+	return run.Caller{Principal: guideway.Principal{User: "ada", Client: "suite"}}
 }
 
-func answer(ctx context.Context, r *rig, a *run.Answer, option string) (*run.Answer, error) {
-	return r.runs.Continue(ctx, ada(), run.ContinueRequest{Handle: a.Handle, Answer: &engine.Answer{OptionID: option}})
+// handIn hands in an output.
+func handIn(ctx context.Context, r *rig, a *run.Answer, output string) (*run.Answer, error) {
+	return r.runs.Continue(ctx, testCaller(), run.ContinueRequest{Handle: a.Handle, Output: output})
 }
 
-// middle leads a run into the middle of the second round of its loop.
-func middle(ctx context.Context, r *rig, id string) (*run.Answer, error) {
+func answerGate(ctx context.Context, r *rig, a *run.Answer, option string) (*run.Answer, error) {
+	return r.runs.Continue(ctx, testCaller(), run.ContinueRequest{Handle: a.Handle, Answer: &engine.Answer{OptionID: option}})
+}
+
+// runToLoop runs a workflow into the middle of the second iteration of its loop.
+func runToLoop(ctx context.Context, r *rig, id string) (*run.Answer, error) {
 	vars := map[string]any{"service": "login", "files": []any{"a.go", "b.go", "c.go"}, "strict": true, "note": "<kept> & 1.50"}
 	if id == "release" {
 		vars = map[string]any{"parts": []any{"api", "ui", "docs"}, "count": json.Number("12345678901234567890")}
 	}
-	a, err := r.runs.Start(ctx, ada(), run.StartRequest{WorkflowID: id, Goal: "the " + id, Context: vars})
+	a, err := r.runs.Start(ctx, testCaller(), run.StartRequest{WorkflowID: id, Goal: "the " + id, Context: vars})
 	for i := 0; err == nil && i < 20; i++ {
 		pos := a.Position
 		switch {
 		case pos.Loop != nil && pos.Loop.Round == 2 && (pos.ID == "check" || pos.ID == "try"):
 			return a, nil
 		case pos.Kind == engine.PositionGate:
-			a, err = answer(ctx, r, a, pos.Options[0].ID)
+			a, err = answerGate(ctx, r, a, pos.Options[0].ID)
 		default:
-			a, err = step(ctx, r, a, "Did "+pos.ID+fmt.Sprintf(" as number %d. It took a while.", i))
+			a, err = handIn(ctx, r, a, "Did "+pos.ID+fmt.Sprintf(" as number %d. It took a while.", i))
 		}
 	}
 	if err == nil {
@@ -176,21 +178,21 @@ func middle(ctx context.Context, r *rig, id string) (*run.Answer, error) {
 	return a, err
 }
 
-// finish leads a run to its end and gives the ids of the positions on the way.
-func finish(ctx context.Context, r *rig, a *run.Answer) (ids []string, err error) {
+// finishRun completes a run and returns the ids of its positions.
+func finishRun(ctx context.Context, r *rig, a *run.Answer) (ids []string, err error) {
 	for err == nil && a.Status != engine.StatusCompleted {
 		ids = append(ids, a.Position.ID)
 		if a.Position.Kind == engine.PositionGate {
-			a, err = answer(ctx, r, a, a.Position.Options[0].ID)
+			a, err = answerGate(ctx, r, a, a.Position.Options[0].ID)
 		} else {
-			a, err = step(ctx, r, a, "Did "+a.Position.ID)
+			a, err = handIn(ctx, r, a, "Did "+a.Position.ID)
 		}
 	}
 	return ids, err
 }
 
-// long is a text of some thousand tokens, made of sentences that differ.
-func long(about string, n int) string {
+// longText returns a text of some thousand tokens with distinct sentences.
+func longText(about string, n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "The %s of part %d took %d milliseconds and left file-%d.txt behind. ", about, i, i*37%1000, i)
@@ -200,12 +202,12 @@ func long(about string, n int) string {
 
 func bytesOf(line []byte) *bytes.Reader { return bytes.NewReader(line) }
 
-// asJSON writes a value as a stored context has it.
+// asJSON encodes a value like a stored context.
 func asJSON(t testing.TB, v any) string {
 	t.Helper()
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	must(t, enc.Encode(v))
+	mustSucceed(t, enc.Encode(v))
 	return strings.TrimSuffix(b.String(), "\n")
 }

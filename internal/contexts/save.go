@@ -13,12 +13,12 @@ import (
 
 // SaveRequest saves a context of a session, or a run with its context.
 type SaveRequest struct {
-	// Handle names a run, Session a line of checkpoints; with neither a new
-	// session begins. The id of a run as a session means the run.
+	// Handle selects a run, Session a series of checkpoints; without either a new session
+	// begins. If Session is the id of a run, it selects the run.
 	Handle, Session string
 	Workflow        string
-	// Context is the context of a session. With a run it may be nil: it is added
-	// to the run's in the checkpoint, and the run stays as it is.
+	// Context is the context of a session. For a run it may be nil: it is added to the
+	// run's variables in the checkpoint, and does not change the run.
 	Context      map[string]any
 	Name         string
 	Tags         []string
@@ -27,13 +27,13 @@ type SaveRequest struct {
 	ExpectedHead string
 }
 
-// Saved is a checkpoint that is there for good.
+// Saved is a stored checkpoint.
 type Saved struct {
 	ID      string `json:"checkpointId"`
 	Session string `json:"sessionId"`
 	RunID   string `json:"runId,omitempty"`
 	Parent  string `json:"parentId,omitempty"`
-	// Head is what the expected head was overtaken by.
+	// Head is the last checkpoint if ExpectedHead was not.
 	Head     string               `json:"head,omitempty"`
 	Bytes    int64                `json:"bytes"`
 	Stored   int64                `json:"storedBytes"`
@@ -42,11 +42,11 @@ type Saved struct {
 	Store    checkpoint.Store     `json:"store"`
 }
 
-// isRun says whether a session is named as runs are. What is not one of the
-// caller's is no session either: nobody begins a line in a run's name.
+// isRun reports whether a session id has the form of a run id. A run of another user is
+// treated as missing, so that no session can begin under the id of a run.
 func isRun(session string) bool { return strings.HasPrefix(session, "r_") }
 
-// refOf names the run of a request; ok is false where it is about none.
+// refOf returns the run of a request; false if it does not refer to one.
 func refOf(handle, session string) (ref run.Ref, ok bool) {
 	switch {
 	case handle != "" && session != "" && isRun(session):
@@ -60,8 +60,8 @@ func refOf(handle, session string) (ref run.Ref, ok bool) {
 	}
 }
 
-// Save saves a checkpoint. What the run's owner may not set is a *run.Refusal;
-// see checkpoint.Service.Save for the rest.
+// Save saves a checkpoint. It returns a *run.Refusal for variables that the owner of a run
+// may not set; see checkpoint.Service.Save for other errors.
 func (s *Service) Save(ctx context.Context, c run.Caller, r SaveRequest) (*Saved, error) {
 	if ref, ok := refOf(r.Handle, r.Session); ok {
 		return s.saveRun(ctx, c, ref, r)
@@ -69,16 +69,16 @@ func (s *Service) Save(ctx context.Context, c run.Caller, r SaveRequest) (*Saved
 	return s.saveSession(ctx, c, r)
 }
 
-// runs gives the service of runs, or says that there is none.
-func (s *Service) runs() (Runs, error) {
+// requireRuns returns the run service, or an error without one.
+func (s *Service) requireRuns() (Runs, error) {
 	if s.o.Runs == nil {
-		return nil, invalid("no runs are kept here").WithFix("name a session with sessionId, and give its context")
+		return nil, newInvalid("runs are not available here").WithFix("pass a sessionId and its context")
 	}
 	return s.o.Runs, nil
 }
 
 func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r SaveRequest) (*Saved, error) {
-	runs, err := s.runs()
+	runs, err := s.requireRuns()
 	if err != nil {
 		return nil, err
 	}
@@ -87,31 +87,31 @@ func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r Save
 		return nil, err
 	}
 	if r.Session != "" && !isRun(r.Session) && r.Session != d.ID {
-		return nil, invalid("a run's checkpoints are in the session of its id, %s", d.ID).WithFix("leave sessionId out")
+		return nil, newInvalid("a run's checkpoints are in the session of its id, %s", d.ID).WithFix("leave sessionId out")
 	}
 	if r.Workflow != "" && r.Workflow != d.Workflow {
-		return nil, invalid("the run is of the workflow %s, not of %.80q", d.Workflow, r.Workflow).WithFix("leave workflowId out")
+		return nil, newInvalid("the run belongs to the workflow %s, not to %.80q", d.Workflow, r.Workflow).WithFix("leave workflowId out")
 	}
 	if err := checkTags(r.Tags); err != nil {
 		return nil, err
 	}
-	if err := s.admit(ctx, runs, c, ref, r.Context); err != nil {
+	if err := s.checkVariables(ctx, runs, c, ref, r.Context); err != nil {
 		return nil, err
 	}
-	s.settled(ctx, c, d.ID) // what belongs before this one comes before it
-	doc, err := prepare(d.Variables, r.Context, placeOf(d.Record, d.Status, d.Position))
+	s.flushSaves(ctx, c, d.ID) // earlier checkpoints of the run come first
+	doc, err := encodeRun(d.Variables, r.Context, placeOf(d.Record, d.Status, d.Position))
 	if err != nil {
 		return nil, err
 	}
-	return s.store(ctx, c, checkpoint.SaveRequest{
+	return s.countAndSave(ctx, c, checkpoint.SaveRequest{
 		Session: d.ID, Run: d.ID, RunSeq: d.Seq, Context: doc, Workflow: d.Workflow, Project: d.Project.ID,
 		Agent: r.Agent, Name: r.Name, Tags: withTags(r.Tags, tagsOf(d.Marks)...), ExpectedHead: r.ExpectedHead,
 	})
 }
 
-// admit refuses what a caller may not set in a run, and what is the server's in a
+// checkVariables refuses variables that a caller may not set in a run, and the server's keys of a
 // checkpoint.
-func (s *Service) admit(ctx context.Context, runs Runs, c run.Caller, ref run.Ref, added map[string]any) error {
+func (s *Service) checkVariables(ctx context.Context, runs Runs, c run.Caller, ref run.Ref, added map[string]any) error {
 	if len(added) == 0 {
 		return nil
 	}
@@ -122,22 +122,22 @@ func (s *Service) admit(ctx context.Context, runs Runs, c run.Caller, ref run.Re
 		}
 	}
 	if len(ours) > 0 {
-		return invalid("only the server sets %s", strings.Join(ours, ", ")).WithFix("leave it out of context")
+		return newInvalid("only the server sets %s", strings.Join(ours, ", ")).WithFix("leave it out of context")
 	}
 	return runs.Admit(ctx, c, ref, added)
 }
 
 func (s *Service) saveSession(ctx context.Context, c run.Caller, r SaveRequest) (*Saved, error) {
 	if r.Context == nil {
-		return nil, invalid("there is no context to save").WithFix("give context, or the handle of a run")
+		return nil, newInvalid("a context to save is required").WithFix("pass context, or the handle of a run")
 	}
 	if r.Session == "" {
 		r.Session, _ = r.Context[keySession].(string)
 		if isRun(r.Session) {
-			return nil, invalid("%s names a run: its context is the run's", keySession).WithFix("give the run's handle")
+			return nil, newInvalid("%s is a run, whose variables are its context", keySession).WithFix("pass the run's handle")
 		}
 	}
-	vars := without(r.Context, keyRun, keyNext)
+	vars := withoutKeys(r.Context, keyRun, keyNext)
 	if err := checkTags(r.Tags); err != nil {
 		return nil, err
 	}
@@ -146,27 +146,27 @@ func (s *Service) saveSession(ctx context.Context, c run.Caller, r SaveRequest) 
 		return nil, err
 	}
 	if marks != nil {
-		r.Tags = withTags(r.Tags, marks.tags()...)
+		r.Tags = withTags(r.Tags, marks.allTags()...)
 	}
 	if _, own := vars[keyCritical]; marks != nil && !own {
 		vars[keyCritical] = marks
 	}
-	doc, err := encode(vars)
+	doc, err := encodeJSON(vars)
 	if err != nil {
 		return nil, err
 	}
-	return s.store(ctx, c, checkpoint.SaveRequest{
+	return s.countAndSave(ctx, c, checkpoint.SaveRequest{
 		Session: r.Session, Context: doc, Workflow: r.Workflow, Project: r.Project,
 		Agent: r.Agent, Name: r.Name, Tags: r.Tags, ExpectedHead: r.ExpectedHead,
 	})
 }
 
-// store counts and saves.
-func (s *Service) store(ctx context.Context, c run.Caller, r checkpoint.SaveRequest) (*Saved, error) {
+// countAndSave counts the tokens and saves.
+func (s *Service) countAndSave(ctx context.Context, c run.Caller, r checkpoint.SaveRequest) (*Saved, error) {
 	if r.Agent == "" {
 		r.Agent = c.Client
 	}
-	r.Tokens = int64(s.count(r.Context))
+	r.Tokens = int64(s.countTokens(r.Context))
 	saved, err := s.o.Checkpoints.Save(ctx, c.Principal, r)
 	if err != nil {
 		return nil, err
@@ -177,9 +177,9 @@ func (s *Service) store(ctx context.Context, c run.Caller, r checkpoint.SaveRequ
 	}, nil
 }
 
-// count counts the tokens of a stored context, each member for itself, so that one
-// that has not changed is not counted again.
-func (s *Service) count(doc json.RawMessage) int {
+// countTokens counts the tokens of a stored context, each member separately, so that the cache
+// finds unchanged ones.
+func (s *Service) countTokens(doc json.RawMessage) int {
 	members, err := objectOf(doc)
 	if err != nil {
 		return s.o.Counter.Count(string(doc))
@@ -191,28 +191,27 @@ func (s *Service) count(doc json.RawMessage) int {
 	return n
 }
 
-// tagMarked is on every checkpoint whose session has marks, so that a save without
-// them knows of them at the price of one look at the index.
+// tagMarked is the tag of every checkpoint whose session has marks, so that a save without
+// marks detects them with one read of the index.
 const tagMarked = "has-marks"
 
-// The bounds of tags: a caller gives a few, and those of marks come to them.
+// The limits of tags: those of a caller, and those of marks.
 const (
 	maxTags    = 20
 	maxAllTags = 40
 	maxTag     = 64
 )
 
-// checkTags refuses more tags of a caller's than there is room for beside those of
-// marks.
+// checkTags refuses too many tags of a caller; some are reserved for marks.
 func checkTags(tags []string) error {
 	if len(tags) <= maxTags {
 		return nil
 	}
-	return invalid("there are %d tags, more than %d", len(tags), maxTags).WithFix("give fewer tags")
+	return newInvalid("there are %d tags, more than %d", len(tags), maxTags).WithFix("pass fewer tags")
 }
 
-// withTags adds the tags of marks to those of a checkpoint, as far as there is room,
-// so that lists find by them what was saved of marked variables.
+// withTags adds the tags of marks to those of a checkpoint up to the limit, so that lists
+// can filter by them.
 func withTags(tags []string, more ...string) []string {
 	out := slices.Clone(tags)
 	for _, tag := range more {
@@ -226,7 +225,7 @@ func withTags(tags []string, more ...string) []string {
 	return out
 }
 
-// tagsOf are the tags of a run's marks.
+// tagsOf returns the tags of a run's marks.
 func tagsOf(list []run.Mark) []string {
 	var out []string
 	for _, m := range list {
@@ -235,18 +234,18 @@ func tagsOf(list []run.Mark) []string {
 	return out
 }
 
-// tags are on every checkpoint of a session with marks.
-func (m *marks) tags() []string { return append([]string{tagMarked}, m.Tags...) }
+// allTags returns the tags of every checkpoint of a session with marks.
+func (m *marks) allTags() []string { return append([]string{tagMarked}, m.Tags...) }
 
-// marks are the keys of a session that an agent has called critical.
+// marks are the keys of a session that an agent marked as critical.
 type marks struct {
 	Keys []string `json:"keys"`
 	Tags []string `json:"tags,omitempty"`
 }
 
-// marksIn reads the marks that a context carries.
+// marksIn parses the marks in a context.
 func marksIn(value any) *marks {
-	text, err := encode(value)
+	text, err := encodeJSON(value)
 	if err != nil {
 		return nil
 	}
@@ -257,8 +256,8 @@ func marksIn(value any) *marks {
 	return &m
 }
 
-// sessionMarks gives the marks that are to be saved with a context: its own, or
-// those that the session had; nil is none.
+// sessionMarks returns the marks to save with a context: its own, or those of the session;
+// nil if it has none.
 func (s *Service) sessionMarks(ctx context.Context, c run.Caller, session string, vars map[string]any) (*marks, error) {
 	if own, there := vars[keyCritical]; there {
 		return marksIn(own), nil
@@ -267,8 +266,7 @@ func (s *Service) sessionMarks(ctx context.Context, c run.Caller, session string
 	return m, err
 }
 
-// lastMarks gives the marks of a session's last checkpoint, and what is known of
-// that.
+// lastMarks returns the marks of a session's last checkpoint, and its record.
 func lastMarks(ctx context.Context, from Checkpoints, who guideway.Principal, session string) (*marks, checkpoint.Record, error) {
 	if session == "" {
 		return nil, checkpoint.Record{}, nil
@@ -283,7 +281,7 @@ func lastMarks(ctx context.Context, from Checkpoints, who guideway.Principal, se
 	}
 	loaded, err := from.Load(ctx, who, checkpoint.LoadRequest{ID: head.ID, Keys: []string{keyCritical}})
 	if guideway.ErrorCode(err) == guideway.CodeInternal {
-		return nil, head, nil // it is damaged, and so are its marks
+		return nil, head, nil // the marks are damaged with it
 	}
 	if err != nil {
 		return nil, head, err

@@ -8,24 +8,23 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 )
 
-// The members of a stored context that are the server's. What the caller sends
-// under these names is not stored.
+// The members of a stored context that belong to the server. Values of the caller with
+// these names are not stored.
 const (
-	// keyRun tells of the run that a checkpoint is of, for whoever reads the
-	// checkpoint alone. Nothing is decided by it.
+	// keyRun identifies the run of a checkpoint for readers of the checkpoint alone. No
+	// decision depends on it.
 	keyRun = "_run"
-	// keyNext tells of the walk that workflow_next was called for.
+	// keyNext has the state of a walk by workflow_next.
 	keyNext = "_next"
 	// keyCritical has the marks of a session.
 	keyCritical = "_critical"
-	// keySession names the session that the caller wants a context to be saved
-	// under. It is the caller's.
+	// keySession is the session under which the caller wants a context to be saved. The
+	// caller sets it.
 	keySession = "_sessionId"
 )
 
-// encode writes JSON without escapes that need not be: the same value always
-// gives the same bytes.
-func encode(value any) (json.RawMessage, error) {
+// encodeJSON encodes JSON without unnecessary escapes, deterministically.
+func encodeJSON(value any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -35,11 +34,11 @@ func encode(value any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// valuesOf gives each variable as the bytes that it is stored as.
+// valuesOf returns the encoded variables.
 func valuesOf(vars map[string]any) (compress.Context, error) {
 	out := make(compress.Context, len(vars))
 	for key, value := range vars {
-		text, err := encode(value)
+		text, err := encodeJSON(value)
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +47,7 @@ func valuesOf(vars map[string]any) (compress.Context, error) {
 	return out, nil
 }
 
-// objectOf reads a JSON object into its members as they stand.
+// objectOf splits a JSON object into its unchanged members.
 func objectOf(text []byte) (map[string]json.RawMessage, error) {
 	var out map[string]json.RawMessage
 	if err := json.Unmarshal(text, &out); err != nil {
@@ -57,8 +56,8 @@ func objectOf(text []byte) (map[string]json.RawMessage, error) {
 	return out, nil
 }
 
-// without is a copy of variables that lacks some.
-func without(vars map[string]any, keys ...string) map[string]any {
+// withoutKeys returns a copy of the variables without some keys.
+func withoutKeys(vars map[string]any, keys ...string) map[string]any {
 	out := make(map[string]any, len(vars))
 	for key, value := range vars {
 		out[key] = value

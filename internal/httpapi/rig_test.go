@@ -113,7 +113,7 @@ type rig struct {
 	runs      *run.Service
 	sessions  *session.Service
 	memory    *checkpoint.Service
-	keeper    *contexts.Keeper
+	keeper    *contexts.AutoSaver
 	browsers  *auth.BrowserSessions
 	tokens    *auth.Tokens
 	contract  *contract
@@ -140,7 +140,7 @@ func openStore(t *testing.T, path string) *sqlite.Store {
 
 // newMemory returns a checkpoint service in a store and the keeper that saves in the
 // background.
-func newMemory(t *testing.T, store *sqlite.Store, dir string) (*checkpoint.Service, *contexts.Keeper) {
+func newMemory(t *testing.T, store *sqlite.Store, dir string) (*checkpoint.Service, *contexts.AutoSaver) {
 	t.Helper()
 	blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(dir, "contexts")})
 	if err != nil {
@@ -150,7 +150,7 @@ func newMemory(t *testing.T, store *sqlite.Store, dir string) (*checkpoint.Servi
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := contexts.NewKeeper(contexts.KeeperOptions{Checkpoints: s})
+	k, err := contexts.NewAutoSaver(contexts.AutoSaverOptions{Checkpoints: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	remembers, err := contexts.New(contexts.Options{Checkpoints: r.memory, Runs: r.runs, Keeper: r.keeper, Counter: compress.Estimator{}})
+	remembers, err := contexts.New(contexts.Options{Checkpoints: r.memory, Runs: r.runs, AutoSaver: r.keeper, Counter: compress.Estimator{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ type testServer struct {
 	sessions *session.Service
 	// checkpoints, keeper and memory serve the toolset "context".
 	checkpoints *checkpoint.Service
-	keeper      *contexts.Keeper
+	keeper      *contexts.AutoSaver
 	memory      *contexts.Service
 
 	mu  sync.Mutex
@@ -79,7 +79,7 @@ func newTestServer(t *testing.T, change ...func(*mcpserver.Options)) *testServer
 	store := newStore(t)
 	r.checkpoints = newCheckpoints(t, store, r.readClock)
 	var err error
-	r.keeper, err = contexts.NewKeeper(contexts.KeeperOptions{Checkpoints: r.checkpoints, Now: r.readClock})
+	r.keeper, err = contexts.NewAutoSaver(contexts.AutoSaverOptions{Checkpoints: r.checkpoints, Now: r.readClock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func newTestServer(t *testing.T, change ...func(*mcpserver.Options)) *testServer
 		t.Fatal(err)
 	}
 	r.memory, err = contexts.New(contexts.Options{
-		Checkpoints: r.checkpoints, Runs: r.runs, Keeper: r.keeper, Definitions: startableCatalog{cat}, Counter: compress.Estimator{},
+		Checkpoints: r.checkpoints, Runs: r.runs, AutoSaver: r.keeper, Definitions: startableCatalog{cat}, Counter: compress.Estimator{},
 	})
 	if err != nil {
 		t.Fatal(err)

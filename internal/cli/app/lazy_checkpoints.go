@@ -13,8 +13,8 @@ import (
 
 // NewAutoSaver makes what saves runs by itself, and the run service of the store, which
 // tells it of them.
-func NewAutoSaver(s *Store, c *CheckpointStore) (*contexts.Keeper, error) {
-	keeper, err := contexts.NewKeeper(contexts.KeeperOptions{
+func NewAutoSaver(s *Store, c *CheckpointStore) (*contexts.AutoSaver, error) {
+	keeper, err := contexts.NewAutoSaver(contexts.AutoSaverOptions{
 		Checkpoints: LazyCheckpoints{Checkpoints: c}, Now: c.now, Logger: s.Log,
 		Off: !s.Cfg.Checkpoints.AutoSave || s.Cfg.Checkpoints.ReadOnly,
 	})
@@ -31,7 +31,7 @@ const autoSaveTimeout = 800 * time.Millisecond
 
 // CloseAutoSaver saves what waits, as far as the time allows. A run that was not saved
 // loses nothing: its journal has all of it.
-func CloseAutoSaver(s *Store, keeper *contexts.Keeper) {
+func CloseAutoSaver(s *Store, keeper *contexts.AutoSaver) {
 	done := make(chan struct{})
 	go func() {
 		_ = keeper.Close() // it has nothing to fail with

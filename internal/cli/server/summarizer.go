@@ -66,10 +66,10 @@ func (s *Summarizer) Summarize(ctx context.Context, r contexts.SummaryRequest) (
 }
 
 // newMemory makes the service behind the tools on contexts, as the settings say.
-func newMemory(host *app.Host, s *app.Store, c *app.CheckpointStore, keeper *contexts.Keeper) (*contexts.Service, error) {
+func newMemory(host *app.Host, s *app.Store, c *app.CheckpointStore, keeper *contexts.AutoSaver) (*contexts.Service, error) {
 	o := s.Cfg.Context
 	options := contexts.Options{
-		Checkpoints: app.LazyCheckpoints{Checkpoints: c}, Runs: s.Runs, Keeper: keeper, Definitions: s.Definitions,
+		Checkpoints: app.LazyCheckpoints{Checkpoints: c}, Runs: s.Runs, AutoSaver: keeper, Definitions: s.Definitions,
 		Level: contexts.LevelBasic, LimitTokens: o.TokenLimit, Threshold: o.Threshold,
 		ReadOnly: s.Cfg.Checkpoints.ReadOnly, Logger: s.Log,
 	}

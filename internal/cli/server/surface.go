@@ -31,7 +31,7 @@ type surface struct {
 	catalog     *catalog.Catalog
 	store       *app.Store
 	checkpoints *app.CheckpointStore
-	keeper      *contextspkg.Keeper
+	keeper      *contextspkg.AutoSaver
 	contexts    *contextspkg.Service
 	upkeep      *Upkeep
 	footprint   *memtrim.Trimmer

@@ -20,35 +20,34 @@ import (
 const (
 	blobsDir = "blobs"
 	slotsDir = "slots"
-	// tempPrefix begins the names of writes under way.
+	// tempPrefix begins the names of unfinished writes.
 	tempPrefix = ".write-"
-	// staleAfter is how old a write must be that nobody finishes any more.
+	// staleAfter is the age from which an unfinished write is abandoned.
 	staleAfter = time.Hour
 )
 
-// FilesOptions say where the files are.
+// FilesOptions configure Files.
 type FilesOptions struct {
-	// Dir is the directory; it is made where it is not there, for this user
-	// alone.
+	// Dir is the directory; OpenFiles creates it, accessible to the user only.
 	Dir string
-	// MaxBytes bounds a blob; 0 is DefaultMaxBytes.
+	// MaxBytes bounds a blob; the default is DefaultMaxBytes.
 	MaxBytes int64
-	// ReadOnly makes nothing and wants no directory that can be written: one that
-	// is not there is an empty store. Whoever sets it only reads.
+	// ReadOnly creates nothing and accepts a directory that is not writable: a missing one
+	// is an empty store. The caller must only read.
 	ReadOnly bool
 
-	// fault is called before each step of a write, and may fail it. Tests play
-	// broken disks with it.
+	// fault is called before each step of a write, and may fail it. Tests simulate disk
+	// errors with it.
 	fault func(step, path string) error
 }
 
-// Files is a store in a directory. A blob is written to a temporary file, synced,
-// renamed and its directory synced: its name has the whole of it, or nothing.
+// Files is a store in a directory. A blob is written to a temporary file, synced, and
+// renamed, and its directory is synced: the write is atomic.
 type Files struct{ o FilesOptions }
 
 var _ Store = (*Files)(nil)
 
-// OpenFiles opens a directory. CodeUnavailable where it cannot be written.
+// OpenFiles opens a directory. It returns CodeUnavailable if the directory is not writable.
 func OpenFiles(o FilesOptions) (*Files, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
@@ -58,71 +57,70 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 	}
 	f := &Files{o: o}
 	if o.ReadOnly {
-		return f, f.readable()
+		return f, f.checkReadable()
 	}
 	for _, dir := range []string{blobsDir, slotsDir} {
 		if err := atomicfile.MakeDir(filepath.Join(o.Dir, dir)); err != nil {
-			return nil, f.failed("open the directory of blobs", err)
+			return nil, f.systemError("open the directory of blobs", err)
 		}
 	}
 	probe, err := os.CreateTemp(filepath.Join(o.Dir, blobsDir), tempPrefix+"*")
 	if err != nil {
-		return nil, f.failed("open the directory of blobs", err)
+		return nil, f.systemError("open the directory of blobs", err)
 	}
 	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
-		return nil, f.failed("open the directory of blobs", err)
+		return nil, f.systemError("open the directory of blobs", err)
 	}
 	return f, nil
 }
 
-// readable says what keeps the directory from being read.
-func (f *Files) readable() error {
+// checkReadable returns the error of reading the directory.
+func (f *Files) checkReadable() error {
 	for _, dir := range []string{blobsDir, slotsDir} {
 		_, err := os.ReadDir(filepath.Join(f.o.Dir, dir))
 		if err := ignoreMissing(err); err != nil {
-			return f.failed("open the directory of blobs", err)
+			return f.systemError("open the directory of blobs", err)
 		}
 	}
 	return nil
 }
 
-// Dir gives the directory.
+// Dir returns the directory.
 func (f *Files) Dir() string { return f.o.Dir }
 
-// path gives where a blob is.
-func (f *Files) path(name Name) string {
+// blobPath returns the path of a blob.
+func (f *Files) blobPath(name Name) string {
 	return filepath.Join(f.o.Dir, blobsDir, string(name[:2]), string(name))
 }
 
 // Put implements Blobs.
 func (f *Files) Put(ctx context.Context, data []byte) (Name, error) {
 	if err := ctx.Err(); err != nil {
-		return "", f.failed("write a blob", err)
+		return "", f.systemError("write a blob", err)
 	}
 	if int64(len(data)) > f.o.MaxBytes {
 		return "", TooLarge(int64(len(data)), f.o.MaxBytes)
 	}
 	name := NameOf(data)
-	path := f.path(name)
-	if there, err := f.read(path); err == nil && bytes.Equal(there, data) {
-		// Who wrote it may not have got to syncing its name yet.
-		return name, f.failed("write a blob", f.syncDir(filepath.Dir(path)))
+	path := f.blobPath(name)
+	if there, err := f.readFile(path); err == nil && bytes.Equal(there, data) {
+		// Its writer may not have synced the directory yet.
+		return name, f.systemError("write a blob", f.syncDir(filepath.Dir(path)))
 	}
-	if err := f.write(path, data, os.Rename); err != nil {
-		return "", f.failed("write a blob", err)
+	if err := f.writeFile(path, data, os.Rename); err != nil {
+		return "", f.systemError("write a blob", err)
 	}
 	return name, nil
 }
 
-// write makes a file whole or not at all, and durable. place gives the finished
-// temporary file its name.
-func (f *Files) write(path string, data []byte, place func(from, to string) error) error {
+// writeFile writes a file atomically and durably. place renames the finished temporary file.
+func (f *Files) writeFile(path string, data []byte, place func(from, to string) error) error {
 	dir := filepath.Dir(path)
 	temp, err := f.createTemp(dir)
 	if err != nil {
 		return err
 	}
-	err = f.fill(temp, data)
+	err = f.fillTemp(temp, data)
 	if err == nil {
 		err = f.o.fault("rename", path)
 	}
@@ -136,12 +134,12 @@ func (f *Files) write(path string, data []byte, place func(from, to string) erro
 	return f.syncDir(dir)
 }
 
-// createTemp makes a temporary file, and its directory where there is none yet.
+// createTemp creates a temporary file, and its directory if needed.
 func (f *Files) createTemp(dir string) (*os.File, error) {
 	if err := f.o.fault("create", dir); err != nil {
 		return nil, err
 	}
-	temp, err := os.CreateTemp(dir, tempPrefix+"*") // 0600
+	temp, err := os.CreateTemp(dir, tempPrefix+"*") // mode 0600
 	if !errors.Is(err, fs.ErrNotExist) {
 		return temp, err
 	}
@@ -151,11 +149,11 @@ func (f *Files) createTemp(dir string) (*os.File, error) {
 	return os.CreateTemp(dir, tempPrefix+"*")
 }
 
-// fill writes and syncs a temporary file, and closes it.
-func (f *Files) fill(temp *os.File, data []byte) error {
+// fillTemp writes, syncs and closes a temporary file.
+func (f *Files) fillTemp(temp *os.File, data []byte) error {
 	err := f.o.fault("write", temp.Name())
 	if err != nil {
-		_, _ = temp.Write(data[:len(data)/2]) // a disk that fails may have taken some of it
+		_, _ = temp.Write(data[:len(data)/2]) // simulates a partial write
 	} else {
 		_, err = temp.Write(data)
 	}
@@ -168,8 +166,8 @@ func (f *Files) fill(temp *os.File, data []byte) error {
 	return errors.Join(err, temp.Close())
 }
 
-// syncDir makes a new name durable. Not every system can sync a directory; then
-// the name is as durable as that system makes it.
+// syncDir makes a rename durable. Some systems cannot sync a directory; then the durability
+// depends on the system.
 func (f *Files) syncDir(dir string) error {
 	if err := f.o.fault("sync dir", dir); err != nil {
 		return err
@@ -185,8 +183,8 @@ func (f *Files) syncDir(dir string) error {
 	return d.Close()
 }
 
-// read reads a file that is not larger than a blob may be.
-func (f *Files) read(path string) ([]byte, error) {
+// readFile reads a file of at most the maximum size.
+func (f *Files) readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -209,20 +207,20 @@ func (f *Files) read(path string) ([]byte, error) {
 // Get implements Blobs.
 func (f *Files) Get(ctx context.Context, name Name) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, f.failed("read a blob", err)
+		return nil, f.systemError("read a blob", err)
 	}
 	if !name.Valid() {
 		return nil, Missing(name)
 	}
-	path := f.path(name)
-	data, err := f.read(path)
+	path := f.blobPath(name)
+	data, err := f.readFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, Missing(name)
 	case errors.Is(err, ErrCorrupt), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, Corrupt(name, path)
 	case err != nil:
-		return nil, f.failed("read a blob", err)
+		return nil, f.systemError("read a blob", err)
 	case NameOf(data) != name:
 		return nil, Corrupt(name, path)
 	}
@@ -236,27 +234,27 @@ func (f *Files) Delete(_ context.Context, names ...Name) error {
 		if !name.Valid() {
 			continue
 		}
-		if err := os.Remove(f.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(f.blobPath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
-	return f.failed("delete blobs", errors.Join(errs...))
+	return f.systemError("delete blobs", errors.Join(errs...))
 }
 
 // Each implements Blobs.
 func (f *Files) Each(ctx context.Context, visit func(Info) error) error {
-	return f.walk(ctx, func(_ string, info Info) error { return visit(info) }, func(string, time.Time) error { return nil })
+	return f.walkFiles(ctx, func(_ string, info Info) error { return visit(info) }, func(string, time.Time) error { return nil })
 }
 
-// walk tells of blobs, and of the leftovers of writes.
-func (f *Files) walk(ctx context.Context, blob func(path string, info Info) error, leftover func(path string, at time.Time) error) error {
+// walkFiles visits blobs and the files of unfinished writes.
+func (f *Files) walkFiles(ctx context.Context, blob func(path string, info Info) error, leftover func(path string, at time.Time) error) error {
 	root := filepath.Join(f.o.Dir, blobsDir)
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // it has just gone
+			return nil // it was just removed
 		case err != nil:
 			return err
 		case entry.IsDir():
@@ -270,22 +268,22 @@ func (f *Files) walk(ctx context.Context, blob func(path string, info Info) erro
 		switch {
 		case strings.HasPrefix(entry.Name(), tempPrefix):
 			return leftover(path, info.ModTime())
-		case name.Valid() && path == f.path(name):
+		case name.Valid() && path == f.blobPath(name):
 			return blob(path, Info{Name: name, Size: info.Size(), Modified: info.ModTime()})
 		}
-		return nil // not ours
+		return nil // not a file of the store
 	})
 	var coded *guideway.Error
 	if errors.As(err, &coded) {
 		return err
 	}
-	return f.failed("look through the blobs", err)
+	return f.systemError("list the blobs", err)
 }
 
 // Sweep implements Blobs.
 func (f *Files) Sweep(ctx context.Context, keep func(Info) bool) (swept Swept, err error) {
 	now := time.Now()
-	err = f.walk(ctx, func(path string, info Info) error {
+	err = f.walkFiles(ctx, func(path string, info Info) error {
 		if keep(info) {
 			return nil
 		}
@@ -315,13 +313,13 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// isFull says whether the system had no room.
+// isFull reports whether the system error means a full disk.
 func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
-// failed gives an error of the system its code and the way out.
-func (f *Files) failed(doing string, err error) error {
+// systemError converts a system error to an error with a code and a fix.
+func (f *Files) systemError(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil

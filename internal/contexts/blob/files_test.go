@@ -30,8 +30,8 @@ func openFiles(t *testing.T, o FilesOptions) *Files {
 	return f
 }
 
-// TestFlippedBits: no bit of a blob can change without being noticed, nor can it
-// be cut or lengthened.
+// TestFlippedBits checks that any changed bit, truncation or extension of a blob is
+// detected.
 func TestFlippedBits(t *testing.T) {
 	t.Parallel()
 	f := openFiles(t, FilesOptions{})
@@ -40,7 +40,7 @@ func TestFlippedBits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := f.path(name)
+	path := f.blobPath(name)
 	rapid.Check(t, func(t *rapid.T) {
 		spoilt := bytes.Clone(data)
 		switch i := rapid.IntRange(0, len(data)-1).Draw(t, "at"); rapid.SampledFrom([]string{"flip", "cut", "add"}).Draw(t, "how") {
@@ -58,7 +58,7 @@ func TestFlippedBits(t *testing.T) {
 			t.Fatalf("read is %v", err)
 		}
 	})
-	// Storing it again mends it.
+	// A new Put repairs the blob.
 	if _, err := f.Put(t.Context(), data); err != nil {
 		t.Fatal(err)
 	}
@@ -67,10 +67,9 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// TestEachStepFails: whatever step of a write fails, and in whatever way, the
-// error says so, the name has the whole content or nothing, and the next write
-// goes well.
-func TestEachStepFails(t *testing.T) {
+// TestEveryStepFails fails each step of a write in each way: the error must have a code and
+// a fix, the name must have the whole content or none, and the next write must succeed.
+func TestEveryStepFails(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"create", "write", "sync", "rename", "sync dir"} {
 		for _, cause := range []error{syscall.ENOSPC, syscall.EIO, syscall.EDQUOT} {
@@ -103,7 +102,7 @@ func TestEachStepFails(t *testing.T) {
 				} else if got, err := f.Get(t.Context(), name); err != nil || !bytes.Equal(got, data) {
 					t.Errorf("after all it is %q, %v", got, err)
 				}
-				if left := leftovers(t, f); left > 0 {
+				if left := countLeftovers(t, f); left > 0 {
 					t.Errorf("%d temporary files are left", left)
 				}
 			})
@@ -111,7 +110,7 @@ func TestEachStepFails(t *testing.T) {
 	}
 }
 
-func leftovers(t *testing.T, f *Files) (n int) {
+func countLeftovers(t *testing.T, f *Files) (n int) {
 	t.Helper()
 	err := filepath.WalkDir(f.Dir(), func(_ string, entry fs.DirEntry, err error) error {
 		if strings.HasPrefix(entry.Name(), tempPrefix) {
@@ -125,8 +124,8 @@ func leftovers(t *testing.T, f *Files) (n int) {
 	return n
 }
 
-// TestSweepLeftovers: what a killed process has left goes once nobody can be
-// writing it any more, and not before.
+// TestSweepLeftovers checks that files of unfinished writes are removed after a while, and
+// not before.
 func TestSweepLeftovers(t *testing.T) {
 	t.Parallel()
 	f := openFiles(t, FilesOptions{})
@@ -134,7 +133,7 @@ func TestSweepLeftovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Dir(f.path(name))
+	dir := filepath.Dir(f.blobPath(name))
 	old, young, foreign := filepath.Join(dir, tempPrefix+"old"), filepath.Join(dir, tempPrefix+"young"), filepath.Join(dir, "notes.txt")
 	for _, path := range []string{old, young, foreign} {
 		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
@@ -151,14 +150,14 @@ func TestSweepLeftovers(t *testing.T) {
 	if err != nil || swept.Leftovers != 1 || swept.Blobs != 0 {
 		t.Errorf("swept is %+v (%v)", swept, err)
 	}
-	for path, there := range map[string]bool{old: false, young: true, foreign: true, f.path(name): true} {
+	for path, there := range map[string]bool{old: false, young: true, foreign: true, f.blobPath(name): true} {
 		if _, err := os.Stat(path); (err == nil) != there {
 			t.Errorf("%s: there is %v", path, err)
 		}
 	}
 }
 
-// TestErased: an erased slot was overwritten before it was unlinked.
+// TestErased checks that an erased slot is overwritten before it is unlinked.
 func TestErased(t *testing.T) {
 	t.Parallel()
 	f := openFiles(t, FilesOptions{})
@@ -177,7 +176,7 @@ func TestErased(t *testing.T) {
 	}
 }
 
-// TestReserve: room is set aside once, and given up.
+// TestReserve checks that the reserve is held once and released.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	f := openFiles(t, FilesOptions{})

@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// Memory is a store that ends with the process. It is for where no directory can
-// be written, and for tests.
+// Memory is a store that is lost when the process ends. It is for processes without a
+// writable directory, and for tests.
 type Memory struct {
 	max int64
 
 	mu    sync.Mutex
-	blobs map[Name]held
-	slots map[string]held
+	blobs map[Name]heldBlob
+	slots map[string]heldBlob
 }
 
-// held is a content and when it came.
-type held struct {
+// heldBlob is a content and its time.
+type heldBlob struct {
 	data []byte
 	at   time.Time
 }
 
 var _ Store = (*Memory)(nil)
 
-// NewMemory makes an empty store. maxBytes bounds a blob; 0 is DefaultMaxBytes.
+// NewMemory returns an empty store. maxBytes bounds a blob; the default is DefaultMaxBytes.
 func NewMemory(maxBytes int64) *Memory {
 	if maxBytes <= 0 {
 		maxBytes = DefaultMaxBytes
 	}
-	return &Memory{max: maxBytes, blobs: map[Name]held{}, slots: map[string]held{}}
+	return &Memory{max: maxBytes, blobs: map[Name]heldBlob{}, slots: map[string]heldBlob{}}
 }
 
 // Put implements Blobs.
@@ -44,7 +44,7 @@ func (m *Memory) Put(_ context.Context, data []byte) (Name, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, there := m.blobs[name]; !there {
-		m.blobs[name] = held{bytes.Clone(data), time.Now()}
+		m.blobs[name] = heldBlob{bytes.Clone(data), time.Now()}
 	}
 	return name, nil
 }
@@ -72,7 +72,7 @@ func (m *Memory) Delete(_ context.Context, names ...Name) error {
 
 // Each implements Blobs.
 func (m *Memory) Each(_ context.Context, visit func(Info) error) error {
-	for _, info := range m.infos() {
+	for _, info := range m.listInfos() {
 		if err := visit(info); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (m *Memory) Each(_ context.Context, visit func(Info) error) error {
 	return nil
 }
 
-func (m *Memory) infos() []Info {
+func (m *Memory) listInfos() []Info {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	list := make([]Info, 0, len(m.blobs))
@@ -92,7 +92,7 @@ func (m *Memory) infos() []Info {
 
 // Sweep implements Blobs.
 func (m *Memory) Sweep(ctx context.Context, keep func(Info) bool) (swept Swept, err error) {
-	for _, info := range m.infos() {
+	for _, info := range m.listInfos() {
 		if keep(info) {
 			continue
 		}
@@ -129,7 +129,7 @@ func (m *Memory) CreateSlot(_ context.Context, key string, value []byte) error {
 	if _, there := m.slots[key]; there {
 		return SlotTaken(key)
 	}
-	m.slots[key] = held{bytes.Clone(value), time.Now()}
+	m.slots[key] = heldBlob{bytes.Clone(value), time.Now()}
 	return nil
 }
 

@@ -7,27 +7,27 @@ import (
 	"path/filepath"
 )
 
-// reserveBytes is the room that is set aside: enough for a database to take
-// something out on a disk that is full otherwise.
+// reserveBytes is the reserved disk space: enough for a database to delete rows on a full
+// disk.
 const reserveBytes = 1 << 20
 
 func (f *Files) reservePath() string { return filepath.Join(f.o.Dir, "reserve") }
 
-// HoldReserve sets some room aside, if that has not been done yet.
+// HoldReserve reserves disk space unless it is reserved already.
 func (f *Files) HoldReserve() error {
 	path := f.reservePath()
 	if info, err := os.Stat(path); err == nil && info.Size() == reserveBytes {
 		return nil
 	}
-	err := f.write(path, make([]byte, reserveBytes), os.Rename)
-	return f.failed("set room aside", err)
+	err := f.writeFile(path, make([]byte, reserveBytes), os.Rename)
+	return f.systemError("reserve disk space", err)
 }
 
-// ReleaseReserve gives the room up.
+// ReleaseReserve releases the reserved space.
 func (f *Files) ReleaseReserve() error {
 	err := os.Remove(f.reservePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return f.failed("give the room up", err)
+	return f.systemError("release the reserved disk space", err)
 }

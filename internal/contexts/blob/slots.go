@@ -18,11 +18,11 @@ func (f *Files) Slot(_ context.Context, key string) ([]byte, error) {
 	if err := CheckSlot(key, nil); err != nil {
 		return nil, err
 	}
-	value, err := f.read(f.slotPath(key))
+	value, err := f.readFile(f.slotPath(key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, NoSlot(key)
 	}
-	return value, f.failed("read the slot "+key, err)
+	return value, f.systemError("read the slot "+key, err)
 }
 
 // CreateSlot implements Slots.
@@ -31,25 +31,25 @@ func (f *Files) CreateSlot(_ context.Context, key string, value []byte) error {
 		return err
 	}
 	path := f.slotPath(key)
-	err := f.write(path, value, func(from, to string) error {
-		// A link fails where the name is there; a rename would replace it.
+	err := f.writeFile(path, value, func(from, to string) error {
+		// Link fails if the name exists; Rename would replace it.
 		err := os.Link(from, to)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return placeWithoutLinks(from, to)
 		}
 		if err == nil {
-			_ = os.Remove(from) // a sweep takes it otherwise
+			_ = os.Remove(from) // if it fails, a sweep removes the file
 		}
 		return err
 	})
 	if errors.Is(err, fs.ErrExist) {
 		return SlotTaken(key)
 	}
-	return f.failed("write the slot "+key, err)
+	return f.systemError("write the slot "+key, err)
 }
 
-// placeWithoutLinks is for file systems without hard links. Of two processes at
-// the same moment the later one wins; a slot is read again behind its creation.
+// placeWithoutLinks is for file systems without hard links. If two processes race, the
+// later one wins; callers read a slot again after creating it.
 func placeWithoutLinks(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return fs.ErrExist
@@ -68,8 +68,8 @@ func (f *Files) EraseSlot(_ context.Context, key string) error {
 		return nil
 	}
 	if err == nil {
-		// A file system that copies on write, or a solid-state disk, keeps the
-		// old blocks for a while all the same; nothing here can help that.
+		// A copy-on-write file system or a solid-state disk may keep the old blocks for a
+		// while; that cannot be prevented here.
 		info, statErr := file.Stat()
 		err = statErr
 		if err == nil {
@@ -83,14 +83,14 @@ func (f *Files) EraseSlot(_ context.Context, key string) error {
 	if err == nil {
 		err = f.syncDir(filepath.Dir(path))
 	}
-	return f.failed("erase the slot "+key, err)
+	return f.systemError("erase the slot "+key, err)
 }
 
 // Slots implements Slots.
 func (f *Files) Slots(_ context.Context, prefix string) ([]SlotInfo, error) {
 	entries, err := os.ReadDir(filepath.Join(f.o.Dir, slotsDir))
 	if err := ignoreMissing(err); err != nil {
-		return nil, f.failed("list the slots", err)
+		return nil, f.systemError("list the slots", err)
 	}
 	var list []SlotInfo
 	for _, entry := range entries {
@@ -102,13 +102,12 @@ func (f *Files) Slots(_ context.Context, prefix string) ([]SlotInfo, error) {
 	return list, nil
 }
 
-// NoSlot is the error for a slot that is not there. It is for implementations.
+// NoSlot returns the error for a slot that does not exist. It is for implementations.
 func NoSlot(key string) error {
 	return guideway.Errorf(guideway.CodeNotFound, "there is no slot %s", key)
 }
 
-// SlotTaken is the error for a slot that is there already. It is for
-// implementations.
+// SlotTaken returns the error for a slot that exists already. It is for implementations.
 func SlotTaken(key string) error {
 	return guideway.Errorf(guideway.CodeConflict, "there is a slot %s already", key)
 }

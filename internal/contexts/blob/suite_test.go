@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob/blobtest"
 )
 
-// TestFiles holds the directory to what every store of blobs promises.
+// TestFiles runs the suite of all stores on a directory.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	blobtest.Exercise(t, func(t *testing.T) blobtest.Opener {
@@ -27,7 +27,7 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// TestMemory holds what is kept in memory to the same.
+// TestMemory runs the suite of all stores in memory.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	blobtest.Exercise(t, func(*testing.T) blobtest.Opener {
@@ -36,22 +36,21 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestOver holds a layer in memory over a store that is only read to the same.
-func TestOver(t *testing.T) {
+// TestOverlay runs the suite of all stores on an overlay.
+func TestOverlay(t *testing.T) {
 	t.Parallel()
 	blobtest.Exercise(t, func(t *testing.T) blobtest.Opener {
 		below, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(t.TempDir(), "none"), ReadOnly: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := blob.NewOver(below, blobtest.MaxBytes)
+		o := blob.NewOverlay(below, blobtest.MaxBytes)
 		return func(*testing.T) blob.Store { return o }
 	})
 }
 
-// TestOverLeavesBelow: what lies below is read through the layer, and stays as it
-// is whatever is done to the layer.
-func TestOverLeavesBelow(t *testing.T) {
+// TestOverlayKeepsStore checks that the store below an overlay is readable and never changed.
+func TestOverlayKeepsStore(t *testing.T) {
 	t.Parallel()
 	below := blob.NewMemory(0)
 	old, err := below.Put(t.Context(), []byte("old"))
@@ -61,7 +60,7 @@ func TestOverLeavesBelow(t *testing.T) {
 	if err := below.CreateSlot(t.Context(), "key-1", []byte("wrapped")); err != nil {
 		t.Fatal(err)
 	}
-	o := blob.NewOver(below, 0)
+	o := blob.NewOverlay(below, 0)
 	if data, err := o.Get(t.Context(), old); err != nil || string(data) != "old" {
 		t.Errorf("what lies below is %q, %v", data, err)
 	}
@@ -92,7 +91,7 @@ func TestOverLeavesBelow(t *testing.T) {
 	}
 }
 
-// TestNoDirectory: a directory that cannot be made is a clear error.
+// TestNoDirectory checks the error for a directory that cannot be created.
 func TestNoDirectory(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
@@ -105,7 +104,7 @@ func TestNoDirectory(t *testing.T) {
 	}
 }
 
-// TestCancelled: a call whose context has ended does nothing.
+// TestCancelled checks that a call with a canceled context does nothing.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	f, err := blob.OpenFiles(blob.FilesOptions{Dir: t.TempDir()})

@@ -161,7 +161,7 @@ func (r SaveRequest) checkLimits() error {
 		}
 	}
 	if len(r.Tags) > maxTags {
-		return guideway.Errorf(guideway.CodeInvalid, "there are %d tags, more than %d", len(r.Tags), maxTags).WithFix("give fewer tags")
+		return guideway.Errorf(guideway.CodeInvalid, "there are %d tags, more than %d", len(r.Tags), maxTags).WithFix("pass fewer tags")
 	}
 	for _, tag := range r.Tags {
 		if tag == "" || len(tag) > maxTag || !utf8.ValidString(tag) {

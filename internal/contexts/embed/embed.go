@@ -1,6 +1,5 @@
-// Package embed asks a service with OpenAI's interface for the vectors of texts.
-// It is used only where a person has configured one: nothing else sends a context
-// anywhere.
+// Package embed requests embedding vectors from a service with the OpenAI API. It is used
+// only if the user has configured a service; nothing else sends contexts to other hosts.
 package embed
 
 import (
@@ -16,34 +15,34 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Options name a service.
+// Options configure a Client.
 type Options struct {
-	// URL is that of the API, with or without /embeddings at its end.
+	// URL is the URL of the API, with or without a trailing /embeddings.
 	URL string
-	// Model is the service's name of a model.
+	// Model is the name of the model.
 	Model string
 	// Key is sent as a bearer token; empty sends none.
 	Key string
-	// Timeout bounds a call; 0 is 5 seconds.
+	// Timeout bounds a call; the default is 5 seconds.
 	Timeout time.Duration
-	// Client makes the calls; nil is one that follows no redirects, which could
-	// carry the key elsewhere.
+	// Client makes the calls; the default follows no redirects, since they could send the
+	// key to another host.
 	Client *http.Client
 }
 
-// Client asks a service. It is safe for concurrent use.
+// Client requests vectors. It is safe for concurrent use.
 type Client struct {
 	o   Options
 	url string
 }
 
-// maxAnswer bounds what is read of an answer: 50 vectors of 4096 numbers.
+// maxAnswer bounds the size of an answer: 50 vectors of 4096 numbers.
 const maxAnswer = 8 << 20
 
-// New makes a client.
+// New returns a client.
 func New(o Options) (*Client, error) {
 	if o.URL == "" || o.Model == "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a service for embeddings needs a URL and a model").
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the embeddings service needs a URL and a model").
 			WithFix("set context.embeddingsUrl and context.embeddingsModel")
 	}
 	if o.Timeout <= 0 {
@@ -55,18 +54,18 @@ func New(o Options) (*Client, error) {
 	return &Client{o: o, url: strings.TrimSuffix(strings.TrimRight(o.URL, "/"), "/embeddings") + "/embeddings"}, nil
 }
 
-// Embed gives one vector for each text, in their order. What goes wrong is
-// guideway.CodeUnavailable; the key is in no message.
+// Embed returns one vector per text, in their order. Errors have the code
+// guideway.CodeUnavailable; they never contain the key.
 func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
 	body, err := json.Marshal(map[string]any{"model": c.o.Model, "input": texts})
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "ask for embeddings: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInternal, "request embeddings: %w", err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, newUnavailable(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if c.o.Key != "" {
@@ -74,11 +73,11 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 	}
 	res, err := c.o.Client.Do(req)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, newUnavailable(err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
-		return nil, unavailable(fmt.Errorf("the service answers %d", res.StatusCode))
+		return nil, newUnavailable(fmt.Errorf("the service answered %d", res.StatusCode))
 	}
 	var answer struct {
 		Data []struct {
@@ -87,23 +86,23 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 		} `json:"data"`
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&answer); err != nil {
-		return nil, unavailable(fmt.Errorf("read the answer: %w", err))
+		return nil, newUnavailable(fmt.Errorf("read the answer: %w", err))
 	}
 	out := make([][]float32, len(texts))
 	for _, one := range answer.Data {
 		if one.Index < 0 || one.Index >= len(out) {
-			return nil, unavailable(fmt.Errorf("the answer has a vector %d for %d texts", one.Index, len(texts)))
+			return nil, newUnavailable(fmt.Errorf("the answer has a vector %d for %d texts", one.Index, len(texts)))
 		}
 		out[one.Index] = one.Embedding
 	}
 	for i, vector := range out {
 		if len(vector) == 0 || len(vector) != len(out[0]) {
-			return nil, unavailable(fmt.Errorf("the answer has no vector for text %d, or one of another length", i))
+			return nil, newUnavailable(fmt.Errorf("the answer has no vector for text %d, or one of another length", i))
 		}
 	}
 	return out, nil
 }
 
-func unavailable(err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "ask for embeddings: %w", err)
+func newUnavailable(err error) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "request embeddings: %w", err)
 }

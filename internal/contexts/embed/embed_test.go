@@ -15,8 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/embed"
 )
 
-// A client sends texts as OpenAI's interface has it, and puts the vectors in the
-// order of the texts.
+// TestEmbed checks the request of the OpenAI API and the order of the vectors.
 func TestEmbed(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,16 +42,16 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-// Whatever a service answers, the client does not hang, fails with a code, and
-// tells the key to nobody.
+// TestEmbedFailures checks that for any answer the client does not hang, returns an error
+// with a code, and does not leak the key.
 func TestEmbedFailures(t *testing.T) {
 	t.Parallel()
 	hangs := make(chan struct{})
 	answers := map[string]http.HandlerFunc{
-		"an error":     func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "sk-secret", http.StatusUnauthorized) },
-		"no JSON":      func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
-		"too few":      func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":[{"index":0,"embedding":[1]}]}`) },
-		"an odd index": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":[{"index":7,"embedding":[1]}]}`) },
+		"an error":         func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "sk-secret", http.StatusUnauthorized) },
+		"no JSON":          func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
+		"too few":          func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":[{"index":0,"embedding":[1]}]}`) },
+		"an invalid index": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":[{"index":7,"embedding":[1]}]}`) },
 		"odd lengths": func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}`)
 		},

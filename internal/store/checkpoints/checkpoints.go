@@ -185,7 +185,7 @@ func (o Options) keys(ctx context.Context, p *parts) (*seal.Keys, error) {
 		return nil, nil
 	}
 	if o.ReadOnly || p.store.Mode == checkpoint.ModeMemory {
-		if begun, err := seal.Begun(ctx, p.blobs); err != nil || !begun {
+		if begun, err := seal.Initialized(ctx, p.blobs); err != nil || !begun {
 			return nil, err
 		}
 	}

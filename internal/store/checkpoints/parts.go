@@ -186,7 +186,7 @@ func (o Options) inMemory(cause error) (*parts, error) {
 		store: checkpoint.Store{Mode: checkpoint.ModeMemory, Note: fmt.Sprintf("nothing can be written for good: %v", cause)},
 	}
 	if below, err := o.readable(); err == nil {
-		p.blobs = blob.NewOver(below, o.maxBlob())
+		p.blobs = blob.NewOverlay(below, o.maxBlob())
 	}
 	return p, nil
 }

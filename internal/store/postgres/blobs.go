@@ -101,7 +101,7 @@ func (b *Blobs) Delete(ctx context.Context, names ...blob.Name) error {
 func (b *Blobs) Each(ctx context.Context, visit func(blob.Info) error) error {
 	const page = 1000
 	for after := ""; ; {
-		list, err := readList(ctx, b.store, "look through the blobs", func(row pgx.CollectableRow) (blob.Info, error) {
+		list, err := readList(ctx, b.store, "list the blobs", func(row pgx.CollectableRow) (blob.Info, error) {
 			var info blob.Info
 			err := row.Scan((*string)(&info.Name), &info.Size, &info.Modified)
 			return info, err

@@ -1552,7 +1552,7 @@ export interface components {
                 ref: string;
                 /** @description A model wrote the text. */
                 written?: boolean;
-                chapters?: {
+                sections?: {
                     title: string;
                     steps: number;
                     from: number;

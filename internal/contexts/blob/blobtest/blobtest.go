@@ -1,5 +1,4 @@
-// Package blobtest is the contract of a store of blobs as tests. Every
-// implementation passes it.
+// Package blobtest contains the tests that every blob store must pass.
 package blobtest
 
 import (
@@ -16,15 +15,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 )
 
-// MaxBytes is the limit that stores of the suite are opened with.
+// MaxBytes is the size limit of the stores under test.
 const MaxBytes = 1 << 20
 
-// Opener opens a store. Each call opens the same data again, as another process
-// would.
+// Opener opens a store. Each call opens the same data again, like another process.
 type Opener func(t *testing.T) blob.Store
 
-// Exercise runs the suite. fresh makes an empty store and gives the way to open
-// it; it is called once for every subtest, and subtests run in parallel.
+// Exercise runs the suite. fresh creates an empty store and returns its opener; it is
+// called once per subtest, and subtests run in parallel.
 func Exercise(t *testing.T, fresh func(t *testing.T) Opener) {
 	t.Helper()
 	for _, test := range []struct {
@@ -32,14 +30,14 @@ func Exercise(t *testing.T, fresh func(t *testing.T) Opener) {
 		run  func(t *testing.T, open Opener)
 	}{
 		{"a content comes back, from another process too", comesBack},
-		{"the same content is one blob", once},
-		{"contents have a limit", bounded},
-		{"what is deleted is gone, and may come again", deleted},
-		{"each blob is told of", each},
-		{"a sweep takes what is refused", swept},
-		{"many at once", together},
-		{"a name is no path", names},
-		{"a slot is written once", slots},
+		{"the same content is one blob", testOnce},
+		{"contents have a limit", testLimits},
+		{"what is deleted is gone, and may come again", testDelete},
+		{"each blob is told of", testEach},
+		{"a sweep takes what is refused", testSweep},
+		{"many at once", testConcurrent},
+		{"a name is no path", testNames},
+		{"a slot is written once", testSlots},
 		{"of many that make a slot one does", slotOnce},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -49,7 +47,7 @@ func Exercise(t *testing.T, fresh func(t *testing.T) Opener) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func mustSucceed(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%v (%s)", err, guideway.ErrorCode(err))
@@ -63,32 +61,32 @@ func wantCode(t *testing.T, err error, code guideway.Code, what string) {
 	}
 }
 
-func put(t *testing.T, s blob.Store, data []byte) blob.Name {
+func mustPut(t *testing.T, s blob.Store, data []byte) blob.Name {
 	t.Helper()
 	name, err := s.Put(t.Context(), data)
-	must(t, err)
+	mustSucceed(t, err)
 	return name
 }
 
 func wantContent(t *testing.T, s blob.Store, name blob.Name, data []byte) {
 	t.Helper()
 	got, err := s.Get(t.Context(), name)
-	must(t, err)
+	mustSucceed(t, err)
 	if !bytes.Equal(got, data) {
 		t.Fatalf("the blob has %d bytes, not the %d that were stored", len(got), len(data))
 	}
 }
 
-func random(n int) []byte {
+func randomBytes(n int) []byte {
 	data := make([]byte, n)
-	_, _ = rand.Read(data) // it never fails
+	_, _ = rand.Read(data) // rand.Read never fails
 	return data
 }
 
 func comesBack(t *testing.T, open Opener) {
 	s := open(t)
-	for _, data := range [][]byte{{}, {0}, []byte("text"), random(100_000), random(MaxBytes)} {
-		name := put(t, s, data)
+	for _, data := range [][]byte{{}, {0}, []byte("text"), randomBytes(100_000), randomBytes(MaxBytes)} {
+		name := mustPut(t, s, data)
 		if name != blob.NameOf(data) {
 			t.Errorf("the name is %s", name)
 		}
@@ -99,12 +97,12 @@ func comesBack(t *testing.T, open Opener) {
 	wantCode(t, err, guideway.CodeNotFound, "a blob that is not there")
 }
 
-func once(t *testing.T, open Opener) {
-	s, data := open(t), random(1000)
-	put(t, s, data)
-	put(t, open(t), data)
+func testOnce(t *testing.T, open Opener) {
+	s, data := open(t), randomBytes(1000)
+	mustPut(t, s, data)
+	mustPut(t, open(t), data)
 	n := 0
-	must(t, s.Each(t.Context(), func(info blob.Info) error {
+	mustSucceed(t, s.Each(t.Context(), func(info blob.Info) error {
 		n++
 		if info.Size != 1000 || info.Name != blob.NameOf(data) || info.Modified.IsZero() {
 			t.Errorf("it is told of as %+v", info)
@@ -116,29 +114,29 @@ func once(t *testing.T, open Opener) {
 	}
 }
 
-func bounded(t *testing.T, open Opener) {
-	_, err := open(t).Put(t.Context(), random(MaxBytes+1))
+func testLimits(t *testing.T, open Opener) {
+	_, err := open(t).Put(t.Context(), randomBytes(MaxBytes+1))
 	wantCode(t, err, guideway.CodeTooLarge, "one byte too many")
 }
 
-func deleted(t *testing.T, open Opener) {
+func testDelete(t *testing.T, open Opener) {
 	s := open(t)
-	one, two := put(t, s, []byte("one")), put(t, s, []byte("two"))
-	must(t, s.Delete(t.Context()))
-	must(t, s.Delete(t.Context(), one, blob.NameOf([]byte("never stored"))))
+	one, two := mustPut(t, s, []byte("one")), mustPut(t, s, []byte("two"))
+	mustSucceed(t, s.Delete(t.Context()))
+	mustSucceed(t, s.Delete(t.Context(), one, blob.NameOf([]byte("never stored"))))
 	_, err := open(t).Get(t.Context(), one)
 	wantCode(t, err, guideway.CodeNotFound, "a deleted blob")
 	wantContent(t, s, two, []byte("two"))
-	wantContent(t, s, put(t, s, []byte("one")), []byte("one"))
+	wantContent(t, s, mustPut(t, s, []byte("one")), []byte("one"))
 }
 
-func each(t *testing.T, open Opener) {
+func testEach(t *testing.T, open Opener) {
 	s := open(t)
 	var want, got []blob.Name
 	for i := range 50 {
-		want = append(want, put(t, s, fmt.Append(nil, "blob ", i)))
+		want = append(want, mustPut(t, s, fmt.Append(nil, "blob ", i)))
 	}
-	must(t, s.Each(t.Context(), func(info blob.Info) error {
+	mustSucceed(t, s.Each(t.Context(), func(info blob.Info) error {
 		got = append(got, info.Name)
 		return nil
 	}))
@@ -158,11 +156,11 @@ func each(t *testing.T, open Opener) {
 	}
 }
 
-func swept(t *testing.T, open Opener) {
+func testSweep(t *testing.T, open Opener) {
 	s := open(t)
-	keep, drop := put(t, s, []byte("keep")), put(t, s, []byte("drop it"))
+	keep, drop := mustPut(t, s, []byte("keep")), mustPut(t, s, []byte("drop it"))
 	got, err := s.Sweep(t.Context(), func(info blob.Info) bool { return info.Name == keep })
-	must(t, err)
+	mustSucceed(t, err)
 	if got.Blobs != 1 || got.Bytes != int64(len("drop it")) {
 		t.Errorf("swept is %+v", got)
 	}
@@ -171,14 +169,14 @@ func swept(t *testing.T, open Opener) {
 	wantContent(t, s, keep, []byte("keep"))
 }
 
-func together(t *testing.T, open Opener) {
+func testConcurrent(t *testing.T, open Opener) {
 	var group sync.WaitGroup
-	same := random(5000)
+	same := randomBytes(5000)
 	for range 4 {
 		s := open(t)
 		group.Go(func() {
 			for range 10 {
-				for _, data := range [][]byte{same, random(3000)} {
+				for _, data := range [][]byte{same, randomBytes(3000)} {
 					name, err := s.Put(t.Context(), data)
 					if err != nil {
 						t.Error(err)
@@ -195,35 +193,35 @@ func together(t *testing.T, open Opener) {
 	group.Wait()
 }
 
-func names(t *testing.T, open Opener) {
+func testNames(t *testing.T, open Opener) {
 	s := open(t)
 	for _, name := range []blob.Name{"", "../../../etc/passwd", "ab", blob.Name(strings.Repeat("A", 64)), blob.Name(strings.Repeat("/", 64)), "a\x00b"} {
 		_, err := s.Get(t.Context(), name)
 		wantCode(t, err, guideway.CodeNotFound, fmt.Sprintf("the name %.20q", name))
-		must(t, s.Delete(t.Context(), name))
+		mustSucceed(t, s.Delete(t.Context(), name))
 	}
 }
 
-func slots(t *testing.T, open Opener) {
+func testSlots(t *testing.T, open Opener) {
 	s := open(t)
 	_, err := s.Slot(t.Context(), "key-1")
 	wantCode(t, err, guideway.CodeNotFound, "a slot that is not there")
-	must(t, s.CreateSlot(t.Context(), "key-1", []byte("wrapped\x00key")))
-	must(t, s.CreateSlot(t.Context(), "key-2", nil))
-	must(t, s.CreateSlot(t.Context(), "master", []byte("m")))
+	mustSucceed(t, s.CreateSlot(t.Context(), "key-1", []byte("wrapped\x00key")))
+	mustSucceed(t, s.CreateSlot(t.Context(), "key-2", nil))
+	mustSucceed(t, s.CreateSlot(t.Context(), "master", []byte("m")))
 	wantCode(t, s.CreateSlot(t.Context(), "key-1", []byte("other")), guideway.CodeConflict, "a slot that is there")
 	got, err := open(t).Slot(t.Context(), "key-1")
-	must(t, err)
+	mustSucceed(t, err)
 	if string(got) != "wrapped\x00key" {
 		t.Errorf("the slot has %q", got)
 	}
 	list, err := s.Slots(t.Context(), "key-")
-	must(t, err)
+	mustSucceed(t, err)
 	if len(list) != 2 || list[0].Modified.IsZero() {
 		t.Errorf("the slots are %v", list)
 	}
-	must(t, s.EraseSlot(t.Context(), "key-1"))
-	must(t, s.EraseSlot(t.Context(), "key-1"))
+	mustSucceed(t, s.EraseSlot(t.Context(), "key-1"))
+	mustSucceed(t, s.EraseSlot(t.Context(), "key-1"))
 	_, err = open(t).Slot(t.Context(), "key-1")
 	wantCode(t, err, guideway.CodeNotFound, "an erased slot")
 	for _, bad := range []string{"", "../x", "A", "a b", strings.Repeat("a", 200)} {
@@ -231,7 +229,7 @@ func slots(t *testing.T, open Opener) {
 		_, err := s.Slot(t.Context(), bad)
 		wantCode(t, err, guideway.CodeInvalid, "the key "+bad)
 	}
-	wantCode(t, s.CreateSlot(t.Context(), "big", random(5000)), guideway.CodeTooLarge, "a large slot")
+	wantCode(t, s.CreateSlot(t.Context(), "big", randomBytes(5000)), guideway.CodeTooLarge, "a large slot")
 }
 
 func slotOnce(t *testing.T, open Opener) {
@@ -255,7 +253,7 @@ func slotOnce(t *testing.T, open Opener) {
 	}
 	group.Wait()
 	got, err := open(t).Slot(t.Context(), "one")
-	must(t, err)
+	mustSucceed(t, err)
 	if string(got) != made {
 		t.Errorf("it has %q, made was %q", got, made)
 	}

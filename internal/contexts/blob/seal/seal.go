@@ -1,10 +1,10 @@
-// Package seal encrypts blobs. Every line of checkpoints has a data key, which is
-// wrapped by a master key and kept in a slot of the blob store: destroying the
-// slot destroys what was sealed with it, wherever copies of it lie. The master
-// key lies elsewhere: in a file, in the system's keychain, or in a person's head.
+// Package seal encrypts blobs. Every series of checkpoints has a data key, which is wrapped
+// by a master key and stored in a slot of the blob store: destroying the slot destroys all
+// data encrypted with it, including copies. The master key is stored separately: in a file,
+// in the system's keychain, or it is derived from a passphrase.
 //
-// A key is never made because reading one failed. Where there are wrapped keys,
-// the master key that wrapped them is needed, and no other will do.
+// A failed read of a key never creates a new one. If wrapped keys exist, only the master
+// key that wrapped them is accepted.
 package seal
 
 import (
@@ -24,64 +24,65 @@ import (
 )
 
 const (
-	// masterSlot says which master key belongs to the store, without telling it.
+	// masterSlot is the slot that identifies the master key of the store, without revealing
+	// it.
 	masterSlot = "master"
-	// keyPrefix begins the slots of wrapped keys.
+	// keyPrefix begins the names of the slots of wrapped keys.
 	keyPrefix = "key-"
 	keyBytes  = 32
 	saltBytes = 16
 )
 
-// Source has a master secret.
+// Source holds a master secret.
 type Source interface {
-	// Kind names the source in the store and in messages.
+	// Kind is the name of the source in the store and in messages.
 	Kind() string
-	// Load gives the secret. It makes one only where create says so and there is
-	// none; that it cannot be read is an error, never a reason to make one.
+	// Load returns the secret. It creates one only if create is set and none exists; a
+	// failed read is an error.
 	Load(ctx context.Context, salt []byte, create bool) ([]byte, error)
-	// Fix says what to do where the secret is missing or another one.
+	// Fix returns the fix for a missing or wrong secret.
 	Fix() string
 }
 
-// Keys makes and finds data keys.
+// Keys creates and loads data keys.
 type Keys struct {
 	slots  blob.Slots
 	master cipher.AEAD
 	kind   string
 }
 
-// master is the content of the slot: what is needed to know the key again.
-type master struct {
+// masterNote is the content of the master slot: the data to recognize the key.
+type masterNote struct {
 	Version int    `json:"version"`
 	Kind    string `json:"kind"`
 	Salt    []byte `json:"salt"`
-	// Check is a MAC of a constant: only the right key gives it.
+	// Check is a MAC of a constant by the master key.
 	Check []byte `json:"check"`
 }
 
-// Open finds the master key of a store. Where the store has none yet it takes the
-// source's, and makes that where there is none. A wrong or missing key is
-// CodeUnavailable, with the way out, and changes nothing.
+// Open loads the master key of a store. For a new store it uses the key of the source, and
+// creates it if needed. A wrong or missing key returns CodeUnavailable with a fix, and
+// changes nothing.
 func Open(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
 	for range 3 {
 		known, err := readMaster(ctx, slots)
 		switch {
 		case err == nil:
-			return known.open(ctx, slots, source)
+			return known.openKeys(ctx, slots, source)
 		case guideway.ErrorCode(err) != guideway.CodeNotFound:
 			return nil, err
 		}
-		err = begin(ctx, slots, source)
+		err = initialize(ctx, slots, source)
 		if err != nil && guideway.ErrorCode(err) != guideway.CodeConflict { // another process was faster
 			return nil, err
 		}
 	}
-	return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key's slot comes and goes").WithFix("try again")
+	return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key's slot keeps changing").WithFix("try again")
 }
 
-// Begun says whether a store has a master key already: then nothing of it that is
-// encrypted can be read with another one, or with none.
-func Begun(ctx context.Context, slots blob.Slots) (bool, error) {
+// Initialized reports whether a store has a master key: then its encrypted blobs can be read only
+// with that key.
+func Initialized(ctx context.Context, slots blob.Slots) (bool, error) {
 	_, err := slots.Slot(ctx, masterSlot)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		wrapped, err := slots.Slots(ctx, keyPrefix)
@@ -90,45 +91,45 @@ func Begun(ctx context.Context, slots blob.Slots) (bool, error) {
 	return err == nil, err
 }
 
-func readMaster(ctx context.Context, slots blob.Slots) (*master, error) {
+func readMaster(ctx context.Context, slots blob.Slots) (*masterNote, error) {
 	text, err := slots.Slot(ctx, masterSlot)
 	if err != nil {
 		return nil, err
 	}
-	var m master
+	var m masterNote
 	if err := json.Unmarshal(text, &m); err != nil || m.Version != 1 || len(m.Salt) != saltBytes || len(m.Check) != sha256.Size {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the note about the master key is damaged, or of a newer version").
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key's slot is damaged, or of a newer version").
 			WithFix("restore slots/%s in the directory of blobs from a backup; without it encrypted checkpoints cannot be read", masterSlot)
 	}
 	return &m, nil
 }
 
-// begin notes which master key belongs to a store that has none yet.
-func begin(ctx context.Context, slots blob.Slots, source Source) error {
+// initialize stores the identification of the master key in a new store.
+func initialize(ctx context.Context, slots blob.Slots, source Source) error {
 	wrapped, err := slots.Slots(ctx, keyPrefix)
 	if err != nil {
 		return err
 	}
 	if len(wrapped) > 0 {
-		return guideway.Errorf(guideway.CodeUnavailable, "there are %d encrypted lines, but the note about their master key is gone", len(wrapped)).
-			WithFix("restore slots/%s in the directory of blobs from a backup; no new key was made", masterSlot)
+		return guideway.Errorf(guideway.CodeUnavailable, "there are %d encrypted series, but the slot of their master key is missing", len(wrapped)).
+			WithFix("restore slots/%s in the directory of blobs from a backup; no new key was created", masterSlot)
 	}
-	m := master{Version: 1, Salt: make([]byte, saltBytes)}
+	m := masterNote{Version: 1, Salt: make([]byte, saltBytes)}
 	_, _ = rand.Read(m.Salt) // never fails
 	var secret []byte
-	if m.Kind, secret, err = beginning(ctx, source, m.Salt); err != nil {
+	if m.Kind, secret, err = loadInitial(ctx, source, m.Salt); err != nil {
 		return err
 	}
-	m.Check = derive(secret, m.Salt, "check")
+	m.Check = deriveKey(secret, m.Salt, "check")
 	text, err := json.Marshal(m)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "note the master key: %w", err)
+		return guideway.Errorf(guideway.CodeInternal, "store the slot of the master key: %w", err)
 	}
 	return slots.CreateSlot(ctx, masterSlot, text)
 }
 
-// open finds the key that a note tells of.
-func (m *master) open(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
+// openKeys loads the key that m identifies.
+func (m *masterNote) openKeys(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
 	source = ofKind(source, m.Kind)
 	if m.Kind != source.Kind() {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key of these checkpoints is in a %s, not in a %s", m.Kind, source.Kind()).
@@ -138,26 +139,26 @@ func (m *master) open(ctx context.Context, slots blob.Slots, source Source) (*Ke
 	if err != nil {
 		return nil, err
 	}
-	if !hmac.Equal(derive(secret, m.Salt, "check"), m.Check) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the %s has another key than the one that these checkpoints are encrypted with", m.Kind).
+	if !hmac.Equal(deriveKey(secret, m.Salt, "check"), m.Check) {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the %s has a different key from the one that encrypted these checkpoints", m.Kind).
 			WithFix("%s", source.Fix())
 	}
-	aead, err := newAEAD(derive(secret, m.Salt, "wrap"))
+	aead, err := newAEAD(deriveKey(secret, m.Salt, "wrap"))
 	if err != nil {
 		return nil, err
 	}
 	return &Keys{slots: slots, master: aead, kind: m.Kind}, nil
 }
 
-// derive gives a key for a purpose.
-func derive(secret, salt []byte, purpose string) []byte {
+// deriveKey derives a key for a purpose.
+func deriveKey(secret, salt []byte, purpose string) []byte {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("guideway checkpoints " + purpose))
 	mac.Write(salt)
 	return mac.Sum(nil)
 }
 
-// newAEAD is AES-256-GCM with random nonces, which stand before what is sealed.
+// newAEAD returns AES-256-GCM with random nonces, which precede the ciphertext.
 func newAEAD(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -170,26 +171,25 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	return aead, nil
 }
 
-// Kind says where the master key comes from.
+// Kind returns the kind of the source of the master key.
 func (k *Keys) Kind() string { return k.kind }
 
 // Key is a data key.
 type Key struct {
-	// Name is that of its slot.
+	// Name is the name of its slot.
 	Name string
 	aead cipher.AEAD
 }
 
-// Seal encrypts a text; context must be the same when it is opened.
+// Seal encrypts a text. Open must get the same context.
 func (k *Key) Seal(text, context []byte) []byte {
 	return k.aead.Seal(nil, nil, text, context) //nolint:gosec // this AEAD takes no nonce: it makes a random one itself
 }
 
-// ErrTampered says that a sealed text, its context or its key is not the one that
-// it was sealed with.
+// ErrTampered reports that a ciphertext, its context or its key is not the original.
 var ErrTampered = errors.New("it cannot be decrypted with its key")
 
-// Open decrypts a sealed text, or gives ErrTampered.
+// Open decrypts a ciphertext, or returns ErrTampered.
 func (k *Key) Open(sealed, context []byte) ([]byte, error) {
 	text, err := k.aead.Open(nil, nil, sealed, context)
 	if err != nil {
@@ -198,7 +198,7 @@ func (k *Key) Open(sealed, context []byte) ([]byte, error) {
 	return text, nil
 }
 
-// New makes a data key and keeps it, wrapped.
+// New creates a data key and stores it wrapped.
 func (k *Keys) New(ctx context.Context) (*Key, error) {
 	key, id := make([]byte, keyBytes), make([]byte, 16)
 	_, _ = rand.Read(key) // never fails
@@ -212,15 +212,15 @@ func (k *Keys) New(ctx context.Context) (*Key, error) {
 	return &Key{Name: name, aead: aead}, err
 }
 
-// Key gives a data key. CodeNotFound where it was erased; ErrTampered where it
-// was not wrapped by this master key.
+// Key returns a data key. It returns CodeNotFound if the key was erased, ErrTampered if
+// another master key wrapped it.
 func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	if !strings.HasPrefix(name, keyPrefix) {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "%.40q is not the name of a data key", name)
 	}
 	wrapped, err := k.slots.Slot(ctx, name)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "the data key was erased: what it had encrypted is gone for good")
+		return nil, guideway.Errorf(guideway.CodeNotFound, "the data key was erased: its data cannot be decrypted any more")
 	}
 	if err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	return &Key{Name: name, aead: aead}, err
 }
 
-// Erase destroys a data key, and with it what it has encrypted.
+// Erase destroys a data key, and with it all data encrypted with it.
 func Erase(ctx context.Context, slots blob.Slots, name string) error {
 	if !strings.HasPrefix(name, keyPrefix) {
 		return nil

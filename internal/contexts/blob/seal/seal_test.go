@@ -21,14 +21,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// chain is a keychain for tests.
-type chain struct {
+// fakeKeychain is a fake keychain.
+type fakeKeychain struct {
 	mu      sync.Mutex
 	entries map[string]string
 	broken  error
 }
 
-func (c *chain) source() Keychain {
+func (c *fakeKeychain) newSource() Keychain {
 	return Keychain{
 		Service: "guideway", Account: "checkpoints",
 		get: func(service, account string) (string, error) {
@@ -52,18 +52,18 @@ func (c *chain) source() Keychain {
 	}
 }
 
-// TestSources: with each source what was sealed is opened again by another
-// process, and by no other key.
+// TestSources checks for each source that another process can decrypt, and that no other
+// key can.
 func TestSources(t *testing.T) {
 	t.Parallel()
-	keychain, other := &chain{entries: map[string]string{}}, &chain{entries: map[string]string{}}
+	keychain, other := &fakeKeychain{entries: map[string]string{}}, &fakeKeychain{entries: map[string]string{}}
 	for _, c := range []struct {
 		name         string
 		right, wrong Source
 	}{
 		{"file", File{filepath.Join(t.TempDir(), "key")}, File{filepath.Join(t.TempDir(), "key")}},
 		{"passphrase", Passphrase{"correct horse"}, Passphrase{"battery staple"}},
-		{"keychain", keychain.source(), other.source()},
+		{"keychain", keychain.newSource(), other.newSource()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +113,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestOtherKind: a store whose key is of one kind is not opened with another.
+// TestOtherKind checks that a store cannot be opened with a source of another kind.
 func TestOtherKind(t *testing.T) {
 	t.Parallel()
 	slots := blob.NewMemory(0)
@@ -126,9 +126,9 @@ func TestOtherKind(t *testing.T) {
 	}
 }
 
-// TestLostNote: where there are wrapped keys and nothing says by what, no new
-// master key is made.
-func TestLostNote(t *testing.T) {
+// TestLostMasterSlot checks that no new master key is created if wrapped keys exist without a
+// master slot.
+func TestLostMasterSlot(t *testing.T) {
 	t.Parallel()
 	slots := blob.NewMemory(0)
 	keys, err := Open(t.Context(), slots, Passphrase{"correct horse"})
@@ -153,21 +153,20 @@ func TestLostNote(t *testing.T) {
 	}
 }
 
-// TestBrokenKeychain: only that the keychain itself says that there is no entry
-// makes one.
+// TestBrokenKeychain checks that an entry is created only if the keychain reports a missing
+// entry.
 func TestBrokenKeychain(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []error{errors.New("dbus-launch: not found"), errors.New("locked"), fmt.Errorf("no: %w", os.ErrNotExist)} {
-		c := &chain{entries: map[string]string{}, broken: broken}
-		_, err := Open(t.Context(), blob.NewMemory(0), c.source())
+		c := &fakeKeychain{entries: map[string]string{}, broken: broken}
+		_, err := Open(t.Context(), blob.NewMemory(0), c.newSource())
 		if guideway.ErrorCode(err) != guideway.CodeUnavailable || len(c.entries) > 0 {
 			t.Errorf("%v: %v, %d entries", broken, err, len(c.entries))
 		}
 	}
 }
 
-// TestSlowKeychain: a keychain that waits for a person is not waited for without
-// an end.
+// TestSlowKeychain checks that the wait for a keychain that asks a person is bounded.
 func TestSlowKeychain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,12 +183,12 @@ func TestSlowKeychain(t *testing.T) {
 	})
 }
 
-// TestTogether: processes that turn encryption on at once agree on one key.
-func TestTogether(t *testing.T) {
+// TestConcurrentOpen checks that processes that turn encryption on concurrently agree on one key.
+func TestConcurrentOpen(t *testing.T) {
 	t.Parallel()
-	keychain := &chain{entries: map[string]string{}}
+	keychain := &fakeKeychain{entries: map[string]string{}}
 	path := filepath.Join(t.TempDir(), "key")
-	for _, source := range []Source{File{path}, keychain.source()} {
+	for _, source := range []Source{File{path}, keychain.newSource()} {
 		slots := blob.NewMemory(0)
 		var group sync.WaitGroup
 		for range 8 {
@@ -221,7 +220,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestTampered: no byte of what was sealed, and none of its context, can change.
+// TestTampered checks that any changed byte of a ciphertext or its context is detected.
 func TestTampered(t *testing.T) {
 	t.Parallel()
 	keys, err := Open(t.Context(), blob.NewMemory(0), Passphrase{"correct horse"})

@@ -23,18 +23,18 @@ const (
 	KindKeychain   = "keychain"
 )
 
-// secretPrefix tells scanners for leaked secrets, and readers, what it is.
+// secretPrefix identifies the secret for secret scanners and readers.
 const secretPrefix = "gdwmaster1_"
 
-// invent makes a secret as it stands in a file or a keychain.
-func invent() string {
+// newSecret returns a new secret in the format of a file or a keychain.
+func newSecret() string {
 	secret := make([]byte, keyBytes)
 	_, _ = rand.Read(secret) // never fails
 	return secretPrefix + hex.EncodeToString(secret)
 }
 
-// parse reads a secret as it stands in a file or a keychain.
-func parse(text string) ([]byte, bool) {
+// parseSecret parses a secret from a file or a keychain.
+func parseSecret(text string) ([]byte, bool) {
 	digits, ok := strings.CutPrefix(strings.TrimSpace(text), secretPrefix)
 	if !ok {
 		return nil, false
@@ -43,8 +43,8 @@ func parse(text string) ([]byte, bool) {
 	return secret, err == nil && len(secret) == keyBytes
 }
 
-// File keeps the master key in a file for this user alone. Beside the data it
-// guards backups that leave it out, and nothing else.
+// File stores the master key in a file that only the user can read. Next to the data it
+// protects only backups that exclude it.
 type File struct{ Path string }
 
 // Kind implements Source.
@@ -52,29 +52,29 @@ func (File) Kind() string { return KindFile }
 
 // Fix implements Source.
 func (f File) Fix() string {
-	return "restore the key file " + f.Path + " from a backup; no new key was made"
+	return "restore the key file " + f.Path + " from a backup; no new key was created"
 }
 
 // Load implements Source.
 func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
 	file := atomicfile.File{
 		Path: f.Path, What: "key file", MaxBytes: 4 << 10,
-		IfSeen: "know that whoever has read it can decrypt your checkpoints",
+		IfSeen: "note that anyone who has read it can decrypt your checkpoints",
 	}
 	var text string
 	var err error
 	if create {
-		text, _, err = file.ReadOrCreate(func() string { return invent() + "\n" })
+		text, _, err = file.ReadOrCreate(func() string { return newSecret() + "\n" })
 	} else {
 		text, err = file.Read()
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s, which checkpoints are encrypted with, is not there", f.Path).WithFix("%s", f.Fix())
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s, which encrypts checkpoints, does not exist", f.Path).WithFix("%s", f.Fix())
 	}
 	if err != nil {
 		return nil, err
 	}
-	secret, ok := parse(text)
+	secret, ok := parseSecret(text)
 	if !ok {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s does not hold a key: %s and %d hexadecimal digits", f.Path, secretPrefix, 2*keyBytes).
 			WithFix("%s", f.Fix())
@@ -82,8 +82,8 @@ func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
 	return secret, nil
 }
 
-// Passphrase derives the master key from words that a person knows, with
-// argon2id: a guess costs 64 MB and about a tenth of a second.
+// Passphrase derives the master key from a passphrase with argon2id: a guess costs 64 MB
+// and about a tenth of a second.
 type Passphrase struct{ Words string }
 
 // Kind implements Source.
@@ -91,31 +91,32 @@ func (Passphrase) Kind() string { return KindPassphrase }
 
 // Fix implements Source.
 func (Passphrase) Fix() string {
-	return "give the passphrase that was given at first; without it nobody can read these checkpoints"
+	return "use the original passphrase; without it these checkpoints cannot be read"
 }
 
-// minPassphrase is what a passphrase has at least, in characters.
+// minPassphrase is the minimum length of a passphrase in characters.
 const minPassphrase = 8
 
 // Load implements Source.
 func (p Passphrase) Load(_ context.Context, salt []byte, create bool) ([]byte, error) {
 	if p.Words == "" || (create && len([]rune(p.Words)) < minPassphrase) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a passphrase of %d characters is too short", len([]rune(p.Words))).
-			WithFix("give one of %d characters or more", minPassphrase)
+			WithFix("use at least %d characters", minPassphrase)
 	}
-	// The second choice of RFC 9106, for where memory is short.
+	// The second recommended option of RFC 9106, for systems with little memory.
 	const rounds, memoryKB, lanes = 3, 64 << 10, 4
 	return argon2.IDKey([]byte(p.Words), salt, rounds, memoryKB, lanes, keyBytes), nil
 }
 
-// Keychain keeps the master key in the system's keychain.
+// Keychain stores the master key in the system's keychain.
 type Keychain struct {
 	// Service and Account name the entry.
 	Service, Account string
-	// Timeout bounds the wait: a locked keychain may ask a person. 0 is 20 s.
+	// Timeout bounds the wait, since a locked keychain may ask a person; the default is 20
+	// s.
 	Timeout time.Duration
 
-	// get and set are the keychain; nil is the system's.
+	// get and set access the keychain; the default is the system's.
 	get func(service, account string) (string, error)
 	set func(service, account, secret string) error
 }
@@ -125,12 +126,12 @@ func (Keychain) Kind() string { return KindKeychain }
 
 // Fix implements Source.
 func (k Keychain) Fix() string {
-	return "unlock the keychain, and restore its entry " + k.Service + "/" + k.Account + " if it is gone; no new key was made. Where there is no keychain, use a key file"
+	return "unlock the keychain, and restore its entry " + k.Service + "/" + k.Account + " if it is missing; no new key was created. Without a keychain, use a key file"
 }
 
-// Load implements Source. Only that the keychain itself says that there is no
-// entry makes one. The salt is part of its name: of processes that begin at the
-// same moment each makes its own, and the one that counts is not replaced.
+// Load implements Source. It creates an entry only if the keychain reports a missing entry.
+// The salt is part of its name: each of several racing processes creates its own entry, and
+// the winning one is not replaced.
 func (k Keychain) Load(ctx context.Context, salt []byte, create bool) ([]byte, error) {
 	if k.get == nil {
 		k.get, k.set = keyring.Get, keyring.Set
@@ -139,28 +140,28 @@ func (k Keychain) Load(ctx context.Context, salt []byte, create bool) ([]byte, e
 		k.Timeout = 20 * time.Second
 	}
 	k.Account += "-" + hex.EncodeToString(salt[:min(len(salt), 4)])
-	text, err := k.ask(ctx, func() (string, error) { return k.get(k.Service, k.Account) })
+	text, err := k.askKeychain(ctx, func() (string, error) { return k.get(k.Service, k.Account) })
 	if errors.Is(err, keyring.ErrNotFound) && create {
-		text, err = k.ask(ctx, func() (string, error) {
-			if err := k.set(k.Service, k.Account, invent()); err != nil {
+		text, err = k.askKeychain(ctx, func() (string, error) {
+			if err := k.set(k.Service, k.Account, newSecret()); err != nil {
 				return "", err
 			}
-			return k.get(k.Service, k.Account) // what is kept counts, not what was given
+			return k.get(k.Service, k.Account) // the stored value counts, not the one that was set
 		})
 	}
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the master key from the keychain: %w", err).WithFix("%s", k.Fix())
 	}
-	secret, ok := parse(text)
+	secret, ok := parseSecret(text)
 	if !ok {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the entry %s/%s of the keychain does not hold a key", k.Service, k.Account).WithFix("%s", k.Fix())
 	}
 	return secret, nil
 }
 
-// ask waits for the keychain, but not for ever. What waits for a person cannot be
-// stopped; it ends when the person answers.
-func (k Keychain) ask(ctx context.Context, question func() (string, error)) (string, error) {
+// askKeychain bounds the wait for the keychain. A call that waits for a person cannot be canceled;
+// it ends when the person answers.
+func (k Keychain) askKeychain(ctx context.Context, question func() (string, error)) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.Timeout)
 	defer cancel()
 	type reply struct {

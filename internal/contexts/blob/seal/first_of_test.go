@@ -11,14 +11,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 )
 
-// TestFirstOf: where there is no keychain the key is in a file, and stays there
-// though a keychain comes; where it is in a keychain that fails, no file takes its
-// place.
+// TestFirstOf checks that without a keychain the key is in a file, and stays there if a
+// keychain appears, and that a file never replaces a failing keychain.
 func TestFirstOf(t *testing.T) {
 	t.Parallel()
-	keychain := &chain{entries: map[string]string{}, broken: errors.New("no bus")}
+	keychain := &fakeKeychain{entries: map[string]string{}, broken: errors.New("no bus")}
 	path := filepath.Join(t.TempDir(), "key")
-	both := FirstOf{keychain.source(), File{path}}
+	both := FirstOf{keychain.newSource(), File{path}}
 	slots := blob.NewMemory(0)
 	keys, err := Open(t.Context(), slots, both)
 	if err != nil || keys.Kind() != KindFile {
@@ -52,13 +51,13 @@ func TestFirstOf(t *testing.T) {
 		t.Error("a key file was made in the place of the keychain")
 	}
 
-	// Neither: nothing is noted, and both are told of.
+	// Neither works: nothing is stored, and the error names both.
 	none := blob.NewMemory(0)
-	_, err = Open(t.Context(), none, FirstOf{keychain.source(), Passphrase{}})
-	if begun, _ := Begun(t.Context(), none); err == nil || begun || !strings.Contains(err.Error(), "locked") || !strings.Contains(err.Error(), "too short") {
+	_, err = Open(t.Context(), none, FirstOf{keychain.newSource(), Passphrase{}})
+	if begun, _ := Initialized(t.Context(), none); err == nil || begun || !strings.Contains(err.Error(), "locked") || !strings.Contains(err.Error(), "too short") {
 		t.Errorf("with neither: %v", err)
 	}
-	// Another kind than it is in is said as the setting has it.
+	// The error for a wrong kind names the setting.
 	_, err = Open(t.Context(), slots, Passphrase{"four words in a row"})
 	if want := `set the encryption to "key-file"`; guideway.ErrorFix(err) != want {
 		t.Errorf("the fix is %q, want %q", guideway.ErrorFix(err), want)

@@ -8,10 +8,9 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// FirstOf leaves the choice among sources open: where a store has its master key,
-// it is the source that has it, and no other is asked; where it has none yet, the
-// first that can keep one. Which one it was is noted with the key, so that a source
-// that fails later is an error, and never a reason to take the next.
+// FirstOf chooses among sources: the one that has the master key of the store; for a new
+// store the first one that can hold a key. The choice is stored with the key, so that a
+// later failure of the source is an error, and never selects another source.
 type FirstOf []Source
 
 var _ Source = FirstOf{}
@@ -34,14 +33,14 @@ func (f FirstOf) Fix() string {
 	return strings.Join(fixes, "; or ")
 }
 
-// Load implements Source: the first secret that there is.
+// Load implements Source. It returns the first available secret.
 func (f FirstOf) Load(ctx context.Context, salt []byte, create bool) ([]byte, error) {
-	_, secret, err := f.begin(ctx, salt, create)
+	_, secret, err := f.firstSecret(ctx, salt, create)
 	return secret, err
 }
 
-// begin gives the first secret, and the kind of its source.
-func (f FirstOf) begin(ctx context.Context, salt []byte, create bool) (kind string, secret []byte, err error) {
+// firstSecret returns the first available secret, and the kind of its source.
+func (f FirstOf) firstSecret(ctx context.Context, salt []byte, create bool) (kind string, secret []byte, err error) {
 	var failed []error
 	for _, one := range f {
 		secret, err := one.Load(ctx, salt, create)
@@ -53,17 +52,16 @@ func (f FirstOf) begin(ctx context.Context, salt []byte, create bool) (kind stri
 	return "", nil, guideway.Errorf(guideway.CodeUnavailable, "no place for a master key: %w", errors.Join(failed...)).WithFix("%s", f.Fix())
 }
 
-// beginning loads the secret of a store that has none yet, and says of which kind
-// its source is.
-func beginning(ctx context.Context, source Source, salt []byte) (kind string, secret []byte, err error) {
+// loadInitial loads the secret for a new store, and returns the kind of its source.
+func loadInitial(ctx context.Context, source Source, salt []byte) (kind string, secret []byte, err error) {
 	if several, ok := source.(FirstOf); ok {
-		return several.begin(ctx, salt, true)
+		return several.firstSecret(ctx, salt, true)
 	}
 	secret, err = source.Load(ctx, salt, true)
 	return source.Kind(), secret, err
 }
 
-// ofKind gives the source of a kind where there is a choice.
+// ofKind returns the source of a kind.
 func ofKind(source Source, kind string) Source {
 	several, _ := source.(FirstOf)
 	for _, one := range several {

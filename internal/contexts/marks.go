@@ -10,40 +10,40 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// MarkRequest calls variables critical.
+// MarkRequest marks variables as critical.
 type MarkRequest struct {
 	Handle, Session string
 	Keys, Tags      []string
 }
 
-// Marked is what is critical now.
+// Marked is the result of Mark.
 type Marked struct {
-	// Marked are all keys that are marked.
+	// Marked are all marked keys.
 	Marked []string `json:"marked"`
-	// Missing are those of the request that the context does not have yet.
+	// Missing are the requested keys that the context does not contain yet.
 	Missing []string         `json:"missing,omitempty"`
 	RunID   string           `json:"runId,omitempty"`
 	Session string           `json:"sessionId,omitempty"`
 	Store   checkpoint.Store `json:"store"`
 }
 
-// The bounds of a session's marks, as those of a run's.
+// The limits of a session's marks; they equal those of a run.
 const (
 	maxMarks   = 500
 	maxMarkKey = 200
 )
 
-// Mark calls variables of a run or a session critical: they are never changed or
-// left out. Of a session it saves a checkpoint.
+// Mark marks variables of a run or session as critical: compression never changes or omits
+// them. For a session it saves a checkpoint.
 func (s *Service) Mark(ctx context.Context, c run.Caller, r MarkRequest) (*Marked, error) {
 	if ref, ok := refOf(r.Handle, r.Session); ok {
 		return s.markRun(ctx, c, ref, r)
 	}
 	if r.Session == "" {
-		return nil, invalid("neither a run nor a session is named").WithFix("give the handle of a run, or a sessionId")
+		return nil, newInvalid("a run or a session is required").WithFix("pass the handle of a run, or a sessionId")
 	}
 	if len(r.Keys) == 0 || slices.ContainsFunc(r.Keys, func(key string) bool { return key == "" || len(key) > maxMarkKey }) {
-		return nil, invalid("keys must name variables, of 1 to %d bytes each", maxMarkKey).WithFix(`such as ["userGoal"]`)
+		return nil, newInvalid("keys must name variables, of 1 to %d bytes each", maxMarkKey).WithFix(`such as ["userGoal"]`)
 	}
 	if err := checkTags(r.Tags); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (s *Service) Mark(ctx context.Context, c run.Caller, r MarkRequest) (*Marke
 }
 
 func (s *Service) markRun(ctx context.Context, c run.Caller, ref run.Ref, r MarkRequest) (*Marked, error) {
-	runs, err := s.runs()
+	runs, err := s.requireRuns()
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (s *Service) markRun(ctx context.Context, c run.Caller, ref run.Ref, r Mark
 	return out, nil
 }
 
-// markSession saves the session's last context again with the marks in it.
+// markSession saves the session's last context again with the marks.
 func (s *Service) markSession(ctx context.Context, c run.Caller, r MarkRequest) (*Marked, error) {
 	var context map[string]json.RawMessage
 	head := ""
@@ -97,9 +97,9 @@ func (s *Service) markSession(ctx context.Context, c run.Caller, r MarkRequest) 
 		m = &marks{}
 	}
 	before := len(m.Keys) + len(m.Tags)
-	m.Keys, m.Tags = joined(m.Keys, r.Keys), joined(m.Tags, r.Tags)
+	m.Keys, m.Tags = unionOf(m.Keys, r.Keys), unionOf(m.Tags, r.Tags)
 	if len(m.Keys) > maxMarks {
-		return nil, guideway.Errorf(guideway.CodeRefused, "%d variables would be marked, more than %d: what is all critical is all alike", len(m.Keys), maxMarks).
+		return nil, guideway.Errorf(guideway.CodeRefused, "%d variables would be marked, more than the maximum of %d", len(m.Keys), maxMarks).
 			WithFix("mark fewer")
 	}
 	out := &Marked{Marked: m.Keys, Session: checkpoint.SessionID(r.Session), Store: s.Store()}
@@ -111,23 +111,23 @@ func (s *Service) markSession(ctx context.Context, c run.Caller, r MarkRequest) 
 	if len(m.Keys)+len(m.Tags) == before {
 		return out, nil
 	}
-	if context[keyCritical], err = encode(m); err != nil {
+	if context[keyCritical], err = encodeJSON(m); err != nil {
 		return nil, err
 	}
-	doc, err := encode(context)
+	doc, err := encodeJSON(context)
 	if err != nil {
 		return nil, err
 	}
-	request := checkpoint.SaveRequest{Session: r.Session, Context: doc, Name: "marks", Tags: withTags(r.Tags, m.tags()...), ExpectedHead: head}
+	request := checkpoint.SaveRequest{Session: r.Session, Context: doc, Name: "marks", Tags: withTags(r.Tags, m.allTags()...), ExpectedHead: head}
 	if loaded != nil {
 		request.Workflow, request.Project = loaded.Workflow, loaded.Project
 	}
-	_, err = s.store(ctx, c, request)
+	_, err = s.countAndSave(ctx, c, request)
 	return out, err
 }
 
-// joined has what is in either list, once.
-func joined(list, more []string) []string {
+// unionOf returns the union of two lists.
+func unionOf(list, more []string) []string {
 	out := slices.Clone(list)
 	for _, one := range more {
 		if !slices.Contains(out, one) {

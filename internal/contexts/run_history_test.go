@@ -14,7 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// eventList is a run service that has the events of one run.
+// eventList is a run service with the events of one run.
 type eventList struct {
 	Runs
 	events []run.Event
@@ -27,7 +27,7 @@ func (l *eventList) Events(_ context.Context, _ run.Caller, _ run.Ref, after int
 	return page, nil
 }
 
-func (l *eventList) details() *run.Details {
+func (l *eventList) runDetails() *run.Details {
 	last := l.events[len(l.events)-1]
 	return &run.Details{Record: run.Record{ID: "r_a", Seq: last.Seq, Head: last.MAC}}
 }
@@ -45,10 +45,10 @@ func completedSteps(t *testing.T, n int, mark string) (events []run.Event) {
 	return events
 }
 
-// A process that has the story of a run reads only the events after it, and reads
-// all of them where the run has other events now. The story is the same as in a new
-// process.
-func TestStoryOfOtherEvents(t *testing.T) {
+// TestHistoryOfOtherEvents checks that a process with a cached history reads only later
+// events, reads all if the run has other events now, and that the history equals that of a
+// new process.
+func TestHistoryOfOtherEvents(t *testing.T) {
 	t.Parallel()
 	first, restored := completedSteps(t, 600, "first"), completedSteps(t, 600, "other")
 	list := &eventList{}
@@ -66,14 +66,14 @@ func TestStoryOfOtherEvents(t *testing.T) {
 		{"other events before the last one", append(slices.Clone(restored[:500]), first[500:]...), 700},
 	} {
 		list.events, list.read = stage.events, 0
-		got, err := s.story(t.Context(), caller, list.details())
+		got, err := s.loadHistory(t.Context(), caller, list.runDetails())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if list.read > stage.most {
 			t.Errorf("%s: %d events were read, at most %d should be", stage.name, list.read, stage.most)
 		}
-		want, err := (&Service{o: s.o}).story(t.Context(), caller, list.details())
+		want, err := (&Service{o: s.o}).loadHistory(t.Context(), caller, list.runDetails())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// author writes summaries, fails as long as it is told to, or waits for its turn.
+// author writes summaries, fails while it is told to, or blocks until it is released.
 type author struct {
 	mu    sync.Mutex
 	asked []contexts.SummaryRequest
@@ -35,32 +35,32 @@ func (a *author) Summarize(ctx context.Context, r contexts.SummaryRequest) (stri
 	return fmt.Sprintf("In short of %q: number %d.", r.Title, len(a.asked)), a.err
 }
 
-func (a *author) times() int {
+func (a *author) callCount() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.asked)
 }
 
-// heard is a log that is read while it is written.
-type heard struct {
+// syncedLog is a log that is safe for concurrent reads.
+type syncedLog struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (h *heard) Write(p []byte) (int, error) {
+func (h *syncedLog) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.text.Write(p)
 }
 
-func (h *heard) String() string {
+func (h *syncedLog) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.text.String()
 }
 
-// advanced has an author write the summaries.
-func advanced(a *author, log *heard) func(*parts) {
+// withSummarizer enables summaries by an author.
+func withSummarizer(a *author, log *syncedLog) func(*parts) {
 	return func(p *parts) {
 		p.memory.Level, p.memory.Summarizer = contexts.LevelAdvanced, a
 		if log != nil {
@@ -69,26 +69,26 @@ func advanced(a *author, log *heard) func(*parts) {
 	}
 }
 
-// TestSummariesByAModel: where a model writes summaries, an answer has the extract until
-// they are there, and never waits; then it has them, each part asked for once; and the
-// run's next checkpoint carries them to the next process.
-func TestSummariesByAModel(t *testing.T) {
+// TestModelSummaries checks that answers contain the extract until the model-written
+// summaries are available, without waiting; that each part is requested once; and that the
+// run's next checkpoint passes them to the next process.
+func TestModelSummaries(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	model := &author{wait: make(chan struct{})}
-	r := reopen(t, dir, advanced(model, nil))
-	a, err := walk(t.Context(), r, "release", 6) // into the phase "build", behind its loop
-	must(t, err)
-	before, err := r.Brief(t.Context(), ada(), a.RunID)
-	must(t, err)
+	r := reopenRig(t, dir, withSummarizer(model, nil))
+	a, err := stepsWalk(t.Context(), r, "release", 6) // into the phase "build", after its loop
+	mustSucceed(t, err)
+	before, err := r.Brief(t.Context(), testCaller(), a.RunID)
+	mustSucceed(t, err)
 	if before.Summary == nil || before.Summary.Written || !strings.Contains(before.Summary.Text, "Did list") {
 		t.Fatalf("before the model has answered: %+v", before.Summary)
 	}
 	close(model.wait)
 	var s *contexts.Summary
-	for range 20_000 { // it is written beside the answers
-		b, err := r.Brief(t.Context(), ada(), a.RunID)
-		must(t, err)
+	for range 20_000 { // it is written in the background
+		b, err := r.Brief(t.Context(), testCaller(), a.RunID)
+		mustSucceed(t, err)
 		if s = b.Summary; s.Written {
 			break
 		}
@@ -96,68 +96,68 @@ func TestSummariesByAModel(t *testing.T) {
 	if !s.Written || !strings.Contains(s.Text, "In short of") || strings.Contains(s.Text, "Did list") {
 		t.Fatalf("once it has: %+v", s)
 	}
-	whole, err := r.Load(t.Context(), ada(), contexts.LoadRequest{Ref: s.Ref})
-	must(t, err)
+	whole, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: s.Ref})
+	mustSucceed(t, err)
 	if !strings.Contains(string(whole.Value), "Did list") {
 		t.Errorf("the summary reads back as %s", whole.Value)
 	}
 	if first := model.asked[0]; first.Title != "prepare" || !strings.Contains(first.Text, "Did list") || first.Workflow != "release" {
 		t.Errorf("the model was asked for %+v", first)
 	}
-	_, err = finish(t.Context(), r, a)
-	must(t, err)
-	must(t, r.keeper.Close())
+	_, err = finishRun(t.Context(), r, a)
+	mustSucceed(t, err)
+	mustSucceed(t, r.saver.Close())
 
-	asked := model.times()
-	again := reopen(t, dir, advanced(model, nil))
-	b, err := again.Brief(t.Context(), ada(), a.RunID)
-	must(t, err)
-	if text := b.Summary.Chapters[0].Text; !strings.Contains(text, "In short of") {
+	asked := model.callCount()
+	again := reopenRig(t, dir, withSummarizer(model, nil))
+	b, err := again.Brief(t.Context(), testCaller(), a.RunID)
+	mustSucceed(t, err)
+	if text := b.Summary.Sections[0].Text; !strings.Contains(text, "In short of") {
 		t.Errorf("the next process has %q (the model was asked %d times)", text, asked)
 	}
-	loaded, err := again.Load(t.Context(), ada(), contexts.LoadRequest{Session: a.RunID})
-	must(t, err)
+	loaded, err := again.Load(t.Context(), testCaller(), contexts.LoadRequest{Session: a.RunID})
+	mustSucceed(t, err)
 	if strings.Contains(string(loaded.Context), "In short of") {
 		t.Errorf("what was written is a part of the context: %s", loaded.Context)
 	}
 }
 
-// TestNoSummariesByAModel: a model that fails, or that is not there, leaves the extracts,
-// is not asked again and again, and the log says so once.
-func TestNoSummariesByAModel(t *testing.T) {
+// TestModelSummariesFail checks that with a failing or missing model the extracts are
+// used, requests are not repeated, and the log reports it once.
+func TestModelSummariesFail(t *testing.T) {
 	t.Parallel()
-	log := &heard{}
+	log := &syncedLog{}
 	model := &author{err: errors.New("the quota is used up")}
-	r := setup(t, advanced(model, log))
-	a, err := walk(t.Context(), r, "release", 6)
-	must(t, err)
-	for n := 0; n < 20 || n < 20_000 && !strings.Contains(log.String(), "quota"); n++ { // it fails beside the answers
-		b, err := r.Brief(t.Context(), ada(), a.RunID)
-		must(t, err)
+	r := setupRig(t, withSummarizer(model, log))
+	a, err := stepsWalk(t.Context(), r, "release", 6)
+	mustSucceed(t, err)
+	for n := 0; n < 20 || n < 20_000 && !strings.Contains(log.String(), "quota"); n++ { // it fails in the background
+		b, err := r.Brief(t.Context(), testCaller(), a.RunID)
+		mustSucceed(t, err)
 		if b.Summary.Written || !strings.Contains(b.Summary.Text, "Did list") {
 			t.Fatalf("summary %+v", b.Summary)
 		}
-		a, err = r.runs.Status(t.Context(), ada(), run.Ref{RunID: a.RunID})
-		must(t, err)
+		a, err = r.runs.Status(t.Context(), testCaller(), run.Ref{RunID: a.RunID})
+		mustSucceed(t, err)
 	}
-	_, err = finish(t.Context(), r, a)
-	must(t, err)
-	must(t, r.keeper.Close())
-	if n := model.times(); n != 1 {
+	_, err = finishRun(t.Context(), r, a)
+	mustSucceed(t, err)
+	mustSucceed(t, r.saver.Close())
+	if n := model.callCount(); n != 1 {
 		t.Errorf("the model was asked %d times", n)
 	}
 	if n := strings.Count(log.String(), "quota"); n != 1 {
 		t.Errorf("the log says %q", log.String())
 	}
 
-	quiet := &heard{}
-	none := setup(t, func(p *parts) {
+	quiet := &syncedLog{}
+	none := setupRig(t, func(p *parts) {
 		p.memory.Level, p.memory.Logger = contexts.LevelAdvanced, slog.New(slog.NewTextHandler(quiet, nil))
 	})
-	a, err = walk(t.Context(), none, "release", 6)
-	must(t, err)
-	b, err := none.Brief(t.Context(), ada(), a.RunID)
-	must(t, err)
+	a, err = stepsWalk(t.Context(), none, "release", 6)
+	mustSucceed(t, err)
+	b, err := none.Brief(t.Context(), testCaller(), a.RunID)
+	mustSucceed(t, err)
 	if b.Summary.Written || strings.Count(quiet.String(), "no model") != 1 {
 		t.Errorf("without a model: %+v, the log says %q", b.Summary, quiet.String())
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Over keeps new blobs and slots in memory, over a store that is only read: for a
-// directory that cannot be written any more. What is deleted is hidden; nothing
-// below is changed.
-type Over struct {
+// Overlay is a layer in memory over a read-only store, for a directory that is no longer
+// writable. New blobs and slots go to the layer; deleted ones are hidden. The store below
+// is not changed.
+type Overlay struct {
 	below Store
 	top   *Memory
 
@@ -18,15 +18,15 @@ type Over struct {
 	hidden map[string]bool
 }
 
-var _ Store = (*Over)(nil)
+var _ Store = (*Overlay)(nil)
 
-// NewOver makes an empty layer over a store. maxBytes bounds a blob; 0 is
+// NewOverlay returns an empty layer over a store. maxBytes bounds a blob; the default is
 // DefaultMaxBytes.
-func NewOver(below Store, maxBytes int64) *Over {
-	return &Over{below: below, top: NewMemory(maxBytes), hidden: map[string]bool{}}
+func NewOverlay(below Store, maxBytes int64) *Overlay {
+	return &Overlay{below: below, top: NewMemory(maxBytes), hidden: map[string]bool{}}
 }
 
-func (o *Over) hide(what string, is bool) {
+func (o *Overlay) setHidden(what string, is bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if is {
@@ -36,23 +36,23 @@ func (o *Over) hide(what string, is bool) {
 	}
 }
 
-func (o *Over) isHidden(what string) bool {
+func (o *Overlay) isHidden(what string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.hidden[what]
 }
 
 // Put implements Blobs.
-func (o *Over) Put(ctx context.Context, data []byte) (Name, error) {
+func (o *Overlay) Put(ctx context.Context, data []byte) (Name, error) {
 	name, err := o.top.Put(ctx, data)
 	if err == nil {
-		o.hide(string(name), false)
+		o.setHidden(string(name), false)
 	}
 	return name, err
 }
 
 // Get implements Blobs.
-func (o *Over) Get(ctx context.Context, name Name) ([]byte, error) {
+func (o *Overlay) Get(ctx context.Context, name Name) ([]byte, error) {
 	if o.isHidden(string(name)) {
 		return nil, Missing(name)
 	}
@@ -64,15 +64,15 @@ func (o *Over) Get(ctx context.Context, name Name) ([]byte, error) {
 }
 
 // Delete implements Blobs.
-func (o *Over) Delete(ctx context.Context, names ...Name) error {
+func (o *Overlay) Delete(ctx context.Context, names ...Name) error {
 	for _, name := range names {
-		o.hide(string(name), true)
+		o.setHidden(string(name), true)
 	}
 	return o.top.Delete(ctx, names...)
 }
 
 // Each implements Blobs.
-func (o *Over) Each(ctx context.Context, visit func(Info) error) error {
+func (o *Overlay) Each(ctx context.Context, visit func(Info) error) error {
 	told := map[Name]bool{}
 	err := o.top.Each(ctx, func(info Info) error {
 		told[info.Name] = true
@@ -90,7 +90,7 @@ func (o *Over) Each(ctx context.Context, visit func(Info) error) error {
 }
 
 // Sweep implements Blobs.
-func (o *Over) Sweep(ctx context.Context, keep func(Info) bool) (swept Swept, err error) {
+func (o *Overlay) Sweep(ctx context.Context, keep func(Info) bool) (swept Swept, err error) {
 	err = o.Each(ctx, func(info Info) error {
 		if keep(info) {
 			return nil
@@ -103,7 +103,7 @@ func (o *Over) Sweep(ctx context.Context, keep func(Info) bool) (swept Swept, er
 }
 
 // Slot implements Slots.
-func (o *Over) Slot(ctx context.Context, key string) ([]byte, error) {
+func (o *Overlay) Slot(ctx context.Context, key string) ([]byte, error) {
 	value, err := o.top.Slot(ctx, key)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound && !o.isHidden(key) {
 		return o.below.Slot(ctx, key)
@@ -112,7 +112,7 @@ func (o *Over) Slot(ctx context.Context, key string) ([]byte, error) {
 }
 
 // CreateSlot implements Slots.
-func (o *Over) CreateSlot(ctx context.Context, key string, value []byte) error {
+func (o *Overlay) CreateSlot(ctx context.Context, key string, value []byte) error {
 	_, err := o.Slot(ctx, key)
 	switch {
 	case err == nil:
@@ -123,14 +123,14 @@ func (o *Over) CreateSlot(ctx context.Context, key string, value []byte) error {
 	return o.top.CreateSlot(ctx, key, value)
 }
 
-// EraseSlot implements Slots: what lies below stays there.
-func (o *Over) EraseSlot(ctx context.Context, key string) error {
-	o.hide(key, true)
+// EraseSlot implements Slots. A slot below is only hidden.
+func (o *Overlay) EraseSlot(ctx context.Context, key string) error {
+	o.setHidden(key, true)
 	return o.top.EraseSlot(ctx, key)
 }
 
 // Slots implements Slots.
-func (o *Over) Slots(ctx context.Context, prefix string) ([]SlotInfo, error) {
+func (o *Overlay) Slots(ctx context.Context, prefix string) ([]SlotInfo, error) {
 	list, err := o.top.Slots(ctx, prefix)
 	if err != nil {
 		return nil, err

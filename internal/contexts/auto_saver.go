@@ -16,85 +16,83 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// KeeperOptions say what a Keeper saves to. Checkpoints is needed.
-type KeeperOptions struct {
+// AutoSaverOptions configure an AutoSaver. Checkpoints must not be nil.
+type AutoSaverOptions struct {
 	Checkpoints Checkpoints
-	// Off saves nothing by itself.
+	// Off disables automatic saves.
 	Off bool
-	// Queue bounds what waits to be saved; 0 is 64.
+	// Queue bounds the pending jobs; the default is 64.
 	Queue int
-	// Now is the clock, time.Now if nil.
+	// Now is the clock; the default is time.Now.
 	Now func() time.Time
-	// Logger gets what goes wrong; nil is silence.
+	// Logger logs errors; it may be nil.
 	Logger *slog.Logger
 }
 
-// Keeper saves checkpoints without anybody's asking, beside the answers: of a run
-// at the end of each phase and loop, at each gate and at its end, and of a
-// stateless walk that names a session. What goes wrong is told by Health and
-// fails no answer. It is the run service's observer.
-type Keeper struct {
-	o     KeeperOptions
+// AutoSaver saves checkpoints automatically in the background: of a run at the end of each
+// phase and loop, at each gate and at its end, and of a stateless walk that names a
+// session. Health reports errors; they fail no call. It is the observer of the run service.
+type AutoSaver struct {
+	o     AutoSaverOptions
 	queue chan job
-	late  late
+	late  backfillQueue
 	done  sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
 	health Health
-	// sizes are the contexts of runs that have grown large, in tokens.
+	// sizes are the tokens of run contexts above the threshold, by run.
 	sizes     map[string]int
 	threshold int
 	prepare   func(ctx context.Context, c run.Caller, id string) error
-	// preparing are the runs whose brief waits to be made.
+	// preparing are the runs whose brief is queued.
 	preparing map[string]bool
-	// written gives the summaries of a run that its checkpoints carry.
+	// written returns the model-written summaries of a run, which its checkpoints contain.
 	written func(id string) map[string]string
-	// slow is done beside what is queued, by whoever waits for others.
+	// slow are jobs that wait for other services; they run in a second goroutine.
 	slow   chan func(context.Context)
 	giveUp context.CancelFunc
-	// walks are the last contexts that were saved of walks, by user and session.
+	// walks are the hashes of the last saved contexts of walks, by user and session.
 	walks map[string][sha256.Size]byte
 }
 
-var _ run.Observer = (*Keeper)(nil)
+var _ run.Observer = (*AutoSaver)(nil)
 
-// Health tells of what a Keeper has done.
+// Health is the state of an AutoSaver.
 type Health struct {
-	// Off says that nothing is saved by itself.
+	// Off reports that automatic saves are disabled.
 	Off bool `json:"off,omitempty"`
-	// Saved and Failed count checkpoints, Dropped those that found the queue full,
-	// Waiting those that are under way.
+	// Saved and Failed count checkpoints, Dropped those that found the queue full, Waiting
+	// the pending ones.
 	Saved   int64 `json:"saved"`
 	Failed  int64 `json:"failed,omitempty"`
 	Dropped int64 `json:"dropped,omitempty"`
 	Waiting int   `json:"waiting,omitempty"`
-	// Error is the last failure, ErrorAt its time; both are empty once a later
-	// checkpoint was saved.
+	// Error is the last error, ErrorAt its time; a later successful save clears both.
 	Error   string    `json:"error,omitempty"`
 	ErrorAt time.Time `json:"errorAt,omitzero"`
 }
 
-// problem says what an agent should tell the person, or "".
-func (h Health) problem() string {
+// userNotice returns the text that an agent should report to the user, or "".
+func (h Health) userNotice() string {
 	if h.Error == "" {
 		return ""
 	}
 	return "the last automatic checkpoint could not be saved: " + h.Error
 }
 
-// job is something to do beside the answers.
+// job is a task of the background goroutine.
 type job struct {
 	what string
 	do   func(context.Context) error
-	// saves says that a checkpoint comes of it.
+	// saves marks a job that saves a checkpoint.
 	saves bool
 }
 
-// NewKeeper makes a keeper. It must be closed.
-func NewKeeper(o KeeperOptions) (*Keeper, error) {
+// NewAutoSaver returns an AutoSaver. It must be closed.
+func NewAutoSaver(o AutoSaverOptions) (*AutoSaver, error) {
 	if o.Checkpoints == nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "a keeper needs what keeps checkpoints")
+		return nil, guideway.Errorf(guideway.CodeInternal, "an auto saver needs a checkpoint service")
 	}
 	if o.Queue <= 0 {
 		o.Queue = 64
@@ -105,15 +103,15 @@ func NewKeeper(o KeeperOptions) (*Keeper, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	k := &Keeper{
+	k := &AutoSaver{
 		o: o, queue: make(chan job, o.Queue), health: Health{Off: o.Off},
 		sizes: map[string]int{}, preparing: map[string]bool{}, walks: map[string][sha256.Size]byte{},
 	}
-	k.late.runs = make(chan string, maxLate)
+	k.late.runs = make(chan string, maxWaiting)
 	k.slow = make(chan func(context.Context), maxSlow)
 	ctx, giveUp := context.WithCancel(context.Background())
 	k.giveUp = giveUp
-	k.done.Go(k.work)
+	k.done.Go(k.runJobs)
 	k.done.Go(func() {
 		for do := range k.slow {
 			do(ctx)
@@ -122,8 +120,8 @@ func NewKeeper(o KeeperOptions) (*Keeper, error) {
 	return k, nil
 }
 
-// Close saves what waits and ends. What comes later is not saved.
-func (k *Keeper) Close() error {
+// Close finishes the pending jobs and stops. Later jobs are dropped.
+func (k *AutoSaver) Close() error {
 	k.mu.Lock()
 	already := k.closed
 	k.closed = true
@@ -137,33 +135,33 @@ func (k *Keeper) Close() error {
 	return nil
 }
 
-// Health tells what was saved and what was not.
-func (k *Keeper) Health() Health {
+// Health returns the counts of saved and failed checkpoints.
+func (k *AutoSaver) Health() Health {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.health
 }
 
-// whenLarge has prepare called beside the answers for a run whose context has so
-// many tokens; 0 never.
-func (k *Keeper) whenLarge(threshold int, prepare func(context.Context, run.Caller, string) error) {
+// setPrepare sets the function that is called in the background for a run whose context has
+// at least threshold tokens; 0 disables it.
+func (k *AutoSaver) setPrepare(threshold int, prepare func(context.Context, run.Caller, string) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.threshold, k.prepare = threshold, prepare
 }
 
-// large gives the tokens of a run's context if it is large, or 0.
-func (k *Keeper) large(id string) int {
+// largeTokens returns the tokens of a run's context if it is above the threshold, otherwise 0.
+func (k *AutoSaver) largeTokens(id string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.sizes[id]
 }
 
-// maxSlow bounds what waits for others.
+// maxSlow bounds the queued slow jobs.
 const maxSlow = 16
 
-// slowly has something done that may take long and is given up at the end.
-func (k *Keeper) slowly(do func(context.Context)) (taken bool) {
+// enqueueSlow queues a job that may take long; Close cancels it.
+func (k *AutoSaver) enqueueSlow(do func(context.Context)) (taken bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -177,15 +175,15 @@ func (k *Keeper) slowly(do func(context.Context)) (taken bool) {
 	}
 }
 
-// carry has the checkpoints of runs carry what was written of them.
-func (k *Keeper) carry(written func(id string) map[string]string) {
+// setWritten sets the function that returns the summaries for the checkpoints of a run.
+func (k *AutoSaver) setWritten(written func(id string) map[string]string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.written = written
 }
 
-// enqueue has something done beside the answers, if there is room.
-func (k *Keeper) enqueue(j job) (taken bool) {
+// enqueueJob queues a job if there is room.
+func (k *AutoSaver) enqueueJob(j job) (taken bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -198,22 +196,22 @@ func (k *Keeper) enqueue(j job) (taken bool) {
 	default:
 		if j.saves {
 			k.health.Dropped++
-			k.o.Logger.Warn("an automatic checkpoint was left out: too many wait", "checkpoint", j.what)
+			k.o.Logger.Warn("an automatic checkpoint was dropped: the queue is full", "checkpoint", j.what)
 		}
 		return false
 	}
 }
 
-// jobTime bounds one job, so that a store that hangs does not hold up the end.
+// jobTime bounds one job, so that a hanging store does not block Close.
 const jobTime = 30 * time.Second
 
-// work does what is queued, and between that looks after runs that came into view.
-func (k *Keeper) work() {
+// runJobs runs the queued jobs, and backfills newly seen runs in between.
+func (k *AutoSaver) runJobs() {
 	for {
 		select {
 		case j, open := <-k.queue:
 			if !open {
-				k.lookAfterAll()
+				k.backfillAll()
 				return
 			}
 			k.carryOut(j)
@@ -223,17 +221,17 @@ func (k *Keeper) work() {
 		select {
 		case j, open := <-k.queue:
 			if !open {
-				k.lookAfterAll()
+				k.backfillAll()
 				return
 			}
 			k.carryOut(j)
 		case id := <-k.late.runs:
-			k.lookAfter(id)
+			k.backfillWaiting(id)
 		}
 	}
 }
 
-func (k *Keeper) carryOut(j job) {
+func (k *AutoSaver) carryOut(j job) {
 	ctx, cancel := context.WithTimeout(context.Background(), jobTime)
 	defer cancel()
 	err := j.do(ctx)
@@ -241,19 +239,19 @@ func (k *Keeper) carryOut(j job) {
 	k.health.Waiting--
 	k.mu.Unlock()
 	if j.saves {
-		k.count(err)
+		k.countSave(err)
 	}
 	if err != nil && !isMoot(err) {
-		k.o.Logger.Warn("something beside an answer failed", "what", j.what, "error", err)
+		k.o.Logger.Warn("a background job failed", "what", j.what, "error", err)
 	}
 }
 
-// isMoot says that a checkpoint is not wanted any more: it was deleted, or a later
-// one of the run is there.
+// isMoot reports that a checkpoint is not needed any more: it was deleted, or the run has a
+// later one.
 func isMoot(err error) bool { return guideway.ErrorCode(err) == guideway.CodeRefused }
 
-// count counts a checkpoint that was saved, or was not.
-func (k *Keeper) count(err error) {
+// countSave counts the result of a save.
+func (k *AutoSaver) countSave(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if isMoot(err) {
@@ -269,25 +267,25 @@ func (k *Keeper) count(err error) {
 }
 
 // Committed implements run.Observer.
-func (k *Keeper) Committed(_ context.Context, c run.Committed) {
-	k.watch(c)
-	names, tags := occasions(c.Facts)
+func (k *AutoSaver) Committed(_ context.Context, c run.Committed) {
+	k.checkSize(c)
+	names, tags := saveTriggers(c.Facts)
 	if k.o.Off || len(names) == 0 {
 		return
 	}
-	name := first(strings.Join(names, "; "), 200)
-	k.enqueue(job{what: c.Record.ID + " " + name, saves: true, do: func(ctx context.Context) error {
-		k.lookAfter(c.Record.ID) // what is missing comes before what is new
-		return k.save(ctx, c, name, tags)
+	name := truncateText(strings.Join(names, "; "), 200)
+	k.enqueueJob(job{what: c.Record.ID + " " + name, saves: true, do: func(ctx context.Context) error {
+		k.backfillWaiting(c.Record.ID) // missing checkpoints are saved before new ones
+		return k.saveCommitted(ctx, c, name, tags)
 	}})
 	if !slices.Equal(tags, []string{tagGate}) {
-		k.summarise(c.Record)
+		k.requestSummary(c.Record)
 	}
 }
 
-// summarise has the summary of a run brought up to date where a part of it has ended
-// and a model writes it.
-func (k *Keeper) summarise(rec run.Record) {
+// requestSummary requests the summary of a run after a part of it has ended, if a model writes
+// summaries.
+func (k *AutoSaver) requestSummary(rec run.Record) {
 	k.mu.Lock()
 	written, prepare := k.written, k.prepare
 	k.mu.Unlock()
@@ -295,11 +293,11 @@ func (k *Keeper) summarise(rec run.Record) {
 		return
 	}
 	caller := run.Caller{Principal: guideway.Principal{User: rec.User}, Via: run.ViaServer}
-	k.enqueue(job{what: "the summary of " + rec.ID, do: func(ctx context.Context) error { return prepare(ctx, caller, rec.ID) }})
+	k.enqueueJob(job{what: "the summary of " + rec.ID, do: func(ctx context.Context) error { return prepare(ctx, caller, rec.ID) }})
 }
 
-// watch has the brief of a run made where its context has grown large.
-func (k *Keeper) watch(c run.Committed) {
+// checkSize prepares the brief of a run after its context has grown above the threshold.
+func (k *AutoSaver) checkSize(c run.Committed) {
 	if len(c.Facts) == 0 {
 		return
 	}
@@ -309,14 +307,14 @@ func (k *Keeper) watch(c run.Committed) {
 	if threshold == 0 || prepare == nil {
 		return
 	}
-	tokens := estimate(c.State.Vars)
+	tokens := estimateTokens(c.State.Vars)
 	k.mu.Lock()
 	if tokens < threshold {
 		delete(k.sizes, c.Record.ID)
 		k.mu.Unlock()
 		return
 	}
-	put(k.sizes, c.Record.ID, tokens)
+	putCached(k.sizes, c.Record.ID, tokens)
 	waits := k.preparing[c.Record.ID]
 	k.preparing[c.Record.ID] = true
 	k.mu.Unlock()
@@ -324,23 +322,23 @@ func (k *Keeper) watch(c run.Committed) {
 		return
 	}
 	caller := run.Caller{Principal: guideway.Principal{User: c.Record.User}, Via: run.ViaServer}
-	taken := k.enqueue(job{what: "the brief of " + c.Record.ID, do: func(ctx context.Context) error {
-		k.prepared(c.Record.ID)
+	taken := k.enqueueJob(job{what: "the brief of " + c.Record.ID, do: func(ctx context.Context) error {
+		k.clearPreparing(c.Record.ID)
 		return prepare(ctx, caller, c.Record.ID)
 	}})
 	if !taken {
-		k.prepared(c.Record.ID)
+		k.clearPreparing(c.Record.ID)
 	}
 }
 
-// prepared lets the brief of a run be made again.
-func (k *Keeper) prepared(id string) {
+// clearPreparing allows the brief of a run to be prepared again.
+func (k *AutoSaver) clearPreparing(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.preparing, id)
 }
 
-func (k *Keeper) save(ctx context.Context, c run.Committed, name string, tags []string) error {
+func (k *AutoSaver) saveCommitted(ctx context.Context, c run.Committed, name string, tags []string) error {
 	pos := c.Flow.PositionOf(c.State)
 	at := placeOf(c.Record, c.Flow.Status(c.State), pos)
 	k.mu.Lock()
@@ -349,17 +347,17 @@ func (k *Keeper) save(ctx context.Context, c run.Committed, name string, tags []
 	if written != nil {
 		at.Written = written(c.Record.ID)
 	}
-	doc, err := prepare(c.State.Vars, nil, at)
+	doc, err := encodeRun(c.State.Vars, nil, at)
 	if err != nil {
 		return err
 	}
 	_, err = k.o.Checkpoints.Save(ctx, guideway.Principal{User: c.Record.User, Client: c.By.Client}, checkpoint.SaveRequest{
 		Session: c.Record.ID, Run: c.Record.ID, RunSeq: c.Record.Seq, Context: doc, Workflow: c.Record.Workflow,
 		Project: c.Record.Project.ID, Agent: c.By.Client, Name: name, Tags: withTags(tags, tagsOf(c.Marks)...),
-		// Another process may have seen that it is missing.
+		// Another process may backfill the same checkpoint.
 		Kind: checkpoint.KindAuto, Once: true,
-		// Counting would load the vocabulary in every process that has a run.
-		Tokens: int64(estimate(c.State.Vars)),
+		// An exact count would load the vocabulary in every process that has a run.
+		Tokens: int64(estimateTokens(c.State.Vars)),
 	})
 	return err
 }
@@ -372,8 +370,9 @@ const (
 	tagEnd   = "run-end"
 )
 
-// occasions says for what events of a command a checkpoint is saved.
-func occasions(facts []engine.Event) (names, tags []string) {
+// saveTriggers returns the names and tags of the checkpoint for the events of a command; names
+// is empty if they need none.
+func saveTriggers(facts []engine.Event) (names, tags []string) {
 	add := func(tag, name string) {
 		names = append(names, strings.TrimSpace(name))
 		if !slices.Contains(tags, tag) {
@@ -401,17 +400,16 @@ func occasions(facts []engine.Event) (names, tags []string) {
 	return names, tags
 }
 
-// Walked saves the context of a stateless walk, if that names a session of its
-// own and is not the one that was saved last. It is the context that the answer
-// gave.
-func (k *Keeper) Walked(who guideway.Principal, workflow string, completed []string, vars map[string]any) {
+// Walked saves the context of a stateless walk if it names a session and differs from the
+// last saved one. vars is the context of the answer.
+func (k *AutoSaver) Walked(who guideway.Principal, workflow string, completed []string, vars map[string]any) {
 	session, _ := vars[keySession].(string)
 	if k.o.Off || session == "" || isRun(session) {
 		return
 	}
-	at := walk{Workflow: workflow, Completed: completed}
-	doc, err := prepareWalk(vars, at)
-	if err != nil || !k.isNew(who.User+" "+session, doc) {
+	at := stepsWalk{Workflow: workflow, Completed: completed}
+	doc, err := encodeWalk(vars, at)
+	if err != nil || !k.isNewContext(who.User+" "+session, doc) {
 		return
 	}
 	name := "start"
@@ -419,10 +417,10 @@ func (k *Keeper) Walked(who guideway.Principal, workflow string, completed []str
 		name = "after " + completed[n-1]
 	}
 	request := checkpoint.SaveRequest{
-		Session: session, Context: doc, Workflow: workflow, Agent: who.Client, Name: first(name, 200),
-		Kind: checkpoint.KindAuto, Tokens: int64(estimate(vars)),
+		Session: session, Context: doc, Workflow: workflow, Agent: who.Client, Name: truncateText(name, 200),
+		Kind: checkpoint.KindAuto, Tokens: int64(estimateTokens(vars)),
 	}
-	k.enqueue(job{what: session + " " + name, saves: true, do: func(ctx context.Context) error {
+	k.enqueueJob(job{what: session + " " + name, saves: true, do: func(ctx context.Context) error {
 		m, _, err := lastMarks(ctx, k.o.Checkpoints, who, session)
 		if err != nil {
 			return err
@@ -432,12 +430,12 @@ func (k *Keeper) Walked(who guideway.Principal, workflow string, completed []str
 			m = marksIn(own)
 		}
 		if m != nil {
-			request.Tags = withTags(nil, m.tags()...)
+			request.Tags = withTags(nil, m.allTags()...)
 		}
 		if m != nil && !there {
-			marked := without(vars)
+			marked := withoutKeys(vars)
 			marked[keyCritical] = m
-			if request.Context, err = prepareWalk(marked, at); err != nil {
+			if request.Context, err = encodeWalk(marked, at); err != nil {
 				return err
 			}
 		}
@@ -446,14 +444,14 @@ func (k *Keeper) Walked(who guideway.Principal, workflow string, completed []str
 	}})
 }
 
-// isNew says whether a walk's context is not the last one that was saved.
-func (k *Keeper) isNew(key string, doc json.RawMessage) bool {
+// isNewContext reports whether a walk's context differs from the last saved one.
+func (k *AutoSaver) isNewContext(key string, doc json.RawMessage) bool {
 	sum := sha256.Sum256(doc)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.walks[key] == sum {
 		return false
 	}
-	put(k.walks, key, sum)
+	putCached(k.walks, key, sum)
 	return true
 }

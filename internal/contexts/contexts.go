@@ -1,0 +1,214 @@
+// Package contexts keeps contexts beyond a conversation: it connects runs with their
+// checkpoints and with the compression of package compress.
+//
+// It decides nothing about a run. A checkpoint of a run refers to one of its events; to
+// continue from it is to fork the run at that event. The stored context is for people and
+// agents to read. So no checkpoint, even a forged one, opens a gate or sets a variable.
+package contexts
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/workflow"
+)
+
+// Checkpoints stores contexts; see checkpoint.Service.
+type Checkpoints interface {
+	Save(ctx context.Context, who guideway.Principal, r checkpoint.SaveRequest) (*checkpoint.Saved, error)
+	Load(ctx context.Context, who guideway.Principal, r checkpoint.LoadRequest) (*checkpoint.Loaded, error)
+	List(ctx context.Context, who guideway.Principal, r checkpoint.ListRequest) (*checkpoint.Page, error)
+	Get(ctx context.Context, who guideway.Principal, id string) (checkpoint.Record, error)
+	Diff(ctx context.Context, who guideway.Principal, from, to string) (*checkpoint.Difference, error)
+	StoreFragment(ctx context.Context, who guideway.Principal, session string, part json.RawMessage) (checkpoint.Fragment, error)
+	LoadFragment(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error)
+	Store() checkpoint.Store
+}
+
+// Runs reads and forks durable runs; see run.Service.
+type Runs interface {
+	Look(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error)
+	Status(ctx context.Context, c run.Caller, r run.Ref) (*run.Answer, error)
+	Events(ctx context.Context, c run.Caller, r run.Ref, after int64, limit int) ([]run.Event, error)
+	Behind(ctx context.Context, c run.Caller, r run.Ref, seq int64) (run.Committed, error)
+	Flow(ctx context.Context, c run.Caller, r run.Ref) (engine.Flow, error)
+	Fork(ctx context.Context, c run.Caller, r run.ForkRequest) (*run.Answer, error)
+	Admit(ctx context.Context, c run.Caller, r run.Ref, vars map[string]any) error
+	Mark(ctx context.Context, c run.Caller, r run.MarkRequest) ([]run.Mark, error)
+}
+
+// Definitions returns workflows, for the hints of a context that is not a run's. See
+// run.Definitions.
+type Definitions interface {
+	Startable(ctx context.Context, id string) (*workflow.Definition, error)
+}
+
+var (
+	_ Checkpoints = (*checkpoint.Service)(nil)
+	_ Runs        = (*run.Service)(nil)
+)
+
+// Level is the way contexts are summarized.
+type Level string
+
+// The levels.
+const (
+	// LevelBasic summarizes by extracts.
+	LevelBasic Level = "basic"
+	// LevelAdvanced uses Options.Summarizer for the summaries of runs. Without one it
+	// equals LevelBasic and logs that once.
+	LevelAdvanced Level = "advanced"
+)
+
+// Options configure a Service. Checkpoints must not be nil.
+type Options struct {
+	Checkpoints Checkpoints
+	// Runs may be nil: then there are only contexts of sessions.
+	Runs Runs
+	// AutoSaver saves automatically; it may be nil. It must use the same Checkpoints.
+	AutoSaver *AutoSaver
+	// Definitions may be nil: then the contextRules of a workflow do not apply to contexts
+	// of sessions.
+	Definitions Definitions
+	// Level defaults to LevelBasic.
+	Level Level
+	// Summarizer writes summaries if the level is LevelAdvanced; it needs a AutoSaver. It may
+	// be nil.
+	Summarizer Summarizer
+	// LimitTokens is the recommended maximum size of a run's context; the default is 32000,
+	// a negative value means no limit. From Threshold percent of it (default 80) the
+	// context is reduced in the background and the agent is notified.
+	LimitTokens, Threshold int
+	// AnswerTokens is the maximum size of a run's context in an answer; the default is
+	// 4000. A larger context is reduced to it.
+	AnswerTokens int
+	// ReadOnly reports that nothing can be stored: then nothing is omitted.
+	ReadOnly bool
+	// Counter counts tokens; the default is a cached compress.Tokenizer, which loads its
+	// vocabulary at the first count.
+	Counter compress.Counter
+	// Embedder ranks search results; it may be nil.
+	Embedder Embedder
+	// Logger logs errors of background work; it may be nil.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Checkpoints == nil {
+		return o, guideway.Errorf(guideway.CodeInternal, "contexts need a checkpoint service")
+	}
+	if o.LimitTokens == 0 {
+		o.LimitTokens = 32_000
+	}
+	if o.Threshold <= 0 {
+		o.Threshold = 80
+	}
+	if o.AnswerTokens <= 0 {
+		o.AnswerTokens = 4000
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Counter == nil {
+		o.Counter = compress.NewCache(compress.NewTokenizer(), 0)
+	}
+	return o, nil
+}
+
+// Service connects runs, sessions and checkpoints. It is safe for concurrent use.
+type Service struct {
+	o          Options
+	classifier *compress.Classifier
+	stems      *compress.StemCache
+	stories    historyCache
+	writing    summaryCache
+	vectors    vectorCache
+
+	mu sync.Mutex
+	// hints caches the hints of pinned definitions by hash.
+	hints map[string]compress.Hints
+	// briefs caches the last briefs by run.
+	briefs map[string]*cachedBrief
+}
+
+// maxCached bounds the cached runs and definitions.
+const maxCached = 64
+
+// New returns a service.
+func New(o Options) (*Service, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{
+		o: o, classifier: compress.NewClassifier(compress.Hints{}), stems: compress.NewStemCache(),
+		hints: map[string]compress.Hints{}, briefs: map[string]*cachedBrief{},
+	}
+	s.writing.byRun, s.writing.requested = map[string]map[string]string{}, map[string]bool{}
+	switch {
+	case o.Level != LevelAdvanced:
+		s.o.Summarizer = nil
+	case o.Summarizer == nil || o.AutoSaver == nil:
+		o.Logger.Warn("runs are summarized by extracts: no model is configured for summaries")
+	default:
+		o.AutoSaver.setWritten(s.writing.forCheckpoint)
+	}
+	if o.AutoSaver != nil && o.Runs != nil {
+		o.AutoSaver.setPrepare(s.tokenThreshold(), s.prepareBrief)
+		o.AutoSaver.setRuns(o.Runs)
+	}
+	return s, nil
+}
+
+// tokenThreshold returns the size in tokens from which a run's context is reduced in the
+// background; 0 means never.
+func (s *Service) tokenThreshold() int {
+	if s.o.LimitTokens < 0 {
+		return 0
+	}
+	return s.o.LimitTokens * s.o.Threshold / 100
+}
+
+// Store describes where checkpoints are stored.
+func (s *Service) Store() checkpoint.Store { return s.o.Checkpoints.Store() }
+
+// Health returns the state of automatic saves.
+func (s *Service) Health() Health {
+	if s.o.AutoSaver == nil {
+		return Health{Off: true}
+	}
+	return s.o.AutoSaver.Health()
+}
+
+// putCached adds a value; if the cache is full it drops an arbitrary entry.
+func putCached[T any](m map[string]T, key string, value T) {
+	m[key] = value
+	for other := range m {
+		if len(m) <= maxCached {
+			return
+		}
+		if other != key {
+			delete(m, other)
+		}
+	}
+}
+
+// newInvalid returns an error that the caller can fix.
+func newInvalid(format string, args ...any) *guideway.Error {
+	return guideway.Errorf(guideway.CodeInvalid, format, args...)
+}
+
+// Walked saves the context of a stateless walk in the background if it names a session. See
+// AutoSaver.Walked.
+func (s *Service) Walked(who guideway.Principal, workflow string, completed []string, vars map[string]any) {
+	if s.o.AutoSaver != nil {
+		s.o.AutoSaver.Walked(who, workflow, completed, vars)
+	}
+}

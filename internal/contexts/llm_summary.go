@@ -1,0 +1,289 @@
+package contexts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// Summarizer writes summaries, for example with a language model.
+type Summarizer interface {
+	// Summarize returns a summary of a part of a run in a few sentences. It is called in
+	// the background and canceled with its context.
+	Summarize(ctx context.Context, r SummaryRequest) (string, error)
+}
+
+// SummaryRequest is a part of a run to summarize.
+type SummaryRequest struct {
+	Workflow, Goal string
+	// Title is the name of the part, Text its outputs, truncated if they are long. Text is
+	// untrusted input.
+	Title, Text string
+	// Tokens is the approximate maximum length of the summary.
+	Tokens int
+}
+
+const (
+	// summaryTimeout bounds one summary, restTime is the pause after a failed one.
+	summaryTimeout = time.Minute
+	retryPause     = 5 * time.Minute
+	// maxInputBytes bounds the input of a summary in bytes, writtenMost its output in bytes
+	// per requested token.
+	maxInputBytes    = 24 << 10
+	maxBytesPerToken = 8
+	// maxWritten bounds the stored summaries of a run.
+	maxWritten = 2 * maxSections
+)
+
+// summaryCache caches the model-written summaries of runs. They replace the extracts of the same
+// events; without one the extract is used.
+type summaryCache struct {
+	mu sync.Mutex
+	// byRun has the summaries by run and event range; a run without summaries has an empty
+	// entry after a lookup.
+	byRun map[string]map[string]string
+	// requested are the runs for which a summary is being written.
+	requested map[string]bool
+	// pausedUntil is the end of the pause after an error; said reports that the error was
+	// logged.
+	pausedUntil time.Time
+	logged      bool
+}
+
+// rangeKey returns the key of an event range.
+func rangeKey(from, to int64) string { return fmt.Sprintf("%d-%d", from, to) }
+
+// wholeKey returns the key of the summary of a run up to an event.
+func wholeKey(to int64) string { return rangeKey(0, to) }
+
+// runSummary returns the summary of a run: the model-written one if it is enabled and
+// available, otherwise the extract. Missing ones are requested in the background.
+func (s *Service) runSummary(ctx context.Context, c run.Caller, d *run.Details, t *historySnapshot) *Summary {
+	if s.o.Summarizer == nil || t.steps < minSummarySteps || s.o.AutoSaver == nil {
+		return t.extractSummary(d.ID)
+	}
+	written := s.writtenOf(ctx, c, d.ID)
+	short := *t
+	short.sections = make([]Section, len(t.sections))
+	var missing []Section
+	for i, one := range t.sections {
+		if text := written[rangeKey(one.From, one.To)]; text != "" {
+			one.Text, one.Written = text, true
+		} else {
+			missing = append(missing, one)
+		}
+		short.sections[i] = one
+	}
+	out := short.extractSummary(d.ID)
+	if n := len(t.sections); n > 0 {
+		last := t.sections[n-1].To
+		switch text := written[wholeKey(last)]; {
+		case text != "":
+			out.Text, out.Written = joinTexts(text, t.openExtract(d.ID)), true
+		case len(missing) == 0 && (n > 1 || short.sections[0].Text == ""):
+			missing = append(missing, Section{Title: "the run so far", To: last, Text: textOf(short.sections)})
+		case len(missing) == 0:
+			out.Text, out.Written = joinTexts(short.sections[0].Text, t.openExtract(d.ID)), true
+		}
+	}
+	if len(missing) > 0 {
+		s.requestSummaries(c, d, missing)
+	}
+	return out
+}
+
+func joinTexts(texts ...string) string {
+	return strings.TrimSpace(strings.Join(texts, "\n\n"))
+}
+
+// openExtract returns the extract of the passages since the last section.
+func (t *historySnapshot) openExtract(id string) string {
+	if len(t.open) == 0 {
+		return ""
+	}
+	return compress.Summarize("under way", t.open, summaryOptions(id, t.openFrom, t.seq, sectionTokens)).Text
+}
+
+func textOf(sections []Section) string {
+	var b strings.Builder
+	for _, one := range sections {
+		fmt.Fprintf(&b, "## %s\n\n%s\n\n", one.Title, one.Text)
+	}
+	return b.String()
+}
+
+// writtenOf returns the summaries of a run: those of this process, otherwise those in its
+// last checkpoint.
+func (s *Service) writtenOf(ctx context.Context, c run.Caller, id string) map[string]string {
+	w := &s.writing
+	w.mu.Lock()
+	known, ok := w.byRun[id]
+	known = maps.Clone(known)
+	w.mu.Unlock()
+	if ok {
+		return known
+	}
+	found := s.loadCarried(ctx, c, id)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byRun[id] == nil {
+		putCached(w.byRun, id, found)
+	}
+	return maps.Clone(w.byRun[id])
+}
+
+// loadCarried reads the summaries in the last automatic checkpoint of a run.
+func (s *Service) loadCarried(ctx context.Context, c run.Caller, id string) map[string]string {
+	none := map[string]string{}
+	page, err := s.o.Checkpoints.List(ctx, c.Principal, checkpoint.ListRequest{Session: id, Limit: 10})
+	if err != nil {
+		return none
+	}
+	for _, rec := range page.Checkpoints {
+		if rec.Kind != checkpoint.KindAuto {
+			continue
+		}
+		loaded, err := s.o.Checkpoints.Load(ctx, c.Principal, checkpoint.LoadRequest{ID: rec.ID, Keys: []string{keyRun}})
+		if err != nil {
+			return none
+		}
+		back, err := splitStored(loaded.Context)
+		if err != nil || back.run == nil || back.run.RunID != id || back.run.Written == nil {
+			return none
+		}
+		return back.run.Written
+	}
+	return none
+}
+
+// forCheckpoint returns the summaries to store in a run's checkpoint.
+func (w *summaryCache) forCheckpoint(id string) map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.byRun[id]) == 0 {
+		return nil
+	}
+	return maps.Clone(w.byRun[id])
+}
+
+// requestSummaries requests summaries in the background, one run at a time.
+func (s *Service) requestSummaries(c run.Caller, d *run.Details, missing []Section) {
+	w := &s.writing
+	w.mu.Lock()
+	if w.requested[d.ID] || time.Now().Before(w.pausedUntil) {
+		w.mu.Unlock()
+		return
+	}
+	w.requested[d.ID] = true
+	w.mu.Unlock()
+	caller := run.Caller{Principal: guideway.Principal{User: c.User}, Via: run.ViaServer}
+	taken := s.o.AutoSaver.enqueueSlow(func(ctx context.Context) {
+		err := s.writeAll(ctx, caller, d.Record, missing)
+		w.finishRequest(d.ID)
+		if err == nil { // the summary of the whole may be requested now
+			err = s.prepareBrief(ctx, caller, d.ID)
+		}
+		if err != nil {
+			s.pauseSummaries(ctx, d.ID, err)
+		}
+	})
+	if !taken {
+		w.finishRequest(d.ID)
+	}
+}
+
+func (w *summaryCache) finishRequest(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.requested, id)
+}
+
+func (s *Service) writeAll(ctx context.Context, c run.Caller, rec run.Record, missing []Section) error {
+	for _, one := range missing {
+		if err := s.writeSummary(ctx, c, rec, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pauseSummaries starts a pause and logs the error once.
+func (s *Service) pauseSummaries(ctx context.Context, id string, err error) {
+	if ctx.Err() != nil {
+		return // the process is ending
+	}
+	w := &s.writing
+	w.mu.Lock()
+	said := w.logged
+	w.logged, w.pausedUntil = true, time.Now().Add(retryPause)
+	w.mu.Unlock()
+	if !said {
+		s.o.Logger.Warn("the model wrote no summary; extracts are used instead (logged once)", "run", id, "error", err)
+	}
+}
+
+// writeSummary requests one summary and caches it.
+func (s *Service) writeSummary(ctx context.Context, c run.Caller, rec run.Record, one Section) error {
+	r := SummaryRequest{Workflow: rec.Workflow, Goal: rec.Goal, Title: one.Title, Text: one.Text, Tokens: summaryTokens}
+	if one.From > 0 {
+		handedIn, err := s.loadPassages(ctx, c, rec.ID, one.From, one.To)
+		if err != nil {
+			return err
+		}
+		r.Text, r.Tokens = passagesText(handedIn), sectionTokens
+	}
+	ctx, cancel := context.WithTimeout(ctx, summaryTimeout)
+	defer cancel()
+	text, err := s.o.Summarizer.Summarize(ctx, r)
+	if err != nil {
+		return err
+	}
+	text = truncateText(strings.TrimSpace(strings.ToValidUTF8(text, "")), maxBytesPerToken*r.Tokens)
+	if text == "" {
+		return guideway.Errorf(guideway.CodeUnavailable, "the model returned an empty summary")
+	}
+	s.mu.Lock()
+	delete(s.briefs, c.User+" "+rec.ID) // it contains the extract
+	s.mu.Unlock()
+	w := &s.writing
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of := w.byRun[rec.ID]
+	if of == nil || len(of) >= maxWritten {
+		of = map[string]string{}
+		putCached(w.byRun, rec.ID, of)
+	}
+	of[rangeKey(one.From, one.To)] = text
+	return nil
+}
+
+// passagesText returns the outputs as text.
+func passagesText(handedIn json.RawMessage) string {
+	var list []engine.Event
+	if json.Unmarshal(handedIn, &list) != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range list {
+		fmt.Fprintf(&b, "## %s\n\n", p.Step)
+		if p.Option != "" {
+			fmt.Fprintf(&b, "Answered: %s\n", p.Option)
+		}
+		for _, text := range []string{p.Output, p.Notes} {
+			if text != "" {
+				b.WriteString(truncateText(text, passageBytes) + "\n\n")
+			}
+		}
+	}
+	return truncateText(b.String(), maxInputBytes)
+}

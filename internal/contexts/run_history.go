@@ -1,0 +1,330 @@
+package contexts
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// runHistory is the cached history of a run: the step at which each variable was last set, and
+// the sections of the run, summarized as they end. It stays in memory, and a later call
+// reads only the added events, so that a process reads a long run once.
+type runHistory struct {
+	mu sync.Mutex
+	// seq is the last event that was read, head its MAC.
+	seq  int64
+	head []byte
+	// steps counts the completed steps; set has the count at which each variable was last
+	// set, and a hash of its value.
+	steps int
+	set   map[string]lastSet
+	// sections are the ended phases, open the passages since the last one.
+	sections []Section
+	open     []compress.Passage
+	openFrom int64
+}
+
+type lastSet struct {
+	hash string
+	step int
+}
+
+// Section is an ended part of a run: a phase, a loop, or some steps.
+type Section struct {
+	Title string `json:"title"`
+	// Steps counts the outputs handed in, From and To are the events.
+	Steps int   `json:"steps"`
+	From  int64 `json:"from"`
+	To    int64 `json:"to"`
+	// Text consists of sentences of the outputs, or is written by a model if Written is
+	// set.
+	Text    string `json:"-"`
+	Written bool   `json:"-"`
+}
+
+// historyCache caches the runs that were last read.
+type historyCache struct {
+	mu   sync.Mutex
+	byID map[string]*runHistory
+}
+
+const (
+	// sectionTokens and storyTokens bound the summaries of a section and of a run.
+	sectionTokens = 160
+	summaryTokens = 400
+	// sectionSteps is the number of steps of a section if no phase or loop ends.
+	sectionSteps = 25
+	// passageBytes bounds the text read of one output, keptChapters the number of separate
+	// sections.
+	passageBytes = 4 << 10
+	maxSections  = 40
+	// minSummarySteps is the minimum number of steps of a run with a summary.
+	minSummarySteps = 4
+)
+
+func (s *historyCache) getHistory(key string) *runHistory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byID == nil {
+		s.byID = map[string]*runHistory{}
+	}
+	st := s.byID[key]
+	if st == nil {
+		st = &runHistory{}
+		st.clearHistory()
+		putCached(s.byID, key, st)
+	}
+	return st
+}
+
+// loadHistory returns the history of a run of the caller, up to the run's last event.
+func (s *Service) loadHistory(ctx context.Context, c run.Caller, d *run.Details) (*historySnapshot, error) {
+	st := s.stories.getHistory(c.User + " " + d.ID)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	err := st.readEvents(ctx, s.o.Runs, c, d)
+	if errors.Is(err, errOtherEvents) {
+		st.clearHistory()
+		err = st.readEvents(ctx, s.o.Runs, c, d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return st.takeSnapshot(), nil
+}
+
+// clearHistory clears a history. The caller holds the lock.
+func (st *runHistory) clearHistory() {
+	st.seq, st.head, st.steps, st.set = 0, nil, 0, map[string]lastSet{}
+	st.sections, st.open, st.openFrom = nil, nil, 0
+}
+
+// errOtherEvents reports that the events of the run changed: the database was restored from
+// a copy, and the run continued differently.
+var errOtherEvents = errors.New("the run has other events")
+
+// readEvents reads the events after the last one of a history, and checks that they follow
+// it.
+func (st *runHistory) readEvents(ctx context.Context, runs Runs, c run.Caller, d *run.Details) error {
+	if st.seq == d.Seq && !bytes.Equal(st.head, d.Head) {
+		return errOtherEvents
+	}
+	for st.seq < d.Seq {
+		after := max(st.seq-1, 0) // includes the last event that was read
+		events, err := runs.Events(ctx, c, run.Ref{RunID: d.ID}, after, int(min(d.Seq-after, eventPage)))
+		if err != nil {
+			return err
+		}
+		if st.seq > 0 {
+			if len(events) == 0 || !bytes.Equal(events[0].MAC, st.head) {
+				return errOtherEvents
+			}
+			events = events[1:]
+		}
+		if len(events) == 0 {
+			return nil
+		}
+		for _, e := range events {
+			st.addEvent(d.ID, e)
+		}
+	}
+	return nil
+}
+
+// historySnapshot is a snapshot of a history.
+type historySnapshot struct {
+	steps    int
+	set      map[string]lastSet
+	sections []Section
+	open     []compress.Passage
+	openFrom int64
+	seq      int64
+}
+
+func (st *runHistory) takeSnapshot() *historySnapshot {
+	t := &historySnapshot{
+		steps: st.steps, set: make(map[string]lastSet, len(st.set)), openFrom: st.openFrom, seq: st.seq,
+		sections: slices.Clone(st.sections), open: slices.Clone(st.open),
+	}
+	for key, last := range st.set {
+		t.set[key] = last
+	}
+	return t
+}
+
+// variableAges returns the steps since the last change, by variable.
+func (t *historySnapshot) variableAges(values compress.Context) map[string]int {
+	ages := map[string]int{}
+	for key, value := range values {
+		if last, ok := t.set[key]; ok && last.hash == valueHash(value) {
+			ages[key] = t.steps - last.step
+		}
+	}
+	return ages
+}
+
+// addEvent reads an event.
+func (st *runHistory) addEvent(id string, e run.Event) {
+	st.seq, st.head = e.Seq, e.MAC
+	if !isFact(e) {
+		return
+	}
+	var fact engine.Event
+	if json.Unmarshal(e.Data, &fact) != nil {
+		return
+	}
+	if fact.Kind == engine.EventStepCompleted {
+		st.steps++
+	}
+	var vars struct {
+		Vars map[string]json.RawMessage `json:"vars"`
+	}
+	if len(fact.Vars) > 0 && json.Unmarshal(e.Data, &vars) == nil {
+		for key, value := range vars.Vars {
+			if hash := valueHash(value); st.set[key].hash != hash {
+				st.set[key] = lastSet{hash: hash, step: st.steps}
+			}
+		}
+	}
+	st.addPassage(e.Seq, fact)
+	switch fact.Kind {
+	case engine.EventPhaseExited:
+		st.closeSection(id, fact.Step, e.Seq)
+	case engine.EventLoopEntered: // in a step workflow the steps before a loop are one section
+		st.closeSection(id, "", e.Seq)
+	case engine.EventLoopEnded:
+		st.closeSection(id, fact.Step, e.Seq)
+	case engine.EventRunCompleted:
+		st.closeSection(id, "", e.Seq)
+	}
+	if len(st.open) >= sectionSteps {
+		st.closeSection(id, "", e.Seq)
+	}
+}
+
+// addPassage adds the output of an event to the open passages.
+func (st *runHistory) addPassage(seq int64, fact engine.Event) {
+	text := truncateText(fact.Output, passageBytes)
+	if fact.Notes != "" {
+		text = strings.TrimSpace(text + "\n" + truncateText(fact.Notes, passageBytes))
+	}
+	if fact.Option != "" {
+		text = strings.TrimSpace("Answered: " + fact.Option + ".\n" + text)
+	}
+	if text == "" {
+		return
+	}
+	heading := fact.Step
+	if fact.Round > 0 {
+		heading = fmt.Sprintf("%s, round %d", fact.Step, fact.Round)
+	}
+	if len(st.open) == 0 {
+		st.openFrom = seq
+	}
+	st.open = append(st.open, compress.Passage{Heading: heading, Text: text})
+}
+
+// closeSection summarizes the open passages as a section. Without a title it is named by its
+// steps.
+func (st *runHistory) closeSection(id, title string, to int64) {
+	if len(st.open) == 0 {
+		return
+	}
+	if title == "" {
+		title = st.open[0].Heading
+		if last := st.open[len(st.open)-1].Heading; last != title {
+			title += " to " + last
+		}
+	}
+	f := compress.Summarize("", st.open, summaryOptions(id, st.openFrom, to, sectionTokens))
+	st.sections = append(st.sections, Section{Title: title, Steps: len(st.open), From: st.openFrom, To: to, Text: f.Text})
+	st.open, st.openFrom = nil, 0
+	if len(st.sections) > maxSections {
+		st.mergeSections(id)
+	}
+}
+
+// mergeSections summarizes the older half of the sections as one, since a run may have any number
+// of them.
+func (st *runHistory) mergeSections(id string) {
+	half := st.sections[:len(st.sections)/2]
+	first, last := half[0], half[len(half)-1]
+	one := Section{Title: first.Title + " to " + last.Title, From: first.From, To: last.To}
+	for _, c := range half {
+		one.Steps += c.Steps
+	}
+	one.Title = firstTitle(first.Title) + " to " + last.Title
+	one.Text = compress.Summarize("", passagesOf(half), summaryOptions(id, one.From, one.To, 2*sectionTokens)).Text
+	st.sections = append([]Section{one}, st.sections[len(half):]...)
+}
+
+// firstTitle returns the first title of a merged section.
+func firstTitle(title string) string {
+	begin, _, _ := strings.Cut(title, " to ")
+	return begin
+}
+
+func passagesOf(sections []Section) []compress.Passage {
+	list := make([]compress.Passage, len(sections))
+	for i, c := range sections {
+		list[i] = compress.Passage{Heading: c.Title, Text: c.Text}
+	}
+	return list
+}
+
+// summaryOptions sets the reference of a summary to its events.
+func summaryOptions(id string, from, to int64, budget int) compress.Options {
+	return compress.Options{Budget: budget, Ref: func(string, []byte) string { return runPassageRef(id, from, to) }}
+}
+
+// Summary is the summary of a long run: sentences of its outputs.
+type Summary struct {
+	Text string `json:"text"`
+	// Steps counts the completed steps, Sections are the ended parts.
+	Steps    int       `json:"steps"`
+	Sections []Section `json:"sections,omitempty"`
+	// Ref is the reference of all outputs.
+	Ref string `json:"ref"`
+	// Written reports that a model wrote the text, so that it may contain statements that
+	// are not in the outputs.
+	Written bool `json:"written,omitempty"`
+}
+
+// extractSummary summarizes the sections and the open passages; nil for a short run.
+func (t *historySnapshot) extractSummary(id string) *Summary {
+	if t.steps < minSummarySteps {
+		return nil
+	}
+	passages := passagesOf(t.sections)
+	if len(t.open) > 0 {
+		f := compress.Summarize("", t.open, summaryOptions(id, t.openFrom, t.seq, sectionTokens))
+		passages = append(passages, compress.Passage{Heading: "under way", Text: f.Text})
+	}
+	from := t.openFrom
+	if len(t.sections) > 0 {
+		from = t.sections[0].From
+	}
+	f := compress.Summarize("", passages, summaryOptions(id, from, t.seq, summaryTokens))
+	const mostChapters = 8
+	return &Summary{
+		Text: strings.TrimSpace(f.Text), Steps: t.steps, Ref: runPassageRef(id, from, t.seq),
+		Sections: t.sections[max(len(t.sections)-mostChapters, 0):],
+	}
+}
+
+// truncateText returns the beginning of a text, at most most bytes of whole characters.
+func truncateText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}

@@ -1,0 +1,119 @@
+package contexts
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// Brief is the summary for an agent that resumes a run: the variables that fit into an
+// answer, and the completed work.
+type Brief struct {
+	Context compress.Context `json:"context,omitempty"`
+	// Tokens is the size of the whole context; it is an estimate if nothing was omitted.
+	Tokens  int        `json:"contextTokens,omitempty"`
+	Omitted []Omission `json:"omitted,omitempty"`
+	Summary *Summary   `json:"summary,omitempty"`
+	// Note is a remark on the context for the agent.
+	Note string `json:"contextNote,omitempty"`
+	// Problem is set if automatic saves failed.
+	Problem string `json:"checkpointProblem,omitempty"`
+}
+
+// cachedBrief is a Brief at an event of a run.
+type cachedBrief struct {
+	seq int64
+	Brief
+}
+
+// Brief returns the brief of a run of the caller. For a large context it is prepared in the
+// background.
+func (s *Service) Brief(ctx context.Context, c run.Caller, id string) (*Brief, error) {
+	runs, err := s.requireRuns()
+	if err != nil {
+		return nil, err
+	}
+	d, err := runs.Look(ctx, c, run.Ref{RunID: id})
+	if err != nil {
+		return nil, err
+	}
+	key := c.User + " " + id
+	s.mu.Lock()
+	known := s.briefs[key]
+	s.mu.Unlock()
+	if known == nil || known.seq != d.Seq {
+		b, err := s.newBrief(ctx, c, d)
+		if err != nil {
+			return nil, err
+		}
+		known = &cachedBrief{seq: d.Seq, Brief: *b}
+		s.mu.Lock()
+		putCached(s.briefs, key, known)
+		s.mu.Unlock()
+	}
+	out := known.Brief
+	out.Problem = s.Health().userNotice()
+	return &out, nil
+}
+
+func (s *Service) newBrief(ctx context.Context, c run.Caller, d *run.Details) (*Brief, error) {
+	st, err := s.loadHistory(ctx, c, d)
+	if err != nil {
+		return nil, err
+	}
+	b := &Brief{Summary: s.runSummary(ctx, c, d, st)}
+	if len(d.Variables) == 0 {
+		return b, nil
+	}
+	// An estimate is enough if the whole context fits.
+	b.Tokens = estimateTokens(d.Variables)
+	if b.Tokens <= s.o.AnswerTokens*3/4 {
+		b.Context, err = valuesOf(d.Variables)
+		return b, err
+	}
+	m, err := s.materialOf(ctx, c, d)
+	if err != nil {
+		return nil, err
+	}
+	m.brief = true
+	reduced, err := s.compressMaterial(ctx, m, Fit{Budget: s.o.AnswerTokens})
+	if err != nil {
+		return nil, err
+	}
+	b.Context, b.Tokens, b.Omitted = reduced.Context, reduced.Before, reduced.Omitted
+	if len(b.Omitted) > 0 {
+		b.Note = "the context is reduced; load omitted values with workflow_checkpoint_load {ref}"
+	}
+	if reduced.Over != "" {
+		b.Note = reduced.Over
+	}
+	return b, nil
+}
+
+// Notice returns a notice that the context of a run is large, or "".
+func (s *Service) Notice(id string) string {
+	if s.o.AutoSaver == nil || s.tokenThreshold() == 0 {
+		return ""
+	}
+	tokens := s.o.AutoSaver.largeTokens(id)
+	if tokens < s.tokenThreshold() {
+		return ""
+	}
+	return fmt.Sprintf("the run's context has about %d tokens, of %d: set variables you no longer need to null or to a path; workflow_status returns it reduced", tokens, s.o.LimitTokens)
+}
+
+// prepareBrief prepares the brief of a run whose context has grown above the threshold.
+func (s *Service) prepareBrief(ctx context.Context, c run.Caller, id string) error {
+	_, err := s.Brief(ctx, c, id)
+	return err
+}
+
+// estimateTokens estimates the tokens of variables from their size, several hundred times faster
+// than counting.
+func estimateTokens(vars map[string]any) int {
+	const unitsPerToken = 7 // two per UTF-16 unit, and 3.5 units per token
+	return engine.ContextSize(vars) / unitsPerToken
+}
