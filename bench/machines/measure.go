@@ -81,9 +81,9 @@ type bench struct {
 }
 
 // Model implements driver.Models.
-func (b *bench) Model(driver.For, machinedef.Level, string) (driver.Chosen, error) {
+func (b *bench) Model(driver.RunScope, machinedef.Level, string) (driver.SelectedModel, error) {
 	rules := scripted.Script{Rules: []scripted.Rule{{Answer: scripted.Answer{Content: strings.Repeat("A word of an answer. ", 15)}}}}
-	return driver.Chosen{Model: scripted.New(rules), Name: "scripted"}, nil
+	return driver.SelectedModel{Model: scripted.New(rules), Name: "scripted"}, nil
 }
 
 func open(ctx context.Context, dir string, k kind) (*bench, error) {

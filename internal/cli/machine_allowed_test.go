@@ -62,8 +62,8 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 	door.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		text, _ = json.Marshal(auth.Delegate(r.Context()))
 	})).ServeHTTP(httptest.NewRecorder(), request)
-	narrow := driver.For{User: "ann", Run: "m_1", Machine: "helper", Allow: text}
-	offered := func(f driver.For) (names []string) {
+	narrow := driver.RunScope{User: "ann", Run: "m_1", Machine: "helper", Allow: text}
+	offered := func(f driver.RunScope) (names []string) {
 		list, err := m.Tools(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +73,7 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 		}
 		return names
 	}
-	call := func(f driver.For, name string) string {
+	call := func(f driver.RunScope, name string) string {
 		result, err := m.Call(t.Context(), f, engine.ToolCall{Name: name, Arguments: `{"text":"hi"}`})
 		if errors.Is(err, driver.ErrNotCalled) {
 			return "not called"
@@ -83,7 +83,7 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 		}
 		return result.Content
 	}
-	if all := offered(driver.For{User: "ann", Run: "m_2", Machine: "helper"}); !slices.Contains(all, "one__count") || !slices.Contains(all, "workflow_start") {
+	if all := offered(driver.RunScope{User: "ann", Run: "m_2", Machine: "helper"}); !slices.Contains(all, "one__count") || !slices.Contains(all, "workflow_start") {
 		t.Fatalf("a run without bounds is offered %v", all)
 	}
 	names := offered(narrow)

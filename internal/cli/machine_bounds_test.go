@@ -39,7 +39,7 @@ func agentTools(t *testing.T, d *hooksDesk) *server.MachineTools {
 }
 
 // offered are the names of the tools that a run gets.
-func offered(t *testing.T, m *server.MachineTools, f driver.For) []string {
+func offered(t *testing.T, m *server.MachineTools, f driver.RunScope) []string {
 	t.Helper()
 	list, err := m.Tools(t.Context(), f)
 	if err != nil {
@@ -57,7 +57,7 @@ func offered(t *testing.T, m *server.MachineTools, f driver.For) []string {
 func TestAnAgentMeetsAHeldTool(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
-	f := driver.For{User: "anna", Run: "r", Machine: "helper"}
+	f := driver.RunScope{User: "anna", Run: "r", Machine: "helper"}
 	if names := offered(t, agentTools(t, d), f); !slices.Contains(names, "one__count") {
 		t.Fatalf("at first use there are %v", names)
 	}
@@ -110,12 +110,12 @@ func TestATokenBoundsAgents(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
 	m := agentTools(t, d)
-	bound := func(allow auth.Allow) driver.For {
+	bound := func(allow auth.Allow) driver.RunScope {
 		text, err := json.Marshal(allow)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return driver.For{User: "anna", Run: "r", Machine: "helper", Allow: text}
+		return driver.RunScope{User: "anna", Run: "r", Machine: "helper", Allow: text}
 	}
 	for _, tt := range []struct {
 		name  string

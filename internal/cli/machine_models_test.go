@@ -42,7 +42,7 @@ func TestModelsByVariables(t *testing.T) {
 		{machinedef.LevelFast, "GUIDEWAY_MODEL_BASE", "any", "Bearer open-key", "/openai/chat/completions"},
 	} {
 		delete(env, c.without)
-		chosen, err := models.Model(driver.For{}, c.level, "")
+		chosen, err := models.Model(driver.RunScope{}, c.level, "")
 		if err != nil || chosen.Name != c.name {
 			t.Errorf("%s: %q %v, want %q", c.level, chosen.Name, err, c.name)
 			continue
@@ -53,7 +53,7 @@ func TestModelsByVariables(t *testing.T) {
 		}
 	}
 	env["GUIDEWAY_MODEL_FAST"] = "openai:fast-one"
-	if chosen, err := models.Model(driver.For{}, machinedef.LevelFast, ""); err != nil || chosen.Name != "fast-one" {
+	if chosen, err := models.Model(driver.RunScope{}, machinedef.LevelFast, ""); err != nil || chosen.Name != "fast-one" {
 		t.Errorf("fast: %q %v", chosen.Name, err)
 	}
 }

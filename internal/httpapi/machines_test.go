@@ -61,9 +61,9 @@ func (d testMachines) Call(_ context.Context, c driver.HandlerCall) (*driver.Han
 	return &driver.HandlerResult{Data: data}, err
 }
 
-func (d testMachines) Model(driver.For, machinedef.Level, string) (driver.Chosen, error) {
+func (d testMachines) Model(driver.RunScope, machinedef.Level, string) (driver.SelectedModel, error) {
 	s, err := scripted.Parse([]byte(`{"rules":[{"when":{"agent":"writer"},"content":"Certainly, at once."}]}`))
-	return driver.Chosen{Model: scripted.New(s), Name: "scripted"}, err
+	return driver.SelectedModel{Model: scripted.New(s), Name: "scripted"}, err
 }
 
 // newTestMachines returns the machines of a rig.

@@ -86,8 +86,8 @@ func progressText(u driver.Update) string {
 	case machineengine.KindModelIntent:
 		return plainLine(fmt.Sprintf("%s asks %s", e.Agent, e.Model), longest)
 	case machineengine.KindModelResult:
-		if e.Fault != nil {
-			return plainLine(e.Agent+" got no answer: "+e.Fault.Message, longest)
+		if e.Error != nil {
+			return plainLine(e.Agent+" got no answer: "+e.Error.Message, longest)
 		}
 		return plainLine(fmt.Sprintf("%s answered: %s", e.Agent, e.Response.Message.Content), longest)
 	case machineengine.KindToolIntent:

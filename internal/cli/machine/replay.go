@@ -103,7 +103,7 @@ func (o *machineReplayOptions) recording(ctx context.Context) (r *driver.Recordi
 }
 
 // replay runs the machine on a journal that is gone afterwards.
-func (o *machineReplayOptions) replay(ctx context.Context, shelf *server.MachineShelf, d *machinedef.Definition, r *driver.Recording) (*driver.Replayed, error) {
+func (o *machineReplayOptions) replay(ctx context.Context, shelf *server.MachineShelf, d *machinedef.Definition, r *driver.Recording) (*driver.ReplayResult, error) {
 	dir, err := os.MkdirTemp("", "guideway-replay-")
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "make a directory to replay in: %w", err)
@@ -134,7 +134,7 @@ func (o *machineReplayOptions) replay(ctx context.Context, shelf *server.Machine
 }
 
 // tell tells how it went.
-func (o *machineReplayOptions) tell(r *driver.Replayed) {
+func (o *machineReplayOptions) tell(r *driver.ReplayResult) {
 	host := o.app.Host
 	s := host.OutStyles()
 	u := r.Status.Usage

@@ -207,7 +207,7 @@ func (o *machineRunOptions) demonstrate(one *server.Shelved, models *server.Mach
 	if err != nil {
 		return err
 	}
-	models.Fixed = &driver.Chosen{Model: model, Name: "scripted"}
+	models.Fixed = &driver.SelectedModel{Model: model, Name: "scripted"}
 	var demo demonstration
 	if err := json.Unmarshal(data, &demo); err != nil {
 		return guideway.Errorf(guideway.CodeInvalidDefinition, "the recording of %q does not read: %w", one.Definition.Name, err)

@@ -95,7 +95,7 @@ func newMachineInputCmd(a *app.App, do func(context.Context, *machineRefOptions)
 		Long: `Give a run the value that it waits for, and go on with it. Where only a person may
 give it, the passphrase of "guideway runs approve" is asked for.
 
-Where a call of a tool was begun and nobody knows whether it was carried out, look
+If the outcome of a tool call is unknown, check
 what it has done and say so: --outcome retry calls it again, done takes --result for
 what it answered, and failed tells the agent that it failed.`,
 		Example: "  guideway machine input m_0123456789abcdefghjkmnp approve\n  guideway machine input m_0123456789abcdefghjkmnp --outcome done --result 'sent'",
@@ -362,8 +362,8 @@ func eventLine(e run.Event) string {
 	if f.Next != "" {
 		parts = append(parts, "→ "+f.Next)
 	}
-	if f.Fault != nil {
-		parts = append(parts, "failed: "+faultLine(f.Fault))
+	if f.Error != nil {
+		parts = append(parts, "failed: "+faultLine(f.Error))
 	}
 	if f.Pause != nil {
 		parts = append(parts, f.Pause.Message)

@@ -65,8 +65,8 @@ func (v *machineView) update(u driver.Update) {
 		for _, text := range e.Console {
 			v.say("%s  %s", pad, v.styles.Faint("console: "+app.OneLine(text)))
 		}
-		if e.Fault != nil {
-			v.say("%s  %s", pad, v.styles.Red(faultLine(e.Fault)))
+		if e.Error != nil {
+			v.say("%s  %s", pad, v.styles.Red(faultLine(e.Error)))
 		}
 	}
 }
@@ -93,10 +93,10 @@ func (v *machineView) answered(u driver.Update, e *engine.Event, pad string) {
 			v.say("%s    %s", pad, v.styles.Faint(app.Truncate(app.OneLine(c.Function.Name+" "+c.Function.Arguments), 120)))
 		}
 	}
-	if e.Fault != nil {
-		v.say("%s  %s", pad, v.styles.Red(faultLine(e.Fault)))
+	if e.Error != nil {
+		v.say("%s  %s", pad, v.styles.Red(faultLine(e.Error)))
 	}
-	v.say("%s  %s", pad, v.styles.Faint(spentLine(u.Spent)))
+	v.say("%s  %s", pad, v.styles.Faint(spentLine(u.Usage)))
 }
 
 func (v *machineView) returned(e *engine.Event, pad string) {
@@ -111,7 +111,7 @@ func (v *machineView) returned(e *engine.Event, pad string) {
 }
 
 // faultLine tells what failed, and where.
-func faultLine(f *engine.Fault) string {
+func faultLine(f *engine.RunError) string {
 	text := app.OneLine(f.Message)
 	if f.File != "" && f.Line > 0 {
 		text = fmt.Sprintf("%s:%d:%d: %s", app.OneLine(f.File), f.Line, f.Column, text)
@@ -120,9 +120,9 @@ func faultLine(f *engine.Fault) string {
 }
 
 // spentLine tells what a run has used.
-func spentLine(s engine.Spent) string {
+func spentLine(s engine.Usage) string {
 	const millionths = 1e6
-	text := fmt.Sprintf("%s, %d + %d tokens", app.Plural(s.Calls, "call", "calls"), s.Usage.Input, s.Usage.Output)
+	text := fmt.Sprintf("%s, %d + %d tokens", app.Plural(s.Calls, "call", "calls"), s.Tokens.Input, s.Tokens.Output)
 	if s.Cost > 0 {
 		text += fmt.Sprintf(", %.4f", float64(s.Cost)/millionths)
 	}
@@ -180,7 +180,7 @@ func tellStatus(h *app.Host, s *driver.Status) {
 		if s.Pause.Fix != "" {
 			fmt.Fprintf(h.Out, "  %s\n", app.OneLine(s.Pause.Fix))
 		}
-		if f := s.Pause.Fault; f != nil && f.Line > 0 {
+		if f := s.Pause.Error; f != nil && f.Line > 0 {
 			fmt.Fprintf(h.Out, "  at %s:%d:%d\n", app.OneLine(f.File), f.Line, f.Column)
 		}
 	}
@@ -200,7 +200,7 @@ func goOn(s *driver.Status) string {
 	switch {
 	case waitingIn(s) != nil:
 		return "guideway machine input " + s.RunID + " VALUE"
-	case s.Pause != nil && s.Pause.Code == engine.FaultUnknown:
+	case s.Pause != nil && s.Pause.Code == engine.ErrorKindUnknownOutcome:
 		return "guideway machine input " + s.RunID + " --outcome retry, done or failed"
 	case s.Pause != nil && s.Pause.Code == engine.PauseBudget:
 		budget := s.Pause.Budget

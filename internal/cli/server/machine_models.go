@@ -25,7 +25,7 @@ import (
 type MachineModels struct {
 	Host *app.Host
 	// Fixed is the model of --model; nil where there is none.
-	Fixed *driver.Chosen
+	Fixed *driver.SelectedModel
 	// entries are those of the configuration, by level or name.
 	entries map[string]config.Model
 	// shelf finds the recordings.
@@ -48,7 +48,7 @@ func NewMachineModels(a *app.App, cfg *config.Config, shelf *MachineShelf, spec 
 }
 
 // Model implements driver.Models.
-func (m *MachineModels) Model(f driver.For, level machinedef.Level, name string) (driver.Chosen, error) {
+func (m *MachineModels) Model(f driver.RunScope, level machinedef.Level, name string) (driver.SelectedModel, error) {
 	if m.Fixed != nil {
 		chosen := *m.Fixed
 		if _, ok := chosen.Model.(*answering.Model); ok && name != "" {
@@ -76,26 +76,26 @@ func (m *MachineModels) Model(f driver.For, level machinedef.Level, name string)
 	if spec := m.Host.Getenv("GUIDEWAY_MODEL"); spec != "" {
 		return m.parse(spec)
 	}
-	return driver.Chosen{}, guideway.Errorf(guideway.CodeInvalid, "no model is set for the level %q", level).
+	return driver.SelectedModel{}, guideway.Errorf(guideway.CodeInvalid, "no model is set for the level %q", level).
 		WithFix("set GUIDEWAY_MODEL=openai:NAME or anthropic:NAME, name it in \"models\" of guideway.json, or try it with --demo or --model scripted:FILE")
 }
 
 // recorded is the recording that is shipped with a machine, as a model.
-func (m *MachineModels) recorded(name string) (driver.Chosen, error) {
+func (m *MachineModels) recorded(name string) (driver.SelectedModel, error) {
 	one, err := m.shelf.Find(name)
 	if err != nil {
-		return driver.Chosen{}, err
+		return driver.SelectedModel{}, err
 	}
 	data, err := one.Demonstration()
 	if err != nil {
-		return driver.Chosen{}, err
+		return driver.SelectedModel{}, err
 	}
 	model, err := ScriptedModel(data)
-	return driver.Chosen{Model: model, Name: "scripted", Provider: config.ProviderScripted}, err
+	return driver.SelectedModel{Model: model, Name: "scripted", Provider: config.ProviderScripted}, err
 }
 
 // parse reads PROVIDER:MODEL.
-func (m *MachineModels) parse(spec string) (driver.Chosen, error) {
+func (m *MachineModels) parse(spec string) (driver.SelectedModel, error) {
 	provider, model, ok := strings.Cut(spec, ":")
 	if !ok {
 		provider, model = config.ProviderOpenAI, spec
@@ -104,9 +104,9 @@ func (m *MachineModels) parse(spec string) (driver.Chosen, error) {
 }
 
 // chosen makes the model of an entry.
-func (m *MachineModels) chosen(e config.Model) (driver.Chosen, error) {
+func (m *MachineModels) chosen(e config.Model) (driver.SelectedModel, error) {
 	const millionths = 1e6
-	out := driver.Chosen{
+	out := driver.SelectedModel{
 		Name: e.Model, Provider: e.Provider, MaxTokens: e.MaxTokens, Timeout: time.Duration(e.Timeout),
 		InputPrice: int64(e.Price.Input * millionths), CachedPrice: int64(e.Price.Cached * millionths), OutputPrice: int64(e.Price.Output * millionths),
 	}

@@ -56,7 +56,7 @@ type lazyTools struct{ Open func() (*MachineTools, error) }
 var _ driver.Tools = (*lazyTools)(nil)
 
 // Tools implements driver.Tools.
-func (l *lazyTools) Tools(ctx context.Context, f driver.For) ([]engine.ToolInfo, error) {
+func (l *lazyTools) Tools(ctx context.Context, f driver.RunScope) ([]engine.ToolInfo, error) {
 	m, err := l.Open()
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (l *lazyTools) Tools(ctx context.Context, f driver.For) ([]engine.ToolInfo,
 }
 
 // Call implements driver.Tools.
-func (l *lazyTools) Call(ctx context.Context, f driver.For, c engine.ToolCall) (engine.ToolResult, error) {
+func (l *lazyTools) Call(ctx context.Context, f driver.RunScope, c engine.ToolCall) (engine.ToolResult, error) {
 	m, err := l.Open()
 	if err != nil {
 		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
@@ -98,7 +98,7 @@ const keyOfCall = "dev.guideway/idempotency-key"
 
 // principal says who calls for a run: its user, by the machine, with what who began
 // it may use.
-func (m *MachineTools) principal(ctx context.Context, f driver.For) (context.Context, *gateway.Client, error) {
+func (m *MachineTools) principal(ctx context.Context, f driver.RunScope) (context.Context, *gateway.Client, error) {
 	p := guideway.Principal{User: f.User, Client: "machine " + app.OneLine(f.Machine)}
 	ctx = auth.WithPrincipal(ctx, p)
 	client := &gateway.Client{Principal: p, Modern: true}
@@ -123,7 +123,7 @@ func (m *MachineTools) principal(ctx context.Context, f driver.For) (context.Con
 }
 
 // permit is the Permit of driver.Options.
-type permit = func(ctx context.Context, f driver.For) (why string, err error)
+type permit = func(ctx context.Context, f driver.RunScope) (why string, err error)
 
 // MachinePermit lets a run go on for as long as the token of the client that began it
 // is good: the models that its agents ask cost money, in the name of that client.
@@ -132,7 +132,7 @@ func MachinePermit(cfg *config.Config) (permit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(_ context.Context, f driver.For) (string, error) {
+	return func(_ context.Context, f driver.RunScope) (string, error) {
 		var lent auth.Delegation
 		if err := json.Unmarshal(f.Allow, &lent); err != nil {
 			return "", guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
@@ -152,7 +152,7 @@ func MachinePermit(cfg *config.Config) (permit, error) {
 }
 
 // Tools implements driver.Tools.
-func (m *MachineTools) Tools(ctx context.Context, f driver.For) ([]engine.ToolInfo, error) {
+func (m *MachineTools) Tools(ctx context.Context, f driver.RunScope) ([]engine.ToolInfo, error) {
 	ctx, client, err := m.principal(ctx, f)
 	if err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func PlainName(name string) string {
 }
 
 // Call implements driver.Tools.
-func (m *MachineTools) Call(ctx context.Context, f driver.For, c engine.ToolCall) (engine.ToolResult, error) {
+func (m *MachineTools) Call(ctx context.Context, f driver.RunScope, c engine.ToolCall) (engine.ToolResult, error) {
 	ctx, client, err := m.principal(ctx, f)
 	if err != nil {
 		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)

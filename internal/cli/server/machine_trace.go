@@ -55,7 +55,7 @@ func number(key string, value int) telemetry.Attribute {
 }
 
 // Begin implements driver.Tracer.
-func (m *machineTracer) Begin(ctx context.Context, a driver.Activity) (inner context.Context, end func(driver.Ending)) {
+func (m *machineTracer) Begin(ctx context.Context, a driver.Activity) (inner context.Context, end func(driver.ActivityResult)) {
 	name, kind, operation := m.named(a)
 	ctx, span := m.tracer.Start(ctx, telemetry.Context{}, name, kind, m.now())
 	if operation != "" {
@@ -77,7 +77,7 @@ func (m *machineTracer) Begin(ctx context.Context, a driver.Activity) (inner con
 		span.Set(text("gen_ai.tool.name", a.Tool.Name), text("gen_ai.tool.call.id", a.Tool.ID), text("gen_ai.tool.type", "function"))
 		m.content(span, "gen_ai.tool.call.arguments", a.Tool.Arguments)
 	}
-	return ctx, func(e driver.Ending) {
+	return ctx, func(e driver.ActivityResult) {
 		m.ended(span, a, e)
 		span.Finish(m.now())
 	}
@@ -112,7 +112,7 @@ func (m *machineTracer) asked(span *telemetry.Span, r *llm.Request) {
 
 // ended tells what came of it. An error is its kind alone: its words may have what
 // was said in them.
-func (m *machineTracer) ended(span *telemetry.Span, a driver.Activity, e driver.Ending) {
+func (m *machineTracer) ended(span *telemetry.Span, a driver.Activity, e driver.ActivityResult) {
 	if span == nil {
 		return
 	}
@@ -145,7 +145,7 @@ func (m *machineTracer) ended(span *telemetry.Span, a driver.Activity, e driver.
 }
 
 // failureOf is the kind of what went wrong; "" is nothing.
-func failureOf(a driver.Activity, e driver.Ending) string {
+func failureOf(a driver.Activity, e driver.ActivityResult) string {
 	switch {
 	case errors.Is(e.Err, context.Canceled):
 		return "cancelled"

@@ -17,7 +17,7 @@ import (
 
 // Summarizer has a language model write the summaries of runs.
 type Summarizer struct {
-	Model driver.Chosen
+	Model driver.SelectedModel
 }
 
 var _ contexts.Summarizer = (*Summarizer)(nil)
@@ -26,7 +26,7 @@ var _ contexts.Summarizer = (*Summarizer)(nil)
 // none can be had there is nobody who summarises, and a reason.
 func NewSummarizer(host *app.Host, cfg *config.Config) (contexts.Summarizer, error) {
 	models := &MachineModels{Host: host, entries: cfg.Models}
-	model, err := models.Model(driver.For{}, machinedef.LevelFast, "")
+	model, err := models.Model(driver.RunScope{}, machinedef.LevelFast, "")
 	if err != nil && guideway.ErrorFix(err) == "" {
 		err = guideway.Errorf(guideway.ErrorCode(err), "%w", err).WithFix("mend the level fast or base of \"models\" in guideway.json, or GUIDEWAY_MODEL")
 	}

@@ -112,7 +112,7 @@ func (j *journey) died(err error, r reply) error {
 func (j *journey) decide(r reply) (order, error) {
 	p := r.Pause
 	switch {
-	case r.Status != machineengine.StatusPaused || p.Code != machineengine.FaultUnknown:
+	case r.Status != machineengine.StatusPaused || p.Code != machineengine.ErrorKindUnknownOutcome:
 		return order{}, fmt.Errorf("the run rests as %s: %+v", r.Status, p)
 	case p.Tool == nil:
 		return order{Do: opResume, Run: j.id, Task: j.task}, nil
@@ -161,8 +161,8 @@ func (j *journey) judgeRequests(facts []machineengine.Event) {
 		case f.Kind == machineengine.KindModelIntent:
 			intents[place]++
 		case f.Kind == machineengine.KindModelResult && !f.Unknown:
-			if f.Fault != nil {
-				j.t.Errorf("request %d failed: %+v", place, f.Fault)
+			if f.Error != nil {
+				j.t.Errorf("request %d failed: %+v", place, f.Error)
 			}
 			place++
 		}

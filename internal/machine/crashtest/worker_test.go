@@ -209,8 +209,8 @@ func answered(s *driver.Status, err error) (reply, error) {
 type models struct{ place place }
 
 // Model implements driver.Models.
-func (m models) Model(driver.For, machinedef.Level, string) (driver.Chosen, error) {
-	return driver.Chosen{
+func (m models) Model(driver.RunScope, machinedef.Level, string) (driver.SelectedModel, error) {
+	return driver.SelectedModel{
 		Model: openai.New(openai.Options{BaseURL: m.place.Outside + "/v1", NoStream: true, HTTP: client()}), Name: "counted",
 	}, nil
 }
@@ -219,12 +219,12 @@ func (m models) Model(driver.For, machinedef.Level, string) (driver.Chosen, erro
 type tools struct{ place place }
 
 // Tools implements driver.Tools.
-func (tools) Tools(context.Context, driver.For) ([]machineengine.ToolInfo, error) {
+func (tools) Tools(context.Context, driver.RunScope) ([]machineengine.ToolInfo, error) {
 	return infos(), nil
 }
 
 // Call implements driver.Tools.
-func (t tools) Call(ctx context.Context, _ driver.For, c machineengine.ToolCall) (machineengine.ToolResult, error) {
+func (t tools) Call(ctx context.Context, _ driver.RunScope, c machineengine.ToolCall) (machineengine.ToolResult, error) {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return machineengine.ToolResult{}, err

@@ -10,12 +10,12 @@ import (
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 )
 
-// TestBackground answers at once and goes on; what was broken off by the end of a
-// server is gone on with when somebody asks.
+// TestBackground tests that Start returns at once while the run continues, and that Wait
+// continues a run whose server ended.
 func TestBackground(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(),
+		r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(),
 			`{"rules": [{"content": "fine", "delay": 60}]}`)
 		b := driver.NewBackground(r.Service, nil)
 		s, err := b.Start(t.Context(), anna, driver.StartRequest{Machine: "small"})

@@ -10,39 +10,39 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// The rules that this package refuses by.
+// The rules of this package's refusals.
 const (
-	// RuleNotWaiting is an input that the run does not wait for.
+	// RuleNotWaiting refuses an input that the run does not request.
 	RuleNotWaiting = "machine-not-waiting"
-	// RulePerson is an input that only a person may give.
+	// RulePerson refuses an input that only a person may give.
 	RulePerson = "machine-person"
-	// RuleEnded is a run that is at its end.
+	// RuleEnded refuses a command on a run that has ended.
 	RuleEnded = "machine-ended"
-	// RuleBudget is a run that goes on only with a larger budget.
+	// RuleBudget refuses to resume a run whose budget is exhausted.
 	RuleBudget = "machine-budget"
-	// RulePermit is a run whose beginner may not have it go on any more.
+	// RulePermit refuses to resume a run whose user lost the permission to continue it.
 	RulePermit = "machine-permit"
-	// RuleOutcome is a decision on a call that nobody asked for.
+	// RuleOutcome refuses a decision on a call that needs none.
 	RuleOutcome = "machine-outcome"
 )
 
-// attempts is how often a command is decided anew after another one was faster.
+// attempts bounds the retries of a command after a conflict.
 const attempts = 20
 
-// change decides a command on a run and appends what follows from it, as often as
-// another one comes in between.
-func (s *Service) change(ctx context.Context, c run.Caller, id string, decide func(*loaded) error) (*Status, error) {
+// changeRun decides a command on a run and appends the resulting events. It retries on a
+// conflict.
+func (s *Service) changeRun(ctx context.Context, c run.Caller, id string, decide func(*loaded) error) (*Status, error) {
 	for n := 1; ; n++ {
-		l, _, err := s.load(ctx, c.User, id, 0)
+		l, _, err := s.loadRun(ctx, c.User, id, 0)
 		if err != nil {
 			return nil, err
 		}
 		if err := decide(l); err != nil {
 			return nil, err
 		}
-		err = s.flush(ctx, l, by(c))
+		err = s.flushEvents(ctx, l, callerBy(c))
 		if err == nil {
-			return s.tell(ctx, l)
+			return s.buildStatus(ctx, l)
 		}
 		if guideway.ErrorCode(err) != guideway.CodeConflict || n == attempts || ctx.Err() != nil {
 			return nil, err
@@ -50,31 +50,31 @@ func (s *Service) change(ctx context.Context, c run.Caller, id string, decide fu
 	}
 }
 
-// refused makes a refusal that leaves the run where it is.
-func refused(id, rule, message, fix string) *run.Refusal {
+// newRefusal returns a refusal that leaves the run unchanged.
+func newRefusal(id, rule, message, fix string) *run.Refusal {
 	return &run.Refusal{
 		Code: guideway.CodeRefused, Rule: rule, Message: message, Fix: fix, RunID: id,
 		Next: &run.Call{Tool: "machine_status", Arguments: map[string]any{"runId": id}},
 	}
 }
 
-// Input gives a run the value that it waits for. Where the run waits for a machine
-// within it, that one gets it. The run is not driven by it.
+// Input answers the input request of a run, or of the sub-machine that it waits for. It
+// does not drive the run.
 func (s *Service) Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*Status, error) {
-	if id, err := s.innermost(ctx, c, id); err == nil {
-		return s.input(ctx, c, id, value)
+	if id, err := s.innermostRun(ctx, c, id); err == nil {
+		return s.giveInput(ctx, c, id, value)
 	}
-	return s.input(ctx, c, id, value)
+	return s.giveInput(ctx, c, id, value)
 }
 
-func (s *Service) input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*Status, error) {
-	return s.change(ctx, c, id, func(l *loaded) error {
-		in := l.asks()
+func (s *Service) giveInput(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*Status, error) {
+	return s.changeRun(ctx, c, id, func(l *loaded) error {
+		in := l.requestedInput()
 		if in == nil {
-			return refused(id, RuleNotWaiting, fmt.Sprintf("the run does not wait for an input: it is %s", l.state.Status), "look where it stands")
+			return newRefusal(id, RuleNotWaiting, fmt.Sprintf("the run does not wait for an input: it is %s", l.state.Status), "check its status")
 		}
 		if in.Person && !c.Via.Person() {
-			return refused(id, RulePerson, "only a person may give this input",
+			return newRefusal(id, RulePerson, "only a person may give this input",
 				"ask the person to give it at a terminal: guideway machine input "+id)
 		}
 		checked := in.Default
@@ -84,7 +84,7 @@ func (s *Service) input(ctx context.Context, c run.Caller, id string, value json
 				return err
 			}
 		}
-		return l.add(machineengine.Event{Kind: machineengine.KindInputGiven, State: l.state.At, Value: checked})
+		return l.addEvent(machineengine.Event{Kind: machineengine.KindInputGiven, State: l.state.At, Value: checked})
 	})
 }
 
@@ -95,10 +95,10 @@ func orNull(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// innermost finds the run that waits within another.
-func (s *Service) innermost(ctx context.Context, c run.Caller, id string) (string, error) {
+// innermostRun returns the id of the most deeply nested run that a run waits for.
+func (s *Service) innermostRun(ctx context.Context, c run.Caller, id string) (string, error) {
 	for range maxDepth + 1 {
-		l, _, err := s.load(ctx, c.User, id, 0)
+		l, _, err := s.loadRun(ctx, c.User, id, 0)
 		if err != nil {
 			return "", err
 		}
@@ -106,23 +106,23 @@ func (s *Service) innermost(ctx context.Context, c run.Caller, id string) (strin
 		if p == nil || p.Kind != machineengine.KindSubIntent {
 			return id, nil
 		}
-		if _, _, err := s.load(ctx, c.User, p.Run, 0); err != nil {
-			return id, nil // it was not begun yet
+		if _, _, err := s.loadRun(ctx, c.User, p.Run, 0); err != nil {
+			return id, nil // not started yet
 		}
 		id = p.Run
 	}
 	return id, nil
 }
 
-// Decide says what became of a call of a tool whose outcome is not known.
+// Decide sets the outcome of a tool call whose outcome is unknown.
 func (s *Service) Decide(ctx context.Context, c run.Caller, id string, decision machineengine.Decision, result string) (*Status, error) {
-	inner, err := s.innermost(ctx, c, id)
+	inner, err := s.innermostRun(ctx, c, id)
 	if err != nil {
 		return nil, err
 	}
-	return s.change(ctx, c, inner, func(l *loaded) error {
+	return s.changeRun(ctx, c, inner, func(l *loaded) error {
 		if l.state.Status != machineengine.StatusPaused || l.state.Unknown == nil {
-			return refused(inner, RuleOutcome, "no call of this run has an unknown outcome that somebody must decide on", "look where it stands")
+			return newRefusal(inner, RuleOutcome, "no call of this run needs a decision on its outcome", "check its status")
 		}
 		e := machineengine.Event{Kind: machineengine.KindToolDecided, State: l.state.At, Tool: l.state.Unknown, Decision: decision}
 		switch decision {
@@ -131,49 +131,49 @@ func (s *Service) Decide(ctx context.Context, c run.Caller, id string, decision 
 			e.Result = &machineengine.ToolResult{Content: result}
 		case machineengine.DecideFailed:
 			if result == "" {
-				result = "The tool failed; nobody knows how far it came."
+				result = "The tool failed, possibly after a part of its work."
 			}
 			e.Result = &machineengine.ToolResult{Content: result, Error: true}
 		default:
 			return guideway.Errorf(guideway.CodeInvalid, "there is no outcome %q", decision).WithFix("use retry, done or failed")
 		}
-		return l.add(e)
+		return l.addEvent(e)
 	})
 }
 
-// Resume lets a paused run go on, or the one within it that is. Limits that are not
-// zero take the place of that run's; one whose budget is used up goes on only with
-// more of that than it has used.
+// Resume continues a paused run, or the paused run nested in it. Limits that are not zero
+// replace those of that run. A run with an exhausted budget resumes only with a limit above
+// its usage.
 func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits machineengine.Limits) (*Status, error) {
-	if inner, err := s.innermost(ctx, c, id); err == nil {
+	if inner, err := s.innermostRun(ctx, c, id); err == nil {
 		id = inner
 	}
-	return s.change(ctx, c, id, func(l *loaded) error {
+	return s.changeRun(ctx, c, id, func(l *loaded) error {
 		st := &l.state
 		switch {
 		case st.Status.Ended():
-			return refused(id, RuleEnded, fmt.Sprintf("the run is %s", st.Status), "fork it, or start a new one")
+			return newRefusal(id, RuleEnded, fmt.Sprintf("the run is %s", st.Status), "fork it, or start a new one")
 		case st.Status != machineengine.StatusPaused:
-			return nil // it goes on by itself
-		case st.Unknown != nil && st.Pause.Code == machineengine.FaultUnknown:
-			return refused(id, RuleOutcome, st.Pause.Message, st.Pause.Fix)
+			return nil // it continues without a command
+		case st.Unknown != nil && st.Pause.Code == machineengine.ErrorKindUnknownOutcome:
+			return newRefusal(id, RuleOutcome, st.Pause.Message, st.Pause.Fix)
 		case st.Pause.Code == machineengine.PausePermit:
-			if why, err := s.forbids(ctx, l); err != nil || why != "" {
-				return orRefused(err, refused(id, RulePermit, why, st.Pause.Fix))
+			if why, err := s.permitReason(ctx, l); err != nil || why != "" {
+				return orRefused(err, newRefusal(id, RulePermit, why, st.Pause.Fix))
 			}
 		}
 		e := machineengine.Event{Kind: machineengine.KindResumed}
-		if raised := merge(st.Limits, limits); raised != st.Limits {
+		if raised := mergeLimits(st.Limits, limits); raised != st.Limits {
 			e.Limits = &raised
 		}
-		if p := st.Pause; p.Code == machineengine.PauseBudget && limitOf(merge(st.Limits, limits), p.Budget) <= p.Used {
-			return refused(id, RuleBudget, p.Message, "raise it: guideway machine resume "+id+" --"+flagOf(p.Budget)+" N")
+		if p := st.Pause; p.Code == machineengine.PauseBudget && limitOf(mergeLimits(st.Limits, limits), p.Budget) <= p.Used {
+			return newRefusal(id, RuleBudget, p.Message, "raise it: guideway machine resume "+id+" --"+flagOf(p.Budget)+" N")
 		}
-		return l.add(e)
+		return l.addEvent(e)
 	})
 }
 
-// orRefused gives the error where there is one, or else the refusal.
+// orRefused returns err if it is not nil, and the refusal otherwise.
 func orRefused(err error, r *run.Refusal) error {
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func orRefused(err error, r *run.Refusal) error {
 	return r
 }
 
-// limitOf gives one budget of several, in the unit of a pause.
+// limitOf returns one budget of the limits, in the unit of a pause.
 func limitOf(l machineengine.Limits, budget string) int64 {
 	switch budget {
 	case "states":
@@ -199,7 +199,7 @@ func limitOf(l machineengine.Limits, budget string) int64 {
 	}
 }
 
-// flagOf is the flag of the command line that raises a budget.
+// flagOf returns the command-line flag that raises a budget.
 func flagOf(budget string) string {
 	if budget == "toolCalls" {
 		return "tool-calls"
@@ -207,21 +207,21 @@ func flagOf(budget string) string {
 	return budget
 }
 
-// Cancel ends a run for good, and those within it. To cancel one that is cancelled
-// changes nothing.
+// Cancel ends a run and the runs nested in it. It does nothing if the run is already
+// cancelled.
 func (s *Service) Cancel(ctx context.Context, c run.Caller, id, reason string) (*Status, error) {
 	var child string
-	status, err := s.change(ctx, c, id, func(l *loaded) error {
+	status, err := s.changeRun(ctx, c, id, func(l *loaded) error {
 		switch l.state.Status {
 		case machineengine.StatusCancelled:
 			return nil
 		case machineengine.StatusCompleted:
-			return refused(id, RuleEnded, "the run is completed", "there is nothing to cancel")
+			return newRefusal(id, RuleEnded, "the run is completed", "there is nothing to cancel")
 		}
 		if p := l.state.Pending; p != nil && p.Kind == machineengine.KindSubIntent {
 			child = p.Run
 		}
-		return l.add(machineengine.Event{Kind: machineengine.KindCancelled, Reason: cut(reason, 4<<10)})
+		return l.addEvent(machineengine.Event{Kind: machineengine.KindCancelled, Reason: truncateText(reason, 4<<10)})
 	})
 	if err == nil && child != "" {
 		if _, err := s.Cancel(ctx, c, child, reason); err != nil && guideway.ErrorCode(err) != guideway.CodeRefused && guideway.ErrorCode(err) != guideway.CodeNotFound {
@@ -231,11 +231,10 @@ func (s *Service) Cancel(ctx context.Context, c run.Caller, id, reason string) (
 	return status, err
 }
 
-// Fork makes a new run that has had the same events up to one, and goes its own
-// way from there: what models and tools have answered until then is not asked
-// again. seq 0 is the last event of a run that can go on from it.
+// Fork creates a new run with the events of a run up to seq, so that no model or tool is
+// called again for them. If seq is 0, it forks at the last event that leaves work to do.
 func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) (*Status, error) {
-	old, events, err := s.load(ctx, c.User, id, 0)
+	old, events, err := s.loadRun(ctx, c.User, id, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -243,12 +242,12 @@ func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) 
 		seq = lastOpen(old, events)
 	}
 	if seq < 2 || seq > old.rec.Seq {
-		r := refused(id, run.RuleUnknownSeq, fmt.Sprintf("the run cannot be forked at event %d: it has events 2 to %d", seq, old.rec.Seq), "guideway machine show "+id+" lists them")
+		r := newRefusal(id, run.RuleUnknownSeq, fmt.Sprintf("the run cannot be forked at event %d: it has events 2 to %d", seq, old.rec.Seq), "guideway machine show "+id+" lists them")
 		return nil, r
 	}
 	created := old.created
 	created.Parent, created.ParentSeq = id, seq
-	l, err := s.create(newRunID(s.clock()), created, old.program, by(c))
+	l, err := s.newLoaded(newRunID(s.clock()), created, old.program, callerBy(c))
 	if err != nil {
 		return nil, err
 	}
@@ -259,24 +258,24 @@ func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) 
 		}
 		fact, err := factOf(e)
 		if err != nil {
-			return nil, broken(id, e.Seq, err.Error())
+			return nil, untrustedEventError(id, e.Seq, err.Error())
 		}
-		if err := l.add(fact); err != nil {
+		if err := l.addEvent(fact); err != nil {
 			return nil, err
 		}
 		last := &l.buffer[len(l.buffer)-1]
 		last.At, last.By = e.At, e.By
 	}
 	if l.state.Status.Ended() {
-		return nil, refused(id, run.RuleUnknownSeq, "there is nothing to do behind that event", "fork at an earlier one")
+		return nil, newRefusal(id, run.RuleUnknownSeq, "there is nothing to do after that event", "fork at an earlier one")
 	}
-	if err := s.flush(ctx, l, by(c)); err != nil {
+	if err := s.flushEvents(ctx, l, callerBy(c)); err != nil {
 		return nil, err
 	}
-	return s.tell(ctx, l)
+	return s.buildStatus(ctx, l)
 }
 
-// lastOpen is the last event behind which there is something to do.
+// lastOpen returns the number of the last event that leaves work to do.
 func lastOpen(l *loaded, events []run.Event) int64 {
 	for i := len(events) - 1; i > 0; i-- {
 		switch machineengine.Kind(events[i].Kind) {

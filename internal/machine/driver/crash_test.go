@@ -32,19 +32,19 @@ const tenCalls = `{
 
 const tenRoles = `{"worker": {"systemMessage": "Work.", "includedTools": ["s__*"], "reminder": "Go on."}}`
 
-// tenHandlers do two rounds; what they do is counted in common_data, so that a
-// handler whose result counted twice shows.
+// tenHandlers runs two rounds. They count their calls in common_data, so that a handler
+// whose result counted twice is visible.
 func tenHandlers() handlers {
 	return handlers{
 		"ask": func(t *this) (any, error) {
-			t.say("talk", llm.User, fmt.Sprintf("round %v", t.data["round"]))
+			t.addMessage("talk", llm.User, fmt.Sprintf("round %v", t.data["round"]))
 			return nil, nil
 		},
 		"note": func(t *this) (any, error) {
 			n, _ := t.data["round"].(float64)
 			t.data["round"] = n + 1
-			t.data["done"] = t.text("done") + t.last().Content + ";"
-			t.say("talk", llm.Assistant, t.last().Content)
+			t.data["done"] = t.stringVar("done") + t.lastMessage().Content + ";"
+			t.addMessage("talk", llm.Assistant, t.lastMessage().Content)
 			return nil, nil
 		},
 		"more": func(t *this) (any, error) {
@@ -56,8 +56,8 @@ func tenHandlers() handlers {
 	}
 }
 
-// tenScript is what the model answers: in each round two rounds of two tools, one
-// tool, and at last a text.
+// tenScript returns the answers of the model: in each round two calls of two tools, one
+// call of one tool, and a text.
 func tenScript() string {
 	call := func(names ...string) string {
 		var calls []string
@@ -77,14 +77,14 @@ func tenScript() string {
 
 func newTen(t *testing.T, journal *memory) *rig {
 	t.Helper()
-	r := newRig(t, journal, []*machinedef.Definition{define(t, tenCalls, tenRoles)}, tenHandlers(), tenScript())
-	r.tools.infos = []machineengine.ToolInfo{tool("s__safe", true), tool("s__key", false), tool("s__ask", false)}
-	r.opts.Alive = func(string) bool { return false } // who held a lease is dead
-	r.open()
+	r := newRig(t, journal, []*machinedef.Definition{parseMachine(t, tenCalls, tenRoles)}, tenHandlers(), tenScript())
+	r.tools.infos = []machineengine.ToolInfo{newTool("s__safe", true), newTool("s__key", false), newTool("s__ask", false)}
+	r.opts.Alive = func(string) bool { return false } // the owner of a lease is dead
+	r.reopen()
 	return r
 }
 
-// outcome is what must be the same whatever happened on the way.
+// outcome is the part of a status that must not depend on crashes.
 type outcome struct {
 	Status machineengine.Status
 	Output string
@@ -95,15 +95,14 @@ func outcomeOf(s *driver.Status) outcome {
 	return outcome{s.Status, string(s.Output), s.States}
 }
 
-// crash says where the process dies: at a write, or before or after a call of
-// something outside.
+// crash is a point where the process dies: at a write, or before or after a call.
 type crash struct {
 	kind string
 	n    int
 }
 
-// die has the process die there.
-func (c crash) die(r *rig, journal *memory) {
+// arm makes the process die at the point.
+func (c crash) arm(r *rig, journal *memory) {
 	count := 0
 	at := func() {
 		if count++; count == c.n {
@@ -124,19 +123,19 @@ func (c crash) die(r *rig, journal *memory) {
 	}
 }
 
-// TestCrash kills the process at every write and around every call, and goes on:
-// the outcome is the same, no answer that was kept is paid for again, and each tool
-// ran once, unless its outcome was unknown and its policy allows another time.
+// TestCrash kills the process at every write and around every call, and restarts it: the
+// outcome is the same, no recorded answer is requested again, and each tool runs once,
+// unless its outcome is unknown and its policy allows a retry.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
-	want := outcomeOf(whole.drive(whole.begin("ten", map[string]any{"task": "x"})))
+	want := outcomeOf(whole.driveRun(whole.startRun("ten", map[string]any{"task": "x"})))
 	if want.Status != machineengine.StatusCompleted || len(whole.model.requests) != 10 || len(whole.tools.calls) != 12 {
 		t.Fatalf("undisturbed: %+v, %d requests, %d calls", want, len(whole.model.requests), len(whole.tools.calls))
 	}
 	writes := whole.journal.(*memory).writes
 	var points []crash
-	for n := 2; n <= writes; n++ { // the first one begins the run
+	for n := 2; n <= writes; n++ { // the first one creates the run
 		points = append(points, crash{"write", n})
 	}
 	for n := 1; n <= 10; n++ {
@@ -145,11 +144,11 @@ func TestCrash(t *testing.T) {
 	for n := 1; n <= 12; n++ {
 		points = append(points, crash{"before-tool", n}, crash{"after-tool", n})
 	}
-	// One begins the run, one takes the lease, each call has an intent, in one write
-	// with the result before, a handler has the result before it kept, and the last
-	// one has the end.
+	// One write creates the run, one takes the lease, each call has an intent in one write
+	// with the previous result, a handler flushes the result before it, and the last write
+	// ends the run.
 	if calls, states := 10+12, 2; writes != 3+calls+states {
-		t.Errorf("%d writes for %d calls and %d handlers behind them", writes, calls, states)
+		t.Errorf("%d writes for %d calls and %d handlers after them", writes, calls, states)
 	}
 	// Two crashes in one run: the second at every third write after the first.
 	for _, first := range points {
@@ -169,8 +168,8 @@ func TestCrash(t *testing.T) {
 func crashTwice(t *testing.T, want outcome, first, second crash) {
 	journal := newMemory()
 	r := newTen(t, journal)
-	id := r.begin("ten", map[string]any{"task": "x"})
-	first.die(r, journal)
+	id := r.startRun("ten", map[string]any{"task": "x"})
+	first.arm(r, journal)
 	if err := r.Drive(t.Context(), anna.User, id, nil); err == nil && !journal.isDead() {
 		t.Fatal("the process did not die")
 	}
@@ -182,56 +181,56 @@ func crashTwice(t *testing.T, want outcome, first, second crash) {
 			journal.dies = journal.writes + second.n
 			crashes++
 		}
-		r.open() // another process
+		r.reopen() // another process
 		err := r.Drive(t.Context(), anna.User, id, nil)
 		if err != nil {
 			continue
 		}
-		s := r.status(id)
+		s := r.runStatus(id)
 		if s.Status.Ended() {
 			break
 		}
-		if s.Pause == nil || s.Pause.Code != machineengine.FaultUnknown || s.Pause.Tool.Name != "s__ask" {
+		if s.Pause == nil || s.Pause.Code != machineengine.ErrorKindUnknownOutcome || s.Pause.Tool.Name != "s__ask" {
 			t.Fatalf("the run rests at %+v", s)
 		}
-		// A person has looked: if the tool ran, they say what it answered.
+		// A person has checked: if the tool ran, they enter its result.
 		decision, result := machineengine.DecideRetry, ""
-		if ran(r, s.Pause.Tool.Key) > 0 {
+		if countCalls(r, s.Pause.Tool.Key) > 0 {
 			decision, result = machineengine.DecideDone, "done "+s.Pause.Tool.Arguments
 		}
 		if _, err := r.Decide(t.Context(), anna, id, decision, result); err != nil && !journal.isDead() {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(want, outcomeOf(r.status(id))); diff != "" {
+	if diff := cmp.Diff(want, outcomeOf(r.runStatus(id))); diff != "" {
 		t.Fatal(diff)
 	}
 	paidOnce(t, r, id)
 }
 
-// TestWritesGoWrong has each write fail once, or be made and answered with a
-// conflict: the process that goes on pays for nothing twice either.
-func TestWritesGoWrong(t *testing.T) {
+// TestWriteErrors makes each write fail once, or succeed but return a conflict: the process
+// that continues repeats no paid call.
+func TestWriteErrors(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
-	want := outcomeOf(whole.drive(whole.begin("ten", map[string]any{"task": "x"})))
+	want := outcomeOf(whole.driveRun(whole.startRun("ten", map[string]any{"task": "x"})))
 	writes := whole.journal.(*memory).writes
-	for n := 3; n <= writes; n++ { // behind the first event and the lease
+	for n := 3; n <= writes; n++ { // after the first event and the lease
 		for _, lost := range []bool{false, true} {
 			journal := newMemory()
 			r := newTen(t, journal)
-			id := r.begin("ten", map[string]any{"task": "x"})
+			id := r.startRun("ten", map[string]any{"task": "x"})
 			if lost {
 				journal.lost = n
 			} else {
 				journal.fails = n
 			}
 			err := r.Drive(t.Context(), anna.User, id, nil)
-			// With the last one the lease is given back: then nobody holds it.
+			// The last write releases the lease, so there is no holder afterwards.
 			if lost != (err == nil) && n < writes {
 				t.Errorf("write %d, lost %v: %v", n, lost, err)
 			}
-			if s := r.drive(id); cmp.Diff(want, outcomeOf(s)) != "" || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
+			if s := r.driveRun(id); cmp.Diff(want, outcomeOf(s)) != "" || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
 				t.Errorf("write %d, lost %v: %+v, %d requests, %d calls", n, lost, s, len(r.model.requests), len(r.tools.calls))
 			}
 			paidOnce(t, r, id)
@@ -239,13 +238,13 @@ func TestWritesGoWrong(t *testing.T) {
 	}
 }
 
-// TestInterruptedResult stops the drive as soon as an answer or a result is there:
-// it is kept, and nothing is asked again.
+// TestInterruptedResult stops the drive as soon as an answer or a result arrives: it is
+// recorded, and the call is not repeated.
 func TestInterruptedResult(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 10+12; n++ {
 		r := newTen(t, newMemory())
-		id := r.begin("ten", map[string]any{"task": "x"})
+		id := r.startRun("ten", map[string]any{"task": "x"})
 		ctx, stop := context.WithCancel(t.Context())
 		count := 0
 		at := func() {
@@ -255,24 +254,24 @@ func TestInterruptedResult(t *testing.T) {
 		}
 		r.model.after, r.tools.after = func(llm.Request) { at() }, at
 		if err := r.Drive(ctx, anna.User, id, nil); guideway.ErrorCode(err) != guideway.CodeUnavailable {
-			t.Errorf("stopped behind call %d: %v", n, err)
+			t.Errorf("stopped after call %d: %v", n, err)
 		}
 		stop()
-		if s := r.drive(id); !s.Status.Ended() || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
-			t.Errorf("stopped behind call %d: %+v, %d requests, %d calls", n, s, len(r.model.requests), len(r.tools.calls))
+		if s := r.driveRun(id); !s.Status.Ended() || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
+			t.Errorf("stopped after call %d: %+v, %d requests, %d calls", n, s, len(r.model.requests), len(r.tools.calls))
 		}
 		paidOnce(t, r, id)
 	}
 }
 
-// TestARetryCountsOnce has somebody repeat a call whose outcome was not known, and
-// the process die in that attempt, too: they are asked again.
-func TestARetryCountsOnce(t *testing.T) {
+// TestRetryDecisionIsValidOnce repeats a call whose outcome is unknown and kills the
+// process in that attempt too: the run asks for a decision again.
+func TestRetryDecisionIsValidOnce(t *testing.T) {
 	t.Parallel()
 	journal := newMemory()
 	r := newTen(t, journal)
 	r.model.answers = answersOf(t, `[{"tool_calls": [{"name": "s__ask", "arguments": {}}]}, {"content": "fine"}, {"content": "fine"}]`)
-	id := r.begin("ten", map[string]any{"task": "x"})
+	id := r.startRun("ten", map[string]any{"task": "x"})
 	for n := 1; n <= 7; n++ {
 		r.tools.after = journal.kill
 		if err := r.Drive(t.Context(), anna.User, id, nil); err == nil {
@@ -280,22 +279,22 @@ func TestARetryCountsOnce(t *testing.T) {
 		}
 		journal.revive()
 		r.tools.after = nil
-		r.open()
-		s := r.drive(id)
-		if len(r.tools.calls) != n || s.Pause == nil || s.Pause.Code != machineengine.FaultUnknown || s.Pause.Tool.Retry != "ask" {
+		r.reopen()
+		s := r.driveRun(id)
+		if len(r.tools.calls) != n || s.Pause == nil || s.Pause.Code != machineengine.ErrorKindUnknownOutcome || s.Pause.Tool.Retry != "ask" {
 			t.Fatalf("after %d attempts that were lost the tool was called %d times, and the run rests at %+v", n, len(r.tools.calls), s.Pause)
 		}
 		if _, err := r.Decide(t.Context(), anna, id, machineengine.DecideRetry, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if s := r.drive(id); s.Status != machineengine.StatusCompleted || len(r.tools.calls) != 8 {
+	if s := r.driveRun(id); s.Status != machineengine.StatusCompleted || len(r.tools.calls) != 8 {
 		t.Errorf("%+v after %d calls", s, len(r.tools.calls))
 	}
 }
 
-// ran counts how often a call was carried out.
-func ran(r *rig, key string) int {
+// countCalls returns the number of executed calls with a key.
+func countCalls(r *rig, key string) int {
 	n := 0
 	for _, c := range r.tools.calls {
 		if c.Key == key {
@@ -305,8 +304,8 @@ func ran(r *rig, key string) int {
 	return n
 }
 
-// paidOnce checks by the run's events that no request was sent again after its
-// answer was kept, and no tool called again after its result was.
+// paidOnce checks in the run's events that no request or tool call was repeated after its
+// result was recorded.
 func paidOnce(t *testing.T, r *rig, id string) {
 	t.Helper()
 	events, err := r.Events(t.Context(), anna, id)

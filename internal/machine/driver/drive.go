@@ -10,64 +10,63 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// Update tells who looks on what happens in a run.
+// Update reports an event of a run to an observer.
 type Update struct {
 	RunID string
-	// Depth is 0 for the run itself, and 1 for a machine within it.
+	// Depth is 0 for the run and 1 for its sub-machine.
 	Depth int
-	// Event is what has happened; nil where a part of an answer has come.
+	// Event is nil if the update is a part of an answer.
 	Event *machineengine.Event
-	// Delta is a part of the answer of an agent.
+	// Delta is a part of an agent's answer.
 	Delta llm.Delta
 	Agent string
 	State string
-	Spent machineengine.Spent
+	Usage machineengine.Usage
 }
 
-// Drive goes on with a run until it ends, waits, or is paused. It is an error if
-// another process drives it, or if something here fails that is not the run's: the
-// run stays where it is, and can be driven again. observe may be nil.
+// Drive executes a run until it ends, waits, or pauses. It returns an error if another
+// process drives the run, or if the driver itself fails; the run can then be driven again.
+// observe may be nil.
 func (s *Service) Drive(ctx context.Context, user, id string, observe func(Update)) error {
 	if observe == nil {
 		observe = func(Update) {}
 	}
-	if !s.enter(id) {
+	if !s.enterDrive(id) {
 		return guideway.Errorf(guideway.CodeConflict, "run %s is being driven by this process", id)
 	}
-	defer s.leave(id)
+	defer s.leaveDrive(id)
 	l, err := s.takeOver(ctx, user, id)
 	if l == nil || err != nil {
 		return err
 	}
 	d := &drive{s: s, l: l, observe: observe}
-	ctx, end := d.begin(ctx, Activity{Kind: ActivityRun})
-	err = d.loop(ctx)
-	end(d.stands(err))
+	ctx, end := d.beginActivity(ctx, Activity{Kind: ActivityRun})
+	err = d.runEffects(ctx)
+	end(d.endingOf(err))
 	if errors.Is(err, errCancelled) {
 		return nil
 	}
 	if err != nil && !errors.Is(err, errLost) {
-		// What was only decided waits for the next drive, and so does the end of the
-		// lease, if this fails, too.
-		d.l.buffer = d.l.buffer[:d.l.owed]
-		err = errors.Join(err, d.release(context.WithoutCancel(ctx)))
+		// Undecided events are decided again by the next drive, and the lease expires if
+		// its release fails too.
+		d.l.buffer = d.l.buffer[:d.l.pending]
+		err = errors.Join(err, d.releaseLease(context.WithoutCancel(ctx)))
 	}
 	return err
 }
 
-// takeOver loads a run and takes its lease; nil where there is nothing to do. What a
-// process that is gone had sent may arrive in between: then the run is looked at
-// again.
+// takeOver loads a run and takes its lease; it returns nil if there is nothing to do. It
+// retries on a conflict, because late writes of a dead process may arrive.
 func (s *Service) takeOver(ctx context.Context, user, id string) (*loaded, error) {
 	for n := 1; ; n++ {
-		l, _, err := s.load(ctx, user, id, 0)
-		if err != nil || !s.due(l) {
+		l, _, err := s.loadRun(ctx, user, id, 0)
+		if err != nil || !s.needsDrive(l) {
 			return nil, err
 		}
-		if err := s.held(l); err != nil {
+		if err := s.leaseConflict(l); err != nil {
 			return nil, err
 		}
-		err = s.take(ctx, l)
+		err = s.takeLease(ctx, l)
 		if err == nil {
 			return l, nil
 		}
@@ -77,63 +76,64 @@ func (s *Service) takeOver(ctx context.Context, user, id string) (*loaded, error
 	}
 }
 
-// due says whether there is anything to do in a run.
-func (s *Service) due(l *loaded) bool {
+// needsDrive reports whether the run can make progress.
+func (s *Service) needsDrive(l *loaded) bool {
 	st := &l.state
 	return !st.Status.Ended() && st.Status != machineengine.StatusPaused && (st.Status != machineengine.StatusWaiting || st.Pending != nil)
 }
 
 var (
-	// errLost is a run that another process has taken over.
+	// errLost is returned if another process took over the run.
 	errLost = errors.New("another process has taken the run over")
-	// errCancelled is a run that somebody has cancelled.
+	// errCancelled is returned if the run was cancelled.
 	errCancelled = errors.New("the run was cancelled")
 )
 
-// drive is the work on one run.
+// drive is the execution of one run by this process.
 type drive struct {
 	s       *Service
 	l       *loaded
 	observe func(Update)
-	// tools are those that there are, as of the last state.
+	// tools are the available tools; known is set while they are valid for the current
+	// state.
 	tools []machineengine.ToolInfo
 	known bool
 }
 
-// loop does what comes next until the run rests.
-func (d *drive) loop(ctx context.Context) (err error) {
-	inner, end := d.states(ctx)
+// runEffects executes effects until the run waits, pauses or ends.
+func (d *drive) runEffects(ctx context.Context) (err error) {
+	inner, end := d.traceStates(ctx)
 	defer func() { end(err) }()
 	for {
 		ctx := inner()
 		if err := ctx.Err(); err != nil {
-			return d.interrupted(err)
+			return d.interruptedError(err)
 		}
-		env, err := d.env(ctx)
+		env, err := d.decisionEnv(ctx)
 		if err != nil {
 			return err
 		}
 		effect := d.l.program.Next(&d.l.state, env)
-		if effect, err = d.permitted(ctx, effect); err != nil {
+		if effect, err = d.checkPermit(ctx, effect); err != nil {
 			return err
 		}
 		rest := false
 		switch {
 		case effect.Event != nil:
-			err = d.add(*effect.Event)
+			err = d.addEvent(*effect.Event)
 			d.known = d.known && effect.Event.Kind != machineengine.KindStateEntered
 		case effect.Handler != nil:
-			err = d.handler(ctx, effect.Handler)
+			err = d.callHandler(ctx, effect.Handler)
 		case effect.Model != nil:
-			err = d.model(ctx, effect.Model)
+			err = d.callModel(ctx, effect.Model)
 		case effect.Tool != nil:
-			err = d.tool(ctx, *effect.Tool)
+			err = d.callTool(ctx, *effect.Tool)
 		case effect.Sub != nil:
-			err = d.sub(ctx, effect.Sub)
+			err = d.startSubMachine(ctx, effect.Sub)
 		case effect.Unresolved != nil:
-			rest, err = d.unresolved(ctx, effect.Unresolved)
+			rest, err = d.resolveIntent(ctx, effect.Unresolved)
 		case effect.Wait != nil:
-			err = d.wait(ctx, *effect.Wait)
+			err = d.waitUntil(ctx, *effect.Wait)
 		default:
 			rest = true
 		}
@@ -141,48 +141,47 @@ func (d *drive) loop(ctx context.Context) (err error) {
 			return err
 		}
 		if rest {
-			d.l.resting = d.l.state.Pending != nil
-			return d.release(ctx)
+			d.l.waitsForChild = d.l.state.Pending != nil
+			return d.releaseLease(ctx)
 		}
 	}
 }
 
-// permitted gives a pause in the place of what may not be done any more in the name
-// of who began the run.
-func (d *drive) permitted(ctx context.Context, effect machineengine.Effect) (machineengine.Effect, error) {
+// checkPermit replaces an effect by a pause if the run's user lost the permission for it.
+func (d *drive) checkPermit(ctx context.Context, effect machineengine.Effect) (machineengine.Effect, error) {
 	if effect.Model == nil && effect.Tool == nil && effect.Sub == nil {
 		return effect, nil
 	}
-	why, err := d.s.forbids(ctx, d.l)
+	why, err := d.s.permitReason(ctx, d.l)
 	if err != nil || why == "" {
 		return effect, err
 	}
 	return machineengine.Effect{Event: &machineengine.Event{Kind: machineengine.KindPaused, Pause: &machineengine.Pause{
-		Code: machineengine.PausePermit, Message: why, Fix: "begin it anew, or cancel it: guideway machine cancel " + d.l.rec.ID,
+		Code: machineengine.PausePermit, Message: why, Fix: "start a new run, or cancel this one: guideway machine cancel " + d.l.rec.ID,
 	}}}, nil
 }
 
-// forbids says why a run may not go on; "" is that it may.
-func (s *Service) forbids(ctx context.Context, l *loaded) (string, error) {
+// permitReason returns why a run may not continue, or "".
+func (s *Service) permitReason(ctx context.Context, l *loaded) (string, error) {
 	if s.o.Permit == nil || len(l.state.Allow) == 0 {
 		return "", nil
 	}
-	return s.o.Permit(ctx, l.purpose())
+	return s.o.Permit(ctx, l.runScope())
 }
 
-// interrupted is the end of a drive that was stopped from outside.
-func (d *drive) interrupted(err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "run %s was interrupted; it goes on where it was: %w", d.l.rec.ID, err).
+// interruptedError returns the error of a drive whose context ended.
+func (d *drive) interruptedError(err error) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "run %s was interrupted and can be resumed: %w", d.l.rec.ID, err).
 		WithFix("guideway machine resume %s", d.l.rec.ID)
 }
 
-// env is what the next decision needs.
-func (d *drive) env(ctx context.Context) (machineengine.Env, error) {
+// decisionEnv returns the environment of the next decision.
+func (d *drive) decisionEnv(ctx context.Context) (machineengine.Env, error) {
 	if !d.known && d.s.o.Tools != nil && d.l.program.WantsTools() {
-		if err := d.pay(ctx); err != nil {
+		if err := d.flushResults(ctx); err != nil {
 			return machineengine.Env{}, err
 		}
-		tools, err := d.s.o.Tools.Tools(ctx, d.l.purpose())
+		tools, err := d.s.o.Tools.Tools(ctx, d.l.runScope())
 		if err != nil {
 			return machineengine.Env{}, guideway.Errorf(guideway.CodeUnavailable, "list the tools: %w", err)
 		}
@@ -191,45 +190,43 @@ func (d *drive) env(ctx context.Context) (machineengine.Env, error) {
 	return machineengine.Env{Tools: d.tools, Counter: d.s.o.Counter}, nil
 }
 
-// add takes an event, and tells who looks on.
-func (d *drive) add(e machineengine.Event) error {
-	if err := d.l.add(e); err != nil {
+// addEvent adds an event to the run and reports it to the observer.
+func (d *drive) addEvent(e machineengine.Event) error {
+	if err := d.l.addEvent(e); err != nil {
 		return err
 	}
-	d.observe(Update{RunID: d.l.rec.ID, Event: &e, State: d.l.state.At, Agent: e.Agent, Spent: d.l.state.Spent})
+	d.observe(Update{RunID: d.l.rec.ID, Event: &e, State: d.l.state.At, Agent: e.Agent, Usage: d.l.state.Usage})
 	return nil
 }
 
-// flush appends what there is. Where another command came in between, the run is
-// looked at again: what was only decided is decided anew, and results that were
-// paid for are handed in again.
-func (d *drive) flush(ctx context.Context) error {
+// flushEvents appends the buffered events. On a conflict it reloads the run, drops the
+// events that were only decided and appends the pending results again.
+func (d *drive) flushEvents(ctx context.Context) error {
 	const attempts = 5
 	for range attempts {
-		err := d.s.flush(context.WithoutCancel(ctx), d.l, d.s.server(d.l))
+		err := d.s.flushEvents(context.WithoutCancel(ctx), d.l, d.s.serverBy(d.l))
 		if guideway.ErrorCode(err) != guideway.CodeConflict {
 			return err
 		}
-		if err := d.again(ctx); err != nil {
+		if err := d.reload(ctx); err != nil {
 			return err
 		}
 	}
 	return guideway.Errorf(guideway.CodeConflict, "the events of run %s could not be appended", d.l.rec.ID)
 }
 
-// pay keeps a result that waits for the next intent, before anything else is done.
-func (d *drive) pay(ctx context.Context) error {
-	if d.l.owed == 0 {
+// flushResults appends a buffered result of a model or tool before the next call outside.
+func (d *drive) flushResults(ctx context.Context) error {
+	if d.l.pending == 0 {
 		return nil
 	}
-	return d.flush(ctx)
+	return d.flushEvents(ctx)
 }
 
-// again loads the run anew behind events of others, and puts the results that it
-// has not into its buffer.
-func (d *drive) again(ctx context.Context) error {
+// reload loads the run after a conflict and buffers the results that the journal lacks.
+func (d *drive) reload(ctx context.Context) error {
 	buffered := d.l.buffer
-	l, _, err := d.s.load(context.WithoutCancel(ctx), d.l.rec.User, d.l.rec.ID, 0)
+	l, _, err := d.s.loadRun(context.WithoutCancel(ctx), d.l.rec.User, d.l.rec.ID, 0)
 	if err != nil {
 		return err
 	}
@@ -245,19 +242,19 @@ func (d *drive) again(ctx context.Context) error {
 			break
 		}
 		fact, err := factOf(e)
-		if err != nil || !l.awaits(fact) {
+		if err != nil || !l.awaitsResult(fact) {
 			return err
 		}
-		if err := l.add(fact); err != nil {
+		if err := l.addEvent(fact); err != nil {
 			return err
 		}
-		l.owed = len(l.buffer)
+		l.pending = len(l.buffer)
 	}
 	return nil
 }
 
-// awaits says whether the run has the intent of a result, and not the result.
-func (l *loaded) awaits(result machineengine.Event) bool {
+// awaitsResult reports whether the run has the intent of a result but not the result.
+func (l *loaded) awaitsResult(result machineengine.Event) bool {
 	p := l.state.Pending
 	switch {
 	case p == nil:
@@ -271,23 +268,23 @@ func (l *loaded) awaits(result machineengine.Event) bool {
 	}
 }
 
-// release gives the lease back with the last events.
-func (d *drive) release(ctx context.Context) error {
+// releaseLease releases the lease together with the last events.
+func (d *drive) releaseLease(ctx context.Context) error {
 	if d.l.lease == nil || d.l.lease.Owner != d.s.o.Owner {
-		return d.flush(ctx)
+		return d.flushEvents(ctx)
 	}
-	if err := d.l.mark(KindLeaseReleased, Lease{Owner: d.s.o.Owner, Until: d.s.clock(), Rests: d.l.resting}); err != nil {
+	if err := d.l.addLeaseEvent(KindLeaseReleased, Lease{Owner: d.s.o.Owner, Until: d.s.clock(), WaitsForChild: d.l.waitsForChild}); err != nil {
 		return err
 	}
-	return d.flush(ctx)
+	return d.flushEvents(ctx)
 }
 
-// during waits for something that is done in the background, and keeps the lease
-// meanwhile. Where the lease is lost, or the run cancelled, ctx of the work ends.
-func during[T any](ctx context.Context, d *drive, work func(context.Context) T) (T, error) {
+// runKeepingLease runs work in the background and renews the lease until it returns. If the
+// lease is lost or the run is cancelled, it cancels the context of work.
+func runKeepingLease[T any](ctx context.Context, d *drive, work func(context.Context) T) (T, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if err := d.fresh(ctx); err != nil {
+	if err := d.ensureLease(ctx); err != nil {
 		var none T
 		return none, err
 	}
@@ -300,7 +297,7 @@ func during[T any](ctx context.Context, d *drive, work func(context.Context) T) 
 		case out := <-done:
 			return out, nil
 		case <-tick.C:
-			if err := d.keep(ctx); err != nil {
+			if err := d.renewLease(ctx); err != nil {
 				stop()
 				<-done
 				var none T
@@ -310,34 +307,33 @@ func during[T any](ctx context.Context, d *drive, work func(context.Context) T) 
 	}
 }
 
-// fresh makes sure of the lease before something is begun: a process that was halted
-// for long, behind an intent that it has written, must not do what another one has
-// been told nobody did.
-func (d *drive) fresh(ctx context.Context) error {
+// ensureLease renews an old lease before a call. After a long halt, another process may
+// have taken over and decided that the call of the last intent was not made.
+func (d *drive) ensureLease(ctx context.Context) error {
 	if d.s.clock().Before(d.l.seen.Add(d.s.o.Lease / 3)) {
 		return nil
 	}
-	return d.keep(ctx)
+	return d.renewLease(ctx)
 }
 
-// keep gives a sign of life. Where the run has got other events it is looked at
-// again: the lease may be lost.
-func (d *drive) keep(ctx context.Context) error {
-	err := d.s.keep(context.WithoutCancel(ctx), d.l)
+// renewLease appends a renewal. On a conflict it reloads the run, because the lease may be
+// lost.
+func (d *drive) renewLease(ctx context.Context) error {
+	err := d.s.renewLease(context.WithoutCancel(ctx), d.l)
 	if guideway.ErrorCode(err) != guideway.CodeConflict {
 		return err
 	}
-	d.l.buffer, d.l.owed = nil, 0 // the sign of life alone: what is owed is kept before
-	return d.again(ctx)
+	d.l.buffer, d.l.pending = nil, 0 // only the renewal: pending results were appended before
+	return d.reload(ctx)
 }
 
-// wait waits until an attempt is due.
-func (d *drive) wait(ctx context.Context, until time.Time) error {
-	if err := d.flush(ctx); err != nil {
+// waitUntil waits for the time of the next attempt.
+func (d *drive) waitUntil(ctx context.Context, until time.Time) error {
+	if err := d.flushEvents(ctx); err != nil {
 		return err
 	}
 	left := until.Sub(d.s.clock())
-	_, err := during(ctx, d, func(ctx context.Context) struct{} {
+	_, err := runKeepingLease(ctx, d, func(ctx context.Context) struct{} {
 		t := time.NewTimer(left)
 		defer t.Stop()
 		select {
@@ -346,6 +342,6 @@ func (d *drive) wait(ctx context.Context, until time.Time) error {
 		}
 		return struct{}{}
 	})
-	d.l.state.Waited()
+	d.l.state.ClearWait()
 	return err
 }

@@ -1,11 +1,11 @@
-// Package driver carries out the runs of agent machines: it asks the engine what
-// comes next, calls scripts, models and tools, and keeps every intent before and
-// every result after it in the journal. A run that was broken off anywhere goes on
-// where it was, and pays for nothing twice.
+// Package driver executes the runs of agent machines: it asks the engine for the next
+// effect, calls scripts, models and tools, and appends every intent before and every result
+// after the call to the journal. An interrupted run continues where it was, and repeats no
+// call whose result was recorded.
 //
-// Who drives a run holds its lease, which is an event of the run's own: whoever
-// takes it over has the next number, so that what the one before appends does not
-// fit any more (docs/adr/0013).
+// The process that drives a run holds its lease, which is an event of the run. A process
+// that takes the lease over appends with the next number, so that appends of the previous
+// holder conflict (docs/adr/0013).
 package driver
 
 import (
@@ -24,18 +24,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Machines is where a run's definition comes from when it starts. From then on the
-// journal's copy counts.
+// Machines loads the definition of a run when it starts. Afterwards the copy in the journal
+// counts.
 type Machines interface {
-	// Machine gives a machine by its name: CodeNotFound where there is none,
-	// CodeInvalidDefinition where it does not load.
+	// Machine returns a machine by name: CodeNotFound if it does not exist,
+	// CodeInvalidDefinition if it does not load.
 	Machine(ctx context.Context, name string) (*machinedef.Definition, error)
 }
 
 // Handlers calls functions of scripts.
 type Handlers interface {
-	// Call runs one function. What the script does wrong is a *HandlerError; any
-	// other error says that it could not be run, and may be tried again.
+	// Call runs one function. An error of the script is a *HandlerError. After any other
+	// error the function did not run and the call may be retried.
 	Call(ctx context.Context, c HandlerCall) (*HandlerResult, error)
 }
 
@@ -45,26 +45,26 @@ type HandlerCall struct {
 	Source, File string
 	Function     string
 	This         machineengine.This
-	// Wants says that what the function returns matters.
-	Wants bool
-	// Now is the time that the script sees, Seed what its chance is made of.
+	// WantsResult is set if the return value is used.
+	WantsResult bool
+	// Now is the time that the script sees, Seed the seed of its random numbers.
 	Now  time.Time
 	Seed uint64
 }
 
-// HandlerResult is what a function did.
+// HandlerResult is the result of a function of a script.
 type HandlerResult struct {
-	// Value is what it returned; nil is nothing.
+	// Value is the return value; nil if the function returned nothing.
 	Value json.RawMessage
-	// Data is common_data afterwards.
+	// Data is common_data after the call.
 	Data map[string]json.RawMessage
-	// Contexts are the conversations that it changed.
+	// Contexts are the changed conversations.
 	Contexts []machineengine.ContextChange
-	// Console is what it printed.
+	// Console is the printed output.
 	Console []string
 }
 
-// HandlerError is what a script did wrong.
+// HandlerError is an error of a script.
 type HandlerError struct {
 	Message      string
 	File         string
@@ -75,90 +75,86 @@ type HandlerError struct {
 // Error implements error.
 func (e *HandlerError) Error() string { return e.Message }
 
-// For says what a model or a tool is wanted for.
-type For struct {
+// RunScope identifies the run that a model or a tool is used for.
+type RunScope struct {
 	// User owns the run; Run and Machine name it.
 	User, Run, Machine string
-	// Demo is the machine whose shipped recording answers in the place of
-	// models; "" is none.
+	// Demo is the machine whose bundled recording answers instead of models, or "".
 	Demo string
-	// Allow is what who began the run may use, as StartRequest gave it; nil is
-	// everything.
+	// Allow is StartRequest.Allow; nil allows all.
 	Allow json.RawMessage
 }
 
-// Models gives models.
+// Models selects models.
 type Models interface {
-	// Model gives the model of a name, or of a level where the name is empty.
-	Model(f For, level machinedef.Level, name string) (Chosen, error)
+	// Model returns the model with that name, or the model of the level if the name is
+	// empty.
+	Model(f RunScope, level machinedef.Level, name string) (SelectedModel, error)
 }
 
-// Chosen is a model with what is known of it.
-type Chosen struct {
+// SelectedModel is a model with its settings.
+type SelectedModel struct {
 	llm.Model
 	// Name is sent with each request.
 	Name string
-	// Provider names who has the model, as traces do; "" is not known.
+	// Provider is the provider's name in traces; "" if unknown.
 	Provider string
-	// MaxTokens bounds answers of roles that do not; 0 is the adapter's bound.
+	// MaxTokens bounds the answers of roles without a bound; 0 uses the adapter's bound.
 	MaxTokens int
-	// InputPrice, CachedPrice and OutputPrice are for a million tokens, in
-	// millionths of a currency.
+	// InputPrice, CachedPrice and OutputPrice are per million tokens, in millionths of a
+	// currency.
 	InputPrice, CachedPrice, OutputPrice int64
-	// Timeout bounds one request; 0 is 10 minutes.
+	// Timeout bounds one request; 0 means 10 minutes.
 	Timeout time.Duration
 }
 
-// cost is what a request has cost, in millionths.
-func (c *Chosen) cost(u llm.Usage) int64 {
+// requestCost returns the cost of a request in millionths.
+func (c *SelectedModel) requestCost(u llm.Usage) int64 {
 	const million = 1_000_000
 	return (int64(u.Input-u.Cached)*c.InputPrice + int64(u.Cached)*c.CachedPrice + int64(u.Output)*c.OutputPrice) / million
 }
 
 // Tools calls tools.
 type Tools interface {
-	// Tools lists those that there are for a run.
-	Tools(ctx context.Context, f For) ([]machineengine.ToolInfo, error)
-	// Call calls one. An error that wraps ErrNotCalled says that nothing was
-	// done; after any other the outcome is not known.
-	Call(ctx context.Context, f For, c machineengine.ToolCall) (machineengine.ToolResult, error)
+	// Tools lists the tools that are available to a run.
+	Tools(ctx context.Context, f RunScope) ([]machineengine.ToolInfo, error)
+	// Call calls a tool. If the error wraps ErrNotCalled, the tool was not called; after
+	// any other error the outcome is unknown.
+	Call(ctx context.Context, f RunScope, c machineengine.ToolCall) (machineengine.ToolResult, error)
 }
 
-// ErrNotCalled says that a tool was not called at all.
+// ErrNotCalled is returned if a tool was not called.
 var ErrNotCalled = errors.New("the tool was not called")
 
-// Options say what a Service works with. Journal, Key, Machines, Handlers and
-// Models are needed.
+// Options configures a Service. Journal, Key, Machines, Handlers and Models are required.
 type Options struct {
 	Journal  run.Journal
 	Key      run.Key
 	Machines Machines
 	Handlers Handlers
 	Models   Models
-	// Tools may be nil: then there are none.
+	// Tools may be nil if there are no tools.
 	Tools Tools
-	// Permit says why a run that was begun with bounds (StartRequest.Allow) may not
-	// go on; "" is that it may. It is asked before every request to a model, call
-	// of a tool and machine within: what costs something, or does something, in
-	// the name of who began it. nil lets all go on.
-	Permit func(ctx context.Context, f For) (why string, err error)
-	// Heads may be nil: then a rolled-back journal is not detected.
+	// Permit returns why a run with bounds (StartRequest.Allow) may not continue, or "". It
+	// is called before every model request, tool call and sub-machine, because each acts in
+	// the name of the user who started the run. If Permit is nil, all runs may continue.
+	Permit func(ctx context.Context, f RunScope) (why string, err error)
+	// Heads may be nil; then a rolled-back journal is not detected.
 	Heads run.Heads
-	// Counter counts tokens; nil estimates.
+	// Counter counts tokens; nil uses an estimate.
 	Counter machineengine.Counter
-	// Tracer may be nil: then there are no traces.
+	// Tracer may be nil; then there are no traces.
 	Tracer Tracer
-	// Owner names this process in leases, uniquely.
+	// Owner is the unique name of this process in leases.
 	Owner string
-	// Alive says whether the owner of a lease is at work, as far as this machine
-	// knows; nil, and true, is that it may be. A lease of a process that is known
-	// to be dead is taken over at once.
+	// Alive reports whether the owner of a lease may still be running. The lease of a dead
+	// process is taken over at once. If Alive is nil, every owner counts as alive.
 	Alive func(owner string) bool
-	// Lease is how long a lease holds without a sign of life; 0 is 30 s.
+	// Lease is the lifetime of a lease without a renewal; 0 means 30 s.
 	Lease time.Duration
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
-	// Logger gets what goes wrong beside a command; nil is silence.
+	// Logger receives errors that do not fail a command; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -168,19 +164,19 @@ const (
 	toolTimeout    = 5 * time.Minute
 )
 
-// Service runs agent machines. It may be used by many goroutines, and by many
+// Service runs agent machines. It is safe for concurrent use by goroutines, and by several
 // processes on one journal.
 type Service struct {
 	o Options
 
-	// mu guards active: the runs that this process drives, and programs: the
-	// definitions that were last used, by hash.
+	// mu guards active, the runs that this process drives, and programs, the cached
+	// definitions by hash.
 	mu       sync.Mutex
 	active   map[string]bool
 	programs map[string]*machineengine.Program
 }
 
-// New makes a service.
+// New returns a Service.
 func New(o Options) (*Service, error) {
 	if len(o.Key) != run.KeySize {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the journal's key has %d bytes, not %d", len(o.Key), run.KeySize)
@@ -203,5 +199,5 @@ func New(o Options) (*Service, error) {
 	return &Service{o: o, active: map[string]bool{}, programs: map[string]*machineengine.Program{}}, nil
 }
 
-// clock is the time as journals keep it.
+// clock returns the current time with the precision of journals.
 func (s *Service) clock() time.Time { return s.o.Now().UTC().Truncate(time.Microsecond) }

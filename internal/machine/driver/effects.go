@@ -16,20 +16,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// factOf reads an event of the engine.
+// factOf decodes an event of the engine.
 func factOf(e run.Event) (machineengine.Event, error) {
 	var fact machineengine.Event
 	err := json.Unmarshal(e.Data, &fact)
 	return fact, err
 }
 
-// millis is how long something took.
-func (d *drive) millis(since time.Time) int64 { return d.s.clock().Sub(since).Milliseconds() }
+// millisSince returns the elapsed time in milliseconds.
+func (d *drive) millisSince(since time.Time) int64 { return d.s.clock().Sub(since).Milliseconds() }
 
-// handler calls a function of the script. Nothing outside changes by it, so that
-// it needs no intent: after a crash it is called again.
-func (d *drive) handler(ctx context.Context, h *machineengine.Handler) error {
-	if err := d.pay(ctx); err != nil {
+// callHandler calls a function of the script. A handler changes nothing outside, so it
+// needs no intent: after a crash it is called again.
+func (d *drive) callHandler(ctx context.Context, h *machineengine.Handler) error {
+	if err := d.flushResults(ctx); err != nil {
 		return err
 	}
 	begun := d.s.clock()
@@ -41,46 +41,46 @@ func (d *drive) handler(ctx context.Context, h *machineengine.Handler) error {
 	fmt.Fprintf(seed, "%s %d %s", d.l.rec.ID, len(d.l.state.Visited), h.Step)
 	call := HandlerCall{
 		Source: d.l.program.Script, File: d.l.program.ScriptFile, Function: h.Function, This: h.This, Now: begun, Seed: seed.Sum64(),
-		Wants: h.Step == machineengine.StepTransition || h.Step == machineengine.StepError,
+		WantsResult: h.Step == machineengine.StepTransition || h.Step == machineengine.StepError,
 	}
-	out, err := during(ctx, d, func(ctx context.Context) outcome {
+	out, err := runKeepingLease(ctx, d, func(ctx context.Context) outcome {
 		r, err := d.s.o.Handlers.Call(ctx, call)
 		return outcome{r, err}
 	})
 	if err != nil {
 		return err
 	}
-	e := machineengine.Event{Kind: machineengine.KindHandlerResult, State: d.l.state.At, Step: h.Step, Function: h.Function, Took: d.millis(begun)}
+	e := machineengine.Event{Kind: machineengine.KindHandlerResult, State: d.l.state.At, Step: h.Step, Function: h.Function, Took: d.millisSince(begun)}
 	var wrong *HandlerError
 	switch {
 	case errors.As(out.err, &wrong):
 		e.Console = wrong.Console
-		e.Fault = &machineengine.Fault{
-			Kind: machineengine.FaultHandler, Message: fmt.Sprintf("the handler %s failed: %s", h.Function, wrong.Message),
-			File: wrong.File, Line: wrong.Line, Column: wrong.Column, Fix: "mend the script and start a new run, or fork this one",
+		e.Error = &machineengine.RunError{
+			Kind: machineengine.ErrorKindHandler, Message: fmt.Sprintf("the handler %s failed: %s", h.Function, wrong.Message),
+			File: wrong.File, Line: wrong.Line, Column: wrong.Column, Fix: "fix the script and start a new run, or fork this one",
 		}
-		d.placed(e.Fault, h.Function)
-		return d.add(e)
+		d.addSourcePlace(e.Error, h.Function)
+		return d.addEvent(e)
 	case out.err != nil:
 		if ctx.Err() != nil {
-			return d.interrupted(ctx.Err())
+			return d.interruptedError(ctx.Err())
 		}
 		return guideway.Errorf(guideway.CodeUnavailable, "call the handler %s: %w", h.Function, out.err)
 	}
 	e.Console, e.Contexts = out.result.Console, out.result.Contexts
-	e.Set, e.Unset = changes(d.l.state.Data, out.result.Data)
+	e.Set, e.Unset = diffData(d.l.state.Data, out.result.Data)
 	if h.Step == machineengine.StepTransition || h.Step == machineengine.StepError {
-		if e.Next, e.Fault = d.l.program.Transition(&d.l.state, h.Step, out.result.Value); e.Fault != nil {
+		if e.Next, e.Error = d.l.program.Transition(&d.l.state, h.Step, out.result.Value); e.Error != nil {
 			e.Set, e.Unset, e.Contexts = nil, nil, nil
-			d.placed(e.Fault, h.Function)
+			d.addSourcePlace(e.Error, h.Function)
 		}
 	}
-	return d.add(e)
+	return d.addEvent(e)
 }
 
-// placed gives a fault that has no place of its own that of the function: one that
-// never ends fails nowhere in particular, and one that answers nonsense not at all.
-func (d *drive) placed(f *machineengine.Fault, function string) {
+// addSourcePlace sets the place of an error without one (a timeout, an invalid answer) to
+// that of the function.
+func (d *drive) addSourcePlace(f *machineengine.RunError, function string) {
 	if f.Line > 0 {
 		return
 	}
@@ -90,8 +90,8 @@ func (d *drive) placed(f *machineengine.Fault, function string) {
 	f.Line, f.Column = machinedef.FunctionPlace(d.l.program.Script, function)
 }
 
-// changes tells two states of common_data apart.
-func changes(before, after map[string]json.RawMessage) (set map[string]json.RawMessage, unset []string) {
+// diffData returns the changes between two states of common_data.
+func diffData(before, after map[string]json.RawMessage) (set map[string]json.RawMessage, unset []string) {
 	for name, value := range after {
 		if old, ok := before[name]; ok && bytes.Equal(old, value) {
 			continue
@@ -109,12 +109,12 @@ func changes(before, after map[string]json.RawMessage) (set map[string]json.RawM
 	return set, unset
 }
 
-// model sends a request: the intent before it, the result after it.
-func (d *drive) model(ctx context.Context, c *machineengine.ModelCall) error {
-	chosen, err := d.s.o.Models.Model(d.l.purpose(), c.Level, c.Request.Model)
+// callModel sends a request: it appends the intent before and the result after it.
+func (d *drive) callModel(ctx context.Context, c *machineengine.ModelCall) error {
+	chosen, err := d.s.o.Models.Model(d.l.runScope(), c.Level, c.Request.Model)
 	if err != nil {
-		return d.add(machineengine.Event{Kind: machineengine.KindPaused, Pause: &machineengine.Pause{
-			Code: machineengine.FaultModel, Message: fmt.Sprintf("there is no model for the agent %s: %v", c.Agent, err), Fix: guideway.ErrorFix(err),
+		return d.addEvent(machineengine.Event{Kind: machineengine.KindPaused, Pause: &machineengine.Pause{
+			Code: machineengine.ErrorKindNoModel, Message: fmt.Sprintf("there is no model for the agent %s: %v", c.Agent, err), Fix: guideway.ErrorFix(err),
 		}})
 	}
 	r := c.Request
@@ -122,41 +122,40 @@ func (d *drive) model(ctx context.Context, c *machineengine.ModelCall) error {
 	if r.MaxTokens == 0 {
 		r.MaxTokens = chosen.MaxTokens
 	}
-	err = d.add(machineengine.Event{
-		Kind: machineengine.KindModelIntent, State: d.l.state.At, Call: c.Call, Attempt: c.Attempt, Agent: c.Agent, Model: r.Model, Hash: machineengine.Hash(r),
+	err = d.addEvent(machineengine.Event{
+		Kind: machineengine.KindModelIntent, State: d.l.state.At, Call: c.Call, Attempt: c.Attempt, Agent: c.Agent, Model: r.Model, Hash: machineengine.RequestHash(r),
 	})
 	if err != nil {
 		return err
 	}
-	if err := d.flush(ctx); err != nil {
+	if err := d.flushEvents(ctx); err != nil {
 		return err
 	}
-	if !d.l.awaits(machineengine.Event{Kind: machineengine.KindModelResult, Call: c.Call, Attempt: c.Attempt}) {
-		return nil // another command came in between: it is decided anew
+	if !d.l.awaitsResult(machineengine.Event{Kind: machineengine.KindModelResult, Call: c.Call, Attempt: c.Attempt}) {
+		return nil // another command came in between: decide again
 	}
 	begun, state := d.s.clock(), d.l.state.At
-	response, failed, err := d.ask(ctx, c, r, &chosen)
+	response, failed, err := d.sendRequest(ctx, c, r, &chosen)
 	if err != nil {
 		return err
 	}
 	if failed != nil && ctx.Err() != nil {
-		return d.interrupted(ctx.Err()) // the intent stays: nobody knows what came of it
+		return d.interruptedError(ctx.Err()) // the intent stays, because the outcome is unknown
 	}
-	e := machineengine.Event{Kind: machineengine.KindModelResult, State: state, Call: c.Call, Attempt: c.Attempt, Agent: c.Agent, Took: d.millis(begun)}
+	e := machineengine.Event{Kind: machineengine.KindModelResult, State: state, Call: c.Call, Attempt: c.Attempt, Agent: c.Agent, Took: d.millisSince(begun)}
 	if failed != nil {
-		d.failed(&e, llm.AsError(failed), &chosen)
+		d.recordFailure(&e, llm.AsError(failed), &chosen)
 	} else {
-		e.Response, e.Cost = response, chosen.cost(response.Usage)
-		if e.Fault = d.l.program.Judge(&d.l.state, response); e.Fault != nil {
-			d.due(&e, 0)
+		e.Response, e.Cost = response, chosen.requestCost(response.Usage)
+		if e.Error = d.l.program.CheckResponse(&d.l.state, response); e.Error != nil {
+			d.scheduleRetry(&e, 0)
 		}
 	}
-	return d.settle(e)
+	return d.addResult(e)
 }
 
-// ask has a model answer. failed is what the request came to, err what became of the
-// drive meanwhile.
-func (d *drive) ask(ctx context.Context, c *machineengine.ModelCall, r llm.Request, chosen *Chosen) (response *llm.Response, failed, err error) {
+// sendRequest calls the model. failed is the error of the request, err that of the drive.
+func (d *drive) sendRequest(ctx context.Context, c *machineengine.ModelCall, r llm.Request, chosen *SelectedModel) (response *llm.Response, failed, err error) {
 	type outcome struct {
 		response *llm.Response
 		err      error
@@ -166,8 +165,8 @@ func (d *drive) ask(ctx context.Context, c *machineengine.ModelCall, r llm.Reque
 		timeout = defaultTimeout
 	}
 	state, id := d.l.state.At, d.l.rec.ID
-	ctx, end := d.begin(ctx, Activity{Kind: ActivityModel, Agent: c.Agent, Attempt: c.Attempt, Provider: chosen.Provider, Request: &r})
-	out, err := during(ctx, d, func(ctx context.Context) outcome {
+	ctx, end := d.beginActivity(ctx, Activity{Kind: ActivityModel, Agent: c.Agent, Attempt: c.Attempt, Provider: chosen.Provider, Request: &r})
+	out, err := runKeepingLease(ctx, d, func(ctx context.Context) outcome {
 		ctx, stop := context.WithTimeout(ctx, timeout)
 		defer stop()
 		response, err := chosen.Complete(ctx, r, func(delta llm.Delta) {
@@ -175,59 +174,59 @@ func (d *drive) ask(ctx context.Context, c *machineengine.ModelCall, r llm.Reque
 		})
 		return outcome{response, err}
 	})
-	end(Ending{Response: out.response, Err: errors.Join(err, out.err)})
+	end(ActivityResult{Response: out.response, Err: errors.Join(err, out.err)})
 	return out.response, out.err, err
 }
 
-// failed tells a request that failed.
-func (d *drive) failed(e *machineengine.Event, err *llm.Error, chosen *Chosen) {
-	e.Fault = &machineengine.Fault{Kind: string(err.Kind), Message: err.Error(), Fix: guideway.ErrorFix(err), Transient: err.Transient()}
-	e.Cost = chosen.cost(err.Usage)
+// recordFailure sets the error, the cost and the next attempt of a failed request.
+func (d *drive) recordFailure(e *machineengine.Event, err *llm.Error, chosen *SelectedModel) {
+	e.Error = &machineengine.RunError{Kind: string(err.Kind), Message: err.Error(), Fix: guideway.ErrorFix(err), Transient: err.Transient()}
+	e.Cost = chosen.requestCost(err.Usage)
 	if err.Usage != (llm.Usage{}) {
-		e.Spent = &machineengine.Spent{Usage: err.Usage}
+		e.Usage = &machineengine.Usage{Tokens: err.Usage}
 	}
-	d.due(e, err.RetryAfter)
+	d.scheduleRetry(e, err.RetryAfter)
 }
 
-// due says when the next attempt is.
-func (d *drive) due(e *machineengine.Event, asked time.Duration) {
-	if !e.Fault.Transient {
+// scheduleRetry sets the time of the next attempt.
+func (d *drive) scheduleRetry(e *machineengine.Event, asked time.Duration) {
+	if !e.Error.Transient {
 		return
 	}
 	wait, ok := machineengine.Backoff(d.l.state.Attempts+1, asked)
 	if !ok {
-		e.Fault.Transient = false
-		e.Fault.Message += fmt.Sprintf(" (the server asks to wait %s)", asked)
+		e.Error.Transient = false
+		e.Error.Message += fmt.Sprintf(" (the server asks to wait %s)", asked)
 		return
 	}
 	until := d.s.clock().Add(wait)
 	e.Until = &until
 }
 
-// settle takes a result, which was paid for: it is kept before anything else is
-// done outside, together with the next intent where that follows.
-func (d *drive) settle(e machineengine.Event) error {
-	if err := d.add(e); err != nil {
+// addResult adds a result of a paid call. It is appended before the next call outside, in
+// one write with the next intent where that follows.
+func (d *drive) addResult(e machineengine.Event) error {
+	if err := d.addEvent(e); err != nil {
 		return err
 	}
-	d.l.owed = len(d.l.buffer)
+	d.l.pending = len(d.l.buffer)
 	return nil
 }
 
-// tool calls a tool: the intent before it, the result after it.
-func (d *drive) tool(ctx context.Context, c machineengine.ToolCall) error {
-	if c.Attempt <= 1 { // the key holds for all attempts
+// callTool calls a tool: it appends the intent before and the result after it.
+func (d *drive) callTool(ctx context.Context, c machineengine.ToolCall) error {
+	if c.Attempt <= 1 { // all attempts have the same key
 		c.Key = d.l.rec.ID + "-" + c.Key
 	}
-	err := d.add(machineengine.Event{Kind: machineengine.KindToolIntent, State: d.l.state.At, Agent: agentOf(d.l), Tool: &c})
+	err := d.addEvent(machineengine.Event{Kind: machineengine.KindToolIntent, State: d.l.state.At, Agent: agentOf(d.l), Tool: &c})
 	if err != nil {
 		return err
 	}
-	if err := d.flush(ctx); err != nil {
+	if err := d.flushEvents(ctx); err != nil {
 		return err
 	}
-	if !d.l.awaits(machineengine.Event{Kind: machineengine.KindToolResult, Tool: &c}) {
-		return nil // another command came in between: it is decided anew
+	if !d.l.awaitsResult(machineengine.Event{Kind: machineengine.KindToolResult, Tool: &c}) {
+		return nil // another command came in between: decide again
 	}
 	type outcome struct {
 		result machineengine.ToolResult
@@ -237,34 +236,34 @@ func (d *drive) tool(ctx context.Context, c machineengine.ToolCall) error {
 	if timeout == 0 {
 		timeout = toolTimeout
 	}
-	purpose := d.l.purpose()
-	inner, end := d.begin(ctx, Activity{Kind: ActivityTool, Agent: agentOf(d.l), Attempt: c.Attempt, Tool: &c})
-	out, err := during(inner, d, func(ctx context.Context) outcome {
+	purpose := d.l.runScope()
+	inner, end := d.beginActivity(ctx, Activity{Kind: ActivityTool, Agent: agentOf(d.l), Attempt: c.Attempt, Tool: &c})
+	out, err := runKeepingLease(inner, d, func(ctx context.Context) outcome {
 		ctx, stop := context.WithTimeout(ctx, timeout)
 		defer stop()
 		r, err := d.s.o.Tools.Call(ctx, purpose, c)
 		return outcome{r, err}
 	})
-	end(Ending{Result: &out.result, Err: errors.Join(err, out.err)})
+	end(ActivityResult{Result: &out.result, Err: errors.Join(err, out.err)})
 	if err != nil {
 		return err
 	}
-	e := machineengine.Event{Kind: machineengine.KindToolResult, State: d.l.state.At, Agent: agentOf(d.l), Tool: &c, Took: d.millis(begun)}
+	e := machineengine.Event{Kind: machineengine.KindToolResult, State: d.l.state.At, Agent: agentOf(d.l), Tool: &c, Took: d.millisSince(begun)}
 	switch {
 	case out.err == nil:
 		e.Result = &out.result
 	case errors.Is(out.err, ErrNotCalled):
 		e.Result = &machineengine.ToolResult{Content: out.err.Error(), Error: true}
 	case ctx.Err() != nil:
-		return d.interrupted(ctx.Err())
+		return d.interruptedError(ctx.Err())
 	default:
 		e.Unknown = true
-		e.Fault = &machineengine.Fault{Kind: machineengine.FaultUnknown, Message: out.err.Error()}
+		e.Error = &machineengine.RunError{Kind: machineengine.ErrorKindUnknownOutcome, Message: out.err.Error()}
 	}
-	return d.settle(e)
+	return d.addResult(e)
 }
 
-// agentOf is the agent of the state.
+// agentOf returns the agent of the current state.
 func agentOf(l *loaded) string {
 	if st := l.program.State(l.state.At); st != nil {
 		return st.Agent
@@ -272,79 +271,79 @@ func agentOf(l *loaded) string {
 	return ""
 }
 
-// unresolved deals with an intent without a result: its process has ended in
-// between. rest says that the run waits.
-func (d *drive) unresolved(ctx context.Context, intent *machineengine.Event) (rest bool, err error) {
+// resolveIntent handles an intent without a result, left by a process that ended. rest is
+// set if the run waits.
+func (d *drive) resolveIntent(ctx context.Context, intent *machineengine.Event) (rest bool, err error) {
 	switch intent.Kind {
 	case machineengine.KindModelIntent:
-		f := &machineengine.Fault{Kind: machineengine.FaultUnknown, Message: "the process ended before the answer came", Transient: true}
-		return false, d.add(machineengine.Event{
-			Kind: machineengine.KindModelResult, State: intent.State, Call: intent.Call, Attempt: intent.Attempt, Agent: intent.Agent, Fault: f, Unknown: true,
+		f := &machineengine.RunError{Kind: machineengine.ErrorKindUnknownOutcome, Message: "the process ended before the answer came", Transient: true}
+		return false, d.addEvent(machineengine.Event{
+			Kind: machineengine.KindModelResult, State: intent.State, Call: intent.Call, Attempt: intent.Attempt, Agent: intent.Agent, Error: f, Unknown: true,
 		})
 	case machineengine.KindToolIntent:
-		return false, d.add(machineengine.Event{
+		return false, d.addEvent(machineengine.Event{
 			Kind: machineengine.KindToolResult, State: intent.State, Agent: intent.Agent, Tool: intent.Tool, Unknown: true,
-			Fault: &machineengine.Fault{Kind: machineengine.FaultUnknown, Message: "the process ended before the result came"},
+			Error: &machineengine.RunError{Kind: machineengine.ErrorKindUnknownOutcome, Message: "the process ended before the result came"},
 		})
 	default:
-		return d.child(ctx, intent)
+		return d.driveSubMachine(ctx, intent)
 	}
 }
 
-// maxDepth bounds how deep machines run within each other.
+// maxDepth bounds the nesting of machines.
 const maxDepth = 5
 
-// sub begins a machine within the run.
-func (d *drive) sub(ctx context.Context, c *machineengine.SubCall) error {
+// startSubMachine appends the intent of a sub-machine.
+func (d *drive) startSubMachine(ctx context.Context, c *machineengine.SubCall) error {
 	st := &d.l.state
 	if st.Depth >= maxDepth {
-		return d.add(machineengine.Event{Kind: machineengine.KindPaused, Pause: &machineengine.Pause{
-			Code: machineengine.FaultSub, Message: fmt.Sprintf("machines run %d deep within each other, and no deeper", maxDepth),
+		return d.addEvent(machineengine.Event{Kind: machineengine.KindPaused, Pause: &machineengine.Pause{
+			Code: machineengine.ErrorKindSubMachine, Message: fmt.Sprintf("machines can be nested at most %d deep", maxDepth),
 		}})
 	}
 	id := subRunID(d.l.rec.ID, d.l.seq+int64(len(d.l.buffer)))
-	if err := d.add(machineengine.Event{Kind: machineengine.KindSubIntent, State: st.At, Machine: c.Machine, Run: id, Inputs: c.Inputs}); err != nil {
+	if err := d.addEvent(machineengine.Event{Kind: machineengine.KindSubIntent, State: st.At, Machine: c.Machine, Run: id, Inputs: c.Inputs}); err != nil {
 		return err
 	}
-	return d.flush(ctx)
+	return d.flushEvents(ctx)
 }
 
-// child goes on with the machine of an intent, which is begun where it was not.
-func (d *drive) child(ctx context.Context, intent *machineengine.Event) (rest bool, err error) {
+// driveSubMachine drives the sub-machine of an intent and starts it if necessary.
+func (d *drive) driveSubMachine(ctx context.Context, intent *machineengine.Event) (rest bool, err error) {
 	l := d.l
-	child, _, err := d.s.load(ctx, l.rec.User, intent.Run, 0)
+	child, _, err := d.s.loadRun(ctx, l.rec.User, intent.Run, 0)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		child, err = d.s.begin(ctx, beginning{
-			id: intent.Run, machine: intent.Machine, inputs: intent.Inputs, by: d.s.server(l), project: l.rec.Project,
-			goal: l.rec.Goal, parent: l.rec.ID, parentSeq: l.seq, index: l.state.Index, depth: l.state.Depth + 1, most: left(&l.state),
+		child, err = d.s.createRun(ctx, newRun{
+			id: intent.Run, machine: intent.Machine, inputs: intent.Inputs, by: d.s.serverBy(l), project: l.rec.Project,
+			goal: l.rec.Goal, parent: l.rec.ID, parentSeq: l.seq, index: l.state.Index, depth: l.state.Depth + 1, most: remainingLimits(&l.state),
 			demo: l.state.Demo, allow: l.state.Allow,
 		})
 		if code := guideway.ErrorCode(err); code == guideway.CodeNotFound || code == guideway.CodeInvalid || code == guideway.CodeInvalidDefinition {
-			return false, d.settle(machineengine.Event{Kind: machineengine.KindSubResult, Run: intent.Run, Fault: &machineengine.Fault{
-				Kind: machineengine.FaultSub, Message: fmt.Sprintf("the machine %s cannot be begun: %v", intent.Machine, err), Fix: guideway.ErrorFix(err),
+			return false, d.addResult(machineengine.Event{Kind: machineengine.KindSubResult, Run: intent.Run, Error: &machineengine.RunError{
+				Kind: machineengine.ErrorKindSubMachine, Message: fmt.Sprintf("the machine %s cannot be started: %v", intent.Machine, err), Fix: guideway.ErrorFix(err),
 			}})
 		}
 	}
 	if err != nil {
 		return false, err
 	}
-	if d.s.due(child) {
+	if d.s.needsDrive(child) {
 		user := l.rec.User
-		failed, err := during(ctx, d, func(ctx context.Context) error {
+		failed, err := runKeepingLease(ctx, d, func(ctx context.Context) error {
 			return d.s.Drive(ctx, user, intent.Run, func(u Update) { u.Depth++; d.observe(u) })
 		})
 		if err := errors.Join(err, failed); err != nil {
 			return false, err
 		}
-		l = d.l // it may have been loaded anew
-		if child, _, err = d.s.load(ctx, l.rec.User, intent.Run, 0); err != nil {
+		l = d.l // it may have been reloaded
+		if child, _, err = d.s.loadRun(ctx, l.rec.User, intent.Run, 0); err != nil {
 			return false, err
 		}
-		if ctx.Err() == nil && d.s.due(child) {
-			return true, nil // somebody else drives it
+		if ctx.Err() == nil && d.s.needsDrive(child) {
+			return true, nil // another process drives it
 		}
 	}
-	e := machineengine.Event{Kind: machineengine.KindSubResult, State: l.state.At, Run: intent.Run, Spent: &child.state.Spent, Index: child.state.Index - l.state.Index}
+	e := machineengine.Event{Kind: machineengine.KindSubResult, State: l.state.At, Run: intent.Run, Usage: &child.state.Usage, Index: child.state.Index - l.state.Index}
 	switch child.state.Status {
 	case machineengine.StatusCompleted:
 		e.Value = child.state.Output
@@ -352,9 +351,9 @@ func (d *drive) child(ctx context.Context, intent *machineengine.Event) (rest bo
 			e.Next = st.Sub.Output
 		}
 	case machineengine.StatusCancelled:
-		e.Fault = &machineengine.Fault{Kind: machineengine.FaultSub, Message: fmt.Sprintf("the machine %s was cancelled: %s", intent.Machine, child.state.Reason)}
+		e.Error = &machineengine.RunError{Kind: machineengine.ErrorKindSubMachine, Message: fmt.Sprintf("the machine %s was cancelled: %s", intent.Machine, child.state.Reason)}
 	default:
 		return true, nil // it waits, or is paused
 	}
-	return false, d.settle(e)
+	return false, d.addResult(e)
 }

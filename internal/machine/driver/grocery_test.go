@@ -12,25 +12,25 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// groceryHandlers are the handlers of the seed's own example, written from its
-// table of states.
+// groceryHandlers returns the handlers of the seed's example, written from its table of
+// states.
 func groceryHandlers() handlers {
 	const talk = "store_conversation"
 	return handlers{
 		"addInitialCustomerMessage": func(t *this) (any, error) {
-			t.say(talk, llm.User, t.text("initial_customer_request"))
+			t.addMessage(talk, llm.User, t.stringVar("initial_customer_request"))
 			return nil, nil
 		},
 		"addWorkerResponse": func(t *this) (any, error) {
-			t.say(talk, llm.Assistant, t.last().Content)
+			t.addMessage(talk, llm.Assistant, t.lastMessage().Content)
 			return nil, nil
 		},
 		"alwaysTransitionToCustomer": func(*this) (any, error) { return "customer_decision", nil },
 		"processCustomerDecision": func(t *this) (any, error) {
-			a := t.arguments()
+			a := t.callArguments()
 			t.data["continue_shopping"] = a["continue_shopping"]
 			if a["continue_shopping"] == true {
-				t.say(talk, llm.User, a["continue_message"].(string))
+				t.addMessage(talk, llm.User, a["continue_message"].(string))
 			} else {
 				t.data["interaction_summary"] = a["shopping_summary"]
 			}
@@ -45,8 +45,8 @@ func groceryHandlers() handlers {
 	}
 }
 
-// TestGrocery runs the seed's example with its recorded responses, where they lie
-// beside the checkout: it ends as it did then, and asks what was asked then.
+// TestGrocery runs the seed's example with its recorded responses, if they exist next to
+// the checkout: the outcome and the requests are the same as recorded.
 func TestGrocery(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "..", "..", "shared", "corpus", "agents")
@@ -57,13 +57,13 @@ func TestGrocery(t *testing.T) {
 		}
 		return data
 	}
-	d := define(t, string(read("grocery_store_test.json")), string(read("roles.json")))
+	d := parseMachine(t, string(read("grocery_store_test.json")), string(read("roles.json")))
 	recorded := read("grocery_responses.json")
 	r := newRig(t, newMemory(), []*machinedef.Definition{d}, groceryHandlers(), string(recorded))
-	id := r.begin("grocery_store_test", map[string]any{
+	id := r.startRun("grocery_store_test", map[string]any{
 		"initial_customer_request": "Hi, I'm looking for ingredients to make pasta dinner for 6 people tomorrow. Do you have good marinara sauce?",
 	})
-	got := r.drive(id)
+	got := r.driveRun(id)
 	var recording struct {
 		Responses []json.RawMessage
 		Requests  []struct {

@@ -9,7 +9,7 @@ import (
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 )
 
-// scriptedMachine is a machine without an agent whose first state has one handler.
+// scriptedMachine returns a machine without an agent whose first state has one handler.
 func scriptedMachine(t *testing.T, name, kind, source string) *machinedef.Definition {
 	t.Helper()
 	d, found := machinedef.Parse(machinedef.Files{
@@ -32,15 +32,15 @@ func scriptedMachine(t *testing.T, name, kind, source string) *machinedef.Defini
 	return d
 }
 
-// TestHandlersOnWorkers runs machines whose handlers go wrong in every way on real
-// workers: each pauses its run with a message, the file, and a line and column in
-// it, and no state is entered because of it. Those that are merely async go on.
+// TestHandlersOnWorkers runs failing handlers on real workers: each pauses its run with a
+// message, the file, and a line and column in it, and no state is entered. Handlers that
+// are only async continue.
 func TestHandlersOnWorkers(t *testing.T) {
 	t.Parallel()
-	scripts := sandbox(t)
+	scripts := newScripts(t)
 	tests := []struct {
 		name, kind, source, message string
-		line, column                int // 0 is any that there is
+		line, column                int // 0 accepts any line
 	}{
 		{"throws", "pre_handler", "export default {\n  f() {\n    throw new Error('no way');\n  },\n};", "no way", 3, 0},
 		{"throws within", "pre_handler", "const g = () => {\n  null.x;\n};\nexport default { f() { g(); } };", "null", 2, 0},
@@ -65,17 +65,17 @@ func TestHandlersOnWorkers(t *testing.T) {
 			t.Parallel()
 			d := scriptedMachine(t, "wrong", tt.kind, tt.source)
 			r := newRig(t, newMemory(), []*machinedef.Definition{d}, nil, `{"rules": [{"content": "fine"}]}`, func(o *driver.Options) { o.Handlers = scripts })
-			s := r.drive(r.begin("wrong", nil))
-			if s.Status != machineengine.StatusPaused || s.Pause.Fault == nil || len(r.model.requests) > 0 || len(s.States) != 1 {
+			s := r.driveRun(r.startRun("wrong", nil))
+			if s.Status != machineengine.StatusPaused || s.Pause.Error == nil || len(r.model.requests) > 0 || len(s.States) != 1 {
 				t.Fatalf("the run is %s after %v: %+v", s.Status, s.States, s.Pause)
 			}
-			f := s.Pause.Fault
+			f := s.Pause.Error
 			t.Logf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
 			if !strings.Contains(f.Message, tt.message) || f.File != "wrong/script.js" || f.Line != tt.line || f.Column == 0 || tt.column > 0 && f.Column != tt.column {
 				t.Errorf("got %s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
 			}
-			if again := r.drive(s.RunID); again.Seq != s.Seq {
-				t.Error("the run went on by itself")
+			if again := r.driveRun(s.RunID); again.Seq != s.Seq {
+				t.Error("the run continued without a command")
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestHandlersOnWorkers(t *testing.T) {
 		t.Parallel()
 		d := scriptedMachine(t, "right", "transition_handler", "export default {\n  async f() { await sleep(1); this.common_data.done = 'yes'; return 'stop'; },\n};")
 		r := newRig(t, newMemory(), []*machinedef.Definition{d}, nil, `{"rules": [{"content": "fine"}]}`, func(o *driver.Options) { o.Handlers = scripts })
-		if s := r.drive(r.begin("right", nil)); s.Status != machineengine.StatusCompleted || string(s.Output) != `"yes"` {
+		if s := r.driveRun(r.startRun("right", nil)); s.Status != machineengine.StatusCompleted || string(s.Output) != `"yes"` {
 			t.Errorf("%+v", s)
 		}
 	})

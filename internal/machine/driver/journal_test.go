@@ -11,19 +11,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// memory is a journal without a disk, which can be killed: from then on nothing is
-// written, as if the process had ended.
+// memory is a journal in memory that can be killed: from then on it rejects writes, as if
+// the process had ended.
 type memory struct {
 	mu       sync.Mutex
 	records  map[string]run.Record
 	events   map[string][]run.Event
 	defs     map[string]run.Definition
 	outcomes map[string]run.Handle
-	// dies is the number of the write that is not made, and writes their number.
+	// dies is the number of the write that kills the process, and writes the number of
+	// writes so far.
 	dies, writes int
 	dead         bool
-	// fails is the number of a write that is not made although the process goes on,
-	// lost that of one that is made and answered with a conflict.
+	// fails is the number of a write that fails while the process continues, and lost the
+	// number of one that succeeds but returns a conflict.
 	fails, lost int
 }
 
@@ -35,9 +36,9 @@ func newMemory() *memory {
 	return &memory{records: map[string]run.Record{}, events: map[string][]run.Event{}, defs: map[string]run.Definition{}, outcomes: map[string]run.Handle{}}
 }
 
-func missing(what string) error { return guideway.Errorf(guideway.CodeNotFound, "no %s", what) }
+func notFoundError(what string) error { return guideway.Errorf(guideway.CodeNotFound, "no %s", what) }
 
-func (m *memory) write() error {
+func (m *memory) beginWrite() error {
 	m.writes++
 	if m.dead || m.writes == m.dies {
 		m.dead = true
@@ -49,8 +50,8 @@ func (m *memory) write() error {
 	return nil
 }
 
-// answer is what the caller of a write that was made is told.
-func (m *memory) answer() error {
+// endWrite returns the error that the caller of a completed write gets.
+func (m *memory) endWrite() error {
 	if m.writes == m.lost {
 		return guideway.Errorf(guideway.CodeConflict, "the run has moved on")
 	}
@@ -64,14 +65,14 @@ func (m *memory) kill() {
 	m.dead = true
 }
 
-// isDead says whether it has ended.
+// isDead reports whether the process has ended.
 func (m *memory) isDead() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.dead
 }
 
-// revive is another process on the same journal.
+// revive starts another process on the same journal.
 func (m *memory) revive() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +82,7 @@ func (m *memory) revive() {
 func (m *memory) Create(_ context.Context, d run.Definition, c run.Commit) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.write(); err != nil {
+	if err := m.beginWrite(); err != nil {
 		return err
 	}
 	if _, ok := m.records[c.Record.ID]; ok {
@@ -95,28 +96,28 @@ func (m *memory) Create(_ context.Context, d run.Definition, c run.Commit) error
 		m.outcomes[key] = run.Handle{Token: c.Handle, Run: c.Record.ID, Seq: c.Record.Seq}
 	}
 	m.defs[d.Hash] = d
-	m.add(c)
+	m.appendEvents(c)
 	return nil
 }
 
 func (m *memory) Append(_ context.Context, c run.Commit) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.write(); err != nil {
+	if err := m.beginWrite(); err != nil {
 		return err
 	}
 	old, ok := m.records[c.Record.ID]
 	if !ok {
-		return missing("run")
+		return notFoundError("run")
 	}
 	if old.Seq != c.Expected {
 		return guideway.Errorf(guideway.CodeConflict, "the run has moved on")
 	}
-	m.add(c)
-	return m.answer()
+	m.appendEvents(c)
+	return m.endWrite()
 }
 
-func (m *memory) add(c run.Commit) {
+func (m *memory) appendEvents(c run.Commit) {
 	m.records[c.Record.ID] = c.Record
 	m.events[c.Record.ID] = append(m.events[c.Record.ID], slices.Clone(c.Events)...)
 }
@@ -134,7 +135,7 @@ func (m *memory) Definition(_ context.Context, hash string) (run.Definition, err
 	defer m.mu.Unlock()
 	d, ok := m.defs[hash]
 	if !ok {
-		return d, missing("definition")
+		return d, notFoundError("definition")
 	}
 	return d, nil
 }
@@ -144,7 +145,7 @@ func (m *memory) Outcome(_ context.Context, _, user, key string) (run.Handle, er
 	defer m.mu.Unlock()
 	h, ok := m.outcomes[user+" "+key]
 	if !ok {
-		return h, missing("outcome")
+		return h, notFoundError("outcome")
 	}
 	return h, nil
 }
@@ -154,7 +155,7 @@ func (m *memory) Run(_ context.Context, id string) (run.Record, error) {
 	defer m.mu.Unlock()
 	r, ok := m.records[id]
 	if !ok {
-		return r, missing("run")
+		return r, notFoundError("run")
 	}
 	return r, nil
 }
@@ -172,7 +173,7 @@ func (m *memory) Runs(_ context.Context, f run.Filter) ([]run.Record, error) {
 }
 
 func (m *memory) Handle(context.Context, string) (run.Handle, error) {
-	return run.Handle{}, missing("handle")
+	return run.Handle{}, notFoundError("handle")
 }
 func (m *memory) Snapshot(context.Context, string) (*run.Snapshot, error) { return nil, nil }
 func (m *memory) Search(context.Context, run.Search) ([]run.Hit, error)   { return nil, nil }

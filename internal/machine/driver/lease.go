@@ -8,13 +8,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// server is whose doing the driver's own events are.
-func (s *Service) server(l *loaded) run.By {
-	return run.By{User: l.rec.User, Client: cut(s.o.Owner, 128), Via: run.ViaServer}
+// serverBy returns the author of the driver's events.
+func (s *Service) serverBy(l *loaded) run.By {
+	return run.By{User: l.rec.User, Client: truncateText(s.o.Owner, 128), Via: run.ViaServer}
 }
 
-// held says why this process may not drive a run, or nil.
-func (s *Service) held(l *loaded) error {
+// leaseConflict returns an error if another process holds the lease of a run.
+func (s *Service) leaseConflict(l *loaded) error {
 	if l.lease == nil || l.lease.Owner == s.o.Owner {
 		return nil
 	}
@@ -26,35 +26,34 @@ func (s *Service) held(l *loaded) error {
 		return nil
 	}
 	return guideway.Errorf(guideway.CodeConflict, "run %s is being driven by another process (%s)", l.rec.ID, l.lease.Owner).
-		WithFix("wait for it: its lease ends at %s unless it is at work", until.Format(time.RFC3339))
+		WithFix("wait: its lease expires at %s unless it is renewed", until.Format(time.RFC3339))
 }
 
-// take makes this process the one that drives a run. Of two that try at once, one
-// gets a conflict.
-func (s *Service) take(ctx context.Context, l *loaded) error {
-	if err := s.held(l); err != nil {
+// takeLease takes the lease of a run. If two processes try at once, one gets a conflict.
+func (s *Service) takeLease(ctx context.Context, l *loaded) error {
+	if err := s.leaseConflict(l); err != nil {
 		return err
 	}
-	if err := l.mark(KindLeaseTaken, s.lease()); err != nil {
+	if err := l.addLeaseEvent(KindLeaseTaken, s.newLease()); err != nil {
 		return err
 	}
-	return s.flush(ctx, l, s.server(l))
+	return s.flushEvents(ctx, l, s.serverBy(l))
 }
 
-func (s *Service) lease() Lease {
+func (s *Service) newLease() Lease {
 	return Lease{Owner: s.o.Owner, Until: s.clock().Add(s.o.Lease)}
 }
 
-// keep gives a sign of life during something that takes long.
-func (s *Service) keep(ctx context.Context, l *loaded) error {
-	if err := l.mark(KindLeaseKept, s.lease()); err != nil {
+// renewLease appends a renewal of the lease during a long call.
+func (s *Service) renewLease(ctx context.Context, l *loaded) error {
+	if err := l.addLeaseEvent(KindLeaseKept, s.newLease()); err != nil {
 		return err
 	}
-	return s.flush(ctx, l, s.server(l))
+	return s.flushEvents(ctx, l, s.serverBy(l))
 }
 
-// enter notes that this process drives a run; false where it does already.
-func (s *Service) enter(id string) bool {
+// enterDrive records that this process drives a run. It returns false if it already does.
+func (s *Service) enterDrive(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.active[id] {
@@ -64,13 +63,13 @@ func (s *Service) enter(id string) bool {
 	return true
 }
 
-func (s *Service) leave(id string) {
+func (s *Service) leaveDrive(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.active, id)
 }
 
-// Driving says whether this process drives a run now.
+// Driving reports whether this process drives a run.
 func (s *Service) Driving(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,23 +14,23 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// A run whose beginner may not have it go on any more asks no model: it is paused with
-// the reason before the next request, and does not go on until that is over. Runs
-// without bounds are not asked about.
+// TestPermitEnds tests that a run whose user lost the permission sends no request: it
+// pauses with the reason before the next request, and resumes only after the permission is
+// back. Permit is not called for runs without bounds.
 func TestPermitEnds(t *testing.T) {
 	t.Parallel()
 	var why atomic.Pointer[string]
 	gone, good := "the token was revoked", ""
 	why.Store(&gone)
 	asked := 0
-	permit := func(_ context.Context, f driver.For) (string, error) {
+	permit := func(_ context.Context, f driver.RunScope) (string, error) {
 		asked++
 		if string(f.Allow) != `{"token":"7"}` || f.Run == "" {
 			return "", errors.New("asked for another run")
 		}
 		return *why.Load(), nil
 	}
-	r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine"}, {"content": "fine"}]`,
+	r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine"}, {"content": "fine"}]`,
 		func(o *driver.Options) { o.Permit = permit })
 	begin := func(allow string) string {
 		s, err := r.Start(t.Context(), anna, driver.StartRequest{Machine: "small", Allow: json.RawMessage(allow)})
@@ -39,12 +39,12 @@ func TestPermitEnds(t *testing.T) {
 		}
 		return s.RunID
 	}
-	if s := r.drive(begin("")); s.Status != machineengine.StatusCompleted || asked != 0 {
+	if s := r.driveRun(begin("")); s.Status != machineengine.StatusCompleted || asked != 0 {
 		t.Fatalf("without bounds: %+v after %d questions", s, asked)
 	}
 	id := begin(`{"token":"7"}`)
 	before := len(r.model.requests)
-	s := r.drive(id)
+	s := r.driveRun(id)
 	if s.Status != machineengine.StatusPaused || s.Pause.Code != machineengine.PausePermit || s.Pause.Message != gone || s.Pause.Fix == "" || len(r.model.requests) != before {
 		t.Fatalf("%+v after %d requests", s, len(r.model.requests)-before)
 	}
@@ -56,19 +56,19 @@ func TestPermitEnds(t *testing.T) {
 	if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	if s := r.drive(id); s.Status != machineengine.StatusCompleted || len(r.model.requests) != before+1 {
+	if s := r.driveRun(id); s.Status != machineengine.StatusCompleted || len(r.model.requests) != before+1 {
 		t.Errorf("with the permit back: %+v", s)
 	}
 }
 
-// It is before each request that is asked, so that the answer to the first is kept and
-// the second is not sent.
-func TestPermitEndsOnTheWay(t *testing.T) {
+// Permit is called before each request: the answer to the first is kept, and the second is
+// not sent.
+func TestPermitEndsDuringRun(t *testing.T) {
 	t.Parallel()
 	var gone atomic.Bool
-	r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"fault": "429"}, {"content": "fine"}]`,
+	r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(), `[{"fault": "429"}, {"content": "fine"}]`,
 		func(o *driver.Options) {
-			o.Permit = func(context.Context, driver.For) (string, error) {
+			o.Permit = func(context.Context, driver.RunScope) (string, error) {
 				if gone.Load() {
 					return "gone", nil
 				}
@@ -80,7 +80,7 @@ func TestPermitEndsOnTheWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s = r.drive(s.RunID); s.Status != machineengine.StatusPaused || s.Pause.Code != machineengine.PausePermit || len(r.model.requests) != 1 {
+	if s = r.driveRun(s.RunID); s.Status != machineengine.StatusPaused || s.Pause.Code != machineengine.PausePermit || len(r.model.requests) != 1 {
 		t.Errorf("%+v after %d requests", s, len(r.model.requests))
 	}
 }

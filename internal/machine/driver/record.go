@@ -18,12 +18,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// RunPrefix begins the ids of runs of machines.
+// RunPrefix is the prefix of the ids of machine runs.
 const RunPrefix = "m_"
 
 func newRunID(now time.Time) string { return shortid.Timed(RunPrefix, now) }
 
-// subRunID is the id of the run of a machine within a run: the same after a crash.
+// subRunID returns the id of a sub-machine's run. It is deterministic, so that it is the
+// same after a crash.
 func subRunID(parent string, seq int64) string {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(seq))
@@ -31,31 +32,31 @@ func subRunID(parent string, seq int64) string {
 	return RunPrefix + shortid.Spell(sum[:14])
 }
 
-// estimate counts tokens by their usual length.
+// estimate estimates the tokens of a text by its length.
 type estimate struct{}
 
 // Count implements machineengine.Counter.
 func (estimate) Count(text string) int { return compress.Estimate(text) }
 
-// The kinds of events that are the driver's own.
+// The kinds of the driver's events.
 const (
-	// KindLeaseTaken says who drives the run from here on, KindLeaseKept that it
-	// still does, and KindLeaseReleased that nobody does.
+	// KindLeaseTaken, KindLeaseKept and KindLeaseReleased are written when a process takes,
+	// renews or releases the lease of a run.
 	KindLeaseTaken    = "lease_taken"
 	KindLeaseKept     = "lease_kept"
 	KindLeaseReleased = "lease_released"
 )
 
-// Lease is the data of an event of a lease.
+// Lease is the data of a lease event.
 type Lease struct {
 	Owner string `json:"owner"`
-	// Until is when the lease ends, unless an event comes before.
+	// Until is when the lease expires if no event follows.
 	Until time.Time `json:"until"`
-	// Rests says of one that is released that the run waits for a machine within.
-	Rests bool `json:"rests,omitempty"`
+	// WaitsForChild is set in a release if the run waits for a sub-machine.
+	WaitsForChild bool `json:"rests,omitempty"`
 }
 
-// loaded is a run with its state at an event.
+// loaded is a run with its state after an event.
 type loaded struct {
 	rec     run.Record
 	created run.Created
@@ -63,27 +64,26 @@ type loaded struct {
 	state   machineengine.State
 	head    []byte
 	seq     int64
-	// lease is the one that holds, seen when it was last kept.
+	// lease is the current lease, seen the time of its last renewal.
 	lease *Lease
 	seen  time.Time
-	// request is the id of the request that begins the run, "" if it has none.
+	// request is the id of the start request, or "".
 	request string
-	// resting says that the run waits for a machine within it.
-	resting bool
-	// buffer are events that the state has had and the journal has not.
+	// waitsForChild is set if the run waits for a sub-machine.
+	waitsForChild bool
+	// buffer holds events that were applied to the state but not appended to the journal.
 	buffer []run.Event
-	// owed is how many of them, from the first, end with a result that was paid
-	// for: they are kept before anything else is done outside, and whatever else
-	// fails.
-	owed int
+	// pending is the number of leading buffered events that end with a paid result. They
+	// are appended before any other call outside, even after an error.
+	pending int
 }
 
-// purpose is what models and tools of the run are wanted for.
-func (l *loaded) purpose() For {
-	return For{User: l.rec.User, Run: l.rec.ID, Machine: l.rec.Workflow, Demo: l.state.Demo, Allow: l.state.Allow}
+// runScope returns the scope of the run's models and tools.
+func (l *loaded) runScope() RunScope {
+	return RunScope{User: l.rec.User, Run: l.rec.ID, Machine: l.rec.Workflow, Demo: l.state.Demo, Allow: l.state.Allow}
 }
 
-// newEvent makes a journal's event.
+// newEvent returns a journal event.
 func newEvent(kind string, data any) (run.Event, error) {
 	text, err := jsontext.Marshal(data)
 	if err != nil {
@@ -92,15 +92,14 @@ func newEvent(kind string, data any) (run.Event, error) {
 	return run.Event{Kind: kind, Data: text}, nil
 }
 
-// add takes an event of the engine: the state has it at once, the journal with the
-// next flush.
-func (l *loaded) add(e machineengine.Event) error {
+// addEvent applies an event to the state and buffers it for the journal.
+func (l *loaded) addEvent(e machineengine.Event) error {
 	ev, err := newEvent(string(e.Kind), e)
 	if err != nil {
 		return err
 	}
-	// What is folded is what was written: a value that JSON changes is changed
-	// now, and not at the next load only.
+	// The state folds the event as decoded from JSON, so that a value which JSON changes is
+	// the same now as after the next load.
 	var again machineengine.Event
 	if err := json.Unmarshal(ev.Data, &again); err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "the %s cannot be read back: %w", e.Kind, err)
@@ -110,23 +109,23 @@ func (l *loaded) add(e machineengine.Event) error {
 	return nil
 }
 
-// mark takes an event of the driver's own.
-func (l *loaded) mark(kind string, lease Lease) error {
+// addLeaseEvent buffers a lease event.
+func (l *loaded) addLeaseEvent(kind string, lease Lease) error {
 	ev, err := newEvent(kind, lease)
 	if err == nil {
 		l.buffer = append(l.buffer, ev)
-		l.resting = lease.Rests
+		l.waitsForChild = lease.WaitsForChild
 	}
 	return err
 }
 
-// flush appends the events that the journal has not.
-func (s *Service) flush(ctx context.Context, l *loaded, by run.By) error {
+// flushEvents appends the buffered events to the journal.
+func (s *Service) flushEvents(ctx context.Context, l *loaded, by run.By) error {
 	if len(l.buffer) == 0 {
 		return nil
 	}
 	at := s.clock()
-	if at.Before(l.rec.Updated) { // the clock was set back, or is another machine's
+	if at.Before(l.rec.Updated) { // the clock was set back, or belongs to another machine
 		at = l.rec.Updated
 	}
 	for i := range l.buffer {
@@ -144,12 +143,12 @@ func (s *Service) flush(ctx context.Context, l *loaded, by run.By) error {
 		e.MAC = head
 	}
 	rec.Seq, rec.Head = l.seq+int64(len(l.buffer)), head
-	for i := range l.buffer { // a fork has events that are older than itself
+	for i := range l.buffer { // a fork has events older than the fork
 		if l.buffer[i].At.After(rec.Updated) {
 			rec.Updated = l.buffer[i].At
 		}
 	}
-	l.describe(&rec)
+	l.fillRecord(&rec)
 	c.Record = rec
 	var err error
 	if c.Expected == 0 {
@@ -163,26 +162,26 @@ func (s *Service) flush(ctx context.Context, l *loaded, by run.By) error {
 		return err
 	}
 	for _, e := range l.buffer {
-		l.note(e)
+		l.noteLease(e)
 	}
-	l.rec, l.head, l.seq, l.buffer, l.owed = rec, head, rec.Seq, nil, 0
+	l.rec, l.head, l.seq, l.buffer, l.pending = rec, head, rec.Seq, nil, 0
 	if s.o.Heads != nil {
 		if err := s.o.Heads.Record(rec.ID, rec.Seq, rec.Head); err != nil {
-			s.o.Logger.WarnContext(ctx, "the head of a run could not be noted; a rollback to before it would not be detected", "run", rec.ID, "error", err)
+			s.o.Logger.WarnContext(ctx, "the head of a run could not be recorded; a rollback to before it would not be detected", "run", rec.ID, "error", err)
 		}
 	}
 	return nil
 }
 
-// note keeps what an event says about the lease.
-func (l *loaded) note(e run.Event) {
+// noteLease updates the lease from an event.
+func (l *loaded) noteLease(e run.Event) {
 	switch e.Kind {
 	case KindLeaseTaken, KindLeaseKept, KindLeaseReleased:
 		var lease Lease
 		if json.Unmarshal(e.Data, &lease) != nil {
 			return
 		}
-		l.lease, l.seen, l.resting = &lease, e.At, lease.Rests
+		l.lease, l.seen, l.waitsForChild = &lease, e.At, lease.WaitsForChild
 		if e.Kind == KindLeaseReleased {
 			l.lease = nil
 		}
@@ -193,8 +192,8 @@ func (l *loaded) note(e run.Event) {
 	}
 }
 
-// describe puts where a run stands into its record.
-func (l *loaded) describe(r *run.Record) {
+// fillRecord writes the status and position of the run to its record.
+func (l *loaded) fillRecord(r *run.Record) {
 	st := &l.state
 	switch st.Status {
 	case machineengine.StatusCompleted:
@@ -205,26 +204,26 @@ func (l *loaded) describe(r *run.Record) {
 		r.Status, r.Kind = engine.StatusWaiting, engine.PositionGate
 	default:
 		r.Status, r.Kind = engine.StatusRunning, engine.PositionStep
-		if l.resting {
+		if l.waitsForChild {
 			r.Status, r.Kind = engine.StatusWaiting, engine.PositionGate
 		}
 	}
-	r.Step, r.Title, r.Done, r.Person = st.At, string(st.Status), st.Spent.States, false
+	r.Step, r.Title, r.Done, r.Person = st.At, string(st.Status), st.Usage.States, false
 	if ask := l.program.State(st.At); ask != nil && ask.Ask != nil && st.Status == machineengine.StatusWaiting {
 		r.Person = ask.Ask.Person
 	}
 }
 
-// page is how many events are read at once.
-const page = 500
+// eventPage is the number of events per read.
+const eventPage = 500
 
-// load reads a run of a user's, and checks its chain. What is somebody else's is
-// not there. upTo bounds the events that are folded; 0 is all.
-func (s *Service) load(ctx context.Context, user, id string, upTo int64) (*loaded, []run.Event, error) {
+// loadRun reads a run of a user and verifies its chain. A run of another user is treated as
+// missing. upTo bounds the events to fold; 0 means all.
+func (s *Service) loadRun(ctx context.Context, user, id string, upTo int64) (*loaded, []run.Event, error) {
 	rec, err := s.o.Journal.Run(ctx, id)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != user {
 		return nil, nil, &run.Refusal{
-			Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: cut(id, 64), Message: "there is no such run of a machine",
+			Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: truncateText(id, 64), Message: "there is no such run of a machine",
 			Fix: "guideway machine status lists them",
 		}
 	}
@@ -232,7 +231,7 @@ func (s *Service) load(ctx context.Context, user, id string, upTo int64) (*loade
 		return nil, nil, err
 	}
 	l := &loaded{rec: rec, head: s.o.Key.Root(id)}
-	if l.program, err = s.program(ctx, rec.Hash); err != nil {
+	if l.program, err = s.cachedProgram(ctx, rec.Hash); err != nil {
 		return nil, nil, err
 	}
 	if upTo == 0 || upTo > rec.Seq {
@@ -240,83 +239,83 @@ func (s *Service) load(ctx context.Context, user, id string, upTo int64) (*loade
 	}
 	var all []run.Event
 	for l.seq < upTo {
-		events, err := s.o.Journal.Events(ctx, id, l.seq, int(min(page, upTo-l.seq)))
+		events, err := s.o.Journal.Events(ctx, id, l.seq, int(min(eventPage, upTo-l.seq)))
 		if err != nil {
 			return nil, nil, err
 		}
 		if len(events) == 0 {
-			return nil, nil, broken(id, l.seq+1, "it is missing")
+			return nil, nil, untrustedEventError(id, l.seq+1, "it is missing")
 		}
 		for _, e := range events {
-			if err := s.fold(l, e); err != nil {
+			if err := s.verifyAndFold(l, e); err != nil {
 				return nil, nil, err
 			}
 		}
 		all = append(all, events...)
 	}
 	if upTo == rec.Seq && !hmac.Equal(l.head, rec.Head) {
-		return nil, nil, broken(id, rec.Seq, "the run's record names another one")
+		return nil, nil, untrustedEventError(id, rec.Seq, "the head in the record of the run differs")
 	}
 	return l, all, nil
 }
 
-// fold takes the next event of a run.
-func (s *Service) fold(l *loaded, e run.Event) error {
+// verifyAndFold verifies and folds the next event of a run.
+func (s *Service) verifyAndFold(l *loaded, e run.Event) error {
 	head := s.o.Key.Chain(l.rec.ID, l.head, e)
 	switch {
 	case e.Seq != l.seq+1:
-		return broken(l.rec.ID, l.seq+1, "it is missing")
+		return untrustedEventError(l.rec.ID, l.seq+1, "it is missing")
 	case !hmac.Equal(e.MAC, head):
-		return broken(l.rec.ID, e.Seq, "it is not what was written")
+		return untrustedEventError(l.rec.ID, e.Seq, "it was changed")
 	}
 	l.seq, l.head = e.Seq, e.MAC
 	if e.Kind == run.KindCreated {
-		l.note(e)
+		l.noteLease(e)
 		if json.Unmarshal(e.Data, &l.created) != nil || l.created.Hash != l.rec.Hash || e.By.User != l.rec.User {
-			return broken(l.rec.ID, e.Seq, "the record of the run says something else")
+			return untrustedEventError(l.rec.ID, e.Seq, "the record of the run differs from it")
 		}
 		return nil
 	}
-	if err := l.take(e); err != nil {
-		return broken(l.rec.ID, e.Seq, err.Error())
+	if err := l.foldEvent(e); err != nil {
+		return untrustedEventError(l.rec.ID, e.Seq, err.Error())
 	}
 	return nil
 }
 
-// maxPrograms bounds the definitions that are kept ready.
+// maxPrograms bounds the cached definitions.
 const maxPrograms = 64
 
-// program gives a definition that is ready to run: the one that was read before, or
-// that of the journal. Nothing changes it, and its hash says what it is.
-func (s *Service) program(ctx context.Context, hash string) (*machineengine.Program, error) {
+// cachedProgram returns a compiled definition from the cache, or else from the journal.
+// Definitions are immutable and identified by their hash.
+func (s *Service) cachedProgram(ctx context.Context, hash string) (*machineengine.Program, error) {
 	s.mu.Lock()
 	p := s.programs[hash]
 	s.mu.Unlock()
 	if p != nil {
 		return p, nil
 	}
-	p, err := s.pinned(ctx, hash)
+	p, err := s.pinnedProgram(ctx, hash)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.programs) >= maxPrograms { // those in use come back with their next run
+	if len(s.programs) >= maxPrograms { // definitions in use are cached again by their next run
 		clear(s.programs)
 	}
 	s.programs[hash] = p
 	return p, nil
 }
 
-// pinned reads a definition from the journal.
-func (s *Service) pinned(ctx context.Context, hash string) (*machineengine.Program, error) {
+// pinnedProgram reads a definition from the journal.
+func (s *Service) pinnedProgram(ctx context.Context, hash string) (*machineengine.Program, error) {
 	stored, err := s.o.Journal.Definition(ctx, hash)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the pinned machine %s: %w", hash, err)
 	}
 	d, err := machinedef.Pinned(stored.Text)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned machine %s does not read: %w", hash, err)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned machine %s cannot be parsed: %w", hash, err)
 	}
 	if d.Hash != hash {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned machine %s was changed", hash)
@@ -324,13 +323,13 @@ func (s *Service) pinned(ctx context.Context, hash string) (*machineengine.Progr
 	return machineengine.Compile(d), nil
 }
 
-// broken says that a run cannot be loaded because of one of its events.
-func broken(id string, seq int64, why string) error {
+// untrustedEventError returns the error for a run with an invalid event.
+func untrustedEventError(id string, seq int64, why string) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "event %d of run %s cannot be trusted: %s", seq, id, why)
 }
 
-// cut shortens a text.
-func cut(text string, most int) string {
+// truncateText cuts a text to at most the given number of bytes.
+func truncateText(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

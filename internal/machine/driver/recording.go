@@ -13,22 +13,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Recording is what a run was told from outside, and what came of it: enough to
-// run the machine again without a model, a tool or a person. A scripted model reads
-// its responses.
+// Recording holds the external inputs of a run and its outcome: enough to run the machine
+// again without a model, a tool or a person. A scripted model reads its responses.
 type Recording struct {
 	Machine string                     `json:"machine"`
 	Inputs  map[string]json.RawMessage `json:"inputs,omitempty"`
 	Limits  machineengine.Limits       `json:"limits,omitzero"`
-	// Responses are the answers and failures of models, in order, those of
-	// machines within the run among them.
+	// Responses are the answers and errors of models in order, including those of
+	// sub-machines.
 	Responses []json.RawMessage `json:"responses"`
-	// Tools are the calls of tools with what they answered, and Given what people
-	// have given, in order.
+	// Tools are the tool calls with their results, and Given the inputs from people, in
+	// order.
 	Tools []RecordedTool    `json:"tools,omitempty"`
 	Given []json.RawMessage `json:"given,omitempty"`
 
-	// Status, States and Output are how it went.
+	// Status, States and Output are the outcome.
 	Status machineengine.Status `json:"status"`
 	States []string             `json:"states"`
 	Output json.RawMessage      `json:"output,omitempty"`
@@ -41,10 +40,9 @@ type RecordedTool struct {
 	Result    machineengine.ToolResult `json:"result"`
 }
 
-// Record makes the recording of a run, and gives the definition that it is pinned
-// to.
+// Record returns the recording of a run and its pinned definition.
 func (s *Service) Record(ctx context.Context, c run.Caller, id string) (*Recording, *machinedef.Definition, error) {
-	l, events, err := s.load(ctx, c.User, id, 0)
+	l, events, err := s.loadRun(ctx, c.User, id, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,26 +51,26 @@ func (s *Service) Record(ctx context.Context, c run.Caller, id string) (*Recordi
 		Machine: l.rec.Workflow, Inputs: st.Inputs, Limits: st.Limits, Responses: []json.RawMessage{},
 		Status: st.Status, States: st.Visited, Output: st.Output,
 	}
-	return r, l.program.Definition, s.record(ctx, c, r, events)
+	return r, l.program.Definition, s.recordEvents(ctx, c, r, events)
 }
 
-// record adds the events of a run, and of those within it where they stand.
-func (s *Service) record(ctx context.Context, c run.Caller, r *Recording, events []run.Event) error {
+// recordEvents adds the events of a run to the recording, those of sub-machines included.
+func (s *Service) recordEvents(ctx context.Context, c run.Caller, r *Recording, events []run.Event) error {
 	for _, e := range events {
 		fact, err := factOf(e)
 		if err != nil {
-			return broken(r.Machine, e.Seq, "it does not read")
+			return untrustedEventError(r.Machine, e.Seq, "it cannot be decoded")
 		}
 		switch {
 		case fact.Kind == machineengine.KindSubIntent:
-			_, within, err := s.load(ctx, c.User, fact.Run, 0)
+			_, within, err := s.loadRun(ctx, c.User, fact.Run, 0)
 			if guideway.ErrorCode(err) == guideway.CodeNotFound {
-				continue // it was not begun
+				continue // it was not started
 			}
 			if err != nil {
 				return err
 			}
-			if err := s.record(ctx, c, r, within); err != nil {
+			if err := s.recordEvents(ctx, c, r, within); err != nil {
 				return err
 			}
 		case fact.Kind == machineengine.KindInputGiven:
@@ -80,7 +78,7 @@ func (s *Service) record(ctx context.Context, c run.Caller, r *Recording, events
 		case fact.Kind == machineengine.KindModelResult && fact.Response != nil:
 			r.Responses = append(r.Responses, fact.Response.Completion())
 		case fact.Kind == machineengine.KindModelResult && !fact.Unknown:
-			r.Responses = append(r.Responses, recordedFault(fact.Fault))
+			r.Responses = append(r.Responses, recordedFault(fact.Error))
 		case (fact.Kind == machineengine.KindToolResult || fact.Kind == machineengine.KindToolDecided) && fact.Result != nil && fact.Tool.Key != "":
 			r.Tools = append(r.Tools, RecordedTool{Name: fact.Tool.Name, Arguments: fact.Tool.Arguments, Result: *fact.Result})
 		}
@@ -88,8 +86,8 @@ func (s *Service) record(ctx context.Context, c run.Caller, r *Recording, events
 	return nil
 }
 
-// recordedFault is a failure as a scripted model repeats it.
-func recordedFault(f *machineengine.Fault) json.RawMessage {
+// recordedFault returns an error in the format of the scripted model.
+func recordedFault(f *machineengine.RunError) json.RawMessage {
 	fault := scripted.FaultServer
 	switch llm.Kind(f.Kind) {
 	case llm.RateLimit:

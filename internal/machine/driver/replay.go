@@ -17,18 +17,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Replayed is how a machine went when it was run again.
-type Replayed struct {
+// ReplayResult is the outcome of a replay.
+type ReplayResult struct {
 	Status *Status `json:"status"`
-	// Differences say where it went another way than the recording; empty is
-	// nowhere.
+	// Differences lists the differences from the recording.
 	Differences []string `json:"differences"`
 }
 
-// Replay runs a machine again on a recording: no model is asked, no tool called and
-// no person waited for. The journal of the options must be one that nobody needs;
-// their models and tools are not used.
-func Replay(ctx context.Context, o Options, d *machinedef.Definition, r *Recording) (*Replayed, error) {
+// Replay runs a machine on a recording: it calls no model and no tool and waits for no
+// person. Options.Journal should be temporary; Options.Models and Options.Tools are not
+// used.
+func Replay(ctx context.Context, o Options, d *machinedef.Definition, r *Recording) (*ReplayResult, error) {
 	tools := &recordedTools{all: r.Tools, left: r.Tools}
 	o.Tools = tools
 	o.Models = recordedModel{scripted.New(scripted.Script{Responses: r.Responses})}
@@ -59,32 +58,32 @@ func Replay(ctx context.Context, o Options, d *machinedef.Definition, r *Recordi
 			return nil, err
 		}
 	}
-	out := &Replayed{Status: status, Differences: r.differences(status, len(given))}
-	out.Differences = append(out.Differences, tools.differences()...)
+	out := &ReplayResult{Status: status, Differences: r.statusDifferences(status, len(given))}
+	out.Differences = append(out.Differences, tools.callDifferences()...)
 	return out, nil
 }
 
-// differences compares how it went with how it went then.
-func (r *Recording) differences(s *Status, given int) []string {
+// statusDifferences compares the outcome with the recorded one.
+func (r *Recording) statusDifferences(s *Status, given int) []string {
 	out := []string{}
 	differs := func(what string, then, now any) {
-		out = append(out, fmt.Sprintf("%s: %v then, %v now", what, then, now))
+		out = append(out, fmt.Sprintf("%s: recorded %v, now %v", what, then, now))
 	}
-	// What is around a run that waits within is running; to the caller it waits.
+	// A run whose sub-machine waits is running in its own state, but waiting in its status.
 	if then := r.Status; then != s.Status && (then != machineengine.StatusRunning || s.Status != machineengine.StatusWaiting) {
 		differs("the status", then, s.Status)
 	}
 	if !slices.Equal(r.States, s.States) {
 		differs("the states", strings.Join(r.States, ", "), strings.Join(s.States, ", "))
 	}
-	if !bytes.Equal(plain(r.Output), plain(s.Output)) {
-		differs("the output", string(plain(r.Output)), string(plain(s.Output)))
+	if !bytes.Equal(canonicalJSON(r.Output), canonicalJSON(s.Output)) {
+		differs("the output", string(canonicalJSON(r.Output)), string(canonicalJSON(s.Output)))
 	}
 	if calls := s.Usage.Calls; calls != len(r.Responses) && s.Child == nil {
 		differs("the requests to models", len(r.Responses), calls)
 	}
 	if given > 0 {
-		out = append(out, fmt.Sprintf("%d of the inputs that people gave were not asked for", given))
+		out = append(out, fmt.Sprintf("%d of the recorded inputs were not requested", given))
 	}
 	if s.Pause != nil && len(out) > 0 {
 		out = append(out, "it is paused: "+s.Pause.Message)
@@ -92,8 +91,8 @@ func (r *Recording) differences(s *Status, given int) []string {
 	return out
 }
 
-// plain is JSON without what does not count: spaces, and the order of members.
-func plain(raw json.RawMessage) []byte {
+// canonicalJSON returns JSON with sorted members and without spaces.
+func canonicalJSON(raw json.RawMessage) []byte {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any
@@ -107,18 +106,18 @@ func plain(raw json.RawMessage) []byte {
 	return text
 }
 
-// recordedModel answers from a recording, whatever is asked for.
+// recordedModel answers every request from a recording.
 type recordedModel struct{ answers llm.Model }
 
 // Model implements Models.
-func (m recordedModel) Model(_ For, _ machinedef.Level, name string) (Chosen, error) {
+func (m recordedModel) Model(_ RunScope, _ machinedef.Level, name string) (SelectedModel, error) {
 	if name == "" {
 		name = "recorded"
 	}
-	return Chosen{Model: m.answers, Name: name}, nil
+	return SelectedModel{Model: m.answers, Name: name}, nil
 }
 
-// recordedTools answer what tools have answered, in order.
+// recordedTools returns the recorded results in order.
 type recordedTools struct {
 	all []RecordedTool
 
@@ -127,8 +126,8 @@ type recordedTools struct {
 	found []string
 }
 
-// Tools implements Tools: those that were called.
-func (t *recordedTools) Tools(context.Context, For) ([]machineengine.ToolInfo, error) {
+// Tools implements Tools with the recorded tools.
+func (t *recordedTools) Tools(context.Context, RunScope) ([]machineengine.ToolInfo, error) {
 	var out []machineengine.ToolInfo
 	for _, r := range t.all {
 		if !slices.ContainsFunc(out, func(i machineengine.ToolInfo) bool { return i.Name == r.Name }) {
@@ -141,27 +140,27 @@ func (t *recordedTools) Tools(context.Context, For) ([]machineengine.ToolInfo, e
 }
 
 // Call implements Tools.
-func (t *recordedTools) Call(_ context.Context, _ For, c machineengine.ToolCall) (machineengine.ToolResult, error) {
+func (t *recordedTools) Call(_ context.Context, _ RunScope, c machineengine.ToolCall) (machineengine.ToolResult, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.left) == 0 {
-		t.found = append(t.found, fmt.Sprintf("a call of %s that was not made then", c.Name))
+		t.found = append(t.found, fmt.Sprintf("a call of %s that is not in the recording", c.Name))
 		return machineengine.ToolResult{}, fmt.Errorf("the recording has no more calls: %w", ErrNotCalled)
 	}
 	next := t.left[0]
 	t.left = t.left[1:]
 	if next.Name != c.Name || next.Arguments != c.Arguments {
-		t.found = append(t.found, fmt.Sprintf("a call of a tool: %s %s then, %s %s now", next.Name, next.Arguments, c.Name, c.Arguments))
+		t.found = append(t.found, fmt.Sprintf("tool call: recorded %s %s, now %s %s", next.Name, next.Arguments, c.Name, c.Arguments))
 	}
 	return next.Result, nil
 }
 
-// differences are those of the calls.
-func (t *recordedTools) differences() []string {
+// callDifferences returns the differences in the tool calls.
+func (t *recordedTools) callDifferences() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.left) > 0 {
-		return append(t.found, fmt.Sprintf("%d calls of tools that were made then were not made now", len(t.left)))
+		return append(t.found, fmt.Sprintf("%d recorded tool calls were not made", len(t.left)))
 	}
 	return t.found
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// replay runs a recording again as JSON has kept it, with other handlers if given.
-func replay(t *testing.T, r *rig, d *machinedef.Definition, recording *driver.Recording, h handlers) *driver.Replayed {
+// replayRecording replays a recording after a round trip through JSON, with other handlers
+// if given.
+func replayRecording(t *testing.T, r *rig, d *machinedef.Definition, recording *driver.Recording, h handlers) *driver.ReplayResult {
 	t.Helper()
 	text, err := json.Marshal(recording)
 	if err != nil {
@@ -26,69 +27,69 @@ func replay(t *testing.T, r *rig, d *machinedef.Definition, recording *driver.Re
 	if h == nil {
 		h = r.handlers
 	}
-	out, err := driver.Replay(t.Context(), driver.Options{Journal: newMemory(), Key: key(), Machines: r.shelf, Handlers: h}, d, &kept)
+	out, err := driver.Replay(t.Context(), driver.Options{Journal: newMemory(), Key: journalKey(), Machines: r.shelf, Handlers: h}, d, &kept)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// TestReplay runs recordings again: of a run with tools, of which one was lost and
-// decided on, and of one that waits for a person in a machine within. They go as
-// they went, and nobody outside is asked.
+// TestReplay replays the recordings of a run with tools, of which one was lost and decided
+// on, and of a run whose sub-machine waits for a person. The outcomes are the recorded
+// ones, and no model, tool or person is asked.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	journal := newMemory()
 	r := newTen(t, journal)
-	id := r.begin("ten", map[string]any{"task": "x"})
+	id := r.startRun("ten", map[string]any{"task": "x"})
 	r.tools.call = func(c machineengine.ToolCall) (machineengine.ToolResult, error) {
 		if c.Name == "s__ask" && len(r.tools.calls) == 3 {
-			return machineengine.ToolResult{}, errKilled // nobody knows what came of it
+			return machineengine.ToolResult{}, errKilled // the outcome is unknown
 		}
 		return machineengine.ToolResult{Content: "done " + c.Arguments, Error: c.Name == "s__safe"}, nil
 	}
-	if s := r.drive(id); s.Pause == nil || s.Pause.Code != machineengine.FaultUnknown {
+	if s := r.driveRun(id); s.Pause == nil || s.Pause.Code != machineengine.ErrorKindUnknownOutcome {
 		t.Fatalf("it rests at %+v", s)
 	}
 	if _, err := r.Decide(t.Context(), anna, id, machineengine.DecideDone, "done by hand"); err != nil {
 		t.Fatal(err)
 	}
-	want := outcomeOf(r.drive(id))
+	want := outcomeOf(r.driveRun(id))
 	recording, d, err := r.Record(t.Context(), anna, id)
 	if err != nil || len(recording.Responses) != 10 || len(recording.Tools) != 12 || recording.Tools[2].Result.Content != "done by hand" {
 		t.Fatalf("%+v, %v", recording, err)
 	}
 	asked, called := len(r.model.requests), len(r.tools.calls)
-	out := replay(t, r, d, recording, nil)
+	out := replayRecording(t, r, d, recording, nil)
 	if len(out.Differences) > 0 || outcomeOf(out.Status).Output != want.Output || len(r.model.requests) != asked || len(r.tools.calls) != called {
 		t.Errorf("%q", out.Differences)
 	}
 
-	within := newRig(t, newMemory(), []*machinedef.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
+	within := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, waiting, smallRoles), parseMachine(t, outer, smallRoles)}, handlers{},
 		`[{"content": "one"}, {"content": "two"}, {"content": "three"}]`)
-	id = within.begin("outer", map[string]any{"what": "the plan"})
-	within.drive(id)
+	id = within.startRun("outer", map[string]any{"what": "the plan"})
+	within.driveRun(id)
 	person := anna
 	person.Via = run.ViaTerminal
 	if _, err := within.Input(t.Context(), person, id, json.RawMessage(`"yes"`)); err != nil {
 		t.Fatal(err)
 	}
-	within.drive(id)
+	within.driveRun(id)
 	recording, d, err = within.Record(t.Context(), anna, id)
 	if err != nil || len(recording.Responses) != 3 || len(recording.Given) != 1 {
 		t.Fatalf("%+v, %v", recording, err)
 	}
-	if out := replay(t, within, d, recording, nil); len(out.Differences) > 0 || string(out.Status.Output) != `"yes"` {
+	if out := replayRecording(t, within, d, recording, nil); len(out.Differences) > 0 || string(out.Status.Output) != `"yes"` {
 		t.Errorf("%q", out.Differences)
 	}
 }
 
-// TestReplayDiffers tells every way in which a run can go another way.
+// TestReplayDiffers tests that every kind of difference from the recording is reported.
 func TestReplayDiffers(t *testing.T) {
 	t.Parallel()
 	r := newTen(t, newMemory())
-	id := r.begin("ten", map[string]any{"task": "x"})
-	r.drive(id)
+	id := r.startRun("ten", map[string]any{"task": "x"})
+	r.driveRun(id)
 	other := tenHandlers()
 	other["more"] = func(*this) (any, error) { return "stop", nil }
 	tests := []struct {
@@ -96,16 +97,16 @@ func TestReplayDiffers(t *testing.T) {
 		change     func(*driver.Recording)
 		handlers   handlers
 	}{
-		{"the script leaves a round out", "the states: start, again then, start now", nil, other},
-		{"calls that are not made any more", "6 calls of tools that were made then were not made now", nil, other},
+		{"the script leaves a round out", "the states: recorded start, again, now start", nil, other},
+		{"calls that are not made any more", "6 recorded tool calls were not made", nil, other},
 		{"another output", "the output", func(r *driver.Recording) { r.Output = json.RawMessage(`"else"`) }, nil},
-		{"another call", "a call of a tool: s__key {} then", func(r *driver.Recording) {
+		{"another call", "tool call: recorded s__key {}", func(r *driver.Recording) {
 			r.Tools = slices.Clone(r.Tools)
 			r.Tools[0].Name, r.Tools[0].Arguments = "s__key", "{}"
 		}, nil},
-		{"a call more", "that was not made then", func(r *driver.Recording) { r.Tools = r.Tools[:11] }, nil},
-		{"an answer less", "the status: completed then, paused now", func(r *driver.Recording) { r.Responses = r.Responses[:9] }, nil},
-		{"an input that nobody asks for", "were not asked for", func(r *driver.Recording) { r.Given = []json.RawMessage{json.RawMessage(`1`)} }, nil},
+		{"a call more", "that is not in the recording", func(r *driver.Recording) { r.Tools = r.Tools[:11] }, nil},
+		{"an answer less", "the status: recorded completed, now paused", func(r *driver.Recording) { r.Responses = r.Responses[:9] }, nil},
+		{"an input that is not requested", "were not requested", func(r *driver.Recording) { r.Given = []json.RawMessage{json.RawMessage(`1`)} }, nil},
 	}
 	for _, tt := range tests {
 		recording, d, err := r.Record(t.Context(), anna, id)
@@ -115,7 +116,7 @@ func TestReplayDiffers(t *testing.T) {
 		if tt.change != nil {
 			tt.change(recording)
 		}
-		out := replay(t, r, d, recording, tt.handlers)
+		out := replayRecording(t, r, d, recording, tt.handlers)
 		if !slices.ContainsFunc(out.Differences, func(text string) bool { return strings.Contains(text, tt.want) }) {
 			t.Errorf("%s: %q", tt.name, out.Differences)
 		}

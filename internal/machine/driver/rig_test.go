@@ -17,25 +17,25 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// this is what a handler of a test works on.
+// this is the value of this in a handler of a test.
 type this struct {
 	machineengine.This
 	data  map[string]any
 	added []machineengine.ContextChange
 }
 
-func (t *this) text(name string) string { s, _ := t.data[name].(string); return s }
+func (t *this) stringVar(name string) string { s, _ := t.data[name].(string); return s }
 
-// say adds a message to a conversation.
-func (t *this) say(context string, role llm.Role, content string) {
+// addMessage adds a message to a conversation.
+func (t *this) addMessage(context string, role llm.Role, content string) {
 	t.added = append(t.added, machineengine.ContextChange{
 		Name: context, Keep: len(t.Contexts[context]), Add: []llm.Message{{Role: role, Content: content}},
 	})
 	t.Contexts[context] = append(t.Contexts[context], llm.Message{Role: role, Content: content})
 }
 
-// last is the last answer.
-func (t *this) last() llm.Message {
+// lastMessage returns the last answer.
+func (t *this) lastMessage() llm.Message {
 	r, err := llm.ReadCompletion(t.Last)
 	if err != nil {
 		return llm.Message{}
@@ -43,16 +43,16 @@ func (t *this) last() llm.Message {
 	return r.Message
 }
 
-// arguments are those of the first call of the last answer.
-func (t *this) arguments() map[string]any {
+// callArguments returns the arguments of the first call of the last answer.
+func (t *this) callArguments() map[string]any {
 	var out map[string]any
-	if calls := t.last().ToolCalls; len(calls) > 0 {
+	if calls := t.lastMessage().ToolCalls; len(calls) > 0 {
 		_ = json.Unmarshal([]byte(calls[0].Function.Arguments), &out)
 	}
 	return out
 }
 
-// handlers are functions in Go in the place of a script.
+// handlers are Go functions that replace a script.
 type handlers map[string]func(*this) (any, error)
 
 func (h handlers) Call(_ context.Context, c driver.HandlerCall) (*driver.HandlerResult, error) {
@@ -92,7 +92,7 @@ func (h handlers) Call(_ context.Context, c driver.HandlerCall) (*driver.Handler
 	return out, nil
 }
 
-// shelf has machines by name.
+// shelf maps names to machines.
 type shelf map[string]*machinedef.Definition
 
 func (s shelf) Machine(_ context.Context, name string) (*machinedef.Definition, error) {
@@ -102,7 +102,7 @@ func (s shelf) Machine(_ context.Context, name string) (*machinedef.Definition, 
 	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no machine %q", name)
 }
 
-// model counts what it is asked, and gives every level.
+// model records its requests and serves every level.
 type model struct {
 	answers  llm.Model
 	mu       sync.Mutex
@@ -112,11 +112,11 @@ type model struct {
 	price         int64
 }
 
-func (m *model) Model(_ driver.For, _ machinedef.Level, name string) (driver.Chosen, error) {
+func (m *model) Model(_ driver.RunScope, _ machinedef.Level, name string) (driver.SelectedModel, error) {
 	if name == "" {
 		name = "test-model"
 	}
-	return driver.Chosen{Model: countingModel{m}, Name: name, InputPrice: m.price, CachedPrice: m.price, OutputPrice: m.price}, nil
+	return driver.SelectedModel{Model: countingModel{m}, Name: name, InputPrice: m.price, CachedPrice: m.price, OutputPrice: m.price}, nil
 }
 
 type countingModel struct{ *model }
@@ -135,21 +135,21 @@ func (c countingModel) Complete(ctx context.Context, r llm.Request, sink func(ll
 	return out, err
 }
 
-// tools are functions in Go in the place of servers.
+// tools are Go functions that replace servers.
 type tools struct {
 	mu    sync.Mutex
 	infos []machineengine.ToolInfo
 	calls []machineengine.ToolCall
-	// call answers; nil answers "done".
+	// call returns the result; nil returns "done".
 	call          func(machineengine.ToolCall) (machineengine.ToolResult, error)
 	before, after func()
 }
 
-func (t *tools) Tools(context.Context, driver.For) ([]machineengine.ToolInfo, error) {
+func (t *tools) Tools(context.Context, driver.RunScope) ([]machineengine.ToolInfo, error) {
 	return t.infos, nil
 }
 
-func (t *tools) Call(_ context.Context, _ driver.For, c machineengine.ToolCall) (machineengine.ToolResult, error) {
+func (t *tools) Call(_ context.Context, _ driver.RunScope, c machineengine.ToolCall) (machineengine.ToolResult, error) {
 	if t.before != nil {
 		t.before()
 	}
@@ -165,11 +165,11 @@ func (t *tools) Call(_ context.Context, _ driver.For, c machineengine.ToolCall) 
 	return machineengine.ToolResult{Content: "done " + c.Arguments}, nil
 }
 
-func tool(name string, repeatable bool) machineengine.ToolInfo {
+func newTool(name string, repeatable bool) machineengine.ToolInfo {
 	return machineengine.ToolInfo{Definition: llm.Definition{Name: name, Parameters: json.RawMessage(`{"type":"object"}`)}, Repeatable: repeatable}
 }
 
-// rig is a service with all that it works with.
+// rig is a service with its dependencies.
 type rig struct {
 	t        *testing.T
 	journal  run.Journal
@@ -181,27 +181,27 @@ type rig struct {
 	*driver.Service
 }
 
-// anna is who calls.
+// anna is the caller.
 var anna = run.Caller{Principal: guideway.Principal{User: "anna", Client: "test"}} //nolint:gochecknoglobals // never written
 
-func key() run.Key { return run.Key(strings.Repeat("k", run.KeySize)) }
+func journalKey() run.Key { return run.Key(strings.Repeat("k", run.KeySize)) }
 
-// newRig makes a service on a journal; script is that of the model.
+// newRig returns a service on a journal; script is the script of the model.
 func newRig(t *testing.T, journal run.Journal, definitions []*machinedef.Definition, h handlers, script string, change ...func(*driver.Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, journal: journal, shelf: shelf{}, handlers: h, model: &model{answers: answersOf(t, script)}, tools: &tools{}}
 	for _, d := range definitions {
 		r.shelf[d.Name] = d
 	}
-	r.opts = driver.Options{Journal: journal, Key: key(), Machines: r.shelf, Handlers: h, Models: r.model, Tools: r.tools}
+	r.opts = driver.Options{Journal: journal, Key: journalKey(), Machines: r.shelf, Handlers: h, Models: r.model, Tools: r.tools}
 	for _, c := range change {
 		c(&r.opts)
 	}
-	r.open()
+	r.reopen()
 	return r
 }
 
-// answersOf is the model of a script.
+// answersOf returns the model of a script.
 func answersOf(t *testing.T, script string) llm.Model {
 	t.Helper()
 	s, err := scripted.Parse([]byte(script))
@@ -211,8 +211,8 @@ func answersOf(t *testing.T, script string) llm.Model {
 	return scripted.New(s)
 }
 
-// open makes the service anew, as another process does.
-func (r *rig) open() {
+// reopen replaces the service, as another process would.
+func (r *rig) reopen() {
 	r.t.Helper()
 	var err error
 	if r.Service, err = driver.New(r.opts); err != nil {
@@ -220,15 +220,15 @@ func (r *rig) open() {
 	}
 }
 
-// define reads a machine whose handlers are in Go.
-func define(t *testing.T, config, roles string) *machinedef.Definition {
+// parseMachine parses a machine whose handlers are in Go.
+func parseMachine(t *testing.T, config, roles string) *machinedef.Definition {
 	t.Helper()
 	files := machinedef.Files{Config: machinedef.File{Path: "test.json", Data: []byte(config)}}
 	if roles != "" {
 		files.Roles = []machinedef.File{{Path: "roles.json", Data: []byte(roles)}}
 	}
-	// The script names every handler, so that the parser is content.
-	files.Script = &machinedef.File{Path: "test/script.js", Data: []byte(names(config))}
+	// The script declares every handler, because the parser requires it.
+	files.Script = &machinedef.File{Path: "test/script.js", Data: []byte(handlerNames(config))}
 	d, found := machinedef.Parse(files)
 	if d == nil {
 		t.Fatal(found)
@@ -236,8 +236,8 @@ func define(t *testing.T, config, roles string) *machinedef.Definition {
 	return d
 }
 
-// names are all words of a configuration, as functions.
-func names(config string) string {
+// handlerNames returns all words of a configuration as function declarations.
+func handlerNames(config string) string {
 	var b strings.Builder
 	b.WriteString("export default {\n")
 	for _, w := range strings.FieldsFunc(config, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_') }) {
@@ -246,8 +246,8 @@ func names(config string) string {
 	return b.String() + "}\n"
 }
 
-// begin starts a run.
-func (r *rig) begin(name string, inputs map[string]any) string {
+// startRun starts a run.
+func (r *rig) startRun(name string, inputs map[string]any) string {
 	r.t.Helper()
 	given := map[string]json.RawMessage{}
 	for k, v := range inputs {
@@ -264,16 +264,16 @@ func (r *rig) begin(name string, inputs map[string]any) string {
 	return s.RunID
 }
 
-// drive goes on with a run, and gives where it stands then.
-func (r *rig) drive(id string) *driver.Status {
+// driveRun drives a run and returns its status.
+func (r *rig) driveRun(id string) *driver.Status {
 	r.t.Helper()
 	if err := r.Drive(r.t.Context(), anna.User, id, nil); err != nil {
 		r.t.Fatal(err)
 	}
-	return r.status(id)
+	return r.runStatus(id)
 }
 
-func (r *rig) status(id string) *driver.Status {
+func (r *rig) runStatus(id string) *driver.Status {
 	r.t.Helper()
 	s, err := r.Status(r.t.Context(), anna, id)
 	if err != nil {

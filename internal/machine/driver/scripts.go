@@ -25,16 +25,16 @@ type Sandbox interface {
 // Scripts calls handlers in a sandbox.
 type Scripts struct {
 	Sandbox Sandbox
-	// Owner is for whom the scripts run.
+	// Owner is the user whom the scripts run for.
 	Owner string
 }
 
 var _ Handlers = (*Scripts)(nil)
 
-// wrapper is the name of the module between the engine and the script.
+// wrapper is the name of the module that calls the script.
 const wrapper = "guideway-handlers.js"
 
-// The bounds of one handler.
+// The limits of one handler call.
 const (
 	handlerWall   = 10 * time.Second
 	handlerMemory = 64 << 20
@@ -59,7 +59,7 @@ func (s *Scripts) Call(ctx context.Context, c HandlerCall) (*HandlerResult, erro
 	if err != nil {
 		return nil, err
 	}
-	wants := json.RawMessage(strconv.FormatBool(c.Wants))
+	wants := json.RawMessage(strconv.FormatBool(c.WantsResult))
 	r, err := s.Sandbox.Run(ctx, sandbox.Call{
 		Module:  sandbox.Module{Name: wrapper, Source: "import * as script from " + string(specifier) + ";\n" + handlersSource},
 		Library: map[string]string{file: c.Source},
@@ -75,21 +75,21 @@ func (s *Scripts) Call(ctx context.Context, c HandlerCall) (*HandlerResult, erro
 	case err != nil:
 		return nil, err
 	}
-	out := &HandlerResult{Console: console(r.Console)}
+	out := &HandlerResult{Console: consoleLines(r.Console)}
 	var answer struct {
 		Value    json.RawMessage               `json:"value"`
 		Data     map[string]json.RawMessage    `json:"common_data"`
 		Contexts []machineengine.ContextChange `json:"contexts"`
 	}
 	if err := json.Unmarshal(r.Value, &answer); err != nil {
-		return nil, &HandlerError{Message: "it left something that cannot be kept: " + err.Error(), File: file, Console: out.Console}
+		return nil, &HandlerError{Message: "its result is not valid JSON: " + err.Error(), File: file, Console: out.Console}
 	}
 	out.Value, out.Data, out.Contexts = answer.Value, answer.Data, answer.Contexts
 	return out, nil
 }
 
-// console are the lines that a script has printed, as people read them.
-func console(lines []sandbox.Line) []string {
+// consoleLines formats the console output of a script.
+func consoleLines(lines []sandbox.Line) []string {
 	var out []string
 	for _, l := range lines {
 		text := l.Text
@@ -101,10 +101,9 @@ func console(lines []sandbox.Line) []string {
 	return out
 }
 
-// handlerError tells what a script did wrong, at the place in the user's file that
-// led to it.
+// handlerError converts an error of the sandbox. Its place is the frame in the user's file.
 func handlerError(e *sandbox.Error, file string) *HandlerError {
-	out := &HandlerError{Message: e.Message, File: e.File, Line: e.Line, Column: e.Column, Console: console(e.Console)}
+	out := &HandlerError{Message: e.Message, File: e.File, Line: e.Line, Column: e.Column, Console: consoleLines(e.Console)}
 	if e.File == file {
 		return out
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// The test binary is its own worker.
+// The test binary is also the worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
 		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// sandbox gives handlers in the real sandbox.
-func sandbox(t *testing.T) *driver.Scripts {
+// newScripts returns handlers in the real sandbox.
+func newScripts(t *testing.T) *driver.Scripts {
 	t.Helper()
 	pool, err := sandboxpkg.NewPool(sandboxpkg.Options{})
 	if err != nil {
@@ -50,7 +50,7 @@ func sandbox(t *testing.T) *driver.Scripts {
 	return &driver.Scripts{Sandbox: pool, Owner: "anna"}
 }
 
-func state() machineengine.This {
+func handlerState() machineengine.This {
 	return machineengine.This{
 		Data: map[string]json.RawMessage{"count": json.RawMessage("1"), "order": json.RawMessage(`{"b":1,"a":2}`), "old": json.RawMessage("true")},
 		Contexts: map[string][]llm.Message{
@@ -63,11 +63,11 @@ func state() machineengine.This {
 	}
 }
 
-// TestScripts calls handlers as the seed's system documents them: what they see,
-// and what they change.
+// TestScripts calls handlers as the seed's documentation describes them: the values that
+// they see and the changes that they make.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	s := sandbox(t)
+	s := newScripts(t)
 	const source = `
 function helper(text) { return text + "!"; }
 export default {
@@ -98,7 +98,7 @@ export default {
 	call := func(name string, wants bool) *driver.HandlerResult {
 		t.Helper()
 		r, err := s.Call(t.Context(), driver.HandlerCall{
-			Source: source, File: "test/script.js", Function: name, This: state(), Wants: wants, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seed: 1,
+			Source: source, File: "test/script.js", Function: name, This: handlerState(), WantsResult: wants, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seed: 1,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -146,11 +146,11 @@ export default {
 	}
 }
 
-// TestScriptFaults has scripts go wrong in every way: each ends in an error that
-// names the place in the user's file.
-func TestScriptFaults(t *testing.T) {
+// TestScriptErrors runs failing scripts: each ends in an error with the place in the user's
+// file.
+func TestScriptErrors(t *testing.T) {
 	t.Parallel()
-	s := sandbox(t)
+	s := newScripts(t)
 	tests := []struct {
 		name, source, message string
 		line                  int
@@ -174,7 +174,7 @@ func TestScriptFaults(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := s.Call(t.Context(), driver.HandlerCall{Source: tt.source, File: "test/script.js", Function: "f", This: state(), Wants: true, Now: time.Unix(0, 0)})
+			_, err := s.Call(t.Context(), driver.HandlerCall{Source: tt.source, File: "test/script.js", Function: "f", This: handlerState(), WantsResult: true, Now: time.Unix(0, 0)})
 			var wrong *driver.HandlerError
 			if !errors.As(err, &wrong) {
 				t.Fatalf("got %v", err)

@@ -14,68 +14,66 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// StartRequest begins a run.
+// StartRequest is a request to start a run.
 type StartRequest struct {
 	Machine string
-	// Definition is run in the place of the one that Machine names, if it is set.
+	// Definition is run instead of the one named Machine if it is set.
 	Definition *machinedef.Definition
 	Inputs     map[string]json.RawMessage
 	Goal       string
 	Project    run.Project
-	// Limits replace the definition's where they are not zero.
+	// Limits replace the definition's limits if they are not zero.
 	Limits machineengine.Limits
-	// Demo has the recording that is shipped with the machine answer in the
-	// place of models.
+	// Demo answers from the machine's bundled recording instead of models.
 	Demo bool
-	// Allow bounds what the agents of the run may use, by words of who offers
-	// tools; nil is everything. It holds for the run's whole life.
+	// Allow bounds the models and tools of the run for its whole life, in the format of the
+	// Models and Tools implementation; nil allows all.
 	Allow json.RawMessage
-	// RequestID makes the request repeatable. Empty makes a new run every time.
+	// RequestID makes the request idempotent. If it is empty, every request starts a run.
 	RequestID string
 }
 
-// Status is where a run stands, for its owner.
+// Status is the status of a run as its owner sees it.
 type Status struct {
 	RunID   string `json:"runId"`
 	Machine string `json:"machine"`
-	// Source and Revision say where the machine came from, as far as that is known;
-	// Hash is what it is pinned by.
+	// Source and Revision are the origin of the machine, if known. Hash is its pinned hash.
 	Source   string               `json:"source,omitempty"`
 	Revision string               `json:"revision,omitempty"`
 	Hash     string               `json:"hash"`
 	Status   machineengine.Status `json:"status"`
-	// State and Agent are where it is at work.
+	// State and Agent are the current state and its agent.
 	State string `json:"state,omitempty"`
 	Agent string `json:"agent,omitempty"`
-	// Asks is what it waits for.
-	Asks *Asked `json:"asks,omitempty"`
-	// Pause is why it rests.
+	// Asks is the requested input.
+	Asks *InputRequest `json:"asks,omitempty"`
+	// Pause is the reason for a pause.
 	Pause *machineengine.Pause `json:"pause,omitempty"`
-	// Unknown is a call whose outcome nobody knows: its process has ended, or it
-	// is under way.
+	// Unknown describes a call whose outcome is unknown: it is in progress, or its process
+	// ended.
 	Unknown string `json:"unknown,omitempty"`
-	// Output is the result, once it is completed.
+	// Output is the output of a completed run.
 	Output json.RawMessage `json:"output,omitempty"`
-	// States are those that were entered, in order.
+	// States are the entered states in order.
 	States []string `json:"states"`
 	Usage  Usage    `json:"usage"`
-	// Cost is in the currency of the prices; 0 if there are none.
+	// Cost is in the currency of the prices; 0 without prices.
 	Cost float64 `json:"cost"`
-	// Child is a machine within it that is at work, or waits.
+	// Child is the sub-machine in progress.
 	Child *Status `json:"child,omitempty"`
-	// Driver is who drives it.
+	// Driver is the process that drives the run.
 	Driver  string    `json:"driver,omitempty"`
 	Parent  string    `json:"parent,omitempty"`
 	Created time.Time `json:"createdAt"`
 	Updated time.Time `json:"updatedAt"`
 	Seq     int64     `json:"seq"`
-	// Next is a call that is legal now.
+	// Next is a legal next call.
 	Next *run.Call `json:"next,omitempty"`
-	// Allow is what its agents may use, as StartRequest gave it; nil is everything.
+	// Allow is StartRequest.Allow; nil allows all.
 	Allow json.RawMessage `json:"-"`
 }
 
-// Usage is what a run has used.
+// Usage is the resource usage of a run.
 type Usage struct {
 	States    int     `json:"states"`
 	Calls     int     `json:"calls"`
@@ -85,26 +83,26 @@ type Usage struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// Asked is what a run waits for.
-type Asked struct {
+// InputRequest is an input that a run waits for.
+type InputRequest struct {
 	Name        string          `json:"name"`
 	Type        machinedef.Type `json:"type"`
 	Description string          `json:"description"`
 	Options     []string        `json:"options,omitempty"`
 	Default     json.RawMessage `json:"default,omitempty"`
-	// Show is what the person should see before they answer.
+	// Show is the value that the person should see before answering.
 	Show json.RawMessage `json:"show,omitempty"`
-	// Person says that only a person may answer.
+	// Person is set if only a person may answer.
 	Person bool `json:"person,omitempty"`
 }
 
-// beginning is a run that is to be begun.
-type beginning struct {
+// newRun holds the parameters of a run to create.
+type newRun struct {
 	id, machine string
 	definition  *machinedef.Definition
 	inputs      map[string]json.RawMessage
 	limits      machineengine.Limits
-	// most bounds the limits: what is left of those of the run around it.
+	// most caps the limits: the remaining limits of the parent run.
 	most      machineengine.Limits
 	by        run.By
 	project   run.Project
@@ -118,15 +116,15 @@ type beginning struct {
 	allow     json.RawMessage
 }
 
-func by(c run.Caller) run.By {
+func callerBy(c run.Caller) run.By {
 	via := c.Via
 	if via == "" {
 		via = run.ViaAgent
 	}
-	return run.By{User: c.User, Client: cut(c.Client, 128), Via: via}
+	return run.By{User: c.User, Client: truncateText(c.Client, 128), Via: via}
 }
 
-// Start begins a run and gives where it stands. It does not drive it.
+// Start starts a run and returns its status. It does not drive the run.
 func (s *Service) Start(ctx context.Context, c run.Caller, r StartRequest) (*Status, error) {
 	if r.RequestID != "" {
 		if h, err := s.o.Journal.Outcome(ctx, "", c.User, r.RequestID); err == nil {
@@ -137,18 +135,18 @@ func (s *Service) Start(ctx context.Context, c run.Caller, r StartRequest) (*Sta
 	if r.Demo {
 		demo = r.Machine
 	}
-	l, err := s.begin(ctx, beginning{
-		demo: demo, allow: r.Allow, id: newRunID(s.clock()), machine: r.Machine, definition: r.Definition, inputs: r.Inputs, limits: r.Limits, by: by(c), project: r.Project,
-		goal: cut(strings.ToValidUTF8(strings.TrimSpace(r.Goal), "\uFFFD"), 4<<10), request: r.RequestID,
+	l, err := s.createRun(ctx, newRun{
+		demo: demo, allow: r.Allow, id: newRunID(s.clock()), machine: r.Machine, definition: r.Definition, inputs: r.Inputs, limits: r.Limits, by: callerBy(c), project: r.Project,
+		goal: truncateText(strings.ToValidUTF8(strings.TrimSpace(r.Goal), "\uFFFD"), 4<<10), request: r.RequestID,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.tell(ctx, l)
+	return s.buildStatus(ctx, l)
 }
 
-// begin stores a new run.
-func (s *Service) begin(ctx context.Context, b beginning) (*loaded, error) {
+// createRun stores a new run.
+func (s *Service) createRun(ctx context.Context, b newRun) (*loaded, error) {
 	d := b.definition
 	if d == nil {
 		var err error
@@ -163,24 +161,24 @@ func (s *Service) begin(ctx context.Context, b beginning) (*loaded, error) {
 	created := run.Created{
 		Workflow: d.Name, Name: d.Name, Version: d.Version, Hash: d.Hash, Source: d.Source, Revision: d.Revision, Goal: b.goal, Project: b.project, Parent: b.parent, ParentSeq: b.parentSeq,
 	}
-	l, err := s.create(b.id, created, machineengine.Compile(d), b.by)
+	l, err := s.newLoaded(b.id, created, machineengine.Compile(d), b.by)
 	if err != nil {
 		return nil, err
 	}
 	l.request = b.request
 	started := machineengine.Event{Kind: machineengine.KindStarted, Inputs: inputs, Index: b.index, Depth: b.depth, Demo: b.demo, Allow: b.allow}
-	limits := within(merge(l.program.LimitsOf(), b.limits), b.most)
-	if limits != l.program.LimitsOf() {
+	limits := capLimits(mergeLimits(l.program.DefaultLimits(), b.limits), b.most)
+	if limits != l.program.DefaultLimits() {
 		started.Limits = &limits
 	}
-	if err := l.add(started); err != nil {
+	if err := l.addEvent(started); err != nil {
 		return nil, err
 	}
-	return l, s.flush(ctx, l, b.by)
+	return l, s.flushEvents(ctx, l, b.by)
 }
 
-// create makes a run that is not yet stored, with its first event.
-func (s *Service) create(id string, created run.Created, p *machineengine.Program, by run.By) (*loaded, error) {
+// newLoaded returns a run with its first event, not yet stored.
+func (s *Service) newLoaded(id string, created run.Created, p *machineengine.Program, by run.By) (*loaded, error) {
 	now := s.clock()
 	l := &loaded{created: created, program: p, head: s.o.Key.Root(id), rec: run.Record{
 		ID: id, User: by.User, Client: by.Client, Workflow: created.Workflow, Name: created.Name, Version: created.Version, Hash: created.Hash,
@@ -196,8 +194,8 @@ func (s *Service) create(id string, created run.Created, p *machineengine.Progra
 	return l, nil
 }
 
-// merge puts the limits that are set over others.
-func merge(base, over machineengine.Limits) machineengine.Limits {
+// mergeLimits replaces the limits of base by the nonzero ones of over.
+func mergeLimits(base, over machineengine.Limits) machineengine.Limits {
 	set := func(to *int, from int) {
 		if from != 0 {
 			*to = from
@@ -216,24 +214,24 @@ func merge(base, over machineengine.Limits) machineengine.Limits {
 	return base
 }
 
-// left is what a run may still use of calls, tokens, cost and time; 0 is no bound.
-// What is used up leaves 1, which is used up by the first use.
-func left(st *machineengine.State) machineengine.Limits {
+// remainingLimits returns the remaining calls, tokens, cost and time of a run; 0 means no
+// limit. For an exhausted limit it returns 1, which the first use exhausts.
+func remainingLimits(st *machineengine.State) machineengine.Limits {
 	of := func(limit, used int64) int64 {
 		if limit == 0 {
 			return 0
 		}
 		return max(limit-used, 1)
 	}
-	l, spent := st.Limits, st.Spent
+	l, spent := st.Limits, st.Usage
 	return machineengine.Limits{
-		Calls: int(of(int64(l.Calls), int64(spent.Calls))), Tokens: int(of(int64(l.Tokens), int64(spent.Usage.Input+spent.Usage.Output))),
+		Calls: int(of(int64(l.Calls), int64(spent.Calls))), Tokens: int(of(int64(l.Tokens), int64(spent.Tokens.Input+spent.Tokens.Output))),
 		Cost: of(l.Cost, spent.Cost), Millis: of(l.Millis, spent.Millis),
 	}
 }
 
-// within bounds limits by others.
-func within(l, most machineengine.Limits) machineengine.Limits {
+// capLimits caps the limits l by most.
+func capLimits(l, most machineengine.Limits) machineengine.Limits {
 	less := func(a, b int64) int64 {
 		if b != 0 && (a == 0 || b < a) {
 			return b
@@ -245,7 +243,7 @@ func within(l, most machineengine.Limits) machineengine.Limits {
 	return l
 }
 
-// checkInputs checks what a run begins with, and fills in defaults.
+// checkInputs validates the inputs of a run and adds defaults.
 func checkInputs(d *machinedef.Definition, given map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	out := make(map[string]json.RawMessage, len(d.Inputs))
 	var names []string
@@ -264,7 +262,7 @@ func checkInputs(d *machinedef.Definition, given map[string]json.RawMessage) (ma
 			out[in.Name] = in.Default
 		case !in.Optional:
 			return nil, guideway.Errorf(guideway.CodeInvalid, "the machine %s needs the input %q: %s", d.Name, in.Name, in.Description).
-				WithFix("give %q, a %s", in.Name, in.Type)
+				WithFix("enter %q, a %s", in.Name, in.Type)
 		}
 	}
 	for name := range given {
@@ -276,12 +274,12 @@ func checkInputs(d *machinedef.Definition, given map[string]json.RawMessage) (ma
 	return out, nil
 }
 
-// checkValue checks a value against its type and its options. A text that stands
-// for a value of another type, as a command line gives it, becomes that value.
+// checkValue checks a value against its type and options. It parses a text that encodes a
+// value of another type, as given at a command line.
 func checkValue(in *machinedef.Input, value json.RawMessage) (json.RawMessage, error) {
 	var v any
 	if err := json.Unmarshal(value, &v); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q is no JSON: %w", in.Name, err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q is not JSON: %w", in.Name, err)
 	}
 	if text, ok := v.(string); ok && in.Type != machinedef.TypeString {
 		if json.Unmarshal([]byte(text), &v) == nil {
@@ -302,7 +300,7 @@ func checkValue(in *machinedef.Input, value json.RawMessage) (json.RawMessage, e
 		fits = in.Type == machinedef.TypeArray
 	}
 	if !fits {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be a %s, but it is %s", in.Name, in.Type, cut(string(value), 80)).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be a %s, but it is %s", in.Name, in.Type, truncateText(string(value), 80)).
 			WithFix("%s", in.Description)
 	}
 	if len(in.Options) == 0 {
@@ -314,36 +312,36 @@ func checkValue(in *machinedef.Input, value json.RawMessage) (json.RawMessage, e
 		}
 	}
 	return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be one of %s", in.Name, strings.Join(in.Options, ", ")).
-		WithFix("give %q", in.Options[0])
+		WithFix("use %q", in.Options[0])
 }
 
-// Status says where a run of the caller's stands.
+// Status returns the status of a run of the caller.
 func (s *Service) Status(ctx context.Context, c run.Caller, id string) (*Status, error) {
-	l, _, err := s.load(ctx, c.User, id, 0)
+	l, _, err := s.loadRun(ctx, c.User, id, 0)
 	if err != nil {
 		return nil, err
 	}
-	return s.tell(ctx, l)
+	return s.buildStatus(ctx, l)
 }
 
-// tell says where a run stands.
-func (s *Service) tell(ctx context.Context, l *loaded) (*Status, error) {
+// buildStatus returns the status of a loaded run.
+func (s *Service) buildStatus(ctx context.Context, l *loaded) (*Status, error) {
 	st := &l.state
 	const millionths, millis = 1e6, 1e3
 	out := &Status{
 		RunID: l.rec.ID, Machine: l.rec.Workflow, Source: l.created.Source, Revision: l.created.Revision, Hash: l.rec.Hash, Status: st.Status, State: st.At, Agent: agentOf(l), Pause: st.Pause, Output: st.Output,
-		States: append([]string{}, st.Visited...), Cost: float64(st.Spent.Cost) / millionths,
+		States: append([]string{}, st.Visited...), Cost: float64(st.Usage.Cost) / millionths,
 		Usage: Usage{
-			States: st.Spent.States, Calls: st.Spent.Calls, ToolCalls: st.Spent.Tools,
-			Input: st.Spent.Usage.Input, Output: st.Spent.Usage.Output, Seconds: float64(st.Spent.Millis) / millis,
+			States: st.Usage.States, Calls: st.Usage.Calls, ToolCalls: st.Usage.Tools,
+			Input: st.Usage.Tokens.Input, Output: st.Usage.Tokens.Output, Seconds: float64(st.Usage.Millis) / millis,
 		},
 		Parent: l.rec.Parent, Created: l.rec.Created, Updated: l.rec.Updated, Seq: l.rec.Seq, Allow: st.Allow,
 	}
 	if l.lease != nil {
 		out.Driver = l.lease.Owner
 	}
-	if in := l.asks(); in != nil {
-		out.Asks = &Asked{
+	if in := l.requestedInput(); in != nil {
+		out.Asks = &InputRequest{
 			Name: in.Name, Type: in.Type, Description: in.Description, Options: in.Options, Default: in.Default, Person: in.Person,
 		}
 		if in.Show != "" {
@@ -353,9 +351,9 @@ func (s *Service) tell(ctx context.Context, l *loaded) (*Status, error) {
 	if p := st.Pending; p != nil {
 		switch p.Kind {
 		case machineengine.KindSubIntent:
-			child, _, err := s.load(ctx, l.rec.User, p.Run, 0)
+			child, _, err := s.loadRun(ctx, l.rec.User, p.Run, 0)
 			if err == nil {
-				if out.Child, err = s.tell(ctx, child); err != nil {
+				if out.Child, err = s.buildStatus(ctx, child); err != nil {
 					return nil, err
 				}
 				if out.Child.Status == machineengine.StatusWaiting || out.Child.Status == machineengine.StatusPaused {
@@ -363,17 +361,17 @@ func (s *Service) tell(ctx context.Context, l *loaded) (*Status, error) {
 				}
 			}
 		case machineengine.KindToolIntent:
-			out.Unknown = "a call of the tool " + p.Tool.Name + " has begun, and its result has not come"
+			out.Unknown = "a call of the tool " + p.Tool.Name + " has no result yet"
 		default:
-			out.Unknown = fmt.Sprintf("request %d to the model %s has begun, and its answer has not come", p.Call, p.Model)
+			out.Unknown = fmt.Sprintf("request %d to the model %s has no answer yet", p.Call, p.Model)
 		}
 	}
-	out.Next = next(out)
+	out.Next = nextCall(out)
 	return out, nil
 }
 
-// next is a call that is legal, or nil at the end.
-func next(s *Status) *run.Call {
+// nextCall returns a legal next call, or nil if the run has ended.
+func nextCall(s *Status) *run.Call {
 	args := map[string]any{"runId": s.RunID}
 	switch {
 	case s.Status.Ended():
@@ -384,7 +382,7 @@ func next(s *Status) *run.Call {
 			args["value"] = s.Asks.Options[0]
 		}
 		return &run.Call{Tool: "machine_input", Arguments: args}
-	case s.Pause != nil && s.Pause.Code == machineengine.FaultUnknown:
+	case s.Pause != nil && s.Pause.Code == machineengine.ErrorKindUnknownOutcome:
 		args["outcome"] = "failed"
 		return &run.Call{Tool: "machine_input", Arguments: args}
 	case s.Child != nil && s.Child.Next != nil:
@@ -393,8 +391,8 @@ func next(s *Status) *run.Call {
 	return &run.Call{Tool: "machine_status", Arguments: args}
 }
 
-// asks is what the run waits for, or nil.
-func (l *loaded) asks() *machinedef.Input {
+// requestedInput returns the input that the run waits for, or nil.
+func (l *loaded) requestedInput() *machinedef.Input {
 	if l.state.Status != machineengine.StatusWaiting {
 		return nil
 	}
@@ -405,14 +403,14 @@ func (l *loaded) asks() *machinedef.Input {
 	return st.Ask
 }
 
-// List lists the caller's runs of machines, the last changed first.
+// List returns the caller's machine runs, most recently changed first.
 func (s *Service) List(ctx context.Context, c run.Caller, f run.Filter) ([]run.Record, error) {
 	f.User = c.User
 	return s.o.Journal.Runs(ctx, f)
 }
 
-// Events gives a run's events, each checked.
+// Events returns the verified events of a run.
 func (s *Service) Events(ctx context.Context, c run.Caller, id string) ([]run.Event, error) {
-	_, events, err := s.load(ctx, c.User, id, 0)
+	_, events, err := s.loadRun(ctx, c.User, id, 0)
 	return events, err
 }

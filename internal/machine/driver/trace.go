@@ -8,19 +8,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// Tracer makes spans of what runs do. It must neither fail nor wait: a run goes on
-// whatever becomes of its traces.
+// Tracer records spans of a run. It must neither fail nor block.
 type Tracer interface {
-	// Begin tells that something begins. It is done in the context that is given
-	// back, and end is called once, when it is over.
-	Begin(ctx context.Context, a Activity) (inner context.Context, end func(Ending))
+	// Begin starts a span. The activity runs in the returned context, and end is called
+	// once when it is over.
+	Begin(ctx context.Context, a Activity) (inner context.Context, end func(ActivityResult))
 }
 
-// ActivityKind says what an Activity is.
+// ActivityKind is the kind of an Activity.
 type ActivityKind string
 
-// The kinds: a drive of a run, a state within it, a request to a model and a call of
-// a tool within that.
+// The kinds: the drive of a run, a state within it, and a model request or tool call within
+// a state.
 const (
 	ActivityRun   ActivityKind = "run"
 	ActivityState ActivityKind = "state"
@@ -28,38 +27,38 @@ const (
 	ActivityTool  ActivityKind = "tool"
 )
 
-// Activity is something that a run does for some time.
+// Activity is a timed part of a run.
 type Activity struct {
 	Kind ActivityKind
-	// Run and Machine are whose it is, Parent the run around that one.
+	// Run and Machine identify the run, Parent its parent run.
 	Run, Machine, Parent string
-	// State and Agent are where; a run has none, and not every state has an agent.
+	// State and Agent are empty for a run; Agent also for a state without an agent.
 	State, Agent string
-	// Attempt counts from 1 what is done again.
+	// Attempt counts the attempts from 1.
 	Attempt int
-	// Provider and Request are those of a model's request.
+	// Provider and Request belong to a model request.
 	Provider string
 	Request  *llm.Request
-	// Tool is the call of a tool.
+	// Tool is the tool call.
 	Tool *machineengine.ToolCall
 }
 
-// Ending is what came of an Activity.
-type Ending struct {
-	// Status is where a run, or the run of a state, stands, Pause why it rests.
+// ActivityResult is the outcome of an Activity.
+type ActivityResult struct {
+	// Status and Pause are the status of the run after the activity.
 	Status machineengine.Status
 	Pause  *machineengine.Pause
 	// Response is the answer of a model, Result that of a tool.
 	Response *llm.Response
 	Result   *machineengine.ToolResult
-	// Err is why it failed.
+	// Err is the error of a failed activity.
 	Err error
 }
 
-// begin tells the tracer, if there is one.
-func (d *drive) begin(ctx context.Context, a Activity) (inner context.Context, end func(Ending)) {
+// beginActivity reports an activity to the tracer, if there is one.
+func (d *drive) beginActivity(ctx context.Context, a Activity) (inner context.Context, end func(ActivityResult)) {
 	if d.s.o.Tracer == nil {
-		return ctx, func(Ending) {}
+		return ctx, func(ActivityResult) {}
 	}
 	a.Run, a.Machine, a.Parent = d.l.rec.ID, d.l.rec.Workflow, d.l.rec.Parent
 	if a.Kind != ActivityRun {
@@ -68,25 +67,25 @@ func (d *drive) begin(ctx context.Context, a Activity) (inner context.Context, e
 	return d.s.o.Tracer.Begin(ctx, a)
 }
 
-// stands is the end of an activity of the run, or of a state.
-func (d *drive) stands(err error) Ending {
+// endingOf returns the result of a run or state activity.
+func (d *drive) endingOf(err error) ActivityResult {
 	if errors.Is(err, errCancelled) {
-		return Ending{Status: machineengine.StatusCancelled}
+		return ActivityResult{Status: machineengine.StatusCancelled}
 	}
-	return Ending{Status: d.l.state.Status, Pause: d.l.state.Pause, Err: err}
+	return ActivityResult{Status: d.l.state.Status, Pause: d.l.state.Pause, Err: err}
 }
 
-// states follows the run from state to state: inner gives the context of the one that
-// it is in, and end tells that the drive is over.
-func (d *drive) states(ctx context.Context) (inner func() context.Context, end func(error)) {
-	at, visited, over := ctx, 0, func(Ending) {}
+// traceStates traces the states of the run: inner returns the context of the current state,
+// and end ends the trace.
+func (d *drive) traceStates(ctx context.Context) (inner func() context.Context, end func(error)) {
+	at, visited, over := ctx, 0, func(ActivityResult) {}
 	inner = func() context.Context {
 		if n := len(d.l.state.Visited); n != visited {
-			over(Ending{Status: d.l.state.Status})
+			over(ActivityResult{Status: d.l.state.Status})
 			visited = n
-			at, over = d.begin(ctx, Activity{Kind: ActivityState, Agent: agentOf(d.l)})
+			at, over = d.beginActivity(ctx, Activity{Kind: ActivityState, Agent: agentOf(d.l)})
 		}
 		return at
 	}
-	return inner, func(err error) { over(d.stands(err)) }
+	return inner, func(err error) { over(d.endingOf(err)) }
 }

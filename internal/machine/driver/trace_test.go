@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 )
 
-// traces write down what runs tell a tracer: what each thing is within, and its end.
+// traces is a Tracer that writes each activity with its parents and its end.
 type traces struct {
 	begun []string
 	ended map[string]int
@@ -19,7 +19,7 @@ type traces struct {
 
 type placeKey struct{}
 
-func (t *traces) Begin(ctx context.Context, a driver.Activity) (context.Context, func(driver.Ending)) {
+func (t *traces) Begin(ctx context.Context, a driver.Activity) (context.Context, func(driver.ActivityResult)) {
 	name := string(a.Kind) + ":"
 	switch a.Kind {
 	case driver.ActivityRun:
@@ -35,7 +35,7 @@ func (t *traces) Begin(ctx context.Context, a driver.Activity) (context.Context,
 	place := above + "/" + name
 	t.begun = append(t.begun, place)
 	t.open++
-	return context.WithValue(ctx, placeKey{}, place), func(e driver.Ending) {
+	return context.WithValue(ctx, placeKey{}, place), func(e driver.ActivityResult) {
 		t.open--
 		end := string(a.Kind) + " " + string(e.Status)
 		if e.Pause != nil {
@@ -48,16 +48,15 @@ func (t *traces) Begin(ctx context.Context, a driver.Activity) (context.Context,
 	}
 }
 
-// What runs do is told as it lies within each other: a machine within another is within
-// its state, and a request that failed is its own. Everything that begins ends, also
-// where a run is paused or waits.
+// TestTraces tests the nesting of activities: a sub-machine is within its state, and a
+// failed request is an activity. Every activity ends, also if the run pauses or waits.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	told := &traces{ended: map[string]int{}}
 	traced := func(o *driver.Options) { o.Tracer = told }
-	r := newRig(t, newMemory(), []*machinedef.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
+	r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, waiting, smallRoles), parseMachine(t, outer, smallRoles)}, handlers{},
 		`[{"content": "one"}, {"content": "two"}, {"content": "three"}]`, traced)
-	r.drive(r.begin("outer", map[string]any{"what": "the plan"}))
+	r.driveRun(r.startRun("outer", map[string]any{"what": "the plan"}))
 	want := []string{
 		"/run:outer", "/run:outer/state:start", "/run:outer/state:start/model:1", "/run:outer/state:deep", "/run:outer/state:deep/run:waiting",
 		"/run:outer/state:deep/run:waiting/state:start", "/run:outer/state:deep/run:waiting/state:start/model:1", "/run:outer/state:deep/run:waiting/state:ask",
@@ -69,8 +68,8 @@ func TestTraces(t *testing.T) {
 		t.Errorf("%d are open, ended is %v", told.open, told.ended)
 	}
 	*told = traces{ended: map[string]int{}}
-	r = newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "no", "fault": "401"}]`, traced)
-	r.drive(r.begin("small", nil))
+	r = newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(), `[{"content": "no", "fault": "401"}]`, traced)
+	r.driveRun(r.startRun("small", nil))
 	if told.open != 0 || told.ended["model  failed"] != 1 || told.ended["run paused auth"] != 1 || told.ended["state paused auth"] != 1 {
 		t.Errorf("%d are open, ended is %v", told.open, told.ended)
 	}

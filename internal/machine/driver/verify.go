@@ -9,23 +9,22 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Verify checks the chains of all runs of machines, or of one, as run.Verifier
-// does. A fault is no error.
+// Verify verifies the chains of all machine runs, or of one run, as run.Verifier does.
+// Invalid events are in the report and not returned as an error.
 func (s *Service) Verify(ctx context.Context, runID string) (*run.Report, error) {
-	return s.verifier().Verify(ctx, runID)
+	return s.newVerifier().Verify(ctx, runID)
 }
 
-// AcceptRestore has the heads follow the journal as it is now, after a deliberate
-// restore.
-func (s *Service) AcceptRestore(ctx context.Context) error { return s.verifier().AcceptRestore(ctx) }
+// AcceptRestore sets the heads to the current journal after a deliberate restore.
+func (s *Service) AcceptRestore(ctx context.Context) error { return s.newVerifier().AcceptRestore(ctx) }
 
-func (s *Service) verifier() *run.Verifier {
-	return &run.Verifier{Journal: s.o.Journal, Key: s.o.Key, Heads: s.o.Heads, Now: s.clock, Follow: s.follow}
+func (s *Service) newVerifier() *run.Verifier {
+	return &run.Verifier{Journal: s.o.Journal, Key: s.o.Key, Heads: s.o.Heads, Now: s.clock, Follow: s.newFollower}
 }
 
-// follow implements run.Verifier.Follow.
-func (s *Service) follow(ctx context.Context, rec run.Record) (run.Follower, error) {
-	p, err := s.pinned(ctx, rec.Hash)
+// newFollower implements run.Verifier.Follow.
+func (s *Service) newFollower(ctx context.Context, rec run.Record) (run.Follower, error) {
+	p, err := s.pinnedProgram(ctx, rec.Hash)
 	if err != nil {
 		return nil, err
 	}
@@ -38,24 +37,24 @@ type follower struct{ loaded loaded }
 // Event implements run.Follower.
 func (f *follower) Event(e run.Event) error {
 	if e.Seq == 1 {
-		return nil // the verifier reads it
+		return nil // the verifier decodes it
 	}
-	return f.loaded.take(e)
+	return f.loaded.foldEvent(e)
 }
 
 // Describe implements run.Follower.
-func (f *follower) Describe(r *run.Record) { f.loaded.describe(r) }
+func (f *follower) Describe(r *run.Record) { f.loaded.fillRecord(r) }
 
-// take folds an event that the chain vouches for.
-func (l *loaded) take(e run.Event) error {
-	l.note(e)
+// foldEvent folds a verified event.
+func (l *loaded) foldEvent(e run.Event) error {
+	l.noteLease(e)
 	switch e.Kind {
 	case KindLeaseTaken, KindLeaseKept, KindLeaseReleased:
 		return nil
 	}
 	var fact machineengine.Event
 	if err := json.Unmarshal(e.Data, &fact); err != nil || string(fact.Kind) != e.Kind {
-		return errors.New("it does not read")
+		return errors.New("it cannot be decoded")
 	}
 	l.program.Apply(&l.state, fact)
 	return nil

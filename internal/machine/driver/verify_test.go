@@ -14,36 +14,35 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/rollbackguard"
 )
 
-// inEveryPosition leaves runs in a journal that are completed, cancelled, forked,
-// paused, and waiting within another one, and gives the completed one.
+// inEveryPosition writes runs to a journal that are completed, cancelled, forked, paused,
+// and waiting for a sub-machine. It returns the completed one.
 func inEveryPosition(t *testing.T, journal *memory) (*rig, string) {
 	t.Helper()
-	heads, err := rollbackguard.Open(filepath.Join(t.TempDir(), "heads"), key())
+	heads, err := rollbackguard.Open(filepath.Join(t.TempDir(), "heads"), journalKey())
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := newRig(t, journal, []*machinedef.Definition{
-		define(t, tenCalls, tenRoles), define(t, waiting, smallRoles), define(t, outer, smallRoles), define(t, small("", ""), smallRoles),
+		parseMachine(t, tenCalls, tenRoles), parseMachine(t, waiting, smallRoles), parseMachine(t, outer, smallRoles), parseMachine(t, smallMachine("", ""), smallRoles),
 	}, tenHandlers(), tenScript(), func(o *driver.Options) { o.Heads = heads })
 	r.tools.infos = newTen(t, newMemory()).tools.infos
-	id := r.begin("ten", map[string]any{"task": "x"})
-	r.drive(id)
+	id := r.startRun("ten", map[string]any{"task": "x"})
+	r.driveRun(id)
 	if _, err := r.Fork(t.Context(), anna, id, 12); err != nil {
 		t.Fatal(err)
 	}
 	r.model.answers = answersOf(t, `{"rules": [{"content": "fine"}]}`)
-	r.drive(r.begin("outer", map[string]any{"what": "the plan"}))
+	r.driveRun(r.startRun("outer", map[string]any{"what": "the plan"}))
 	r.handlers["keep"] = func(*this) (any, error) { return nil, errors.New("it broke") }
-	r.drive(r.begin("small", nil)) // it is paused
-	ended := r.begin("waiting", map[string]any{"topic": "x"})
+	r.driveRun(r.startRun("small", nil)) // it is paused
+	ended := r.startRun("waiting", map[string]any{"topic": "x"})
 	if _, err := r.Cancel(t.Context(), anna, ended, "enough"); err != nil {
 		t.Fatal(err)
 	}
 	return r, id
 }
 
-// TestVerify finds nothing in a journal as it was written, and every way of
-// changing what has happened.
+// TestVerify accepts a journal as written, and detects every way of changing it.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	clean, _ := inEveryPosition(t, newMemory())

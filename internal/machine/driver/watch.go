@@ -10,24 +10,22 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// watchers are who looks on at runs.
+// watchers are the subscribers to updates of runs.
 type watchers struct {
 	mu    sync.Mutex
 	byRun map[string]map[chan Update]bool
-	// recent are the last events of the runs that are being driven, for who comes
-	// a moment after the beginning.
+	// recent holds the last events of the driven runs, for subscribers that come late.
 	recent map[string][]Update
 }
 
-// watchRecent is how many of them there are.
+// watchRecent is the number of recent events per run.
 const watchRecent = 32
 
-// watchBuffer is how many updates wait for one who looks on.
+// watchBuffer is the number of buffered updates per subscriber.
 const watchBuffer = 512
 
-// Watch gives what happens in a run that this process drives, its last events first,
-// until cancel is called. Who is too slow misses some: what a run has come to is told by
-// its status alone.
+// Watch returns the updates of a run that this process drives, its last events first, until
+// cancel is called. A slow subscriber misses updates; Status returns the final outcome.
 func (b *Background) Watch(id string) (updates <-chan Update, cancel func()) {
 	w := &b.watchers
 	c := make(chan Update, watchBuffer)
@@ -52,8 +50,8 @@ func (b *Background) Watch(id string) (updates <-chan Update, cancel func()) {
 	}
 }
 
-// tell tells who looks on at a run, and waits for nobody.
-func (w *watchers) tell(id string, u Update) {
+// sendUpdate sends an update to the subscribers of a run without blocking.
+func (w *watchers) sendUpdate(id string, u Update) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if u.Event != nil {
@@ -72,52 +70,51 @@ func (w *watchers) tell(id string, u Update) {
 	}
 }
 
-// forget forgets the last events of a run that is not driven any more.
-func (w *watchers) forget(id string) {
+// dropRecent drops the recent events of a run whose drive ended.
+func (w *watchers) dropRecent(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.recent, id)
 }
 
-// Resume lets a paused run go on, and drives it.
+// Resume resumes a paused run and drives it.
 func (b *Background) Resume(ctx context.Context, c run.Caller, id string, limits machineengine.Limits) (*Status, error) {
 	s, err := b.Service.Resume(ctx, c, id, limits)
 	if err == nil {
-		b.drive(c.User, id)
+		b.driveInBackground(c.User, id)
 	}
 	return s, err
 }
 
-// Fork makes a new run of the events of another one up to seq, and drives it.
+// Fork forks a run at seq and drives the new run.
 func (b *Background) Fork(ctx context.Context, c run.Caller, id string, seq int64) (*Status, error) {
 	s, err := b.Service.Fork(ctx, c, id, seq)
 	if err == nil {
-		b.drive(c.User, s.RunID)
+		b.driveInBackground(c.User, s.RunID)
 	}
 	return s, err
 }
 
-// View is all of a run but its events: where it stands, what was said, and what it
-// runs.
+// View is a run without its events: status, conversations, data and definition.
 type View struct {
 	Status *Status `json:"status"`
 	// Conversations are the contexts, by name.
 	Conversations map[string][]llm.Message `json:"conversations"`
 	// Data is common_data.
 	Data map[string]json.RawMessage `json:"data"`
-	// Definition pins the machine: configuration, roles and script.
+	// Definition is the pinned machine: configuration, roles and script.
 	Definition json.RawMessage      `json:"definition"`
 	Ways       any                  `json:"ways"`
 	Limits     machineengine.Limits `json:"limits"`
 }
 
-// View shows a run of the caller's.
+// View returns the view of a run of the caller.
 func (s *Service) View(ctx context.Context, c run.Caller, id string) (*View, error) {
-	l, _, err := s.load(ctx, c.User, id, 0)
+	l, _, err := s.loadRun(ctx, c.User, id, 0)
 	if err != nil {
 		return nil, err
 	}
-	status, err := s.tell(ctx, l)
+	status, err := s.buildStatus(ctx, l)
 	if err != nil {
 		return nil, err
 	}

@@ -11,40 +11,40 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// agent goes on with an agent's call: with a tool that it wants, or a request to
-// its model.
-func (p *Program) agent(s *State, st *machinedef.State, env Env) Effect {
+// nextAgentEffect returns the next effect of an agent's call: a call of a tool that the
+// model requested, or a request to the model.
+func (p *Program) nextAgentEffect(s *State, st *machinedef.State, env Env) Effect {
 	role := p.Roles[st.Agent]
-	if t := s.Turn; t != nil && t.Done < len(t.Queue) {
-		return p.tool(s, role, t.Queue[t.Done], env)
+	if t := s.AgentCall; t != nil && t.Done < len(t.Queue) {
+		return p.nextToolEffect(s, role, t.Queue[t.Done], env)
 	}
 	for _, b := range []*Pause{
-		over("calls", int64(s.Spent.Calls), int64(s.Limits.Calls)),
-		over("tokens", int64(s.Spent.Usage.Input+s.Spent.Usage.Output), int64(s.Limits.Tokens)),
-		over("cost", s.Spent.Cost, s.Limits.Cost),
-		over("time", s.Spent.Millis, s.Limits.Millis),
+		checkBudget("calls", int64(s.Usage.Calls), int64(s.Limits.Calls)),
+		checkBudget("tokens", int64(s.Usage.Tokens.Input+s.Usage.Tokens.Output), int64(s.Limits.Tokens)),
+		checkBudget("cost", s.Usage.Cost, s.Limits.Cost),
+		checkBudget("time", s.Usage.Millis, s.Limits.Millis),
 	} {
 		if b != nil {
-			return event(Event{Kind: KindPaused, Pause: b})
+			return eventEffect(Event{Kind: KindPaused, Pause: b})
 		}
 	}
 	return Effect{Model: &ModelCall{
-		Agent: st.Agent, Level: role.Level, Call: s.Spent.Calls + 1, Attempt: s.Attempts + 1, Request: p.request(s, st, role, env),
+		Agent: st.Agent, Level: role.Level, Call: s.Usage.Calls + 1, Attempt: s.Attempts + 1, Request: p.buildRequest(s, st, role, env),
 	}}
 }
 
-// request is what an agent's model is asked.
-func (p *Program) request(s *State, st *machinedef.State, role *machinedef.Role, env Env) llm.Request {
+// buildRequest returns the request to the agent's model.
+func (p *Program) buildRequest(s *State, st *machinedef.State, role *machinedef.Role, env Env) llm.Request {
 	agent := p.Agent(st.Agent)
 	r := llm.Request{
 		Model: role.Model, MaxTokens: role.MaxTokens, Temperature: role.Temperature,
 		Purpose:  llm.Purpose{Machine: p.Name, State: s.At, Agent: st.Agent, Index: s.Index},
 		Messages: []llm.Message{{Role: llm.System, Content: role.SystemMessage}},
 	}
-	r.Messages = append(r.Messages, examples(role)...)
-	r.Messages = append(r.Messages, View(s.Conversations[agent.Context], p.Context(agent.Context), agent.Side, env.Counter, s.Shrink)...)
-	if s.Turn != nil {
-		r.Messages = append(r.Messages, s.Turn.Messages...)
+	r.Messages = append(r.Messages, exampleMessages(role)...)
+	r.Messages = append(r.Messages, ConversationView(s.Conversations[agent.Context], p.Context(agent.Context), agent.Side, env.Counter, s.Shrink)...)
+	if s.AgentCall != nil {
+		r.Messages = append(r.Messages, s.AgentCall.Messages...)
 	}
 	for _, t := range env.Tools {
 		if role.Allows(t.Name) {
@@ -60,8 +60,8 @@ func (p *Program) request(s *State, st *machinedef.State, role *machinedef.Role,
 	return r
 }
 
-// Hash is that of a request: of all that is sent.
-func Hash(r llm.Request) string {
+// RequestHash returns the hash of all parts of a request that are sent.
+func RequestHash(r llm.Request) string {
 	r.Purpose = llm.Purpose{}
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -71,18 +71,18 @@ func Hash(r llm.Request) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// tool makes a call that the model wants. One that cannot be made is told to the
-// model, and made by nobody.
-func (p *Program) tool(s *State, role *machinedef.Role, call llm.ToolCall, env Env) Effect {
+// nextToolEffect returns the effect of a tool call that the model requested. For an invalid
+// call it returns an error result for the model instead.
+func (p *Program) nextToolEffect(s *State, role *machinedef.Role, call llm.ToolCall, env Env) Effect {
 	c := &ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments, Attempt: 1}
 	if s.Unknown != nil {
-		return p.unknown(s, *s.Unknown)
+		return p.handleUnknownOutcome(s, *s.Unknown)
 	}
-	if b := over("toolCalls", int64(s.Turn.Calls), int64(s.Limits.ToolCalls)); b != nil {
-		return event(Event{Kind: KindPaused, Pause: b})
+	if b := checkBudget("toolCalls", int64(s.AgentCall.Calls), int64(s.Limits.ToolCalls)); b != nil {
+		return eventEffect(Event{Kind: KindPaused, Pause: b})
 	}
 	refuse := func(format string, args ...any) Effect {
-		return event(Event{Kind: KindToolResult, Tool: c, Result: &ToolResult{Content: fmt.Sprintf(format, args...), Error: true}})
+		return eventEffect(Event{Kind: KindToolResult, Tool: c, Result: &ToolResult{Content: fmt.Sprintf(format, args...), Error: true}})
 	}
 	var info *ToolInfo
 	for i := range env.Tools {
@@ -96,7 +96,7 @@ func (p *Program) tool(s *State, role *machinedef.Role, call llm.ToolCall, env E
 	if strings.TrimSpace(c.Arguments) == "" {
 		c.Arguments = "{}"
 	}
-	if err := object(c.Arguments); err != "" {
+	if err := checkJSONObject(c.Arguments); err != "" {
 		return refuse("The arguments %s. Call the tool again with one JSON object.", err)
 	}
 	policy := p.Policy(c.Name)
@@ -107,26 +107,27 @@ func (p *Program) tool(s *State, role *machinedef.Role, call llm.ToolCall, env E
 			c.Retry = string(machinedef.RetrySafe)
 		}
 	}
-	c.Key = fmt.Sprintf("%d-%d", s.Spent.Calls, s.Turn.Done+1)
+	c.Key = fmt.Sprintf("%d-%d", s.Usage.Calls, s.AgentCall.Done+1)
 	return Effect{Tool: c}
 }
 
-// unknown is what follows a call whose outcome nobody knows. That somebody wants it
-// repeated counts once: where that attempt is lost, too, they are asked again.
-func (p *Program) unknown(s *State, c ToolCall) Effect {
-	if s.Again || c.Retry != string(machinedef.RetryAsk) && c.Attempt < maxToolAttempts {
+// handleUnknownOutcome retries a call whose outcome is unknown, or pauses the run. A
+// person's decision to retry is valid for one attempt: if that attempt is lost too, the run
+// pauses again.
+func (p *Program) handleUnknownOutcome(s *State, c ToolCall) Effect {
+	if s.RetryRequested || c.Retry != string(machinedef.RetryAsk) && c.Attempt < maxToolAttempts {
 		c.Attempt++
 		return Effect{Tool: &c}
 	}
-	return event(Event{Kind: KindPaused, Pause: &Pause{
-		Code: FaultUnknown, Tool: &c,
-		Message: fmt.Sprintf("the call of the tool %s was begun, and nobody knows whether it was carried out", c.Name),
-		Fix:     `look what it has done, and answer {"outcome": "retry"}, {"outcome": "done", "result": "..."} or {"outcome": "failed"}`,
+	return eventEffect(Event{Kind: KindPaused, Pause: &Pause{
+		Code: ErrorKindUnknownOutcome, Tool: &c,
+		Message: fmt.Sprintf("the call of the tool %s was started, but its outcome is unknown", c.Name),
+		Fix:     `check whether the tool ran, then answer {"outcome": "retry"}, {"outcome": "done", "result": "..."} or {"outcome": "failed"}`,
 	}})
 }
 
-// object says what keeps a text from being a JSON object, or "".
-func object(text string) string {
+// checkJSONObject returns why a text is not one JSON object, or "".
+func checkJSONObject(text string) string {
 	var fields map[string]json.RawMessage
 	dec := json.NewDecoder(strings.NewReader(text))
 	switch err := dec.Decode(&fields); {
@@ -140,14 +141,14 @@ func object(text string) string {
 	return ""
 }
 
-// Judge says what is wrong with an answer that a role's agent cannot use, or nil.
-func (p *Program) Judge(s *State, r *llm.Response) *Fault {
+// CheckResponse returns why the role's agent cannot use a response, or nil.
+func (p *Program) CheckResponse(s *State, r *llm.Response) *RunError {
 	role := p.roleAt(s)
 	if role == nil || len(role.Parsing) == 0 {
 		return nil
 	}
-	wrong := func(format string, args ...any) *Fault {
-		return &Fault{Kind: string(llm.Malformed), Message: fmt.Sprintf(format, args...), Transient: true}
+	wrong := func(format string, args ...any) *RunError {
+		return &RunError{Kind: string(llm.Malformed), Message: fmt.Sprintf(format, args...), Transient: true}
 	}
 	parsing := 0
 	for _, c := range r.Message.ToolCalls {
@@ -156,10 +157,10 @@ func (p *Program) Judge(s *State, r *llm.Response) *Fault {
 			continue
 		}
 		parsing++
-		if err := object(c.Function.Arguments); err != "" {
+		if err := checkJSONObject(c.Function.Arguments); err != "" {
 			return wrong("the arguments of %s %s", t.Name, err)
 		}
-		if name := missing(t, c.Function.Arguments); name != "" {
+		if name := missingArgument(t, c.Function.Arguments); name != "" {
 			return wrong("the arguments of %s lack %q", t.Name, name)
 		}
 	}
@@ -174,7 +175,7 @@ func (p *Program) Judge(s *State, r *llm.Response) *Fault {
 	return nil
 }
 
-// parsingTool gives the parsing tool of a name, or nil.
+// parsingTool returns the parsing tool with that name, or nil.
 func parsingTool(role *machinedef.Role, name string) *machinedef.Tool {
 	for i := range role.Parsing {
 		if role.Parsing[i].Name == name {
@@ -184,8 +185,8 @@ func parsingTool(role *machinedef.Role, name string) *machinedef.Tool {
 	return nil
 }
 
-// missing gives a required member that arguments lack, or "".
-func missing(t *machinedef.Tool, arguments string) string {
+// missingArgument returns the first required member that the arguments lack, or "".
+func missingArgument(t *machinedef.Tool, arguments string) string {
 	var schema struct {
 		Required []string `json:"required"`
 	}
@@ -201,8 +202,8 @@ func missing(t *machinedef.Tool, arguments string) string {
 	return ""
 }
 
-// ordinary says whether an answer wants tools that are to be called.
-func ordinary(role *machinedef.Role, r *llm.Response) bool {
+// hasToolCalls reports whether a response calls a tool that is not a parsing tool.
+func hasToolCalls(role *machinedef.Role, r *llm.Response) bool {
 	for _, c := range r.Message.ToolCalls {
 		if role == nil || parsingTool(role, c.Function.Name) == nil {
 			return true

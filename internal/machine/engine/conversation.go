@@ -9,23 +9,23 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// Counter says how many tokens a text has.
+// Counter counts the tokens of a text.
 type Counter interface {
 	Count(text string) int
 }
 
-// perMessage is what a message costs besides its text, in tokens.
-const perMessage = 4
+// messageTokens is the overhead of a message besides its text, in tokens.
+const messageTokens = 4
 
-// View is a conversation as one side sees it, within the bounds of its context:
-// the oldest messages are left out first. A call and its results stay together,
-// system messages stay and come first, and the newest group stays whatever its
-// size. shrink halves the bounds, again and again.
-func View(all []llm.Message, c *machinedef.Context, side machinedef.Side, counter Counter, shrink int) []llm.Message {
+// ConversationView returns a conversation as one side sees it, within the bounds of its
+// context: it drops the oldest messages first. A call and its results stay together, system
+// messages stay and come first, and the newest group is kept even if it exceeds the bound. Each shrink
+// halves the bounds.
+func ConversationView(all []llm.Message, c *machinedef.Context, side machinedef.Side, counter Counter, shrink int) []llm.Message {
 	size := func(m *llm.Message) int {
-		n := count(m.Content, c.MaxTokens > 0, counter)
+		n := textSize(m.Content, c.MaxTokens > 0, counter)
 		for _, call := range m.ToolCalls {
-			n += count(call.Function.Name+call.Function.Arguments, c.MaxTokens > 0, counter)
+			n += textSize(call.Function.Name+call.Function.Arguments, c.MaxTokens > 0, counter)
 		}
 		return n
 	}
@@ -41,7 +41,7 @@ func View(all []llm.Message, c *machinedef.Context, side machinedef.Side, counte
 			bound -= size(&all[i])
 		}
 	}
-	groups := groups(all)
+	groups := messageGroups(all)
 	first := len(groups)
 	for i := len(groups) - 1; i >= 0; i-- {
 		for j := range groups[i] {
@@ -56,23 +56,23 @@ func View(all []llm.Message, c *machinedef.Context, side machinedef.Side, counte
 		out = append(out, g...)
 	}
 	if side == machinedef.SideUser {
-		return reversed(out)
+		return swapSides(out)
 	}
 	return out
 }
 
-// count is the size of a text, in tokens or characters.
-func count(text string, tokens bool, counter Counter) int {
+// textSize returns the size of a text in tokens or characters.
+func textSize(text string, tokens bool, counter Counter) int {
 	if tokens {
-		return perMessage + counter.Count(text)
+		return messageTokens + counter.Count(text)
 	}
 	return utf8.RuneCountInString(text)
 }
 
-// groups cuts a conversation into what belongs together: a message, or one with
-// calls and the results that follow. A result without its call is left out, and so
-// is a call without its results where others follow: no model takes either.
-func groups(all []llm.Message) [][]llm.Message {
+// messageGroups splits a conversation into groups: a single message, or a message with
+// calls and the results that follow. It drops results without a call, and turns calls
+// without results into text, because no model accepts either.
+func messageGroups(all []llm.Message) [][]llm.Message {
 	var out [][]llm.Message
 	for i := 0; i < len(all); i++ {
 		m := all[i]
@@ -89,16 +89,16 @@ func groups(all []llm.Message) [][]llm.Message {
 			group = append(group, all[i])
 		}
 		if len(group)-1 < len(m.ToolCalls) {
-			// What was called and never answered is told as a text.
-			group = []llm.Message{told(m)}
+			// Unanswered calls become text.
+			group = []llm.Message{inlineToolCalls(m)}
 		}
 		out = append(out, group)
 	}
 	return out
 }
 
-// told is a message with its calls as a text.
-func told(m llm.Message) llm.Message {
+// inlineToolCalls returns a message with its tool calls written into its text.
+func inlineToolCalls(m llm.Message) llm.Message {
 	for _, c := range m.ToolCalls {
 		if m.Content != "" {
 			m.Content += "\n"
@@ -109,9 +109,9 @@ func told(m llm.Message) llm.Message {
 	return m
 }
 
-// reversed exchanges the sides. What the other side called is told as a text, and
-// the results of it are its own business.
-func reversed(all []llm.Message) []llm.Message {
+// swapSides exchanges user and assistant. Tool calls of the other side become text, and
+// their results are dropped.
+func swapSides(all []llm.Message) []llm.Message {
 	out := make([]llm.Message, 0, len(all))
 	for _, m := range all {
 		switch m.Role {
@@ -120,7 +120,7 @@ func reversed(all []llm.Message) []llm.Message {
 		case llm.Assistant:
 			m.Role = llm.User
 			if len(m.ToolCalls) > 0 {
-				m = told(m)
+				m = inlineToolCalls(m)
 			}
 		case llm.Tool:
 			continue
@@ -130,9 +130,9 @@ func reversed(all []llm.Message) []llm.Message {
 	return out
 }
 
-// examples are the few messages that show an agent what to do. A call gets a
-// result, which no model does without.
-func examples(r *machinedef.Role) []llm.Message {
+// exampleMessages returns the role's few-shot messages. Each call gets a result, because
+// models require one.
+func exampleMessages(r *machinedef.Role) []llm.Message {
 	var out []llm.Message
 	open := ""
 	for i, raw := range r.Examples {
@@ -166,7 +166,7 @@ func examples(r *machinedef.Role) []llm.Message {
 	return out
 }
 
-// argumentsText is the arguments of an example as a model writes them.
+// argumentsText returns the arguments of an example as a model writes them.
 func argumentsText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -1,7 +1,7 @@
-// Package engine is the engine of agent machines: what comes next in a run, and
-// what an event makes of it. It is pure: it calls no model, no tool and no script,
-// but says as a value which of them is to be called, and takes the outcome as an
-// event. A run is its events; package driver carries the effects out.
+// Package engine is the engine of agent machines: it decides the next effect of a run and
+// applies events to its state. It is pure: it calls no model, no tool and no script, but
+// returns the call as an Effect and takes its outcome as an Event. A run is the fold of its
+// events; package driver executes the effects.
 package engine
 
 import (
@@ -14,9 +14,9 @@ import (
 // Kind is the kind of an event.
 type Kind string
 
-// The kinds of events. An intent is written before something is done that costs or
-// changes something outside, its result after it: an intent without a result is a
-// call whose outcome nobody knows.
+// The kinds of events. An intent is written before a call that costs or changes something
+// outside, and its result after the call. The outcome of an intent without a result is
+// unknown.
 const (
 	KindStarted        Kind = "machine_started"
 	KindStateEntered   Kind = "state_entered"
@@ -36,17 +36,17 @@ const (
 	KindCancelled      Kind = "machine_cancelled"
 )
 
-// Event is an immutable fact of a run. Which fields it has follows from its kind.
+// Event is an immutable fact of a run. Its kind determines which fields are set.
 type Event struct {
 	Kind Kind `json:"kind"`
-	// State and Step say where the run stands.
+	// State and Step are the position of the run.
 	State string `json:"state,omitempty"`
 	Step  Step   `json:"step,omitempty"`
 
-	// Inputs are what the run begins with, Limits its budgets where they are not
-	// the definition's, Index the answers of models that its parent had before,
-	// Depth how many machines run within each other, Demo the machine whose
-	// recording answers, and Allow what the agents may use.
+	// Inputs are the inputs of the run. Limits replaces the budgets of the definition.
+	// Index is the number of model answers that the parent run received before. Depth is
+	// the nesting depth. Demo is the machine whose recording answers. Allow restricts the
+	// tools and models of the agents.
 	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
 	Limits *Limits                    `json:"limits,omitempty"`
 	Index  int                        `json:"index,omitempty"`
@@ -54,8 +54,8 @@ type Event struct {
 	Demo   string                     `json:"demo,omitempty"`
 	Allow  json.RawMessage            `json:"allow,omitempty"`
 
-	// Function is the handler that was called, Set, Unset and Contexts what it
-	// changed, Next the state that it answered, and Console what it printed.
+	// Function is the called handler. Set, Unset and Contexts are its changes, Next is the
+	// state that it returned, and Console its output.
 	Function string                     `json:"function,omitempty"`
 	Set      map[string]json.RawMessage `json:"set,omitempty"`
 	Unset    []string                   `json:"unset,omitempty"`
@@ -63,8 +63,8 @@ type Event struct {
 	Next     string                     `json:"next,omitempty"`
 	Console  []string                   `json:"console,omitempty"`
 
-	// Call numbers the calls of models in the run, from 1, Attempt the attempts
-	// at one of them; Hash is that of the request.
+	// Call numbers the model calls of the run from 1, and Attempt the attempts of one call.
+	// Hash is the hash of the request.
 	Call     int           `json:"call,omitempty"`
 	Attempt  int           `json:"attempt,omitempty"`
 	Agent    string        `json:"agent,omitempty"`
@@ -77,32 +77,31 @@ type Event struct {
 	// Tool is the call of a tool, Result its outcome.
 	Tool   *ToolCall   `json:"tool,omitempty"`
 	Result *ToolResult `json:"result,omitempty"`
-	// Decision is what somebody has decided about a call whose outcome is not
-	// known.
+	// Decision is a person's decision on a call whose outcome is unknown.
 	Decision Decision `json:"decision,omitempty"`
 
-	// Run, Machine and Spent are of a machine within the machine.
+	// Run, Machine and Usage belong to a sub-machine.
 	Run     string `json:"run,omitempty"`
 	Machine string `json:"machine,omitempty"`
-	Spent   *Spent `json:"spent,omitempty"`
+	Usage   *Usage `json:"spent,omitempty"`
 
 	// Value is an input, or the output.
 	Value json.RawMessage `json:"value,omitempty"`
-	// Fault is what went wrong, Pause why the run rests.
-	Fault *Fault `json:"fault,omitempty"`
-	Pause *Pause `json:"pause,omitempty"`
-	// Reason is why somebody cancelled.
+	// Error is the error of a failed call, Pause the reason for a pause.
+	Error *RunError `json:"fault,omitempty"`
+	Pause *Pause    `json:"pause,omitempty"`
+	// Reason is the reason for a cancellation.
 	Reason string `json:"reason,omitempty"`
-	// Unknown says that the outcome of an intent is not known.
+	// Unknown is set if the outcome of an intent is unknown.
 	Unknown bool `json:"unknown,omitempty"`
-	// Took is how long it took, in milliseconds.
+	// Took is the duration in milliseconds.
 	Took int64 `json:"took,omitempty"`
 	// Until is when the next attempt is due.
 	Until *time.Time `json:"until,omitempty"`
 }
 
-// ContextChange is what a handler did to a conversation: it kept the first
-// messages and added others.
+// ContextChange is a handler's change of a conversation: it kept the first Keep messages
+// and added others.
 type ContextChange struct {
 	Name string        `json:"name"`
 	Keep int           `json:"keep"`
@@ -114,80 +113,81 @@ type ToolCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
-	// Key is the same at every attempt, for tools that know what they have done.
+	// Key is the same at every attempt, so that a tool can detect a repeated call.
 	Key string `json:"key,omitempty"`
-	// Retry is the policy in force: one of machines.Retry.
+	// Retry is the retry policy in force, a value of definition.Retry.
 	Retry string `json:"retry,omitempty"`
-	// Attempt is 1 at the first.
+	// Attempt counts from 1.
 	Attempt int `json:"attempt,omitempty"`
 }
 
 // ToolResult is the outcome of a call.
 type ToolResult struct {
 	Content string `json:"content"`
-	// Error says that the tool failed, or was not called.
+	// Error is set if the tool failed or was not called.
 	Error bool `json:"error,omitempty"`
 }
 
-// Decision is what somebody decides about a call whose outcome is not known.
+// Decision is a person's decision on a call whose outcome is unknown.
 type Decision string
 
 // The decisions.
 const (
 	// DecideRetry calls the tool again.
 	DecideRetry Decision = "retry"
-	// DecideDone takes what was given for its result.
+	// DecideDone takes the given text as the result of the call.
 	DecideDone Decision = "done"
-	// DecideFailed tells the agent that the call failed.
+	// DecideFailed reports to the agent that the call failed.
 	DecideFailed Decision = "failed"
 )
 
-// Fault is what went wrong in a handler, or in a call for good.
-type Fault struct {
-	// Kind is one of the Fault constants, or an llm.Kind.
+// RunError is the error of a handler or of a call.
+type RunError struct {
+	// Kind is one of the ErrorKind constants or an llm.Kind.
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitempty"`
-	// File, Line and Column are where a handler failed.
+	// File, Line and Column are the place where a handler failed.
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
-	// Transient says that the same call may succeed later.
+	// Transient is set if the same call may succeed later.
 	Transient bool `json:"transient,omitempty"`
 }
 
-// The kinds of faults that are not a model's.
+// The kinds of errors that do not come from a model.
 const (
-	FaultHandler    = "handler"
-	FaultTransition = "transition"
-	FaultUnknown    = "unknown_outcome"
-	FaultSub        = "sub_machine"
-	FaultModel      = "no_model"
+	ErrorKindHandler        = "handler"
+	ErrorKindTransition     = "transition"
+	ErrorKindUnknownOutcome = "unknown_outcome"
+	ErrorKindSubMachine     = "sub_machine"
+	ErrorKindNoModel        = "no_model"
 )
 
-// Pause is why a run rests although it is not at its end.
+// Pause is the reason why a run is paused.
 type Pause struct {
-	// Code is PauseBudget, PausePermit, FaultUnknown, or the kind of a Fault.
+	// Code is PauseBudget, PausePermit, ErrorKindUnknownOutcome, or the kind of another
+	// RunError.
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitempty"`
-	// Budget, Used and Limit are of a budget that is used up.
+	// Budget, Used and Limit describe an exhausted budget.
 	Budget string `json:"budget,omitempty"`
 	Used   int64  `json:"used,omitempty"`
 	Limit  int64  `json:"limit,omitempty"`
-	// Fault is what went wrong.
-	Fault *Fault `json:"fault,omitempty"`
-	// Tool is the call whose outcome is not known.
+	// Error is the error that paused the run.
+	Error *RunError `json:"fault,omitempty"`
+	// Tool is the call whose outcome is unknown.
 	Tool *ToolCall `json:"tool,omitempty"`
 }
 
-// PauseBudget is the Code of a budget that is used up.
+// PauseBudget is the Code for an exhausted budget.
 const PauseBudget = "budget"
 
-// PausePermit is the Code of a run whose beginner may not have it go on any more.
+// PausePermit is the Code for a run whose user lost the permission to continue it.
 const PausePermit = "permit"
 
-// Limits are the budgets in force; 0 is no bound.
+// Limits are the budgets in force; 0 means no limit.
 type Limits struct {
 	States    int   `json:"states,omitempty"`
 	Calls     int   `json:"calls,omitempty"`
@@ -197,22 +197,22 @@ type Limits struct {
 	ToolCalls int   `json:"toolCalls,omitempty"`
 }
 
-// Spent is what a run has used.
-type Spent struct {
+// Usage is the resource usage of a run.
+type Usage struct {
 	States int       `json:"states"`
 	Calls  int       `json:"calls"`
 	Tools  int       `json:"tools"`
-	Usage  llm.Usage `json:"usage"`
-	// Cost is in millionths, Millis the time at work.
+	Tokens llm.Usage `json:"usage"`
+	// Cost is in millionths, Millis the execution time.
 	Cost   int64 `json:"cost"`
 	Millis int64 `json:"millis"`
 }
 
-// add adds what a machine within has used.
-func (s *Spent) add(t Spent) {
+// addUsage adds the usage of a sub-machine.
+func (s *Usage) addUsage(t Usage) {
 	s.Calls += t.Calls
 	s.Tools += t.Tools
-	s.Usage = s.Usage.Add(t.Usage)
+	s.Tokens = s.Tokens.Add(t.Tokens)
 	s.Cost += t.Cost
 	s.Millis += t.Millis
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// Effect is what comes next in a run. Exactly one of its fields is set; none where
-// the run rests.
+// Effect is the next action of a run. At most one field is set; none if the run waits or
+// has ended.
 type Effect struct {
-	// Event is a fact that follows from the state alone.
+	// Event is an event that follows from the state alone.
 	Event *Event
-	// Handler is a function of the script that is to be called.
+	// Handler is a function of the script to call.
 	Handler *Handler
 	// Model is a request to a model.
 	Model *ModelCall
 	// Tool is a call of a tool.
 	Tool *ToolCall
-	// Sub is a machine that is to be run.
+	// Sub is a machine to run.
 	Sub *SubCall
-	// Unresolved is an intent whose result is missing: nobody knows what came of
-	// it, or the machine within is still at work.
+	// Unresolved is an intent without a result: its outcome is unknown, or the sub-machine
+	// is still running.
 	Unresolved *Event
-	// Wait says when the next attempt is due.
+	// Wait is the time of the next attempt.
 	Wait *time.Time
 }
 
@@ -38,66 +38,64 @@ type Handler struct {
 	This     This
 }
 
-// This is what a handler sees, and what it may change.
+// This is the value of this in a handler: the state that it may read and change.
 type This struct {
 	Data     map[string]json.RawMessage `json:"common_data"`
 	Contexts map[string][]llm.Message   `json:"contexts"`
-	// Last is a chat.completion object, or null.
+	// Last is a chat.completion object or null.
 	Last json.RawMessage `json:"last_response"`
-	// Input is the run's input: the value where the machine has one, else all by
-	// name.
+	// Input is the run's input: the value if the machine has one input, otherwise all
+	// inputs by name.
 	Input any    `json:"input"`
 	State string `json:"state"`
-	// Agents are the sides that they take, by name.
+	// Agents maps the agents to their sides.
 	Agents map[string]machinedef.Side `json:"agents"`
-	// Error is what failed, for error handlers.
-	Error *Fault `json:"error,omitempty"`
+	// Error is the error that an error handler handles.
+	Error *RunError `json:"error,omitempty"`
 }
 
-// ModelCall is a request to a model. Who carries it out fills in the model of the
-// level.
+// ModelCall is a request to a model. The caller sets the model for the level.
 type ModelCall struct {
 	Agent string
 	Level machinedef.Level
-	// Call and Attempt are those of the events.
+	// Call and Attempt are the numbers in the events.
 	Call, Attempt int
 	Request       llm.Request
 }
 
-// SubCall is a machine that is to be run.
+// SubCall is a machine to run.
 type SubCall struct {
 	Machine string
 	Inputs  map[string]json.RawMessage
 }
 
-// ToolInfo is a tool that there is.
+// ToolInfo describes an available tool.
 type ToolInfo struct {
 	llm.Definition
-	// Repeatable says that the tool itself says that it may be called again: it
-	// only reads, or the same call has the same effect.
+	// Repeatable is set if the tool declares that it may be called again: it is read-only
+	// or idempotent.
 	Repeatable bool
 }
 
-// Env is what a decision needs besides the state.
+// Env is the input of a decision besides the state.
 type Env struct {
-	// Tools are those that there are.
-	Tools []ToolInfo
-	// Counter counts tokens.
+	// Tools are the available tools.
+	Tools   []ToolInfo
 	Counter Counter
 }
 
-// The bounds of repetition that no definition changes.
+// The limits of retries that no definition changes.
 const (
 	maxToolAttempts = 5
 	maxShrink       = 3
 	firstBackoff    = time.Second
 	longestBackoff  = time.Minute
-	// longestWait is the longest that a run waits for a server; longer ones are
-	// for a person to know of.
+	// longestWait is the longest wait that a server may request. A longer one pauses the
+	// run, so that a person sees it.
 	longestWait = 15 * time.Minute
 )
 
-// Next says what comes next.
+// Next returns the next effect of a run.
 func (p *Program) Next(s *State, env Env) Effect {
 	switch {
 	case s.Status.Ended() || s.Status == StatusPaused:
@@ -107,81 +105,81 @@ func (p *Program) Next(s *State, env Env) Effect {
 	case s.Status == StatusWaiting:
 		return Effect{}
 	case s.At == "":
-		return p.enter(s, machinedef.StateStart)
+		return p.enterState(s, machinedef.StateStart)
 	case s.Step == stepDone:
-		return p.enter(s, s.Goto)
+		return p.enterState(s, s.Goto)
 	}
 	st := p.State(s.At)
 	if st == nil {
-		return pause(&Fault{Kind: FaultTransition, Message: fmt.Sprintf("there is no state %q", s.At)})
+		return pauseEffect(&RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("there is no state %q", s.At)})
 	}
-	if s.Fault != nil {
-		if e, done := p.mend(s, st); done {
+	if s.LastError != nil {
+		if e, done := p.afterError(s, st); done {
 			return e
 		}
 	}
-	return p.step(s, st, env)
+	return p.nextStepEffect(s, st, env)
 }
 
-// step is the next part of a state.
-func (p *Program) step(s *State, st *machinedef.State, env Env) Effect {
+// nextStepEffect returns the effect of the next step of a state.
+func (p *Program) nextStepEffect(s *State, st *machinedef.State, env Env) Effect {
 	if s.Step == StepPre {
 		if st.Pre != "" {
-			return p.handler(s, StepPre, st.Pre)
+			return p.handlerEffect(s, StepPre, st.Pre)
 		}
 		s.Step = StepAct
 	}
 	if s.Step == StepAct {
 		switch {
 		case st.Agent != "":
-			return p.agent(s, st, env)
+			return p.nextAgentEffect(s, st, env)
 		case st.Ask != nil:
-			return event(Event{Kind: KindInputRequested, State: s.At})
+			return eventEffect(Event{Kind: KindInputRequested, State: s.At})
 		case st.Sub != nil:
-			return p.sub(s, st.Sub)
+			return p.subEffect(s, st.Sub)
 		}
 		s.Step = StepPost
 	}
 	if s.Step == StepPost {
 		if st.Post != "" {
-			return p.handler(s, StepPost, st.Post)
+			return p.handlerEffect(s, StepPost, st.Post)
 		}
 		s.Step = StepTransition
 	}
 	if st.Transition != "" {
-		return p.handler(s, StepTransition, st.Transition)
+		return p.handlerEffect(s, StepTransition, st.Transition)
 	}
-	return p.enter(s, st.After())
+	return p.enterState(s, st.After())
 }
 
-func event(e Event) Effect { return Effect{Event: &e} }
+func eventEffect(e Event) Effect { return Effect{Event: &e} }
 
-// pause has the run rest because of what failed.
-func pause(f *Fault) Effect {
-	return event(Event{Kind: KindPaused, Pause: &Pause{Code: f.Kind, Message: f.Message, Fix: f.Fix, Fault: f}})
+// pauseEffect pauses the run because of an error.
+func pauseEffect(f *RunError) Effect {
+	return eventEffect(Event{Kind: KindPaused, Pause: &Pause{Code: f.Kind, Message: f.Message, Fix: f.Fix, Error: f}})
 }
 
-// enter goes to a state, or ends the run.
-func (p *Program) enter(s *State, name string) Effect {
+// enterState enters a state or ends the run.
+func (p *Program) enterState(s *State, name string) Effect {
 	if name == machinedef.StateStop {
-		return event(Event{Kind: KindCompleted, Value: p.output(s)})
+		return eventEffect(Event{Kind: KindCompleted, Value: p.runOutput(s)})
 	}
 	if p.State(name) == nil {
-		return pause(&Fault{Kind: FaultTransition, Message: fmt.Sprintf("there is no state %q", name)})
+		return pauseEffect(&RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("there is no state %q", name)})
 	}
-	if b := over("states", int64(s.Spent.States), int64(s.Limits.States)); b != nil {
-		return event(Event{Kind: KindPaused, Pause: b})
+	if b := checkBudget("states", int64(s.Usage.States), int64(s.Limits.States)); b != nil {
+		return eventEffect(Event{Kind: KindPaused, Pause: b})
 	}
-	return event(Event{Kind: KindStateEntered, State: name})
+	return eventEffect(Event{Kind: KindStateEntered, State: name})
 }
 
-// handler calls a function of the script.
-func (p *Program) handler(s *State, step Step, function string) Effect {
-	if b := over("time", s.Spent.Millis, s.Limits.Millis); b != nil {
-		return event(Event{Kind: KindPaused, Pause: b})
+// handlerEffect calls a function of the script.
+func (p *Program) handlerEffect(s *State, step Step, function string) Effect {
+	if b := checkBudget("time", s.Usage.Millis, s.Limits.Millis); b != nil {
+		return eventEffect(Event{Kind: KindPaused, Pause: b})
 	}
 	h := &Handler{Step: step, Function: function, This: This{
-		Data: s.Data, Contexts: s.Conversations, Last: json.RawMessage("null"), Input: p.input(s), State: s.At,
+		Data: s.Data, Contexts: s.Conversations, Last: json.RawMessage("null"), Input: p.handlerInput(s), State: s.At,
 		Agents: map[string]machinedef.Side{},
 	}}
 	for i := range p.Agents {
@@ -191,32 +189,32 @@ func (p *Program) handler(s *State, step Step, function string) Effect {
 		h.This.Last = s.Last.Completion()
 	}
 	if step == StepError {
-		h.This.Error = s.Fault
+		h.This.Error = s.LastError
 	}
 	return Effect{Handler: h}
 }
 
-// input is the run's input as handlers know it.
-func (p *Program) input(s *State) any {
+// handlerInput returns the run's input as handlers see it.
+func (p *Program) handlerInput(s *State) any {
 	if len(p.Inputs) == 1 {
 		return s.Inputs[p.Inputs[0].Name]
 	}
 	return s.Inputs
 }
 
-// over tells a budget that is used up.
-func over(name string, used, limit int64) *Pause {
+// checkBudget returns a pause if a budget is exhausted.
+func checkBudget(name string, used, limit int64) *Pause {
 	if limit == 0 || used < limit {
 		return nil
 	}
 	return &Pause{
 		Code: PauseBudget, Budget: name, Used: used, Limit: limit,
 		Message: fmt.Sprintf("the budget of %s is used up: %d of %d", budgetWords(name), used, limit),
-		Fix:     "raise it to go on: everything is kept",
+		Fix:     "raise it to continue: the run keeps its state",
 	}
 }
 
-// budgetWords names a budget with its unit.
+// budgetWords returns the name of a budget with its unit.
 func budgetWords(name string) string {
 	switch name {
 	case "cost":
@@ -230,10 +228,10 @@ func budgetWords(name string) string {
 	}
 }
 
-// mend says what follows a failure: another attempt, the error handler, or a
-// pause. done is false where the step is simply to be tried again.
-func (p *Program) mend(s *State, st *machinedef.State) (e Effect, done bool) {
-	f := s.Fault
+// afterError returns the effect that follows an error: another attempt, the error handler,
+// or a pause. done is false if the step is repeated at once.
+func (p *Program) afterError(s *State, st *machinedef.State) (e Effect, done bool) {
+	f := s.LastError
 	again := f.Transient && s.Attempts <= st.MaxRetries
 	if f.Kind == string(llm.ContextLength) {
 		again = s.Shrink <= maxShrink
@@ -243,14 +241,14 @@ func (p *Program) mend(s *State, st *machinedef.State) (e Effect, done bool) {
 		return Effect{}, false
 	case again:
 		return Effect{Wait: &s.Until}, true
-	case st.OnError != "" && !s.GaveUp:
-		return p.handler(s, StepError, st.OnError), true
+	case st.OnError != "" && !s.ErrorHandlerFailed:
+		return p.handlerEffect(s, StepError, st.OnError), true
 	}
-	return pause(f), true
+	return pauseEffect(f), true
 }
 
-// Backoff is how long to wait after so many failures in a row. asked is how long
-// the server wants; more than longestWait is not waited for, and ok is false.
+// Backoff returns the wait after a number of consecutive errors. asked is the wait that the
+// server requests; if it is longer than longestWait, ok is false.
 func Backoff(attempts int, asked time.Duration) (wait time.Duration, ok bool) {
 	if asked > longestWait {
 		return 0, false
@@ -259,25 +257,25 @@ func Backoff(attempts int, asked time.Duration) (wait time.Duration, ok bool) {
 	return max(min(wait, longestBackoff), asked), true
 }
 
-// Waited tells the state that the time of the next attempt has come.
-func (s *State) Waited() { s.Until = time.Time{} }
+// ClearWait marks the wait for the next attempt as over.
+func (s *State) ClearWait() { s.Until = time.Time{} }
 
-// sub runs another machine.
-func (p *Program) sub(s *State, sub *machinedef.Sub) Effect {
+// subEffect runs another machine.
+func (p *Program) subEffect(s *State, sub *machinedef.Sub) Effect {
 	c := &SubCall{Machine: sub.Machine, Inputs: map[string]json.RawMessage{}}
 	for _, in := range sub.Inputs {
 		value := Lookup(s.Data, in.Path)
 		if value == nil {
-			return pause(&Fault{Kind: FaultSub, Message: fmt.Sprintf("the input %q of the machine %q is %s, which has no value", in.Name, sub.Machine, in.Path)})
+			return pauseEffect(&RunError{Kind: ErrorKindSubMachine, Message: fmt.Sprintf("the input %q of the machine %q is %s, which has no value", in.Name, sub.Machine, in.Path)})
 		}
 		c.Inputs[in.Name] = value
 	}
 	return Effect{Sub: c}
 }
 
-// output is the result of the run: that of the state stop, or the output's
+// runOutput returns the output of the run: the result of the state stop, the output
 // variable, or the text of the seed's system.
-func (p *Program) output(s *State) json.RawMessage {
+func (p *Program) runOutput(s *State) json.RawMessage {
 	null := func(v json.RawMessage) bool { return len(v) == 0 || bytes.Equal(v, []byte("null")) }
 	if st := p.State(machinedef.StateStop); st != nil && st.Result != "" {
 		if v := Lookup(s.Data, st.Result); !null(v) {
@@ -290,7 +288,7 @@ func (p *Program) output(s *State) json.RawMessage {
 	return json.RawMessage(`"Workflow completed successfully"`)
 }
 
-// Lookup gives the value of a path into common_data, or nil.
+// Lookup returns the value at a path in common_data, or nil.
 func Lookup(data map[string]json.RawMessage, path string) json.RawMessage {
 	parts := strings.Split(strings.TrimPrefix(path, "common_data."), ".")
 	value := data[parts[0]]
@@ -304,16 +302,15 @@ func Lookup(data map[string]json.RawMessage, path string) json.RawMessage {
 	return value
 }
 
-// Transition judges what a transition handler has answered: the name of a state,
-// or nothing for the state's own way on. A fault says what it answered instead.
-// The error handler must answer a state.
-func (p *Program) Transition(s *State, step Step, value json.RawMessage) (string, *Fault) {
+// Transition validates the answer of a transition handler: the name of a state, or an empty
+// value for the state's default transition. An error handler must return a state.
+func (p *Program) Transition(s *State, step Step, value json.RawMessage) (string, *RunError) {
 	st := p.State(s.At)
 	var name string
 	switch text := string(bytes.TrimSpace(value)); text {
 	case "", "null", "false", "0", `""`:
 		if step == StepError {
-			return "", &Fault{Kind: FaultTransition, Message: fmt.Sprintf("the error handler of %q answered no state: %s", s.At, faultText(s.Fault))}
+			return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the error handler of %q answered no state: %s", s.At, errorText(s.LastError))}
 		}
 		return st.After(), nil
 	default:
@@ -321,23 +318,23 @@ func (p *Program) Transition(s *State, step Step, value json.RawMessage) (string
 			if len(text) > 80 {
 				text = strings.ToValidUTF8(text[:80], "") + "…"
 			}
-			return "", &Fault{Kind: FaultTransition, Message: fmt.Sprintf("the handler answered %s, which is not the name of a state", text), Fix: p.stateNames()}
+			return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the handler answered %s, which is not the name of a state", text), Fix: p.stateNames()}
 		}
 	}
 	if name != machinedef.StateStop && p.State(name) == nil {
-		return "", &Fault{Kind: FaultTransition, Message: fmt.Sprintf("the handler answered the state %q, which is not there", name), Fix: p.stateNames()}
+		return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the handler answered the state %q, which does not exist", name), Fix: p.stateNames()}
 	}
 	return name, nil
 }
 
-func faultText(f *Fault) string {
+func errorText(f *RunError) string {
 	if f == nil {
 		return ""
 	}
 	return f.Message
 }
 
-// stateNames is a fix that names the states.
+// stateNames returns a fix that lists the states.
 func (p *Program) stateNames() string {
 	list := make([]string, 0, len(p.States)+1)
 	for i := range p.States {

@@ -9,28 +9,27 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// Status says how a run is.
+// Status is the status of a run.
 type Status string
 
 // The statuses.
 const (
 	StatusRunning Status = "running"
-	// StatusWaiting waits for an input, or for a machine within that does.
+	// StatusWaiting waits for an input, or for a sub-machine that does.
 	StatusWaiting Status = "waiting"
-	// StatusPaused keeps everything and goes on when somebody says so.
+	// StatusPaused keeps all state and continues after a person resumes the run.
 	StatusPaused    Status = "paused"
 	StatusCompleted Status = "completed"
 	StatusCancelled Status = "cancelled"
 )
 
-// Ended says whether a run takes no more events.
+// Ended reports whether the run is completed or cancelled.
 func (s Status) Ended() bool { return s == StatusCompleted || s == StatusCancelled }
 
 // Step is a part of a state.
 type Step string
 
-// The steps, in their order; StepError is in the place of the others where a call
-// failed for good.
+// The steps in order. StepError replaces the others after a call failed permanently.
 const (
 	StepPre        Step = "pre_handler"
 	StepAct        Step = "act"
@@ -40,8 +39,7 @@ const (
 	stepDone       Step = "done"
 )
 
-// State is where a run stands: what its events fold to. It is changed by
-// Program.Apply alone.
+// State is the state of a run: the fold of its events. Only Program.Apply changes it.
 type State struct {
 	Status Status
 	Inputs map[string]json.RawMessage
@@ -49,114 +47,114 @@ type State struct {
 	Data map[string]json.RawMessage
 	// Conversations are the contexts, by name.
 	Conversations map[string][]llm.Message
-	// Last is the last answer of an agent's call; nil before the first, and after
-	// a call that failed.
+	// Last is the last answer of an agent's call; nil before the first one and after a
+	// failed call.
 	Last *llm.Response
-	// At is the state, Step what comes next in it; "" before the first state.
+	// At is the name of the current state, "" before the first one. Step is the next step
+	// in it.
 	At   string
 	Step Step
-	// Goto is the state that a handler has answered.
+	// Goto is the state that a handler returned.
 	Goto string
-	// Visited are the names of the states that were entered.
+	// Visited lists the states that were entered, in order.
 	Visited []string
-	// Turn is the agent's call that is under way.
-	Turn *Turn
+	// AgentCall is the agent's call in progress.
+	AgentCall *AgentCall
 	// Pending is an intent without a result.
 	Pending *Event
-	// Unknown is a call of a tool whose outcome is not known, and Again says that
-	// somebody wants it repeated, for this once.
-	Unknown *ToolCall
-	Again   bool
-	// Asked says that the input of the state was asked for.
-	Asked bool
-	// Fault is what failed last, Attempts how often in a row, Until when the next
-	// attempt is due, and Shrink how often the conversation was too long.
-	Fault    *Fault
-	Attempts int
-	Until    time.Time
-	Shrink   int
-	// GaveUp says that the error handler failed, too.
-	GaveUp bool
-	// Pause is why the run rests.
+	// Unknown is a tool call whose outcome is unknown. RetryRequested is set if a person
+	// decided to repeat it once.
+	Unknown        *ToolCall
+	RetryRequested bool
+	// InputRequested is set if the state's input was requested.
+	InputRequested bool
+	// LastError is the last error, Attempts the number of consecutive errors, Until the
+	// time of the next attempt, and Shrink the number of times that the conversation was
+	// too long.
+	LastError *RunError
+	Attempts  int
+	Until     time.Time
+	Shrink    int
+	// ErrorHandlerFailed is set if the error handler failed too.
+	ErrorHandlerFailed bool
+	// Pause is the reason for a pause.
 	Pause *Pause
-	// Output is the result.
+	// Output is the output of the run.
 	Output json.RawMessage
-	// Reason is why it was cancelled.
+	// Reason is the reason for a cancellation.
 	Reason string
-	Spent  Spent
+	Usage  Usage
 	Limits Limits
-	// Index counts the answers and errors of models that are known.
+	// Index counts the answers and errors of models.
 	Index int
 	Depth int
-	// Demo is the machine whose recording answers in the place of models; "" is
-	// none.
+	// Demo is the machine whose recording answers instead of models, or "".
 	Demo string
-	// Allow is what the agents may use; nil is everything.
+	// Allow restricts the tools and models of the agents; nil allows all.
 	Allow json.RawMessage
 }
 
-// Turn is a call of an agent: requests to its model with rounds of tools between.
-type Turn struct {
-	// Messages follow the conversation: what the model called, and the results.
+// AgentCall is a call of an agent: requests to its model with rounds of tool calls between.
+type AgentCall struct {
+	// Messages follow the conversation: the model's calls and their results.
 	Messages []llm.Message
-	// Queue are the calls that are to be made, Done how many of them are.
+	// Queue are the tool calls of this round, Done the number of completed ones.
 	Queue []llm.ToolCall
 	Done  int
-	// Calls counts the calls of tools.
+	// Calls counts the tool calls.
 	Calls int
 }
 
-// Program is a machine that is ready to run.
+// Program is a definition that is ready to run.
 type Program struct {
 	*machinedef.Definition
 }
 
-// Compile makes a program of a machine.
+// Compile returns the program of a definition.
 func Compile(d *machinedef.Definition) *Program { return &Program{d} }
 
-// LimitsOf are the budgets of a definition.
-func (p *Program) LimitsOf() Limits {
+// DefaultLimits returns the budgets of the definition.
+func (p *Program) DefaultLimits() Limits {
 	b := p.Budgets
 	return Limits{States: b.States, Calls: b.Calls, Tokens: b.Tokens, Cost: b.Cost, Millis: b.Time.Milliseconds(), ToolCalls: b.ToolCalls}
 }
 
-// Apply folds an event into the state. Events are those of the program's own runs;
-// what does not fit changes nothing.
+// Apply folds an event into the state. It ignores events that do not fit the state.
 func (p *Program) Apply(s *State, e Event) {
-	s.Spent.Millis += e.Took
+	s.Usage.Millis += e.Took
 	switch e.Kind {
 	case KindStarted:
-		p.start(s, e)
+		p.applyStart(s, e)
 	case KindStateEntered:
 		s.At, s.Step, s.Goto = e.State, StepPre, ""
-		s.Turn, s.Asked = nil, false
-		s.settle()
+		s.AgentCall, s.InputRequested = nil, false
+		s.clearError()
 		s.Visited = append(s.Visited, e.State)
-		s.Spent.States++
+		s.Usage.States++
 	case KindHandlerResult:
-		s.handled(e)
+		s.applyHandlerResult(e)
 	case KindModelIntent, KindToolIntent, KindSubIntent:
-		s.intend(e)
+		s.applyIntent(e)
 	case KindModelResult:
-		p.answered(s, e)
+		p.applyModelResult(s, e)
 	case KindToolResult:
-		p.returned(s, e)
+		p.applyToolResult(s, e)
 	case KindToolDecided:
-		p.decided(s, e)
+		p.applyDecision(s, e)
 	case KindSubResult:
-		s.subDone(e)
+		s.applySubResult(e)
 	case KindCompleted:
 		s.Status, s.Output = StatusCompleted, e.Value
 	default:
-		p.steer(s, e)
+		p.applyControl(s, e)
 	}
 }
 
-// steer folds what people, or the lack of something, make of a run.
-func (p *Program) steer(s *State, e Event) {
+// applyControl folds the events of people (input, resume, cancel) and of pauses.
+func (p *Program) applyControl(s *State, e Event) {
 	switch e.Kind {
 	case KindInputRequested:
-		s.Asked, s.Status = true, StatusWaiting
+		s.InputRequested, s.Status = true, StatusWaiting
 	case KindInputGiven:
 		if st := p.State(s.At); st != nil && st.Ask != nil {
 			s.Data[st.Ask.Name] = e.Value
@@ -169,51 +167,51 @@ func (p *Program) steer(s *State, e Event) {
 		if e.Limits != nil {
 			s.Limits = *e.Limits
 		}
-		s.settle()
+		s.clearError()
 	case KindCancelled:
 		s.Status, s.Reason, s.Pause = StatusCancelled, e.Reason, nil
 	}
 }
 
-// intend notes what is about to be done.
-func (s *State) intend(e Event) {
-	s.Pending, s.Status, s.Unknown, s.Again = &e, StatusRunning, nil, false
+// applyIntent records an intent as pending.
+func (s *State) applyIntent(e Event) {
+	s.Pending, s.Status, s.Unknown, s.RetryRequested = &e, StatusRunning, nil, false
 	switch e.Kind {
 	case KindModelIntent:
-		if s.Turn == nil {
-			s.Turn = &Turn{}
+		if s.AgentCall == nil {
+			s.AgentCall = &AgentCall{}
 		}
 	case KindToolIntent:
-		s.Spent.Tools++
-		if s.Turn != nil {
-			s.Turn.Calls++
+		s.Usage.Tools++
+		if s.AgentCall != nil {
+			s.AgentCall.Calls++
 		}
 	}
 }
 
-// decided is what somebody says of a call whose outcome is not known.
-func (p *Program) decided(s *State, e Event) {
+// applyDecision applies a person's decision on a call whose outcome is unknown.
+func (p *Program) applyDecision(s *State, e Event) {
 	s.Pause, s.Status = nil, StatusRunning
 	switch call := s.Unknown; {
 	case call == nil:
 	case e.Decision == DecideRetry:
-		s.Again = true
+		s.RetryRequested = true
 	default:
-		p.result(s, call.ID, e.Result)
+		p.addToolResult(s, call.ID, e.Result)
 	}
 }
 
-// settle forgets what failed.
-func (s *State) settle() {
-	s.Fault, s.Attempts, s.Until, s.Shrink, s.GaveUp = nil, 0, time.Time{}, 0, false
+// clearError resets the last error and the retry counters.
+func (s *State) clearError() {
+	s.LastError, s.Attempts, s.Until, s.Shrink, s.ErrorHandlerFailed = nil, 0, time.Time{}, 0, false
 }
 
-// start is the first event: the inputs go into common_data, and then the
-// variables, as in the seed's system.
-func (p *Program) start(s *State, e Event) {
+// applyStart folds the first event: it copies the inputs and then the variables into
+// common_data, as the seed's system does.
+func (p *Program) applyStart(s *State, e Event) {
 	*s = State{
 		Status: StatusRunning, Inputs: e.Inputs, Data: map[string]json.RawMessage{}, Conversations: map[string][]llm.Message{},
-		Limits: p.LimitsOf(), Index: e.Index, Depth: e.Depth, Demo: e.Demo, Allow: e.Allow,
+		Limits: p.DefaultLimits(), Index: e.Index, Depth: e.Depth, Demo: e.Demo, Allow: e.Allow,
 	}
 	if e.Limits != nil {
 		s.Limits = *e.Limits
@@ -235,10 +233,11 @@ func (p *Program) start(s *State, e Event) {
 	}
 }
 
-// handled is the outcome of a handler. One that failed has changed nothing.
-func (s *State) handled(e Event) {
-	if e.Fault != nil {
-		s.Fault, s.GaveUp = e.Fault, e.Step == StepError
+// applyHandlerResult folds the result of a handler. A failed handler changes only the
+// error.
+func (s *State) applyHandlerResult(e Event) {
+	if e.Error != nil {
+		s.LastError, s.ErrorHandlerFailed = e.Error, e.Step == StepError
 		return
 	}
 	maps.Copy(s.Data, e.Set)
@@ -257,68 +256,68 @@ func (s *State) handled(e Event) {
 	case StepTransition:
 		s.Step, s.Goto = stepDone, e.Next
 	case StepError:
-		s.Step, s.Goto, s.Turn = stepDone, e.Next, nil
-		s.settle()
+		s.Step, s.Goto, s.AgentCall = stepDone, e.Next, nil
+		s.clearError()
 	}
 }
 
-// answered is the outcome of a call of a model.
-func (p *Program) answered(s *State, e Event) {
+// applyModelResult folds the result of a model call.
+func (p *Program) applyModelResult(s *State, e Event) {
 	s.Pending = nil
-	s.Spent.Cost += e.Cost
+	s.Usage.Cost += e.Cost
 	if e.Response != nil {
-		s.Spent.Usage = s.Spent.Usage.Add(e.Response.Usage)
+		s.Usage.Tokens = s.Usage.Tokens.Add(e.Response.Usage)
 	}
-	if e.Spent != nil { // of an answer that was no answer
-		s.Spent.Usage = s.Spent.Usage.Add(e.Spent.Usage)
+	if e.Usage != nil { // the usage of a failed request
+		s.Usage.Tokens = s.Usage.Tokens.Add(e.Usage.Tokens)
 	}
-	s.Spent.Calls++
+	s.Usage.Calls++
 	if !e.Unknown {
 		s.Index++
 	}
-	if e.Fault != nil {
-		s.Fault, s.Last = e.Fault, nil
+	if e.Error != nil {
+		s.LastError, s.Last = e.Error, nil
 		s.Attempts++
 		s.Until = time.Time{}
 		if e.Until != nil {
 			s.Until = *e.Until
 		}
-		if e.Fault.Kind == string(llm.ContextLength) {
+		if e.Error.Kind == string(llm.ContextLength) {
 			s.Shrink++
 		}
 		return
 	}
-	s.settle()
-	if s.Turn == nil {
-		s.Turn = &Turn{}
+	s.clearError()
+	if s.AgentCall == nil {
+		s.AgentCall = &AgentCall{}
 	}
-	if ordinary(p.roleAt(s), e.Response) {
-		s.Turn.Messages = append(s.Turn.Messages, e.Response.Message)
-		s.Turn.Queue, s.Turn.Done = e.Response.Message.ToolCalls, 0
+	if hasToolCalls(p.roleAt(s), e.Response) {
+		s.AgentCall.Messages = append(s.AgentCall.Messages, e.Response.Message)
+		s.AgentCall.Queue, s.AgentCall.Done = e.Response.Message.ToolCalls, 0
 		return
 	}
-	s.Last, s.Turn, s.Step = e.Response, nil, StepPost
+	s.Last, s.AgentCall, s.Step = e.Response, nil, StepPost
 }
 
-// returned is the outcome of a call of a tool.
-func (p *Program) returned(s *State, e Event) {
+// applyToolResult folds the result of a tool call.
+func (p *Program) applyToolResult(s *State, e Event) {
 	pending := s.Pending
 	s.Pending = nil
 	if e.Unknown && pending != nil {
 		s.Unknown = pending.Tool
 		return
 	}
-	if pending == nil && s.Turn != nil { // it was refused and not made, and is one of the budget all the same
-		s.Turn.Calls++
+	if pending == nil && s.AgentCall != nil { // a refused call counts towards the budget
+		s.AgentCall.Calls++
 	}
-	p.result(s, e.Tool.ID, e.Result)
+	p.addToolResult(s, e.Tool.ID, e.Result)
 }
 
-// result tells the agent what a tool answered. Behind the last one of a round
-// comes the reminder.
-func (p *Program) result(s *State, id string, r *ToolResult) {
+// addToolResult adds a tool result to the agent's messages, and the reminder after the last
+// result of a round.
+func (p *Program) addToolResult(s *State, id string, r *ToolResult) {
 	s.Unknown = nil
-	t := s.Turn
+	t := s.AgentCall
 	if t == nil || r == nil || t.Done >= len(t.Queue) {
 		return
 	}
@@ -332,26 +331,26 @@ func (p *Program) result(s *State, id string, r *ToolResult) {
 	}
 }
 
-// subDone is the outcome of a machine within.
-func (s *State) subDone(e Event) {
+// applySubResult folds the result of a sub-machine.
+func (s *State) applySubResult(e Event) {
 	s.Pending, s.Status = nil, StatusRunning
-	if e.Spent != nil {
-		s.Spent.add(*e.Spent)
+	if e.Usage != nil {
+		s.Usage.addUsage(*e.Usage)
 	}
 	s.Index += e.Index
-	if e.Fault != nil {
-		s.Fault = e.Fault
+	if e.Error != nil {
+		s.LastError = e.Error
 		s.Attempts++
 		return
 	}
-	s.settle()
-	if e.Next != "" { // the key that takes the output
+	s.clearError()
+	if e.Next != "" { // the key that receives the output
 		s.Data[e.Next] = e.Value
 	}
 	s.Step = StepPost
 }
 
-// roleAt is the role of the agent of the state, or nil.
+// roleAt returns the role of the current state's agent, or nil.
 func (p *Program) roleAt(s *State) *machinedef.Role {
 	st := p.State(s.At)
 	if st == nil {

@@ -21,9 +21,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// small is a machine with one agent; more goes into its first state, rest into the
-// machine.
-func small(more, rest string) string {
+// smallMachine returns a machine with one agent; more is added to its first state, rest to
+// the machine.
+func smallMachine(more, rest string) string {
 	return `{
   "workflow_name": "small", "description": "d", "inputs": [], "output": {"name": "done", "type": "string", "description": "d"},
   "contexts": [{"name": "talk", "starting_messages": [{"role": "user", "content": "go"}]}],
@@ -37,7 +37,7 @@ func small(more, rest string) string {
 
 func smallHandlers() handlers {
 	return handlers{
-		"keep":   func(t *this) (any, error) { t.data["done"] = t.last().Content; return nil, nil },
+		"keep":   func(t *this) (any, error) { t.data["done"] = t.lastMessage().Content; return nil, nil },
 		"mended": func(t *this) (any, error) { t.data["done"] = "mended"; return nil, nil },
 		"mend": func(t *this) (any, error) {
 			t.data["why"] = t.Error.Kind
@@ -50,9 +50,9 @@ func smallHandlers() handlers {
 	}
 }
 
-// TestFaults has the model fail in every way: each ends in another attempt, in the
-// error handler, or in a pause that says why, and never in an answer of before.
-func TestFaults(t *testing.T) {
+// TestModelErrors tests every error of a model: it ends in a retry, in the error handler,
+// or in a pause with the reason, and never in an earlier answer.
+func TestModelErrors(t *testing.T) {
 	t.Parallel()
 	const good = `{"content": "fine"}`
 	fault := func(kind string) string { return fmt.Sprintf(`{"content": "half of it", "fault": %q}`, kind) }
@@ -62,19 +62,19 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				script := func(n int) string { return "[" + strings.Repeat(fault(kind)+",", n) + good + "]" }
-				// One failure: repeated where that may help.
-				r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), script(1))
-				s := r.drive(r.begin("small", nil))
+				// One error: retried if that may help.
+				r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(), script(1))
+				s := r.driveRun(r.startRun("small", nil))
 				if transient && (s.Status != machineengine.StatusCompleted || string(s.Output) != `"fine"`) {
 					t.Errorf("after one %s: %s %s", kind, s.Status, s.Output)
 				}
-				if !transient && (s.Status != machineengine.StatusPaused || len(r.model.requests) != 1 || s.Pause.Fault == nil || s.Output != nil) {
+				if !transient && (s.Status != machineengine.StatusPaused || len(r.model.requests) != 1 || s.Pause.Error == nil || s.Output != nil) {
 					t.Errorf("after one %s: %+v", kind, s)
 				}
-				// Failures to the end: a pause, which goes on later.
-				r = newRig(t, newMemory(), []*machinedef.Definition{define(t, small(`, "max_retries": 1`, ""), smallRoles)}, smallHandlers(), script(5))
-				id := r.begin("small", nil)
-				s = r.drive(id)
+				// Permanent errors: a pause, and the run continues later.
+				r = newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine(`, "max_retries": 1`, ""), smallRoles)}, smallHandlers(), script(5))
+				id := r.startRun("small", nil)
+				s = r.driveRun(id)
 				if s.Status != machineengine.StatusPaused || s.Pause.Message == "" || s.Output != nil {
 					t.Errorf("after many of %s: %+v", kind, s)
 				}
@@ -82,14 +82,14 @@ func TestFaults(t *testing.T) {
 					if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{}); err != nil {
 						t.Fatal(err)
 					}
-					s = r.drive(id)
+					s = r.driveRun(id)
 				}
 				if string(s.Output) != `"fine"` {
 					t.Errorf("resumed: %+v", s)
 				}
-				// An error handler has the word where there is one.
-				r = newRig(t, newMemory(), []*machinedef.Definition{define(t, small(`, "max_retries": 1, "error_handler": "mend"`, ""), smallRoles)}, smallHandlers(), script(9))
-				s = r.drive(r.begin("small", nil))
+				// The error handler, if there is one, decides.
+				r = newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine(`, "max_retries": 1, "error_handler": "mend"`, ""), smallRoles)}, smallHandlers(), script(9))
+				s = r.driveRun(r.startRun("small", nil))
 				if s.Status != machineengine.StatusCompleted || string(s.Output) != `"mended"` {
 					t.Errorf("with an error handler: %+v", s)
 				}
@@ -100,47 +100,48 @@ func TestFaults(t *testing.T) {
 
 const smallRoles = `{"worker": {"systemMessage": "Work."}}`
 
-// TestRetryAfter waits as long as the server asks, and does not wait for hours.
+// TestRetryAfter waits as long as the server requests, but not for hours.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(),
+		r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(),
 			`[{"fault": "429", "retry_after": 90}, {"content": "fine"}]`)
-		if s := r.drive(r.begin("small", nil)); s.Status != machineengine.StatusCompleted || time.Since(begun) < 90*time.Second || time.Since(begun) > 100*time.Second {
+		if s := r.driveRun(r.startRun("small", nil)); s.Status != machineengine.StatusCompleted || time.Since(begun) < 90*time.Second || time.Since(begun) > 100*time.Second {
 			t.Errorf("%s after %s", s.Status, time.Since(begun))
 		}
-		r = newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(),
+		r = newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(),
 			`[{"fault": "429", "retry_after": 7200}, {"content": "fine"}]`)
-		if s := r.drive(r.begin("small", nil)); s.Status != machineengine.StatusPaused || !strings.Contains(s.Pause.Message, "2h0m0s") {
+		if s := r.driveRun(r.startRun("small", nil)); s.Status != machineengine.StatusPaused || !strings.Contains(s.Pause.Message, "2h0m0s") {
 			t.Errorf("%+v", s.Pause)
 		}
 	})
 }
 
-// TestHandlersGoWrong pauses the run with the place, or with what was answered.
-func TestHandlersGoWrong(t *testing.T) {
+// TestHandlerErrors tests that a failing handler pauses the run with the place of the error
+// or with the invalid answer.
+func TestHandlerErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ more, code, message string }{
-		{`, "transition_handler": "lost"`, machineengine.FaultTransition, `"nowhere"`},
-		{`, "transition_handler": "odd"`, machineengine.FaultTransition, `{"then":1}`},
-		{`, "pre_handler": "bad"`, machineengine.FaultHandler, "it broke"},
-		{`, "transition_handler": "bad", "error_handler": "bad"`, machineengine.FaultHandler, "it broke"},
+		{`, "transition_handler": "lost"`, machineengine.ErrorKindTransition, `"nowhere"`},
+		{`, "transition_handler": "odd"`, machineengine.ErrorKindTransition, `{"then":1}`},
+		{`, "pre_handler": "bad"`, machineengine.ErrorKindHandler, "it broke"},
+		{`, "transition_handler": "bad", "error_handler": "bad"`, machineengine.ErrorKindHandler, "it broke"},
 	}
 	for _, tt := range tests {
-		r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small(tt.more, ""), smallRoles)}, smallHandlers(), `[{"content": "fine"}]`)
-		s := r.drive(r.begin("small", nil))
+		r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine(tt.more, ""), smallRoles)}, smallHandlers(), `[{"content": "fine"}]`)
+		s := r.driveRun(r.startRun("small", nil))
 		if s.Status != machineengine.StatusPaused || s.Pause.Code != tt.code || !strings.Contains(s.Pause.Message, tt.message) {
 			t.Errorf("%s: %+v", tt.more, s.Pause)
 		}
-		if tt.code == machineengine.FaultHandler && (s.Pause.Fault.Line != 3 || s.Pause.Fault.File == "") {
-			t.Errorf("%s: no place: %+v", tt.more, s.Pause.Fault)
+		if tt.code == machineengine.ErrorKindHandler && (s.Pause.Error.Line != 3 || s.Pause.Error.File == "") {
+			t.Errorf("%s: no place: %+v", tt.more, s.Pause.Error)
 		}
 	}
 }
 
-// TestBudgets pauses a machine that would run for ever, keeps all that it has, and
-// goes on when the budget is raised.
+// TestBudgets pauses an endless machine, keeps its state, and continues after the budget is
+// raised.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	rules := `{"rules": [{"content": "again", "usage": {"input": 100, "output": 50}}]}`
@@ -148,27 +149,27 @@ func TestBudgets(t *testing.T) {
 		"states": {States: 7}, "calls": {Calls: 7}, "tokens": {Tokens: 7 * 150}, "cost": {Cost: 7 * 150 * 2},
 	} {
 		limits := map[string]string{"states": `"states": 4`, "calls": `"calls": 4`, "tokens": `"tokens": 600`, "cost": `"cost": 0.0012`}[budget]
-		d := define(t, small(`, "transition_handler": "loop"`, `, "budgets": {`+limits+`}`), smallRoles)
+		d := parseMachine(t, smallMachine(`, "transition_handler": "loop"`, `, "budgets": {`+limits+`}`), smallRoles)
 		r := newRig(t, newMemory(), []*machinedef.Definition{d}, smallHandlers(), rules)
 		r.model.price = 2_000_000
-		id := r.begin("small", nil)
-		s := r.drive(id)
+		id := r.startRun("small", nil)
+		s := r.driveRun(id)
 		if s.Status != machineengine.StatusPaused || s.Pause.Code != machineengine.PauseBudget || s.Pause.Budget != budget || len(r.model.requests) != 4 || s.Usage.Calls != 4 {
 			t.Errorf("%s: %s, %+v, %d requests", budget, s.Status, s.Pause, len(r.model.requests))
 		}
 		if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{}); guideway.ErrorCode(err) != guideway.CodeRefused {
-			t.Errorf("%s: it goes on without more: %v", budget, err)
+			t.Errorf("%s: it resumed without a higher limit: %v", budget, err)
 		}
 		if _, err := r.Resume(t.Context(), anna, id, raise); err != nil {
 			t.Fatal(err)
 		}
-		if s = r.drive(id); s.Status != machineengine.StatusPaused || len(r.model.requests) != 7 {
+		if s = r.driveRun(id); s.Status != machineengine.StatusPaused || len(r.model.requests) != 7 {
 			t.Errorf("%s: raised: %s, %d requests", budget, s.Status, len(r.model.requests))
 		}
 	}
 }
 
-// waiting is a machine that asks, and one that runs it within itself.
+// waiting is a machine that requests an input, and one that runs it as a sub-machine.
 const (
 	waiting = `{
   "workflow_name": "waiting", "description": "d", "inputs": [{"name": "topic", "type": "string", "description": "d"}],
@@ -193,36 +194,36 @@ const (
   ]}`
 )
 
-// TestInput waits for a person for as long as it takes, takes nobody else's word,
-// and goes on in another process.
+// TestInput waits for a person, refuses the input of others, and continues in another
+// process.
 func TestInput(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newMemory(), []*machinedef.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
+	r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, waiting, smallRoles), parseMachine(t, outer, smallRoles)}, handlers{},
 		`[{"content": "one"}, {"content": "two"}, {"content": "three"}]`)
-	id := r.begin("outer", map[string]any{"what": "the plan"})
-	s := r.drive(id)
+	id := r.startRun("outer", map[string]any{"what": "the plan"})
+	s := r.driveRun(id)
 	inner := s.Child
 	if s.Status != machineengine.StatusWaiting || inner == nil || inner.Asks == nil || string(inner.Asks.Show) != `"the plan"` || !inner.Asks.Person {
 		t.Fatalf("%+v", s)
 	}
 	if _, err := r.Input(t.Context(), anna, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeRefused {
-		t.Errorf("an agent gives what is a person's: %v", err)
+		t.Errorf("an agent answered for a person: %v", err)
 	}
 	person := anna
 	person.Via = run.ViaTerminal
 	if _, err := r.Input(t.Context(), person, id, json.RawMessage(`"maybe"`)); guideway.ErrorCode(err) != guideway.CodeInvalid {
-		t.Errorf("it takes what is no option: %v", err)
+		t.Errorf("it accepted an unknown option: %v", err)
 	}
 	bert := person
 	bert.User = "bert"
 	if _, err := r.Input(t.Context(), bert, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("somebody else's run is there: %v", err)
+		t.Errorf("the run of another user is visible: %v", err)
 	}
-	r.open()
+	r.reopen()
 	if _, err := r.Input(t.Context(), person, id, json.RawMessage(`"yes"`)); err != nil {
 		t.Fatal(err)
 	}
-	s = r.drive(id)
+	s = r.driveRun(id)
 	if s.Status != machineengine.StatusCompleted || string(s.Output) != `"yes"` || s.Usage.Calls != 3 {
 		t.Errorf("%+v", s)
 	}
@@ -231,13 +232,12 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// TestFork goes another way from an event, and asks nothing again that was
-// answered before it.
+// TestFork forks at an event and repeats no request that was answered before it.
 func TestFork(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
-	id := whole.begin("ten", map[string]any{"task": "x"})
-	want := outcomeOf(whole.drive(id))
+	id := whole.startRun("ten", map[string]any{"task": "x"})
+	want := outcomeOf(whole.driveRun(id))
 	events, err := whole.Events(t.Context(), anna, id)
 	if err != nil {
 		t.Fatal(err)
@@ -260,12 +260,12 @@ func TestFork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := whole.drive(s.RunID)
+		got := whole.driveRun(s.RunID)
 		for got.Status == machineengine.StatusPaused { // forked between intent and result
 			if _, err := whole.Decide(t.Context(), anna, s.RunID, machineengine.DecideDone, "done "+got.Pause.Tool.Arguments); err != nil {
 				t.Fatal(err)
 			}
-			got = whole.drive(s.RunID)
+			got = whole.driveRun(s.RunID)
 		}
 		if diff := cmp.Diff(want, outcomeOf(got)); diff != "" || len(whole.model.requests) != 10-before {
 			t.Errorf("forked at %d (%s): %d requests, %s", e.Seq, e.Kind, len(whole.model.requests), diff)
@@ -273,45 +273,45 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// TestLease keeps two processes from driving one run: the second one is told, the
-// lease of a dead one is taken over, and who has lost it writes nothing more.
+// TestLease tests that two processes cannot drive one run: the second gets a conflict, the
+// lease of a dead process is taken over, and a process that lost the lease writes nothing.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		journal := newMemory()
-		r := newRig(t, journal, []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine", "delay": 600}]`)
-		id := r.begin("small", nil)
+		r := newRig(t, journal, []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine", "delay": 600}]`)
+		id := r.startRun("small", nil)
 		first := make(chan error, 1)
 		go func() { first <- r.Drive(t.Context(), anna.User, id, nil) }()
 		synctest.Wait()
-		other := newRig(t, journal, []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "other"}]`)
-		<-time.After(300 * time.Second) // many times the length of a lease
+		other := newRig(t, journal, []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(), `[{"content": "other"}]`)
+		<-time.After(300 * time.Second) // many times the lifetime of a lease
 		synctest.Wait()
 		if err := other.Drive(t.Context(), anna.User, id, nil); guideway.ErrorCode(err) != guideway.CodeConflict {
 			t.Errorf("a second process drives it: %v", err)
 		}
-		// The other process takes the first for dead, wrongly: the first must not
-		// write its answer any more.
+		// The other process wrongly assumes that the first is dead: the first must not
+		// write its answer.
 		other.opts.Alive = func(string) bool { return false }
-		other.open()
-		if s := other.drive(id); s.Status != machineengine.StatusCompleted || string(s.Output) != `"other"` {
+		other.reopen()
+		if s := other.driveRun(id); s.Status != machineengine.StatusCompleted || string(s.Output) != `"other"` {
 			t.Errorf("%+v", s)
 		}
 		if err := <-first; err == nil {
 			t.Error("who has lost the lease has not noticed")
 		}
-		if s := other.status(id); string(s.Output) != `"other"` {
+		if s := other.runStatus(id); string(s.Output) != `"other"` {
 			t.Errorf("who has lost the lease has written: %+v", s)
 		}
 	})
 }
 
-// TestCancel ends a run that is at work, and its driver notices.
+// TestCancel cancels a run in progress, and its driver stops.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine", "delay": 3600}]`)
-		id := r.begin("small", nil)
+		r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine", "delay": 3600}]`)
+		id := r.startRun("small", nil)
 		done := make(chan error, 1)
 		go func() { done <- r.Drive(t.Context(), anna.User, id, nil) }()
 		synctest.Wait()
@@ -321,25 +321,24 @@ func TestCancel(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("the driver: %v", err)
 		}
-		if s := r.status(id); s.Status != machineengine.StatusCancelled || s.Output != nil {
+		if s := r.runStatus(id); s.Status != machineengine.StatusCancelled || s.Output != nil {
 			t.Errorf("%+v", s)
 		}
 	})
 }
 
-// TestToolErrors tells the agent what went wrong, and calls nothing that was not
-// allowed.
+// TestToolErrors reports tool errors to the agent and calls only allowed tools.
 func TestToolErrors(t *testing.T) {
 	t.Parallel()
-	d := define(t, small("", ""), `{"worker": {"systemMessage": "Work.", "includedTools": ["s__*"]}}`)
+	d := parseMachine(t, smallMachine("", ""), `{"worker": {"systemMessage": "Work.", "includedTools": ["s__*"]}}`)
 	r := newRig(t, newMemory(), []*machinedef.Definition{d}, smallHandlers(), `[
 		{"tool_calls": [{"name": "s__a", "arguments": "{\"cut"}, {"name": "other__x", "arguments": {}}, {"name": "s__none", "arguments": {}}, {"name": "s__a", "arguments": {}}]},
 		{"content": "fine"}]`)
-	r.tools.infos = []machineengine.ToolInfo{tool("s__a", false), tool("other__x", true)}
+	r.tools.infos = []machineengine.ToolInfo{newTool("s__a", false), newTool("other__x", true)}
 	r.tools.call = func(machineengine.ToolCall) (machineengine.ToolResult, error) {
 		return machineengine.ToolResult{}, fmt.Errorf("the server is away: %w", driver.ErrNotCalled)
 	}
-	if s := r.drive(r.begin("small", nil)); s.Status != machineengine.StatusCompleted || len(r.tools.calls) != 1 {
+	if s := r.driveRun(r.startRun("small", nil)); s.Status != machineengine.StatusCompleted || len(r.tools.calls) != 1 {
 		t.Fatalf("%+v, %d calls", s, len(r.tools.calls))
 	}
 	told := r.model.requests[1].Messages
@@ -357,22 +356,22 @@ func TestToolErrors(t *testing.T) {
 	}
 }
 
-// TestInterrupted stops at once when the process ends, and goes on later.
+// TestInterrupted stops at once when the context ends, and continues later.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), smallRoles)}, smallHandlers(),
+		r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(),
 			`{"rules": [{"content": "fine", "delay": 60}]}`)
-		id := r.begin("small", nil)
+		id := r.startRun("small", nil)
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
 		if err := r.Drive(ctx, anna.User, id, nil); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 			t.Errorf("interrupted: %v", err)
 		}
-		if s := r.status(id); s.Unknown == "" || s.Driver != "" {
+		if s := r.runStatus(id); s.Unknown == "" || s.Driver != "" {
 			t.Errorf("the outcome of the request is not told as unknown: %+v", s)
 		}
-		if s := r.drive(id); s.Status != machineengine.StatusCompleted {
+		if s := r.driveRun(id); s.Status != machineengine.StatusCompleted {
 			t.Errorf("%+v", s)
 		}
 		if rec, err := r.List(t.Context(), anna, run.Filter{}); err != nil || len(rec) != 1 || rec[0].Status != engine.StatusCompleted {
@@ -381,34 +380,34 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// What who began a run may use bounds the machines within it, too: their models and
-// tools are asked for with the same words.
-func TestBoundsHoldWithin(t *testing.T) {
+// StartRequest.Allow also bounds sub-machines: their models and tools are requested with
+// the same value.
+func TestBoundsApplyToSubMachines(t *testing.T) {
 	t.Parallel()
 	asked := map[string]string{}
-	r := newRig(t, newMemory(), []*machinedef.Definition{define(t, waiting, smallRoles), define(t, outer, smallRoles)}, handlers{},
+	r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, waiting, smallRoles), parseMachine(t, outer, smallRoles)}, handlers{},
 		`[{"content": "one"}, {"content": "two"}, {"content": "three"}]`)
 	r.opts.Models = wanted{r.model, asked}
-	r.open()
+	r.reopen()
 	s, err := r.Start(t.Context(), anna, driver.StartRequest{
 		Machine: "outer", Inputs: map[string]json.RawMessage{"what": json.RawMessage(`"x"`)}, Allow: json.RawMessage(`{"tools":["a"]}`),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.drive(s.RunID)
+	r.driveRun(s.RunID)
 	if diff := cmp.Diff(map[string]string{"outer": `{"tools":["a"]}`, "waiting": `{"tools":["a"]}`}, asked); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// wanted notes what each machine may use.
+// wanted records the bounds that each machine is run with.
 type wanted struct {
 	driver.Models
 	asked map[string]string
 }
 
-func (w wanted) Model(f driver.For, level machinedef.Level, name string) (driver.Chosen, error) {
+func (w wanted) Model(f driver.RunScope, level machinedef.Level, name string) (driver.SelectedModel, error) {
 	w.asked[f.Machine] = string(f.Allow)
 	return w.Models.Model(f, level, name)
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm/scripted"
 )
 
-// failing is the machine with ten requests, with something added to each state that
+// failingMachine returns the machine with ten requests, and adds text to each state that
 // has an agent.
-func failing(t *testing.T, more string) *machinedef.Definition {
+func failingMachine(t *testing.T, more string) *machinedef.Definition {
 	t.Helper()
 	config := strings.ReplaceAll(tenCalls, `"transition_handler": "more"}`, `"transition_handler": "more"`+more+`}`)
 	config = strings.Replace(config, `{"name": "stop"`, `{"name": "mended", "post_handler": "mended"}, {"name": "stop"`, 1)
-	return define(t, config, tenRoles)
+	return parseMachine(t, config, tenRoles)
 }
 
-// failingScript is that of the model, where request at fails so many times in a
-// row. A request that fails is one more in the script.
+// failingScript returns the script of the model with a number of consecutive errors at one
+// request. Each failed request is an additional entry in the script.
 func failingScript(t *testing.T, at, times int, fault string) string {
 	t.Helper()
 	var good []json.RawMessage
@@ -53,24 +53,24 @@ func failingScript(t *testing.T, at, times int, fault string) string {
 	return string(text)
 }
 
-// slow is an answer that takes longer than a request may.
+// slow is an answer that takes longer than the request's timeout.
 const slow = "slow"
 
-// TestEveryFaultAtEveryCall has each fault of the scripted model at each of ten
-// requests, once and for ever, with an error handler and without: it ends in another
-// attempt, the error handler, or a pause that says why. What a failed answer wanted,
-// a state or a tool, is never done.
-func TestEveryFaultAtEveryCall(t *testing.T) {
+// TestEveryErrorAtEveryCall tests each error of the scripted model at each of ten requests,
+// once and permanently, with and without an error handler: it ends in a retry, the error
+// handler, or a pause with the reason. Tool calls and states of a failed answer are never
+// executed.
+func TestEveryErrorAtEveryCall(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
-	want := outcomeOf(whole.drive(whole.begin("ten", map[string]any{"task": "x"})))
+	want := outcomeOf(whole.driveRun(whole.startRun("ten", map[string]any{"task": "x"})))
 	transient := map[string]bool{
 		scripted.FaultRateLimit: true, scripted.FaultServer: true, scripted.FaultAuth: false, scripted.FaultContext: true,
 		scripted.FaultRefusal: false, scripted.FaultCut: true, scripted.FaultEmpty: true, slow: true,
 	}
 	for _, fault := range append(scripted.Faults(), slow) {
 		again, known := transient[fault]
-		if !known && fault != scripted.FaultMalformed { // which is no fault of a request: TestMalformedArguments
+		if !known && fault != scripted.FaultMalformed { // not an error of a request: see TestMalformedArguments
 			t.Errorf("nothing is said of the fault %s", fault)
 		}
 		for at := range 10 {
@@ -80,15 +80,15 @@ func TestEveryFaultAtEveryCall(t *testing.T) {
 			t.Run(fmt.Sprintf("%s-%d", fault, at), func(t *testing.T) {
 				t.Parallel()
 				f := faultAt{fault: fault, at: at, transient: again, want: want}
-				synctest.Test(t, func(t *testing.T) { f.once(t) })
-				synctest.Test(t, func(t *testing.T) { f.forEver(t) })
-				synctest.Test(t, func(t *testing.T) { f.handled(t) })
+				synctest.Test(t, func(t *testing.T) { f.checkOnce(t) })
+				synctest.Test(t, func(t *testing.T) { f.checkPermanent(t) })
+				synctest.Test(t, func(t *testing.T) { f.checkErrorHandler(t) })
 			})
 		}
 	}
 }
 
-// faultAt is a fault at one request.
+// faultAt is an error at one request.
 type faultAt struct {
 	fault     string
 	at        int
@@ -96,54 +96,55 @@ type faultAt struct {
 	want      outcome
 }
 
-func (f faultAt) rig(t *testing.T, more string, times int) (*rig, string) {
+func (f faultAt) newRig(t *testing.T, more string, times int) (*rig, string) {
 	t.Helper()
 	h := tenHandlers()
 	h["mend"] = func(*this) (any, error) { return "mended", nil }
 	h["mended"] = func(t *this) (any, error) { t.data["done"] = "mended"; return nil, nil }
-	r := newRig(t, newMemory(), []*machinedef.Definition{failing(t, more)}, h, failingScript(t, f.at, times, f.fault))
-	r.tools.infos = []machineengine.ToolInfo{tool("s__safe", true), tool("s__key", false), tool("s__ask", false)}
-	return r, r.begin("ten", map[string]any{"task": "x"})
+	r := newRig(t, newMemory(), []*machinedef.Definition{failingMachine(t, more)}, h, failingScript(t, f.at, times, f.fault))
+	r.tools.infos = []machineengine.ToolInfo{newTool("s__safe", true), newTool("s__key", false), newTool("s__ask", false)}
+	return r, r.startRun("ten", map[string]any{"task": "x"})
 }
 
-// once: repeated where that may help, else paused, and the same outcome in the end.
-func (f faultAt) once(t *testing.T) {
+// checkOnce tests one error: the request is retried if that may help, else the run pauses,
+// and the outcome is the same.
+func (f faultAt) checkOnce(t *testing.T) {
 	t.Helper()
-	r, id := f.rig(t, "", 1)
-	s := r.drive(id)
+	r, id := f.newRig(t, "", 1)
+	s := r.driveRun(id)
 	if !f.transient {
-		f.rests(t, r, s, 1)
+		f.checkPaused(t, r, s, 1)
 		if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{}); err != nil {
 			t.Fatal(err)
 		}
-		s = r.drive(id)
+		s = r.driveRun(id)
 	}
 	if diff := cmp.Diff(f.want, outcomeOf(s)); diff != "" || len(r.model.requests) != 11 || len(r.tools.calls) != 12 {
 		t.Errorf("once: %d requests, %d calls, %s", len(r.model.requests), len(r.tools.calls), diff)
 	}
 }
 
-// forEver: so many attempts as are allowed, and a pause.
-func (f faultAt) forEver(t *testing.T) {
+// checkPermanent tests a permanent error: the allowed attempts and then a pause.
+func (f faultAt) checkPermanent(t *testing.T) {
 	t.Helper()
-	r, id := f.rig(t, `, "max_retries": 2`, 20)
+	r, id := f.newRig(t, `, "max_retries": 2`, 20)
 	attempts := 1
 	if f.transient {
 		attempts = 3
 	}
-	if f.fault == scripted.FaultContext { // which is repeated with less of the conversation
+	if f.fault == scripted.FaultContext { // retried with a shorter conversation
 		attempts = 4
 	}
-	f.rests(t, r, r.drive(id), attempts)
+	f.checkPaused(t, r, r.driveRun(id), attempts)
 }
 
-// rests: the run stands where it stood, with the reason, and nothing was done of
-// what the failed answers wanted.
-func (f faultAt) rests(t *testing.T, r *rig, s *driver.Status, attempts int) {
+// checkPaused checks that the run is paused in its state with the reason, and that no tool
+// call of a failed answer was executed.
+func (f faultAt) checkPaused(t *testing.T, r *rig, s *driver.Status, attempts int) {
 	t.Helper()
 	states := f.want.States[:1+f.at/5]
 	tools := toolsBefore()[f.at]
-	if s.Status != machineengine.StatusPaused || s.Pause.Fault == nil || s.Pause.Message == "" || s.Output != nil {
+	if s.Status != machineengine.StatusPaused || s.Pause.Error == nil || s.Pause.Message == "" || s.Output != nil {
 		t.Fatalf("it rests at %+v", s)
 	}
 	if diff := cmp.Diff(states, s.States); diff != "" || len(r.tools.calls) != tools || len(r.model.requests) != f.at+attempts {
@@ -151,33 +152,33 @@ func (f faultAt) rests(t *testing.T, r *rig, s *driver.Status, attempts int) {
 	}
 }
 
-// toolsBefore counts the calls of tools before each request.
+// toolsBefore returns the number of tool calls before each request.
 func toolsBefore() []int { return []int{0, 2, 3, 4, 6, 6, 8, 9, 10, 12} }
 
-// handled: the error handler has the word, once.
-func (f faultAt) handled(t *testing.T) {
+// checkErrorHandler checks that the error handler runs once.
+func (f faultAt) checkErrorHandler(t *testing.T) {
 	t.Helper()
-	r, id := f.rig(t, `, "max_retries": 1, "error_handler": "mend"`, 20)
-	s := r.drive(id)
+	r, id := f.newRig(t, `, "max_retries": 1, "error_handler": "mend"`, 20)
+	s := r.driveRun(id)
 	if s.Status != machineengine.StatusCompleted || string(s.Output) != `"mended"` || s.States[len(s.States)-1] != "mended" {
 		t.Errorf("with an error handler: %+v", s)
 	}
 }
 
-// TestMalformedArguments has the arguments of a call cut at each request that wants
-// tools: nothing is called by them, the agent is told, and the run goes on; where that
-// never ends, the budget of rounds pauses it. Of a parsing tool it is an answer that is
-// no answer.
+// TestMalformedArguments truncates the arguments of a call at each request that calls
+// tools: no tool is called, the agent gets an error, and the run continues. If it never
+// ends, the budget of tool calls pauses it. Malformed arguments of a parsing tool are an
+// invalid answer.
 func TestMalformedArguments(t *testing.T) {
 	t.Parallel()
 	for at := range 10 {
 		f := faultAt{fault: scripted.FaultMalformed, at: at}
-		r, id := f.rig(t, "", 1)
-		if s := r.drive(id); s.Status != machineengine.StatusCompleted || len(r.tools.calls) != 12 {
+		r, id := f.newRig(t, "", 1)
+		if s := r.driveRun(id); s.Status != machineengine.StatusCompleted || len(r.tools.calls) != 12 {
 			t.Errorf("at request %d: %+v after %d calls", at, s, len(r.tools.calls))
 		}
-		r, id = f.rig(t, "", 2*machinedef.DefaultToolCalls)
-		s := r.drive(id)
+		r, id = f.newRig(t, "", 2*machinedef.DefaultToolCalls)
+		s := r.driveRun(id)
 		if p := s.Pause; s.Status != machineengine.StatusPaused || p.Code != machineengine.PauseBudget || p.Budget != "toolCalls" || p.Used != machinedef.DefaultToolCalls {
 			t.Errorf("at request %d for ever: %+v, %+v", at, s.Status, p)
 		}
@@ -190,26 +191,25 @@ func TestMalformedArguments(t *testing.T) {
 			{"name": "tell", "description": "d", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}}}]}}`
 		script := `[{"tool_calls": [{"name": "tell", "arguments": {"a": "far too long to be cut"}}], "fault": "malformed"},
 			{"tool_calls": [{"name": "tell", "arguments": {}}]}, {"tool_calls": [{"name": "tell", "arguments": {"a": "b"}}]}]`
-		r := newRig(t, newMemory(), []*machinedef.Definition{define(t, small("", ""), parsing)}, smallHandlers(), script)
-		if s := r.drive(r.begin("small", nil)); s.Status != machineengine.StatusCompleted || len(r.model.requests) != 3 {
+		r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), parsing)}, smallHandlers(), script)
+		if s := r.driveRun(r.startRun("small", nil)); s.Status != machineengine.StatusCompleted || len(r.model.requests) != 3 {
 			t.Errorf("%+v after %d requests", s, len(r.model.requests))
 		}
 	})
 }
 
-// TestBudgetEdges stops each budget exactly where it is used up, not one earlier and
-// not one later, keeps what there is, refuses to go on with what is no more than
-// that, and goes on with one more for one more. The outcome is that of a run which
-// had it all at once.
+// TestBudgetEdges tests that each budget stops the run exactly when it is exhausted, that
+// the state is kept, that a resume needs a higher limit, and that a limit raised by one
+// allows one more step. The outcome is that of a run without the stops.
 func TestBudgetEdges(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
-	want := outcomeOf(whole.drive(whole.begin("ten", map[string]any{"task": "x"})))
+	want := outcomeOf(whole.driveRun(whole.startRun("ten", map[string]any{"task": "x"})))
 	tests := []struct {
 		budget string
 		limit  func(n int) machineengine.Limits
-		// steps is how often it is raised by one until nothing is missing, and used
-		// what was used when it stops for the nth time.
+		// steps is the number of raises by one until the run ends, and used the usage at
+		// the nth stop.
 		last int
 		used func(*driver.Status) int
 	}{
@@ -227,7 +227,7 @@ func TestBudgetEdges(t *testing.T) {
 				r := newTen(t, newMemory())
 				r.model.price = 2_000_000
 				if tt.budget == "time" {
-					r.model.answers = answersOf(t, delayed(t, 1))
+					r.model.answers = answersOf(t, delayedScript(t, 1))
 				}
 				started, err := r.Start(t.Context(), anna, driver.StartRequest{
 					Machine: "ten", Inputs: map[string]json.RawMessage{"task": json.RawMessage(`"x"`)}, Limits: tt.limit(1),
@@ -236,7 +236,7 @@ func TestBudgetEdges(t *testing.T) {
 					t.Fatal(err)
 				}
 				id := started.RunID
-				s := r.drive(id)
+				s := r.driveRun(id)
 				pauses := 0
 				for n := 1; s.Status == machineengine.StatusPaused && n < 20; n++ {
 					pauses++
@@ -246,25 +246,25 @@ func TestBudgetEdges(t *testing.T) {
 					if tt.used != nil && tt.used(s) != n {
 						t.Errorf("with a budget for %d it has used %d", n, tt.used(s))
 					}
-					for _, less := range []machineengine.Limits{{}, tt.limit(n), tt.limit(n - 1), other(tt.budget)} {
+					for _, less := range []machineengine.Limits{{}, tt.limit(n), tt.limit(n - 1), otherBudgets(tt.budget)} {
 						if _, err := r.Resume(t.Context(), anna, id, less); guideway.ErrorCode(err) != guideway.CodeRefused {
-							t.Errorf("it goes on with no more than it has used up: %v", err)
+							t.Errorf("it resumed without a higher limit: %v", err)
 						}
 					}
-					if again := r.drive(id); again.Seq != s.Seq {
-						t.Error("it went on by itself")
+					if again := r.driveRun(id); again.Seq != s.Seq {
+						t.Error("it continued without a command")
 					}
-					r.open() // another process, as it may be days later
+					r.reopen() // another process, possibly days later
 					if _, err := r.Resume(t.Context(), anna, id, tt.limit(n+1)); err != nil {
 						t.Fatal(err)
 					}
-					s = r.drive(id)
+					s = r.driveRun(id)
 				}
 				if diff := cmp.Diff(want, outcomeOf(s)); diff != "" || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
 					t.Errorf("%d requests, %d calls, %s", len(r.model.requests), len(r.tools.calls), diff)
 				}
-				// At the last raise nothing is missing: what is used up to the brim by
-				// the last call stops nothing that is still to be done for free.
+				// After the last raise the budget suffices: a budget that the last call
+				// exhausts does not stop the steps that use none of it.
 				if pauses < tt.last-1 || pauses > tt.last {
 					t.Errorf("it paused %d times, of %d", pauses, tt.last)
 				}
@@ -273,40 +273,40 @@ func TestBudgetEdges(t *testing.T) {
 	}
 }
 
-// other is more of all budgets but one, of those that are not to be tried.
-func other(budget string) machineengine.Limits {
+// otherBudgets returns high limits for all budgets except the tested one.
+func otherBudgets(budget string) machineengine.Limits {
 	if budget == "toolCalls" {
 		return machineengine.Limits{States: 900}
 	}
 	return machineengine.Limits{ToolCalls: 900}
 }
 
-// TestBudgetWithin bounds a machine within another one by what is left of the
-// budget around it; raised, it goes on by the run that everybody knows.
+// TestBudgetWithin caps the limits of a sub-machine by the remaining budget of its parent.
+// After the budget is raised, the run resumes by the id of the parent.
 func TestBudgetWithin(t *testing.T) {
 	t.Parallel()
-	deep := strings.Replace(small(`, "transition_handler": "loop"`, ""), `"small"`, `"deep"`, 1)
+	deep := strings.Replace(smallMachine(`, "transition_handler": "loop"`, ""), `"small"`, `"deep"`, 1)
 	around := strings.Replace(strings.Replace(outer, `"machine": "waiting", "inputs": {"topic": "common_data.what"}`, `"machine": "deep"`, 1),
 		`"states": [`, `"budgets": {"calls": 4}, "states": [`, 1)
-	r := newRig(t, newMemory(), []*machinedef.Definition{define(t, deep, smallRoles), define(t, around, smallRoles)}, smallHandlers(), `{"rules": [{"content": "again"}]}`)
-	id := r.begin("outer", map[string]any{"what": "x"})
-	s := r.drive(id)
+	r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, deep, smallRoles), parseMachine(t, around, smallRoles)}, smallHandlers(), `{"rules": [{"content": "again"}]}`)
+	id := r.startRun("outer", map[string]any{"what": "x"})
+	s := r.driveRun(id)
 	if len(r.model.requests) != 4 || s.Child == nil || s.Child.Pause == nil || s.Child.Pause.Budget != "calls" || s.Child.Pause.Limit != 3 {
 		t.Fatalf("%d requests: %+v", len(r.model.requests), s)
 	}
 	if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{Calls: 3}); guideway.ErrorCode(err) != guideway.CodeRefused {
-		t.Errorf("it goes on without more: %v", err)
+		t.Errorf("it resumed without a higher limit: %v", err)
 	}
 	if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{Calls: 5}); err != nil {
 		t.Fatal(err)
 	}
-	if s = r.drive(id); len(r.model.requests) != 6 || s.Child.Pause == nil {
+	if s = r.driveRun(id); len(r.model.requests) != 6 || s.Child.Pause == nil {
 		t.Errorf("raised by 2: %d requests, %+v", len(r.model.requests), s)
 	}
 }
 
-// delayed is the script of the model with every answer so many seconds late.
-func delayed(t *testing.T, seconds int) string {
+// delayedScript returns the script of the model with every answer delayed by some seconds.
+func delayedScript(t *testing.T, seconds int) string {
 	t.Helper()
 	var all []map[string]any
 	if err := json.Unmarshal([]byte(tenScript()), &all); err != nil {
