@@ -315,12 +315,12 @@ func TestAllErrorsAtOnce(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	diagnostics := config.AsProblems(err)
+	diagnostics := config.DiagnosticsOf(err)
 	if len(diagnostics) != len(want)-1 || diagnostics[4].Pointer != "/log/level" || diagnostics[11].Pointer != "/a~1b" {
 		t.Errorf("pointers are wrong: %+v", diagnostics)
 	}
 	if c == nil || c.Listen != "127.0.0.1:3000" || c.Log.Format != "text" || c.DataDir == "" {
-		t.Errorf("settings without problems are not in force: %+v", c)
+		t.Errorf("valid settings are not applied: %+v", c)
 	}
 }
 

@@ -22,7 +22,7 @@ type namedEntries struct {
 	fix string
 	// read parses one member. offset is the position of the error in its text, if it is
 	// known.
-	read func(name string, text []byte, origin Origin) (offset int, problem *settingError)
+	read func(name string, text []byte, origin Origin) (offset int, invalid *settingError)
 }
 
 // readEntries reads the object at an offset. It reports invalid members and skips them.
@@ -47,8 +47,8 @@ func (f *fileReader) readEntries(at int, e namedEntries) {
 		}
 		seen[name] = true
 		origin := Origin{Kind: OriginFile, Name: fmt.Sprintf("%s:%d", f.path, f.diagnosticAt("", keyAt, "").Line)}
-		if offset, problem := e.read(name, text, origin); problem != nil {
-			f.reportError(f.diagnosticAt("config-"+e.one, valueAt+offset, pointer), problem)
+		if offset, invalid := e.read(name, text, origin); invalid != nil {
+			f.reportError(f.diagnosticAt("config-"+e.one, valueAt+offset, pointer), invalid)
 		}
 	}
 	f.nextToken()
@@ -56,7 +56,7 @@ func (f *fileReader) readEntries(at int, e namedEntries) {
 
 // decodeEntry decodes one member into a struct. It returns the position and the fix of an
 // error. of describes the member, such as `the source "team"`.
-func decodeEntry(text []byte, into any, of string) (offset int, problem *settingError) {
+func decodeEntry(text []byte, into any, of string) (offset int, invalid *settingError) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(into)

@@ -32,13 +32,13 @@ type Options struct {
 	Dir string
 }
 
-// Problems are all diagnostics that prevent the use of the settings.
-type Problems struct {
+// InvalidError has all diagnostics that prevent the use of the settings.
+type InvalidError struct {
 	Diagnostics []guideway.Diagnostic
 }
 
 // Error lists the diagnostics, one per line.
-func (p *Problems) Error() string {
+func (p *InvalidError) Error() string {
 	var b strings.Builder
 	if len(p.Diagnostics) == 1 {
 		b.WriteString("the configuration is invalid:")
@@ -65,7 +65,7 @@ func formatDiagnostic(d guideway.Diagnostic) string {
 }
 
 // Load loads the settings. If some are invalid, it returns an error with the code
-// guideway.CodeInvalid that wraps *Problems with all diagnostics, and a Config with the
+// guideway.CodeInvalid that wraps *InvalidError with all diagnostics, and a Config with the
 // valid settings. A command that reports on the installation can use that Config; all
 // others must stop.
 func Load(opts Options) (*Config, error) {
@@ -75,22 +75,22 @@ func Load(opts Options) (*Config, error) {
 	l.readEnv()
 	l.readFlags()
 	l.deriveSettings()
-	if len(l.problems) > 0 {
-		problems := &Problems{Diagnostics: l.problems}
-		return l.config, &guideway.Error{Code: guideway.CodeInvalid, Message: problems.Error(), Err: problems}
+	if len(l.errors) > 0 {
+		invalid := &InvalidError{Diagnostics: l.errors}
+		return l.config, &guideway.Error{Code: guideway.CodeInvalid, Message: invalid.Error(), Err: invalid}
 	}
 	return l.config, nil
 }
 
 // loader builds a Config layer by layer.
 type loader struct {
-	opts     Options
-	goos     string
-	home     string
-	dir      string
-	table    []setting
-	config   *Config
-	problems []guideway.Diagnostic
+	opts   Options
+	goos   string
+	home   string
+	dir    string
+	table  []setting
+	config *Config
+	errors []guideway.Diagnostic
 }
 
 func newLoader(opts Options) *loader {
@@ -200,7 +200,7 @@ func (l *loader) warnAboutConflicts() {
 
 func (l *loader) addError(d guideway.Diagnostic) {
 	d.Severity = guideway.SeverityError
-	l.problems = append(l.problems, d)
+	l.errors = append(l.errors, d)
 }
 
 func (l *loader) addWarning(d guideway.Diagnostic) {
@@ -397,11 +397,11 @@ func splitCommas(text string) []string {
 	return parts
 }
 
-// AsProblems returns the diagnostics that err wraps, or nil.
-func AsProblems(err error) []guideway.Diagnostic {
-	var problems *Problems
-	if errors.As(err, &problems) {
-		return problems.Diagnostics
+// DiagnosticsOf returns the diagnostics that err wraps, or nil.
+func DiagnosticsOf(err error) []guideway.Diagnostic {
+	var invalid *InvalidError
+	if errors.As(err, &invalid) {
+		return invalid.Diagnostics
 	}
 	return nil
 }

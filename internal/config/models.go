@@ -50,11 +50,11 @@ func (f *fileReader) readModels(at int) {
 		read: func(name string, text []byte, _ Origin) (int, *settingError) {
 			var m Model
 			of := fmt.Sprintf("the model %q", name)
-			if offset, problem := decodeEntry(text, &m, of); problem != nil {
-				return offset, explainKey(text, offset, problem)
+			if offset, invalid := decodeEntry(text, &m, of); invalid != nil {
+				return offset, explainKey(text, offset, invalid)
 			}
-			if problem := m.validate(of); problem != nil {
-				return 0, problem
+			if invalid := m.validate(of); invalid != nil {
+				return 0, invalid
 			}
 			if f.config.Models == nil {
 				f.config.Models = map[string]Model{}
@@ -80,10 +80,10 @@ func (m *Model) validate(of string) *settingError {
 
 // explainKey returns an error with the variable to use for a key that is in the file. Other
 // errors are returned unchanged.
-func explainKey(text []byte, offset int, problem *settingError) *settingError {
+func explainKey(text []byte, offset int, invalid *settingError) *settingError {
 	field := strings.ToLower(string(text[min(offset, len(text)):]))
 	if strings.HasPrefix(field, `"key"`) || strings.HasPrefix(field, `"apikey"`) {
-		problem.fix = "keys are read from the environment; name the variable in keyEnv"
+		invalid.fix = "keys are read from the environment; name the variable in keyEnv"
 	}
-	return problem
+	return invalid
 }

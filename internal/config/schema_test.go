@@ -151,7 +151,7 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 			rt.Fatalf("%s: the decoder takes it, the schema does not: %v", data, schemaErr)
 		}
 		structural := false
-		for _, d := range config.AsProblems(decoderErr) {
+		for _, d := range config.DiagnosticsOf(decoderErr) {
 			structural = structural || d.Code == "config-type" || d.Code == "config-unknown-key"
 		}
 		if structural && schemaErr == nil {

@@ -206,11 +206,11 @@ func (f *fileReader) readSources(at int) {
 		one: "source", fix: `write an object of sources by their names, such as {"team": {"git": "https://…"}}`,
 		read: func(name string, text []byte, origin Origin) (int, *settingError) {
 			s := Source{Name: name, Origin: origin}
-			if offset, problem := decodeSource(text, &s); problem != nil {
-				return offset, problem
+			if offset, invalid := decodeSource(text, &s); invalid != nil {
+				return offset, invalid
 			}
-			if problem := s.validate(); problem != nil {
-				return 0, problem
+			if invalid := s.validate(); invalid != nil {
+				return 0, invalid
 			}
 			f.config.Sources = append(f.config.Sources, s)
 			return 0, nil
@@ -239,7 +239,7 @@ func (s *Source) validate() *settingError {
 
 // decodeSource decodes one source. offset is the position of an error in its text, if it is
 // known.
-func decodeSource(text []byte, s *Source) (offset int, problem *settingError) {
+func decodeSource(text []byte, s *Source) (offset int, invalid *settingError) {
 	return decodeEntry(text, s, fmt.Sprintf("the source %q", s.Name))
 }
 
@@ -290,10 +290,10 @@ func (l *loader) readRepositories(name, text string) {
 		return
 	}
 	for i, item := range items {
-		s, problem := readRepository(item)
-		if problem != nil {
-			problem.message = fmt.Sprintf("element %d: %s", i+1, problem.message)
-			l.reportError(guideway.Diagnostic{File: name}, problem)
+		s, invalid := readRepository(item)
+		if invalid != nil {
+			invalid.message = fmt.Sprintf("element %d: %s", i+1, invalid.message)
+			l.reportError(guideway.Diagnostic{File: name}, invalid)
 			continue
 		}
 		s.Origin = Origin{OriginEnv, name}
@@ -338,8 +338,8 @@ func readRepository(item json.RawMessage) (Source, *settingError) {
 	delete(stripped, "name")
 	text, _ := json.Marshal(stripped)
 	s := Source{Name: named.Name}
-	if _, problem := decodeSource(text, &s); problem != nil {
-		return Source{}, problem
+	if _, invalid := decodeSource(text, &s); invalid != nil {
+		return Source{}, invalid
 	}
 	if s.Git == "" {
 		return Source{}, newError(`give "repositoryUrl"`, "it names no repository")
@@ -353,8 +353,8 @@ func (l *loader) addSource(s Source) {
 	if named.Name == "" {
 		named.Name = "unnamed"
 	}
-	if problem := named.validate(); problem != nil {
-		l.reportError(guideway.Diagnostic{File: s.Origin.Name}, problem)
+	if invalid := named.validate(); invalid != nil {
+		l.reportError(guideway.Diagnostic{File: s.Origin.Name}, invalid)
 		return
 	}
 	l.config.Sources = append(l.config.Sources, s)

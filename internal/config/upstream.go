@@ -117,8 +117,8 @@ func (f *fileReader) readUpstreams(at int) {
 		read: func(name string, text []byte, origin Origin) (int, *settingError) {
 			u := Upstream{Name: name, Origin: origin}
 			of := fmt.Sprintf("the upstream %q", name)
-			if offset, problem := decodeEntry(text, &u, of); problem != nil {
-				return offset, problem
+			if offset, invalid := decodeEntry(text, &u, of); invalid != nil {
+				return offset, invalid
 			}
 			if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
 				return 0, newError("omit it for no limit", "%s has a negative limit", of)

@@ -76,7 +76,7 @@ func TestRunCheckpoints(t *testing.T) {
 		}
 	}
 	if strings.Contains(string(shown.body), `"_run"`) || strings.Contains(string(shown.body), "handle") {
-		t.Errorf("the checkpoint tells what is the server's: %s", shown.body)
+		t.Errorf("the answer contains internal members: %s", shown.body)
 	}
 	diff := s.wantStatus(t, 200, asAgent, "GET", "/api/checkpoints/"+newest+"/diff", "")
 	if !strings.Contains(string(diff.body), `"/added"`) {
@@ -91,7 +91,7 @@ func TestRunCheckpoints(t *testing.T) {
 		}
 	}
 	if now, err := s.runs.Status(t.Context(), callerAnn(), run.Ref{RunID: runID}); err != nil || now.Handle != a.Handle {
-		t.Errorf("to look has moved the run: %+v, %v", now, err)
+		t.Errorf("a read has changed the run: %+v, %v", now, err)
 	}
 	refusedLooks(t, s, runID, newest, gate)
 }
@@ -107,7 +107,7 @@ func refusedLooks(t *testing.T, s *rig, runID, newest, gate string) {
 	var list struct{ Count int }
 	s.wantStatus(t, 200, bob, "GET", "/api/runs/"+runID+"/checkpoints", "").decodeInto(t, &list)
 	if list.Count != 0 {
-		t.Errorf("another user is shown %d checkpoints", list.Count)
+		t.Errorf("another user can list %d checkpoints", list.Count)
 	}
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/checkpoints/c_nowhere", "")
 	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "GET", "/api/checkpoints/"+gate+"/diff", "")

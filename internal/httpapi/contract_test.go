@@ -174,7 +174,7 @@ func (c *contract) checkSchema(t *testing.T, schema *jsonschema.Schema, text []b
 		err = schema.Validate(value)
 	}
 	if err != nil {
-		t.Errorf("%s is not as the document says: %v\n%s", what, err, text)
+		t.Errorf("%s does not match the document: %v\n%s", what, err, text)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestContractDetectsDrift(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.componentSchema(t, "Problem").Validate(value) == nil {
-			t.Errorf("%s was taken for a problem", text)
+			t.Errorf("%s was accepted as a Problem", text)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func TestContractCompiles(t *testing.T) {
 	collectRefs(c.document, used)
 	for ref := range used {
 		if !strings.HasPrefix(ref, "#/components/") || memberAt(c.document, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...) == nil {
-			t.Errorf("%s leads nowhere", ref)
+			t.Errorf("%s does not resolve", ref)
 		}
 	}
 	for _, kind := range []string{"schemas", "responses", "parameters"} {

@@ -52,7 +52,7 @@ func TestCredentialsAtEveryEndpoint(t *testing.T) {
 		{"nothing", withoutCredential, 401, 401, 401, 401, 401, ""},
 		{"the token of /mcp", asAgent, 200, 200, 201, 403, 200, ""},
 		{"the token of /mcp from an allowed origin", with(asAgent, otherPort...), 200, 200, 201, 403, 200, ""},
-		{"the token of /mcp that says it is a browser", with(asAgent, "Sec-Fetch-Site", "same-origin", "Origin", s.url), 200, 200, 201, 403, 200, ""},
+		{"the token of /mcp with headers of a browser", with(asAgent, "Sec-Fetch-Site", "same-origin", "Origin", s.url), 200, 200, 201, 403, 200, ""},
 		{"a wrong token", withBearer(strings.Repeat("x", 48)), 401, 401, 401, 401, 401, ""},
 		{"a browser", commands, 401, 200, 201, 200, 200, run.ViaBrowser},
 		{"a browser without the page's key", reads, 401, 200, 403, 403, 403, ""},
@@ -99,7 +99,7 @@ func (s *rig) tryGate(t *testing.T, who credential, workflow string, status int,
 	}
 	opened := details.Position.Kind != engine.PositionGate
 	if opened != (status == http.StatusOK) {
-		t.Errorf("%d, and the run is at %+v", got.StatusCode, details.Position)
+		t.Errorf("status %d, but the run is at %+v", got.StatusCode, details.Position)
 	}
 	if want := via; opened {
 		if want == "" {
@@ -107,7 +107,7 @@ func (s *rig) tryGate(t *testing.T, who credential, workflow string, status int,
 		}
 		for _, e := range details.Events {
 			if e.Kind == string(engine.EventGateAnswered) && e.By.Via != want {
-				t.Errorf("the answer is recorded as by %+v, want via %s", e.By, want)
+				t.Errorf("the answer is recorded as %+v, want via %s", e.By, want)
 			}
 		}
 	}

@@ -222,7 +222,7 @@ func (s *rig) readAll(t *testing.T, begin int64, count int, reconnects bool) {
 		}
 		seen++
 		if e.id <= last || e.data.Seq != next[e.data.ID]+1 || e.data.ID == "d0" {
-			t.Errorf("the change %s behind %d and revision %d", e.text, last, next[e.data.ID])
+			t.Errorf("the change %s after position %d and revision %d", e.text, last, next[e.data.ID])
 			return
 		}
 		last, next[e.data.ID] = e.id, e.data.Seq
@@ -339,10 +339,10 @@ func TestPrunedFeed(t *testing.T) {
 func TestFeedUnavailable(t *testing.T) {
 	t.Parallel()
 	feed := newFeed()
-	feed.err = guideway.Errorf(guideway.CodeUnavailable, "the disk is away").WithFix("bring it back")
+	feed.err = guideway.Errorf(guideway.CodeUnavailable, "the disk is missing").WithFix("mount it again")
 	s := newRig(t, func(o *httpapi.Options) { o.Feed = feed })
 	got := s.wantStatus(t, 503, asAgent, "GET", "/api/events", "")
-	if got.Header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "bring it back") {
+	if got.Header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "mount it again") {
 		t.Errorf("%v %s", got.Header, got.body)
 	}
 }
@@ -378,7 +378,7 @@ func TestGateLive(t *testing.T) {
 	a := s.startAtGate(t, callerAnn(), "person", "")
 	for seq := int64(0); seq < 2; seq++ {
 		if e := r.wantEvent(t, s, "FeedEvent", "change"); e.data.ID != a.RunID {
-			t.Fatalf("%+v, want news of %s", e, a.RunID)
+			t.Fatalf("%+v, want a change of %s", e, a.RunID)
 		}
 	}
 	s.wantCode(t, 403, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)

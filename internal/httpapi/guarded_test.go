@@ -38,8 +38,8 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		{"a page of another port, with the cookie and the key", elsewhere(commands, "same-site", "http://127.0.0.1:1"), 403, false},
 		{"a page without an origin", elsewhere(commands, "cross-site", "null"), 403, false},
 		{"another origin that has the token of /mcp", elsewhere(asAgent, "cross-site", "http://evil.example"), 403, false},
-		{"a name that was pointed here, with the token", rebound(asAgent), 403, false},
-		{"a name that was pointed here, with the cookie and the key", rebound(commands), 403, false},
+		{"a rebound host name, with the token", rebound(asAgent), 403, false},
+		{"a rebound host name, with the cookie and the key", rebound(commands), 403, false},
 	}
 	routes := 0
 	for path, operations := range s.contract.paths {
@@ -92,7 +92,7 @@ func (s *rig) requestStatus(t *testing.T, who credential, method, path string) i
 	}
 	_ = resp.Body.Close()
 	if resp.StatusCode < 300 && r.Header.Get(auth.KeyHeader) != "" {
-		t.Errorf("%s %s was carried out", method, path)
+		t.Errorf("%s %s was executed", method, path)
 	}
 	return resp.StatusCode
 }

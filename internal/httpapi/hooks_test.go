@@ -181,14 +181,14 @@ func TestHookGraphsRequireAPerson(t *testing.T) {
 			{"POST", "/api/hook-test", `{"graph":` + hookText + `,"request":{}}`},
 		} {
 			if p := s.wantCode(t, 403, guideway.CodeForbidden, who, move.method, move.path, move.body); p.Fix == "" {
-				t.Errorf("%s %s for %s says no way out", move.method, move.path, name)
+				t.Errorf("%s %s for %s has no fix", move.method, move.path, name)
 			}
 		}
 	}
 	s.wantStatus(t, 200, person, "GET", "/api/hooks/theirs", "").decodeInto(t, &theirs)
 	after, err := os.ReadFile(filepath.Join(user, "hooks", "mine.json"))
 	if err != nil || string(after) != string(before) || theirs.Hook.Enabled {
-		t.Errorf("something was done: %s, %v, %+v", after, err, theirs.Hook)
+		t.Errorf("something was changed: %s, %v, %+v", after, err, theirs.Hook)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestProjectGraphsRequireTheirPin(t *testing.T) {
 	}
 	s.wantCode(t, 409, guideway.CodeConflict, person, "POST", "/api/hooks/theirs/enable", `{"pin":"`+seen+`"}`)
 	if left, err := filepath.Glob(filepath.Join(project, "hooks", ".*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files left: %v, %v", left, err)
 	}
 }
 

@@ -175,7 +175,7 @@ func TestHandler(t *testing.T) {
 func TestNewHandlerRequiresGuardAndBearer(t *testing.T) {
 	t.Parallel()
 	if _, err := httpapi.NewHandler(httpapi.Options{MCP: http.NotFoundHandler()}); err == nil {
-		t.Error("a surface without a guard was made")
+		t.Error("NewHandler accepts a missing guard")
 	}
 }
 

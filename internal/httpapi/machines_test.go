@@ -244,6 +244,6 @@ func TestMachineStream(t *testing.T) {
 		}
 	}
 	if text != "Certainly, at once." || !slices.Contains(kinds, "delta") {
-		t.Errorf("it says %q, by %v", text, kinds)
+		t.Errorf("the stream has the text %q, in events %v", text, kinds)
 	}
 }

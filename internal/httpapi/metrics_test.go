@@ -37,7 +37,7 @@ func TestMetricsAreGuarded(t *testing.T) {
 			r.Header.Set("Sec-Fetch-Site", "cross-site")
 			r.Header.Set("Origin", "http://evil.example")
 		}, 403},
-		{"a name that was pointed here", func(r *http.Request) { asAgent(r); r.Host = "evil.example" }, 403},
+		{"a rebound host name", func(r *http.Request) { asAgent(r); r.Host = "evil.example" }, 403},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/metrics", nil)
 		if err != nil {

@@ -116,7 +116,7 @@ func TestPagesAreStrict(t *testing.T) {
 			t.Fatal(err)
 		}
 		if regexp.MustCompile(`<script(>| [^>]*>[^<])|<style| style=| on[a-z]+=|https?:`).Match(text) {
-			t.Errorf("%s has an inline script or style, or an address of elsewhere", name)
+			t.Errorf("%s has an inline script or style, or a URL of another origin", name)
 		}
 		for _, want := range []string{`<html lang="en">`, `name="viewport"`, "<title>", "<main"} {
 			if !strings.Contains(string(text), want) {
@@ -134,7 +134,7 @@ func TestPagesAreStrict(t *testing.T) {
 			t.Fatal(err)
 		}
 		if regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(`).Match(text) {
-			t.Errorf("%s makes markup of text", name)
+			t.Errorf("%s uses text as HTML", name)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func TestAPIReference(t *testing.T) {
 	}
 	for _, link := range links {
 		if !ids[link[1]] {
-			t.Errorf("the link #%s leads nowhere", link[1])
+			t.Errorf("the link #%s does not resolve", link[1])
 		}
 	}
 	if bad := regexp.MustCompile(`<no value>|map\[|ZgotmplZ`).FindString(page); bad != "" {

@@ -147,7 +147,7 @@ func TestRequestsEvent(t *testing.T) {
 		}
 	}
 	if n := strings.Count(read(`data: {"type":"requests","pos":0}`), "event: requests"); n > 2 {
-		t.Errorf("five entries are told %d times", n)
+		t.Errorf("five entries cause %d events", n)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
-	workflowpkg "github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
 const (
@@ -58,7 +58,7 @@ func newFakeCatalog(t *testing.T) fakeCatalog {
 			{"id":"work","name":"Work","loops":[{"id":"parts","name":"Parts","type":"forEach","variable":"part","over":"list","steps":[{"id":"make","name":"Make"}]}],"transitions":[{"to":"end"}]},
 			{"id":"end","name":"End","steps":[{"id":"tell","name":"Tell"}]}]}`,
 	} {
-		d, found := workflowpkg.Check("", []byte(text))
+		d, found := workflow.Check("", []byte(text))
 		if d == nil {
 			t.Fatalf("a definition of the test does not load: %+v", found)
 		}
@@ -70,7 +70,7 @@ func newFakeCatalog(t *testing.T) fakeCatalog {
 	return s
 }
 
-func (s fakeCatalog) Startable(_ context.Context, id string) (*workflowpkg.Definition, error) {
+func (s fakeCatalog) Startable(_ context.Context, id string) (*workflow.Definition, error) {
 	entry, err := s.Get(id)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (s fakeCatalog) Get(id string) (*catalog.Opened, error) {
 		}
 	}
 	if id == "broken" {
-		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "workflow with id 'broken' did not load").WithFix("mend it")
+		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "workflow with id 'broken' did not load").WithFix("fix it")
 	}
 	return nil, guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found", id)
 }
@@ -331,9 +331,9 @@ func callerAnn() run.Caller {
 }
 
 // startAtGate starts a run of a workflow and moves it to its first gate.
-func (s *rig) startAtGate(t *testing.T, who run.Caller, workflow, goal string) *run.Answer {
+func (s *rig) startAtGate(t *testing.T, who run.Caller, workflowID, goal string) *run.Answer {
 	t.Helper()
-	got, err := s.runs.Start(t.Context(), who, run.StartRequest{WorkflowID: workflow, Goal: goal, Project: run.Project{ID: projectA, Path: "/src/a"}})
+	got, err := s.runs.Start(t.Context(), who, run.StartRequest{WorkflowID: workflowID, Goal: goal, Project: run.Project{ID: projectA, Path: "/src/a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,10 +348,10 @@ func (s *rig) startAtGate(t *testing.T, who run.Caller, workflow, goal string) *
 }
 
 // createDocument creates a session document.
-func (s *rig) createDocument(t *testing.T, user, project, workflow, id string) {
+func (s *rig) createDocument(t *testing.T, user, project, workflowID, id string) {
 	t.Helper()
 	_, err := s.sessions.Create(t.Context(), guideway.Principal{User: user}, session.CreateRequest{
-		Project: project, ProjectPath: "/src/" + project[:1], Workflow: workflow, ID: id,
+		Project: project, ProjectPath: "/src/" + project[:1], Workflow: workflowID, ID: id,
 		Data: map[string]any{"dashboard": map[string]any{"title": "T " + id, "status": "in_progress", "progress": 10}, "n": json.Number("12345678901234567890")},
 	})
 	if err != nil {
@@ -359,9 +359,9 @@ func (s *rig) createDocument(t *testing.T, user, project, workflow, id string) {
 	}
 }
 
-func (s *rig) updateDocument(t *testing.T, user, project, workflow, id string, updates map[string]any) {
+func (s *rig) updateDocument(t *testing.T, user, project, workflowID, id string, updates map[string]any) {
 	t.Helper()
-	_, err := s.sessions.Update(t.Context(), guideway.Principal{User: user}, session.Name{Project: project, Workflow: workflow, ID: id}, updates)
+	_, err := s.sessions.Update(t.Context(), guideway.Principal{User: user}, session.Name{Project: project, Workflow: workflowID, ID: id}, updates)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -236,7 +236,7 @@ func TestAnswerGate(t *testing.T) {
 	var got run.Answer
 	s.wantStatus(t, 200, browser, "POST", path, `{"optionId":"revise","note":"shorter","stepId":"plan","handle":"`+a.Handle+`"}`).decodeInto(t, &got)
 	if got.Position.ID != "plan" || !strings.Contains(got.Position.Message, "shorter") {
-		t.Errorf("sent back, the run is at %+v", got.Position)
+		t.Errorf("after the answer, the run is at %+v", got.Position)
 	}
 	// The handle belongs to an earlier position.
 	p = s.wantCode(t, 409, guideway.CodeRefused, browser, "POST", path, `{"optionId":"confirm","handle":"`+a.Handle+`"}`)

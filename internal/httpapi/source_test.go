@@ -80,7 +80,7 @@ func TestSaveWorkflow(t *testing.T) {
 	}
 	s.wantCode(t, 409, guideway.CodeConflict, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, got.Base))
 	if left, err := filepath.Glob(filepath.Join(user, ".*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files left: %v, %v", left, err)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestSaveDoesNotFollowLinksOut(t *testing.T) {
 	changed := strings.Replace(flowText, "1.0.0", "6.6.6", 1)
 	s.wantCode(t, 503, guideway.CodeUnavailable, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, ""))
 	if text, err := os.ReadFile(outside); err != nil || string(text) != flowText {
-		t.Errorf("what lies outside is now %s, %v", text, err)
+		t.Errorf("the file outside the directory is now %s, %v", text, err)
 	}
 }
 
@@ -224,10 +224,10 @@ func TestTry(t *testing.T) {
 		t.Errorf("it begins at %+v", got)
 	}
 	if got := trial(`[{"output":"Planned."}]`); got.Status != "waiting" || got.Position.Kind != "gate" {
-		t.Errorf("behind the plan: %+v", got)
+		t.Errorf("after the plan: %+v", got)
 	}
 	if got := trial(`[{"output":"Planned."},{"output":"On."}]`); got.Refused == nil || got.Position.Kind != "gate" {
-		t.Errorf("past the gate: %+v", got)
+		t.Errorf("after the gate: %+v", got)
 	}
 	end := trial(`[{"output":"Planned."},{"optionId":"confirm"},{"output":"a"},{"output":"b"}]`)
 	if end.Status != "completed" || end.Position.Kind != "end" || len(end.Events) < 6 {
@@ -249,7 +249,7 @@ func TestDefinitionsEvent(t *testing.T) {
 	_, person := s.loginBrowser(t, "ann")
 	read := readStream(t, s)
 	if told := read("event: connected"); strings.Contains(told, "event: definitions") {
-		t.Errorf("told of a change before there was one: %s", told)
+		t.Errorf("an event before a change: %s", told)
 	}
 	changed := strings.Replace(flowText, "1.0.0", "1.1.0", 1)
 	s.wantStatus(t, 200, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, ""))

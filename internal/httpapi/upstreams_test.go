@@ -222,7 +222,7 @@ func TestUpstreamConflicts(t *testing.T) {
 		}
 	}
 	if s.readConfig(t) != after {
-		t.Error("a conflict has changed something")
+		t.Error("a refused change was written")
 	}
 }
 

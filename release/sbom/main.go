@@ -1,5 +1,5 @@
-// Command sbom writes what a Go binary is made of, as the binary itself says, in
-// CycloneDX 1.6.
+// Command sbom writes the software bill of materials of a Go binary, from its build
+// information, in CycloneDX 1.6.
 //
 //	sbom BINARY FILE
 package main
@@ -17,7 +17,7 @@ import (
 	"runtime/debug"
 )
 
-// bom is a document of CycloneDX, as far as it is needed.
+// bom is a CycloneDX document, with the members that are needed.
 type bom struct {
 	Format      string      `json:"bomFormat"`
 	SpecVersion string      `json:"specVersion"`
@@ -54,15 +54,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: sbom BINARY FILE")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1], os.Args[2]); err != nil {
+	if err := writeBOM(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		os.Exit(1)
 	}
 }
 
-// write makes the document of a binary. The same binary gives the same bytes:
-// there is neither a time nor a random number in it.
-func write(binary, file string) error {
+// writeBOM writes the document of a binary. It is reproducible: it has no time and no
+// random number.
+func writeBOM(binary, file string) error {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
 		return fmt.Errorf("reading what is in %s: %w", binary, err)
@@ -74,16 +74,16 @@ func write(binary, file string) error {
 	sum := sha256.Sum256(content)
 	b := bom{Format: "CycloneDX", SpecVersion: "1.6", Version: 1}
 	b.Metadata.Component = component{
-		Type: "application", Name: path.Base(info.Path), Version: info.Main.Version, PURL: purl(info.Main.Path, info.Main.Version),
-		Hashes: []hash{{"SHA-256", hex.EncodeToString(sum[:])}}, Properties: settings(info),
+		Type: "application", Name: path.Base(info.Path), Version: info.Main.Version, PURL: packageURL(info.Main.Path, info.Main.Version),
+		Hashes: []hash{{"SHA-256", hex.EncodeToString(sum[:])}}, Properties: buildSettings(info),
 	}
-	b.Components = append(b.Components, component{Type: "library", Name: "std", Version: info.GoVersion, PURL: purl("std", info.GoVersion)})
+	b.Components = append(b.Components, component{Type: "library", Name: "std", Version: info.GoVersion, PURL: packageURL("std", info.GoVersion)})
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
 		}
 		b.Components = append(b.Components, component{
-			Type: "library", Name: m.Path, Version: m.Version, PURL: purl(m.Path, m.Version),
+			Type: "library", Name: m.Path, Version: m.Version, PURL: packageURL(m.Path, m.Version),
 			Properties: []property{{"go:sum", m.Sum}},
 		})
 	}
@@ -94,8 +94,8 @@ func write(binary, file string) error {
 	return os.WriteFile(filepath.Clean(file), append(text, '\n'), 0o644) //nolint:gosec // it is published
 }
 
-// settings are those that say how it was built.
-func settings(info *debug.BuildInfo) []property {
+// buildSettings returns the settings of the build.
+func buildSettings(info *debug.BuildInfo) []property {
 	var list []property
 	for _, s := range info.Settings {
 		list = append(list, property{"go:" + s.Key, s.Value})
@@ -103,8 +103,8 @@ func settings(info *debug.BuildInfo) []property {
 	return list
 }
 
-// purl names a Go module as package URLs do.
-func purl(module, version string) string {
+// packageURL returns the package URL of a Go module.
+func packageURL(module, version string) string {
 	if version == "" || version == "(devel)" {
 		return "pkg:golang/" + module
 	}

@@ -59,7 +59,7 @@ func PlaceOf(name string) Place {
 	return Place{Entry: entry, Digits: digits, Format: format, Path: name}
 }
 
-// IsText reports whether the document is served unchanged, whatever its content.
+// IsText reports whether the document is served unchanged.
 func (p Place) IsText() bool { return isText(p.Kind) }
 
 func isText(kind phases.EntryKind) bool { return kind == KindGuide || kind == KindTemplate }

@@ -145,7 +145,7 @@ func checkSettings(cfg *config.Config, err error) Check {
 		c.Message += fmt.Sprintf(", %s", app.Plural(len(cfg.Warnings), "warning", "warnings"))
 	}
 	if err != nil {
-		problems := config.AsProblems(err)
+		problems := config.DiagnosticsOf(err)
 		c.Status, c.Diagnostics = CheckFail, append(problems, c.Diagnostics...)
 		c.Message = app.Plural(len(problems), "problem", "problems")
 		if len(problems) == 0 {

@@ -248,7 +248,7 @@ func (o *migrateOptions) settings(ctx context.Context, cfg *config.Config) []mig
 		}, Dir: o.From})
 	}
 	if err != nil {
-		item.Outcome, item.Reason, item.Diagnostics = migrate.Broken, "its settings have other names here", config.AsProblems(err)
+		item.Outcome, item.Reason, item.Diagnostics = migrate.Broken, "its settings have other names here", config.DiagnosticsOf(err)
 		item.Fix = "write what is said of each into " + filepath.Join(cfg.Dirs.Config, "guideway.json")
 		return []migrate.Item{item}
 	}

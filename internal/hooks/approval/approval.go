@@ -42,7 +42,7 @@ type Record struct {
 	Subject string `json:"subject"`
 	// Hash is the hash of the approved content.
 	Hash string `json:"hash"`
-	// Who is the person that approved it, When the time.
+	// The person and the time of the approval.
 	Who  string    `json:"who"`
 	When time.Time `json:"when"`
 	// Scope describes the approved subject in the terms of its kind, so that a missing

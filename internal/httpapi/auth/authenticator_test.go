@@ -95,7 +95,7 @@ func TestAuthenticator(t *testing.T) {
 	}
 	again := made(auth.NamedToken{Name: "laptop", Scopes: []auth.Scope{auth.ScopeMCP}})
 	if _, _, _, other := authenticate(t, d, again); holder.IsValid() || other == nil || other.ID == holder.ID {
-		t.Errorf("a new token of the same name stands for the old one: %+v", other)
+		t.Errorf("a new token of the same name replaces the old one: %+v", other)
 	}
 }
 
@@ -122,13 +122,13 @@ func TestInvalidTokens(t *testing.T) {
 	}
 	now := clock.Now()
 	for name, token := range map[string]auth.NamedToken{
-		"a client's that stands for a person": {Scopes: []auth.Scope{auth.ScopeMCP, auth.ScopeApprove}},
-		"a reader's with tools":               {Scopes: []auth.Scope{auth.ScopeRead}, Allow: &auth.Allow{All: true}},
-		"no pattern":                          {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Tools: []string{"[a"}}},
-		"an empty name":                       {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Upstreams: []string{""}}},
-		"a control character":                 {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Projects: []string{"a\nb"}}},
-		"over already":                        {Scopes: []auth.Scope{auth.ScopeMCP}, Expires: &now},
-		"too many":                            {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Tools: make([]string, 500)}},
+		"a client's that acts for a person": {Scopes: []auth.Scope{auth.ScopeMCP, auth.ScopeApprove}},
+		"a reader's with tools":             {Scopes: []auth.Scope{auth.ScopeRead}, Allow: &auth.Allow{All: true}},
+		"no pattern":                        {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Tools: []string{"[a"}}},
+		"an empty name":                     {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Upstreams: []string{""}}},
+		"a control character":               {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Projects: []string{"a\nb"}}},
+		"over already":                      {Scopes: []auth.Scope{auth.ScopeMCP}, Expires: &now},
+		"too many":                          {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Tools: make([]string, 500)}},
 	} {
 		token.Name, token.User = "x", "ann"
 		if _, err := tokens.Create(token); guideway.ErrorCode(err) != guideway.CodeInvalid {

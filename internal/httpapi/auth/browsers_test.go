@@ -88,7 +88,7 @@ func TestLinkWorksOnce(t *testing.T) {
 	}
 	for range 3 {
 		if !b.LinkIsValid(code) {
-			t.Fatal("to look at a link used it up")
+			t.Fatal("a read of the link has consumed it")
 		}
 	}
 	if _, err := b.Redeem(fromPage("POST", "/"), code); err != nil {
@@ -186,7 +186,7 @@ func TestRedeemRequiresOwnPage(t *testing.T) {
 		}
 	}
 	if !b.LinkIsValid(code) {
-		t.Error("a refused request used the link up")
+		t.Error("a refused request has consumed the link")
 	}
 }
 
@@ -257,7 +257,7 @@ func TestBrowserRights(t *testing.T) {
 		{name: "posts with another's key", method: "POST", change: withKey(other.Key), rights: "read"},
 		{name: "posts with the cookie as key", method: "POST", change: withKey(l.Cookie.Value), rights: "read"},
 		{name: "looks with the key", method: "GET", change: withKey(l.Key), rights: "read work answer manage"},
-		{name: "posts with the key, and the browser says nothing", method: "POST", change: func(r *http.Request) {
+		{name: "posts with the key, without browser headers", method: "POST", change: func(r *http.Request) {
 			withKey(l.Key)(r)
 			r.Header.Del("Origin")
 			r.Header.Del("Sec-Fetch-Site")
@@ -324,18 +324,18 @@ func TestLoginLasts(t *testing.T) {
 	for used := range 8 {
 		c.advance(22 * day)
 		if !good() {
-			t.Fatalf("after %d days of use it is over", 22*(used+1))
+			t.Fatalf("expired after %d days of use", 22*(used+1))
 		}
 	}
 	c.advance(4 * day) // 180 days in total
 	if good() {
-		t.Error("it lasts for more than 180 days")
+		t.Error("valid for more than 180 days")
 	}
 
 	l = loginBrowser(t, b, "ann")
 	c.advance(30 * day)
 	if good() {
-		t.Error("it lasts for 30 days without use")
+		t.Error("valid for 30 days without use")
 	}
 }
 
@@ -350,10 +350,10 @@ func TestLogout(t *testing.T) {
 	}
 	gone, err := b.Logout(r)
 	if err != nil || gone.MaxAge >= 0 || gone.Name != l.Cookie.Name {
-		t.Fatalf("the cookie %v, %v does not go", gone, err)
+		t.Fatalf("the cookie %v, %v is not deleted", gone, err)
 	}
 	if b.Renew(r) != nil {
-		t.Error("logged out, and still in")
+		t.Error("still logged in after the logout")
 	}
 }
 
@@ -382,7 +382,7 @@ func TestNewBrowserSessionsDoesNotAccessDisk(t *testing.T) {
 	b := newBrowsers(t, dir, newClock())
 	r := fromPage("GET", "/")
 	if b.LinkIsValid("x") || b.Renew(r) != nil {
-		t.Error("somebody is in")
+		t.Error("a request is logged in")
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the directory is there: %v", err)

@@ -56,7 +56,7 @@ func TestGuard(t *testing.T) {
 		{name: "allowed IPv6 address", host: "[2001:db8::1]:3000"},
 
 		{name: "evil host", host: "evil.example", refused: true},
-		{name: "evil host with our port", host: "evil.example:3000", refused: true},
+		{name: "foreign host with our port", host: "evil.example:3000", refused: true},
 		{name: "no host", host: "", refused: true},
 		{name: "a name that begins like ours", host: "localhost.evil.example:3000", refused: true},
 		{name: "a name that ends like ours", host: "evil-localhost:3000", refused: true},
@@ -203,7 +203,7 @@ func TestGuardCORS(t *testing.T) {
 				t.Errorf("allowed headers %q", lists)
 			}
 			if len(tt.opts.AllowOrigins) > 0 && w.Header().Get("Vary") == "" {
-				t.Error("no Vary, so a cache may give one origin's answer to another")
+				t.Error("no Vary, so a cache may return one origin's answer to another")
 			}
 		})
 	}

@@ -89,7 +89,7 @@ func TestTokenRaceInOneProcess(t *testing.T) {
 	wg.Wait()
 	checkAgreed(t, tokens)
 	if creators != 1 {
-		t.Errorf("%d starters say that they created the token, want 1", creators)
+		t.Errorf("%d processes report that they created the token, want 1", creators)
 	}
 }
 

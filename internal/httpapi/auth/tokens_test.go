@@ -81,7 +81,7 @@ func TestNamedTokens(t *testing.T) {
 		t.Errorf("revoked twice: %v", err)
 	}
 	if files := readFiles(t, dir); strings.Contains(files, read) || strings.Contains(files, approve) {
-		t.Error("a token is kept as it is")
+		t.Error("a token is stored in plain text")
 	}
 }
 
@@ -131,7 +131,7 @@ func TestBearerRefusesPersonCredentials(t *testing.T) {
 		}
 	}
 	if _, err := auth.NewBearer(auth.BearerOptions{Token: approve, User: "ann"}); err == nil {
-		t.Error("a named token was taken for the token of /mcp")
+		t.Error("a named token was accepted as the token of /mcp")
 	}
 }
 
@@ -178,7 +178,7 @@ func TestDamagedToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if list, err := tokens.List(); err != nil || len(list) != 1 {
-		t.Errorf("beside a damaged file: %v, %v", list, err)
+		t.Errorf("with a damaged file: %v, %v", list, err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -234,13 +234,13 @@ func TestDelegationEndsWithTheToken(t *testing.T) {
 	}
 	c.advance(time.Hour)
 	if got, err := tokens.IsValid(short); got || err != nil {
-		t.Errorf("expired, and good: %v, %v", got, err)
+		t.Errorf("an expired token is valid: %v, %v", got, err)
 	}
 	if err := tokens.Revoke("laptop"); err != nil {
 		t.Fatal(err)
 	}
 	if again := lent("laptop", nil); again == first {
-		t.Error("a token of the same name is the one before")
+		t.Error("a token of the same name has the earlier id")
 	}
 	good(first, false)
 }
@@ -256,7 +256,7 @@ func TestCovers(t *testing.T) {
 		{"nothing", auth.Allow{}, auth.Allow{}, true},
 		{"the same", wide, wide, true},
 		{"less", wide, auth.Allow{Upstreams: []string{"b"}, Toolsets: []string{"runs"}}, true},
-		{"nothing by something", wide, auth.Allow{}, true},
+		{"nothing, by something", wide, auth.Allow{}, true},
 		{"everything", wide, auth.Allow{All: true}, false},
 		{"by everything", auth.Allow{All: true}, wide, true},
 		{"all by all", auth.Allow{All: true}, auth.Allow{All: true}, true},
