@@ -1,9 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"bufio"
 	"context"
@@ -15,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
 )
 

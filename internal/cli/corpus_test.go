@@ -1,9 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
-
 import (
 	"fmt"
 	"maps"
@@ -13,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/walk"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"go.yaml.in/yaml/v3"
@@ -131,7 +129,7 @@ func answersFor(t *testing.T, flow *phases.Workflow, w corpusWay) string {
 	t.Helper()
 	outputs, answers := map[string]any{"phase-6-implement": "It is the right branch."}, map[string]any{}
 	for i := range flow.Phases {
-		for _, step := range walkcmd.AllSteps(&flow.Phases[i]) {
+		for _, step := range walk.ListSteps(&flow.Phases[i]) {
 			outputs[step.ID] = "Done: " + step.Name
 		}
 		for _, c := range flow.Phases[i].Checkpoints {

@@ -1,7 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"bufio"
 	"bytes"
@@ -14,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
 // running is a command that goes on until its input or context ends.

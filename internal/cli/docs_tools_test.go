@@ -1,7 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"bytes"
 	"encoding/json"
@@ -9,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
 // shownTool is a tool as a client sees it.

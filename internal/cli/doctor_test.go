@@ -1,7 +1,5 @@
 package cli
 
-import setupcmd "github.com/guideway-dev/guideway/internal/cli/setup"
-
 import (
 	"errors"
 	"fmt"
@@ -11,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	setupcmd "github.com/guideway-dev/guideway/internal/cli/setup"
 	"github.com/guideway-dev/guideway/internal/config"
 )
 

@@ -1,12 +1,11 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"

@@ -1,7 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"encoding/json"
 	"errors"
@@ -12,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 )
 

@@ -2,8 +2,6 @@
 
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"bytes"
 	"context"
@@ -13,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
 // TestNoCommandWaitsForAPipe protects from commands that hang for good: whoever

@@ -1,9 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import installcmd "github.com/guideway-dev/guideway/internal/cli/install"
-
 import (
 	"bytes"
 	"context"
@@ -15,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	installcmd "github.com/guideway-dev/guideway/internal/cli/install"
 )
 
 // installBench is a machine of its own for one test.

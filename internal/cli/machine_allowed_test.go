@@ -1,9 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
 import (
 	"encoding/json"
 	"errors"
@@ -15,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	engine "github.com/guideway-dev/guideway/internal/machine/engine"
@@ -100,7 +98,7 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	permit, err := server.MachinePermit(cfg)
+	permit, err := server.NewMachinePermit(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

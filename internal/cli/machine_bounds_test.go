@@ -1,9 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"encoding/json"
 	"errors"
@@ -12,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
@@ -67,7 +65,7 @@ func TestAnAgentMeetsAHeldTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What was approved is another text than the server's.
-	if err := server.UpstreamPins(a, cfg).Approve("one", map[string]gateway.Pin{"count": {Hash: "another"}}); err != nil {
+	if err := server.NewPinStore(a, cfg).Approve("one", map[string]gateway.Pin{"count": {Hash: "another"}}); err != nil {
 		t.Fatal(err)
 	}
 	m := agentTools(t, d)

@@ -1,14 +1,12 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/machine/llm"

@@ -1,13 +1,13 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"encoding/json"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
 // What a machine needs and nobody has given is asked for at the terminal, and nowhere

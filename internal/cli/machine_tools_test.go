@@ -1,9 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
 import (
 	"encoding/json"
 	"fmt"
@@ -16,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 )
@@ -177,7 +175,7 @@ func TestAnAgentAtTheGateway(t *testing.T) {
 func TestPlainNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"one__a": "one__a", "fs.read": "fs_read", "a/b": "a_b"} {
-		if got := server.PlainName(name); got != want || !machinedef.MatchTool(want, got) {
+		if got := server.ModelToolName(name); got != want || !machinedef.MatchTool(want, got) {
 			t.Errorf("%s is %s", name, got)
 		}
 	}

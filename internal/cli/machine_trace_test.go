@@ -1,9 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
 import (
 	"encoding/json"
 	"io"
@@ -12,6 +8,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
 )
 
 // sentSpan is a span as a collector gets it.

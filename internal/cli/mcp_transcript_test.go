@@ -1,7 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"bufio"
 	"bytes"
@@ -16,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
 var updateTranscripts = flag.Bool("update-transcripts", false, "rewrite the recorded transcripts")

@@ -1,13 +1,12 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"bytes"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"pgregory.net/rapid"
 )
 

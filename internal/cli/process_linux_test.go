@@ -1,7 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"bufio"
 	"context"
@@ -17,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 

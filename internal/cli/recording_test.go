@@ -1,9 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
 import (
 	"encoding/json"
 	"io"
@@ -14,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 )
@@ -93,7 +91,7 @@ func TestWhatIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := server.NewRecording(a, cfg)
+	r := server.NewRequestObserver(a, cfg)
 	defer r.Close()
 	for _, x := range []gateway.Exchange{
 		{Method: "tools/call", Upstream: "one", Name: "echo", Outcome: gateway.OutcomeOK},
@@ -106,7 +104,7 @@ func TestWhatIsCounted(t *testing.T) {
 		r.End(r.Begin(t.Context(), &x), &x)
 	}
 	var text strings.Builder
-	if err := r.Counted.Metrics(&text); err != nil {
+	if err := r.Counts.Metrics(&text); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

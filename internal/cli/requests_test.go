@@ -1,11 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
-import requestscmd "github.com/guideway-dev/guideway/internal/cli/requests"
-
 import (
 	"encoding/json"
 	"os"
@@ -13,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	requestscmd "github.com/guideway-dev/guideway/internal/cli/requests"
+	"github.com/guideway-dev/guideway/internal/cli/server"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 )
@@ -120,7 +117,7 @@ func TestRequestsAreNotRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(server.RequestsPath(cfg)); err == nil {
+	if _, err := os.Stat(server.RequestLogPath(cfg)); err == nil {
 		t.Error("there is a file")
 	}
 	d.want(app.ExitOK, "requests.record is off", "requests list --record-requests=false")

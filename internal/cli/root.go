@@ -1,35 +1,5 @@
 package cli
 
-import sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"
-
-import runscmd "github.com/guideway-dev/guideway/internal/cli/runs"
-
-import setupcmd "github.com/guideway-dev/guideway/internal/cli/setup"
-
-import installcmd "github.com/guideway-dev/guideway/internal/cli/install"
-
-import runcmd "github.com/guideway-dev/guideway/internal/cli/run"
-
-import sessioncmd "github.com/guideway-dev/guideway/internal/cli/session"
-
-import upstreamcmd "github.com/guideway-dev/guideway/internal/cli/upstream"
-
-import requestscmd "github.com/guideway-dev/guideway/internal/cli/requests"
-
-import machinecmd "github.com/guideway-dev/guideway/internal/cli/machine"
-
-import tokencmd "github.com/guideway-dev/guideway/internal/cli/token"
-
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import workflowcmd "github.com/guideway-dev/guideway/internal/cli/workflow"
-
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
-import hookscmd "github.com/guideway-dev/guideway/internal/cli/hooks"
-
-import checkpointcmd "github.com/guideway-dev/guideway/internal/cli/checkpoint"
-
 import (
 	"context"
 	"errors"
@@ -40,6 +10,21 @@ import (
 	"syscall"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	checkpointcmd "github.com/guideway-dev/guideway/internal/cli/checkpoint"
+	hookscmd "github.com/guideway-dev/guideway/internal/cli/hooks"
+	installcmd "github.com/guideway-dev/guideway/internal/cli/install"
+	machinecmd "github.com/guideway-dev/guideway/internal/cli/machine"
+	requestscmd "github.com/guideway-dev/guideway/internal/cli/requests"
+	runcmd "github.com/guideway-dev/guideway/internal/cli/run"
+	runscmd "github.com/guideway-dev/guideway/internal/cli/runs"
+	"github.com/guideway-dev/guideway/internal/cli/server"
+	sessioncmd "github.com/guideway-dev/guideway/internal/cli/session"
+	setupcmd "github.com/guideway-dev/guideway/internal/cli/setup"
+	sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"
+	tokencmd "github.com/guideway-dev/guideway/internal/cli/token"
+	upstreamcmd "github.com/guideway-dev/guideway/internal/cli/upstream"
+	workflowcmd "github.com/guideway-dev/guideway/internal/cli/workflow"
 	"github.com/spf13/cobra"
 )
 

@@ -1,13 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import setupcmd "github.com/guideway-dev/guideway/internal/cli/setup"
-
-import sessioncmd "github.com/guideway-dev/guideway/internal/cli/session"
-
-import runscmd "github.com/guideway-dev/guideway/internal/cli/runs"
-
 import (
 	"context"
 	"errors"
@@ -18,6 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	runscmd "github.com/guideway-dev/guideway/internal/cli/runs"
+	sessioncmd "github.com/guideway-dev/guideway/internal/cli/session"
+	setupcmd "github.com/guideway-dev/guideway/internal/cli/setup"
 	"github.com/spf13/cobra"
 )
 

@@ -1,12 +1,11 @@
 package cli
 
-import runscmd "github.com/guideway-dev/guideway/internal/cli/runs"
-
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	runscmd "github.com/guideway-dev/guideway/internal/cli/runs"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 

@@ -1,9 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"encoding/json"
@@ -13,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/machine/llm"

@@ -1,11 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
-import upstreamcmd "github.com/guideway-dev/guideway/internal/cli/upstream"
-
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"bytes"
 	"context"
@@ -15,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
+	upstreamcmd "github.com/guideway-dev/guideway/internal/cli/upstream"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/install"
 )
@@ -82,7 +79,7 @@ func TestSettingsThatWaitAreNamed(t *testing.T) {
 		return cfg
 	}
 	var log bytes.Buffer
-	u := &server.Upstreams{Begun: load(`{}`).Values(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	u := &server.Upstreams{InitialValues: load(`{}`).Values(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	for _, step := range []struct{ file, said string }{
 		{`{"gateway":{"exposure":"search","project":"x","health":"1m","callsPerMinute":3}}`, ""},
 		{`{"toolsets":["steps"],"log":{"level":"debug"}}`, `settings="toolsets, log.level"`},
@@ -91,7 +88,7 @@ func TestSettingsThatWaitAreNamed(t *testing.T) {
 		{`{"log":{"level":"debug"}}`, "settings=log.level"},
 	} {
 		log.Reset()
-		u.SayWaiting(load(step.file))
+		u.LogPendingSettings(load(step.file))
 		if got := log.String(); step.said == "" && got != "" || !strings.Contains(got, step.said) {
 			t.Errorf("%s: the log has %q, want %q", step.file, got, step.said)
 		}

@@ -1,15 +1,5 @@
 package cli
 
-import sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"
-
-import runcmd "github.com/guideway-dev/guideway/internal/cli/run"
-
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import workflowcmd "github.com/guideway-dev/guideway/internal/cli/workflow"
-
-import setupcmd "github.com/guideway-dev/guideway/internal/cli/setup"
-
 import (
 	"context"
 	"errors"
@@ -20,6 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	runcmd "github.com/guideway-dev/guideway/internal/cli/run"
+	setupcmd "github.com/guideway-dev/guideway/internal/cli/setup"
+	sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"
+	workflowcmd "github.com/guideway-dev/guideway/internal/cli/workflow"
 	"github.com/spf13/cobra"
 )
 

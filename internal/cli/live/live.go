@@ -40,7 +40,7 @@ const (
 // end of the process, however it comes.
 func Announce(dir string, s Server) (withdraw func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, unannounced(err)
+		return nil, announceError(err)
 	}
 	name := filepath.Join(dir, strconv.Itoa(s.PID))
 	lock := flock.New(name+suffixLock, flock.SetPermissions(0o600))
@@ -49,22 +49,22 @@ func Announce(dir string, s Server) (withdraw func(), err error) {
 		err = errors.New("another server has the same process id")
 	}
 	if err != nil {
-		return nil, unannounced(err)
+		return nil, announceError(err)
 	}
 	withdraw = func() {
 		_ = os.Remove(name + suffixServer)
 		_ = os.Remove(name + suffixLock)
 		_ = lock.Close() // in this order: whoever sees the file, sees it locked
 	}
-	if err := write(name+suffixServer, s); err != nil {
+	if err := writeFile(name+suffixServer, s); err != nil {
 		withdraw()
-		return nil, unannounced(err)
+		return nil, announceError(err)
 	}
 	return withdraw, nil
 }
 
-// write makes a private file, whole or not at all.
-func write(path string, s Server) error {
+// writeFile makes a private file, whole or not at all.
+func writeFile(path string, s Server) error {
 	data, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func write(path string, s Server) error {
 	return os.Rename(temp.Name(), path)
 }
 
-func unannounced(err error) error {
+func announceError(err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "tell other programs that this server is here: %w", err).
 		WithFix("make the data directory writable for this user")
 }
@@ -96,7 +96,7 @@ func Find(ctx context.Context, dir string, answers func(ctx context.Context, add
 	var found []Server
 	for _, entry := range entries {
 		if name := entry.Name(); strings.HasSuffix(name, suffixServer) && !strings.HasPrefix(name, ".") {
-			if s, ok := alive(filepath.Join(dir, name)); ok {
+			if s, ok := readAlive(filepath.Join(dir, name)); ok {
 				found = append(found, s)
 			}
 		}
@@ -116,8 +116,8 @@ func Find(ctx context.Context, dir string, answers func(ctx context.Context, add
 	return Server{}, false
 }
 
-// alive reads a server's file if its process still holds the lock.
-func alive(name string) (Server, bool) {
+// readAlive reads a server's file if its process still holds the lock.
+func readAlive(name string) (Server, bool) {
 	path := strings.TrimSuffix(name, suffixServer)
 	lock := flock.New(path+suffixLock, flock.SetPermissions(0o600))
 	got, err := lock.TryLock()

@@ -39,21 +39,21 @@ func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
 	if err := o.app.Host.RequireTerminal(); err != nil {
 		return app.UsageError{Err: err}
 	}
-	cfg, shelf, err := server.OpenShelf(ctx, o.app)
+	cfg, resolver, err := server.OpenMachineResolver(ctx, o.app)
 	if err != nil {
 		return err
 	}
-	one, err := shelf.Find(o.Name)
+	one, err := resolver.Find(o.Name)
 	if err != nil {
 		return err
 	}
 	out := o.app.Host.Out
-	if one.From == nil || !server.IsReviewed(*one.From) {
+	if one.SourceInfo == nil || !server.NeedsApproval(*one.SourceInfo) {
 		fmt.Fprintf(out, "%s needs no approval.\n", app.OneLine(one.Name))
 		return nil
 	}
 	person := app.NewApprover(o.app.Host, cfg)
-	fmt.Fprintf(out, "%s, from %s (%s)\n\n", app.OneLine(one.Name), app.OneLine(one.From.Name), app.OneLine(one.Path))
+	fmt.Fprintf(out, "%s, from %s (%s)\n\n", app.OneLine(one.Name), app.OneLine(one.SourceInfo.Name), app.OneLine(one.Path))
 	for line := range strings.SplitSeq(one.Definition.Script, "\n") {
 		fmt.Fprintf(out, "  %s\n", app.StripControls(line))
 	}
@@ -69,7 +69,7 @@ func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
 	if err != nil {
 		return err
 	}
-	key := server.MachineKey(*one.From, one.Name)
+	key := server.MachineApprovalKey(*one.SourceInfo, one.Name)
 	if _, err := store.Put(ctx, approval.Record{Kind: key.Kind, Source: key.Source, Subject: key.Subject, Hash: one.Definition.Hash, Who: who}); err != nil {
 		return err
 	}

@@ -46,11 +46,11 @@ type machineListRow struct {
 }
 
 func runMachineList(ctx context.Context, o *app.PlainOptions) error {
-	_, shelf, err := server.OpenShelf(ctx, o.App)
+	_, resolver, err := server.OpenMachineResolver(ctx, o.App)
 	if err != nil {
 		return err
 	}
-	served, broken := shelf.All()
+	served, broken := resolver.All()
 	answer := machineListAnswer{Machines: []machineListRow{}, Diagnostics: []guideway.Diagnostic{}}
 	for _, s := range served {
 		d := s.Definition
@@ -59,7 +59,7 @@ func runMachineList(ctx context.Context, o *app.PlainOptions) error {
 		})
 	}
 	for _, b := range broken {
-		answer.Diagnostics = append(answer.Diagnostics, b.Found...)
+		answer.Diagnostics = append(answer.Diagnostics, b.Diagnostics...)
 	}
 	var more []string
 	for _, d := range answer.Diagnostics {
@@ -100,11 +100,11 @@ type machineValidity struct {
 }
 
 func runMachineValidate(ctx context.Context, o *machineValidateOptions) error {
-	cfg, shelf, err := server.OpenShelf(ctx, o.app)
+	cfg, resolver, err := server.OpenMachineResolver(ctx, o.app)
 	if err != nil {
 		return err
 	}
-	offers, err := server.MachineOffers(ctx, o.app, cfg)
+	offers, err := server.AvailableTools(ctx, o.app, cfg)
 	if err != nil {
 		return err
 	}
@@ -112,13 +112,13 @@ func runMachineValidate(ctx context.Context, o *machineValidateOptions) error {
 	var answers []machineValidity
 	invalid := false
 	for _, name := range o.Files {
-		one, err := shelf.Find(name)
+		one, err := resolver.Find(name)
 		if one == nil {
 			return err
 		}
-		v := machineValidity{Machine: name, Valid: one.Definition != nil, Diagnostics: app.OrEmpty(one.Found)}
+		v := machineValidity{Machine: name, Valid: one.Definition != nil, Diagnostics: app.OrEmpty(one.Diagnostics)}
 		if v.Valid {
-			v.Diagnostics = app.OrEmpty(append(one.Lint(), one.LintOffers(offers)...))
+			v.Diagnostics = app.OrEmpty(append(one.Lint(), one.LintAvailableTools(offers)...))
 		}
 		invalid = invalid || !v.Valid || o.Strict && len(v.Diagnostics) > 0
 		answers = append(answers, v)
@@ -146,11 +146,11 @@ func runMachineValidate(ctx context.Context, o *machineValidateOptions) error {
 // completeMachines completes the names of machines.
 func completeMachines(a *app.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		_, shelf, err := server.OpenShelf(cmd.Context(), a)
+		_, resolver, err := server.OpenMachineResolver(cmd.Context(), a)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		served, _ := shelf.All()
+		served, _ := resolver.All()
 		names := make([]string, len(served))
 		for i := range served {
 			names[i] = served[i].Definition.Name

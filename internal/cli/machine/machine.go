@@ -41,12 +41,12 @@ directory NAME with machine.json, script.js and roles.json, in the directory
 
 // machineDesk is what a command on machines works with.
 type machineDesk struct {
-	app    *app.App
-	cfg    *config.Config
-	shelf  *server.MachineShelf
-	runs   *driver.Service
-	caller run.Caller
-	here   run.Project
+	app      *app.App
+	cfg      *config.Config
+	resolver *server.MachineResolver
+	runs     *driver.Service
+	caller   run.Caller
+	here     run.Project
 }
 
 // withMachines opens the store of machines for one command.
@@ -61,22 +61,22 @@ func withMachines(ctx context.Context, a *app.App, models driver.Models, do func
 		return err
 	}
 	defer server.ClosePool(pool, log)
-	shelf, err := server.NewMachineShelf(ctx, a, cfg)
+	resolver, err := server.NewMachineResolver(ctx, a, cfg)
 	if err != nil {
 		return err
 	}
-	tools, closeTools := server.ToolsOfCommand(ctx, a, cfg)
+	tools, closeTools := server.NewCommandTools(ctx, a, cfg)
 	defer closeTools()
 	tracer := server.NewTracer(a, cfg)
 	defer server.CloseTracer(tracer)
-	parts := server.MachineParts{Shelf: shelf, Models: models, Pool: pool, Tools: tools, Tracer: server.NewMachineTracer(a, cfg, tracer)}
+	parts := server.MachineDeps{Resolver: resolver, Models: models, Pool: pool, Tools: tools, Tracer: server.NewMachineTracer(a, cfg, tracer)}
 	store, err := server.OpenMachineStore(ctx, cfg, person.User, parts, log)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
 	return do(ctx, &machineDesk{
-		app: a, cfg: cfg, shelf: store.Shelf, runs: store.Runs, here: a.Host.Project(),
+		app: a, cfg: cfg, resolver: store.Resolver, runs: store.Runs, here: a.Host.Project(),
 		caller: run.Caller{Principal: person, Via: run.ViaAgent},
 	})
 }

@@ -53,7 +53,7 @@ A run is replayed on the machine as it was then, a file on the machine as it is 
 }
 
 func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
-	_, shelf, err := server.OpenShelf(ctx, o.app)
+	_, resolver, err := server.OpenMachineResolver(ctx, o.app)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 		if name == "" {
 			name = recording.Machine
 		}
-		one, err := shelf.Find(name)
+		one, err := resolver.Find(name)
 		if err != nil && o.Machine == "" && guideway.ErrorCode(err) == guideway.CodeNotFound {
 			return guideway.Errorf(guideway.CodeNotFound, "the recording is of the machine %q, which no source has", name).
 				WithFix("guideway machine replay %s --machine FILE", o.What)
@@ -75,7 +75,7 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 		}
 		d = one.Definition
 	}
-	out, err := o.replay(ctx, shelf, d, recording)
+	out, err := o.replay(ctx, resolver, d, recording)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (o *machineReplayOptions) recording(ctx context.Context) (r *driver.Recordi
 		})
 		return r, d, err
 	}
-	data, err := server.ReadSettings(o.app.Host.Abs(o.What))
+	data, err := server.ReadBoundedFile(o.app.Host.Abs(o.What))
 	if err != nil {
 		return nil, nil, guideway.Errorf(guideway.CodeNotFound, "read the recording: %w", err).WithFix("guideway machine run NAME --record FILE writes one")
 	}
@@ -103,7 +103,7 @@ func (o *machineReplayOptions) recording(ctx context.Context) (r *driver.Recordi
 }
 
 // replay runs the machine on a journal that is gone afterwards.
-func (o *machineReplayOptions) replay(ctx context.Context, shelf *server.MachineShelf, d *machinedef.Definition, r *driver.Recording) (*driver.ReplayResult, error) {
+func (o *machineReplayOptions) replay(ctx context.Context, resolver *server.MachineResolver, d *machinedef.Definition, r *driver.Recording) (*driver.ReplayResult, error) {
 	dir, err := os.MkdirTemp("", "guideway-replay-")
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "make a directory to replay in: %w", err)
@@ -129,7 +129,7 @@ func (o *machineReplayOptions) replay(ctx context.Context, shelf *server.Machine
 	}
 	defer server.ClosePool(pool, log)
 	return driver.Replay(ctx, driver.Options{
-		Journal: journal, Key: key, Machines: shelf, Handlers: &driver.Scripts{Sandbox: pool, Owner: "replay"}, Logger: log,
+		Journal: journal, Key: key, Machines: resolver, Handlers: &driver.Scripts{Sandbox: pool, Owner: "replay"}, Logger: log,
 	}, d, r)
 }
 
@@ -160,7 +160,7 @@ func (d *machineDesk) record(ctx context.Context, id, file string) error {
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "write the recording: %w", err)
 	}
-	clean, err := server.WithoutSecrets(d.app, d.cfg, text)
+	clean, err := server.RedactDocument(d.app, d.cfg, text)
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "take the secrets out of the recording: %w", err)
 	}

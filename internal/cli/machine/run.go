@@ -132,18 +132,18 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 	if err != nil {
 		return err
 	}
-	cfg, shelf, err := server.OpenShelf(ctx, o.app)
+	cfg, resolver, err := server.OpenMachineResolver(ctx, o.app)
 	if err != nil {
 		return err
 	}
-	one, err := shelf.Find(o.Name)
+	one, err := resolver.Find(o.Name)
 	if err != nil {
 		return err
 	}
-	if err := shelf.MayRun(one); err != nil {
+	if err := resolver.CheckApproval(one); err != nil {
 		return err
 	}
-	models, err := server.NewMachineModels(o.app, cfg, shelf, o.Model)
+	models, err := server.NewMachineModels(o.app, cfg, resolver, o.Model)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 
 // askInputs asks at the terminal for what the machine needs and nobody has given.
 // Where nobody is asked the start says what is missing.
-func (o *machineRunOptions) askInputs(ctx context.Context, one *server.Shelved, inputs map[string]json.RawMessage) error {
+func (o *machineRunOptions) askInputs(ctx context.Context, one *server.ResolvedMachine, inputs map[string]json.RawMessage) error {
 	host := o.app.Host
 	if o.JSON || !host.InTerminal || !host.OutTerminal {
 		return nil
@@ -198,8 +198,8 @@ func (o *machineRunOptions) askInputs(ctx context.Context, one *server.Shelved, 
 }
 
 // demonstrate has the shipped recording answer, and gives what nobody has given.
-func (o *machineRunOptions) demonstrate(one *server.Shelved, models *server.MachineModels, inputs, answers map[string]json.RawMessage) error {
-	data, err := one.Demonstration()
+func (o *machineRunOptions) demonstrate(one *server.ResolvedMachine, models *server.MachineModels, inputs, answers map[string]json.RawMessage) error {
+	data, err := one.Recording()
 	if err != nil {
 		return err
 	}
@@ -322,7 +322,7 @@ func (d *machineDesk) provePerson(ctx context.Context) error {
 		return err
 	}
 	p := app.NewApprover(d.app.Host, d.cfg)
-	if err := p.Passphrase.Ready(); err != nil {
+	if err := p.Passphrase.CheckUsable(); err != nil {
 		return err
 	}
 	return p.CheckPassphrase(ctx)

@@ -123,11 +123,11 @@ func (d *machineDesk) goOn(ctx context.Context, id string, o *machineRefOptions)
 
 // withModels is withMachines for a command that goes on with a run.
 func (o *machineRefOptions) withModels(ctx context.Context, do func(context.Context, *machineDesk) error) error {
-	cfg, shelf, err := server.OpenShelf(ctx, o.app)
+	cfg, resolver, err := server.OpenMachineResolver(ctx, o.app)
 	if err != nil {
 		return err
 	}
-	models, err := server.NewMachineModels(o.app, cfg, shelf, o.Model)
+	models, err := server.NewMachineModels(o.app, cfg, resolver, o.Model)
 	if err != nil {
 		return err
 	}
@@ -271,15 +271,15 @@ func runMachineShow(ctx context.Context, o *MachineShowOptions) error {
 	if strings.HasPrefix(o.Name, driver.RunPrefix) {
 		return o.showRun(ctx)
 	}
-	_, shelf, err := server.OpenShelf(ctx, o.App)
+	_, resolver, err := server.OpenMachineResolver(ctx, o.App)
 	if err != nil {
 		return err
 	}
-	return o.ShowOne(shelf)
+	return o.ShowOne(resolver)
 }
 
 // showMachine tells what a machine does.
-func showMachine(h *app.Host, one *server.Shelved, d *machinedef.Definition) {
+func showMachine(h *app.Host, one *server.ResolvedMachine, d *machinedef.Definition) {
 	st := h.OutStyles()
 	fmt.Fprintf(h.Out, "%s  %s\n%s\n", st.Bold(app.OneLine(d.Name)), st.Faint(app.FormatSource(one.Source, one.Revision)+", "+one.Path), app.StripControls(d.Description))
 	for _, o := range one.Overrides {

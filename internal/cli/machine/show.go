@@ -13,9 +13,9 @@ import (
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 )
 
-// ShowOne shows a machine of the shelf.
-func (o *MachineShowOptions) ShowOne(shelf *server.MachineShelf) error {
-	one, err := shelf.Find(o.Name)
+// ShowOne shows a machine of the resolver.
+func (o *MachineShowOptions) ShowOne(resolver *server.MachineResolver) error {
+	one, err := resolver.Find(o.Name)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ type machineShowAnswer struct {
 	Graph *app.GraphOutput  `json:"graph,omitempty"`
 }
 
-func newMachineShowAnswer(one *server.Shelved, graph string) machineShowAnswer {
+func newMachineShowAnswer(one *server.ResolvedMachine, graph string) machineShowAnswer {
 	d := one.Definition
 	a := machineShowAnswer{
 		ID: d.Name, Name: d.Name, Description: d.Description, Version: d.Version, Dialect: guideway.DialectMachines, Hash: d.Hash,

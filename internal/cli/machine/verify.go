@@ -20,7 +20,7 @@ import (
 // VerifyMachines checks the journal of machines, of which there may be none: then
 // the report is empty. restored takes what is there for what has happened first.
 func VerifyMachines(ctx context.Context, a *app.App, cfg *config.Config, id string, restored bool) (*run.Report, error) {
-	own := server.MachineStoreOf(cfg)
+	own := server.MachineConfig(cfg)
 	switch there := HasMachineStore(own); {
 	case !there && id != "":
 		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no run %s", id).WithFix("guideway machine status")

@@ -57,9 +57,9 @@ func (c Cost) withDefaults() Cost {
 	return c
 }
 
-// usable says whether a cost that was read from a file is within bounds: no file
+// isWithinBounds says whether a cost that was read from a file is within bounds: no file
 // makes a check take the whole memory or the whole day.
-func (c Cost) usable() bool {
+func (c Cost) isWithinBounds() bool {
 	return c.Passes >= 1 && c.Passes <= 64 && c.KiB >= 8 && c.KiB <= 1<<20 && c.Threads >= 1 && c.Threads <= 64
 }
 
@@ -74,8 +74,8 @@ type File struct {
 	Now func() time.Time
 }
 
-// stored is the content of the file.
-type stored struct {
+// storedPassphrase is the content of the file.
+type storedPassphrase struct {
 	Version int    `json:"version"`
 	KDF     string `json:"kdf"`
 	Cost    Cost   `json:"cost"`
@@ -90,24 +90,24 @@ const (
 	maxFile   = 4 << 10
 )
 
-func (s *stored) hash(passphrase string) []byte {
+func (s *storedPassphrase) computeHash(passphrase string) []byte {
 	return argon2.IDKey([]byte(passphrase), s.Salt, s.Cost.Passes, s.Cost.KiB, s.Cost.Threads, hashBytes)
 }
 
 // IsSet says whether there is a passphrase. A file that is there and cannot be
 // used is an error with the way out: it never counts as not set.
 func (f File) IsSet() (bool, error) {
-	_, err := f.load()
+	_, err := f.readStored()
 	if errors.Is(err, ErrNotSet) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// Ready is nil where there is a passphrase to check, and else the error that
+// CheckUsable is nil where there is a passphrase to check, and else the error that
 // Check would give: CodeForbidden with ErrNotSet as its cause where none is set.
-func (f File) Ready() error {
-	_, err := f.load()
+func (f File) CheckUsable() error {
+	_, err := f.readStored()
 	return err
 }
 
@@ -116,15 +116,15 @@ func (f File) Ready() error {
 // a look until some time has passed, which grows with each. That none is set is
 // CodeForbidden too, with ErrNotSet as its cause.
 func (f File) Check(ctx context.Context, passphrase string) error {
-	if _, err := f.load(); err != nil {
+	if _, err := f.readStored(); err != nil {
 		return err
 	}
-	unlock, err := f.lock(ctx)
+	unlock, err := f.acquireLock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return f.check(passphrase)
+	return f.checkLocked(passphrase)
 }
 
 // Set sets the passphrase. Where there is one, old must be it, and counts as a
@@ -135,9 +135,9 @@ func (f File) Set(ctx context.Context, old, passphrase string) error {
 			WithFix("take one of at least %d characters; some words in a row are easy to keep in mind", MinLength)
 	}
 	if err := atomicfile.MakeDir(filepath.Dir(f.Path)); err != nil {
-		return f.unwritable(err)
+		return f.writeError(err)
 	}
-	unlock, err := f.lock(ctx)
+	unlock, err := f.acquireLock(ctx)
 	if err != nil {
 		return err
 	}
@@ -146,48 +146,48 @@ func (f File) Set(ctx context.Context, old, passphrase string) error {
 	case err != nil:
 		return err
 	case isSet:
-		if err := f.check(old); err != nil {
+		if err := f.checkLocked(old); err != nil {
 			return err
 		}
 	}
-	s := stored{Version: 1, KDF: kdf, Cost: f.Cost.withDefaults(), Salt: make([]byte, saltBytes)}
+	s := storedPassphrase{Version: 1, KDF: kdf, Cost: f.Cost.withDefaults(), Salt: make([]byte, saltBytes)}
 	_, _ = rand.Read(s.Salt) // never fails
-	s.Hash = s.hash(passphrase)
-	return f.write(f.Path, s)
+	s.Hash = s.computeHash(passphrase)
+	return f.writeJSON(f.Path, s)
 }
 
-// check needs the lock: guesses come one after the other, however many programs
+// checkLocked needs the lock: guesses come one after the other, however many programs
 // make them.
-func (f File) check(passphrase string) error {
-	s, err := f.load()
+func (f File) checkLocked(passphrase string) error {
+	s, err := f.readStored()
 	if err != nil {
 		return err
 	}
-	g, err := f.guesses()
+	g, err := f.readGuesses()
 	if err != nil {
 		return err
 	}
-	if wait := g.wait(f.now()); wait > 0 {
+	if wait := g.remainingWait(f.currentTime()); wait > 0 {
 		return guideway.Errorf(guideway.CodeForbidden, "%d wrong passphrases in a row: no other one is looked at for %s", g.Wrong, wait.Round(time.Second)).
 			WithFix("wait %s, then try again", wait.Round(time.Second))
 	}
 	// Counted before it is looked at, so that ending the program in between
 	// gives no free guess.
-	if err := f.write(f.guessPath(), guesses{Wrong: g.Wrong + 1, Last: f.now()}); err != nil {
+	if err := f.writeJSON(f.guessPath(), guessCount{Wrong: g.Wrong + 1, Last: f.currentTime()}); err != nil {
 		return err
 	}
-	if subtle.ConstantTimeCompare(s.hash(passphrase), s.Hash) != 1 {
+	if subtle.ConstantTimeCompare(s.computeHash(passphrase), s.Hash) != 1 {
 		return guideway.Errorf(guideway.CodeForbidden, "that is not the passphrase").
 			WithFix("type the one that was set with %s", setCommand)
 	}
 	if err := os.Remove(f.guessPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return f.unwritable(err)
+		return f.writeError(err)
 	}
 	return nil
 }
 
-// load reads the file.
-func (f File) load() (*stored, error) {
+// readStored reads the file.
+func (f File) readStored() (*storedPassphrase, error) {
 	data, err := readPrivate(f.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -196,8 +196,8 @@ func (f File) load() (*stored, error) {
 	case err != nil:
 		return nil, err
 	}
-	var s stored
-	if err := json.Unmarshal(data, &s); err != nil || s.Version != 1 || s.KDF != kdf || !s.Cost.usable() ||
+	var s storedPassphrase
+	if err := json.Unmarshal(data, &s); err != nil || s.Version != 1 || s.KDF != kdf || !s.Cost.isWithinBounds() ||
 		len(s.Salt) < saltBytes || len(s.Hash) != hashBytes {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s is damaged, or of a newer version", f.Path).
 			WithFix("put it back from a copy, or remove it yourself and set a new passphrase with %s", setCommand)
@@ -205,23 +205,23 @@ func (f File) load() (*stored, error) {
 	return &s, nil
 }
 
-// lock has one program at a time check and set.
-func (f File) lock(ctx context.Context) (unlock func(), err error) {
+// acquireLock has one program at a time check and set.
+func (f File) acquireLock(ctx context.Context) (unlock func(), err error) {
 	l := flock.New(f.Path+".lock", flock.SetPermissions(0o600))
 	if ok, err := l.TryLockContext(ctx, 20*time.Millisecond); err != nil || !ok {
-		return nil, f.unwritable(errors.Join(err, ctx.Err()))
+		return nil, f.writeError(errors.Join(err, ctx.Err()))
 	}
 	return func() { _ = l.Close() }, nil // closing gives the lock back
 }
 
-func (f File) now() time.Time {
+func (f File) currentTime() time.Time {
 	if f.Now == nil {
 		return time.Now()
 	}
 	return f.Now()
 }
 
-func (f File) unwritable(err error) error {
+func (f File) writeError(err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "keep the passphrase: %w", err).
 		WithFix("make the directory %s writable for this user", filepath.Dir(f.Path))
 }

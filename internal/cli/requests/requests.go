@@ -108,8 +108,8 @@ func withRequests(ctx context.Context, a *app.App, do func(context.Context, *req
 		return err
 	}
 	d := &requestDesk{cfg: cfg, user: person.User}
-	if requestlog.Exists(server.RequestsPath(cfg)) {
-		if d.log, err = requestlog.Open(ctx, server.RequestsPath(cfg)); err != nil {
+	if requestlog.Exists(server.RequestLogPath(cfg)) {
+		if d.log, err = requestlog.Open(ctx, server.RequestLogPath(cfg)); err != nil {
 			return err
 		}
 		defer func() { _ = d.log.Close() }()

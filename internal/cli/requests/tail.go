@@ -63,7 +63,7 @@ func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
 	if err != nil {
 		return app.UsageError{Err: err}
 	}
-	log := &server.RequestLog{Path: server.RequestsPath(cfg)}
+	log := &server.RequestLog{Path: server.RequestLogPath(cfg)}
 	defer log.Close()
 	f.Limit = o.Lines
 	begun := false

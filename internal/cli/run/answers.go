@@ -2,7 +2,7 @@ package run
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
-import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+import "github.com/guideway-dev/guideway/internal/cli/walk"
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func (s series[T]) at(n int) (T, bool) {
 }
 
 // readAnswers reads and checks the answers to a course.
-func readAnswers(ctx context.Context, h *app.Host, name string, c walkcmd.Course) (*answers, error) {
+func readAnswers(ctx context.Context, h *app.Host, name string, c walk.WorkflowView) (*answers, error) {
 	data, err := h.ReadDefinition(ctx, name)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func readAnswers(ctx context.Context, h *app.Host, name string, c walkcmd.Course
 // answersReader collects what is wrong with a file of answers.
 type answersReader struct {
 	*answers
-	course   walkcmd.Course
+	course   walk.WorkflowView
 	problems []guideway.Diagnostic
 }
 
@@ -129,8 +129,8 @@ func (r *answersReader) object(n *doc.Node, what string) bool {
 // each reads the members of an object whose keys are ids.
 func (r *answersReader) each(n *doc.Node, read func(id string, n *doc.Node, one bool)) {
 	for _, m := range n.Members {
-		if !r.course.Asks(m.Key).Known {
-			r.errorf(m.Value, "the steps are "+strings.Join(r.course.AsksFor(), ", "), "the workflow has no step %q", m.Key)
+		if !r.course.ExpectedInput(m.Key).Known {
+			r.errorf(m.Value, "the steps are "+strings.Join(r.course.ExpectedInputIDs(), ", "), "the workflow has no step %q", m.Key)
 			continue
 		}
 		if m.Value.Kind != doc.Array {
@@ -147,7 +147,7 @@ func (r *answersReader) each(n *doc.Node, read func(id string, n *doc.Node, one 
 }
 
 func (r *answersReader) output(id string, n *doc.Node, same bool) {
-	if !r.course.Asks(id).Output {
+	if !r.course.ExpectedInput(id).Output {
 		r.errorf(n, "answer a gate in \"answers\"", "%q is not asked for an output", id)
 		return
 	}
@@ -186,7 +186,7 @@ func (r *answersReader) note(id string, n *doc.Node, same bool) {
 // skip reads the reason for leaving out a step; an empty one does not.
 func (r *answersReader) skip(id string, n *doc.Node, same bool) {
 	switch {
-	case !r.course.Asks(id).Skippable:
+	case !r.course.ExpectedInput(id).Skippable:
 		r.errorf(n, "give its output in \"outputs\"", "%q cannot be skipped: it is required", id)
 	case n.Kind != doc.String:
 		r.errorf(n, "write the reason as a text", "the reason for skipping %q is a value of type %s", id, n.Kind)
@@ -196,7 +196,7 @@ func (r *answersReader) skip(id string, n *doc.Node, same bool) {
 }
 
 func (r *answersReader) gate(id string, n *doc.Node, same bool) {
-	gate := r.course.Asks(id)
+	gate := r.course.ExpectedInput(id)
 	options, text := gate.Options, n.Text
 	if gate.Declinable {
 		if text == declinePlain && !slices.Contains(options, text) {
@@ -209,7 +209,7 @@ func (r *answersReader) gate(id string, n *doc.Node, same bool) {
 		r.errorf(n, "give its output in \"outputs\"", "%q is no gate", id)
 	case n.Kind != doc.String || !slices.Contains(options, text):
 		r.errorf(n, "write "+strings.Join(options, " or "), "the gate of %q has no option %v", id, n.Any())
-	case same && slices.Contains(gate.Endless, n.Text):
+	case same && slices.Contains(gate.Repeating, n.Text):
 		r.errorf(n, "write a list, such as ["+n.Text+", "+options[0]+"]", "to %s %q every time would never end", n.Text, id)
 	default:
 		r.gates[id] = series[string]{list: append(r.gates[id].list, text), same: same}

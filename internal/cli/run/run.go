@@ -2,7 +2,7 @@ package run
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
-import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+import "github.com/guideway-dev/guideway/internal/cli/walk"
 
 import (
 	"context"
@@ -104,17 +104,17 @@ func RunRun(ctx context.Context, o *RunOptions) error {
 	if err != nil {
 		return err
 	}
-	w := &walkcmd.Walk{Def: def, Course: walkcmd.NewCourse(def), Vars: map[string]any{}}
-	var v walkcmd.View = &walkcmd.TextView{TextPrinter: app.NewTextPrinter(host, host.Out)}
+	w := &walk.Walk{Def: def, Workflow: walk.NewWorkflowView(def), Vars: map[string]any{}}
+	var v walk.View = &walk.TextView{TextPrinter: app.NewTextPrinter(host, host.Out)}
 	if o.JSON {
-		v = &walkcmd.JsonView{Enc: json.NewEncoder(host.Out)}
+		v = &walk.JSONView{Enc: json.NewEncoder(host.Out)}
 	}
-	var p walkcmd.Player
+	var p walk.Player
 	if o.Answers == "" {
-		t := walkcmd.NewTerminal(host)
+		t := walk.NewTerminal(host)
 		v, p = t, t
 	} else {
-		a, err := readAnswers(ctx, host, o.Answers, w.Course)
+		a, err := readAnswers(ctx, host, o.Answers, w.Workflow)
 		if err != nil {
 			return err
 		}
@@ -123,10 +123,10 @@ func RunRun(ctx context.Context, o *RunOptions) error {
 	}
 	for _, pair := range o.Vars {
 		name, text, _ := app.ParsePair(pair) // checked
-		w.Course.Put(w.State, w.Vars, name, w.Course.Value(name, text))
+		w.Workflow.SetVariable(w.State, w.Vars, name, w.Workflow.ParseVariable(name, text))
 	}
-	err = w.Lead(ctx, p, v)
-	if errors.Is(err, walkcmd.ErrStopped) {
+	err = w.Run(ctx, p, v)
+	if errors.Is(err, walk.ErrStopped) {
 		return app.SilentError{Code: app.ExitFailed}
 	}
 	return err

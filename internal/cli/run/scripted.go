@@ -1,6 +1,6 @@
 package run
 
-import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+import "github.com/guideway-dev/guideway/internal/cli/walk"
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
@@ -23,7 +23,7 @@ type scripted struct {
 	waited string
 }
 
-var _ walkcmd.Player = (*scripted)(nil)
+var _ walk.Player = (*scripted)(nil)
 
 // keyed looks an answer up by the id of a position: first with its phase, since
 // ids are unique only there.
@@ -36,7 +36,7 @@ func keyed[T any](list map[string]series[T], pos engine.Position) series[T] {
 	return list[pos.ID]
 }
 
-func (s *scripted) Next(_ context.Context, w *walkcmd.Walk, pos engine.Position) (*engine.Continue, error) {
+func (s *scripted) NextInput(_ context.Context, w *walk.Walk, pos engine.Position) (*engine.Continue, error) {
 	n := s.count(pos)
 	if pos.Kind != engine.PositionContext {
 		s.waited = ""
@@ -75,7 +75,7 @@ func (s *scripted) gate(pos engine.Position, n int, note string) (*engine.Contin
 
 // variables gives what a phase workflow waits for. That of a step workflow is
 // for the output of the step, which has the same id.
-func (s *scripted) variables(w *walkcmd.Walk, pos engine.Position, n int) (*engine.Continue, error) {
+func (s *scripted) variables(w *walk.Walk, pos engine.Position, n int) (*engine.Continue, error) {
 	sets := keyed(s.answers.sets, pos)
 	vars, ok := sets.at(n)
 	if w.Def.Phases == nil || !ok || len(vars) == 0 || s.waited == pos.ID {
@@ -88,8 +88,8 @@ func (s *scripted) variables(w *walkcmd.Walk, pos engine.Position, n int) (*engi
 }
 
 // skip gives the reason for leaving out a step: its own, or that of its phase.
-func (s *scripted) skip(w *walkcmd.Walk, pos engine.Position, n int) string {
-	if !w.Course.Skippable(pos) {
+func (s *scripted) skip(w *walk.Walk, pos engine.Position, n int) string {
+	if !w.Workflow.IsSkippable(pos) {
 		return ""
 	}
 	if reason, ok := keyed(s.answers.skips, pos).at(n); ok {
@@ -114,19 +114,19 @@ func (s *scripted) count(pos engine.Position) int {
 func (s *scripted) missing(pos engine.Position, n, have int, key, example string) error {
 	what := map[string]string{"outputs": "an output", "answers": "an answer"}[key]
 	if have == 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: %s lacks %s", walkcmd.WhereIs(pos), s.answers.file, what).
+		return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: %s lacks %s", walk.DescribePosition(pos), s.answers.file, what).
 			WithFix("add to %q: %s: %s", key, pos.ID, example)
 	}
 	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it is asked for %s for the %s time, and %s has %d",
-		walkcmd.WhereIs(pos), what, walkcmd.Ordinal(n+1), s.answers.file, have).WithFix("add another to the list of %q in %q", pos.ID, key)
+		walk.DescribePosition(pos), what, walk.FormatOrdinal(n+1), s.answers.file, have).WithFix("add another to the list of %q in %q", pos.ID, key)
 }
 
 // needed says which variables a waiting run lacks.
-func (s *scripted) needed(w *walkcmd.Walk, pos engine.Position) error {
+func (s *scripted) needed(w *walk.Walk, pos engine.Position) error {
 	var names []string
 	why := ""
 	for _, need := range pos.Needs {
-		names = append(names, walkcmd.NeedWords(need))
+		names = append(names, walk.FormatNeed(need))
 		if need.Found != "" {
 			why = " (" + pos.Message + ")"
 		}
@@ -135,14 +135,14 @@ func (s *scripted) needed(w *walkcmd.Walk, pos engine.Position) error {
 	if w.Def.Phases != nil && pos.Phase != nil {
 		fix = fmt.Sprintf("set it in \"context\", in \"sets\" of an earlier step, or when it is asked for: \"sets\": %s: ...", pos.ID)
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it waits for %s%s", walkcmd.WhereIs(pos), strings.Join(names, ", "), why).
+	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it waits for %s%s", walk.DescribePosition(pos), strings.Join(names, ", "), why).
 		WithFix("%s", fix)
 }
 
-func (s *scripted) Refused(pos engine.Position, r *engine.Refusal) error {
+func (s *scripted) HandleRefusal(pos engine.Position, r *engine.Refusal) error {
 	text := r.Message
 	for _, issue := range r.Issues {
 		text += "\n  - " + app.OneLine(issue)
 	}
-	return guideway.Errorf(guideway.CodeRefused, "refused at %s: %s", walkcmd.WhereIs(pos), text)
+	return guideway.Errorf(guideway.CodeRefused, "refused at %s: %s", walk.DescribePosition(pos), text)
 }

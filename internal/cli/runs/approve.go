@@ -2,7 +2,7 @@ package runs
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
-import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+import "github.com/guideway-dev/guideway/internal/cli/walk"
 
 import (
 	"context"
@@ -64,7 +64,7 @@ func runRunsApprove(ctx context.Context, o *RunsApproveOptions) error {
 		return person.SetPassphrase(ctx)
 	}
 	// Without a passphrase nothing is asked for: no gate opens here.
-	if err := person.Passphrase.Ready(); err != nil {
+	if err := person.Passphrase.CheckUsable(); err != nil {
 		return err
 	}
 	return changeRun(ctx, o.app, "Answered", false, func(ctx context.Context, d *app.RunDeps) (*run.Answer, error) {
@@ -113,12 +113,12 @@ func answerFor(ctx context.Context, d *app.RunDeps, handle string, pos engine.Po
 // gateApprover asks a person for the answer to a gate of a run.
 type gateApprover struct {
 	*app.Approver
-	view *walkcmd.Terminal
+	view *walk.Terminal
 }
 
 // newGateApprover returns a gateApprover that shows runs by view.
 func newGateApprover(p *app.Approver) *gateApprover {
-	return &gateApprover{Approver: p, view: walkcmd.NewTerminalOn(p.Prompter)}
+	return &gateApprover{Approver: p, view: walk.NewTerminalFrom(p.Prompter)}
 }
 
 // show tells what is to be confirmed.
@@ -168,7 +168,7 @@ func (k *keptWalk) handedIn() (step, output, notes string) {
 }
 
 // answer asks for an option and a note.
-func (p *gateApprover) answer(ctx context.Context, w *walkcmd.Walk, pos engine.Position) (*engine.Answer, error) {
+func (p *gateApprover) answer(ctx context.Context, w *walk.Walk, pos engine.Position) (*engine.Answer, error) {
 	for {
 		line, err := p.AskLine(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
 		if errors.Is(err, io.EOF) {
@@ -178,10 +178,10 @@ func (p *gateApprover) answer(ctx context.Context, w *walkcmd.Walk, pos engine.P
 			return nil, err
 		}
 		word := strings.TrimSpace(line)
-		if note, ok := walkcmd.CommandOf(word, "decline"); ok && w.Course.Declinable(pos) {
+		if note, ok := walk.ParseCommand(word, "decline"); ok && w.Workflow.IsDeclinable(pos) {
 			return &engine.Answer{Decline: true, Note: note}, nil
 		}
-		option, ok := walkcmd.Choose(pos.Options, word)
+		option, ok := walk.FindOption(pos.Options, word)
 		if !ok {
 			if word != "" {
 				fmt.Fprintf(p.Out, "There is no option %q.\n", app.OneLine(word))

@@ -2,7 +2,7 @@ package runs
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
-import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+import "github.com/guideway-dev/guideway/internal/cli/walk"
 
 import (
 	"context"
@@ -122,5 +122,5 @@ func standsAt(answer *run.Answer) string {
 	if answer.Position.Kind == engine.PositionEnd {
 		return string(answer.Status)
 	}
-	return string(answer.Status) + " at " + walkcmd.WhereIs(answer.Position)
+	return string(answer.Status) + " at " + walk.DescribePosition(answer.Position)
 }

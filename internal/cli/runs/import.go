@@ -92,7 +92,7 @@ func (o *RunsImportOptions) importAsPerson(ctx context.Context, d *app.RunDeps, 
 		return nil, err
 	}
 	person := app.NewApprover(host, cfg)
-	if err := person.Passphrase.Ready(); err != nil {
+	if err := person.Passphrase.CheckUsable(); err != nil {
 		return nil, err
 	}
 	if err := person.CheckPassphrase(ctx); err != nil {

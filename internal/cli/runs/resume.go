@@ -2,7 +2,7 @@ package runs
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
-import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+import "github.com/guideway-dev/guideway/internal/cli/walk"
 
 import (
 	"context"
@@ -76,8 +76,8 @@ func runRunsResume(ctx context.Context, o *RunsResumeOptions) error {
 		if o.JSON {
 			return app.WriteJSON(o.app.Host.Out, runsResumeAnswer{Candidates: app.OrEmpty(candidates)})
 		}
-		t := walkcmd.NewTerminal(o.app.Host)
-		t.Kept = true
+		t := walk.NewTerminal(o.app.Host)
+		t.RunIsSaved = true
 		id, err := o.pick(ctx, t, candidates)
 		if err != nil {
 			return err
@@ -86,9 +86,9 @@ func runRunsResume(ctx context.Context, o *RunsResumeOptions) error {
 		if err != nil {
 			return forPerson(err)
 		}
-		person := &gateApprover{Approver: &app.Approver{Prompter: t.Prompt, Passphrase: o.app.Host.PassphraseFile(cfg)}, view: t}
+		person := &gateApprover{Approver: &app.Approver{Prompter: t.Prompter, Passphrase: o.app.Host.PassphraseFile(cfg)}, view: t}
 		err = (&resumed{RunDeps: d, person: person}).lead(ctx, details)
-		if errors.Is(err, walkcmd.ErrStopped) {
+		if errors.Is(err, walk.ErrStopped) {
 			fmt.Fprintf(t.Out, "\nThe run is kept. Go on with it: guideway runs resume %s\n", id)
 			return nil
 		}
@@ -111,7 +111,7 @@ func (o *RunsResumeOptions) request(here run.Project) run.ResumeRequest {
 
 // pick chooses the run: the only one that goes on, or the one that the person
 // names.
-func (o *RunsResumeOptions) pick(ctx context.Context, t *walkcmd.Terminal, candidates []run.Candidate) (string, error) {
+func (o *RunsResumeOptions) pick(ctx context.Context, t *walk.Terminal, candidates []run.Candidate) (string, error) {
 	open := slices.DeleteFunc(slices.Clone(candidates), func(c run.Candidate) bool {
 		return c.Status != engine.StatusRunning && c.Status != engine.StatusWaiting
 	})
@@ -132,14 +132,14 @@ func (o *RunsResumeOptions) pick(ctx context.Context, t *walkcmd.Terminal, candi
 			goal = app.OneLine(c.WorkflowID)
 		}
 		fmt.Fprintf(t.Out, "%2d. %s\n", i+1, t.Styles.Bold(app.Truncate(goal, max(t.Width, 72)-4)))
-		about := fmt.Sprintf("%s at %s, %s", c.WorkflowID, c.Position.ID, t.Prompt.Host.FormatAge(c.UpdatedAt))
+		about := fmt.Sprintf("%s at %s, %s", c.WorkflowID, c.Position.ID, t.Prompter.Host.FormatAge(c.UpdatedAt))
 		if where := projectWords(c.Project); where != "" {
 			about += ", " + where
 		}
 		t.PrintText("    ", about)
 	}
 	for {
-		line, err := t.Prompt.AskLine(ctx, fmt.Sprintf("Which one, 1 to %d: ", len(open)))
+		line, err := t.Prompter.AskLine(ctx, fmt.Sprintf("Which one, 1 to %d: ", len(open)))
 		if errors.Is(err, io.EOF) {
 			return "", app.StoppedError()
 		}
@@ -175,7 +175,7 @@ func (r *resumed) lead(ctx context.Context, details *run.Details) error {
 	if r.at.Position.Kind == engine.PositionGate {
 		r.person.showHandedIn(r.kept) // by somebody else, or another day
 	}
-	for range walkcmd.MaxMoves {
+	for range walk.MaxMoves {
 		if err := ctx.Err(); err != nil {
 			return app.InterruptedError(err)
 		}
@@ -188,7 +188,7 @@ func (r *resumed) lead(ctx context.Context, details *run.Details) error {
 			return err
 		}
 	}
-	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d moves", walkcmd.MaxMoves)
+	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d moves", walk.MaxMoves)
 }
 
 // standing is where the run stands by what was read of it: what is shown and the
@@ -218,7 +218,7 @@ func (r *resumed) move(ctx context.Context) error {
 		}
 		said := &engine.Refusal{Rule: refusal.Rule, Message: refusal.Message, Issues: refusal.Issues}
 		t.Refusal(&r.kept.Walk, said)
-		if err := t.Refused(r.at.Position, said); err != nil {
+		if err := t.HandleRefusal(r.at.Position, said); err != nil {
 			return err
 		}
 	}
@@ -238,7 +238,7 @@ func (r *resumed) handIn(ctx context.Context) (*run.Answer, error) {
 		}
 		return answerFor(ctx, r.RunDeps, r.at.Handle, pos, *given)
 	}
-	given, err := r.person.view.Next(ctx, &r.kept.Walk, pos)
+	given, err := r.person.view.NextInput(ctx, &r.kept.Walk, pos)
 	if err != nil {
 		return nil, err
 	}

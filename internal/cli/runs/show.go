@@ -2,7 +2,7 @@ package runs
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
-import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+import "github.com/guideway-dev/guideway/internal/cli/walk"
 
 import (
 	"bytes"
@@ -87,8 +87,8 @@ func runRunsShow(ctx context.Context, o *RunsShowOptions) error {
 
 func (o *RunsShowOptions) write(k *keptWalk) {
 	host, r := o.app.Host, k.details.Record
-	t := walkcmd.NewTerminal(host)
-	t.AsksNothing = true
+	t := walk.NewTerminal(host)
+	t.ReadOnly = true
 	fmt.Fprintf(t.Out, "%s %s %s\n", t.Styles.Bold(app.OneLine(r.Name)), app.OneLine(r.Workflow), t.Styles.Faint(app.OneLine(r.Version)))
 	if r.Goal != "" {
 		t.PrintText("", r.Goal)
@@ -100,7 +100,7 @@ func (o *RunsShowOptions) write(k *keptWalk) {
 		}
 	}
 	line("run", r.ID)
-	line("status", status(t.Styles, r)+", "+k.Walk.Past.String())
+	line("status", status(t.Styles, r)+", "+k.Walk.History.String())
 	line("project", projectWords(r.Project))
 	line("started", app.FormatTime(r.Created)+byWords(r.Client))
 	line("changed", app.FormatTime(r.Updated)+" ("+host.FormatAge(r.Updated)+")")
@@ -116,7 +116,7 @@ func (o *RunsShowOptions) write(k *keptWalk) {
 		}
 	}
 	if o.Vars {
-		t.Variables(k.details.Variables)
+		t.PrintVariables(k.details.Variables)
 	}
 	if pos := k.details.Position; pos.Kind != engine.PositionEnd {
 		t.Position(&k.Walk, pos)
@@ -176,7 +176,7 @@ func byWords(client string) string {
 
 // keptWalk is a run that is kept, as a walk that can be shown.
 type keptWalk struct {
-	walkcmd.Walk
+	walk.Walk
 	details *run.Details
 }
 
@@ -189,7 +189,7 @@ func newKeptWalk(details *run.Details) (*keptWalk, error) {
 	}
 	k := &keptWalk{details: details}
 	k.Def = app.LoadedDefinition{Definition: def}
-	k.Course = walkcmd.NewCourse(k.Def)
+	k.Workflow = walk.NewWorkflowView(k.Def)
 	_, err := k.follow(details.Events)
 	return k, err
 }
@@ -206,10 +206,10 @@ func (k *keptWalk) follow(events []run.Event) ([]engine.Event, error) {
 		if !ok {
 			continue
 		}
-		if k.State, err = k.Course.FoldFrom(k.State, []engine.Event{fact}); err != nil {
+		if k.State, err = k.Workflow.FoldFrom(k.State, []engine.Event{fact}); err != nil {
 			return nil, err
 		}
-		k.Past.Add(&k.Walk, fact)
+		k.History.AddEvent(&k.Walk, fact)
 		facts = append(facts, fact)
 	}
 	return facts, nil
@@ -229,10 +229,10 @@ func factOf(e run.Event) (fact engine.Event, ok bool, err error) {
 }
 
 // writeEvent tells of an event on a line, and of what was handed in below it.
-func (k *keptWalk) writeEvent(t *walkcmd.Terminal, e run.Event) {
+func (k *keptWalk) writeEvent(t *walk.Terminal, e run.Event) {
 	mark, text, more := k.eventLine(e)
 	fmt.Fprintf(t.Out, "%5d  %s  %s  %s  %s\n", e.Seq, t.Styles.Faint(e.At.Local().Format("01-02 15:04:05")),
-		t.Mark(mark), text, t.Styles.Faint("("+viaWords(e.By)+")"))
+		t.FormatMark(mark), text, t.Styles.Faint("("+viaWords(e.By)+")"))
 	for _, line := range more {
 		fmt.Fprintf(t.Out, "         %s\n", app.Truncate(line, max(t.Width, 72)-9))
 	}
@@ -253,18 +253,18 @@ func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
 	case run.KindCreated:
 		var created run.Created
 		_ = json.Unmarshal(e.Data, &created) // what cannot be read has no words
-		return walkcmd.MarkStart, app.OneLine(created.Workflow), nil
+		return walk.MarkStart, app.OneLine(created.Workflow), nil
 	case run.KindRefused:
 		var refused run.Refused
 		_ = json.Unmarshal(e.Data, &refused)
 		for _, issue := range refused.Issues {
 			more = append(more, "- "+app.OneLine(issue))
 		}
-		return walkcmd.MarkRefused, app.OneLine(refused.Step + ": " + refused.Message), more
+		return walk.MarkRefused, app.OneLine(refused.Step + ": " + refused.Message), more
 	case run.KindMarked:
 		var marked run.Marked
 		_ = json.Unmarshal(e.Data, &marked)
-		return walkcmd.MarkSet, "critical: " + app.OneLine(strings.Join(marked.Keys, ", ")), nil
+		return walk.MarkSet, "critical: " + app.OneLine(strings.Join(marked.Keys, ", ")), nil
 	}
 	fact, _, err := factOf(e)
 	if err != nil {
@@ -277,9 +277,9 @@ func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
 		more = append(more, "notes: "+app.OneLine(fact.Notes))
 	}
 	if len(fact.Vars) > 0 && (fact.Kind == engine.EventStepCompleted || fact.Kind == engine.EventAsserted) {
-		more = append(more, "sets: "+walkcmd.ValueWords(fact.Vars))
+		more = append(more, "sets: "+walk.FormatValue(fact.Vars))
 	}
-	if mark, text = walkcmd.EventWords(&k.Walk, fact); text != "" {
+	if mark, text = walk.DescribeEvent(&k.Walk, fact); text != "" {
 		return mark, text, more
 	}
 	mark, text = plainWords(fact)
@@ -291,25 +291,25 @@ func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
 func plainWords(fact engine.Event) (mark, text string) {
 	switch fact.Kind {
 	case engine.EventRunStarted, engine.EventContextSet:
-		mark = walkcmd.MarkSet
-		text = strings.TrimSpace(walkcmd.ValueWords(fact.Vars))
+		mark = walk.MarkSet
+		text = strings.TrimSpace(walk.FormatValue(fact.Vars))
 		if len(fact.Vars) == 0 {
 			text = "nothing"
 		}
 	case engine.EventGateOpened, engine.EventCheckpointReached, engine.EventDecisionOffered:
-		mark, text = walkcmd.MarkGate, fact.Step+": opened"
+		mark, text = walk.MarkGate, fact.Step+": opened"
 	case engine.EventStepStarted:
-		mark, text = walkcmd.MarkBegun, fact.Step
+		mark, text = walk.MarkBegun, fact.Step
 	case engine.EventDecisionReached, engine.EventDecisionPassed:
-		mark, text = walkcmd.MarkWay, fact.Step+": "+strings.TrimPrefix(string(fact.Kind), "decision_")
+		mark, text = walk.MarkWay, fact.Step+": "+strings.TrimPrefix(string(fact.Kind), "decision_")
 	case engine.EventPhaseExited:
-		mark, text = walkcmd.MarkPhase, fact.Step+": left"
+		mark, text = walk.MarkPhase, fact.Step+": left"
 	case engine.EventChecked:
-		mark, text = walkcmd.MarkChecked, app.OneLine(strings.Trim(fact.Target+": "+fact.Message, ": "))
+		mark, text = walk.MarkChecked, app.OneLine(strings.Trim(fact.Target+": "+fact.Message, ": "))
 	case engine.EventRunCompleted:
-		mark, text = walkcmd.MarkEnd, "completed"
+		mark, text = walk.MarkEnd, "completed"
 	case engine.EventRunAborted:
-		mark, text = walkcmd.MarkEnd, strings.TrimSuffix("aborted: "+app.OneLine(fact.Reason), ": ")
+		mark, text = walk.MarkEnd, strings.TrimSuffix("aborted: "+app.OneLine(fact.Reason), ": ")
 	default:
 		mark, text = string(fact.Kind), fact.Step
 	}

@@ -1,7 +1,5 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"encoding/json"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/cli/live"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/httpapi"
@@ -35,30 +34,30 @@ type dashboard struct {
 
 func newDashboard(s *surface) *dashboard { return &dashboard{surface: s} }
 
-// url gives the address of a session document's page, or of the first page.
-func (d *dashboard) url(ctx context.Context, sessionID string) (string, error) {
+// pageURL gives the address of a session document's page, or of the first page.
+func (d *dashboard) pageURL(ctx context.Context, sessionID string) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	address, ok := LiveServer(ctx, d.surface.cfg)
+	address, ok := FindLiveServer(ctx, d.surface.cfg)
 	if !ok {
 		var err error
-		if address, err = d.listen(ctx); err != nil {
+		if address, err = d.startServer(ctx); err != nil {
 			return "", err
 		}
 	}
-	return pageOf(address, sessionID), nil
+	return newPageURL(address, sessionID), nil
 }
 
-// live is url where a server is alive already, and else "".
-func (d *dashboard) live(ctx context.Context, sessionID string) string {
-	address, ok := LiveServer(ctx, d.surface.cfg)
+// livePageURL is url where a server is alive already, and else "".
+func (d *dashboard) livePageURL(ctx context.Context, sessionID string) string {
+	address, ok := FindLiveServer(ctx, d.surface.cfg)
 	if !ok {
 		return ""
 	}
-	return pageOf(address, sessionID)
+	return newPageURL(address, sessionID)
 }
 
-func pageOf(address, sessionID string) string {
+func newPageURL(address, sessionID string) string {
 	page := url.URL{Scheme: "http", Host: address, Path: "/"}
 	if sessionID != "" {
 		page.Path = "/dashboard/" + sessionID
@@ -66,30 +65,30 @@ func pageOf(address, sessionID string) string {
 	return page.String()
 }
 
-// LiveServer gives the address of a server that is alive on the data directory.
-func LiveServer(ctx context.Context, cfg *config.Config) (string, bool) {
+// FindLiveServer gives the address of a server that is alive on the data directory.
+func FindLiveServer(ctx context.Context, cfg *config.Config) (string, bool) {
 	s, ok := live.Find(ctx, serversDir(cfg), func(ctx context.Context, address string) bool {
 		ctx, cancel := context.WithTimeout(ctx, app.ServerProbeTimeout)
 		defer cancel()
-		ours, _ := AsksHealth(ctx, "http://"+address+"/api/health")
+		ours, _ := CheckHealth(ctx, "http://"+address+"/api/health")
 		return ours
 	})
 	return s.Address, ok
 }
 
-// listen makes this process a server.
-func (d *dashboard) listen(ctx context.Context) (string, error) {
-	d.stop() // a server of ours that no longer answers
-	handler, err := d.surface.handler(nil)
+// startServer makes this process a server.
+func (d *dashboard) startServer(ctx context.Context) (string, error) {
+	d.stopServer() // a server of ours that no longer answers
+	handler, err := d.surface.newHandler(nil)
 	if err != nil {
 		return "", err
 	}
-	listener, err := listenNear(ctx, d.surface.cfg.Listen)
+	listener, err := listenNearPort(ctx, d.surface.cfg.Listen)
 	if err != nil {
 		return "", err
 	}
 	log := d.surface.app.Logger(d.surface.cfg)
-	withdraw, err := announce(d.surface.cfg, listener.Addr())
+	withdraw, err := announceServer(d.surface.cfg, listener.Addr())
 	if err != nil {
 		_ = listener.Close()
 		return "", err
@@ -105,11 +104,11 @@ func (d *dashboard) listen(ctx context.Context) (string, error) {
 			log.Error("the dashboard ended", "error", err)
 		}
 	}()
-	return reachable(listener.Addr()), nil
+	return reachableAddress(listener.Addr()), nil
 }
 
-// stop ends the server that this process has become.
-func (d *dashboard) stop() {
+// stopServer ends the server that this process has become.
+func (d *dashboard) stopServer() {
 	if d.end == nil {
 		return
 	}
@@ -118,19 +117,19 @@ func (d *dashboard) stop() {
 	d.end = nil
 }
 
-func (d *dashboard) close() {
+func (d *dashboard) closeServer() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.stop()
+	d.stopServer()
 }
 
-// announce tells other processes that this one listens.
-func announce(cfg *config.Config, addr net.Addr) (withdraw func(), err error) {
-	return live.Announce(serversDir(cfg), live.Server{PID: os.Getpid(), Address: reachable(addr), Since: time.Now().UTC()})
+// announceServer tells other processes that this one listens.
+func announceServer(cfg *config.Config, addr net.Addr) (withdraw func(), err error) {
+	return live.Announce(serversDir(cfg), live.Server{PID: os.Getpid(), Address: reachableAddress(addr), Since: time.Now().UTC()})
 }
 
-// reachable is an address under which this machine reaches a listener.
-func reachable(addr net.Addr) string {
+// reachableAddress is an address under which this machine reaches a listener.
+func reachableAddress(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
 		return addr.String()
@@ -138,8 +137,8 @@ func reachable(addr net.Addr) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 }
 
-// listenNear listens on an address, or on the next port that is free.
-func listenNear(ctx context.Context, address string) (net.Listener, error) {
+// listenNearPort listens on an address, or on the next port that is free.
+func listenNearPort(ctx context.Context, address string) (net.Listener, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "listen on %s: %w", address, err)
@@ -163,9 +162,9 @@ func listenNear(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// AsksHealth says whether a Guideway is at an address.
-func AsksHealth(ctx context.Context, url string) (bool, error) {
-	status, text, err := Visit(ctx, url)
+// CheckHealth says whether a Guideway is at an address.
+func CheckHealth(ctx context.Context, url string) (bool, error) {
+	status, text, err := FetchPage(ctx, url)
 	if err != nil {
 		return false, err
 	}
@@ -175,9 +174,9 @@ func AsksHealth(ctx context.Context, url string) (bool, error) {
 	return status == http.StatusOK && json.Unmarshal(text, &body) == nil && body.Status == "ok", nil
 }
 
-// Visit asks a server on this machine, itself and nothing in between, for a small
+// FetchPage asks a server on this machine, itself and nothing in between, for a small
 // page.
-func Visit(ctx context.Context, url string) (status int, body []byte, err error) {
+func FetchPage(ctx context.Context, url string) (status int, body []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, nil, err

@@ -1,7 +1,5 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"fmt"
 	"io"
@@ -10,6 +8,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
@@ -28,17 +27,17 @@ type MachineModels struct {
 	Fixed *driver.SelectedModel
 	// entries are those of the configuration, by level or name.
 	entries map[string]config.Model
-	// shelf finds the recordings.
-	shelf *MachineShelf
+	// resolver finds the recordings.
+	resolver *MachineResolver
 }
 
 var _ driver.Models = (*MachineModels)(nil)
 
 // NewMachineModels reads what there is. spec is that of --model, or "".
-func NewMachineModels(a *app.App, cfg *config.Config, shelf *MachineShelf, spec string) (*MachineModels, error) {
-	m := &MachineModels{Host: a.Host, entries: cfg.Models, shelf: shelf}
+func NewMachineModels(a *app.App, cfg *config.Config, shelf *MachineResolver, spec string) (*MachineModels, error) {
+	m := &MachineModels{Host: a.Host, entries: cfg.Models, resolver: shelf}
 	if spec != "" {
-		chosen, err := m.parse(spec)
+		chosen, err := m.parseSpec(spec)
 		if err != nil {
 			return nil, err
 		}
@@ -57,36 +56,36 @@ func (m *MachineModels) Model(f driver.RunScope, level machinedef.Level, name st
 		return chosen, nil
 	}
 	if f.Demo != "" {
-		return m.recorded(f.Demo)
+		return m.recordedModel(f.Demo)
 	}
 	if name != "" {
 		if e, ok := m.entries[name]; ok {
-			return m.chosen(e)
+			return m.newModel(e)
 		}
-		return m.parse(name)
+		return m.parseSpec(name)
 	}
 	for _, l := range []machinedef.Level{level, machinedef.LevelBase} {
 		if e, ok := m.entries[string(l)]; ok {
-			return m.chosen(e)
+			return m.newModel(e)
 		}
 		if spec := m.Host.Getenv("GUIDEWAY_MODEL_" + strings.ToUpper(string(l))); spec != "" {
-			return m.parse(spec)
+			return m.parseSpec(spec)
 		}
 	}
 	if spec := m.Host.Getenv("GUIDEWAY_MODEL"); spec != "" {
-		return m.parse(spec)
+		return m.parseSpec(spec)
 	}
 	return driver.SelectedModel{}, guideway.Errorf(guideway.CodeInvalid, "no model is set for the level %q", level).
 		WithFix("set GUIDEWAY_MODEL=openai:NAME or anthropic:NAME, name it in \"models\" of guideway.json, or try it with --demo or --model scripted:FILE")
 }
 
-// recorded is the recording that is shipped with a machine, as a model.
-func (m *MachineModels) recorded(name string) (driver.SelectedModel, error) {
-	one, err := m.shelf.Find(name)
+// recordedModel is the recording that is shipped with a machine, as a model.
+func (m *MachineModels) recordedModel(name string) (driver.SelectedModel, error) {
+	one, err := m.resolver.Find(name)
 	if err != nil {
 		return driver.SelectedModel{}, err
 	}
-	data, err := one.Demonstration()
+	data, err := one.Recording()
 	if err != nil {
 		return driver.SelectedModel{}, err
 	}
@@ -94,17 +93,17 @@ func (m *MachineModels) recorded(name string) (driver.SelectedModel, error) {
 	return driver.SelectedModel{Model: model, Name: "scripted", Provider: config.ProviderScripted}, err
 }
 
-// parse reads PROVIDER:MODEL.
-func (m *MachineModels) parse(spec string) (driver.SelectedModel, error) {
+// parseSpec reads PROVIDER:MODEL.
+func (m *MachineModels) parseSpec(spec string) (driver.SelectedModel, error) {
 	provider, model, ok := strings.Cut(spec, ":")
 	if !ok {
 		provider, model = config.ProviderOpenAI, spec
 	}
-	return m.chosen(config.Model{Provider: provider, Model: model})
+	return m.newModel(config.Model{Provider: provider, Model: model})
 }
 
-// chosen makes the model of an entry.
-func (m *MachineModels) chosen(e config.Model) (driver.SelectedModel, error) {
+// newModel makes the model of an entry.
+func (m *MachineModels) newModel(e config.Model) (driver.SelectedModel, error) {
 	const millionths = 1e6
 	out := driver.SelectedModel{
 		Name: e.Model, Provider: e.Provider, MaxTokens: e.MaxTokens, Timeout: time.Duration(e.Timeout),
@@ -135,7 +134,7 @@ func (m *MachineModels) chosen(e config.Model) (driver.SelectedModel, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(m.Host.Dir, path)
 		}
-		data, err := ReadSettings(path)
+		data, err := ReadBoundedFile(path)
 		if err != nil {
 			return out, guideway.Errorf(guideway.CodeNotFound, "read the answers of the scripted model: %w", err)
 		}
@@ -159,19 +158,19 @@ func ScriptedModel(data []byte) (llm.Model, error) {
 	return answering.New(s), nil
 }
 
-// maxSettings bounds the answers of a scripted model.
-const maxSettings = 16 << 20
+// maxFileBytes bounds the answers of a scripted model.
+const maxFileBytes = 16 << 20
 
-// ReadSettings reads a regular file of bounded size.
-func ReadSettings(path string) ([]byte, error) {
+// ReadBoundedFile reads a regular file of bounded size.
+func ReadBoundedFile(path string) ([]byte, error) {
 	file, err := safeopen.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	data, err := io.ReadAll(io.LimitReader(file, maxSettings+1))
-	if err == nil && len(data) > maxSettings {
-		err = fmt.Errorf("it is larger than %d MiB", maxSettings>>20)
+	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err == nil && len(data) > maxFileBytes {
+		err = fmt.Errorf("it is larger than %d MiB", maxFileBytes>>20)
 	}
 	return data, err
 }

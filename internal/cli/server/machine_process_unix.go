@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// lives says whether there is a process of this number.
-func lives(pid int) bool {
+// processExists says whether there is a process of this number.
+func processExists(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return err == nil || errors.Is(err, syscall.EPERM)
 }

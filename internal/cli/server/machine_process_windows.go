@@ -2,8 +2,8 @@ package server
 
 import "os"
 
-// lives says whether there is a process of this number.
-func lives(pid int) bool {
+// processExists says whether there is a process of this number.
+func processExists(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
 		return false

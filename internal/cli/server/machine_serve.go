@@ -1,7 +1,5 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"encoding/json"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
@@ -22,12 +21,12 @@ import (
 
 // lazyMachines opens the store of machines when the first call needs it.
 type lazyMachines struct {
-	app   *app.App
-	cfg   *config.Config
-	log   *slog.Logger
-	shelf *MachineShelf
-	pool  *sandbox.Pool
-	tools driver.Tools
+	app      *app.App
+	cfg      *config.Config
+	log      *slog.Logger
+	resolver *MachineResolver
+	pool     *sandbox.Pool
+	tools    driver.Tools
 	// tracer is nil where no traces are sent.
 	tracer driver.Tracer
 
@@ -42,11 +41,11 @@ var _ mcpserver.Machines = (*lazyMachines)(nil)
 
 // newLazyMachines makes them on a pool that is open for longer than they are.
 func newLazyMachines(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, tools driver.Tools) *lazyMachines {
-	return &lazyMachines{app: a, tools: tools, cfg: cfg, log: a.Logger(cfg), shelf: &MachineShelf{Snapshot: cat.Snapshot, dir: a.Host.Dir, gate: machineGate(a, cfg)}, pool: pool}
+	return &lazyMachines{app: a, tools: tools, cfg: cfg, log: a.Logger(cfg), resolver: &MachineResolver{Snapshot: cat.Snapshot, dir: a.Host.Dir, checkApproval: newApprovalCheck(a, cfg)}, pool: pool}
 }
 
-// open gives the service, and opens the store where that has not happened yet.
-func (l *lazyMachines) open(ctx context.Context) (*driver.Background, error) {
+// openService gives the service, and opens the store where that has not happened yet.
+func (l *lazyMachines) openService(ctx context.Context) (*driver.Background, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.background != nil {
@@ -59,19 +58,19 @@ func (l *lazyMachines) open(ctx context.Context) (*driver.Background, error) {
 	if err != nil {
 		return nil, err
 	}
-	models, err := NewMachineModels(l.app, l.cfg, l.shelf, "")
+	models, err := NewMachineModels(l.app, l.cfg, l.resolver, "")
 	if err != nil {
 		return nil, err
 	}
-	if l.store, err = OpenMachineStore(ctx, l.cfg, user, MachineParts{Shelf: l.shelf, Models: models, Pool: l.pool, Tools: l.tools, Tracer: l.tracer}, l.log); err != nil {
+	if l.store, err = OpenMachineStore(ctx, l.cfg, user, MachineDeps{Resolver: l.resolver, Models: models, Pool: l.pool, Tools: l.tools, Tracer: l.tracer}, l.log); err != nil {
 		return nil, err
 	}
 	l.background = driver.NewBackground(l.store.Runs, l.log)
 	return l.background, nil
 }
 
-// close stops the runs that are at work, which can be gone on with.
-func (l *lazyMachines) close() {
+// closeService stops the runs that are at work, which can be gone on with.
+func (l *lazyMachines) closeService() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
@@ -84,7 +83,7 @@ func (l *lazyMachines) close() {
 
 // Served implements mcpserver.Machines.
 func (l *lazyMachines) Served(context.Context) ([]mcpserver.MachineInfo, error) {
-	served, _ := l.shelf.All()
+	served, _ := l.resolver.All()
 	var out []mcpserver.MachineInfo
 	for _, s := range served {
 		info := mcpserver.MachineInfo{Name: s.Definition.Name, Description: s.Definition.Description, Inputs: []mcpserver.MachineInput{}}
@@ -101,27 +100,27 @@ func (l *lazyMachines) Served(context.Context) ([]mcpserver.MachineInfo, error) 
 
 // Start implements mcpserver.Machines.
 func (l *lazyMachines) Start(ctx context.Context, c run.Caller, r driver.StartRequest) (*driver.Status, error) {
-	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Start(ctx, c, r) })
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Start(ctx, c, r) })
 }
 
 // Wait implements mcpserver.Machines.
 func (l *lazyMachines) Wait(ctx context.Context, c run.Caller, id string, patience time.Duration) (*driver.Status, error) {
-	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Wait(ctx, c, id, patience) })
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Wait(ctx, c, id, patience) })
 }
 
 // Input implements mcpserver.Machines.
 func (l *lazyMachines) Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error) {
-	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Input(ctx, c, id, value) })
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Input(ctx, c, id, value) })
 }
 
 // Decide implements mcpserver.Machines.
 func (l *lazyMachines) Decide(ctx context.Context, c run.Caller, id string, decision engine.Decision, result string) (*driver.Status, error) {
-	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Decide(ctx, c, id, decision, result) })
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Decide(ctx, c, id, decision, result) })
 }
 
 // Cancel implements mcpserver.Machines.
 func (l *lazyMachines) Cancel(ctx context.Context, c run.Caller, id, reason string) (*driver.Status, error) {
-	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Cancel(ctx, c, id, reason) })
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Cancel(ctx, c, id, reason) })
 }
 
 // Watch implements mcpserver.Machines and httpapi.Machines.
@@ -136,39 +135,39 @@ func (l *lazyMachines) Watch(id string) (updates <-chan driver.Update, cancel fu
 }
 
 // Entries implements httpapi.Machines.
-func (l *lazyMachines) Entries() []*catalog.MachineEntry { return l.shelf.Snapshot().Machines() }
+func (l *lazyMachines) Entries() []*catalog.MachineEntry { return l.resolver.Snapshot().Machines() }
 
 // Entry implements httpapi.Machines.
 func (l *lazyMachines) Entry(name string) (*catalog.MachineEntry, error) {
-	return l.shelf.Snapshot().Machine(name)
+	return l.resolver.Snapshot().Machine(name)
 }
 
 // Status implements httpapi.Machines.
 func (l *lazyMachines) Status(ctx context.Context, c run.Caller, id string) (*driver.Status, error) {
-	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Status(ctx, c, id) })
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Status(ctx, c, id) })
 }
 
 // View implements httpapi.Machines.
 func (l *lazyMachines) View(ctx context.Context, c run.Caller, id string) (*driver.View, error) {
-	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.View, error) { return b.View(ctx, c, id) })
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.View, error) { return b.View(ctx, c, id) })
 }
 
 // List implements httpapi.Machines.
 func (l *lazyMachines) List(ctx context.Context, c run.Caller, f run.Filter) ([]run.Record, error) {
-	return app.WithOpened(ctx, l.open, func(b *driver.Background) ([]run.Record, error) { return b.List(ctx, c, f) })
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) ([]run.Record, error) { return b.List(ctx, c, f) })
 }
 
 // Events implements httpapi.Machines.
 func (l *lazyMachines) Events(ctx context.Context, c run.Caller, id string) ([]run.Event, error) {
-	return app.WithOpened(ctx, l.open, func(b *driver.Background) ([]run.Event, error) { return b.Events(ctx, c, id) })
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) ([]run.Event, error) { return b.Events(ctx, c, id) })
 }
 
 // Resume implements httpapi.Machines.
 func (l *lazyMachines) Resume(ctx context.Context, c run.Caller, id string, limits engine.Limits) (*driver.Status, error) {
-	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Resume(ctx, c, id, limits) })
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Resume(ctx, c, id, limits) })
 }
 
 // Fork implements httpapi.Machines.
 func (l *lazyMachines) Fork(ctx context.Context, c run.Caller, id string, seq int64) (*driver.Status, error) {
-	return app.WithOpened(ctx, l.open, func(b *driver.Background) (*driver.Status, error) { return b.Fork(ctx, c, id, seq) })
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Fork(ctx, c, id, seq) })
 }

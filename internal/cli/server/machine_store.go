@@ -1,7 +1,5 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"fmt"
@@ -12,24 +10,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 )
 
-// MachineParts are what runs of machines work with, besides the journal.
-type MachineParts struct {
-	Shelf  *MachineShelf
-	Models driver.Models
-	Pool   *sandbox.Pool
-	Tools  driver.Tools
+// MachineDeps are what runs of machines work with, besides the journal.
+type MachineDeps struct {
+	Resolver *MachineResolver
+	Models   driver.Models
+	Pool     *sandbox.Pool
+	Tools    driver.Tools
 	// Tracer is nil where no traces are sent.
 	Tracer driver.Tracer
 }
 
 // machineStore is the journal of machines with the service on it.
 type machineStore struct {
-	MachineParts
+	MachineDeps
 	Runs    *driver.Service
 	journal app.JournalStore
 	log     *slog.Logger
@@ -42,8 +41,8 @@ func (s *machineStore) Close() {
 	}
 }
 
-// serve makes the service on the journal.
-func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user string, permit permit) error {
+// openService makes the service on the journal.
+func (s *machineStore) openService(ctx context.Context, cfg *config.Config, user string, permit permitFunc) error {
 	key, err := app.OpenKey(ctx, cfg, s.journal)
 	if err != nil {
 		return err
@@ -53,10 +52,10 @@ func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user strin
 		return err
 	}
 	s.Runs, err = driver.New(driver.Options{
-		Journal: s.journal, Key: key, Heads: heads, Machines: s.Shelf, Models: s.Models, Tools: s.Tools, Tracer: s.Tracer,
+		Journal: s.journal, Key: key, Heads: heads, Machines: s.Resolver, Models: s.Models, Tools: s.Tools, Tracer: s.Tracer,
 		Permit:   permit,
 		Handlers: &driver.Scripts{Sandbox: s.Pool, Owner: user},
-		Owner:    processName(), Alive: processLives, Logger: s.log,
+		Owner:    newInstanceName(), Alive: isInstanceAlive, Logger: s.log,
 	})
 	return err
 }
@@ -64,8 +63,8 @@ func (s *machineStore) serve(ctx context.Context, cfg *config.Config, user strin
 // OpenMachineStore opens the journal of machines. It is one of its own: a run of a
 // machine is no guided run, and what agents say to each other would make that
 // journal large.
-func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, parts MachineParts, log *slog.Logger) (*machineStore, error) {
-	own := MachineStoreOf(cfg)
+func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, parts MachineDeps, log *slog.Logger) (*machineStore, error) {
+	own := MachineConfig(cfg)
 	if !own.UsesPostgres() {
 		if err := os.MkdirAll(own.DataDir, 0o700); err != nil {
 			return nil, app.StoreOpenError(err)
@@ -75,10 +74,10 @@ func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, part
 	if err != nil {
 		return nil, app.StoreOpenError(err)
 	}
-	s := &machineStore{MachineParts: parts, journal: journal, log: log}
-	permit, err := MachinePermit(cfg)
+	s := &machineStore{MachineDeps: parts, journal: journal, log: log}
+	permit, err := NewMachinePermit(cfg)
 	if err == nil {
-		err = s.serve(ctx, own, user, permit)
+		err = s.openService(ctx, own, user, permit)
 	}
 	if err != nil {
 		_ = journal.Close()
@@ -87,9 +86,9 @@ func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, part
 	return s, nil
 }
 
-// MachineStoreOf are the settings with the store of machines in the place of that
+// MachineConfig are the settings with the store of machines in the place of that
 // of guided runs.
-func MachineStoreOf(cfg *config.Config) *config.Config {
+func MachineConfig(cfg *config.Config) *config.Config {
 	own := *cfg
 	if cfg.UsesPostgres() {
 		own.Store = withSchema(cfg.Store, "guideway_machines")
@@ -118,8 +117,8 @@ func ClosePool(pool *sandbox.Pool, log *slog.Logger) {
 	}
 }
 
-// processName names this process among those of all machines.
-func processName() string {
+// newInstanceName names this process among those of all machines.
+func newInstanceName() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -127,9 +126,9 @@ func processName() string {
 	return fmt.Sprintf("%s/%d/%d", host, os.Getpid(), time.Now().UnixNano())
 }
 
-// processLives says whether the process of a name may be at work: true where it
+// isInstanceAlive says whether the process of a name may be at work: true where it
 // is not of this machine.
-func processLives(name string) bool {
+func isInstanceAlive(name string) bool {
 	parts := strings.Split(name, "/")
 	host, err := os.Hostname()
 	if err != nil || len(parts) != 3 || parts[0] != host {
@@ -139,5 +138,5 @@ func processLives(name string) bool {
 	if err != nil || pid == os.Getpid() {
 		return err != nil
 	}
-	return lives(pid)
+	return processExists(pid)
 }

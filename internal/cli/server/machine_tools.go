@@ -1,7 +1,5 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"encoding/json"
@@ -11,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
@@ -25,10 +24,10 @@ import (
 type MachineTools struct {
 	// gateway is nil where there is none.
 	gateway *gateway.Gateway
-	own     *mcpserver.AgentTools
-	// good tells whether a client's token still is; see auth.Tokens.
-	good func(id string) (bool, error)
-	log  *slog.Logger
+	builtin *mcpserver.AgentTools
+	// isTokenValid tells whether a client's token still is; see auth.Tokens.
+	isTokenValid func(id string) (bool, error)
+	log          *slog.Logger
 }
 
 var _ driver.Tools = (*MachineTools)(nil)
@@ -43,7 +42,7 @@ func newMachineTools(cfg *config.Config, opts mcpserver.Options, u *Upstreams) (
 	if err != nil {
 		return nil, err
 	}
-	m := &MachineTools{own: own, log: opts.Logger, good: tokens.IsValid}
+	m := &MachineTools{builtin: own, log: opts.Logger, isTokenValid: tokens.IsValid}
 	if u != nil {
 		m.gateway = u.Gateway
 	}
@@ -73,9 +72,9 @@ func (l *lazyTools) Call(ctx context.Context, f driver.RunScope, c engine.ToolCa
 	return m.Call(ctx, f, c)
 }
 
-// ToolsOfCommand are the tools for a command that drives runs itself. close releases
+// NewCommandTools are the tools for a command that drives runs itself. close releases
 // what was opened for them.
-func ToolsOfCommand(ctx context.Context, a *app.App, cfg *config.Config) (tools *lazyTools, closeTools func()) {
+func NewCommandTools(ctx context.Context, a *app.App, cfg *config.Config) (tools *lazyTools, closeTools func()) {
 	var opened *surface
 	tools = &lazyTools{Open: sync.OnceValues(func() (*MachineTools, error) {
 		s, err := OpenSurface(context.WithoutCancel(ctx), a, cfg, a.Host.LookupProject)
@@ -92,13 +91,13 @@ func ToolsOfCommand(ctx context.Context, a *app.App, cfg *config.Config) (tools 
 	}
 }
 
-// keyOfCall is the member of _meta that has the key of a call, which is the same at
+// idempotencyMetaKey is the member of _meta that has the key of a call, which is the same at
 // every attempt at it.
-const keyOfCall = "dev.guideway/idempotency-key"
+const idempotencyMetaKey = "dev.guideway/idempotency-key"
 
-// principal says who calls for a run: its user, by the machine, with what who began
+// withPrincipal says who calls for a run: its user, by the machine, with what who began
 // it may use.
-func (m *MachineTools) principal(ctx context.Context, f driver.RunScope) (context.Context, *gateway.Client, error) {
+func (m *MachineTools) withPrincipal(ctx context.Context, f driver.RunScope) (context.Context, *gateway.Client, error) {
 	p := guideway.Principal{User: f.User, Client: "machine " + app.OneLine(f.Machine)}
 	ctx = auth.WithPrincipal(ctx, p)
 	client := &gateway.Client{Principal: p, Modern: true}
@@ -109,7 +108,7 @@ func (m *MachineTools) principal(ctx context.Context, f driver.RunScope) (contex
 		}
 		h := &auth.TokenLease{ID: "machine:" + f.Run, Name: p.Client, Allow: lent.Allow}
 		if lent.Token != "" {
-			good, err := m.good(lent.Token)
+			good, err := m.isTokenValid(lent.Token)
 			if err != nil {
 				return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that began the run: %w", err)
 			}
@@ -122,12 +121,12 @@ func (m *MachineTools) principal(ctx context.Context, f driver.RunScope) (contex
 	return ctx, client, nil
 }
 
-// permit is the Permit of driver.Options.
-type permit = func(ctx context.Context, f driver.RunScope) (why string, err error)
+// permitFunc is the Permit of driver.Options.
+type permitFunc = func(ctx context.Context, f driver.RunScope) (why string, err error)
 
-// MachinePermit lets a run go on for as long as the token of the client that began it
+// NewMachinePermit lets a run go on for as long as the token of the client that began it
 // is good: the models that its agents ask cost money, in the name of that client.
-func MachinePermit(cfg *config.Config) (permit, error) {
+func NewMachinePermit(cfg *config.Config) (permitFunc, error) {
 	tokens, err := app.OpenTokens(cfg)
 	if err != nil {
 		return nil, err
@@ -153,13 +152,13 @@ func MachinePermit(cfg *config.Config) (permit, error) {
 
 // Tools implements driver.Tools.
 func (m *MachineTools) Tools(ctx context.Context, f driver.RunScope) ([]engine.ToolInfo, error) {
-	ctx, client, err := m.principal(ctx, f)
+	ctx, client, err := m.withPrincipal(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	var out []engine.ToolInfo
 	seen := map[string]bool{}
-	for _, t := range m.own.Offered(ctx) {
+	for _, t := range m.builtin.Offered(ctx) {
 		seen[t.Name] = true
 		out = append(out, engine.ToolInfo{
 			Definition: llm.Definition{Name: t.Name, Description: t.Description, Parameters: t.Parameters}, Repeatable: t.Repeatable,
@@ -195,15 +194,15 @@ func toolInfo(raw json.RawMessage) (info engine.ToolInfo, name string, ok bool) 
 		return info, t.Name, false
 	}
 	info = engine.ToolInfo{
-		Definition: llm.Definition{Name: PlainName(t.Name), Description: t.Description, Parameters: t.InputSchema},
+		Definition: llm.Definition{Name: ModelToolName(t.Name), Description: t.Description, Parameters: t.InputSchema},
 		Repeatable: t.Annotations.ReadOnly || t.Annotations.Idempotent,
 	}
 	const longest = 64
 	return info, t.Name, len(info.Name) <= longest
 }
 
-// PlainName is the name of a tool as models take it: with _ for what they do not.
-func PlainName(name string) string {
+// ModelToolName is the name of a tool as models take it: with _ for what they do not.
+func ModelToolName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
 			return r
@@ -214,11 +213,11 @@ func PlainName(name string) string {
 
 // Call implements driver.Tools.
 func (m *MachineTools) Call(ctx context.Context, f driver.RunScope, c engine.ToolCall) (engine.ToolResult, error) {
-	ctx, client, err := m.principal(ctx, f)
+	ctx, client, err := m.withPrincipal(ctx, f)
 	if err != nil {
 		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
 	}
-	text, failed, err := m.own.Call(ctx, c.Name, json.RawMessage(c.Arguments))
+	text, failed, err := m.builtin.Call(ctx, c.Name, json.RawMessage(c.Arguments))
 	switch {
 	case err == nil:
 		return engine.ToolResult{Content: text, Error: failed}, nil
@@ -234,7 +233,7 @@ func (m *MachineTools) Call(ctx context.Context, f driver.RunScope, c engine.Too
 			break
 		}
 	}
-	meta, err := json.Marshal(map[string]string{keyOfCall: c.Key})
+	meta, err := json.Marshal(map[string]string{idempotencyMetaKey: c.Key})
 	if err != nil {
 		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
 	}

@@ -1,7 +1,5 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"bytes"
 	"context"
@@ -12,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/contexts/secret"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
@@ -28,8 +27,8 @@ const ContentVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 type machineTracer struct {
 	tracer *telemetry.Tracer
 	now    func() time.Time
-	// clean takes credentials out of a document; nil is that spans have no content.
-	clean func(document []byte) ([]byte, error)
+	// redact takes credentials out of a document; nil is that spans have no content.
+	redact func(document []byte) ([]byte, error)
 }
 
 var _ driver.Tracer = (*machineTracer)(nil)
@@ -42,49 +41,51 @@ func NewMachineTracer(a *app.App, cfg *config.Config, t *telemetry.Tracer) drive
 	m := &machineTracer{tracer: t, now: a.Host.CurrentTime}
 	switch strings.ToLower(a.Host.Getenv(ContentVariable)) {
 	case "true", "span_only", "span_and_event":
-		m.clean = func(document []byte) ([]byte, error) { return WithoutSecrets(a, cfg, document) }
+		m.redact = func(document []byte) ([]byte, error) { return RedactDocument(a, cfg, document) }
 	}
 	return m
 }
 
-// text, number and texts are attributes.
-func text(key, value string) telemetry.Attribute { return telemetry.Attribute{Key: key, Value: value} }
+// textAttribute, number and texts are attributes.
+func textAttribute(key, value string) telemetry.Attribute {
+	return telemetry.Attribute{Key: key, Value: value}
+}
 
-func number(key string, value int) telemetry.Attribute {
+func intAttribute(key string, value int) telemetry.Attribute {
 	return telemetry.Attribute{Key: key, Value: int64(value)}
 }
 
 // Begin implements driver.Tracer.
 func (m *machineTracer) Begin(ctx context.Context, a driver.Activity) (inner context.Context, end func(driver.ActivityResult)) {
-	name, kind, operation := m.named(a)
+	name, kind, operation := m.spanName(a)
 	ctx, span := m.tracer.Start(ctx, telemetry.Context{}, name, kind, m.now())
 	if operation != "" {
-		span.Set(text("gen_ai.operation.name", operation))
+		span.Set(textAttribute("gen_ai.operation.name", operation))
 	}
-	span.Set(text("gen_ai.workflow.name", a.Machine), text("gen_ai.conversation.id", a.Run))
+	span.Set(textAttribute("gen_ai.workflow.name", a.Machine), textAttribute("gen_ai.conversation.id", a.Run))
 	for key, value := range map[string]string{"guideway.run.parent": a.Parent, "guideway.state": a.State, "gen_ai.agent.name": a.Agent, "gen_ai.provider.name": a.Provider} {
 		if value != "" {
-			span.Set(text(key, value))
+			span.Set(textAttribute(key, value))
 		}
 	}
 	if a.Attempt > 1 {
-		span.Set(number("guideway.attempt", a.Attempt))
+		span.Set(intAttribute("guideway.attempt", a.Attempt))
 	}
 	if a.Request != nil {
-		m.asked(span, a.Request)
+		m.setRequest(span, a.Request)
 	}
 	if a.Tool != nil {
-		span.Set(text("gen_ai.tool.name", a.Tool.Name), text("gen_ai.tool.call.id", a.Tool.ID), text("gen_ai.tool.type", "function"))
-		m.content(span, "gen_ai.tool.call.arguments", a.Tool.Arguments)
+		span.Set(textAttribute("gen_ai.tool.name", a.Tool.Name), textAttribute("gen_ai.tool.call.id", a.Tool.ID), textAttribute("gen_ai.tool.type", "function"))
+		m.setContent(span, "gen_ai.tool.call.arguments", a.Tool.Arguments)
 	}
 	return ctx, func(e driver.ActivityResult) {
-		m.ended(span, a, e)
+		m.setOutcome(span, a, e)
 		span.Finish(m.now())
 	}
 }
 
-// named is what a span is called, as the conventions have it.
-func (m *machineTracer) named(a driver.Activity) (name string, kind telemetry.Kind, operation string) {
+// spanName is what a span is called, as the conventions have it.
+func (m *machineTracer) spanName(a driver.Activity) (name string, kind telemetry.Kind, operation string) {
 	switch {
 	case a.Kind == driver.ActivityModel:
 		return "chat " + a.Request.Model, telemetry.KindClient, "chat"
@@ -98,54 +99,54 @@ func (m *machineTracer) named(a driver.Activity) (name string, kind telemetry.Ki
 	return "state " + a.State, telemetry.KindInternal, ""
 }
 
-// asked tells a request.
-func (m *machineTracer) asked(span *telemetry.Span, r *llm.Request) {
-	span.Set(text("gen_ai.request.model", r.Model))
+// setRequest tells a request.
+func (m *machineTracer) setRequest(span *telemetry.Span, r *llm.Request) {
+	span.Set(textAttribute("gen_ai.request.model", r.Model))
 	if r.MaxTokens > 0 {
-		span.Set(number("gen_ai.request.max_tokens", r.MaxTokens))
+		span.Set(intAttribute("gen_ai.request.max_tokens", r.MaxTokens))
 	}
 	if r.Temperature != nil {
 		span.Set(telemetry.Attribute{Key: "gen_ai.request.temperature", Value: *r.Temperature})
 	}
-	m.content(span, "gen_ai.input.messages", messages(r.Messages, ""))
+	m.setContent(span, "gen_ai.input.messages", convertMessages(r.Messages, ""))
 }
 
-// ended tells what came of it. An error is its kind alone: its words may have what
+// setOutcome tells what came of it. An error is its kind alone: its words may have what
 // was said in them.
-func (m *machineTracer) ended(span *telemetry.Span, a driver.Activity, e driver.ActivityResult) {
+func (m *machineTracer) setOutcome(span *telemetry.Span, a driver.Activity, e driver.ActivityResult) {
 	if span == nil {
 		return
 	}
 	if e.Status != "" {
-		span.Set(text("guideway.status", string(e.Status)))
+		span.Set(textAttribute("guideway.status", string(e.Status)))
 	}
 	if r := e.Response; r != nil {
-		span.Set(number("gen_ai.usage.input_tokens", r.Usage.Input), number("gen_ai.usage.output_tokens", r.Usage.Output))
+		span.Set(intAttribute("gen_ai.usage.input_tokens", r.Usage.Input), intAttribute("gen_ai.usage.output_tokens", r.Usage.Output))
 		if r.Usage.Cached > 0 {
-			span.Set(number("gen_ai.usage.cache_read.input_tokens", r.Usage.Cached))
+			span.Set(intAttribute("gen_ai.usage.cache_read.input_tokens", r.Usage.Cached))
 		}
 		if r.Model != "" {
-			span.Set(text("gen_ai.response.model", r.Model))
+			span.Set(textAttribute("gen_ai.response.model", r.Model))
 		}
 		if r.ID != "" {
-			span.Set(text("gen_ai.response.id", r.ID))
+			span.Set(textAttribute("gen_ai.response.id", r.ID))
 		}
 		if r.Finish != "" {
 			span.Set(telemetry.Attribute{Key: "gen_ai.response.finish_reasons", Value: []string{r.Finish}})
 		}
-		m.content(span, "gen_ai.output.messages", messages([]llm.Message{r.Message}, r.Finish))
+		m.setContent(span, "gen_ai.output.messages", convertMessages([]llm.Message{r.Message}, r.Finish))
 	}
 	if e.Result != nil && e.Err == nil {
-		m.content(span, "gen_ai.tool.call.result", e.Result.Content)
+		m.setContent(span, "gen_ai.tool.call.result", e.Result.Content)
 	}
-	if failure := failureOf(a, e); failure != "" {
+	if failure := errorType(a, e); failure != "" {
 		span.Error = failure
-		span.Set(text("error.type", failure))
+		span.Set(textAttribute("error.type", failure))
 	}
 }
 
-// failureOf is the kind of what went wrong; "" is nothing.
-func failureOf(a driver.Activity, e driver.ActivityResult) string {
+// errorType is the kind of what went wrong; "" is nothing.
+func errorType(a driver.Activity, e driver.ActivityResult) string {
 	switch {
 	case errors.Is(e.Err, context.Canceled):
 		return "cancelled"
@@ -169,14 +170,14 @@ func failureOf(a driver.Activity, e driver.ActivityResult) string {
 // out, for half a document helps nobody.
 const maxContent = 64 << 10
 
-// content adds what was said, without credentials, where that is wanted.
-func (m *machineTracer) content(span *telemetry.Span, key string, value any) {
-	if m.clean == nil || span == nil {
+// setContent adds what was said, without credentials, where that is wanted.
+func (m *machineTracer) setContent(span *telemetry.Span, key string, value any) {
+	if m.redact == nil || span == nil {
 		return
 	}
 	document, err := json.Marshal(value)
 	if err == nil {
-		document, err = m.clean(document)
+		document, err = m.redact(document)
 	}
 	if err != nil || len(document) > maxContent {
 		span.Set(telemetry.Attribute{Key: "guideway.content.left_out", Value: true})
@@ -186,11 +187,11 @@ func (m *machineTracer) content(span *telemetry.Span, key string, value any) {
 	if _, ok := value.(string); ok {
 		_ = json.Unmarshal(document, &said) // it was a text, and is one still
 	}
-	span.Set(text(key, said))
+	span.Set(textAttribute(key, said))
 }
 
-// part is a part of a message, as the conventions have it.
-type part struct {
+// messagePart is a part of a message, as the conventions have it.
+type messagePart struct {
 	Type      string `json:"type"`
 	Content   string `json:"content,omitempty"`
 	ID        string `json:"id,omitempty"`
@@ -199,26 +200,26 @@ type part struct {
 	Response  string `json:"response,omitempty"`
 }
 
-// message is a message of the conventions.
-type message struct {
-	Role   llm.Role `json:"role"`
-	Parts  []part   `json:"parts"`
-	Finish string   `json:"finish_reason,omitempty"`
+// spanMessage is a message of the conventions.
+type spanMessage struct {
+	Role   llm.Role      `json:"role"`
+	Parts  []messagePart `json:"parts"`
+	Finish string        `json:"finish_reason,omitempty"`
 }
 
-// messages are those of a conversation, as the conventions have them.
-func messages(list []llm.Message, finish string) []message {
-	out := make([]message, len(list))
+// convertMessages are those of a conversation, as the conventions have them.
+func convertMessages(list []llm.Message, finish string) []spanMessage {
+	out := make([]spanMessage, len(list))
 	for i, each := range list {
-		one := message{Role: each.Role, Parts: []part{}, Finish: finish}
+		one := spanMessage{Role: each.Role, Parts: []messagePart{}, Finish: finish}
 		switch {
 		case each.Role == llm.Tool:
-			one.Parts = append(one.Parts, part{Type: "tool_call_response", ID: each.ToolCallID, Response: each.Content})
+			one.Parts = append(one.Parts, messagePart{Type: "tool_call_response", ID: each.ToolCallID, Response: each.Content})
 		case each.Content != "":
-			one.Parts = append(one.Parts, part{Type: "text", Content: each.Content})
+			one.Parts = append(one.Parts, messagePart{Type: "text", Content: each.Content})
 		}
 		for _, c := range each.ToolCalls {
-			one.Parts = append(one.Parts, part{Type: "tool_call", ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+			one.Parts = append(one.Parts, messagePart{Type: "tool_call", ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
 		}
 		out[i] = one
 	}
@@ -228,9 +229,9 @@ func messages(list []llm.Message, finish string) []message {
 // jsonText is a text in a JSON document.
 var jsonText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) }) //nolint:gochecknoglobals // never written
 
-// WithoutSecrets takes credentials out of every text of a document, and leaves the
+// RedactDocument takes credentials out of every text of a document, and leaves the
 // order of its members as it is.
-func WithoutSecrets(a *app.App, cfg *config.Config, document []byte) ([]byte, error) {
+func RedactDocument(a *app.App, cfg *config.Config, document []byte) ([]byte, error) {
 	names := []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}
 	for _, m := range cfg.Models {
 		names = append(names, m.KeyEnv)

@@ -1,12 +1,11 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"io"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
 	"github.com/spf13/cobra"
@@ -39,7 +38,7 @@ func RunMCP(ctx context.Context, a *app.App) error {
 		return err
 	}
 	ctx = auth.WithPrincipal(ctx, guideway.Principal{User: user})
-	return transport.ServeStdio(ctx, s.Server.MCP(), s.Upstreams.FastPath(), io.NopCloser(a.Host.In), nopCloser{AfterWrite{Writer: a.Host.Out, Tell: s.answered}})
+	return transport.ServeStdio(ctx, s.Server.MCP(), s.Upstreams.FastPath(), io.NopCloser(a.Host.In), nopCloser{NotifyWriter{Writer: a.Host.Out, OnWrite: s.notifyAnswered}})
 }
 
 // nopCloser leaves the process's output open.

@@ -1,22 +1,21 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"io"
 	"sync"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/telemetry/metrics"
 )
 
-// counted are the metrics of this process, for /metrics.
-type counted struct {
+// requestMetrics are the metrics of this process, for /metrics.
+type requestMetrics struct {
 	set      metrics.Set
 	calls    *metrics.Counter
 	duration *metrics.Histogram
-	flight   *metrics.Gauge
+	inFlight *metrics.Gauge
 	graphs   *metrics.Counter
 
 	mu sync.Mutex
@@ -24,26 +23,26 @@ type counted struct {
 	upstreams *gateway.Gateway
 }
 
-// durations are the upper bounds of what is counted, in seconds.
-func durations() []float64 {
+// durationBuckets are the upper bounds of what is counted, in seconds.
+func durationBuckets() []float64 {
 	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
 }
 
-func newCounted(began time.Time, r *recording) *counted {
-	c := &counted{}
+func newRequestMetrics(began time.Time, r *requestObserver) *requestMetrics {
+	c := &requestMetrics{}
 	c.set.Collect("gauge", "guideway_info", "Version of Guideway.", []string{"version"}, func(emit func(float64, ...string)) { emit(1, app.Version()) })
 	c.calls = c.set.Counter("guideway_gateway_requests_total", "Requests to upstreams that have ended, by how they came out.", "method", "upstream", "tool", "status")
-	c.duration = c.set.Histogram("guideway_gateway_request_duration_seconds", "How long requests to upstreams took.", durations(), "method", "upstream")
-	c.flight = c.set.Gauge("guideway_gateway_requests_in_flight", "Requests to upstreams that have not ended.", "upstream")
+	c.duration = c.set.Histogram("guideway_gateway_request_duration_seconds", "How long requests to upstreams took.", durationBuckets(), "method", "upstream")
+	c.inFlight = c.set.Gauge("guideway_gateway_requests_in_flight", "Requests to upstreams that have not ended.", "upstream")
 	c.graphs = c.set.Counter("guideway_hook_executions_total", "Requests that hook graphs stood around, by what these made of them.", "graph", "outcome")
-	c.set.Collect("gauge", "guideway_upstream_state", "1 for the state that an upstream is in.", []string{"upstream", "state"}, c.states)
+	c.set.Collect("gauge", "guideway_upstream_state", "1 for the state that an upstream is in.", []string{"upstream", "state"}, c.emitStates)
 	c.set.Collect("gauge", "guideway_upstream_sessions", "Sessions with an upstream.", []string{"upstream"}, func(emit func(float64, ...string)) {
-		for _, h := range c.health() {
+		for _, h := range c.upstreamHealth() {
 			emit(float64(h.Sessions), h.Name)
 		}
 	})
 	c.set.Collect("counter", "guideway_upstream_restarts_total", "How often an upstream has ended by itself.", []string{"upstream"}, func(emit func(float64, ...string)) {
-		for _, h := range c.health() {
+		for _, h := range c.upstreamHealth() {
 			emit(float64(h.Restarts), h.Name)
 		}
 	})
@@ -67,13 +66,13 @@ func newCounted(began time.Time, r *recording) *counted {
 	return c
 }
 
-func (c *counted) watch(g *gateway.Gateway) {
+func (c *requestMetrics) setGateway(g *gateway.Gateway) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.upstreams = g
 }
 
-func (c *counted) health() []gateway.MemberHealth {
+func (c *requestMetrics) upstreamHealth() []gateway.MemberHealth {
 	c.mu.Lock()
 	g := c.upstreams
 	c.mu.Unlock()
@@ -83,8 +82,8 @@ func (c *counted) health() []gateway.MemberHealth {
 	return g.MembersHealth()
 }
 
-func (c *counted) states(emit func(float64, ...string)) {
-	for _, h := range c.health() {
+func (c *requestMetrics) emitStates(emit func(float64, ...string)) {
+	for _, h := range c.upstreamHealth() {
 		for _, state := range []string{"idle", "running", "failed"} {
 			value := 0.0
 			if string(h.Condition) == state {
@@ -95,9 +94,9 @@ func (c *counted) states(emit func(float64, ...string)) {
 	}
 }
 
-// ended counts a request. Names that no upstream has are not told apart: anybody
+// countRequest counts a request. Names that no upstream has are not told apart: anybody
 // can make them up.
-func (c *counted) ended(x *gateway.Exchange, runs []graphRun) {
+func (c *requestMetrics) countRequest(x *gateway.Exchange, runs []graphRun) {
 	tool := x.Name
 	switch {
 	case x.Upstream == "":
@@ -107,11 +106,11 @@ func (c *counted) ended(x *gateway.Exchange, runs []graphRun) {
 	}
 	c.calls.Add(1, x.Method, x.Upstream, tool, string(x.Outcome))
 	c.duration.Observe(x.Ended.Sub(x.Began).Seconds(), x.Method, x.Upstream)
-	c.flight.Add(-1, x.Upstream)
+	c.inFlight.Add(-1, x.Upstream)
 	for _, run := range runs {
 		c.graphs.Add(1, run.program.Graph().ID, string(run.outcome.Status))
 	}
 }
 
 // Metrics implements httpapi.Metrics.
-func (c *counted) Metrics(w io.Writer) error { return c.set.Write(w) }
+func (c *requestMetrics) Metrics(w io.Writer) error { return c.set.Write(w) }

@@ -1,8 +1,7 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox/worker"
 	"github.com/spf13/cobra"
 )

@@ -1,7 +1,5 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"errors"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/httpapi"
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
@@ -53,23 +52,23 @@ func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
 	s.registry = asRegistry
 	mcp := transport.NewHTTPHandler(s.Server.MCP(), transport.HTTPOptions{Logger: a.Logger(cfg), HostsChecked: true, FastPath: s.Upstreams.FastPath()})
 	defer CloseSessions(mcp)
-	handler, err := s.handler(mcp)
+	handler, err := s.newHandler(mcp)
 	if err != nil {
 		return err
 	}
-	listener, err := listen(ctx, cfg.Listen)
+	listener, err := listenTCP(ctx, cfg.Listen)
 	if err != nil {
 		return err
 	}
-	withdraw, err := announce(cfg, listener.Addr())
+	withdraw, err := announceServer(cfg, listener.Addr())
 	if err != nil {
 		// It serves all the same; others only do not find it by themselves.
 		a.Logger(cfg).Warn("other programs will not find this server", "error", err)
 		withdraw = func() {}
 	}
 	defer withdraw()
-	sayHowToConnect(a, cfg, listener.Addr(), s.catalog, asRegistry)
-	return httpapi.Serve(ctx, listener, afterAnswer(handler, s.answered))
+	writeConnectHelp(a, cfg, listener.Addr(), s.catalog, asRegistry)
+	return httpapi.Serve(ctx, listener, notifyAfterAnswer(handler, s.notifyAnswered))
 }
 
 // CloseSessions ends what is left of the legacy sessions. The process ends
@@ -80,7 +79,7 @@ func CloseSessions(h *transport.HTTPHandler) {
 	_ = h.Close(ctx) // a session that does not end in time ends with the process
 }
 
-func listen(ctx context.Context, address string) (net.Listener, error) {
+func listenTCP(ctx context.Context, address string) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "%s is in use by another program", address).
@@ -93,9 +92,9 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// sayHowToConnect tells a person on the error output where the server is and
+// writeConnectHelp tells a person on the error output where the server is and
 // how a client reaches it.
-func sayHowToConnect(a *app.App, cfg *config.Config, addr net.Addr, cat *catalog.Catalog, asRegistry bool) {
+func writeConnectHelp(a *app.App, cfg *config.Config, addr net.Addr, cat *catalog.Catalog, asRegistry bool) {
 	snap := cat.Snapshot()
 	out := a.Host.Err
 	fmt.Fprintf(out, "guideway %s is serving %d workflows\n\n", app.Version(), len(snap.List(catalog.Filter{})))

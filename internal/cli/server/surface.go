@@ -1,7 +1,5 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"net/http"
@@ -10,6 +8,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/registry"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	contextspkg "github.com/guideway-dev/guideway/internal/contexts"
 	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
@@ -31,13 +30,13 @@ type surface struct {
 	catalog     *catalog.Catalog
 	store       *app.Store
 	checkpoints *app.CheckpointStore
-	keeper      *contextspkg.AutoSaver
+	autoSaver   *contextspkg.AutoSaver
 	contexts    *contextspkg.Service
-	upkeep      *Upkeep
-	footprint   *memtrim.Trimmer
+	maintenance *Maintenance
+	memory      *memtrim.Trimmer
 	scripts     *sandbox.Pool
 	Upstreams   *Upstreams
-	recording   *recording
+	recording   *requestObserver
 	Machines    *lazyMachines
 	// Tools are those of the agents of machines.
 	Tools     *lazyTools
@@ -57,31 +56,31 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 	}
 	s := &surface{app: a, cfg: cfg, catalog: cat, store: a.NewStore(cfg, app.StartableDefinitions{Catalog: cat})}
 	s.checkpoints = a.NewCheckpointStore(s.store, app.MasterKey{Host: a.Host})
-	s.upkeep = &Upkeep{Log: s.store.Log, Keep: func(ctx context.Context) error { return KeepCheckpoints(ctx, s.checkpoints) }, Delay: upkeepDelay, Idle: upkeepIdle}
+	s.maintenance = &Maintenance{Log: s.store.Log, Run: func(ctx context.Context) error { return MaintainCheckpoints(ctx, s.checkpoints) }, Delay: maintenanceDelay, Idle: maintenanceIdle}
 	s.dashboard = newDashboard(s)
 	defer func() {
 		if err != nil {
 			s.closeServices()
 		}
 	}()
-	if s.keeper, err = app.NewAutoSaver(s.store, s.checkpoints); err != nil {
+	if s.autoSaver, err = app.NewAutoSaver(s.store, s.checkpoints); err != nil {
 		return nil, err
 	}
-	if s.contexts, err = newMemory(a.Host, s.store, s.checkpoints, s.keeper); err != nil {
+	if s.contexts, err = newContexts(a.Host, s.store, s.checkpoints, s.autoSaver); err != nil {
 		return nil, err
 	}
 	if s.scripts, err = sandbox.NewPool(sandbox.Options{Log: a.Logger(cfg)}); err != nil {
 		return nil, err
 	}
-	s.recording = NewRecording(a, cfg)
+	s.recording = NewRequestObserver(a, cfg)
 	if s.Upstreams, err = openUpstreams(a, cfg, cat, s.scripts, s.recording); err != nil {
 		return nil, err
 	}
 	opts := mcpserver.Options{
 		Catalog: cat, Version: app.Version(), Toolsets: cfg.Toolsets, Logger: a.Logger(cfg),
 		Runs: s.store.Runs, Project: project, Memory: s.contexts,
-		Sessions: session.New(session.Options{Store: app.LazyStore{Store: s.store}}), Dashboard: s.dashboard.url, LiveDashboard: s.dashboard.live,
-		Upstreams: s.Upstreams.attached(),
+		Sessions: session.New(session.Options{Store: app.LazyStore{Store: s.store}}), Dashboard: s.dashboard.pageURL, LiveDashboard: s.dashboard.livePageURL,
+		Upstreams: s.Upstreams.asToolset(),
 	}
 	s.Tools = &lazyTools{Open: sync.OnceValues(func() (*MachineTools, error) { return newMachineTools(cfg, opts, s.Upstreams) })}
 	s.Machines = newLazyMachines(a, cfg, cat, s.scripts, s.Tools)
@@ -91,21 +90,21 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 	if err != nil {
 		return nil, err
 	}
-	s.upkeep.Start()
-	s.footprint = memtrim.Start(memtrim.Options{Pack: cat.Pack})
+	s.maintenance.Start()
+	s.memory = memtrim.Start(memtrim.Options{Pack: cat.Pack})
 	return s, nil
 }
 
-// answered tells those who work beside the answers that one was given.
-func (s *surface) answered() {
-	s.upkeep.Answered()
-	s.footprint.Answered()
+// notifyAnswered tells those who work beside the answers that one was given.
+func (s *surface) notifyAnswered() {
+	s.maintenance.NotifyAnswered()
+	s.memory.Answered()
 }
 
 // Close ends what the surface has opened, the store last.
 func (s *surface) Close() {
-	s.footprint.Close()
-	s.dashboard.close()
+	s.memory.Close()
+	s.dashboard.closeServer()
 	s.Server.Close()
 	s.closeServices()
 }
@@ -113,10 +112,10 @@ func (s *surface) Close() {
 // closeServices ends what the server stands on, as far as it was opened.
 func (s *surface) closeServices() {
 	if s.Machines != nil {
-		s.Machines.close()
+		s.Machines.closeService()
 	}
 	if s.Upstreams != nil {
-		s.Upstreams.close()
+		s.Upstreams.closeAll()
 	}
 	if s.recording != nil {
 		s.recording.Close()
@@ -124,18 +123,18 @@ func (s *surface) closeServices() {
 	if s.scripts != nil {
 		ClosePool(s.scripts, s.store.Log)
 	}
-	if s.keeper != nil {
-		app.CloseAutoSaver(s.store, s.keeper)
+	if s.autoSaver != nil {
+		app.CloseAutoSaver(s.store, s.autoSaver)
 	}
-	s.upkeep.Close()
+	s.maintenance.Close()
 	s.checkpoints.Close()
 	s.store.Close()
 	s.catalog.Close()
 }
 
-// handler is the HTTP side of the surface; mcp is nil where agents do not come
+// newHandler is the HTTP side of the surface; mcp is nil where agents do not come
 // in by HTTP.
-func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
+func (s *surface) newHandler(mcp http.Handler) (http.Handler, error) {
 	bearer, err := NewBearer(s.cfg)
 	if err != nil {
 		return nil, err
@@ -160,20 +159,20 @@ func (s *surface) handler(mcp http.Handler) (http.Handler, error) {
 	return httpapi.NewHandler(httpapi.Options{
 		UI:  ui.Files(),
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
-		Catalog: s.catalog, Registry: shelf, Runs: s.store.Runs, Sessions: documents, Feed: documents, Machines: s.Machines, Hooks: s.hookDesk(),
-		Upstreams:      s.Upstreams.managed(s.app, s.cfg),
-		CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Metrics: s.recording.Counted, Logger: s.app.Logger(s.cfg),
+		Catalog: s.catalog, Registry: shelf, Runs: s.store.Runs, Sessions: documents, Feed: documents, Machines: s.Machines, Hooks: s.newHookAdmin(),
+		Upstreams:      s.Upstreams.newAdmin(s.app, s.cfg),
+		CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Metrics: s.recording.Counts, Logger: s.app.Logger(s.cfg),
 	})
 }
 
-// hookDesk is where a person works on hook graphs, in a browser.
-func (s *surface) hookDesk() *hookadmin.Desk {
+// newHookAdmin is where a person works on hook graphs, in a browser.
+func (s *surface) newHookAdmin() *hookadmin.Desk {
 	return hookadmin.New(hookadmin.Options{
 		Catalog: s.catalog, Approvals: &approvals{cfg: s.cfg, now: s.app.Host.CurrentTime}, Scripts: s.scripts,
 		Versions: filepath.Join(s.cfg.DataDir, "hook-versions"), Now: s.app.Host.CurrentTime,
 		OnApproval: func() {
 			if s.Upstreams != nil {
-				s.Upstreams.hooks.refresh()
+				s.Upstreams.hooks.refreshSet()
 			}
 		},
 	})

@@ -1,26 +1,25 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
 )
 
-// Managed looks after the upstreams of the configuration, without a gateway that
+// NewOfflineUpstreamAdmin looks after the upstreams of the configuration, without a gateway that
 // uses them.
-func Managed(a *app.App, cfg *config.Config) *gatewayadmin.Service {
-	return manageUpstreams(a, cfg, nil, nil)
+func NewOfflineUpstreamAdmin(a *app.App, cfg *config.Config) *gatewayadmin.Service {
+	return newUpstreamAdmin(a, cfg, nil, nil)
 }
 
-// manageUpstreams looks after the upstreams of the configuration; the gateway that
+// newUpstreamAdmin looks after the upstreams of the configuration; the gateway that
 // uses them, and what has it take changes over, may be nil.
-func manageUpstreams(a *app.App, cfg *config.Config, g *gateway.Gateway, apply func() error) *gatewayadmin.Service {
+func newUpstreamAdmin(a *app.App, cfg *config.Config, g *gateway.Gateway, apply func() error) *gatewayadmin.Service {
 	return gatewayadmin.New(gatewayadmin.Options{
-		Load: a.Load, Gateway: g, Apply: apply, Pins: UpstreamPins(a, cfg), CacheDir: UpstreamCache(cfg),
+		Load: a.Load, Gateway: g, Apply: apply, Pins: NewPinStore(a, cfg), CacheDir: UpstreamCacheDir(cfg),
 		Edit: func(ctx context.Context, edit func([]byte) ([]byte, error)) error {
 			_, err := a.EditConfig(ctx, cfg, edit)
 			return err
@@ -32,10 +31,10 @@ func manageUpstreams(a *app.App, cfg *config.Config, g *gateway.Gateway, apply f
 	})
 }
 
-// managed looks after the upstreams of this process, whether they are used or not.
-func (u *Upstreams) managed(a *app.App, cfg *config.Config) *gatewayadmin.Service {
+// newAdmin looks after the upstreams of this process, whether they are used or not.
+func (u *Upstreams) newAdmin(a *app.App, cfg *config.Config) *gatewayadmin.Service {
 	if u == nil {
-		return Managed(a, cfg)
+		return NewOfflineUpstreamAdmin(a, cfg)
 	}
-	return manageUpstreams(a, cfg, u.Gateway, u.reload)
+	return newUpstreamAdmin(a, cfg, u.Gateway, u.reloadConfig)
 }

@@ -1,7 +1,5 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"crypto/rand"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
@@ -31,23 +30,23 @@ import (
 // them.
 type Upstreams struct {
 	*gateway.Gateway
-	// offered says that clients get the toolset; the agents of machines get their
+	// isOffered says that clients get the toolset; the agents of machines get their
 	// tools in any case.
-	offered bool
+	isOffered bool
 
-	hooks  *HooksAround
+	hooks  *ActiveHooks
 	app    *app.App
 	Logger *slog.Logger
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
 	logs   *app.UpstreamLogs
-	// loading lets the configuration be put in force by one at a time, so that no
+	// reloadLock lets the configuration be put in force by one at a time, so that no
 	// older one takes the place of a newer one.
-	loading sync.Mutex
-	// Begun are the settings that the process was started with, and waiting names
+	reloadLock sync.Mutex
+	// InitialValues are the settings that the process was started with, and waiting names
 	// those that have changed since and wait for the next start.
-	Begun   []config.Value
-	waiting string
+	InitialValues   []config.Value
+	pendingSettings string
 	// health has the newest interval at which upstreams are looked after.
 	health chan time.Duration
 }
@@ -69,19 +68,19 @@ func UpstreamOptions(a *app.App, cfg *config.Config) upstream.Options {
 	return upstream.Options{
 		Client:   upstream.Implementation{Name: "guideway", Title: "Guideway", Version: app.Version()},
 		Secrets:  upstream.Secrets{Getenv: a.Host.Getenv, Keychain: upstream.Keychain},
-		CacheDir: UpstreamCache(cfg), Logger: a.Logger(cfg),
+		CacheDir: UpstreamCacheDir(cfg), Logger: a.Logger(cfg),
 	}
 }
 
-func UpstreamCache(cfg *config.Config) string {
+func UpstreamCacheDir(cfg *config.Config) string {
 	if cfg.Dirs.Cache == "" {
 		return ""
 	}
 	return filepath.Join(cfg.Dirs.Cache, "upstreams")
 }
 
-// UpstreamPins are the tools of upstreams that were approved.
-func UpstreamPins(a *app.App, cfg *config.Config) gateway.PinStore {
+// NewPinStore are the tools of upstreams that were approved.
+func NewPinStore(a *app.App, cfg *config.Config) gateway.PinStore {
 	return gateway.PinStore{Approvals: &approvals{cfg: cfg, now: a.Host.CurrentTime}, Dir: filepath.Join(cfg.DataDir, "upstreams")}
 }
 
@@ -127,45 +126,45 @@ func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (app
 // openUpstreams makes the gateway; nil where neither clients nor the agents of
 // machines could use it. It follows
 // the configuration file, the approvals and the catalog.
-func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, rec *recording) (*Upstreams, error) {
+func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, rec *requestObserver) (*Upstreams, error) {
 	offered := slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway)
 	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
 		return nil, nil
 	}
 	u := &Upstreams{
-		app: a, offered: offered, Logger: a.Logger(cfg), logs: &app.UpstreamLogs{Dir: app.UpstreamLogDir(cfg)},
-		Begun: cfg.Values(), health: make(chan time.Duration, 1),
+		app: a, isOffered: offered, Logger: a.Logger(cfg), logs: &app.UpstreamLogs{Dir: app.UpstreamLogDir(cfg)},
+		InitialValues: cfg.Values(), health: make(chan time.Duration, 1),
 	}
 	u.health <- cfg.Gateway.Health
 	opts := UpstreamOptions(a, cfg)
 	opts.Log = u.logs.AddLine
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails: the process ends instead
-	u.hooks = NewHooksAround(cfg, cat, pool, u.Logger, a.Host.CurrentTime)
+	u.hooks = NewActiveHooks(cfg, cat, pool, u.Logger, a.Host.CurrentTime)
 	var err error
 	s := gatewaySettings(cfg)
 	u.Gateway, err = gateway.New(gateway.Options{
 		Upstreams: s.Upstreams, Upstream: opts, Lazy: s.Lazy, Project: s.Project,
-		Pins: UpstreamPins(a, cfg), ClientPerMinute: s.ClientPerMinute,
+		Pins: NewPinStore(a, cfg), ClientPerMinute: s.ClientPerMinute,
 		Hooks: u.hooks, Observer: rec, Key: key, Logger: u.Logger,
 	})
 	if err != nil {
 		u.closeHooks()
 		return nil, err
 	}
-	rec.Counted.watch(u.Gateway)
+	rec.Counts.setGateway(u.Gateway)
 	relist := u.Relist
-	u.hooks.onLists.Store(&relist)
+	u.hooks.onToolsListChange.Store(&relist)
 	ctx, stop := context.WithCancel(context.Background())
 	u.stop = stop
-	u.wg.Go(func() { u.follow(ctx, cfg) })
+	u.wg.Go(func() { u.followChanges(ctx, cfg) })
 	u.wg.Go(func() { u.Watch(ctx, u.health) })
 	return u, nil
 }
 
-// attached is what the MCP server is given: nothing where there is no gateway.
-func (u *Upstreams) attached() mcpserver.Upstreams {
-	if u == nil || !u.offered {
+// asToolset is what the MCP server is given: nothing where there is no gateway.
+func (u *Upstreams) asToolset() mcpserver.Upstreams {
+	if u == nil || !u.isOffered {
 		return nil
 	}
 	return u.Gateway
@@ -173,47 +172,47 @@ func (u *Upstreams) attached() mcpserver.Upstreams {
 
 // FastPath is the way of calls past the SDK; nil where there is no gateway.
 func (u *Upstreams) FastPath() transport.FastPath {
-	if u == nil || !u.offered {
+	if u == nil || !u.isOffered {
 		return nil
 	}
 	return u.Gateway
 }
 
-// followTime is how often the configuration and the approvals are looked at.
-const followTime = 500 * time.Millisecond
+// configPollInterval is how often the configuration and the approvals are looked at.
+const configPollInterval = 500 * time.Millisecond
 
-// follow takes over what changes in the configuration file and in the approvals,
+// followChanges takes over what changes in the configuration file and in the approvals,
 // without a restart. A file that has become wrong changes nothing.
-func (u *Upstreams) follow(ctx context.Context, cfg *config.Config) {
-	tick := time.NewTicker(followTime)
+func (u *Upstreams) followChanges(ctx context.Context, cfg *config.Config) {
+	tick := time.NewTicker(configPollInterval)
 	defer tick.Stop()
 	path, _ := app.ConfigFile(cfg) // where there is no place for one, none changes
-	file, pins := stamp(path), stamp(app.ApprovalsPath(cfg))
+	file, pins := fileStamp(path), fileStamp(app.ApprovalsPath(cfg))
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if now := stamp(app.ApprovalsPath(cfg)); now != pins {
+		if now := fileStamp(app.ApprovalsPath(cfg)); now != pins {
 			pins = now
 			u.Reload()
 		}
-		now := stamp(path)
+		now := fileStamp(path)
 		if now == file {
 			continue
 		}
 		file = now
-		if err := u.reload(); err != nil {
+		if err := u.reloadConfig(); err != nil {
 			u.Logger.Warn("the changed configuration of upstreams is not used", "error", err)
 		}
 	}
 }
 
-// reload has the gateway use the upstreams that the configuration has now.
-func (u *Upstreams) reload() error {
-	u.loading.Lock()
-	defer u.loading.Unlock()
+// reloadConfig has the gateway use the upstreams that the configuration has now.
+func (u *Upstreams) reloadConfig() error {
+	u.reloadLock.Lock()
+	defer u.reloadLock.Unlock()
 	next, err := u.app.Load()
 	if err != nil {
 		return err
@@ -226,28 +225,28 @@ func (u *Upstreams) reload() error {
 	default:
 	}
 	u.health <- next.Gateway.Health
-	u.SayWaiting(next)
+	u.LogPendingSettings(next)
 	return nil
 }
 
-// SayWaiting names the settings that have changed and are in force at the next start
+// LogPendingSettings names the settings that have changed and are in force at the next start
 // alone; once, until there are others.
-func (u *Upstreams) SayWaiting(next *config.Config) {
+func (u *Upstreams) LogPendingSettings(next *config.Config) {
 	var names []string
 	for i, v := range next.Values() {
-		if !strings.HasPrefix(v.Name, "gateway.") && v.Text != u.Begun[i].Text {
+		if !strings.HasPrefix(v.Name, "gateway.") && v.Text != u.InitialValues[i].Text {
 			names = append(names, v.Name)
 		}
 	}
 	waiting := strings.Join(names, ", ")
-	if waiting != u.waiting && waiting != "" {
+	if waiting != u.pendingSettings && waiting != "" {
 		u.Logger.Warn("settings have changed in the configuration that are in force at the next start", "settings", waiting)
 	}
-	u.waiting = waiting
+	u.pendingSettings = waiting
 }
 
-// stamp changes with a file, or with what is in a directory.
-func stamp(path string) string {
+// fileStamp changes with a file, or with what is in a directory.
+func fileStamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return ""
@@ -255,26 +254,26 @@ func stamp(path string) string {
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
 }
 
-// upstreamEndTime is how long calls to upstreams may take when the process ends, which
+// upstreamCloseTimeout is how long calls to upstreams may take when the process ends, which
 // it does within a second.
-const upstreamEndTime = 100 * time.Millisecond
+const upstreamCloseTimeout = 100 * time.Millisecond
 
-// hooksEndTime is how long hooks that run aside may take when the process ends.
-const hooksEndTime = 150 * time.Millisecond
+// hooksCloseTimeout is how long hooks that run aside may take when the process ends.
+const hooksCloseTimeout = 150 * time.Millisecond
 
 func (u *Upstreams) closeHooks() {
-	ctx, cancel := context.WithTimeout(context.Background(), hooksEndTime)
+	ctx, cancel := context.WithTimeout(context.Background(), hooksCloseTimeout)
 	defer cancel()
 	u.hooks.Close(ctx)
 }
 
-func (u *Upstreams) close() {
+func (u *Upstreams) closeAll() {
 	if u == nil {
 		return
 	}
 	u.stop()
 	u.wg.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), upstreamEndTime)
+	ctx, cancel := context.WithTimeout(context.Background(), upstreamCloseTimeout)
 	defer cancel()
 	u.Close(ctx)
 	u.closeHooks()
@@ -296,7 +295,7 @@ func CompleteUpstreams(a *app.App) cobra.CompletionFunc {
 	}
 }
 
-func StateText(r *gatewayadmin.Summary) string {
+func FormatUpstreamState(r *gatewayadmin.Summary) string {
 	switch {
 	case r.Problem != "":
 		return "wrong: " + app.OneLine(r.Problem)

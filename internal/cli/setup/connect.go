@@ -82,7 +82,7 @@ func (o *connectOptions) where(ctx context.Context, cfg *config.Config) (address
 	}
 	address = o.URL
 	if address == "" {
-		at, ok := server.LiveServer(ctx, cfg)
+		at, ok := server.FindLiveServer(ctx, cfg)
 		if !ok {
 			at = cfg.Listen
 		}

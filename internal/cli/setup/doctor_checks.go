@@ -197,7 +197,7 @@ func checkToken(cfg *config.Config) Check {
 // on the listen address. That none does is no fault: clients start their own.
 func CheckServer(ctx context.Context, cfg *config.Config) Check {
 	c := Check{Name: "server", Status: CheckOK}
-	if address, ok := server.LiveServer(ctx, cfg); ok {
+	if address, ok := server.FindLiveServer(ctx, cfg); ok {
 		c.Message = "Guideway answers at http://" + address + ", on this data directory"
 		return c
 	}
@@ -212,7 +212,7 @@ func CheckServer(ctx context.Context, cfg *config.Config) Check {
 	url := "http://" + net.JoinHostPort(host, port)
 	ctx, cancel := context.WithTimeout(ctx, app.ServerProbeTimeout)
 	defer cancel()
-	switch ours, err := server.AsksHealth(ctx, url+"/api/health"); {
+	switch ours, err := server.CheckHealth(ctx, url+"/api/health"); {
 	case ours:
 		c.Message = "Guideway answers at " + url
 	case refusedConnection(err):

@@ -168,7 +168,7 @@ func (o *DoctorOptions) checkMachineRuns(ctx context.Context, cfg *config.Config
 	if cfg.DataDir == "" {
 		return nil // the check of the data directory has said so
 	}
-	own := server.MachineStoreOf(cfg)
+	own := server.MachineConfig(cfg)
 	if !own.UsesPostgres() && !machinecmd.HasMachineStore(own) {
 		return nil // no machine has run
 	}

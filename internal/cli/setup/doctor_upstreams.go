@@ -23,10 +23,10 @@ func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
 	all := Check{Name: "upstreams", Status: CheckOK, Message: fmt.Sprintf("%d configured", len(cfg.Upstreams))}
 	counts := map[string]int{}
 	var checks []Check
-	managed := server.Managed(o.app, cfg)
+	managed := server.NewOfflineUpstreamAdmin(o.app, cfg)
 	for _, u := range cfg.Upstreams {
 		row := managed.Summarize(u)
-		state := server.StateText(&row)
+		state := server.FormatUpstreamState(&row)
 		c := Check{Name: "upstream " + u.Name, Status: CheckWarn, Message: state, Fix: "guideway upstream approve " + u.Name}
 		switch {
 		case row.Problem != "":

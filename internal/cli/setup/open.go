@@ -49,7 +49,7 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 	if err != nil {
 		return err
 	}
-	address, ok := server.LiveServer(ctx, cfg)
+	address, ok := server.FindLiveServer(ctx, cfg)
 	if !ok {
 		return guideway.Errorf(guideway.CodeUnavailable, "no server is alive on %s", cfg.DataDir).WithFix("guideway serve")
 	}
@@ -94,7 +94,7 @@ func newLoginLink(cfg *config.Config, address string) (string, error) {
 func isTaken(ctx context.Context, link string) bool {
 	ctx, cancel := context.WithTimeout(ctx, app.ServerProbeTimeout)
 	defer cancel()
-	status, _, err := server.Visit(ctx, link)
+	status, _, err := server.FetchPage(ctx, link)
 	return err == nil && status == http.StatusOK
 }
 

@@ -73,7 +73,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	if err != nil {
 		return err
 	}
-	pins := server.UpstreamPins(o.app, cfg)
+	pins := server.NewPinStore(o.app, cfg)
 	waiting, err := gateway.Review(pins, c, u.Name)
 	if err != nil {
 		return err

@@ -184,10 +184,10 @@ func runUpstreamRemove(ctx context.Context, o *app.NameOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := server.UpstreamPins(o.App, cfg).Forget(u.Name); err != nil {
+	if err := server.NewPinStore(o.App, cfg).Forget(u.Name); err != nil {
 		return err
 	}
-	if cache := server.UpstreamCache(cfg); cache != "" {
+	if cache := server.UpstreamCacheDir(cfg); cache != "" {
 		if err := upstream.Forget(cache, u.Name); err != nil {
 			return err
 		}

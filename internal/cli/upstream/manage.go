@@ -38,7 +38,7 @@ func runProjectList(_ context.Context, o *app.PlainOptions) error {
 	if err != nil {
 		return err
 	}
-	projects, err := server.Managed(o.App, cfg).Projects()
+	projects, err := server.NewOfflineUpstreamAdmin(o.App, cfg).Projects()
 	if err != nil {
 		return err
 	}

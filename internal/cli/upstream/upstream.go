@@ -67,7 +67,7 @@ func runUpstreamList(_ context.Context, o *app.PlainOptions) error {
 	if err != nil {
 		return err
 	}
-	rows, managed := []gatewayadmin.Summary{}, server.Managed(o.App, cfg)
+	rows, managed := []gatewayadmin.Summary{}, server.NewOfflineUpstreamAdmin(o.App, cfg)
 	for _, u := range cfg.Upstreams {
 		rows = append(rows, managed.Summarize(u))
 	}
@@ -83,7 +83,7 @@ func runUpstreamList(_ context.Context, o *app.PlainOptions) error {
 			if r.Tools >= 0 {
 				tools = fmt.Sprint(r.Tools)
 			}
-			return []string{r.Name, r.Reached, app.OneLine(r.Where), tools, server.StateText(&r)}
+			return []string{r.Name, r.Reached, app.OneLine(r.Where), tools, server.FormatUpstreamState(&r)}
 		},
 	})
 }
@@ -170,9 +170,9 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 			return err
 		}
 	}
-	managed := server.Managed(o.app, cfg)
+	managed := server.NewOfflineUpstreamAdmin(o.app, cfg)
 	d := upstreamDetails{Summary: managed.Summarize(u), Origin: u.Origin.String(), Config: gatewayadmin.WithoutSecret(u)}
-	if c := upstream.Cached(server.UpstreamCache(cfg), gatewayadmin.EntryOf(u).Spec); c != nil {
+	if c := upstream.Cached(server.UpstreamCacheDir(cfg), gatewayadmin.EntryOf(u).Spec); c != nil {
 		d.Server, d.Notes = &c.Info, slices.Concat(c.Notes, gateway.Flagged(c))
 		d.Offered = gateway.ToolNames(c)
 		d.Notes = append(d.Notes, RuleNotes(u.Tools, d.Offered)...)
@@ -233,7 +233,7 @@ func (d *upstreamDetails) mark(tool string) string {
 
 func printUpstream(a *app.App, d upstreamDetails) {
 	out, s := a.Host.Out, a.Host.OutStyles()
-	fmt.Fprintf(out, "%s  %s\n", s.Bold(d.Name), server.StateText(&d.Summary))
+	fmt.Fprintf(out, "%s  %s\n", s.Bold(d.Name), server.FormatUpstreamState(&d.Summary))
 	fmt.Fprintf(out, "  reached by  %s: %s\n", d.Reached, app.OneLine(d.Where))
 	fmt.Fprintf(out, "  configured  %s\n", d.Origin)
 	for _, key := range slices.Sorted(maps.Keys(d.Config.Env)) {

@@ -1,7 +1,5 @@
 package walk
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"errors"
@@ -9,25 +7,26 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Walk leads one run through a definition.
 type Walk struct {
-	Def    app.LoadedDefinition
-	Course Course
-	State  engine.State
+	Def      app.LoadedDefinition
+	Workflow WorkflowView
+	State    engine.State
 	// Vars are the variables that the run begins with.
-	Vars map[string]any
-	Past past
+	Vars    map[string]any
+	History history
 }
 
 // Player stands in the agent's place.
 type Player interface {
-	// Next gives what the position asks for; errStopped ends the walk.
-	Next(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error)
-	// Refused hears why an answer was refused; an error ends the walk.
-	Refused(pos engine.Position, r *engine.Refusal) error
+	// NextInput gives what the position asks for; errStopped ends the walk.
+	NextInput(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error)
+	// HandleRefusal hears why an answer was refused; an error ends the walk.
+	HandleRefusal(pos engine.Position, r *engine.Refusal) error
 }
 
 // View shows a walk.
@@ -46,25 +45,25 @@ var ErrStopped = errors.New("stopped")
 // size comes near it.
 const MaxMoves = 100_000
 
-// Lead goes from position to position until the run ends.
-func (w *Walk) Lead(ctx context.Context, p Player, v View) error {
-	events, refusal := w.Course.Decide(w.State, engine.Command{Start: &engine.Start{Context: w.Vars}})
+// Run goes from position to position until the run ends.
+func (w *Walk) Run(ctx context.Context, p Player, v View) error {
+	events, refusal := w.Workflow.Decide(w.State, engine.Command{Start: &engine.Start{Context: w.Vars}})
 	if refusal != nil {
 		return guideway.Errorf(guideway.CodeRefused, "the run cannot begin: %w", refusal)
 	}
 	v.Begin(w)
-	w.apply(events, v)
+	w.applyEvents(events, v)
 	for range MaxMoves {
 		if err := ctx.Err(); err != nil {
 			return app.InterruptedError(err)
 		}
-		pos := w.Course.PositionOf(w.State)
+		pos := w.Workflow.PositionOf(w.State)
 		if pos.Kind == engine.PositionEnd {
 			v.End(w)
 			return nil
 		}
 		v.Position(w, pos)
-		if err := w.move(ctx, pos, p, v); err != nil {
+		if err := w.answerPosition(ctx, pos, p, v); err != nil {
 			v.End(w)
 			return err
 		}
@@ -72,42 +71,42 @@ func (w *Walk) Lead(ctx context.Context, p Player, v View) error {
 	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d moves", MaxMoves)
 }
 
-// move hands in what the position asks for, as often as it is refused.
-func (w *Walk) move(ctx context.Context, pos engine.Position, p Player, v View) error {
+// answerPosition hands in what the position asks for, as often as it is refused.
+func (w *Walk) answerPosition(ctx context.Context, pos engine.Position, p Player, v View) error {
 	for {
-		given, err := p.Next(ctx, w, pos)
+		given, err := p.NextInput(ctx, w, pos)
 		if err != nil {
 			return err
 		}
-		events, refusal := w.Course.Decide(w.State, engine.Command{Continue: given})
+		events, refusal := w.Workflow.Decide(w.State, engine.Command{Continue: given})
 		if refusal == nil {
-			w.apply(events, v)
+			w.applyEvents(events, v)
 			return nil
 		}
 		v.Refusal(w, refusal)
-		if err := p.Refused(pos, refusal); err != nil {
+		if err := p.HandleRefusal(pos, refusal); err != nil {
 			return err
 		}
 	}
 }
 
-func (w *Walk) apply(events []engine.Event, v View) {
+func (w *Walk) applyEvents(events []engine.Event, v View) {
 	for _, e := range events {
 		w.State = engine.Apply(w.State, e)
-		w.Past.Add(w, e)
+		w.History.AddEvent(w, e)
 		v.Event(w, e)
 	}
 }
 
-// past is what happened so far, in the order in which it first did.
-type past struct {
-	phases []pastPhase
-	steps  []pastStep
-	loops  []pastLoop
+// history is what happened so far, in the order in which it first did.
+type history struct {
+	phases []phaseHistory
+	steps  []stepHistory
+	loops  []loopHistory
 }
 
-// pastPhase is what happened to one phase.
-type pastPhase struct {
+// phaseHistory is what happened to one phase.
+type phaseHistory struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 	// Entered and Skipped count how often it was, and Reason says why it was
@@ -117,8 +116,8 @@ type pastPhase struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// pastStep is what happened to one step, or to a loop that was passed over.
-type pastStep struct {
+// stepHistory is what happened to one step, or to a loop that was passed over.
+type stepHistory struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 	// Phase is the step's, in a phase workflow: ids are unique in it only.
@@ -132,8 +131,8 @@ type pastStep struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// pastLoop is what happened to one loop.
-type pastLoop struct {
+// loopHistory is what happened to one loop.
+type loopHistory struct {
 	ID     string `json:"id"`
 	Title  string `json:"title"`
 	Phase  string `json:"phase,omitempty"`
@@ -143,7 +142,7 @@ type pastLoop struct {
 }
 
 // String counts what happened.
-func (p past) String() string {
+func (p history) String() string {
 	done, skipped, rounds := 0, 0, 0
 	for _, s := range p.steps {
 		done += s.Done
@@ -170,38 +169,38 @@ func (p past) String() string {
 	return text
 }
 
-func (p *past) Add(w *Walk, e engine.Event) {
+func (p *history) AddEvent(w *Walk, e engine.Event) {
 	switch e.Kind {
 	case engine.EventPhaseEntered:
-		p.phase(w, e).Entered++
+		p.phaseEntry(w, e).Entered++
 	case engine.EventPhaseSkipped:
-		phase := p.phase(w, e)
+		phase := p.phaseEntry(w, e)
 		phase.Skipped++
 		phase.Reason = e.Reason
 	case engine.EventStepCompleted:
-		p.step(w, e).Done++
+		p.stepEntry(w, e).Done++
 	case engine.EventStepSkipped:
-		step := p.step(w, e)
+		step := p.stepEntry(w, e)
 		step.Skipped++
 		step.Reason = e.Reason
 	case engine.EventLoopEntered, engine.EventRoundStarted:
-		p.loop(w, e).Rounds = e.Round
+		p.loopEntry(w, e).Rounds = e.Round
 	case engine.EventLoopEnded:
-		p.loop(w, e).Ended = e.Reason
+		p.loopEntry(w, e).Ended = e.Reason
 	case engine.EventLoopStarted:
-		p.loop(w, e).Ended = ""
+		p.loopEntry(w, e).Ended = ""
 	case engine.EventLoopIteration: // a phase may be entered again, and its loops with it
-		p.loop(w, e).Rounds++
+		p.loopEntry(w, e).Rounds++
 	case engine.EventLoopCompleted, engine.EventLoopBroken:
-		p.loop(w, e).Ended = e.Reason
+		p.loopEntry(w, e).Ended = e.Reason
 	case engine.EventGateAnswered:
-		p.answered(w, e)
+		p.addGateAnswer(w, e)
 	}
 }
 
-// answered takes back what was done where a gate's answer is to revise it.
-func (p *past) answered(w *Walk, e engine.Event) {
-	step := p.step(w, e)
+// addGateAnswer takes back what was done where a gate's answer is to revise it.
+func (p *history) addGateAnswer(w *Walk, e engine.Event) {
+	step := p.stepEntry(w, e)
 	switch e.Option {
 	case engine.OptionSkip:
 		step.Skipped++
@@ -212,31 +211,31 @@ func (p *past) answered(w *Walk, e engine.Event) {
 	}
 }
 
-func (p *past) phase(w *Walk, e engine.Event) *pastPhase {
-	i := slices.IndexFunc(p.phases, func(f pastPhase) bool { return f.ID == e.Step })
+func (p *history) phaseEntry(w *Walk, e engine.Event) *phaseHistory {
+	i := slices.IndexFunc(p.phases, func(f phaseHistory) bool { return f.ID == e.Step })
 	if i < 0 {
 		i = len(p.phases)
-		p.phases = append(p.phases, pastPhase{ID: e.Step, Title: w.Course.title(e)})
+		p.phases = append(p.phases, phaseHistory{ID: e.Step, Title: w.Workflow.eventTitle(e)})
 	}
 	return &p.phases[i]
 }
 
-func (p *past) step(w *Walk, e engine.Event) *pastStep {
-	phase := w.Course.phaseOf(e)
-	i := slices.IndexFunc(p.steps, func(s pastStep) bool { return s.ID == e.Step && s.Phase == phase })
+func (p *history) stepEntry(w *Walk, e engine.Event) *stepHistory {
+	phase := w.Workflow.eventPhaseID(e)
+	i := slices.IndexFunc(p.steps, func(s stepHistory) bool { return s.ID == e.Step && s.Phase == phase })
 	if i < 0 {
 		i = len(p.steps)
-		p.steps = append(p.steps, pastStep{ID: e.Step, Title: w.Course.title(e), Phase: phase})
+		p.steps = append(p.steps, stepHistory{ID: e.Step, Title: w.Workflow.eventTitle(e), Phase: phase})
 	}
 	return &p.steps[i]
 }
 
-func (p *past) loop(w *Walk, e engine.Event) *pastLoop {
-	phase := w.Course.phaseOf(e)
-	i := slices.IndexFunc(p.loops, func(l pastLoop) bool { return l.ID == e.Step && l.Phase == phase })
+func (p *history) loopEntry(w *Walk, e engine.Event) *loopHistory {
+	phase := w.Workflow.eventPhaseID(e)
+	i := slices.IndexFunc(p.loops, func(l loopHistory) bool { return l.ID == e.Step && l.Phase == phase })
 	if i < 0 {
 		i = len(p.loops)
-		p.loops = append(p.loops, pastLoop{ID: e.Step, Title: w.Course.title(e), Phase: phase})
+		p.loops = append(p.loops, loopHistory{ID: e.Step, Title: w.Workflow.eventTitle(e), Phase: phase})
 	}
 	return &p.loops[i]
 }
@@ -246,18 +245,18 @@ type summary struct {
 	Status engine.Status `json:"status"`
 	// Position is where a walk stopped that did not end.
 	Position  *engine.Position `json:"position,omitempty"`
-	Phases    []pastPhase      `json:"phases,omitempty"`
-	Steps     []pastStep       `json:"steps"`
-	Loops     []pastLoop       `json:"loops"`
+	Phases    []phaseHistory   `json:"phases,omitempty"`
+	Steps     []stepHistory    `json:"steps"`
+	Loops     []loopHistory    `json:"loops"`
 	Variables map[string]any   `json:"variables"`
 }
 
-func (w *Walk) summary() summary {
+func (w *Walk) newSummary() summary {
 	s := summary{
-		Status: w.Course.Status(w.State), Phases: w.Past.phases, Steps: app.OrEmpty(w.Past.steps), Loops: app.OrEmpty(w.Past.loops),
+		Status: w.Workflow.Status(w.State), Phases: w.History.phases, Steps: app.OrEmpty(w.History.steps), Loops: app.OrEmpty(w.History.loops),
 		Variables: w.State.Vars,
 	}
-	if pos := w.Course.PositionOf(w.State); pos.Kind != engine.PositionEnd {
+	if pos := w.Workflow.PositionOf(w.State); pos.Kind != engine.PositionEnd {
 		s.Position = &pos
 	}
 	return s

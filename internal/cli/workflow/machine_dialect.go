@@ -76,7 +76,7 @@ func (o *ShowOptions) showMachine(ctx context.Context) (is bool, err error) {
 			}
 		}
 	}
-	_, shelf, err := server.OpenShelf(ctx, o.app)
+	_, shelf, err := server.OpenMachineResolver(ctx, o.app)
 	if err != nil {
 		return false, err
 	}

@@ -2,7 +2,7 @@ package workflow
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
-import walkcmd "github.com/guideway-dev/guideway/internal/cli/walk"
+import "github.com/guideway-dev/guideway/internal/cli/walk"
 
 import (
 	"fmt"
@@ -177,7 +177,7 @@ func showActions(actions []phases.Action) []showAction {
 		a := &actions[i]
 		text := a.Target
 		if a.HasValue {
-			text = strings.TrimSpace(text + " = " + walkcmd.ValueWords(a.Value))
+			text = strings.TrimSpace(text + " = " + walk.FormatValue(a.Value))
 		}
 		if a.Message != "" {
 			text = strings.TrimPrefix(text+": "+a.Message, ": ")
@@ -212,7 +212,7 @@ func (v *showText) phases(w *phases.Workflow) {
 func (v *showText) variable(one showVariable) {
 	text := fmt.Sprintf("%s (%s", one.Name, one.Type)
 	if one.Default != nil {
-		text += ", at first " + walkcmd.ValueWords(one.Default)
+		text += ", at first " + walk.FormatValue(one.Default)
 	}
 	if one.Required {
 		text += ", needed from the beginning"

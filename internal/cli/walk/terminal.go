@@ -1,7 +1,5 @@
 package walk
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"errors"
@@ -12,21 +10,22 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
 // Terminal shows a walk to a person and asks for the answers.
 type Terminal struct {
 	TextView
-	Prompt *app.Prompter
+	Prompter *app.Prompter
 	// pending are variables that go in with the next output.
 	pending map[string]any
 	// notes go in with the next output.
 	notes string
-	// Kept says that the run goes on later where it is left.
-	Kept bool
-	// AsksNothing leaves out how to answer.
-	AsksNothing bool
+	// RunIsSaved says that the run goes on later where it is left.
+	RunIsSaved bool
+	// ReadOnly leaves out how to answer.
+	ReadOnly bool
 }
 
 var (
@@ -35,25 +34,25 @@ var (
 )
 
 func NewTerminal(host *app.Host) *Terminal {
-	return NewTerminalOn(app.NewPrompter(host))
+	return NewTerminalFrom(app.NewPrompter(host))
 }
 
-// NewTerminalOn returns a terminal that shares the unread input of p.
-func NewTerminalOn(p *app.Prompter) *Terminal {
-	return &Terminal{TextView: TextView{p.TextPrinter}, Prompt: p, pending: map[string]any{}}
+// NewTerminalFrom returns a terminal that shares the unread input of p.
+func NewTerminalFrom(p *app.Prompter) *Terminal {
+	return &Terminal{TextView: TextView{p.TextPrinter}, Prompter: p, pending: map[string]any{}}
 }
 
 func (t *Terminal) Begin(w *Walk) {
 	t.TextView.Begin(w)
 	t.PrintText("", w.Def.Description)
-	for _, b := range w.Course.intro() {
+	for _, b := range w.Workflow.introLists() {
 		t.PrintList(b.heading, b.texts)
 	}
 	fmt.Fprintln(t.Out)
 }
 
 func (t *Terminal) Position(w *Walk, pos engine.Position) {
-	head, about := w.Course.head(w.State, pos)
+	head, about := w.Workflow.describePosition(w.State, pos)
 	title := app.OneLine(pos.Title)
 	if pos.Kind == engine.PositionGate {
 		title = "Gate: " + title
@@ -71,15 +70,15 @@ func (t *Terminal) Position(w *Walk, pos engine.Position) {
 	}
 	switch pos.Kind {
 	case engine.PositionGate:
-		t.gate(w, pos)
+		t.showGate(w, pos)
 	case engine.PositionContext:
-		t.waits(w, pos)
+		t.showNeeds(w, pos)
 	default:
-		t.step(pos)
+		t.showStep(pos)
 	}
 }
 
-func (t *Terminal) step(pos engine.Position) {
+func (t *Terminal) showStep(pos engine.Position) {
 	fmt.Fprintln(t.Out)
 	if pos.Message != "" {
 		t.PrintText("  ", pos.Message)
@@ -91,13 +90,13 @@ func (t *Terminal) step(pos engine.Position) {
 		t.PrintText("  ", f.Definition)
 	}
 	t.PrintList("The output must meet", pos.Criteria)
-	if t.AsksNothing {
+	if t.ReadOnly {
 		return
 	}
 	fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("Your output, then a line with a single . (or Ctrl-D); :help for more"))
 }
 
-func (t *Terminal) gate(w *Walk, pos engine.Position) {
+func (t *Terminal) showGate(w *Walk, pos engine.Position) {
 	fmt.Fprintln(t.Out)
 	t.PrintText("  ", pos.Message)
 	if pos.Prompt != "" {
@@ -110,15 +109,15 @@ func (t *Terminal) gate(w *Walk, pos engine.Position) {
 		}
 		t.PrintText("  ", fmt.Sprintf("%d. %s", i+1, text))
 	}
-	if w.Course.Declinable(pos) {
+	if w.Workflow.IsDeclinable(pos) {
 		t.PrintText("  ", ":decline leaves it unanswered.")
 	}
 }
 
-func (t *Terminal) waits(w *Walk, pos engine.Position) {
+func (t *Terminal) showNeeds(w *Walk, pos engine.Position) {
 	fmt.Fprintln(t.Out)
 	t.PrintText("  ", pos.Message)
-	if c := w.Course.undecided(w.State, pos); c != "" {
+	if c := w.Workflow.pendingCondition(w.State, pos); c != "" {
 		t.PrintText("  ", "They decide: "+c)
 	}
 }
@@ -141,7 +140,7 @@ func (t *Terminal) Refusal(_ *Walk, r *engine.Refusal) {
 	}
 }
 
-func (t *Terminal) Refused(pos engine.Position, r *engine.Refusal) error {
+func (t *Terminal) HandleRefusal(pos engine.Position, r *engine.Refusal) error {
 	switch r.Rule {
 	case engine.RuleServerVariable, engine.RuleContextTooLarge, engine.RuleVariableType:
 		clear(t.pending) // they would be refused again
@@ -152,7 +151,7 @@ func (t *Terminal) Refused(pos engine.Position, r *engine.Refusal) error {
 	return nil
 }
 
-func (t *Terminal) Next(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error) {
+func (t *Terminal) NextInput(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error) {
 	switch pos.Kind {
 	case engine.PositionGate:
 		return t.askGate(ctx, w, pos)
@@ -167,7 +166,7 @@ func (t *Terminal) Next(ctx context.Context, w *Walk, pos engine.Position) (*eng
 func (t *Terminal) askOutput(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error) {
 	var lines []string
 	for {
-		line, err := t.Prompt.AskLine(ctx, "")
+		line, err := t.Prompter.AskLine(ctx, "")
 		switch {
 		case errors.Is(err, io.EOF) && len(lines) == 0:
 			return nil, ErrStopped
@@ -177,20 +176,20 @@ func (t *Terminal) askOutput(ctx context.Context, w *Walk, pos engine.Position) 
 			return &engine.Continue{Output: strings.Join(lines, "\n"), Notes: t.notes, Context: maps.Clone(t.pending)}, nil
 		}
 		if strings.HasPrefix(line, ":") && !strings.HasPrefix(line, "::") {
-			if reason, ok := CommandOf(line, "skip"); ok && w.Course.Skippable(pos) {
+			if reason, ok := ParseCommand(line, "skip"); ok && w.Workflow.IsSkippable(pos) {
 				return &engine.Continue{Skip: &engine.Skip{Reason: reason}}, nil
 			}
-			if err := t.command(w, pos, line); err != nil {
+			if err := t.runCommand(w, pos, line); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		lines = append(lines, unescape(line))
+		lines = append(lines, unescapeLine(line))
 	}
 }
 
-// unescape takes the mark off a line that would else be a command or the end.
-func unescape(line string) string {
+// unescapeLine takes the mark off a line that would else be a command or the end.
+func unescapeLine(line string) string {
 	if strings.HasPrefix(line, "::") || line == ".." {
 		return line[1:]
 	}
@@ -200,21 +199,21 @@ func unescape(line string) string {
 // askGate asks until one of the options is chosen.
 func (t *Terminal) askGate(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error) {
 	for {
-		line, err := t.Prompt.AskLine(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
+		line, err := t.Prompter.AskLine(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
 		if err != nil {
 			return nil, stopAtEnd(err)
 		}
-		if note, ok := CommandOf(line, "decline"); ok && w.Course.Declinable(pos) {
+		if note, ok := ParseCommand(line, "decline"); ok && w.Workflow.IsDeclinable(pos) {
 			return &engine.Continue{Answer: &engine.Answer{Decline: true, Note: note}}, nil
 		}
 		if strings.HasPrefix(line, ":") {
-			if err := t.command(w, pos, line); err != nil {
+			if err := t.runCommand(w, pos, line); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		word, note, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if option, ok := Choose(pos.Options, word); ok {
+		if option, ok := FindOption(pos.Options, word); ok {
 			return &engine.Continue{Answer: &engine.Answer{OptionID: option, Note: strings.TrimSpace(note)}}, nil
 		}
 		if word != "" {
@@ -223,8 +222,8 @@ func (t *Terminal) askGate(ctx context.Context, w *Walk, pos engine.Position) (*
 	}
 }
 
-// Choose finds an option by its number or id.
-func Choose(options []engine.Option, word string) (string, bool) {
+// FindOption finds an option by its number or id.
+func FindOption(options []engine.Option, word string) (string, bool) {
 	if n, err := strconv.Atoi(strings.TrimSuffix(word, ".")); err == nil && n >= 1 && n <= len(options) {
 		return options[n-1].ID, true
 	}
@@ -246,18 +245,18 @@ func (t *Terminal) askContext(ctx context.Context, w *Walk, pos engine.Position)
 			i++
 			continue
 		}
-		line, err := t.Prompt.AskLine(ctx, w.askFor(pos, need)+" = ")
+		line, err := t.Prompter.AskLine(ctx, w.variablePrompt(pos, need)+" = ")
 		if err != nil {
 			return nil, stopAtEnd(err)
 		}
 		if strings.HasPrefix(line, ":") && !strings.HasPrefix(line, "::") {
-			if err := t.command(w, pos, line); err != nil {
+			if err := t.runCommand(w, pos, line); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if text := strings.TrimSpace(unescape(line)); text != "" {
-			w.Course.Put(w.State, vars, need.Variable, w.Course.Value(need.Variable, text))
+		if text := strings.TrimSpace(unescapeLine(line)); text != "" {
+			w.Workflow.SetVariable(w.State, vars, need.Variable, w.Workflow.ParseVariable(need.Variable, text))
 		}
 		i++
 	}
@@ -265,8 +264,8 @@ func (t *Terminal) askContext(ctx context.Context, w *Walk, pos engine.Position)
 	return &engine.Continue{Context: vars}, nil
 }
 
-// askFor is how a variable is asked for.
-func (w *Walk) askFor(pos engine.Position, need engine.Need) string {
+// variablePrompt is how a variable is asked for.
+func (w *Walk) variablePrompt(pos engine.Position, need engine.Need) string {
 	ask := need.Variable
 	switch {
 	case need.Found != "":
@@ -275,7 +274,7 @@ func (w *Walk) askFor(pos engine.Position, need engine.Need) string {
 		ask += " (" + strings.Join(need.Tests, ": ") + ")"
 	}
 	if len(need.Allowed) > 0 {
-		ask += " (" + valueList(need.Allowed) + ", or something else)"
+		ask += " (" + formatValues(need.Allowed) + ", or something else)"
 	}
 	return app.OneLine(ask)
 }
@@ -287,8 +286,8 @@ func stopAtEnd(err error) error {
 	return err
 }
 
-// CommandOf gives what follows the name of a command on its line.
-func CommandOf(line, name string) (rest string, ok bool) {
+// ParseCommand gives what follows the name of a command on its line.
+func ParseCommand(line, name string) (rest string, ok bool) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	return strings.TrimSpace(rest), word == ":"+name
 }
@@ -308,41 +307,41 @@ const (
 	declineHelp = "  :decline note      leaves it unanswered\n"
 )
 
-// command does what a line with a colon says.
-func (t *Terminal) command(w *Walk, pos engine.Position, line string) error {
+// runCommand does what a line with a colon says.
+func (t *Terminal) runCommand(w *Walk, pos engine.Position, line string) error {
 	name, rest, _ := strings.Cut(strings.TrimSpace(line[1:]), " ")
 	switch name {
 	case "set":
-		t.set(w, pos, rest)
+		t.setVariable(w, pos, rest)
 	case "note":
-		t.note(pos, rest)
+		t.addNote(pos, rest)
 	case "skip":
 		fmt.Fprintln(t.Out, "There is nothing here that can be skipped.")
 	case "decline":
 		fmt.Fprintln(t.Out, "There is nothing here that can be declined.")
 	case "vars":
-		t.TextView.Variables(w.State.Vars)
+		t.TextView.PrintVariables(w.State.Vars)
 		if len(w.State.Vars)+len(t.pending) == 0 {
 			fmt.Fprintln(t.Out, "No variables are set.")
 		}
 		for _, name := range slices.Sorted(maps.Keys(t.pending)) {
-			fmt.Fprintf(t.Out, "  %s = %s, with the next output\n", app.OneLine(name), ValueWords(t.pending[name]))
+			fmt.Fprintf(t.Out, "  %s = %s, with the next output\n", app.OneLine(name), FormatValue(t.pending[name]))
 		}
 	case "status":
 		t.Position(w, pos)
-		fmt.Fprintf(t.Out, "%s: %s\n", w.Course.Status(w.State), w.Past)
+		fmt.Fprintf(t.Out, "%s: %s\n", w.Workflow.Status(w.State), w.History)
 	case "quit", "q":
 		return ErrStopped
 	case "help", "h", "?":
 		kept := "nothing is kept"
-		if t.Kept {
+		if t.RunIsSaved {
 			kept = "the run is kept"
 		}
 		fmt.Fprintf(t.Out, terminalHelp, kept)
-		if w.Course.Skippable(pos) {
+		if w.Workflow.IsSkippable(pos) {
 			fmt.Fprint(t.Out, skipHelp)
 		}
-		if pos.Kind == engine.PositionGate && w.Course.Declinable(pos) {
+		if pos.Kind == engine.PositionGate && w.Workflow.IsDeclinable(pos) {
 			fmt.Fprint(t.Out, declineHelp)
 		}
 	default:
@@ -351,8 +350,8 @@ func (t *Terminal) command(w *Walk, pos engine.Position, line string) error {
 	return nil
 }
 
-// note adds to the notes that go in with the next output.
-func (t *Terminal) note(pos engine.Position, text string) {
+// addNote adds to the notes that go in with the next output.
+func (t *Terminal) addNote(pos engine.Position, text string) {
 	text = strings.TrimSpace(text)
 	switch {
 	case pos.Kind != engine.PositionStep:
@@ -366,7 +365,7 @@ func (t *Terminal) note(pos engine.Position, text string) {
 	fmt.Fprintln(t.Out, "The note goes in with the next output.")
 }
 
-func (t *Terminal) set(w *Walk, pos engine.Position, pair string) {
+func (t *Terminal) setVariable(w *Walk, pos engine.Position, pair string) {
 	if pos.Kind == engine.PositionGate {
 		fmt.Fprintln(t.Out, "A gate takes nothing but an answer to it.")
 		return
@@ -376,7 +375,7 @@ func (t *Terminal) set(w *Walk, pos engine.Position, pair string) {
 		fmt.Fprintln(t.Out, "Write :set name=value.")
 		return
 	}
-	value := w.Course.Value(name, text)
-	w.Course.Put(w.State, t.pending, name, value)
-	fmt.Fprintf(t.Out, "%s = %s, with the next output\n", app.OneLine(name), ValueWords(value))
+	value := w.Workflow.ParseVariable(name, text)
+	w.Workflow.SetVariable(w.State, t.pending, name, value)
+	fmt.Fprintf(t.Out, "%s = %s, with the next output\n", app.OneLine(name), FormatValue(value))
 }

@@ -1,7 +1,5 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"path/filepath"
@@ -9,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
@@ -20,42 +19,42 @@ import (
 	"github.com/guideway-dev/guideway/internal/telemetry"
 )
 
-// RequestsPath is the file of the record of requests. It is this machine's, also
+// RequestLogPath is the file of the record of requests. It is this machine's, also
 // where the store is elsewhere (ADR 16).
-func RequestsPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "requests.db") }
+func RequestLogPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "requests.db") }
 
 const (
-	// recordEndTime is how long what waits may take to be written when the
+	// recordCloseTimeout is how long what waits may take to be written when the
 	// process ends.
-	recordEndTime = 300 * time.Millisecond
-	// asideTime is how long an entry waits for hooks that run aside.
-	asideTime = 2 * time.Minute
+	recordCloseTimeout = 300 * time.Millisecond
+	// backgroundHookTimeout is how long an entry waits for hooks that run aside.
+	backgroundHookTimeout = 2 * time.Minute
 )
 
-// recording observes what passes through the gateway, and has it written down.
-type recording struct {
+// requestObserver observes what passes through the gateway, and has it written down.
+type requestObserver struct {
 	// recorder is nil where nothing is written down.
 	recorder *requestlog.Recorder
 	log      *RequestLog
 	tracer   *telemetry.Tracer
-	Counted  *counted
-	// asides are the entries whose hooks still run.
-	asides sync.WaitGroup
-	life   context.Context //nolint:containedctx // the life of those that wait for hooks
-	stop   context.CancelFunc
+	Counts   *requestMetrics
+	// pendingHooks are the entries whose hooks still run.
+	pendingHooks sync.WaitGroup
+	lifetime     context.Context //nolint:containedctx // the life of those that wait for hooks
+	stop         context.CancelFunc
 }
 
 var (
-	_ gateway.Observer = (*recording)(nil)
-	_ httpapi.Requests = (*recording)(nil)
+	_ gateway.Observer = (*requestObserver)(nil)
+	_ httpapi.Requests = (*requestObserver)(nil)
 )
 
-// NewRecording opens nothing: the first request does.
-func NewRecording(a *app.App, cfg *config.Config) *recording {
-	r := &recording{log: &RequestLog{Path: RequestsPath(cfg)}}
+// NewRequestObserver opens nothing: the first request does.
+func NewRequestObserver(a *app.App, cfg *config.Config) *requestObserver {
+	r := &requestObserver{log: &RequestLog{Path: RequestLogPath(cfg)}}
 	r.tracer = NewTracer(a, cfg)
-	r.Counted = newCounted(a.Host.CurrentTime(), r)
-	r.life, r.stop = context.WithCancel(context.Background())
+	r.Counts = newRequestMetrics(a.Host.CurrentTime(), r)
+	r.lifetime, r.stop = context.WithCancel(context.Background())
 	if !cfg.Requests.Record {
 		return r
 	}
@@ -64,7 +63,7 @@ func NewRecording(a *app.App, cfg *config.Config) *recording {
 		keep = int(cfg.Requests.MaxBody)
 	}
 	r.recorder = requestlog.NewRecorder(requestlog.RecorderOptions{
-		Open: r.log.open, Redact: requestlog.NewRedactor(keep),
+		Open: r.log.openLog, Redact: requestlog.NewRedactor(keep),
 		Retention: cfg.Requests.Retention, MaxBytes: cfg.Requests.MaxSize, Logger: a.Logger(cfg), Now: a.Host.CurrentTime,
 	})
 	return r
@@ -77,26 +76,26 @@ func NewTracer(a *app.App, cfg *config.Config) *telemetry.Tracer {
 
 // CloseTracer sends what waits, for as long as the end of a process may take.
 func CloseTracer(t *telemetry.Tracer) {
-	ctx, cancel := context.WithTimeout(context.Background(), recordEndTime)
+	ctx, cancel := context.WithTimeout(context.Background(), recordCloseTimeout)
 	defer cancel()
 	t.Close(ctx)
 }
 
 // Close writes what waits.
-func (r *recording) Close() {
+func (r *requestObserver) Close() {
 	r.stop()
-	r.asides.Wait()
+	r.pendingHooks.Wait()
 	defer CloseTracer(r.tracer)
 	if r.recorder != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), recordEndTime)
+		ctx, cancel := context.WithTimeout(context.Background(), recordCloseTimeout)
 		defer cancel()
 		r.recorder.Close(ctx)
 	}
 	r.log.Close()
 }
 
-// observed is what is gathered of one request on its way.
-type observed struct {
+// observedRequest is what is gathered of one request on its way.
+type observedRequest struct {
 	// token is the name of the one that the client came in by.
 	token string
 	// trace is the id of the trace, and span the part of it that the request is;
@@ -115,22 +114,22 @@ type graphRun struct {
 	began   time.Time
 }
 
-type observedKey struct{}
+type observedRequestKey struct{}
 
 // Begin implements gateway.Observer.
-func (r *recording) Begin(ctx context.Context, x *gateway.Exchange) context.Context {
-	o := &observed{}
-	ctx = r.trace(ctx, o, x)
-	r.Counted.flight.Add(1, x.Upstream)
+func (r *requestObserver) Begin(ctx context.Context, x *gateway.Exchange) context.Context {
+	o := &observedRequest{}
+	ctx = r.startSpan(ctx, o, x)
+	r.Counts.inFlight.Add(1, x.Upstream)
 	if holder := auth.TokenLeaseFrom(ctx); holder != nil {
 		o.token = holder.Name
 	}
-	return context.WithValue(ctx, observedKey{}, o)
+	return context.WithValue(ctx, observedRequestKey{}, o)
 }
 
-// trace puts the request into its client's trace, or begins one. Where no traces
+// startSpan puts the request into its client's trace, or begins one. Where no traces
 // are sent the client's own goes on as it came.
-func (r *recording) trace(ctx context.Context, o *observed, x *gateway.Exchange) context.Context {
+func (r *requestObserver) startSpan(ctx context.Context, o *observedRequest, x *gateway.Exchange) context.Context {
 	parent, ok := telemetry.Parse(x.Trace.Parent, x.Trace.State)
 	if !ok {
 		parent, x.Trace = telemetry.Context{}, gateway.Trace{} // what is not well formed goes nowhere
@@ -150,7 +149,7 @@ func (r *recording) trace(ctx context.Context, o *observed, x *gateway.Exchange)
 
 // noteGraph adds what a hook graph did to the request that ctx is of.
 func noteGraph(ctx context.Context, p *hookengine.Program, out *hookengine.Outcome, began time.Time) {
-	if o, ok := ctx.Value(observedKey{}).(*observed); ok {
+	if o, ok := ctx.Value(observedRequestKey{}).(*observedRequest); ok {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.runs = append(o.runs, graphRun{p, out, began})
@@ -158,8 +157,8 @@ func noteGraph(ctx context.Context, p *hookengine.Program, out *hookengine.Outco
 }
 
 // End implements gateway.Observer.
-func (r *recording) End(ctx context.Context, x *gateway.Exchange) {
-	o, ok := ctx.Value(observedKey{}).(*observed)
+func (r *requestObserver) End(ctx context.Context, x *gateway.Exchange) {
+	o, ok := ctx.Value(observedRequestKey{}).(*observedRequest)
 	if !ok {
 		return
 	}
@@ -168,15 +167,15 @@ func (r *recording) End(ctx context.Context, x *gateway.Exchange) {
 	o.mu.Unlock()
 	// The graph nearest to the server was the first one to end.
 	slices.Reverse(runs)
-	r.Counted.ended(x, runs)
-	o.finish(x, runs)
+	r.Counts.countRequest(x, runs)
+	o.finishSpan(x, runs)
 	if r.recorder != nil {
-		r.write(o, x, runs)
+		r.recordEntry(o, x, runs)
 	}
 }
 
-// write has an entry written, and again when the hooks that run aside have ended.
-func (r *recording) write(o *observed, x *gateway.Exchange, runs []graphRun) {
+// recordEntry has an entry written, and again when the hooks that run aside have ended.
+func (r *requestObserver) recordEntry(o *observedRequest, x *gateway.Exchange, runs []graphRun) {
 	e := &requestlog.Entry{
 		ID: shortid.Timed("q_", x.Began), At: x.Began, User: x.Client.User, Client: x.Client.Client, Token: o.token,
 		Method: x.Method, Upstream: x.Upstream, Project: x.Project, Tool: x.Name, Status: requestlog.Status(x.Outcome), Error: x.Error,
@@ -187,7 +186,7 @@ func (r *recording) write(o *observed, x *gateway.Exchange, runs []graphRun) {
 		e.Arguments, e.Result = x.Arguments, x.Result
 	}
 	for _, run := range runs {
-		g := run.graph(run.outcome.Nodes())
+		g := run.logEntry(run.outcome.Nodes())
 		e.Graphs, e.Hooks = append(e.Graphs, g), append(e.Hooks, g.ID)
 	}
 	id := e.ID // the entry is the recorder's from here on
@@ -196,14 +195,14 @@ func (r *recording) write(o *observed, x *gateway.Exchange, runs []graphRun) {
 	})
 	r.recorder.Add(e)
 	if pending {
-		r.asides.Go(func() { r.settle(id, runs) })
+		r.pendingHooks.Go(func() { r.recordBackgroundHooks(id, runs) })
 	}
 }
 
-// finish ends the spans of a request. Nodes of hook graphs are parts of it: one
+// finishSpan ends the spans of a request. Nodes of hook graphs are parts of it: one
 // after the other, as they ran; those that run aside may end later, and are left
 // out.
-func (o *observed) finish(x *gateway.Exchange, runs []graphRun) {
+func (o *observedRequest) finishSpan(x *gateway.Exchange, runs []graphRun) {
 	if o.span == nil {
 		return
 	}
@@ -246,9 +245,9 @@ func (o *observed) finish(x *gateway.Exchange, runs []graphRun) {
 	o.span.Finish(x.Ended)
 }
 
-// settle waits for the hooks that run aside, and has what they did written too.
-func (r *recording) settle(id string, runs []graphRun) {
-	ctx, cancel := context.WithTimeout(r.life, asideTime)
+// recordBackgroundHooks waits for the hooks that run aside, and has what they did written too.
+func (r *requestObserver) recordBackgroundHooks(id string, runs []graphRun) {
+	ctx, cancel := context.WithTimeout(r.lifetime, backgroundHookTimeout)
 	defer cancel()
 	graphs := make([]requestlog.Graph, len(runs))
 	for i, run := range runs {
@@ -256,13 +255,13 @@ func (r *recording) settle(id string, runs []graphRun) {
 		if err != nil {
 			nodes = run.outcome.Nodes()
 		}
-		graphs[i] = run.graph(nodes)
+		graphs[i] = run.logEntry(nodes)
 	}
 	r.recorder.Settle(id, graphs)
 }
 
-// graph is a run as the record has it.
-func (g graphRun) graph(nodes []hookengine.NodeTrace) requestlog.Graph {
+// logEntry is a run as the record has it.
+func (g graphRun) logEntry(nodes []hookengine.NodeTrace) requestlog.Graph {
 	of := g.program.Graph()
 	out := requestlog.Graph{ID: of.ID, Outcome: g.outcome.Status, Node: g.outcome.Node, Nodes: make([]requestlog.Node, len(nodes))}
 	for i, n := range nodes {
@@ -283,8 +282,8 @@ type RequestLog struct {
 	opened *requestlog.Log
 }
 
-// open opens the file, which it makes where there is none.
-func (l *RequestLog) open(ctx context.Context) (*requestlog.Log, error) {
+// openLog opens the file, which it makes where there is none.
+func (l *RequestLog) openLog(ctx context.Context) (*requestlog.Log, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.opened != nil {
@@ -308,10 +307,12 @@ func (l *RequestLog) Close() {
 }
 
 // Reader implements httpapi.Requests.
-func (r *recording) Reader(ctx context.Context) (*requestlog.Log, error) { return r.log.Read(ctx) }
+func (r *requestObserver) Reader(ctx context.Context) (*requestlog.Log, error) {
+	return r.log.Read(ctx)
+}
 
 // Recording implements httpapi.Requests.
-func (r *recording) Recording() httpapi.Recording {
+func (r *requestObserver) Recording() httpapi.Recording {
 	if r.recorder == nil {
 		return httpapi.Recording{}
 	}
@@ -323,5 +324,5 @@ func (l *RequestLog) Read(ctx context.Context) (*requestlog.Log, error) {
 	if !requestlog.Exists(l.Path) {
 		return nil, nil
 	}
-	return l.open(ctx)
+	return l.openLog(ctx)
 }

@@ -1,7 +1,5 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"encoding/json"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
@@ -30,61 +29,61 @@ import (
 // process enables or disables is in force soon after.
 const approvalsPoll = time.Second
 
-// HooksAround has the active hook graphs stand around the calls and lists of tools
+// ActiveHooks has the active hook graphs stand around the calls and lists of tools
 // of a gateway. It keeps up with the catalog and with what is enabled.
-type HooksAround struct {
+type ActiveHooks struct {
 	Cfg    *config.Config
 	cat    *catalog.Catalog
 	log    *slog.Logger
-	now    func() time.Time
+	clock  func() time.Time
 	engine *hookengine.Engine
-	// onLists is called when other graphs may stand around lists of tools.
-	onLists atomic.Pointer[func()]
-	set     atomic.Pointer[hookengine.Set]
+	// onToolsListChange is called when other graphs may stand around lists of tools.
+	onToolsListChange atomic.Pointer[func()]
+	active            atomic.Pointer[hookengine.Set]
 
-	refreshing sync.Mutex
-	seen       fs.FileInfo // the file of approvals, as it was read last
-	stop       func()
-	done       sync.WaitGroup
+	refreshLock   sync.Mutex
+	approvalsFile fs.FileInfo // the file of approvals, as it was read last
+	stop          func()
+	done          sync.WaitGroup
 }
 
-var _ gateway.Hooks = (*HooksAround)(nil)
+var _ gateway.Hooks = (*ActiveHooks)(nil)
 
-// NewHooksAround reads what is active and follows it until close. The catalog and
+// NewActiveHooks reads what is active and follows it until close. The catalog and
 // the pool must be open as long.
-func NewHooksAround(cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, log *slog.Logger, now func() time.Time) *HooksAround {
-	h := &HooksAround{Cfg: cfg, cat: cat, log: log, now: now}
+func NewActiveHooks(cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, log *slog.Logger, now func() time.Time) *ActiveHooks {
+	h := &ActiveHooks{Cfg: cfg, cat: cat, log: log, clock: now}
 	h.engine = hookengine.New(hookengine.Options{
-		Scripts: &runner.Scripts{Runner: pool, Owner: userOf}, Audit: &auditFile{path: filepath.Join(cfg.DataDir, "hooks-audit.jsonl")}, OnAside: h.onAside, Now: now,
+		Scripts: &runner.Scripts{Runner: pool, Owner: callUser}, Audit: &auditFile{path: filepath.Join(cfg.DataDir, "hooks-audit.jsonl")}, OnAside: h.logBackgroundError, Now: now,
 	})
-	h.refresh()
+	h.refreshSet()
 	ctx, cancel := context.WithCancel(context.Background())
 	unsubscribe := cat.OnChange(func(change catalog.Change) {
 		if change.Hooks {
-			h.done.Go(h.refresh) // the call must be short
+			h.done.Go(h.refreshSet) // the call must be short
 		}
 	})
-	h.done.Go(func() { h.follow(ctx) })
+	h.done.Go(func() { h.pollApprovals(ctx) })
 	h.stop = func() { unsubscribe(); cancel() }
 	return h
 }
 
-// userOf names for whom a call is made, so that the scripts around one user's
+// callUser names for whom a call is made, so that the scripts around one user's
 // calls do not hold up another's.
-func userOf(ctx context.Context) string {
+func callUser(ctx context.Context) string {
 	principal, _ := auth.PrincipalFrom(ctx)
 	return principal.User
 }
 
 // Close waits for the hooks that run aside, until ctx is done.
-func (h *HooksAround) Close(ctx context.Context) {
+func (h *ActiveHooks) Close(ctx context.Context) {
 	h.stop()
 	h.done.Wait()
 	h.engine.Close(ctx)
 }
 
-// follow looks at the file of approvals now and then.
-func (h *HooksAround) follow(ctx context.Context) {
+// pollApprovals looks at the file of approvals now and then.
+func (h *ActiveHooks) pollApprovals(ctx context.Context) {
 	ticker := time.NewTicker(approvalsPoll)
 	defer ticker.Stop()
 	for {
@@ -93,11 +92,11 @@ func (h *HooksAround) follow(ctx context.Context) {
 			return
 		case <-ticker.C:
 			info, _ := os.Stat(app.ApprovalsPath(h.Cfg)) // none is as good as another
-			h.refreshing.Lock()
-			same := sameFile(h.seen, info)
-			h.refreshing.Unlock()
+			h.refreshLock.Lock()
+			same := sameFile(h.approvalsFile, info)
+			h.refreshLock.Unlock()
 			if !same {
-				h.refresh()
+				h.refreshSet()
 			}
 		}
 	}
@@ -111,42 +110,42 @@ func sameFile(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// refresh puts in force what is active now. Where that cannot be known, nothing
+// refreshSet puts in force what is active now. Where that cannot be known, nothing
 // passes: a guard may be among what cannot be read.
-func (h *HooksAround) refresh() {
-	h.refreshing.Lock()
-	defer h.refreshing.Unlock()
-	h.seen, _ = os.Stat(app.ApprovalsPath(h.Cfg))
-	records, err := app.ReadApprovals(h.Cfg, h.now)
+func (h *ActiveHooks) refreshSet() {
+	h.refreshLock.Lock()
+	defer h.refreshLock.Unlock()
+	h.approvalsFile, _ = os.Stat(app.ApprovalsPath(h.Cfg))
+	records, err := app.ReadApprovals(h.Cfg, h.clock)
 	if err != nil {
 		h.log.Error("the approvals of hook graphs cannot be read; no call of an upstream passes", "error", err)
-		h.put(hookengine.NewSet(nil, []hookengine.Blocked{
+		h.activateSet(hookengine.NewSet(nil, []hookengine.Blocked{
 			{ID: "(unknown)", Type: hookdef.ToolsCall, Why: err.Error(), Fix: guideway.ErrorFix(err)},
 			{ID: "(unknown)", Type: hookdef.ToolsList, Why: err.Error(), Fix: guideway.ErrorFix(err)},
 		}))
 		return
 	}
-	h.put(hookadmin.Activate(h.cat.Snapshot(), records).Set)
+	h.activateSet(hookadmin.Activate(h.cat.Snapshot(), records).Set)
 }
 
-// put puts a set in force. Where lists of tools may come out otherwise by it, that
+// activateSet puts a set in force. Where lists of tools may come out otherwise by it, that
 // is told.
-func (h *HooksAround) put(next *hookengine.Set) {
-	before := h.set.Swap(next)
-	if tell := h.onLists.Load(); tell != nil && (before.Has(hookdef.ToolsList) || next.Has(hookdef.ToolsList)) {
+func (h *ActiveHooks) activateSet(next *hookengine.Set) {
+	before := h.active.Swap(next)
+	if tell := h.onToolsListChange.Load(); tell != nil && (before.Has(hookdef.ToolsList) || next.Has(hookdef.ToolsList)) {
 		(*tell)()
 	}
 }
 
 // Applies implements gateway.Hooks.
-func (h *HooksAround) Applies(method, upstream, tool string) bool {
-	p, err := h.set.Load().For(hookdef.Type(method), upstream, tool)
+func (h *ActiveHooks) Applies(method, upstream, tool string) bool {
+	p, err := h.active.Load().For(hookdef.Type(method), upstream, tool)
 	return p != nil || err != nil
 }
 
 // Around implements gateway.Hooks.
-func (h *HooksAround) Around(ctx context.Context, call gateway.HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
-	set := h.set.Load()
+func (h *ActiveHooks) Around(ctx context.Context, call gateway.HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
+	set := h.active.Load()
 	p, err := set.For(hookdef.Type(call.Method), call.Upstream, call.Tool)
 	if err == nil && p != nil && call.Before != "" {
 		if did, _ := set.For(hookdef.Type(call.Method), call.Upstream, call.Before); did == p {
@@ -173,8 +172,8 @@ func (h *HooksAround) Around(ctx context.Context, call gateway.HookCall, send fu
 	return out.Response, out.Err
 }
 
-// onAside logs the errors of fire-and-forget hooks.
-func (h *HooksAround) onAside(graph string, node hookengine.NodeTrace) {
+// logBackgroundError logs the errors of fire-and-forget hooks.
+func (h *ActiveHooks) logBackgroundError(graph string, node hookengine.NodeTrace) {
 	if node.Error != nil {
 		h.log.Warn("a fire-and-forget hook has failed", "graph", graph, "node", node.ID, "code", node.Error.Code, "error", node.Error.Message)
 	}

@@ -1,13 +1,13 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
 const projectGraph = `id: theirs

@@ -1,7 +1,5 @@
 package walk
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"fmt"
 	"maps"
@@ -9,63 +7,64 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/catalog/graph"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// phaseCourse is a phase workflow.
-type phaseCourse struct{ *engine.PhaseProgram }
+// phasesView is a phase workflow.
+type phasesView struct{ *engine.PhaseProgram }
 
-func (c phaseCourse) intro() []bullets {
-	return []bullets{{"Holds throughout", c.Workflow.Rules}}
+func (c phasesView) introLists() []textList {
+	return []textList{{"Holds throughout", c.Workflow.Rules}}
 }
 
-func (c phaseCourse) size() int { return len(c.Workflow.Phases) }
+func (c phasesView) totalCount() int { return len(c.Workflow.Phases) }
 
-// phase gives a phase by its 1-based number, or nil.
-func (c phaseCourse) phase(number int) *phases.Phase {
+// phaseByNumber gives a phase by its 1-based number, or nil.
+func (c phasesView) phaseByNumber(number int) *phases.Phase {
 	if number < 1 || number > len(c.Workflow.Phases) {
 		return nil
 	}
 	return &c.Workflow.Phases[number-1]
 }
 
-// at gives the phase of a position, or nil before the first one.
-func (c phaseCourse) at(pos engine.Position) *phases.Phase {
+// phaseAt gives the phase of a position, or nil before the first one.
+func (c phasesView) phaseAt(pos engine.Position) *phases.Phase {
 	if pos.Phase == nil {
 		return nil
 	}
-	return c.phase(pos.Phase.Number)
+	return c.phaseByNumber(pos.Phase.Number)
 }
 
-func (c phaseCourse) head(_ engine.State, pos engine.Position) (number, about string) {
-	phase := c.at(pos)
+func (c phasesView) describePosition(_ engine.State, pos engine.Position) (number, about string) {
+	phase := c.phaseAt(pos)
 	if phase == nil {
-		return fmt.Sprintf("[0/%d]", c.size()), ""
+		return fmt.Sprintf("[0/%d]", c.totalCount()), ""
 	}
 	number = fmt.Sprintf("[%d/%d]", pos.Phase.Number, pos.Phase.Of)
 	if pos.ID == phase.ID {
 		return number, ""
 	}
 	about = fmt.Sprintf("in %s (%s)", app.OneLine(phase.Name), phase.ID)
-	if i := stepIn(phase.Steps, pos.ID); i >= 0 && pos.Loop == nil && len(phase.Steps) > 1 {
+	if i := indexOfStep(phase.Steps, pos.ID); i >= 0 && pos.Loop == nil && len(phase.Steps) > 1 {
 		about = fmt.Sprintf("step %d of %d ", i+1, len(phase.Steps)) + about
 	}
 	return number, about
 }
 
-func stepIn(list []phases.Step, id string) int {
+func indexOfStep(list []phases.Step, id string) int {
 	return slices.IndexFunc(list, func(s phases.Step) bool { return s.ID == id })
 }
 
-// title looks in the phase that the event is of.
-func (c phaseCourse) title(e engine.Event) string {
-	phase := c.phase(e.Phase)
+// eventTitle looks in the phase that the event is of.
+func (c phasesView) eventTitle(e engine.Event) string {
+	phase := c.phaseByNumber(e.Phase)
 	if phase == nil {
 		return e.Step
 	}
-	for name, id := range names(phase) {
+	for name, id := range listNames(phase) {
 		if id == e.Step {
 			return name
 		}
@@ -73,15 +72,15 @@ func (c phaseCourse) title(e engine.Event) string {
 	return e.Step
 }
 
-func (c phaseCourse) phaseOf(e engine.Event) string {
-	if phase := c.phase(e.Phase); phase != nil {
+func (c phasesView) eventPhaseID(e engine.Event) string {
+	if phase := c.phaseByNumber(e.Phase); phase != nil {
 		return phase.ID
 	}
 	return ""
 }
 
-// names gives what a phase has, the phase itself first: names and ids.
-func names(phase *phases.Phase) func(yield func(name, id string) bool) {
+// listNames gives what a phase has, the phase itself first: names and ids.
+func listNames(phase *phases.Phase) func(yield func(name, id string) bool) {
 	return func(yield func(name, id string) bool) {
 		steps := func(list []phases.Step) bool {
 			for i := range list {
@@ -112,20 +111,20 @@ func names(phase *phases.Phase) func(yield func(name, id string) bool) {
 	}
 }
 
-// answer names the option, and what it has brought about.
-func (c phaseCourse) answer(e engine.Event) string {
+// formatAnswer names the option, and what it has brought about.
+func (c phasesView) formatAnswer(e engine.Event) string {
 	words := []string{e.Option}
 	if e.Option == "" {
 		words[0] = "declined"
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Vars)) {
-		words = append(words, name+" = "+ValueWords(e.Vars[name]))
+		words = append(words, name+" = "+FormatValue(e.Vars[name]))
 	}
 	for _, n := range e.Skips {
-		words = append(words, "skips "+c.phaseID(n))
+		words = append(words, "skips "+c.phaseIDByNumber(n))
 	}
 	if e.To > 0 {
-		words = append(words, "to "+c.phaseID(e.To))
+		words = append(words, "to "+c.phaseIDByNumber(e.To))
 	}
 	if len(e.Undone) > 0 {
 		words = append(words, "leaves out "+strings.Join(e.Undone, ", "))
@@ -133,17 +132,17 @@ func (c phaseCourse) answer(e engine.Event) string {
 	return strings.Join(words, ", ")
 }
 
-// phaseID is the id of the phase that a way leads to.
-func (c phaseCourse) phaseID(number int) string {
-	if phase := c.phase(number); phase != nil {
+// phaseIDByNumber is the id of the phase that a way leads to.
+func (c phasesView) phaseIDByNumber(number int) string {
+	if phase := c.phaseByNumber(number); phase != nil {
 		return phase.ID
 	}
 	return "the end"
 }
 
-// undecided is the condition of the loop, or those of the ways that lead on.
-func (c phaseCourse) undecided(_ engine.State, pos engine.Position) string {
-	phase := c.at(pos)
+// pendingCondition is the condition of the loop, or those of the ways that lead on.
+func (c phasesView) pendingCondition(_ engine.State, pos engine.Position) string {
+	phase := c.phaseAt(pos)
 	if phase == nil {
 		return ""
 	}
@@ -173,26 +172,26 @@ func (c phaseCourse) undecided(_ engine.State, pos engine.Position) string {
 	return strings.Join(words, "; ")
 }
 
-func (c phaseCourse) Declinable(pos engine.Position) bool {
-	phase := c.at(pos)
+func (c phasesView) IsDeclinable(pos engine.Position) bool {
+	phase := c.phaseAt(pos)
 	return phase != nil && slices.ContainsFunc(phase.Checkpoints, func(k phases.Checkpoint) bool {
 		return k.ID == pos.ID && !k.Required
 	})
 }
 
-func (c phaseCourse) Skippable(pos engine.Position) bool {
-	phase := c.at(pos)
+func (c phasesView) IsSkippable(pos engine.Position) bool {
+	phase := c.phaseAt(pos)
 	if phase == nil || pos.Kind != engine.PositionStep {
 		return false
 	}
 	// What is to be checked on entry and exit has the id of the phase, and no step.
-	return slices.ContainsFunc(AllSteps(phase), func(s phases.Step) bool {
+	return slices.ContainsFunc(ListSteps(phase), func(s phases.Step) bool {
 		return s.ID == pos.ID && (!s.Required || !phase.Required)
 	})
 }
 
-// AllSteps are the steps of a phase and of its loops.
-func AllSteps(phase *phases.Phase) []phases.Step {
+// ListSteps are the steps of a phase and of its loops.
+func ListSteps(phase *phases.Phase) []phases.Step {
 	list := slices.Clone(phase.Steps)
 	for i := range phase.Loops {
 		list = append(list, phase.Loops[i].Steps...)
@@ -200,9 +199,9 @@ func AllSteps(phase *phases.Phase) []phases.Step {
 	return list
 }
 
-// Value takes what is typed for a text as it is: a version such as 1.4 is no
+// ParseVariable takes what is typed for a text as it is: a version such as 1.4 is no
 // number.
-func (c phaseCourse) Value(name, text string) any {
+func (c phasesView) ParseVariable(name, text string) any {
 	value := app.ParseValue(text)
 	if _, isText := value.(string); !isText {
 		if v := c.Workflow.Variable(name); v != nil && v.Type == phases.TypeString {
@@ -212,8 +211,8 @@ func (c phaseCourse) Value(name, text string) any {
 	return value
 }
 
-// Put sets what a path leads to: the engine takes whole variables.
-func (c phaseCourse) Put(s engine.State, vars map[string]any, name string, value any) {
+// SetVariable sets what a path leads to: the engine takes whole variables.
+func (c phasesView) SetVariable(s engine.State, vars map[string]any, name string, value any) {
 	root, path, nested := strings.Cut(name, ".")
 	if !nested {
 		vars[name] = value
@@ -223,28 +222,28 @@ func (c phaseCourse) Put(s engine.State, vars map[string]any, name string, value
 	if !set {
 		old = s.Vars[root]
 	}
-	vars[root] = inObject(old, path, value)
+	vars[root] = setInObject(old, path, value)
 }
 
-// inObject is a copy of an object with the value that a path leads to.
-func inObject(old any, path string, value any) map[string]any {
+// setInObject is a copy of an object with the value that a path leads to.
+func setInObject(old any, path string, value any) map[string]any {
 	object, _ := old.(map[string]any)
 	if object = maps.Clone(object); object == nil {
 		object = map[string]any{}
 	}
 	name, rest, nested := strings.Cut(path, ".")
 	if nested {
-		value = inObject(object[name], rest, value)
+		value = setInObject(object[name], rest, value)
 	}
 	object[name] = value
 	return object
 }
 
-// Asks finds an id in any phase, or in one: PHASE/ID. A phase's own is asked for
+// ExpectedInput finds an id in any phase, or in one: PHASE/ID. A phase's own is asked for
 // where what it is entered or left with is to be checked, or where it waits for
 // variables.
-func (c phaseCourse) Asks(id string) asked {
-	var a asked
+func (c phasesView) ExpectedInput(id string) expectedInput {
+	var a expectedInput
 	in := ""
 	if phase, rest, ok := strings.Cut(id, "/"); ok && c.Workflow.Index(phase) >= 0 {
 		in, id = phase, rest
@@ -255,24 +254,24 @@ func (c phaseCourse) Asks(id string) asked {
 			continue
 		}
 		if phase.ID == id {
-			a.add(asked{Output: true, Skippable: !phase.Required})
+			a.mergeInput(expectedInput{Output: true, Skippable: !phase.Required})
 		}
-		for _, step := range AllSteps(phase) {
+		for _, step := range ListSteps(phase) {
 			if step.ID == id {
-				a.add(asked{Output: true, Skippable: !step.Required || !phase.Required})
+				a.mergeInput(expectedInput{Output: true, Skippable: !step.Required || !phase.Required})
 			}
 		}
 		if slices.ContainsFunc(phase.Loops, func(l phases.Loop) bool { return l.ID == id }) {
-			a.add(asked{})
+			a.mergeInput(expectedInput{})
 		}
 		for _, k := range phase.Checkpoints {
 			if k.ID == id {
-				a.add(asked{Options: optionIDs(k), Declinable: !k.Required})
+				a.mergeInput(expectedInput{Options: optionIDs(k), Declinable: !k.Required})
 			}
 		}
 		for _, d := range phase.Decisions {
 			if d.ID == id {
-				a.add(asked{Options: branchIDs(d)})
+				a.mergeInput(expectedInput{Options: branchIDs(d)})
 			}
 		}
 	}
@@ -298,10 +297,10 @@ func branchIDs(d phases.Decision) []string {
 	return ids
 }
 
-func (c phaseCourse) AsksFor() []string {
+func (c phasesView) ExpectedInputIDs() []string {
 	var ids []string
 	for i := range c.Workflow.Phases {
-		for _, id := range names(&c.Workflow.Phases[i]) {
+		for _, id := range listNames(&c.Workflow.Phases[i]) {
 			if !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}

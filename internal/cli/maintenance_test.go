@@ -1,9 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
 import (
 	"context"
 	"encoding/json"
@@ -17,6 +13,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
@@ -28,8 +26,8 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var kept []time.Duration
-		begin := func(idle time.Duration) *server.Upkeep {
-			u := &server.Upkeep{Log: slog.New(slog.DiscardHandler), Delay: 2 * time.Second, Idle: idle, Keep: func(context.Context) error {
+		begin := func(idle time.Duration) *server.Maintenance {
+			u := &server.Maintenance{Log: slog.New(slog.DiscardHandler), Delay: 2 * time.Second, Idle: idle, Run: func(context.Context) error {
 				kept = append(kept, time.Since(began))
 				return errors.New("told to the log")
 			}}
@@ -42,7 +40,7 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 		if len(kept) > 0 {
 			t.Fatalf("it began after %v, before the first answer", kept)
 		}
-		out := server.AfterWrite{Writer: io.Discard, Tell: u.Answered}
+		out := server.NotifyWriter{Writer: io.Discard, OnWrite: u.NotifyAnswered}
 		for range 3 {
 			if _, err := out.Write([]byte("{}\n")); err != nil {
 				t.Fatal(err)
@@ -66,7 +64,7 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 
 		kept = nil
 		u = begin(time.Minute)
-		u.Answered()
+		u.NotifyAnswered()
 		<-time.After(time.Second)
 		u.Close()
 		if len(kept) > 0 {
@@ -79,12 +77,12 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 func TestUpkeepEndsWithTheProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		u := &server.Upkeep{Log: slog.New(slog.DiscardHandler), Keep: func(ctx context.Context) error {
+		u := &server.Maintenance{Log: slog.New(slog.DiscardHandler), Run: func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}}
 		u.Start()
-		u.Answered()
+		u.NotifyAnswered()
 		synctest.Wait()
 		u.Close() // or the test ends in a deadlock
 	})
@@ -98,7 +96,7 @@ func TestStartUpKeepsCheckpoints(t *testing.T) {
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
 	c := checkpointsOf(t, &host)
 	cfg := c.Store.Cfg
-	if err := server.KeepCheckpoints(t.Context(), c); err != nil {
+	if err := server.MaintainCheckpoints(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(cfg.DataDir); !os.IsNotExist(err) {
@@ -148,13 +146,13 @@ func TestStartUpKeepsCheckpoints(t *testing.T) {
 			}
 			return getenv(name)
 		}
-		if err := server.KeepCheckpoints(t.Context(), checkpointsOf(t, &at)); err != nil {
+		if err := server.MaintainCheckpoints(t.Context(), checkpointsOf(t, &at)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	surveyed := func() time.Time {
 		t.Helper()
-		info, err := os.Stat(server.SurveyedPath(cfg))
+		info, err := os.Stat(server.MaintenanceStampPath(cfg))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,8 +171,8 @@ func TestStartUpKeepsCheckpoints(t *testing.T) {
 		t.Error("everything was looked through again at once")
 	}
 	// A while later, or with the clock set back, it is looked through again.
-	for _, at := range []time.Time{time.Now().Add(-2 * server.SurveyEvery), time.Now().Add(server.SurveyEvery)} {
-		if err := os.Chtimes(server.SurveyedPath(cfg), at, at); err != nil {
+	for _, at := range []time.Time{time.Now().Add(-2 * server.MaintenanceInterval), time.Now().Add(server.MaintenanceInterval)} {
+		if err := os.Chtimes(server.MaintenanceStampPath(cfg), at, at); err != nil {
 			t.Fatal(err)
 		}
 		keep("GUIDEWAY_CHECKPOINT_RETENTION", "1h")

@@ -1,10 +1,9 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/gateway"
@@ -14,9 +13,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// MachineOffers are the tools that agents of machines are offered, as far as that is
+// AvailableTools are the tools that agents of machines are offered, as far as that is
 // known: of other servers, what they had when they were last asked.
-func MachineOffers(ctx context.Context, a *app.App, cfg *config.Config) (machinedef.AvailableTools, error) {
+func AvailableTools(ctx context.Context, a *app.App, cfg *config.Config) (machinedef.AvailableTools, error) {
 	// Of our own the names alone are wanted: nothing stands behind them.
 	own, err := mcpserver.NewAgentTools(mcpserver.Options{Runs: &run.Service{}, Sessions: &session.Service{}, Memory: &contexts.Service{}})
 	if err != nil {
@@ -35,12 +34,12 @@ func MachineOffers(ctx context.Context, a *app.App, cfg *config.Config) (machine
 		o.Tools = append(o.Tools, t.Name)
 	}
 	for _, name := range known.Tools {
-		o.Tools = append(o.Tools, PlainName(name))
+		o.Tools = append(o.Tools, ModelToolName(name))
 	}
 	for _, s := range known.Upstreams {
-		o.Servers = append(o.Servers, PlainName(s.Prefix))
+		o.Servers = append(o.Servers, ModelToolName(s.Prefix))
 		if !s.Known {
-			o.Unasked = append(o.Unasked, PlainName(s.Prefix))
+			o.Unasked = append(o.Unasked, ModelToolName(s.Prefix))
 		}
 	}
 	return o, nil

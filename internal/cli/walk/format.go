@@ -1,13 +1,12 @@
 package walk
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
@@ -27,8 +26,8 @@ const (
 	markImport  = "import"
 )
 
-// ofLoop says whether an event is of a loop as a whole, and not of one round.
-func ofLoop(kind engine.EventKind) bool {
+// isLoopEvent says whether an event is of a loop as a whole, and not of one round.
+func isLoopEvent(kind engine.EventKind) bool {
 	switch kind {
 	case engine.EventRoundStarted, engine.EventLoopEnded, engine.EventLoopIteration, engine.EventLoopCompleted, engine.EventLoopBroken:
 		return true
@@ -37,9 +36,9 @@ func ofLoop(kind engine.EventKind) bool {
 	}
 }
 
-// EventWords tells of an event; what speaks for itself has no text.
-func EventWords(w *Walk, e engine.Event) (mark, text string) {
-	title := app.OneLine(w.Course.title(e))
+// DescribeEvent tells of an event; what speaks for itself has no text.
+func DescribeEvent(w *Walk, e engine.Event) (mark, text string) {
+	title := app.OneLine(w.Workflow.eventTitle(e))
 	switch e.Kind {
 	case engine.EventStepCompleted:
 		return markDone, e.Step + ": " + title
@@ -55,35 +54,35 @@ func EventWords(w *Walk, e engine.Event) (mark, text string) {
 	case engine.EventLoopIteration:
 		text = fmt.Sprintf("%s: %d", e.Step, e.Round)
 		if e.Value != nil {
-			text += ", " + ValueWords(e.Value)
+			text += ", " + FormatValue(e.Value)
 		}
 		return markRound, text
 	case engine.EventLoopEnded, engine.EventLoopCompleted, engine.EventLoopBroken:
 		return markLoop, fmt.Sprintf("%s ends after %s: %s", e.Step, app.Plural(e.Round, "round", "rounds"), app.OneLine(e.Reason))
 	case engine.EventGateAnswered, engine.EventCheckpointAnswer:
-		return MarkGate, e.Step + ": " + app.OneLine(w.Course.answer(e)) + noteWords(e)
+		return MarkGate, e.Step + ": " + app.OneLine(w.Workflow.formatAnswer(e)) + formatNote(e)
 	default:
-		return phaseWords(w, e, title)
+		return describePhaseEvent(w, e, title)
 	}
 }
 
-// phaseWords tells of what happens in runs of phase workflows only.
-func phaseWords(w *Walk, e engine.Event, title string) (mark, text string) {
+// describePhaseEvent tells of what happens in runs of phase workflows only.
+func describePhaseEvent(w *Walk, e engine.Event, title string) (mark, text string) {
 	switch e.Kind {
 	case engine.EventPhaseEntered:
 		return MarkPhase, e.Step + ": " + title
 	case engine.EventBranchTaken:
-		return MarkWay, fmt.Sprintf("%s: %s, to %s%s", e.Step, e.Option, wayWords(w, e), noteWords(e))
+		return MarkWay, fmt.Sprintf("%s: %s, to %s%s", e.Step, e.Option, targetPhaseID(w, e), formatNote(e))
 	case engine.EventTransitionTaken:
-		return MarkWay, fmt.Sprintf("%s: to %s", e.Step, wayWords(w, e))
+		return MarkWay, fmt.Sprintf("%s: to %s", e.Step, targetPhaseID(w, e))
 	case engine.EventVariableSet:
-		return MarkSet, app.OneLine(assignments(e.Vars))
+		return MarkSet, app.OneLine(formatAssignments(e.Vars))
 	case engine.EventLogged:
 		return markLog, app.OneLine(strings.TrimSpace(e.Message))
 	case engine.EventEmitted:
 		text = strings.Trim(e.Target+": "+e.Message, ": ")
 		if e.Value != nil {
-			text = strings.TrimSpace(text + " " + ValueWords(e.Value))
+			text = strings.TrimSpace(text + " " + FormatValue(e.Value))
 		}
 		return markEmit, app.OneLine(text)
 	case engine.EventAsserted:
@@ -95,33 +94,33 @@ func phaseWords(w *Walk, e engine.Event, title string) (mark, text string) {
 	}
 }
 
-// noteWords is the note of an answer, in brackets.
-func noteWords(e engine.Event) string {
+// formatNote is the note of an answer, in brackets.
+func formatNote(e engine.Event) string {
 	if e.Notes == "" {
 		return ""
 	}
 	return " (" + app.OneLine(e.Notes) + ")"
 }
 
-// wayWords is the id of the phase that an event leads to.
-func wayWords(w *Walk, e engine.Event) string {
-	if c, ok := w.Course.(phaseCourse); ok {
-		return c.phaseID(e.To)
+// targetPhaseID is the id of the phase that an event leads to.
+func targetPhaseID(w *Walk, e engine.Event) string {
+	if c, ok := w.Workflow.(phasesView); ok {
+		return c.phaseIDByNumber(e.To)
 	}
 	return ""
 }
 
-// assignments are variables with their values, in order of their names.
-func assignments(vars map[string]any) string {
+// formatAssignments are variables with their values, in order of their names.
+func formatAssignments(vars map[string]any) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		words = append(words, name+" = "+ValueWords(vars[name]))
+		words = append(words, name+" = "+FormatValue(vars[name]))
 	}
 	return strings.Join(words, ", ")
 }
 
-// WhereIs names a position.
-func WhereIs(pos engine.Position) string {
+// DescribePosition names a position.
+func DescribePosition(pos engine.Position) string {
 	kinds := map[engine.PositionKind]string{
 		engine.PositionStep: "step", engine.PositionGate: "the gate of", engine.PositionContext: "step",
 	}
@@ -141,11 +140,11 @@ func WhereIs(pos engine.Position) string {
 	return text
 }
 
-// NeedWords names a variable with the values that would decide.
-func NeedWords(need engine.Need) string {
+// FormatNeed names a variable with the values that would decide.
+func FormatNeed(need engine.Need) string {
 	text := need.Variable
 	if len(need.Allowed) > 0 {
-		text += ", such as " + valueList(need.Allowed)
+		text += ", such as " + formatValues(need.Allowed)
 	}
 	if len(need.Tests) > 0 {
 		text += " (" + strings.Join(need.Tests, ", ") + ")"
@@ -153,17 +152,17 @@ func NeedWords(need engine.Need) string {
 	return text
 }
 
-// valueList writes values as JSON, joined for a sentence.
-func valueList(values []any) string {
+// formatValues writes values as JSON, joined for a sentence.
+func formatValues(values []any) string {
 	words := make([]string, len(values))
 	for i, v := range values {
-		words[i] = ValueWords(v)
+		words[i] = FormatValue(v)
 	}
 	return strings.Join(words, " or ")
 }
 
-// ValueWords writes a value as JSON on one line.
-func ValueWords(v any) string {
+// FormatValue writes a value as JSON on one line.
+func FormatValue(v any) string {
 	text, err := jsontext.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)
@@ -171,7 +170,7 @@ func ValueWords(v any) string {
 	return app.OneLine(string(text))
 }
 
-func Ordinal(n int) string {
+func FormatOrdinal(n int) string {
 	switch n {
 	case 1:
 		return "first"

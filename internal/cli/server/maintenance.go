@@ -1,7 +1,5 @@
 package server
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"io"
@@ -12,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
@@ -19,47 +18,47 @@ import (
 )
 
 const (
-	// upkeepDelay is how long what is done at start-up waits behind the first
+	// maintenanceDelay is how long what is done at start-up waits behind the first
 	// answer: others follow it closely.
-	upkeepDelay = 2 * time.Second
-	// upkeepIdle is when it is done though nobody has asked anything.
-	upkeepIdle = time.Minute
-	// SurveyEvery is how often all that is stored is looked through: each client
+	maintenanceDelay = 2 * time.Second
+	// maintenanceIdle is when it is done though nobody has asked anything.
+	maintenanceIdle = time.Minute
+	// MaintenanceInterval is how often all that is stored is looked through: each client
 	// starts a process of its own.
-	SurveyEvery = time.Hour
+	MaintenanceInterval = time.Hour
 )
 
-// Upkeep does once, beside the answers, what a start-up is the occasion for: old
+// Maintenance does once, beside the answers, what a start-up is the occasion for: old
 // checkpoints go, and what a crash has left.
-type Upkeep struct {
+type Maintenance struct {
 	Log   *slog.Logger
-	Keep  func(context.Context) error
+	Run   func(context.Context) error
 	Delay time.Duration
 	// idle, if not 0, is when it begins without an answer.
 	Idle time.Duration
 
-	first  chan struct{}
-	once   sync.Once
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	answered chan struct{}
+	once     sync.Once
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
 }
 
 // Start waits for the first answer. close ends it.
-func (u *Upkeep) Start() {
+func (u *Maintenance) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
-	u.first, u.cancel = make(chan struct{}), cancel
+	u.answered, u.cancel = make(chan struct{}), cancel
 	u.done.Go(func() {
-		if !u.wait(ctx) {
+		if !u.waitForAnswer(ctx) {
 			return
 		}
-		if err := u.Keep(ctx); err != nil && ctx.Err() == nil {
+		if err := u.Run(ctx); err != nil && ctx.Err() == nil {
 			u.Log.WarnContext(ctx, "checkpoints could not be looked after", "error", err)
 		}
 	})
 }
 
-// wait says false where it ends first.
-func (u *Upkeep) wait(ctx context.Context) bool {
+// waitForAnswer says false where it ends first.
+func (u *Maintenance) waitForAnswer(ctx context.Context) bool {
 	var idle <-chan time.Time
 	if u.Idle > 0 {
 		timer := time.NewTimer(u.Idle)
@@ -71,16 +70,16 @@ func (u *Upkeep) wait(ctx context.Context) bool {
 		return false
 	case <-idle:
 		return true
-	case <-u.first:
+	case <-u.answered:
 	}
 	return ctxsleep.For(ctx, u.Delay) == nil
 }
 
-// Answered tells that an answer was given.
-func (u *Upkeep) Answered() { u.once.Do(func() { close(u.first) }) }
+// NotifyAnswered tells that an answer was given.
+func (u *Maintenance) NotifyAnswered() { u.once.Do(func() { close(u.answered) }) }
 
 // Close ends what is under way, and waits for that.
-func (u *Upkeep) Close() {
+func (u *Maintenance) Close() {
 	if u.cancel == nil {
 		return // it was not started
 	}
@@ -88,30 +87,30 @@ func (u *Upkeep) Close() {
 	u.done.Wait()
 }
 
-// AfterWrite is an output that tells of what is written.
-type AfterWrite struct {
+// NotifyWriter is an output that tells of what is written.
+type NotifyWriter struct {
 	io.Writer
-	Tell func()
+	OnWrite func()
 }
 
 // Write implements io.Writer.
-func (a AfterWrite) Write(p []byte) (int, error) {
+func (a NotifyWriter) Write(p []byte) (int, error) {
 	n, err := a.Writer.Write(p)
-	a.Tell()
+	a.OnWrite()
 	return n, err
 }
 
-// afterAnswer is a handler that tells of what it has answered.
-func afterAnswer(h http.Handler, tell func()) http.Handler {
+// notifyAfterAnswer is a handler that tells of what it has answered.
+func notifyAfterAnswer(h http.Handler, tell func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer tell()
 		h.ServeHTTP(w, r)
 	})
 }
 
-// KeepCheckpoints retires sessions without activity and, once in a while, looks
+// MaintainCheckpoints retires sessions without activity and, once in a while, looks
 // through all that is stored. Where there are no checkpoints it makes nothing.
-func KeepCheckpoints(ctx context.Context, c *app.CheckpointStore) error {
+func MaintainCheckpoints(ctx context.Context, c *app.CheckpointStore) error {
 	cfg := c.Store.Cfg
 	if cfg.Checkpoints.ReadOnly || !app.CheckpointsExist(cfg) {
 		return nil
@@ -120,41 +119,41 @@ func KeepCheckpoints(ctx context.Context, c *app.CheckpointStore) error {
 	if err != nil {
 		return err
 	}
-	if surveyedLately(c, cfg) {
+	if maintainedRecently(c, cfg) {
 		if cfg.Checkpoints.Retention <= 0 {
 			return nil
 		}
 		gone, err := opened.Cleanup(ctx, checkpoint.CleanupRequest{OlderThan: cfg.Checkpoints.Retention})
-		tellRetired(ctx, c, gone)
+		logRetired(ctx, c, gone)
 		return err
 	}
 	kept, err := opened.Maintain(ctx)
-	tellRetired(ctx, c, kept.Retired)
+	logRetired(ctx, c, kept.Retired)
 	if err != nil {
 		return err
 	}
-	return atomicfile.Replace(SurveyedPath(cfg), "")
+	return atomicfile.Replace(MaintenanceStampPath(cfg), "")
 }
 
-func tellRetired(ctx context.Context, c *app.CheckpointStore, gone checkpoint.Cleaned) {
+func logRetired(ctx context.Context, c *app.CheckpointStore, gone checkpoint.Cleaned) {
 	if gone.Checkpoints > 0 {
 		c.Log.InfoContext(ctx, "checkpoints of sessions without activity are gone",
 			"sessions", gone.Sessions, "checkpoints", gone.Checkpoints, "bytes", gone.Stored)
 	}
 }
 
-// surveyedLately says whether any process has looked through everything a short
+// maintainedRecently says whether any process has looked through everything a short
 // while ago. A time to come is that of a clock that was set back since.
-func surveyedLately(c *app.CheckpointStore, cfg *config.Config) bool {
-	info, err := os.Stat(SurveyedPath(cfg))
+func maintainedRecently(c *app.CheckpointStore, cfg *config.Config) bool {
+	info, err := os.Stat(MaintenanceStampPath(cfg))
 	if err != nil {
 		return false
 	}
 	age := time.Since(info.ModTime())
-	return age >= 0 && age < SurveyEvery
+	return age >= 0 && age < MaintenanceInterval
 }
 
-// SurveyedPath is the file whose age that is.
-func SurveyedPath(cfg *config.Config) string {
+// MaintenanceStampPath is the file whose age that is.
+func MaintenanceStampPath(cfg *config.Config) string {
 	return filepath.Join(cfg.DataDir, "checkpoints.surveyed")
 }

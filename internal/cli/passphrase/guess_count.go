@@ -10,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// guesses counts wrong passphrases since the last right one.
-type guesses struct {
+// guessCount counts wrong passphrases since the last right one.
+type guessCount struct {
 	Wrong int       `json:"wrong"`
 	Last  time.Time `json:"last"`
 }
@@ -23,8 +23,8 @@ const (
 	longestWait = 5 * time.Minute
 )
 
-// wait is how long the next guess has to wait from now on.
-func (g guesses) wait(now time.Time) time.Duration {
+// remainingWait is how long the next guess has to wait from now on.
+func (g guessCount) remainingWait(now time.Time) time.Duration {
 	if g.Wrong < freeGuesses {
 		return 0
 	}
@@ -41,10 +41,10 @@ func (g guesses) wait(now time.Time) time.Duration {
 
 func (f File) guessPath() string { return f.Path + ".guesses" }
 
-// guesses reads the count. One that cannot be read is an error: it must not be a
+// readGuesses reads the count. One that cannot be read is an error: it must not be a
 // way to guess without end.
-func (f File) guesses() (guesses, error) {
-	var g guesses
+func (f File) readGuesses() (guessCount, error) {
+	var g guessCount
 	data, err := readPrivate(f.guessPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return g, nil
@@ -59,14 +59,14 @@ func (f File) guesses() (guesses, error) {
 	return g, nil
 }
 
-// write replaces a file by a private one, whole or not at all.
-func (f File) write(path string, v any) error {
+// writeJSON replaces a file by a private one, whole or not at all.
+func (f File) writeJSON(path string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "write %s: %w", path, err)
 	}
 	if err := atomicfile.Replace(path, string(data)+"\n"); err != nil {
-		return f.unwritable(err)
+		return f.writeError(err)
 	}
 	return nil
 }

@@ -1,9 +1,5 @@
 package cli
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
 import (
 	"context"
 	"encoding/json"
@@ -16,12 +12,14 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
 // around makes the hooks of a desk's gateway.
-func around(t *testing.T, d *hooksDesk) *server.HooksAround {
+func around(t *testing.T, d *hooksDesk) *server.ActiveHooks {
 	t.Helper()
 	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
 	cfg, err := a.Load()
@@ -38,7 +36,7 @@ func around(t *testing.T, d *hooksDesk) *server.HooksAround {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := server.NewHooksAround(cfg, cat, pool, log, time.Now)
+	h := server.NewActiveHooks(cfg, cat, pool, log, time.Now)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
@@ -51,7 +49,7 @@ func around(t *testing.T, d *hooksDesk) *server.HooksAround {
 }
 
 // call has a call of the tool go through.
-func call(h *server.HooksAround, t *testing.T, params, answer string) (result string, sent string, err error) {
+func call(h *server.ActiveHooks, t *testing.T, params, answer string) (result string, sent string, err error) {
 	t.Helper()
 	raw, err := h.Around(t.Context(), gateway.HookCall{
 		Method: "tools/call", Upstream: "files", Tool: "read", Client: guideway.Principal{User: "me", Client: "editor"}, Params: json.RawMessage(params),

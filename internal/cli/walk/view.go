@@ -1,13 +1,12 @@
 package walk
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
@@ -23,19 +22,19 @@ func (v *TextView) Begin(w *Walk) {
 func (v *TextView) Position(*Walk, engine.Position) {}
 
 func (v *TextView) Event(w *Walk, e engine.Event) {
-	mark, text := EventWords(w, e)
+	mark, text := DescribeEvent(w, e)
 	if text == "" {
 		return
 	}
 	indent := "  "
-	if e.Round > 0 && !ofLoop(e.Kind) {
+	if e.Round > 0 && !isLoopEvent(e.Kind) {
 		indent = "    "
 	}
-	fmt.Fprintf(v.Out, "%s%s  %s\n", indent, v.Mark(mark), text)
+	fmt.Fprintf(v.Out, "%s%s  %s\n", indent, v.FormatMark(mark), text)
 }
 
-// Mark sets the word that an event begins with.
-func (v *TextView) Mark(word string) string {
+// FormatMark sets the word that an event begins with.
+func (v *TextView) FormatMark(word string) string {
 	padded := fmt.Sprintf("%-7s", word)
 	switch word {
 	case markDone:
@@ -52,32 +51,32 @@ func (v *TextView) Mark(word string) string {
 func (v *TextView) Refusal(*Walk, *engine.Refusal) {}
 
 func (v *TextView) End(w *Walk) {
-	sum := w.summary()
+	sum := w.newSummary()
 	head := v.Styles.Green("Completed")
 	if sum.Position != nil {
-		head = v.Styles.Yellow("Stopped") + " at " + WhereIs(*sum.Position)
+		head = v.Styles.Yellow("Stopped") + " at " + DescribePosition(*sum.Position)
 	}
-	fmt.Fprintf(v.Out, "\n%s: %s\n", head, w.Past)
-	v.Variables(sum.Variables)
+	fmt.Fprintf(v.Out, "\n%s: %s\n", head, w.History)
+	v.PrintVariables(sum.Variables)
 }
 
-// Variables lists the variables of a run.
-func (v *TextView) Variables(vars map[string]any) {
+// PrintVariables lists the variables of a run.
+func (v *TextView) PrintVariables(vars map[string]any) {
 	if len(vars) == 0 {
 		return
 	}
 	fmt.Fprintln(v.Out, "\nVariables")
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		fmt.Fprintf(v.Out, "  %s\n", app.Truncate(app.OneLine(name)+" = "+ValueWords(vars[name]), max(v.Width, 72)-2))
+		fmt.Fprintf(v.Out, "  %s\n", app.Truncate(app.OneLine(name)+" = "+FormatValue(vars[name]), max(v.Width, 72)-2))
 	}
 }
 
-// JsonView prints a line of JSON for each position and event.
-type JsonView struct {
+// JSONView prints a line of JSON for each position and event.
+type JSONView struct {
 	Enc *json.Encoder
 }
 
-var _ View = (*JsonView)(nil)
+var _ View = (*JSONView)(nil)
 
 // runLine is one line of guideway run --json; the type says which field is set.
 type runLine struct {
@@ -104,33 +103,35 @@ type runStart struct {
 	Context map[string]any `json:"context"`
 }
 
-// line prints; an output that is gone is found by who reads it.
-func (v *JsonView) line(l runLine) {
+// writeLine prints; an output that is gone is found by who reads it.
+func (v *JSONView) writeLine(l runLine) {
 	v.Enc.SetEscapeHTML(false)
 	_ = v.Enc.Encode(l)
 }
 
-func (v *JsonView) Begin(w *Walk) {
+func (v *JSONView) Begin(w *Walk) {
 	start := &runStart{
 		ID: w.Def.ID, Name: w.Def.Name, Version: w.Def.Version, Hash: w.Def.Hash, Path: w.Def.Path(), Context: w.Vars,
 	}
 	if w.Def.Phases != nil {
-		start.Phases = w.Course.size()
+		start.Phases = w.Workflow.totalCount()
 	} else {
-		start.Steps = w.Course.size()
+		start.Steps = w.Workflow.totalCount()
 	}
-	v.line(runLine{Type: "start", Start: start})
+	v.writeLine(runLine{Type: "start", Start: start})
 }
 
-func (v *JsonView) Position(w *Walk, pos engine.Position) {
-	v.line(runLine{Type: "position", Status: w.Course.Status(w.State), Position: &pos})
+func (v *JSONView) Position(w *Walk, pos engine.Position) {
+	v.writeLine(runLine{Type: "position", Status: w.Workflow.Status(w.State), Position: &pos})
 }
 
-func (v *JsonView) Event(_ *Walk, e engine.Event) { v.line(runLine{Type: "event", Event: &e}) }
+func (v *JSONView) Event(_ *Walk, e engine.Event) { v.writeLine(runLine{Type: "event", Event: &e}) }
 
-func (v *JsonView) Refusal(_ *Walk, r *engine.Refusal) { v.line(runLine{Type: "refusal", Refusal: r}) }
+func (v *JSONView) Refusal(_ *Walk, r *engine.Refusal) {
+	v.writeLine(runLine{Type: "refusal", Refusal: r})
+}
 
-func (v *JsonView) End(w *Walk) {
-	sum := w.summary()
-	v.line(runLine{Type: "summary", Summary: &sum})
+func (v *JSONView) End(w *Walk) {
+	sum := w.newSummary()
+	v.writeLine(runLine{Type: "summary", Summary: &sum})
 }

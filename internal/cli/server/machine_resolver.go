@@ -1,0 +1,206 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
+)
+
+// MachineResolver finds machines: those of the catalog by their names, others by the
+// paths of their files.
+type MachineResolver struct {
+	Snapshot func() *catalog.Snapshot
+	// dir is the working directory.
+	dir string
+	// checkApproval says whether a machine of a source may run; nil lets all.
+	checkApproval func(*ResolvedMachine) error
+}
+
+var _ driver.Machines = (*MachineResolver)(nil)
+
+// NewMachineResolver reads the catalog for one command.
+func NewMachineResolver(ctx context.Context, a *app.App, cfg *config.Config) (*MachineResolver, error) {
+	cat, err := a.OpenCatalog(ctx, cfg, false)
+	if err != nil {
+		return nil, err
+	}
+	defer cat.Close()
+	return &MachineResolver{Snapshot: cat.Snapshot, dir: a.Host.Dir, checkApproval: newApprovalCheck(a, cfg)}, nil
+}
+
+// OpenMachineResolver loads the settings and reads the catalog for one command.
+func OpenMachineResolver(ctx context.Context, a *app.App) (*config.Config, *MachineResolver, error) {
+	cfg, err := a.Load()
+	if err != nil {
+		return nil, nil, err
+	}
+	shelf, err := NewMachineResolver(ctx, a, cfg)
+	return cfg, shelf, err
+}
+
+// ResolvedMachine is a machine of a source.
+type ResolvedMachine struct {
+	// Definition is nil where it does not load; Found says why.
+	Definition  *machinedef.Definition
+	Diagnostics []guideway.Diagnostic
+	Name        string
+	Source      string
+	Path        string
+	Revision    string
+	Stale       bool
+	Overrides   []catalog.Overridden
+	// Lint gives what a linter says of a machine that loads.
+	Lint func() []guideway.Diagnostic
+	// LintAvailableTools gives what there is to say of its tools.
+	LintAvailableTools func(machinedef.AvailableTools) []guideway.Diagnostic
+	// Recording gives what is shipped for a demonstration; CodeNotFound where
+	// there is nothing.
+	Recording func() ([]byte, error)
+	// SourceInfo is the source; nil where a file was named.
+	SourceInfo *catalog.SourceInfo
+}
+
+func newResolvedMachine(e *catalog.MachineEntry) *ResolvedMachine {
+	return &ResolvedMachine{
+		Definition: e.Definition, Diagnostics: e.Found, Name: e.Name, Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Stale: e.Stale, Overrides: e.Overrides,
+		Lint: e.Lint, LintAvailableTools: e.LintOffers, Recording: e.Recording, SourceInfo: &e.Source,
+	}
+}
+
+// All gives the machines that are served, in order of their names, and all that
+// does not load.
+func (s *MachineResolver) All() (served, broken []*ResolvedMachine) {
+	for _, e := range s.Snapshot().Machines() {
+		one := newResolvedMachine(e)
+		if len(e.Found) > 0 {
+			broken = append(broken, one)
+		}
+		if e.Definition != nil {
+			served = append(served, one)
+		}
+	}
+	return served, broken
+}
+
+// Find gives a machine by its name, or by the path of its file or directory. One
+// that does not load is given with the error.
+func (s *MachineResolver) Find(name string) (*ResolvedMachine, error) {
+	if strings.ContainsAny(name, `/\`) || app.HasDefinitionExt(name) {
+		return s.loadFile(name)
+	}
+	e, err := s.Snapshot().Machine(name)
+	if e == nil {
+		return nil, err
+	}
+	return newResolvedMachine(e), err
+}
+
+// loadFile reads the machine of a file or directory.
+func (s *MachineResolver) loadFile(name string) (*ResolvedMachine, error) {
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(s.dir, path)
+	}
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeNotFound, "read %s: %w", name, errors.Unwrap(err))
+	}
+	defer root.Close()
+	files := safeopen.In(root)
+	l := machinedef.LoadFile(files, filepath.Dir(name), filepath.Base(path))
+	one := &ResolvedMachine{Definition: l.Definition, Diagnostics: l.Found, Name: l.Claims, Source: "file", Path: l.Path, Lint: l.Lint}
+	one.LintAvailableTools = func(o machinedef.AvailableTools) []guideway.Diagnostic {
+		return machinedef.LintAvailableTools(l.Files(), o)
+	}
+	if one.Definition == nil {
+		return one, loadError(name, one.Diagnostics[0])
+	}
+	recording, err := fs.ReadFile(files, machinedef.RecordingOf(l, filepath.Dir(name)))
+	one.Recording = func() ([]byte, error) {
+		if err != nil {
+			return nil, guideway.Errorf(guideway.CodeNotFound, "the machine %q has no recording", one.Name).
+				WithFix("run it with a model: --model openai:NAME, or --model scripted:FILE")
+		}
+		return recording, nil
+	}
+	return one, nil
+}
+
+// loadError tells the first thing that is wrong with a machine.
+func loadError(name string, d guideway.Diagnostic) error {
+	where := d.File
+	if d.Line > 0 {
+		where = fmt.Sprintf("%s:%d", d.File, d.Line)
+	}
+	err := guideway.Errorf(guideway.CodeInvalidDefinition, "the machine %q does not load: %s: %s", name, where, d.Message)
+	err.Fix = d.Fix
+	return err
+}
+
+// Machine implements driver.Machines. It gives those of the catalog alone: the name
+// may be a client's, or another machine's, and a path would lead to any file, whether
+// or not somebody has approved what is in it. Who names a file at a terminal hands
+// over the definition.
+func (s *MachineResolver) Machine(_ context.Context, name string) (*machinedef.Definition, error) {
+	e, err := s.Snapshot().Machine(name)
+	if err != nil {
+		return nil, err
+	}
+	one := newResolvedMachine(e)
+	return one.Definition, s.CheckApproval(one)
+}
+
+// MachineApprovalKey is what an approval of a machine is of.
+func MachineApprovalKey(from catalog.SourceInfo, name string) approval.Key {
+	return approval.Key{Kind: approval.KindMachine, Source: from.Key(), Subject: name}
+}
+
+// newApprovalCheck says whether the script of a machine may run: one that came from
+// elsewhere, or with a project, when a person has approved it.
+func newApprovalCheck(a *app.App, cfg *config.Config) func(*ResolvedMachine) error {
+	return func(one *ResolvedMachine) error {
+		if !NeedsApproval(*one.SourceInfo) {
+			return nil
+		}
+		store, err := app.OpenApprovals(cfg, a.Host.CurrentTime)
+		if err != nil {
+			return err
+		}
+		records, err := store.List()
+		if err != nil {
+			return err
+		}
+		if records.Approves(MachineApprovalKey(*one.SourceInfo, one.Name), one.Definition.Hash) {
+			return nil
+		}
+		return guideway.Errorf(guideway.CodeForbidden, "the machine %q came with %s, and nobody has approved its script as it is now", one.Name, one.SourceInfo.Name).
+			WithFix("have a person read it: guideway machine approve %s", one.Name)
+	}
+}
+
+// NeedsApproval says whether scripts of a source wait for an approval: those of a project do,
+// which is whatever directory one happens to work in, unless it is said to be trusted.
+func NeedsApproval(from catalog.SourceInfo) bool {
+	return from.WithLevel().Level == catalog.LevelReview
+}
+
+// CheckApproval says whether the script of a machine may run.
+func (s *MachineResolver) CheckApproval(one *ResolvedMachine) error {
+	if s.checkApproval == nil || one.SourceInfo == nil || one.Definition == nil {
+		return nil
+	}
+	return s.checkApproval(one)
+}
