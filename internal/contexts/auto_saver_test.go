@@ -88,7 +88,7 @@ func TestFailedSaveFailsNoAnswer(t *testing.T) {
 	b, err := r.Brief(t.Context(), testCaller(), a.RunID)
 	mustSucceed(t, err)
 	if !strings.Contains(b.Problem, "disk is full") {
-		t.Errorf("an agent is told %q", b.Problem)
+		t.Errorf("the notice is %q", b.Problem)
 	}
 }
 

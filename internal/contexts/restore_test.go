@@ -160,7 +160,7 @@ func TestLoopRoundTrip(t *testing.T) {
 			still, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Session: a.RunID})
 			mustSucceed(t, err)
 			if still.ID != saved.ID || still.Forked || still.Handle != a.Handle || len(still.NotSet) > 0 {
-				t.Fatalf("where the run stands still: %+v", still)
+				t.Fatalf("at an unchanged run: %+v", still)
 			}
 			_, err = handIn(t.Context(), r, a, "gone on")
 			mustSucceed(t, err)

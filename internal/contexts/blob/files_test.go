@@ -89,7 +89,7 @@ func TestEveryStepFails(t *testing.T) {
 					t.Fatalf("the error is %v (%s)", err, guideway.ErrorCode(err))
 				}
 				if IsFull(err) != (cause != syscall.EIO) { //nolint:errorlint // the very values of the table
-					t.Errorf("a full disk is not told from a broken one: %v", err)
+					t.Errorf("a full disk is not distinguished from a broken one: %v", err)
 				}
 				if got, err := f.Get(t.Context(), NameOf(data)); err == nil && !bytes.Equal(got, data) {
 					t.Errorf("half of it is there: %q", got)

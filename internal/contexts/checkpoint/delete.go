@@ -158,9 +158,9 @@ func (s *Service) storeAgainst(ctx context.Context, rec Record, base string) (*S
 	if err != nil {
 		return nil, err
 	}
-	anew := rec
-	anew.Form = form
-	data, err := s.packBlob(anew, raw, baseRaw, key)
+	updated := rec
+	updated.Form = form
+	data, err := s.packBlob(updated, raw, baseRaw, key)
 	if err != nil {
 		return nil, err
 	}

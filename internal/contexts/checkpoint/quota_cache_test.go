@@ -88,7 +88,7 @@ func TestQuotaCacheConcurrent(t *testing.T) {
 		mustSucceed(t, err)
 		seen = seen || hasWarning(saved.Warnings, checkpoint.WarnTotal)
 		if totals.Stored > most*85/100 && !seen {
-			t.Fatalf("of %d bytes %d are taken, and nobody is warned", most, totals.Stored)
+			t.Fatalf("%d of %d bytes are used without a warning", totals.Stored, most)
 		}
 		if totals.Stored > most {
 			t.Fatalf("%d bytes are taken, of %d", totals.Stored, most)

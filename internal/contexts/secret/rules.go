@@ -96,7 +96,7 @@ func isAssignment(key, value string) bool {
 	return keyPattern().MatchString(key) && !placeholder().MatchString(value)
 }
 
-// namePattern matches keys whose value must be hidden, whatever it is. It matches more keys
+// namePattern matches keys whose value must be hidden, regardless of its content. It matches more keys
 // than keyPattern: hiding costs less than a false warning.
 var namePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:^|[_.-])(?:pass(?:word|wd|phrase|code)?|pwd|pin|otp|totp|cvv|cvc|ssn|dsn|connection[_-]?string|credit[_-]?card(?:[_-]?number)?|card[_-]?number|secrets?|credentials?|authorization|auth|cookies?|set-cookie|token|bearer|session[_-]?id|api[_-]?keys?|apikey|(?:access|refresh|id|auth|client|private|secret|signing|encryption)[_-]?(?:token|key|secret))$|(?:Password|Passphrase|Secret|Token|ApiKey|APIKey|AccessKey|PrivateKey|Credentials?|ConnectionString|CreditCard|CardNumber|Passcode)$`)

@@ -119,7 +119,7 @@ func compareCrowd(t *testing.T, w *worker, all []saved) {
 	for i, c := range list {
 		there[c.Checkpoint] = c
 		if want := int64(len(all) - i); c.Number != want {
-			t.Fatalf("in the place of %d stands %d", want, c.Number)
+			t.Fatalf("want number %d, got %d", want, c.Number)
 		}
 		if i > 0 && list[i-1].Created <= c.Created {
 			t.Fatalf("%d is not later than the one before it", list[i-1].Number)
@@ -146,7 +146,7 @@ func compareCrowd(t *testing.T, w *worker, all []saved) {
 		}
 	}
 	if branches == 0 {
-		t.Error("nobody was overtaken: nothing was tested")
+		t.Error("no save had a conflict: nothing was tested")
 	}
 	successors := map[string]int{}
 	for _, c := range list {

@@ -296,7 +296,7 @@ func (l *sessionState) compareList(list []listedCheckpoint) error {
 	}
 	for _, c := range list {
 		if old, was := l.old[c.Checkpoint]; !l.isKnown(c.Checkpoint) && (!was || old.contextSum() != c.Sum) {
-			return fmt.Errorf("%s of %s is there and nobody has saved it", c.Checkpoint, l.session)
+			return fmt.Errorf("%s of %s exists but was never saved", c.Checkpoint, l.session)
 		}
 	}
 	return nil

@@ -113,7 +113,7 @@ func (d *orderExecutor) execute(ctx context.Context, o order) (reply, error) {
 	case opReopen:
 		return reply{}, d.reopenStore(ctx)
 	default:
-		return reply{}, fmt.Errorf("nobody knows how to %s", o.Do)
+		return reply{}, fmt.Errorf("unknown order %s", o.Do)
 	}
 }
 

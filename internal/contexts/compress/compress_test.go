@@ -156,7 +156,7 @@ func TestCompressInvariants(t *testing.T) {
 			}
 		}
 		if spent != r.TokensAfter {
-			t.Fatalf("%d tokens, told %d", spent, r.TokensAfter)
+			t.Fatalf("%d tokens, reported %d", spent, r.TokensAfter)
 		}
 		back, err := Restore(r.Context, r.Omitted, readFrom(r.Blobs))
 		if err != nil {
