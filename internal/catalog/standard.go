@@ -77,7 +77,9 @@ type FailedSource struct {
 var _ Source = (*FailedSource)(nil)
 
 // NewFailedSource makes a source that returns err.
-func NewFailedSource(info SourceInfo, err error) *FailedSource { return &FailedSource{info: info, err: err} }
+func NewFailedSource(info SourceInfo, err error) *FailedSource {
+	return &FailedSource{info: info, err: err}
+}
 
 // Info implements Source.
 func (f *FailedSource) Info() SourceInfo { return f.info }

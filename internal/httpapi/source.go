@@ -26,7 +26,7 @@ type sourceStatus struct {
 func (a *api) catalogState(*call) (any, error) {
 	sources := []sourceStatus{}
 	for _, s := range a.Catalog.Sources() {
-		sources = append(sources, sourceStatus{s, writer.Writable(s.SourceInfo)})
+		sources = append(sources, sourceStatus{s, writer.IsWritable(s.SourceInfo)})
 	}
 	return object{"sources": sources, "diagnostics": replaceNil(a.Catalog.Diagnostics())}, nil
 }
@@ -57,8 +57,8 @@ func (a *api) workflowSource(c *call) (any, error) {
 			WithFix("check that %s exists", entry.Path)
 	}
 	return workflowText{
-		Workflow: summarizeEntry(entry.Entry), Text: string(data), Format: writer.Format(string(data)), Base: writer.Base(data),
-		Writable: writer.Writable(entry.Source), Diagnostics: replaceNil(entry.Lint()),
+		Workflow: summarizeEntry(entry.Entry), Text: string(data), Format: writer.Format(string(data)), Base: writer.Version(data),
+		Writable: writer.IsWritable(entry.Source), Diagnostics: replaceNil(entry.Lint()),
 	}, nil
 }
 
@@ -139,7 +139,7 @@ func (a *api) findFile(id string, body saveBody) (catalog.SourceInfo, string, er
 	var info *catalog.SourceInfo
 	var names []string
 	for _, s := range a.Catalog.Sources() {
-		if writer.Writable(s.SourceInfo) {
+		if writer.IsWritable(s.SourceInfo) {
 			names = append(names, s.Name)
 			if s.Name == body.Source {
 				info = &s.SourceInfo

@@ -55,7 +55,7 @@ func (e *export) exportDir(ctx context.Context, commit, dir string) error {
 		if tree == "" {
 			continue
 		}
-		if err := e.git.run(ctx, "", e.readListing, "ls-tree", "-r", "-z", "--long", "--full-tree", tree); err != nil {
+		if err := e.git.runCommand(ctx, "", e.readListing, "ls-tree", "-r", "-z", "--long", "--full-tree", tree); err != nil {
 			return err
 		}
 		return e.addFiles(ctx)
@@ -66,7 +66,7 @@ func (e *export) exportDir(ctx context.Context, commit, dir string) error {
 // lookUp returns the hashes of objects of a type, "" for each that does not exist.
 func (p program) lookUp(ctx context.Context, kind string, names []string) (hashes []string, err error) {
 	pattern := regexp.MustCompile(`^([0-9a-f]{40}) ` + kind + `\n$`)
-	err = p.run(ctx, strings.Join(names, "\n")+"\n", func(out *bufio.Reader) error {
+	err = p.runCommand(ctx, strings.Join(names, "\n")+"\n", func(out *bufio.Reader) error {
 		for range names {
 			line, err := out.ReadString('\n')
 			if err != nil {
@@ -125,7 +125,7 @@ func (e *export) collectEntry(f entry) error {
 		return nil
 	}
 	if f.mode == "160000" {
-		e.stage.Find(guideway.Diagnostic{
+		e.stage.AddDiagnostic(guideway.Diagnostic{
 			Severity: guideway.SeverityWarning, Code: "git-submodule", File: f.name,
 			Message: "submodules are not fetched", Fix: "name the repository of the submodule as a source of its own",
 		})
@@ -138,15 +138,15 @@ func (e *export) collectEntry(f entry) error {
 	}
 	switch {
 	case bad:
-		e.stage.Refuse(f.name, "file-name", "the name cannot be that of a file on every system", "rename the file")
+		e.stage.Reject(f.name, "file-name", "the name cannot be that of a file on every system", "rename the file")
 	case f.mode == "120000":
-		e.stage.Refuse(f.name, "file-link", "links of a repository are not followed", "put a copy here")
+		e.stage.Reject(f.name, "file-link", "links of a repository are not followed", "put a copy here")
 	case !strings.HasPrefix(f.mode, "100"):
-		e.stage.Refuse(f.name, "file-special", "this is no regular file", "replace it by one")
+		e.stage.Reject(f.name, "file-special", "this is no regular file", "replace it by one")
 	case f.size < 0:
-		e.stage.Refuse(f.name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", e.limits.FileBytes), "split it")
+		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", e.limits.FileBytes), "split it")
 	case f.size > e.limits.FileBytes:
-		e.stage.Refuse(f.name, "file-too-large", fmt.Sprintf("the file has %d bytes; the limit is %d", f.size, e.limits.FileBytes), "split it")
+		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file has %d bytes; the limit is %d", f.size, e.limits.FileBytes), "split it")
 	case len(e.found) >= e.limits.Files:
 		return guideway.Errorf(guideway.CodeTooLarge, "the repository has more than %d documents", e.limits.Files).
 			WithFix("name a directory of it as path, or allow more with maxFiles")
@@ -162,7 +162,7 @@ func (e *export) addFiles(ctx context.Context) error {
 	for _, f := range e.found {
 		hashes.WriteString(f.hash + "\n")
 	}
-	return e.git.run(ctx, hashes.String(), func(out *bufio.Reader) error {
+	return e.git.runCommand(ctx, hashes.String(), func(out *bufio.Reader) error {
 		for _, f := range e.found {
 			header, err := out.ReadString('\n')
 			if err != nil {

@@ -99,7 +99,7 @@ func (p program) listRemote(ctx context.Context, url string, wanted []reference)
 		args = append(args, r.name, r.name+"^{}")
 	}
 	hashes = map[string]string{}
-	err = p.run(ctx, "", func(out *bufio.Reader) error {
+	err = p.runCommand(ctx, "", func(out *bufio.Reader) error {
 		text, err := io.ReadAll(io.LimitReader(out, maxAdvertised))
 		if err != nil {
 			return err
@@ -141,7 +141,7 @@ func (f *Fetcher) findLocal(ctx context.Context, git program) (target, error) {
 		t := target{hash: hashes[i], reference: c.shown}
 		if c.name == "HEAD" {
 			// A HEAD without a branch keeps its name.
-			_ = git.run(ctx, "", func(out *bufio.Reader) error {
+			_ = git.runCommand(ctx, "", func(out *bufio.Reader) error {
 				line, err := out.ReadString('\n')
 				t.reference = cmp.Or(strings.TrimPrefix(strings.TrimSpace(line), "refs/heads/"), t.reference)
 				return err
@@ -190,7 +190,7 @@ func (f *Fetcher) fetchCommit(ctx context.Context, git program, t target, dir st
 	const fetched = "refs/guideway/fetched"
 	git.dir = dir
 	err := f.watchSize(ctx, dir, func(ctx context.Context) error {
-		return git.run(
+		return git.runCommand(
 			ctx, "", func(out *bufio.Reader) error { _, err := io.Copy(io.Discard, out); return err },
 			"fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-auto-gc",
 			"--filter=blob:limit="+strconv.FormatInt(f.opts.Limits.FileBytes+1, 10), "--", t.url, "+"+t.ref+":"+fetched,
@@ -268,7 +268,7 @@ func (f *Fetcher) sshCommand(ctx context.Context, git program) string {
 	if options == "" {
 		own := cmp.Or(os.Getenv("GIT_SSH_COMMAND"), os.Getenv("GIT_SSH"))
 		if own == "" {
-			_ = git.run(ctx, "", func(out *bufio.Reader) error {
+			_ = git.runCommand(ctx, "", func(out *bufio.Reader) error {
 				own, _ = out.ReadString('\n')
 				return nil
 			}, "config", "--get", "core.sshCommand") // it fails if there is none
@@ -321,7 +321,7 @@ func (f *Fetcher) newProgram(ctx context.Context) (program, error) {
 }
 
 // fetchNewer looks for a commit other than the one in the copy, and exports it.
-func (f *Fetcher) fetchNewer(ctx context.Context, have *mirror.Have, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
+func (f *Fetcher) fetchNewer(ctx context.Context, have *mirror.Previous, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
 	git, err := f.newProgram(ctx)
 	if err != nil {
 		return mirror.Fetched{}, err

@@ -118,7 +118,7 @@ func (f *Fetcher) Origin() string {
 }
 
 // Fetch implements mirror.Fetcher.
-func (f *Fetcher) Fetch(ctx context.Context, have *mirror.Have, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
+func (f *Fetcher) Fetch(ctx context.Context, have *mirror.Previous, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
 	got, err := f.fetchNewer(ctx, have, stage)
 	if err != nil {
 		return got, f.addAddress(err)

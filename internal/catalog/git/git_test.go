@@ -23,38 +23,38 @@ import (
 func TestLocalRepository(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	s := source(t, t.TempDir(), git.Options{URL: r.dir, Branch: "main"})
-	first := sync(t, s)
-	if first.Before != "" || first.After != r.git("rev-parse", "HEAD") || !first.Changed {
+	s := newSource(t, t.TempDir(), git.Options{URL: r.dir, Branch: "main"})
+	first := syncSource(t, s)
+	if first.Before != "" || first.After != r.runGit("rev-parse", "HEAD") || !first.Changed {
 		t.Errorf("%+v", first)
 	}
-	if diff := cmp.Diff([]string{"one@1.0.0"}, served(t, s)); diff != "" {
+	if diff := cmp.Diff([]string{"one@1.0.0"}, servedNames(t, s)); diff != "" {
 		t.Error(diff)
 	}
 	if state := s.SyncState(); state.Reference != "master" {
 		t.Errorf("%q is followed", state.Reference)
 	}
-	if again := sync(t, s); again.Changed {
+	if again := syncSource(t, s); again.Changed {
 		t.Errorf("nothing is new: %+v", again)
 	}
 
-	r.write("workflows/one.json", workflow("one", "2.0.0"))
-	r.write("workflows/deep/two.yaml", workflow("two", "1.0.0"))
-	r.commit()
-	sync(t, s)
-	if diff := cmp.Diff([]string{"one@2.0.0", "two@1.0.0"}, served(t, s)); diff != "" {
+	r.writeFile("workflows/one.json", workflowText("one", "2.0.0"))
+	r.writeFile("workflows/deep/two.yaml", workflowText("two", "1.0.0"))
+	r.commitAll()
+	syncSource(t, s)
+	if diff := cmp.Diff([]string{"one@2.0.0", "two@1.0.0"}, servedNames(t, s)); diff != "" {
 		t.Error(diff)
 	}
 
-	check(t, os.Rename(r.dir, r.dir+"-gone"))
+	checkError(t, os.Rename(r.dir, r.dir+"-gone"))
 	if _, err := s.Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeNotFound {
 		t.Errorf("error is %v", err)
 	}
-	c := load(t, s)
+	c := loadCatalog(t, s)
 	if diff := cmp.Diff([]string{"one@2.0.0", "two@1.0.0"}, servedBy(t, c)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"source-offline "}, codes(c)); diff != "" {
+	if diff := cmp.Diff([]string{"source-offline "}, codeList(c)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -63,15 +63,15 @@ func TestLocalRepository(t *testing.T) {
 func TestProvenance(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	s := source(t, t.TempDir(), git.Options{URL: r.dir})
-	sync(t, s)
-	head := r.commit() // nothing of the workflows changes
-	done := sync(t, s)
+	s := newSource(t, t.TempDir(), git.Options{URL: r.dir})
+	syncSource(t, s)
+	head := r.commitAll() // nothing of the workflows changes
+	done := syncSource(t, s)
 	if done.After != head {
 		t.Errorf("%+v, want %s", done, head)
 	}
-	entry, err := load(t, s).Get("one@team")
-	check(t, err)
+	entry, err := loadCatalog(t, s).Get("one@team")
+	checkError(t, err)
 	if entry.Revision != head || entry.Source.Kind != "git" || entry.Source.Level != catalog.LevelReview {
 		t.Errorf("%+v", entry)
 	}
@@ -80,17 +80,17 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// TestWhatIsFollowed is about branches, tags, commits and directories.
-func TestWhatIsFollowed(t *testing.T) {
+// TestFollowedReference is about branches, tags, commits and directories.
+func TestFollowedReference(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	old := r.git("rev-parse", "HEAD")
-	r.git("tag", "-a", "v1", "-m", "one")
-	r.git("checkout", "-q", "-b", "release/2")
-	r.write("workflows/one.json", workflow("one", "2.0.0"))
-	r.write("team/flows/three.json", workflow("three", "1.0.0"))
-	r.commit()
-	r.git("checkout", "-q", "master")
+	old := r.runGit("rev-parse", "HEAD")
+	r.runGit("tag", "-a", "v1", "-m", "one")
+	r.runGit("checkout", "-q", "-b", "release/2")
+	r.writeFile("workflows/one.json", workflowText("one", "2.0.0"))
+	r.writeFile("team/flows/three.json", workflowText("three", "1.0.0"))
+	r.commitAll()
+	r.runGit("checkout", "-q", "master")
 	server := smartHTTP(t, filepath.Dir(r.dir), "")
 	for _, url := range []string{r.dir, server.URL + "/repo"} {
 		tests := []struct {
@@ -106,15 +106,15 @@ func TestWhatIsFollowed(t *testing.T) {
 		}
 		for _, tt := range tests {
 			tt.opts.URL, tt.opts.Hosts = url, []string{"http://" + strings.TrimPrefix(server.URL, "http://")}
-			s := source(t, t.TempDir(), tt.opts)
-			sync(t, s)
-			if diff := cmp.Diff(tt.want, served(t, s)); diff != "" {
+			s := newSource(t, t.TempDir(), tt.opts)
+			syncSource(t, s)
+			if diff := cmp.Diff(tt.want, servedNames(t, s)); diff != "" {
 				t.Errorf("%s of %s: %s", tt.name, url, diff)
 			}
 		}
 		for _, opts := range []git.Options{{Branch: "gone"}, {Tag: "gone"}, {Path: "gone"}, {Commit: strings.Repeat("a", 40)}} {
 			opts.URL, opts.Hosts = url, []string{"http://" + strings.TrimPrefix(server.URL, "http://")}
-			s := source(t, t.TempDir(), opts)
+			s := newSource(t, t.TempDir(), opts)
 			if _, err := s.Sync(t.Context()); err == nil {
 				t.Errorf("%+v was fetched", opts)
 			}
@@ -135,9 +135,9 @@ func TestOverHTTP(t *testing.T) {
 		URL: server.URL + "/repo", Hosts: []string{"http://" + strings.TrimPrefix(server.URL, "http://")},
 		Credentials: func(string) (string, string) { return "", given },
 	}
-	s := source(t, dir, opts)
-	sync(t, s)
-	if diff := cmp.Diff([]string{"one@1.0.0"}, served(t, s)); diff != "" {
+	s := newSource(t, dir, opts)
+	syncSource(t, s)
+	if diff := cmp.Diff([]string{"one@1.0.0"}, servedNames(t, s)); diff != "" {
 		t.Fatal(diff)
 	}
 	given = "another"
@@ -147,23 +147,23 @@ func TestOverHTTP(t *testing.T) {
 	given = token
 
 	// A push by force counts.
-	r.git("commit", "-q", "--amend", "--allow-empty", "-m", "rewritten")
-	r.write("workflows/one.json", workflow("one", "3.0.0"))
-	r.git("commit", "-q", "-a", "--amend", "-m", "rewritten")
-	sync(t, s)
-	if diff := cmp.Diff([]string{"one@3.0.0"}, served(t, s)); diff != "" {
+	r.runGit("commit", "-q", "--amend", "--allow-empty", "-m", "rewritten")
+	r.writeFile("workflows/one.json", workflowText("one", "3.0.0"))
+	r.runGit("commit", "-q", "-a", "--amend", "-m", "rewritten")
+	syncSource(t, s)
+	if diff := cmp.Diff([]string{"one@3.0.0"}, servedNames(t, s)); diff != "" {
 		t.Error(diff)
 	}
 	server.Close()
 	if _, err := s.Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Errorf("error is %v", err)
 	}
-	if diff := cmp.Diff([]string{"one@3.0.0"}, served(t, s)); diff != "" {
+	if diff := cmp.Diff([]string{"one@3.0.0"}, servedNames(t, s)); diff != "" {
 		t.Error(diff)
 	}
 	// A token in the address is one, too, and shows nowhere.
 	f, err := git.New(git.Options{URL: strings.Replace(server.URL, "http://", "http://"+token+"@", 1) + "/repo", Hosts: opts.Hosts})
-	check(t, err)
+	checkError(t, err)
 	if strings.Contains(f.Location()+f.Origin(), token) {
 		t.Errorf("the token shows in %s", f.Location())
 	}
@@ -177,7 +177,7 @@ func TestOverHTTP(t *testing.T) {
 // assertNowhere looks for a text in all files.
 func assertNowhere(t *testing.T, dir, secret string) {
 	t.Helper()
-	check(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	checkError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -189,35 +189,35 @@ func assertNowhere(t *testing.T, dir, secret string) {
 	}))
 }
 
-// TestBranchThatIsDeleted does not follow another branch in its place, and goes on
+// TestDeletedBranch does not follow another branch in its place, and goes on
 // serving the copy.
-func TestBranchThatIsDeleted(t *testing.T) {
+func TestDeletedBranch(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	r.git("branch", "release")
-	s := source(t, t.TempDir(), git.Options{URL: r.dir, Branch: "release"})
-	sync(t, s)
-	r.git("branch", "-D", "release")
-	r.write("workflows/one.json", workflow("one", "9.0.0"))
-	r.commit()
+	r.runGit("branch", "release")
+	s := newSource(t, t.TempDir(), git.Options{URL: r.dir, Branch: "release"})
+	syncSource(t, s)
+	r.runGit("branch", "-D", "release")
+	r.writeFile("workflows/one.json", workflowText("one", "9.0.0"))
+	r.commitAll()
 	if _, err := s.Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeNotFound || !strings.Contains(err.Error(), `no branch "release"`) {
 		t.Errorf("error is %v", err)
 	}
-	if diff := cmp.Diff([]string{"one@1.0.0"}, served(t, s)); diff != "" {
+	if diff := cmp.Diff([]string{"one@1.0.0"}, servedNames(t, s)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestNewCommitIsNoticed serves a new commit without a call to Sync.
-func TestNewCommitIsNoticed(t *testing.T) {
+// TestNewCommitIsFetched serves a new commit without a call to Sync.
+func TestNewCommitIsFetched(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	s := source(t, t.TempDir(), git.Options{URL: r.dir})
+	s := newSource(t, t.TempDir(), git.Options{URL: r.dir})
 	c := catalog.New([]catalog.Source{s}, catalog.Options{})
 	changes := make(chan catalog.Change, 10)
 	c.OnChange(func(change catalog.Change) { changes <- change })
 	ctx, cancel := context.WithCancel(t.Context())
-	check(t, c.Open(ctx))
+	checkError(t, c.Open(ctx))
 	defer c.Close()
 	defer cancel()
 	wait := func(want string) {
@@ -234,8 +234,8 @@ func TestNewCommitIsNoticed(t *testing.T) {
 		}
 	}
 	wait("1.0.0")
-	r.write("workflows/one.json", workflow("one", "2.0.0"))
-	r.commit()
+	r.writeFile("workflows/one.json", workflowText("one", "2.0.0"))
+	r.commitAll()
 	wait("2.0.0")
 }
 

@@ -36,34 +36,34 @@ func TestHostileRepository(t *testing.T) {
 	}
 	r := newRepo(t)
 	secret := filepath.Join(t.TempDir(), "secret.json")
-	check(t, os.WriteFile(secret, []byte(workflow("secret", "1.0.0")), 0o600))
-	check(t, os.Symlink(secret, filepath.Join(r.dir, "workflows", "absolute.json")))
-	check(t, os.Symlink("../../../../etc/passwd", filepath.Join(r.dir, "workflows", "up.json")))
-	check(t, os.Symlink("one.json", filepath.Join(r.dir, "workflows", "inner.json")))
-	check(t, os.Symlink("/etc", filepath.Join(r.dir, "workflows", "etc")))
-	r.write("workflows/huge.json", strings.Repeat(" ", 3<<20))
-	r.write("workflows/broken.json", `{"id": `)
-	r.write("workflows/CON.json", workflow("device", "1.0.0"))
-	r.write("workflows/node_modules/x.json", workflow("module", "1.0.0"))
+	checkError(t, os.WriteFile(secret, []byte(workflowText("secret", "1.0.0")), 0o600))
+	checkError(t, os.Symlink(secret, filepath.Join(r.dir, "workflows", "absolute.json")))
+	checkError(t, os.Symlink("../../../../etc/passwd", filepath.Join(r.dir, "workflows", "up.json")))
+	checkError(t, os.Symlink("one.json", filepath.Join(r.dir, "workflows", "inner.json")))
+	checkError(t, os.Symlink("/etc", filepath.Join(r.dir, "workflows", "etc")))
+	r.writeFile("workflows/huge.json", strings.Repeat(" ", 3<<20))
+	r.writeFile("workflows/broken.json", `{"id": `)
+	r.writeFile("workflows/CON.json", workflowText("device", "1.0.0"))
+	r.writeFile("workflows/node_modules/x.json", workflowText("module", "1.0.0"))
 	// Programs that git would run at a checkout.
 	touched := filepath.Join(t.TempDir(), "touched")
-	r.write(".gitattributes", "*.json filter=evil\n")
-	r.git("config", "filter.evil.smudge", "touch "+touched)
-	r.write(".git/hooks/post-checkout", "#!/bin/sh\ntouch "+touched+"\n")
-	check(t, os.Chmod(filepath.Join(r.dir, ".git", "hooks", "post-checkout"), 0o755))
+	r.writeFile(".gitattributes", "*.json filter=evil\n")
+	r.runGit("config", "filter.evil.smudge", "touch "+touched)
+	r.writeFile(".git/hooks/post-checkout", "#!/bin/sh\ntouch "+touched+"\n")
+	checkError(t, os.Chmod(filepath.Join(r.dir, ".git", "hooks", "post-checkout"), 0o755))
 	// A submodule, whose address is an option of ssh.
-	head := r.git("rev-parse", "HEAD")
-	r.write(".gitmodules", "[submodule \"x\"]\n\tpath = workflows/sub\n\turl = -oProxyCommand=touch\n")
-	r.git("add", "-A")
-	r.git("update-index", "--add", "--cacheinfo", "160000,"+head+",workflows/sub")
-	r.git("commit", "-q", "-m", "evil")
+	head := r.runGit("rev-parse", "HEAD")
+	r.writeFile(".gitmodules", "[submodule \"x\"]\n\tpath = workflows/sub\n\turl = -oProxyCommand=touch\n")
+	r.runGit("add", "-A")
+	r.runGit("update-index", "--add", "--cacheinfo", "160000,"+head+",workflows/sub")
+	r.runGit("commit", "-q", "-m", "evil")
 
 	server := smartHTTP(t, filepath.Dir(r.dir), "")
 	for _, url := range []string{r.dir, server.URL + "/repo"} {
 		dir := t.TempDir()
-		s := source(t, dir, git.Options{URL: url, Hosts: []string{"http://" + strings.TrimPrefix(server.URL, "http://")}})
-		sync(t, s)
-		c := load(t, s)
+		s := newSource(t, dir, git.Options{URL: url, Hosts: []string{"http://" + strings.TrimPrefix(server.URL, "http://")}})
+		syncSource(t, s)
+		c := loadCatalog(t, s)
 		if diff := cmp.Diff([]string{"one@1.0.0"}, servedBy(t, c)); diff != "" {
 			t.Error(diff)
 		}
@@ -78,7 +78,7 @@ func TestHostileRepository(t *testing.T) {
 				t.Errorf("%q is not told: %v", want, got)
 			}
 		}
-		check(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		checkError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 			if err == nil && entry.Type()&os.ModeSymlink != 0 {
 				t.Errorf("%s is a link", path)
 			}
@@ -90,8 +90,8 @@ func TestHostileRepository(t *testing.T) {
 	}
 }
 
-// TestTreeWrittenByHand is about names that no program called git would commit.
-func TestTreeWrittenByHand(t *testing.T) {
+// TestHandwrittenTree is about names that no program called git would commit.
+func TestHandwrittenTree(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	put := func(kind string, data []byte) string {
@@ -99,7 +99,7 @@ func TestTreeWrittenByHand(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "git", "hash-object", "-t", kind, "--literally", "-w", "--stdin")
 		cmd.Dir, cmd.Stdin = r.dir, bytes.NewReader(data)
 		out, err := cmd.Output()
-		check(t, err)
+		checkError(t, err)
 		return strings.TrimSpace(string(out))
 	}
 	type file struct{ mode, name, hash string }
@@ -107,13 +107,13 @@ func TestTreeWrittenByHand(t *testing.T) {
 		var b bytes.Buffer
 		for _, e := range entries {
 			hash, err := hex.DecodeString(e.hash)
-			check(t, err)
+			checkError(t, err)
 			b.WriteString(e.mode + " " + e.name + "\x00" + string(hash))
 		}
 		return put("tree", b.Bytes())
 	}
-	blob := put("blob", []byte(workflow("evil", "1.0.0")))
-	good := put("blob", []byte(workflow("good", "1.0.0")))
+	blob := put("blob", []byte(workflowText("evil", "1.0.0")))
+	good := put("blob", []byte(workflowText("good", "1.0.0")))
 	inner := tree(file{"100644", "x.json", blob})
 	root := tree(file{"40000", "workflows", tree(
 		file{"40000", "..", inner},
@@ -127,13 +127,13 @@ func TestTreeWrittenByHand(t *testing.T) {
 		file{"100644", "good.json", good},
 	)})
 	commit := put("commit", []byte("tree "+root+"\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nx\n"))
-	r.git("update-ref", "refs/heads/master", commit)
+	r.runGit("update-ref", "refs/heads/master", commit)
 
 	copyDir := t.TempDir()
-	src := source(t, copyDir, git.Options{URL: r.dir})
-	sync(t, src)
+	src := newSource(t, copyDir, git.Options{URL: r.dir})
+	syncSource(t, src)
 	documents, found, err := src.Documents(t.Context())
-	check(t, err)
+	checkError(t, err)
 	var names []string
 	for _, d := range documents {
 		names = append(names, d.Name)
@@ -144,7 +144,7 @@ func TestTreeWrittenByHand(t *testing.T) {
 	if len(found) < 6 {
 		t.Errorf("the refusals are not told: %v", found)
 	}
-	check(t, filepath.WalkDir(filepath.Dir(copyDir), func(path string, _ os.DirEntry, err error) error {
+	checkError(t, filepath.WalkDir(filepath.Dir(copyDir), func(path string, _ os.DirEntry, err error) error {
 		if base := filepath.Base(path); base == "up.json" || base == "abs.json" || base == "x.json" {
 			t.Errorf("%s was written", path)
 		}
@@ -159,41 +159,41 @@ func TestTooLarge(t *testing.T) {
 	r := newRepo(t)
 	server := smartHTTP(t, filepath.Dir(r.dir), "")
 	opts := git.Options{URL: server.URL + "/repo", Hosts: []string{"http://" + strings.TrimPrefix(server.URL, "http://")}}
-	s := source(t, t.TempDir(), opts)
-	sync(t, s)
+	s := newSource(t, t.TempDir(), opts)
+	syncSource(t, s)
 
 	noise := make([]byte, 2<<20)
 	_, _ = rand.Read(noise)
-	r.write("noise.bin", string(noise))
-	r.commit()
-	if done := sync(t, s); !done.Changed && done.Before == done.After {
+	r.writeFile("noise.bin", string(noise))
+	r.commitAll()
+	if done := syncSource(t, s); !done.Changed && done.Before == done.After {
 		t.Errorf("%+v", done)
 	}
-	r.git("config", "uploadpack.allowFilter", "false")
+	r.runGit("config", "uploadpack.allowFilter", "false")
 	small := opts
 	small.Limits.Bytes = 1 << 20
-	if _, err := source(t, t.TempDir(), small).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeTooLarge {
+	if _, err := newSource(t, t.TempDir(), small).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeTooLarge {
 		t.Errorf("a large commit: %v", err)
 	}
 	few := opts
 	few.Limits.Files = 1
-	r.write("workflows/two.json", workflow("two", "1.0.0"))
-	r.commit()
-	if _, err := source(t, t.TempDir(), few).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeTooLarge {
+	r.writeFile("workflows/two.json", workflowText("two", "1.0.0"))
+	r.commitAll()
+	if _, err := newSource(t, t.TempDir(), few).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeTooLarge {
 		t.Errorf("many documents: %v", err)
 	}
 	// 80 MB in 80 kB are never unpacked: git tells the size.
-	r.write("workflows/bomb.json", strings.Repeat("\x00", 80<<20))
-	r.commit()
+	r.writeFile("workflows/bomb.json", strings.Repeat("\x00", 80<<20))
+	r.commitAll()
 	for _, filter := range []string{"false", "true"} {
-		r.git("config", "uploadpack.allowFilter", filter)
-		s := source(t, t.TempDir(), opts)
-		sync(t, s)
-		c := load(t, s)
+		r.runGit("config", "uploadpack.allowFilter", filter)
+		s := newSource(t, t.TempDir(), opts)
+		syncSource(t, s)
+		c := loadCatalog(t, s)
 		if diff := cmp.Diff([]string{"one@1.0.0", "two@1.0.0"}, servedBy(t, c)); diff != "" {
 			t.Error(diff)
 		}
-		if got := codes(c); !strings.Contains(strings.Join(got, " "), "file-too-large") {
+		if got := codeList(c); !strings.Contains(strings.Join(got, " "), "file-too-large") {
 			t.Errorf("the refusal is not reported: %v", got)
 		}
 	}
@@ -234,7 +234,7 @@ func TestHostileHost(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(tt.handle)
 			defer server.Close()
-			s := source(t, t.TempDir(), git.Options{
+			s := newSource(t, t.TempDir(), git.Options{
 				URL: server.URL + "/repo", Hosts: []string{"http://" + strings.TrimPrefix(server.URL, "http://")},
 				Credentials: func(string) (string, string) { return "", "the-token-of-the-host" },
 			})
@@ -250,9 +250,9 @@ func TestHostileHost(t *testing.T) {
 func sshServer(t *testing.T, client ssh.PublicKey) (address string, host ssh.PublicKey) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	check(t, err)
+	checkError(t, err)
 	signer, err := ssh.NewSignerFromKey(private)
-	check(t, err)
+	checkError(t, err)
 	config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		if !bytes.Equal(key.Marshal(), client.Marshal()) {
 			return nil, os.ErrPermission
@@ -261,7 +261,7 @@ func sshServer(t *testing.T, client ssh.PublicKey) (address string, host ssh.Pub
 	}}
 	config.AddHostKey(signer)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	check(t, err)
+	checkError(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -318,48 +318,48 @@ func TestOverSSH(t *testing.T) {
 		t.Skip("git-upload-pack, which serves the repository of this test, is not here")
 	}
 	public, private, err := ed25519.GenerateKey(rand.Reader)
-	check(t, err)
+	checkError(t, err)
 	key, err := ssh.NewPublicKey(public)
-	check(t, err)
+	checkError(t, err)
 	address, host := sshServer(t, key)
 	dir := t.TempDir()
 	block, err := ssh.MarshalPrivateKey(private, "")
-	check(t, err)
+	checkError(t, err)
 	id := filepath.Join(dir, "id_ed25519")
-	check(t, os.WriteFile(id, pem.EncodeToMemory(block), 0o600))
+	checkError(t, os.WriteFile(id, pem.EncodeToMemory(block), 0o600))
 	known := filepath.Join(dir, "known_hosts")
-	check(t, os.WriteFile(known, []byte(knownhosts.Line([]string{address}, host)+"\n"), 0o600))
+	checkError(t, os.WriteFile(known, []byte(knownhosts.Line([]string{address}, host)+"\n"), 0o600))
 	opts := git.Options{URL: "ssh://git@" + address + r.dir, SSH: git.SSH{Key: id, KnownHosts: known}}
 
-	s := source(t, t.TempDir(), opts)
-	sync(t, s)
-	if diff := cmp.Diff([]string{"one@1.0.0"}, served(t, s)); diff != "" {
+	s := newSource(t, t.TempDir(), opts)
+	syncSource(t, s)
+	if diff := cmp.Diff([]string{"one@1.0.0"}, servedNames(t, s)); diff != "" {
 		t.Error(diff)
 	}
-	if again := sync(t, s); again.Changed {
+	if again := syncSource(t, s); again.Changed {
 		t.Errorf("%+v", again)
 	}
 
 	unknown := opts
 	unknown.SSH.KnownHosts = filepath.Join(dir, "empty")
-	check(t, os.WriteFile(unknown.SSH.KnownHosts, nil, 0o600))
-	if _, err := source(t, t.TempDir(), unknown).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || !strings.Contains(err.Error(), "not known") {
+	checkError(t, os.WriteFile(unknown.SSH.KnownHosts, nil, 0o600))
+	if _, err := newSource(t, t.TempDir(), unknown).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || !strings.Contains(err.Error(), "not known") {
 		t.Errorf("a host that is not known: %v", err)
 	}
 	changed := opts
 	changed.SSH.KnownHosts = filepath.Join(dir, "changed")
-	check(t, os.WriteFile(changed.SSH.KnownHosts, []byte(knownhosts.Line([]string{address}, key)+"\n"), 0o600))
-	if _, err := source(t, t.TempDir(), changed).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || !strings.Contains(err.Error(), "another key") {
+	checkError(t, os.WriteFile(changed.SSH.KnownHosts, []byte(knownhosts.Line([]string{address}, key)+"\n"), 0o600))
+	if _, err := newSource(t, t.TempDir(), changed).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || !strings.Contains(err.Error(), "another key") {
 		t.Errorf("a host with another key: %v", err)
 	}
 	nobody := opts
 	nobody.SSH.Key = filepath.Join(dir, "gone")
-	if _, err := source(t, t.TempDir(), nobody).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden {
+	if _, err := newSource(t, t.TempDir(), nobody).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden {
 		t.Errorf("without a key: %v", err)
 	}
 	gone := opts
 	gone.URL += "-gone"
-	if _, err := source(t, t.TempDir(), gone).Sync(t.Context()); err == nil {
+	if _, err := newSource(t, t.TempDir(), gone).Sync(t.Context()); err == nil {
 		t.Error("a repository that is not there was fetched")
 	}
 }
@@ -368,21 +368,21 @@ func TestOverSSH(t *testing.T) {
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	check(t, err)
+	checkError(t, err)
 	defer listener.Close()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
-	check(t, err)
+	checkError(t, err)
 	key, err := ssh.NewPublicKey(public)
-	check(t, err)
+	checkError(t, err)
 	dir := t.TempDir()
 	block, err := ssh.MarshalPrivateKey(private, "")
-	check(t, err)
-	check(t, os.WriteFile(filepath.Join(dir, "id_ed25519"), pem.EncodeToMemory(block), 0o600))
+	checkError(t, err)
+	checkError(t, os.WriteFile(filepath.Join(dir, "id_ed25519"), pem.EncodeToMemory(block), 0o600))
 	address := listener.Addr().String()
-	check(t, os.WriteFile(filepath.Join(dir, "known_hosts"), []byte(knownhosts.Line([]string{address}, key)+"\n"), 0o600))
+	checkError(t, os.WriteFile(filepath.Join(dir, "known_hosts"), []byte(knownhosts.Line([]string{address}, key)+"\n"), 0o600))
 	for _, url := range []string{"http://" + address + "/x", "ssh://" + address + "/x"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		s := source(t, t.TempDir(), git.Options{URL: url, Hosts: []string{"http://" + address}, SSH: git.SSH{Key: filepath.Join(dir, "id_ed25519"), KnownHosts: filepath.Join(dir, "known_hosts")}})
+		s := newSource(t, t.TempDir(), git.Options{URL: url, Hosts: []string{"http://" + address}, SSH: git.SSH{Key: filepath.Join(dir, "id_ed25519"), KnownHosts: filepath.Join(dir, "known_hosts")}})
 		if _, err := s.Sync(ctx); err == nil {
 			t.Errorf("%s has answered", url)
 		}

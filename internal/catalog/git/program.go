@@ -38,7 +38,7 @@ func Version(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var text string
-	err = p.run(ctx, "", func(out *bufio.Reader) error {
+	err = p.runCommand(ctx, "", func(out *bufio.Reader) error {
 		text, err = out.ReadString('\n')
 		return err
 	}, "version")
@@ -114,9 +114,9 @@ func makeEnvironment(protocols string, more [][2]string) []string {
 	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(all)))
 }
 
-// run runs a command of git with a text as its input, and hands what it prints to
+// runCommand runs a command of git with a text as its input, and hands what it prints to
 // read. If read fails or ctx ends, git is killed with all that it has started.
-func (p program) run(ctx context.Context, input string, read func(out *bufio.Reader) error, args ...string) error {
+func (p program) runCommand(ctx context.Context, input string, read func(out *bufio.Reader) error, args ...string) error {
 	killable, cancel := context.WithCancel(ctx)
 	defer cancel()
 	name, all := boundMemory(p.path, args)

@@ -31,15 +31,15 @@ func userConfig(t *testing.T, lines ...string) {
 		t.Skip("the programs of this test are scripts of a shell")
 	}
 	file := filepath.Join(t.TempDir(), "gitconfig")
-	check(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	checkError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	t.Setenv("GIT_CONFIG_GLOBAL", file)
 }
 
-// script writes a script of a shell, and returns its path.
-func script(t *testing.T, name, text string) string {
+// writeScript writes a script of a shell, and returns its path.
+func writeScript(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	check(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+	checkError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 	return path
 }
 
@@ -52,12 +52,12 @@ func TestTokenNotInArguments(t *testing.T) {
 	traces, asked := t.TempDir(), filepath.Join(t.TempDir(), "asked")
 	userConfig(t, "[trace2]", "eventTarget = "+traces, "[credential]", "helper = !echo >"+asked)
 	t.Setenv("GIT_TRACE_CURL", filepath.Join(traces, "curl"))
-	s := source(t, t.TempDir(), git.Options{
+	s := newSource(t, t.TempDir(), git.Options{
 		URL: server.URL + "/repo", Hosts: []string{"http://" + strings.TrimPrefix(server.URL, "http://")},
 		Credentials: func(string) (string, string) { return "", token },
 	})
-	sync(t, s)
-	if diff := cmp.Diff([]string{"one@1.0.0"}, served(t, s)); diff != "" {
+	syncSource(t, s)
+	if diff := cmp.Diff([]string{"one@1.0.0"}, servedNames(t, s)); diff != "" {
 		t.Error(diff)
 	}
 	assertNowhere(t, traces, token)
@@ -70,23 +70,23 @@ func TestTokenNotInArguments(t *testing.T) {
 	}
 }
 
-// TestSettingsOfTheUser fetches with the credential helper, the insteadOf and the ssh
+// TestUserSettingsAreUsed fetches with the credential helper, the insteadOf and the ssh
 // command of the user's git settings.
-func TestSettingsOfTheUser(t *testing.T) {
+func TestUserSettingsAreUsed(t *testing.T) {
 	const token = "s3cret-token-of-the-user"
 	r := newRepo(t)
 	server := smartHTTP(t, filepath.Dir(r.dir), token)
 	public, private, err := ed25519.GenerateKey(rand.Reader)
-	check(t, err)
+	checkError(t, err)
 	key, err := ssh.NewPublicKey(public)
-	check(t, err)
+	checkError(t, err)
 	address, host := sshServer(t, key)
 	dir := t.TempDir()
 	block, err := ssh.MarshalPrivateKey(private, "")
-	check(t, err)
+	checkError(t, err)
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		check(t, os.WriteFile(path, []byte(text), 0o600))
+		checkError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	id := write("id", string(pem.EncodeToMemory(block)))
@@ -98,69 +98,69 @@ func TestSettingsOfTheUser(t *testing.T) {
 		"[core]", "sshCommand = ssh -F "+settings, `[url "ssh://work_alias/"]`, "insteadOf = https://github.com/",
 	)
 	for _, url := range []string{server.URL + "/repo", "work_alias:" + r.dir, "ssh://work_alias" + r.dir, "https://github.com" + r.dir} {
-		s := source(t, t.TempDir(), git.Options{URL: url, Hosts: []string{"http://" + strings.TrimPrefix(server.URL, "http://")}})
-		sync(t, s)
-		if diff := cmp.Diff([]string{"one@1.0.0"}, served(t, s)); diff != "" {
+		s := newSource(t, t.TempDir(), git.Options{URL: url, Hosts: []string{"http://" + strings.TrimPrefix(server.URL, "http://")}})
+		syncSource(t, s)
+		if diff := cmp.Diff([]string{"one@1.0.0"}, servedNames(t, s)); diff != "" {
 			t.Errorf("%s: %s", url, diff)
 		}
 	}
 }
 
-// TestNothingIsExecuted is about all places where git looks for a program to start,
+// TestNoHookIsExecuted is about all places where git looks for a program to start,
 // in the user's settings and in a local repository.
-func TestNothingIsExecuted(t *testing.T) {
+func TestNoHookIsExecuted(t *testing.T) {
 	r := newRepo(t)
 	touched := filepath.Join(t.TempDir(), "touched")
-	evil := script(t, "evil", "touch "+touched+"; exit 1")
+	evil := writeScript(t, "evil", "touch "+touched+"; exit 1")
 	hooks := filepath.Join(t.TempDir(), "hooks")
-	check(t, os.MkdirAll(hooks, 0o755))
+	checkError(t, os.MkdirAll(hooks, 0o755))
 	for _, hook := range []string{"reference-transaction", "post-checkout", "post-merge", "pre-auto-gc", "post-index-change"} {
-		check(t, os.Symlink(evil, filepath.Join(hooks, hook)))
+		checkError(t, os.Symlink(evil, filepath.Join(hooks, hook)))
 	}
 	userConfig(
 		t, "[core]", "hooksPath = "+hooks, "fsmonitor = "+evil, "alternateRefsCommand = "+evil, "[init]", "templateDir = "+filepath.Dir(hooks),
 		`[filter "evil"]`, "smudge = "+evil, "process = "+evil, "required = true", "[submodule]", "recurse = true", "[fetch]", "recurseSubmodules = true",
 		`[protocol "ext"]`, "allow = always", "[protocol]", "allow = always",
 	)
-	r.write(".gitattributes", "*.json filter=evil diff=evil\n")
-	r.write(".gitmodules", "[submodule \"x\"]\n\tpath = workflows/sub\n\turl = ext::"+evil+"\n")
-	r.git("add", "-A")
-	r.git("update-index", "--add", "--cacheinfo", "160000,"+r.git("rev-parse", "HEAD")+",workflows/sub")
-	r.git("commit", "-q", "-m", "evil")
+	r.writeFile(".gitattributes", "*.json filter=evil diff=evil\n")
+	r.writeFile(".gitmodules", "[submodule \"x\"]\n\tpath = workflows/sub\n\turl = ext::"+evil+"\n")
+	r.runGit("add", "-A")
+	r.runGit("update-index", "--add", "--cacheinfo", "160000,"+r.runGit("rev-parse", "HEAD")+",workflows/sub")
+	r.runGit("commit", "-q", "-m", "evil")
 	for _, setting := range [][2]string{
 		{"core.fsmonitor", evil}, {"core.hooksPath", hooks}, {"core.sshCommand", evil}, {"core.pager", evil},
 		{"filter.evil.smudge", evil}, {"diff.evil.textconv", evil}, {"remote.origin.url", "ext::" + evil}, {"remote.origin.uploadpack", evil},
 	} {
-		r.git("config", setting[0], setting[1])
+		r.runGit("config", setting[0], setting[1])
 	}
-	check(t, os.RemoveAll(filepath.Join(r.dir, ".git", "hooks")))
-	check(t, os.Symlink(hooks, filepath.Join(r.dir, ".git", "hooks")))
+	checkError(t, os.RemoveAll(filepath.Join(r.dir, ".git", "hooks")))
+	checkError(t, os.Symlink(hooks, filepath.Join(r.dir, ".git", "hooks")))
 	server := smartHTTP(t, filepath.Dir(r.dir), "")
 	hosts := []string{"http://" + strings.TrimPrefix(server.URL, "http://")}
 	for _, url := range []string{r.dir, server.URL + "/repo"} {
-		s := source(t, t.TempDir(), git.Options{URL: url, Hosts: hosts})
-		sync(t, s)
-		if diff := cmp.Diff([]string{"one@1.0.0"}, served(t, s)); diff != "" {
+		s := newSource(t, t.TempDir(), git.Options{URL: url, Hosts: hosts})
+		syncSource(t, s)
+		if diff := cmp.Diff([]string{"one@1.0.0"}, servedNames(t, s)); diff != "" {
 			t.Error(diff)
 		}
 	}
 
 	// A local repository that says that its missing objects come from a program.
-	blob := r.git("rev-parse", "HEAD:workflows/one.json")
-	check(t, os.Remove(filepath.Join(r.dir, ".git", "objects", blob[:2], blob[2:])))
+	blob := r.runGit("rev-parse", "HEAD:workflows/one.json")
+	checkError(t, os.Remove(filepath.Join(r.dir, ".git", "objects", blob[:2], blob[2:])))
 	for _, setting := range [][2]string{
 		{"extensions.partialClone", "origin"}, {"remote.origin.promisor", "true"}, {"protocol.ext.allow", "always"}, {"core.repositoryFormatVersion", "1"},
 	} {
-		r.git("config", setting[0], setting[1])
+		r.runGit("config", setting[0], setting[1])
 	}
 	for _, url := range []string{"ext::" + evil, "/dev/null/x", "evil"} {
-		r.git("config", "remote.origin.url", url)
-		_, _ = source(t, t.TempDir(), git.Options{URL: r.dir}).Sync(t.Context())
+		r.runGit("config", "remote.origin.url", url)
+		_, _ = newSource(t, t.TempDir(), git.Options{URL: r.dir}).Sync(t.Context())
 	}
 
 	// Settings of the user that lead to a program.
 	userConfig(t, `[url "ext::`+evil+` "]`, "insteadOf = "+server.URL, `[protocol "ext"]`, "allow = always")
-	if _, err := source(t, t.TempDir(), git.Options{URL: server.URL + "/repo", Hosts: hosts}).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden {
+	if _, err := newSource(t, t.TempDir(), git.Options{URL: server.URL + "/repo", Hosts: hosts}).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden {
 		t.Errorf("a program as transport: %v", err)
 	}
 	if _, err := os.Stat(touched); err == nil {
@@ -175,19 +175,19 @@ func TestWorkingDirectoryIsNotRead(t *testing.T) {
 	server := smartHTTP(t, filepath.Dir(r.dir), "token")
 	touched := filepath.Join(t.TempDir(), "touched")
 	hostile := newRepo(t)
-	hostile.git("config", "credential.helper", "!touch "+touched+";")
-	hostile.git("config", "http.proxy", "http://127.0.0.1:1")
+	hostile.runGit("config", "credential.helper", "!touch "+touched+";")
+	hostile.runGit("config", "http.proxy", "http://127.0.0.1:1")
 	t.Chdir(hostile.dir)
 	t.Setenv("GIT_DIR", filepath.Join(hostile.dir, ".git"))
 	t.Setenv("GIT_CONFIG_COUNT", "1")
 	t.Setenv("GIT_CONFIG_KEY_0", "core.hooksPath")
 	t.Setenv("GIT_CONFIG_VALUE_0", hostile.dir)
 	t.Setenv("GIT_ALLOW_PROTOCOL", "ext:file")
-	s := source(t, t.TempDir(), git.Options{
+	s := newSource(t, t.TempDir(), git.Options{
 		URL: server.URL + "/repo", Hosts: []string{"http://" + strings.TrimPrefix(server.URL, "http://")},
 		Credentials: func(string) (string, string) { return "", "token" },
 	})
-	sync(t, s)
+	syncSource(t, s)
 	if _, err := os.Stat(touched); err == nil {
 		t.Error("a program was started")
 	}
@@ -198,11 +198,11 @@ func TestWorkingDirectoryIsNotRead(t *testing.T) {
 func TestHangIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	pid := filepath.Join(dir, "pid")
-	userConfig(t, "[core]", "sshCommand = "+script(t, "ssh", "sleep 1000 & echo $! >"+pid+".new; mv "+pid+".new "+pid+"; wait"))
+	userConfig(t, "[core]", "sshCommand = "+writeScript(t, "ssh", "sleep 1000 & echo $! >"+pid+".new; mv "+pid+".new "+pid+"; wait"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	s := source(t, t.TempDir(), git.Options{URL: "ssh://git@host/x"})
+	s := newSource(t, t.TempDir(), git.Options{URL: "ssh://git@host/x"})
 	go func() {
 		_, err := s.Sync(ctx)
 		ended <- err
@@ -247,10 +247,10 @@ func waitFor(t *testing.T, holds func() bool) {
 // names it and has a fix.
 func TestWithoutGit(t *testing.T) {
 	r := newRepo(t)
-	old := filepath.Dir(script(t, "git", "echo git version 2.20.1"))
+	old := filepath.Dir(writeScript(t, "git", "echo git version 2.20.1"))
 	for path, want := range map[string]string{t.TempDir(): "is not on PATH", old: "git 2.20.1 is too old"} {
 		t.Setenv("PATH", path)
-		_, err := source(t, t.TempDir(), git.Options{URL: r.dir}).Sync(t.Context())
+		_, err := newSource(t, t.TempDir(), git.Options{URL: r.dir}).Sync(t.Context())
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(guideway.ErrorFix(err), "install git") {
 			t.Errorf("error is %v, fix %q", err, guideway.ErrorFix(err))
 		}

@@ -22,7 +22,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
 
-// childDir has a test program write versions into a directory until it is killed.
+// childDir makes a test program write versions into a directory until it is killed.
 const childDir = "GUIDEWAY_TEST_MIRROR"
 
 func TestMain(m *testing.M) {
@@ -32,32 +32,32 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func check(t testing.TB, err error) {
+func checkError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// numbered gives versions of many files, all with the number of the version.
-type numbered struct {
+// numberedFetcher returns versions of many files that contain the version's number.
+type numberedFetcher struct {
 	mu      sync.Mutex
 	n       int
 	fail    error
 	fetches int
-	// same has it give the same content whatever the number.
+	// same makes the content independent of the number.
 	same bool
 }
 
 const filesOfVersion = 20
 
-func (f *numbered) set(n int, fail error) {
+func (f *numberedFetcher) setVersion(n int, fail error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.n, f.fail = n, fail
 }
 
-func (f *numbered) Fetch(_ context.Context, have *mirror.Have, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
+func (f *numberedFetcher) Fetch(_ context.Context, have *mirror.Previous, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fetches++
@@ -90,17 +90,17 @@ func newSource(dir string, f mirror.Fetcher) *mirror.Source {
 	})
 }
 
-// whole reads all documents and fails where they are not of one version.
-func whole(t testing.TB, s *mirror.Source) string {
+// readWhole reads all documents, and fails if they are of several versions.
+func readWhole(t testing.TB, s *mirror.Source) string {
 	t.Helper()
 	documents, _, err := s.Documents(context.Background())
-	check(t, err)
+	checkError(t, err)
 	content := ""
 	for i, d := range documents {
 		file, err := d.Open(context.Background())
-		check(t, err)
+		checkError(t, err)
 		data, err := io.ReadAll(file)
-		check(t, errors.Join(err, file.Close()))
+		checkError(t, errors.Join(err, file.Close()))
 		if i > 0 && string(data) != content {
 			t.Fatalf("%s is of version %q beside %q", d.Name, data, content)
 		}
@@ -112,40 +112,39 @@ func whole(t testing.TB, s *mirror.Source) string {
 	return content
 }
 
-// TestReadersSeeOneVersion reads while versions follow each other, in this process and
-// by a second source on the same copy.
+// Reads during updates, in this process and from a second source on the same copy, see one
+// version.
 func TestReadersSeeOneVersion(t *testing.T) {
 	t.Parallel()
-	dir, f := t.TempDir(), &numbered{}
+	dir, f := t.TempDir(), &numberedFetcher{}
 	writer, other := newSource(dir, f), newSource(dir, f)
 	_, err := writer.Sync(t.Context())
-	check(t, err)
+	checkError(t, err)
 	var done atomic.Bool
 	var readers sync.WaitGroup
 	for _, s := range []*mirror.Source{writer, other} {
 		readers.Go(func() {
 			for !done.Load() {
-				whole(t, s)
+				readWhole(t, s)
 			}
 		})
 	}
 	for n := 1; n <= 30; n++ {
-		f.set(n, nil)
+		f.setVersion(n, nil)
 		_, err := writer.Sync(t.Context())
-		check(t, err)
+		checkError(t, err)
 	}
 	done.Store(true)
 	readers.Wait()
-	if got := whole(t, other); got != "30" {
+	if got := readWhole(t, other); got != "30" {
 		t.Errorf("the last version is %s", got)
 	}
 }
 
-// TestTwoAtOnce is about sources that are brought up to date together: one does the
-// work, whichever process it is in.
-func TestTwoAtOnce(t *testing.T) {
+// Of concurrent synchronizations one does the work, also between processes.
+func TestConcurrentSyncs(t *testing.T) {
 	t.Parallel()
-	dir, f := t.TempDir(), &numbered{n: 1}
+	dir, f := t.TempDir(), &numberedFetcher{n: 1}
 	var syncs sync.WaitGroup
 	for range 8 {
 		s := newSource(dir, f)
@@ -156,17 +155,17 @@ func TestTwoAtOnce(t *testing.T) {
 		})
 	}
 	syncs.Wait()
-	if f.fetches > 2 { // who came while the first was at work is content with that
+	if f.fetches > 2 { // later callers use the result of the first
 		t.Errorf("%d fetches", f.fetches)
 	}
-	whole(t, newSource(dir, f))
+	readWhole(t, newSource(dir, f))
 }
 
-// TestFailures is about what is told of attempts that failed, and when the next is.
+// Failed attempts are reported and delay the next one.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	f := &numbered{fail: errors.New("no route\x1b[31m to host")}
+	f := &numberedFetcher{fail: errors.New("no route\x1b[31m to host")}
 	s := mirror.New(catalog.SourceInfo{Name: "x"}, mirror.Options{Dir: t.TempDir(), Origin: "o", Fetcher: f, Interval: time.Minute, Now: func() time.Time { return now }})
 	var pauses []time.Duration
 	for range 12 {
@@ -187,86 +186,84 @@ func TestFailures(t *testing.T) {
 	if _, _, err := s.Documents(t.Context()); err == nil || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("error is %v", err)
 	}
-	f.set(1, nil)
+	f.setVersion(1, nil)
 	_, err := s.Sync(t.Context())
-	check(t, err)
+	checkError(t, err)
 	if state := s.SyncState(); state.Failure != "" || state.Failures != 0 || !state.Next.Equal(now.Add(time.Minute)) {
 		t.Errorf("%+v", state)
 	}
 }
 
-// TestSameContent is about a new revision of the same documents: it is known, and
-// nothing is written.
+// A new revision of the same documents is recorded, and nothing is written.
 func TestSameContent(t *testing.T) {
 	t.Parallel()
-	dir, f := t.TempDir(), &numbered{n: 1, same: true}
+	dir, f := t.TempDir(), &numberedFetcher{n: 1, same: true}
 	s := newSource(dir, f)
 	for n := 1; n <= 3; n++ {
-		f.set(n, nil)
+		f.setVersion(n, nil)
 		_, err := s.Sync(t.Context())
-		check(t, err)
+		checkError(t, err)
 	}
 	documents, _, err := s.Documents(t.Context())
-	check(t, err)
+	checkError(t, err)
 	if documents[0].Revision != "3" {
 		t.Errorf("revision is %s", documents[0].Revision)
 	}
 	versions, err := filepath.Glob(filepath.Join(dir, "v-*"))
-	check(t, err)
+	checkError(t, err)
 	if len(versions) != 1 {
 		t.Errorf("%v", versions)
 	}
 }
 
-// TestMeddling is about copies that somebody has changed: they are made anew, and
-// nothing outside of them is read.
-func TestMeddling(t *testing.T) {
+// A changed copy is fetched again, and nothing outside of it is read.
+func TestChangedCopyIsFetchedAgain(t *testing.T) {
 	t.Parallel()
 	for name, meddle := range map[string]func(dir, version string) error{
 		"no JSON": func(dir, _ string) error { return os.WriteFile(filepath.Join(dir, "current.json"), []byte("{"), 0o600) },
 		"another origin": func(dir, _ string) error {
-			return edit(filepath.Join(dir, "current.json"), `"origin":"o"`, `"origin":"p"`)
+			return editFile(filepath.Join(dir, "current.json"), `"origin":"o"`, `"origin":"p"`)
 		},
 		"version that leads out": func(dir, version string) error {
-			return edit(filepath.Join(dir, "current.json"), version, "v-/../../..")
+			return editFile(filepath.Join(dir, "current.json"), version, "v-/../../..")
 		},
 		"file that is gone": func(dir, version string) error {
 			return os.Remove(filepath.Join(dir, version, "files", "dir", "07.json"))
 		},
 		"version that is gone": func(dir, version string) error { return os.RemoveAll(filepath.Join(dir, version)) },
 	} {
-		dir, f := t.TempDir(), &numbered{n: 1}
+		dir, f := t.TempDir(), &numberedFetcher{n: 1}
 		s := newSource(dir, f)
 		_, err := s.Sync(t.Context())
-		check(t, err)
+		checkError(t, err)
 		versions, err := filepath.Glob(filepath.Join(dir, "v-*"))
-		check(t, err)
-		check(t, meddle(dir, filepath.Base(versions[0])))
-		f.set(2, nil)
+		checkError(t, err)
+		checkError(t, meddle(dir, filepath.Base(versions[0])))
+		f.setVersion(2, nil)
 		if _, err := s.Sync(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := whole(t, s); got != "2" {
+		if got := readWhole(t, s); got != "2" {
 			t.Errorf("%s: version %s is served", name, got)
 		}
 	}
 }
 
-// TestChangedFile is about files of a copy that somebody has changed: they are refused,
-// and a synchronisation that a person asks for mends them, though nothing is newer.
+// A changed file of a copy is refused, and an explicit synchronization restores it, even
+// without a newer revision.
 func TestChangedFile(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{"another size": "evil", "the same size": "2"} {
-		dir, f := t.TempDir(), &numbered{n: 1}
+		dir, f := t.TempDir(), &numberedFetcher{n: 1}
 		s := newSource(dir, f)
 		_, err := s.Sync(t.Context())
-		check(t, err)
+		checkError(t, err)
 		files, err := filepath.Glob(filepath.Join(dir, "v-*", "files", "dir", "07.json"))
-		check(t, err)
-		check(t, os.WriteFile(files[0], []byte(content), 0o600))
+		checkError(t, err)
+		checkError(t, os.WriteFile(files[0], []byte(content), 0o600))
 		c := catalog.New([]catalog.Source{s}, catalog.Options{})
-		check(t, c.Load(t.Context()))
+		checkError(t, c.Load(t.Context()))
 		refused := 0
 		for _, d := range c.Diagnostics() {
 			if d.Code == "file-changed" && d.File == "https://x//dir/07.json" {
@@ -277,19 +274,19 @@ func TestChangedFile(t *testing.T) {
 			t.Errorf("%s: it was refused %d times: %v", name, refused, c.Diagnostics())
 		}
 		_, err = s.Sync(t.Context())
-		check(t, err)
-		if got := whole(t, s); got != "1" {
+		checkError(t, err)
+		if got := readWhole(t, s); got != "1" {
 			t.Errorf("%s: %q is served", name, got)
 		}
 		_, err = s.Sync(t.Context())
-		check(t, err)
+		checkError(t, err)
 		if versions, _ := filepath.Glob(filepath.Join(dir, "v-*")); len(versions) != 2 {
 			t.Errorf("%s: %d versions: what is whole was fetched again", name, len(versions))
 		}
 	}
 }
 
-func edit(path, before, after string) error {
+func editFile(path, before, after string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -297,12 +294,12 @@ func edit(path, before, after string) error {
 	return os.WriteFile(path, []byte(strings.ReplaceAll(string(data), before, after)), 0o600)
 }
 
-// writeForever is the child: version after version.
+// writeForever runs in the child process and writes version after version.
 func writeForever(dir string) {
-	f := &numbered{}
+	f := &numberedFetcher{}
 	s := newSource(dir, f)
 	for n := 1; ; n++ {
-		f.set(n, nil)
+		f.setVersion(n, nil)
 		if _, err := s.Sync(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -311,12 +308,12 @@ func writeForever(dir string) {
 	}
 }
 
-// TestKilledInTheMiddle kills a process that writes versions, again and again: what
-// is there afterwards is one whole version, and what was begun is swept away.
-func TestKilledInTheMiddle(t *testing.T) {
+// After a process that writes versions is killed, the copy is one complete version, and
+// incomplete ones are removed.
+func TestKilledWhileWriting(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
-	check(t, err)
+	checkError(t, err)
 	dir := t.TempDir()
 	kills := 20
 	if testing.Short() {
@@ -326,26 +323,26 @@ func TestKilledInTheMiddle(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), program)
 		cmd.Env = append(os.Environ(), childDir+"="+dir)
 		out, err := cmd.StdoutPipe()
-		check(t, err)
-		check(t, cmd.Start())
-		// After the first version of this process, at another place each time.
+		checkError(t, err)
+		checkError(t, cmd.Start())
+		// After the first version of this process, at a different time in each round.
 		_, err = io.ReadFull(out, make([]byte, 2+i%7))
-		check(t, err)
-		check(t, cmd.Process.Kill())
+		checkError(t, err)
+		checkError(t, cmd.Process.Kill())
 		_ = cmd.Wait() // it was killed
-		whole(t, newSource(dir, &numbered{}))
+		readWhole(t, newSource(dir, &numberedFetcher{}))
 	}
-	f := &numbered{n: 1_000_000}
+	f := &numberedFetcher{n: 1_000_000}
 	_, err = newSource(dir, f).Sync(t.Context())
-	check(t, err)
+	checkError(t, err)
 	left, err := filepath.Glob(filepath.Join(dir, "stage-*"))
-	check(t, err)
+	checkError(t, err)
 	if len(left) > 0 {
 		t.Errorf("%v was left", left)
 	}
 }
 
-// TestIsSafe is about names from elsewhere.
+// Names from a remote source.
 func TestIsSafe(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a.json", "dir/a.json", "guides/01-ä.md", "a b.json"} {

@@ -23,46 +23,45 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// Fetcher brings what a source has elsewhere.
+// Fetcher fetches the remote documents of a source.
 type Fetcher interface {
-	// Fetch looks for what is newer than what is there, which is nil where nothing
-	// is, and adds it to a version that stage makes at the first call. Where nothing
-	// is newer it does not call stage. Nothing in an error is a secret.
-	Fetch(ctx context.Context, have *Have, stage func() (*Stage, error)) (Fetched, error)
+	// Fetch looks for a version newer than previous, which is nil without a copy, and adds
+	// its files to the stage that stage creates at its first call. Without a newer version
+	// it does not call stage. Its errors contain no secrets.
+	Fetch(ctx context.Context, have *Previous, stage func() (*Stage, error)) (Fetched, error)
 }
 
-// Fetched says what was found.
+// Fetched is the result of a fetch.
 type Fetched struct {
-	// Revision is what the other side has, Reference what led there, such as a branch.
+	// Revision is the remote revision, Reference the followed name, such as a branch.
 	Revision, Reference string
-	// Tag is kept for the next time.
+	// Tag is stored for the next fetch.
 	Tag string
 }
 
-// Have is what is there.
-type Have struct {
+// Previous is the current version of the copy.
+type Previous struct {
 	Revision, Tag string
 	dir           string
-	sums          map[string]string // names by sums
+	sums          map[string]string // maps sums to names
 }
 
-// Options adjust a Source; Dir and Fetcher are needed.
+// Options configure a Source; Dir and Fetcher are required.
 type Options struct {
-	// Dir is the directory of the copy, which need not be there.
+	// Dir is the directory of the copy; it need not exist.
 	Dir string
-	// Origin says what is copied; a copy of another origin in Dir counts for nothing.
+	// Origin identifies the remote source; a copy of another origin in Dir is ignored.
 	Origin string
-	// Fetcher brings it.
+	// Fetcher fetches the documents.
 	Fetcher Fetcher
-	// Interval is how often it is looked for: a minute. After a failure the pause
-	// is longer, up to an hour.
+	// Interval is the interval of synchronizations: a minute. After a failure the pause is
+	// longer, up to an hour.
 	Interval time.Duration
-	// Timeout bounds one synchronisation: 2 minutes.
+	// Timeout bounds one synchronization: 2 minutes.
 	Timeout time.Duration
-	// Poll is how often the copy is looked at, which another process may have
-	// brought up to date: 500 ms.
+	// Poll is the interval of checks for an update by another process: 500 ms.
 	Poll time.Duration
-	// Now tells the time; nil is time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
@@ -72,19 +71,19 @@ const (
 	maxPause   = time.Hour
 )
 
-// Source is a catalog.Source of what is elsewhere.
+// Source is a catalog.Source of remote documents.
 type Source struct {
 	info  catalog.SourceInfo
 	opts  Options
 	store *store
 
 	mu     sync.Mutex
-	listed string // the version and failure that Documents saw last
+	listed string // the version and failure that Documents returned last
 }
 
 var (
-	_ catalog.Syncer = (*Source)(nil)
-	_ catalog.Watcher  = (*Source)(nil)
+	_ catalog.Syncer  = (*Source)(nil)
+	_ catalog.Watcher = (*Source)(nil)
 )
 
 // New makes a source. It touches neither the disk nor the network.
@@ -101,25 +100,25 @@ func New(info catalog.SourceInfo, opts Options) *Source {
 // Info implements catalog.Source.
 func (s *Source) Info() catalog.SourceInfo { return s.info }
 
-// Documents implements catalog.Source. It reads the copy alone.
+// Documents implements catalog.Source. It only reads the copy.
 func (s *Source) Documents(ctx context.Context) ([]catalog.Document, []guideway.Diagnostic, error) {
-	st, err := s.store.load()
+	st, err := s.store.readState()
 	if err != nil {
 		return nil, nil, err
 	}
 	s.mu.Lock()
-	s.listed = st.mark()
+	s.listed = st.fingerprint()
 	s.mu.Unlock()
 	if st.Version == "" {
-		return nil, nil, s.nothing(st)
+		return nil, nil, s.missingError(st)
 	}
-	m, err := s.store.manifest(st.Version)
+	m, err := s.store.readManifest(st.Version)
 	if err != nil {
 		return nil, nil, err
 	}
 	var found []guideway.Diagnostic
 	for _, d := range m.Findings {
-		d.File = s.place(d.File)
+		d.File = s.displayPath(d.File)
 		found = append(found, d)
 	}
 	if st.Failure != "" {
@@ -136,42 +135,42 @@ func (s *Source) Documents(ctx context.Context) ([]catalog.Document, []guideway.
 			continue
 		}
 		documents = append(documents, catalog.Document{
-			Name: f.Name, Path: s.place(f.Name), Revision: st.Revision, Size: f.Size, Stamp: f.Sum, Sum: f.hash(),
-			Open: func(context.Context) (io.ReadCloser, error) { return s.open(st.Version, f) },
+			Name: f.Name, Path: s.displayPath(f.Name), Revision: st.Revision, Size: f.Size, Stamp: f.Sum, Sum: f.sumBytes(),
+			Open: func(context.Context) (io.ReadCloser, error) { return s.openFile(st.Version, f) },
 		})
 	}
 	return documents, found, ctx.Err()
 }
 
-// nothing says why there is no copy yet.
-func (s *Source) nothing(st state) error {
+// missingError returns the reason why there is no copy yet.
+func (s *Source) missingError(st state) error {
 	if st.Failure != "" {
 		return errors.New(st.Failure)
 	}
 	return errors.New("it was not yet fetched")
 }
 
-// place is where a person finds a file: the double slash stands between the
-// address of the source and the file in it.
-func (s *Source) place(name string) string {
+// displayPath returns the location of a file for a person: the URL of the source, a double
+// slash, and the file.
+func (s *Source) displayPath(name string) string {
 	if name == "" {
 		return s.info.Location
 	}
 	return strings.TrimSuffix(s.info.Location, "/") + "//" + name
 }
 
-// open opens a file of a version. Where the version has gone, because another has
-// long taken its place, the same file of that one is as good.
-func (s *Source) open(version string, f File) (io.ReadCloser, error) {
+// openFile opens a file of a version. If the version was removed because a newer one
+// replaced it, the same file of the newer one is used.
+func (s *Source) openFile(version string, f File) (io.ReadCloser, error) {
 	file, err := s.openIn(version, f.Name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return file, err
 	}
-	st, loadErr := s.store.load()
+	st, loadErr := s.store.readState()
 	if loadErr != nil || st.Version == "" || st.Version == version {
 		return nil, err
 	}
-	m, manifestErr := s.store.manifest(st.Version)
+	m, manifestErr := s.store.readManifest(st.Version)
 	if manifestErr != nil || !slices.Contains(m.Files, f) {
 		return nil, err
 	}
@@ -188,9 +187,9 @@ func (s *Source) openIn(version, name string) (io.ReadCloser, error) {
 	return safeopen.OpenIn(root, name)
 }
 
-// Dir is the directory of the current version's files; "" where there is none.
+// Dir returns the directory of the current version's files, or "".
 func (s *Source) Dir() string {
-	st, err := s.store.load()
+	st, err := s.store.readState()
 	if err != nil || st.Version == "" {
 		return ""
 	}
@@ -199,21 +198,21 @@ func (s *Source) Dir() string {
 
 // SyncState implements catalog.Syncer.
 func (s *Source) SyncState() catalog.SyncState {
-	st, err := s.store.load()
+	st, err := s.store.readState()
 	if err != nil {
 		return catalog.SyncState{Failure: err.Error(), Failures: 1}
 	}
 	return catalog.SyncState{
 		Revision: st.Revision, Reference: st.Reference, Changed: st.Changed, Checked: st.Checked,
-		Failure: st.Failure, Failures: st.Failures, Next: s.next(st),
+		Failure: st.Failure, Failures: st.Failures, Next: s.nextAttempt(st),
 	}
 }
 
-// mark changes with everything that Documents tells.
-func (st state) mark() string { return st.Version + "\x00" + st.Revision + "\x00" + st.Failure }
+// fingerprint changes with everything that Documents returns.
+func (st state) fingerprint() string { return st.Version + "\x00" + st.Revision + "\x00" + st.Failure }
 
-// next is when it is time for another attempt.
-func (s *Source) next(st state) time.Time {
+// nextAttempt returns when the next attempt is due.
+func (s *Source) nextAttempt(st state) time.Time {
 	if st.Tried.IsZero() {
 		return time.Time{}
 	}
@@ -224,34 +223,33 @@ func (s *Source) next(st state) time.Time {
 	return st.Tried.Add(pause)
 }
 
-// Due says whether it is time for another attempt.
+// Due reports whether an attempt is due.
 func (s *Source) Due() bool {
-	st, err := s.store.load()
-	return err != nil || !s.opts.Now().Before(s.next(st))
+	st, err := s.store.readState()
+	return err != nil || !s.opts.Now().Before(s.nextAttempt(st))
 }
 
 // Sync implements catalog.Syncer.
 func (s *Source) Sync(ctx context.Context) (catalog.Synced, error) {
-	return s.sync(ctx, s.opts.Now(), thorough)
+	return s.update(ctx, s.opts.Now(), thorough)
 }
 
-// Whether all files of a copy are read before what is newer is looked for, or only
-// their sizes are looked at.
+// The check of a copy before a fetch reads all files, or only their sizes.
 const (
 	thorough = true
 	quick    = false
 )
 
-// sync brings the copy up to date, unless another process has done it since. What
-// another process tried counts, too: where a server is down it is not asked by all.
-func (s *Source) sync(ctx context.Context, since time.Time, care bool) (done catalog.Synced, err error) {
+// update updates the copy, unless another process has done so since. Failed attempts of
+// other processes count too, so that not every process calls a server that is down.
+func (s *Source) update(ctx context.Context, since time.Time, care bool) (done catalog.Synced, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
 	var failed error
-	err = s.store.locked(ctx, func() error {
-		st, err := s.store.load()
+	err = s.store.withLock(ctx, func() error {
+		st, err := s.store.readState()
 		if err != nil {
-			return s.store.unwritable(err)
+			return s.store.writeError(err)
 		}
 		done.Before, done.After = st.Revision, st.Revision
 		if st.Tried.After(since) {
@@ -260,49 +258,49 @@ func (s *Source) sync(ctx context.Context, since time.Time, care bool) (done cat
 			}
 			return nil
 		}
-		before := st.mark()
-		failed = s.fetch(ctx, &st, care)
+		before := st.fingerprint()
+		failed = s.fetchNewer(ctx, &st, care)
 		if failed != nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return ctx.Err() // it was given up, which says nothing about the other side
+			return ctx.Err() // it was cancelled, which is no error of the remote side
 		}
 		if failed != nil {
 			st.Failures++
 			st.Failure, st.Fix = oneLine(failed.Error()), guideway.ErrorFix(failed)
 		}
 		st.Tried = s.opts.Now()
-		if err := s.store.save(st); err != nil {
-			return s.store.unwritable(err)
+		if err := s.store.writeState(st); err != nil {
+			return s.store.writeError(err)
 		}
-		done.After, done.Changed = st.Revision, before != st.mark()
-		s.store.sweep(st.Version, s.opts.Now())
+		done.After, done.Changed = st.Revision, before != st.fingerprint()
+		s.store.removeOldVersions(st.Version, s.opts.Now())
 		return nil
 	})
 	return done, errors.Join(err, failed)
 }
 
-// fetch brings what is newer, and changes the state accordingly.
-func (s *Source) fetch(ctx context.Context, st *state, care bool) error {
-	have := s.have(*st, care)
+// fetchNewer fetches a newer version, and updates the state.
+func (s *Source) fetchNewer(ctx context.Context, st *state, care bool) error {
+	have := s.previousVersion(*st, care)
 	var stage *Stage
 	got, err := s.opts.Fetcher.Fetch(ctx, have, func() (*Stage, error) {
 		if stage != nil {
 			return stage, nil
 		}
-		fresh, err := s.store.stage()
+		fresh, err := s.store.newStage()
 		if err == nil {
 			stage = fresh
 		}
 		return fresh, err
 	})
 	if stage != nil {
-		defer stage.remove()
+		defer stage.discard()
 	}
 	if err != nil {
 		return err
 	}
 	switch {
 	case stage != nil:
-		if err := s.adopt(stage, got, st, have != nil); err != nil {
+		if err := s.adoptStage(stage, got, st, have != nil); err != nil {
 			return err
 		}
 	case have == nil:
@@ -313,48 +311,49 @@ func (s *Source) fetch(ctx context.Context, st *state, care bool) error {
 	return nil
 }
 
-// adopt makes a stage the current version, unless that is as it should be and the same.
-func (s *Source) adopt(stage *Stage, got Fetched, st *state, have bool) error {
-	stage.finish(got.Revision)
+// adoptStage makes a stage the current version, unless that is intact and has the same
+// content.
+func (s *Source) adoptStage(stage *Stage, got Fetched, st *state, have bool) error {
+	stage.sealManifest(got.Revision)
 	if st.Version != "" {
-		if m, err := s.store.manifest(st.Version); err == nil && have && stage.same(m) {
+		if m, err := s.store.readManifest(st.Version); err == nil && have && stage.equals(m) {
 			return nil
 		}
 	}
-	version, err := s.store.commit(stage)
+	version, err := s.store.commitStage(stage)
 	if err != nil {
 		return err
 	}
 	now := s.opts.Now()
 	if st.Version != "" {
-		// The version that it takes the place of is young for as long as it may be read.
+		// The replaced version may still be read: its removal waits for the grace period.
 		_ = os.Chtimes(filepath.Join(s.store.dir, st.Version), now, now)
 	}
 	st.Version, st.Changed = version, now
 	return nil
 }
 
-// have is what is there; nil where nothing is that can be gone on from.
-func (s *Source) have(st state, care bool) *Have {
+// previousVersion returns the current version, or nil without a usable copy.
+func (s *Source) previousVersion(st state, care bool) *Previous {
 	if st.Version == "" {
 		return nil
 	}
-	m, err := s.store.manifest(st.Version)
+	m, err := s.store.readManifest(st.Version)
 	if err != nil {
 		return nil
 	}
-	h := &Have{Revision: st.Revision, Tag: st.Tag, dir: filepath.Join(s.store.dir, st.Version, filesDir), sums: map[string]string{}}
+	h := &Previous{Revision: st.Revision, Tag: st.Tag, dir: filepath.Join(s.store.dir, st.Version, filesDir), sums: map[string]string{}}
 	for _, f := range m.Files {
 		if !IsSafe(f.Name) || !s.isWhole(st.Version, f, care) {
-			return nil // somebody has been there: all is fetched again
+			return nil // the copy was changed: everything is fetched again
 		}
 		h.sums[f.Sum] = f.Name
 	}
 	return h
 }
 
-// isWhole says whether a file of a version is what was fetched; without care its size
-// decides.
+// isWhole reports whether a file of a version is unchanged; without care it only checks the
+// size.
 func (s *Source) isWhole(version string, f File, care bool) bool {
 	if !care {
 		info, err := os.Lstat(filepath.Join(s.store.dir, version, filesDir, filepath.FromSlash(f.Name)))
@@ -370,19 +369,19 @@ func (s *Source) isWhole(version string, f File, care bool) bool {
 	return err == nil && size == f.Size && hex.EncodeToString(sum.Sum(nil)) == f.Sum
 }
 
-// oneLine makes a message of another machine fit for one line.
+// oneLine cleans a message of a remote machine and makes it one line.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	return clip(text)
+	return clipName(text)
 }
 
-// Changes implements catalog.Watcher: it brings the copy up to date whenever it is
-// time to, and tells of every new version, whoever brought it.
+// Changes implements catalog.Watcher: it synchronizes whenever that is due, and reports
+// every new version, including those of other processes.
 func (s *Source) Changes(ctx context.Context) (<-chan struct{}, error) {
 	out := make(chan struct{}, 1)
 	var parts sync.WaitGroup
-	parts.Go(func() { s.follow(ctx) })
-	parts.Go(func() { s.watch(ctx, out) })
+	parts.Go(func() { s.syncPeriodically(ctx) })
+	parts.Go(func() { s.watchCopy(ctx, out) })
 	go func() {
 		parts.Wait()
 		close(out)
@@ -390,37 +389,37 @@ func (s *Source) Changes(ctx context.Context) (<-chan struct{}, error) {
 	return out, nil
 }
 
-// follow brings the copy up to date whenever it is time to.
-func (s *Source) follow(ctx context.Context) {
+// syncPeriodically synchronizes whenever that is due.
+func (s *Source) syncPeriodically(ctx context.Context) {
 	for {
-		st, err := s.store.load()
-		wait := s.next(st).Sub(s.opts.Now())
+		st, err := s.store.readState()
+		wait := s.nextAttempt(st).Sub(s.opts.Now())
 		if err != nil {
 			wait = s.opts.Interval
 		}
 		if wait > 0 {
-			// Processes that started together do not ask together.
+			// The random part spreads processes that started together.
 			wait += rand.N(wait/10 + 1) //nolint:gosec // it is no secret
 		}
 		if ctxsleep.For(ctx, max(wait, 0)) != nil {
 			return
 		}
 		since := st.Tried
-		if _, err := s.sync(ctx, since, quick); err != nil && s.stuck(st) {
-			// The failure could not be noted, so that the pause is not known either.
-			_ = ctxsleep.For(ctx, firstPause) // the next turn sees that it has ended
+		if _, err := s.update(ctx, since, quick); err != nil && s.hasNoTrace(st) {
+			// The failure could not be stored, so the pause is unknown.
+			_ = ctxsleep.For(ctx, firstPause) // the next round checks ctx
 		}
 	}
 }
 
-// stuck says whether an attempt left no trace.
-func (s *Source) stuck(before state) bool {
-	st, err := s.store.load()
+// hasNoTrace reports whether an attempt did not change the stored state.
+func (s *Source) hasNoTrace(before state) bool {
+	st, err := s.store.readState()
 	return err != nil || st.Tried.Equal(before.Tried)
 }
 
-// watch tells whenever the copy is another than Documents saw.
-func (s *Source) watch(ctx context.Context, out chan<- struct{}) {
+// watchCopy sends whenever the copy differs from the last result of Documents.
+func (s *Source) watchCopy(ctx context.Context, out chan<- struct{}) {
 	poll := time.NewTicker(s.opts.Poll)
 	defer poll.Stop()
 	var seen os.FileInfo
@@ -434,18 +433,18 @@ func (s *Source) watch(ctx context.Context, out chan<- struct{}) {
 		if err != nil || seen != nil && os.SameFile(info, seen) && info.ModTime().Equal(seen.ModTime()) {
 			continue
 		}
-		st, err := s.store.load()
+		st, err := s.store.readState()
 		if err != nil {
 			continue
 		}
 		seen = info
 		s.mu.Lock()
-		other := st.mark() != s.listed
+		other := st.fingerprint() != s.listed
 		s.mu.Unlock()
 		if other {
 			select {
 			case out <- struct{}{}:
-			default: // one that waits says the same
+			default: // a pending signal is enough
 			}
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// The bounds of a version, besides those of a catalog.
+// The limits of a version, in addition to those of a catalog.
 const (
 	maxFiles    = 5_000
 	maxBytes    = 128 << 20
@@ -26,17 +26,17 @@ const (
 	maxName     = 400
 )
 
-// Stage is a version to come. It belongs to one goroutine.
+// Stage is an incomplete new version. It belongs to one goroutine.
 type Stage struct {
 	dir      string
 	manifest Manifest
 	size     int64
 	names    map[string]bool // in lower case
 	dirs     []string
-	dropped  int // findings beyond the bound
+	omitted  int // diagnostics beyond the limit
 }
 
-// Scratch is a directory for what is only needed to make the version.
+// Scratch returns a temporary directory for making the version.
 func (s *Stage) Scratch() (string, error) {
 	dir := s.dir + scratchSuffix
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -45,22 +45,22 @@ func (s *Stage) Scratch() (string, error) {
 	return dir, nil
 }
 
-// remove takes the stage away, and what was only needed to make it.
-func (s *Stage) remove() {
-	_ = os.RemoveAll(s.dir + scratchSuffix) // what stays is swept another time
-	_ = os.RemoveAll(s.dir)                 // it is gone where it became a version
+// discard removes the stage and its temporary directory.
+func (s *Stage) discard() {
+	_ = os.RemoveAll(s.dir + scratchSuffix) // the next sweep tries again
+	_ = os.RemoveAll(s.dir)                 // it does not exist if it became a version
 }
 
-// same says whether a version would be as another one is.
-func (s *Stage) same(other *Manifest) bool {
+// equals reports whether the version has the same content as another one.
+func (s *Stage) equals(other *Manifest) bool {
 	return slices.Equal(s.manifest.Files, other.Files) && slices.Equal(s.manifest.Findings, other.Findings)
 }
 
-// ErrTooMuch says that a version is larger than its bounds.
+// ErrTooMuch means that a version exceeds its limits.
 var ErrTooMuch = errors.New("there is more than a copy may hold")
 
-// IsSafe says whether a name from elsewhere can be that of a file here: relative,
-// with slashes, printable, and nothing that any system takes for something else.
+// IsSafe reports whether a remote name can be a file name here: relative, with slashes,
+// printable, and without special meaning on any system.
 func IsSafe(name string) bool {
 	if name == "" || len(name) > maxName || !utf8.ValidString(name) || path.Clean(name) != name || strings.HasPrefix(name, "/") {
 		return false
@@ -75,7 +75,7 @@ func IsSafe(name string) bool {
 	})
 }
 
-// isDevice says whether Windows takes a name for a device, whatever its extension.
+// isDevice reports whether Windows treats a name as a device, with any extension.
 func isDevice(part string) bool {
 	stem, _, _ := strings.Cut(strings.ToUpper(part), ".")
 	switch stem {
@@ -85,15 +85,15 @@ func isDevice(part string) bool {
 	return len(stem) == 4 && (strings.HasPrefix(stem, "COM") || strings.HasPrefix(stem, "LPT")) && stem[3] >= '1' && stem[3] <= '9'
 }
 
-// Add writes a file of at most limit bytes. A file that cannot be taken is a
-// finding; an error means that the version cannot be made.
+// Add writes a file of at most limit bytes. A file that cannot be accepted is a diagnostic;
+// an error means that the version cannot be made.
 func (s *Stage) Add(name string, limit int64, content io.Reader) error {
 	switch {
 	case !IsSafe(name):
-		s.Refuse(name, "file-name", "the name cannot be that of a file on every system", "rename the file")
+		s.Reject(name, "file-name", "the name cannot be that of a file on every system", "rename the file")
 		return nil
 	case s.names[strings.ToLower(name)]:
-		s.Refuse(name, "file-name", "another file has this name, but for capital letters", "rename one of the two")
+		s.Reject(name, "file-name", "another file has this name, but for capital letters", "rename one of the two")
 		return nil
 	case len(s.manifest.Files) >= maxFiles:
 		return fmt.Errorf("%w: over %d files", ErrTooMuch, maxFiles)
@@ -112,7 +112,7 @@ func (s *Stage) Add(name string, limit int64, content io.Reader) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	if size > limit {
-		s.Refuse(name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", limit), "split it")
+		s.Reject(name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", limit), "split it")
 		return os.Remove(target)
 	}
 	if s.size += size; s.size > maxBytes {
@@ -126,7 +126,7 @@ func (s *Stage) Add(name string, limit int64, content io.Reader) error {
 	return nil
 }
 
-// makeDirs makes the directories of a file.
+// makeDirs creates the directories of a file.
 func (s *Stage) makeDirs(name string) error {
 	if name == "." || slices.Contains(s.dirs, name) {
 		return nil
@@ -138,22 +138,22 @@ func (s *Stage) makeDirs(name string) error {
 	return nil
 }
 
-// Refuse notes that a file is not in the copy, and why.
-func (s *Stage) Refuse(name, code, message, fix string) {
-	s.Find(guideway.Diagnostic{Severity: guideway.SeverityError, Code: code, File: clip(name), Message: message, Fix: fix})
+// Reject records why a file is not in the copy.
+func (s *Stage) Reject(name, code, message, fix string) {
+	s.AddDiagnostic(guideway.Diagnostic{Severity: guideway.SeverityError, Code: code, File: clipName(name), Message: message, Fix: fix})
 }
 
-// Find notes a finding; its file is a name in the source, or "".
-func (s *Stage) Find(d guideway.Diagnostic) {
+// AddDiagnostic adds a diagnostic; its file is a name in the source, or "".
+func (s *Stage) AddDiagnostic(d guideway.Diagnostic) {
 	if len(s.manifest.Findings) < maxFindings {
 		s.manifest.Findings = append(s.manifest.Findings, d)
 		return
 	}
-	s.dropped++
+	s.omitted++
 }
 
-// clip makes a name from elsewhere fit to be shown.
-func clip(name string) string {
+// clipName makes a remote name safe to show.
+func clipName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return unicode.ReplacementChar
@@ -166,8 +166,8 @@ func clip(name string) string {
 	return name
 }
 
-// Keep takes a file over from the version before, if that has one of this content.
-func (s *Stage) Keep(have *Have, name, sum string) (bool, error) {
+// Reuse copies a file from the previous version if that has one with this content.
+func (s *Stage) Reuse(have *Previous, name, sum string) (bool, error) {
 	if have == nil || have.sums[sum] == "" || !IsSafe(name) {
 		return false, nil
 	}
@@ -186,7 +186,7 @@ func (s *Stage) Keep(have *Have, name, sum string) (bool, error) {
 		return false, err
 	}
 	if len(s.manifest.Files) == before {
-		return true, nil // it was refused, with a finding
+		return true, nil // it was rejected with a diagnostic
 	}
 	if s.manifest.Files[before].Sum != sum {
 		return false, fmt.Errorf("%w: %s is not what it was", errCorrupt, name)
@@ -196,8 +196,8 @@ func (s *Stage) Keep(have *Have, name, sum string) (bool, error) {
 
 var errCorrupt = errors.New("the copy was changed")
 
-// sync makes the directories durable; the files are.
-func (s *Stage) sync() error {
+// syncDirs makes the directories durable; the files already are.
+func (s *Stage) syncDirs() error {
 	for _, dir := range append([]string{"."}, s.dirs...) {
 		if err := atomicfile.SyncDir(filepath.Join(s.dir, filesDir, filepath.FromSlash(dir))); err != nil {
 			return err
@@ -206,11 +206,11 @@ func (s *Stage) sync() error {
 	return atomicfile.SyncDir(s.dir)
 }
 
-// finish completes what is known of the version.
-func (s *Stage) finish(revision string) {
-	if s.dropped > 0 {
+// sealManifest completes the manifest of the version.
+func (s *Stage) sealManifest(revision string) {
+	if s.omitted > 0 {
 		s.manifest.Findings = append(s.manifest.Findings, guideway.Diagnostic{
-			Severity: guideway.SeverityWarning, Code: "findings-more", Message: fmt.Sprintf("%d more findings are not listed", s.dropped),
+			Severity: guideway.SeverityWarning, Code: "findings-more", Message: fmt.Sprintf("%d more findings are not listed", s.omitted),
 		})
 	}
 	slices.SortFunc(s.manifest.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })

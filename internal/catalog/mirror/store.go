@@ -1,10 +1,10 @@
-// Package mirror keeps a copy of what a source has elsewhere, and serves it.
+// Package mirror keeps a copy of the remote documents of a source, and serves it.
 //
-// The copy is a sequence of versions, each a directory that never changes after it
-// is complete, and one small file that names the current one. A version is
-// written beside the others, made durable, and then named: whoever reads the copy
-// sees all of one version or all of another, whenever the program that writes is
-// killed. Several processes may share a copy; a lock has one of them write.
+// The copy is a sequence of versions, each a directory that never changes after it is
+// complete, and one small file that names the current one. A version is written to its own
+// directory, made durable, and then named: a reader sees all of one version or all of
+// another, even if the writing program is killed at any time. Several processes may share a
+// copy; a lock allows one of them to write.
 package mirror
 
 import (
@@ -28,55 +28,52 @@ import (
 )
 
 const (
-	// form is the version of the form of a copy; one of another form is made anew.
-	form = 1
-	// currentFile names the current version and says how the last attempts went.
+	// formatVersion is the version of the format of a copy; others are fetched again.
+	formatVersion = 1
+	// currentFile names the current version and has the results of the last attempts.
 	currentFile = "current.json"
-	// manifestFile lists what a version holds.
+	// manifestFile lists the content of a version.
 	manifestFile = "manifest.json"
 	// filesDir holds the files of a version.
 	filesDir = "files"
-	// versionPrefix and stagePrefix begin the names of versions, and of those that
-	// are not complete.
+	// versionPrefix and stagePrefix begin the names of complete and incomplete versions.
 	versionPrefix, stagePrefix = "v-", "stage-"
-	// scratchSuffix ends the name of a directory beside a stage.
+	// scratchSuffix ends the name of a stage's temporary directory.
 	scratchSuffix = "-scratch"
-	// grace is how long a version stays after another has taken its place, for
-	// those who are reading it.
-	grace = 10 * time.Minute
-	// lockRetry is how often a lock that another process holds is asked for again.
+	// gracePeriod is how long a replaced version remains for its readers.
+	gracePeriod = 10 * time.Minute
+	// lockRetry is the interval of attempts to get a lock that another process holds.
 	lockRetry = 20 * time.Millisecond
-	// maxState bounds the files of a copy that are read whole.
+	// maxState bounds the metadata files of a copy.
 	maxState = 16 << 20
 )
 
-// state is what currentFile holds.
+// state is the content of currentFile.
 type state struct {
 	Form int `json:"form"`
-	// Origin is what the copy is of. A copy of something else counts for nothing.
+	// Origin identifies the remote source. A copy of another one is ignored.
 	Origin string `json:"origin"`
-	// Version is the name of the directory of the current version; "" is none.
+	// Version is the name of the directory of the current version, or "".
 	Version   string `json:"version,omitempty"`
 	Revision  string `json:"revision,omitempty"`
 	Reference string `json:"reference,omitempty"`
-	// Tag is what the other side calls the revision; only who fetches understands it.
+	// Tag is the remote name of the revision; only the fetcher interprets it.
 	Tag     string    `json:"tag,omitempty"`
 	Changed time.Time `json:"changed,omitzero"`
 	Checked time.Time `json:"checked,omitzero"`
-	// Tried is when the last attempt ended.
+	// Tried is the end of the last attempt.
 	Tried    time.Time `json:"tried,omitzero"`
 	Failure  string    `json:"failure,omitempty"`
 	Fix      string    `json:"fix,omitempty"`
 	Failures int       `json:"failures,omitempty"`
 }
 
-// Manifest says what a version holds.
+// Manifest lists the content of a version.
 type Manifest struct {
-	// Revision is what of the source it is a copy of; a later revision may have the
-	// same content.
+	// Revision is the revision of the source; a later one may have the same content.
 	Revision string `json:"revision"`
 	Files    []File `json:"files"`
-	// Findings are about what is not in the copy, by their names in the source.
+	// Findings are the diagnostics of files that are not in the copy.
 	Findings []guideway.Diagnostic `json:"findings,omitempty"`
 }
 
@@ -88,8 +85,9 @@ type File struct {
 	Sum string `json:"sum"`
 }
 
-// hash is Sum as bytes. What is none is like no content, so that the file is refused.
-func (f File) hash() *[sha256.Size]byte {
+// sumBytes returns Sum as bytes. An invalid Sum matches no content, so that the file is
+// refused.
+func (f File) sumBytes() *[sha256.Size]byte {
 	var sum [sha256.Size]byte
 	if hash, err := hex.DecodeString(f.Sum); err == nil && len(hash) == len(sum) {
 		copy(sum[:], hash)
@@ -102,8 +100,8 @@ type store struct {
 	dir, origin string
 }
 
-// load reads what is current. No copy is the zero state.
-func (s *store) load() (state, error) {
+// readState reads the current state. Without a copy it is the zero state.
+func (s *store) readState() (state, error) {
 	data, err := readFile(filepath.Join(s.dir, currentFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return state{}, nil
@@ -112,21 +110,21 @@ func (s *store) load() (state, error) {
 		return state{}, err
 	}
 	var st state
-	if json.Unmarshal(data, &st) != nil || st.Form != form || st.Origin != s.origin || !isVersion(st.Version) {
+	if json.Unmarshal(data, &st) != nil || st.Form != formatVersion || st.Origin != s.origin || !isVersion(st.Version) {
 		// Nothing is lost: it is fetched again.
 		return state{}, nil
 	}
 	return st, nil
 }
 
-// isVersion says whether a name is that of a version or none, and leads nowhere.
+// isVersion reports whether a name is empty or a valid directory name of a version.
 func isVersion(name string) bool {
 	return name == "" || strings.HasPrefix(name, versionPrefix) && filepath.IsLocal(name) && !strings.ContainsAny(name, `/\`)
 }
 
-// save makes a state the current one.
-func (s *store) save(st state) error {
-	st.Form, st.Origin = form, s.origin
+// writeState makes a state the current one.
+func (s *store) writeState(st state) error {
+	st.Form, st.Origin = formatVersion, s.origin
 	data, err := json.Marshal(st)
 	if err != nil {
 		return err
@@ -134,8 +132,8 @@ func (s *store) save(st state) error {
 	return atomicfile.Replace(filepath.Join(s.dir, currentFile), string(data)+"\n")
 }
 
-// manifest reads what a version holds.
-func (s *store) manifest(version string) (*Manifest, error) {
+// readManifest reads the manifest of a version.
+func (s *store) readManifest(version string) (*Manifest, error) {
 	data, err := readFile(filepath.Join(s.dir, version, manifestFile))
 	if err != nil {
 		return nil, err
@@ -158,20 +156,20 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// locked does something while no other process, nor another part of this one, does.
-func (s *store) locked(ctx context.Context, do func() error) (err error) {
+// withLock runs do while no other process and no other goroutine does.
+func (s *store) withLock(ctx context.Context, do func() error) (err error) {
 	if err := atomicfile.MakeDir(s.dir); err != nil {
-		return s.unwritable(err)
+		return s.writeError(err)
 	}
 	lock := flock.New(filepath.Join(s.dir, "lock"))
 	if ok, err := lock.TryLockContext(ctx, lockRetry); err != nil || !ok {
-		return s.unwritable(err)
+		return s.writeError(err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	return do()
 }
 
-func (s *store) unwritable(err error) error {
+func (s *store) writeError(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -179,43 +177,43 @@ func (s *store) unwritable(err error) error {
 		WithFix("make the directory writable for this user, or name another with workflows.cacheDir")
 }
 
-// stage makes the directory of a version to come.
-func (s *store) stage() (*Stage, error) {
+// newStage creates the directory of a new version.
+func (s *store) newStage() (*Stage, error) {
 	dir, err := os.MkdirTemp(s.dir, stagePrefix)
 	if err != nil {
-		return nil, s.unwritable(err)
+		return nil, s.writeError(err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, filesDir), 0o700); err != nil {
-		return nil, s.unwritable(err)
+		return nil, s.writeError(err)
 	}
 	return &Stage{dir: dir}, nil
 }
 
-// commit makes a stage a version and gives its name.
-func (s *store) commit(stage *Stage) (version string, err error) {
+// commitStage makes a stage a version and returns its name.
+func (s *store) commitStage(stage *Stage) (version string, err error) {
 	data, err := json.Marshal(stage.manifest)
 	if err != nil {
 		return "", err
 	}
 	if err := atomicfile.Create(filepath.Join(stage.dir, manifestFile), string(data)+"\n"); err != nil {
-		return "", s.unwritable(err)
+		return "", s.writeError(err)
 	}
-	if err := stage.sync(); err != nil {
-		return "", s.unwritable(err)
+	if err := stage.syncDirs(); err != nil {
+		return "", s.writeError(err)
 	}
 	version = shortid.Timed(versionPrefix, time.Now())
 	if err := os.Rename(stage.dir, filepath.Join(s.dir, version)); err != nil {
-		return "", s.unwritable(err)
+		return "", s.writeError(err)
 	}
 	return version, nil
 }
 
-// sweep removes what is neither current nor possibly being read. Nobody else
-// writes meanwhile, so that what is not complete belongs to a process that died.
-func (s *store) sweep(keep string, now time.Time) {
+// removeOldVersions removes versions that are neither current nor possibly in use. The
+// caller holds the lock, so that incomplete versions belong to processes that died.
+func (s *store) removeOldVersions(keep string, now time.Time) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
-		return // there is another time
+		return // the next synchronization tries again
 	}
 	for _, entry := range entries {
 		name := entry.Name()
@@ -226,10 +224,10 @@ func (s *store) sweep(keep string, now time.Time) {
 			old = true
 		case strings.HasPrefix(name, versionPrefix):
 			info, err := entry.Info()
-			old = err == nil && now.Sub(info.ModTime()) > grace
+			old = err == nil && now.Sub(info.ModTime()) > gracePeriod
 		}
 		if old {
-			_ = os.RemoveAll(filepath.Join(s.dir, name)) // what stays is tried again
+			_ = os.RemoveAll(filepath.Join(s.dir, name)) // a remaining one is removed next time
 		}
 	}
 }

@@ -1,11 +1,10 @@
-// Package npm finds the definitions in npm packages that are installed. It reads
-// files below node_modules and nothing else: no package is installed, none of its
-// scripts run, and npm is never started.
+// Package npm finds the definitions in installed npm packages. It only reads files below
+// node_modules: it installs no package, runs no script, and never starts npm.
 //
-// A package counts that is called workrail-workflows-* or guideway-workflows-*, with
-// or without a scope, or @workrail/workflows-* or @guideway/workflows-*; and one whose
-// package.json has a key "guideway" or "workrail", where the project names it as a
-// dependency or it is installed globally. The key may name directories of definitions:
+// It finds packages named workrail-workflows-* or guideway-workflows-*, with or without a
+// scope, or @workrail/workflows-* or @guideway/workflows-*; and packages with a key
+// "guideway" or "workrail" in package.json that are dependencies of the project or
+// installed globally. The key may name directories of definitions:
 //
 //	{"name": "...", "guideway": {"workflows": "workflows"}}
 package npm
@@ -26,39 +25,39 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// The bounds of what is looked at.
+// The limits of the search.
 const (
 	maxPackages = 50
 	maxEntries  = 20_000
 	maxManifest = 256 << 10
 )
 
-// Package is one with definitions.
+// Package is a package with definitions.
 type Package struct {
 	Name, Version string
-	// Dirs are its directories of definitions, which need not be there.
+	// Dirs are its directories of definitions, which need not exist.
 	Dirs []string
-	// Problem says why it cannot be read; Dirs is then empty.
+	// Problem is the reason why it cannot be read; Dirs is then empty.
 	Problem error
 }
 
-// Revision names the version of the package.
+// Revision returns the name and version of the package.
 func (p *Package) Revision() string { return strings.TrimSuffix(p.Name+"@"+p.Version, "@") }
 
 // Root is a directory called node_modules.
 type Root struct {
 	Dir string
-	// Project is the directory of a package.json; its dependencies alone are looked at
-	// for the key. Without it all packages are.
+	// Project is the directory of a package.json; only its dependencies are checked for the
+	// key. Without it all packages are.
 	Project string
 }
 
-// Find finds the packages below roots, in the order of their names. A package that
-// is in several of them is that of the last.
+// Find finds the packages below roots, sorted by name. If several roots have a package, the
+// last one counts.
 func Find(roots []Root) []Package {
 	byName := map[string]Package{}
 	for _, root := range roots {
-		for _, p := range root.packages() {
+		for _, p := range root.findPackages() {
 			byName[p.Name] = p
 		}
 	}
@@ -70,7 +69,7 @@ func Find(roots []Root) []Package {
 	return packages[:min(len(packages), maxPackages)]
 }
 
-// manifest is what is read of a package.json.
+// manifest has the needed members of a package.json.
 type manifest struct {
 	Name         string            `json:"name"`
 	Version      string            `json:"version"`
@@ -80,8 +79,8 @@ type manifest struct {
 	Development  map[string]string `json:"devDependencies"`
 }
 
-// packages finds the packages of one directory.
-func (r Root) packages() []Package {
+// findPackages finds the packages of one directory.
+func (r Root) findPackages() []Package {
 	mayDeclare := func(string) bool { return true }
 	if r.Project != "" {
 		m, _ := readManifest(r.Project) // a project need not be a package
@@ -92,19 +91,19 @@ func (r Root) packages() []Package {
 		}
 	}
 	var packages []Package
-	for _, name := range r.names() {
-		if !isNamed(name) && !mayDeclare(name) {
+	for _, name := range r.packageNames() {
+		if !hasPackageName(name) && !mayDeclare(name) {
 			continue
 		}
-		if p := r.look(name); p != nil {
+		if p := r.readPackage(name); p != nil {
 			packages = append(packages, *p)
 		}
 	}
 	return packages
 }
 
-// names lists what is installed, with scopes.
-func (r Root) names() (names []string) {
+// packageNames lists the installed packages, with scopes.
+func (r Root) packageNames() (names []string) {
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil {
 		return nil // most directories have no node_modules
@@ -128,8 +127,8 @@ func (r Root) names() (names []string) {
 	return names
 }
 
-// isNamed says whether a package is one by its name.
-func isNamed(name string) bool {
+// hasPackageName reports whether the name of a package marks it as one with definitions.
+func hasPackageName(name string) bool {
 	scope, base, scoped := strings.Cut(name, "/")
 	if !scoped {
 		base = name
@@ -140,13 +139,13 @@ func isNamed(name string) bool {
 	return scoped && (scope == "@workrail" || scope == "@guideway") && strings.HasPrefix(base, "workflows-")
 }
 
-// look reads the package.json of a package; nil where it has no definitions.
-func (r Root) look(name string) *Package {
+// readPackage reads the package.json of a package; nil if it has no definitions.
+func (r Root) readPackage(name string) *Package {
 	dir := filepath.Join(r.Dir, filepath.FromSlash(name))
 	p := &Package{Name: name}
 	refuse := func(message, fix string) *Package {
-		if !isNamed(name) {
-			return nil // what is wrong with other packages is nobody's concern here
+		if !hasPackageName(name) {
+			return nil // errors of other packages are not reported
 		}
 		p.Dirs, p.Problem = nil, guideway.Errorf(guideway.CodeUnavailable, "%s", message).WithFix("%s", fix)
 		return p
@@ -154,9 +153,9 @@ func (r Root) look(name string) *Package {
 	info, err := os.Lstat(dir)
 	switch {
 	case err != nil:
-		return nil // gone since it was listed
+		return nil // removed since it was listed
 	case info.Mode()&fs.ModeSymlink != 0:
-		// A link is what a workspace and pnpm make, within the project.
+		// Workspaces and pnpm make links within the project.
 		if leadsOut(filepath.Dir(r.Dir), dir) {
 			return refuse("the package is a link that leads out of where it is installed", "install the package, or name the directory as one of workflows")
 		}
@@ -167,14 +166,14 @@ func (r Root) look(name string) *Package {
 	if err != nil {
 		return refuse("package.json cannot be read: "+err.Error(), "install the package again")
 	}
-	dirs, declared, err := m.dirs()
+	dirs, declared, err := m.definitionDirs()
 	if err != nil {
 		return refuse(err.Error(), `write {"guideway": {"workflows": "workflows"}}`)
 	}
-	if !isNamed(name) && !declared {
+	if !hasPackageName(name) && !declared {
 		return nil
 	}
-	p.Version = clip(m.Version)
+	p.Version = clipVersion(m.Version)
 	for _, named := range dirs {
 		location := filepath.Join(dir, filepath.FromSlash(named))
 		if _, err := os.Lstat(location); err == nil && leadsOut(dir, location) {
@@ -185,15 +184,15 @@ func (r Root) look(name string) *Package {
 	return p
 }
 
-// clip makes a version of another fit to be shown.
-func clip(version string) string {
+// clipVersion makes the version of a package safe to show.
+func clipVersion(version string) string {
 	if len(version) > 64 || strings.ContainsFunc(version, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return ""
 	}
 	return version
 }
 
-// leadsOut says whether a path ends outside of a directory.
+// leadsOut reports whether a path ends outside of a directory.
 func leadsOut(home, name string) bool {
 	target, err := filepath.EvalSymlinks(name)
 	home, homeErr := filepath.EvalSymlinks(home)
@@ -231,9 +230,9 @@ func readManifest(dir string) (m manifest, err error) {
 	return m, nil
 }
 
-// dirs are the directories of definitions that a package names, else the usual one;
-// declared says that it has one of the keys.
-func (m manifest) dirs() (dirs []string, declared bool, err error) {
+// definitionDirs returns the directories that a package names, else the default one;
+// declared reports whether it has one of the keys.
+func (m manifest) definitionDirs() (dirs []string, declared bool, err error) {
 	for _, key := range []json.RawMessage{m.Own, m.Other} {
 		if key == nil || string(key) == "null" || string(key) == "false" {
 			continue

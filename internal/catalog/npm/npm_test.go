@@ -13,21 +13,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/npm"
 )
 
-func check(t testing.TB, err error) {
+func checkError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func write(t testing.TB, path, text string) {
+func writeFile(t testing.TB, path, text string) {
 	t.Helper()
-	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	check(t, os.WriteFile(path, []byte(text), 0o644))
+	checkError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	checkError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// told lists packages as "revision: directories" or "name! problem".
-func told(root string, packages []npm.Package) []string {
+// packageList lists packages as "revision: directories" or "name! problem".
+func packageList(root string, packages []npm.Package) []string {
 	lines := []string{}
 	for _, p := range packages {
 		if p.Problem != nil {
@@ -44,12 +44,12 @@ func told(root string, packages []npm.Package) []string {
 	return lines
 }
 
-// TestFind is about which packages count, and what they name.
+// The names and keys of packages with definitions.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	project := t.TempDir()
 	root := filepath.Join(project, "node_modules")
-	write(t, filepath.Join(project, "package.json"), `{"dependencies": {"declares": "*"}, "devDependencies": {"@x/tools": "*"}}`)
+	writeFile(t, filepath.Join(project, "package.json"), `{"dependencies": {"declares": "*"}, "devDependencies": {"@x/tools": "*"}}`)
 	for name, manifest := range map[string]string{
 		"workrail-workflows-a":        `{"version": "1.2.3"}`,
 		"@acme/workrail-workflows-b":  `{"version": "2.0.0", "workrail": {"workflows": "flows"}}`,
@@ -67,10 +67,10 @@ func TestFind(t *testing.T) {
 		"workrail-workflows-huge":     strings.Repeat(" ", 300<<10),
 		"workrail-workflows-version":  `{"version": "\u001b[31m1.0.0"}`,
 	} {
-		write(t, filepath.Join(root, filepath.FromSlash(name), "package.json"), manifest)
+		writeFile(t, filepath.Join(root, filepath.FromSlash(name), "package.json"), manifest)
 	}
-	check(t, os.Mkdir(filepath.Join(root, "workrail-workflows-empty"), 0o755))
-	write(t, filepath.Join(root, ".bin", "package.json"), `{"guideway": true}`)
+	checkError(t, os.Mkdir(filepath.Join(root, "workrail-workflows-empty"), 0o755))
+	writeFile(t, filepath.Join(root, ".bin", "package.json"), `{"guideway": true}`)
 	want := []string{
 		"@acme/workrail-workflows-b@2.0.0: @acme/workrail-workflows-b/flows",
 		"@guideway/workflows-d: @guideway/workflows-d/workflows",
@@ -85,10 +85,10 @@ func TestFind(t *testing.T) {
 		"workrail-workflows-out! package.json names a directory outside of the package",
 		"workrail-workflows-version: workrail-workflows-version/workflows",
 	}
-	if diff := cmp.Diff(want, told(root, npm.Find([]npm.Root{{Dir: root, Project: project}}))); diff != "" {
+	if diff := cmp.Diff(want, packageList(root, npm.Find([]npm.Root{{Dir: root, Project: project}}))); diff != "" {
 		t.Error(diff)
 	}
-	if all := told(root, npm.Find([]npm.Root{{Dir: root}})); len(all) != len(want)+1 {
+	if all := packageList(root, npm.Find([]npm.Root{{Dir: root}})); len(all) != len(want)+1 {
 		t.Errorf("where all are looked at these are found: %v", all)
 	}
 	if none := npm.Find([]npm.Root{{Dir: filepath.Join(project, "absent")}}); len(none) != 0 {
@@ -96,24 +96,24 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestLinks is about packages that are links: within the project, as workspaces have
-// them, they are read; out of it they are not, and neither are links in a package.
-func TestLinks(t *testing.T) {
+// Links within the project, as in workspaces, are read; links out of it and links in a
+// package are not.
+func TestLinkedPackages(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege there")
 	}
 	project, outside := t.TempDir(), t.TempDir()
 	root := filepath.Join(project, "node_modules")
-	write(t, filepath.Join(outside, "package.json"), `{"version": "1.0.0"}`)
-	write(t, filepath.Join(outside, "workflows", "secret.json"), `{"id": "secret"}`)
-	write(t, filepath.Join(project, "packages", "own", "package.json"), `{"version": "1.0.0"}`)
-	write(t, filepath.Join(root, "workrail-workflows-dir", "package.json"), `{}`)
-	write(t, filepath.Join(root, "workrail-workflows-file", "package.json"), `{}`)
+	writeFile(t, filepath.Join(outside, "package.json"), `{"version": "1.0.0"}`)
+	writeFile(t, filepath.Join(outside, "workflows", "secret.json"), `{"id": "secret"}`)
+	writeFile(t, filepath.Join(project, "packages", "own", "package.json"), `{"version": "1.0.0"}`)
+	writeFile(t, filepath.Join(root, "workrail-workflows-dir", "package.json"), `{}`)
+	writeFile(t, filepath.Join(root, "workrail-workflows-file", "package.json"), `{}`)
 	link := func(target, name string) {
 		t.Helper()
-		check(t, os.MkdirAll(filepath.Dir(name), 0o755))
-		check(t, os.Symlink(target, name))
+		checkError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		checkError(t, os.Symlink(target, name))
 	}
 	link("../packages/own", filepath.Join(root, "workrail-workflows-own"))
 	link(outside, filepath.Join(root, "workrail-workflows-evil"))
@@ -133,7 +133,7 @@ func TestLinks(t *testing.T) {
 		t.Error(diff)
 	}
 	c := catalog.New([]catalog.Source{catalog.NewDir(catalog.SourceInfo{Name: "x", Location: filepath.Dir(secret)}, catalog.DirOptions{Revision: "x@1"})}, catalog.Options{})
-	check(t, c.Load(t.Context()))
+	checkError(t, c.Load(t.Context()))
 	if entries := c.List(catalog.Filter{}); len(entries) != 0 {
 		t.Errorf("%v is served", entries[0].ID)
 	}

@@ -1,15 +1,15 @@
-// Package registry brings the definitions of a registry, and serves those of a
-// catalog as one.
+// Package registry fetches the definitions of a registry, and serves those of a catalog as
+// a registry.
 //
-// A registry answers GET requests below its address:
+// A registry answers GET requests below its URL:
 //
 //	index             {format, revision, documents: [{name, size, sha256}]}
 //	documents/{sum}   one document, by its SHA-256
 //	workflows         {workflows: [...]} or {data: [...]}: whole workflows as JSON
 //	workflows/{id}    one of them
 //
-// The first two are Guideway's, and bring what changed alone; where a registry
-// answers them with 404, the others are used, which other systems have too.
+// The first two are Guideway's, and only transfer changed documents; if a registry answers
+// 404 to them, the others are used, which other systems have too.
 package registry
 
 import (
@@ -34,25 +34,24 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/ssrf"
 )
 
-// Options say which registry is followed; URL is needed.
+// Options configure a Client; URL is required.
 type Options struct {
 	URL string
-	// Key gives the key; nil and an empty one mean none. It is asked for at every
-	// fetch and kept nowhere.
+	// Key returns the key; nil and an empty one mean none. It is called at every fetch, and
+	// the key is stored nowhere.
 	Key func() string
-	// AllowPrivate lets the registry be at a private address, or be reached without
-	// encryption. Addresses of the link, where clouds keep their secrets, are never
-	// allowed.
+	// AllowPrivate allows a registry at a private address, or without encryption.
+	// Link-local addresses, where clouds keep their secrets, are never allowed.
 	AllowPrivate bool
-	// Timeout is how long one answer may take: 10 seconds.
+	// Timeout bounds one answer: 10 seconds.
 	Timeout time.Duration
-	// Limits bound what a registry may have.
+	// Limits bound the content of a registry.
 	Limits Limits
 	// Pause waits before another attempt; nil sleeps.
 	Pause func(context.Context, time.Duration) error
 }
 
-// Limits bound what a registry may have. A zero field means the default.
+// Limits bound the content of a registry. A zero field means the default.
 type Limits struct {
 	// Bytes bounds one answer: 64 MiB.
 	Bytes int64
@@ -61,7 +60,7 @@ type Limits struct {
 	FileBytes int64
 }
 
-// attempts is how often something is asked for.
+// attempts is the number of attempts for a request.
 const attempts = 3
 
 // The pauses between attempts.
@@ -70,7 +69,7 @@ const (
 	maxPause   = 30 * time.Second
 )
 
-// Client brings what a registry has.
+// Client fetches the content of a registry.
 type Client struct {
 	opts Options
 	base *url.URL
@@ -79,7 +78,7 @@ type Client struct {
 
 var _ mirror.Fetcher = (*Client)(nil)
 
-// New checks the address of a registry. Nothing is reached yet.
+// New checks the URL of a registry. It makes no connection.
 func New(opts Options) (*Client, error) {
 	u, err := url.Parse(strings.TrimSpace(opts.URL))
 	bad := func(message, fix string) error {
@@ -108,13 +107,13 @@ func New(opts Options) (*Client, error) {
 	return &Client{opts: opts, base: u, http: newHTTP(opts)}, nil
 }
 
-// Location is the address of the registry.
+// Location returns the URL of the registry.
 func (c *Client) Location() string { return c.base.String() }
 
-// Origin says what is followed.
+// Origin identifies the registry.
 func (c *Client) Origin() string { return "registry:" + c.base.String() }
 
-// newHTTP makes a client that reaches the registry and nothing else.
+// newHTTP makes a client that only connects to the registry.
 func newHTTP(opts Options) *http.Client {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: ssrf.Control(opts.AllowPrivate)}
 	transport := &http.Transport{
@@ -134,7 +133,7 @@ func newHTTP(opts Options) *http.Client {
 
 var errRedirect = errors.New("it redirects to another host, which is not followed")
 
-// answer is what a registry said.
+// answer is the answer of a registry.
 type answer struct {
 	status int
 	body   []byte
@@ -142,33 +141,33 @@ type answer struct {
 	retry  time.Duration
 }
 
-// get asks for something, again where that may help. tag is the ETag of what is
-// there, limit bounds the answer.
-func (c *Client) get(ctx context.Context, path, tag string, limit int64) (*answer, error) {
+// getWithRetry sends a GET request, and retries transient errors. tag is the ETag of the
+// copy, limit bounds the answer.
+func (c *Client) getWithRetry(ctx context.Context, path, tag string, limit int64) (*answer, error) {
 	var failed error
 	for attempt := range attempts {
 		if attempt > 0 {
-			if err := c.opts.Pause(ctx, backoff(attempt, failed)); err != nil {
+			if err := c.opts.Pause(ctx, retryDelay(attempt, failed)); err != nil {
 				return nil, cmp.Or(failed, err)
 			}
 		}
-		a, err := c.once(ctx, path, tag, limit)
+		a, err := c.sendRequest(ctx, path, tag, limit)
 		switch {
-		case err == nil && !worthAnother(a.status):
+		case err == nil && !isTransient(a.status):
 			return a, nil
 		case err == nil:
 			failed = &statusError{status: a.status, retry: a.retry}
 		case errors.Is(err, errRedirect) || errors.Is(err, ssrf.ErrPrivate) || errors.Is(err, errTooLarge) || ctx.Err() != nil:
-			return nil, c.explain(err)
+			return nil, c.requestError(err)
 		default:
 			failed = err
 		}
 	}
-	return nil, c.explain(failed)
+	return nil, c.requestError(failed)
 }
 
-// worthAnother says whether an answer may be another one in a moment.
-func worthAnother(status int) bool {
+// isTransient reports whether a retry may have another status.
+func isTransient(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
@@ -176,7 +175,7 @@ func worthAnother(status int) bool {
 	return false
 }
 
-// statusError is an answer that was no answer.
+// statusError is an answer with an error status.
 type statusError struct {
 	status int
 	retry  time.Duration
@@ -186,9 +185,9 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("it answers %d %s", e.status, http.StatusText(e.status))
 }
 
-// backoff is the pause before an attempt: what the registry asks for, else one that
-// doubles, and in either case a little more, so that clients do not come together.
-func backoff(attempt int, failed error) time.Duration {
+// retryDelay returns the pause before an attempt: the one that the registry requests, else
+// one that doubles, with a random part to spread clients.
+func retryDelay(attempt int, failed error) time.Duration {
 	wait := firstPause << (attempt - 1)
 	var status *statusError
 	if errors.As(failed, &status) && status.retry > 0 {
@@ -197,8 +196,8 @@ func backoff(attempt int, failed error) time.Duration {
 	return min(wait, maxPause) + rand.N(wait/2+1) //nolint:gosec // it is no secret
 }
 
-// once asks for something.
-func (c *Client) once(ctx context.Context, path, tag string, limit int64) (*answer, error) {
+// sendRequest sends one request.
+func (c *Client) sendRequest(ctx context.Context, path, tag string, limit int64) (*answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.String()+"/"+path, nil)
 	if err != nil {
 		return nil, err
@@ -234,7 +233,7 @@ func (c *Client) once(ctx context.Context, path, tag string, limit int64) (*answ
 
 var errTooLarge = errors.New("its answer is too large")
 
-// retryAfter reads how long a registry wants to be left alone.
+// retryAfter reads the pause that a registry requests.
 func retryAfter(text string) time.Duration {
 	if seconds, err := strconv.Atoi(text); err == nil && seconds > 0 && seconds < 1<<20 {
 		return time.Duration(seconds) * time.Second
@@ -245,9 +244,9 @@ func retryAfter(text string) time.Duration {
 	return 0
 }
 
-// explain says what is wrong with a registry, without the words of a library that
-// could have a key in them.
-func (c *Client) explain(err error) error {
+// requestError describes an error of a registry, without texts of a library that could
+// contain a key.
+func (c *Client) requestError(err error) error {
 	var urlError *url.Error
 	if errors.As(err, &urlError) {
 		err = urlError.Err
@@ -269,8 +268,8 @@ func (c *Client) explain(err error) error {
 	return wrapped
 }
 
-// refused turns a status into what a person can use.
-func (c *Client) refused(a *answer) error {
+// statusFix turns a status into an error with a fix.
+func (c *Client) statusFix(a *answer) error {
 	if a.status == http.StatusUnauthorized || a.status == http.StatusForbidden {
 		return guideway.Errorf(guideway.CodeForbidden, "the registry %s wants another key (%d)", c.base, a.status).
 			WithFix("set GUIDEWAY_REGISTRY_KEY, or the token of the source")
@@ -278,7 +277,7 @@ func (c *Client) refused(a *answer) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "the registry %s answers %d %s", c.base, a.status, http.StatusText(a.status))
 }
 
-// sumOf is the SHA-256 of a text in hexadecimal digits.
+// sumOf returns the SHA-256 of a text in hexadecimal digits.
 func sumOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

@@ -16,10 +16,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
 
-// Format names the form of an index.
+// Format is the format of an index.
 const Format = "guideway-registry-1"
 
-// Index is what a registry of Guideway has.
+// Index lists the documents of a Guideway registry.
 type Index struct {
 	Format string `json:"format"`
 	// Revision changes with every change of a document.
@@ -34,7 +34,7 @@ type Document struct {
 	SHA256 string `json:"sha256"`
 }
 
-// The tags of copies begin with what they were made of.
+// The prefixes of tags mark how a copy was fetched.
 const (
 	tagIndex = "index:"
 	tagList  = "list:"
@@ -47,7 +47,7 @@ var (
 )
 
 // Fetch implements mirror.Fetcher.
-func (c *Client) Fetch(ctx context.Context, have *mirror.Have, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
+func (c *Client) Fetch(ctx context.Context, have *mirror.Previous, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
 	defer c.http.CloseIdleConnections()
 	tag := ""
 	if have != nil {
@@ -62,30 +62,30 @@ func (c *Client) Fetch(ctx context.Context, have *mirror.Have, stage func() (*mi
 	return c.fetchList(ctx, have, strings.TrimPrefix(tag, tagList), stage)
 }
 
-// unchanged is what is there already.
-func unchanged(have *mirror.Have) mirror.Fetched {
+// unchangedResult is the result if the copy is current.
+func unchangedResult(have *mirror.Previous) mirror.Fetched {
 	return mirror.Fetched{Revision: have.Revision, Tag: have.Tag}
 }
 
-// fetchIndex brings what an index names; known is false where there is none.
-func (c *Client) fetchIndex(ctx context.Context, have *mirror.Have, tag string, stage func() (*mirror.Stage, error)) (got mirror.Fetched, known bool, err error) {
-	a, err := c.get(ctx, "index", tag, c.opts.Limits.Bytes)
+// fetchIndex fetches the documents of an index; known is false if there is no index.
+func (c *Client) fetchIndex(ctx context.Context, have *mirror.Previous, tag string, stage func() (*mirror.Stage, error)) (got mirror.Fetched, known bool, err error) {
+	a, err := c.getWithRetry(ctx, "index", tag, c.opts.Limits.Bytes)
 	switch {
 	case err != nil:
 		return got, false, err
 	case a.status == http.StatusNotModified && have != nil && tag != "":
-		return unchanged(have), true, nil
+		return unchangedResult(have), true, nil
 	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed:
 		return got, false, nil
 	case a.status != http.StatusOK:
-		return got, true, c.refused(a)
+		return got, true, c.statusFix(a)
 	}
 	var index Index
 	if err := json.Unmarshal(a.body, &index); err != nil || index.Format != Format {
-		return got, false, nil // another system may answer everything in its own way
+		return got, false, nil // another system may answer every path
 	}
 	if !revisionPattern().MatchString(index.Revision) {
-		return got, true, c.broken("its index has no revision")
+		return got, true, c.invalidAnswer("its index has no revision")
 	}
 	if len(index.Documents) > c.opts.Limits.Files {
 		return got, true, c.tooMany(len(index.Documents))
@@ -99,43 +99,43 @@ func (c *Client) fetchIndex(ctx context.Context, have *mirror.Have, tag string, 
 		return got, true, err
 	}
 	for _, d := range index.Documents {
-		if err := c.document(ctx, have, d, to); err != nil {
+		if err := c.fetchDocument(ctx, have, d, to); err != nil {
 			return got, true, err
 		}
 	}
 	return got, true, nil
 }
 
-// document brings one document of an index, unless it is there.
-func (c *Client) document(ctx context.Context, have *mirror.Have, d Document, to *mirror.Stage) error {
+// fetchDocument fetches one document of an index, unless the copy has it.
+func (c *Client) fetchDocument(ctx context.Context, have *mirror.Previous, d Document, to *mirror.Stage) error {
 	switch {
 	case !sumPattern().MatchString(d.SHA256):
-		to.Refuse(d.Name, "registry-sum", "the registry gives no SHA-256 of the document", "mend the registry")
+		to.Reject(d.Name, "registry-sum", "the registry gives no SHA-256 of the document", "mend the registry")
 		return nil
 	case !mirror.IsSafe(d.Name) || !catalog.IsDefinitionFile(d.Name):
-		to.Refuse(d.Name, "file-name", "the name is not that of a document", "mend the registry")
+		to.Reject(d.Name, "file-name", "the name is not that of a document", "mend the registry")
 		return nil
 	case d.Size > c.opts.Limits.FileBytes:
-		to.Refuse(d.Name, "file-too-large", fmt.Sprintf("the document has %d bytes; the limit is %d", d.Size, c.opts.Limits.FileBytes), "split it")
+		to.Reject(d.Name, "file-too-large", fmt.Sprintf("the document has %d bytes; the limit is %d", d.Size, c.opts.Limits.FileBytes), "split it")
 		return nil
 	}
-	if kept, err := to.Keep(have, d.Name, d.SHA256); kept || err != nil {
+	if kept, err := to.Reuse(have, d.Name, d.SHA256); kept || err != nil {
 		return err
 	}
-	a, err := c.get(ctx, "documents/"+d.SHA256, "", c.opts.Limits.FileBytes)
+	a, err := c.getWithRetry(ctx, "documents/"+d.SHA256, "", c.opts.Limits.FileBytes)
 	if err != nil {
 		return err
 	}
 	if a.status != http.StatusOK {
-		return c.refused(a)
+		return c.statusFix(a)
 	}
 	if sumOf(a.body) != d.SHA256 {
-		return c.broken(fmt.Sprintf("the document %q is not what its SHA-256 says", d.Name))
+		return c.invalidAnswer(fmt.Sprintf("the document %q is not what its SHA-256 says", d.Name))
 	}
 	return to.Add(d.Name, c.opts.Limits.FileBytes, bytes.NewReader(a.body))
 }
 
-func (c *Client) broken(what string) error {
+func (c *Client) invalidAnswer(what string) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "the registry %s does not answer as one: %s", c.base, what)
 }
 
@@ -144,21 +144,21 @@ func (c *Client) tooMany(count int) error {
 		WithFix("allow more with maxFiles")
 }
 
-// fetchList brings the workflows of a registry of another system.
-func (c *Client) fetchList(ctx context.Context, have *mirror.Have, tag string, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
+// fetchList fetches the workflows of another system's registry.
+func (c *Client) fetchList(ctx context.Context, have *mirror.Previous, tag string, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
 	var got mirror.Fetched
-	a, err := c.get(ctx, "workflows", tag, c.opts.Limits.Bytes)
+	a, err := c.getWithRetry(ctx, "workflows", tag, c.opts.Limits.Bytes)
 	switch {
 	case err != nil:
 		return got, err
 	case a.status == http.StatusNotModified && have != nil && tag != "":
-		return unchanged(have), nil
+		return unchangedResult(have), nil
 	case a.status != http.StatusOK:
-		return got, c.refused(a)
+		return got, c.statusFix(a)
 	}
 	items, err := itemsOf(a.body)
 	if err != nil {
-		return got, c.broken(err.Error())
+		return got, c.invalidAnswer(err.Error())
 	}
 	if len(items) > c.opts.Limits.Files {
 		return got, c.tooMany(len(items))
@@ -169,7 +169,7 @@ func (c *Client) fetchList(ctx context.Context, have *mirror.Have, tag string, s
 	}
 	sums := []byte{}
 	for i, item := range items {
-		text, err := c.item(ctx, i, item, to)
+		text, err := c.fetchItem(ctx, i, item, to)
 		if err != nil {
 			return got, err
 		}
@@ -178,7 +178,7 @@ func (c *Client) fetchList(ctx context.Context, have *mirror.Have, tag string, s
 	return mirror.Fetched{Revision: "sha256:" + sumOf(sums)[:16], Tag: tagList + a.etag}, nil
 }
 
-// itemsOf takes the workflows out of a list.
+// itemsOf returns the workflows of a list.
 func itemsOf(body []byte) ([]json.RawMessage, error) {
 	var plain []json.RawMessage
 	if json.Unmarshal(body, &plain) == nil {
@@ -197,16 +197,16 @@ func itemsOf(body []byte) ([]json.RawMessage, error) {
 	return nil, fmt.Errorf("its list has neither workflows nor data")
 }
 
-// item brings one workflow of a list: as it stands there or, where that is a summary,
-// by its id. What is wrong with one is a finding, and takes no other along.
-func (c *Client) item(ctx context.Context, i int, item json.RawMessage, to *mirror.Stage) ([]byte, error) {
+// fetchItem returns one workflow of a list: from the list or, for a summary, by its id. An
+// error of one is a diagnostic, and affects no other.
+func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to *mirror.Stage) ([]byte, error) {
 	var head struct {
 		ID     string          `json:"id"`
 		Steps  json.RawMessage `json:"steps"`
 		Phases json.RawMessage `json:"phases"`
 	}
 	refuse := func(name, message string) ([]byte, error) {
-		to.Refuse(name, "registry-item", message, "mend it in the registry")
+		to.Reject(name, "registry-item", message, "mend it in the registry")
 		return nil, nil
 	}
 	if json.Unmarshal(item, &head) != nil || !idPattern().MatchString(head.ID) {
@@ -214,7 +214,7 @@ func (c *Client) item(ctx context.Context, i int, item json.RawMessage, to *mirr
 	}
 	name := head.ID + ".json"
 	if head.Steps == nil && head.Phases == nil {
-		a, err := c.get(ctx, "workflows/"+url.PathEscape(head.ID), "", c.opts.Limits.FileBytes)
+		a, err := c.getWithRetry(ctx, "workflows/"+url.PathEscape(head.ID), "", c.opts.Limits.FileBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -222,7 +222,7 @@ func (c *Client) item(ctx context.Context, i int, item json.RawMessage, to *mirr
 			return refuse(name, "the registry lists it and does not have it")
 		}
 		if a.status != http.StatusOK {
-			return nil, c.refused(a)
+			return nil, c.statusFix(a)
 		}
 		var whole struct {
 			ID string `json:"id"`

@@ -25,54 +25,54 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func check(t testing.TB, err error) {
+func checkError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func workflow(id, version string) string {
+func workflowText(id, version string) string {
 	return fmt.Sprintf(`{"id": %q, "name": "N", "description": "D", "version": %q, "steps": [{"id": "step", "title": "T", "prompt": "P"}]}`, id, version)
 }
 
-func write(t testing.TB, path, text string) {
+func writeFile(t testing.TB, path, text string) {
 	t.Helper()
-	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	check(t, os.WriteFile(path, []byte(text), 0o644))
+	checkError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	checkError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// pauses notes how long a client would have waited.
-type pauses struct {
+// pauseRecorder records the pauses of a client.
+type pauseRecorder struct {
 	mu   sync.Mutex
 	list []time.Duration
 }
 
-func (p *pauses) pause(ctx context.Context, d time.Duration) error {
+func (p *pauseRecorder) recordPause(ctx context.Context, d time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.list = append(p.list, d)
 	return ctx.Err()
 }
 
-// follow makes a source of a registry.
-func follow(t testing.TB, opts registry.Options) *mirror.Source {
+// newSource makes a source of a registry.
+func newSource(t testing.TB, opts registry.Options) *mirror.Source {
 	t.Helper()
 	c, err := registry.New(opts)
-	check(t, err)
+	checkError(t, err)
 	return mirror.New(catalog.SourceInfo{Name: "central", Kind: "registry", Location: c.Location(), Trust: catalog.TrustRemote},
 		mirror.Options{Dir: t.TempDir(), Origin: c.Origin(), Fetcher: c, Poll: 20 * time.Millisecond})
 }
 
-// local are options for a server of a test.
-func local(server *httptest.Server, p *pauses) registry.Options {
-	return registry.Options{URL: server.URL, AllowPrivate: true, Timeout: 2 * time.Second, Pause: p.pause}
+// localOptions are options for a test server.
+func localOptions(server *httptest.Server, p *pauseRecorder) registry.Options {
+	return registry.Options{URL: server.URL, AllowPrivate: true, Timeout: 2 * time.Second, Pause: p.recordPause}
 }
 
-func served(t testing.TB, s catalog.Source) []string {
+func servedNames(t testing.TB, s catalog.Source) []string {
 	t.Helper()
 	c := catalog.New([]catalog.Source{s}, catalog.Options{})
-	check(t, c.Load(t.Context()))
+	checkError(t, c.Load(t.Context()))
 	ids := []string{}
 	for _, e := range c.List(catalog.Filter{}) {
 		ids = append(ids, e.ID+"@"+e.Version)
@@ -80,14 +80,14 @@ func served(t testing.TB, s catalog.Source) []string {
 	return ids
 }
 
-// counting counts requests by their paths.
-type counting struct {
+// requestCounter counts requests by path.
+type requestCounter struct {
 	next http.Handler
 	mu   sync.Mutex
 	seen map[string]int
 }
 
-func (c *counting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *requestCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	if c.seen == nil {
 		c.seen = map[string]int{}
@@ -101,7 +101,7 @@ func (c *counting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.next.ServeHTTP(w, r)
 }
 
-func (c *counting) take() map[string]int {
+func (c *requestCounter) takeCounts() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seen := c.seen
@@ -109,54 +109,54 @@ func (c *counting) take() map[string]int {
 	return seen
 }
 
-// TestOwnRegistry is about our server and our client: all dialects come over as they
-// are, what did not change is not sent again, and one change is one document.
-func TestOwnRegistry(t *testing.T) {
+// Our server and our client: all dialects are transferred unchanged, unchanged documents
+// are not sent again, and one change is one document.
+func TestGuidewayRegistry(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for i := range 50 {
-		write(t, filepath.Join(dir, fmt.Sprintf("w%02d.json", i)), workflow(fmt.Sprintf("flow-%02d", i), "1.0.0"))
+		writeFile(t, filepath.Join(dir, fmt.Sprintf("w%02d.json", i)), workflowText(fmt.Sprintf("flow-%02d", i), "1.0.0"))
 	}
-	write(t, filepath.Join(dir, "broken.json"), `{"id": "broken"`)
-	write(t, filepath.Join(dir, "machines", "m", "machine.json"), `{}`)
-	write(t, filepath.Join(dir, "machines", "m", "script.js"), `export {}`)
+	writeFile(t, filepath.Join(dir, "broken.json"), `{"id": "broken"`)
+	writeFile(t, filepath.Join(dir, "machines", "m", "machine.json"), `{}`)
+	writeFile(t, filepath.Join(dir, "machines", "m", "script.js"), `export {}`)
 	from := catalog.New([]catalog.Source{
 		catalog.NewDir(catalog.SourceInfo{Name: "user", Location: dir, Trust: catalog.TrustUser, Rank: 1}, catalog.DirOptions{}),
 	}, catalog.Options{})
-	check(t, from.Load(t.Context()))
-	server := &counting{next: registry.Handler(from)}
+	checkError(t, from.Load(t.Context()))
+	server := &requestCounter{next: registry.Handler(from)}
 	web := httptest.NewServer(server)
 	defer web.Close()
 
-	s := follow(t, local(web, &pauses{}))
+	s := newSource(t, localOptions(web, &pauseRecorder{}))
 	first, err := s.Sync(t.Context())
-	check(t, err)
-	if got := served(t, s); len(got) != 50 || got[7] != "flow-07@1.0.0" {
+	checkError(t, err)
+	if got := servedNames(t, s); len(got) != 50 || got[7] != "flow-07@1.0.0" {
 		t.Errorf("%v", got)
 	}
-	if seen := server.take(); seen["/documents"] != 52 {
+	if seen := server.takeCounts(); seen["/documents"] != 52 {
 		t.Errorf("50 workflows and 2 files of a machine were asked for by %v", seen)
 	}
 	again, err := s.Sync(t.Context())
-	check(t, err)
-	if diff := cmp.Diff(map[string]int{"/index": 1}, server.take()); diff != "" || again.Changed || again.After != first.After {
+	checkError(t, err)
+	if diff := cmp.Diff(map[string]int{"/index": 1}, server.takeCounts()); diff != "" || again.Changed || again.After != first.After {
 		t.Errorf("%+v, %s", again, diff)
 	}
-	write(t, filepath.Join(dir, "w07.json"), workflow("flow-07", "2.0.0"))
-	check(t, os.Remove(filepath.Join(dir, "w08.json")))
-	check(t, from.Load(t.Context()))
+	writeFile(t, filepath.Join(dir, "w07.json"), workflowText("flow-07", "2.0.0"))
+	checkError(t, os.Remove(filepath.Join(dir, "w08.json")))
+	checkError(t, from.Load(t.Context()))
 	changed, err := s.Sync(t.Context())
-	check(t, err)
-	if diff := cmp.Diff(map[string]int{"/index": 1, "/documents": 1}, server.take()); diff != "" || !changed.Changed {
+	checkError(t, err)
+	if diff := cmp.Diff(map[string]int{"/index": 1, "/documents": 1}, server.takeCounts()); diff != "" || !changed.Changed {
 		t.Errorf("%+v, %s", changed, diff)
 	}
-	if got := served(t, s); len(got) != 49 || got[7] != "flow-07@2.0.0" {
+	if got := servedNames(t, s); len(got) != 49 || got[7] != "flow-07@2.0.0" {
 		t.Errorf("%v", got)
 	}
 }
 
-// TestOtherRegistry is about the API of other systems: whole workflows in a list,
-// summaries with one request each, one broken among them, and a key.
+// The API of other systems: whole workflows in a list, summaries with one request each, one
+// broken among them, and a key.
 func TestOtherRegistry(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -168,7 +168,7 @@ func TestOtherRegistry(t *testing.T) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
-		items := []string{workflow("whole", "1.0.0"), `7`, `{"id": "../../evil", "steps": []}`, `{"name": "no id"}`}
+		items := []string{workflowText("whole", "1.0.0"), `7`, `{"id": "../../evil", "steps": []}`, `{"name": "no id"}`}
 		for i := range 50 {
 			items = append(items, fmt.Sprintf(`{"id": "flow-%02d", "name": "N"}`, i))
 		}
@@ -181,9 +181,9 @@ func TestOtherRegistry(t *testing.T) {
 		case "flow-08":
 			http.NotFound(w, r)
 		case "flow-09":
-			fmt.Fprint(w, workflow("another", "1.0.0"))
+			fmt.Fprint(w, workflowText("another", "1.0.0"))
 		default:
-			fmt.Fprint(w, workflow(id, "1.0.0"))
+			fmt.Fprint(w, workflowText(id, "1.0.0"))
 		}
 	})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -195,19 +195,19 @@ func TestOtherRegistry(t *testing.T) {
 	}))
 	defer web.Close()
 
-	opts := local(web, &pauses{})
-	if _, err := follow(t, opts).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || guideway.ErrorFix(err) == "" {
+	opts := localOptions(web, &pauseRecorder{})
+	if _, err := newSource(t, opts).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || guideway.ErrorFix(err) == "" {
 		t.Errorf("error without a key is %v", err)
 	}
 	opts.Key = func() string { return "the-key" }
-	s := follow(t, opts)
+	s := newSource(t, opts)
 	_, err := s.Sync(t.Context())
-	check(t, err)
-	if got := served(t, s); len(got) != 48 {
+	checkError(t, err)
+	if got := servedNames(t, s); len(got) != 48 {
 		t.Errorf("%d workflows: %v", len(got), got)
 	}
 	_, found, err := s.Documents(t.Context())
-	check(t, err)
+	checkError(t, err)
 	if len(found) != 6 {
 		t.Errorf("6 of them are wrong, and these are told: %v", found)
 	}
@@ -216,12 +216,12 @@ func TestOtherRegistry(t *testing.T) {
 	}
 }
 
-// TestRetries is about what is asked for again and what is not.
+// Only transient errors are retried.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
-		answers []int // the last one is repeated
+		answers []int // the last one repeats
 		asked   int
 		ok      bool
 		least   time.Duration // of the first pause
@@ -248,8 +248,8 @@ func TestRetries(t *testing.T) {
 				}
 			}))
 			defer web.Close()
-			p := &pauses{}
-			_, err := follow(t, local(web, p)).Sync(t.Context())
+			p := &pauseRecorder{}
+			_, err := newSource(t, localOptions(web, p)).Sync(t.Context())
 			if (err == nil) != tt.ok || int(asked.Load()) != tt.asked {
 				t.Errorf("error %v after %d requests", err, asked.Load())
 			}
@@ -260,15 +260,14 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestHostileRegistry is about answers that are meant to do harm: each is an error,
-// and what was there goes on serving.
+// Each hostile answer is an error, and the previous documents stay served.
 func TestHostileRegistry(t *testing.T) {
 	t.Parallel()
 	sum := strings.Repeat("a", 64)
 	index := func(documents string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/index" {
-				fmt.Fprint(w, workflow("x", "1.0.0"))
+				fmt.Fprint(w, workflowText("x", "1.0.0"))
 				return
 			}
 			fmt.Fprintf(w, `{"format": %q, "revision": "r-2", "documents": [%s]}`, registry.Format, documents)
@@ -318,25 +317,25 @@ func TestHostileRegistry(t *testing.T) {
 					http.NotFound(w, r)
 					return
 				}
-				fmt.Fprintf(w, `{"workflows": [%s]}`, workflow("good", "1.0.0"))
+				fmt.Fprintf(w, `{"workflows": [%s]}`, workflowText("good", "1.0.0"))
 			}))
 			defer web.Close()
-			opts := local(web, &pauses{})
+			opts := localOptions(web, &pauseRecorder{})
 			opts.Timeout, opts.Limits.Bytes = 300*time.Millisecond, 1<<20
 			if tt.name == "endless body" {
 				opts.Timeout = 10 * time.Second
 			}
 			c, err := registry.New(opts)
-			check(t, err)
+			checkError(t, err)
 			dir := t.TempDir()
-			s := mirror.New(catalog.SourceInfo{Name: "central", Trust: catalog.TrustRemote}, mirror.Options{Dir: dir, Origin: c.Origin(), Fetcher: indexAgain{c}})
+			s := mirror.New(catalog.SourceInfo{Name: "central", Trust: catalog.TrustRemote}, mirror.Options{Dir: dir, Origin: c.Origin(), Fetcher: indexClient{c}})
 			_, err = s.Sync(t.Context())
-			check(t, err)
+			checkError(t, err)
 			evil.Store(true)
 			if _, err := s.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error is %v", err)
 			}
-			if diff := cmp.Diff([]string{"good@1.0.0"}, served(t, s)); diff != "" {
+			if diff := cmp.Diff([]string{"good@1.0.0"}, servedNames(t, s)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -348,17 +347,17 @@ func TestHostileRegistry(t *testing.T) {
 	})
 }
 
-// indexAgain has a client ask for the index although it knows that there was none.
-type indexAgain struct{ *registry.Client }
+// indexClient asks for the index again although there was none.
+type indexClient struct{ *registry.Client }
 
-func (f indexAgain) Fetch(ctx context.Context, have *mirror.Have, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
+func (f indexClient) Fetch(ctx context.Context, have *mirror.Previous, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
 	if have != nil {
 		have.Tag = ""
 	}
 	return f.Client.Fetch(ctx, have, stage)
 }
 
-// TestHostileNames is about names of documents that lead out: they are findings.
+// Names of documents that lead out of the directory are diagnostics.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	names := []string{`../x.json`, `/etc/x.json`, `a/../../x.json`, `.git/config.json`, `x\\y.json`, `CON.json`, `x.exe`, `a\u0000.json`}
@@ -374,18 +373,18 @@ func TestHostileNames(t *testing.T) {
 		fmt.Fprintf(w, `{"format": %q, "revision": "r-1", "documents": [%s]}`, registry.Format, strings.Join(items, ","))
 	}))
 	defer web.Close()
-	s := follow(t, local(web, &pauses{}))
+	s := newSource(t, localOptions(web, &pauseRecorder{}))
 	_, err := s.Sync(t.Context())
-	check(t, err)
+	checkError(t, err)
 	documents, found, err := s.Documents(t.Context())
-	check(t, err)
+	checkError(t, err)
 	if len(documents) != 0 || len(found) != len(names)+2 {
 		t.Errorf("%d documents, %d findings: %v", len(documents), len(found), found)
 	}
 }
 
-// TestAddresses is about what is refused before and while a registry is reached.
-func TestAddresses(t *testing.T) {
+// URLs that are refused before and during a connection.
+func TestRefusedURLs(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "registry", "ftp://x/y", "https://user:secret@host/x", "https://host/x?key=1", "http://registry.example.com"} {
 		_, err := registry.New(registry.Options{URL: bad})
@@ -396,15 +395,15 @@ func TestAddresses(t *testing.T) {
 	tls := httptest.NewTLSServer(http.NotFoundHandler())
 	defer tls.Close()
 	for _, allow := range []bool{false, true} {
-		c, err := registry.New(registry.Options{URL: tls.URL, AllowPrivate: allow, Pause: (&pauses{}).pause})
-		check(t, err)
+		c, err := registry.New(registry.Options{URL: tls.URL, AllowPrivate: allow, Pause: (&pauseRecorder{}).recordPause})
+		checkError(t, err)
 		_, err = c.Fetch(t.Context(), nil, func() (*mirror.Stage, error) { return nil, errors.New("not reached") })
 		if private := strings.Contains(fmt.Sprint(err), "private address"); err == nil || private == allow {
 			t.Errorf("with allowPrivate %t the error is %v", allow, err)
 		}
 	}
-	c, err := registry.New(registry.Options{URL: "http://169.254.169.254/x", AllowPrivate: true, Pause: (&pauses{}).pause})
-	check(t, err)
+	c, err := registry.New(registry.Options{URL: "http://169.254.169.254/x", AllowPrivate: true, Pause: (&pauseRecorder{}).recordPause})
+	checkError(t, err)
 	if _, err := c.Fetch(t.Context(), nil, nil); !strings.Contains(fmt.Sprint(err), "private address") {
 		t.Errorf("the metadata of a cloud: %v", err)
 	}

@@ -11,32 +11,32 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 )
 
-// Snapshots gives the catalog of the moment.
+// Snapshots returns the current catalog.
 type Snapshots interface{ Snapshot() *catalog.Snapshot }
 
 // Handler serves a catalog as a registry, below the root: /index, /documents/{sum},
-// /workflows, /workflows/summaries and /workflows/{id}. It reads alone, and is to be
-// guarded by whoever mounts it.
+// /workflows, /workflows/summaries and /workflows/{id}. It is read-only and checks no
+// credentials.
 func Handler(from Snapshots) http.Handler {
-	s := &shelf{from: from}
+	s := &server{from: from}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /index", s.index)
-	mux.HandleFunc("GET /documents/{sum}", s.document)
-	mux.HandleFunc("GET /workflows", s.workflows)
-	mux.HandleFunc("GET /workflows/summaries", s.summaries)
-	mux.HandleFunc("GET /workflows/{id}", s.workflow)
+	mux.HandleFunc("GET /index", s.serveIndex)
+	mux.HandleFunc("GET /documents/{sum}", s.serveDocument)
+	mux.HandleFunc("GET /workflows", s.serveWorkflows)
+	mux.HandleFunc("GET /workflows/summaries", s.serveSummaries)
+	mux.HandleFunc("GET /workflows/{id}", s.serveWorkflow)
 	return mux
 }
 
-// shelf is what is served.
-type shelf struct {
+// server serves the current edition.
+type server struct {
 	from Snapshots
 
 	mu   sync.Mutex
 	last *edition
 }
 
-// edition is what one snapshot gives to a registry.
+// edition is the registry's content of one snapshot.
 type edition struct {
 	snapshot  *catalog.Snapshot
 	documents []catalog.Published
@@ -46,8 +46,8 @@ type edition struct {
 	entries []*catalog.Entry
 }
 
-// edition gives that of the moment.
-func (s *shelf) edition() *edition {
+// currentEdition returns the edition of the current snapshot.
+func (s *server) currentEdition() *edition {
 	snapshot := s.from.Snapshot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,8 +71,8 @@ func (s *shelf) edition() *edition {
 	return e
 }
 
-// fresh answers that nothing has changed, if that is so.
-func fresh(w http.ResponseWriter, r *http.Request, e *edition) bool {
+// isNotModified answers 304 if the client has the edition, and reports whether it did.
+func isNotModified(w http.ResponseWriter, r *http.Request, e *edition) bool {
 	tag := `"` + e.revision + `"`
 	w.Header().Set("ETag", tag)
 	w.Header().Set("Cache-Control", "private, no-cache")
@@ -85,41 +85,41 @@ func fresh(w http.ResponseWriter, r *http.Request, e *edition) bool {
 	return true
 }
 
-func write(w http.ResponseWriter, status int, v any) {
+func writeJSON(w http.ResponseWriter, status int, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		status, data = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // the client has gone
+	_, _ = w.Write(data) // the client has disconnected
 }
 
 func notFound(w http.ResponseWriter) {
-	write(w, http.StatusNotFound, map[string]string{"error": "there is no such document"})
+	writeJSON(w, http.StatusNotFound, map[string]string{"error": "there is no such document"})
 }
 
-// unavailable answers where a document cannot be read just now.
-func unavailable(w http.ResponseWriter) {
+// writeUnavailable answers that a document cannot be read at the moment.
+func writeUnavailable(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	w.Header().Del("ETag")
-	write(w, http.StatusServiceUnavailable, map[string]string{"error": "a document could not be read just now"})
+	writeJSON(w, http.StatusServiceUnavailable, map[string]string{"error": "a document could not be read just now"})
 }
 
-func (s *shelf) index(w http.ResponseWriter, r *http.Request) {
-	e := s.edition()
-	if !fresh(w, r, e) {
+func (s *server) serveIndex(w http.ResponseWriter, r *http.Request) {
+	e := s.currentEdition()
+	if !isNotModified(w, r, e) {
 		return
 	}
 	index := Index{Format: Format, Revision: e.revision, Documents: []Document{}}
 	for _, d := range e.documents {
 		index.Documents = append(index.Documents, Document{Name: d.Name, Size: d.Size, SHA256: d.Sum})
 	}
-	write(w, http.StatusOK, index)
+	writeJSON(w, http.StatusOK, index)
 }
 
-func (s *shelf) document(w http.ResponseWriter, r *http.Request) {
-	d := s.edition().bySum[r.PathValue("sum")]
+func (s *server) serveDocument(w http.ResponseWriter, r *http.Request) {
+	d := s.currentEdition().bySum[r.PathValue("sum")]
 	if d == nil {
 		notFound(w)
 		return
@@ -132,25 +132,25 @@ func (s *shelf) document(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
-	_, _ = w.Write(data) // the client has gone
+	_, _ = w.Write(data) // the client has disconnected
 }
 
-func (s *shelf) workflows(w http.ResponseWriter, r *http.Request) {
-	e := s.edition()
-	if !fresh(w, r, e) {
+func (s *server) serveWorkflows(w http.ResponseWriter, r *http.Request) {
+	e := s.currentEdition()
+	if !isNotModified(w, r, e) {
 		return
 	}
 	list := []json.RawMessage{}
 	for _, entry := range e.entries {
 		opened, err := entry.Open()
 		if err != nil {
-			// A list without it would take it away from those who follow.
-			unavailable(w)
+			// A list without it would remove it from the clients' copies.
+			writeUnavailable(w)
 			return
 		}
 		list = append(list, json.RawMessage(opened.Definition.Canonical))
 	}
-	write(w, http.StatusOK, map[string]any{"workflows": list})
+	writeJSON(w, http.StatusOK, map[string]any{"workflows": list})
 }
 
 // summary is a workflow in a list.
@@ -162,30 +162,30 @@ type summary struct {
 	Hash        string `json:"hash"`
 }
 
-func (s *shelf) summaries(w http.ResponseWriter, r *http.Request) {
-	e := s.edition()
-	if !fresh(w, r, e) {
+func (s *server) serveSummaries(w http.ResponseWriter, r *http.Request) {
+	e := s.currentEdition()
+	if !isNotModified(w, r, e) {
 		return
 	}
 	list := []summary{}
 	for _, entry := range e.entries {
 		list = append(list, summary{ID: entry.ID, Name: entry.Name, Description: entry.Description, Version: entry.Version, Hash: entry.Hash})
 	}
-	write(w, http.StatusOK, map[string]any{"summaries": list})
+	writeJSON(w, http.StatusOK, map[string]any{"summaries": list})
 }
 
-func (s *shelf) workflow(w http.ResponseWriter, r *http.Request) {
-	e := s.edition()
+func (s *server) serveWorkflow(w http.ResponseWriter, r *http.Request) {
+	e := s.currentEdition()
 	for _, entry := range e.entries {
 		if entry.ID != r.PathValue("id") {
 			continue
 		}
 		opened, err := entry.Open()
 		if err != nil {
-			unavailable(w)
+			writeUnavailable(w)
 			return
 		}
-		write(w, http.StatusOK, json.RawMessage(opened.Definition.Canonical))
+		writeJSON(w, http.StatusOK, json.RawMessage(opened.Definition.Canonical))
 		return
 	}
 	notFound(w)

@@ -199,7 +199,7 @@ func (m *moment) row(e *catalog.HookEntry) Row {
 	c := Candidate(e)
 	row := Row{
 		ID: e.ID, State: m.active.States[c.Key()], Enabled: m.records.Find(c.Key()) != nil, Why: e.Problem,
-		Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Own: e.Own(), Writable: writer.Writable(e.Source), Stale: e.Stale, Overrides: e.Overrides,
+		Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Own: e.Own(), Writable: writer.IsWritable(e.Source), Stale: e.Stale, Overrides: e.Overrides,
 	}
 	if g := e.Graph; g != nil {
 		row.Name, row.Description, row.Version, row.Type, row.Bindings = g.Name, g.Description, g.Version, g.Type, g.Bindings
@@ -219,7 +219,7 @@ func (m *moment) row(e *catalog.HookEntry) Row {
 
 // module tells of a module, and who runs it.
 func (m *moment) module(module *catalog.HookModule) Module {
-	out := Module{ID: module.ID, Name: module.Name, Source: module.Source.Name, Path: module.Path, Writable: writer.Writable(module.Source), UsedBy: []string{}}
+	out := Module{ID: module.ID, Name: module.Name, Source: module.Source.Name, Path: module.Path, Writable: writer.IsWritable(module.Source), UsedBy: []string{}}
 	for _, e := range m.snapshot.Hooks() {
 		if e.Linked != nil && slices.ContainsFunc(e.Linked.Used, func(used hookdef.Module) bool { return used.ID == module.ID && used.Script == module.Script }) {
 			out.UsedBy = append(out.UsedBy, e.ID)
@@ -269,7 +269,7 @@ func (d *Desk) Get(ctx context.Context, id string) (*Detail, error) {
 // textOf is the text of a graph: that of its file, where it has one that is
 // somebody's own.
 func textOf(e *catalog.HookEntry) (text, base string, err error) {
-	if writer.Writable(e.Source) {
+	if writer.IsWritable(e.Source) {
 		name, err := nameIn(e.Source, e.Path)
 		if err != nil {
 			return "", "", err
@@ -278,7 +278,7 @@ func textOf(e *catalog.HookEntry) (text, base string, err error) {
 		if err != nil {
 			return "", "", guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", e.Path, err).WithFix("look whether it is there")
 		}
-		return string(data), writer.Base(data), nil
+		return string(data), writer.Version(data), nil
 	}
 	if e.Graph == nil {
 		return "", "", nil

@@ -198,7 +198,7 @@ func (d *Desk) remove(id, source, base string) error {
 func place(snapshot *catalog.Snapshot, source string) (catalog.SourceInfo, error) {
 	var names []string
 	for _, s := range snapshot.Sources() {
-		if !writer.Writable(s.SourceInfo) {
+		if !writer.IsWritable(s.SourceInfo) {
 			continue
 		}
 		if s.Name == source {
@@ -267,7 +267,7 @@ func (d *Desk) GetModule(_ context.Context, id string) (*ModuleText, error) {
 		if err != nil {
 			return nil, guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", module.Path, err).WithFix("look whether it is there")
 		}
-		out.Script, out.Base = string(text), writer.Base(text)
+		out.Script, out.Base = string(text), writer.Version(text)
 		return out, nil
 	}
 	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no hook module with the id %q", id).WithFix("guideway hooks list --modules")

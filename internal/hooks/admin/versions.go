@@ -81,7 +81,7 @@ func (v *versions) keep(s shelf, text, who, note string) error {
 	if err != nil {
 		return err
 	}
-	base := writer.Base([]byte(text))
+	base := writer.Version([]byte(text))
 	if len(names) > 0 && strings.HasSuffix(names[0], shortOf(base)) {
 		return nil
 	}
@@ -168,13 +168,13 @@ func (d *Desk) Versions(_ context.Context, id string) ([]Version, error) {
 	list := []Version{}
 	snapshot := d.opts.Catalog.Snapshot()
 	for _, s := range snapshot.Sources() {
-		if !writer.Writable(s.SourceInfo) {
+		if !writer.IsWritable(s.SourceInfo) {
 			continue
 		}
 		now := ""
 		if name, err := nameOf(snapshot, s.SourceInfo, id); err == nil {
 			if text, err := writer.Read(s.SourceInfo, name); err == nil {
-				now = writer.Base(text)
+				now = writer.Version(text)
 			}
 		}
 		at := shelf{source: s.Key(), id: id}
@@ -193,14 +193,14 @@ func (d *Desk) Versions(_ context.Context, id string) ([]Version, error) {
 }
 
 func (k *keptVersion) version(name, source, now string) Version {
-	base := writer.Base([]byte(k.Text))
+	base := writer.Version([]byte(k.Text))
 	return Version{ID: name, Source: source, When: k.When, Who: k.Who, Note: k.Note, Base: base, Current: base == now}
 }
 
 // Version gives one version of a graph.
 func (d *Desk) Version(_ context.Context, id, version string) (*VersionText, error) {
 	for _, s := range d.opts.Catalog.Snapshot().Sources() {
-		if !writer.Writable(s.SourceInfo) {
+		if !writer.IsWritable(s.SourceInfo) {
 			continue
 		}
 		if kept := d.versions.read(shelf{source: s.Key(), id: id}, version); kept != nil {

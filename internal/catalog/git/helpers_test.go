@@ -52,17 +52,17 @@ func newRepo(t testing.TB) *repo {
 		t.Skip("the program git makes the repositories of this test, and is not here")
 	}
 	r := &repo{t: t, dir: filepath.Join(t.TempDir(), "repo")}
-	check(t, os.MkdirAll(r.dir, 0o755))
-	r.git("init", "-q", "-b", "master", ".")
-	r.git("config", "uploadpack.allowFilter", "true")
-	r.write("workflows/one.json", workflow("one", "1.0.0"))
-	r.commit()
+	checkError(t, os.MkdirAll(r.dir, 0o755))
+	r.runGit("init", "-q", "-b", "master", ".")
+	r.runGit("config", "uploadpack.allowFilter", "true")
+	r.writeFile("workflows/one.json", workflowText("one", "1.0.0"))
+	r.commitAll()
 	return r
 }
 
-// git runs the program in the repository, without the settings of
+// runGit runs the program in the repository, without the settings of
 // this user.
-func (r *repo) git(args ...string) string {
+func (r *repo) runGit(args ...string) string {
 	r.t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(r.t.Context()), "git", append([]string{"-c", "user.name=T", "-c", "user.email=t@example.com", "-c", "protocol.file.allow=always"}, args...)...)
 	cmd.Dir = r.dir
@@ -74,22 +74,22 @@ func (r *repo) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-func (r *repo) write(name, text string) {
+func (r *repo) writeFile(name, text string) {
 	r.t.Helper()
 	path := filepath.Join(r.dir, filepath.FromSlash(name))
-	check(r.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	check(r.t, os.WriteFile(path, []byte(text), 0o644))
+	checkError(r.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	checkError(r.t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// commit commits everything and gives the hash.
-func (r *repo) commit() string {
+// commitAll commits everything and gives the hash.
+func (r *repo) commitAll() string {
 	r.t.Helper()
-	r.git("add", "-A")
-	r.git("commit", "-q", "--allow-empty", "-m", "a change")
-	return r.git("rev-parse", "HEAD")
+	r.runGit("add", "-A")
+	r.runGit("commit", "-q", "--allow-empty", "-m", "a change")
+	return r.runGit("rev-parse", "HEAD")
 }
 
-func workflow(id, version string) string {
+func workflowText(id, version string) string {
 	return fmt.Sprintf(`{"id": %q, "name": "N", "description": "D", "version": %q, "steps": [{"id": "step", "title": "T", "prompt": "P"}]}`, id, version)
 }
 
@@ -118,19 +118,19 @@ func smartHTTP(t testing.TB, root, token string) *httptest.Server {
 	return server
 }
 
-// source makes a source of options with a copy in a directory.
-func source(t testing.TB, dir string, opts git.Options) *mirror.Source {
+// newSource makes a source of options with a copy in a directory.
+func newSource(t testing.TB, dir string, opts git.Options) *mirror.Source {
 	t.Helper()
 	f, err := git.New(opts)
-	check(t, err)
+	checkError(t, err)
 	return mirror.New(catalog.SourceInfo{Name: "team", Kind: "git", Location: f.Location(), Trust: catalog.TrustRemote},
 		mirror.Options{Dir: dir, Origin: f.Origin(), Fetcher: f, Interval: time.Second, Poll: 20 * time.Millisecond})
 }
 
-// served lists what a source gives, as "id@version".
-func served(t testing.TB, s catalog.Source) []string {
+// servedNames lists what a source gives, as "id@version".
+func servedNames(t testing.TB, s catalog.Source) []string {
 	t.Helper()
-	return servedBy(t, load(t, s))
+	return servedBy(t, loadCatalog(t, s))
 }
 
 func servedBy(_ testing.TB, c *catalog.Catalog) []string {
@@ -141,16 +141,16 @@ func servedBy(_ testing.TB, c *catalog.Catalog) []string {
 	return ids
 }
 
-// load makes a catalog of sources.
-func load(t testing.TB, sources ...catalog.Source) *catalog.Catalog {
+// loadCatalog makes a catalog of sources.
+func loadCatalog(t testing.TB, sources ...catalog.Source) *catalog.Catalog {
 	t.Helper()
 	c := catalog.New(sources, catalog.Options{})
-	check(t, c.Load(context.Background()))
+	checkError(t, c.Load(context.Background()))
 	return c
 }
 
-// codes lists the diagnostics of a catalog as "code file".
-func codes(c *catalog.Catalog) []string {
+// codeList lists the diagnostics of a catalog as "code file".
+func codeList(c *catalog.Catalog) []string {
 	var lines []string
 	for _, d := range c.Diagnostics() {
 		_, name, _ := strings.Cut(strings.TrimPrefix(d.File, "file://"), "//")
@@ -160,15 +160,15 @@ func codes(c *catalog.Catalog) []string {
 	return lines
 }
 
-// sync brings a source up to date.
-func sync(t testing.TB, s *mirror.Source) catalog.Synced {
+// syncSource brings a source up to date.
+func syncSource(t testing.TB, s *mirror.Source) catalog.Synced {
 	t.Helper()
 	done, err := s.Sync(t.Context())
-	check(t, err)
+	checkError(t, err)
 	return done
 }
 
-func check(t testing.TB, err error) {
+func checkError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
