@@ -308,7 +308,7 @@ func TestDocumentedConfiguration(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile(`(?:GUIDEWAY|WORKRAIL|WORKFLOW)_[A-Z_]*|--[a-z][a-z-]*|(?:context|checkpoints|encryption|workflows)\.[a-zA-Z]+|CACHE_TTL`).FindAllString(string(text), -1) {
 		if !known[name] && name != "checkpoints.key" {
-			t.Errorf("the documentation names %s, which is none", name)
+			t.Errorf("the documentation mentions %s, which does not exist", name)
 		}
 	}
 }

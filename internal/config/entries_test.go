@@ -24,7 +24,7 @@ func TestEntries(t *testing.T) {
 			`{"a": "b"}`:                        `the ` + one + ` "a" holds a string; write an object`,
 			`{"a": {"` + slip[one] + `": "x"}}`: `"` + slip[one] + `" of the ` + one + ` "a" is not a setting; did you mean "` + near[one] + `"?`,
 			`{"a": {"qqqqqq": 1}}`:              `"qqqqqq" of the ` + one + ` "a" is not a setting; use one of: `,
-			`{"a": {}, "a": {}}`:                `the ` + one + ` "a" is given twice; remove one of the two`,
+			`{"a": {}, "a": {}}`:                `the ` + one + ` "a" is set twice; remove one of the two`,
 		} {
 			_, err := config.Load(config.Options{File: writeConfig(t, `{"`+one+`s": `+text+`}`), Getenv: environment(), GOOS: "linux", Dir: "/"})
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -33,7 +33,7 @@ func TestEntries(t *testing.T) {
 		}
 		c, err := config.Load(config.Options{File: writeConfig(t, `{"`+one+`s": {"good": `+fine+`}}`), Getenv: environment(), GOOS: "linux", Dir: "/"})
 		if err != nil {
-			t.Errorf("a good %s is told %v", one, err)
+			t.Errorf("a valid %s has the error %v", one, err)
 			continue
 		}
 		if diff := cmp.Diff(1, len(c.Sources)+len(c.Upstreams)+len(c.Models)); diff != "" {
@@ -50,6 +50,6 @@ func TestEntriesWithin(t *testing.T) {
 	_, err := config.Load(config.Options{File: writeConfig(t, text), Getenv: environment(), GOOS: "linux", Dir: "/"})
 	want := `:3:53: "clientIdd" of the upstream "a" is not a setting; did you mean "clientId"?`
 	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("it is told %v, without %q", err, want)
+		t.Errorf("the error is %v, without %q", err, want)
 	}
 }

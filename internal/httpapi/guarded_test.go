@@ -32,7 +32,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		// open is true if the health check answers too.
 		open bool
 	}{
-		{"nobody", withoutCredential, 401, true},
+		{"no credential", withoutCredential, 401, true},
 		{"a wrong token", withBearer(strings.Repeat("x", 48)), 401, true},
 		{"a page of another origin, with the cookie and the key", elsewhere(commands, "cross-site", "http://evil.example"), 403, false},
 		{"a page of another port, with the cookie and the key", elsewhere(commands, "same-site", "http://127.0.0.1:1"), 403, false},

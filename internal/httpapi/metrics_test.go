@@ -28,7 +28,7 @@ func TestMetricsAreGuarded(t *testing.T) {
 		who    credential
 		status int
 	}{
-		{"nobody", withoutCredential, 401},
+		{"no credential", withoutCredential, 401},
 		{"a wrong token", withBearer(strings.Repeat("x", 48)), 401},
 		{"the token of the file", asAgent, 200},
 		{"a browser", reads, 200},

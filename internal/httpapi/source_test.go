@@ -248,8 +248,8 @@ func TestDefinitionsEvent(t *testing.T) {
 	s, _, _ := newSources(t)
 	_, person := s.loginBrowser(t, "ann")
 	read := readStream(t, s)
-	if told := read("event: connected"); strings.Contains(told, "event: definitions") {
-		t.Errorf("an event before a change: %s", told)
+	if text := read("event: connected"); strings.Contains(text, "event: definitions") {
+		t.Errorf("an event before a change: %s", text)
 	}
 	changed := strings.Replace(flowText, "1.0.0", "1.1.0", 1)
 	s.wantStatus(t, 200, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, ""))

@@ -109,7 +109,7 @@ func TestUpstreamsRequireAPerson(t *testing.T) {
 		who    credential
 		status int
 	}{
-		{"nobody", withoutCredential, http.StatusUnauthorized},
+		{"no credential", withoutCredential, http.StatusUnauthorized},
 		{"the token of /mcp", asAgent, http.StatusForbidden},
 		{"a client's token", made("client", auth.ScopeMCP, &auth.Allow{All: true}), http.StatusForbidden},
 		{"a token that reads", made("reader", auth.ScopeRead, nil), http.StatusForbidden},

@@ -126,7 +126,7 @@ func TestApplyFollowsLinks(t *testing.T) {
 	}
 	applyPlan(t, path, Request{Command: binary}, false)
 	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("the link is gone: %v, %v", info, err)
+		t.Errorf("the link was replaced: %v, %v", info, err)
 	}
 	if !strings.Contains(readTestFile(t, real), binary) || fileNames(t, filepath.Dir(real)) != "mcp.json" {
 		t.Errorf("real file = %s among %s", readTestFile(t, real), fileNames(t, filepath.Dir(real)))
@@ -165,7 +165,7 @@ func TestApplyRefuses(t *testing.T) {
 		t.Error("a cancelled context was ignored")
 	}
 	if got := fileNames(t, filepath.Dir(path)); got != "mcp.json" || readTestFile(t, path) != "{}" {
-		t.Errorf("left behind: %s", got)
+		t.Errorf("files left: %s", got)
 	}
 	if _, err := Read(ctx, filepath.Dir(path)); err == nil {
 		t.Error("a directory was read as a file")

@@ -32,7 +32,7 @@ func TestNormalize(t *testing.T) {
 			`{"dashboard":{"title":"T","subtitle":"S","_meta":{"order":["a"]},"ticketId":"X-1","progress":null,"status":3,"startedAt":1700000000000}}`,
 		},
 		{"words that are no number", `{"dashboard":{"progress":"phase-1","confidence":"high"}}`, `{"dashboard":{"progress":"phase-1","confidence":"high"}}`},
-		{"a dashboard that is none", `{"dashboard":"x","fix":1,"rootCause":[],"hypotheses":{},"ruledOut":null}`, `{"dashboard":"x","fix":1,"rootCause":[],"hypotheses":{},"ruledOut":null}`},
+		{"a dashboard that is not an object", `{"dashboard":"x","fix":1,"rootCause":[],"hypotheses":{},"ruledOut":null}`, `{"dashboard":"x","fix":1,"rootCause":[],"hypotheses":{},"ruledOut":null}`},
 		{
 			"the root cause's other names", `{"rootCause":{"file":"a.go","summary":"s","explanation":"e","extra":1}}`,
 			`{"rootCause":{"file":"a.go","location":"a.go","summary":"s","explanation":"e","description":"e","extra":1}}`,
@@ -180,7 +180,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"nothing to find", "any", `{"dashboard":{"status":"complete","progress":1,"startedAt":"2026-01-31T12:00:00Z"},"x":1}`, nil},
 		{"an empty document", "any", `{}`, nil},
-		{"a dashboard that is none", "any", `{"dashboard":[]}`, []string{"/dashboard"}},
+		{"a dashboard that is not an object", "any", `{"dashboard":[]}`, []string{"/dashboard"}},
 		{"members of the wrong kind", "any", `{"dashboard":{"status":1,"progress":"most","confidence":{},"startedAt":"yesterday","completedAt":5}}`, []string{"/dashboard/completedAt", "/dashboard/confidence", "/dashboard/progress", "/dashboard/startedAt", "/dashboard/status"}},
 		{"sections of the wrong kind", "any", `{"fix":"x","rootCause":1,"ruledOut":{},"hypotheses":[1,{"status":"maybe"}]}`, []string{"/fix", "/hypotheses/0", "/hypotheses/1/status", "/rootCause", "/ruledOut"}},
 		{"an investigation", "systematic-bug-investigation-with-loops", `{"dashboard":{"status":"complete"}}`, []string{"/dashboard/confidence", "/dashboard/progress", "/rootCause"}},

@@ -373,7 +373,7 @@ func TestIDs(t *testing.T) {
 		wantError(t, err, guideway.CodeInvalid, "projectId")
 	}
 	if len(b.store.kept) != stored {
-		t.Error("something was stored all the same")
+		t.Error("a refused document was stored")
 	}
 	for _, uri := range []string{"", "guideway://sessions/", "guideway://sessions/aaaaaaaaaaaa/w", "guideway://sessions/aaaaaaaaaaaa/w/s/x", "guideway://sessions//w/s", "guideway://sessions/aaaaaaaaaaaa/w/..%2Fs", "guideway://sessions/aaaaaaaaaaaa/%zz/s", "http://sessions/aaaaaaaaaaaa/w/s"} {
 		_, err := ParseURI(uri)

@@ -206,7 +206,7 @@ func TestBuildChecksActivities(t *testing.T) {
 		t.Error(diff)
 	}
 	if lib.Activity("start-workflow") == nil {
-		t.Error("a reference that leads nowhere does not hide an activity")
+		t.Error("an activity with a dangling reference is hidden")
 	}
 }
 

@@ -210,7 +210,7 @@ func TestCookie(t *testing.T) {
 	r := fromPage("POST", "/")
 	r.Header.Set("X-Forwarded-Proto", "https")
 	if l, err := b.Redeem(r, code); err != nil || !l.Cookie.Secure {
-		t.Errorf("behind TLS the cookie is %v, %v", l.Cookie, err)
+		t.Errorf("with TLS the cookie is %v, %v", l.Cookie, err)
 	}
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil {

@@ -35,7 +35,7 @@ func TestCreateOnce(t *testing.T) {
 				t.Errorf("creating a file that is there: %v", err)
 			}
 			if readErr != nil || len(got) != len(text) {
-				t.Errorf("behind its creation the file holds %q, %v", got, readErr)
+				t.Errorf("after its creation the file contains %q, %v", got, readErr)
 			}
 		})
 	}

@@ -28,7 +28,7 @@ func newTestTrimmer(t *testing.T) *testTrimmer {
 		Pack: func() { c.packed.Add(1) },
 		release: func() {
 			if released := c.released.Add(1); c.packed.Load() != released {
-				t.Errorf("memory is given back for the time %d when it was packed %d times", released, c.packed.Load())
+				t.Errorf("memory is released %d times, but packed %d times", released, c.packed.Load())
 			}
 		},
 		allocated: c.allocated.Load,
@@ -176,6 +176,6 @@ func TestRealProcess(t *testing.T) {
 	}
 	c.Close()
 	if allocatedBytes() == 0 {
-		t.Error("nothing is said to be allocated")
+		t.Error("no bytes are allocated")
 	}
 }

@@ -67,7 +67,7 @@ func TestReadEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := safeopen.Read(ctx, silent, 10); !errors.Is(err, context.Canceled) {
-		t.Errorf("reading from a pipe that nobody writes to: %v", err)
+		t.Errorf("reading from a pipe without a writer: %v", err)
 	}
 	got, err := safeopen.Read(t.Context(), strings.NewReader("0123456789"), 3)
 	if err != nil || string(got) != "0123" {

@@ -218,7 +218,7 @@ func TestHeads(t *testing.T) {
 		{"loose before packed", "ref: refs/heads/main\n", map[string]string{
 			"refs/heads/main": commitB + "\n", "packed-refs": commitA + " refs/heads/main\n",
 		}, "main", commitB},
-		{"a branch that stands for another", "ref: refs/heads/alias\n", map[string]string{
+		{"a branch that is an alias", "ref: refs/heads/alias\n", map[string]string{
 			"refs/heads/alias": "ref: refs/heads/real\n", "packed-refs": commitA + " refs/heads/real",
 		}, "alias", commitA},
 		{"branches in a circle", "ref: refs/heads/a\n", map[string]string{
@@ -230,10 +230,10 @@ func TestHeads(t *testing.T) {
 		{"reftable", "ref: refs/heads/.invalid\n", map[string]string{
 			"refs/heads": "this repository uses the reftable format\n", "reftable/tables.list": "x\n",
 		}, "", ""},
-		{"packed behind a long line", "ref: refs/heads/main\n", map[string]string{
+		{"packed after a long line", "ref: refs/heads/main\n", map[string]string{
 			"packed-refs": strings.Repeat("x", 200_000) + "\n" + commitA + " refs/heads/main\n",
 		}, "main", commitA},
-		{"a commit that is none", "ref: refs/heads/main\n", map[string]string{
+		{"an invalid commit", "ref: refs/heads/main\n", map[string]string{
 			"refs/heads/main": "not a commit\n", "packed-refs": "zzz refs/heads/main\n",
 		}, "main", ""},
 	}
@@ -268,8 +268,8 @@ func TestHostileRepositories(t *testing.T) {
 		{"an empty .git file", func(x tree) { x.writeFile("app/.git", "") }},
 		{"a .git file without a path", func(x tree) { x.writeFile("app/.git", "gitdir:   \n") }},
 		{"a .git file with a null byte", func(x tree) { x.writeFile("app/.git", "gitdir: a\x00b\n") }},
-		{"a .git file that leads to itself", func(x tree) { x.writeFile("app/.git", "gitdir: .git\n") }},
-		{"a .git file that leads nowhere", func(x tree) { x.writeFile("app/.git", "gitdir: ../../../../../../nowhere\n") }},
+		{"a .git file that refers to itself", func(x tree) { x.writeFile("app/.git", "gitdir: .git\n") }},
+		{"a .git file with a missing target", func(x tree) { x.writeFile("app/.git", "gitdir: ../../../../../../nowhere\n") }},
 		{"a .git file without end", func(x tree) {
 			x.writeFile("app/.git", "gitdir: "+strings.Repeat("a/", 1<<20)+"\n")
 		}},
@@ -281,7 +281,7 @@ func TestHostileRepositories(t *testing.T) {
 			_ = os.Remove(x.pathOf("app/.git/HEAD"))
 			x.makeLink("/dev/zero", "app/.git/HEAD")
 		}},
-		{"a head that leads to another file", func(x tree) {
+		{"a head that refers to another file", func(x tree) {
 			x.writeFile("secret", secret)
 			x.addRepository("app/.git", "")
 			_ = os.Remove(x.pathOf("app/.git/HEAD"))
@@ -293,7 +293,7 @@ func TestHostileRepositories(t *testing.T) {
 		}},
 		{"a head with an escape sequence", func(x tree) { x.addRepository("app/.git", "ref: refs/heads/\x1b[2J\n") }},
 		{"a head with a second line", func(x tree) { x.addRepository("app/.git", "ref: refs/heads/a\nb\n") }},
-		{"a commondir that leads nowhere", func(x tree) {
+		{"a commondir with a missing target", func(x tree) {
 			x.addRepository("app/.git", commitA)
 			x.writeFile("app/.git/commondir", "../../nowhere\n")
 		}},
