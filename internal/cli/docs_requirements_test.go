@@ -57,7 +57,7 @@ func notThere(cell, tests, makefile string) (missing []string) {
 			missing = append(missing, m[0])
 		}
 	}
-	for _, m := range regexp.MustCompile("\\bscripts? `?([a-z_]+)(?:\\.txtar)?").FindAllStringSubmatch(cell, -1) {
+	for _, m := range regexp.MustCompile(`\bscripts? ([a-z_]+/[a-z_]+|no_such)`).FindAllStringSubmatch(cell, -1) {
 		if _, err := os.Stat(filepath.Join("testdata", "script", m[1]+".txtar")); err != nil {
 			missing = append(missing, m[0])
 		}
