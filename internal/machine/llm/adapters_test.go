@@ -23,14 +23,14 @@ type served struct {
 	status int
 	header map[string]string
 	body   string
-	// got are the body and the header that the adapter sent.
+	// got and header are the body and the header that the adapter sent.
 	got  string
 	head http.Header
 	path string
 }
 
-// serve starts a fake server for one exchange.
-func serve(t *testing.T, s *served) string {
+// startServer starts a fake server for one exchange.
+func startServer(t *testing.T, s *served) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body)
@@ -51,12 +51,12 @@ func serve(t *testing.T, s *served) string {
 	return server.URL
 }
 
-// events is a stream of events without names, as OpenAI sends it.
-func events(data ...string) string {
+// eventStream returns a stream of events without names, as OpenAI sends it.
+func eventStream(data ...string) string {
 	return "data: " + strings.Join(data, "\n\ndata: ") + "\n\n"
 }
 
-func request() llm.Request {
+func newRequest() llm.Request {
 	half := 0.5
 	return llm.Request{
 		Model: "m", MaxTokens: 100, Temperature: &half, Force: "f",
@@ -76,8 +76,8 @@ func request() llm.Request {
 	}
 }
 
-// same compares JSON.
-func same(t *testing.T, want, got string) {
+// compareJSON compares two JSON texts.
+func compareJSON(t *testing.T, want, got string) {
 	t.Helper()
 	var a, b any
 	if err := json.Unmarshal([]byte(want), &a); err != nil {
@@ -91,15 +91,15 @@ func same(t *testing.T, want, got string) {
 	}
 }
 
-// TestRequests checks what goes over the wire.
+// TestRequests checks the requests that the adapters send.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	o := &served{body: `{"choices":[{"message":{"role":"assistant","content":"x"}}]}`}
-	url := serve(t, o)
-	if _, err := openai.New(openai.Options{BaseURL: url + "/v1/", Key: "k", NoStream: true}).Complete(t.Context(), request(), nil); err != nil {
+	url := startServer(t, o)
+	if _, err := openai.New(openai.Options{BaseURL: url + "/v1/", Key: "k", NoStream: true}).Complete(t.Context(), newRequest(), nil); err != nil {
 		t.Fatal(err)
 	}
-	same(t, `{"model":"m","max_completion_tokens":100,"temperature":0.5,
+	compareJSON(t, `{"model":"m","max_completion_tokens":100,"temperature":0.5,
 		"messages":[{"role":"system","content":"be short"},{"role":"user","content":"hi <there>"},
 			{"role":"assistant","content":null,"tool_calls":[
 				{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}},{"id":"c2","type":"function","function":{"name":"f","arguments":"{}"}}]},
@@ -110,11 +110,11 @@ func TestRequests(t *testing.T) {
 		t.Errorf("%s, %v", o.path, o.head)
 	}
 	a := &served{body: `{"content":[{"type":"text","text":"x"}],"stop_reason":"end_turn"}`}
-	url = serve(t, a)
-	if _, err := anthropic.New(anthropic.Options{BaseURL: url, Key: "k", NoStream: true}).Complete(t.Context(), request(), nil); err != nil {
+	url = startServer(t, a)
+	if _, err := anthropic.New(anthropic.Options{BaseURL: url, Key: "k", NoStream: true}).Complete(t.Context(), newRequest(), nil); err != nil {
 		t.Fatal(err)
 	}
-	same(t, `{"model":"m","max_tokens":100,"temperature":0.5,"system":"be short",
+	compareJSON(t, `{"model":"m","max_tokens":100,"temperature":0.5,"system":"be short",
 		"messages":[{"role":"user","content":[{"type":"text","text":"hi <there>"}]},
 			{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{"a":1}},{"type":"tool_use","id":"c2","name":"f","input":{}}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"one"},{"type":"tool_result","tool_use_id":"c2","content":"two"},{"type":"text","text":"go on"}]}],
@@ -129,11 +129,11 @@ const (
 	usageChunk   = `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":2}}}`
 )
 
-// TestStreams reads texts and calls that come in pieces, from both kinds of
-// servers, to the same answer.
+// TestStreams tests that texts and calls streamed in parts by both kinds of servers give
+// the same answer.
 func TestStreams(t *testing.T) {
 	t.Parallel()
-	o := &served{header: map[string]string{"Content-Type": openaiStream}, body: events(
+	o := &served{header: map[string]string{"Content-Type": openaiStream}, body: eventStream(
 		`{"id":"r1","created":5,"model":"m-1","choices":[{"delta":{"role":"assistant","content":""}}]}`,
 		`{"choices":[{"delta":{"content":"Hel"}}]}`, `{"choices":[{"delta":{"content":"lo"}}]}`,
 		`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"f","arguments":""}}]}}]}`,
@@ -158,8 +158,8 @@ func TestStreams(t *testing.T) {
 		`data: {"type":"message_stop"}`,
 	}, "\n\n") + "\n\n"}
 	models := map[string]llm.Model{
-		"openai":    openai.New(openai.Options{BaseURL: serve(t, o)}),
-		"anthropic": anthropic.New(anthropic.Options{BaseURL: serve(t, a)}),
+		"openai":    openai.New(openai.Options{BaseURL: startServer(t, o)}),
+		"anthropic": anthropic.New(anthropic.Options{BaseURL: startServer(t, a)}),
 	}
 	want := &llm.Response{
 		ID: "r1", Model: "m-1", Finish: llm.FinishTools, Usage: llm.Usage{Input: 7, Output: 3, Cached: 2},
@@ -170,7 +170,7 @@ func TestStreams(t *testing.T) {
 	}
 	for name, m := range models {
 		var parts []string
-		got, err := m.Complete(t.Context(), request(), func(d llm.Delta) { parts = append(parts, d.Text+d.Tool) })
+		got, err := m.Complete(t.Context(), newRequest(), func(d llm.Delta) { parts = append(parts, d.Text+d.Tool) })
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -184,8 +184,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestErrors tells apart what keeps a model from answering, by what servers say;
-// nothing that is secret is in it.
+// TestErrors tests the kinds of errors by the responses of servers; no error contains a
+// secret.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	const key = "sk-very-secret"
@@ -212,18 +212,18 @@ func TestErrors(t *testing.T) {
 		{"not JSON", served{body: "hello"}, llm.Malformed, true, 0},
 		{"no choices", served{body: `{"id":"x"}`}, llm.Malformed, true, 0},
 		{"empty", served{body: `{"choices":[{"message":{"role":"assistant","content":""}}],"content":[]}`}, llm.Malformed, true, 0},
-		{"cut stream", served{header: stream, body: events(`{"choices":[{"delta":{"content":"half"}}]}`)}, llm.Network, true, 0},
-		{"stream is no JSON", served{header: stream, body: events(`{"choi`)}, llm.Malformed, true, 0},
+		{"cut stream", served{header: stream, body: eventStream(`{"choices":[{"delta":{"content":"half"}}]}`)}, llm.Network, true, 0},
+		{"stream is not JSON", served{header: stream, body: eventStream(`{"choi`)}, llm.Malformed, true, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			url := serve(t, &tt.served)
+			url := startServer(t, &tt.served)
 			for name, m := range map[string]llm.Model{
 				"openai":    openai.New(openai.Options{BaseURL: url, Key: key}),
 				"anthropic": anthropic.New(anthropic.Options{BaseURL: url, Key: key}),
 			} {
-				out, err := m.Complete(t.Context(), request(), nil)
+				out, err := m.Complete(t.Context(), newRequest(), nil)
 				var e *llm.Error
 				if out != nil || !errors.As(err, &e) {
 					t.Fatalf("%s: %v, %v", name, out, err)
@@ -239,38 +239,38 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestRefusal tells a model that does not want to from one that failed.
+// TestRefusal distinguishes a model that refuses from a failed request.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
-	o := serve(t, &served{body: `{"choices":[{"message":{"role":"assistant","content":null,"refusal":"I will not."},"finish_reason":"stop"}],"usage":{"prompt_tokens":4}}`})
-	a := serve(t, &served{body: `{"content":[],"stop_reason":"refusal","usage":{"input_tokens":4}}`})
+	o := startServer(t, &served{body: `{"choices":[{"message":{"role":"assistant","content":null,"refusal":"I will not."},"finish_reason":"stop"}],"usage":{"prompt_tokens":4}}`})
+	a := startServer(t, &served{body: `{"content":[],"stop_reason":"refusal","usage":{"input_tokens":4}}`})
 	for name, m := range map[string]llm.Model{
 		"openai": openai.New(openai.Options{BaseURL: o}), "anthropic": anthropic.New(anthropic.Options{BaseURL: a}),
 	} {
-		_, err := m.Complete(t.Context(), request(), nil)
+		_, err := m.Complete(t.Context(), newRequest(), nil)
 		if e := llm.AsError(err); e.Kind != llm.Refusal || e.Transient() || e.Usage.Input != 4 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// A server that finds out in the middle of an answer.
-	late := serve(t, &served{header: map[string]string{"Content-Type": openaiStream}, body: events(
+	// A server that refuses in the middle of an answer.
+	late := startServer(t, &served{header: map[string]string{"Content-Type": openaiStream}, body: eventStream(
 		`{"choices":[{"delta":{"content":"half"}}]}`, `{"error":{"code":"rate_limit_exceeded","message":"slow down"}}`)})
-	_, err := openai.New(openai.Options{BaseURL: late}).Complete(t.Context(), request(), nil)
+	_, err := openai.New(openai.Options{BaseURL: late}).Complete(t.Context(), newRequest(), nil)
 	if e := llm.AsError(err); e.Kind != llm.RateLimit {
 		t.Errorf("in the middle: %v", err)
 	}
 	down := httptest.NewServer(nil)
 	down.Close()
 	if e := llm.AsError(func() error {
-		_, err := openai.New(openai.Options{BaseURL: down.URL}).Complete(t.Context(), request(), nil)
+		_, err := openai.New(openai.Options{BaseURL: down.URL}).Complete(t.Context(), newRequest(), nil)
 		return err
 	}()); e.Kind != llm.Network || !e.Transient() {
 		t.Errorf("nobody listens: %v", e)
 	}
 }
 
-// TestCompletionComesBack writes a response as handlers read it, and reads it.
-func TestCompletionComesBack(t *testing.T) {
+// TestCompletionRoundTrip writes a response as handlers read it and parses it again.
+func TestCompletionRoundTrip(t *testing.T) {
 	t.Parallel()
 	want := &llm.Response{
 		ID: "a", Model: "m", Created: 3, Finish: "stop", Usage: llm.Usage{Input: 1, Output: 2},

@@ -10,45 +10,45 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Kind says what kept a model from answering.
+// Kind is the kind of a model's error.
 type Kind string
 
 // The kinds.
 const (
-	// RateLimit is too many requests or tokens; RetryAfter says how long to wait.
+	// RateLimit: too many requests or tokens; RetryAfter is the wait.
 	RateLimit Kind = "rate_limit"
-	// Quota is that nothing more is paid for.
+	// Quota: the account has no credit.
 	Quota Kind = "quota"
-	// Auth is a key that is missing or not accepted.
+	// Auth: the key is missing or rejected.
 	Auth Kind = "auth"
-	// ContextLength is a conversation that does not fit the model.
+	// ContextLength: the conversation exceeds the model's context.
 	ContextLength Kind = "context_length"
-	// Refusal is a model that does not want to answer.
+	// Refusal: the model refuses to answer.
 	Refusal Kind = "refusal"
-	// Invalid is a request that the server does not take.
+	// Invalid: the server rejects the request.
 	Invalid Kind = "invalid"
-	// NotFound is a model that the server does not have.
+	// NotFound: the server does not have the model.
 	NotFound Kind = "not_found"
-	// Server is a failure of the server's.
+	// Server: the server failed.
 	Server Kind = "server"
-	// Network is a connection that failed, also in the middle of an answer.
+	// Network: the connection failed, possibly in the middle of an answer.
 	Network Kind = "network"
-	// Timeout is an answer that did not come in time.
+	// Timeout: the answer did not arrive in time.
 	Timeout Kind = "timeout"
-	// Malformed is an answer that cannot be read.
+	// Malformed: the answer cannot be parsed or is empty.
 	Malformed Kind = "malformed"
 )
 
-// Error is why a model did not answer.
+// Error is the error of a model request.
 type Error struct {
 	Kind Kind
-	// Status is that of HTTP; 0 if there was none.
+	// Status is the HTTP status; 0 if there is no response.
 	Status int
-	// Message is what the server said, without anything secret.
+	// Message is the server's message without secrets.
 	Message string
-	// RetryAfter is how long the server asks to wait; 0 if it does not say.
+	// RetryAfter is the wait that the server requests, or 0.
 	RetryAfter time.Duration
-	// Usage is what the request used in spite of it, as far as it is known.
+	// Usage is the known usage of the failed request.
 	Usage Usage
 	// Err is the cause; it may be nil.
 	Err error
@@ -66,7 +66,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap gives the cause, or the error's code for guideway.ErrorCode.
+// Unwrap returns the cause, or an error with the code for guideway.ErrorCode.
 func (e *Error) Unwrap() []error {
 	code := guideway.CodeUnavailable
 	switch e.Kind {
@@ -79,15 +79,15 @@ func (e *Error) Unwrap() []error {
 	case NotFound:
 		code = guideway.CodeNotFound
 	}
-	coded := &guideway.Error{Code: code, Message: e.Error(), Fix: e.fix()}
+	coded := &guideway.Error{Code: code, Message: e.Error(), Fix: e.fixText()}
 	if e.Err == nil {
 		return []error{coded}
 	}
 	return []error{coded, e.Err}
 }
 
-// fix says how to mend it.
-func (e *Error) fix() string {
+// fixText returns the text of the fix.
+func (e *Error) fixText() string {
 	switch e.Kind {
 	case Auth:
 		return "check the key of the model's server"
@@ -102,7 +102,7 @@ func (e *Error) fix() string {
 	}
 }
 
-// Transient says whether the same request may succeed later.
+// Transient reports whether the same request may succeed later.
 func (e *Error) Transient() bool {
 	switch e.Kind {
 	case RateLimit, Server, Network, Timeout, Malformed:
@@ -112,7 +112,7 @@ func (e *Error) Transient() bool {
 	}
 }
 
-// AsError gives the Error that err is; any other one is Network's.
+// AsError returns err as an *Error. Any other error gets the kind Network.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -121,8 +121,8 @@ func AsError(err error) *Error {
 	return &Error{Kind: Network, Message: err.Error(), Err: err}
 }
 
-// StatusError makes an error of an answer of HTTP that is none of the model's.
-// The code and the message are those that the body gives, if any.
+// StatusError returns the error of an HTTP response with an error status. code and message
+// are those of the body, if any.
 func StatusError(status int, header http.Header, code, message string, now time.Time) *Error {
 	e := &Error{Status: status, Message: message, RetryAfter: retryAfter(header, now)}
 	said := strings.ToLower(code + " " + message)
@@ -157,8 +157,7 @@ func StatusError(status int, header http.Header, code, message string, now time.
 	return e
 }
 
-// retryAfter reads how long a server asks to wait: in milliseconds, seconds, or
-// as a time.
+// retryAfter returns the wait that a server requests in milliseconds, seconds or as a time.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	const longest = 24 * time.Hour
 	d := time.Duration(0)

@@ -1,6 +1,6 @@
-// Package llm speaks to language models: one narrow interface, with adapters in
-// packages of their own for the protocols. Messages have the JSON form of OpenAI's
-// chat completions, because that is what the handlers of agent machines know.
+// Package llm defines the interface to language models; the adapters for the protocols are
+// in packages below it. Messages have the JSON form of OpenAI's chat completions, because
+// the handlers of agent machines read that form.
 package llm
 
 import (
@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// Model answers a conversation. It may be used by many goroutines at once.
+// Model completes conversations. It is safe for concurrent use.
 type Model interface {
-	// Complete sends a request and gives the whole answer. While it comes, sink
-	// gets its parts, in order; nil is nobody. An error is an *Error wherever the
-	// model or the way to it said why. There is an answer or an error, never
-	// both, and never that of an earlier request.
+	// Complete sends a request and returns the whole answer. If sink is not nil, it
+	// receives the parts of the answer in order. Errors of the model or the connection are
+	// of type *Error. Complete returns either an answer or an error.
 	Complete(ctx context.Context, r Request, sink func(Delta)) (*Response, error)
 }
 
-// Role says who speaks.
+// Role is the author of a message.
 type Role string
 
 // The roles.
@@ -33,16 +32,16 @@ const (
 type Message struct {
 	Role    Role   `json:"role"`
 	Content string `json:"content"`
-	// Name tells speakers of one role apart.
+	// Name distinguishes authors with the same role.
 	Name string `json:"name,omitempty"`
-	// ToolCalls are what an assistant wants to have called.
+	// ToolCalls are the calls that an assistant requests.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 	// ToolCallID is the call that a tool's message answers.
 	ToolCallID string `json:"tool_call_id,omitempty"`
 }
 
-// UnmarshalJSON reads a message whose content is a text, null, or a list of parts,
-// of which the texts count.
+// UnmarshalJSON decodes a message whose content is a text, null, or a list of parts, of
+// which it keeps the texts.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	type plain Message // without this method
 	read := struct {
@@ -73,8 +72,8 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the content of a message that is a call alone as null, as
-// the protocols do.
+// MarshalJSON writes null as the content of a message that only has calls, as the protocols
+// require.
 func (m Message) MarshalJSON() ([]byte, error) {
 	type plain Message
 	if m.Content != "" || len(m.ToolCalls) == 0 {
@@ -86,7 +85,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	}{plain: plain(m)})
 }
 
-// ToolCall is a call that a model wants.
+// ToolCall is a tool call that a model requests.
 type ToolCall struct {
 	ID string `json:"id"`
 	// Type is "function".
@@ -94,10 +93,10 @@ type ToolCall struct {
 	Function Function `json:"function"`
 }
 
-// Function is what is called, and by what.
+// Function is the name and the arguments of a call.
 type Function struct {
 	Name string `json:"name"`
-	// Arguments is JSON as the model wrote it, which may be wrong.
+	// Arguments is the text that the model wrote, which may be invalid JSON.
 	Arguments string `json:"arguments"`
 }
 
@@ -105,30 +104,30 @@ type Function struct {
 type Definition struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	// Parameters is a JSON Schema; nil is none.
+	// Parameters is a JSON Schema, or nil.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 }
 
-// Request asks a model to go on with a conversation.
+// Request is a request to complete a conversation.
 type Request struct {
 	Model    string       `json:"model"`
 	Messages []Message    `json:"messages"`
 	Tools    []Definition `json:"tools,omitempty"`
 	// Force is the name of the tool that must be called, or "".
 	Force string `json:"force,omitempty"`
-	// MaxTokens bounds the answer; 0 is the adapter's own bound.
+	// MaxTokens bounds the answer; 0 uses the adapter's bound.
 	MaxTokens   int      `json:"maxTokens,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
-	// Purpose says what the request is for; it is not sent.
+	// Purpose is not sent.
 	Purpose Purpose `json:"purpose"`
 }
 
-// Purpose says what a request is for.
+// Purpose is the position of the run that a request belongs to.
 type Purpose struct {
 	Machine string `json:"machine,omitempty"`
 	State   string `json:"state,omitempty"`
 	Agent   string `json:"agent,omitempty"`
-	// Index counts the answers and errors that the run has had before.
+	// Index counts the earlier answers and errors of the run.
 	Index int `json:"index"`
 }
 
@@ -136,7 +135,7 @@ type Purpose struct {
 type Delta struct {
 	// Text is a piece of the content.
 	Text string
-	// Tool is the name of a tool that the model begins to call.
+	// Tool is the name of a tool whose call begins.
 	Tool string
 }
 
@@ -144,16 +143,16 @@ type Delta struct {
 type Response struct {
 	ID    string `json:"id,omitempty"`
 	Model string `json:"model,omitempty"`
-	// Created is in seconds of Unix time, 0 if unknown.
+	// Created is a Unix time in seconds; 0 if unknown.
 	Created int64   `json:"created,omitempty"`
 	Message Message `json:"message"`
-	// Finish is why the answer ended: one of the Finish constants, or the
-	// model's own word.
+	// Finish is the reason for the end of the answer: a Finish constant or the model's
+	// value.
 	Finish string `json:"finish,omitempty"`
 	Usage  Usage  `json:"usage"`
 }
 
-// Why an answer ended.
+// The reasons for the end of an answer.
 const (
 	FinishStop   = "stop"
 	FinishTools  = "tool_calls"
@@ -161,20 +160,20 @@ const (
 	FinishFilter = "content_filter"
 )
 
-// Usage is what a request has used, in tokens.
+// Usage is the number of tokens of a request.
 type Usage struct {
 	Input  int `json:"input"`
 	Output int `json:"output"`
-	// Cached are those of Input that the model had in store.
+	// Cached is the part of Input that the server read from its cache.
 	Cached int `json:"cached,omitempty"`
 }
 
-// Add gives the sum.
+// Add returns the sum.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{Input: u.Input + v.Input, Output: u.Output + v.Output, Cached: u.Cached + v.Cached}
 }
 
-// completion is a chat.completion of OpenAI's.
+// completion is a chat.completion object of OpenAI.
 type completion struct {
 	ID      string   `json:"id"`
 	Object  string   `json:"object"`
@@ -197,11 +196,11 @@ type choice struct {
 	Finish  string          `json:"finish_reason"`
 }
 
-// Completion is the response as a chat.completion object, which handlers read.
+// Completion returns the response as a chat.completion object for handlers.
 func (r *Response) Completion() json.RawMessage {
 	message, err := json.Marshal(r.Message)
 	if err != nil {
-		return json.RawMessage("null") // a message is texts alone
+		return json.RawMessage("null") // a message contains only texts
 	}
 	c := completion{ID: r.ID, Object: "chat.completion", Created: r.Created, Model: r.Model, Choices: []choice{{Message: message, Finish: r.Finish}}}
 	c.Usage.Prompt, c.Usage.Completion, c.Usage.Total = r.Usage.Input, r.Usage.Output, r.Usage.Input+r.Usage.Output
@@ -212,10 +211,10 @@ func (r *Response) Completion() json.RawMessage {
 	return out
 }
 
-// ReadCompletion reads a chat.completion object. A refusal is an *Error.
+// ReadCompletion parses a chat.completion object. A refusal is an *Error.
 func ReadCompletion(data []byte) (*Response, error) {
 	malformed := func(why string) error {
-		return &Error{Kind: Malformed, Message: "the answer is no chat completion: " + why}
+		return &Error{Kind: Malformed, Message: "the answer is not a chat completion: " + why}
 	}
 	var c completion
 	if err := json.Unmarshal(data, &c); err != nil {
@@ -235,7 +234,7 @@ func ReadCompletion(data []byte) (*Response, error) {
 	if err := json.Unmarshal(first.Message, &r.Message); err != nil {
 		return nil, malformed(err.Error())
 	}
-	_ = json.Unmarshal(first.Message, &refusal) // it was read above
+	_ = json.Unmarshal(first.Message, &refusal) // parsed above
 	if refusal.Refusal != nil && *refusal.Refusal != "" {
 		return nil, &Error{Kind: Refusal, Message: *refusal.Refusal, Usage: r.Usage}
 	}
@@ -245,7 +244,7 @@ func ReadCompletion(data []byte) (*Response, error) {
 	return r, nil
 }
 
-// Check refuses an answer that says nothing, and one that a filter withheld.
+// Check returns an error for an empty answer or one that a filter withheld.
 func (r *Response) Check() error {
 	switch {
 	case r.Finish == FinishFilter:

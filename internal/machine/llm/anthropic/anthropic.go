@@ -1,4 +1,4 @@
-// Package anthropic speaks to Anthropic's messages API.
+// Package anthropic is the adapter for Anthropic's messages API.
 package anthropic
 
 import (
@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// DefaultBaseURL is Anthropic's own server.
+	// DefaultBaseURL is the URL of Anthropic's server.
 	DefaultBaseURL = "https://api.anthropic.com"
 	apiVersion     = "2023-06-01"
-	// defaultMaxTokens bounds an answer where the request does not: the API
-	// wants a bound.
+	// defaultMaxTokens bounds an answer if the request does not, because the API requires a
+	// bound.
 	defaultMaxTokens = 8192
 )
 
-// Options say how the server is reached.
+// Options configures a Model.
 type Options struct {
 	// BaseURL is DefaultBaseURL if empty.
 	BaseURL string
 	// Key is the API key.
 	Key string
-	// NoStream asks for whole answers.
+	// NoStream requests answers in one piece.
 	NoStream bool
 	// HTTP is the client; nil is http.DefaultClient.
 	HTTP *http.Client
 }
 
-// Model speaks to one server. The requests say which model is meant.
+// Model sends requests to one server. Each request names its model.
 type Model struct {
 	wire   llmwire.Client
 	stream bool
@@ -40,7 +40,7 @@ type Model struct {
 
 var _ llm.Model = (*Model)(nil)
 
-// New makes a Model.
+// New returns a Model.
 func New(o Options) *Model {
 	base := strings.TrimSuffix(o.BaseURL, "/")
 	if base == "" {
@@ -74,11 +74,11 @@ type message struct {
 type block struct {
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
-	// ID, Name and Input are of a call.
+	// ID, Name and Input belong to a call.
 	ID    string          `json:"id,omitempty"`
 	Name  string          `json:"name,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
-	// ToolUseID and Content are of a call's result.
+	// ToolUseID and Content belong to the result of a call.
 	ToolUseID string `json:"tool_use_id,omitempty"`
 	Content   string `json:"content,omitempty"`
 }
@@ -94,8 +94,8 @@ type toolChoice struct {
 	Name string `json:"name,omitempty"`
 }
 
-// body writes a request.
-func (m *Model) body(r llm.Request) request {
+// requestBody returns the body of a request.
+func (m *Model) requestBody(r llm.Request) request {
 	b := request{Model: r.Model, MaxTokens: r.MaxTokens, Temperature: r.Temperature, Stream: m.stream}
 	if b.MaxTokens == 0 {
 		b.MaxTokens = defaultMaxTokens
@@ -106,11 +106,11 @@ func (m *Model) body(r llm.Request) request {
 			system = append(system, r.Messages[i].Content)
 			continue
 		}
-		b.add(&r.Messages[i])
+		b.addMessage(&r.Messages[i])
 	}
 	b.System = strings.Join(system, "\n\n")
 	if len(b.Messages) == 0 || b.Messages[0].Role != llm.User {
-		// A conversation begins with the user; here it begins with the machine.
+		// The API requires that a conversation begins with the user.
 		b.Messages = append([]message{{llm.User, []block{{Type: "text", Text: "Begin."}}}}, b.Messages...)
 	}
 	for _, t := range r.Tools {
@@ -126,9 +126,9 @@ func (m *Model) body(r llm.Request) request {
 	return b
 }
 
-// add appends a message. Those of one side that follow each other are one, as the
-// API wants it.
-func (b *request) add(m *llm.Message) {
+// addMessage appends a message. It merges consecutive messages of one role, as the API
+// requires.
+func (b *request) addMessage(m *llm.Message) {
 	role := llm.User
 	if m.Role == llm.Assistant {
 		role = llm.Assistant
@@ -141,7 +141,7 @@ func (b *request) add(m *llm.Message) {
 		blocks = []block{{Type: "text", Text: m.Content}}
 	}
 	for _, c := range m.ToolCalls {
-		if role != llm.Assistant { // seen from the other side a call is what was said
+		if role != llm.Assistant { // to the other side a call is text
 			blocks = append(blocks, block{Type: "text", Text: c.Function.Name + " " + c.Function.Arguments})
 			continue
 		}
@@ -166,7 +166,7 @@ func isObject(data json.RawMessage) bool {
 	return json.Unmarshal(data, &object) == nil && object != nil
 }
 
-// answer is a whole answer.
+// answer is a complete answer.
 type answer struct {
 	ID      string  `json:"id"`
 	Model   string  `json:"model"`
@@ -182,17 +182,17 @@ type usage struct {
 	Created int `json:"cache_creation_input_tokens"`
 }
 
-// add takes what a later part of a stream says.
-func (u *usage) add(v usage) {
+// addUsage adds the usage of a later part of a stream.
+func (u *usage) addUsage(v usage) {
 	u.Input, u.Output = max(u.Input, v.Input), max(u.Output, v.Output)
 	u.Read, u.Created = max(u.Read, v.Read), max(u.Created, v.Created)
 }
 
 // Complete implements llm.Model.
 func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta)) (*llm.Response, error) {
-	res, err := m.wire.Post(ctx, m.body(r))
+	res, err := m.wire.Post(ctx, m.requestBody(r))
 	if err != nil {
-		return nil, overloaded(err)
+		return nil, asRateLimit(err)
 	}
 	defer res.Body.Close()
 	if sink == nil {
@@ -200,10 +200,10 @@ func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta
 	}
 	if llmwire.IsStream(res) {
 		s := stream{sink: sink, client: &m.wire}
-		if err := m.wire.Events(ctx, res.Body, s.event); err != nil {
+		if err := m.wire.Events(ctx, res.Body, s.addEvent); err != nil {
 			return nil, err
 		}
-		return s.answer.response()
+		return s.answer.toResponse()
 	}
 	data, err := m.wire.ReadJSON(ctx, res.Body)
 	if err != nil {
@@ -218,11 +218,11 @@ func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta
 			sink(llm.Delta{Text: b.Text})
 		}
 	}
-	return a.response()
+	return a.toResponse()
 }
 
-// overloaded is the server's own status for too many requests of all.
-func overloaded(err error) error {
+// asRateLimit converts the status 529 (overloaded) to RateLimit.
+func asRateLimit(err error) error {
 	const status = 529
 	if e := llm.AsError(err); e.Status == status {
 		e.Kind = llm.RateLimit
@@ -230,8 +230,8 @@ func overloaded(err error) error {
 	return err
 }
 
-// response gives the answer in the form of all models.
-func (a *answer) response() (*llm.Response, error) {
+// toResponse converts the answer to an llm.Response.
+func (a *answer) toResponse() (*llm.Response, error) {
 	r := &llm.Response{
 		ID: a.ID, Model: a.Model, Message: llm.Message{Role: llm.Assistant},
 		Usage: llm.Usage{Input: a.Usage.Input + a.Usage.Read + a.Usage.Created, Output: a.Usage.Output, Cached: a.Usage.Read},

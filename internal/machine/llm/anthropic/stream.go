@@ -10,12 +10,12 @@ import (
 	llmwire "github.com/guideway-dev/guideway/internal/machine/llm/wire"
 )
 
-// stream puts an answer together from its events.
+// stream assembles an answer from its events.
 type stream struct {
 	sink   func(llm.Delta)
 	client *llmwire.Client
 	answer answer
-	// input is the JSON of the call that is being written.
+	// input is the JSON input of the current call.
 	input []byte
 }
 
@@ -34,11 +34,11 @@ type event struct {
 	Usage usage `json:"usage"`
 }
 
-// event takes the next event.
-func (s *stream) event(raw llmwire.Event) (done bool, err error) {
+// addEvent adds the next event.
+func (s *stream) addEvent(raw llmwire.Event) (done bool, err error) {
 	var e event
 	if err := json.Unmarshal([]byte(raw.Data), &e); err != nil {
-		return false, &llm.Error{Kind: llm.Malformed, Message: "a part of the answer cannot be read: " + err.Error(), Err: err}
+		return false, &llm.Error{Kind: llm.Malformed, Message: "a part of the answer cannot be parsed: " + err.Error(), Err: err}
 	}
 	switch e.Type {
 	case "message_start":
@@ -50,7 +50,7 @@ func (s *stream) event(raw llmwire.Event) (done bool, err error) {
 			s.sink(llm.Delta{Tool: e.Content.Name})
 		}
 	case "content_block_delta":
-		return false, s.piece(&e)
+		return false, s.addDelta(&e)
 	case "content_block_stop":
 		if n := len(s.answer.Content); n > 0 && s.answer.Content[n-1].Type == "tool_use" {
 			if len(s.input) == 0 {
@@ -63,17 +63,17 @@ func (s *stream) event(raw llmwire.Event) (done bool, err error) {
 		if e.Delta.Stop != "" {
 			s.answer.Stop = e.Delta.Stop
 		}
-		s.answer.Usage.add(e.Usage)
+		s.answer.Usage.addUsage(e.Usage)
 	case "message_stop":
 		return true, nil
 	case "error":
-		return false, s.failed([]byte(raw.Data))
+		return false, s.streamError([]byte(raw.Data))
 	}
 	return false, nil
 }
 
-// piece takes a piece of the block that is being written.
-func (s *stream) piece(e *event) error {
+// addDelta adds a delta to the current block.
+func (s *stream) addDelta(e *event) error {
 	n := len(s.answer.Content)
 	if n == 0 || e.Index != n-1 {
 		return &llm.Error{Kind: llm.Malformed, Message: "a part of the answer belongs to nothing"}
@@ -88,9 +88,9 @@ func (s *stream) piece(e *event) error {
 	return nil
 }
 
-// failed is an error in the middle of a stream.
-func (s *stream) failed(data []byte) error {
-	code, message := s.client.Said(data)
+// streamError returns the error of an error event in a stream.
+func (s *stream) streamError(data []byte) error {
+	code, message := s.client.ErrorMessage(data)
 	e := llm.StatusError(http.StatusInternalServerError, nil, code, message, time.Time{})
 	e.Status = 0
 	if strings.Contains(code, "rate_limit") || strings.Contains(code, "overloaded") {

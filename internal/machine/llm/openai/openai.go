@@ -1,5 +1,5 @@
-// Package openai speaks to servers with OpenAI's chat completions: OpenAI itself,
-// and by their base URL Ollama, llama.cpp, vLLM, LM Studio and OpenRouter.
+// Package openai is the adapter for servers with OpenAI's chat completions API: OpenAI, and
+// by their base URL Ollama, llama.cpp, vLLM, LM Studio and OpenRouter.
 package openai
 
 import (
@@ -13,25 +13,25 @@ import (
 	llmwire "github.com/guideway-dev/guideway/internal/machine/llm/wire"
 )
 
-// DefaultBaseURL is OpenAI's own server.
+// DefaultBaseURL is the URL of OpenAI's server.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
-// Options say how a server is reached.
+// Options configures a Model.
 type Options struct {
 	// BaseURL is DefaultBaseURL if empty.
 	BaseURL string
-	// Key is sent as a bearer token; empty sends none, for servers of one's own.
+	// Key is sent as a bearer token unless it is empty.
 	Key string
-	// OldMaxTokens names the bound of an answer max_tokens, for servers that do
-	// not know max_completion_tokens.
+	// OldMaxTokens sends the bound of an answer as max_tokens, for servers that do not
+	// support max_completion_tokens.
 	OldMaxTokens bool
-	// NoStream asks for whole answers.
+	// NoStream requests answers in one piece.
 	NoStream bool
 	// HTTP is the client; nil is http.DefaultClient.
 	HTTP *http.Client
 }
 
-// Model speaks to one server. The requests say which model is meant.
+// Model sends requests to one server. Each request names its model.
 type Model struct {
 	wire   llmwire.Client
 	old    bool
@@ -40,7 +40,7 @@ type Model struct {
 
 var _ llm.Model = (*Model)(nil)
 
-// New makes a Model.
+// New returns a Model.
 func New(o Options) *Model {
 	base := strings.TrimSuffix(o.BaseURL, "/")
 	if base == "" {
@@ -76,8 +76,8 @@ type tool struct {
 	Function llm.Definition `json:"function"`
 }
 
-// body writes a request.
-func (m *Model) body(r llm.Request) request {
+// requestBody returns the body of a request.
+func (m *Model) requestBody(r llm.Request) request {
 	b := request{Model: r.Model, Temperature: r.Temperature, Messages: r.Messages}
 	if m.old {
 		b.MaxTokens = r.MaxTokens
@@ -98,7 +98,7 @@ func (m *Model) body(r llm.Request) request {
 
 // Complete implements llm.Model.
 func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta)) (*llm.Response, error) {
-	res, err := m.wire.Post(ctx, m.body(r))
+	res, err := m.wire.Post(ctx, m.requestBody(r))
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta
 		if err != nil {
 			return nil, err
 		}
-		if e := m.failed(data); e != nil {
+		if e := m.bodyError(data); e != nil {
 			return nil, e
 		}
 		answer, err := llm.ReadCompletion(data)
@@ -123,20 +123,20 @@ func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta
 			a.done = true
 			return true, nil
 		}
-		if err := m.failed([]byte(e.Data)); err != nil {
+		if err := m.bodyError([]byte(e.Data)); err != nil {
 			return false, err
 		}
-		return false, a.add([]byte(e.Data))
+		return false, a.addChunk([]byte(e.Data))
 	})
-	if err != nil && !a.complete() {
+	if err != nil && !a.isComplete() {
 		return nil, err
 	}
-	return a.response()
+	return a.toResponse()
 }
 
-// failed gives the error that a document with the status 200 tells, if any: some
-// servers find out in the middle of an answer.
-func (m *Model) failed(data []byte) error {
+// bodyError returns the error in a document with the status 200, if any: some servers fail
+// in the middle of an answer.
+func (m *Model) bodyError(data []byte) error {
 	var body struct {
 		Error   json.RawMessage `json:"error"`
 		Choices json.RawMessage `json:"choices"`
@@ -144,7 +144,7 @@ func (m *Model) failed(data []byte) error {
 	if json.Unmarshal(data, &body) != nil || len(body.Error) == 0 || string(body.Error) == "null" {
 		return nil
 	}
-	code, message := m.wire.Said(data)
+	code, message := m.wire.ErrorMessage(data)
 	e := llm.StatusError(http.StatusInternalServerError, nil, code, message, time.Time{})
 	e.Status = 0
 	if strings.Contains(code, "rate_limit") {

@@ -10,19 +10,19 @@ import (
 // maxCalls bounds the calls of one answer.
 const maxCalls = 256
 
-// accumulator puts an answer together from its parts.
+// accumulator assembles an answer from its chunks.
 type accumulator struct {
 	sink    func(llm.Delta)
 	answer  llm.Response
 	text    []byte
 	refusal []byte
-	// calls are those of tools, by their index.
+	// calls are the tool calls by index, args their arguments.
 	calls []llm.ToolCall
 	args  [][]byte
 	done  bool
 }
 
-// chunk is one part.
+// chunk is one event of a stream.
 type chunk struct {
 	ID      string `json:"id"`
 	Created int64  `json:"created"`
@@ -48,11 +48,11 @@ type chunk struct {
 	} `json:"usage"`
 }
 
-// add takes a part.
-func (a *accumulator) add(data []byte) error {
+// addChunk adds a chunk.
+func (a *accumulator) addChunk(data []byte) error {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return &llm.Error{Kind: llm.Malformed, Message: "a part of the answer cannot be read: " + err.Error(), Err: err}
+		return &llm.Error{Kind: llm.Malformed, Message: "a part of the answer cannot be parsed: " + err.Error(), Err: err}
 	}
 	if c.ID != "" {
 		a.answer.ID, a.answer.Created, a.answer.Model = c.ID, c.Created, c.Model
@@ -70,7 +70,7 @@ func (a *accumulator) add(data []byte) error {
 	a.refusal = append(a.refusal, first.Delta.Refusal...)
 	if text := first.Delta.Content; text != "" {
 		a.text = append(a.text, text...)
-		a.tell(llm.Delta{Text: text})
+		a.sendDelta(llm.Delta{Text: text})
 	}
 	for i := range first.Delta.ToolCalls {
 		call := &first.Delta.ToolCalls[i]
@@ -78,11 +78,11 @@ func (a *accumulator) add(data []byte) error {
 		switch {
 		case call.Index != nil:
 			at = *call.Index
-		case call.ID == "" && at > 0: // a server without indices goes on with the last
+		case call.ID == "" && at > 0: // without indices, the chunk continues the last call
 			at--
 		}
 		if at < 0 || at > len(a.calls) || at >= maxCalls {
-			return &llm.Error{Kind: llm.Malformed, Message: fmt.Sprintf("a part of the answer is of the call %d, and there are %d", at, len(a.calls))}
+			return &llm.Error{Kind: llm.Malformed, Message: fmt.Sprintf("a part of the answer has the call index %d, but there are %d calls", at, len(a.calls))}
 		}
 		if at == len(a.calls) {
 			a.calls, a.args = append(a.calls, llm.ToolCall{Type: "function"}), append(a.args, nil)
@@ -92,25 +92,25 @@ func (a *accumulator) add(data []byte) error {
 		}
 		if call.Function.Name != "" {
 			a.calls[at].Function.Name += call.Function.Name
-			a.tell(llm.Delta{Tool: call.Function.Name})
+			a.sendDelta(llm.Delta{Tool: call.Function.Name})
 		}
 		a.args[at] = append(a.args[at], call.Function.Arguments...)
 	}
 	return nil
 }
 
-func (a *accumulator) tell(d llm.Delta) {
+func (a *accumulator) sendDelta(d llm.Delta) {
 	if a.sink != nil {
 		a.sink(d)
 	}
 }
 
-// complete says whether the answer is whole although the stream's own end did not
-// come: some servers leave it out.
-func (a *accumulator) complete() bool { return a.done || a.answer.Finish != "" }
+// isComplete reports whether the answer is complete. Some servers omit the end of the
+// stream.
+func (a *accumulator) isComplete() bool { return a.done || a.answer.Finish != "" }
 
-// response gives the answer.
-func (a *accumulator) response() (*llm.Response, error) {
+// toResponse returns the assembled answer.
+func (a *accumulator) toResponse() (*llm.Response, error) {
 	if len(a.refusal) > 0 {
 		return nil, &llm.Error{Kind: llm.Refusal, Message: string(a.refusal), Usage: a.answer.Usage}
 	}

@@ -1,6 +1,6 @@
-// Package scripted is a model that answers from a file: a recording, a list of
-// answers, or rules. It needs no key and no network, and it fails on demand, so
-// that machines can be tried, tested and shown.
+// Package scripted is a model that answers from a file: a recording, a list of answers, or
+// rules. It needs no key and no network and can simulate errors, so that machines can be
+// tried, tested and demonstrated.
 package scripted
 
 import (
@@ -17,66 +17,65 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
-// Model answers from a Script. It keeps nothing between requests: what it answers
-// follows from the request alone, so that a run that goes on after a crash gets
-// the answers that it would have got.
+// Model answers from a Script. It is stateless: an answer depends on the request alone, so
+// that a run gets the same answers after a crash.
 type Model struct {
 	script Script
-	// wait waits for so long, or until the context ends.
+	// wait waits for a duration or until the context ends.
 	wait func(context.Context, time.Duration) error
 }
 
 var _ llm.Model = (*Model)(nil)
 
-// Script is what a Model answers.
+// Script holds the answers of a Model.
 type Script struct {
-	// Responses are answered in order: the first to a run's first request. Each is
-	// a chat completion, or an Answer.
+	// Responses are the answers to the requests of a run in order. Each is a chat
+	// completion or an Answer.
 	Responses []json.RawMessage `json:"responses,omitempty"`
-	// Rules are tried where there are no Responses; the first that fits counts.
+	// Rules are used if there are no Responses; the first match counts.
 	Rules []Rule `json:"rules,omitempty"`
 }
 
-// Rule answers requests that fit.
+// Rule answers matching requests.
 type Rule struct {
 	When When `json:"when"`
 	Answer
 }
 
-// When says which requests a rule is for. What is empty fits all.
+// When selects the requests of a rule. An empty field matches all.
 type When struct {
 	Machine string `json:"machine,omitempty"`
 	State   string `json:"state,omitempty"`
 	Agent   string `json:"agent,omitempty"`
 	Model   string `json:"model,omitempty"`
-	// Contains is a text in the last message.
+	// Contains must occur in the last message.
 	Contains string `json:"contains,omitempty"`
-	// Index is the number of the request in its run, from 0; nil is any.
+	// Index is the number of the request in its run, from 0; nil matches all.
 	Index *int `json:"index,omitempty"`
 }
 
-// Answer is what is answered, or how it fails.
+// Answer is an answer or a simulated error.
 type Answer struct {
 	Content   string     `json:"content,omitempty"`
 	ToolCalls []Call     `json:"tool_calls,omitempty"`
 	Usage     *llm.Usage `json:"usage,omitempty"`
-	// Fault is one of the Fault constants; "" is none.
+	// Fault is one of the Fault constants, or "".
 	Fault string `json:"fault,omitempty"`
-	// RetryAfter is what a fault asks to wait, in seconds, and Delay how long it
-	// takes until the answer comes.
+	// RetryAfter is the wait that the simulated error requests, and Delay the delay of the
+	// answer, both in seconds.
 	RetryAfter float64 `json:"retry_after,omitempty"`
 	Delay      float64 `json:"delay,omitempty"`
 }
 
-// Call is a call of a tool in an Answer.
+// Call is a tool call in an Answer.
 type Call struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name"`
-	// Arguments is an object, or a text that is sent as it is.
+	// Arguments is an object, or a text that is sent unchanged.
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// The faults.
+// The simulated errors.
 const (
 	FaultRateLimit = "429"
 	FaultServer    = "500"
@@ -85,21 +84,21 @@ const (
 	FaultRefusal   = "refusal"
 	// FaultCut ends the stream in the middle of the content.
 	FaultCut = "cut"
-	// FaultMalformed cuts the arguments of the calls.
+	// FaultMalformed truncates the arguments of the calls.
 	FaultMalformed = "malformed"
-	// FaultEmpty is an answer that says nothing.
+	// FaultEmpty is an empty answer.
 	FaultEmpty = "empty"
 )
 
-// Faults are all of them.
+// Faults returns all Fault constants.
 func Faults() []string {
 	return []string{FaultRateLimit, FaultServer, FaultAuth, FaultContext, FaultRefusal, FaultCut, FaultMalformed, FaultEmpty}
 }
 
-// Parse reads a file: a list of responses, or an object with responses or rules.
+// Parse parses a file: a list of responses, or an object with responses or rules.
 func Parse(data []byte) (Script, error) {
 	bad := func(format string, args ...any) error {
-		return guideway.Errorf(guideway.CodeInvalid, "the script of answers does not read: "+format, args...).
+		return guideway.Errorf(guideway.CodeInvalid, "the script of answers cannot be parsed: "+format, args...).
 			WithFix(`write a list of chat completions, or {"rules": [{"when": {"agent": "..."}, "content": "..."}]}`)
 	}
 	var s Script
@@ -114,20 +113,20 @@ func Parse(data []byte) (Script, error) {
 		return s, bad("it has neither responses nor rules")
 	}
 	for i, raw := range s.Responses {
-		if _, _, err := read(raw); err != nil {
+		if _, _, err := parseResponse(raw); err != nil {
 			return s, bad("response %d: %w", i+1, err)
 		}
 	}
 	for i := range s.Rules {
-		if err := s.Rules[i].check(); err != nil {
+		if err := s.Rules[i].validate(); err != nil {
 			return s, bad("rule %d: %w", i+1, err)
 		}
 	}
 	return s, nil
 }
 
-// check refuses an answer that is none.
-func (a *Answer) check() error {
+// validate checks an answer.
+func (a *Answer) validate() error {
 	for _, known := range Faults() {
 		if a.Fault == known {
 			return nil
@@ -135,15 +134,15 @@ func (a *Answer) check() error {
 	}
 	switch {
 	case a.Fault != "":
-		return fmt.Errorf("there is no fault %q; there are %s", a.Fault, strings.Join(Faults(), ", "))
+		return fmt.Errorf("unknown fault %q; valid: %s", a.Fault, strings.Join(Faults(), ", "))
 	case a.Content == "" && len(a.ToolCalls) == 0:
 		return fmt.Errorf("it has neither content nor tool_calls")
 	}
 	return nil
 }
 
-// read reads a response: a chat completion, or an Answer.
-func read(raw json.RawMessage) (*llm.Response, *Answer, error) {
+// parseResponse parses a response: a chat completion or an Answer.
+func parseResponse(raw json.RawMessage) (*llm.Response, *Answer, error) {
 	var probe struct {
 		Choices json.RawMessage `json:"choices"`
 	}
@@ -158,10 +157,10 @@ func read(raw json.RawMessage) (*llm.Response, *Answer, error) {
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return nil, nil, err
 	}
-	return nil, &a, a.check()
+	return nil, &a, a.validate()
 }
 
-// New makes a Model of a script.
+// New returns a Model for a script.
 func New(s Script) *Model { return &Model{script: s, wait: ctxsleep.For} }
 
 // Complete implements llm.Model.
@@ -169,29 +168,29 @@ func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta
 	if sink == nil {
 		sink = func(llm.Delta) {}
 	}
-	response, answer, err := m.choose(r)
+	response, answer, err := m.selectAnswer(r)
 	if err != nil {
 		return nil, err
 	}
 	if answer != nil {
 		if answer.Delay > 0 {
-			if err := m.wait(ctx, seconds(answer.Delay)); err != nil {
+			if err := m.wait(ctx, toDuration(answer.Delay)); err != nil {
 				return nil, &llm.Error{Kind: llm.Timeout, Message: err.Error(), Err: err}
 			}
 		}
-		if response, err = answer.respond(r, sink); err != nil {
+		if response, err = answer.toResponse(r, sink); err != nil {
 			return nil, err
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, &llm.Error{Kind: llm.Timeout, Message: err.Error(), Err: err}
 	}
-	tell(response, sink)
+	sendDeltas(response, sink)
 	return response, nil
 }
 
-// tell sends a response in parts.
-func tell(r *llm.Response, sink func(llm.Delta)) {
+// sendDeltas sends a response in parts.
+func sendDeltas(r *llm.Response, sink func(llm.Delta)) {
 	for _, part := range strings.SplitAfter(r.Message.Content, " ") {
 		if part != "" {
 			sink(llm.Delta{Text: part})
@@ -202,17 +201,17 @@ func tell(r *llm.Response, sink func(llm.Delta)) {
 	}
 }
 
-// choose finds the answer to a request.
-func (m *Model) choose(r llm.Request) (*llm.Response, *Answer, error) {
+// selectAnswer returns the answer to a request.
+func (m *Model) selectAnswer(r llm.Request) (*llm.Response, *Answer, error) {
 	if n := len(m.script.Responses); n > 0 {
 		i := r.Purpose.Index
 		if i >= n {
-			return nil, nil, &llm.Error{Kind: llm.Invalid, Message: fmt.Sprintf("the script has %d answers, and this is request %d of the run", n, i+1)}
+			return nil, nil, &llm.Error{Kind: llm.Invalid, Message: fmt.Sprintf("the script has %d answers, but this is request %d of the run", n, i+1)}
 		}
-		return read(m.script.Responses[i])
+		return parseResponse(m.script.Responses[i])
 	}
 	for i := range m.script.Rules {
-		if m.script.Rules[i].When.fits(r) {
+		if m.script.Rules[i].When.matchesRequest(r) {
 			return nil, &m.script.Rules[i].Answer, nil
 		}
 	}
@@ -222,8 +221,8 @@ func (m *Model) choose(r llm.Request) (*llm.Response, *Answer, error) {
 	}
 }
 
-// fits says whether a rule is for a request.
-func (w *When) fits(r llm.Request) bool {
+// matchesRequest reports whether a rule matches a request.
+func (w *When) matchesRequest(r llm.Request) bool {
 	is := func(want, have string) bool { return want == "" || want == have }
 	last := ""
 	if n := len(r.Messages); n > 0 {
@@ -233,12 +232,12 @@ func (w *When) fits(r llm.Request) bool {
 		strings.Contains(last, w.Contains) && (w.Index == nil || *w.Index == r.Purpose.Index)
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func toDuration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// respond makes the response of an answer, or fails as it says.
-func (a *Answer) respond(r llm.Request, sink func(llm.Delta)) (*llm.Response, error) {
+// toResponse returns the response or the simulated error of an answer.
+func (a *Answer) toResponse(r llm.Request, sink func(llm.Delta)) (*llm.Response, error) {
 	fail := func(kind llm.Kind, status int, message string) (*llm.Response, error) {
-		return nil, &llm.Error{Kind: kind, Status: status, Message: message, RetryAfter: seconds(a.RetryAfter)}
+		return nil, &llm.Error{Kind: kind, Status: status, Message: message, RetryAfter: toDuration(a.RetryAfter)}
 	}
 	switch a.Fault {
 	case FaultRateLimit:
@@ -259,10 +258,10 @@ func (a *Answer) respond(r llm.Request, sink func(llm.Delta)) (*llm.Response, er
 	}
 	out := &llm.Response{
 		ID: fmt.Sprintf("scripted-%d", r.Purpose.Index+1), Model: r.Model, Finish: llm.FinishStop,
-		Message: llm.Message{Role: llm.Assistant, Content: a.Content}, Usage: a.usage(r),
+		Message: llm.Message{Role: llm.Assistant, Content: a.Content}, Usage: a.estimateUsage(r),
 	}
 	for i, c := range a.ToolCalls {
-		call := llm.ToolCall{ID: c.ID, Type: "function", Function: llm.Function{Name: c.Name, Arguments: arguments(c.Arguments)}}
+		call := llm.ToolCall{ID: c.ID, Type: "function", Function: llm.Function{Name: c.Name, Arguments: argumentsText(c.Arguments)}}
 		if call.ID == "" {
 			call.ID = fmt.Sprintf("call_%d_%d", r.Purpose.Index+1, i+1)
 		}
@@ -275,8 +274,8 @@ func (a *Answer) respond(r llm.Request, sink func(llm.Delta)) (*llm.Response, er
 	return out, nil
 }
 
-// arguments are those of a call as a model writes them.
-func arguments(raw json.RawMessage) string {
+// argumentsText returns the arguments of a call as a model writes them.
+func argumentsText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return text
@@ -287,8 +286,8 @@ func arguments(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// usage is what was said, or a guess by the length of the texts.
-func (a *Answer) usage(r llm.Request) llm.Usage {
+// estimateUsage returns the usage in the script, or an estimate by the length of the texts.
+func (a *Answer) estimateUsage(r llm.Request) llm.Usage {
 	if a.Usage != nil {
 		return *a.Usage
 	}

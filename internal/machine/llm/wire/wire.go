@@ -1,6 +1,6 @@
-// Package wire is what the adapters for models share: a request over HTTP whose
-// answer is JSON or a stream of events. It never logs, and no error of it has a
-// header of the request, so that keys stay where they are.
+// Package wire is shared by the model adapters: a request over HTTP whose response is JSON
+// or a stream of events. It never logs, and its errors contain no request headers, so that
+// keys are not leaked.
 package wire
 
 import (
@@ -22,34 +22,34 @@ const (
 	// maxBody bounds an answer, and maxLine a line of a stream.
 	maxBody = 32 << 20
 	maxLine = 4 << 20
-	// maxMessage bounds what is kept of a server's words.
+	// maxMessage bounds a server's error message.
 	maxMessage = 1000
 )
 
 // Client sends requests to one server.
 type Client struct {
-	// URL is where requests are posted to.
+	// URL receives the requests.
 	URL string
-	// Header has what the server wants besides, the key among it.
+	// Header holds additional headers, including the key.
 	Header http.Header
 	// HTTP is the client; nil is http.DefaultClient.
 	HTTP *http.Client
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Secrets are texts that are cut out of what the server says.
+	// Secrets are removed from the server's messages.
 	Secrets []string
 }
 
-// Post sends a request. The body of the answer is the caller's to close. An answer
-// other than 200 is an error.
+// Post sends a request. The caller must close the body of the response. A status other than
+// 200 is an error.
 func (c *Client) Post(ctx context.Context, body any) (*http.Response, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return nil, &llm.Error{Kind: llm.Invalid, Message: "the request cannot be written: " + err.Error(), Err: err}
+		return nil, &llm.Error{Kind: llm.Invalid, Message: "the request cannot be encoded: " + err.Error(), Err: err}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(data))
 	if err != nil {
-		return nil, &llm.Error{Kind: llm.Invalid, Message: "the address of the model's server is no URL"}
+		return nil, &llm.Error{Kind: llm.Invalid, Message: "the address of the model server is not a URL"}
 	}
 	req.Header = c.Header.Clone()
 	if req.Header == nil {
@@ -62,19 +62,19 @@ func (c *Client) Post(ctx context.Context, body any) (*http.Response, error) {
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return nil, c.Broken(ctx, err)
+		return nil, c.ConnectionError(ctx, err)
 	}
 	if res.StatusCode != http.StatusOK {
 		defer res.Body.Close()
-		return nil, c.refused(res)
+		return nil, c.responseError(res)
 	}
 	return res, nil
 }
 
-// refused reads why a server did not answer.
-func (c *Client) refused(res *http.Response) error {
+// responseError returns the error of a response with an error status.
+func (c *Client) responseError(res *http.Response) error {
 	data, _ := io.ReadAll(io.LimitReader(res.Body, maxBody))
-	code, message := c.Said(data)
+	code, message := c.ErrorMessage(data)
 	if message == "" {
 		message = http.StatusText(res.StatusCode)
 	}
@@ -85,15 +85,15 @@ func (c *Client) refused(res *http.Response) error {
 	return llm.StatusError(res.StatusCode, res.Header, code, message, now())
 }
 
-// Said reads the code and the message of an error's body, whatever its form.
-func (c *Client) Said(data []byte) (code, message string) {
+// ErrorMessage returns the code and the message of an error body in any known form.
+func (c *Client) ErrorMessage(data []byte) (code, message string) {
 	var body struct {
 		Error   json.RawMessage `json:"error"`
 		Message string          `json:"message"`
 		Detail  string          `json:"detail"`
 	}
 	if json.Unmarshal(data, &body) != nil {
-		return "", c.clean(string(data))
+		return "", c.cleanMessage(string(data))
 	}
 	var inner struct {
 		Code    any    `json:"code"`
@@ -108,19 +108,19 @@ func (c *Client) Said(data []byte) (code, message string) {
 		Message string `json:"message"`
 	}{}):
 		code, _ = inner.Code.(string)
-		return strings.TrimSpace(code + " " + inner.Type), c.clean(inner.Message)
+		return strings.TrimSpace(code + " " + inner.Type), c.cleanMessage(inner.Message)
 	case json.Unmarshal(body.Error, &text) == nil:
-		return "", c.clean(text)
+		return "", c.cleanMessage(text)
 	case body.Message != "":
-		return "", c.clean(body.Message)
+		return "", c.cleanMessage(body.Message)
 	default:
-		return "", c.clean(body.Detail)
+		return "", c.cleanMessage(body.Detail)
 	}
 }
 
-// clean cuts a server's words, and secrets out of them: some servers repeat the
-// key that they do not accept.
-func (c *Client) clean(text string) string {
+// cleanMessage truncates a server's message and removes secrets: some servers repeat the
+// key that they reject.
+func (c *Client) cleanMessage(text string) string {
 	for _, s := range c.Secrets {
 		if s != "" {
 			text = strings.ReplaceAll(text, s, "***")
@@ -133,8 +133,8 @@ func (c *Client) clean(text string) string {
 	return text
 }
 
-// Broken tells why a connection failed.
-func (c *Client) Broken(ctx context.Context, err error) error {
+// ConnectionError converts the error of a failed connection to an *llm.Error.
+func (c *Client) ConnectionError(ctx context.Context, err error) error {
 	var known *llm.Error
 	if errors.As(err, &known) {
 		return err
@@ -147,15 +147,15 @@ func (c *Client) Broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	return &llm.Error{Kind: kind, Message: c.clean(err.Error()), Err: err}
+	return &llm.Error{Kind: kind, Message: c.cleanMessage(err.Error()), Err: err}
 }
 
-// ReadJSON reads an answer that is one document.
+// ReadJSON reads a response that is one document.
 func (c *Client) ReadJSON(ctx context.Context, body io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(body, maxBody+1))
 	switch {
 	case err != nil:
-		return nil, c.Broken(ctx, err)
+		return nil, c.ConnectionError(ctx, err)
 	case len(data) > maxBody:
 		return nil, &llm.Error{Kind: llm.Malformed, Message: "the answer is too large"}
 	}
@@ -165,8 +165,8 @@ func (c *Client) ReadJSON(ctx context.Context, body io.Reader) ([]byte, error) {
 // Event is one event of a stream.
 type Event struct{ Name, Data string }
 
-// Events calls each for the events of a stream, until each says that it is done.
-// A stream that ends before that is an error: part of an answer is none.
+// Events calls each for the events of a stream until each returns done. A stream that ends
+// earlier is an error, because the answer is incomplete.
 func (c *Client) Events(ctx context.Context, body io.Reader, each func(Event) (done bool, err error)) error {
 	in := bufio.NewScanner(io.LimitReader(body, maxBody))
 	in.Buffer(make([]byte, 0, 8<<10), maxLine)
@@ -191,7 +191,7 @@ func (c *Client) Events(ctx context.Context, body io.Reader, each func(Event) (d
 		}
 	}
 	if err := in.Err(); err != nil {
-		return c.Broken(ctx, err)
+		return c.ConnectionError(ctx, err)
 	}
 	if len(data) > 0 {
 		e.Data = strings.Join(data, "\n")
@@ -202,7 +202,7 @@ func (c *Client) Events(ctx context.Context, body io.Reader, each func(Event) (d
 	return &llm.Error{Kind: llm.Network, Message: "the stream ended in the middle of the answer"}
 }
 
-// IsStream says whether an answer is a stream of events.
+// IsStream reports whether a response is a stream of events.
 func IsStream(res *http.Response) bool {
 	return strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")
 }
