@@ -1,21 +1,18 @@
-// Package crashtest takes the machine away from runs of agent machines. It has
-// tests alone.
+// Package crashtest tests that agent machines survive crashes. It contains only tests.
 //
-// Its tests start themselves again as workers (package crash), which drive runs
-// with real scripts, a journal, and a model and tools behind HTTP that count what
-// they are asked. Workers end themselves before and after each write and each call,
-// are killed at random moments, and are stopped for longer than their lease and
-// then go on. Whatever happens, a run comes to the same end, no answer that was
-// kept is asked for again, and a tool that must not be repeated is not.
+// The tests start their own binary as workers (package crash), which drive runs with real
+// scripts, a journal, and HTTP servers for the model and the tools, which count their
+// requests. Workers kill themselves before and after each write and each call, are killed
+// at random moments, and are stopped for longer than their lease and then continued. In
+// every case a run has the same outcome, no recorded answer is requested again, and a tool
+// that must not be repeated is not.
 //
-// One worker leads many runs, so that one that dies takes many points along: a run
-// halts at a point of its own, and the worker is killed, or stopped, when all runs
-// are at theirs.
+// One worker drives many runs, so that one crash tests many points: each run halts at a
+// different point, and the worker is killed or stopped when all runs have reached theirs.
 //
-// The environment says how much of it: GUIDEWAY_CRASH_KILLS counts processes that
-// are killed, of the points at which a run may end GUIDEWAY_CRASH_EVERY has each
-// nth one tried (1 is all), GUIDEWAY_CRASH_STOPS the same for halts; a run dies
-// GUIDEWAY_CRASH_LIVES times at most before it may finish,
-// GUIDEWAY_CRASH_SEED repeats a run, and GUIDEWAY_TEST_POSTGRES names a server for
-// the tests that want one.
+// Environment variables set the extent: GUIDEWAY_CRASH_KILLS is the number of killed
+// processes. GUIDEWAY_CRASH_EVERY tests every nth point (1 is all), GUIDEWAY_CRASH_STOPS
+// the same for stopped workers. GUIDEWAY_CRASH_LIVES bounds the deaths of a run before it
+// may finish. GUIDEWAY_CRASH_SEED repeats a test, and GUIDEWAY_TEST_POSTGRES is the URL of
+// a server for the tests that need one.
 package crashtest

@@ -13,20 +13,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// TestEveryPoint kills workers before and after each write and each call of a run. A
-// worker leads many runs at once, each to a point of its own, and is killed when all
-// of them are there. So are some more, at points of chance; then one finishes.
+// TestEveryPoint kills workers before and after each write and each call of a run. A worker
+// drives many runs at once, each to a different point, and is killed when all have reached
+// theirs. The runs are killed again at random points, and then finished.
 func TestEveryPoint(t *testing.T) {
-	crash.Long(t)
+	crash.SkipIfShort(t)
 	t.Parallel()
 	const side = 23 // runs at once
-	for _, s := range stores() {
+	for _, s := range journalKinds() {
 		for i, seed := range crash.Seeds(t) {
 			t.Run(fmt.Sprintf("seed %d/%s", seed, s.name), func(t *testing.T) {
 				t.Parallel()
-				o := newOutside(t)
+				o := newFakeServers(t)
 				p := s.place(t, o)
-				all := points(t, o, p)
+				all := countPoints(t, o, p)
 				random := rand.New(rand.NewPCG(seed, 0))
 				every := crash.Amount(t, "GUIDEWAY_CRASH_EVERY", 6, 20)
 				lives := crash.Amount(t, "GUIDEWAY_CRASH_LIVES", 3, 2)
@@ -36,9 +36,9 @@ func TestEveryPoint(t *testing.T) {
 				}
 				workers, killed := 0, 0
 				for batch := range slices.Chunk(ends, side) {
-					c := newCompany(t, o, p, fmt.Sprint("from point ", batch[0]), len(batch))
+					c := newBatch(t, o, p, fmt.Sprint("from point ", batch[0]), len(batch))
 					for life := range lives {
-						n, err := c.die(t, p, func(i int, j *journey) int {
+						n, err := c.killAtPoints(t, p, func(i int, j *trackedRun) int {
 							if life == 0 {
 								return batch[i]
 							}
@@ -52,7 +52,7 @@ func TestEveryPoint(t *testing.T) {
 						}
 						workers, killed = workers+1, killed+n
 					}
-					if c.arrive(t, p); t.Failed() {
+					if c.finishAll(t, p); t.Failed() {
 						t.Fatalf("killed at the points %v", batch)
 					}
 				}
@@ -62,27 +62,26 @@ func TestEveryPoint(t *testing.T) {
 	}
 }
 
-// TestKilled kills workers over and over again while they drive several runs: at a
-// point of chance of one of them, in the midst of what the others do, and from outside
-// at moments of chance.
+// TestKilled kills workers repeatedly while they drive several runs: at a random point of
+// one run while the others continue, and from outside at random moments.
 func TestKilled(t *testing.T) {
-	crash.Long(t)
+	crash.SkipIfShort(t)
 	t.Parallel()
 	const side = 6 // runs at once
 	kills := crash.Amount(t, "GUIDEWAY_CRASH_KILLS", 40, 8)
 	for _, seed := range crash.Seeds(t) {
-		for i, s := range stores() {
+		for i, s := range journalKinds() {
 			t.Run(fmt.Sprintf("seed %d/%s", seed, s.name), func(t *testing.T) {
 				t.Parallel()
-				o := newOutside(t)
+				o := newFakeServers(t)
 				p := s.place(t, o)
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
 				workers, killed, companies := 0, 0, 0
 				for workers < max(kills/4, 2) {
 					companies++
-					c := newCompany(t, o, p, fmt.Sprint("company ", companies), side)
+					c := newBatch(t, o, p, fmt.Sprint("company ", companies), side)
 					for range 4 {
-						n, err := c.chance(t, p, random)
+						n, err := c.killAtRandom(t, p, random)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -90,7 +89,7 @@ func TestKilled(t *testing.T) {
 							workers, killed = workers+1, killed+n
 						}
 					}
-					c.arrive(t, p)
+					c.finishAll(t, p)
 				}
 				t.Logf("%d workers were killed at work, with %d runs under way; %d runs", workers, killed, companies*side)
 			})
@@ -98,22 +97,22 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// chance is the life of one worker, which ends by itself at a point of chance of one
-// of the runs or is killed. It gives the number of runs that it took along.
-func (c company) chance(t *testing.T, p place, random *rand.Rand) (int, error) {
+// killAtRandom starts a worker that kills itself at a random point of one run, or is
+// killed. It returns the number of interrupted runs.
+func (c batch) killAtRandom(t *testing.T, p location, random *rand.Rand) (int, error) {
 	t.Helper()
-	before := c.deaths()
-	w := hire(t, p)
+	before := c.countDeaths()
+	w := startWorker(t, p)
 	defer w.Kill()
 	if random.IntN(2) == 0 {
 		last, point := random.IntN(len(c)), 1+random.IntN(60)
-		err := c.live(w, func(i int, _ *journey) doom {
+		err := c.driveAll(w, func(i int, _ *trackedRun) crashPlan {
 			if i == last {
-				return doom{point: point, kills: true}
+				return crashPlan{point: point, kills: true}
 			}
-			return doom{}
+			return crashPlan{}
 		})
-		return c.deaths() - before, err
+		return c.countDeaths() - before, err
 	}
 	moment := time.Duration(random.Int64N(int64(200 * time.Millisecond)))
 	var killer sync.WaitGroup
@@ -123,7 +122,7 @@ func (c company) chance(t *testing.T, p place, random *rand.Rand) (int, error) {
 		}
 		w.Kill()
 	})
-	err := c.live(w, func(int, *journey) doom { return doom{} })
+	err := c.driveAll(w, func(int, *trackedRun) crashPlan { return crashPlan{} })
 	killer.Wait()
-	return c.deaths() - before, err
+	return c.countDeaths() - before, err
 }

@@ -15,38 +15,37 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// shortLease is a lease that ends while a test waits, in milliseconds.
+// shortLease is a lease in milliseconds that expires during a test.
 const shortLease = 150
 
-// TestStopped halts a worker for longer than its lease, with runs at each of their
-// points. Another one takes the runs over and leads them to their end. When the first
-// one goes on it writes nothing any more, and neither asks a model nor calls a tool,
-// but for a call that it had let go of when it was halted.
+// TestStopped stops a worker for longer than its lease, with its runs at different points.
+// Another worker takes the runs over and finishes them. When the first one continues, it
+// writes nothing and calls no model or tool, except for a call that it was about to make.
 func TestStopped(t *testing.T) {
-	crash.Long(t)
+	crash.SkipIfShort(t)
 	t.Parallel()
 	const side = 8 // runs at once
-	for _, s := range stores() {
+	for _, s := range journalKinds() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			o := newOutside(t)
+			o := newFakeServers(t)
 			p := s.place(t, o)
-			all := points(t, o, p)
+			all := countPoints(t, o, p)
 			p.Lease = shortLease
 			every := crash.Amount(t, "GUIDEWAY_CRASH_STOPS", 10, 20)
 			var ends []int
-			for n := 3; n <= all; n += every { // the first points are before the run is known
+			for n := 3; n <= all; n += every { // before the first points the run is not known
 				ends = append(ends, n)
 			}
 			halted, workers := 0, 0
 			for batch := range slices.Chunk(ends, side) {
-				c := newCompany(t, o, p, fmt.Sprint("from point ", batch[0]), len(batch))
-				halted, workers = halted+c.stop(t, p, batch), workers+1
+				c := newBatch(t, o, p, fmt.Sprint("from point ", batch[0]), len(batch))
+				halted, workers = halted+c.haltAtPoints(t, p, batch), workers+1
 				if t.Failed() {
 					t.Fatalf("halted at the points %v", batch)
 				}
 			}
-			if halted < len(ends)/2 { // a lease may end by itself where the machine is busy
+			if halted < len(ends)/2 { // a lease may expire early on a busy machine
 				t.Errorf("of %d runs %d were halted: nothing was tested", len(ends), halted)
 			}
 			t.Logf("%d workers were halted, with %d runs at their points", workers, halted)
@@ -54,11 +53,11 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// stop has a worker halt with its runs at their points. It gives the number of those
-// that have come there.
-func (c company) stop(t *testing.T, p place, ends []int) int {
+// haltAtPoints stops a worker with its runs at their points. It returns the number of runs
+// that reached theirs.
+func (c batch) haltAtPoints(t *testing.T, p location, ends []int) int {
 	t.Helper()
-	w := hire(t, p).MustOpen()
+	w := startWorker(t, p).MustOpen()
 	defer w.Kill()
 	var side sync.WaitGroup
 	for i, j := range c {
@@ -80,9 +79,9 @@ func (c company) stop(t *testing.T, p place, ends []int) int {
 	if err := w.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	other := hire(t, p).MustOpen()
+	other := startWorker(t, p).MustOpen()
 	defer other.Kill()
-	c.each(func(j *journey) error { return j.takeOver(other) })
+	c.forEach(func(j *trackedRun) error { return j.takeOver(other) })
 	if err := w.Continue(); err != nil {
 		t.Fatal(err)
 	}
@@ -92,12 +91,12 @@ func (c company) stop(t *testing.T, p place, ends []int) int {
 			halted++
 		}
 	}
-	c.each(func(j *journey) error { return j.goOn(w, other) })
+	c.forEach(func(j *trackedRun) error { return j.continueHalted(w, other) })
 	return halted
 }
 
-// each does something for all runs, side by side.
-func (c company) each(do func(j *journey) error) {
+// forEach calls do for all runs concurrently.
+func (c batch) forEach(do func(j *trackedRun) error) {
 	var side sync.WaitGroup
 	for _, j := range c {
 		side.Go(func() {
@@ -109,9 +108,9 @@ func (c company) each(do func(j *journey) error) {
 	side.Wait()
 }
 
-// goOn has the worker that was halted go on with the run, and looks by another one at
-// what it has done.
-func (j *journey) goOn(w, other *worker) error {
+// continueHalted lets the stopped worker continue the run, and checks its writes through
+// another worker.
+func (j *trackedRun) continueHalted(w, other *worker) error {
 	if !j.halted {
 		return nil
 	}
@@ -120,44 +119,44 @@ func (j *journey) goOn(w, other *worker) error {
 		return err
 	}
 	if r.Within {
-		j.begun = 1
+		j.unsentCalls = 1
 	}
 	before := j.events
-	if err := j.live(other, doom{}); err != nil {
+	if err := j.driveRun(other, crashPlan{}); err != nil {
 		return err
 	}
 	if !slices.EqualFunc(before, j.events, func(a, b run.Event) bool { return a.Seq == b.Seq && string(a.MAC) == string(b.MAC) }) {
-		return fmt.Errorf("who has lost the lease has written: %d events, then %d (%+v)", len(before), len(j.events), r)
+		return fmt.Errorf("the worker wrote after it lost the lease: %d events, then %d (%+v)", len(before), len(j.events), r)
 	}
-	j.judge()
+	j.checkRun()
 	return nil
 }
 
-// takeOver has another worker lead the run to its end, as soon as it is let.
-func (j *journey) takeOver(w *worker) error {
+// takeOver makes another worker finish the run as soon as the lease expires.
+func (j *trackedRun) takeOver(w *worker) error {
 	for !j.done {
-		if err := j.attempt(w); err != nil {
+		if err := j.tryDrive(w); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// attempt has a worker lead the run on, unless another one does.
-func (j *journey) attempt(w *worker) error {
+// tryDrive makes a worker drive the run unless another one does.
+func (j *trackedRun) tryDrive(w *worker) error {
 	r, err := w.Do(order{Do: opDrive, Run: j.id, Task: j.task})
 	switch {
 	case err != nil:
 		return err
 	case r.Code == guideway.CodeConflict || r.OK() && r.Status == machineengine.StatusRunning:
-		<-time.After(50 * time.Millisecond) // another one is at work
+		<-time.After(50 * time.Millisecond) // another one drives it
 		return nil
 	case !r.OK():
 		return fmt.Errorf("%s: %s", r.Code, r.Message)
 	case r.Status.Ended():
-		return j.read(w, r)
+		return j.readResult(w, r)
 	}
-	next, err := j.decide(r)
+	next, err := j.nextOrder(r)
 	if err != nil {
 		return err
 	}
@@ -167,24 +166,23 @@ func (j *journey) attempt(w *worker) error {
 	return err
 }
 
-// TestTogether has several processes want to drive the same runs at once: each is
-// driven by one of them, every model and tool is asked once, and who comes second
-// is told.
+// TestTogether drives the same runs from several processes at once: each run is driven by
+// one process, every model and tool call is made once, and the others get a conflict.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	const processes, runs = 3, 4
-	for _, s := range stores() {
+	for _, s := range journalKinds() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			o := newOutside(t)
+			o := newFakeServers(t)
 			p := s.place(t, o)
 			var workers []*worker
-			for range processes { // they open one new journal at once
-				workers = append(workers, hire(t, p))
+			for range processes { // they create the journal concurrently
+				workers = append(workers, startWorker(t, p))
 			}
-			var all []*journey
+			var all []*trackedRun
 			for i := range runs {
-				j := &journey{t: t, outside: o, place: p, task: fmt.Sprint("task ", i)}
+				j := &trackedRun{t: t, outside: o, place: p, task: fmt.Sprint("task ", i)}
 				j.id = workers[i%processes].MustOpen().MustDo(order{Do: opStart, Task: j.task}).Run
 				all = append(all, j)
 			}
@@ -205,11 +203,11 @@ func TestTogether(t *testing.T) {
 			}
 			work.Wait()
 			for _, j := range all {
-				if err := j.attempt(workers[0]); err != nil || !j.done {
-					t.Fatalf("the run is not at its end: %v", err)
+				if err := j.tryDrive(workers[0]); err != nil || !j.done {
+					t.Fatalf("the run has not ended: %v", err)
 				}
-				j.judge()
-				sent, ran, names := o.of(j.task, j.id)
+				j.checkRun()
+				sent, ran, names := o.copyCounts(j.task, j.id)
 				for i, n := range sent {
 					if n != 1 {
 						t.Errorf("request %d was sent %d times", i, n)
@@ -222,7 +220,7 @@ func TestTogether(t *testing.T) {
 				}
 			}
 			for _, w := range workers {
-				w.Dismiss()
+				w.Shutdown()
 			}
 		})
 	}

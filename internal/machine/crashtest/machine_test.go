@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// machineName is the machine of all runs: two rounds of an agent, each with four
-// requests that end in calls of tools, and one that answers.
+// machineName is the machine of all runs: two rounds of an agent, each with four requests
+// that end in tool calls and one with a text.
 const machineName = "ten"
 
 const config = `{
@@ -32,8 +32,8 @@ const config = `{
 
 const roles = `{"worker": {"systemMessage": "Work.", "includedTools": ["s__*"], "reminder": "Go on."}}`
 
-// source is the script. It counts what it does in common_data, so that a handler
-// whose result counted twice shows.
+// source is the script. It counts its calls in common_data, so that a handler whose result
+// counted twice is visible.
 const source = `export default {
   ask() {
     this.common_data.round = (this.common_data.round ?? 0) + 1;
@@ -48,9 +48,9 @@ const source = `export default {
 };
 `
 
-// rounds is what the model wants in each of its requests of a round; where it wants
-// nothing it answers.
-func rounds() [][]string {
+// modelCalls returns the tools that the model calls in each request of a round; none means
+// a text.
+func modelCalls() [][]string {
 	return [][]string{{"s__safe", "s__key"}, {"s__ask"}, {"s__safe"}, {"s__key", "s__ask"}, nil}
 }
 
@@ -60,11 +60,11 @@ const (
 	calls    = 12
 )
 
-// wanted is the output of every run.
-const wanted = `"round 1 done;round 2 done;"`
+// wantedOutput is the output of every run.
+const wantedOutput = `"round 1 done;round 2 done;"`
 
-// infos are the tools that there are.
-func infos() []machineengine.ToolInfo {
+// toolInfos returns the available tools.
+func toolInfos() []machineengine.ToolInfo {
 	var out []machineengine.ToolInfo
 	for _, name := range []string{"s__safe", "s__key", "s__ask"} {
 		out = append(out, machineengine.ToolInfo{
@@ -74,7 +74,7 @@ func infos() []machineengine.ToolInfo {
 	return out
 }
 
-// shelf has the machine.
+// shelf contains one machine.
 type shelf struct{ *machinedef.Definition }
 
 func newShelf() (shelf, error) {

@@ -11,57 +11,56 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// place is where a worker finds its journal.
-type place struct {
+// location is the configuration of a worker.
+type location struct {
 	Dir string `json:"dir"`
-	// Postgres, if set, is the URL of the server that takes the database's part.
+	// Postgres is the URL of a server that replaces the SQLite database.
 	Postgres string `json:"postgres,omitempty"`
 	// Outside is the URL of the model and the tools.
 	Outside string `json:"outside"`
-	// Lease is how long one holds, in milliseconds; 0 is as usual.
+	// Lease is the lifetime of a lease in milliseconds; 0 is the default.
 	Lease int `json:"lease,omitempty"`
 }
 
 // Disk implements crash.Place.
-func (p place) Disk() crash.Disk { return crash.Disk{Dir: p.Dir} }
+func (p location) Disk() crash.Disk { return crash.Disk{Dir: p.Dir} }
 
-// store is a kind of journal.
-type store struct {
+// journalKind is a kind of journal.
+type journalKind struct {
 	name string
-	// place makes an empty one.
-	place func(t *testing.T, o *outside) place
+	// place creates an empty journal.
+	place func(t *testing.T, o *fakeServers) location
 }
 
-// stores are the kinds of journals.
-func stores() []store {
-	return []store{
-		{"sqlite", func(t *testing.T, o *outside) place {
+// journalKinds returns the kinds of journals.
+func journalKinds() []journalKind {
+	return []journalKind{
+		{"sqlite", func(t *testing.T, o *fakeServers) location {
 			t.Helper()
-			return place{Dir: crash.Dir(t), Outside: o.URL}
+			return location{Dir: crash.Dir(t), Outside: o.URL}
 		}},
-		{"postgres", func(t *testing.T, o *outside) place {
+		{"postgres", func(t *testing.T, o *fakeServers) location {
 			t.Helper()
-			return place{Dir: crash.Dir(t), Outside: o.URL, Postgres: crash.EmptyPostgres(t)}
+			return location{Dir: crash.Dir(t), Outside: o.URL, Postgres: crash.EmptyPostgres(t)}
 		}},
 	}
 }
 
-// order is what a worker is to do.
+// order is a command to a worker.
 type order struct {
 	Do  op     `json:"do"`
 	Run string `json:"run,omitempty"`
-	// Task is what the run is known by before it has an id.
+	// Task identifies the run before it has an id.
 	Task string `json:"task,omitempty"`
-	// Point is the one at which the run halts, of those that it comes by in this
-	// worker; Kills has the worker end itself there. The first order for a run
-	// decides.
+	// Point is the number of the point in this worker at which the run halts. Kills makes
+	// the worker kill itself there. Only the first order for a run sets them.
 	Point    int                    `json:"point,omitempty"`
 	Kills    bool                   `json:"kills,omitempty"`
 	Decision machineengine.Decision `json:"decision,omitempty"`
 	Result   string                 `json:"result,omitempty"`
 }
 
-// op is what a worker does.
+// op is the operation of an order.
 type op string
 
 const (
@@ -72,12 +71,11 @@ const (
 	opStatus op = "status"
 	opEvents op = "events"
 	opVerify op = "verify"
-	// opGoOn lets a run go on that has halted, and gives the reply to the order that
-	// was under way.
+	// opGoOn lets a halted run continue and returns the reply to the order in progress.
 	opGoOn op = "go on"
 )
 
-// reply is the acknowledgement of what is in it.
+// reply acknowledges an order.
 type reply struct {
 	Code    guideway.Code `json:"code,omitempty"`
 	Message string        `json:"message,omitempty"`
@@ -89,24 +87,22 @@ type reply struct {
 	States []string             `json:"states,omitempty"`
 	Events []run.Event          `json:"events,omitempty"`
 	Report *run.Report          `json:"report,omitempty"`
-	// Halted says that the run has come to its point, and that the order is still
-	// under way.
+	// Halted is set if the run is halted at its point while the order is in progress.
 	Halted bool `json:"halted,omitempty"`
-	// Points counts those that the run has come by.
+	// Points is the number of points that the run passed.
 	Points int `json:"points"`
-	// Within says that the run's own one lay between the decision to call
-	// something and the call.
+	// Within is set if the point is between the decision on a call and the call.
 	Within bool `json:"within,omitempty"`
 }
 
-// OK says that the order was carried out.
+// OK reports whether the order succeeded.
 func (r reply) OK() bool { return r.Code == "" }
 
 // worker is a process that drives runs.
 type worker = crash.Worker[order, reply]
 
-// hire starts a worker.
-func hire(t testing.TB, p place) *worker {
+// startWorker starts a worker.
+func startWorker(t testing.TB, p location) *worker {
 	t.Helper()
-	return crash.Hire[order, reply](t, p)
+	return crash.StartWorker[order, reply](t, p)
 }

@@ -16,52 +16,52 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// outside is what workers call: a model and tools, which count what they are asked
-// and outlive every worker.
-type outside struct {
+// fakeServers are the model and the tools. They count their requests and outlive every
+// worker.
+type fakeServers struct {
 	*httptest.Server
 
 	mu    sync.Mutex
-	tasks map[string]*seen
+	tasks map[string]*callCounts
 }
 
-// seen is what was asked for one run.
-type seen struct {
-	// requests counts them by their place in the run, from 0.
+// callCounts are the counts of one run.
+type callCounts struct {
+	// requests counts the requests by their position in the run, from 0.
 	requests map[int]int
-	// tools counts executions by the key of the call, names says of which tool.
+	// tools counts executions by the key of the call, names maps keys to tools.
 	tools map[string]int
 	names map[string]string
-	// kept are the results of calls by their key, of the tool that knows it.
+	// kept are the keys that the idempotent tool has seen.
 	kept map[string]bool
 }
 
-func newOutside(t *testing.T) *outside {
+func newFakeServers(t *testing.T) *fakeServers {
 	t.Helper()
-	o := &outside{tasks: map[string]*seen{}}
+	o := &fakeServers{tasks: map[string]*callCounts{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", o.complete)
-	mux.HandleFunc("POST /tool/{task}", o.tool)
+	mux.HandleFunc("POST /v1/chat/completions", o.serveModel)
+	mux.HandleFunc("POST /tool/{task}", o.serveTool)
 	o.Server = httptest.NewServer(mux)
 	t.Cleanup(o.Close)
 	return o
 }
 
-// in finds the counts of a task and has them changed. The model knows a run by its
-// task, the tools by its id.
-func (o *outside) in(task string, change func(*seen)) {
+// updateCounts changes the counts of a task. The model identifies a run by its task, the
+// tools by its id.
+func (o *fakeServers) updateCounts(task string, change func(*callCounts)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := o.tasks[task]
 	if s == nil {
-		s = &seen{requests: map[int]int{}, tools: map[string]int{}, names: map[string]string{}, kept: map[string]bool{}}
+		s = &callCounts{requests: map[int]int{}, tools: map[string]int{}, names: map[string]string{}, kept: map[string]bool{}}
 		o.tasks[task] = s
 	}
 	change(s)
 }
 
-// complete answers a request: what it wants follows from what it was told.
-func (o *outside) complete(w http.ResponseWriter, r *http.Request) {
+// serveModel answers a request. The answer depends on the conversation alone.
+func (o *fakeServers) serveModel(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Messages []llm.Message }
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -78,10 +78,10 @@ func (o *outside) complete(w http.ResponseWriter, r *http.Request) {
 			step++
 		}
 	}
-	index := (round-1)*len(rounds()) + step
-	o.in(task, func(s *seen) { s.requests[index]++ })
+	index := (round-1)*len(modelCalls()) + step
+	o.updateCounts(task, func(s *callCounts) { s.requests[index]++ })
 	answer := llm.Response{ID: fmt.Sprint("answer-", index), Message: llm.Message{Role: llm.Assistant}, Finish: llm.FinishTools, Usage: llm.Usage{Input: 10, Output: 5}}
-	for i, name := range rounds()[step] {
+	for i, name := range modelCalls()[step] {
 		answer.Message.ToolCalls = append(answer.Message.ToolCalls, llm.ToolCall{
 			ID: fmt.Sprintf("call_%d_%d", index, i), Type: "function", Function: llm.Function{Name: name, Arguments: fmt.Sprintf(`{"n":%d}`, index)},
 		})
@@ -90,20 +90,20 @@ func (o *outside) complete(w http.ResponseWriter, r *http.Request) {
 		answer.Finish, answer.Message.Content = llm.FinishStop, fmt.Sprintf("round %d done", round)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(answer.Completion()) // who has gone needs none
+	_, _ = w.Write(answer.Completion()) // the client may be gone
 }
 
-// resultOf is what a tool answers.
+// resultOf returns the result of a tool call.
 func resultOf(c machineengine.ToolCall) string { return "done " + c.Arguments }
 
-// tool carries a call out. The tool that knows its key does so once.
-func (o *outside) tool(w http.ResponseWriter, r *http.Request) {
+// serveTool executes a call. The idempotent tool executes each key once.
+func (o *fakeServers) serveTool(w http.ResponseWriter, r *http.Request) {
 	var c machineengine.ToolCall
 	if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	o.in(r.PathValue("task"), func(s *seen) {
+	o.updateCounts(r.PathValue("task"), func(s *callCounts) {
 		s.names[c.Key] = c.Name
 		if c.Name != "s__key" || !s.kept[c.Key] {
 			s.tools[c.Key]++
@@ -113,15 +113,15 @@ func (o *outside) tool(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(resultOf(c)))
 }
 
-// of gives a copy of what a run's model and tools were asked.
-func (o *outside) of(task, id string) (requests map[int]int, tools map[string]int, names map[string]string) {
-	o.in(task, func(s *seen) { requests = maps.Clone(s.requests) })
-	o.in(id, func(s *seen) { tools, names = maps.Clone(s.tools), maps.Clone(s.names) })
+// copyCounts returns a copy of the counts of a run.
+func (o *fakeServers) copyCounts(task, id string) (requests map[int]int, tools map[string]int, names map[string]string) {
+	o.updateCounts(task, func(s *callCounts) { requests = maps.Clone(s.requests) })
+	o.updateCounts(id, func(s *callCounts) { tools, names = maps.Clone(s.tools), maps.Clone(s.names) })
 	return requests, tools, names
 }
 
-// ran says how often a call of a run was carried out.
-func (o *outside) ran(id, key string) (n int) {
-	o.in(id, func(s *seen) { n = s.tools[key] })
+// countTool returns the number of executions of a call.
+func (o *fakeServers) countTool(id, key string) (n int) {
+	o.updateCounts(id, func(s *callCounts) { n = s.tools[key] })
 	return n
 }

@@ -35,39 +35,39 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "script-worker" { // a worker of a worker
+	if len(os.Args) == 2 && os.Args[1] == "script-worker" { // the script worker of a worker
 		if err := scriptworker.Main(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}
-	crash.Main(m, begin)
+	crash.Main(m, openLocation)
 }
 
-// desk is what a worker works at.
-type desk struct {
-	place   place
+// handler executes the orders of a worker.
+type handler struct {
+	place   location
 	service *driver.Service
 	journal run.Journal
 	pool    *sandbox.Pool
 
 	mu sync.Mutex
-	// fates are those of the runs, by their tasks.
-	fates map[string]*fate
+	// breakpoints maps tasks to the breakpoints of their runs.
+	breakpoints map[string]*breakpoint
 }
 
-// begin opens a worker's place.
-func begin(ctx context.Context, p place) (crash.Desk[order, reply], reply) {
-	d, err := p.open(ctx)
+// openLocation returns the handler of a worker.
+func openLocation(ctx context.Context, p location) (crash.Handler[order, reply], reply) {
+	d, err := p.openHandler(ctx)
 	if err != nil {
-		return nil, failed(err)
+		return nil, errorReply(err)
 	}
 	return d, reply{}
 }
 
-// open opens a place the way that the program does: key, journal, heads, scripts.
-func (p place) open(ctx context.Context) (*desk, error) {
+// openHandler opens a location as the program does: key, journal, heads, scripts.
+func (p location) openHandler(ctx context.Context) (*handler, error) {
 	machinesShelf, err := newShelf()
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (p place) open(ctx context.Context) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &desk{place: p, fates: map[string]*fate{}}
+	d := &handler{place: p, breakpoints: map[string]*breakpoint{}}
 	if p.Postgres != "" {
 		d.journal, err = postgres.Open(ctx, postgres.Options{URL: p.Postgres})
 	} else {
@@ -91,9 +91,9 @@ func (p place) open(ctx context.Context) (*desk, error) {
 	}
 	if err == nil {
 		d.service, err = driver.New(driver.Options{
-			Journal: fatal{d.journal}, Key: key, Heads: heads, Machines: machinesShelf, Models: models{p},
-			Handlers: &driver.Scripts{Sandbox: d.pool, Owner: caller().User}, Tools: tools{p},
-			Owner: fmt.Sprintf("%d/%d", os.Getpid(), time.Now().UnixNano()), Alive: alive, Lease: time.Duration(p.Lease) * time.Millisecond,
+			Journal: pointJournal{d.journal}, Key: key, Heads: heads, Machines: machinesShelf, Models: models{p},
+			Handlers: &driver.Scripts{Sandbox: d.pool, Owner: testCaller().User}, Tools: tools{p},
+			Owner: fmt.Sprintf("%d/%d", os.Getpid(), time.Now().UnixNano()), Alive: isAlive, Lease: time.Duration(p.Lease) * time.Millisecond,
 		})
 	}
 	if err != nil {
@@ -102,42 +102,42 @@ func (p place) open(ctx context.Context) (*desk, error) {
 	return d, nil
 }
 
-// alive says whether the process of a name is there.
-func alive(owner string) bool {
+// isAlive reports whether the process of an owner exists.
+func isAlive(owner string) bool {
 	text, _, _ := strings.Cut(owner, "/")
 	pid, err := strconv.Atoi(text)
 	return err != nil || syscall.Kill(pid, 0) == nil
 }
 
-// Close ends the worker's work.
-func (d *desk) Close() error {
+// Close releases the handler.
+func (d *handler) Close() error {
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()
 	return errors.Join(d.pool.Close(ctx), d.journal.Close())
 }
 
-// caller is whose runs they all are.
-func caller() run.Caller {
+// testCaller returns the owner of all runs.
+func testCaller() run.Caller {
 	return run.Caller{Principal: guideway.Principal{User: "ada", Client: "crashtest"}, Via: run.ViaTerminal}
 }
 
-// CarryOut implements crash.Desk. An order whose run halts is answered as such, and
-// stays under way.
-func (d *desk) CarryOut(ctx context.Context, o order) reply {
-	f := d.fate(o)
+// Handle implements crash.Handler. If the run halts, it replies at once, and the order
+// stays in progress.
+func (d *handler) Handle(ctx context.Context, o order) reply {
+	f := d.findBreakpoint(o)
 	var r reply
 	if o.Do == opGoOn {
-		f.release()
-		r = <-f.underWay
-		f.tell(&r)
+		f.resumeRun()
+		r = <-f.pendingReply
+		f.fillReply(&r)
 		return r
 	}
 	done := make(chan reply, 1)
-	f.underWay = done
+	f.pendingReply = done
 	go func() {
-		r, err := d.do(f.in(ctx), o)
+		r, err := d.execute(f.withContext(ctx), o)
 		if err != nil {
-			r = failed(err)
+			r = errorReply(err)
 		}
 		done <- r
 	}()
@@ -150,77 +150,77 @@ func (d *desk) CarryOut(ctx context.Context, o order) reply {
 			r.Halted = true
 		}
 	}
-	f.tell(&r)
+	f.fillReply(&r)
 	return r
 }
 
-// fate is that of the run that an order is for.
-func (d *desk) fate(o order) *fate {
+// findBreakpoint returns the breakpoint of an order's run.
+func (d *handler) findBreakpoint(o order) *breakpoint {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f := d.fates[o.Task]
+	f := d.breakpoints[o.Task]
 	if f == nil {
-		f = newFate(o.Point, o.Kills)
-		d.fates[o.Task] = f
+		f = newBreakpoint(o.Point, o.Kills)
+		d.breakpoints[o.Task] = f
 	}
 	return f
 }
 
-func failed(err error) reply {
+func errorReply(err error) reply {
 	return reply{Code: guideway.ErrorCode(err), Message: err.Error()}
 }
 
-func (d *desk) do(ctx context.Context, o order) (reply, error) {
+func (d *handler) execute(ctx context.Context, o order) (reply, error) {
 	switch o.Do {
 	case opStart:
-		return answered(d.service.Start(ctx, caller(), driver.StartRequest{
+		return statusReply(d.service.Start(ctx, testCaller(), driver.StartRequest{
 			Machine: machineName, Inputs: map[string]json.RawMessage{"task": json.RawMessage(strconv.Quote(o.Task))}, RequestID: o.Task,
 		}))
 	case opDrive:
-		if err := d.service.Drive(ctx, caller().User, o.Run, nil); err != nil {
+		if err := d.service.Drive(ctx, testCaller().User, o.Run, nil); err != nil {
 			return reply{}, err
 		}
-		return answered(d.service.Status(ctx, caller(), o.Run))
+		return statusReply(d.service.Status(ctx, testCaller(), o.Run))
 	case opDecide:
-		return answered(d.service.Decide(ctx, caller(), o.Run, o.Decision, o.Result))
+		return statusReply(d.service.Decide(ctx, testCaller(), o.Run, o.Decision, o.Result))
 	case opResume:
-		return answered(d.service.Resume(ctx, caller(), o.Run, machineengine.Limits{}))
+		return statusReply(d.service.Resume(ctx, testCaller(), o.Run, machineengine.Limits{}))
 	case opStatus:
-		return answered(d.service.Status(ctx, caller(), o.Run))
+		return statusReply(d.service.Status(ctx, testCaller(), o.Run))
 	case opEvents:
-		events, err := d.service.Events(ctx, caller(), o.Run)
+		events, err := d.service.Events(ctx, testCaller(), o.Run)
 		return reply{Events: events}, err
 	case opVerify:
 		report, err := d.service.Verify(ctx, o.Run)
 		return reply{Report: report}, err
 	default:
-		return reply{}, fmt.Errorf("nobody knows how to %s", o.Do)
+		return reply{}, fmt.Errorf("unknown operation %q", o.Do)
 	}
 }
 
-func answered(s *driver.Status, err error) (reply, error) {
+func statusReply(s *driver.Status, err error) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
 	return reply{Run: s.RunID, Status: s.Status, Pause: s.Pause, Output: string(s.Output), States: s.States}, nil
 }
 
-// models is the one model, behind HTTP.
-type models struct{ place place }
+// models is a model served over HTTP.
+type models struct{ place location }
 
 // Model implements driver.Models.
 func (m models) Model(driver.RunScope, machinedef.Level, string) (driver.SelectedModel, error) {
 	return driver.SelectedModel{
-		Model: openai.New(openai.Options{BaseURL: m.place.Outside + "/v1", NoStream: true, HTTP: client()}), Name: "counted",
+		Model: openai.New(openai.Options{BaseURL: m.place.Outside + "/v1", NoStream: true, HTTP: newClient()}), Name: "counted",
 	}, nil
 }
 
-// tools are behind HTTP, too.
-type tools struct{ place place }
+// tools are served over HTTP.
+type tools struct{ place location }
 
 // Tools implements driver.Tools.
 func (tools) Tools(context.Context, driver.RunScope) ([]machineengine.ToolInfo, error) {
-	return infos(), nil
+	return toolInfos(), nil
 }
 
 // Call implements driver.Tools.
@@ -234,7 +234,7 @@ func (t tools) Call(ctx context.Context, _ driver.RunScope, c machineengine.Tool
 	if err != nil {
 		return machineengine.ToolResult{}, err
 	}
-	answer, err := client().Do(r)
+	answer, err := newClient().Do(r)
 	if err != nil {
 		return machineengine.ToolResult{}, err
 	}

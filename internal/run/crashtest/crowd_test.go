@@ -185,7 +185,7 @@ func crowd(t *testing.T, p place, steps int) {
 		if err := verified(w, ""); err != nil {
 			t.Error(err)
 		}
-		w.Dismiss()
+		w.Shutdown()
 	}
 	tell(t, fmt.Sprintf("%d processes x %d clients, %d lost races", processes, clients, all.Lost[run.RuleStaleHandle]), all.Took)
 }

@@ -30,7 +30,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 	closed, logged := t.TempDir(), t.TempDir()
 	copyPlace(t, whole.Dir, logged) // with its write-ahead log
-	w.Dismiss()
+	w.Shutdown()
 	copyPlace(t, whole.Dir, closed)
 	for _, seed := range crash.Seeds(t) {
 		for i := range crash.Amount(t, "GUIDEWAY_CRASH_DAMAGES", 12, 12) {
@@ -115,7 +115,7 @@ func survive(t *testing.T, p place, l *lane) {
 	defer w.Kill()
 	r, err := w.Opened()
 	if err != nil {
-		t.Fatalf("the worker dies of it: %s", w.Said())
+		t.Fatalf("the worker dies of it: %s", w.Stderr())
 	}
 	if !r.OK() {
 		mustSayWhatToDo(t, "open", r)
@@ -137,7 +137,7 @@ func survive(t *testing.T, p place, l *lane) {
 			r, err := w.Do(o)
 			switch {
 			case err != nil:
-				t.Fatalf("the worker dies of %s: %s", o.Do, w.Said())
+				t.Fatalf("the worker dies of %s: %s", o.Do, w.Stderr())
 			case !r.OK():
 				mustSayWhatToDo(t, o.Do, r)
 			case o.Do == opVerify:

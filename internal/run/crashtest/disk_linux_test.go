@@ -53,7 +53,7 @@ func TestFullDisk(t *testing.T) {
 	if full < 5 {
 		t.Errorf("the disk was full only %d times", full)
 	}
-	w.Dismiss()
+	w.Shutdown()
 }
 
 // driveUntilFull sends commands until one is answered with an error, which must
@@ -122,7 +122,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.Dismiss()
+	w.Shutdown()
 }
 
 // TestReadOnlyDirectory opens journals where nothing can be written: an error
@@ -151,7 +151,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	for _, how := range []struct {
 		name string
 		end  func()
-	}{{"closed", w.Dismiss}, {"killed", func() {
+	}{{"closed", w.Shutdown}, {"killed", func() {
 		w = hire(t, p).MustOpen()
 		if err := l.drive(w, 10); err != nil {
 			t.Error(err)
@@ -162,7 +162,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 		reader := hire(t, sealed)
 		r, err := reader.Opened()
 		if err != nil {
-			t.Fatalf("%s: %v %s", how.name, err, reader.Said())
+			t.Fatalf("%s: %v %s", how.name, err, reader.Stderr())
 		}
 		if !r.OK() {
 			mustBeClear(t, "a journal that was "+how.name+", in a read-only directory", r)
@@ -186,5 +186,5 @@ func TestReadOnlyDirectory(t *testing.T) {
 	if err := l.current().check(w); err != nil {
 		t.Error(err)
 	}
-	w.Dismiss()
+	w.Shutdown()
 }

@@ -96,11 +96,11 @@ func (j *journey) travel(kills int) {
 
 // life is one worker from its start to its end.
 func (s *seat) life() error {
-	life := crash.Life[order, reply]{Random: s.random, Check: s.check, Replies: 12, Rest: 4 * time.Millisecond}
+	life := crash.WorkerLife[order, reply]{Random: s.random, Check: s.check, Replies: 12, Rest: 4 * time.Millisecond}
 	for _, l := range s.lanes {
 		life.Clients = append(life.Clients, func(w *worker) error { return l.drive(w, 1e6) })
 	}
-	opened, err := life.Live(hire(s.j.t, s.j.place))
+	opened, err := life.Run(hire(s.j.t, s.j.place))
 	if !opened {
 		return err
 	}
@@ -191,7 +191,7 @@ func (j *journey) arrive() {
 	if r.Report.Runs != runs || len(r.Report.Faults) > 0 {
 		j.t.Errorf("there are %d runs, of %d that were begun; faults: %+v", r.Report.Runs, runs, r.Report.Faults)
 	}
-	w.Dismiss()
+	w.Shutdown()
 	if opened == 0 || commands < 4 {
 		j.t.Errorf("%d workers opened the journal and %d commands were sent: nothing was tested", opened, commands)
 	}

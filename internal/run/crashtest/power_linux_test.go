@@ -63,7 +63,7 @@ func record(t *testing.T, seed uint64, commands int) *recording {
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		w.Dismiss()
+		w.Shutdown()
 		calls, err := readTrace(log)
 		if err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func (c *call) replies() []int {
 	}
 	var ids []int
 	for line := range bytes.Lines(c.args[1].data) {
-		if id, ok := crash.Number(line); ok {
+		if id, ok := crash.ReplyNumber(line); ok {
 			ids = append(ids, id)
 		}
 	}
@@ -201,7 +201,7 @@ func (r *recording) check(t *testing.T, dir string, acknowledged map[[2]int]bool
 	defer w.Kill()
 	first, err := w.Opened()
 	if err != nil || !first.OK() {
-		return fmt.Errorf("a worker does not open its journal: %w %+v %s", err, first, w.Said())
+		return fmt.Errorf("a worker does not open its journal: %w %+v %s", err, first, w.Stderr())
 	}
 	if err := verified(w, ""); err != nil {
 		return err

@@ -93,7 +93,7 @@ type worker = crash.Worker[order, reply]
 // hire starts a worker.
 func hire(t testing.TB, p place, front ...string) *worker {
 	t.Helper()
-	return crash.Hire[order, reply](t, p, front...)
+	return crash.StartWorker[order, reply](t, p, front...)
 }
 
 // crowdOrder has a worker play many clients at once.

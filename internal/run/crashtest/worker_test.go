@@ -86,7 +86,7 @@ func (d *desk) reopen(ctx context.Context) error {
 }
 
 // begin opens a worker's place.
-func begin(ctx context.Context, p place) (crash.Desk[order, reply], reply) {
+func begin(ctx context.Context, p place) (crash.Handler[order, reply], reply) {
 	d, err := p.open(ctx)
 	if err != nil {
 		return nil, failed(err)
@@ -102,8 +102,8 @@ func caller() run.Caller {
 	return run.Caller{Principal: guideway.Principal{User: "ada", Client: "crashtest"}, Via: run.ViaAgent}
 }
 
-// CarryOut implements crash.Desk.
-func (d *desk) CarryOut(ctx context.Context, o order) reply {
+// Handle implements crash.Handler.
+func (d *desk) Handle(ctx context.Context, o order) reply {
 	r, err := d.do(ctx, o)
 	if err != nil {
 		return failed(err)

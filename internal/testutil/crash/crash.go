@@ -1,15 +1,14 @@
-// Package crash has what tests need that take the machine away from a program:
-// processes of their own that carry out orders and can be killed at any moment,
-// directories with bounded room, schemas of a PostgreSQL server, and how much of
-// it the environment asks for. Tests alone import it.
+// Package crash is a test helper for crash tests: worker processes that execute orders and
+// can be killed at any moment, directories of limited size, and schemas of a PostgreSQL
+// server. Only tests import it.
 //
-// A test program starts itself again as a worker (Main, Hire). A worker opens what
-// is under test, says so, carries out the orders that come on its standard input,
-// and acknowledges each by a line on its standard output, which is one write. What
-// was acknowledged must be there, whatever becomes of the worker.
+// A test binary starts itself as a worker (Main, StartWorker). A worker opens its place,
+// reports that, executes the orders from its standard input, and acknowledges each with one
+// line on its standard output, which is one write. Acknowledged changes must survive the
+// death of the worker.
 //
-// GUIDEWAY_CRASH_SEED repeats a test's random choices, GUIDEWAY_TEST_POSTGRES names
-// a server for the tests that want one.
+// GUIDEWAY_CRASH_SEED repeats a test's random choices, and GUIDEWAY_TEST_POSTGRES is the
+// URL of a server for the tests that need one.
 package crash
 
 import (
@@ -19,7 +18,7 @@ import (
 	"testing"
 )
 
-// Seeds are a fixed seed and a random one, or the one that repeats a run.
+// Seeds returns a fixed and a random seed, or the seed from the environment.
 func Seeds(t testing.TB) []uint64 {
 	t.Helper()
 	if text := os.Getenv("GUIDEWAY_CRASH_SEED"); text != "" {
@@ -34,8 +33,8 @@ func Seeds(t testing.TB) []uint64 {
 	return []uint64{1, random}
 }
 
-// Amount is how much of something a test does: what the environment says by that
-// name, else little, and short in short mode.
+// Amount returns the value of an environment variable, or else the default: short in short
+// mode, little otherwise.
 func Amount(t testing.TB, name string, little, short int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -52,27 +51,27 @@ func Amount(t testing.TB, name string, little, short int) int {
 	return n
 }
 
-// Long leaves a test out of short mode, which is that of the race detector: nothing
-// in it runs side by side in one process.
-func Long(t testing.TB) {
+// SkipIfShort skips a test in short mode, which the race detector runs use: such a test has
+// no concurrency within one process.
+func SkipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it takes long, and the race detector finds nothing in it; .ci/run crash runs it")
 	}
 }
 
-// memory is where files are kept in memory.
-const memory = "/dev/shm"
+// memoryDir is a file system in memory.
+const memoryDir = "/dev/shm"
 
-// Dir gives an empty directory in memory, where there is such a place: a process
-// that is killed takes nothing along that it has written, whether that has reached
-// a disk or not, and many more can be killed in the same time.
+// Dir returns an empty directory, in memory if possible: the writes of a killed process
+// survive whether they reached a disk or not, and more processes can be killed in the same
+// time.
 func Dir(t testing.TB) string {
 	t.Helper()
-	if !roomy(memory) {
+	if !hasRoom(memoryDir) {
 		return t.TempDir()
 	}
-	dir, err := os.MkdirTemp(memory, "guideway-crash-")
+	dir, err := os.MkdirTemp(memoryDir, "guideway-crash-")
 	if err != nil {
 		return t.TempDir()
 	}

@@ -10,23 +10,23 @@ import (
 	"testing"
 )
 
-// Disk is a directory that a worker may confine itself to.
+// Disk is a directory to which a worker may be confined.
 type Disk struct {
 	Dir string
-	// Room, if not 0, bounds the directory to so many bytes: the worker mounts a
-	// file system of its own there, which is gone when it ends.
+	// Room limits the size of the directory in bytes if it is not 0: the worker mounts a
+	// temporary file system there.
 	Room int64
-	// ReadOnly has the worker see the directory read-only.
+	// ReadOnly makes the directory read-only for the worker.
 	ReadOnly bool
 }
 
-// confined says that the worker needs mounts of its own.
-func (d Disk) confined() bool { return d.Room > 0 || d.ReadOnly }
+// needsMounts reports whether the worker needs a mount namespace.
+func (d Disk) needsMounts() bool { return d.Room > 0 || d.ReadOnly }
 
-// prepare sets a worker's process up: it may mount where that is needed.
-func (d Disk) prepare(cmd *exec.Cmd) {
+// prepareCmd lets the worker's process mount if necessary.
+func (d Disk) prepareCmd(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	if !d.confined() {
+	if !d.needsMounts() {
 		return
 	}
 	cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER
@@ -34,29 +34,29 @@ func (d Disk) prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 }
 
-// enough is the room that tests with their files in memory have at least; some take
-// tens of megabytes, and run side by side.
-const enough = 512 << 20
+// minRoom is the free space that tests in memory need: some need tens of megabytes, and
+// they run in parallel.
+const minRoom = 512 << 20
 
-// roomy says that a directory is there and has room enough.
-func roomy(dir string) bool {
+// hasRoom reports whether a directory exists and has enough space.
+func hasRoom(dir string) bool {
 	var fs syscall.Statfs_t
-	return syscall.Statfs(dir, &fs) == nil && int64(fs.Bavail)*fs.Bsize >= enough
+	return syscall.Statfs(dir, &fs) == nil && int64(fs.Bavail)*fs.Bsize >= minRoom
 }
 
-// NeedMounts skips a test where a process cannot mount in a namespace of its own.
+// NeedMounts skips a test if a process cannot mount in a new namespace.
 func NeedMounts(t testing.TB) {
 	t.Helper()
 	trial := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "none", t.TempDir())
-	Disk{ReadOnly: true}.prepare(trial)
+	Disk{ReadOnly: true}.prepareCmd(trial)
 	if out, err := trial.CombinedOutput(); err != nil {
 		t.Skipf("a process cannot mount a file system of its own here: %v: %s", err, out)
 	}
 }
 
-// mount mounts what the disk asks for.
-func (d Disk) mount() error {
-	if !d.confined() {
+// mountDir mounts the directory as configured.
+func (d Disk) mountDir() error {
+	if !d.needsMounts() {
 		return nil
 	}
 	err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "")
@@ -75,12 +75,12 @@ func (d Disk) mount() error {
 	return nil
 }
 
-// ballast is the file that takes the room.
-func (d Disk) ballast() string { return filepath.Join(d.Dir, "ballast") }
+// ballastPath returns the path of the file that fills the directory.
+func (d Disk) ballastPath() string { return filepath.Join(d.Dir, "ballast") }
 
-// Fill takes the room but for some bytes. It is for the worker itself.
+// Fill fills the directory except for room bytes. The worker calls it.
 func (d Disk) Fill(room int64) error {
-	f, err := os.OpenFile(d.ballast(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(d.ballastPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -102,9 +102,9 @@ func (d Disk) Fill(room int64) error {
 	return f.Truncate(max(info.Size()-room, 0))
 }
 
-// Drain gives the room back.
+// Drain removes the file that Fill created.
 func (d Disk) Drain() error {
-	if err := os.Remove(d.ballast()); !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(d.ballastPath()); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil

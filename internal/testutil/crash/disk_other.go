@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Disk is a directory that a worker may confine itself to, on Linux alone.
+// Disk is a directory to which a worker may be confined, on Linux only.
 type Disk struct {
 	Dir      string
 	Room     int64
@@ -17,11 +17,11 @@ type Disk struct {
 
 var errNoMounts = errors.New("a directory can be bounded on Linux alone")
 
-// prepare sets a worker's process up: there is nothing to do here.
-func (Disk) prepare(*exec.Cmd) {}
+// prepareCmd does nothing on this platform.
+func (Disk) prepareCmd(*exec.Cmd) {}
 
-// roomy says that files can be kept in memory.
-func roomy(string) bool { return false }
+// hasRoom reports whether a directory in memory has enough space.
+func hasRoom(string) bool { return false }
 
 // NeedMounts skips a test.
 func NeedMounts(t testing.TB) {
@@ -29,15 +29,15 @@ func NeedMounts(t testing.TB) {
 	t.Skip(errNoMounts)
 }
 
-func (d Disk) mount() error {
+func (d Disk) mountDir() error {
 	if d.Room > 0 || d.ReadOnly {
 		return errNoMounts
 	}
 	return nil
 }
 
-// Fill is not possible here.
+// Fill is not supported on this platform.
 func (Disk) Fill(int64) error { return errNoMounts }
 
-// Drain is not possible here.
+// Drain is not supported on this platform.
 func (Disk) Drain() error { return errNoMounts }

@@ -8,29 +8,27 @@ import (
 	"time"
 )
 
-// Life is what a worker does until it is killed.
-type Life[O any, R Reply] struct {
+// WorkerLife is the work of a worker until it is killed.
+type WorkerLife[O any, R Reply] struct {
 	Random *rand.Rand
-	// Check compares what the worker finds with what is known, before anything
-	// else is done.
+	// Check compares the state of the worker with the expected state before any order.
 	Check func(*Worker[O, R]) error
-	// Clients send orders, side by side, as long as the worker lives.
+	// Clients send orders concurrently while the worker lives.
 	Clients []func(*Worker[O, R]) error
-	// Replies and Rest are when it is killed at the latest: after so many replies,
-	// and then after so long.
+	// The worker is killed at random: after at most Replies replies and then at most Rest.
 	Replies int
 	Rest    time.Duration
 }
 
-// opening is how long a worker that is killed while it opens has, at most.
-const opening = 40 * time.Millisecond
+// maxOpening bounds the time until a worker is killed while it opens its place.
+const maxOpening = 40 * time.Millisecond
 
-// Live is a worker's life from its start to its end. Every eighth is killed while
-// it opens its place. opened says that it was killed later.
-func (l Life[O, R]) Live(w *Worker[O, R]) (opened bool, err error) {
+// Run runs a worker until it is killed. Every eighth worker is killed while it opens its
+// place; otherwise opened is true.
+func (l WorkerLife[O, R]) Run(w *Worker[O, R]) (opened bool, err error) {
 	defer w.Kill()
 	if l.Random.IntN(8) == 0 {
-		l.after(w, opening)
+		l.killAfter(w, maxOpening)
 		return false, nil
 	}
 	if r, err := w.Opened(); err != nil || !r.OK() {
@@ -48,14 +46,14 @@ func (l Life[O, R]) Live(w *Worker[O, R]) (opened bool, err error) {
 			}
 		})
 	}
-	w.Acknowledges(l.Random.IntN(l.Replies))
-	l.after(w, l.Rest)
+	w.WaitReplies(l.Random.IntN(l.Replies))
+	l.killAfter(w, l.Rest)
 	clients.Wait()
 	return true, errors.Join(errs...)
 }
 
-// after kills a worker after a random time.
-func (l Life[O, R]) after(w *Worker[O, R], most time.Duration) {
+// killAfter kills a worker after a random time of at most the given duration.
+func (l WorkerLife[O, R]) killAfter(w *Worker[O, R], most time.Duration) {
 	<-time.After(time.Duration(l.Random.Int64N(int64(most))))
 	w.Kill()
 }

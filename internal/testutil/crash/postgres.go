@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// EmptyPostgres gives the URL of a schema that nobody uses, or skips the test. The
-// schema is gone after the test.
+// EmptyPostgres returns the URL of a new schema, which it drops after the test. It skips
+// the test if there is no server.
 func EmptyPostgres(t testing.TB) string {
 	t.Helper()
 	text := os.Getenv("GUIDEWAY_TEST_POSTGRES")

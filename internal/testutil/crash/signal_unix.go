@@ -4,11 +4,11 @@ package crash
 
 import "syscall"
 
-// tell has a process say what it waits for, and end.
-const tell = syscall.SIGQUIT
+// dumpSignal makes a process print its goroutines and exit.
+const dumpSignal = syscall.SIGQUIT
 
-// Stop halts the process as it stands, until Continue.
+// Stop suspends the process until Continue.
 func (w *Worker[O, R]) Stop() error { return w.cmd.Process.Signal(syscall.SIGSTOP) }
 
-// Continue lets a process go on that was stopped.
+// Continue resumes a suspended process.
 func (w *Worker[O, R]) Continue() error { return w.cmd.Process.Signal(syscall.SIGCONT) }

@@ -2,5 +2,5 @@ package crash
 
 import "os"
 
-// tell ends a process: it cannot be asked what it waits for here.
-var tell = os.Kill //nolint:gochecknoglobals // never written
+// dumpSignal ends a process. It prints no goroutines on this platform.
+var dumpSignal = os.Kill //nolint:gochecknoglobals // never written

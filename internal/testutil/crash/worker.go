@@ -14,68 +14,67 @@ import (
 	"time"
 )
 
-// ErrDied says that a worker ended before it answered: whether it has carried
-// out the order, nobody knows.
+// ErrDied is returned if a worker ended before it replied. The outcome of the order is
+// unknown.
 var ErrDied = errors.New("the worker died")
 
-// patience is how long a worker that is alive may take for an order. It bounds
-// a test that would hang, and measures nothing.
-const patience = 2 * time.Minute
+// replyTimeout bounds the time for an order, so that a test does not hang.
+const replyTimeout = 2 * time.Minute
 
-// variable makes a test program a worker: it has the place to work at.
-const variable = "GUIDEWAY_CRASH_PLACE"
+// placeVariable is the environment variable that makes a test binary a worker. Its value is
+// the place.
+const placeVariable = "GUIDEWAY_CRASH_PLACE"
 
-// ready is the number of the line that a worker writes when it has opened its
-// place, or has failed to.
-const ready = 0
+// readyNumber is the number of the reply that a worker writes after it opened its place.
+const readyNumber = 0
 
-// line is what orders and replies go in.
-type line[T any] struct {
+// message is an order or a reply on the wire.
+type message[T any] struct {
 	Number int `json:"number"`
 	Body   T   `json:"body"`
 }
 
-// Number is that of the reply that a line of a worker's output is.
-func Number(text []byte) (n int, ok bool) {
-	var l line[json.RawMessage]
+// ReplyNumber returns the number of the reply in a line of a worker's output.
+func ReplyNumber(text []byte) (n int, ok bool) {
+	var l message[json.RawMessage]
 	err := json.Unmarshal(text, &l)
 	return l.Number, err == nil
 }
 
-// Place is where a worker works: a value that JSON carries.
+// Place is the configuration of a worker, sent as JSON.
 type Place interface {
-	// Disk is the directory that the worker confines itself to.
+	// Disk returns the directory to which the worker is confined.
 	Disk() Disk
 }
 
 // Reply is the answer to an order.
 type Reply interface {
-	// OK says that the order was carried out.
+	// OK reports whether the order succeeded.
 	OK() bool
 }
 
-// Worker is a process that carries out orders O and answers them by R.
+// Worker is a process that executes orders O and replies with R.
 type Worker[O any, R Reply] struct {
 	t      testing.TB
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	errors bytes.Buffer
-	// opened waits for the line that says that the place is open.
+	// opened waits for the first reply.
 	opened func() (R, error)
-	// ended is closed when the process has ended and all it said was read.
+	// ended is closed when the process has ended and its output was read.
 	ended chan struct{}
 
 	mu      sync.Mutex
 	last    int
 	waiting map[int]chan R
-	// replies counts them; more is closed with the next one.
+	// replies counts the replies; more is closed at the next one.
 	replies int
 	more    chan struct{}
 }
 
-// Hire starts a worker, by another program in front of it if that is given, and
-// does not wait until it is ready.
-func Hire[O any, R Reply](t testing.TB, p Place, front ...string) *Worker[O, R] {
+// StartWorker starts a worker, with a command prefix if front is given. It does not wait
+// until the worker is ready.
+func StartWorker[O any, R Reply](t testing.TB, p Place, front ...string) *Worker[O, R] {
 	t.Helper()
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -88,13 +87,13 @@ func Hire[O any, R Reply](t testing.TB, p Place, front ...string) *Worker[O, R] 
 	command := slices.Concat(front, []string{self})
 	w := &Worker[O, R]{t: t, ended: make(chan struct{}), more: make(chan struct{})}
 	first := make(chan R, 1)
-	w.waiting = map[int]chan R{ready: first}
-	w.opened = sync.OnceValues(func() (R, error) { return w.wait(ready, first) })
+	w.waiting = map[int]chan R{readyNumber: first}
+	w.opened = sync.OnceValues(func() (R, error) { return w.waitReply(readyNumber, first) })
 	w.cmd = exec.CommandContext(t.Context(), command[0], command[1:]...)
-	// A worker lives for moments: there is little in it to collect.
-	w.cmd.Env = append(os.Environ(), "GOGC=400", variable+"="+string(text))
+	// A worker lives only briefly, so there is little garbage to collect.
+	w.cmd.Env = append(os.Environ(), "GOGC=400", placeVariable+"="+string(text))
 	w.cmd.Stderr = &w.errors
-	p.Disk().prepare(w.cmd)
+	p.Disk().prepareCmd(w.cmd)
 	if w.in, err = w.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,21 +104,21 @@ func Hire[O any, R Reply](t testing.TB, p Place, front ...string) *Worker[O, R] 
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go w.listen(out)
+	go w.readReplies(out)
 	t.Cleanup(w.Kill)
 	return w
 }
 
-// listen passes replies on until there are no more, and sees the process off.
-func (w *Worker[O, R]) listen(out io.Reader) {
+// readReplies passes replies to their waiters until the process ends.
+func (w *Worker[O, R]) readReplies(out io.Reader) {
 	defer close(w.ended)
 	lines := bufio.NewReader(out)
 	for {
 		text, err := lines.ReadBytes('\n')
-		if err != nil { // half a line acknowledges nothing
+		if err != nil { // an incomplete line acknowledges nothing
 			break
 		}
-		var l line[R]
+		var l message[R]
 		if json.Unmarshal(text, &l) != nil {
 			w.t.Errorf("a worker said %q", text)
 			continue
@@ -135,51 +134,52 @@ func (w *Worker[O, R]) listen(out io.Reader) {
 			answer <- l.Body
 		}
 	}
-	_ = w.cmd.Wait() // that it was killed is no news
+	_ = w.cmd.Wait() // a killed process returns an error
 }
 
-// wait gives the reply to an order, or ErrDied.
-func (w *Worker[O, R]) wait(number int, answer chan R) (reply R, err error) {
-	late := time.NewTimer(patience)
+// waitReply waits for the reply to an order. It returns ErrDied if the worker ended.
+func (w *Worker[O, R]) waitReply(number int, answer chan R) (reply R, err error) {
+	late := time.NewTimer(replyTimeout)
 	defer late.Stop()
 	select {
 	case reply = <-answer:
 		return reply, nil
 	case <-w.ended:
 		select {
-		case reply = <-answer: // the last thing that it said
+		case reply = <-answer: // the last reply
 			return reply, nil
 		default:
 			return reply, ErrDied
 		}
 	case <-late.C:
-		_ = w.cmd.Process.Signal(tell) // it then says what it waits for
+		_ = w.cmd.Process.Signal(dumpSignal) // the worker prints its goroutines
 		<-w.ended
-		w.t.Errorf("a worker does not answer order %d\n%s", number, w.Said())
+		w.t.Errorf("a worker does not answer order %d\n%s", number, w.Stderr())
 		return reply, ErrDied
 	}
 }
 
-// Opened waits until the worker has opened its place, or has said why not.
+// Opened waits for the first reply.
 func (w *Worker[O, R]) Opened() (R, error) { return w.opened() }
 
-// MustOpen waits until the worker is ready, which it must become.
+// MustOpen waits until the worker is ready, and fails the test otherwise.
 func (w *Worker[O, R]) MustOpen() *Worker[O, R] {
 	w.t.Helper()
 	r, err := w.Opened()
 	if err != nil || !r.OK() {
-		w.t.Fatalf("a worker does not open its place: %v %+v\n%s", err, r, w.Said())
+		w.t.Fatalf("a worker does not open its place: %v %+v\n%s", err, r, w.Stderr())
 	}
 	return w
 }
 
-// Do has an order carried out.
+// Do sends an order and waits for the reply.
 func (w *Worker[O, R]) Do(o O) (R, error) {
 	_, answer := w.Send(o)
 	return answer()
 }
 
-// Send sends an order, and gives its number and the way to wait for the answer.
+// Send sends an order. It returns the number of the order and a function that waits for the
+// reply.
 func (w *Worker[O, R]) Send(o O) (number int, answer func() (R, error)) {
 	var none R
 	replies := make(chan R, 1)
@@ -188,28 +188,28 @@ func (w *Worker[O, R]) Send(o O) (number int, answer func() (R, error)) {
 	number = w.last
 	w.waiting[number] = replies
 	w.mu.Unlock()
-	text, err := json.Marshal(line[O]{Number: number, Body: o})
+	text, err := json.Marshal(message[O]{Number: number, Body: o})
 	if err != nil {
 		return number, func() (R, error) { return none, err }
 	}
 	if _, err := w.in.Write(append(text, '\n')); err != nil {
 		return number, func() (R, error) { return none, ErrDied }
 	}
-	return number, func() (R, error) { return w.wait(number, replies) }
+	return number, func() (R, error) { return w.waitReply(number, replies) }
 }
 
-// MustDo has an order carried out that must succeed.
+// MustDo sends an order that must succeed.
 func (w *Worker[O, R]) MustDo(o O) R {
 	w.t.Helper()
 	r, err := w.Do(o)
 	if err != nil || !r.OK() {
-		w.t.Fatalf("%+v: %v %+v\n%s", o, err, r, w.Said())
+		w.t.Fatalf("%+v: %v %+v\n%s", o, err, r, w.Stderr())
 	}
 	return r
 }
 
-// Acknowledges waits until the worker has said so much more, or has ended.
-func (w *Worker[O, R]) Acknowledges(replies int) {
+// WaitReplies waits for a number of further replies or the end of the worker.
+func (w *Worker[O, R]) WaitReplies(replies int) {
 	w.mu.Lock()
 	until := w.replies + replies
 	w.mu.Unlock()
@@ -228,26 +228,25 @@ func (w *Worker[O, R]) Acknowledges(replies int) {
 	}
 }
 
-// Kill ends the process as nothing can catch.
+// Kill kills the process.
 func (w *Worker[O, R]) Kill() {
 	_ = w.cmd.Process.Kill()
 	<-w.ended
 	_ = w.in.Close()
 }
 
-// Dismiss ends the process in an orderly way.
-func (w *Worker[O, R]) Dismiss() {
+// Shutdown closes the input of the worker and waits for its end.
+func (w *Worker[O, R]) Shutdown() {
 	w.t.Helper()
 	_ = w.in.Close()
 	<-w.ended
 	if w.cmd.ProcessState == nil || !w.cmd.ProcessState.Success() {
-		w.t.Errorf("a worker ended with %v\n%s", w.cmd.ProcessState, w.Said())
+		w.t.Errorf("a worker ended with %v\n%s", w.cmd.ProcessState, w.Stderr())
 	}
 }
 
-// Said is what the worker wrote to its standard error. It may be asked once the
-// worker has ended.
-func (w *Worker[O, R]) Said() string {
+// Stderr returns the standard error of a worker that has ended.
+func (w *Worker[O, R]) Stderr() string {
 	select {
 	case <-w.ended:
 		return w.errors.String()

@@ -105,7 +105,7 @@ func TestCrowd(t *testing.T) {
 				if r := w.MustDo(order{Do: opVerify}); len(r.Damaged) > 0 || r.Total != len(all) {
 					t.Errorf("verified are %d, damaged %v", r.Total, r.Damaged)
 				}
-				w.Dismiss()
+				w.Shutdown()
 			}
 		})
 	}

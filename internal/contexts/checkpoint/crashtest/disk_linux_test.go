@@ -17,7 +17,7 @@ const room = 16 << 20
 // recently touched sessions with a warning, or returns a clear error; loads work; once
 // there is space again everything works, and only removed sessions are lost.
 func TestFullDisk(t *testing.T) {
-	crash.Long(t)
+	crash.SkipIfShort(t)
 	t.Parallel()
 	crash.NeedMounts(t)
 	for _, store := range []string{"", checkpoints.StoreFiles} {
@@ -68,9 +68,9 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("%d saves found no room and %d made some: nothing was tested", full, cleaned)
 			}
 			t.Logf("%d saves found no room, %d made some", full, cleaned)
-			w.Dismiss()
+			w.Shutdown()
 			if t.Failed() {
-				t.Log(w.Said())
+				t.Log(w.Stderr())
 			}
 		})
 	}

@@ -299,7 +299,7 @@ func contextOf(l *checkpoint.Loaded) string {
 // Acknowledged checkpoints must exist, a failed save must return a clear error, and later
 // calls must work.
 func TestEveryWriteFails(t *testing.T) {
-	crash.Long(t)
+	crash.SkipIfShort(t)
 	t.Parallel()
 	for _, store := range []struct {
 		name          string

@@ -19,7 +19,7 @@ const perLine = 40
 // delete and sweep, and lets other workers continue. Two of them work on one directory at a
 // time.
 func TestKilled(t *testing.T) {
-	crash.Long(t)
+	crash.SkipIfShort(t)
 	t.Parallel()
 	kills := crash.Amount(t, "GUIDEWAY_CRASH_KILLS", 24, 8)
 	for _, seed := range crash.Seeds(t) {
@@ -78,11 +78,11 @@ func newSeat(t *testing.T, p place, random *rand.Rand, name string) *workerSlot 
 
 // runWorker runs one worker from its start to its end.
 func (s *workerSlot) runWorker() error {
-	life := crash.Life[order, reply]{Random: s.random, Check: s.checkLanes, Replies: 16, Rest: 6 * time.Millisecond}
+	life := crash.WorkerLife[order, reply]{Random: s.random, Check: s.checkLanes, Replies: 16, Rest: 6 * time.Millisecond}
 	for _, l := range s.lanes {
 		life.Clients = append(life.Clients, func(w *worker) error { return l.sendOrders(w, 1e6) })
 	}
-	opened, err := life.Live(startWorker(s.t, s.place))
+	opened, err := life.Run(startWorker(s.t, s.place))
 	if !opened {
 		return err
 	}
@@ -332,7 +332,7 @@ func compareAllSessions(t *testing.T, p place, seats []*workerSlot) {
 	if r := w.MustDo(order{Do: opVerify}); len(r.Damaged) > 0 {
 		t.Errorf("behind it all damaged are %v", r.Damaged)
 	}
-	w.Dismiss()
+	w.Shutdown()
 	if opened == 0 || saves < 4 {
 		t.Errorf("%d workers opened the checkpoints and %d saves were acknowledged: nothing was tested", opened, saves)
 	}

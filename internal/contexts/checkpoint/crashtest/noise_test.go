@@ -47,7 +47,7 @@ func fillPlace(t *testing.T, p place, killed bool) *filled {
 		w.Kill()
 		return f
 	}
-	w.Dismiss()
+	w.Shutdown()
 	copyFiles(t, p.Dir, f.dir)
 	return f
 }
@@ -125,7 +125,7 @@ func bySort(t *testing.T, dir string) map[string][]string {
 // context, an older one marked as degraded, or an error. A rebuilt index contains
 // everything that the blobs contain, and no key is ever replaced.
 func TestNoise(t *testing.T) {
-	crash.Long(t)
+	crash.SkipIfShort(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -208,7 +208,7 @@ func (f *filled) checkDamaged(t *testing.T, p place, what string) {
 	w := startWorker(t, p)
 	r, err := w.Opened()
 	if err != nil {
-		t.Fatalf("the worker did not survive: %v\n%s", err, w.Said())
+		t.Fatalf("the worker did not survive: %v\n%s", err, w.Stderr())
 	}
 	if !r.OK() {
 		if r.Fix == "" || isRebuildable(what) {
@@ -225,7 +225,7 @@ func (f *filled) checkDamaged(t *testing.T, p place, what string) {
 			t.Error("what is saved now is another context")
 		}
 	}
-	w.Dismiss()
+	w.Shutdown()
 	if after, err := os.ReadFile(p.keyFile()); !bytes.Equal(after, key) || errors.Is(err, fs.ErrNotExist) != errors.Is(keyErr, fs.ErrNotExist) {
 		t.Error("the key file was replaced")
 	}
@@ -265,7 +265,7 @@ func (f *filled) loadAll(t *testing.T, w *worker, all bool) {
 // TestGone removes whole files: without its database or index everything can be loaded;
 // without a key access is refused, and none is created.
 func TestGone(t *testing.T) {
-	crash.Long(t)
+	crash.SkipIfShort(t)
 	t.Parallel()
 	for _, c := range []struct {
 		what   string
@@ -307,7 +307,7 @@ func TestGone(t *testing.T) {
 					}
 				}
 			}
-			w.Dismiss()
+			w.Shutdown()
 		})
 	}
 }
@@ -315,7 +315,7 @@ func TestGone(t *testing.T) {
 // TestAnotherKey checks that with a wrong key nothing opens and nothing changes, and that
 // with the right one everything can be loaded.
 func TestAnotherKey(t *testing.T) {
-	crash.Long(t)
+	crash.SkipIfShort(t)
 	t.Parallel()
 	for _, store := range []string{"", checkpoints.StoreFiles} {
 		p := place{Dir: t.TempDir(), Store: store, Sealed: true}
@@ -334,7 +334,7 @@ func TestAnotherKey(t *testing.T) {
 			t.Fatalf("with another key it opens: %+v, %v", r, err)
 		}
 		wantRefused(t, r)
-		w.Dismiss()
+		w.Shutdown()
 		if now, err := os.ReadFile(p.keyFile()); err != nil || !bytes.Equal(now, another) {
 			t.Errorf("the key file was changed: %v", err)
 		}
@@ -343,14 +343,14 @@ func TestAnotherKey(t *testing.T) {
 		}
 		w = startWorker(t, p).MustOpen()
 		f.loadAll(t, w, true)
-		w.Dismiss()
+		w.Shutdown()
 	}
 }
 
 // TestOtherMachine checks that another machine with the same database and key loads
 // encrypted checkpoints, and that with the database alone it loads none.
 func TestOtherMachine(t *testing.T) {
-	crash.Long(t)
+	crash.SkipIfShort(t)
 	t.Parallel()
 	here := place{Dir: t.TempDir(), Store: crash.EmptyPostgres(t), Sealed: true}
 	f := fillPlace(t, here, true)
@@ -361,11 +361,11 @@ func TestOtherMachine(t *testing.T) {
 		t.Fatalf("without the key it opens: %+v, %v", r, err)
 	}
 	wantRefused(t, r)
-	w.Dismiss()
+	w.Shutdown()
 	copyFiles(t, filepath.Dir(here.keyFile()), filepath.Dir(there.keyFile()))
 	w = startWorker(t, there).MustOpen()
 	f.loadAll(t, w, true)
-	w.Dismiss()
+	w.Shutdown()
 	if left, err := filepath.Glob(filepath.Join(there.dataDir(), "*")); err != nil || len(left) > 0 {
 		t.Errorf("on the other machine are %v, %v", left, err)
 	}
@@ -381,7 +381,7 @@ func wantRefused(t *testing.T, r reply) {
 // TestClocks runs processes whose clocks differ by years. They save to one session, sweep
 // and fold: the order is that of the saves, and nothing is lost.
 func TestClocks(t *testing.T) {
-	crash.Long(t)
+	crash.SkipIfShort(t)
 	t.Parallel()
 	const day = 24 * 60 * 60
 	for _, store := range []string{"", checkpoints.StoreFiles} {
@@ -399,7 +399,7 @@ func TestClocks(t *testing.T) {
 				ids, last = append(ids, r.Checkpoint), r.Created
 			}
 			w.MustDo(order{Do: opMaintain})
-			w.Dismiss()
+			w.Shutdown()
 		}
 		p.Ahead = 0
 		w := startWorker(t, p).MustOpen()
@@ -413,6 +413,6 @@ func TestClocks(t *testing.T) {
 		if r := w.MustDo(order{Do: opLoad, Session: "work"}); r.Checkpoint != ids[len(ids)-1] {
 			t.Errorf("the last one is number %d", r.Number)
 		}
-		w.Dismiss()
+		w.Shutdown()
 	}
 }

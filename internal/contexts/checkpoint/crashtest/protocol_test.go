@@ -138,5 +138,5 @@ type worker = crash.Worker[order, reply]
 // startWorker starts a worker.
 func startWorker(t testing.TB, p place) *worker {
 	t.Helper()
-	return crash.Hire[order, reply](t, p)
+	return crash.StartWorker[order, reply](t, p)
 }

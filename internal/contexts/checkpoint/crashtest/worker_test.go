@@ -45,7 +45,7 @@ func (p place) openDesk(ctx context.Context) (*orderExecutor, error) {
 }
 
 // openWorkerDesk opens the place of a worker.
-func openWorkerDesk(ctx context.Context, p place) (crash.Desk[order, reply], reply) {
+func openWorkerDesk(ctx context.Context, p place) (crash.Handler[order, reply], reply) {
 	d, err := p.openDesk(ctx)
 	if err != nil {
 		return nil, errorReply(err)
@@ -59,8 +59,8 @@ func (d *orderExecutor) Close() error { return d.service.Close() }
 // testPrincipal returns the owner of all checkpoints.
 func testPrincipal() guideway.Principal { return guideway.Principal{User: "ada", Client: "crashtest"} }
 
-// CarryOut implements crash.Desk.
-func (d *orderExecutor) CarryOut(ctx context.Context, o order) reply {
+// Handle implements crash.Handler.
+func (d *orderExecutor) Handle(ctx context.Context, o order) reply {
 	r, err := d.execute(ctx, o)
 	if err != nil {
 		return errorReply(err)

@@ -13,91 +13,90 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// journey is the life of one run under several workers, with the person who looks
-// after it.
-type journey struct {
+// trackedRun is one run under several workers, with the person who handles its pauses.
+type trackedRun struct {
 	t       *testing.T
-	outside *outside
-	place   place
+	outside *fakeServers
+	place   location
 	task    string
 	id      string
-	// begun is how many calls a halted worker may still make: those that it had
-	// decided on, and let go of, when it was halted.
-	begun int
-	// deaths counts the workers that have ended before the run had.
+	// unsentCalls is the number of calls that a halted worker may still make: it had
+	// decided on them when it was halted.
+	unsentCalls int
+	// deaths counts the workers that ended before the run.
 	deaths int
-	// points is how many it has come by in all of its lives.
+	// points is the number of points passed in all workers.
 	points int
-	// halted says that it stands at its point in a worker that is there, done that
-	// it is at its end.
+	// halted is set if the run is halted at its point in a live worker, done if it has
+	// ended.
 	halted, done bool
-	// end is where the run stands at its end, events is what it has had.
+	// end is the final status, events are the events of the run.
 	end    reply
 	events []run.Event
 }
 
-// doom is where a life of a run ends: at a point, 0 for none, and whether the worker
-// ends itself there or the run alone halts.
-type doom struct {
+// crashPlan is the point where a run halts, 0 for none. kills is set if the worker kills
+// itself there.
+type crashPlan struct {
 	point int
 	kills bool
 }
 
-// live has a worker lead the run as far as it comes: to its end, or to where it
-// halts. A worker that died is no error.
-func (j *journey) live(w *worker, d doom) error {
+// driveRun makes a worker drive the run to its end or to its breakpoint. The death of the
+// worker is not an error.
+func (j *trackedRun) driveRun(w *worker, d crashPlan) error {
 	first := func(o order) order {
 		o.Task, o.Point, o.Kills = j.task, d.point, d.kills
 		return o
 	}
 	if r, err := w.Opened(); err != nil || !r.OK() {
-		return j.died(err, r)
+		return j.recordDeath(err, r)
 	}
 	if j.id == "" {
 		r, err := w.Do(first(order{Do: opStart}))
 		if err != nil || r.Halted || !r.OK() {
-			return j.died(err, r)
+			return j.recordDeath(err, r)
 		}
 		j.id = r.Run
 	}
 	for {
 		r, err := w.Do(first(order{Do: opDrive, Run: j.id}))
 		if err != nil || r.Halted || !r.OK() {
-			return j.died(err, r)
+			return j.recordDeath(err, r)
 		}
 		if r.Status.Ended() {
-			return j.read(w, r)
+			return j.readResult(w, r)
 		}
-		next, err := j.decide(r)
+		next, err := j.nextOrder(r)
 		if err != nil {
 			return err
 		}
 		if r, err = w.Do(next); err != nil || r.Halted || !r.OK() {
-			return j.died(err, r)
+			return j.recordDeath(err, r)
 		}
 	}
 }
 
-// read reads a run that has ended.
-func (j *journey) read(w *worker, end reply) error {
+// readResult reads the events of a run that has ended.
+func (j *trackedRun) readResult(w *worker, end reply) error {
 	r, err := w.Do(order{Do: opEvents, Run: j.id, Task: j.task})
 	if err != nil || !r.OK() {
-		return j.died(err, r)
+		return j.recordDeath(err, r)
 	}
 	j.end, j.events = end, r.Events
 	if r, err = w.Do(order{Do: opVerify, Run: j.id, Task: j.task}); err != nil || !r.OK() {
-		return j.died(err, r)
+		return j.recordDeath(err, r)
 	}
 	if len(r.Report.Faults) > 0 {
-		return fmt.Errorf("verify finds faults where there are none: %+v", r.Report.Faults)
+		return fmt.Errorf("verify reports errors in an intact journal: %+v", r.Report.Faults)
 	}
 	j.done = true
 	return nil
 }
 
-// died is the end of a life: the run's point, the worker's death, or an error that it
-// should not have had.
-func (j *journey) died(err error, r reply) error {
+// recordDeath records that the run halted or its worker died. It returns an unexpected
+// error.
+func (j *trackedRun) recordDeath(err error, r reply) error {
 	if err == nil && !r.Halted {
 		return fmt.Errorf("%s: %s", r.Code, r.Message)
 	}
@@ -107,13 +106,13 @@ func (j *journey) died(err error, r reply) error {
 	return nil
 }
 
-// decide is what the person orders for a run that rests: of a tool that must not be
-// repeated they look whether it has run; to anything else they say go on.
-func (j *journey) decide(r reply) (order, error) {
+// nextOrder returns the person's order for a paused run: for a tool that must not be
+// repeated it depends on whether the tool ran; otherwise the run is resumed.
+func (j *trackedRun) nextOrder(r reply) (order, error) {
 	p := r.Pause
 	switch {
 	case r.Status != machineengine.StatusPaused || p.Code != machineengine.ErrorKindUnknownOutcome:
-		return order{}, fmt.Errorf("the run rests as %s: %+v", r.Status, p)
+		return order{}, fmt.Errorf("the run is paused as %s: %+v", r.Status, p)
 	case p.Tool == nil:
 		return order{Do: opResume, Run: j.id, Task: j.task}, nil
 	case p.Tool.Name != "s__ask":
@@ -121,17 +120,17 @@ func (j *journey) decide(r reply) (order, error) {
 			return order{}, fmt.Errorf("a person is asked about %s after %d attempts", p.Tool.Name, p.Tool.Attempt)
 		}
 		return order{Do: opDecide, Run: j.id, Task: j.task, Decision: machineengine.DecideRetry}, nil
-	case j.outside.ran(j.id, p.Tool.Key) > 0:
+	case j.outside.countTool(j.id, p.Tool.Key) > 0:
 		return order{Do: opDecide, Run: j.id, Task: j.task, Decision: machineengine.DecideDone, Result: resultOf(*p.Tool)}, nil
 	}
 	return order{Do: opDecide, Run: j.id, Task: j.task, Decision: machineengine.DecideRetry}, nil
 }
 
-// judge compares a run that has ended with what was asked outside: it has the
-// output of every run, and nothing was asked again once its answer was kept.
-func (j *journey) judge() {
+// checkRun compares a finished run with the requests to the fake servers: the output is
+// correct, and nothing was requested again after its answer was recorded.
+func (j *trackedRun) checkRun() {
 	j.t.Helper()
-	if e := j.end; e.Status != machineengine.StatusCompleted || e.Output != wanted || !slices.Equal(e.States, []string{"start", "again"}) {
+	if e := j.end; e.Status != machineengine.StatusCompleted || e.Output != wantedOutput || !slices.Equal(e.States, []string{"start", "again"}) {
 		j.t.Fatalf("the run ends as %s with %s after %v", e.Status, e.Output, e.States)
 	}
 	var facts []machineengine.Event
@@ -146,15 +145,15 @@ func (j *journey) judge() {
 		}
 		facts = append(facts, f)
 	}
-	j.judgeRequests(facts)
-	j.judgeTools(facts)
+	j.checkRequests(facts)
+	j.checkTools(facts)
 }
 
-// judgeRequests checks each place of the run: it has one answer, and was not sent
-// more often than it was intended.
-func (j *journey) judgeRequests(facts []machineengine.Event) {
+// checkRequests checks that each model call has one answer and was not sent more often than
+// it was intended.
+func (j *trackedRun) checkRequests(facts []machineengine.Event) {
 	j.t.Helper()
-	sent, _, _ := j.outside.of(j.task, j.id)
+	sent, _, _ := j.outside.copyCounts(j.task, j.id)
 	place, intents := 0, map[int]int{}
 	for _, f := range facts {
 		switch {
@@ -177,12 +176,12 @@ func (j *journey) judgeRequests(facts []machineengine.Event) {
 	}
 }
 
-// judgeTools checks each call: it has one result, and was carried out as often as
-// its policy allows.
-func (j *journey) judgeTools(facts []machineengine.Event) {
+// checkTools checks that each tool call has one result and ran only as often as its policy
+// allows.
+func (j *trackedRun) checkTools(facts []machineengine.Event) {
 	j.t.Helper()
-	_, ran, names := j.outside.of(j.task, j.id)
-	begun := j.begun
+	_, ran, names := j.outside.copyCounts(j.task, j.id)
+	begun := j.unsentCalls
 	results, intents := map[string]int{}, map[string]int{}
 	for _, f := range facts {
 		switch {
@@ -209,21 +208,22 @@ func (j *journey) judgeTools(facts []machineengine.Event) {
 	}
 }
 
-// points is how many an undisturbed life has; it opens the store, too.
-func points(t *testing.T, o *outside, p place) int {
+// countPoints returns the number of points of an undisturbed run. It also creates the
+// store.
+func countPoints(t *testing.T, o *fakeServers, p location) int {
 	t.Helper()
-	w := hire(t, p).MustOpen()
-	j := &journey{t: t, outside: o, place: p, task: "undisturbed"}
+	w := startWorker(t, p).MustOpen()
+	j := &trackedRun{t: t, outside: o, place: p, task: "undisturbed"}
 	j.id = w.MustDo(order{Do: opStart, Task: j.task}).Run
 	r := w.MustDo(order{Do: opDrive, Run: j.id, Task: j.task})
-	if err := j.read(w, r); err != nil {
+	if err := j.readResult(w, r); err != nil {
 		t.Fatal(err)
 	}
-	w.Dismiss()
-	j.judge()
-	// One write begins the run, one takes the lease, each call has an intent before
-	// it, with the result of the one before, each of two states has the result before
-	// its handlers, and the last one has the end; a call is one point before and after.
+	w.Shutdown()
+	j.checkRun()
+	// One write creates the run, one takes the lease, each call has an intent in one write
+	// with the previous result, each of two states flushes the result before its handlers,
+	// and the last write ends the run; a call has one point before and one after.
 	if want := 2*(3+requests+calls+2) + 2*(requests+calls); r.Points != want {
 		t.Errorf("a life has %d points, not %d: an intent must be kept before its call, and a result before anything else is done", r.Points, want)
 	}
