@@ -125,7 +125,7 @@ func TestHooksRunOnce(t *testing.T) {
 	}
 }
 
-// The audit is a line of JSON for each record, in a file for this user alone.
+// The audit is print each request as a line of JSON record, in a file for this user alone.
 func TestAuditFile(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)

@@ -32,7 +32,7 @@ func TestPassphraseOfCheckpointsIsAskedFor(t *testing.T) {
 		{"checkpoint save plan.json --session s", []string{"four words in a row", "five words in a row"}, app.ExitFailed, "the two passphrases differ"},
 		{"checkpoint save plan.json --session s", nil, app.ExitFailed, "ask for the passphrase"},
 		{"checkpoint save plan.json --session s", []string{"four words in a row", "four words in a row"}, app.ExitOK, "New passphrase of the checkpoints: "},
-		{"checkpoint load --session s", []string{"not that at all"}, app.ExitFailed, "has another key"},
+		{"checkpoint load --session s", []string{"not that at all"}, app.ExitFailed, "has a different key"},
 		{"checkpoint load --session s", []string{"four words in a row"}, app.ExitOK, `{"plan":"b"}`},
 	} {
 		out.Reset()

@@ -445,7 +445,7 @@ func unrun(example string) string {
 			{"--browser", "it opens a browser"},
 			{"migrate workrail --from", "it reads a backup; TestScripts brings one over"},
 			{"sources sync team", "it needs a repository; TestScripts has one"},
-			{"upstream approve files read_file", "it needs a server whose tools have changed; TestQuarantine"},
+			{"upstream approve files read_file", "it needs a server whose tools have changed; TestChangedToolNeedsApproval"},
 			{"guideway machine run support-desk --input", "it asks the models of your configuration; TestModelsByVariables asks a server of its own"},
 			{"--outcome", "it needs a call that was lost in a crash"},
 		} {

@@ -43,11 +43,11 @@ func TestDoctorLooksForAServer(t *testing.T) {
 	for _, tt := range []struct{ name, listen, status, message string }{
 		{"ours", ours, setupcmd.CheckOK, "Guideway answers at http://" + ours},
 		{"ours on all addresses", strings.Replace(ours, "127.0.0.1", "0.0.0.0", 1), setupcmd.CheckOK, "Guideway answers at http://" + ours},
-		{"none", gone.Addr().String(), setupcmd.CheckOK, "none at "},
-		{"another", answer(http.StatusNotFound, "what?"), setupcmd.CheckWarn, "is no Guideway"},
-		{"a web page", answer(http.StatusOK, "<html>"), setupcmd.CheckWarn, "is no Guideway"},
-		{"one that is silent", silent.Addr().String(), setupcmd.CheckWarn, "is no Guideway"},
-		{"any port", "127.0.0.1:0", setupcmd.CheckOK, "not looked for"},
+		{"none", gone.Addr().String(), setupcmd.CheckOK, "no server at "},
+		{"another", answer(http.StatusNotFound, "what?"), setupcmd.CheckWarn, "is not Guideway"},
+		{"a web page", answer(http.StatusOK, "<html>"), setupcmd.CheckWarn, "is not Guideway"},
+		{"one that is silent", silent.Addr().String(), setupcmd.CheckWarn, "is not Guideway"},
+		{"any port", "127.0.0.1:0", setupcmd.CheckOK, "not checked"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -70,7 +70,7 @@ func TestProjectHooksWantAPerson(t *testing.T) {
 	d.want(app.ExitFailed, "not approved", "hooks enable theirs")
 	d.want(app.ExitOK, "theirs             tools/call  off", "hooks list")
 	code, out := d.run("hooks enable theirs", "theirs")
-	for _, want := range []string{"| context.request.params.mark = 1;", "This came with project:", "Type the id of the graph to approve exactly this (theirs): ", "Enabled theirs"} {
+	for _, want := range []string{"| context.request.params.mark = 1;", "This graph is from project:", "Type the id of the graph to approve exactly this (theirs): ", "Enabled theirs"} {
 		if code != app.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, without %q:\n%s", code, want, out)
 		}
@@ -84,9 +84,9 @@ func TestProjectHooksWantAPerson(t *testing.T) {
 	if err := os.Remove(d.file); err != nil {
 		t.Fatal(err)
 	}
-	d.want(app.ExitOK, "theirs is enabled and gone from project:", "hooks list --active")
+	d.want(app.ExitOK, "theirs is enabled but missing in project:", "hooks list --active")
 	d.want(app.ExitOK, "Disabled theirs.", "hooks disable theirs")
-	d.want(app.ExitFailed, "is not enabled here", "hooks disable theirs")
+	d.want(app.ExitFailed, "is not enabled", "hooks disable theirs")
 }
 
 // Where a person has set a passphrase, who does not know it turns no guard on or

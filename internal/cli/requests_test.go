@@ -45,7 +45,7 @@ func TestRequestsAreRecorded(t *testing.T) {
 	d, _ := newGatewayDesk(t)
 	graph := filepath.Join(t.TempDir(), "watched.yaml")
 	write(t, graph, watchedGraph)
-	d.want(app.ExitOK, "There are no such requests", "requests list")
+	d.want(app.ExitOK, "No requests found", "requests list")
 	d.want(app.ExitOK, "", "hooks import "+graph)
 	d.want(app.ExitOK, "", "hooks enable watched")
 	a := d.connect("--toolsets", "gateway")
@@ -81,8 +81,8 @@ func TestRequestsAreRecorded(t *testing.T) {
 	a.end()
 	d.want(app.ExitOK, "Add a word", "requests show "+e.ID)
 	d.want(app.ExitOK, "echo", "requests stats")
-	d.want(app.ExitUsage, "no status", "requests list --status odd")
-	d.want(app.ExitUsage, "no cursor", "requests list --cursor 7")
+	d.want(app.ExitUsage, "unknown status", "requests list --status odd")
+	d.want(app.ExitUsage, "is not a cursor", "requests list --cursor 7")
 	d.want(app.ExitFailed, "unknown request", "requests show q_nothing")
 	if got := d.requests("--failed"); len(got) != 1 || got[0].Tool != "fail" {
 		t.Errorf("what failed is %+v", got)
@@ -99,8 +99,8 @@ func TestRequestsAreRecorded(t *testing.T) {
 	if !strings.Contains(text, `"request"`) || strings.Contains(text, "hunter2") {
 		t.Errorf("with bodies: %s", text)
 	}
-	d.want(app.ExitOK, "Taken out: 0", "requests prune")
-	d.want(app.ExitOK, "Taken out: 3", "requests prune --max-size 1B")
+	d.want(app.ExitOK, "Deleted: 0", "requests prune")
+	d.want(app.ExitOK, "Deleted: 3", "requests prune --max-size 1B")
 }
 
 // Without the setting nothing is written at all.

@@ -64,7 +64,7 @@ func TestCommandLinesOnRuns(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]any{
 		"runs list": runscmd.RunsListOptions{Limit: 100},
-		"runs list --status running,waiting --status aborted --here --person --limit 3 --workflow w --json": runscmd.RunsListOptions{
+		"runs list --status running,waiting --status aborted --here --needs-approval --limit 3 --workflow w --json": runscmd.RunsListOptions{
 			Statuses: []string{"running", "waiting", "aborted"}, Here: true, Person: true, Limit: 3, Workflow: "w", JSON: true,
 		},
 		"runs show r_1 --events --vars":         runscmd.RunsShowOptions{Run: "r_1", Events: true, Vars: true},

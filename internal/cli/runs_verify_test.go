@@ -25,8 +25,8 @@ func TestReportOfBrokenLinks(t *testing.T) {
 		"r_b  event 5: the run had 6 events and has 4 [truncated]",
 		"",
 		"broken: 3 broken links in 3 runs, 20 events",
-		"If you have put the data back from a backup yourself: guideway runs verify --accept-restore",
-		"Find out who has changed the heads. Once you take all that is there now for what has happened: guideway runs verify --accept-restore",
+		"If you restored the data from a backup: guideway runs verify --accept-restore",
+		"Find out why the heads changed. To accept the current state as the valid history: guideway runs verify --accept-restore",
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(out.String()), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

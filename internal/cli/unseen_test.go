@@ -62,8 +62,8 @@ func TestAnAnswerIsToWhatWasShown(t *testing.T) {
 		want    string
 	}
 	for _, tt := range []test{
-		{"approve", []string{"1", ""}, "error: somebody else has gone on with this run"},
-		{"resume", []string{"1", "", "^D"}, "Moved on: somebody else has gone on with this run; nothing of yours was taken."},
+		{"approve", []string{"1", ""}, "error: the run has changed in the meantime"},
+		{"resume", []string{"1", "", "^D"}, "Moved on: the run has changed in the meantime; your input was not recorded."},
 	} {
 		t.Run(tt.command, func(t *testing.T) {
 			t.Parallel()

@@ -24,10 +24,10 @@ func newCheckpointExportCmd(a *app.App, run func(context.Context, *checkpointExp
 	o := &checkpointExportOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "export {CHECKPOINT|--session SESSION}",
-		Short: "Write checkpoints as a bundle that can be read and imported elsewhere",
-		Long: `Write a checkpoint, or all of a session, as one JSON document, for people and other
-programs too. It is not encrypted, also where the checkpoints are. "guideway checkpoint
-import" takes it in on this or another machine.`,
+		Short: "Export checkpoints",
+		Long: `Export a checkpoint, or all checkpoints of a session, as one JSON document. The document
+is not encrypted, even if the checkpoints are. "guideway checkpoint import" imports it on
+this or another machine.`,
 		Example: `  guideway checkpoint export --session login-work --output login-work.json
   guideway checkpoint export c_0dx3k2v9q8f7m5n4p1r6t0w | ssh other guideway checkpoint import -`,
 		Args:              byIDOrSession("export", &o.Session),
@@ -35,9 +35,9 @@ import" takes it in on this or another machine.`,
 		RunE:              app.RunWithArg(run, o, &o.ID),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Session, "session", "", "all of the session, or the run, with this `id`")
-	f.StringVarP(&o.Output, "output", "o", "", "write to this `file` instead of the standard output")
-	f.BoolVar(&o.Force, "force", false, "replace the file if it is there")
+	f.StringVar(&o.Session, "session", "", "export all checkpoints of the session or run with this `id`")
+	f.StringVarP(&o.Output, "output", "o", "", "write to this `file` instead of standard output")
+	f.BoolVar(&o.Force, "force", false, "overwrite an existing file")
 	_ = cmd.RegisterFlagCompletionFunc("session", completeCheckpointSessions(a))
 	return cmd
 }
@@ -66,16 +66,16 @@ func newCheckpointImportCmd(a *app.App, run func(context.Context, *checkpointImp
 	o := &checkpointImportOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Take in checkpoints that were exported",
-		Long: `Take in the checkpoints of a bundle, as yours. Those that are there already are passed
-over. They go to the sessions that they came from, which must have no others, or with
---session to another one. FILE is the bundle, or - for the standard input.`,
+		Short: "Import exported checkpoints",
+		Long: `Import the checkpoints of a bundle; you become their owner. Existing checkpoints are
+skipped. They are added to their original sessions, which must have no other checkpoints,
+or to the one of --session. FILE is the bundle, or - for standard input.`,
 		Example: `  guideway checkpoint import login-work.json
   guideway checkpoint import login-work.json --session login-work-copy`,
 		Args: app.ExactArgs(1, "one bundle", "guideway checkpoint import login-work.json"),
 		RunE: app.RunWithArg(run, o, &o.File),
 	}
-	cmd.Flags().StringVar(&o.Session, "session", "", "the `id` of the session that they go to")
+	cmd.Flags().StringVar(&o.Session, "session", "", "`id` of the target session")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -103,7 +103,7 @@ func runCheckpointImport(ctx context.Context, o *checkpointImportOptions) error 
 		}
 		text := "Imported: " + app.Plural(len(imported.Checkpoints), "checkpoint", "checkpoints")
 		if imported.Skipped > 0 {
-			text += fmt.Sprintf("; %d were there already", imported.Skipped)
+			text += fmt.Sprintf("; %d already existed", imported.Skipped)
 		}
 		fmt.Fprintln(host.Out, text)
 		for _, session := range imported.Sessions {

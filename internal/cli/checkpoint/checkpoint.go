@@ -16,12 +16,12 @@ func NewCheckpointCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:     "checkpoint",
 		Aliases: []string{"checkpoints"},
-		Short:   "Look at saved contexts, save them and bring them back",
-		Long: `A checkpoint is a context as it was at a moment: the variables of a run, or those of
-a session that an agent names. It is never changed. Those of a session follow each
-other; where two went on from the same one there is a branch.
+		Short:   "List, save and load checkpoints",
+		Long: `A checkpoint is an immutable snapshot of a context: the variables of a run, or of a
+session that an agent names. The checkpoints of a session follow each other; if two have
+the same predecessor, the session has branches.
 
-CHECKPOINT is an id, as "guideway checkpoint list" shows it.`,
+CHECKPOINT is an id; "guideway checkpoint list" prints the ids.`,
 		Example: `  guideway checkpoint list
   guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w
   guideway checkpoint load c_0dx3k2v9q8f7m5n4p1r6t0w > context.json
@@ -40,7 +40,7 @@ const exampleCheckpoint = "c_0dx3k2v9q8f7m5n4p1r6t0w"
 
 // oneCheckpoint takes the single argument of most commands on checkpoints.
 func oneCheckpoint(command string) cobra.PositionalArgs {
-	return app.ExactArgs(1, "one checkpoint, by its id", "guideway checkpoint "+command+" "+exampleCheckpoint+"; guideway checkpoint list shows the ids")
+	return app.ExactArgs(1, "the id of a checkpoint", "guideway checkpoint "+command+" "+exampleCheckpoint+"; guideway checkpoint list prints the ids")
 }
 
 // byIDOrSession takes one id, or none where the flag --session says which.
@@ -50,7 +50,7 @@ func byIDOrSession(command string, session *string) cobra.PositionalArgs {
 		case *session == "":
 			return oneCheckpoint(command)(cmd, args)
 		case len(args) > 0:
-			return guideway.Errorf(guideway.CodeInvalid, "a checkpoint and a session do not go together").WithFix("give one of them")
+			return guideway.Errorf(guideway.CodeInvalid, "a checkpoint and --session cannot be combined").WithFix("name one of them")
 		}
 		return nil
 	}
@@ -65,7 +65,7 @@ func atCommandLine(err error) error {
 	}
 	said := &guideway.Error{Code: guideway.ErrorCode(err), Message: err.Error(), Err: err}
 	if said.Code == guideway.CodeTooLarge {
-		return said.WithFix("leave out what can be read again, or raise the limit: guideway help settings")
+		return said.WithFix("leave out data that can be read again, or raise the limit: guideway help settings")
 	}
 	return said.WithFix("guideway checkpoint list")
 }

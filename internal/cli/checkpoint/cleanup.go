@@ -28,12 +28,12 @@ func NewCleanupCmd(a *app.App, run func(context.Context, *cleanupOptions) error)
 	cmd := &cobra.Command{
 		Use:   "cleanup {--older-than AGE|--keep-last N} [flags]",
 		Short: "Delete old checkpoints",
-		Long: `Delete your checkpoints of sessions that nothing was saved to or loaded from for a
-while, all but the last ones of each session, or both: of the sessions that are so old,
-all but so many. Of a run that is under way the last one always stays. --dry-run only
-says what would go; what is gone does not come back.
+		Long: `Delete your checkpoints of inactive sessions (--older-than), all but the latest of each
+session (--keep-last), or both: of inactive sessions, all but the latest. A session is
+inactive if nothing was saved to it or loaded from it. The last checkpoint of a running
+run is always kept. Deletion is permanent; --dry-run only lists the checkpoints.
 
-Servers do this by themselves for sessions that are older than checkpoints.retention.`,
+Servers automatically delete sessions older than the setting checkpoints.retention.`,
 		Example: `  guideway cleanup --older-than 7d --dry-run
   guideway cleanup --older-than 7d --keep-last 5`,
 		Args: app.NoArgs,
@@ -45,9 +45,9 @@ Servers do this by themselves for sessions that are older than checkpoints.reten
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&olderThan, "older-than", "", "sessions without activity for this `age`, such as 7d or 12h")
-	f.IntVar(&o.KeepLast, "keep-last", 0, "so many of each session stay")
-	f.BoolVar(&o.DryRun, "dry-run", false, "say what would go, and leave it")
+	f.StringVar(&olderThan, "older-than", "", "delete sessions inactive for this `age`, such as 7d or 12h")
+	f.IntVar(&o.KeepLast, "keep-last", 0, "number of checkpoints to keep in each session")
+	f.BoolVar(&o.DryRun, "dry-run", false, "list the checkpoints without deleting them")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -57,15 +57,15 @@ func (o *cleanupOptions) check(cmd *cobra.Command, olderThan string) error {
 	if cmd.Flags().Changed("older-than") {
 		age, err := config.ParseDuration(olderThan)
 		if err != nil || age <= 0 {
-			return guideway.Errorf(guideway.CodeInvalid, "%q is no age", olderThan).WithFix("%s", example)
+			return guideway.Errorf(guideway.CodeInvalid, "%q is not an age", olderThan).WithFix("%s", example)
 		}
 		o.OlderThan = age
 	}
 	if cmd.Flags().Changed("keep-last") && o.KeepLast < 1 {
-		return guideway.Errorf(guideway.CodeInvalid, "%d checkpoints cannot stay", o.KeepLast).WithFix("%s", example)
+		return guideway.Errorf(guideway.CodeInvalid, "--keep-last %d is negative", o.KeepLast).WithFix("%s", example)
 	}
 	if o.OlderThan == 0 && o.KeepLast == 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "no selection of checkpoints to remove").WithFix("%s", example)
+		return guideway.Errorf(guideway.CodeInvalid, "--older-than or --keep-last is required").WithFix("%s", example)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func RunCleanup(ctx context.Context, o *cleanupOptions) error {
 		}
 		fmt.Fprintln(host.Out)
 		if cleaned.Kept > 0 {
-			fmt.Fprintf(host.Out, "Kept: the last one of %s under way\n", app.Plural(cleaned.Kept, "run that is", "runs that are"))
+			fmt.Fprintf(host.Out, "Kept: the last checkpoint of %s\n", app.Plural(cleaned.Kept, "running run", "running runs"))
 		}
 		return nil
 	})

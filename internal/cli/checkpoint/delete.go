@@ -23,16 +23,16 @@ func newCheckpointDeleteCmd(a *app.App, run func(context.Context, *checkpointDel
 	o := &checkpointDeleteOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "delete {CHECKPOINT...|--session SESSION}",
-		Short: "Delete checkpoints, or all of a session",
-		Long: `Delete checkpoints, or all of a session. It cannot be taken back. Those before and
-behind them stay. Where they are encrypted and none of their session is left, the key
-is destroyed: then they are gone from backups, too. Elsewhere files are removed, and
-their blocks last on the disk until they are used again.`,
+		Short: "Delete checkpoints",
+		Long: `Delete checkpoints, or all checkpoints of a session. This cannot be undone. Other
+checkpoints of the session are kept. If the last encrypted checkpoint of a session is
+deleted, its key is destroyed, so copies in backups are unreadable, too. Unencrypted files
+are removed; their blocks remain on the disk until they are overwritten.`,
 		Example: `  guideway checkpoint delete c_0dx3k2v9q8f7m5n4p1r6t0w
   guideway checkpoint delete --session login-work`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if (len(args) == 0) == (o.Session == "") {
-				return guideway.Errorf(guideway.CodeInvalid, "either checkpoint ids or a session is required").
+				return guideway.Errorf(guideway.CodeInvalid, "name either checkpoints or a session").
 					WithFix("guideway checkpoint delete %s", exampleCheckpoint)
 			}
 			return nil
@@ -40,7 +40,7 @@ their blocks last on the disk until they are used again.`,
 		ValidArgsFunction: completeCheckpoints(a, 100),
 		RunE:              app.RunWithArgs(run, o, &o.IDs),
 	}
-	cmd.Flags().StringVar(&o.Session, "session", "", "all of the session, or the run, with this `id`")
+	cmd.Flags().StringVar(&o.Session, "session", "", "delete all checkpoints of the session or run with this `id`")
 	app.AddJSONFlag(cmd, &o.JSON)
 	_ = cmd.RegisterFlagCompletionFunc("session", completeCheckpointSessions(a))
 	return cmd
@@ -60,7 +60,7 @@ func runCheckpointDelete(ctx context.Context, o *checkpointDeleteOptions) error 
 		how := "the files are removed"
 		switch {
 		case deleted.Erased:
-			how = "the key is destroyed, so that copies are worth nothing"
+			how = "the key is destroyed; copies are unreadable"
 		case deleted.Store.Mode == checkpoint.ModePostgres || deleted.Store.Mode == checkpoint.ModeMemory:
 			how = "their contents are removed"
 		}
@@ -80,14 +80,14 @@ func newCheckpointLogCmd(a *app.App, run func(context.Context, *checkpointLogOpt
 	o := &checkpointLogOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "log",
-		Short: "Show who has saved, loaded, deleted and exported checkpoints",
-		Long: `Show the audit log of your checkpoints, the last entry first: what was saved, loaded,
-deleted, exported and imported, when, and by which client. It has nothing of a content.`,
+		Short: "Show the audit log of checkpoints",
+		Long: `Show the audit log of your checkpoints, latest first: each save, load, deletion, export
+and import with its time and client. The log has no contents of checkpoints.`,
 		Example: "  guideway checkpoint log\n  guideway checkpoint log --limit 1000 --json",
 		Args:    app.NoArgs,
 		RunE:    app.RunWith(run, o),
 	}
-	app.AddLimitFlag(cmd, &o.Limit, "at most so many")
+	app.AddLimitFlag(cmd, &o.Limit, "maximum number of entries")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -106,7 +106,7 @@ func runCheckpointLog(ctx context.Context, o *checkpointLogOptions) error {
 		}
 		host.WriteCheckpointWarnings(d.Checkpoints.Store(), nil)
 		return app.WriteList(host, o.JSON, app.Listing[checkpoint.Entry]{
-			Items: entries, Answer: checkpointLogAnswer{Entries: app.OrEmpty(entries)}, Empty: "Nothing has happened yet.",
+			Items: entries, Answer: checkpointLogAnswer{Entries: app.OrEmpty(entries)}, Empty: "The audit log is empty.",
 			Table: app.NewTable(5, "WHEN", "WHAT", "CHECKPOINT", "SESSION", "CLIENT", "WHY"),
 			Row: func(e checkpoint.Entry) []string {
 				return []string{app.FormatTime(e.At), e.Action, app.OrDash(e.Checkpoint), e.Session, app.OrDash(app.OneLine(e.Client)), app.OneLine(e.Detail)}

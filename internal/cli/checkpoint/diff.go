@@ -22,11 +22,11 @@ func newCheckpointDiffCmd(a *app.App, run func(context.Context, *checkpointDiffO
 	o := &checkpointDiffOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "diff A B",
-		Short: "Show what changed from one checkpoint to another",
-		Long: `Show what changed from checkpoint A to checkpoint B, of whatever sessions: one value
-after the other, each by its JSON pointer.`,
+		Short: "Compare two checkpoints",
+		Long: `Show the changes from checkpoint A to checkpoint B, one value per line with its JSON
+pointer. The checkpoints may be of different sessions.`,
 		Example:           "  guideway checkpoint diff c_0dx3k2v9q8f7m5n4p1r6t0w c_0dx3k9a2b4c6d8e0f1g3h5j",
-		Args:              app.ExactArgs(2, "two checkpoints, by their ids", "guideway checkpoint diff A B; guideway checkpoint list shows the ids"),
+		Args:              app.ExactArgs(2, "two checkpoints, by their ids", "guideway checkpoint diff A B; guideway checkpoint list prints the ids"),
 		ValidArgsFunction: completeCheckpoints(a, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.From, o.To = args[0], args[1]
@@ -54,7 +54,7 @@ func (o *checkpointDiffOptions) write(d *checkpoint.Difference) {
 	fmt.Fprintf(host.Out, "%s %s, %s, %s\n", s.Red("---"), d.From.ID, app.FormatTime(d.From.Created), checkpointTitle(d.From))
 	fmt.Fprintf(host.Out, "%s %s, %s, %s\n", s.Green("+++"), d.To.ID, app.FormatTime(d.To.Created), checkpointTitle(d.To))
 	if len(d.Changes) == 0 {
-		fmt.Fprintln(host.Out, "The contexts are the same.")
+		fmt.Fprintln(host.Out, "No differences.")
 		return
 	}
 	for _, c := range d.Changes {
@@ -67,7 +67,7 @@ func (o *checkpointDiffOptions) write(d *checkpoint.Difference) {
 		}
 	}
 	if d.More {
-		fmt.Fprintf(host.Out, "\nThere are more than these %d changes; load both and compare them.\n", len(d.Changes))
+		fmt.Fprintf(host.Out, "\nMore than %d changes; to compare the rest, load both checkpoints.\n", len(d.Changes))
 	}
 }
 

@@ -31,12 +31,12 @@ func newCheckpointListCmd(a *app.App, run func(context.Context, *checkpointListO
 	o := &checkpointListOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "list [WORD...]",
-		Short: "List checkpoints, the last saved first",
-		Long: `List checkpoints, the last saved first. With words, those that have all of them in
-name, tags, workflow or context, whatever their endings; where none has all, those that
-have some, the best first. The words of encrypted checkpoints are not known.
+		Short: "List checkpoints, most recent first",
+		Long: `List checkpoints, most recent first. With words, list those that contain all of them in
+name, tags, workflow or context (word endings are ignored); if none does, those that
+contain some, best match first. Encrypted checkpoints are not searched.
 
-A * marks the last one of each line: a session with more than one has branches.`,
+A * marks the last checkpoint of each branch.`,
 		Example: `  guideway checkpoint list
   guideway checkpoint list login token --since 7d
   guideway checkpoint list --workflow coding-task --tag milestone --json`,
@@ -45,15 +45,15 @@ A * marks the last one of each line: a session with more than one has branches.`
 		RunE:              app.RunWithArgs(run, o, &o.Words),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Session, "session", "", "only those of the session, or the run, with this `id`")
-	f.StringVar(&o.Workflow, "workflow", "", "only those of the workflow with this `id`")
-	f.StringVar(&o.Project, "project", "", "only those of the project with this `id`")
-	f.BoolVar(&o.Here, "here", false, "only those of the project in the working directory")
-	f.StringVar(&o.Since, "since", "", "only those since a `moment`: a date, a time, or how long ago, such as 7d")
-	f.StringVar(&o.Until, "until", "", "only those before a `moment`")
-	f.StringSliceVar(&o.Tags, "tag", nil, "only those with all these `tags`")
-	app.AddLimitFlag(cmd, &o.Limit, "at most so many, up to 200")
-	f.StringVar(&o.Cursor, "cursor", "", "go on behind a page: its `nextCursor`")
+	f.StringVar(&o.Session, "session", "", "filter by the `id` of the session or run")
+	f.StringVar(&o.Workflow, "workflow", "", "filter by the `id` of the workflow")
+	f.StringVar(&o.Project, "project", "", "filter by the `id` of the project")
+	f.BoolVar(&o.Here, "here", false, "show only checkpoints of the project in the working directory")
+	f.StringVar(&o.Since, "since", "", "filter by `time`: saved at or after a date, a time, or an age such as 7d")
+	f.StringVar(&o.Until, "until", "", "filter by `time`: saved before")
+	f.StringSliceVar(&o.Tags, "tag", nil, "filter by `tags`: all of them")
+	app.AddLimitFlag(cmd, &o.Limit, "maximum number of results (up to 200)")
+	f.StringVar(&o.Cursor, "cursor", "", "`nextCursor` of the previous page")
 	app.AddJSONFlag(cmd, &o.JSON)
 	_ = cmd.RegisterFlagCompletionFunc("session", completeCheckpointSessions(a))
 	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions)
@@ -94,14 +94,14 @@ func runCheckpointList(ctx context.Context, o *checkpointListOptions) error {
 func (o *checkpointListOptions) write(page *checkpoint.Page) error {
 	var more []string
 	if page.Partial {
-		more = append(more, "None has all of the words; these have some, the best first.")
+		more = append(more, "No checkpoint contains all words; these contain some, best match first.")
 	}
 	if page.Next != "" {
-		more = append(more, "There are more: the same with --cursor "+page.Next)
+		more = append(more, "For more results, add --cursor "+page.Next)
 	}
 	return app.WriteList(o.app.Host, o.JSON, app.Listing[checkpoint.Record]{
 		Items: page.Checkpoints, Answer: page, More: strings.Join(more, "\n"),
-		Empty: "There are no such checkpoints. guideway checkpoint save makes one, as does an agent with the tool workflow_checkpoint_save.",
+		Empty: "No checkpoints found. To save one: guideway checkpoint save, or the tool workflow_checkpoint_save for agents.",
 		Table: app.NewTable(5, "CHECKPOINT", "SESSION", "WORKFLOW", "SAVED", "SIZE", "NAME").AlignRight(4),
 		Row: func(r checkpoint.Record) []string {
 			id := r.ID

@@ -27,20 +27,20 @@ func newCheckpointSaveCmd(a *app.App, run func(context.Context, *checkpointSaveO
 	cmd := &cobra.Command{
 		Use:   "save FILE",
 		Short: "Save a context as a checkpoint",
-		Long: `Save a context, a JSON object, as a checkpoint. FILE is a file, or - for the standard
-input. Without --session it begins a session of its own. The output is the id of the
-checkpoint; warnings, such as of what looks like a secret, are on the error output.`,
+		Long: `Save a context, a JSON object, as a checkpoint. FILE is a file, or - for standard input.
+Without --session, start a new session. The command prints the id of the checkpoint;
+warnings, for example about likely secrets, go to standard error.`,
 		Example: `  guideway checkpoint save context.json --session login-work --name "before the rewrite"
   guideway checkpoint load --session login-work | jq .plan | guideway checkpoint save -`,
-		Args: app.ExactArgs(1, "one file, or - for the standard input", "guideway checkpoint save context.json"),
+		Args: app.ExactArgs(1, "a file, or - for standard input", "guideway checkpoint save context.json"),
 		RunE: app.RunWithArg(run, o, &o.File),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Session, "session", "", "the `id` of the session that it belongs to")
-	f.StringVar(&o.Workflow, "workflow", "", "the `id` of the workflow that it is about")
-	f.StringVar(&o.Name, "name", "", "a `name` to find it by")
-	f.StringSliceVar(&o.Tags, "tag", nil, "`tags` to find it by")
-	f.StringVar(&o.ExpectedHead, "expected-head", "", "the `checkpoint` that this context goes on from; where another one follows that already, this begins a branch")
+	f.StringVar(&o.Session, "session", "", "`id` of the session")
+	f.StringVar(&o.Workflow, "workflow", "", "`id` of the related workflow")
+	f.StringVar(&o.Name, "name", "", "`name` of the checkpoint")
+	f.StringSliceVar(&o.Tags, "tag", nil, "add `tags`")
+	f.StringVar(&o.ExpectedHead, "expected-head", "", "predecessor `checkpoint`; if it already has a successor, start a branch")
 	app.AddJSONFlag(cmd, &o.JSON)
 	_ = cmd.RegisterFlagCompletionFunc("session", completeCheckpointSessions(a))
 	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions)

@@ -19,9 +19,9 @@ import (
 func newCheckpointShowCmd(a *app.App) *cobra.Command {
 	return app.NewNameCmd(a, runCheckpointShow, &cobra.Command{
 		Use:   "show CHECKPOINT",
-		Short: "Show what a checkpoint is, and what its context has",
-		Long: `Show what a checkpoint is: where it belongs, how it is stored, and the variables of
-its context with their sizes. "guideway checkpoint load" gives the context itself.`,
+		Short: "Show a checkpoint and the variables of its context",
+		Long: `Show the metadata of a checkpoint: its session, its storage, and the names and sizes of
+its variables. To print the context, use "guideway checkpoint load".`,
 		Example: `  guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w
   guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w --json`,
 		Args:              oneCheckpoint("show"),
@@ -105,12 +105,12 @@ func (a *checkpointShowAnswer) write(host *app.Host) {
 	row("Checkpoint", s.Bold(r.ID))
 	session := r.Session
 	if r.Run != "" {
-		session += fmt.Sprintf(", a run, at its event %d", r.RunSeq)
+		session += fmt.Sprintf(", a run, at event %d", r.RunSeq)
 	}
 	row("Session", session)
 	parent := r.Parent
 	if r.Branch {
-		parent += ", which another one follows too"
+		parent += ", which has another successor"
 	}
 	row("Follows", parent)
 	saved := fmt.Sprintf("%s, %s, %s", app.FormatTime(r.Created), host.FormatAge(r.Created), r.Kind)
@@ -142,7 +142,7 @@ func storedWords(r checkpoint.Record) string {
 	}
 	words += ", stored in " + app.FormatBytes(r.Stored)
 	if r.Base != "" {
-		words += " as what differs from " + r.Base
+		words += " as a delta to " + r.Base
 	}
 	if r.Key != "" {
 		words += ", encrypted"
@@ -164,10 +164,10 @@ func newCheckpointLoadCmd(a *app.App, run func(context.Context, *checkpointLoadO
 	o := &checkpointLoadOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "load {CHECKPOINT|--session SESSION}",
-		Short: "Write the context of a checkpoint to the output",
-		Long: `Write the context of a checkpoint to the output, as it was saved: JSON on one line,
-with its keys in order. Where the checkpoint is damaged nothing is written, unless
---older takes the newest one before it that is not.`,
+		Short: "Print the context of a checkpoint",
+		Long: `Print the context of a checkpoint as it was saved: JSON on one line with sorted keys. If
+the checkpoint is damaged, nothing is printed, unless --older selects the latest undamaged
+one before it.`,
 		Example: `  guideway checkpoint load c_0dx3k2v9q8f7m5n4p1r6t0w > context.json
   guideway checkpoint load --session login-work --keys plan,decisions
   guideway checkpoint load --session login-work --json`,
@@ -176,10 +176,10 @@ with its keys in order. Where the checkpoint is damaged nothing is written, unle
 		RunE:              app.RunWithArg(run, o, &o.ID),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Session, "session", "", "the last one of the session, or the run, with this `id`")
-	f.StringSliceVar(&o.Keys, "keys", nil, "only these `variables`")
-	f.BoolVar(&o.Older, "older", false, "where it is damaged, take the newest one before it")
-	f.BoolVar(&o.JSON, "json", false, "answer with what is known of the checkpoint, too")
+	f.StringVar(&o.Session, "session", "", "load the last checkpoint of the session or run with this `id`")
+	f.StringSliceVar(&o.Keys, "keys", nil, "print only these `variables`")
+	f.BoolVar(&o.Older, "older", false, "if the checkpoint is damaged, load the latest undamaged one before it")
+	f.BoolVar(&o.JSON, "json", false, "print the context and the metadata as JSON")
 	_ = cmd.RegisterFlagCompletionFunc("session", completeCheckpointSessions(a))
 	return cmd
 }
@@ -195,7 +195,7 @@ func runCheckpointLoad(ctx context.Context, o *checkpointLoadOptions) error {
 		if damage := loaded.Degraded; damage != nil {
 			if !o.Older {
 				return guideway.Errorf(guideway.CodeInternal, "the checkpoint %s is damaged: %s", damage.Wanted, app.OneLine(damage.Problem)).
-					WithFix("guideway checkpoint load %s, the newest one before it that can be read", loaded.ID)
+					WithFix("guideway checkpoint load %s, to load the latest readable one before it", loaded.ID)
 			}
 			fmt.Fprintf(host.Err, "The checkpoint %s is damaged; this is %s, of %s.\n", damage.Wanted, loaded.ID, app.FormatTime(loaded.Created))
 		}
@@ -203,7 +203,7 @@ func runCheckpointLoad(ctx context.Context, o *checkpointLoadOptions) error {
 			fmt.Fprintf(host.Err, "Not in the context: %s\n", app.OneLine(strings.Join(loaded.Missing, ", ")))
 		}
 		if len(loaded.Heads) > 0 && o.ID == "" {
-			fmt.Fprintf(host.Err, "The session has branches; this is the last that was saved. Others end with %s\n", strings.Join(loaded.Heads, ", "))
+			fmt.Fprintf(host.Err, "The session has branches; this is the most recent checkpoint. Other branches end with %s\n", strings.Join(loaded.Heads, ", "))
 		}
 		if o.JSON {
 			return app.WriteJSON(host.Out, loaded)

@@ -13,10 +13,9 @@ import (
 func NewStatsCmd(a *app.App) *cobra.Command {
 	return app.NewPlainCmd(a, runStats, &cobra.Command{
 		Use:   "stats",
-		Short: "Show how much checkpoints take, and how that grows",
-		Long: `Show how many checkpoints you have, how large their contexts are and how much they take
-on the disk, the largest sessions, and what each of the last 30 days has added of what
-is still there.`,
+		Short: "Show the size and growth of checkpoints",
+		Long: `Show the number of your checkpoints, the size of their contexts and of their storage, the
+largest sessions, and the storage added on each of the last 30 days.`,
 		Example: "  guideway stats\n  guideway stats --json",
 	})
 }
@@ -34,7 +33,7 @@ func runStats(ctx context.Context, o *app.PlainOptions) error {
 
 func writeStats(host *app.Host, stats *checkpoint.Stats) {
 	s := host.OutStyles()
-	fmt.Fprintf(host.Out, "Kept in     %s\n", stats.Store.Mode)
+	fmt.Fprintf(host.Out, "Location    %s\n", stats.Store.Mode)
 	fmt.Fprintf(host.Out, "Kept        %s of %s\n", app.Plural(stats.Count, "checkpoint", "checkpoints"), app.Plural(stats.Series, "session", "sessions"))
 	fmt.Fprintf(host.Out, "Contexts    %s\n", app.FormatBytes(stats.Bytes))
 	stored := app.FormatBytes(stats.Stored)
@@ -48,7 +47,7 @@ func writeStats(host *app.Host, stats *checkpoint.Stats) {
 	if stats.Count == 0 {
 		return
 	}
-	fmt.Fprintf(host.Out, "Last used   %s\n\n%s\n", host.FormatAge(stats.Newest), s.Bold("The largest sessions"))
+	fmt.Fprintf(host.Out, "Last used   %s\n\n%s\n", host.FormatAge(stats.Newest), s.Bold("Largest sessions"))
 	app.WriteRows(host, app.NewTable(0, "SESSION", "WORKFLOW", "CHECKPOINTS", "CONTEXTS", "ON DISK", "RATIO", "LAST USED").AlignRight(2, 3, 4, 5), stats.Sessions,
 		func(line checkpoint.Series) []string {
 			return []string{

@@ -21,18 +21,18 @@ func newCheckpointVerifyCmd(a *app.App, run func(context.Context, *checkpointVer
 	o := &checkpointVerifyOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Read every checkpoint and say which are damaged",
-		Long: `Read every checkpoint and compare it with its checksums. What is damaged is named and
-marked, what was marked and can be read again is not any more. The exit code is 1 if one
-is damaged.
+		Short: "Verify the integrity of checkpoints",
+		Long: `Read every checkpoint and compare it with its checksums. Damaged checkpoints are reported
+and marked; the mark is removed from those that are readable again. The exit code is 1 if
+one is damaged.
 
-With --rebuild whatever the stored contents have and the index has not is taken up
-first: after a database was lost, or put back from an older backup.`,
+With --rebuild, first add stored checkpoints that are missing in the index, for example
+after the database was lost or restored from an older backup.`,
 		Example: "  guideway checkpoint verify\n  guideway checkpoint verify --rebuild\n  guideway checkpoint verify --json",
 		Args:    app.NoArgs,
 		RunE:    app.RunWith(run, o),
 	}
-	cmd.Flags().BoolVar(&o.Rebuild, "rebuild", false, "take up first what the index does not know of")
+	cmd.Flags().BoolVar(&o.Rebuild, "rebuild", false, "first add stored checkpoints that are missing in the index")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -66,9 +66,9 @@ func runCheckpointVerify(ctx context.Context, o *checkpointVerifyOptions) error 
 func (a *checkpointVerifyAnswer) write(host *app.Host) {
 	s := host.OutStyles()
 	if r := a.Rebuilt; r != nil {
-		fmt.Fprintf(host.Out, "rebuilt: %d taken up, %d mended", r.Adopted, r.Mended)
+		fmt.Fprintf(host.Out, "rebuilt: %d added, %d repaired", r.Adopted, r.Mended)
 		if r.Damaged > 0 {
-			fmt.Fprintf(host.Out, "; %s of what they are", app.Plural(r.Damaged, "blob says nothing", "blobs say nothing"))
+			fmt.Fprintf(host.Out, "; %s", app.Plural(r.Damaged, "unknown blob", "unknown blobs"))
 		}
 		fmt.Fprintln(host.Out)
 	}
@@ -76,17 +76,17 @@ func (a *checkpointVerifyAnswer) write(host *app.Host) {
 		fmt.Fprintf(host.Out, "%s  session %s: %s\n", f.Checkpoint, f.Session, s.Red(app.OneLine(f.Problem)))
 	}
 	for _, id := range a.Healed {
-		fmt.Fprintf(host.Out, "%s  can be read again\n", id)
+		fmt.Fprintf(host.Out, "%s  is readable again\n", id)
 	}
 	checked := fmt.Sprintf("%s, %s of contexts", VerifiedWords(a.Report), app.FormatBytes(a.Bytes))
 	if len(a.Damaged) > 0 {
 		fmt.Fprintf(host.Out, "%s: %d damaged of %s\n", s.Red("damaged"), len(a.Damaged), checked)
-		fmt.Fprintln(host.Out, "Put the directory of the contents back from a backup and verify again; until then the ones before them load: guideway checkpoint load --older")
+		fmt.Fprintln(host.Out, "Restore the directory of checkpoints from a backup and verify again. Until then, to load the undamaged ones before them: guideway checkpoint load --older")
 	} else {
-		fmt.Fprintf(host.Out, "%s: %s; all can be read\n", s.Green("ok"), checked)
+		fmt.Fprintf(host.Out, "%s: %s verified\n", s.Green("ok"), checked)
 	}
 	if a.Unknown > 0 {
-		fmt.Fprintf(host.Out, "The index does not know of %s: guideway checkpoint verify --rebuild\n", app.Plural(a.Unknown, "stored checkpoint", "stored checkpoints"))
+		fmt.Fprintf(host.Out, "Missing in the index: %s. To add: guideway checkpoint verify --rebuild\n", app.Plural(a.Unknown, "stored checkpoint", "stored checkpoints"))
 	}
 }
 

@@ -31,23 +31,23 @@ func newHooksEnableCmd(a *app.App, run func(context.Context, *hooksEnableOptions
 	o := &hooksEnableOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "enable ID",
-		Short: "Make a hook graph active",
-		Long: `Make a hook graph active. One that comes with the program or lies in your own directories
-stays active when you edit it. One that came with a project is shown with its scripts, and
-you approve exactly that, at a terminal: where the graph or a script of it changes, what it
-stands around is refused until you enable it again.
+		Short: "Enable a hook graph",
+		Long: `Enable a hook graph. A bundled graph or one of your own directories stays enabled when you
+edit it. For a graph from a project, the command shows its scripts and asks for
+confirmation at a terminal; if the graph or a script changes, the requests that it wraps
+are refused until you enable it again.
 
-Of two graphs that stand around the same request, one can be active: the second is
-refused, unless --replace turns the first off. Where you have set a passphrase with
-"guideway runs approve --set-passphrase", it is asked for.`,
+Of two graphs that wrap the same request, only one can be active: the second is refused,
+unless --replace disables the first. If you have set a passphrase with
+"guideway runs approve --set-passphrase", the command asks for it.`,
 		Example: `  guideway hooks enable redact-secrets
   guideway hooks enable my-redaction --replace`,
-		Args:              app.ExactArgs(1, "one hook graph, by id", "guideway hooks enable redact-secrets"),
+		Args:              app.ExactArgs(1, "the id of a hook graph", "guideway hooks enable redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 		RunE:              app.RunWithArg(run, o, &o.ID),
 	}
 	app.AddChangeFlag(cmd, &o.JSON)
-	cmd.Flags().BoolVar(&o.Replace, "replace", false, "turn off the graphs that stand around the same requests")
+	cmd.Flags().BoolVar(&o.Replace, "replace", false, "disable the graphs that wrap the same requests")
 	return cmd
 }
 
@@ -74,8 +74,8 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 	}
 	others := d.active.Set.Overlapping(e.Graph)
 	if len(others) > 0 && !o.Replace {
-		return guideway.Errorf(guideway.CodeConflict, "%s stands around some of the same requests, and is active: %s", o.ID, strings.Join(others, ", ")).
-			WithFix("guideway hooks enable %s --replace; or give the two bindings that do not overlap", o.ID)
+		return guideway.Errorf(guideway.CodeConflict, "%s wraps some of the same requests and is active: %s", o.ID, strings.Join(others, ", ")).
+			WithFix("guideway hooks enable %s --replace; or use bindings that do not overlap", o.ID)
 	}
 	if err := d.consent(ctx, e, o.JSON); err != nil {
 		return err
@@ -100,7 +100,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 			Action: "enabled", Changed: d.state(e) != hookengine.StateActive, Kind: app.KindHookGraph, Name: e.ID, Disabled: others,
 		})
 	}
-	fmt.Fprintf(o.app.Host.Out, "Enabled %s: it stands around %s, for %s.\n", e.ID, e.Graph.Type, app.OneLine(bindingWords(e.Graph)))
+	fmt.Fprintf(o.app.Host.Out, "Enabled %s: it wraps %s, for %s.\n", e.ID, e.Graph.Type, app.OneLine(bindingWords(e.Graph)))
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (d *hookDesk) checkScripts(ctx context.Context, e *catalog.HookEntry) error
 		}
 		if len(found) > 0 {
 			app.WriteDiagnostics(d.app.Host.Err, found, d.app.Host.ErrStyles())
-			return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s has a script that is invalid (%s)", e.ID, app.Plural(len(found), "error", "errors")).
+			return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s has an invalid script (%s)", e.ID, app.Plural(len(found), "error", "errors")).
 				WithFix("guideway hooks validate %s", e.ID)
 		}
 		return nil
@@ -142,7 +142,7 @@ func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry, aside bool
 	if err := show.Show(d, e); err != nil {
 		return err
 	}
-	fmt.Fprintf(person.Out, "\nThis came with %s. Its scripts see what goes through the calls that it stands around.\n", app.OneLine(e.Source.Key()))
+	fmt.Fprintf(person.Out, "\nThis graph is from %s. Its scripts see the content of the requests that it wraps.\n", app.OneLine(e.Source.Key()))
 	return person.ConfirmName(ctx, "graph", "id", e.ID)
 }
 
@@ -181,11 +181,11 @@ func (d *hookDesk) disable(ctx context.Context, store *approval.Store, id string
 func newHooksDisableCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runHooksDisable, &cobra.Command{
 		Use:   "disable ID",
-		Short: "Turn a hook graph off",
-		Long: `Turn a hook graph off, also one that is broken or gone. Where you have set a passphrase
-with "guideway runs approve --set-passphrase", it is asked for.`,
+		Short: "Disable a hook graph",
+		Long: `Disable a hook graph, even if it is broken or missing. If you have set a passphrase with
+"guideway runs approve --set-passphrase", the command asks for it.`,
 		Example:           `  guideway hooks disable redact-secrets`,
-		Args:              app.ExactArgs(1, "one hook graph, by id", "guideway hooks disable redact-secrets"),
+		Args:              app.ExactArgs(1, "the id of a hook graph", "guideway hooks disable redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 	})
 }
@@ -195,7 +195,7 @@ func runHooksDisable(ctx context.Context, o *app.NameOptions) error {
 	if err != nil {
 		return err
 	}
-	notEnabled := guideway.Errorf(guideway.CodeNotFound, "the hook graph %s is not enabled here", o.Name).WithFix("guideway hooks list --active")
+	notEnabled := guideway.Errorf(guideway.CodeNotFound, "the hook graph %s is not enabled", o.Name).WithFix("guideway hooks list --active")
 	if len(d.approvals) == 0 {
 		return notEnabled
 	}

@@ -25,11 +25,11 @@ import (
 func NewHooksCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "hooks",
-		Short: "Look at, try out and enable hook graphs around tool calls",
-		Long: `Hook graphs stand around the requests that go through the gateway to other MCP
-servers: scripts that change, answer, refuse or record calls of tools and lists of
-tools. A graph is a file in the folder hooks of a source of workflows, its scripts
-are in the file or in hooks/modules. None runs before it is enabled here.`,
+		Short: "List, test and enable hook graphs for tool calls",
+		Long: `Hook graphs wrap the requests to other MCP servers that go through the gateway. Their
+scripts modify, answer, refuse or record tool calls and lists of tools. A graph is a file
+in the folder "hooks" of a source of workflows; its scripts are in the file or in
+hooks/modules. A graph runs only after you enable it.`,
 		Example: `  guideway hooks list
   guideway hooks show redact-secrets
   guideway hooks test block-by-argument --request call.json
@@ -213,9 +213,9 @@ func bindingWords(g *hookdef.Graph) string {
 func newHooksTypesCmd(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "types",
-		Short: "Print the TypeScript types of what scripts can use",
-		Long: `Print a TypeScript declaration file: the context of a hook, what it can return, and
-the functions that every script has. Editors use it to complete and to check.`,
+		Short: "Print the TypeScript types for scripts",
+		Long: `Print a TypeScript declaration file of the context of a hook, its return values and the
+functions available to scripts. Editors use it for completion and type checks.`,
 		Example: `  guideway hooks types > hooks/modules/guideway.d.ts`,
 		Args:    app.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

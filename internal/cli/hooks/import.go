@@ -35,18 +35,18 @@ func newHooksImportCmd(a *app.App, run func(context.Context, *HooksImportOptions
 	o := &HooksImportOptions{App: a}
 	cmd := &cobra.Command{
 		Use:   "import {FILE|--template ID}",
-		Short: "Take a hook graph or a module over into your own",
-		Long: `Take a hook graph, or a module, over into the directory of your own workflows. FILE is in
-JSON or YAML, also as MCP Router writes it, or - for the standard input. With --template a
-graph that is here is copied, with other settings. What is imported is off.`,
+		Short: "Import a hook graph or a module",
+		Long: `Import a hook graph or a module into your own workflow directory. FILE is a JSON or YAML
+file, also an export of MCP Router, or - for standard input. With --template, copy an
+existing graph with other settings. Imported graphs are disabled.`,
 		Example: `  guideway hooks import ./their-graph.json
   guideway hooks import --template default-argument --id search-limit --upstream github --tool 'search_*' --set 'defaults={"perPage": 10}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if err := app.ExactArgs(1, "one file, or --template and the id of a graph", "guideway hooks import ./graph.json")(cmd, args); err != nil {
+			if err := app.ExactArgs(1, "a file, or --template and the id of a graph", "guideway hooks import ./graph.json")(cmd, args); err != nil {
 				return err
 			}
 			if o.Template && o.ID == "" {
-				return guideway.Errorf(guideway.CodeInvalid, "the copy needs an id of its own").WithFix("guideway hooks import --template %s --id my-%s", args[0], args[0])
+				return guideway.Errorf(guideway.CodeInvalid, "the copy needs its own id").WithFix("guideway hooks import --template %s --id my-%s", args[0], args[0])
 			}
 			return nil
 		},
@@ -54,13 +54,13 @@ graph that is here is copied, with other settings. What is imported is off.`,
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.Template, "template", false, "copy a graph that is here, by its id")
-	f.StringVar(&o.ID, "id", "", "`id` of the graph or module, in place of its own")
-	f.StringVar(&o.Title, "name", "", "`name` of the graph, in place of its own")
-	f.StringVar(&o.Upstream, "upstream", "", "bind the graph to servers with names of this `pattern`")
-	f.StringVar(&o.Tool, "tool", "", "bind the graph to tools with names of this `pattern`")
-	f.StringArrayVar(&o.Variables, "set", nil, "begin with another value of a variable: `name=json`")
-	f.BoolVar(&o.Force, "force", false, "replace a file that is there")
+	f.BoolVar(&o.Template, "template", false, "copy the existing graph with this id")
+	f.StringVar(&o.ID, "id", "", "set the `id` of the graph or module")
+	f.StringVar(&o.Title, "name", "", "set the `name` of the graph")
+	f.StringVar(&o.Upstream, "upstream", "", "bind the graph to servers whose names match this `pattern`")
+	f.StringVar(&o.Tool, "tool", "", "bind the graph to tools whose names match this `pattern`")
+	f.StringArrayVar(&o.Variables, "set", nil, "set the initial value of a variable: `name=json`")
+	f.BoolVar(&o.Force, "force", false, "overwrite an existing file")
 	app.AddChangeFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -71,7 +71,7 @@ func RunHooksImport(ctx context.Context, o *HooksImportOptions) error {
 		return err
 	}
 	if d.cfg.Workflows.UserDir == "" {
-		return guideway.Errorf(guideway.CodeInvalid, "there is no directory of your own workflows").WithFix("set HOME")
+		return guideway.Errorf(guideway.CodeInvalid, "you have no workflow directory of your own").WithFix("set HOME")
 	}
 	if o.Template {
 		e, err := d.Snapshot.Hook(o.Name)
@@ -123,7 +123,7 @@ func (o *HooksImportOptions) graph(ctx context.Context, d *hookDesk, linked *hoo
 	e, found := d.read(ctx, "the copy", "-", text)
 	if e == nil {
 		app.WriteDiagnostics(o.App.Host.Err, found, o.App.Host.ErrStyles())
-		return guideway.Errorf(guideway.CodeInvalid, "with these settings it is no valid hook graph; nothing was imported")
+		return guideway.Errorf(guideway.CodeInvalid, "the hook graph is invalid with these settings; nothing was imported")
 	}
 	if err := d.checkScripts(ctx, e); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (o *HooksImportOptions) graph(ctx context.Context, d *hookDesk, linked *hoo
 	}
 	fmt.Fprintf(o.App.Host.Out, "Imported %s to %s.\n", e.ID, path)
 	if d.state(e) != hookengine.StateTemplate && !e.Graph.Template {
-		fmt.Fprintf(o.App.Host.Out, "It is off; to make it active: guideway hooks enable %s\n", e.ID)
+		fmt.Fprintf(o.App.Host.Out, "It is disabled; to enable it: guideway hooks enable %s\n", e.ID)
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (o *HooksImportOptions) module(d *hookDesk, m hookdef.Module) error {
 	}
 	if again, found := workflow.ParseAs("the module", text, workflow.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hookdef.KindModule)}); again == nil {
 		app.WriteDiagnostics(o.App.Host.Err, found, o.App.Host.ErrStyles())
-		return guideway.Errorf(guideway.CodeInvalid, "with this id it is no valid module; nothing was imported")
+		return guideway.Errorf(guideway.CodeInvalid, "the module is invalid with this id; nothing was imported")
 	}
 	path := filepath.Join(d.cfg.Workflows.UserDir, "hooks", "modules", m.ID+".json")
 	if err := o.write(path, append(text, '\n')); err != nil {
@@ -183,11 +183,11 @@ func (o *HooksImportOptions) module(d *hookDesk, m hookdef.Module) error {
 // write makes a file; one that is there is only replaced where that is asked for.
 func (o *HooksImportOptions) write(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "make the directory of hooks: %w", err)
+		return guideway.Errorf(guideway.CodeUnavailable, "create the directory of hooks: %w", err)
 	}
 	err := app.WriteNewFile(path, text, 0o644, o.Force)
 	if guideway.ErrorCode(err) == guideway.CodeConflict {
-		return guideway.Errorf(guideway.CodeConflict, "%w; nothing was imported", err).WithFix("--id another-id, or --force to replace it")
+		return guideway.Errorf(guideway.CodeConflict, "%w; nothing was imported", err).WithFix("--id another-id, or --force to overwrite it")
 	}
 	return err
 }
@@ -202,11 +202,11 @@ func newHooksExportCmd(a *app.App, run func(context.Context, *hooksExportOptions
 	o := &hooksExportOptions{app: a}
 	return &cobra.Command{
 		Use:   "export {ID|FILE}",
-		Short: "Print a hook graph as JSON, with the modules that it needs",
-		Long: `Print a hook graph as JSON, complete: with a place for each node and with the modules that
-its hooks name. Other installations import it, and so do tools that know the form.`,
+		Short: "Export a hook graph with its modules as JSON",
+		Long: `Print a hook graph as JSON, with the positions of its nodes and the modules of its hooks.
+Other installations can import it.`,
 		Example:           `  guideway hooks export redact-secrets > redact-secrets.json`,
-		Args:              app.ExactArgs(1, "one hook graph, by id or file", "guideway hooks export redact-secrets"),
+		Args:              app.ExactArgs(1, "a hook graph, by id or file", "guideway hooks export redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}

@@ -27,10 +27,10 @@ func newHooksListCmd(a *app.App, run func(context.Context, *hooksListOptions) er
 	o := &hooksListOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the hook graphs of all sources",
-		Long: `List the hook graphs of all sources, and how they stand: active, off, changed (it is
-not what was approved any more), broken or template. What is enabled and cannot run
-lets no request pass that it stands around. What did not load follows, with the reason.`,
+		Short: "List hook graphs from all sources",
+		Long: `List the hook graphs from all sources and their states: active, off, changed (differs
+from the approved version), broken or template. A graph that is enabled but cannot run
+blocks the requests that it wraps. Diagnostics of graphs that did not load follow.`,
 		Example: `  guideway hooks list
   guideway hooks list --active
   guideway hooks list --modules`,
@@ -38,9 +38,9 @@ lets no request pass that it stands around. What did not load follows, with the 
 		RunE: app.RunWith(run, o),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.Active, "active", false, "only those that are enabled")
-	f.BoolVar(&o.Templates, "templates", false, "only templates, which are there to be copied")
-	f.BoolVar(&o.Modules, "modules", false, "the modules of the library in place of the graphs")
+	f.BoolVar(&o.Active, "active", false, "show only enabled graphs")
+	f.BoolVar(&o.Templates, "templates", false, "show only templates")
+	f.BoolVar(&o.Modules, "modules", false, "list the modules of the library instead of the graphs")
 	app.AddJSONFlag(cmd, &o.JSON)
 	cmd.MarkFlagsMutuallyExclusive("active", "templates", "modules")
 	return cmd
@@ -149,10 +149,10 @@ func (o *hooksListOptions) write(d *hookDesk, answer hooksListAnswer) {
 			return []string{row.ID, string(row.Type), string(row.State), row.Source, app.OneLine(bindingWords(e.Graph)), app.OneLine(row.Name + ": " + row.Description)}
 		})
 	default:
-		fmt.Fprintln(host.Err, "There are no such hook graphs.")
+		fmt.Fprintln(host.Err, "No hook graphs found.")
 	}
 	for _, m := range answer.Missing {
-		fmt.Fprintf(host.Err, "%s %s is enabled and gone from %s; what it stood around is refused (guideway hooks disable %s)\n",
+		fmt.Fprintf(host.Err, "%s %s is enabled but missing in %s; the requests that it wrapped are refused (guideway hooks disable %s)\n",
 			s.Yellow("warning:"), m.ID, app.OneLine(m.Source), m.ID)
 	}
 	if len(answer.Diagnostics) > 0 {

@@ -31,18 +31,17 @@ func newHooksShowCmd(a *app.App, run func(context.Context, *HooksShowOptions) er
 	o := &HooksShowOptions{App: a}
 	cmd := &cobra.Command{
 		Use:   "show {ID|FILE}",
-		Short: "Show what a hook graph does, node by node",
-		Long: `Show a hook graph: what it stands around, its variables, and its nodes in the order of
-the way. FILE is a path, such as ./my-graph.yaml, or - for the standard input. With
---graph mermaid it is drawn as a Mermaid flowchart.`,
+		Short: "Show a hook graph and its nodes",
+		Long: `Show the bindings, the variables and the nodes of a hook graph, in order of execution.
+FILE is a path such as ./my-graph.yaml, or - for standard input.`,
 		Example: `  guideway hooks show redact-secrets --scripts
   guideway hooks show ./my-graph.yaml --graph mermaid > my-graph.mmd`,
-		Args:              app.ExactArgs(1, "one hook graph, by id or file", "guideway hooks show redact-secrets"),
+		Args:              app.ExactArgs(1, "a hook graph, by id or file", "guideway hooks show redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
-	app.AddGraphFlag(cmd, &o.Graph, "draw the graph in this `format`: "+app.GraphMermaid)
-	cmd.Flags().BoolVar(&o.Scripts, "scripts", false, "print the scripts, too")
+	app.AddGraphFlag(cmd, &o.Graph, "draw the graph as a flowchart in this `format`: "+app.GraphMermaid)
+	cmd.Flags().BoolVar(&o.Scripts, "scripts", false, "print the scripts")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -204,7 +203,7 @@ func (v *hookText) node(n hookNode) {
 		fmt.Fprintf(v.Out, "    %s %s%s\n", s.Cyan("runs"), app.OneLine(n.Script), limit)
 	}
 	if n.Answers {
-		fmt.Fprintf(v.Out, "    %s in place of the server\n", s.Cyan("answers"))
+		fmt.Fprintf(v.Out, "    %s instead of the server\n", s.Cyan("answers"))
 	}
 	for _, way := range n.To {
 		branch := ""

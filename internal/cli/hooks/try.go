@@ -30,36 +30,36 @@ func newHooksTestCmd(a *app.App, run func(context.Context, *hooksTestOptions) er
 	o := &hooksTestOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "test {ID|FILE} --request FILE",
-		Short: "Take a request through a hook graph without any server",
-		Long: `Take a request through a hook graph, with its real scripts in the sandbox, and show how it
-comes out and what each node did. No server is called: the response is that of
---response, or an empty one. Whether the graph is enabled does not matter.
+		Short: "Test a hook graph without a server",
+		Long: `Pass a request through a hook graph, with its scripts in the sandbox, and show the result
+and the actions of each node. No server is called: the response is the one of --response,
+or empty. The graph need not be enabled.
 
-The request is a JSON file, - for the standard input: {"method": ..., "params": ...}, or
-the params alone: {"name": "read_file", "arguments": {...}}. The response is a result, or
+The request is a JSON file, or - for standard input: {"method": ..., "params": ...}, or
+only the params: {"name": "read_file", "arguments": {...}}. The response is a result, or
 {"error": {"code": ..., "message": ...}} for a call that fails.
 
-The exit code is 1 if a hook or the call failed.`,
+The exit code is 1 if a hook or the call fails.`,
 		Example: `  guideway hooks test block-by-argument --request call.json
   guideway hooks test ./redact.yaml --request call.json --response result.json --json
   echo '{"name": "search"}' | guideway hooks test default-argument --request -`,
-		Args:              app.ExactArgs(1, "one hook graph, by id or file", "guideway hooks test block-by-argument --request call.json"),
+		Args:              app.ExactArgs(1, "a hook graph, by id or file", "guideway hooks test block-by-argument --request call.json"),
 		ValidArgsFunction: completeHooks(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			if o.Request == "" {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "which request? Name its file, or - for the standard input").
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--request is required: a file, or - for standard input").
 					WithFix("guideway hooks test %s --request call.json", o.Name)}
 			}
 			return run(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Request, "request", "", "`file` of the request")
-	f.StringVar(&o.Response, "response", "", "`file` of what the server would answer")
-	f.StringVar(&o.Client, "client", "test", "`name` of the client, in metadata.clientId")
-	f.StringVar(&o.Server, "server", "test", "`name` of the server, in metadata.serverName")
-	f.StringArrayVar(&o.Variables, "set", nil, "begin with another value of a variable: `name=json`")
+	f.StringVar(&o.Request, "request", "", "`file` with the request")
+	f.StringVar(&o.Response, "response", "", "`file` with the response of the server")
+	f.StringVar(&o.Client, "client", "test", "`name` of the client, for metadata.clientId")
+	f.StringVar(&o.Server, "server", "test", "`name` of the server, for metadata.serverName")
+	f.StringArrayVar(&o.Variables, "set", nil, "set the initial value of a variable: `name=json`")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -104,7 +104,7 @@ func parseSet(set []string) (map[string]json.RawMessage, error) {
 	for _, one := range set {
 		name, value, ok := strings.Cut(one, "=")
 		if !ok || name == "" {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "%q sets nothing", one).WithFix(`--set name=value, such as --set limit=100 or --set 'names=["a", "b"]'`)
+			return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not name=value", one).WithFix(`--set name=value, such as --set limit=100 or --set 'names=["a", "b"]'`)
 		}
 		if !json.Valid([]byte(value)) {
 			text, err := json.Marshal(value)
@@ -141,7 +141,7 @@ func (o *hooksTestOptions) object(ctx context.Context, what, name, form string) 
 	}
 	var whole map[string]json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the %s in %s is no JSON object: %w", what, name, err).WithFix("write %s", form)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the %s in %s is not a JSON object: %w", what, name, err).WithFix("write %s", form)
 	}
 	return json.RawMessage(data), nil
 }
@@ -180,7 +180,7 @@ func writeNodeTrace(host *app.Host, s app.Styles, n hookengine.NodeTrace) {
 	case n.Aside:
 		more = ", aside"
 	case n.Skipped:
-		more = ", passed over"
+		more = ", skipped"
 	case n.Branch != "":
 		more = ", " + string(n.Branch)
 	}

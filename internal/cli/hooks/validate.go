@@ -28,19 +28,19 @@ func newHooksValidateCmd(a *app.App, run func(context.Context, *hooksValidateOpt
 	cmd := &cobra.Command{
 		Use:   "validate [ID|FILE]...",
 		Short: "Check hook graphs and their scripts",
-		Long: `Check hook graphs: every rule of the graph, the modules that it names, and the syntax of
-its scripts, each finding with its place, node and fix. Without a name, all graphs of
-all sources. FILE is a graph in YAML or JSON, or - for the standard input.
+		Long: `Check hook graphs: the rules of the graph, its modules and the syntax of its scripts.
+Print each diagnostic with its location, node and fix. Without a name, check all graphs of
+all sources. FILE is a graph in YAML or JSON, or - for standard input.
 
-The exit code is 3 if a graph has an error, 1 if a file cannot be read, and 0 with
-warnings alone; --strict makes warnings count as errors.`,
+The exit code is 3 if a graph has an error, 1 if a file cannot be read, and 0 if there are
+only warnings; --strict treats warnings as errors.`,
 		Example: `  guideway hooks validate
   guideway hooks validate ./hooks/my-graph.yaml --strict`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeHooks(a),
 		RunE:              app.RunWithArgs(run, o, &o.Names),
 	}
-	cmd.Flags().BoolVar(&o.Strict, "strict", false, "fail on warnings too")
+	cmd.Flags().BoolVar(&o.Strict, "strict", false, "treat warnings as errors")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }

@@ -40,12 +40,12 @@ func NewInstallCmdWith(host *app.Host, run func(context.Context, *InstallOptions
 	o := &InstallOptions{Host: host, GOOS: runtime.GOOS, Executable: os.Executable}
 	cmd := &cobra.Command{
 		Use:   "install [CLIENT]",
-		Short: "Add Guideway to an MCP client, or list the clients",
+		Short: "Add Guideway to an MCP client",
 		Long: `Add Guideway to the MCP configuration of a client: ` + strings.Join(installClientIDs(), ", ") + `.
 
-Only the entry changes; comments, order and layout of the file stay. The earlier
-content is kept beside the file, and --undo takes the entry out again. Without a
-client, the command lists what it finds.`,
+Only the entry of Guideway changes; comments, order and layout of the file are kept. The
+previous content is saved in a backup next to the file, and --undo removes the entry.
+Without a client, list the clients found.`,
 		Example: `  guideway install
   guideway install claude-desktop --dry-run
   guideway install vscode --scope project
@@ -54,7 +54,7 @@ client, the command lists what it finds.`,
   guideway install cursor --undo`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "one client at a time (got %d)", len(args)).
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "too many clients (%d); name one", len(args)).
 					WithFix("guideway install %s", args[0])}
 			}
 			return nil
@@ -71,14 +71,14 @@ client, the command lists what it finds.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.DryRun, "dry-run", false, "show the change as a diff and write nothing")
-	f.BoolVar(&o.Undo, "undo", false, "take the entry out again")
-	f.BoolVar(&o.Force, "force", false, "replace or remove an entry of that name that starts another program")
+	f.BoolVar(&o.DryRun, "dry-run", false, "show the change as a diff without writing it")
+	f.BoolVar(&o.Undo, "undo", false, "remove the entry")
+	f.BoolVar(&o.Force, "force", false, "replace or remove an entry of the same name that starts another program")
 	app.AddJSONFlag(cmd, &o.JSON)
-	f.StringVar(&o.Scope, "scope", string(install.ScopeUser), "configuration to use: user or project")
+	f.StringVar(&o.Scope, "scope", string(install.ScopeUser), "configuration to change: user or project")
 	f.StringVar(&o.Name, "name", install.DefaultName, "name of the entry")
-	f.StringArrayVar(&o.Env, "env", nil, "environment variable of the server, as NAME=value; may be repeated")
-	f.StringVar(&o.Launch, "launch", string(install.LaunchAuto), "what the client starts: binary, npx or docker; auto is this binary, or npx where npx started it")
+	f.StringArrayVar(&o.Env, "env", nil, "environment variable of the server, as NAME=value; can be repeated")
+	f.StringVar(&o.Launch, "launch", string(install.LaunchAuto), "command to configure: binary, npx or docker; auto is npx if npx started this program, and binary otherwise")
 	_ = cmd.RegisterFlagCompletionFunc("launch", cobra.FixedCompletions(
 		[]string{string(install.LaunchAuto), string(install.LaunchBinary), string(install.LaunchNPX), string(install.LaunchDocker)}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(
@@ -114,7 +114,7 @@ func (o *InstallOptions) check() error {
 			WithFix("--scope project")
 	}
 	if !slices.Contains(install.Launches(), install.Launch(o.Launch)) {
-		return guideway.Errorf(guideway.CodeInvalid, "unknown way to start %q (auto, binary, npx or docker)", o.Launch).
+		return guideway.Errorf(guideway.CodeInvalid, "unknown launcher %q (auto, binary, npx or docker)", o.Launch).
 			WithFix("--launch auto")
 	}
 	if o.Client == "" {
@@ -136,7 +136,7 @@ func (o *InstallOptions) check() error {
 		return err
 	}
 	if o.Undo && len(o.Env) > 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "--env has no meaning with --undo").
+		return guideway.Errorf(guideway.CodeInvalid, "--env and --undo cannot be combined").
 			WithFix("guideway install %s --undo", o.Client)
 	}
 	return install.CheckName(o.Name)
@@ -166,7 +166,7 @@ func (o *InstallOptions) Request() (install.Request, error) {
 	}
 	executable, err := o.Executable()
 	if err != nil {
-		return req, guideway.Errorf(guideway.CodeInternal, "cannot tell the path of this program (%w)", err)
+		return req, guideway.Errorf(guideway.CodeInternal, "cannot find the path of this program (%w)", err)
 	}
 	req.Command, req.Args, err = install.Start(install.Launch(o.Launch), executable, o.Host.Getenv("PATH"), req.Env)
 	return req, err
@@ -234,7 +234,7 @@ func planInstall(ctx context.Context, o *InstallOptions, client install.Client, 
 	}
 	change, err := install.Plan(env, client, req, file)
 	if change.Private = install.Scope(o.Scope) == install.ScopeUser; !change.Private && change.Changes() {
-		change.Notes = append(change.Notes, "the path is this machine's; think before you commit the file")
+		change.Notes = append(change.Notes, "the path is specific to this machine; check before you commit the file")
 	}
 	return change, seen, err
 }
@@ -259,7 +259,7 @@ func writeInstall(o *InstallOptions, c install.Change, req install.Request, back
 	case install.ActionRemoved:
 		fmt.Fprintf(out, "Removed from %s: %s\n", title, c.Path)
 	case install.ActionRestored:
-		fmt.Fprintf(out, "Restored the earlier entry in %s: %s\n", title, c.Path)
+		fmt.Fprintf(out, "Restored the previous entry in %s: %s\n", title, c.Path)
 	case install.ActionAbsent:
 		fmt.Fprintf(out, "Not installed in %s: %s\n", title, c.Path)
 	}
@@ -273,7 +273,7 @@ func writeInstall(o *InstallOptions, c install.Change, req install.Request, back
 		fmt.Fprintf(out, "  next     restart %s if it is open\n", title)
 	}
 	if c.Action == install.ActionInstalled && !seen {
-		fmt.Fprintf(out, "  note     %s was not found here; its configuration is new\n", title)
+		fmt.Fprintf(out, "  note     %s was not found; its configuration file is new\n", title)
 	}
 	for _, n := range c.Notes {
 		fmt.Fprintf(out, "  note     %s\n", n)

@@ -24,12 +24,13 @@ func newMachineApproveCmd(a *app.App, run func(context.Context, *machineApproveO
 	o := &machineApproveOptions{app: a}
 	return &cobra.Command{
 		Use:   "approve NAME",
-		Short: "Let a machine of a project, repository, registry or package run its script",
-		Long: `Let a machine run that came with a project, a repository, a registry or an npm package. It is shown,
-and you approve exactly that, at a terminal: where the machine or its script changes, it is
-refused until you approve it again. Machines of a source that is trusted need no approval.`,
+		Short: "Approve a machine and its script",
+		Long: `Approve a machine from a project, a repository, a registry or an npm package. The command
+shows the machine and its script and asks for confirmation at a terminal. If either
+changes, the machine is refused until you approve it again. Machines from a trusted source
+need no approval.`,
 		Example:           "  guideway machine approve triage",
-		Args:              app.ExactArgs(1, "one machine, by name", "guideway machine approve triage"),
+		Args:              app.ExactArgs(1, "the name of a machine", "guideway machine approve triage"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}

@@ -23,7 +23,7 @@ type machineValidateOptions struct {
 
 func newMachineListCmd(a *app.App) *cobra.Command {
 	return app.NewPlainCmd(a, runMachineList, &cobra.Command{
-		Use: "list", Short: "List the machines of all sources",
+		Use: "list", Short: "List machines from all sources",
 		Example: "  guideway machine list\n  guideway machine list --json",
 	})
 }
@@ -78,16 +78,16 @@ func newMachineValidateCmd(a *app.App, do func(context.Context, *machineValidate
 	o := &machineValidateOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "validate {NAME|FILE}...", Short: "Check machines with their scripts and roles",
-		Long: `Check machines: the configuration, the functions of the script, the roles, and
-whether anything that is configured offers their tools, as far as that is known without
-starting a server. Every error and every warning is told with its place and its fix. The
-exit code is 3 if a machine has an error; --strict makes warnings count as errors.`,
+		Long: `Check machines: the configuration, the functions of the script, the roles, and whether
+their tools are available, as far as this is known without starting a server. Print every
+error and warning with its location and a fix. The exit code is 3 if a machine has an
+error; --strict treats warnings as errors.`,
 		Example:           "  guideway machine validate machines/support-desk.json\n  guideway machine validate support-desk --json",
 		Args:              cobra.MinimumNArgs(1),
 		RunE:              app.RunWithArgs(do, o, &o.Files),
 		ValidArgsFunction: completeMachines(a),
 	}
-	cmd.Flags().BoolVar(&o.Strict, "strict", false, "fail on warnings too")
+	cmd.Flags().BoolVar(&o.Strict, "strict", false, "treat warnings as errors")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }

@@ -18,14 +18,14 @@ import (
 func NewMachineCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "machine",
-		Short: "Run agent machines: several agents, led through states by a script",
-		Long: `Run agent machines: several agents with roles and shared conversations, led through
-states by the functions of a script. A run is kept step by step; after a crash it
-goes on where it was, and no answer of a model is paid for twice.
+		Short: "Run and inspect agent machines",
+		Long: `An agent machine is a state machine of several agents with roles and shared
+conversations; the functions of a script choose the transitions. Each step of a run is
+recorded: after a crash the run resumes at the last step, and no model call is repeated.
 
-A machine is NAME.json with NAME/script.js and NAME/roles.json beside it, or a
-directory NAME with machine.json, script.js and roles.json, in the directory
-"machines" of any source of workflows.`,
+A machine is a file NAME.json with NAME/script.js and NAME/roles.json next to it, or a
+directory NAME with machine.json, script.js and roles.json, in the directory "machines"
+of any source of workflows.`,
 		Example: `  guideway machine list
   guideway machine run code-and-review --demo
   guideway machine run support-desk --input request="Where is my order?"

@@ -34,20 +34,19 @@ func newMachineReplayCmd(a *app.App, do func(context.Context, *machineReplayOpti
 	o := &machineReplayOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "replay {RUN|FILE}",
-		Short: "Run a machine again on what was recorded, and compare",
-		Long: `Run a machine again on what models, tools and people answered in a run, or in the
-recording that "guideway machine run --record" wrote. No model is asked, no tool is
-called, and nothing is kept. The exit code is 1 where the states, the calls or the
-output differ: it shows what a change of a script or a configuration does, and is
-made for tests.
+		Short: "Replay a recorded run and compare the results",
+		Long: `Replay a run, or a recording of "guideway machine run --record", with the recorded answers
+of models, tools and people. No model and no tool is called, and nothing is saved. The
+exit code is 1 if the states, the calls or the output differ. Use it to test changes of a
+script or a configuration.
 
-A run is replayed on the machine as it was then, a file on the machine as it is now;
---machine names another one.`,
+A run is replayed on its own version of the machine, a recording on the current one;
+--machine selects another.`,
 		Example: "  guideway machine run support-desk --demo --record desk.json\n  guideway machine replay desk.json\n  guideway machine replay m_0123456789abcdefghjkmnp --machine ./machines/desk.json",
-		Args:    app.ExactArgs(1, "one run or recording", "guideway machine replay recording.json"),
+		Args:    app.ExactArgs(1, "a run or a recording", "guideway machine replay recording.json"),
 		RunE:    app.RunWithArg(do, o, &o.What),
 	}
-	cmd.Flags().StringVar(&o.Machine, "machine", "", "replay it on this `machine`, by name or file")
+	cmd.Flags().StringVar(&o.Machine, "machine", "", "replay on this `machine`, by name or file")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -67,7 +66,7 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 		}
 		one, err := resolver.Find(name)
 		if err != nil && o.Machine == "" && guideway.ErrorCode(err) == guideway.CodeNotFound {
-			return guideway.Errorf(guideway.CodeNotFound, "the recording is of the machine %q, which no source has", name).
+			return guideway.Errorf(guideway.CodeNotFound, "the recording is of the machine %q, which is in no source", name).
 				WithFix("guideway machine replay %s --machine FILE", o.What)
 		}
 		if err != nil {
@@ -93,11 +92,11 @@ func (o *machineReplayOptions) recording(ctx context.Context) (r *driver.Recordi
 	}
 	data, err := server.ReadBoundedFile(o.app.Host.Abs(o.What))
 	if err != nil {
-		return nil, nil, guideway.Errorf(guideway.CodeNotFound, "read the recording: %w", err).WithFix("guideway machine run NAME --record FILE writes one")
+		return nil, nil, guideway.Errorf(guideway.CodeNotFound, "read the recording: %w", err).WithFix("guideway machine run NAME --record FILE, to write one")
 	}
 	if err := json.Unmarshal(data, &r); err != nil || r == nil || r.Machine == "" || r.Status == "" {
-		return nil, nil, guideway.Errorf(guideway.CodeInvalid, "%s is no recording of a run: %w", o.What, errors.Join(err, errors.New("it must say the machine, the status and the states"))).
-			WithFix("guideway machine run NAME --record FILE writes one; answers for a model alone are for guideway machine run --model scripted:FILE")
+		return nil, nil, guideway.Errorf(guideway.CodeInvalid, "%s is not a recording of a run: %w", o.What, errors.Join(err, errors.New("the machine, the status and the states are required"))).
+			WithFix("guideway machine run NAME --record FILE, to write one; use a file of model answers with guideway machine run --model scripted:FILE")
 	}
 	return r, nil, nil
 }
@@ -106,7 +105,7 @@ func (o *machineReplayOptions) recording(ctx context.Context) (r *driver.Recordi
 func (o *machineReplayOptions) replay(ctx context.Context, resolver *server.MachineResolver, d *machinedef.Definition, r *driver.Recording) (*driver.ReplayResult, error) {
 	dir, err := os.MkdirTemp("", "guideway-replay-")
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "make a directory to replay in: %w", err)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "create a directory for the replay: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	key, _, err := keyfile.LoadOrCreate(filepath.Join(dir, "journal.key"))
@@ -138,9 +137,9 @@ func (o *machineReplayOptions) tell(r *driver.ReplayResult) {
 	host := o.app.Host
 	s := host.OutStyles()
 	u := r.Status.Usage
-	what := fmt.Sprintf("%s, %s, %s", app.Plural(u.States, "state", "states"), app.Plural(u.Calls, "request", "requests"), app.Plural(u.ToolCalls, "call of a tool", "calls of tools"))
+	what := fmt.Sprintf("%s, %s, %s", app.Plural(u.States, "state", "states"), app.Plural(u.Calls, "request", "requests"), app.Plural(u.ToolCalls, "tool call", "tool calls"))
 	if len(r.Differences) == 0 {
-		fmt.Fprintf(host.Out, "%s: %s; it goes as it was recorded\n", s.Green("ok"), what)
+		fmt.Fprintf(host.Out, "%s: %s; same as recorded\n", s.Green("ok"), what)
 		return
 	}
 	for _, d := range r.Differences {
@@ -162,7 +161,7 @@ func (d *machineDesk) record(ctx context.Context, id, file string) error {
 	}
 	clean, err := server.RedactDocument(d.app, d.cfg, text)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "take the secrets out of the recording: %w", err)
+		return guideway.Errorf(guideway.CodeInternal, "remove the secrets from the recording: %w", err)
 	}
 	if err := os.WriteFile(d.app.Host.Abs(file), append(clean, '\n'), 0o600); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "write the recording: %w", err)

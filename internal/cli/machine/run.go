@@ -40,12 +40,12 @@ type limitFlags struct {
 
 func (l *limitFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.IntVar(&l.States, "states", 0, "budget of states that are entered")
-	f.IntVar(&l.Calls, "calls", 0, "budget of calls of models")
-	f.IntVar(&l.Tokens, "tokens", 0, "budget of tokens, in and out")
-	f.IntVar(&l.ToolCalls, "tool-calls", 0, "budget of tool calls in one call of an agent")
-	f.Float64Var(&l.Cost, "cost", 0, "budget of cost, in the currency of the prices")
-	f.StringVar(&l.Time, "time", "", "budget of time at work, such as `30m`")
+	f.IntVar(&l.States, "states", 0, "maximum number of states entered")
+	f.IntVar(&l.Calls, "calls", 0, "maximum number of model calls")
+	f.IntVar(&l.Tokens, "tokens", 0, "maximum number of tokens, input and output")
+	f.IntVar(&l.ToolCalls, "tool-calls", 0, "maximum number of tool calls in one agent call")
+	f.Float64Var(&l.Cost, "cost", 0, "maximum cost, in the currency of the configured prices")
+	f.StringVar(&l.Time, "time", "", "maximum working time, such as `30m`")
 }
 
 // limits reads the flags.
@@ -67,34 +67,34 @@ func newMachineRunCmd(a *app.App, do func(context.Context, *machineRunOptions) e
 	o := &machineRunOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "run {NAME|FILE}",
-		Short: "Run a machine and watch it",
-		Long: `Run a machine until it ends, waits for an input, or is paused: because a budget is
-used up, or because something failed for good. All of it is kept: "guideway machine
-input" and "guideway machine resume" go on with it, on any day.
+		Short: "Run a machine",
+		Long: `Run a machine until it ends, waits for an input, or pauses because a budget is used up or
+an error is permanent. The run is saved; to continue it, use "guideway machine input" or
+"guideway machine resume".
 
-The models are those of --model; else those that "models" in guideway.json maps
-the levels base, smart and fast to; else GUIDEWAY_MODEL_BASE, GUIDEWAY_MODEL_SMART,
-GUIDEWAY_MODEL_FAST and GUIDEWAY_MODEL. A model is openai:NAME, anthropic:NAME or
-scripted:FILE. Keys are in OPENAI_API_KEY and ANTHROPIC_API_KEY, other servers with the
-same protocols in OPENAI_BASE_URL and ANTHROPIC_BASE_URL.
+The model is taken from --model, from "models" in guideway.json (which maps the levels
+base, smart and fast), or from GUIDEWAY_MODEL_BASE, GUIDEWAY_MODEL_SMART,
+GUIDEWAY_MODEL_FAST and GUIDEWAY_MODEL, in this order. A model is openai:NAME,
+anthropic:NAME or scripted:FILE. API keys are read from OPENAI_API_KEY and
+ANTHROPIC_API_KEY, other base URLs from OPENAI_BASE_URL and ANTHROPIC_BASE_URL.
 
-A scripted model answers from a file: a list of chat completions, or rules. --demo
-runs the recording that is shipped with a machine, without any key.`,
+A scripted model answers from a file: a list of chat completions, or rules. --demo runs
+the bundled recording of a machine, without an API key.`,
 		Example: `  guideway machine run code-and-review --demo
   guideway machine run grocery_store_test --input initial_customer_request="Hi" --model scripted:responses.json
   guideway machine run ./machines/desk.json --input request=Hello --model openai:gpt-4.1-nano --json`,
-		Args:              app.ExactArgs(1, "one machine, by name or file", "guideway machine run code-and-review --demo"),
+		Args:              app.ExactArgs(1, "a machine, by name or file", "guideway machine run code-and-review --demo"),
 		ValidArgsFunction: completeMachines(a),
 		RunE:              app.RunWithArg(do, o, &o.Name),
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&o.Inputs, "input", nil, "an input, as `name=value`, the value JSON or plain text; may be repeated")
-	f.StringArrayVar(&o.Answers, "answer", nil, "what a state that waits is given, as `name=value`; may be repeated")
+	f.StringArrayVar(&o.Inputs, "input", nil, "set an input as `name=value`, a JSON value or plain text; can be repeated")
+	f.StringArrayVar(&o.Answers, "answer", nil, "answer a waiting state, as `name=value`; can be repeated")
 	f.StringVar(&o.Model, "model", "", "`model` of all agents: openai:NAME, anthropic:NAME or scripted:FILE")
-	f.StringVar(&o.Goal, "goal", "", "what the run is for; it is found by it")
-	f.StringVar(&o.Record, "record", "", "write what models, tools and people answered to this `file`, without keys, for guideway machine replay and scripted:FILE")
-	f.BoolVar(&o.Demo, "demo", false, "run the recording that is shipped with the machine")
-	f.BoolVar(&o.JSON, "json", false, "print the outcome as JSON and nothing else")
+	f.StringVar(&o.Goal, "goal", "", "goal of the run, used by search")
+	f.StringVar(&o.Record, "record", "", "record the answers of models, tools and people to this `file`, without secrets, for guideway machine replay and scripted:FILE")
+	f.BoolVar(&o.Demo, "demo", false, "run the bundled recording of the machine")
+	f.BoolVar(&o.JSON, "json", false, "print only the result, as JSON")
 	o.Limits.add(cmd)
 	return cmd
 }
@@ -210,7 +210,7 @@ func (o *machineRunOptions) demonstrate(one *server.ResolvedMachine, models *ser
 	models.Fixed = &driver.SelectedModel{Model: model, Name: "scripted"}
 	var demo demonstration
 	if err := json.Unmarshal(data, &demo); err != nil {
-		return guideway.Errorf(guideway.CodeInvalidDefinition, "the recording of %q does not read: %w", one.Definition.Name, err)
+		return guideway.Errorf(guideway.CodeInvalidDefinition, "the recording of %q cannot be read: %w", one.Definition.Name, err)
 	}
 	for name, value := range demo.Inputs {
 		if _, given := inputs[name]; !given {

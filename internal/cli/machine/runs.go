@@ -35,7 +35,7 @@ type machineRefOptions struct {
 func newMachineStatusCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "status [RUN]", Short: "Tell where a run stands, or list the runs",
+		Use: "status [RUN]", Short: "Show the state of a run, or list runs",
 		Example: "  guideway machine status\n  guideway machine status m_0123456789abcdefghjkmnp --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -79,7 +79,7 @@ func runMachineStatus(ctx context.Context, o *machineRefOptions) error {
 			})
 		}
 		return app.WriteList(o.app.Host, o.JSON, app.Listing[machineRow]{
-			Items: rows, Answer: rows, Empty: "There are no runs of machines. See: guideway machine run --help",
+			Items: rows, Answer: rows, Empty: "There are no runs of machines. To start one: guideway machine run --help",
 			Table: app.NewTable(4, "RUN", "MACHINE", "STATUS", "STATE", "GOAL", "CHANGED"),
 			Row: func(r machineRow) []string {
 				return []string{r.RunID, app.OneLine(r.Machine), r.Status, app.OneLine(r.State), app.OneLine(r.Goal), r.Updated}
@@ -91,13 +91,13 @@ func runMachineStatus(ctx context.Context, o *machineRefOptions) error {
 func newMachineInputCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "input RUN [VALUE]", Short: "Give a run what it waits for, and go on with it",
-		Long: `Give a run the value that it waits for, and go on with it. Where only a person may
-give it, the passphrase of "guideway runs approve" is asked for.
+		Use: "input RUN [VALUE]", Short: "Answer a waiting run and resume it",
+		Long: `Pass a waiting run its input and resume it. If the input requires human approval, the
+command asks for the passphrase of "guideway runs approve".
 
-If the outcome of a tool call is unknown, check
-what it has done and say so: --outcome retry calls it again, done takes --result for
-what it answered, and failed tells the agent that it failed.`,
+If a tool call was started and its result is unknown, check its effect and report it with
+--outcome: retry repeats the call, done uses --result as its result, and failed reports an
+error to the agent.`,
 		Example: "  guideway machine input m_0123456789abcdefghjkmnp approve\n  guideway machine input m_0123456789abcdefghjkmnp --outcome done --result 'sent'",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -108,10 +108,10 @@ what it answered, and failed tells the agent that it failed.`,
 			return do(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Outcome, "outcome", "", "what became of the call: retry, done or failed")
-	cmd.Flags().StringVar(&o.Result, "result", "", "what the tool answered")
-	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from here on, as for guideway machine run")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "print the outcome as JSON and nothing else")
+	cmd.Flags().StringVar(&o.Outcome, "outcome", "", "result of the unfinished call: retry, done or failed")
+	cmd.Flags().StringVar(&o.Result, "result", "", "result of the tool, for --outcome done")
+	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on, as for guideway machine run")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print only the result, as JSON")
 	return cmd
 }
 
@@ -168,16 +168,15 @@ func runMachineInput(ctx context.Context, o *machineRefOptions) error {
 func newMachineResumeCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "resume RUN", Short: "Go on with a run that was paused or broken off",
-		Long: `Go on with a run where it was: after a crash at the step that has no result, after a
-pause with another attempt. A budget that is used up is raised by its flag, to the
-new total.`,
+		Use: "resume RUN", Short: "Resume a paused or interrupted run",
+		Long: `Resume a run: after a crash at the first unfinished step, after a pause with another
+attempt. To raise a budget that is used up, set its flag to the new total.`,
 		Example: "  guideway machine resume m_0123456789abcdefghjkmnp --states 400",
 		Args:    app.ExactArgs(1, "one run", "guideway machine status"),
 		RunE:    app.RunWithArg(do, o, &o.Run),
 	}
-	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from here on, as for guideway machine run")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "print the outcome as JSON and nothing else")
+	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on, as for guideway machine run")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print only the result, as JSON")
 	o.Limits.add(cmd)
 	return cmd
 }
@@ -198,12 +197,12 @@ func runMachineResume(ctx context.Context, o *machineRefOptions) error {
 func newMachineCancelCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "cancel RUN", Short: "End a run for good",
+		Use: "cancel RUN", Short: "Cancel a run",
 		Example: "  guideway machine cancel m_0123456789abcdefghjkmnp --reason 'not needed any more'",
 		Args:    app.ExactArgs(1, "one run", "guideway machine status"),
 		RunE:    app.RunWithArg(do, o, &o.Run),
 	}
-	cmd.Flags().StringVar(&o.Reason, "reason", "", "why; it is kept with the run")
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "reason, recorded with the run")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -221,17 +220,17 @@ func runMachineCancel(ctx context.Context, o *machineRefOptions) error {
 func newMachineForkCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "fork RUN", Short: "Begin a new run from an event of a run",
-		Long: `Begin a new run that has had the events of a run up to one, and go another way from
-there: what models and tools have answered until then is not asked again. The run
-itself stays as it is. "guideway machine show RUN" lists the events.`,
+		Use: "fork RUN", Short: "Start a new run from an event of another run",
+		Long: `Start a new run with the events of an existing run up to the given one, to continue
+differently from there. Recorded answers of models and tools are reused. The existing run
+is not changed. "guideway machine show RUN" lists the events.`,
 		Example: "  guideway machine fork m_0123456789abcdefghjkmnp --seq 12 --model openai:gpt-4.1",
 		Args:    app.ExactArgs(1, "one run", "guideway machine status"),
 		RunE:    app.RunWithArg(do, o, &o.Run),
 	}
-	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "the last `event` that is taken over (default: the last one before the end)")
-	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from here on, as for guideway machine run")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "print the outcome as JSON and nothing else")
+	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "last `event` to copy (default: the last one before the end)")
+	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on, as for guideway machine run")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print only the result, as JSON")
 	return cmd
 }
 
@@ -256,13 +255,13 @@ type MachineShowOptions struct {
 func newMachineShowCmd(a *app.App, do func(context.Context, *MachineShowOptions) error) *cobra.Command {
 	o := &MachineShowOptions{App: a}
 	cmd := &cobra.Command{
-		Use: "show {NAME|FILE|RUN}", Short: "Show a machine, or the events of a run",
+		Use: "show {NAME|FILE|RUN}", Short: "Show a machine or the events of a run",
 		Example:           "  guideway machine show support-desk\n  guideway machine show support-desk --graph mermaid\n  guideway machine show m_0123456789abcdefghjkmnp",
-		Args:              app.ExactArgs(1, "one machine or run", "guideway machine show support-desk"),
+		Args:              app.ExactArgs(1, "a machine or a run", "guideway machine show support-desk"),
 		RunE:              app.RunWithArg(do, o, &o.Name),
 		ValidArgsFunction: completeMachines(a),
 	}
-	app.AddGraphFlag(cmd, &o.Graph, "draw the states: `mermaid`")
+	app.AddGraphFlag(cmd, &o.Graph, "draw the states as a flowchart: `mermaid`")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -323,7 +322,7 @@ func toolsOf(r *machinedef.Role) string {
 	}
 	parts = append(parts, r.Included...)
 	if r.HasExcluded {
-		parts = append(parts, "all tools but "+strings.Join(r.Excluded, ", "))
+		parts = append(parts, "all tools except "+strings.Join(r.Excluded, ", "))
 	}
 	if len(parts) == 0 {
 		return ""

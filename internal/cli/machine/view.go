@@ -102,7 +102,7 @@ func (v *machineView) answered(u driver.Update, e *engine.Event, pad string) {
 func (v *machineView) returned(e *engine.Event, pad string) {
 	switch {
 	case e.Unknown:
-		v.say("%s  %s", pad, v.styles.Red("← nobody knows whether "+app.OneLine(e.Tool.Name)+" was carried out"))
+		v.say("%s  %s", pad, v.styles.Red("← result unknown: "+app.OneLine(e.Tool.Name)))
 	case e.Result.Error:
 		v.say("%s  %s", pad, v.styles.Red("← "+app.Truncate(app.OneLine(e.Result.Content), 100)))
 	default:
@@ -145,7 +145,7 @@ func valueText(value json.RawMessage) string {
 // tellAsked shows what a run waits for.
 func tellAsked(h *app.Host, s *driver.Status) {
 	st := h.OutStyles()
-	fmt.Fprintf(h.Out, "\n%s %s\n", st.Bold("It waits for "+app.OneLine(s.Asks.Name)+":"), app.StripControls(s.Asks.Description))
+	fmt.Fprintf(h.Out, "\n%s %s\n", st.Bold("Waits for "+app.OneLine(s.Asks.Name)+":"), app.StripControls(s.Asks.Description))
 	if len(s.Asks.Show) > 0 {
 		fmt.Fprintf(h.Out, "%s\n", valueText(s.Asks.Show))
 	}
@@ -220,7 +220,7 @@ func goOn(s *driver.Status) string {
 func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return 0, guideway.Errorf(guideway.CodeInvalid, "%q is no time", text).WithFix("write a number and a unit: 90s, 30m, 2h")
+		return 0, guideway.Errorf(guideway.CodeInvalid, "%q is not a duration", text).WithFix("write a number and a unit: 90s, 30m, 2h")
 	}
 	return d, nil
 }

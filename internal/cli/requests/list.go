@@ -26,9 +26,9 @@ func newRequestsListCmd(a *app.App, run func(context.Context, *requestsListOptio
 	o := &requestsListOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "list [WORD...]",
-		Short: "List requests, the last first",
-		Long: `List requests, the last first. Words are looked for in the names of tools, upstreams,
-clients and hook graphs, and in errors; an entry has all of them.`,
+		Short: "List requests, most recent first",
+		Long: `List requests, most recent first. With words, list those that contain all of them in the
+names of the tool, upstream, client or hook graphs, or in the error.`,
 		Example: `  guideway requests list
   guideway requests list --failed --since 1h
   guideway requests list timeout --upstream files
@@ -37,14 +37,14 @@ clients and hook graphs, and in errors; an entry has all of them.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Filter.Words = args
 			if o.Limit < 1 || o.Limit > 10_000 {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "the limit %d is not from 1 to 10000", o.Limit).WithFix("--limit 50")}
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "the limit %d is not between 1 and 10000", o.Limit).WithFix("--limit 50")}
 			}
 			return run(cmd.Context(), o)
 		},
 	}
 	o.Filter.add(a, cmd)
-	cmd.Flags().IntVar(&o.Limit, "limit", 50, "at most so many")
-	cmd.Flags().StringVar(&o.Cursor, "cursor", "", "go on behind this `place`, which the list before names")
+	cmd.Flags().IntVar(&o.Limit, "limit", 50, "maximum number of results")
+	cmd.Flags().StringVar(&o.Cursor, "cursor", "", "`cursor` of the next page, as the previous page printed it")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -83,7 +83,7 @@ func runRequestsList(ctx context.Context, o *requestsListOptions) error {
 func (o *requestsListOptions) write(d *requestDesk, answer *RequestsListAnswer) error {
 	host, more := o.app.Host, ""
 	if answer.Next != "" {
-		more = "There are more: guideway requests list --cursor " + answer.Next
+		more = "For more results: guideway requests list --cursor " + answer.Next
 	}
 	err := app.WriteList(host, o.JSON, app.Listing[requestlog.Entry]{
 		Items: answer.Entries, Answer: answer, Empty: d.emptyText(), More: more,
@@ -96,7 +96,7 @@ func (o *requestsListOptions) write(d *requestDesk, answer *RequestsListAnswer) 
 		},
 	})
 	if n := answer.Dropped; n > 0 && !o.JSON {
-		fmt.Fprintf(host.Err, "%d more were not recorded: too many came at once, or the file could not be written.\n", n)
+		fmt.Fprintf(host.Err, "%d more were not recorded: too many arrived at once, or the file was not writable.\n", n)
 	}
 	return err
 }
@@ -136,7 +136,7 @@ func newRequestsStatsCmd(a *app.App, run func(context.Context, *requestsStatsOpt
 	o := &requestsStatsOptions{app: a}
 	cmd := &cobra.Command{
 		Use:     "stats",
-		Short:   "Count requests, errors and times by tool",
+		Short:   "Show counts, errors and latencies by tool",
 		Example: "  guideway requests stats --since 1d\n  guideway requests stats --upstream files --json",
 		Args:    app.NoArgs,
 		RunE:    app.RunWith(run, o),

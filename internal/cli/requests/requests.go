@@ -17,10 +17,10 @@ import (
 func NewRequestsCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "requests",
-		Short: "Look at what agents have called through the gateway",
-		Long: `Each request to another MCP server leaves an entry: who made it, which tool it was of,
-how long it took, how it came out, and what each hook did. What was sent is left out,
-unless the setting requests.bodies is on; then what looks like a secret is taken out.`,
+		Short: "Inspect the requests to upstreams",
+		Long: `Each request to an upstream MCP server is logged with its client, tool, duration and
+result, and the actions of each hook. The contents are logged only if the setting
+requests.bodies is on; likely secrets in them are redacted.`,
 		Example: `  guideway requests list --failed --since 1h
   guideway requests list --tool 'read_*' --slower-than 2s
   guideway requests show q_06bmyb2ad4ft47c6abwmtxs
@@ -52,16 +52,16 @@ func requestStatuses() []string {
 
 func (f *requestFilter) add(a *app.App, cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.Client, "client", "", "only requests of the client that calls itself by this `name`")
-	flags.StringVar(&f.Upstream, "upstream", "", "only requests to the upstream of this `name`")
-	flags.StringVar(&f.Tool, "tool", "", "only requests for the tool of this `name`; a star at the end stands for any rest")
-	flags.StringVar(&f.Method, "method", "", "only requests of this `method`, such as prompts/get")
-	flags.StringSliceVar(&f.Statuses, "status", nil, "only these `statuses`: "+strings.Join(requestStatuses(), ", "))
-	flags.BoolVar(&f.Failed, "failed", false, "only what went wrong")
-	flags.StringVar(&f.Since, "since", "", "only those since a `moment`: a date, a time, or how long ago, such as 1h")
-	flags.StringVar(&f.Until, "until", "", "only those before a `moment`")
-	flags.StringVar(&f.SlowerThan, "slower-than", "", "only those that took at least this `time`, such as 500ms")
-	flags.StringVar(&f.Hook, "hook", "", "only those that the hook graph with this `id` stood around")
+	flags.StringVar(&f.Client, "client", "", "filter by the `name` of the client, as it announces itself")
+	flags.StringVar(&f.Upstream, "upstream", "", "filter by the `name` of the upstream")
+	flags.StringVar(&f.Tool, "tool", "", "filter by the `name` of the tool; a trailing * matches any suffix")
+	flags.StringVar(&f.Method, "method", "", "filter by `method`, such as prompts/get")
+	flags.StringSliceVar(&f.Statuses, "status", nil, "filter by `statuses`: "+strings.Join(requestStatuses(), ", "))
+	flags.BoolVar(&f.Failed, "failed", false, "show only failed requests")
+	flags.StringVar(&f.Since, "since", "", "filter by `time`: at or after a date, a time, or an age such as 1h")
+	flags.StringVar(&f.Until, "until", "", "filter by `time`: before")
+	flags.StringVar(&f.SlowerThan, "slower-than", "", "filter by minimum `duration`, such as 500ms")
+	flags.StringVar(&f.Hook, "hook", "", "filter by the `id` of a hook graph that wrapped the request")
 	app.AddFixedCompletion(cmd, "status", requestStatuses())
 	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(
 		[]string{"tools/call", "tools/list", "prompts/get", "resources/read", "completion/complete"}, cobra.ShellCompDirectiveNoFileComp))
@@ -87,7 +87,7 @@ func (f *requestFilter) record(host *app.Host, user string) (requestlog.Filter, 
 	}
 	if f.SlowerThan != "" {
 		if out.Slower, err = config.ParseDuration(f.SlowerThan); err != nil {
-			return out, guideway.Errorf(guideway.CodeInvalid, "%q is no time", f.SlowerThan).WithFix("--slower-than 500ms")
+			return out, guideway.Errorf(guideway.CodeInvalid, "%q is not a time", f.SlowerThan).WithFix("--slower-than 500ms")
 		}
 	}
 	return out, nil
@@ -120,9 +120,9 @@ func withRequests(ctx context.Context, a *app.App, do func(context.Context, *req
 // emptyText returns the reason that there is nothing to see.
 func (d *requestDesk) emptyText() string {
 	if !d.cfg.Requests.Record {
-		return "Nothing is recorded: the setting requests.record is off."
+		return "Requests are not recorded: the setting requests.record is off."
 	}
-	return "There are no such requests. One is recorded when an agent calls another server: guideway upstream list"
+	return "No requests found. Requests to upstreams are recorded: guideway upstream list"
 }
 
 // request shows how a request came out.

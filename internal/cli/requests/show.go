@@ -16,16 +16,16 @@ import (
 func newRequestsShowCmd(a *app.App) *cobra.Command {
 	return app.NewNameCmd(a, runRequestsShow, &cobra.Command{
 		Use:     "show REQUEST",
-		Short:   "Show one request, and what each hook did to it",
+		Short:   "Show a request and the actions of its hooks",
 		Example: "  guideway requests show q_06bmyb2ad4ft47c6abwmtxs\n  guideway requests show q_06bmyb2ad4ft47c6abwmtxs --json",
-		Args:    app.ExactArgs(1, "one request, by its id", "guideway requests show q_06bmyb2ad4ft47c6abwmtxs; guideway requests list shows the ids"),
+		Args:    app.ExactArgs(1, "the id of a request", "guideway requests show q_06bmyb2ad4ft47c6abwmtxs; guideway requests list prints the ids"),
 	})
 }
 
 func runRequestsShow(ctx context.Context, o *app.NameOptions) error {
 	return withRequests(ctx, o.App, func(ctx context.Context, d *requestDesk) error {
 		if d.log == nil {
-			return guideway.Errorf(guideway.CodeNotFound, "there is no request %q: nothing is recorded yet", o.Name).WithFix("guideway requests list")
+			return guideway.Errorf(guideway.CodeNotFound, "there is no request %q: no requests are recorded yet", o.Name).WithFix("guideway requests list")
 		}
 		e, err := d.log.Get(ctx, d.user, o.Name)
 		if err != nil {
@@ -69,7 +69,7 @@ func writeRequest(host *app.Host, e *requestlog.Entry, bodies bool) {
 		}
 	}
 	if e.Request == nil && e.Response == nil && !bodies {
-		fmt.Fprintln(host.Err, "\nWhat was sent is not kept; the setting requests.bodies keeps it from now on.")
+		fmt.Fprintln(host.Err, "\nThe contents were not recorded; to record them, turn on the setting requests.bodies.")
 	}
 }
 
@@ -82,9 +82,9 @@ func writeNode(out io.Writer, s app.Styles, n *requestlog.Node) {
 	note := ""
 	switch {
 	case n.Pending:
-		note = "  had not ended yet"
+		note = "  not finished"
 	case n.Skipped:
-		note = "  not sent: a hook had answered"
+		note = "  not sent: a hook answered"
 	case n.Branch != "":
 		note = "  " + string(n.Branch)
 	}

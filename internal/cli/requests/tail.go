@@ -29,7 +29,7 @@ func newRequestsTailCmd(a *app.App, run func(context.Context, *requestsTailOptio
 	o := &requestsTailOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "tail [WORD...]",
-		Short: "Show requests as they are recorded, until Ctrl-C",
+		Short: "Follow requests until Ctrl-C",
 		Example: `  guideway requests tail
   guideway requests tail --failed
   guideway requests tail --json | jq .tool`,
@@ -37,14 +37,14 @@ func newRequestsTailCmd(a *app.App, run func(context.Context, *requestsTailOptio
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Filter.Words = args
 			if o.Lines < 0 || o.Lines > 10_000 {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%d lines are not from 0 to 10000", o.Lines).WithFix("--lines 10")}
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--lines %d is not between 0 and 10000", o.Lines).WithFix("--lines 10")}
 			}
 			return run(cmd.Context(), o)
 		},
 	}
 	o.Filter.add(a, cmd)
-	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 10, "begin with the last so many")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "a line of JSON for each")
+	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 10, "number of earlier requests to print first")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print each request as a line of JSON")
 	return cmd
 }
 
@@ -147,28 +147,28 @@ func newRequestsPruneCmd(a *app.App, run func(context.Context, *requestsPruneOpt
 	var older, most string
 	cmd := &cobra.Command{
 		Use:   "prune",
-		Short: "Take old entries out of the record",
-		Long: `Take old entries out of the record. Without flags it is done by the settings
-requests.retention and requests.maxSize, as a server does it every ten minutes.`,
+		Short: "Delete old requests from the log",
+		Long: `Delete old requests from the log. Without flags, apply the settings requests.retention and
+requests.maxSize, as servers do every ten minutes.`,
 		Example: "  guideway requests prune\n  guideway requests prune --older-than 7d\n  guideway requests prune --max-size 50MB",
 		Args:    app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if older != "" {
 				if o.OlderThan, err = config.ParseDuration(older); err != nil || o.OlderThan <= 0 {
-					return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is no age", older).WithFix("--older-than 7d")}
+					return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is not an age", older).WithFix("--older-than 7d")}
 				}
 			}
 			if most != "" {
 				if o.MaxSize, err = config.ParseSize(most); err != nil || o.MaxSize <= 0 {
-					return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is no size", most).WithFix("--max-size 50MB")}
+					return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is not a size", most).WithFix("--max-size 50MB")}
 				}
 			}
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&older, "older-than", "", "what is older than this `age`, such as 7d")
-	cmd.Flags().StringVar(&most, "max-size", "", "the oldest, until the rest takes this `size` at most")
+	cmd.Flags().StringVar(&older, "older-than", "", "delete requests older than this `age`, such as 7d")
+	cmd.Flags().StringVar(&most, "max-size", "", "delete the oldest requests until the log has this `size` at most")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -203,7 +203,7 @@ func runRequestsPrune(ctx context.Context, o *requestsPruneOptions) error {
 		if o.JSON {
 			return app.WriteJSON(host.Out, answer)
 		}
-		fmt.Fprintf(host.Out, "Taken out: %s; %s left, %s\n", app.Plural(int(answer.Pruned), "request", "requests"),
+		fmt.Fprintf(host.Out, "Deleted: %s; %s left, %s\n", app.Plural(int(answer.Pruned), "request", "requests"),
 			app.Plural(int(answer.Record.Count), "is", "are"), app.FormatBytes(answer.Record.Bytes))
 		return nil
 	})

@@ -113,14 +113,14 @@ func (r *answersReader) root(root *doc.Node) {
 		case "skips":
 			r.each(m.Value, r.skip)
 		default:
-			r.errorf(m.Value, "use context, outputs, notes, sets, answers and skips", "%q means nothing here", m.Key)
+			r.errorf(m.Value, "use context, outputs, notes, sets, answers and skips", "unknown member %q", m.Key)
 		}
 	}
 }
 
 func (r *answersReader) object(n *doc.Node, what string) bool {
 	if n.Kind != doc.Object {
-		r.errorf(n, "write names and values", "%s must be an object, not a value of type %s", what, n.Kind)
+		r.errorf(n, "write an object of names and values", "%s must be an object, not a value of type %s", what, n.Kind)
 		return false
 	}
 	return true
@@ -138,7 +138,7 @@ func (r *answersReader) each(n *doc.Node, read func(id string, n *doc.Node, one 
 			continue
 		}
 		if len(m.Value.Items) == 0 {
-			r.errorf(m.Value, "give one for each time, or a single one for every time", "the list of %q is empty", m.Key)
+			r.errorf(m.Value, "write one value for each time, or a single value for every time", "the list of %q is empty", m.Key)
 		}
 		for _, item := range m.Value.Items {
 			read(m.Key, item, false)
@@ -148,7 +148,7 @@ func (r *answersReader) each(n *doc.Node, read func(id string, n *doc.Node, one 
 
 func (r *answersReader) output(id string, n *doc.Node, same bool) {
 	if !r.course.ExpectedInput(id).Output {
-		r.errorf(n, "answer a gate in \"answers\"", "%q is not asked for an output", id)
+		r.errorf(n, "answer a gate in \"answers\"", "%q takes no output", id)
 		return
 	}
 	text := n.Text
@@ -157,12 +157,12 @@ func (r *answersReader) output(id string, n *doc.Node, same bool) {
 	case doc.Object:
 		data, err := json.Marshal(n.Any())
 		if err != nil {
-			r.errorf(n, "write it as text", "the output of %q cannot be written as JSON: %v", id, err)
+			r.errorf(n, "write a string", "the output of %q cannot be written as JSON: %v", id, err)
 			return
 		}
 		text = string(data)
 	default:
-		r.errorf(n, "write a text, or an object for JSON", "the output of %q is a value of type %s", id, n.Kind)
+		r.errorf(n, "write a string, or an object for JSON", "the output of %q is a value of type %s", id, n.Kind)
 		return
 	}
 	r.outputs[id] = series[string]{list: append(r.outputs[id].list, text), same: same}
@@ -187,9 +187,9 @@ func (r *answersReader) note(id string, n *doc.Node, same bool) {
 func (r *answersReader) skip(id string, n *doc.Node, same bool) {
 	switch {
 	case !r.course.ExpectedInput(id).Skippable:
-		r.errorf(n, "give its output in \"outputs\"", "%q cannot be skipped: it is required", id)
+		r.errorf(n, "write its output in \"outputs\"", "%q cannot be skipped: it is required", id)
 	case n.Kind != doc.String:
-		r.errorf(n, "write the reason as a text", "the reason for skipping %q is a value of type %s", id, n.Kind)
+		r.errorf(n, "write the reason as a string", "the reason for skipping %q is a value of type %s", id, n.Kind)
 	default:
 		r.skips[id] = series[string]{list: append(r.skips[id].list, n.Text), same: same}
 	}
@@ -206,7 +206,7 @@ func (r *answersReader) gate(id string, n *doc.Node, same bool) {
 	}
 	switch {
 	case len(options) == 0:
-		r.errorf(n, "give its output in \"outputs\"", "%q is no gate", id)
+		r.errorf(n, "write its output in \"outputs\"", "%q is not a gate", id)
 	case n.Kind != doc.String || !slices.Contains(options, text):
 		r.errorf(n, "write "+strings.Join(options, " or "), "the gate of %q has no option %v", id, n.Any())
 	case same && slices.Contains(gate.Repeating, n.Text):

@@ -30,35 +30,35 @@ func NewRunCmd(a *app.App, run func(context.Context, *RunOptions) error) *cobra.
 	o := &RunOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "run {ID|FILE}",
-		Short: "Walk through a workflow in the agent's place",
-		Long: `Walk through a workflow at the terminal, in the agent's place and with the engine
-that agents get: it shows one step at a time, judges the output, asks at gates and
-for the variables that conditions wait for. Nothing is kept.
+		Short: "Run a workflow interactively",
+		Long: `Run a workflow at the terminal with the engine that agents use. It shows one step at a
+time, checks the output, and asks at gates and for the variables that conditions need.
+The run is not saved.
 
-With --answers the answers come from a file, in YAML or JSON, and nothing is asked:
+With --answers, the answers are read from a YAML or JSON file:
 
-  context:                      # variables from the beginning
+  context:                      # initial variables
     size: large
-  outputs:                      # the output of each step
-    plan: The plan is ...       #   the same text every time, or
-    work: [first, second]       #   one for each time the step is asked for
-  notes:                        # notes on it, or on the answer to a gate
-    plan: Two ways were left out.
-  sets:                         # variables that are set with the output
-    plan: { approved: true }    #   or a list, as for outputs
-  answers:                      # the option that is chosen at each gate: confirm,
-    plan: [revise, confirm]     #   or revise for a step and skip for a loop
+  outputs:                      # the output of each step:
+    plan: The plan is ...       #   one for every time, or
+    work: [first, second]       #   a list with one for each time
+  notes:                        # notes on a step or on an answer to a gate
+    plan: Two options were left out.
+  sets:                         # variables to set with the output of a step
+    plan: { approved: true }    #   (one object, or a list)
+  answers:                      # the option to choose at each gate: confirm, or
+    plan: [revise, confirm]     #   revise for a step and skip for a loop
 
-An output that is an object becomes its JSON. The exit code is 1 if an answer is
-missing or refused, and 0 when the workflow has been completed.
+An output that is an object is written as JSON. The exit code is 0 if the workflow
+completes, and 1 if an answer is missing or refused.
 
-In a phase workflow the ids are those of steps, checkpoints and decisions; an id
-that more than one phase has is written PHASE/ID. Answers are options, or decline at
-a checkpoint that is not required. Besides:
+In a phase workflow, the ids are those of steps, checkpoints and decisions; write
+PHASE/ID if an id is in more than one phase. Answers are options, or decline at a
+checkpoint that is not required. In addition:
 
-  skips:                        # why an optional step is left out, or what is
-    look-around: Known already. #   left of an optional phase
-  sets:                         # also where a phase, decision or loop waits
+  skips:                        # reasons for skipping an optional step, or the
+    look-around: Known already. #   rest of an optional phase
+  sets:                         # also for phases, decisions and loops that wait
     review: { passed: true }    #   for variables`,
 		Example: `  guideway run coding-task
   guideway run ./my-workflow.yaml --var size=small
@@ -68,9 +68,9 @@ a checkpoint that is not required. Besides:
 		RunE:              app.RunWithArg(run, o, &o.Name, o.check),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Answers, "answers", "", "take the answers from this `file`, - for the standard input")
-	f.StringArrayVar(&o.Vars, "var", nil, "set a variable from the beginning, as `name=value`, the value JSON or plain text; may be repeated")
-	f.BoolVar(&o.JSON, "json", false, "print each position and event as a line of JSON; needs --answers")
+	f.StringVar(&o.Answers, "answers", "", "read the answers from this `file`, or - for standard input")
+	f.StringArrayVar(&o.Vars, "var", nil, "set an initial variable as `name=value`, a JSON value or plain text; can be repeated")
+	f.BoolVar(&o.JSON, "json", false, "print each position and event as a line of JSON; requires --answers")
 	return cmd
 }
 
@@ -83,15 +83,15 @@ func (o *RunOptions) check() error {
 	}
 	switch host := o.app.Host; {
 	case o.Answers == "-" && o.Name == "-":
-		return guideway.Errorf(guideway.CodeInvalid, "the definition and the answers cannot both come from the standard input").
+		return guideway.Errorf(guideway.CodeInvalid, "the definition and the answers cannot both come from standard input").
 			WithFix("guideway run - --answers answers.yaml")
 	case o.Answers != "":
 		return nil
 	case o.JSON:
-		return guideway.Errorf(guideway.CodeInvalid, "--json needs --answers: nothing is asked in JSON").
+		return guideway.Errorf(guideway.CodeInvalid, "--json requires --answers").
 			WithFix("guideway run %s --json --answers answers.yaml", o.Name)
 	case !host.InTerminal || !host.OutTerminal || o.Name == "-":
-		return guideway.Errorf(guideway.CodeInvalid, "there is no terminal to ask at: the input or the output is a file or a pipe").
+		return guideway.Errorf(guideway.CodeInvalid, "input or output is not a terminal").
 			WithFix("guideway run %s --answers answers.yaml", o.Name)
 	default:
 		return nil

@@ -117,8 +117,8 @@ func (s *scripted) missing(pos engine.Position, n, have int, key, example string
 		return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: %s lacks %s", walk.DescribePosition(pos), s.answers.file, what).
 			WithFix("add to %q: %s: %s", key, pos.ID, example)
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it is asked for %s for the %s time, and %s has %d",
-		walk.DescribePosition(pos), what, walk.FormatOrdinal(n+1), s.answers.file, have).WithFix("add another to the list of %q in %q", pos.ID, key)
+	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it needs %s for the %s time, and %s has %d",
+		walk.DescribePosition(pos), what, walk.FormatOrdinal(n+1), s.answers.file, have).WithFix("add one to the list of %q in %q", pos.ID, key)
 }
 
 // needed says which variables a waiting run lacks.
@@ -133,9 +133,9 @@ func (s *scripted) needed(w *walk.Walk, pos engine.Position) error {
 	}
 	fix := "set it in \"context\", or in \"sets\" of an earlier step"
 	if w.Def.Phases != nil && pos.Phase != nil {
-		fix = fmt.Sprintf("set it in \"context\", in \"sets\" of an earlier step, or when it is asked for: \"sets\": %s: ...", pos.ID)
+		fix = fmt.Sprintf("set it in \"context\", in \"sets\" of an earlier step, or at this position: \"sets\": %s: ...", pos.ID)
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it waits for %s%s", walk.DescribePosition(pos), strings.Join(names, ", "), why).
+	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it needs %s%s", walk.DescribePosition(pos), strings.Join(names, ", "), why).
 		WithFix("%s", fix)
 }
 

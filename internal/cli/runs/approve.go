@@ -30,16 +30,16 @@ func NewRunsApproveCmd(a *app.App, do func(context.Context, *RunsApproveOptions)
 	o := &RunsApproveOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "approve {RUN|--set-passphrase}",
-		Short: "Answer the gate of a run, as a person",
-		Long: `Answer the gate that a run waits at. It shows what is to be confirmed, asks for your
-passphrase, and then for the answer and a note. Some gates only a person opens: no
-answer of an agent counts there.
+		Short: "Answer the gate of a run as a human",
+		Long: `Answer the gate that a run waits at. The command shows what is to be confirmed and asks
+for your passphrase, an answer and a note. Gates that require human approval can only
+be answered this way: an answer of an agent is refused.
 
-It is off until you have set a passphrase, with --set-passphrase; to set another one
-takes the old one. It is asked for at a terminal and nowhere else: not by a flag, not
-by a variable, not from a file. Wrong ones make the next one wait.`,
+Approval is disabled until you set a passphrase with --set-passphrase; changing it
+requires the current one. The passphrase is read only from a terminal, never from a
+flag, a variable or a file. Wrong attempts delay the next one.`,
 		Example: `  guideway runs approve --set-passphrase
-  guideway runs list --person
+  guideway runs list --needs-approval
   guideway runs approve r_06bmyb2ad4ft47c6abwmtxs`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.SetPassphrase {
@@ -50,7 +50,7 @@ by a variable, not from a file. Wrong ones make the next one wait.`,
 		ValidArgsFunction: completeRuns(a, func(r run.Record) bool { return r.Kind == engine.PositionGate }),
 		RunE:              app.RunWithArg(do, o, &o.Run, a.Host.RequireTerminal),
 	}
-	cmd.Flags().BoolVar(&o.SetPassphrase, "set-passphrase", false, "set the passphrase that is asked for")
+	cmd.Flags().BoolVar(&o.SetPassphrase, "set-passphrase", false, "set or change the passphrase")
 	return cmd
 }
 
@@ -79,8 +79,8 @@ func (o *RunsApproveOptions) approve(ctx context.Context, d *app.RunDeps, person
 	}
 	pos := details.Position
 	if pos.Kind != engine.PositionGate {
-		return nil, guideway.Errorf(guideway.CodeConflict, "run %s waits for no answer: it is %s", details.ID, details.Status).
-			WithFix("guideway runs list --person")
+		return nil, guideway.Errorf(guideway.CodeConflict, "run %s does not wait for an answer: it is %s", details.ID, details.Status).
+			WithFix("guideway runs list --needs-approval")
 	}
 	k, err := newKeptWalk(details)
 	if err != nil {
@@ -96,8 +96,8 @@ func (o *RunsApproveOptions) approve(ctx context.Context, d *app.RunDeps, person
 	}
 	answer, err := answerFor(ctx, d, details.Current, pos, *given)
 	if refusal, ok := run.IsRefusal(err); ok && refusal.Rule == run.RuleStaleHandle {
-		return nil, guideway.Errorf(guideway.CodeConflict, "somebody else has gone on with this run; nothing of yours was taken").
-			WithFix("guideway runs approve %s, which shows it as it is now", details.ID)
+		return nil, guideway.Errorf(guideway.CodeConflict, "the run has changed in the meantime; your answer was not recorded").
+			WithFix("guideway runs approve %s, to see its current state", details.ID)
 	}
 	return answer, err
 }
@@ -139,7 +139,7 @@ func (p *gateApprover) showHandedIn(k *keptWalk) {
 	if output == "" && notes == "" {
 		return
 	}
-	fmt.Fprintf(p.Out, "\n%s\n", p.Styles.Bold("The output of "+step))
+	fmt.Fprintf(p.Out, "\n%s\n", p.Styles.Bold("Output of "+step))
 	p.PrintText("  ", output)
 	if notes != "" {
 		p.PrintText("  ", "Notes: "+notes)
@@ -170,7 +170,7 @@ func (k *keptWalk) handedIn() (step, output, notes string) {
 // answer asks for an option and a note.
 func (p *gateApprover) answer(ctx context.Context, w *walk.Walk, pos engine.Position) (*engine.Answer, error) {
 	for {
-		line, err := p.AskLine(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
+		line, err := p.AskLine(ctx, fmt.Sprintf("Answer, 1 to %d: ", len(pos.Options)))
 		if errors.Is(err, io.EOF) {
 			return nil, app.StoppedError()
 		}
@@ -188,7 +188,7 @@ func (p *gateApprover) answer(ctx context.Context, w *walk.Walk, pos engine.Posi
 			}
 			continue
 		}
-		note, err := p.AskLine(ctx, "A note, or nothing: ")
+		note, err := p.AskLine(ctx, "Note (optional): ")
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}

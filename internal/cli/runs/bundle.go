@@ -24,13 +24,13 @@ func NewRunsExportCmd(a *app.App, run func(context.Context, *RunsExportOptions) 
 	o := &RunsExportOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "export {RUN|--salvage DIR}",
-		Short: "Write a run as a bundle that can be imported elsewhere",
-		Long: `Write a run as one JSON document with all its events and its definition.
-"guideway runs import" takes it in on this or another machine.
+		Short: "Export a run",
+		Long: `Export a run as one JSON document with all its events and its definition.
+"guideway runs import" imports it on this or another machine.
 
-With --salvage whatever can be read of a damaged store is written into a directory:
-a bundle for each run, up to the first event that is lost or not as it was written,
-and the session documents. The store is not changed.`,
+With --salvage, recover all readable data of a damaged store into a directory: a bundle
+for each run, up to the first event that is lost or altered, and the session documents.
+The store is not changed.`,
 		Example: `  guideway runs export r_06bmyb2ad4ft47c6abwmtxs --output run.json
   guideway runs export r_06bmyb2ad4ft47c6abwmtxs | ssh other guideway runs import -
   guideway runs export --salvage rescued`,
@@ -43,9 +43,9 @@ and the session documents. The store is not changed.`,
 		ValidArgsFunction: completeRuns(a, anyRun),
 		RunE:              app.RunWithArg(run, o, &o.Run),
 	}
-	cmd.Flags().StringVarP(&o.Output, "output", "o", "", "write to this `file` instead of the standard output")
-	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file if it is there")
-	cmd.Flags().StringVar(&o.Salvage, "salvage", "", "write what can be read of a damaged store into this `directory`")
+	cmd.Flags().StringVarP(&o.Output, "output", "o", "", "write to this `file` instead of standard output")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "overwrite an existing file")
+	cmd.Flags().StringVar(&o.Salvage, "salvage", "", "recover the readable data of a damaged store into this `directory`")
 	return cmd
 }
 
@@ -73,15 +73,15 @@ func NewRunsImportCmd(a *app.App, run func(context.Context, *RunsImportOptions) 
 	o := &RunsImportOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Take in a run that was exported, or go on where a state says",
-		Long: `Take in a run that "guideway runs export" has written. It becomes a run of yours
-with an id of its own; its events are checked as if they happened now. FILE is the
-bundle, or - for the standard input.
+		Short: "Import a run or a state document",
+		Long: `Import a run that was exported by "guideway runs export". You become its owner and it
+gets a new id; its events are checked as if they happened now. FILE is the bundle, or -
+for standard input.
 
-FILE may also be a state document of a phase workflow, in JSON or YAML, of this or
-another program: what "guideway schema phases --kind state" describes. A run of the
-workflow that is served now begins where the document says; what it says was done is
-believed. Where the workflow has gates that only a person opens, it asks for your passphrase.`,
+FILE may also be a state document of a phase workflow, in JSON or YAML, as described by
+"guideway schema phases --kind state". A new run of the served workflow starts at the
+position in the document; completed work is taken from the document unchecked. If the
+workflow has gates that require human approval, the command asks for your passphrase.`,
 		Example: `  guideway runs import run.json
   guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state | ssh other guideway runs import -`,
 		Args: app.ExactArgs(1, "one bundle or state document", "guideway runs import run.json"),

@@ -27,9 +27,9 @@ func NewRunsForkCmd(a *app.App, run func(context.Context, *RunsForkOptions) erro
 	o := &RunsForkOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "fork RUN",
-		Short: "Begin a new run with what happened in an old one",
-		Long: `Begin a new run that takes over the first events of an old one, to go another way
-from there. The old run stays as it is.`,
+		Short: "Start a new run from the events of another run",
+		Long: `Start a new run with the first events of an existing run, to continue differently from
+there. The existing run is not changed.`,
 		Example: `  guideway runs fork r_06bmyb2ad4ft47c6abwmtxs
   guideway runs fork r_06bmyb2ad4ft47c6abwmtxs --seq 12`,
 		Args:              oneRun("fork"),
@@ -38,12 +38,12 @@ from there. The old run stays as it is.`,
 			o.Run = args[0]
 			if o.Seq < 0 || cmd.Flags().Changed("seq") && o.Seq == 0 {
 				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no event %d", o.Seq).
-					WithFix("guideway runs show %s --events, which numbers them", o.Run)}
+					WithFix("guideway runs show %s --events, to see the numbers of the events", o.Run)}
 			}
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "the `number` of the last event to take over (default: all of them)")
+	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "`number` of the last event to copy (default: all)")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -66,15 +66,15 @@ func NewRunsAbortCmd(a *app.App, run func(context.Context, *RunsAbortOptions) er
 	o := &RunsAbortOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "abort RUN",
-		Short: "End a run for good",
-		Long: `End a run for good. What has happened in it stays, and can be forked to go on from
-any event.`,
+		Short: "Abort a run",
+		Long: `Abort a run permanently. Its events are kept; "guideway runs fork" continues from any
+of them in a new run.`,
 		Example:           `  guideway runs abort r_06bmyb2ad4ft47c6abwmtxs --reason "done by hand"`,
 		Args:              oneRun("abort"),
 		ValidArgsFunction: completeRuns(a, goesOn),
 		RunE:              app.RunWithArg(run, o, &o.Run),
 	}
-	cmd.Flags().StringVar(&o.Reason, "reason", "", "why, for those who look at it later")
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "reason, recorded with the run")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -110,9 +110,9 @@ func writeAnswer(a *app.App, answer *run.Answer, did string, inJSON bool) error 
 		fmt.Fprintf(a.Host.Out, "%s: %s\n", did, answer.RunID)
 	}
 	if pos := answer.Position; pos.Kind == engine.PositionGate && pos.Person {
-		fmt.Fprintf(a.Host.Out, "Open the gate: guideway runs approve %s\n", answer.RunID)
+		fmt.Fprintf(a.Host.Out, "To approve: guideway runs approve %s\n", answer.RunID)
 	} else if pos.Kind != engine.PositionEnd {
-		fmt.Fprintf(a.Host.Out, "Go on with it: guideway runs resume %s\n", answer.RunID)
+		fmt.Fprintf(a.Host.Out, "To resume: guideway runs resume %s\n", answer.RunID)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDeps, s
 		return forPerson(err)
 	}
 	if begun.Version != of.Version {
-		fmt.Fprintf(o.app.Host.Err, "warning: the state is of version %s of %q, and the run goes by version %s, which is served now: check where it stands\n",
+		fmt.Fprintf(o.app.Host.Err, "warning: the state is of version %s of %q, but the run uses version %s, which is served now; check its position\n",
 			of.Version, begun.Workflow, begun.Version)
 	}
 	return nil

@@ -36,20 +36,20 @@ func NewRunsListCmd(a *app.App, run func(context.Context, *RunsListOptions) erro
 	o := &RunsListOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List runs, the last changed first",
+		Short: "List runs, most recently changed first",
 		Example: `  guideway runs list
   guideway runs list --here --status running,waiting
-  guideway runs list --person
+  guideway runs list --needs-approval
   guideway runs list --json`,
 		Args: app.NoArgs,
 		RunE: app.RunWith(run, o, o.check),
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&o.Statuses, "status", nil, "only these `statuses`: "+strings.Join(runStatuses(), ", "))
-	f.StringVar(&o.Workflow, "workflow", "", "only runs of the workflow with this `id`")
-	f.BoolVar(&o.Here, "here", false, "only runs of the project in the working directory")
-	f.BoolVar(&o.Person, "person", false, "only runs that wait for a person")
-	app.AddLimitFlag(cmd, &o.Limit, "at most so many")
+	f.StringSliceVar(&o.Statuses, "status", nil, "filter by `statuses`: "+strings.Join(runStatuses(), ", "))
+	f.StringVar(&o.Workflow, "workflow", "", "filter by the `id` of the workflow")
+	f.BoolVar(&o.Here, "here", false, "show only runs of the project in the working directory")
+	f.BoolVar(&o.Person, "needs-approval", false, "show only runs that wait for human approval")
+	app.AddLimitFlag(cmd, &o.Limit, "maximum number of runs")
 	app.AddJSONFlag(cmd, &o.JSON)
 	app.AddFixedCompletion(cmd, "status", runStatuses())
 	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions)
@@ -90,7 +90,7 @@ func runRunsList(ctx context.Context, o *RunsListOptions) error {
 		}
 		return app.WriteList(o.app.Host, o.JSON, app.Listing[run.Record]{
 			Items: list, Answer: runsListAnswer{Runs: app.OrEmpty(list)}, More: app.MoreText(len(list), o.Limit, "guideway runs list"),
-			Empty: "There are no such runs. An agent starts one with the tool workflow_start: guideway install",
+			Empty: "No runs found. Agents start runs with the tool workflow_start; to configure a client: guideway install",
 			Table: app.NewTable(5, "RUN", "STATUS", "WORKFLOW", "AT", "CHANGED", "GOAL"),
 			Row: func(r run.Record) []string {
 				return []string{r.ID, statusWords(r), app.OneLine(r.Workflow), app.OrDash(app.OneLine(r.Step)), o.app.Host.FormatAge(r.Updated), app.OneLine(r.Goal)}

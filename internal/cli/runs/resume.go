@@ -32,13 +32,12 @@ func NewRunsResumeCmd(a *app.App, run func(context.Context, *RunsResumeOptions) 
 	o := &RunsResumeOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "resume [RUN|WORDS...]",
-		Short: "Find a run by words, and go on with it in the terminal",
-		Long: `Find a run by what you remember of it - words of its goal, its notes, the workflow,
-the project or the branch - and go on with it in the terminal, in the agent's place:
-the run is the same, an agent can take it up again later. Without words, the runs of
-this project that were last worked on are offered.
+		Short: "Find a run and resume it interactively",
+		Long: `Find a run by words of its goal, its notes, its workflow, its project or its branch and
+resume it at the terminal. An agent can resume the same run later. Without words, choose
+from the most recent runs of this project.
 
-With --json the runs that were found are printed, and nothing is done.`,
+With --json, print the runs found and resume none.`,
 		Example: `  guideway runs resume auth refactoring
   guideway runs resume r_06bmyb2ad4ft47c6abwmtxs
   guideway runs resume auth --json`,
@@ -47,14 +46,14 @@ With --json the runs that were found are printed, and nothing is done.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Words = args
 			if host := a.Host; !o.JSON && (!host.InTerminal || !host.OutTerminal) {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no terminal to go on at: the input or the output is a file or a pipe").
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "input or output is not a terminal").
 					WithFix("guideway runs resume %s--json, to find runs", strings.Join(append(slices.Clone(args), ""), " "))}
 			}
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.Here, "here", false, "only runs of the project in the working directory")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "print the runs that were found, in JSON")
+	cmd.Flags().BoolVar(&o.Here, "here", false, "show only runs of the project in the working directory")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print the runs found as JSON")
 	return cmd
 }
 
@@ -89,7 +88,7 @@ func runRunsResume(ctx context.Context, o *RunsResumeOptions) error {
 		person := &gateApprover{Approver: &app.Approver{Prompter: t.Prompter, Passphrase: o.app.Host.PassphraseFile(cfg)}, view: t}
 		err = (&resumed{RunDeps: d, person: person}).lead(ctx, details)
 		if errors.Is(err, walk.ErrStopped) {
-			fmt.Fprintf(t.Out, "\nThe run is kept. Go on with it: guideway runs resume %s\n", id)
+			fmt.Fprintf(t.Out, "\nThe run is saved. To resume: guideway runs resume %s\n", id)
 			return nil
 		}
 		return err
@@ -117,7 +116,7 @@ func (o *RunsResumeOptions) pick(ctx context.Context, t *walk.Terminal, candidat
 	})
 	switch {
 	case len(candidates) == 0:
-		return "", guideway.Errorf(guideway.CodeNotFound, "no run was found by %q", strings.Join(o.Words, " ")).
+		return "", guideway.Errorf(guideway.CodeNotFound, "no run matches %q", strings.Join(o.Words, " ")).
 			WithFix("guideway runs list")
 	case len(open) == 0:
 		c := candidates[0]
@@ -139,7 +138,7 @@ func (o *RunsResumeOptions) pick(ctx context.Context, t *walk.Terminal, candidat
 		t.PrintText("    ", about)
 	}
 	for {
-		line, err := t.Prompter.AskLine(ctx, fmt.Sprintf("Which one, 1 to %d: ", len(open)))
+		line, err := t.Prompter.AskLine(ctx, fmt.Sprintf("Choose a run, 1 to %d: ", len(open)))
 		if errors.Is(err, io.EOF) {
 			return "", app.StoppedError()
 		}
@@ -188,7 +187,7 @@ func (r *resumed) lead(ctx context.Context, details *run.Details) error {
 			return err
 		}
 	}
-	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d moves", walk.MaxMoves)
+	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d commands", walk.MaxMoves)
 }
 
 // standing is where the run stands by what was read of it: what is shown and the
@@ -209,7 +208,7 @@ func (r *resumed) move(ctx context.Context) error {
 		case !refused:
 			return err
 		case refusal.Rule == run.RuleStaleHandle:
-			fmt.Fprintf(t.Out, "\n%s: somebody else has gone on with this run; nothing of yours was taken.\n", t.Styles.Yellow("Moved on"))
+			fmt.Fprintf(t.Out, "\n%s: the run has changed in the meantime; your input was not recorded.\n", t.Styles.Yellow("Moved on"))
 			err := r.catchUp(ctx)
 			if r.at.Position.Kind == engine.PositionGate {
 				r.person.showHandedIn(r.kept)

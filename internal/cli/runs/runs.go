@@ -15,12 +15,12 @@ import (
 func NewRunsCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "runs",
-		Short: "Look at the runs that are kept, and go on with them",
-		Long: `A run is one execution of a workflow that an agent has started. It is kept: it
-survives the conversation, the program and the machine, its definition cannot change
-under it, and nobody alters what has happened unseen.
+		Short: "List, inspect and resume runs",
+		Long: `A run is one execution of a workflow by an agent. Runs are durable: they survive the
+conversation, the process and the machine. The definition of a run is fixed, and any
+alteration of its history is detected.
 
-RUN is the id of a run, as "guideway runs list" shows it.`,
+RUN is the id of a run; "guideway runs list" prints the ids.`,
 		Example: `  guideway runs list
   guideway runs resume auth refactoring
   guideway runs approve r_06bmyb2ad4ft47c6abwmtxs
@@ -44,7 +44,7 @@ func refOf(word string) run.Ref {
 
 // oneRun takes the single argument of most commands on runs.
 func oneRun(command string) cobra.PositionalArgs {
-	return app.ExactArgs(1, "one run, by its id", "guideway runs "+command+" r_06bmyb2ad4ft47c6abwmtxs; guideway runs list shows the ids")
+	return app.ExactArgs(1, "the id of a run", "guideway runs "+command+" r_06bmyb2ad4ft47c6abwmtxs; guideway runs list prints the ids")
 }
 
 // forPerson says a refusal in the words of the command line: what an agent would
@@ -72,7 +72,7 @@ func forPerson(err error) error {
 // statusWords says where a run stands, for a person.
 func statusWords(r run.Record) string {
 	if r.Person {
-		return "waiting for a person"
+		return "waiting for human approval"
 	}
 	return string(r.Status)
 }

@@ -28,7 +28,7 @@ func (o *RunsExportOptions) salvage(ctx context.Context) error {
 		return err
 	}
 	if cfg.UsesPostgres() {
-		return guideway.Errorf(guideway.CodeInvalid, "only a store in a file is salvaged").
+		return guideway.Errorf(guideway.CodeInvalid, "salvage supports only a file store").
 			WithFix("restore the PostgreSQL database from its backup")
 	}
 	if _, err := os.Stat(app.StorePath(cfg)); err != nil {
@@ -40,11 +40,11 @@ func (o *RunsExportOptions) salvage(ctx context.Context) error {
 	}
 	host, dir := o.app.Host, o.app.Host.Abs(o.Salvage)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "make the directory %s: %w", o.Salvage, err)
+		return guideway.Errorf(guideway.CodeUnavailable, "create the directory %s: %w", o.Salvage, err)
 	}
 	key := keyIfThere(cfg)
 	if key == nil {
-		fmt.Fprintf(host.Err, "The key file %s cannot be read: whether the events are as they were written is not checked.\n", cfg.Journal.KeyFile)
+		fmt.Fprintf(host.Err, "The key file %s cannot be read: the integrity of the events is not verified.\n", cfg.Journal.KeyFile)
 	}
 	for _, problem := range found.Problems {
 		fmt.Fprintf(host.Err, "lost: %s\n", app.OneLine(problem))
@@ -69,10 +69,10 @@ func (o *RunsExportOptions) salvage(ctx context.Context) error {
 	if err := writeRescuedDocuments(host, found, dir, o.Force); err != nil {
 		return err
 	}
-	fmt.Fprintf(host.Out, "%s, %d of them whole, and %s: %s\n", app.Plural(len(runs), "run", "runs"), whole,
+	fmt.Fprintf(host.Out, "%s, %d complete, and %s: %s\n", app.Plural(len(runs), "run", "runs"), whole,
 		app.Plural(len(found.Documents), "session document", "session documents"), o.Salvage)
 	if written > 0 {
-		fmt.Fprintln(host.Out, "Take a run in again, once the store is mended: guideway runs import FILE")
+		fmt.Fprintln(host.Out, "After the store is repaired, to import a run: guideway runs import FILE")
 	}
 	return nil
 }
@@ -141,11 +141,11 @@ func (r *rescuedRun) cutAtBreak(key run.Key, events []run.Event) string {
 	for i, e := range events {
 		if e.Seq != int64(i)+1 {
 			r.events = events[:i]
-			return fmt.Sprintf("event %d is lost, and all after it", i+1)
+			return fmt.Sprintf("event %d and all later events are lost", i+1)
 		}
 		if key != nil && !bytes.Equal(e.MAC, key.Chain(r.record.ID, mac, e)) {
 			r.events = events[:i]
-			return fmt.Sprintf("event %d is not as it was written; it and all after it are left out", e.Seq)
+			return fmt.Sprintf("event %d was altered; it and all later events are left out", e.Seq)
 		}
 		mac = e.MAC
 	}

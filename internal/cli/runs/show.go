@@ -33,11 +33,11 @@ func NewRunsShowCmd(a *app.App, run func(context.Context, *RunsShowOptions) erro
 	o := &RunsShowOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "show RUN",
-		Short: "Show what a run is about, where it stands and what has happened",
-		Long: `Show what a run is about, where it stands and what has happened.
+		Short: "Show a run, its position and its history",
+		Long: `Show the goal, the position and the history of a run.
 
-With --state it is told as a state document, in JSON: what "guideway schema phases
---kind state" describes. "guideway runs import" goes on where such a document says.`,
+With --state, print the run as a JSON state document, as described by "guideway schema
+phases --kind state". "guideway runs import" starts a run from such a document.`,
 		Example: `  guideway runs show r_06bmyb2ad4ft47c6abwmtxs
   guideway runs show r_06bmyb2ad4ft47c6abwmtxs --events --vars
   guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state > state.json`,
@@ -46,17 +46,17 @@ With --state it is told as a state document, in JSON: what "guideway schema phas
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = args[0]
 			if o.State && (o.Events || o.Vars) {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--state prints a state document and nothing else; the variables and the history are in it").
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--state cannot be combined with other output flags; the state document has the variables and the history").
 					WithFix("guideway runs show %s --state", o.Run)}
 			}
 			return run(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.Events, "events", false, "show every event, with whose doing it was")
+	f.BoolVar(&o.Events, "events", false, "show every event and its principal")
 	f.BoolVar(&o.Vars, "vars", false, "show the variables")
-	f.BoolVar(&o.State, "state", false, "print the run as a state document, in JSON, and nothing else")
-	f.BoolVar(&o.JSON, "json", false, "answer in JSON, with all of it")
+	f.BoolVar(&o.State, "state", false, "print the run as a JSON state document")
+	f.BoolVar(&o.JSON, "json", false, "print all of the run as JSON")
 	return cmd
 }
 
@@ -145,9 +145,9 @@ func (k *keptWalk) provenance() string {
 func nextCommands(r run.Record) []string {
 	switch {
 	case r.Person:
-		return []string{"Open the gate: guideway runs approve " + r.ID}
+		return []string{"To approve: guideway runs approve " + r.ID}
 	case goesOn(r):
-		return []string{"Go on in the terminal: guideway runs resume " + r.ID}
+		return []string{"To resume in the terminal: guideway runs resume " + r.ID}
 	default:
 		return nil
 	}
@@ -319,9 +319,9 @@ func plainWords(fact engine.Event) (mark, text string) {
 // viaWords says whose doing an event was, and how that is known.
 func viaWords(by run.By) string {
 	who := map[run.Via]string{
-		run.ViaAgent: "agent", run.ViaServer: "server", run.ViaElicitation: "person, in the client",
-		run.ViaTerminal: "person, at a terminal", run.ViaBrowser: "person, in the browser", run.ViaToken: "person, by token",
-		run.ViaImport: "as the bundle says",
+		run.ViaAgent: "agent", run.ViaServer: "server", run.ViaElicitation: "human, in the client",
+		run.ViaTerminal: "person, at a terminal", run.ViaBrowser: "human, in the browser", run.ViaToken: "human, by token",
+		run.ViaImport: "according to the bundle",
 	}[by.Via]
 	if who == "" {
 		who = string(by.Via)

@@ -26,15 +26,15 @@ func NewRunsVerifyCmd(a *app.App, run func(context.Context, *RunsVerifyOptions) 
 	o := &RunsVerifyOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "verify [RUN]",
-		Short: "Check that nobody has altered what happened",
-		Long: `Check the chain of every run, those of agent machines included, or of one: each event is authenticated together with
-the one before it, by a key that is not in the database, and the last events are
-remembered apart from it. An event that was edited, taken out or added, a tail that was
-removed and a database that was put back from an old copy are found, and the first
-broken link of each run is named. The exit code is 1 if there is one.
+		Short: "Verify the integrity of run histories",
+		Long: `Verify the event chain of one run or of all runs, agent machines included. Each event is
+authenticated together with its predecessor by a key outside the database, and the last
+event of each chain is recorded outside it. Edited, removed or inserted events, a
+truncated history and a database restored from an old copy are detected; the first
+broken event of each run is reported. The exit code is 1 if there is one.
 
-After a deliberate restore from a backup, --accept-restore takes what is there now for
-what has happened. What is broken in itself stays broken.`,
+After a deliberate restore from a backup, --accept-restore accepts the current state as
+the valid history. Chains that are broken in themselves remain broken.`,
 		Example: `  guideway runs verify
   guideway runs verify r_06bmyb2ad4ft47c6abwmtxs --json
   guideway runs verify --accept-restore`,
@@ -50,13 +50,13 @@ what has happened. What is broken in itself stays broken.`,
 				o.Run = args[0]
 			}
 			if o.AcceptRestore && o.Run != "" {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "a restore concerns all runs, not one").
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--accept-restore applies to all runs").
 					WithFix("guideway runs verify --accept-restore")}
 			}
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.AcceptRestore, "accept-restore", false, "after a deliberate restore: what is there now is what has happened")
+	cmd.Flags().BoolVar(&o.AcceptRestore, "accept-restore", false, "accept the current state after a deliberate restore")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -107,7 +107,7 @@ func WriteReport(host *app.Host, report *run.Report) {
 	s := host.OutStyles()
 	checked := fmt.Sprintf("%s, %s", app.Plural(report.Runs, "run", "runs"), app.Plural(int(report.Events), "event", "events"))
 	if len(report.Faults) == 0 {
-		fmt.Fprintf(host.Out, "%s: %s; every link holds\n", s.Green("ok"), checked)
+		fmt.Fprintf(host.Out, "%s: %s verified\n", s.Green("ok"), checked)
 		return
 	}
 	restored, damaged := false, false
@@ -129,10 +129,10 @@ func WriteReport(host *app.Host, report *run.Report) {
 	}
 	fmt.Fprintf(host.Out, "\n%s: %s in %s\n", s.Red("broken"), app.Plural(len(report.Faults), "broken link", "broken links"), checked)
 	if restored {
-		fmt.Fprintln(host.Out, "If you have put the data back from a backup yourself: guideway runs verify --accept-restore")
+		fmt.Fprintln(host.Out, "If you restored the data from a backup: guideway runs verify --accept-restore")
 	}
 	if damaged {
 		// Last, and only then: it takes away what tells of runs that were cut off.
-		fmt.Fprintln(host.Out, "Find out who has changed the heads. Once you take all that is there now for what has happened: guideway runs verify --accept-restore")
+		fmt.Fprintln(host.Out, "Find out why the heads changed. To accept the current state as the valid history: guideway runs verify --accept-restore")
 	}
 }

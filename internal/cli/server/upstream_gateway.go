@@ -304,7 +304,7 @@ func FormatUpstreamState(r *gatewayadmin.Summary) string {
 	case r.Waiting > 0:
 		return app.Plural(r.Waiting, "tool waits", "tools wait") + " for approval"
 	case r.Tools < 0:
-		return "not asked yet"
+		return "not queried yet"
 	}
 	return "ready"
 }

@@ -16,12 +16,12 @@ import (
 func NewSessionsCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "sessions",
-		Short: "Look at the session documents that agents keep",
-		Long: `A session document is JSON in which an agent writes down how it gets on, for you to
-look at. It is no run: nothing in it is checked or enforced.
+		Short: "Inspect the session documents of agents",
+		Long: `A session document is free-form JSON in which an agent records its progress for you. It is
+not a run: its content is not validated.
 
-SESSION is its id, with the workflow or the project and the workflow before it where
-the id alone is not unique: ID, WORKFLOW/ID or PROJECT/WORKFLOW/ID.`,
+SESSION is the id of a document. If it is not unique, add the workflow, or the project and
+the workflow: WORKFLOW/ID or PROJECT/WORKFLOW/ID.`,
 		Example: `  guideway sessions list
   guideway sessions show DASH-001
   guideway sessions show bug-investigation/DASH-001 --path dashboard.progress
@@ -65,7 +65,7 @@ func sessionName(word, here string) (session.Name, error) {
 		n.Project, n.Workflow, n.ID = parts[0], parts[1], parts[2]
 	default:
 		return n, guideway.Errorf(guideway.CodeInvalid, "%q is not the name of a session", word).
-			WithFix("write ID, WORKFLOW/ID or PROJECT/WORKFLOW/ID; guideway sessions list shows them")
+			WithFix("use ID, WORKFLOW/ID or PROJECT/WORKFLOW/ID; guideway sessions list prints them")
 	}
 	return n, nil
 }
@@ -113,18 +113,18 @@ func NewSessionsListCmd(a *app.App, run func(context.Context, *SessionsListOptio
 	o := &SessionsListOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List session documents, the last changed first",
+		Short: "List session documents, most recently changed first",
 		Example: `  guideway sessions list
   guideway sessions list --here --workflow bug-investigation --json`,
 		Args: app.NoArgs,
 		RunE: app.RunWith(run, o),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Workflow, "workflow", "", "only those of the workflow with this `id`")
-	f.StringVar(&o.Project, "project", "", "only those of the project with this `id`")
-	f.BoolVar(&o.Here, "here", false, "only those of the project in the working directory")
-	app.AddLimitFlag(cmd, &o.Limit, "at most so many")
-	f.BoolVar(&o.JSON, "json", false, "answer in JSON, with the documents")
+	f.StringVar(&o.Workflow, "workflow", "", "filter by the `id` of the workflow")
+	f.StringVar(&o.Project, "project", "", "filter by the `id` of the project")
+	f.BoolVar(&o.Here, "here", false, "show only documents of the project in the working directory")
+	app.AddLimitFlag(cmd, &o.Limit, "maximum number of documents")
+	f.BoolVar(&o.JSON, "json", false, "print JSON, including the documents")
 	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions)
 	return cmd
 }
@@ -153,7 +153,7 @@ func runSessionsList(ctx context.Context, o *SessionsListOptions) error {
 		}
 		return app.WriteList(o.app.Host, false, app.Listing[session.Summary]{
 			Items: list, More: app.MoreText(len(list), o.Limit, "guideway sessions list"),
-			Empty: "There are no such session documents. An agent makes one with the tool workrail_create_session.",
+			Empty: "No session documents found. Agents create them with the tool workrail_create_session.",
 			Table: app.NewTable(5, "ID", "WORKFLOW", "PROJECT", "STATUS", "CHANGED", "TITLE"),
 			Row: func(doc session.Summary) []string {
 				return []string{doc.ID, doc.Workflow, doc.Project, app.OrDash(dashboardText(doc, "status")), o.app.Host.FormatAge(doc.Updated), dashboardTitle(doc)}
@@ -190,25 +190,25 @@ func NewSessionsShowCmd(a *app.App, run func(context.Context, *SessionsShowOptio
 	o := &SessionsShowOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "show SESSION",
-		Short: "Print a session document, or a part of it",
+		Short: "Print a session document or a part of it",
 		Example: `  guideway sessions show DASH-001
   guideway sessions show DASH-001 --path 'hypotheses[0]'
   guideway sessions show DASH-001 --path '$.hypotheses[?@.status=="active"].name'
   guideway sessions show DASH-001 --log`,
-		Args:              app.ExactArgs(1, "one session, by its id", "guideway sessions show DASH-001"),
+		Args:              app.ExactArgs(1, "the id of a session", "guideway sessions show DASH-001"),
 		ValidArgsFunction: completeSessions(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			if o.Log && o.Path != "" {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--log and --path do not go together").WithFix("give one of them")}
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--log and --path cannot be combined").WithFix("use one of them")}
 			}
 			return run(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Path, "path", "", "only what this `path` leads to, as in dashboard.progress, or JSONPath after $")
-	f.BoolVar(&o.Log, "log", false, "show what looked wrong when the document was written")
-	f.BoolVar(&o.JSON, "json", false, "answer in JSON, which the document itself always is")
+	f.StringVar(&o.Path, "path", "", "print only the value at this `path`, such as dashboard.progress, or JSONPath after $")
+	f.BoolVar(&o.Log, "log", false, "show the warnings from writing the document")
+	f.BoolVar(&o.JSON, "json", false, "print JSON (the document is always JSON)")
 	return cmd
 }
 
@@ -231,7 +231,7 @@ func runSessionsShow(ctx context.Context, o *SessionsShowOptions) error {
 			return err
 		}
 		if !result.Found {
-			return guideway.Errorf(guideway.CodeNotFound, "nothing stands at %s in %s", o.Path, o.Name).
+			return guideway.Errorf(guideway.CodeNotFound, "there is no value at %s in %s", o.Path, o.Name).
 				WithFix("guideway sessions show %s", o.Name)
 		}
 		return app.WriteJSON(o.app.Host.Out, result.Data)
@@ -248,7 +248,7 @@ func (o *SessionsShowOptions) showLog(ctx context.Context, d *sessionDesk, name 
 		return app.WriteJSON(host.Out, sessionsLogAnswer{Log: app.OrEmpty(log)})
 	}
 	if len(log) == 0 {
-		fmt.Fprintln(host.Err, "Nothing looked wrong.")
+		fmt.Fprintln(host.Err, "No warnings.")
 		return nil
 	}
 	for _, entry := range log {
@@ -268,16 +268,16 @@ func NewSessionsDeleteCmd(a *app.App, run func(context.Context, *SessionsDeleteO
 	o := &SessionsDeleteOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "delete SESSION",
-		Short: "Delete a session document, or bring it back",
-		Long: `Take a session document out of all lists. --undo brings it back, by its whole name,
-until an agent creates another one with that name.`,
+		Short: "Delete or restore a session document",
+		Long: `Delete a session document. --undo restores it by its full name, unless an agent has created
+another one with that name.`,
 		Example: `  guideway sessions delete DASH-001
   guideway sessions delete --undo 1a2b3c4d5e6f/bug-investigation/DASH-001`,
-		Args:              app.ExactArgs(1, "one session, by its id", "guideway sessions delete DASH-001"),
+		Args:              app.ExactArgs(1, "the id of a session", "guideway sessions delete DASH-001"),
 		ValidArgsFunction: completeSessions(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
-	cmd.Flags().BoolVar(&o.Undo, "undo", false, "bring a deleted document back")
+	cmd.Flags().BoolVar(&o.Undo, "undo", false, "restore a deleted document")
 	return cmd
 }
 
@@ -295,14 +295,14 @@ func runSessionsDelete(ctx context.Context, o *SessionsDeleteOptions) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(o.app.Host.Out, "Back again: %s\n", WholeName(ref))
+			fmt.Fprintf(o.app.Host.Out, "Restored: %s\n", WholeName(ref))
 			return nil
 		}
 		ref, err := d.sessions.Delete(ctx, d.person, name)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(o.app.Host.Out, "Deleted: %s\nBring it back: guideway sessions delete --undo %s\n", WholeName(ref), WholeName(ref))
+		fmt.Fprintf(o.app.Host.Out, "Deleted: %s\nTo restore: guideway sessions delete --undo %s\n", WholeName(ref), WholeName(ref))
 		return nil
 	})
 }

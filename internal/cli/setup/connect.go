@@ -29,20 +29,19 @@ func NewConnectCmd(a *app.App, run func(context.Context, *connectOptions) error)
 	o := &connectOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "connect",
-		Short: "Bring a client that starts programs to a server that runs",
-		Long: `Hand on what a client says on standard input to a server over HTTP, and what that says to
-standard output: for clients that can only start programs, where one server is to be
-shared. Every message goes through, in both directions.
+		Short: "Connect a stdio client to a running server",
+		Long: `Forward MCP messages between standard input and output and a server over HTTP, for clients
+that can only start programs. All messages are forwarded in both directions.
 
-Without --url it is the server that runs on this data directory, or the one that "guideway
-serve" would be. The token of that server is found by itself; for another one give --token,
-or the variable GUIDEWAY_TOKEN, which other users of this machine do not see.`,
+Without --url, connect to the server of this data directory, or to the default address of
+"guideway serve". The token of that server is found automatically; for another server use
+--token, or the variable GUIDEWAY_TOKEN, which other users of this machine cannot see.`,
 		Example: `  guideway connect
   GUIDEWAY_TOKEN=... guideway connect --url https://example.com/mcp`,
 		Args: app.NoArgs,
 		RunE: app.RunWith(run, o),
 	}
-	cmd.Flags().StringVar(&o.URL, "url", "", "`address` of the server, such as http://127.0.0.1:3000/mcp")
+	cmd.Flags().StringVar(&o.URL, "url", "", "`URL` of the server, such as http://127.0.0.1:3000/mcp")
 	cmd.Flags().StringVar(&o.Token, "token", "", "bearer `token` for the server")
 	return cmd
 }
@@ -59,7 +58,7 @@ func RunConnect(ctx context.Context, o *connectOptions) error {
 	host := o.app.Host
 	b := upstream.NewBridge(upstream.BridgeOptions{
 		URL: address, Token: token, ParamHeaders: gateway.ParamHeaders,
-		Start: "start it in another terminal: guideway serve; or let the client start Guideway itself: guideway mcp",
+		Start: "start it in another terminal: guideway serve; or let the client start its own: guideway mcp",
 	}, host.Out)
 	if err := b.Reach(ctx); err != nil {
 		if !host.InTerminal {
@@ -68,7 +67,7 @@ func RunConnect(ctx context.Context, o *connectOptions) error {
 		return err
 	}
 	if host.InTerminal {
-		fmt.Fprintf(host.Err, "Connected to %s. This is for MCP clients, which speak on the standard input; end it with Ctrl-D.\n", address)
+		fmt.Fprintf(host.Err, "Connected to %s. This command is for MCP clients, which write to standard input; to end it, press Ctrl-D.\n", address)
 	}
 	return b.Run(ctx, host.In)
 }
@@ -90,7 +89,7 @@ func (o *connectOptions) where(ctx context.Context, cfg *config.Config) (address
 	}
 	to, err := url.Parse(address)
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" || to.User != nil {
-		return "", "", app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--url is no address of a server over HTTP").WithFix("--url http://127.0.0.1:3000/mcp")}
+		return "", "", app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--url is not an HTTP URL").WithFix("--url http://127.0.0.1:3000/mcp")}
 	}
 	if token != "" || o.URL != "" && !isLoopback(to.Hostname()) {
 		return address, token, nil

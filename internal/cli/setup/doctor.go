@@ -24,21 +24,22 @@ func NewDoctorCmd(a *app.App, run func(context.Context, *DoctorOptions) error) *
 	o := &DoctorOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check this installation and say how to mend it",
-		Long: `Check this installation: directories, settings and where each came from, sources,
-definitions, the store of runs with its key and heads, checkpoints, the git program, the
-sandbox of scripts, the token, the server, and the clients that start Guideway. Every check is ok, warn or fail, with the next step. The exit code is 1 if any fails.
+		Short: "Check this installation",
+		Long: `Check this installation: directories, settings and their origin, sources, definitions, the
+store of runs with its key and heads, checkpoints, the git program, the script sandbox,
+the token, the server, and the clients that start Guideway. Every check prints ok, warn or
+fail, and the next step. The exit code is 1 if any check fails.
 
-With --selftest try the program out instead, in a directory of its own that is removed
-again: the bundled definitions load, a script runs in its sandbox, a client begins a run
-over standard input and output, the server is killed, and another server finds the run.
-Your settings and files are not read.`,
+With --selftest, test the program in a temporary directory instead: the bundled definitions
+load, a script runs in its sandbox, a client starts a run over standard input and output,
+the server is killed, and another server finds the run. Your settings and files are not
+read.`,
 		Example: "  guideway doctor\n  guideway doctor --lint\n  guideway doctor --selftest\n  guideway doctor --json",
 		Args:    app.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
-	cmd.Flags().BoolVar(&o.Lint, "lint", false, "look for what is legal in definitions and most likely not meant, too")
-	cmd.Flags().BoolVar(&o.SelfTest, "selftest", false, "try the program out in an empty directory; read no file of yours")
+	cmd.Flags().BoolVar(&o.Lint, "lint", false, "also check definitions for likely mistakes")
+	cmd.Flags().BoolVar(&o.SelfTest, "selftest", false, "test the program in an empty directory, without reading your files")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
 	cmd.MarkFlagsMutuallyExclusive("lint", "selftest")
 	return cmd
@@ -151,7 +152,7 @@ func checkSettings(cfg *config.Config, err error) Check {
 		if len(problems) == 0 {
 			c.Message = err.Error()
 		}
-		c.Fix = "mend what is listed; commands that need the settings refuse to work until then"
+		c.Fix = "fix the listed errors; commands that need the settings fail until then"
 	}
 	return c
 }

@@ -26,12 +26,12 @@ func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config
 	}
 	c := Check{Name: "checkpoints", Status: CheckOK}
 	if !app.CheckpointsExist(cfg) {
-		c.Message = app.CheckpointContentDir(cfg) + " (not there yet: the first checkpoint makes it)"
+		c.Message = app.CheckpointContentDir(cfg) + " (missing; created by the first checkpoint)"
 		return []Check{c, checkEncryption(cfg, "")}
 	}
 	if cfg.Store == config.StoreSQLite {
 		if _, err := os.Lstat(app.StorePath(cfg)); errors.Is(err, fs.ErrNotExist) {
-			c.Status, c.Message = CheckWarn, fmt.Sprintf("there are contents in %s, and the database is gone", app.CheckpointContentDir(cfg))
+			c.Status, c.Message = CheckWarn, fmt.Sprintf("%s has checkpoints, but the database is missing", app.CheckpointContentDir(cfg))
 			c.Fix = "guideway checkpoint verify --rebuild"
 			return []Check{c, checkEncryption(cfg, "")}
 		}
@@ -55,7 +55,7 @@ func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config
 	if locked := opened.Locked(); locked != nil {
 		stats.Store.Note = "" // it is told by the check of the encryption
 		encryption := failed(Check{Name: "encryption"}, locked)
-		encryption.Message += "; until it is there, nothing can be saved or loaded"
+		encryption.Message += "; checkpoints cannot be saved or loaded until it is available"
 		return []Check{checkKept(cfg, stats), checkLimits(cfg, stats), encryption}
 	}
 	return []Check{
@@ -65,7 +65,7 @@ func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config
 
 // checkKept tells what keeps checkpoints, and how many.
 func checkKept(cfg *config.Config, stats *checkpoint.Stats) Check {
-	c := Check{Name: "checkpoints", Status: CheckOK, Message: fmt.Sprintf("kept in %s, %s of %s", stats.Store.Mode,
+	c := Check{Name: "checkpoints", Status: CheckOK, Message: fmt.Sprintf("stored in %s, %s of %s", stats.Store.Mode,
 		app.Plural(stats.Count, "checkpoint", "checkpoints"), app.Plural(stats.Series, "session", "sessions"))}
 	if cfg.Checkpoints.ReadOnly {
 		c.Message += ", read only"
@@ -73,7 +73,7 @@ func checkKept(cfg *config.Config, stats *checkpoint.Stats) Check {
 	if stats.Store.Note != "" {
 		c.Status = CheckWarn
 		c.Message += "; " + stats.Store.Note
-		c.Fix = "mend what the check of the store says"
+		c.Fix = "fix the error of the store check"
 	}
 	return c
 }
@@ -84,24 +84,24 @@ func checkContents(ctx context.Context, service *checkpoint.Service) Check {
 	report, err := service.Verify(ctx)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		c.Status, c.Message = CheckWarn, fmt.Sprintf("not all could be read within %s", storeTime)
-		c.Fix = "guideway checkpoint verify, which takes as long as it needs"
+		c.Status, c.Message = CheckWarn, fmt.Sprintf("not all checkpoints could be read within %s", storeTime)
+		c.Fix = "guideway checkpoint verify, which has no time limit"
 		return c
 	case err != nil:
 		return failed(c, err)
 	}
-	c.Message = fmt.Sprintf("all of %s can be read", app.FormatBytes(report.Bytes))
+	c.Message = fmt.Sprintf("all of %s are readable", app.FormatBytes(report.Bytes))
 	if report.Unknown > 0 {
 		c.Status = CheckWarn
-		c.Message += fmt.Sprintf("; the index does not know of %s", app.Plural(report.Unknown, "stored one", "stored ones"))
+		c.Message += fmt.Sprintf("; missing in the index: %s", app.Plural(report.Unknown, "stored one", "stored ones"))
 		c.Fix = "guideway checkpoint verify --rebuild"
 	}
 	if len(report.Damaged) > 0 {
 		c.Status = CheckFail
 		first := report.Damaged[0]
-		c.Message = fmt.Sprintf("%d of %s cannot be read; %s: %s", len(report.Damaged),
+		c.Message = fmt.Sprintf("%d of %s are unreadable; %s: %s", len(report.Damaged),
 			checkpointcmd.VerifiedWords(report), first.Checkpoint, first.Problem)
-		c.Fix = "guideway checkpoint verify names them; put the directory of the contents back from a backup"
+		c.Fix = "guideway checkpoint verify, to list them; restore the directory of checkpoints from a backup"
 	}
 	return c
 }
@@ -118,7 +118,7 @@ func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 	if limits.MaxTotal > 0 {
 		c.Message = fmt.Sprintf("%s of %s", app.FormatBytes(stats.Stored), app.FormatBytes(limits.MaxTotal))
 		if over(stats.Stored, limits.MaxTotal, limits.WarnAt) {
-			warn(fmt.Sprintf("at %d %% the sessions that were longest untouched go", limits.CleanAt))
+			warn(fmt.Sprintf("at %d %% the least recently used sessions are deleted", limits.CleanAt))
 		}
 	}
 	var full []string
@@ -128,7 +128,7 @@ func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 		}
 	}
 	if len(full) > 0 {
-		warn(fmt.Sprintf("nearly full, so that their oldest go next: %s", strings.Join(full, ", ")))
+		warn(fmt.Sprintf("nearly full, the oldest checkpoints will be deleted: %s", strings.Join(full, ", ")))
 	}
 	return c
 }
@@ -141,7 +141,7 @@ func over(used, limit int64, percent int) bool {
 // checkEncryption tells how checkpoints are encrypted; kind is where the key in use
 // is, if one is.
 func checkEncryption(cfg *config.Config, kind string) Check {
-	c := Check{Name: "encryption", Status: CheckOK, Message: "off: checkpoints are stored as they are"}
+	c := Check{Name: "encryption", Status: CheckOK, Message: "off: checkpoints are stored unencrypted"}
 	e := cfg.Encryption
 	if e.Mode == config.EncryptionDisabled {
 		return c
@@ -149,14 +149,14 @@ func checkEncryption(cfg *config.Config, kind string) Check {
 	c.Message = e.Mode
 	switch kind {
 	case "":
-		c.Message += ", and nothing is encrypted yet"
+		c.Message += ", and no checkpoint is encrypted yet"
 	case seal.KindFile:
 		c.Message += ", with the key in " + e.KeyFile
 	default:
 		c.Message += ", with the key in the " + kind
 	}
 	if e.Mode == config.EncryptionEnabled && kind == seal.KindFile {
-		c.Message += ", because there was no keychain when it was made"
+		c.Message += ", because no keychain was available when it was created"
 	}
 	return c
 }

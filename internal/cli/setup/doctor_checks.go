@@ -48,26 +48,26 @@ func (i indented) Write(p []byte) (int, error) {
 // checkDirectories tells of the user's directories.
 func checkDirectories(cfg *config.Config) []Check {
 	return []Check{
-		checkDirectory("config directory", cfg.Dirs.Config, "it is made when something is put there"),
-		checkDirectory("data directory", cfg.DataDir, "it is made when it is needed"),
+		checkDirectory("config directory", cfg.Dirs.Config, "created on first use"),
+		checkDirectory("data directory", cfg.DataDir, "created when needed"),
 	}
 }
 
 func checkDirectory(name, path, missing string) Check {
 	c := Check{Name: name, Status: CheckOK, Message: path}
 	if path == "" {
-		c.Status, c.Message = CheckFail, "the environment does not say where it is"
+		c.Status, c.Message = CheckFail, "the environment does not define it"
 		c.Fix = "set HOME (USERPROFILE on Windows)"
 		return c
 	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		c.Message += " (not there yet: " + missing + ")"
+		c.Message += " (missing; " + missing + ")"
 	case err != nil:
 		c.Status, c.Message, c.Fix = CheckFail, app.ReadError(path, err).Error(), "make it readable and writable for this user"
 	case !info.IsDir():
-		c.Status, c.Message, c.Fix = CheckFail, path+" is not a directory", "move away what is there"
+		c.Status, c.Message, c.Fix = CheckFail, path+" is not a directory", "move the existing file away"
 	}
 	return c
 }
@@ -96,13 +96,13 @@ func (o *DoctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	if len(findings) > 0 {
 		c.Status, c.Diagnostics = severest(findings), findings
 		c.Message = fmt.Sprintf("%d served, %s", served, app.Plural(len(findings), "finding", "findings"))
-		c.Fix = "mend the files; guideway validate FILE checks one"
+		c.Fix = "fix the files; guideway validate FILE checks one"
 	}
 	checks = append(checks, c)
 	if !o.Lint {
 		return checks, nil
 	}
-	c = Check{Name: "lint", Status: CheckOK, Message: "nothing that was most likely not meant"}
+	c = Check{Name: "lint", Status: CheckOK, Message: "no likely mistakes"}
 	if len(linted) > 0 {
 		c.Status, c.Message, c.Diagnostics = severest(linted), app.Plural(len(linted), "finding", "findings"), linted
 	}
@@ -134,7 +134,7 @@ func checkSource(r sourcescmd.SourceRow) Check {
 		c.Status, c.Message = CheckFail, r.Location+" does not exist"
 		c.Fix = "create it, or remove it from the setting workflows.paths"
 	case r.State == catalog.SourceMissing:
-		c.Message = r.Location + " (not there, which is fine)"
+		c.Message = r.Location + " (missing, optional)"
 	}
 	return c
 }
@@ -147,7 +147,7 @@ func CheckGit(ctx context.Context, cfg *config.Config) Check {
 	}
 	c := Check{Name: "git", Status: CheckWarn, Message: err.Error() + "; no source needs it", Fix: guideway.ErrorFix(err)}
 	if slices.ContainsFunc(cfg.Sources, func(s config.Source) bool { return s.Git != "" && !s.Disabled }) {
-		c.Status, c.Message = CheckFail, err.Error()+"; sources that are repositories keep their last copy"
+		c.Status, c.Message = CheckFail, err.Error()+"; repositories are served from their last copy"
 	}
 	return c
 }
@@ -155,7 +155,7 @@ func CheckGit(ctx context.Context, cfg *config.Config) Check {
 // checkSandbox starts a worker for scripts, which finds out whether this machine or
 // container lets it put up all its walls.
 func checkSandbox(ctx context.Context) Check {
-	c := Check{Name: "script sandbox", Status: CheckOK, Message: "workers start, behind all their walls"}
+	c := Check{Name: "script sandbox", Status: CheckOK, Message: "workers start with full isolation"}
 	missing := ""
 	err := hookscmd.WithPool(ctx, func(pool *sandbox.Pool) error {
 		err := pool.Warm(ctx)
@@ -169,13 +169,13 @@ func checkSandbox(ctx context.Context) Check {
 func SandboxFound(c Check, missing string, err error) Check {
 	switch {
 	case err != nil:
-		c.Status, c.Message, c.Fix = CheckFail, "no worker starts, so that no hook and no machine runs: "+err.Error(), guideway.ErrorFix(err)
+		c.Status, c.Message, c.Fix = CheckFail, "workers cannot start; hooks and machines cannot run: "+err.Error(), guideway.ErrorFix(err)
 		if c.Fix == "" {
-			c.Fix = "let this user start the program of Guideway itself"
+			c.Fix = "allow this user to start the Guideway program"
 		}
 	case missing != "":
-		c.Status, c.Message = CheckWarn, "workers run without the filter of system calls ("+missing+"); the other walls stand"
-		c.Fix = "allow seccomp filters in the container; docs/scripts.md says what holds without"
+		c.Status, c.Message = CheckWarn, "workers run without the filter of system calls ("+missing+"); all other isolation is active"
+		c.Fix = "allow seccomp filters in the container; docs/scripts.md describes the isolation without them"
 	}
 	return c
 }
@@ -184,7 +184,7 @@ func SandboxFound(c Check, missing string, err error) Check {
 func checkToken(cfg *config.Config) Check {
 	c := Check{Name: "token", Status: CheckOK, Message: cfg.TokenFile}
 	if _, err := os.Lstat(cfg.TokenFile); errors.Is(err, fs.ErrNotExist) || cfg.TokenFile == "" {
-		c.Message += " (not there yet: guideway serve makes it)"
+		c.Message += " (missing; created by guideway serve)"
 		return c
 	}
 	if _, _, err := auth.LoadOrCreateToken(cfg.TokenFile); err != nil {
@@ -203,7 +203,7 @@ func CheckServer(ctx context.Context, cfg *config.Config) Check {
 	}
 	host, port, err := net.SplitHostPort(cfg.Listen)
 	if err != nil || port == "0" {
-		c.Message = "not looked for: " + cfg.Listen + " is no fixed address"
+		c.Message = "not checked: " + cfg.Listen + " is not a fixed address"
 		return c
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
@@ -216,13 +216,13 @@ func CheckServer(ctx context.Context, cfg *config.Config) Check {
 	case ours:
 		c.Message = "Guideway answers at " + url
 	case refusedConnection(err):
-		c.Message = "none at " + url + " (guideway serve starts one; clients on this machine need none)"
+		c.Message = "no server at " + url + " (to start one: guideway serve; local clients need none)"
 	default:
-		c.Status, c.Message = CheckWarn, "something at "+url+" is no Guideway"
+		c.Status, c.Message = CheckWarn, "the server at "+url+" is not Guideway"
 		if err != nil {
 			c.Message += ": " + err.Error()
 		}
-		c.Fix = "guideway serve --listen 127.0.0.1:3001, or end the other program"
+		c.Fix = "guideway serve --listen 127.0.0.1:3001, or stop the other program"
 	}
 	return c
 }
@@ -250,11 +250,11 @@ func checkClients(ctx context.Context, host *app.Host) []Check {
 			here = append(here, client.ID)
 			continue
 		case install.StateOtherPath:
-			c.Status, c.Message = CheckWarn, "starts "+s.Command+", another program than this one"
+			c.Status, c.Message = CheckWarn, "starts "+s.Command+", a different program"
 			c.Fix = "guideway install " + client.ID
 		case install.StateUnreadable:
 			c.Status, c.Message = CheckWarn, strings.TrimSpace(s.Path+" is unreadable: "+s.Reason)
-			c.Fix = "mend the file, then guideway install " + client.ID
+			c.Fix = "fix the file, then guideway install " + client.ID
 		}
 		installed = installed || s.State == install.StateInstalled || s.State == install.StateOtherPath
 		checks = append(checks, c)
@@ -262,10 +262,10 @@ func checkClients(ctx context.Context, host *app.Host) []Check {
 	if installed {
 		return checks
 	}
-	c := Check{Name: "clients", Status: CheckWarn, Message: "installed in no client", Fix: "guideway install"}
+	c := Check{Name: "clients", Status: CheckWarn, Message: "not installed in any client", Fix: "guideway install"}
 	if len(here) > 0 {
 		c.Fix = "guideway install " + here[0]
-		c.Message += "; here are " + strings.Join(here, ", ")
+		c.Message += "; clients found: " + strings.Join(here, ", ")
 	}
 	return append(checks, c)
 }

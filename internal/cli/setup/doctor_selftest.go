@@ -28,8 +28,8 @@ func runSelfTest(ctx context.Context, answer *doctorAnswer, getenv func(string) 
 	}
 	dir, err := os.MkdirTemp("", "guideway-selftest-")
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInvalid, "cannot make a directory to check in (%w)", err).
-			WithFix("set TMPDIR to a directory that this user may write")
+		return guideway.Errorf(guideway.CodeInvalid, "cannot create a temporary directory (%w)", err).
+			WithFix("set TMPDIR to a writable directory")
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is left is in the system's temporary directory
 	t := &selfTest{program: program, dir: dir, getenv: getenv}
@@ -118,16 +118,16 @@ func (t *selfTest) checkSandbox(ctx context.Context) (string, error) {
 	}
 	out, err := cmd.Output()
 	if err != nil {
-		return "", wrapProcessError("a script in its sandbox", err)
+		return "", wrapProcessError("a script in the sandbox", err)
 	}
 	var answer struct {
 		Outcome  string          `json:"outcome"`
 		Response json.RawMessage `json:"response"`
 	}
 	if err := json.Unmarshal(out, &answer); err != nil || strings.Contains(string(answer.Response), secret) {
-		return "", guideway.Errorf(guideway.CodeInternal, "the sandbox has let a secret pass")
+		return "", guideway.Errorf(guideway.CodeInternal, "the script did not redact a secret")
 	}
-	return "a script in its sandbox has redacted a response, on " + runtime.GOOS + "/" + runtime.GOARCH, nil
+	return "a script in the sandbox redacted a response, on " + runtime.GOOS + "/" + runtime.GOARCH, nil
 }
 
 // wrapProcessError returns the error of a process with the text that it wrote to stderr.

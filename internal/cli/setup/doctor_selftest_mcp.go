@@ -71,7 +71,7 @@ func (c *selfTestClient) ask(method string, params map[string]any) (json.RawMess
 	for {
 		line, err := c.out.ReadBytes('\n')
 		if err != nil {
-			return nil, wrapProcessError("the server has not answered "+method, err)
+			return nil, wrapProcessError("the server did not answer "+method, err)
 		}
 		var m struct {
 			ID     *int            `json:"id"`
@@ -144,16 +144,16 @@ func (t *selfTest) checkEnforcement(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if began.refused || began.RunID == "" || began.Position.ID == "" {
-		return "", guideway.Errorf(guideway.CodeInternal, "a run of %s cannot begin", selfTestWorkflow)
+		return "", guideway.Errorf(guideway.CodeInternal, "a run of %s cannot be started", selfTestWorkflow)
 	}
 	cheat, err := c.call("workflow_continue", map[string]any{"handle": began.Handle, "output": "ok"})
 	if err != nil {
 		return "", err
 	}
 	if !cheat.refused {
-		return "", guideway.Errorf(guideway.CodeInternal, "an output that says nothing was taken")
+		return "", guideway.Errorf(guideway.CodeInternal, "an empty output was accepted")
 	}
-	return fmt.Sprintf("a client has begun %s over MCP; an output that says nothing was refused", selfTestWorkflow), nil
+	return fmt.Sprintf("a client started %s over MCP; an empty output was refused", selfTestWorkflow), nil
 }
 
 // checkDurability kills the server and finds its run with another one.
@@ -162,7 +162,7 @@ func (t *selfTest) checkDurability(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	began, err := first.call("workflow_start", map[string]any{"workflowId": selfTestWorkflow, "goal": "a run that outlives its server"})
+	began, err := first.call("workflow_start", map[string]any{"workflowId": selfTestWorkflow, "goal": "a run that survives its server"})
 	first.kill()
 	if err != nil {
 		return "", err
@@ -172,14 +172,14 @@ func (t *selfTest) checkDurability(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer second.kill()
-	found, err := second.call("workflow_resume", map[string]any{"query": "outlives its server"})
+	found, err := second.call("workflow_resume", map[string]any{"query": "survives its server"})
 	if err != nil {
 		return "", err
 	}
 	for _, each := range found.Candidates {
 		if each.RunID == began.RunID && each.Position.ID == began.Position.ID {
-			return fmt.Sprintf("the server was killed; the run was found again at %s", strings.ToLower(each.Position.ID)), nil
+			return fmt.Sprintf("the server was killed; the run was found at %s", strings.ToLower(each.Position.ID)), nil
 		}
 	}
-	return "", guideway.Errorf(guideway.CodeInternal, "the server was killed, and run %s is not found again", began.RunID)
+	return "", guideway.Errorf(guideway.CodeInternal, "the server was killed; run %s was not found", began.RunID)
 }

@@ -45,7 +45,7 @@ func checkStore(ctx context.Context, cfg *config.Config, a *app.App) (Check, app
 	if !cfg.UsesPostgres() {
 		c.Message = app.StorePath(cfg)
 		if _, err := os.Lstat(app.StorePath(cfg)); errors.Is(err, fs.ErrNotExist) {
-			c.Message += " (not there yet: the first run makes it)"
+			c.Message += " (missing; created by the first run)"
 			return c, nil
 		}
 	}
@@ -76,7 +76,7 @@ func failed(c Check, err error) Check {
 func checkKey(ctx context.Context, cfg *config.Config, journal app.JournalStore) (Check, run.Key) {
 	c := Check{Name: "journal key", Status: CheckOK, Message: cfg.Journal.KeyFile}
 	if _, err := os.Lstat(cfg.Journal.KeyFile); errors.Is(err, fs.ErrNotExist) {
-		c.Message += " (not there yet: the first run makes it)"
+		c.Message += " (missing; created by the first run)"
 		if journal == nil {
 			return c, nil
 		}
@@ -100,17 +100,17 @@ func checkHeads(ctx context.Context, cfg *config.Config, journal app.JournalStor
 	path := app.HeadsPath(cfg)
 	c := Check{Name: "heads", Status: CheckOK, Message: path}
 	if key == nil {
-		c.Message += " (not looked at without the key)"
+		c.Message += " (not checked without the key)"
 		return c
 	}
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		c.Message += " (not there yet: the first run makes it)"
+		c.Message += " (missing; created by the first run)"
 		if journal == nil {
 			return c
 		}
 		if runs, err := journal.Runs(ctx, run.Filter{Limit: 1}); err == nil && len(runs) > 0 {
-			c.Status, c.Message = CheckWarn, path+" is not there, and there are runs: an old copy of the store would not show"
-			c.Fix = "guideway runs verify, then guideway runs verify --accept-restore if all is as it should be"
+			c.Status, c.Message = CheckWarn, path+" is missing although there are runs: an old copy of the store would not be detected"
+			c.Fix = "guideway runs verify, then guideway runs verify --accept-restore if the runs are as expected"
 		}
 		return c
 	}
@@ -134,7 +134,7 @@ func checkPassphrase(h *app.Host, cfg *config.Config) Check {
 	case err != nil:
 		return failed(c, err)
 	case !isSet:
-		c.Message = "none is set; guideway runs approve is off until one is: guideway runs approve --set-passphrase"
+		c.Message = "not set, guideway runs approve is disabled; to set it: guideway runs approve --set-passphrase"
 	}
 	return c
 }
@@ -160,7 +160,7 @@ func inspect(ctx context.Context, journal app.JournalStore) (string, error) {
 }
 
 // fixDamaged is the way out of a damaged file.
-const fixDamaged = "guideway runs export --salvage DIR writes what can still be read; then put %s back from a backup, or move it away to begin anew"
+const fixDamaged = "guideway runs export --salvage DIR, to recover the readable data; then restore %s from a backup, or move it away to start with an empty store"
 
 // checkMachineRuns tells of the store of machines, as checkRuns does of that of
 // guided runs.
@@ -178,8 +178,8 @@ func (o *DoctorOptions) checkMachineRuns(ctx context.Context, cfg *config.Config
 	store.Name = "machine store"
 	if journal == nil {
 		if store.Status == CheckOK {
-			store.Status, store.Message = CheckWarn, app.StorePath(own)+" is gone, and there were runs of machines in it"
-			store.Fix = "put it back from a backup, then guideway runs verify; or take it for lost: guideway runs verify --accept-restore"
+			store.Status, store.Message = CheckWarn, app.StorePath(own)+" is missing, but had runs of machines"
+			store.Fix = "restore it from a backup, then guideway runs verify; or accept the loss: guideway runs verify --accept-restore"
 		}
 		return []Check{store}
 	}

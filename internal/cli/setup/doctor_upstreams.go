@@ -30,7 +30,7 @@ func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
 		c := Check{Name: "upstream " + u.Name, Status: CheckWarn, Message: state, Fix: "guideway upstream approve " + u.Name}
 		switch {
 		case row.Problem != "":
-			c.Status, c.Fix = CheckFail, "mend it in "+u.Origin.String()
+			c.Status, c.Fix = CheckFail, "fix it in "+u.Origin.String()
 			state = "wrong"
 		case u.Disabled:
 			counts[state]++
@@ -51,13 +51,13 @@ func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
 		counts[state]++
 		checks = append(checks, c)
 	}
-	for _, state := range []string{"ready", "not asked yet", "waiting for approval", "disabled", "wrong"} {
+	for _, state := range []string{"ready", "not queried yet", "waiting for approval", "disabled", "wrong"} {
 		if n := counts[state]; n > 0 {
 			all.Message += fmt.Sprintf(", %d %s", n, state)
 		}
 	}
 	if !slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
-		all.Message += `; the toolset "gateway" is off in the settings, so that agents see them only where a server is started with it`
+		all.Message += `; the toolset "gateway" is disabled in the settings, so agents see them only on servers started with it`
 	}
 	all.Message = strings.Replace(all.Message, "configured, ", "configured: ", 1)
 	return append([]Check{all}, checks...)

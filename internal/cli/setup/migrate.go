@@ -29,10 +29,9 @@ import (
 func NewMigrateCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "migrate",
-		Short: "Bring over what you have in another system",
-		Long: `Bring over what you have in another system. Files are copied and each is reported;
-those of the other system are only read, nothing of yours is replaced, and to do it
-again does no harm.`,
+		Short: "Migrate from another system",
+		Long: `Copy your data from another system. Each file is reported. The other system is only read,
+existing files of yours are not replaced, and repeating a migration has no effect.`,
 		Example: `  guideway migrate workrail --dry-run
   guideway migrate phases ../team-workflows
   guideway migrate hooks hook-graphs.json`,
@@ -50,7 +49,7 @@ type migrateOptions struct {
 }
 
 func (o *migrateOptions) flags(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would be done, and write nothing")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "show the changes without writing them")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -59,10 +58,10 @@ func newMigrateWorkrailCmd(a *app.App, run func(context.Context, *migrateOptions
 	o := &migrateOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "workrail",
-		Short: "Bring over the workflows, session documents and settings of WorkRail",
-		Long: `Bring over what WorkRail keeps in ~/.workrail: workflows, session documents with their
-times and projects, and the settings of config.json. A workflow that is not valid
-stays there, with what is wrong with it.`,
+		Short: "Migrate workflows, session documents and settings from WorkRail",
+		Long: `Copy the data of WorkRail in ~/.workrail: workflows, session documents with their times
+and projects, and the settings of config.json. Invalid workflows are not copied; their
+errors are reported.`,
 		Example: "  guideway migrate workrail --dry-run\n  guideway migrate workrail --from /backup/.workrail",
 		Args:    app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -77,7 +76,7 @@ stays there, with what is wrong with it.`,
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.From, "from", "", "WorkRail's `directory`, if not ~/.workrail")
+	cmd.Flags().StringVar(&o.From, "from", "", "`directory` of WorkRail (default: ~/.workrail)")
 	return o.flags(cmd)
 }
 
@@ -85,9 +84,9 @@ func newMigratePhasesCmd(a *app.App, run func(context.Context, *migrateOptions) 
 	o := &migrateOptions{app: a}
 	return o.flags(&cobra.Command{
 		Use:   "phases DIR",
-		Short: "Bring over a directory of phase workflows, activities, skills, guides and templates",
-		Long: `Bring over a directory of phase workflows with their activities, skills, guides and
-templates, in the layout that they have, into the directory of your own workflows.`,
+		Short: "Migrate a directory of phase workflows",
+		Long: `Copy a directory of phase workflows with their activities, skills, guides and templates,
+in the same layout, into your own workflow directory.`,
 		Example: "  guideway migrate phases ../team-workflows --dry-run",
 		Args:    app.ExactArgs(1, "one directory", "guideway migrate phases ../team-workflows"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -103,9 +102,9 @@ func newMigrateHooksCmd(a *app.App, run func(context.Context, *hookscmd.HooksImp
 	o := &hookscmd.HooksImportOptions{App: a}
 	return &cobra.Command{
 		Use:   "hooks FILE",
-		Short: "Bring over a hook graph or module of MCP Router",
-		Long: `Bring over a hook graph, or a module, that MCP Router has written. It is off until you
-enable it. guideway hooks import does the same, and has more settings.`,
+		Short: "Migrate a hook graph or module from MCP Router",
+		Long: `Copy a hook graph or a module that MCP Router exported. It is disabled until you enable it.
+"guideway hooks import" does the same with more options.`,
 		Example: "  guideway migrate hooks their-graph.json",
 		Args:    app.ExactArgs(1, "one file", "guideway migrate hooks their-graph.json"),
 		RunE:    app.RunWithArg(run, o, &o.Name),
@@ -120,7 +119,7 @@ func checkDefinition(file string, data []byte) []guideway.Diagnostic {
 
 func (o *migrateOptions) userDir(cfg *config.Config) (string, error) {
 	if cfg.Workflows.UserDir == "" {
-		return "", guideway.Errorf(guideway.CodeInvalid, "there is no directory of your own workflows").WithFix("set HOME")
+		return "", guideway.Errorf(guideway.CodeInvalid, "you have no workflow directory of your own").WithFix("set HOME")
 	}
 	return cfg.Workflows.UserDir, nil
 }
@@ -248,8 +247,8 @@ func (o *migrateOptions) settings(ctx context.Context, cfg *config.Config) []mig
 		}, Dir: o.From})
 	}
 	if err != nil {
-		item.Outcome, item.Reason, item.Diagnostics = migrate.Broken, "its settings have other names here", config.DiagnosticsOf(err)
-		item.Fix = "write what is said of each into " + filepath.Join(cfg.Dirs.Config, "guideway.json")
+		item.Outcome, item.Reason, item.Diagnostics = migrate.Broken, "the settings have other names in guideway.json", config.DiagnosticsOf(err)
+		item.Fix = "copy each setting into " + filepath.Join(cfg.Dirs.Config, "guideway.json")
 		return []migrate.Item{item}
 	}
 	item.To = filepath.Join(cfg.Dirs.Config, "guideway.json")
@@ -257,7 +256,7 @@ func (o *migrateOptions) settings(ctx context.Context, cfg *config.Config) []mig
 		item.Reason, item.Fix = err.Error(), guideway.ErrorFix(err)
 	}
 	if item.Outcome == migrate.Kept {
-		item.Reason = "there is a guideway.json already"
+		item.Reason = "guideway.json already exists"
 	}
 	return []migrate.Item{item}
 }
@@ -299,6 +298,6 @@ func (o *migrateOptions) print(items []migrate.Item) {
 	if o.DryRun {
 		did = "to be copied (nothing was written)"
 	}
-	fmt.Fprintf(host.Out, "\n%d %s, %d here already, %d kept as they are here, %d broken, %d left\n", migrate.Count(items, migrate.Copied), did,
+	fmt.Fprintf(host.Out, "\n%d %s, %d already copied, %d kept unchanged, %d invalid, %d skipped\n", migrate.Count(items, migrate.Copied), did,
 		migrate.Count(items, migrate.Same), migrate.Count(items, migrate.Kept), migrate.Count(items, migrate.Broken), migrate.Count(items, migrate.Left))
 }

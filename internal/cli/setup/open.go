@@ -27,20 +27,20 @@ func NewOpenCmd(a *app.App, run func(context.Context, *OpenOptions) error) *cobr
 	o := &OpenOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "open",
-		Short: "Print a link that logs your browser in",
-		Long: `Print a link to the server that is alive on your data directory. It logs a browser in,
-once and within five minutes; the login lasts. In the browser you see runs and session
-documents as they change, and open the gates that want a person.
+		Short: "Print a login link for the dashboard",
+		Long: `Print a link that logs a browser in to the running server of your data directory. The link
+is valid once, for five minutes; the login persists. The dashboard shows runs and session
+documents live and lets you answer gates that require human approval.
 
-Where you have set a passphrase with "guideway runs approve --set-passphrase" it is
-asked for: the link opens what the passphrase opens.`,
+If you have set a passphrase with "guideway runs approve --set-passphrase", the command
+asks for it, because the link gives the same permissions.`,
 		Example: `  guideway serve &
   guideway open
   guideway open --browser`,
 		Args: app.NoArgs,
 		RunE: app.RunWith(run, o, a.Host.RequireTerminal),
 	}
-	cmd.Flags().BoolVar(&o.Browser, "browser", false, "start the browser with it; other users of this machine may see the link for a moment")
+	cmd.Flags().BoolVar(&o.Browser, "browser", false, "open the link in a browser; other users of this machine may see it briefly")
 	return cmd
 }
 
@@ -51,7 +51,7 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 	}
 	address, ok := server.FindLiveServer(ctx, cfg)
 	if !ok {
-		return guideway.Errorf(guideway.CodeUnavailable, "no server is alive on %s", cfg.DataDir).WithFix("guideway serve")
+		return guideway.Errorf(guideway.CodeUnavailable, "no server is running on %s", cfg.DataDir).WithFix("guideway serve")
 	}
 	person := app.NewApprover(o.app.Host, cfg)
 	if err := person.CheckPassphraseIfSet(ctx); err != nil {
@@ -62,11 +62,11 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 		return err
 	}
 	if !isTaken(ctx, link) {
-		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s takes no login of %s: it was started with another key file", address, app.UserSecretsDir(cfg)).
-			WithFix("name the server's key file, with --journal-key-file or as journal.keyFile in guideway.json, which holds for both")
+		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s does not accept a login of %s: it was started with another key file", address, app.UserSecretsDir(cfg)).
+			WithFix("use the key file of the server: --journal-key-file, or journal.keyFile in guideway.json for both")
 	}
 	fmt.Fprintf(o.app.Host.Out, "%s\n", link)
-	fmt.Fprintln(o.app.Host.Err, "It is good once, for five minutes.")
+	fmt.Fprintln(o.app.Host.Err, "The link is valid once, for five minutes.")
 	if o.Browser {
 		return startBrowser(ctx, link)
 	}
@@ -109,7 +109,7 @@ func startBrowser(ctx context.Context, link string) error {
 	}
 	cmd := exec.CommandContext(ctx, opener[0], append(opener[1:], link)...) //nolint:gosec // G204: the link is of our own making
 	if err := cmd.Run(); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "start the browser: %w", err).WithFix("copy the link into it")
+		return guideway.Errorf(guideway.CodeUnavailable, "open the browser: %w", err).WithFix("open the link yourself")
 	}
 	return nil
 }

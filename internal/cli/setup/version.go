@@ -14,7 +14,7 @@ import (
 func NewVersionCmd(a *app.App, run app.RunFunc[app.PlainOptions]) *cobra.Command {
 	return app.NewPlainCmd(a, run, &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version and how it was built",
+		Short:   "Print the version and build information",
 		Example: "  guideway version --json",
 	})
 }
@@ -57,7 +57,7 @@ func (b build) String() string {
 	if b.Commit != "" {
 		text += " commit " + b.Commit[:min(12, len(b.Commit))]
 		if b.Modified {
-			text += " with changes"
+			text += " (modified)"
 		}
 	}
 	return fmt.Sprintf("%s (%s %s/%s)", text, b.Go, b.OS, b.Arch)

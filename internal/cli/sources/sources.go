@@ -22,16 +22,17 @@ func NewSourcesCmd(a *app.App, run func(context.Context, *SourcesOptions) error)
 	o := &SourcesOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "sources",
-		Short: "List where workflows come from, in order of precedence",
-		Long: `List the sources of workflows. Of two definitions with one id the one whose source
-stands higher is served; the other is shadowed, and found as ID@SOURCE.`,
+		Short: "List the sources of workflows",
+		Long: `List the sources of workflows in order of precedence. If two definitions have the same id,
+the one from the source of higher precedence is served; the other one is shadowed and
+available as ID@SOURCE.`,
 		Example: "  guideway sources\n  guideway sources --json\n  guideway sources sync",
 		Args:    app.NoArgs,
 		RunE:    app.RunWith(run, o),
 	}
 	app.AddJSONFlag(cmd, &o.JSON)
 	list := &cobra.Command{
-		Use: "list", Short: "List them, as \"guideway sources\" does", Args: app.NoArgs,
+		Use: "list", Short: "List the sources of workflows", Args: app.NoArgs,
 		RunE: app.RunWith(run, o),
 	}
 	list.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
@@ -72,10 +73,10 @@ func RunSources(ctx context.Context, o *SourcesOptions) error {
 	defer cat.Close()
 	rows := SourceRows(cat)
 	return app.WriteList(o.app.Host, o.JSON, app.Listing[SourceRow]{
-		Items: rows, Answer: rows, Empty: "There are no sources: all of them are switched off. See: guideway help settings",
+		Items: rows, Answer: rows, Empty: "There are no sources: all of them are disabled. See: guideway help settings",
 		Table: app.NewTable(1, "SOURCE", "LOCATION", "SERVED", "SHADOWED", "PROBLEMS", "TRUST", "STATE").AlignRight(2, 3, 4),
 		Row: func(r SourceRow) []string {
-			location := cmp.Or(app.OneLine(r.Location), "(in the program)")
+			location := cmp.Or(app.OneLine(r.Location), "(bundled)")
 			return []string{r.Name, location, fmt.Sprint(r.Served), fmt.Sprint(r.Shadowed), fmt.Sprint(r.Broken), r.trust(), r.state()}
 		},
 	})
@@ -96,7 +97,7 @@ func (r SourceRow) state() string {
 	case r.State == catalog.SourceFailed:
 		return "failed: " + app.OneLine(r.Error)
 	case r.State == catalog.SourceMissing && r.Optional:
-		return "not there (optional)"
+		return "missing (optional)"
 	case r.State == catalog.SourceOK && r.Sync != nil:
 		state := "at " + app.ShortRevision(r.Sync.Revision)
 		if r.Sync.Reference != "" {

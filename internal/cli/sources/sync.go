@@ -25,10 +25,10 @@ func newSourcesSyncCmd(a *app.App, run func(context.Context, *syncOptions) error
 	o := &syncOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "sync [NAME...]",
-		Short: "Fetch what is new in repositories and registries, now",
-		Long: `Fetch what is new in the repositories and registries of workflows, or in those of some
-names. Servers do so by themselves, as often as workflows.syncInterval says; those that
-run serve what is fetched here within a second.`,
+		Short: "Update the remote sources",
+		Long: `Fetch updates from all remote sources (repositories and registries), or from the named
+ones. Servers do this automatically at the interval of the setting workflows.syncInterval;
+running servers load the result within a second.`,
 		Example:           "  guideway sources sync\n  guideway sources sync team",
 		ValidArgsFunction: CompleteSources(a),
 		RunE:              app.RunWithArgs(run, o, &o.Names),
@@ -80,10 +80,10 @@ func runSourcesSync(ctx context.Context, o *syncOptions) error {
 	}
 	failed := slices.DeleteFunc(rows, func(r syncRow) bool { return r.Error == "" })
 	if len(failed) > 0 {
-		return guideway.Errorf(guideway.CodeUnavailable, "%s could not be brought up to date", app.Plural(len(failed), "source", "sources"))
+		return guideway.Errorf(guideway.CodeUnavailable, "%s could not be updated", app.Plural(len(failed), "source", "sources"))
 	}
 	if len(followers) == 0 && !o.JSON {
-		fmt.Fprintln(host.Err, "No source is elsewhere: there are no repositories and registries in the configuration.")
+		fmt.Fprintln(host.Err, "There are no remote sources: the configuration has no repositories and registries.")
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (o *syncOptions) choose(sources []catalog.Source) ([]catalog.Source, error)
 	}
 	for _, name := range o.Names {
 		if !known[name] {
-			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no source %q that is fetched", name).WithFix("guideway sources")
+			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no remote source %q", name).WithFix("guideway sources")
 		}
 	}
 	return chosen, nil
@@ -144,7 +144,7 @@ func (r syncRow) write(host *app.Host) {
 	case r.Before == "":
 		fmt.Fprintf(host.Out, "%s was fetched at %s\n", s.Bold(r.Name), r.at())
 	default:
-		fmt.Fprintf(host.Out, "%s went from %s to %s\n", s.Bold(r.Name), app.ShortRevision(r.Before), r.at())
+		fmt.Fprintf(host.Out, "%s was updated from %s to %s\n", s.Bold(r.Name), app.ShortRevision(r.Before), r.at())
 	}
 }
 

@@ -43,11 +43,11 @@ func newTokenCreateCmd(a *app.App, run func(context.Context, *tokenCreateOptions
 	o := &tokenCreateOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a token and print it, once",
-		Long: `Make a token and print it. It is kept as a hash alone, so it is not shown again. One of
-the scope "mcp" may use what is named here and nothing else; without any name it may use
-nothing. One of the scope "approve" or "manage" stands for you, so it takes a terminal
-and, where you have set one, the passphrase.`,
+		Short: "Create a token",
+		Long: `Create a token and print it. Only its hash is stored, so it cannot be shown again. A token
+of the scope "mcp" gives access to the named upstreams, projects, tools and toolsets only;
+without any, it gives none. A token of the scope "approve" or "manage" acts for you:
+creating it requires a terminal and your passphrase, if you have set one.`,
 		Example: `  guideway token create laptop --upstream files --toolset steps,runs
   guideway token create ci --tool 'github__get_*' --tool github__list_issues --expires 30d
   guideway token create monitor --scope read
@@ -57,14 +57,14 @@ and, where you have set one, the passphrase.`,
 		RunE:              app.RunWithArg(run, o, &o.Name, o.check),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Scope, "scope", string(auth.ScopeMCP), "what it is good for: "+strings.Join(tokenScopes(), ", "))
-	f.StringSliceVar(&o.Allow.Upstreams, "upstream", nil, "upstream that it may use; can be repeated")
-	f.StringSliceVar(&o.Allow.Projects, "project", nil, "project whose upstreams it may use; can be repeated")
-	f.StringSliceVar(&o.Allow.Tools, "tool", nil, "tool that it may use, such as files__read or 'github__get_*'; can be repeated")
-	f.StringSliceVar(&o.Allow.Toolsets, "toolset", nil, "toolset of Guideway's own that it may use; can be repeated")
-	f.BoolVar(&o.Allow.All, "all", false, "it may use everything")
-	f.StringVar(&o.Exposure, "exposure", "", "how its client is offered tools of upstreams: "+strings.Join(exposures(), " or ")+"; by default as gateway.exposure says")
-	f.StringVar(&o.Expires, "expires", "", "how long it lasts, such as 30d or 12h; for good by default")
+	f.StringVar(&o.Scope, "scope", string(auth.ScopeMCP), "scope of the token: "+strings.Join(tokenScopes(), ", "))
+	f.StringSliceVar(&o.Allow.Upstreams, "upstream", nil, "allow this upstream; can be repeated")
+	f.StringSliceVar(&o.Allow.Projects, "project", nil, "allow the upstreams of this project; can be repeated")
+	f.StringSliceVar(&o.Allow.Tools, "tool", nil, "allow this tool, such as files__read or 'github__get_*'; can be repeated")
+	f.StringSliceVar(&o.Allow.Toolsets, "toolset", nil, "allow this toolset of Guideway; can be repeated")
+	f.BoolVar(&o.Allow.All, "all", false, "allow everything")
+	f.StringVar(&o.Exposure, "exposure", "", "presentation of upstream tools to the client: "+strings.Join(exposures(), " or ")+" (default: the setting gateway.exposure)")
+	f.StringVar(&o.Expires, "expires", "", "lifetime, such as 30d or 12h (default: unlimited)")
 	app.AddChangeFlag(cmd, &o.JSON)
 	fixed := func(flag string, values []string) {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -94,8 +94,8 @@ func (o *tokenCreateOptions) check() error {
 	}
 	for _, name := range o.Allow.Toolsets {
 		if !slices.Contains(ownToolsets(), name) {
-			return guideway.Errorf(guideway.CodeInvalid, "there is no toolset %q of Guideway's own", name).
-				WithFix("use %s; upstreams are given by --upstream, --project and --tool", strings.Join(ownToolsets(), ", "))
+			return guideway.Errorf(guideway.CodeInvalid, "Guideway has no toolset %q", name).
+				WithFix("use %s; for upstreams use --upstream, --project and --tool", strings.Join(ownToolsets(), ", "))
 		}
 	}
 	if o.Exposure != "" && !slices.Contains(exposures(), o.Exposure) {
@@ -104,7 +104,7 @@ func (o *tokenCreateOptions) check() error {
 	if o.Expires != "" {
 		var err error
 		if o.lasts, err = config.ParseDuration(o.Expires); err != nil || o.lasts <= 0 {
-			return guideway.Errorf(guideway.CodeInvalid, "--expires is %q, which is no time to last", o.Expires).
+			return guideway.Errorf(guideway.CodeInvalid, "--expires %q is not a duration", o.Expires).
 				WithFix("--expires 30d")
 		}
 	}
@@ -155,7 +155,7 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 		})
 	}
 	fmt.Fprintln(host.Out, secret)
-	fmt.Fprintln(host.Err, "It is not shown again. Send it as: Authorization: Bearer TOKEN")
+	fmt.Fprintln(host.Err, "The token is not shown again. Send it as: Authorization: Bearer TOKEN")
 	for _, note := range o.notes(cfg, token) {
 		fmt.Fprintln(host.Err, "note: "+note)
 	}
@@ -169,7 +169,7 @@ func (o *tokenCreateOptions) notes(cfg *config.Config, token auth.NamedToken) []
 	}
 	var notes []string
 	if token.Allow.IsEmpty() {
-		notes = append(notes, "it may use nothing: name something with --upstream, --project, --tool or --toolset, or give --all.")
+		notes = append(notes, "the token gives no access: add --upstream, --project, --tool or --toolset, or --all.")
 	}
 	for _, name := range token.Allow.Upstreams {
 		if !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name }) {

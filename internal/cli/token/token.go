@@ -18,13 +18,13 @@ func NewTokenCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:     "token",
 		Aliases: []string{"tokens"},
-		Short:   "Make and revoke tokens for clients and for the API",
-		Long: `A named token lets one client in, for as long as you want. Of the scope "mcp" it is good
-for /mcp, where the client sees and calls only what the token names: upstreams,
-projects, single tools, and toolsets of Guideway's own. The other scopes are good for
-/api: "read" sees your runs and session documents, "approve" answers gates as a person,
-too, and "manage" changes upstreams and approves their tools. Give the last two to
-nothing that an agent can use.`,
+		Short:   "Create and revoke access tokens",
+		Long: `A named token authenticates one client, optionally until it expires. A token of the scope
+"mcp" is valid for /mcp, where the client sees and calls only what the token allows:
+upstreams, projects, single tools and toolsets of Guideway. The other scopes are valid for
+/api: "read" reads your runs and session documents, "approve" also answers gates as a
+human, and "manage" changes upstreams and approves their tools. Do not store tokens of the
+last two scopes where an agent can use them.`,
 		Example: `  guideway token create laptop --upstream files --tool 'github__get_*' --expires 30d
   guideway token create phone --scope approve
   guideway token list
@@ -51,7 +51,7 @@ type tokenListAnswer struct {
 
 func newTokenListCmd(a *app.App) *cobra.Command {
 	return app.NewPlainCmd(a, runTokenList, &cobra.Command{
-		Use: "list", Short: "List the named tokens, without their secrets",
+		Use: "list", Short: "List tokens",
 		Example: "  guideway token list --json",
 	})
 }
@@ -67,7 +67,7 @@ func runTokenList(_ context.Context, o *app.PlainOptions) error {
 	}
 	host := o.App.Host
 	return app.WriteList(host, o.JSON, app.Listing[auth.NamedToken]{
-		Items: list, Answer: tokenListAnswer{Tokens: app.OrEmpty(list)}, Empty: "There are no named tokens: guideway token create NAME",
+		Items: list, Answer: tokenListAnswer{Tokens: app.OrEmpty(list)}, Empty: "There are no named tokens. To create one: guideway token create NAME",
 		Table: app.NewTable(2, "NAME", "SCOPES", "MAY USE", "MADE", "USED", "ENDS"),
 		Row: func(t auth.NamedToken) []string {
 			return []string{app.OneLine(t.Name), scopesText(t.Scopes), app.OneLine(allowText(t)), host.FormatAge(t.Created), host.FormatAgeOr(t.Used, "never"), ends(host, t)}
@@ -126,7 +126,7 @@ func ends(h *app.Host, t auth.NamedToken) string {
 
 func newTokenShowCmd(a *app.App) *cobra.Command {
 	return app.NewNameCmd(a, runTokenShow, &cobra.Command{
-		Use: "show NAME", Short: "Show what a token may do, without its secret",
+		Use: "show NAME", Short: "Show the permissions of a token",
 		Example:           "  guideway token show laptop --json",
 		Args:              app.ExactArgs(1, "one name", "guideway token show laptop"),
 		ValidArgsFunction: completeTokens(a),
@@ -144,7 +144,7 @@ func runTokenShow(_ context.Context, o *app.NameOptions) error {
 	}
 	i := slices.IndexFunc(list, func(t auth.NamedToken) bool { return t.Name == o.Name })
 	if i < 0 {
-		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", o.Name).WithFix("guideway token list")
+		return guideway.Errorf(guideway.CodeNotFound, "there is no token named %q", o.Name).WithFix("guideway token list")
 	}
 	host, token := o.App.Host, list[i]
 	if o.JSON {
@@ -152,7 +152,7 @@ func runTokenShow(_ context.Context, o *app.NameOptions) error {
 	}
 	fmt.Fprintf(host.Out, "%s\n", host.OutStyles().Bold(app.OneLine(token.Name)))
 	fmt.Fprintf(host.Out, "  scopes   %s\n  user     %s\n", scopesText(token.Scopes), app.OneLine(token.User))
-	fmt.Fprintf(host.Out, "  may use  %s\n", app.OneLine(allowText(token)))
+	fmt.Fprintf(host.Out, "  allows   %s\n", app.OneLine(allowText(token)))
 	if token.Exposure != "" {
 		fmt.Fprintf(host.Out, "  tools    %s\n", exposureText(token.Exposure))
 	}
@@ -175,9 +175,9 @@ func completeTokens(a *app.App) cobra.CompletionFunc {
 
 func newTokenRevokeCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runTokenRevoke, &cobra.Command{
-		Use: "revoke NAME", Short: "End a token, at once and everywhere",
-		Long: `End a token, at once and everywhere: it lets nobody in any more, and the sessions and
-calls of a client that has it end within seconds.`,
+		Use: "revoke NAME", Short: "Revoke a token",
+		Long: `Revoke a token immediately. New requests with it are refused, and open sessions and calls
+of its client end within seconds.`,
 		Example:           "  guideway token revoke laptop",
 		Args:              app.ExactArgs(1, "one name", "guideway token revoke laptop"),
 		ValidArgsFunction: completeTokens(a),

@@ -36,15 +36,15 @@ type upstreamApproved struct {
 func newUpstreamApproveCmd(a *app.App, run func(context.Context, *upstreamApproveOptions) error) *cobra.Command {
 	o := &upstreamApproveOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "approve NAME [TOOL...]", Short: "Look at the tools that have changed, and approve them",
-		Long: `Start an upstream, show how its tools differ from what was approved, and approve them
-after you have said so. Characters that cannot be seen are written out. With --diff the
-differences are shown and nothing is approved. With --json they are in the answer, and what
-is asked at the terminal stays there.`,
+		Use: "approve NAME [TOOL...]", Short: "Review and approve changed tools",
+		Long: `Start an upstream, show the differences between its tools and the approved ones, and
+approve them after confirmation. Invisible characters are escaped. With --diff, only show
+the differences. With --json, the differences are in the result, and the confirmation
+stays at the terminal.`,
 		Example: "  guideway upstream approve files --diff\n  guideway upstream approve files read_file",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "give the name of an upstream").WithFix("guideway upstream approve files")}
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "the name of an upstream is required").WithFix("guideway upstream approve files")}
 			}
 			return nil
 		},
@@ -60,7 +60,7 @@ is asked at the terminal stays there.`,
 		},
 	}
 	app.AddChangeFlag(cmd, &o.JSON)
-	cmd.Flags().BoolVar(&o.Diff, "diff", false, "show the differences and approve nothing")
+	cmd.Flags().BoolVar(&o.Diff, "diff", false, "show the differences without approving them")
 	return cmd
 }
 
@@ -88,7 +88,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 		answer.Tools = append(answer.Tools, gatewayadmin.WaitingOf(u.Name, w))
 	}
 	if len(waiting) == 0 {
-		return host.WriteChange(o.JSON, answer, "Nothing differs from what was approved.")
+		return host.WriteChange(o.JSON, answer, "No differences from the approved tools.")
 	}
 	out := host.Out
 	if o.JSON {
@@ -114,7 +114,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 		return err
 	}
 	answer.Action, answer.Changed = "approved", true
-	return host.WriteChange(o.JSON, answer, app.Plural(len(waiting), "tool is", "tools are")+" approved. Servers that run take it over at once.")
+	return host.WriteChange(o.JSON, answer, app.Plural(len(waiting), "tool is", "tools are")+" approved. Running servers apply it immediately.")
 }
 
 // agree has the person say yes.
@@ -138,7 +138,7 @@ func chosenTools(waiting []gateway.Waiting, names []string) ([]gateway.Waiting, 
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(waiting, func(w gateway.Waiting) bool { return w.Tool == name }) {
-			return nil, guideway.Errorf(guideway.CodeNotFound, "no tool %q waits for approval", name).WithFix("leave the names out to see all")
+			return nil, guideway.Errorf(guideway.CodeNotFound, "no tool %q waits for approval", name).WithFix("leave out the names to see all tools")
 		}
 	}
 	return slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return !slices.Contains(names, w.Tool) }), nil

@@ -41,21 +41,21 @@ func newUpstreamAddCmd(a *app.App, run func(context.Context, *upstreamAddOptions
 	o := &upstreamAddOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "add NAME (--url URL | -- COMMAND [ARGUMENT...])",
-		Short: "Add an upstream to the configuration",
-		Long: `Add an upstream to guideway.json; a server that runs takes it over at once. A secret is
-better named than written down: ${env:NAME} stands for a variable of Guideway's
-environment, and ${keychain:NAME} for the entry NAME of the service "guideway" in the
-system's keychain.
+		Short: "Add an upstream",
+		Long: `Add an upstream to guideway.json; running servers apply it immediately. Refer to secrets
+instead of writing them into the file: ${env:NAME} is a variable of Guideway's environment,
+and ${keychain:NAME} is the entry NAME of the service "guideway" in the system keychain.
 
-With a client id and a secret tokens are got by OAuth's client credentials: from
---oauth-token-url, from the issuer of --oauth-issuer, or from where the server itself says.`,
+With a client id and a secret, tokens are requested by the OAuth client credentials grant:
+from --oauth-token-url, from the issuer of --oauth-issuer, or from the authorization
+server that the upstream announces.`,
 		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
   guideway upstream add docs --url https://example.com/mcp --bearer '${keychain:docs}'
   guideway upstream add crm --url https://example.com/mcp --oauth-client-id me --oauth-client-secret '${keychain:crm}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			if len(args) == 0 || dash > 1 || dash < 0 && len(args) > 1 {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "give a name, and a command behind --").
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "a name, and a URL or a command after --, are required").
 					WithFix("guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me")}
 			}
 			return nil
@@ -67,26 +67,26 @@ With a client id and a secret tokens are got by OAuth's client credentials: from
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.URL, "url", "", "address of a server over HTTP")
-	f.StringVar(&o.Transport, "transport", "", `"sse" for a server of 2024-11-05; found out by default`)
+	f.StringVar(&o.URL, "url", "", "URL of a server over HTTP")
+	f.StringVar(&o.Transport, "transport", "", `"sse" for a server of 2024-11-05 (default: detected)`)
 	f.StringVar(&o.Bearer, "bearer", "", "bearer token for the server")
-	f.StringVar(&o.OAuth.ClientID, "oauth-client-id", "", "client id that tokens are got by")
+	f.StringVar(&o.OAuth.ClientID, "oauth-client-id", "", "OAuth client id")
 	f.StringVar(&o.OAuth.ClientSecret, "oauth-client-secret", "", "its secret")
-	f.StringVar(&o.OAuth.Issuer, "oauth-issuer", "", "who hands out the tokens; by default the server's own host")
-	f.StringVar(&o.OAuth.TokenURL, "oauth-token-url", "", "where tokens are got; found out by default")
-	f.StringSliceVar(&o.OAuth.Scopes, "oauth-scope", nil, "scope to ask for; can be repeated")
-	f.StringVar(&o.OAuth.Resource, "oauth-resource", "", "what the server calls itself, where tokens are for one audience")
-	f.StringArrayVar(&o.Env, "env", nil, "variable NAME=value for the command; can be repeated")
-	f.StringArrayVar(&o.Headers, "header", nil, "header NAME=value for the URL; can be repeated")
-	f.StringVar(&o.Dir, "dir", "", "directory that the command is started in")
-	f.StringVar(&o.Project, "project", "", "project that it belongs to")
-	f.DurationVar(&o.Timeout, "timeout", 0, "how long a call may show no progress (default a minute)")
-	f.DurationVar(&o.MaxTime, "max-time", 0, "how long a call may take in all (default an hour)")
-	f.StringVar(&o.Pins, "pins", "", "what its tools need to be offered: first-use, approve or off")
-	f.StringVar(&o.Sessions, "sessions", "", "which clients share a session: auto, shared or client")
-	f.IntVar(&o.Calls, "calls-per-minute", 0, "limit for all of it")
-	f.IntVar(&o.ToolCalls, "tool-calls-per-minute", 0, "limit for each of its tools")
-	f.BoolVar(&o.Replace, "replace", false, "take the place of an upstream of this name")
+	f.StringVar(&o.OAuth.Issuer, "oauth-issuer", "", "issuer of the tokens (default: the host of the server)")
+	f.StringVar(&o.OAuth.TokenURL, "oauth-token-url", "", "token endpoint (default: discovered)")
+	f.StringSliceVar(&o.OAuth.Scopes, "oauth-scope", nil, "OAuth scope; can be repeated")
+	f.StringVar(&o.OAuth.Resource, "oauth-resource", "", "resource indicator of the server, the audience of its tokens")
+	f.StringArrayVar(&o.Env, "env", nil, "environment variable NAME=value of the command; can be repeated")
+	f.StringArrayVar(&o.Headers, "header", nil, "header NAME=value of requests to the URL; can be repeated")
+	f.StringVar(&o.Dir, "dir", "", "working directory of the command")
+	f.StringVar(&o.Project, "project", "", "project of the upstream")
+	f.DurationVar(&o.Timeout, "timeout", 0, "maximum time of a call without progress (default 1m)")
+	f.DurationVar(&o.MaxTime, "max-time", 0, "maximum total time of a call (default 1h)")
+	f.StringVar(&o.Pins, "pins", "", "approval that tools require: first-use, approve or off")
+	f.StringVar(&o.Sessions, "sessions", "", "sharing of upstream sessions among clients: auto, shared or client")
+	f.IntVar(&o.Calls, "calls-per-minute", 0, "maximum calls per minute, all tools together")
+	f.IntVar(&o.ToolCalls, "tool-calls-per-minute", 0, "maximum calls per minute of each tool")
+	f.BoolVar(&o.Replace, "replace", false, "replace an existing upstream of this name")
 	app.AddChangeFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -116,7 +116,7 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 		u.OAuth = &oauth
 	}
 	if o.Calls < 0 || o.ToolCalls < 0 {
-		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "a limit is negative").WithFix("--calls-per-minute 120")}
+		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "a limit must not be negative").WithFix("--calls-per-minute 120")}
 	}
 	if len(o.Command) > 0 {
 		u.Command, u.Args = o.Command[0], o.Command[1:]
@@ -141,12 +141,12 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 		d.Action = "replaced"
 	}
 	if d.Action == "replaced" && !o.Replace {
-		return guideway.Errorf(guideway.CodeConflict, "the upstream %q already exists", u.Name).WithFix("add --replace, or take another name")
+		return guideway.Errorf(guideway.CodeConflict, "the upstream %q already exists", u.Name).WithFix("add --replace, or use another name")
 	}
 	if d.File, err = putUpstream(ctx, o.app, cfg, u); err != nil {
 		return err
 	}
-	said := fmt.Sprintf("%s is in %s. Try it: guideway upstream show %s --check", u.Name, d.File, u.Name)
+	said := fmt.Sprintf("Added %s to %s. To test it: guideway upstream show %s --check", u.Name, d.File, u.Name)
 	if why := toolsetNote(cfg); why != "" {
 		d.Notes = append(d.Notes, why)
 		said += "\n\n" + why
@@ -167,8 +167,8 @@ func putUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config.U
 
 func newUpstreamRemoveCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runUpstreamRemove, &cobra.Command{
-		Use: "remove NAME", Short: "Take an upstream out of the configuration",
-		Long:              "Take an upstream out of guideway.json, and forget what it offered and what was approved of it.",
+		Use: "remove NAME", Short: "Remove an upstream",
+		Long:              "Remove an upstream from guideway.json, with its recorded tools and approvals.",
 		Example:           "  guideway upstream remove files",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream remove files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
@@ -193,14 +193,14 @@ func runUpstreamRemove(ctx context.Context, o *app.NameOptions) error {
 		}
 	}
 	return o.App.Host.WriteChange(o.JSON, app.ChangeResult{Action: "removed", Changed: true, Kind: app.KindUpstream, Name: u.Name, File: file},
-		fmt.Sprintf("%s is out of %s.", u.Name, file))
+		fmt.Sprintf("Removed %s from %s.", u.Name, file))
 }
 
 // newUpstreamSwitchCmd makes enable and disable.
 func newUpstreamSwitchCmd(a *app.App, on bool) *cobra.Command {
-	use, short, word := "disable", "Keep an upstream from being used", "disabled"
+	use, short, word := "disable", "Disable an upstream", "disabled"
 	if on {
-		use, short, word = "enable", "Use a disabled upstream again", "enabled"
+		use, short, word = "enable", "Enable a disabled upstream", "enabled"
 	}
 	run := func(ctx context.Context, o *app.NameOptions) error {
 		cfg, u, err := loadUpstream(a, o.Name)

@@ -28,24 +28,24 @@ type upstreamImportOptions struct {
 func newUpstreamImportCmd(a *app.App, run func(context.Context, *upstreamImportOptions) error) *cobra.Command {
 	o := &upstreamImportOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "import [CLIENT...]", Short: "Take over the MCP servers that a client is configured with",
-		Long: `Take over the servers, local and remote, from the configuration of the named clients, or
-of all that are found. The clients' own files stay as they are. A server whose name is
-taken is left out.`,
+		Use: "import [CLIENT...]", Short: "Import the MCP servers of a client",
+		Long: `Import local and remote servers from the configuration of the named clients, or of all
+clients found. The files of the clients are not changed. Servers whose name is already in
+use are skipped.`,
 		Example:           "  guideway upstream import --dry-run\n  guideway upstream import claude-code cursor",
 		ValidArgsFunction: installcmd.CompleteInstallClients,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Clients = args
 			if o.Scope != string(install.ScopeUser) && o.Scope != string(install.ScopeProject) {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", o.Scope).WithFix("--scope user, or --scope project")}
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", o.Scope).WithFix("--scope user or --scope project")}
 			}
 			o.machine = a.Host.InstallEnv("")
 			return run(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Scope, "scope", string(install.ScopeUser), "whose configuration: user, or project for the file in the working directory")
-	f.BoolVar(&o.DryRun, "dry-run", false, "show what would be taken over")
+	f.StringVar(&o.Scope, "scope", string(install.ScopeUser), "configuration to read: user, or project for the file in the working directory")
+	f.BoolVar(&o.DryRun, "dry-run", false, "show the servers without importing them")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -123,9 +123,9 @@ func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Conf
 		e := gatewayadmin.EntryOf(u)
 		switch err := e.Check(); {
 		case taken[u.Name]:
-			row.Notes = append(row.Notes, "left out: an upstream has this name")
+			row.Notes = append(row.Notes, "skipped: an upstream already has this name")
 		case err != nil:
-			row.Notes = append(row.Notes, "left out: "+err.Error())
+			row.Notes = append(row.Notes, "skipped: "+err.Error())
 		default:
 			row.Taken, taken[u.Name] = true, true
 			row.Action, row.Changed = "imported", !o.DryRun
@@ -143,12 +143,12 @@ func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Conf
 func (o *upstreamImportOptions) print(list []importedServer) {
 	host := o.app.Host
 	if len(list) == 0 {
-		fmt.Fprintln(host.Err, "No servers were found to take over.")
+		fmt.Fprintln(host.Err, "No servers found to import.")
 		return
 	}
-	word := "taken over"
+	word := "imported"
 	if o.DryRun {
-		word = "would be taken over"
+		word = "to be imported"
 	}
 	for _, s := range list {
 		state := word

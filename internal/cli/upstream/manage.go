@@ -19,16 +19,17 @@ import (
 func newUpstreamProjectCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use: "project", Short: "Group upstreams into projects",
-		Long: `A project is a group of upstreams: a token can be let at all of it (guideway token create
-NAME --project PROJECT), and a server can offer it alone (--gateway-project PROJECT). An
-upstream is in one project at most. A project is there as long as an upstream is in it.`,
+		Long: `A project is a group of upstreams. A token can give access to a project (guideway token
+create NAME --project PROJECT), and a server can be limited to one (--gateway-project
+PROJECT). An upstream is in at most one project. A project exists while an upstream is in
+it.`,
 		Example: "  guideway upstream project set docs site\n  guideway upstream project clear docs\n  guideway upstream project list",
 	}, newProjectListCmd(a), newProjectSetCmd(a, runProjectSet), newProjectClearCmd(a, runProjectSet))
 }
 
 func newProjectListCmd(a *app.App) *cobra.Command {
 	return app.NewPlainCmd(a, runProjectList, &cobra.Command{
-		Use: "list", Short: "List the projects with their upstreams",
+		Use: "list", Short: "List projects and their upstreams",
 		Example: "  guideway upstream project list --json",
 	})
 }
@@ -43,7 +44,7 @@ func runProjectList(_ context.Context, o *app.PlainOptions) error {
 		return err
 	}
 	return app.WriteList(o.App.Host, o.JSON, app.Listing[gatewayadmin.Project]{
-		Items: projects, Answer: projects, Empty: "No upstream is in a project: guideway upstream project set UPSTREAM PROJECT",
+		Items: projects, Answer: projects, Empty: "No upstream is in a project. To add one: guideway upstream project set UPSTREAM PROJECT",
 		Table: app.NewTable(1, "PROJECT", "UPSTREAMS"),
 		Row: func(p gatewayadmin.Project) []string {
 			return []string{app.OneLine(p.Name), strings.Join(p.Upstreams, ", ")}
@@ -61,14 +62,14 @@ type projectSetOptions struct {
 func newProjectSetCmd(a *app.App, run func(context.Context, *projectSetOptions) error) *cobra.Command {
 	o := &projectSetOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "set UPSTREAM PROJECT", Short: "Put an upstream into a project, and out of the one that it was in",
+		Use: "set UPSTREAM PROJECT", Short: "Set the project of an upstream",
 		Example:           "  guideway upstream project set docs site",
 		Args:              app.ExactArgs(2, "an upstream and a project", "guideway upstream project set docs site"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name, o.Project = args[0], args[1]
 			if o.Project == "" {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "the project has no name").WithFix("guideway upstream project clear %s", o.Name)}
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "the name of the project is empty").WithFix("guideway upstream project clear %s", o.Name)}
 			}
 			return run(cmd.Context(), o)
 		},
@@ -80,7 +81,7 @@ func newProjectSetCmd(a *app.App, run func(context.Context, *projectSetOptions) 
 func newProjectClearCmd(a *app.App, run func(context.Context, *projectSetOptions) error) *cobra.Command {
 	o := &projectSetOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "clear UPSTREAM", Short: "Take an upstream out of its project",
+		Use: "clear UPSTREAM", Short: "Remove an upstream from its project",
 		Example:           "  guideway upstream project clear docs",
 		Args:              app.ExactArgs(1, "one upstream", "guideway upstream project clear docs"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
@@ -113,7 +114,7 @@ func runProjectSet(ctx context.Context, o *projectSetOptions) error {
 	}
 	said := fmt.Sprintf("%s is in the project %s.", u.Name, app.OneLine(o.Project))
 	if o.Project == "" {
-		said = u.Name + " is in no project."
+		said = u.Name + " is not in a project."
 	}
 	return o.app.Host.WriteChange(o.JSON, app.ChangeResult{
 		Action: "grouped", Changed: u.Project != o.Project, Kind: app.KindUpstream, Name: u.Name, Project: o.Project, File: file,

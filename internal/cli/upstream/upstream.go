@@ -24,11 +24,10 @@ import (
 func NewUpstreamCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "upstream",
-		Short: "Put other MCP servers behind Guideway, and look after them",
-		Long: `Other MCP servers are offered to agents through Guideway: their tools come as
-NAME__TOOL, where the toolset "gateway" is on. A server is started when it is first
-needed. What its tools say is remembered: one that changes later is held back until you
-approve it.`,
+		Short: "Add and manage upstream MCP servers",
+		Long: `An upstream is an MCP server whose tools Guideway offers to agents as NAME__TOOL, if the
+toolset "gateway" is enabled. It is started on first use. Its tool descriptions are
+recorded: a tool whose description changes is withheld until you approve it.`,
 		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
   guideway upstream add docs --url https://example.com/mcp --bearer '${env:DOCS_TOKEN}'
   guideway upstream list
@@ -57,7 +56,7 @@ func loadUpstream(a *app.App, name string) (*config.Config, config.Upstream, err
 
 func newUpstreamListCmd(a *app.App) *cobra.Command {
 	return app.NewPlainCmd(a, runUpstreamList, &cobra.Command{
-		Use: "list", Short: "List the upstreams, without starting them",
+		Use: "list", Short: "List upstreams",
 		Example: "  guideway upstream list --json",
 	})
 }
@@ -76,7 +75,7 @@ func runUpstreamList(_ context.Context, o *app.PlainOptions) error {
 		more = "\n" + why
 	}
 	return app.WriteList(o.App.Host, o.JSON, app.Listing[gatewayadmin.Summary]{
-		Items: rows, Answer: rows, Empty: "There are no upstreams. See: guideway upstream add --help", More: more,
+		Items: rows, Answer: rows, Empty: "There are no upstreams. To add one: guideway upstream add --help", More: more,
 		Table: app.NewTable(2, "NAME", "REACHED BY", "WHERE", "TOOLS", "STATE").AlignRight(3),
 		Row: func(r gatewayadmin.Summary) []string {
 			tools := "?"
@@ -100,7 +99,7 @@ func toolsetNote(cfg *config.Config) string {
 	if slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
 		return ""
 	}
-	return fmt.Sprintf("Agents do not see them: the toolset \"gateway\" is off. Put it into \"toolsets\" of guideway.json, or start with --toolsets %s,gateway",
+	return fmt.Sprintf("Agents do not see them: the toolset \"gateway\" is disabled. Add it to \"toolsets\" of guideway.json, or use --toolsets %s,gateway",
 		strings.Join(cfg.Toolsets, ","))
 }
 
@@ -125,16 +124,16 @@ type upstreamDetails struct {
 func newUpstreamShowCmd(a *app.App, run func(context.Context, *upstreamShowOptions) error) *cobra.Command {
 	o := &upstreamShowOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "show NAME", Short: "Show what an upstream is and what it offers",
-		Long: `Show how an upstream is configured and what it offered when it was last asked. With
---check it is started and asked now. Secrets are not shown.`,
+		Use: "show NAME", Short: "Show an upstream and its tools",
+		Long: `Show the configuration of an upstream and the tools that it offered last. With --check,
+start it and query it now. Secrets are not shown.`,
 		Example:           "  guideway upstream show files\n  guideway upstream show files --check",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream show files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
 	app.AddJSONFlag(cmd, &o.JSON)
-	cmd.Flags().BoolVar(&o.Check, "check", false, "start it and ask it now")
+	cmd.Flags().BoolVar(&o.Check, "check", false, "start the upstream and query it")
 	return cmd
 }
 
@@ -187,7 +186,7 @@ func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string 
 	var notes []string
 	for _, tool := range slices.Sorted(maps.Keys(rules)) {
 		if !slices.Contains(offered, tool) {
-			notes = append(notes, fmt.Sprintf("%s: the configuration has a rule for it, and there is no such tool", tool))
+			notes = append(notes, fmt.Sprintf("%s: the configuration has a rule for this tool, but the upstream has no such tool", tool))
 		}
 	}
 	first := map[string]string{}
@@ -201,7 +200,7 @@ func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string 
 			continue
 		}
 		if other, taken := first[name]; taken {
-			notes = append(notes, fmt.Sprintf("%s: it is left out, because %s is called %s", tool, other, name))
+			notes = append(notes, fmt.Sprintf("%s: left out, because %s is called %s", tool, other, name))
 			continue
 		}
 		first[name] = tool
@@ -220,10 +219,10 @@ func (d *upstreamDetails) mark(tool string) string {
 		marks = append(marks, "called "+app.OneLine(rule.Name))
 	}
 	if rule.Description != "" {
-		marks = append(marks, "described anew")
+		marks = append(marks, "new description")
 	}
 	if i := slices.IndexFunc(d.Held, func(w gateway.Waiting) bool { return w.Tool == tool }); i >= 0 {
-		marks = append(marks, d.Held[i].Why+", held back")
+		marks = append(marks, d.Held[i].Why+", withheld")
 	}
 	if len(marks) == 0 {
 		return ""
@@ -246,14 +245,14 @@ func printUpstream(a *app.App, d upstreamDetails) {
 		fmt.Fprintf(out, "  bearer      %s\n", d.Config.Bearer)
 	}
 	if o := d.Config.OAuth; o != nil {
-		from := "where the server says"
+		from := "the authorization server that the upstream announces"
 		if o.TokenURL+o.Issuer != "" {
 			from = o.TokenURL + o.Issuer
 		}
 		fmt.Fprintf(out, "  oauth       client %s, tokens from %s\n", app.OneLine(o.ClientID), app.OneLine(from))
 	}
 	if d.Server == nil {
-		fmt.Fprintf(out, "\nIt was not asked yet: guideway upstream show %s --check\n", d.Name)
+		fmt.Fprintf(out, "\nNot queried yet: guideway upstream show %s --check\n", d.Name)
 		return
 	}
 	fmt.Fprintf(out, "  server      %s %s, speaks %s\n", app.OneLine(d.Server.Server.Name), app.OneLine(d.Server.Server.Version), d.Server.Version)
@@ -285,13 +284,13 @@ type upstreamLogsAnswer struct {
 func newUpstreamLogsCmd(a *app.App, run func(context.Context, *upstreamLogsOptions) error) *cobra.Command {
 	o := &upstreamLogsOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "logs NAME", Short: "Show what an upstream has said on its error output",
+		Use: "logs NAME", Short: "Show the error output of an upstream",
 		Example:           "  guideway upstream logs files --lines 200",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream logs files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
-	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 50, "how many lines")
+	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 50, "number of lines")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -309,7 +308,7 @@ func runUpstreamLogs(_ context.Context, o *upstreamLogsOptions) error {
 		return app.WriteJSON(o.app.Host.Out, upstreamLogsAnswer{Name: u.Name, Lines: app.OrEmpty(lines)})
 	}
 	if len(lines) == 0 {
-		fmt.Fprintln(o.app.Host.Err, "It has said nothing.")
+		fmt.Fprintln(o.app.Host.Err, "The log is empty.")
 	}
 	for _, line := range lines {
 		fmt.Fprintln(o.app.Host.Out, app.StripControls(line))

@@ -199,7 +199,7 @@ func unescapeLine(line string) string {
 // askGate asks until one of the options is chosen.
 func (t *Terminal) askGate(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error) {
 	for {
-		line, err := t.Prompter.AskLine(ctx, fmt.Sprintf("Your answer, 1 to %d: ", len(pos.Options)))
+		line, err := t.Prompter.AskLine(ctx, fmt.Sprintf("Answer, 1 to %d: ", len(pos.Options)))
 		if err != nil {
 			return nil, stopAtEnd(err)
 		}

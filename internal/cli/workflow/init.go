@@ -40,11 +40,11 @@ func NewInitCmd(a *app.App, run func(context.Context, *InitOptions) error) *cobr
 	o := &InitOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Begin workflows of your own in a project",
-		Long: `Make .guideway/workflows in the project's directory, with one small example that
+		Short: "Create an example workflow in a project",
+		Long: `Create .guideway/workflows in the project directory, with one small example that
 shows a condition, a loop, a gate and criteria. With --dialect machines the example is
-an agent machine with its script, its roles and a recording to try it with. A file that
-is there already is left as it is.`,
+an agent machine with its script, its roles and a recording for a demonstration.
+Existing files are not changed.`,
 		Example: `  guideway init
   guideway init --dialect machines
   guideway init ~/my-project`,
@@ -64,7 +64,7 @@ is there already is left as it is.`,
 			}
 			if o.Dialect != string(guideway.DialectSteps) && o.Dialect != string(guideway.DialectMachines) {
 				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no example of the dialect %q", o.Dialect).
-					WithFix("--dialect steps, or --dialect machines")}
+					WithFix("--dialect steps or --dialect machines")}
 			}
 			return run(cmd.Context(), o)
 		},
@@ -107,7 +107,7 @@ func RunInit(_ context.Context, o *InitOptions) error {
 			answer.Existing = append(answer.Existing, file)
 			err = nil
 		default:
-			return guideway.Errorf(guideway.CodeUnavailable, "make %s: %w", file, err).WithFix("guideway init in a directory that you may write to")
+			return guideway.Errorf(guideway.CodeUnavailable, "make %s: %w", file, err).WithFix("run guideway init in a writable directory")
 		}
 	}
 	if o.JSON {
@@ -117,7 +117,7 @@ func RunInit(_ context.Context, o *InitOptions) error {
 		fmt.Fprintf(host.Out, "Created %s\n", name)
 	}
 	for _, name := range answer.Existing {
-		fmt.Fprintf(host.Out, "Already there: %s\n", name)
+		fmt.Fprintf(host.Out, "Already exists: %s\n", name)
 	}
 	fmt.Fprintln(host.Out, "\nNext:")
 	for _, line := range next(first, dir) {
@@ -129,20 +129,20 @@ func RunInit(_ context.Context, o *InitOptions) error {
 // nextSteps are commands for a workflow that was begun, with what they do.
 func nextSteps(file, dir string) [][2]string {
 	return [][2]string{
-		{"show " + file, "what it does, step by step"},
-		{"run " + file, "walk through it in the agent's place"},
+		{"show " + file, "show its steps"},
+		{"run " + file, "run it interactively"},
 		{"validate " + dir, "check it after a change"},
-		{"list", "all workflows; those of the project are among them"},
+		{"list", "list all workflows, those of the project included"},
 	}
 }
 
 // nextMachine are the same for an agent machine.
 func nextMachine(file, dir string) [][2]string {
 	return [][2]string{
-		{"machine run " + file + " --demo", "see it work, on its recording"},
-		{"show " + file, "its agents and its states"},
+		{"machine run " + file + " --demo", "run it on its recording"},
+		{"show " + file, "show its agents and states"},
 		{"validate " + dir, "check it after a change"},
-		{"machine approve example", "let it run by its name, for agents too"},
+		{"machine approve example", "allow it to run by name, also for agents"},
 	}
 }
 

@@ -30,11 +30,11 @@ func NewListCmd(a *app.App, run func(context.Context, *ListOptions) error) *cobr
 	o := &ListOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "list [QUERY...]",
-		Short: "List the workflows of all sources",
-		Long: `List the workflows that are served, from all sources. With words, those whose id,
-name or description has all of them. What did not load follows, with the reason. Hook
-graphs are listed by --dialect hooks, agent machines by --dialect machines, and by
-"guideway hooks list" and "guideway machine list".`,
+		Short: "List workflows from all sources",
+		Long: `List the workflows that are served from all sources. With words, list only those whose
+id, name or description contains all of them. Diagnostics of definitions that did not
+load follow. Use --dialect hooks for hook graphs and --dialect machines for agent
+machines, or "guideway hooks list" and "guideway machine list".`,
 		Example: `  guideway list
   guideway list bug
   guideway list --source bundled --json`,
@@ -48,8 +48,8 @@ graphs are listed by --dialect hooks, agent machines by --dialect machines, and 
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Dialect, "dialect", "", "only definitions of this `dialect`: "+strings.Join(dialects(), ", "))
-	cmd.Flags().StringVar(&o.Source, "source", "", "only those that the source of this `name` serves")
+	cmd.Flags().StringVar(&o.Dialect, "dialect", "", "filter by `dialect`: "+strings.Join(dialects(), ", "))
+	cmd.Flags().StringVar(&o.Source, "source", "", "filter by the `name` of the source")
 	app.AddJSONFlag(cmd, &o.JSON)
 	_ = cmd.RegisterFlagCompletionFunc("source", sourcescmd.CompleteSources(a))
 	app.AddFixedCompletion(cmd, "dialect", dialects())
@@ -162,9 +162,9 @@ func (o *ListOptions) write(answer listAnswer) {
 			return []string{row.ID, string(row.Dialect), fmt.Sprint(row.Steps), row.Source, app.OneLine(row.Name + ": " + row.Description)}
 		})
 	case len(o.Query) > 0:
-		fmt.Fprintf(host.Err, "No workflow has %q. All of them: guideway list\n", strings.Join(o.Query, " "))
+		fmt.Fprintf(host.Err, "no workflow matches %q; to list all: guideway list\n", strings.Join(o.Query, " "))
 	default:
-		fmt.Fprintln(host.Err, "There are no workflows here. Begin one: guideway init")
+		fmt.Fprintln(host.Err, "There are no workflows. To create one: guideway init")
 	}
 	if len(answer.Diagnostics) > 0 {
 		fmt.Fprintf(host.Err, "\n%s about definitions:\n", app.Plural(len(answer.Diagnostics), "finding", "findings"))
@@ -182,7 +182,7 @@ func namedSource(snap *catalog.Snapshot, name string) (catalog.SourceStatus, err
 		names = append(names, status.Name)
 	}
 	return catalog.SourceStatus{}, app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid,
-		"there is no source %q; there are %s", name, strings.Join(names, ", ")).WithFix("guideway sources")}
+		"there is no source %q; the sources are %s", name, strings.Join(names, ", ")).WithFix("guideway sources")}
 }
 
 // ofSource chooses the findings about the documents of a source.

@@ -30,9 +30,9 @@ func NewSchemaCmd(a *app.App, run func(context.Context, *SchemaOptions) error) *
 	cmd := &cobra.Command{
 		Use:   "schema {" + strings.Join(schemas(), "|") + "}",
 		Short: "Print the JSON Schema of a dialect or of guideway.json",
-		Long: `Print a JSON Schema (draft-07), for editors and other tools: of a dialect's
-definitions, or of guideway.json. The phases dialect has a schema for each kind of
-its documents, and so do hooks and machines.`,
+		Long: `Print the JSON Schema (draft-07) of a dialect's definitions or of guideway.json, for
+editors and other tools. The dialects phases, hooks and machines have a schema for each
+kind of document.`,
 		Example: `  guideway schema steps > steps.schema.json
   guideway schema phases --kind activity > activity.schema.json
   guideway schema config > guideway.schema.json`,
@@ -46,7 +46,7 @@ its documents, and so do hooks and machines.`,
 					return nil
 				}
 			}
-			return guideway.Errorf(guideway.CodeInvalid, "there is no schema %q; there are %s", args[0], strings.Join(schemas(), ", ")).
+			return guideway.Errorf(guideway.CodeInvalid, "there is no schema %q; the schemas are %s", args[0], strings.Join(schemas(), ", ")).
 				WithFix("guideway schema %s", schemas()[0])
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,7 +62,7 @@ its documents, and so do hooks and machines.`,
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (workflow, graph or machine, if absent)")
+	cmd.Flags().StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (default: workflow, graph or machine)")
 	app.AddFixedCompletion(cmd, "kind", kinds(""))
 	return cmd
 }

@@ -33,12 +33,13 @@ func NewShowCmd(a *app.App, run func(context.Context, *ShowOptions) error) *cobr
 	o := &ShowOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "show {ID|FILE}",
-		Short: "Show what a workflow does, step by step",
-		Long: `Show a workflow: what it is for, and its steps with their conditions, loops, gates
-and criteria; of a phase workflow its phases with their steps, loops, checkpoints,
-decisions and the ways between them. FILE is a path, such as ./my-workflow.yaml, or - for the standard
-input. With --graph mermaid it is drawn as a Mermaid flowchart. A hook graph is shown, too, as
-"guideway hooks show" does, and an agent machine as "guideway machine show" does.`,
+		Short: "Show a workflow and its steps",
+		Long: `Show a workflow: its purpose and its steps with their conditions, loops, gates and
+criteria. For a phase workflow, show its phases with their steps, loops, checkpoints,
+decisions and transitions. Hook graphs and agent machines are shown as by
+"guideway hooks show" and "guideway machine show".
+
+FILE is a path such as ./my-workflow.yaml, or - for standard input.`,
 		Example: `  guideway show coding-task
   guideway show ./my-workflow.yaml --graph mermaid > my-workflow.mmd
   guideway show coding-task --json`,
@@ -46,7 +47,7 @@ input. With --graph mermaid it is drawn as a Mermaid flowchart. A hook graph is 
 		ValidArgsFunction: a.CompleteDefinitions,
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
-	app.AddGraphFlag(cmd, &o.Graph, "draw the workflow in this `format`: "+app.GraphMermaid)
+	app.AddGraphFlag(cmd, &o.Graph, "draw the workflow as a flowchart in this `format`: "+app.GraphMermaid)
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -177,7 +178,7 @@ func (v *showText) write(f app.LoadedDefinition) {
 	fmt.Fprintf(v.Out, "%s %s\n", s.Bold(app.OneLine(f.Name)), s.Faint(fmt.Sprintf("%s %s (%s, %s)", f.ID, f.Version, f.Dialect, app.OneLine(f.Path()))))
 	v.PrintText("", f.Description)
 	if f.Entry != nil && f.Entry.Stale {
-		fmt.Fprintf(v.Out, "%s the file no longer loads; this is the last version that did\n", s.Yellow("warning:"))
+		fmt.Fprintf(v.Out, "%s the file no longer loads; this is the last valid version\n", s.Yellow("warning:"))
 	}
 	if f.Entry != nil {
 		v.provenance(f)
@@ -187,7 +188,7 @@ func (v *showText) write(f app.LoadedDefinition) {
 		return
 	}
 	v.PrintList("Preconditions", f.Steps.Preconditions)
-	v.PrintList("To be asked first", f.Steps.ClarificationPrompts)
+	v.PrintList("Questions to clarify first", f.Steps.ClarificationPrompts)
 	v.PrintList("Holds throughout", f.Steps.MetaGuidance)
 	fmt.Fprintf(v.Out, "\n%s\n", s.Bold("Steps"))
 	for i, step := range newShowAnswer(f).Steps {
@@ -230,9 +231,9 @@ func (v *showText) step(indent, number string, step showStep) {
 
 func (v *showText) gateWords(step showStep) string {
 	if step.Loop != nil {
-		return "a person confirms that it may begin"
+		return "confirmation before it starts"
 	}
-	return "a person confirms the result"
+	return "confirmation of the result"
 }
 
 // fact prints a word and what it is about, with a hanging indent.

@@ -133,7 +133,7 @@ func newShowPhase(w *phases.Workflow, i int) showPhase {
 	for _, d := range phase.Decisions {
 		s := showDecision{ID: d.ID, Name: d.Name}
 		for _, b := range d.Branches {
-			s.Ways = append(s.Ways, showWay{ID: b.ID, Label: b.Label, To: b.TransitionTo, When: whenTaken(b.Condition, b.IsDefault, "by an answer, if nothing else decides")})
+			s.Ways = append(s.Ways, showWay{ID: b.ID, Label: b.Label, To: b.TransitionTo, When: whenTaken(b.Condition, b.IsDefault, "by an answer, if no condition decides")})
 		}
 		p.Decisions = append(p.Decisions, s)
 	}
@@ -151,11 +151,11 @@ const always = "always"
 func whenTaken(c *expr.Expr, isDefault bool, bare string) string {
 	switch {
 	case c != nil && isDefault:
-		return "if " + c.String() + ", or if nothing else applies"
+		return "if " + c.String() + ", or by default"
 	case c != nil:
 		return "if " + c.String()
 	case isDefault:
-		return "if nothing else applies"
+		return "by default"
 	default:
 		return bare
 	}
@@ -199,7 +199,7 @@ func (v *showText) phases(w *phases.Workflow) {
 	}
 	fmt.Fprintf(v.Out, "\n%s\n", s.Bold("Phases"))
 	if w.InitialPhase != w.Phases[0].ID {
-		fmt.Fprintf(v.Out, "  begins with %s\n\n", w.InitialPhase)
+		fmt.Fprintf(v.Out, "  starts with %s\n\n", w.InitialPhase)
 	}
 	for i := range w.Phases {
 		if i > 0 {
@@ -212,10 +212,10 @@ func (v *showText) phases(w *phases.Workflow) {
 func (v *showText) variable(one showVariable) {
 	text := fmt.Sprintf("%s (%s", one.Name, one.Type)
 	if one.Default != nil {
-		text += ", at first " + walk.FormatValue(one.Default)
+		text += ", initially " + walk.FormatValue(one.Default)
 	}
 	if one.Required {
-		text += ", needed from the beginning"
+		text += ", required at start"
 	}
 	if one.Workflow {
 		text += ", set by the workflow"
@@ -281,7 +281,7 @@ func (v *showText) phaseStep(indent, number string, step showPhaseStep) {
 	v.heading(indent, number, step.Name, step.ID)
 	below := indent + strings.Repeat(" ", len(number)+2)
 	if step.Optional {
-		v.fact(below, "may", "be skipped with a reason")
+		v.fact(below, "may", "can be skipped with a reason")
 	}
 	v.actions(below, "does", step.Actions)
 }
@@ -291,7 +291,7 @@ func (v *showText) checkpoint(indent, number string, c showCheckpoint) {
 	below := indent + strings.Repeat(" ", len(number)+2)
 	v.fact(below, "gate", c.Message)
 	if c.Person {
-		v.fact(below, "only", "a person answers")
+		v.fact(below, "only", "human approval")
 	}
 	for _, o := range c.Options {
 		text := o.ID + ": " + o.Label

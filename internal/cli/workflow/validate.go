@@ -45,15 +45,15 @@ func NewValidateCmd(a *app.App, run func(context.Context, *ValidateOptions) erro
 	o := &ValidateOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
-		Short: "Check definitions and say how to mend them",
-		Long: `Check definitions: every error and every warning, each with its place and its fix.
+		Short: "Check definitions for errors",
+		Long: `Check definitions and print every error and warning with its location and a fix.
 FILE is a definition in YAML or JSON, a directory (its .yaml, .yml and .json files at
-any depth), or - for the standard input. The conditions, states, skills and activities
-of the phases dialect are checked, too, and the graphs and modules of hooks. Agent
-machines are checked with the script and the roles that lie beside them.
+any depth), or - for standard input. Conditions, states, skills and activities of the
+phases dialect and graphs and modules of hooks are checked, too. Agent machines are
+checked together with the script and the roles in their directory.
 
 The exit code is 3 if a definition has an error, 1 if a file cannot be read, and 0
-with warnings alone; --strict makes warnings count as errors.`,
+if there are only warnings; --strict treats warnings as errors.`,
 		Example: `  guideway validate my-workflow.yaml
   guideway validate .guideway/workflows --strict
   guideway validate - < my-workflow.yaml
@@ -61,7 +61,7 @@ with warnings alone; --strict makes warnings count as errors.`,
   guideway validate --dialect phases --kind skill my-skill.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return guideway.Errorf(guideway.CodeInvalid, "name a file, a directory, or - for the standard input").
+				return guideway.Errorf(guideway.CodeInvalid, "name a file, a directory, or - for standard input").
 					WithFix("guideway validate .guideway/workflows")
 			}
 			return nil
@@ -78,9 +78,9 @@ with warnings alone; --strict makes warnings count as errors.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Dialect, "dialect", "", "`dialect` of the definitions: "+strings.Join(dialects(), ", ")+" (guessed if absent)")
-	f.StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (guessed if absent)")
-	f.BoolVar(&o.Strict, "strict", false, "fail on warnings too")
+	f.StringVar(&o.Dialect, "dialect", "", "`dialect` of the definitions: "+strings.Join(dialects(), ", ")+" (default: detected)")
+	f.StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (default: detected)")
+	f.BoolVar(&o.Strict, "strict", false, "treat warnings as errors")
 	app.AddJSONFlag(cmd, &o.JSON)
 	app.AddFixedCompletion(cmd, "dialect", dialects())
 	app.AddFixedCompletion(cmd, "kind", kinds(""))
@@ -91,7 +91,7 @@ with warnings alone; --strict makes warnings count as errors.`,
 // what is empty is guessed later.
 func checkKind(dialect, kind string) error {
 	if dialect != "" && !slices.Contains(dialects(), dialect) {
-		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no dialect %q; there are %s", dialect, strings.Join(dialects(), ", ")).
+		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no dialect %q; the dialects are %s", dialect, strings.Join(dialects(), ", ")).
 			WithFix("--dialect %s", dialects()[0])}
 	}
 	if known := kinds(dialect); kind != "" && !slices.Contains(known, kind) {
@@ -99,7 +99,7 @@ func checkKind(dialect, kind string) error {
 		if slices.Contains(kinds(""), kind) {
 			what, fix = fmt.Sprintf("the %s dialect has no documents of the kind %q", dialect, kind), "--dialect "+dialectOf(kind)+" --kind "+kind
 		}
-		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%s; there are %s", what, strings.Join(known, ", ")).WithFix("%s", fix)}
+		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%s; the kinds are %s", what, strings.Join(known, ", ")).WithFix("%s", fix)}
 	}
 	return nil
 }
