@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func parse(t testing.TB, file string, data []byte) *graph.Graph {
+func parseGraph(t testing.TB, file string, data []byte) *graph.Graph {
 	t.Helper()
 	def, found := workflow.Parse(file, data)
 	if def == nil {
@@ -30,7 +30,7 @@ func parse(t testing.TB, file string, data []byte) *graph.Graph {
 	return graph.Of(def)
 }
 
-// Every definition in testdata is drawn as the file beside it has it.
+// Every definition in testdata has the drawing in its golden file.
 func TestMermaidGolden(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -44,7 +44,7 @@ func TestMermaidGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := parse(t, file, data).Mermaid()
+			got := parseGraph(t, file, data).Mermaid()
 			golden := strings.TrimSuffix(file, ".yaml") + ".mmd"
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
@@ -62,10 +62,9 @@ func TestMermaidGolden(t *testing.T) {
 	}
 }
 
-// In a drawing every way leads on: each node but the start is reached, each but
-// the end is left, and edges name what exists. A phase is reached and left by
-// what is in it.
-func checkWhole(t testing.TB, g *graph.Graph) {
+// A drawing is complete: each node except the start is reached, each except the end is
+// left, and edges name existing nodes. A phase is reached and left by its nodes.
+func checkComplete(t testing.TB, g *graph.Graph) {
 	t.Helper()
 	known, reached, left := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range g.Nodes {
@@ -94,7 +93,7 @@ func checkWhole(t testing.TB, g *graph.Graph) {
 	}
 }
 
-func TestBundledAreDrawnWhole(t *testing.T) {
+func TestBundledWorkflowsAreComplete(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {
@@ -105,7 +104,7 @@ func TestBundledAreDrawnWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkWhole(t, parse(t, file, data))
+		checkComplete(t, parseGraph(t, file, data))
 	}
 	var bundled []string
 	for _, pattern := range []string{"*.yaml", "*/*.yaml"} {
@@ -126,19 +125,19 @@ func TestBundledAreDrawnWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkWhole(t, parse(t, file, data))
+		checkComplete(t, parseGraph(t, file, data))
 	}
 }
 
-// line is all that a line of a drawing may be, with the labels taken out.
+// line matches every line of a drawing without its labels.
 var line = regexp.MustCompile(`^ *(flowchart TB|direction TB|end|subgraph [lp]\d+\[""\]|` +
 	`(start|done)\(\[""\]\)|s\d+\[""\]|g\d+\{\{""\}\}|c\d+\{""\}|` +
 	`[a-z]+\d* (-->|-\.->)( \|""\|)? [a-z]+\d*)$`)
 
 var label = regexp.MustCompile(`"[^"\n]*"`)
 
-// Whatever a text holds, it stays in its label.
-func TestNoTextLeavesItsLabel(t *testing.T) {
+// A text stays in its label, whatever characters it has.
+func TestLabelsAreEscaped(t *testing.T) {
 	t.Parallel()
 	hostile := rapid.OneOf(
 		rapid.String(),
@@ -187,7 +186,7 @@ func TestNoTextLeavesItsLabel(t *testing.T) {
 	})
 }
 
-func TestExtentInWords(t *testing.T) {
+func TestExtentText(t *testing.T) {
 	t.Parallel()
 	for want, l := range map[string]*steps.Loop{
 		"1 time":                            {Type: steps.LoopFor, Count: 1, MaxIterations: 5},

@@ -6,8 +6,8 @@ import (
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 )
 
-// labelAside is on the ways to fire-and-forget hooks.
-const labelAside = "aside"
+// labelBackground is on the edges to fire-and-forget hooks.
+const labelBackground = "aside"
 
 // Hooks draws a hook graph.
 func Hooks(g *hookdef.Graph) *Graph {
@@ -36,9 +36,9 @@ func Hooks(g *hookdef.Graph) *Graph {
 		if n := g.Node(e.Target); n != nil && n.Aside() {
 			edge.Skip = true
 			if edge.Label == "" {
-				edge.Label = labelAside
+				edge.Label = labelBackground
 			} else {
-				edge.Label += ", " + labelAside
+				edge.Label += ", " + labelBackground
 			}
 		}
 		drawn.Edges = append(drawn.Edges, edge)

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
-// A hook graph is drawn with its branches, and with what runs aside as such.
+// A hook graph is drawn with its branches, and fire-and-forget hooks are marked.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	g := &hookdef.Graph{

@@ -7,38 +7,37 @@ import (
 	"unicode"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
+func formatInt(n int) string { return strconv.Itoa(n) }
 
-// Mermaid writes the graph as a Mermaid flowchart. Texts of the document stand
-// in quotes, with everything escaped that Mermaid would take for its own
-// language, for Markdown, for HTML or for a formula; so they cannot leave their
-// label.
+// Mermaid writes the graph as a Mermaid flowchart. Texts of the document are quoted, and
+// everything is escaped that Mermaid would read as its own language, Markdown, HTML or a
+// formula; so they cannot leave their label.
 func (g *Graph) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart TB\n")
-	g.write(&b, "", "  ")
+	g.writeFrame(&b, "", "  ")
 	return b.String()
 }
 
-// write writes what is in a frame: its nodes, the frames inside of it, and its
-// edges, which Mermaid wants behind the places that they name.
-func (g *Graph) write(b *strings.Builder, frame, indent string) {
+// writeFrame writes the content of a frame: its nodes, the frames inside, and its edges,
+// which Mermaid requires after the nodes that they name.
+func (g *Graph) writeFrame(b *strings.Builder, frame, indent string) {
 	for _, n := range g.Nodes {
 		if n.Frame == frame {
-			b.WriteString(indent + n.ID + n.shape() + "\n")
+			b.WriteString(indent + n.ID + n.shapeOf() + "\n")
 		}
 	}
 	for _, f := range g.Frames {
 		if f.Frame != frame {
 			continue
 		}
-		label := escape(f.Label)
+		label := escapeLabel(f.Label)
 		if f.Extent != "" {
-			label += "<br/>" + escape(f.Extent)
+			label += "<br/>" + escapeLabel(f.Extent)
 		}
 		b.WriteString(indent + "subgraph " + f.ID + "[\"" + label + "\"]\n")
 		b.WriteString(indent + "  direction TB\n")
-		g.write(b, f.ID, indent+"  ")
+		g.writeFrame(b, f.ID, indent+"  ")
 		b.WriteString(indent + "end\n")
 	}
 	g.writeEdges(b, frame, indent)
@@ -55,15 +54,15 @@ func (g *Graph) writeEdges(b *strings.Builder, frame, indent string) {
 		}
 		label := ""
 		if e.Label != "" {
-			label = "|\"" + escape(e.Label) + "\"| "
+			label = "|\"" + escapeLabel(e.Label) + "\"| "
 		}
 		b.WriteString(indent + e.From + arrow + label + e.To + "\n")
 	}
 }
 
-// shape is the node's form with its label.
-func (n Node) shape() string {
-	label := "\"" + escape(n.Label) + "\""
+// shapeOf returns the shape of a node with its label.
+func (n Node) shapeOf() string {
+	label := "\"" + escapeLabel(n.Label) + "\""
 	switch n.Kind {
 	case KindStart, KindEnd:
 		return "([" + label + "])"
@@ -76,20 +75,20 @@ func (n Node) shape() string {
 	}
 }
 
-// special are the characters that mean something to Mermaid or to what it hands
-// labels to: HTML, Markdown and formulas.
+// special are the characters with a meaning for Mermaid, or for HTML, Markdown and formulas
+// in labels.
 const special = "\"#<>&`$%*\\|~@"
 
-// escape writes a text so that it stands in a label as it is. An empty label
-// would be drawn as the node's id, so it becomes a space.
-func escape(text string) string {
+// escapeLabel escapes a text for a label. An empty label would be drawn as the node's id,
+// so it becomes a space.
+func escapeLabel(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, unicode.IsSpace), " ")
 	var b strings.Builder
 	for i, r := range text {
 		switch {
 		case unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Bidi_Control, r):
-		case strings.ContainsRune(special, r) || means(text, i, r):
-			b.WriteString("#" + itoa(int(r)) + ";")
+		case strings.ContainsRune(special, r) || hasMeaning(text, i, r):
+			b.WriteString("#" + formatInt(int(r)) + ";")
 		default:
 			b.WriteRune(r)
 		}
@@ -100,17 +99,15 @@ func escape(text string) string {
 	return b.String()
 }
 
-// means says whether a character that mostly is harmless means something where
-// it stands.
-func means(text string, i int, r rune) bool {
+// hasMeaning reports whether a usually harmless character has a meaning at its place.
+func hasMeaning(text string, i int, r rune) bool {
 	switch r {
 	case ':':
-		// "style x:#…;" loses its end, "fa:fa-x" becomes an icon, and an
-		// address a link.
+		// "style x:#…;" loses its end, "fa:fa-x" becomes an icon, and a URL a link.
 		return slices.ContainsFunc([]string{"style", "classDef", ":fa-", "://"}, func(risk string) bool {
 			return strings.Contains(text, risk)
 		})
-	case '_': // emphasis, but not inside of a word
+	case '_': // emphasis, except inside a word
 		return i == 0 || i == len(text)-1 || !isWord(text[i-1]) || !isWord(text[i+1])
 	case '.':
 		if strings.HasSuffix(strings.ToLower(text[:i]), "www") {
@@ -118,8 +115,7 @@ func means(text string, i int, r rune) bool {
 		}
 		fallthrough
 	case '-', '+', ')', '=':
-		// The item of a list or the line under a heading, which Mermaid
-		// refuses to draw.
+		// A list item or the underline of a heading, which Mermaid refuses to draw.
 		return strings.Trim(text[:i], "0123456789-+=") == ""
 	default:
 		return false

@@ -8,31 +8,31 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// Words of the edges between phases that no condition labels.
+// Labels of the edges between phases without a condition.
 const (
 	labelDecline = "decline"
 	labelSkipped = "if skipped"
 )
 
-// Phases draws a phase workflow: a frame for each phase with its steps, loops,
-// checkpoints and decisions in the order in which they come, and the ways out of
-// it that the engine would take. A way that nothing ever reaches is not drawn.
+// Phases draws a phase workflow: a frame for each phase with its steps, loops, checkpoints
+// and decisions in order, and the transitions that the engine can take. It omits
+// transitions that are never taken.
 func Phases(w *phases.Workflow) *Graph {
 	d := &phaseDrawing{builder: builder{graph: &Graph{}}, w: w, entries: make([]string, len(w.Phases))}
-	d.node(Node{ID: "start", Kind: KindStart, Label: "Start"})
+	d.addNode(Node{ID: "start", Kind: KindStart, Label: "Start"})
 	if i := w.Index(w.InitialPhase); i >= 0 {
-		d.lead(way{exit: exit{from: "start"}, to: i})
+		d.addTransition(transition{exit: exit{from: "start"}, to: i})
 	}
 	for i := range w.Phases {
-		d.phase(i)
+		d.addPhase(i)
 	}
-	d.node(Node{ID: "done", Kind: KindEnd, Label: "End"})
-	for _, x := range d.ways {
+	d.addNode(Node{ID: "done", Kind: KindEnd, Label: "End"})
+	for _, x := range d.transitions {
 		to := "done"
 		if x.to >= 0 {
 			to = d.entries[x.to]
 		}
-		d.edge(Edge{From: x.from, To: to, Label: x.label, Skip: x.skip})
+		d.addEdge(Edge{From: x.from, To: to, Label: x.label, Skip: x.skip})
 	}
 	return d.graph
 }
@@ -41,44 +41,44 @@ func Phases(w *phases.Workflow) *Graph {
 type phaseDrawing struct {
 	builder
 	w *phases.Workflow
-	// entries are the nodes that the ways into each phase lead to.
+	// entries are the first nodes of the phases.
 	entries []string
-	// ways lead from phase to phase; they are drawn last, outside of all frames.
-	ways []way
+	// transitions connect the phases; they are drawn last, outside of all frames.
+	transitions []transition
 }
 
-// end is where a way leads that ends the run.
+// end is the target of a transition that ends the run.
 const end = -1
 
-// way leads to a phase, by its position, or to the end.
-type way struct {
+// transition leads to the phase at a position, or to the end.
+type transition struct {
 	exit
 	to int
 }
 
-func (d *phaseDrawing) lead(x way) { d.ways = append(d.ways, x) }
+func (d *phaseDrawing) addTransition(x transition) { d.transitions = append(d.transitions, x) }
 
-// leadTo has all open ways lead to a phase.
+// leadTo connects all pending edges to a phase.
 func (d *phaseDrawing) leadTo(to int, label string) {
-	for _, x := range d.open {
-		d.lead(way{exit: exit{from: x.from, label: joined(x.label, label), skip: x.skip}, to: to})
+	for _, x := range d.pending {
+		d.addTransition(transition{exit: exit{from: x.from, label: joinTexts(x.label, label), skip: x.skip}, to: to})
 	}
 }
 
-// place puts a node into the phase. The first one is the phase's entry.
-func (d *phaseDrawing) place(i int, n Node) {
+// placeNode adds a node to the phase. The first one is the phase's entry.
+func (d *phaseDrawing) placeNode(i int, n Node) {
 	if d.entries[i] == "" {
 		d.entries[i] = n.ID
 	}
-	d.enter(n.ID, "")
-	d.node(n)
+	d.connectPending(n.ID, "")
+	d.addNode(n)
 }
 
-func (d *phaseDrawing) phase(i int) {
+func (d *phaseDrawing) addPhase(i int) {
 	phase := &d.w.Phases[i]
-	frame := d.id('p')
-	d.graph.Frames = append(d.graph.Frames, Frame{ID: frame, Label: phase.Name, Extent: d.about(i), Ref: phase.ID})
-	d.frame, d.open = frame, nil
+	frame := d.newID('p')
+	d.graph.Frames = append(d.graph.Frames, Frame{ID: frame, Label: phase.Name, Extent: d.phaseDetails(i), Ref: phase.ID})
+	d.frame, d.pending = frame, nil
 	for j := range phase.Steps {
 		d.phaseStep(i, &phase.Steps[j])
 	}
@@ -86,25 +86,25 @@ func (d *phaseDrawing) phase(i int) {
 		d.phaseLoop(i, frame, &phase.Loops[j])
 	}
 	for j := range phase.Checkpoints {
-		d.checkpoint(i, &phase.Checkpoints[j])
+		d.addCheckpoint(i, &phase.Checkpoints[j])
 	}
 	if d.entries[i] == "" && len(phase.Decisions) == 0 {
-		id := d.id('s')
-		d.place(i, Node{ID: id, Kind: KindStep, Label: "Nothing to do", Ref: phase.ID})
-		d.open = []exit{{from: id}}
+		id := d.newID('s')
+		d.placeNode(i, Node{ID: id, Kind: KindStep, Label: "Nothing to do", Ref: phase.ID})
+		d.pending = []exit{{from: id}}
 	}
 	for j := range phase.Decisions {
-		d.decision(i, &phase.Decisions[j])
+		d.addDecision(i, &phase.Decisions[j])
 	}
-	d.transitions(i, phase)
+	d.addTransitions(i, phase)
 	d.frame = ""
-	if to, ok := wayOn(d.w, phase); ok && to != i && d.passedThrough(phase) {
-		d.lead(way{exit: exit{from: frame, label: labelSkipped, skip: true}, to: to})
+	if to, ok := nextPhase(d.w, phase); ok && to != i && d.canBeSkipped(phase) {
+		d.addTransition(transition{exit: exit{from: frame, label: labelSkipped, skip: true}, to: to})
 	}
 }
 
-// about says what there is to know of a phase besides its name.
-func (d *phaseDrawing) about(i int) string {
+// phaseDetails describes a phase in addition to its name.
+func (d *phaseDrawing) phaseDetails(i int) string {
 	words := []string{fmt.Sprintf("phase %d of %d", i+1, len(d.w.Phases))}
 	if t := d.w.Phases[i].EstimatedTime; t != "" {
 		words = append(words, t)
@@ -116,9 +116,9 @@ func (d *phaseDrawing) about(i int) string {
 }
 
 func (d *phaseDrawing) phaseStep(i int, s *phases.Step) {
-	id := d.id('s')
-	d.place(i, Node{ID: id, Kind: KindStep, Label: stepLabel(s), Ref: s.ID})
-	d.open = []exit{{from: id}}
+	id := d.newID('s')
+	d.placeNode(i, Node{ID: id, Kind: KindStep, Label: stepLabel(s), Ref: s.ID})
+	d.pending = []exit{{from: id}}
 }
 
 func stepLabel(s *phases.Step) string {
@@ -128,35 +128,35 @@ func stepLabel(s *phases.Step) string {
 	return s.Name
 }
 
-// phaseLoop draws a loop as a frame inside of its phase's; one without steps is
-// no more than a step.
+// phaseLoop draws a loop as a frame in the frame of its phase; a loop without steps is
+// drawn as a step.
 func (d *phaseDrawing) phaseLoop(i int, phase string, l *phases.Loop) {
 	if len(l.Steps) == 0 {
 		d.phaseStep(i, &phases.Step{ID: l.ID, Name: l.Name, Required: true})
 		return
 	}
-	id := d.id('l')
+	id := d.newID('l')
 	if d.entries[i] == "" {
 		d.entries[i] = id
 	}
-	d.enter(id, "")
+	d.connectPending(id, "")
 	d.graph.Frames = append(d.graph.Frames, Frame{ID: id, Label: l.Name, Extent: PhaseExtent(l), Ref: l.ID, Frame: phase})
 	d.frame = id
 	first := ""
 	for j := range l.Steps {
-		step := d.id('s')
-		d.enter(step, "")
-		d.node(Node{ID: step, Kind: KindStep, Label: stepLabel(&l.Steps[j]), Ref: l.Steps[j].ID})
-		d.open = []exit{{from: step}}
+		step := d.newID('s')
+		d.connectPending(step, "")
+		d.addNode(Node{ID: step, Kind: KindStep, Label: stepLabel(&l.Steps[j]), Ref: l.Steps[j].ID})
+		d.pending = []exit{{from: step}}
 		if first == "" {
 			first = step
 		}
 	}
-	d.edge(Edge{From: d.open[0].from, To: first, Label: labelRound, Back: true})
-	d.frame, d.open = phase, []exit{{from: id}}
+	d.addEdge(Edge{From: d.pending[0].from, To: first, Label: labelRound, Back: true})
+	d.frame, d.pending = phase, []exit{{from: id}}
 }
 
-// PhaseExtent says in words how far a loop of a phase goes.
+// PhaseExtent describes the rounds of a loop of a phase.
 func PhaseExtent(l *phases.Loop) string {
 	var words string
 	switch l.Type {
@@ -170,33 +170,32 @@ func PhaseExtent(l *phases.Loop) string {
 	default:
 		words = "while " + l.Condition.String()
 	}
-	words += ", at most " + plural(l.MaxIterations, "round")
+	words += ", at most " + pluralize(l.MaxIterations, "round")
 	if l.BreakCondition != nil {
 		words += ", until " + l.BreakCondition.String()
 	}
 	return words
 }
 
-// checkpoint draws a question with a way for each answer.
-func (d *phaseDrawing) checkpoint(i int, c *phases.Checkpoint) {
-	id := d.id('g')
-	d.place(i, Node{ID: id, Kind: KindGate, Label: c.Name, Ref: c.ID})
+// addCheckpoint draws a question with an edge for each answer.
+func (d *phaseDrawing) addCheckpoint(i int, c *phases.Checkpoint) {
+	id := d.newID('g')
+	d.placeNode(i, Node{ID: id, Kind: KindGate, Label: c.Name, Ref: c.ID})
 	for j := range c.Options {
 		o := &c.Options[j]
-		x := exit{from: id, label: joined(o.Label, EffectWords(&o.Effect))}
+		x := exit{from: id, label: joinTexts(o.Label, EffectWords(&o.Effect))}
 		if to := d.w.Index(o.Effect.TransitionTo); to >= 0 {
-			d.lead(way{exit: x, to: to})
+			d.addTransition(transition{exit: x, to: to})
 		} else {
-			d.open = append(d.open, x)
+			d.pending = append(d.pending, x)
 		}
 	}
 	if !c.Required {
-		d.open = append(d.open, exit{from: id, label: labelDecline, skip: true})
+		d.pending = append(d.pending, exit{from: id, label: labelDecline, skip: true})
 	}
 }
 
-// EffectWords says what an answer brings about besides a way to a phase; "" is
-// nothing.
+// EffectWords describes the effects of an answer except its transition, or returns "".
 func EffectWords(e *phases.Effect) string {
 	var words []string
 	for _, set := range e.SetVariable {
@@ -208,14 +207,13 @@ func EffectWords(e *phases.Effect) string {
 	return strings.Join(words, ", ")
 }
 
-// decision draws a branching. Only where no branch is sure to be taken is there a
-// way past it.
-func (d *phaseDrawing) decision(i int, dec *phases.Decision) {
-	if d.entries[i] != "" && len(d.open) == 0 {
+// addDecision draws a decision. Only if no branch is certain, an edge leads past it.
+func (d *phaseDrawing) addDecision(i int, dec *phases.Decision) {
+	if d.entries[i] != "" && len(d.pending) == 0 {
 		return
 	}
-	id := d.id('c')
-	d.place(i, Node{ID: id, Kind: KindChoice, Label: dec.Name, Ref: dec.ID})
+	id := d.newID('c')
+	d.placeNode(i, Node{ID: id, Kind: KindChoice, Label: dec.Name, Ref: dec.ID})
 	certain := slices.ContainsFunc(dec.Branches, func(b phases.Branch) bool { return b.IsDefault })
 	offers := !certain
 	certain = certain || slices.ContainsFunc(dec.Branches, func(b phases.Branch) bool { return b.Condition == nil })
@@ -225,29 +223,29 @@ func (d *phaseDrawing) decision(i int, dec *phases.Decision) {
 		var label string
 		switch {
 		case b.Condition != nil:
-			label = joined(b.Label, "if "+b.Condition.String())
+			label = joinTexts(b.Label, "if "+b.Condition.String())
 			if b.IsDefault && !fallback {
-				label = joined(label, labelSkip)
+				label = joinTexts(label, labelSkip)
 			}
 		case b.IsDefault && !fallback:
-			label = joined(b.Label, labelSkip)
+			label = joinTexts(b.Label, labelSkip)
 		case offers:
-			label = joined(b.Label, "by an answer")
+			label = joinTexts(b.Label, "by an answer")
 		default:
-			continue // nothing ever takes it
+			continue // it is never taken
 		}
 		fallback = fallback || b.IsDefault
-		d.lead(way{exit: exit{from: id, label: label}, to: d.w.Index(b.TransitionTo)})
+		d.addTransition(transition{exit: exit{from: id, label: label}, to: d.w.Index(b.TransitionTo)})
 	}
 	if !certain {
-		d.open = []exit{{from: id, label: labelSkip}}
+		d.pending = []exit{{from: id, label: labelSkip}}
 	}
 }
 
-// transitions draws the ways out of a phase that no answer and no decision takes.
-func (d *phaseDrawing) transitions(i int, phase *phases.Phase) {
+// addTransitions draws the transitions of a phase, without those of answers and decisions.
+func (d *phaseDrawing) addTransitions(i int, phase *phases.Phase) {
 	switch {
-	case len(d.open) == 0:
+	case len(d.pending) == 0:
 		return
 	case phase.Terminal():
 		d.leadTo(end, "")
@@ -257,10 +255,10 @@ func (d *phaseDrawing) transitions(i int, phase *phases.Phase) {
 	}
 	first := phase.Transitions[0]
 	one := len(phase.Transitions) == 1 && (first.IsDefault || first.Condition == nil)
-	if !one || d.open[0].from == d.entries[i] && d.w.Index(first.To) == i {
-		id := d.id('c')
-		d.place(i, Node{ID: id, Kind: KindChoice})
-		d.open = []exit{{from: id}}
+	if !one || d.pending[0].from == d.entries[i] && d.w.Index(first.To) == i {
+		id := d.newID('c')
+		d.placeNode(i, Node{ID: id, Kind: KindChoice})
+		d.pending = []exit{{from: id}}
 	}
 	if one {
 		d.leadTo(d.w.Index(first.To), "")
@@ -273,9 +271,9 @@ func (d *phaseDrawing) transitions(i int, phase *phases.Phase) {
 		case t.Condition == nil && t.IsDefault:
 		case t.Condition == nil:
 			d.leadTo(d.w.Index(t.To), labelSkip)
-			return // nothing behind it is ever asked
+			return // later transitions are never checked
 		case j == fallback:
-			d.leadTo(d.w.Index(t.To), joined(t.Condition.String(), labelSkip))
+			d.leadTo(d.w.Index(t.To), joinTexts(t.Condition.String(), labelSkip))
 		default:
 			d.leadTo(d.w.Index(t.To), t.Condition.String())
 		}
@@ -285,9 +283,9 @@ func (d *phaseDrawing) transitions(i int, phase *phases.Phase) {
 	}
 }
 
-// passedThrough says whether a phase can be skipped: by an answer, or because it
-// is optional.
-func (d *phaseDrawing) passedThrough(phase *phases.Phase) bool {
+// canBeSkipped reports whether a phase can be skipped: by an answer, or because it is
+// optional.
+func (d *phaseDrawing) canBeSkipped(phase *phases.Phase) bool {
 	if !phase.Required && len(phase.Steps) > 0 {
 		return true
 	}
@@ -301,9 +299,9 @@ func (d *phaseDrawing) passedThrough(phase *phases.Phase) bool {
 	return false
 }
 
-// wayOn is where a phase that is skipped leads to: its default way on, or the end
-// behind a terminal one. Where only variables can tell, ok is false.
-func wayOn(w *phases.Workflow, phase *phases.Phase) (to int, ok bool) {
+// nextPhase returns the phase after a skipped one: its default transition, or the end after
+// a terminal one. ok is false if that depends on variables.
+func nextPhase(w *phases.Workflow, phase *phases.Phase) (to int, ok bool) {
 	for i := range phase.Decisions {
 		for _, b := range phase.Decisions[i].Branches {
 			if b.IsDefault {
@@ -319,8 +317,8 @@ func wayOn(w *phases.Workflow, phase *phases.Phase) (to int, ok bool) {
 	return end, phase.Terminal()
 }
 
-// joined puts words behind others.
-func joined(a, b string) string {
+// joinTexts appends b to a.
+func joinTexts(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// What the engine never does is not drawn: a branch without a condition beside a
-// default, what stands behind a decision that always leads on, and transitions
-// behind one that always applies.
-func TestPhasesWithoutWaysThatNothingTakes(t *testing.T) {
+// The drawing omits what the engine never does: a branch without a condition next to a
+// default, nodes after a decision that always leaves the phase, and transitions after one
+// that always applies.
+func TestPhasesOmitUnreachableTransitions(t *testing.T) {
 	t.Parallel()
 	w := &phases.Workflow{InitialPhase: "a", Phases: []phases.Phase{
 		{ID: "a", Name: "A", Decisions: []phases.Decision{
@@ -25,7 +25,7 @@ func TestPhasesWithoutWaysThatNothingTakes(t *testing.T) {
 		{ID: "c", Name: "C"},
 	}}
 	g := graph.Phases(w)
-	checkWhole(t, g)
+	checkComplete(t, g)
 	if drawn := g.Mermaid(); strings.Contains(drawn, "never") {
 		t.Errorf("what never happens is drawn:\n%s", drawn)
 	}
@@ -38,9 +38,9 @@ func TestPhasesWithoutWaysThatNothingTakes(t *testing.T) {
 	}
 }
 
-// A way from inside a phase to the phase itself leads to its entry: Mermaid draws
-// no arrow from a place to the frame around it.
-func TestPhaseThatLeadsToItself(t *testing.T) {
+// A transition from a phase to itself leads to its entry: Mermaid draws no edge from a node
+// to its own frame.
+func TestPhaseWithTransitionToItself(t *testing.T) {
 	t.Parallel()
 	loop := phases.Loop{ID: "l", Name: "L", Type: phases.LoopForEach, Over: "list", Steps: []phases.Step{{ID: "s", Name: "S"}}}
 	for name, phase := range map[string]phases.Phase{
@@ -57,16 +57,16 @@ func TestPhaseThatLeadsToItself(t *testing.T) {
 	}
 }
 
-// A real workflow is drawn whole: each phase, step, checkpoint and decision.
-func TestWorkPackageIsDrawnWhole(t *testing.T) {
+// The drawing of a real workflow has each phase, step, checkpoint and decision.
+func TestWorkPackageIsComplete(t *testing.T) {
 	t.Parallel()
 	const file = "../../../../shared/corpus/phases/work-package/work-package.json"
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Skipf("the corpus is not here: %v", err)
 	}
-	g := parse(t, file, data)
-	checkWhole(t, g)
+	g := parseGraph(t, file, data)
+	checkComplete(t, g)
 	refs := map[string]int{}
 	for _, n := range g.Nodes {
 		refs[n.Ref]++
