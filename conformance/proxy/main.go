@@ -1,7 +1,6 @@
-// Command proxy adds a bearer token to requests: the conformance suite can send
-// no headers of its own. It changes nothing else, neither Host nor Origin, so
-// that what the suite sends to test the guard arrives as it is. It listens on
-// loopback and is for tests alone: who reaches it needs no token.
+// Command proxy adds a bearer token to requests: the conformance suite cannot send its own
+// headers. It changes nothing else, neither Host nor Origin, so that the suite can test the
+// guard. It listens on loopback and is for tests only: its clients need no token.
 package main
 
 import (
@@ -85,7 +84,7 @@ func newProxy(target *url.URL, token string) http.Handler {
 			r.Out.Host = r.In.Host
 			r.Out.Header.Set("Authorization", "Bearer "+token)
 		},
-		FlushInterval: -1, // a stream's events go on at once
+		FlushInterval: -1, // forward a stream's events immediately
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -100,7 +99,7 @@ func newProxy(target *url.URL, token string) http.Handler {
 	})
 }
 
-// writeWhole writes a file at once, so that who waits for it reads it whole.
+// writeWhole writes a file atomically, so that a waiting reader sees all of it.
 func writeWhole(path, text string) error {
 	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
 	if err := os.WriteFile(temp, []byte(text), 0o600); err != nil {
