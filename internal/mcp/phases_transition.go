@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow"
-	exprpkg "github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
@@ -31,7 +31,7 @@ type transition struct {
 	// Skipped are the phases on the way that an answer has skipped.
 	Skipped []string `json:"past,omitempty"`
 
-	expr *exprpkg.Expr
+	expr *expr.Expr
 	// target is the phase that follows: To, or the first phase after it that is not
 	// skipped. It is "" at the end of the run, or if undecided.
 	target    string
@@ -42,7 +42,7 @@ type transition struct {
 // transitions, branches, options.
 func outgoingTransitions(phase *phases.Phase) []transition {
 	var out []transition
-	add := func(w transition, e *exprpkg.Expr) {
+	add := func(w transition, e *expr.Expr) {
 		if w.expr = e; e != nil {
 			w.Condition = e.String()
 		}
@@ -172,7 +172,7 @@ func checkStatic(list []transition, to *phases.Phase) transitionAnswer {
 }
 
 // conditionJudge evaluates a condition, and returns the variables it waits for.
-type conditionJudge func(*exprpkg.Expr) (exprpkg.Verdict, []string)
+type conditionJudge func(*expr.Expr) (expr.Verdict, []string)
 
 // checkDynamic answers with known variables: decisions in order, then transitions (DESIGN
 // 4). The options of an unanswered checkpoint are always valid: a person may choose any.
@@ -183,7 +183,7 @@ func checkDynamic(from, to *phases.Phase, decide conditionJudge, s runPosition) 
 		w := &all[i]
 		if w.By == "option" {
 			if checkpoint, _, _ := strings.Cut(w.ID, "/"); s.answered[checkpoint] {
-				w.Holds = exprpkg.No.String()
+				w.Holds = expr.No.String()
 			} else if w.target == to.ID {
 				out.Valid, out.Reason = true, "by the answer "+w.ID
 			}
@@ -193,7 +193,7 @@ func checkDynamic(from, to *phases.Phase, decide conditionJudge, s runPosition) 
 			continue
 		}
 		verdict, waits := decide(w.expr)
-		if w.Holds = verdict.String(); verdict == exprpkg.Unknown {
+		if w.Holds = verdict.String(); verdict == expr.Unknown {
 			out.Waits = append(out.Waits, waits...)
 		}
 	}
@@ -237,7 +237,7 @@ func (w *transition) targetText() string {
 // reasonText describes why a transition applies.
 func (w *transition) reasonText() string {
 	switch {
-	case w.Holds == exprpkg.Yes.String():
+	case w.Holds == expr.Yes.String():
 		return ", because " + w.Condition
 	case w.Default:
 		return " by default"
@@ -254,9 +254,9 @@ func takenTransition(from *phases.Phase, all []transition) (taken *transition, o
 		var fallback *transition
 		for _, w := range list {
 			switch {
-			case w.Holds == exprpkg.Yes.String(), w.Holds == "" && !w.Default && unconditional:
+			case w.Holds == expr.Yes.String(), w.Holds == "" && !w.Default && unconditional:
 				return w, false
-			case w.Holds == exprpkg.Unknown.String():
+			case w.Holds == expr.Unknown.String():
 				return nil, true
 			}
 			if w.Default && fallback == nil {
@@ -379,12 +379,12 @@ func (s runPosition) nextPosition() string {
 // workflow is its pinned one.
 func (p *phaseTools) newJudge(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (conditionJudge, runPosition, *phases.Workflow, error) {
 	byTable := func(vars map[string]any) conditionJudge {
-		lookup := exprpkg.Map(vars)
-		return func(e *exprpkg.Expr) (exprpkg.Verdict, []string) {
+		lookup := expr.Map(vars)
+		return func(e *expr.Expr) (expr.Verdict, []string) {
 			if e.Holds(lookup) {
-				return exprpkg.Yes, nil
+				return expr.Yes, nil
 			}
-			return exprpkg.No, nil
+			return expr.No, nil
 		}
 	}
 	given := []string{}
@@ -439,7 +439,7 @@ func (p *phaseTools) newRunJudge(ctx context.Context, t *tool, in arguments, w *
 		value, ok := vars[name]
 		return value, ok || slices.Contains(owned, name)
 	}
-	return func(e *exprpkg.Expr) (exprpkg.Verdict, []string) {
+	return func(e *expr.Expr) (expr.Verdict, []string) {
 		var waits []string
 		for _, need := range e.Needs(lookup) {
 			waits = append(waits, need.Variable)

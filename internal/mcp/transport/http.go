@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	authpkg "github.com/guideway-dev/guideway/internal/httpapi/auth"
-	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	sdkauth "github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -35,7 +35,7 @@ type HTTPOptions struct {
 	MaxBodyBytes int64
 	// Logger receives the SDK's log; nil discards it.
 	Logger *slog.Logger
-	// HostsChecked reports that an authpkg.Guard wraps the handler. The SDK's own check of
+	// HostsChecked reports that an auth.Guard wraps the handler. The SDK's own check of
 	// the Host header, which only allows loopback, is then off.
 	HostsChecked bool
 	// FastPath answers some requests without the SDK; nil answers none. It needs
@@ -55,7 +55,7 @@ var _ http.Handler = (*HTTPHandler)(nil)
 
 // NewHTTPHandler serves server over streamable HTTP: modern requests without a session,
 // legacy requests with sessions, resumable streams and the GET stream. It checks no
-// credentials: wrap it in authpkg.Guard and authpkg.Bearer. A legacy session belongs to the
+// credentials: wrap it in auth.Guard and auth.Bearer. A legacy session belongs to the
 // user that opened it, and to the client if it has its own token; a request of another user
 // or client gets 403. It ends with the token.
 func NewHTTPHandler(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
@@ -192,16 +192,16 @@ func (h *HTTPHandler) Close(ctx context.Context) error {
 // to the client's own token if it has one. A request without a principal passes unchanged:
 // another layer decides whether one is required.
 func bindUser(next http.Handler) http.Handler {
-	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
-		id, ok := authpkg.Identity(ctx)
+	verify := func(ctx context.Context, _ string, _ *http.Request) (*sdkauth.TokenInfo, error) {
+		id, ok := auth.Identity(ctx)
 		if !ok {
-			return nil, auth.ErrInvalidToken
+			return nil, sdkauth.ErrInvalidToken
 		}
-		return &auth.TokenInfo{UserID: id}, nil
+		return &sdkauth.TokenInfo{UserID: id}, nil
 	}
-	bound := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next)
+	bound := sdkauth.RequireBearerToken(verify, &sdkauth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, ok := authpkg.PrincipalFrom(r.Context()); ok {
+		if _, ok := auth.PrincipalFrom(r.Context()); ok {
 			bound.ServeHTTP(w, r)
 			return
 		}
