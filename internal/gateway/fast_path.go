@@ -89,8 +89,8 @@ func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header
 func (g *Gateway) parseFastCall(params json.RawMessage) (Request, *tool) {
 	var r Request
 	var name, responses, state json.RawMessage
-	err := jsonrpc.Pick(params, jsonrpc.Wanted{Key: "name", Value: &name}, jsonrpc.Wanted{Key: "arguments", Value: &r.Arguments},
-		jsonrpc.Wanted{Key: "_meta", Value: &r.Meta}, jsonrpc.Wanted{Key: "inputResponses", Value: &responses}, jsonrpc.Wanted{Key: "requestState", Value: &state})
+	err := jsonrpc.Extract(params, jsonrpc.Field{Key: "name", Value: &name}, jsonrpc.Field{Key: "arguments", Value: &r.Arguments},
+		jsonrpc.Field{Key: "_meta", Value: &r.Meta}, jsonrpc.Field{Key: "inputResponses", Value: &responses}, jsonrpc.Field{Key: "requestState", Value: &state})
 	if err != nil || state != nil || responses != nil {
 		return Request{}, nil
 	}

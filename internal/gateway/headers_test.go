@@ -13,7 +13,7 @@ import (
 func TestHeadersMustMatchArguments(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"", slow} {
-		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Headed)}}, way)
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.HeaderArgument)}}, way)
 		openSession(t, r)
 		for name, c := range map[string]struct {
 			argument, header string

@@ -66,7 +66,7 @@ func TestRenamedByHooks(t *testing.T) {
 			}
 			// The graph of the real tool runs too: a new name does not bypass it.
 			if got := p.callTool("one__say", args{"text": "hi"}); got != "guarded guarded hi" {
-				t.Errorf("the call gives %s", got)
+				t.Errorf("callTool() = %s", got)
 			}
 			want := []string{
 				`tools/list one/< {}`,
@@ -93,7 +93,7 @@ func TestRenamedByHooksAndSearched(t *testing.T) {
 		t.Errorf("the search gives %s", got)
 	}
 	if got := p.callTool("tool_call", args{"name": "one__parrot", "arguments": args{"text": "hi"}}); got != "hi" {
-		t.Errorf("the call gives %s", got)
+		t.Errorf("callTool() = %s", got)
 	}
 }
 
@@ -108,13 +108,13 @@ func TestHookChangesAreAppliedOrReported(t *testing.T) {
 		tool  string
 		want  string
 	}{
-		"to a hidden tool":       {map[string][]string{"tools/call echo": {"echo", "env"}}, "one__echo", `one of "env", which is no tool of one that this client may call`},
-		"to none":                {map[string][]string{"tools/call echo": {"echo", "nothing"}}, "one__echo", `"nothing", which is no tool`},
-		"to a denied one":        {map[string][]string{"tools/call echo": {"echo", "count"}}, "one__echo", `"count", which is no tool`},
-		"without a name":         {map[string][]string{"tools/call echo": {`"name"`, `"title"`}}, "one__echo", "has set params.title"},
+		"to a hidden tool":       {map[string][]string{"tools/call echo": {"echo", "env"}}, "one__echo", `to "env", which is not a tool of one that this client may call`},
+		"to none":                {map[string][]string{"tools/call echo": {"echo", "nothing"}}, "one__echo", `"nothing", which is not a tool`},
+		"to a denied one":        {map[string][]string{"tools/call echo": {"echo", "count"}}, "one__echo", `"count", which is not a tool`},
+		"without a name":         {map[string][]string{"tools/call echo": {`"name"`, `"title"`}}, "one__echo", "set params.title"},
 		"a name in other case":   {map[string][]string{"tools/call echo": {`"name"`, `"Name"`}}, "one__echo", "which is not"},
-		"arguments of no kind":   {map[string][]string{"tools/call echo": {`{"text":"x"}`, `7`}}, "one__echo", "arguments that are no object"},
-		"twice":                  {map[string][]string{"tools/call echo": {`"echo"`, `"params"`}, "tools/call params": {`"params"`, `"fail"`}}, "one__echo", "one hook made the call"},
+		"arguments of no kind":   {map[string][]string{"tools/call echo": {`{"text":"x"}`, `7`}}, "one__echo", "arguments that are not an object"},
+		"twice":                  {map[string][]string{"tools/call echo": {`"echo"`, `"params"`}, "tools/call params": {`"params"`, `"fail"`}}, "one__echo", "and another hook"},
 		"a failing hook":         {map[string][]string{"tools/call echo": {"fail", ""}}, "one__echo", "the hook has failed"},
 		"a name that none knows": {map[string][]string{"tools/call said": {"x", "y"}}, "one__said", `unknown tool "one__said"`},
 		"a hidden tool's name":   {map[string][]string{"tools/call env": {"env", "echo"}}, "one__env", `unknown tool "one__env"`},
@@ -130,10 +130,10 @@ func TestHookChangesAreAppliedOrReported(t *testing.T) {
 			p.toolNames()
 			got := p.callTool(tt.tool, args{"text": "x"})
 			if !strings.Contains(strings.ReplaceAll(got, `\"`, `"`), tt.want) || !strings.HasPrefix(got, "isError") && !strings.HasPrefix(got, "error") {
-				t.Errorf("the call gives %s", got)
+				t.Errorf("callTool() = %s", got)
 			}
 			if n := countCalls(e); n != 0 {
-				t.Errorf("it was done %d times", n)
+				t.Errorf("the call was made %d times", n)
 			}
 		})
 	}

@@ -36,7 +36,7 @@ func TestHostileUpstreams(t *testing.T) {
 		}
 		t.Run(tt.tool, func(t *testing.T) {
 			t.Parallel()
-			e := newEntry(t, "one", upstreamtest.Vile)
+			e := newEntry(t, "one", upstreamtest.Hostile)
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
 			ann := r.connect(t, ways{user: "ann", version: legacy, mute: true})
 			bob := r.connect(t, ways{user: "bob", version: modern, mute: true})
@@ -70,7 +70,7 @@ func TestHostileUpstreams(t *testing.T) {
 func TestFakeInputRequest(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
-		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode, upstreamtest.Vile)}}, way)
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode, upstreamtest.Hostile)}}, way)
 		p := r.connect(t, ways{user: "ann", version: version, url: true})
 		p.toolNames()
 		for _, tool := range []string{upstreamtest.Pretend, upstreamtest.PretendTwice} {
@@ -89,7 +89,7 @@ func TestHostileLists(t *testing.T) {
 		if lazy && testing.Short() {
 			continue
 		}
-		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Vile), newEntry(t, "two")}, Lazy: lazy})
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile), newEntry(t, "two")}, Lazy: lazy})
 		for _, version := range []string{legacy, modern} {
 			p := r.connect(t, ways{user: "ann", version: version})
 			var names []string
@@ -134,7 +134,7 @@ func TestSamplingGetsNoServerContext(t *testing.T) {
 		if mode != "" {
 			return // only legacy servers ask in this way
 		}
-		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Vile)}}, way)
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile)}}, way)
 		var added atomic.Value
 		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 			CreateMessageHandler: func(_ context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // SA1019: servers sample

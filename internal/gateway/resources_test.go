@@ -17,7 +17,7 @@ import (
 // server, whose contents it could fake.
 func TestUpstreamGetsOnlyItsOwnURIs(t *testing.T) {
 	t.Parallel()
-	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "grasping", upstreamtest.Grasping), newEntry(t, "good")}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "grasping", upstreamtest.ClaimsForeignResources), newEntry(t, "good")}})
 	for _, version := range []string{legacy, modern} {
 		p := r.connect(t, ways{user: "ann", version: version})
 		p.toolNames() // asks both upstreams
@@ -70,7 +70,7 @@ func TestUpstreamGetsOnlyItsOwnURIs(t *testing.T) {
 // goes to the upstream that lists it.
 func TestMostSpecificTemplateWins(t *testing.T) {
 	t.Parallel()
-	wide := newEntry(t, "grasping", upstreamtest.Grasping)
+	wide := newEntry(t, "grasping", upstreamtest.ClaimsForeignResources)
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{wide, newEntry(t, "deep", upstreamtest.Deep), newEntry(t, "good")}})
 	p := r.connect(t, ways{user: "ann", version: legacy})
 	p.toolNames()
@@ -96,7 +96,7 @@ func TestMostSpecificTemplateWins(t *testing.T) {
 // pages and the URIs of the upstream with precedence stay unchanged.
 func TestURIsInResultsLeadToTheirUpstream(t *testing.T) {
 	t.Parallel()
-	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Vile), newEntry(t, "two", upstreamtest.Vile)}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile), newEntry(t, "two", upstreamtest.Hostile)}})
 	for _, version := range []string{legacy, modern} {
 		p := r.connect(t, ways{user: "ann", version: version})
 		p.toolNames()

@@ -36,7 +36,7 @@ func (p *person) isTold(uri string, touch func()) {
 // has another configuration, until it unsubscribes.
 func TestFollowersGetUpdates(t *testing.T) {
 	t.Parallel()
-	e := newEntry(t, "one", upstreamtest.Vile)
+	e := newEntry(t, "one", upstreamtest.Hostile)
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
 	var people []*person
 	for i, version := range []string{legacy, legacy, modern, legacy} {
@@ -86,7 +86,7 @@ func TestFollowersGetUpdates(t *testing.T) {
 // The gateway closes without waiting for subscriptions.
 func TestCloseDoesNotWaitForFollowers(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{upstreamtest.Vile, upstreamtest.Modern} {
+	for _, mode := range []string{upstreamtest.Hostile, upstreamtest.Modern} {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}})
 		p := r.connect(t, ways{user: "ann", version: legacy, mute: true})
 		p.toolNames()
@@ -101,7 +101,7 @@ func TestCloseDoesNotWaitForFollowers(t *testing.T) {
 // client has a limited number of subscriptions.
 func TestFollowingNeedsAccess(t *testing.T) {
 	t.Parallel()
-	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Vile)}})
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile)}})
 	r.allow = map[string]auth.Allow{"phone": {Tools: []string{"one__touch"}}, "laptop": {Upstreams: []string{"one"}}}
 	for _, version := range []string{legacy, modern} {
 		p := r.connect(t, ways{user: "phone", version: version, mute: true})
@@ -135,7 +135,7 @@ func TestFollowingInClientSession(t *testing.T) {
 		if mode != "" {
 			return
 		}
-		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Vile)}}, way)
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile)}}, way)
 		p := r.connect(t, ways{user: "ann", version: version})
 		p.toolNames()
 		p.followResource("note://one", func() { p.callTool("one__touch", nil) })

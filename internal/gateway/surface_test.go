@@ -294,7 +294,7 @@ func TestListsWithoutSilentUpstream(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{
 		Upstreams: []gateway.Entry{
-			newEntry(t, "good"), newEntry(t, "mute", upstreamtest.Mute), {Spec: upstream.Spec{Name: "none", Command: "no-such-program"}},
+			newEntry(t, "good"), newEntry(t, "mute", upstreamtest.NeverAnswers), {Spec: upstream.Spec{Name: "none", Command: "no-such-program"}},
 		},
 		Upstream: upstream.Options{StartTime: 500 * time.Millisecond},
 	})
@@ -309,7 +309,7 @@ func TestListsWithoutSilentUpstream(t *testing.T) {
 func TestListsOfClientsWithCapabilities(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {
-		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Choosy)}})
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.ToolForCapableClients)}})
 		p := r.connect(t, ways{user: "ann", version: version})
 		if names := p.toolNames(); !slices.Contains(names, "one__choosy") {
 			t.Errorf("%s: the tools are %v", version, names)

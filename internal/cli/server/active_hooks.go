@@ -54,7 +54,7 @@ var _ gateway.Hooks = (*ActiveHooks)(nil)
 func NewActiveHooks(cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, log *slog.Logger, now func() time.Time) *ActiveHooks {
 	h := &ActiveHooks{Cfg: cfg, cat: cat, log: log, clock: now}
 	h.engine = hookengine.New(hookengine.Options{
-		Scripts: &runner.Scripts{Runner: pool, Owner: callUser}, Audit: &auditFile{path: filepath.Join(cfg.DataDir, "hooks-audit.jsonl")}, OnAside: h.logBackgroundError, Now: now,
+		Scripts: &runner.Scripts{Runner: pool, Owner: callUser}, Audit: &auditFile{path: filepath.Join(cfg.DataDir, "hooks-audit.jsonl")}, OnBackground: h.logBackgroundError, Now: now,
 	})
 	h.refreshSet()
 	ctx, cancel := context.WithCancel(context.Background())

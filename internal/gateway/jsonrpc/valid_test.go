@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func texts() []string {
+func testTexts() []string {
 	return []string{
 		``, ` `, `{}`, `[]`, `{"a":1}`, `[1,2]`, `[1,]`, `{"a":1,}`, `{,}`, `[,]`, `{"a"}`, `{"a":}`, `{1:2}`, `[}`, `{]`, `]`, `}`,
 		`"a`, `"\u12"`, `"\u12G4"`, `"\u12aF"`, `"\x"`, `"\`, "\"\n\"", "\"\x00\"", "\x00", "{}\x00", `-`, `-0`, `01`, `1.`, `1.0e`, `1e+5`, `.5`, `1e5.5`,
@@ -19,10 +19,10 @@ func texts() []string {
 	}
 }
 
-// What is JSON here is JSON to the standard library, and the other way round.
+// Valid agrees with the standard library.
 func TestValid(t *testing.T) {
 	t.Parallel()
-	for _, text := range texts() {
+	for _, text := range testTexts() {
 		if got, want := jsonrpc.Valid([]byte(text)), json.Valid([]byte(text)); got != want {
 			t.Errorf("%.80q: %v, want %v", text, got, want)
 		}
@@ -38,8 +38,7 @@ func TestValid(t *testing.T) {
 	})
 }
 
-// What may not stand in a string is found wherever it stands among others, and what
-// may is not taken for it.
+// An invalid byte in a string is found at every position, and no valid byte is rejected.
 func TestValidStrings(t *testing.T) {
 	t.Parallel()
 	for before := range 20 {
@@ -58,7 +57,7 @@ func TestValidStrings(t *testing.T) {
 }
 
 func FuzzValid(f *testing.F) {
-	for _, text := range texts() {
+	for _, text := range testTexts() {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

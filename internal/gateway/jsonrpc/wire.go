@@ -1,11 +1,10 @@
-// Package jsonrpc reads and writes JSON-RPC messages without decoding what they
-// carry: the members of the message and of its params are found in the bytes,
-// and arguments and results are passed on as they are.
+// Package jsonrpc reads and writes JSON-RPC messages without decoding their payload: it finds
+// the members of the message and of its params in the bytes, and passes arguments and
+// results unchanged.
 //
-// What it reads comes from servers and clients that may be hostile. A message
-// must be UTF-8 and JSON, and no object that is looked into may name a member
-// twice or in another case: two readers of such an object could see two
-// different messages.
+// Its input comes from servers and clients that may be hostile. A message must be UTF-8 and
+// JSON, and no parsed object may have a member twice or in another case: two readers of
+// such an object could see two different messages.
 package jsonrpc
 
 import (
@@ -19,7 +18,7 @@ import (
 	"unicode/utf8"
 )
 
-// The JSON-RPC error codes that are used here.
+// The JSON-RPC error codes in use.
 const (
 	CodeParse          = -32700
 	CodeInvalidRequest = -32600
@@ -38,9 +37,9 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
-// Message is one JSON-RPC message. Its parts are slices of what was read.
+// Message is one JSON-RPC message. Its parts are slices of the input.
 type Message struct {
-	// ID is the id as it was written; nil where there is none.
+	// ID is the encoded id; nil in a notification.
 	ID json.RawMessage
 	// Method is empty for a response.
 	Method string
@@ -51,10 +50,10 @@ type Message struct {
 	Err    *Error
 }
 
-// IsResponse tells a response from a request or notification.
+// IsResponse reports whether the message is a response.
 func (m *Message) IsResponse() bool { return m.Method == "" }
 
-// The reasons why bytes are no message.
+// The reasons why a text is not a message.
 var (
 	errNotUTF8   = errors.New("it is not UTF-8")
 	errNotJSON   = errors.New("it is not JSON")
@@ -63,7 +62,7 @@ var (
 	errTooWide   = fmt.Errorf("an object in it has more than %d members", maxMembers)
 )
 
-// Parse reads one message.
+// Parse parses one message.
 func Parse(text []byte) (*Message, error) {
 	if !utf8.Valid(text) {
 		return nil, errNotUTF8
@@ -76,32 +75,32 @@ func Parse(text []byte) (*Message, error) {
 	}
 	m := &Message{}
 	var version, method, failure json.RawMessage
-	err := Pick(text, Wanted{"jsonrpc", &version}, Wanted{"id", &m.ID}, Wanted{"method", &method},
-		Wanted{"params", &m.Params}, Wanted{"result", &m.Result}, Wanted{"error", &failure})
+	err := Extract(text, Field{"jsonrpc", &version}, Field{"id", &m.ID}, Field{"method", &method},
+		Field{"params", &m.Params}, Field{"result", &m.Result}, Field{"error", &failure})
 	if err != nil {
 		return nil, err
 	}
 	if string(version) != `"2.0"` {
-		return nil, errors.New("it does not say that it is JSON-RPC 2.0")
+		return nil, errors.New("it is not JSON-RPC 2.0")
 	}
 	if method != nil {
-		if m.Method = name(method); m.Method == "" {
+		if m.Method = stringOf(method); m.Method == "" {
 			return nil, errors.New("its method is not a name")
 		}
 		if m.Params != nil && m.Params[0] != '{' {
 			return nil, errors.New("its params are not an object")
 		}
-		if m.ID != nil && !validID(m.ID) {
-			return nil, errors.New("its id is neither a text nor a number")
+		if m.ID != nil && !isValidID(m.ID) {
+			return nil, errors.New("its id is neither a string nor a number")
 		}
 		return m, nil
 	}
 	return m, m.readResponse(failure)
 }
 
-// name reads a string; "" is none.
-func name(text json.RawMessage) string {
-	if inner := plain(text); inner != nil {
+// stringOf decodes a string; "" if it is not one.
+func stringOf(text json.RawMessage) string {
+	if inner := unescaped(text); inner != nil {
 		return string(inner)
 	}
 	var s string
@@ -128,26 +127,26 @@ func (m *Message) readResponse(failure json.RawMessage) error {
 	return nil
 }
 
-// validID tells whether JSON-RPC as MCP has it allows an id.
-func validID(id json.RawMessage) bool {
+// isValidID reports whether an id is valid in MCP.
+func isValidID(id json.RawMessage) bool {
 	return id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9'
 }
 
-// maxMembers bounds the members of an object that is looked into: to remember them
-// takes many times the room that they are written in.
+// maxMembers is the maximum number of members of a parsed object: their names take many
+// times more memory than the text.
 const maxMembers = 10000
 
-// Wanted is a member to find, and where its value goes.
-type Wanted struct {
+// Field is a member to extract, and the destination of its value.
+type Field struct {
 	Key   string
 	Value *json.RawMessage
 }
 
-// Pick finds members of an object in valid JSON, as slices of it. Values of those
-// that are not there stay as they are, which should be nil. A member twice is an
-// error, wanted or not, and so is one that differs from a wanted one by its case.
-func Pick(text []byte, wanted ...Wanted) error {
-	var others others
+// Extract finds members of an object in valid JSON, as slices of it. Values of missing
+// members stay unchanged and should be nil. A duplicate member is an error, extracted or
+// not, and so is one that differs from an extracted one in case only.
+func Extract(text []byte, wanted ...Field) error {
+	var others unknownKeys
 	count := 0
 	return Each(text, func(key string, value json.RawMessage) error {
 		if count++; count > maxMembers {
@@ -156,7 +155,7 @@ func Pick(text []byte, wanted ...Wanted) error {
 		for _, w := range wanted {
 			if w.Key == key {
 				if *w.Value != nil {
-					return twice(key)
+					return duplicateError(key)
 				}
 				*w.Value = value
 				return nil
@@ -167,26 +166,26 @@ func Pick(text []byte, wanted ...Wanted) error {
 				return otherCase(key, w.Key)
 			}
 		}
-		return others.add(key)
+		return others.addKey(key)
 	})
 }
 
-func twice(key string) error { return fmt.Errorf("it has the member %q twice", key) }
+func duplicateError(key string) error { return fmt.Errorf("duplicate member %q", key) }
 
 func otherCase(key, name string) error {
-	return fmt.Errorf("it has a member %q, which is not %q", key, name)
+	return fmt.Errorf("it has a member %q that differs from %q in case", key, name)
 }
 
-// others are keys that nobody wants. There are hardly ever more than a few.
-type others struct {
+// unknownKeys are the keys that are not extracted. There are rarely more than a few.
+type unknownKeys struct {
 	few  []string
 	many map[string]bool
 }
 
-func (o *others) add(key string) error {
+func (o *unknownKeys) addKey(key string) error {
 	const enough = 8
 	if o.many[key] || slices.Contains(o.few, key) {
-		return twice(key)
+		return duplicateError(key)
 	}
 	if len(o.few) < enough {
 		o.few = append(o.few, key)
@@ -199,9 +198,8 @@ func (o *others) add(key string) error {
 	return nil
 }
 
-// Members finds the named members of an object in valid JSON, as slices of it.
-// Of others it sees that they differ from the named ones by more than their
-// case; with no names it gives all members.
+// Members returns the named members of an object in valid JSON, as slices of it. Others
+// must differ from the named ones by more than case. Without names it returns all members.
 func Members(text []byte, names ...string) (map[string]json.RawMessage, error) {
 	found := make(map[string]json.RawMessage, 8)
 	err := Each(text, func(key string, value json.RawMessage) error {
@@ -211,7 +209,7 @@ func Members(text []byte, names ...string) (map[string]json.RawMessage, error) {
 			}
 		}
 		if _, again := found[key]; again {
-			return twice(key)
+			return duplicateError(key)
 		}
 		if len(found) == maxMembers {
 			return errTooWide
@@ -225,38 +223,38 @@ func Members(text []byte, names ...string) (map[string]json.RawMessage, error) {
 // Each visits the members of an object in valid JSON, in order.
 func Each(text []byte, visit func(key string, value json.RawMessage) error) error {
 	s := scanner{text: text}
-	if !s.next('{') {
+	if !s.accept('{') {
 		return errNotObject
 	}
-	if s.next('}') {
+	if s.accept('}') {
 		return nil
 	}
 	for {
-		key, err := s.key()
+		key, err := s.readKey()
 		if err != nil {
 			return err
 		}
-		s.next(':')
-		value := s.value()
+		s.accept(':')
+		value := s.skipValue()
 		if len(value) == 0 {
 			return errNotJSON
 		}
 		if err := visit(key, value); err != nil {
 			return err
 		}
-		if !s.next(',') {
+		if !s.accept(',') {
 			return nil
 		}
 	}
 }
 
-// scanner goes through valid JSON.
+// scanner scans valid JSON.
 type scanner struct {
 	text []byte
 	pos  int
 }
 
-func (s *scanner) space() {
+func (s *scanner) skipSpace() {
 	for s.pos < len(s.text) {
 		switch s.text[s.pos] {
 		case ' ', '\t', '\r', '\n':
@@ -267,9 +265,9 @@ func (s *scanner) space() {
 	}
 }
 
-// next skips the byte if it is next.
-func (s *scanner) next(c byte) bool {
-	s.space()
+// accept skips the next byte if it is c.
+func (s *scanner) accept(c byte) bool {
+	s.skipSpace()
 	if s.pos < len(s.text) && s.text[s.pos] == c {
 		s.pos++
 		return true
@@ -277,12 +275,12 @@ func (s *scanner) next(c byte) bool {
 	return false
 }
 
-func (s *scanner) key() (string, error) {
-	text := s.value()
+func (s *scanner) readKey() (string, error) {
+	text := s.skipValue()
 	if len(text) < 2 || text[0] != '"' {
 		return "", errNotJSON
 	}
-	if inner := plain(text); inner != nil {
+	if inner := unescaped(text); inner != nil {
 		return keyOf(inner), nil
 	}
 	var key string
@@ -292,17 +290,16 @@ func (s *scanner) key() (string, error) {
 	return key, nil
 }
 
-// plain is what stands between the quotes of a string without escapes; nil for
-// any other value.
-func plain(text json.RawMessage) []byte {
+// unescaped returns the text between the quotes of a string without escapes; nil for any
+// other value.
+func unescaped(text json.RawMessage) []byte {
 	if len(text) < 2 || text[0] != '"' || bytes.IndexByte(text, '\\') >= 0 {
 		return nil
 	}
 	return text[1 : len(text)-1]
 }
 
-// keyOf is a key as a string, which is not made anew for those of nearly all
-// messages.
+// keyOf returns a key as a string, without allocation for the common keys of messages.
 func keyOf(text []byte) string {
 	for _, key := range [...]string{
 		"jsonrpc", "id", "method", "params", "result", "name", "arguments", "_meta", "progressToken", "content", "structuredContent", "isError", "resultType",
@@ -314,9 +311,9 @@ func keyOf(text []byte) string {
 	return string(text)
 }
 
-// value passes over a value.
-func (s *scanner) value() json.RawMessage {
-	s.space()
+// skipValue skips a value and returns it.
+func (s *scanner) skipValue() json.RawMessage {
+	s.skipSpace()
 	begin := s.pos
 	depth := 0
 	for s.pos < len(s.text) {
@@ -337,7 +334,7 @@ func (s *scanner) value() json.RawMessage {
 				depth--
 			}
 			s.pos++
-		default: // a number or a word ends before what cannot be in it
+		default: // a number or a literal ends before a byte that cannot be in it
 			s.pos++
 			continue
 		}
@@ -348,7 +345,7 @@ func (s *scanner) value() json.RawMessage {
 	return s.text[begin:s.pos]
 }
 
-// skipString goes behind the end of a string whose quote was read.
+// skipString skips the rest of a string after its first quote.
 func (s *scanner) skipString() {
 	for {
 		n := bytes.IndexByte(s.text[s.pos:], '"')
@@ -367,13 +364,13 @@ func (s *scanner) skipString() {
 	}
 }
 
-// Member is one member of an object that is written.
+// Member is one member of an object to write.
 type Member struct {
 	Key   string
 	Value json.RawMessage
 }
 
-// Object writes an object.
+// Object encodes an object.
 func Object(members ...Member) json.RawMessage {
 	size := 3 // one more, for the end of a line
 	for _, m := range members {
@@ -389,7 +386,7 @@ func Object(members ...Member) json.RawMessage {
 	return append(out, '}')
 }
 
-// Text writes a string.
+// Text encodes a string.
 func Text(s string) json.RawMessage { return appendText(make([]byte, 0, len(s)+2), s) }
 
 func appendText(out []byte, s string) []byte {
@@ -405,10 +402,10 @@ func appendText(out []byte, s string) []byte {
 	return append(append(append(out, '"'), s...), '"')
 }
 
-// Number writes a whole number.
+// Number encodes an integer.
 func Number(n int64) json.RawMessage { return strconv.AppendInt(nil, n, 10) }
 
-// Request writes a request or, with a nil id, a notification.
+// Request encodes a request or, with a nil id, a notification.
 func Request(id json.RawMessage, method string, params json.RawMessage) []byte {
 	members := make([]Member, 0, 4)
 	members = append(members, Member{"jsonrpc", json.RawMessage(`"2.0"`)})
@@ -422,7 +419,7 @@ func Request(id json.RawMessage, method string, params json.RawMessage) []byte {
 	return Object(members...)
 }
 
-// Response writes a response.
+// Response encodes a response.
 func Response(id, result json.RawMessage, failure *Error) []byte {
 	parts := ResponseParts(id, result, failure)
 	size := 1 // room for the end of a line
@@ -436,7 +433,7 @@ func Response(id, result json.RawMessage, failure *Error) []byte {
 	return out
 }
 
-// ResponseParts writes a response in parts, so that a result is not copied.
+// ResponseParts encodes a response in parts, so that a result is not copied.
 func ResponseParts(id, result json.RawMessage, failure *Error) [][]byte {
 	const begin = `{"jsonrpc":"2.0","id":`
 	head := append(append(make([]byte, 0, len(begin)+len(id)+16), begin...), id...)
@@ -450,8 +447,8 @@ func ResponseParts(id, result json.RawMessage, failure *Error) [][]byte {
 	return [][]byte{append(head, `,"error":`...), text, []byte(`}`)}
 }
 
-// OneLine makes one line of valid JSON: a line break there can only be white
-// space between values.
+// OneLine joins valid JSON into one line: a line break there can only be white space
+// between values.
 func OneLine(text []byte) []byte {
 	if bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') < 0 {
 		return text
@@ -464,8 +461,8 @@ func OneLine(text []byte) []byte {
 	}, text)
 }
 
-// With gives an object with members set: those that are there are replaced, the
-// others come first. A nil value takes a member out. The object is valid JSON.
+// With returns an object with members set: existing ones are replaced, new ones come first.
+// A nil value removes a member. The object must be valid JSON.
 func With(object json.RawMessage, set ...Member) (json.RawMessage, error) {
 	var kept []Member
 	err := Each(object, func(key string, value json.RawMessage) error {

@@ -14,7 +14,7 @@ import (
 
 const manyMembers = `"m10":0,"m11":0,"m12":0,"m13":0,"m14":0,"m15":0,"m16":0,"m17":0,"m18":0,"m19":0,`
 
-// What two readers could read differently is no message.
+// An ambiguous text is not a message.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 		{"deep", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 998) + strings.Repeat("]", 998) + `}}`, ""},
 		{"deeper than clients read", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 999) + strings.Repeat("]", 999) + `}}`, "nested deeper"},
 		{"deeper than anybody reads", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 99999) + strings.Repeat("]", 99999) + `}}`, "JSON"},
-		{"wide", `{` + wide(10000) + `"jsonrpc":"2.0","id":1,"result":{}}`, "more than"},
+		{"wide", `{` + wideMembers(10000) + `"jsonrpc":"2.0","id":1,"result":{}}`, "more than"},
 	} {
 		_, err := jsonrpc.Parse([]byte(c.text))
 		switch {
@@ -60,8 +60,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// wide are members of an object.
-func wide(n int) string {
+// wideMembers returns the members of an object.
+func wideMembers(n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, `"%d":0,`, i)
@@ -69,7 +69,7 @@ func wide(n int) string {
 	return b.String()
 }
 
-// The parts of a message are what the standard decoder reads.
+// The parts of a message equal those of the standard decoder.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":[1,{"y":"}\\\""}],"z":null}}`)
 	f.Add(`{"jsonrpc":"2.0","id":"q","result":{"a":-1.5e3,"b":[[],{}]}}`)
@@ -87,17 +87,17 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		for key, got := range map[string]json.RawMessage{"id": m.ID, "params": m.Params, "result": m.Result} {
-			if !bytes.Equal(compact(t, want[key]), compact(t, got)) {
+			if !bytes.Equal(compactText(t, want[key]), compactText(t, got)) {
 				t.Errorf("%s is %s, want %s", key, got, want[key])
 			}
 		}
-		if line := jsonrpc.OneLine([]byte(text)); bytes.ContainsAny(line, "\r\n") || !bytes.Equal(compact(t, line), compact(t, []byte(text))) {
+		if line := jsonrpc.OneLine([]byte(text)); bytes.ContainsAny(line, "\r\n") || !bytes.Equal(compactText(t, line), compactText(t, []byte(text))) {
 			t.Errorf("one line: %s", line)
 		}
 	})
 }
 
-func compact(t *testing.T, text []byte) []byte {
+func compactText(t *testing.T, text []byte) []byte {
 	t.Helper()
 	if text == nil {
 		return nil

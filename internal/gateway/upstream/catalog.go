@@ -14,10 +14,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// Catalog is what a server offers. The entries are as the server has written
-// them, each an object with its name or address.
+// Catalog holds the lists of a server. The entries are unchanged objects of the server,
+// each with a name or URI.
 type Catalog struct {
-	// SpecHash says which server it was.
+	// SpecHash identifies the server's spec.
 	SpecHash string    `json:"spec"`
 	Fetched  time.Time `json:"fetchedAt"`
 	Info     Info      `json:"info"`
@@ -27,20 +27,20 @@ type Catalog struct {
 	Resources []json.RawMessage `json:"resources,omitempty"`
 	Templates []json.RawMessage `json:"resourceTemplates,omitempty"`
 
-	// Notes say what was left out and why.
+	// Notes are warnings about omitted entries.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// The bounds of a catalog.
+// Limits of a catalog.
 const (
 	maxPages     = 64
 	maxEntries   = 2000
 	maxListBytes = 8 << 20
 	maxEntry     = 256 << 10
-	// maxEntryDepth leaves room for what entries are wrapped in: clients that cannot
-	// read one of them read none.
+	// maxEntryDepth is lower than the depth of messages because entries are wrapped in
+	// lists, and a client that cannot read one entry cannot read the list.
 	maxEntryDepth = 200
-	// listTime bounds the fetching of all lists.
+	// listTime is the maximum time to fetch all lists.
 	listTime = 20 * time.Second
 )
 
@@ -50,9 +50,9 @@ type list struct {
 	into               *[]json.RawMessage
 }
 
-// fetch asks a server for all that it offers.
-func fetch(ctx context.Context, s *Session) (*Catalog, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("the lists have taken longer than %s", listTime))
+// fetchCatalog fetches all lists of a server.
+func fetchCatalog(ctx context.Context, s *Session) (*Catalog, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("the lists took longer than %s", listTime))
 	defer cancel()
 	c := &Catalog{SpecHash: s.opts.spec.Hash(), Fetched: time.Now(), Info: s.Info()}
 	var lists []list
@@ -70,7 +70,7 @@ func fetch(ctx context.Context, s *Session) (*Catalog, error) {
 		err := c.fetchList(ctx, s, l)
 		var failure *jsonrpc.Error
 		if errors.As(err, &failure) && failure.Code == jsonrpc.CodeMethodNotFound {
-			continue // it says that it can, and cannot
+			continue // declared but not implemented
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.method, err)
@@ -79,7 +79,7 @@ func fetch(ctx context.Context, s *Session) (*Catalog, error) {
 	return c, nil
 }
 
-// merge adds what another session of the server offers besides.
+// merge adds the entries that another session of the server offers in addition.
 func (c *Catalog) merge(o *Catalog) {
 	for _, l := range []struct {
 		id   string
@@ -100,18 +100,18 @@ func (c *Catalog) merge(o *Catalog) {
 	}
 }
 
-// idOf is the text of a member of an entry that was taken.
+// idOf returns a text member of a valid entry.
 func idOf(entry json.RawMessage, member string) string {
 	members, err := jsonrpc.Members(entry, member)
 	if err != nil {
 		return ""
 	}
 	var id string
-	_ = json.Unmarshal(members[member], &id) // entries that were taken have one
+	_ = json.Unmarshal(members[member], &id) // valid entries have it
 	return id
 }
 
-// fetchList follows the pages of a list, to a bound: a list may have no end.
+// fetchList fetches the pages of a list, up to the limits: a list may be endless.
 func (c *Catalog) fetchList(ctx context.Context, s *Session, l list) error {
 	var cursor json.RawMessage
 	seen, size := map[string]bool{}, 0
@@ -126,7 +126,7 @@ func (c *Catalog) fetchList(ctx context.Context, s *Session, l list) error {
 		}
 		members, err := jsonrpc.Members(result, l.member, "nextCursor")
 		if err != nil {
-			return fmt.Errorf("the answer cannot be used: %w", err)
+			return fmt.Errorf("invalid answer: %w", err)
 		}
 		var entries []json.RawMessage
 		if members[l.member] != nil {
@@ -136,20 +136,20 @@ func (c *Catalog) fetchList(ctx context.Context, s *Session, l list) error {
 		}
 		for _, entry := range entries {
 			size += len(entry)
-			c.add(l, entry, seen)
+			c.addEntry(l, entry, seen)
 		}
 		next := members["nextCursor"]
 		switch {
 		case next == nil || string(next) == "null" || string(next) == `""`:
 			return nil
 		case page+1 >= maxPages || len(*l.into) >= maxEntries || size >= maxListBytes:
-			c.note("the list %s has no end within %d pages, %d entries and %d bytes; what came after that is left out", l.member, maxPages, maxEntries, maxListBytes)
+			c.addNote("the list %s exceeds %d pages, %d entries or %d bytes; the rest is left out", l.member, maxPages, maxEntries, maxListBytes)
 			return nil
 		case seen["cursor "+string(next)]:
-			c.note("the list %s comes back to the same page; what came after that is left out", l.member)
+			c.addNote("the list %s repeats a page; the rest is left out", l.member)
 			return nil
 		case next[0] != '"' || len(next) > 4<<10:
-			c.note("the list %s has a cursor that cannot be used; what came after that is left out", l.member)
+			c.addNote("the list %s has an invalid cursor; the rest is left out", l.member)
 			return nil
 		}
 		seen["cursor "+string(next)] = true
@@ -157,61 +157,60 @@ func (c *Catalog) fetchList(ctx context.Context, s *Session, l list) error {
 	}
 }
 
-// add takes an entry that has a name and is not there yet.
-func (c *Catalog) add(l list, entry json.RawMessage, seen map[string]bool) {
+// addEntry adds an entry if it has a new name.
+func (c *Catalog) addEntry(l list, entry json.RawMessage, seen map[string]bool) {
 	if len(*l.into) >= maxEntries {
 		return
 	}
 	members, err := jsonrpc.Members(entry, l.id, "description", "inputSchema", "outputSchema", "annotations", "title")
 	if err != nil {
-		c.note("an entry of %s is left out: %v", l.member, err)
+		c.addNote("an entry of %s is left out: %v", l.member, err)
 		return
 	}
 	var id string
 	if json.Unmarshal(members[l.id], &id) != nil || id == "" || len(id) > 2<<10 {
-		c.note("an entry of %s is left out: it has no usable %s", l.member, l.id)
+		c.addNote("an entry of %s is left out: it has no valid %s", l.member, l.id)
 		return
 	}
 	if seen["id "+id] {
-		c.note("%s of %s is there twice; the first one counts", quoted(id), l.member)
+		c.addNote("%s of %s is a duplicate; the first one is used", quoteID(id), l.member)
 		return
 	}
 	if len(entry) > maxEntry {
-		c.note("%s of %s is left out: it is larger than %d bytes", quoted(id), l.member, maxEntry)
+		c.addNote("%s of %s is left out: it is larger than %d bytes", quoteID(id), l.member, maxEntry)
 		return
 	}
 	if !jsonrpc.Within(entry, maxEntryDepth) {
-		c.note("%s of %s is left out: it is nested deeper than %d levels", quoted(id), l.member, maxEntryDepth)
+		c.addNote("%s of %s is left out: it is nested deeper than %d levels", quoteID(id), l.member, maxEntryDepth)
 		return
 	}
 	if schema := members["inputSchema"]; l.member == "tools" && (schema == nil || schema[0] != '{') {
-		c.note("the tool %s is left out: it has no input schema", quoted(id))
+		c.addNote("the tool %s is left out: it has no input schema", quoteID(id))
 		return
 	}
 	seen["id "+id] = true
 	*l.into = append(*l.into, append(json.RawMessage(nil), entry...))
 }
 
-// maxNotes bounds what is said of one server.
+// maxNotes is the maximum number of warnings about a server.
 const maxNotes = 20
 
-func (c *Catalog) note(format string, args ...any) {
+func (c *Catalog) addNote(format string, args ...any) {
 	if len(c.Notes) < maxNotes {
 		c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
 	}
 }
 
-func quoted(id string) string { return fmt.Sprintf("%q", clip(plainText(id), 80)) }
+func quoteID(id string) string { return fmt.Sprintf("%q", clipText(plainText(id), 80)) }
 
-// cachePath is where a catalog is kept from one start to the next.
+// cachePath returns the file that caches a catalog between starts.
 func cachePath(dir, name string) string { return filepath.Join(dir, name+".json") }
 
-// maxCache bounds what is read of a cached catalog.
+// maxCache is the maximum size of a cached catalog.
 const maxCache = 64 << 20
 
-// loadCatalog reads the catalog of an earlier time; nil where there is none for
-// this server. It may be thrown away, so nothing is wrong with one that cannot
-// be read.
+// loadCatalog reads the cached catalog, or nil if this spec has none. It ignores
+// unreadable files, because the cache may be deleted at any time.
 func loadCatalog(dir string, spec Spec) *Catalog {
 	if dir == "" {
 		return nil
@@ -231,7 +230,7 @@ func loadCatalog(dir string, spec Spec) *Catalog {
 	return &c
 }
 
-// save keeps a catalog for the next start.
+// save caches a catalog for the next start.
 func (c *Catalog) save(dir string, spec Spec) error {
 	if dir == "" {
 		return nil
@@ -243,7 +242,7 @@ func (c *Catalog) save(dir string, spec Spec) error {
 	return atomicfile.Replace(cachePath(dir, spec.Name), string(text)+"\n")
 }
 
-// Forget removes what is kept of a server.
+// Forget removes the cache of a server.
 func Forget(dir, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -254,5 +253,5 @@ func Forget(dir, name string) error {
 	return nil
 }
 
-// Cached gives the catalog that an earlier process has kept, or nil.
+// Cached returns the catalog that an earlier process has cached, or nil.
 func Cached(dir string, spec Spec) *Catalog { return loadCatalog(dir, spec) }

@@ -12,43 +12,42 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 )
 
-// A catalog is kept as the server wrote it, and known at the next start without
-// the server.
-func TestCatalogIsKept(t *testing.T) {
+// A catalog is cached unchanged and known at the next start without the server.
+func TestCatalogIsCached(t *testing.T) {
 	t.Parallel()
-	dir, spec := t.TempDir(), self(t)
-	c, err := open(t, spec, upstream.Options{CacheDir: dir}).Catalog(t.Context(), upstream.Want{})
+	dir, spec := t.TempDir(), ownSpec(t)
+	c, err := openUpstream(t, spec, upstream.Options{CacheDir: dir}).Catalog(t.Context(), upstream.Want{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(c.Tools[0]), `"x-unknown":1`) || len(c.Prompts) != 1 || len(c.Resources) != 1 || len(c.Templates) != 1 {
 		t.Errorf("the catalog is %+v", c)
 	}
-	next := open(t, spec, upstream.Options{CacheDir: dir})
+	next := openUpstream(t, spec, upstream.Options{CacheDir: dir})
 	if known := next.Known(); known == nil || len(known.Tools) != len(c.Tools) || next.Health().Condition != upstream.ConditionIdle {
 		t.Errorf("at the next start it knows %v", known)
 	}
 	spec.Args = []string{"other"}
-	if known := open(t, spec, upstream.Options{CacheDir: dir}).Known(); known != nil {
+	if known := openUpstream(t, spec, upstream.Options{CacheDir: dir}).Known(); known != nil {
 		t.Error("another server has the catalog of the first")
 	}
 }
 
-// A list may have no end, or not make sense.
-func TestBadLists(t *testing.T) {
+// A list may be endless or invalid.
+func TestInvalidLists(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		mode, note string
 		most       int
 	}{
 		{upstreamtest.Endless, "no end", 2000},
-		{upstreamtest.Circle, "same page", 40},
+		{upstreamtest.CyclicPages, "same page", 40},
 		{upstreamtest.CaseVariant, "which is not", 40},
 		{upstreamtest.Colliding, "twice", 40},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
 			t.Parallel()
-			got, err := open(t, self(t, c.mode), upstream.Options{}).Catalog(t.Context(), upstream.Want{})
+			got, err := openUpstream(t, ownSpec(t, c.mode), upstream.Options{}).Catalog(t.Context(), upstream.Want{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,23 +57,23 @@ func TestBadLists(t *testing.T) {
 			if len(got.Tools) == 0 || len(got.Tools) > c.most {
 				t.Errorf("there are %d tools", len(got.Tools))
 			}
-			if strings.Contains(string(must(json.Marshal(got.Tools))), "unsafe") {
+			if strings.Contains(string(mustBytes(json.Marshal(got.Tools))), "unsafe") {
 				t.Error("a tool with two names was taken")
 			}
 		})
 	}
 }
 
-func must(text []byte, _ error) []byte { return text }
+func mustBytes(text []byte, _ error) []byte { return text }
 
-// A flood of changes costs two fetches, not twenty thousand.
-func TestFlood(t *testing.T) {
+// A flood of changes causes two fetches, not twenty thousand.
+func TestFloodOfChanges(t *testing.T) {
 	t.Parallel()
 	changed := make(chan struct{}, 100)
-	u := open(t, self(t, upstreamtest.Flood, upstreamtest.Growing), upstream.Options{Changed: func() { changed <- struct{}{} }})
-	s := session(t, u, upstream.Want{})
+	u := openUpstream(t, ownSpec(t, upstreamtest.Flood, upstreamtest.Growing), upstream.Options{Changed: func() { changed <- struct{}{} }})
+	s := openSession(t, u, upstream.Want{})
 	for range 100 {
-		if got := call(t, s, tool("echo", args{"text": "in the flood"})); got != "in the flood" {
+		if got := callText(t, s, toolCall("echo", args{"text": "in the flood"})); got != "in the flood" {
 			t.Fatalf("echo: %q", got)
 		}
 	}
@@ -88,15 +87,15 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// What changes in one process of a server is offered, though another process, which
-// is asked in the first place, knows nothing of it; and goes with the process.
-func TestAChangeInOneProcess(t *testing.T) {
+// A change in one process of a server is offered, although the process that is asked first
+// does not know it; it is removed when its process exits.
+func TestChangeInOneProcess(t *testing.T) {
 	t.Parallel()
 	changed := make(chan struct{}, 100)
-	u := open(t, self(t, upstreamtest.Learning), upstream.Options{Changed: func() { changed <- struct{}{} }})
+	u := openUpstream(t, ownSpec(t, upstreamtest.Learning), upstream.Options{Changed: func() { changed <- struct{}{} }})
 	ask := func(context.Context, string, json.RawMessage) (json.RawMessage, *jsonrpc.Error) { return nil, nil }
-	session(t, u, upstream.Want{Client: "ann", Capabilities: json.RawMessage(`{"elicitation":{}}`), Ask: ask})
-	s := session(t, u, upstream.Want{Client: "ben", Capabilities: json.RawMessage(`{}`), Ask: ask})
+	openSession(t, u, upstream.Want{Client: "ann", Capabilities: json.RawMessage(`{"elicitation":{}}`), Ask: ask})
+	s := openSession(t, u, upstream.Want{Client: "ben", Capabilities: json.RawMessage(`{}`), Ask: ask})
 	before, err := u.Refresh(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +103,7 @@ func TestAChangeInOneProcess(t *testing.T) {
 	for len(changed) > 0 {
 		<-changed
 	}
-	call(t, s, tool("echo", args{"text": "learn"}))
+	callText(t, s, toolCall("echo", args{"text": "learn"}))
 	select {
 	case <-changed:
 	case <-time.After(10 * time.Second):

@@ -8,16 +8,16 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
-// conn carries messages to one server. What comes back goes to the receiver
-// that it was made with.
+// conn is a connection to one server. It was created with the receiver of incoming
+// messages.
 type conn interface {
-	// send sends a message. Over HTTP the answer to a call comes on its own
-	// way, and send returns when that way has ended; else it returns at once.
+	// send sends a message. Over HTTP the answer to a call comes in the response, and send
+	// returns when the response has ended; otherwise it returns at once.
 	send(ctx context.Context, m outgoing) error
-	// negotiated tells what the server has agreed to. It is called once, before
-	// anything but the handshake is sent.
+	// negotiated sets the negotiated protocol version. It is called once, right after the
+	// handshake.
 	negotiated(version string)
-	// close ends the connection and what belongs to it. It may be called twice.
+	// close closes the connection and releases its resources. It may be called twice.
 	close()
 }
 
@@ -26,27 +26,27 @@ type outgoing struct {
 	text []byte
 	// call is the id of a call, "" for a notification or a response.
 	call string
-	// method and name are for the headers that HTTP has since 2026-07-28.
+	// method and name become headers, which HTTP requires since 2026-07-28.
 	method, name string
 	headers      map[string]string
-	// trace are headers that go along in both eras.
+	// trace holds headers for every protocol version.
 	trace map[string]string
 }
 
-// receiver takes what a server sends.
+// receiver receives the messages of a server.
 type receiver interface {
-	// receive takes a message; call is the id of the call on whose way it came,
-	// "" where that is not known.
+	// receive receives a message; call is the id of the call in whose response it came, ""
+	// if unknown.
 	receive(m *jsonrpc.Message, call string)
-	// unreadable takes the id of a call whose answer cannot be read, "" where it
-	// is not known which one it is.
+	// unreadable receives the id of a call whose answer cannot be parsed, "" if the call is
+	// unknown.
 	unreadable(call string, err error)
-	// ended is called once, when nothing more will come.
+	// ended is called once, after the last message.
 	ended(err error)
 }
 
-// deliver hands on the message in text.
-func deliver(to receiver, text []byte, call string) {
+// deliverMessage passes a text to the receiver as a message.
+func deliverMessage(to receiver, text []byte, call string) {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
 		return
@@ -62,21 +62,19 @@ func deliver(to receiver, text []byte, call string) {
 	to.receive(m, call)
 }
 
-// The places where an id stands in what servers write: near the beginning, or
-// at the very end.
+// The usual positions of an id in a server's message: near the start, or at the very end.
 var (
 	idAtBegin = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*[,}]`)
 	noAnswer  = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"method"\s*:`)
 	idAtEnd   = regexp.MustCompile(`"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
 )
 
-// tells says of a message that cannot be read, by its beginning, that it answers
-// nothing: no call has lost its answer with it.
-func tells(begin []byte) bool { return noAnswer.Match(begin) }
+// isNotification reports whether an unreadable message is a notification or a request, by
+// its start. If so, no call has lost its answer.
+func isNotification(begin []byte) bool { return noAnswer.Match(begin) }
 
-// guessID finds which call an answer is for that cannot be read, from its
-// beginning and its end. A wrong guess fails another call to the same server,
-// which the server could do anyway.
+// guessID guesses which call an unreadable message answers, from its start and end. A wrong
+// guess fails another call to the same server, which the server could do anyway.
 func guessID(begin, end []byte) string {
 	const enough = 256
 	if found := idAtBegin.FindSubmatch(begin[:min(len(begin), enough)]); found != nil {

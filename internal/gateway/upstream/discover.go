@@ -18,7 +18,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// endpoint is where tokens are got, and for what.
+// endpoint is a token endpoint and the requested scopes and resource.
 type endpoint struct {
 	url      string
 	resource string
@@ -26,14 +26,14 @@ type endpoint struct {
 	style    oauth2.AuthStyle
 }
 
-// discover finds where tokens are got: from the configured issuer, or from the one that
-// the server itself names (RFC 9728), if that is the server's own host. The secret is
-// sent there: a server that names another host is not believed, but a person may say so.
-func (a *authorizer) discover(ctx context.Context, challenge map[string]string) (*endpoint, error) {
+// discoverEndpoint finds the token endpoint: of the configured issuer, or of the issuer that the
+// server names (RFC 9728), if it is on the server's own host. The endpoint gets the secret,
+// so another host is used only if a person configures it.
+func (a *authorizer) discoverEndpoint(ctx context.Context, challenge map[string]string) (*endpoint, error) {
 	found := &endpoint{resource: a.spec.OAuth.Resource}
 	issuer := a.spec.OAuth.Issuer
 	if issuer == "" {
-		said, err := a.resource(ctx, challenge["resource_metadata"])
+		said, err := a.fetchResource(ctx, challenge["resource_metadata"])
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func (a *authorizer) discover(ctx context.Context, challenge map[string]string) 
 	if scope := challenge["scope"]; scope != "" {
 		found.scopes = strings.Fields(scope)
 	}
-	said, err := a.issuer(ctx, issuer)
+	said, err := a.fetchIssuer(ctx, issuer)
 	if err != nil {
 		return nil, err
 	}
@@ -63,22 +63,22 @@ func (a *authorizer) discover(ctx context.Context, challenge map[string]string) 
 }
 
 func notDiscovered(fix, format string, args ...any) error {
-	return guideway.Errorf(guideway.CodeUnauthorized, "find out where tokens are got: "+format, args...).WithFix("%s", fix)
+	return guideway.Errorf(guideway.CodeUnauthorized, "find the token endpoint: "+format, args...).WithFix("%s", fix)
 }
 
-const giveTokenURL = `give the address by "tokenUrl" in the upstream's oauth (--oauth-token-url)`
+const giveTokenURL = `set "tokenUrl" in the upstream's oauth (--oauth-token-url)`
 
-// resourceMetadata is what a server says of itself (RFC 9728).
+// resourceMetadata is the protected resource metadata of a server (RFC 9728).
 type resourceMetadata struct {
 	Resource string   `json:"resource"`
 	Issuers  []string `json:"authorization_servers"`
 	Scopes   []string `json:"scopes_supported"`
 }
 
-// resource reads what the server says of itself. said is where it says that this is;
-// it is on the server's own host, or not read: what a server makes us fetch is no
-// business of others.
-func (a *authorizer) resource(ctx context.Context, said string) (*resourceMetadata, error) {
+// fetchResource fetches the protected resource metadata. said is the URL from the server's
+// challenge. It is fetched only from the server's own host, so that a server cannot make us
+// send requests to others.
+func (a *authorizer) fetchResource(ctx context.Context, said string) (*resourceMetadata, error) {
 	var places []string
 	if said != "" {
 		if originOf(said) != originOf(a.spec.URL) {
@@ -90,27 +90,27 @@ func (a *authorizer) resource(ctx context.Context, said string) (*resourceMetada
 	}
 	for _, place := range places {
 		var m resourceMetadata
-		ok, err := a.read(ctx, place, &m)
+		ok, err := a.fetchJSON(ctx, place, &m)
 		switch {
 		case err != nil:
 			return nil, err
 		case !ok:
 			continue
-		case !within(a.spec.URL, m.Resource):
-			return nil, notDiscovered(giveTokenURL, "the server's metadata is of another resource, %q", plain(m.Resource))
+		case !isWithin(a.spec.URL, m.Resource):
+			return nil, notDiscovered(giveTokenURL, "the server's metadata describes another resource, %q", plainChallenge(m.Resource))
 		case len(m.Issuers) == 0:
-			return nil, notDiscovered(giveTokenURL, "the server's metadata names nobody who hands out tokens")
+			return nil, notDiscovered(giveTokenURL, "the server's metadata names no authorization server")
 		case originOf(m.Issuers[0]) != originOf(a.spec.URL):
-			issuer := plain(m.Issuers[0])
-			return nil, notDiscovered(`if that is right, say so by "issuer" in the upstream's oauth (--oauth-issuer '`+issuer+`')`,
-				"the server names another host for it, %s, which would get the secret", issuer)
+			issuer := plainChallenge(m.Issuers[0])
+			return nil, notDiscovered(`if that is right, set "issuer" in the upstream's oauth (--oauth-issuer '`+issuer+`')`,
+				"the server names another host, %s, which would get the secret", issuer)
 		}
 		return &m, nil
 	}
-	return nil, notDiscovered(giveTokenURL, "the server has no metadata that says so")
+	return nil, notDiscovered(giveTokenURL, "the server has no metadata")
 }
 
-// issuerMetadata is what who hands out tokens says of itself (RFC 8414).
+// issuerMetadata is the authorization server metadata (RFC 8414).
 type issuerMetadata struct {
 	Issuer        string   `json:"issuer"`
 	TokenEndpoint string   `json:"token_endpoint"`
@@ -118,43 +118,43 @@ type issuerMetadata struct {
 	Grants        []string `json:"grant_types_supported"`
 }
 
-// issuer reads where an issuer hands out tokens.
-func (a *authorizer) issuer(ctx context.Context, issuer string) (*issuerMetadata, error) {
+// fetchIssuer fetches the metadata of an authorization server.
+func (a *authorizer) fetchIssuer(ctx context.Context, issuer string) (*issuerMetadata, error) {
 	places := []string{wellKnown(issuer, "oauth-authorization-server")[0], wellKnown(issuer, "openid-configuration")[0]}
 	if u, err := url.Parse(issuer); err == nil && strings.Trim(u.Path, "/") != "" {
 		places = append(places, strings.TrimRight(withoutQuery(issuer), "/")+"/.well-known/openid-configuration")
 	}
 	for _, place := range places {
 		var m issuerMetadata
-		ok, err := a.read(ctx, place, &m)
+		ok, err := a.fetchJSON(ctx, place, &m)
 		switch {
 		case err != nil:
 			return nil, err
 		case !ok:
 			continue
 		case strings.TrimRight(m.Issuer, "/") != strings.TrimRight(issuer, "/"):
-			return nil, notDiscovered(giveTokenURL, "the metadata of %s is of another issuer, %q", issuer, plain(m.Issuer))
+			return nil, notDiscovered(giveTokenURL, "the metadata of %s describes another issuer, %q", issuer, plainChallenge(m.Issuer))
 		case len(m.Grants) > 0 && !slices.Contains(m.Grants, "client_credentials"):
-			return nil, notDiscovered("ask who runs it for a bearer token", "%s hands out no tokens by client credentials", issuer)
+			return nil, notDiscovered("ask its operator for a bearer token", "%s does not support client credentials", issuer)
 		}
-		// A secret goes over plain HTTP only where the person has named such an address.
+		// A secret is sent over plain HTTP only if a person has configured such a URL.
 		u, err := url.Parse(m.TokenEndpoint)
 		if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && originOf(m.TokenEndpoint) != originOf(issuer) {
-			return nil, notDiscovered(giveTokenURL, "%s hands out tokens at %q, which is not an address of https", issuer, plain(m.TokenEndpoint))
+			return nil, notDiscovered(giveTokenURL, "the token endpoint of %s, %q, is not an https URL", issuer, plainChallenge(m.TokenEndpoint))
 		}
 		return &m, nil
 	}
 	return nil, notDiscovered(giveTokenURL, "%s has no metadata", issuer)
 }
 
-// maxMetadata bounds a document of metadata.
+// maxMetadata is the maximum size of a metadata document.
 const maxMetadata = 256 << 10
 
-// read reads a document; ok is false where there is none.
-func (a *authorizer) read(ctx context.Context, place string, into any) (ok bool, err error) {
+// fetchJSON fetches a document; ok reports whether it exists.
+func (a *authorizer) fetchJSON(ctx context.Context, place string, into any) (ok bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
 	if err != nil {
-		return false, notDiscovered(giveTokenURL, "%q is no address", plain(place))
+		return false, notDiscovered(giveTokenURL, "%q is not a URL", plainChallenge(place))
 	}
 	req.Header.Set("Accept", "application/json")
 	resp, err := a.client.Do(req)
@@ -162,7 +162,7 @@ func (a *authorizer) read(ctx context.Context, place string, into any) (ok bool,
 		if errors.Is(err, ssrf.ErrPrivate) {
 			return false, notDiscovered(giveTokenURL, "%s: %w", hostOf(place), rootCause(err))
 		}
-		return false, guideway.Errorf(guideway.CodeUnavailable, "find out where tokens are got: %w", rootCause(err)).WithFix(giveTokenURL)
+		return false, guideway.Errorf(guideway.CodeUnavailable, "find the token endpoint: %w", rootCause(err)).WithFix(giveTokenURL)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -170,13 +170,13 @@ func (a *authorizer) read(ctx context.Context, place string, into any) (ok bool,
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
 	if err != nil || json.Unmarshal(text, into) != nil {
-		return false, notDiscovered(giveTokenURL, "what is at %s is no metadata", plain(place))
+		return false, notDiscovered(giveTokenURL, "the document at %s is not metadata", plainChallenge(place))
 	}
 	return true, nil
 }
 
-// wellKnown are the places of a kind of metadata for an address: that of its path, and
-// of its host.
+// wellKnown returns the well-known URLs of a kind of metadata: for the path of the address,
+// and for its host.
 func wellKnown(address, kind string) []string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -189,8 +189,8 @@ func wellKnown(address, kind string) []string {
 	return []string{root}
 }
 
-// within tells whether an address is of a resource: the same, or below it.
-func within(address, resource string) bool {
+// isWithin reports whether a URL belongs to a resource: it is the same or below it.
+func isWithin(address, resource string) bool {
 	a, err := url.Parse(address)
 	if err != nil {
 		return false
@@ -211,7 +211,7 @@ func withoutQuery(address string) string {
 	return u.Scheme + "://" + u.Host + u.EscapedPath()
 }
 
-// originOf is scheme and host of an address; it is empty for what is none.
+// originOf returns the scheme and host of a URL; "" for an invalid one.
 func originOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -228,9 +228,9 @@ func hostOf(address string) string {
 	return strings.ToLower(u.Host)
 }
 
-// careful reaches hosts that a person has named as they are, and others only where they
-// are public: metadata of strangers leads nobody into the network around us.
-type careful struct {
+// guardedTransport connects to configured hosts without restrictions, and to other hosts
+// only if they are public: metadata of a server must not lead into the private network.
+type guardedTransport struct {
 	base  http.RoundTripper
 	named []string
 	once  sync.Once
@@ -238,7 +238,7 @@ type careful struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c *careful) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c *guardedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if slices.Contains(c.named, strings.ToLower(req.URL.Host)) {
 		return c.base.RoundTrip(req)
 	}
@@ -247,7 +247,7 @@ func (c *careful) RoundTrip(req *http.Request) (*http.Response, error) {
 		if t, ok := c.base.(*http.Transport); ok {
 			t = t.Clone()
 			t.DialContext = (&net.Dialer{Control: ssrf.Control(false)}).DialContext
-			// A proxy would look the name up, and connect, in our place.
+			// A proxy would resolve the name and connect instead of this transport.
 			t.Proxy, t.DisableKeepAlives = nil, true
 			c.other = t
 		}

@@ -16,8 +16,7 @@ type event struct {
 	data     []byte
 }
 
-// events reads server-sent events. retry and last are what the stream said of
-// how it is taken up again.
+// events parses server-sent events. retry and last are the stream's values for resuming it.
 type events struct {
 	in    *bufio.Reader
 	limit int
@@ -29,7 +28,7 @@ func newEvents(r io.Reader, limit int) *events {
 	return &events{in: bufio.NewReaderSize(r, 32<<10), limit: limit}
 }
 
-// next gives the next event that has data; io.EOF is the end of the stream.
+// next returns the next event with data; io.EOF is the end of the stream.
 func (e *events) next() (event, error) {
 	var out event
 	hasData := false
@@ -48,16 +47,16 @@ func (e *events) next() (event, error) {
 			}
 			out = event{}
 		} else {
-			hasData = e.field(&out, text) || hasData
+			hasData = e.addField(&out, text) || hasData
 		}
 		if err != nil {
-			return event{}, err // an event that was not finished is none
+			return event{}, err // an unfinished event is dropped
 		}
 	}
 }
 
-// field takes one line of an event and tells whether it is data.
-func (e *events) field(out *event, text []byte) bool {
+// addField parses one line of an event and reports whether it has data.
+func (e *events) addField(out *event, text []byte) bool {
 	name, value, _ := bytes.Cut(text, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
@@ -82,6 +81,5 @@ func (e *events) field(out *event, text []byte) bool {
 	return false
 }
 
-// maxRetry bounds how long a server may have us wait before a stream is taken up
-// again.
+// maxRetry limits the delay that a server may request before its stream is resumed.
 const maxRetry = 30 * time.Second

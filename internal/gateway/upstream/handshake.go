@@ -12,19 +12,19 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
-// Info is what a server says of itself.
+// Info describes a server, as reported in its handshake.
 type Info struct {
-	// Version is the protocol version that is spoken.
+	// Version is the negotiated protocol version.
 	Version string `json:"version"`
 	// Server is the server's name and version.
 	Server Implementation `json:"server"`
-	// Instructions are words for a model. Nobody is shown them by itself.
+	// Instructions are a text for a model. They are not forwarded automatically.
 	Instructions string `json:"instructions,omitempty"`
-	// Capabilities are what the server can do.
+	// Capabilities are the server's capabilities.
 	Capabilities Capabilities `json:"capabilities"`
 }
 
-// Capabilities are what a server can do, as far as we use it.
+// Capabilities are the capabilities of a server that we use.
 type Capabilities struct {
 	Tools       *listCapability `json:"tools,omitempty"`
 	Prompts     *listCapability `json:"prompts,omitempty"`
@@ -38,41 +38,40 @@ type listCapability struct {
 	Subscribe   bool `json:"subscribe,omitempty"`
 }
 
-// versions are the protocol versions that we speak, newest first.
-func versions() []string {
+// supportedVersions returns the supported protocol versions, newest first.
+func supportedVersions() []string {
 	return []string{ModernVersion, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 }
 
-// CheckProtocol refuses a version that we do not speak; empty is any.
+// CheckProtocol returns an error for an unsupported version; an empty one is valid.
 func CheckProtocol(version string) error {
-	if version == "" || slices.Contains(versions(), version) {
+	if version == "" || slices.Contains(supportedVersions(), version) {
 		return nil
 	}
 	return guideway.Errorf(guideway.CodeInvalid, "%q is not a protocol version", version).
-		WithFix("use one of %v", versions())
+		WithFix("use one of %v", supportedVersions())
 }
 
-// discoverTime is how long a server on stdio may think about server/discover
-// before the handshake of the legacy era is tried: some answer nothing before
-// it.
+// discoverTime is the time that a stdio server has to answer server/discover before the
+// legacy handshake is tried: some servers do not answer requests before it.
 const discoverTime = 5 * time.Second
 
-// handshake agrees on a version. known is the version of an earlier time, or "".
+// handshake negotiates a version. known is the version of a previous session, or "".
 func (s *Session) handshake(ctx context.Context, known string) error {
 	pinned := s.opts.spec.Protocol
 	legacy := pinned != "" && pinned < ModernVersion ||
 		pinned == "" && known != "" && known < ModernVersion || s.opts.spec.Kind() == TransportSSE
 	if !legacy {
-		err := s.discover(ctx)
+		err := s.startModern(ctx)
 		if err == nil || pinned >= ModernVersion || ctx.Err() != nil || guideway.ErrorCode(err) == guideway.CodeUnauthorized {
 			return err
 		}
 	}
-	return s.initialize(ctx, pinned)
+	return s.startLegacy(ctx, pinned)
 }
 
-// discover begins the modern era.
-func (s *Session) discover(ctx context.Context) error {
+// startModern starts a modern session.
+func (s *Session) startModern(ctx context.Context) error {
 	if s.opts.spec.Kind() == TransportStdio {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, discoverTime)
@@ -97,22 +96,22 @@ func (s *Session) discover(ctx context.Context) error {
 	}
 	s.info = said.Info
 	s.info.Version, s.info.Server = ModernVersion, said.Meta.Server
-	s.info.clean()
+	s.info.sanitizeTexts()
 	s.conn.negotiated(s.info.Version)
 	return nil
 }
 
-// initialize begins a session of the legacy era.
-func (s *Session) initialize(ctx context.Context, pinned string) error {
+// startLegacy starts a legacy session.
+func (s *Session) startLegacy(ctx context.Context, pinned string) error {
 	version := pinned
 	if version == "" {
-		version = versions()[1]
+		version = supportedVersions()[1]
 	}
 	capabilities := s.opts.capabilities
 	if capabilities == nil {
 		capabilities = json.RawMessage(`{}`)
 	}
-	client, _ := json.Marshal(s.opts.client) // texts always marshal
+	client, _ := json.Marshal(s.opts.client) // strings always marshal
 	result, err := s.Do(ctx, Call{Method: "initialize", Endless: true, Members: []jsonrpc.Member{
 		{Key: "protocolVersion", Value: jsonrpc.Text(version)},
 		{Key: "capabilities", Value: capabilities},
@@ -130,11 +129,11 @@ func (s *Session) initialize(ctx context.Context, pinned string) error {
 	if err := json.Unmarshal(result, &said); err != nil {
 		return fmt.Errorf("initialize: %w", err)
 	}
-	if !slices.Contains(versions()[1:], said.Version) {
-		return guideway.Errorf(guideway.CodeUnavailable, "initialize: the server wants the protocol version %.20q, which is not spoken here", said.Version)
+	if !slices.Contains(supportedVersions()[1:], said.Version) {
+		return guideway.Errorf(guideway.CodeUnavailable, "initialize: the server wants the protocol version %.20q, which is not supported", said.Version)
 	}
 	s.info = Info{Version: said.Version, Server: said.Server, Instructions: said.Instructions, Capabilities: said.Capabilities}
-	s.info.clean()
+	s.info.sanitizeTexts()
 	s.conn.negotiated(s.info.Version)
 	if err := s.Notify(ctx, "notifications/initialized", nil); err != nil {
 		return fmt.Errorf("initialize: %w", err)
@@ -142,15 +141,15 @@ func (s *Session) initialize(ctx context.Context, pinned string) error {
 	return nil
 }
 
-// clean bounds what a person may be shown.
-func (i *Info) clean() {
+// sanitize limits the texts that a person may see.
+func (i *Info) sanitizeTexts() {
 	for _, text := range []*string{&i.Server.Name, &i.Server.Title, &i.Server.Version} {
-		*text = plainText(clip(*text, 200))
+		*text = plainText(clipText(*text, 200))
 	}
-	i.Instructions = clip(i.Instructions, 16<<10)
+	i.Instructions = clipText(i.Instructions, 16<<10)
 }
 
-func clip(text string, most int) string {
+func clipText(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

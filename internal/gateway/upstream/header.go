@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// headerValue writes a name as the value of a header: as it is where a header
-// can carry it, else by base64 in the form of 2026-07-28.
+// headerValue encodes a name as a header value: unchanged if possible, otherwise in base64
+// in the form of 2026-07-28.
 func headerValue(text string) string {
 	plain := text == strings.TrimSpace(text) && !strings.HasPrefix(text, encodedPrefix)
 	for i := range len(text) {
@@ -25,7 +25,7 @@ const (
 	encodedSuffix = "?="
 )
 
-// HeaderText reads the text of a header's value, and tells whether it is one.
+// HeaderText decodes a header value, and reports whether it is valid.
 func HeaderText(value string) (string, bool) {
 	encoded, encodes := strings.CutPrefix(value, encodedPrefix)
 	encoded, ends := strings.CutSuffix(encoded, encodedSuffix)

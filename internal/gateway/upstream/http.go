@@ -21,22 +21,22 @@ import (
 // ModernVersion is the first protocol version without a handshake and sessions.
 const ModernVersion = "2026-07-28"
 
-// errSessionLost is a server that has forgotten our session.
+// errSessionLost is returned if the server has lost the session.
 var errSessionLost = errors.New("the server has ended the session")
 
-// errUnanswered is a server that has ended its answer to a call before it came to one.
-var errUnanswered = &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server has ended its answer without a result, and whether it has done the call is not known").
-	WithFix("look at the server, and whether the call was done, before you call again")}
+// errUnanswered is returned if the server ended its response without an answer.
+var errUnanswered = &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server ended its answer without a result, and it is unknown whether the call was carried out").
+	WithFix("check at the server whether the call was carried out, before you repeat it")}
 
-// statusError is an answer that is no MCP.
+// statusError is an HTTP error status.
 type statusError struct{ status int }
 
 func (e *statusError) Error() string {
-	return fmt.Sprintf("the server answers %d %s", e.status, http.StatusText(e.status))
+	return fmt.Sprintf("the server answered %d %s", e.status, http.StatusText(e.status))
 }
 
-// web is a server over streamable HTTP.
-type web struct {
+// httpConn is a connection over streamable HTTP.
+type httpConn struct {
 	spec   Spec
 	client *http.Client
 	limit  int
@@ -52,48 +52,48 @@ type web struct {
 	closed  bool
 }
 
-var _ conn = (*web)(nil)
+var _ conn = (*httpConn)(nil)
 
-// newWeb makes the connection of a resolved spec. Nothing is sent yet.
-func newWeb(spec Spec, client *http.Client, limit int, to receiver) *web {
-	w := &web{spec: spec, client: client, limit: limit, to: to}
+// newHTTPConn returns a connection for a resolved spec. It sends nothing yet.
+func newHTTPConn(spec Spec, client *http.Client, limit int, to receiver) *httpConn {
+	w := &httpConn{spec: spec, client: client, limit: limit, to: to}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
 
-// newHTTPClient makes the client for a server. Its credentials go nowhere but to the
-// host of its URL.
+// newHTTPClient returns an HTTP client for a server. It sends credentials only to the host
+// of the server's URL.
 func newHTTPClient(trip http.RoundTripper) *http.Client {
 	return &http.Client{Transport: trip, CheckRedirect: sameHost}
 }
 
-// httpClient is the client of a resolved spec.
+// httpClient returns the client of a resolved spec.
 func (u *Upstream) httpClient(spec Spec) *http.Client {
 	if spec.OAuth == nil {
 		return newHTTPClient(u.opts.HTTP)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if by := credentials(spec); u.authorizer == nil || u.authorizedBy != by {
+	if by := credentialsHash(spec); u.authorizer == nil || u.authorizedBy != by {
 		u.authorizer, u.authorizedBy = newAuthorizer(spec, u.opts.HTTP), by
 	}
 	return newHTTPClient(u.authorizer)
 }
 
-// sameHost follows no redirect to another host: headers with secrets would go
-// along.
+// sameHost refuses redirects to another host, because headers with secrets would be sent
+// there.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if first := via[0].URL; req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
 		return errors.New("it redirects to another host")
 	}
 	if len(via) > 5 {
-		return errors.New("it redirects too often")
+		return errors.New("too many redirects")
 	}
 	return nil
 }
 
-// request makes a request with the headers that all have.
-func (w *web) request(ctx context.Context, method, url string, body io.Reader) (*http.Request, error) {
+// newRequest builds a request with the common headers.
+func (w *httpConn) newRequest(ctx context.Context, method, url string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return nil, fmt.Errorf("make a request: %w", err)
@@ -115,16 +115,16 @@ func (w *web) request(ctx context.Context, method, url string, body io.Reader) (
 	return req, nil
 }
 
-// inSession tells whether the server has given us a session.
-func (w *web) inSession() bool {
+// inSession reports whether the server has assigned a session.
+func (w *httpConn) inSession() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.session != ""
 }
 
 // send implements conn.
-func (w *web) send(ctx context.Context, m outgoing) error {
-	req, err := w.request(ctx, http.MethodPost, w.spec.URL, bytes.NewReader(m.text))
+func (w *httpConn) send(ctx context.Context, m outgoing) error {
+	req, err := w.newRequest(ctx, http.MethodPost, w.spec.URL, bytes.NewReader(m.text))
 	if err != nil {
 		return err
 	}
@@ -156,49 +156,48 @@ func (w *web) send(ctx context.Context, m outgoing) error {
 	defer resp.Body.Close()
 	if m.method == "initialize" {
 		id := resp.Header.Get("Mcp-Session-Id")
-		if !sessionID(id) {
-			return guideway.Errorf(guideway.CodeUnavailable, "the server names the session by what no header can carry, or by more than %d bytes", maxSessionID)
+		if !isSessionID(id) {
+			return guideway.Errorf(guideway.CodeUnavailable, "the server's session id is not a valid header value, or longer than %d bytes", maxSessionID)
 		}
 		w.mu.Lock()
 		w.session = id
 		w.mu.Unlock()
 	}
-	return w.answer(ctx, resp, m.call)
+	return w.readAnswer(ctx, resp, m.call)
 }
 
-// maxSessionID bounds what each request carries.
+// maxSessionID is the maximum length of a session id, since each request carries it.
 const maxSessionID = 4 << 10
 
-// sessionID tells whether the protocol allows a session to be called that, or not to
-// be named.
-func sessionID(id string) bool {
+// isSessionID reports whether the protocol allows a session id. An empty one is valid.
+func isSessionID(id string) bool {
 	return len(id) <= maxSessionID && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// sendError keeps URLs, which may hold keys, out of errors.
-func (w *web) sendError(ctx context.Context, err error) error {
+// sendError removes URLs, which may contain keys, from errors.
+func (w *httpConn) sendError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	var own *guideway.Error
 	if errors.As(err, &own) {
-		return own // of the way to a token
+		return own // an error of getting a token
 	}
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
-		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w; the call was not sent", &quiet{err}).
-			WithFix("see whether an MCP server runs at its address, then call again")}
+		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w; the call was not sent", &quietError{err}).
+			WithFix("check that an MCP server runs at its URL, then call again")}
 	}
-	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the connection to the server broke, and whether it has done what was asked is not known: %w", &quiet{err})}
+	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the connection to the server broke, and it is unknown whether the request was carried out: %w", &quietError{err})}
 }
 
-// quiet says of an error its innermost cause alone, and keeps the rest for errors.As.
-type quiet struct{ err error }
+// quietError prints only its innermost cause, and keeps the rest for errors.As.
+type quietError struct{ err error }
 
 // Error implements error.
-func (q *quiet) Error() string { return rootCause(q.err).Error() }
+func (q *quietError) Error() string { return rootCause(q.err).Error() }
 
-// Unwrap gives the error.
-func (q *quiet) Unwrap() error { return q.err }
+// Unwrap returns the full error.
+func (q *quietError) Unwrap() error { return q.err }
 
 func rootCause(err error) error {
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
@@ -207,31 +206,31 @@ func rootCause(err error) error {
 	return err
 }
 
-// answer reads what a POST is answered by.
-func (w *web) answer(ctx context.Context, resp *http.Response, call string) error {
+// readAnswer reads the response to a POST.
+func (w *httpConn) readAnswer(ctx context.Context, resp *http.Response, call string) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode == http.StatusNotFound && resp.Request.Header.Get("Mcp-Session-Id") != "":
 		return errSessionLost
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return w.spec.refusal(resp)
+		return w.spec.refusalError(resp)
 	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent || call == "" && resp.StatusCode < 300:
 		if call != "" {
-			return errors.New("the server has taken the call without an answer")
+			return errors.New("the server accepted the call without an answer")
 		}
 		return nil
 	case kind == "application/json":
-		return w.whole(resp, call)
+		return w.readWhole(resp, call)
 	case resp.StatusCode >= 300:
 		return &statusError{status: resp.StatusCode}
 	case kind == "text/event-stream":
-		return w.follow(ctx, resp.Body, call)
+		return w.followStream(ctx, resp.Body, call)
 	}
-	return fmt.Errorf("the server answers with %q, which is neither JSON nor events", kind)
+	return fmt.Errorf("the server answered with %q, which is neither JSON nor events", kind)
 }
 
-// whole takes an answer that is one text.
-func (w *web) whole(resp *http.Response, call string) error {
+// readWhole reads a response that is a single message.
+func (w *httpConn) readWhole(resp *http.Response, call string) error {
 	text, err := w.readAll(resp.Body)
 	if err != nil {
 		return err
@@ -241,13 +240,13 @@ func (w *web) whole(resp *http.Response, call string) error {
 		return &statusError{status: resp.StatusCode}
 	}
 	if err == nil && m.IsResponse() && string(m.ID) == "null" && m.Err != nil {
-		return m.Err // an error about what the server took for no call
+		return m.Err // an error about a message that the server did not treat as a call
 	}
-	deliver(w.to, text, call)
+	deliverMessage(w.to, text, call)
 	return nil
 }
 
-func (w *web) readAll(body io.Reader) ([]byte, error) {
+func (w *httpConn) readAll(body io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(body, int64(w.limit)+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", rootCause(err))
@@ -258,16 +257,15 @@ func (w *web) readAll(body io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// resumes bounds how often the stream of one call is taken up again.
-const resumes = 8
+// maxResumes is the maximum number of times that the stream of one call is resumed.
+const maxResumes = 8
 
-// follow reads the stream of a call until its answer. A stream that breaks is
-// taken up where it was, if the server can do that: the call itself is never
-// sent again.
-func (w *web) follow(ctx context.Context, body io.ReadCloser, call string) error {
+// followStream reads the stream of a call until its answer. It resumes a broken stream if
+// the server supports that; the call itself is never sent again.
+func (w *httpConn) followStream(ctx context.Context, body io.ReadCloser, call string) error {
 	stream := newEvents(body, w.limit)
-	for range resumes {
-		err := w.read(stream, call)
+	for range maxResumes {
+		err := w.readStream(stream, call)
 		if err == nil {
 			return nil
 		}
@@ -281,7 +279,7 @@ func (w *web) follow(ctx context.Context, body io.ReadCloser, call string) error
 		if err := ctxsleep.For(ctx, retry); err != nil {
 			return err
 		}
-		next, err := w.resume(ctx, last)
+		next, err := w.resumeStream(ctx, last)
 		if err != nil && ctx.Err() == nil {
 			err = brokenOff(err)
 		}
@@ -295,16 +293,16 @@ func (w *web) follow(ctx context.Context, body io.ReadCloser, call string) error
 	return brokenOff(errors.New("too often"))
 }
 
-// brokenOff is a call that was sent, and whose answer does not come any more. What kept
-// it from being taken up again is told, and is no error of the call's own: that it could
-// not be reached for that does not say that it was not reached before.
+// brokenOff returns the error of a call that was sent, but whose answer is lost. It
+// contains the reason why the stream could not be resumed, but as text only: a server that
+// is unreachable now may have received the call before.
 func brokenOff(why error) error {
-	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server's answer has broken off, and whether it has done the call is not known: %v", rootCause(why)).
-		WithFix("look at the server, and whether the call was done, before you call again")}
+	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server's answer broke off, and it is unknown whether the call was carried out: %v", rootCause(why)).
+		WithFix("check at the server whether the call was carried out, before you repeat it")}
 }
 
-// read hands on events until the answer to the call.
-func (w *web) read(stream *events, call string) error {
+// readStream delivers events until the answer to the call.
+func (w *httpConn) readStream(stream *events, call string) error {
 	for {
 		e, err := stream.next()
 		if err != nil {
@@ -313,7 +311,7 @@ func (w *web) read(stream *events, call string) error {
 		if e.name != "" && e.name != "message" || len(e.data) == 0 {
 			continue
 		}
-		deliver(w.to, e.data, call)
+		deliverMessage(w.to, e.data, call)
 		if call == "" {
 			continue
 		}
@@ -323,9 +321,9 @@ func (w *web) read(stream *events, call string) error {
 	}
 }
 
-// resume opens a stream again; an empty last opens that of notifications.
-func (w *web) resume(ctx context.Context, last string) (*http.Response, error) {
-	req, err := w.request(ctx, http.MethodGet, w.spec.URL, nil)
+// resumeStream opens a stream again; an empty last opens that of notifications.
+func (w *httpConn) resumeStream(ctx context.Context, last string) (*http.Response, error) {
+	req, err := w.newRequest(ctx, http.MethodGet, w.spec.URL, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -340,14 +338,14 @@ func (w *web) resume(ctx context.Context, last string) (*http.Response, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
 		_ = resp.Body.Close()
-		return nil, w.spec.failure(resp)
+		return nil, w.spec.statusFailure(resp)
 	}
 	return resp, nil
 }
 
-// negotiated implements conn. A server of the legacy era may have a stream of
-// notifications that belong to no call.
-func (w *web) negotiated(version string) {
+// negotiated implements conn. A legacy server may have a stream for notifications that
+// belong to no call.
+func (w *httpConn) negotiated(version string) {
 	w.mu.Lock()
 	w.version = version
 	listen := version < ModernVersion && !w.closed
@@ -358,25 +356,25 @@ func (w *web) negotiated(version string) {
 	if listen {
 		go func() {
 			defer w.wg.Done()
-			w.listen()
+			w.listenLoop()
 		}()
 	}
 }
 
-// listen follows the stream of notifications for as long as there is one.
-func (w *web) listen() {
+// listenLoop reads the notification stream while there is one.
+func (w *httpConn) listenLoop() {
 	delay, last := time.Second, ""
 	for w.ctx.Err() == nil {
-		resp, err := w.resume(w.ctx, last)
+		resp, err := w.resumeStream(w.ctx, last)
 		var status *statusError
 		if errors.As(err, &status) && status.status < 500 {
-			return // it has none, or no longer
+			return // the server has no such stream, or no longer
 		}
 		if err == nil {
 			stream := newEvents(resp.Body, w.limit)
 			stream.retry, stream.last = time.Second, last
 			began := time.Now()
-			_ = w.read(stream, "")
+			_ = w.readStream(stream, "")
 			_ = resp.Body.Close()
 			if last = stream.last; time.Since(began) > maxRetry {
 				delay = stream.retry
@@ -389,9 +387,8 @@ func (w *web) listen() {
 	}
 }
 
-// close implements conn. A session is ended, as a courtesy that is not waited
-// for long.
-func (w *web) close() {
+// close implements conn. It deletes the session as a courtesy, with a short timeout.
+func (w *httpConn) close() {
 	w.mu.Lock()
 	session, was := w.session, w.closed
 	w.closed = true
@@ -403,7 +400,7 @@ func (w *web) close() {
 	if session != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), endTime)
 		defer cancel()
-		if req, err := w.request(ctx, http.MethodDelete, w.spec.URL, nil); err == nil {
+		if req, err := w.newRequest(ctx, http.MethodDelete, w.spec.URL, nil); err == nil {
 			if resp, err := w.client.Do(req); err == nil {
 				_ = resp.Body.Close()
 			}

@@ -19,8 +19,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// sdkServer is a server of the SDK with a tool that echoes, tells of progress
-// and asks.
+// sdkServer returns an SDK server with a tool that echoes, reports progress and asks a
+// question.
 func sdkServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
 	s.AddTool(&mcp.Tool{Name: "echo", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -51,7 +51,7 @@ func serveHTTP(t *testing.T, h http.Handler) *httptest.Server {
 	return srv
 }
 
-func ways(server *mcp.Server) map[string]http.Handler {
+func serverHandlers(server *mcp.Server) map[string]http.Handler {
 	get := func(*http.Request) *mcp.Server { return server }
 	return map[string]http.Handler{
 		"stateful":  mcp.NewStreamableHTTPHandler(get, nil),
@@ -61,64 +61,64 @@ func ways(server *mcp.Server) map[string]http.Handler {
 	}
 }
 
-// A server over HTTP is reached in the way that it has, whichever that is.
+// Every kind of HTTP server can be reached.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{"stateful": "2025-11-25", "json": "2025-11-25", "stateless": "2026-07-28", "sse": "2025-11-25"}
-	for way, h := range ways(sdkServer()) {
+	for way, h := range serverHandlers(sdkServer()) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			srv := serveHTTP(t, h)
-			u := open(t, upstream.Spec{Name: "http", URL: srv.URL}, upstream.Options{})
-			s := session(t, u, upstream.Want{})
+			u := openUpstream(t, upstream.Spec{Name: "http", URL: srv.URL}, upstream.Options{})
+			s := openSession(t, u, upstream.Want{})
 			if got := s.Info().Version; got != want[way] {
 				t.Errorf("the version is %s, want %s", got, want[way])
 			}
-			if got := call(t, s, tool("echo", args{"text": "hi é\n"})); got != "hi é\n" {
+			if got := callText(t, s, toolCall("echo", args{"text": "hi é\n"})); got != "hi é\n" {
 				t.Errorf("echo: %q", got)
 			}
 			c, err := u.Refresh(t.Context())
 			if err != nil || len(c.Tools) != 1 {
 				t.Errorf("the catalog is %+v, %v", c, err)
 			}
-			if way == "json" { // it has no way for notifications
+			if way == "json" { // it has no stream for notifications
 				return
 			}
 			told := 0
-			with := tool("echo", args{"text": "x"})
+			with := toolCall("echo", args{"text": "x"})
 			with.Notify = func(method string, _ json.RawMessage) { told++ }
-			if got := call(t, s, with); got != "x" || told != 1 {
+			if got := callText(t, s, with); got != "x" || told != 1 {
 				t.Errorf("with progress: %q, told %d times", got, told)
 			}
 		})
 	}
 }
 
-// What a server asks on the way of a call over HTTP is that call's.
+// A server's question during a call over HTTP belongs to that call.
 func TestQuestionOverHTTP(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"stateful", "sse"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			srv := serveHTTP(t, ways(sdkServer())[way])
-			u := open(t, upstream.Spec{Name: "http", URL: srv.URL}, upstream.Options{})
+			srv := serveHTTP(t, serverHandlers(sdkServer())[way])
+			u := openUpstream(t, upstream.Spec{Name: "http", URL: srv.URL}, upstream.Options{})
 			ask := func(_ context.Context, _ string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 				if !strings.Contains(string(params), "sure?") {
 					t.Errorf("asked %s", params)
 				}
 				return json.RawMessage(`{"action":"decline"}`), nil
 			}
-			s := session(t, u, upstream.Want{Client: "ann", Capabilities: json.RawMessage(`{"elicitation":{}}`), Ask: ask})
-			if got := call(t, s, tool("echo", args{"ask": "sure?"})); got != "decline" {
+			s := openSession(t, u, upstream.Want{Client: "ann", Capabilities: json.RawMessage(`{"elicitation":{}}`), Ask: ask})
+			if got := callText(t, s, toolCall("echo", args{"ask": "sure?"})); got != "decline" {
 				t.Errorf("echo: %q", got)
 			}
 		})
 	}
 }
 
-// rough is a server over HTTP that does as it is told.
-func rough(answer func(w http.ResponseWriter, r *http.Request, method, id string)) http.Handler {
-	return accepting(func(w http.ResponseWriter, r *http.Request) {
+// scriptedServer returns an HTTP server with the given answers.
+func scriptedServer(answer func(w http.ResponseWriter, r *http.Request, method, id string)) http.Handler {
+	return acceptNotifications(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var m struct {
 			ID     json.RawMessage
@@ -134,11 +134,11 @@ func rough(answer func(w http.ResponseWriter, r *http.Request, method, id string
 	})
 }
 
-// A stream that breaks is taken up where it was; the call is not sent again.
+// A broken stream is resumed; the call is not sent again.
 func TestBrokenStream(t *testing.T) {
 	t.Parallel()
 	var calls, resumed atomic.Int32
-	srv := serveHTTP(t, rough(func(w http.ResponseWriter, r *http.Request, method, id string) {
+	srv := serveHTTP(t, scriptedServer(func(w http.ResponseWriter, r *http.Request, method, id string) {
 		switch {
 		case method == "tools/call":
 			calls.Add(1)
@@ -152,13 +152,13 @@ func TestBrokenStream(t *testing.T) {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 		}
 	}))
-	s := session(t, open(t, upstream.Spec{Name: "r", URL: srv.URL}, upstream.Options{}), upstream.Want{})
-	if got := call(t, s, tool("any", nil)); got != "late" || calls.Load() != 1 || resumed.Load() != 1 {
+	s := openSession(t, openUpstream(t, upstream.Spec{Name: "r", URL: srv.URL}, upstream.Options{}), upstream.Want{})
+	if got := callText(t, s, toolCall("any", nil)); got != "late" || calls.Load() != 1 || resumed.Load() != 1 {
 		t.Errorf("got %q after %d calls and %d resumptions", got, calls.Load(), resumed.Load())
 	}
 }
 
-// Bad answers over HTTP are errors, and each call is sent once.
+// Invalid answers over HTTP are errors, and each call is sent once.
 func TestBadHTTPAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -187,7 +187,7 @@ func TestBadHTTPAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var calls atomic.Int32
-			srv := serveHTTP(t, rough(func(w http.ResponseWriter, r *http.Request, method, id string) {
+			srv := serveHTTP(t, scriptedServer(func(w http.ResponseWriter, r *http.Request, method, id string) {
 				if method != "tools/call" {
 					w.WriteHeader(http.StatusMethodNotAllowed)
 					return
@@ -196,8 +196,8 @@ func TestBadHTTPAnswers(t *testing.T) {
 				c.answer(w, r, method, id)
 			}))
 			spec := upstream.Spec{Name: "r", URL: srv.URL, Transport: upstream.TransportHTTP}
-			s := session(t, open(t, spec, upstream.Options{MaxMessageBytes: 1 << 16}), upstream.Want{})
-			_, err := s.Do(t.Context(), tool("any", nil))
+			s := openSession(t, openUpstream(t, spec, upstream.Options{MaxMessageBytes: 1 << 16}), upstream.Want{})
+			_, err := s.Do(t.Context(), toolCall("any", nil))
 			if err == nil || !strings.Contains(err.Error(), c.want) || calls.Load() != 1 {
 				t.Errorf("the error is %v after %d calls, want %q", err, calls.Load(), c.want)
 			}
@@ -205,8 +205,8 @@ func TestBadHTTPAnswers(t *testing.T) {
 	}
 }
 
-// accepting takes notifications.
-func accepting(h http.HandlerFunc) http.Handler {
+// acceptNotifications accepts notifications.
+func acceptNotifications(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if strings.Contains(string(body), `"notifications/`) {
@@ -218,8 +218,8 @@ func accepting(h http.HandlerFunc) http.Handler {
 	})
 }
 
-// Credentials go to their own host and to no other.
-func TestCredentialsStay(t *testing.T) {
+// Credentials are sent to their own host only.
+func TestCredentialsStayOnTheirHost(t *testing.T) {
 	t.Parallel()
 	var leaked atomic.Int32
 	evil := serveHTTP(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -240,7 +240,7 @@ func TestCredentialsStay(t *testing.T) {
 	} {
 		srv := serveHTTP(t, h)
 		spec := upstream.Spec{Name: "x", URL: srv.URL, Headers: map[string]string{"X-Key": "s3cret"}, Bearer: "t0ken"}
-		_, _, err := open(t, spec, upstream.Options{StartTime: 5 * time.Second}).Session(t.Context(), upstream.Want{})
+		_, _, err := openUpstream(t, spec, upstream.Options{StartTime: 5 * time.Second}).Session(t.Context(), upstream.Want{})
 		if err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "t0ken") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -250,15 +250,14 @@ func TestCredentialsStay(t *testing.T) {
 	}
 }
 
-// A server that was started anew does not know our session. Whether it says so by 404 or
-// by 400, the call was not taken, and the next one has a new session; a call that is
-// only bad ends none.
-func TestForgottenSession(t *testing.T) {
+// A restarted server does not know our session. Whether it answers 404 or 400, the call had
+// no effect, and the next one uses a new session; a bad call does not end a session.
+func TestLostSession(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest} {
 		var life, calls atomic.Int32
 		release := make(chan struct{})
-		srv := serveHTTP(t, accepting(func(w http.ResponseWriter, r *http.Request) {
+		srv := serveHTTP(t, acceptNotifications(func(w http.ResponseWriter, r *http.Request) {
 			session := fmt.Sprint("life-", life.Load())
 			var m struct {
 				ID     json.RawMessage
@@ -286,14 +285,14 @@ func TestForgottenSession(t *testing.T) {
 				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"done"}]}}`, m.ID)
 			}
 		}))
-		u := open(t, upstream.Spec{Name: "r", URL: srv.URL, Protocol: "2025-11-25"}, upstream.Options{})
-		s := session(t, u, upstream.Want{})
+		u := openUpstream(t, upstream.Spec{Name: "r", URL: srv.URL, Protocol: "2025-11-25"}, upstream.Options{})
+		s := openSession(t, u, upstream.Want{})
 		slow := make(chan string, 1)
 		go func() {
-			result, err := s.Do(t.Context(), tool("slow", nil))
+			result, err := s.Do(t.Context(), toolCall("slow", nil))
 			slow <- fmt.Sprint(string(result), err)
 		}()
-		if _, err := s.Do(t.Context(), tool("bad", nil)); err == nil || !strings.Contains(err.Error(), "400") {
+		if _, err := s.Do(t.Context(), toolCall("bad", nil)); err == nil || !strings.Contains(err.Error(), "400") {
 			t.Errorf("a bad call: %v", err)
 		}
 		close(release)
@@ -302,53 +301,54 @@ func TestForgottenSession(t *testing.T) {
 		}
 		life.Add(1)
 		before := calls.Load()
-		_, err := s.Do(t.Context(), tool("any", nil))
+		_, err := s.Do(t.Context(), toolCall("any", nil))
 		var gone *upstream.GoneError
 		if !errors.As(err, &gone) || guideway.ErrorFix(err) == "" || calls.Load() != before {
 			t.Errorf("%d: after a restart: %v, %d calls", status, err, calls.Load()-before)
 		}
 		<-s.Done()
-		if got := call(t, session(t, u, upstream.Want{}), tool("any", nil)); got != "done" || calls.Load() != before+1 {
+		if got := callText(t, openSession(t, u, upstream.Want{}), toolCall("any", nil)); got != "done" || calls.Load() != before+1 {
 			t.Errorf("%d: then: %s, %d calls", status, got, calls.Load()-before)
 		}
 	}
 }
 
-// What a call over HTTP says of a connection that is not there, or that breaks, is
-// whether it may have been done.
+// The error of a call over a missing or broken connection is accurate about whether the
+// call may have been carried out.
 func TestBrokenConnection(t *testing.T) {
 	t.Parallel()
-	srv := serveHTTP(t, rough(func(w http.ResponseWriter, r *http.Request, method, _ string) {
+	srv := serveHTTP(t, scriptedServer(func(w http.ResponseWriter, r *http.Request, method, _ string) {
 		if method != "tools/call" {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
 		panic(http.ErrAbortHandler)
 	}))
-	// A connection that was kept would break, too, and nobody knew what it had carried.
+	// A reused connection would break too, and it would be unknown whether the call was
+	// sent.
 	base := &http.Transport{DisableKeepAlives: true}
-	s := session(t, open(t, upstream.Spec{Name: "r", URL: srv.URL}, upstream.Options{HTTP: base}), upstream.Want{})
-	_, err := s.Do(t.Context(), tool("any", nil))
+	s := openSession(t, openUpstream(t, upstream.Spec{Name: "r", URL: srv.URL}, upstream.Options{HTTP: base}), upstream.Want{})
+	_, err := s.Do(t.Context(), toolCall("any", nil))
 	var none *upstream.NoAnswer
 	if !errors.As(err, &none) || none.Late || !strings.Contains(err.Error(), "not known") {
 		t.Errorf("broken in the midst: %v", err)
 	}
 	srv.CloseClientConnections()
 	srv.Close()
-	_, err = s.Do(t.Context(), tool("any", nil))
+	_, err = s.Do(t.Context(), toolCall("any", nil))
 	var gone *upstream.GoneError
 	if !errors.As(err, &gone) || strings.Contains(err.Error(), "not known") || strings.Contains(err.Error(), srv.URL) {
 		t.Errorf("not there: %v", err)
 	}
 }
 
-// What a server of 2024-11-05 offers is kept from one start to the next, also where it
-// was found out that it is one.
-func TestFoundFeedIsKept(t *testing.T) {
+// The catalog of a 2024-11-05 server is cached between starts, also if its transport was
+// detected.
+func TestDetectedSSECatalogIsCached(t *testing.T) {
 	t.Parallel()
-	srv := serveHTTP(t, ways(sdkServer())["sse"])
+	srv := serveHTTP(t, serverHandlers(sdkServer())["sse"])
 	spec, dir := upstream.Spec{Name: "old", URL: srv.URL}, t.TempDir()
-	if _, err := open(t, spec, upstream.Options{CacheDir: dir}).Refresh(t.Context()); err != nil {
+	if _, err := openUpstream(t, spec, upstream.Options{CacheDir: dir}).Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if c := upstream.Cached(dir, spec); c == nil || len(c.Tools) != 1 {
@@ -356,26 +356,26 @@ func TestFoundFeedIsKept(t *testing.T) {
 	}
 }
 
-// A call whose answer has broken off, and cannot be taken up again because the server is
-// gone, was sent: nobody is told that it was not.
+// A call whose stream broke and cannot be resumed, because the server is gone, was sent;
+// the error must not claim otherwise.
 func TestBrokenOffForGood(t *testing.T) {
 	t.Parallel()
 	var srv *httptest.Server
 	gone := make(chan struct{})
-	srv = httptest.NewServer(rough(func(w http.ResponseWriter, r *http.Request, method, id string) {
+	srv = httptest.NewServer(scriptedServer(func(w http.ResponseWriter, r *http.Request, method, id string) {
 		if method != "tools/call" {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(w, "id: 7\nretry: 1\ndata:\n\n")
-		_ = srv.Listener.Close() // nothing is reached any more
+		_ = srv.Listener.Close() // the server is unreachable from now on
 		close(gone)
 	}))
 	defer srv.Close()
 	base := &http.Transport{DisableKeepAlives: true}
-	s := session(t, open(t, upstream.Spec{Name: "r", URL: srv.URL, Protocol: "2025-11-25"}, upstream.Options{HTTP: base}), upstream.Want{})
-	_, err := s.Do(t.Context(), tool("any", nil))
+	s := openSession(t, openUpstream(t, upstream.Spec{Name: "r", URL: srv.URL, Protocol: "2025-11-25"}, upstream.Options{HTTP: base}), upstream.Want{})
+	_, err := s.Do(t.Context(), toolCall("any", nil))
 	<-gone
 	var none *upstream.NoAnswer
 	if errors.As(err, new(*upstream.GoneError)) || !errors.As(err, &none) || !strings.Contains(err.Error(), "not known") {

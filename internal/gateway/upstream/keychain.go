@@ -7,14 +7,13 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// keychainService is the service that secrets of upstreams are kept under.
+// keychainService is the keychain service of upstreams' secrets.
 const keychainService = "guideway"
 
-// keychainTime bounds the wait: a keychain that is locked may ask a person who
-// is not there.
+// keychainTime limits the wait: a locked keychain may prompt an absent person.
 const keychainTime = 10 * time.Second
 
-// Keychain looks up a secret in the system's keychain.
+// Keychain reads a secret from the system's keychain.
 func Keychain(name string) (string, error) {
 	type found struct {
 		value string
@@ -31,6 +30,6 @@ func Keychain(name string) (string, error) {
 	case f := <-done:
 		return f.value, f.err
 	case <-timer.C:
-		return "", errors.New("the keychain has not answered")
+		return "", errors.New("the keychain did not answer")
 	}
 }

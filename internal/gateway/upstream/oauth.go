@@ -17,31 +17,31 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// authorizer sends requests to a server with tokens that it gets by client
-// credentials. All sessions with a server share one, and its token.
+// authorizer adds tokens to the requests to a server, which it gets by client credentials.
+// All sessions with a server share one authorizer and its token.
 type authorizer struct {
 	spec Spec
 	base http.RoundTripper
-	// client reaches who hands out tokens.
+	// client connects to the authorization server.
 	client *http.Client
-	// asking is held by the one that asks for a token.
+	// asking is held while a token is requested.
 	asking chan struct{}
-	// config says where tokens are got; nil is not known yet. token is the last one.
-	// Both belong to who holds asking.
+	// config is the token endpoint, nil if it is not known yet. token is the last token.
+	// The holder of asking owns both.
 	config *clientcredentials.Config
 	token  *oauth2.Token
 }
 
 var _ http.RoundTripper = (*authorizer)(nil)
 
-// tokenTime bounds the way to a token, metadata included.
+// tokenTime is the maximum time to get a token, including the metadata.
 const tokenTime = 30 * time.Second
 
-// newAuthorizer makes the authorizer of a resolved spec with OAuth.
+// newAuthorizer returns the authorizer of a resolved spec with OAuth.
 func newAuthorizer(spec Spec, base http.RoundTripper) *authorizer {
 	a := &authorizer{spec: spec, base: base, asking: make(chan struct{}, 1)}
 	a.client = &http.Client{
-		Transport: &careful{base: base, named: []string{hostOf(spec.URL), hostOf(spec.OAuth.Issuer), hostOf(spec.OAuth.TokenURL)}},
+		Transport: &guardedTransport{base: base, named: []string{hostOf(spec.URL), hostOf(spec.OAuth.Issuer), hostOf(spec.OAuth.TokenURL)}},
 		Timeout:   tokenTime, CheckRedirect: sameHost,
 	}
 	if spec.OAuth.TokenURL != "" {
@@ -50,16 +50,16 @@ func newAuthorizer(spec Spec, base http.RoundTripper) *authorizer {
 	return a
 }
 
-// credentials change with what tokens are got by.
-func credentials(spec Spec) [sha256.Size]byte {
-	text, _ := json.Marshal(struct { // texts always marshal
+// credentialsHash changes when a setting for getting tokens changes.
+func credentialsHash(spec Spec) [sha256.Size]byte {
+	text, _ := json.Marshal(struct { // strings always marshal
 		URL   string
 		OAuth *OAuth
 	}{spec.URL, spec.OAuth})
 	return sha256.Sum256(text)
 }
 
-// configOf is how tokens are got at an endpoint.
+// configOf returns the client credentials config for an endpoint.
 func (a *authorizer) configOf(e *endpoint) *clientcredentials.Config {
 	o := a.spec.OAuth
 	config := &clientcredentials.Config{
@@ -74,20 +74,19 @@ func (a *authorizer) configOf(e *endpoint) *clientcredentials.Config {
 	return config
 }
 
-// RoundTrip implements http.RoundTripper. A request that the server answers by 401 was
-// not done, for want of a good token: it is sent once more with a new one, if there is
-// such.
+// RoundTrip implements http.RoundTripper. A request that the server answers with 401 had no
+// effect, so it is sent once more if there is a new token.
 func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
-	token, err := a.good(req.Context(), nil, nil)
+	token, err := a.validToken(req.Context(), nil, nil)
 	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
-	resp, err := a.send(req, req.Body, token)
+	resp, err := a.sendWith(req, req.Body, token)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized || req.Body != nil && req.GetBody == nil {
 		return resp, err
 	}
-	next, err := a.good(req.Context(), token, resp)
+	next, err := a.validToken(req.Context(), token, resp)
 	if err != nil {
 		_ = resp.Body.Close()
 		return nil, err
@@ -95,15 +94,15 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if next == nil || token != nil && next.AccessToken == token.AccessToken {
 		return resp, nil
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // so that the connection can be reused
 	_ = resp.Body.Close()
 	var body io.ReadCloser
 	if req.Body != nil {
 		if body, err = req.GetBody(); err != nil {
-			return nil, fmt.Errorf("send the request once more: %w", err)
+			return nil, fmt.Errorf("repeat the request: %w", err)
 		}
 	}
-	return a.send(req, body, next)
+	return a.sendWith(req, body, next)
 }
 
 func closeBody(req *http.Request) {
@@ -112,7 +111,7 @@ func closeBody(req *http.Request) {
 	}
 }
 
-func (a *authorizer) send(req *http.Request, body io.ReadCloser, token *oauth2.Token) (*http.Response, error) {
+func (a *authorizer) sendWith(req *http.Request, body io.ReadCloser, token *oauth2.Token) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.Body = body
 	if token != nil {
@@ -121,9 +120,9 @@ func (a *authorizer) send(req *http.Request, body io.ReadCloser, token *oauth2.T
 	return a.base.RoundTrip(req)
 }
 
-// good gives a token that is not over and not the refused one; nil where it is not
-// known who hands out tokens, which a server says when it refuses a request.
-func (a *authorizer) good(ctx context.Context, refused *oauth2.Token, refusal *http.Response) (*oauth2.Token, error) {
+// validToken returns a token that has not expired and is not the refused one; nil if the
+// authorization server is still unknown. The server names it when it refuses a request.
+func (a *authorizer) validToken(ctx context.Context, refused *oauth2.Token, refusal *http.Response) (*oauth2.Token, error) {
 	select {
 	case a.asking <- struct{}{}:
 		defer func() { <-a.asking }()
@@ -139,7 +138,7 @@ func (a *authorizer) good(ctx context.Context, refused *oauth2.Token, refusal *h
 		if refusal == nil && a.spec.OAuth.Issuer == "" {
 			return nil, nil
 		}
-		e, err := a.discover(ctx, challengeOf(refusal))
+		e, err := a.discoverEndpoint(ctx, challengeOf(refusal))
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +147,7 @@ func (a *authorizer) good(ctx context.Context, refused *oauth2.Token, refusal *h
 	token, err := a.config.Token(context.WithValue(ctx, oauth2.HTTPClient, a.client))
 	if err != nil {
 		if a.spec.OAuth.TokenURL == "" {
-			a.config = nil // who hands out tokens may be another one by now
+			a.config = nil // the authorization server may have changed
 		}
 		return nil, tokenError(err)
 	}
@@ -156,28 +155,28 @@ func (a *authorizer) good(ctx context.Context, refused *oauth2.Token, refusal *h
 	return token, nil
 }
 
-// tokenError says why there is no token, without the address, which may hold keys.
+// tokenError explains why there is no token, without the URL, which may contain keys.
 func tokenError(err error) error {
 	var refused *oauth2.RetrieveError
 	if !errors.As(err, &refused) {
 		return guideway.Errorf(guideway.CodeUnavailable, "get a token: %w", rootCause(err)).
-			WithFix("look at the upstream's oauth: is the address of the tokens right?")
+			WithFix("check the token endpoint in the upstream's oauth")
 	}
 	said := refused.ErrorCode
 	if said == "" && refused.Response != nil {
 		said = refused.Response.Status
 	}
-	if text := plain(refused.ErrorDescription); text != "" {
+	if text := plainChallenge(refused.ErrorDescription); text != "" {
 		said += " (" + text + ")"
 	}
 	if refused.Response != nil && refused.Response.StatusCode >= http.StatusInternalServerError {
-		return guideway.Errorf(guideway.CodeUnavailable, "the server of tokens answers %s", plain(said)).WithFix("try again later")
+		return guideway.Errorf(guideway.CodeUnavailable, "the authorization server answered %s", plainChallenge(said)).WithFix("try again later")
 	}
-	return guideway.Errorf(guideway.CodeUnauthorized, "the server of tokens answers %s", plain(said)).
+	return guideway.Errorf(guideway.CodeUnauthorized, "the authorization server answered %s", plainChallenge(said)).
 		WithFix("check the client id, the secret and the scopes of the upstream's oauth")
 }
 
-// challengeOf is what a refusal says of the token that it wants; nil is nothing.
+// challengeOf returns the Bearer challenge of a refused request, or nil.
 func challengeOf(refusal *http.Response) map[string]string {
 	if refusal == nil {
 		return nil
@@ -190,8 +189,8 @@ func challengeOf(refusal *http.Response) map[string]string {
 	return nil
 }
 
-// bearerParams reads the parameters of the scheme Bearer (RFC 9110, 11.6.1), as far as
-// they can be read; nil is that the scheme is not there.
+// bearerParams parses the parameters of the Bearer scheme (RFC 9110, 11.6.1) as far as
+// possible; nil if there is no such scheme.
 func bearerParams(header string) map[string]string {
 	const letters = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	var found map[string]string
@@ -215,7 +214,7 @@ func bearerParams(header string) map[string]string {
 		}
 		value = strings.TrimLeft(value, " \t")
 		if text, quoted := strings.CutPrefix(value, `"`); quoted {
-			value, rest = unquoted(text)
+			value, rest = unquote(text)
 		} else {
 			rest = strings.TrimLeft(value, letters+"/:=?")
 			value = value[:len(value)-len(rest)]
@@ -226,8 +225,8 @@ func bearerParams(header string) map[string]string {
 	}
 }
 
-// unquoted reads a quoted text behind its first quote, and gives what follows it.
-func unquoted(text string) (value, rest string) {
+// unquote parses a quoted string after its first quote, and returns the rest.
+func unquote(text string) (value, rest string) {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
 		switch {
@@ -241,34 +240,34 @@ func unquoted(text string) (value, rest string) {
 	return b.String(), ""
 }
 
-// failure is the error for an answer that is no message.
-func (s *Spec) failure(resp *http.Response) error {
+// statusFailure returns the error for a response with an error status.
+func (s *Spec) statusFailure(resp *http.Response) error {
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		return s.refusal(resp)
+		return s.refusalError(resp)
 	}
 	return &statusError{status: resp.StatusCode}
 }
 
-// refusal is the error for an answer of 401 or 403, with what the server says of it.
-func (s *Spec) refusal(resp *http.Response) error {
+// refusalError returns the error for status 401 or 403, with the server's challenge.
+func (s *Spec) refusalError(resp *http.Response) error {
 	said, fix := "", "check the upstream's bearer token, headers or oauth"
 	challenge := challengeOf(resp)
 	for _, part := range []string{challenge["error"], challenge["error_description"]} {
-		if part = plain(part); part != "" {
+		if part = plainChallenge(part); part != "" {
 			said += ": " + part
 		}
 	}
 	switch {
 	case challenge["error"] == "insufficient_scope" && challenge["scope"] != "":
-		fix = fmt.Sprintf("the token needs the scope %q", plain(challenge["scope"]))
+		fix = fmt.Sprintf("the token needs the scope %q", plainChallenge(challenge["scope"]))
 	case s.OAuth != nil && resp.StatusCode == http.StatusUnauthorized:
-		fix = `check the upstream's oauth: the scopes, and "resource", which is what the server calls itself, for tokens of another audience are refused`
+		fix = `check the upstream's oauth: the scopes, and "resource", which must be the server's own name, because it refuses tokens of another audience`
 	}
 	return guideway.Errorf(guideway.CodeUnauthorized, "%w%s", &statusError{status: resp.StatusCode}, said).WithFix("%s", fix)
 }
 
-// plain is a text of a server's as it may stand in a message.
-func plain(text string) string {
+// plainChallenge returns a server's text in a form that is safe in a message.
+func plainChallenge(text string) string {
 	const longest = 200
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

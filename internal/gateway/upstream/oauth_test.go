@@ -16,35 +16,36 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// issuer hands out tokens by client credentials, and is the server that takes them.
+// issuer is an authorization server for client credentials and the server that accepts its
+// tokens.
 type issuer struct {
 	t   *testing.T
 	url string
 	mcp http.Handler
 
 	mu sync.Mutex
-	// good is the token that is taken; each that is handed out takes its place.
+	// good is the accepted token; each new token replaces it.
 	good  string
 	given int
 	asked []map[string][]string
-	// done counts what got in.
+	// done counts the accepted requests.
 	done int
-	// expires is how long a token says that it lasts.
+	// expires is the lifetime in a token response.
 	expires int
-	// status, if set, is how a request for a token is answered.
+	// status, if set, is the status of token responses.
 	status int
-	// challenge is what a refusal says besides.
+	// challenge is added to a refusal.
 	challenge string
-	// refuse has no token taken, whatever it is.
+	// refuse, if set, is the status for every token.
 	refuse int
-	// documents are what is at other paths.
+	// documents are the documents at other paths.
 	documents map[string]string
 	hang      chan struct{}
 }
 
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
-	i := &issuer{t: t, mcp: ways(sdkServer())["stateful"], documents: map[string]string{}, expires: 3600}
+	i := &issuer{t: t, mcp: serverHandlers(sdkServer())["stateful"], documents: map[string]string{}, expires: 3600}
 	i.url = serveHTTP(t, i).URL
 	return i
 }
@@ -63,7 +64,7 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			return
 		}
-		i.hand(w, r)
+		i.handleToken(w, r)
 	case strings.HasPrefix(document, "http"):
 		http.Redirect(w, r, document, http.StatusFound)
 	case known:
@@ -78,8 +79,8 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hand gives a token.
-func (i *issuer) hand(w http.ResponseWriter, r *http.Request) {
+// handleToken returns a token.
+func (i *issuer) handleToken(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	_ = r.ParseForm()
@@ -116,49 +117,49 @@ func (i *issuer) letIn(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-func (i *issuer) set(f func()) {
+func (i *issuer) withLock(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	f()
 }
 
-// counts are the tokens that were given, and what got in.
+// counts returns the numbers of tokens and of accepted requests.
 func (i *issuer) counts() (given, done int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.given, i.done
 }
 
-// last is how a token was asked for last.
-func (i *issuer) last() map[string][]string {
+// lastRequest returns the last token request.
+func (i *issuer) lastRequest() map[string][]string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.asked[len(i.asked)-1]
 }
 
-// open is the server as an upstream.
-func (i *issuer) open(o upstream.OAuth) *upstream.Upstream {
+// openUpstream returns the server as an upstream.
+func (i *issuer) openUpstream(o upstream.OAuth) *upstream.Upstream {
 	i.t.Helper()
 	if o.ClientID == "" {
 		o.ClientID, o.ClientSecret = "me", "${env:OAUTH}"
 	}
 	spec := upstream.Spec{Name: "x", URL: i.url + "/mcp", OAuth: &o}
-	u := open(i.t, spec, upstream.Options{StartTime: 20 * time.Second, Secrets: upstream.Secrets{Getenv: func(string) string { return "s3cret" }}})
-	// Its sessions are ended at the end, which takes a token, too.
-	i.t.Cleanup(func() { i.set(func() { i.refuse, i.status, i.hang = 0, 0, nil }) })
+	u := openUpstream(i.t, spec, upstream.Options{StartTime: 20 * time.Second, Secrets: upstream.Secrets{Getenv: func(string) string { return "s3cret" }}})
+	// Closing the sessions at the end needs a token, too.
+	i.t.Cleanup(func() { i.withLock(func() { i.refuse, i.status, i.hang = 0, 0, nil }) })
 	return u
 }
 
-// Tokens are got by client credentials, and a refusal says what to check.
+// Tokens are requested by client credentials, and an error has a next action.
 func TestOAuth(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	s := session(t, i.open(upstream.OAuth{TokenURL: i.url + "/token", Scopes: []string{"a", "b"}}), upstream.Want{})
-	if got := call(t, s, tool("echo", args{"text": "in"})); got != "in" {
+	s := openSession(t, i.openUpstream(upstream.OAuth{TokenURL: i.url + "/token", Scopes: []string{"a", "b"}}), upstream.Want{})
+	if got := callText(t, s, toolCall("echo", args{"text": "in"})); got != "in" {
 		t.Errorf("echo: %q", got)
 	}
-	if given, _ := i.counts(); given != 1 || i.last()["scope"][0] != "a b" || i.last()["resource"] != nil {
-		t.Errorf("%d tokens, asked for by %v", given, i.last())
+	if given, _ := i.counts(); given != 1 || i.lastRequest()["scope"][0] != "a b" || i.lastRequest()["resource"] != nil {
+		t.Errorf("%d tokens, asked for by %v", given, i.lastRequest())
 	}
 	for name, tt := range map[string]struct {
 		change func()
@@ -168,32 +169,32 @@ func TestOAuth(t *testing.T) {
 		"wrong secret": {func() {}, guideway.CodeUnauthorized, "invalid_client (who  are you)"},
 		"broken":       {func() { i.status = http.StatusBadGateway }, guideway.CodeUnavailable, "502 Bad Gateway"},
 	} {
-		i.set(tt.change)
-		_, _, err := i.open(upstream.OAuth{TokenURL: i.url + "/token", ClientID: "me", ClientSecret: "wrong"}).Session(t.Context(), upstream.Want{})
-		i.set(func() { i.status = 0 })
+		i.withLock(tt.change)
+		_, _, err := i.openUpstream(upstream.OAuth{TokenURL: i.url + "/token", ClientID: "me", ClientSecret: "wrong"}).Session(t.Context(), upstream.Want{})
+		i.withLock(func() { i.status = 0 })
 		if guideway.ErrorCode(err) != tt.code || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), i.url) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Without a token at all the server's refusal is told.
-	_, _, err := open(t, upstream.Spec{Name: "x", URL: i.url}, upstream.Options{}).Session(t.Context(), upstream.Want{})
+	// Without any token the error contains the server's refusal.
+	_, _, err := openUpstream(t, upstream.Spec{Name: "x", URL: i.url}, upstream.Options{}).Session(t.Context(), upstream.Want{})
 	if guideway.ErrorCode(err) != guideway.CodeUnauthorized {
 		t.Errorf("without a token: %v", err)
 	}
 }
 
-// A token that the server does not take any more is replaced in the midst of a session,
-// for all sessions at once, and what was refused for it is done once.
-func TestTokenEndsInUse(t *testing.T) {
+// A token that the server no longer accepts is replaced during a session, for all sessions
+// at once, and the refused request is repeated once.
+func TestTokenExpiresInUse(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	u := i.open(upstream.OAuth{TokenURL: i.url + "/token"})
-	s := session(t, u, upstream.Want{})
-	other := session(t, u, upstream.Want{Client: "ann"})
+	u := i.openUpstream(upstream.OAuth{TokenURL: i.url + "/token"})
+	s := openSession(t, u, upstream.Want{})
+	other := openSession(t, u, upstream.Want{Client: "ann"})
 	if given, _ := i.counts(); given != 1 {
 		t.Errorf("two sessions have got %d tokens", given)
 	}
-	i.set(func() { i.good = "revoked" })
+	i.withLock(func() { i.good = "revoked" })
 	_, before := i.counts()
 	var calls sync.WaitGroup
 	for n := range 8 {
@@ -202,7 +203,7 @@ func TestTokenEndsInUse(t *testing.T) {
 			if n%2 == 1 {
 				with = other
 			}
-			result, err := with.Do(t.Context(), tool("echo", args{"text": fmt.Sprint(n)}))
+			result, err := with.Do(t.Context(), toolCall("echo", args{"text": fmt.Sprint(n)}))
 			if err != nil || !strings.Contains(string(result), fmt.Sprintf(`"text":"%d"`, n)) {
 				t.Errorf("call %d: %s, %v", n, result, err)
 			}
@@ -210,21 +211,21 @@ func TestTokenEndsInUse(t *testing.T) {
 	}
 	calls.Wait()
 	given, done := i.counts()
-	// Streams of notifications, which each session has one of, may come in late.
+	// Each session has a notification stream, which may arrive late.
 	if done -= before; given != 2 || done < 8 || done > 10 {
 		t.Errorf("the 8 calls got in %d times, with %d tokens", done, given)
 	}
 }
 
-// A token that is over by its own word is not used.
+// An expired token is not used.
 func TestTokenExpires(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
 	i.expires = 1
-	s := session(t, i.open(upstream.OAuth{TokenURL: i.url + "/token"}), upstream.Want{})
+	s := openSession(t, i.openUpstream(upstream.OAuth{TokenURL: i.url + "/token"}), upstream.Want{})
 	before, _ := i.counts()
 	for range 3 {
-		if got := call(t, s, tool("echo", args{"text": "in"})); got != "in" {
+		if got := callText(t, s, toolCall("echo", args{"text": "in"})); got != "in" {
 			t.Errorf("echo: %q", got)
 		}
 	}
@@ -233,9 +234,9 @@ func TestTokenExpires(t *testing.T) {
 	}
 }
 
-// What is refused with a new token, too, is refused: with the words of the server, and
-// without trying for ever.
-func TestTokenIsNotTaken(t *testing.T) {
+// A request that is refused with a new token too is an error with the server's text,
+// without endless retries.
+func TestRefusedToken(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		status    int
@@ -248,32 +249,32 @@ func TestTokenIsNotTaken(t *testing.T) {
 		"broken words":     {401, `error="x`, "401 Unauthorized", `"resource"`},
 	} {
 		i := newIssuer(t)
-		s := session(t, i.open(upstream.OAuth{TokenURL: i.url + "/token"}), upstream.Want{})
-		i.set(func() { i.refuse, i.challenge = tt.status, tt.challenge })
-		_, err := s.Do(t.Context(), tool("echo", args{}))
+		s := openSession(t, i.openUpstream(upstream.OAuth{TokenURL: i.url + "/token"}), upstream.Want{})
+		i.withLock(func() { i.refuse, i.challenge = tt.status, tt.challenge })
+		_, err := s.Do(t.Context(), toolCall("echo", args{}))
 		if guideway.ErrorCode(err) != guideway.CodeUnauthorized || !strings.Contains(err.Error(), tt.want) || !strings.Contains(guideway.ErrorFix(err), tt.fix) || strings.Contains(err.Error(), "\u202e") {
 			t.Errorf("%s: %v, %s", name, err, guideway.ErrorFix(err))
 		}
-		if i.mu.Lock(); i.given > 3 { // of the call, and of the stream of notifications
+		if i.mu.Lock(); i.given > 3 { // of the call, and of the notification stream
 			t.Errorf("%s: %d tokens", name, i.given)
 		}
 		i.mu.Unlock()
 	}
 }
 
-// Who hands out tokens and does not answer holds up nobody who has lost patience.
-func TestTokenIsWaitedForByNobody(t *testing.T) {
+// A caller whose timeout is over does not wait for an authorization server.
+func TestTokenRequestTimesOut(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	s := session(t, i.open(upstream.OAuth{TokenURL: i.url + "/token"}), upstream.Want{})
+	s := openSession(t, i.openUpstream(upstream.OAuth{TokenURL: i.url + "/token"}), upstream.Want{})
 	hang := make(chan struct{})
 	defer close(hang)
-	i.set(func() { i.good, i.hang = "revoked", hang })
+	i.withLock(func() { i.good, i.hang = "revoked", hang })
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := s.Do(ctx, tool("echo", args{}))
+			_, err := s.Do(ctx, toolCall("echo", args{}))
 			ended <- err
 		}()
 		cancel()
@@ -283,14 +284,14 @@ func TestTokenIsWaitedForByNobody(t *testing.T) {
 	}
 }
 
-// protected has the server say of itself where its tokens are got.
-func (i *issuer) protected(resource, from string) {
+// setResource sets the protected resource metadata.
+func (i *issuer) setResource(resource, from string) {
 	text, _ := json.Marshal(map[string]any{"resource": resource, "authorization_servers": []string{from}, "scopes_supported": []string{"read"}})
 	i.documents["/.well-known/oauth-protected-resource/mcp"] = string(text)
 }
 
-// hands has an issuer say where it hands out tokens.
-func (i *issuer) hands(from, endpoint string, more ...string) {
+// setIssuer sets the metadata of an issuer.
+func (i *issuer) setIssuer(from, endpoint string, more ...string) {
 	m := map[string]any{"issuer": from, "token_endpoint": endpoint, "grant_types_supported": []string{"client_credentials"}}
 	if len(more) > 0 {
 		m["grant_types_supported"] = more
@@ -299,44 +300,44 @@ func (i *issuer) hands(from, endpoint string, more ...string) {
 	i.documents["/.well-known/oauth-authorization-server"] = string(text)
 }
 
-// Where tokens are got is found out: from the server itself, from where it says that it
-// says so, and from an issuer that a person has named.
-func TestOAuthIsFoundOut(t *testing.T) {
+// The token endpoint is discovered: from the server itself, from the metadata it links to,
+// or from an issuer that a person has configured.
+func TestOAuthDiscovery(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(i, by *issuer) upstream.OAuth{
 		"the server's own": func(i, _ *issuer) upstream.OAuth {
-			i.protected(i.url+"/mcp", i.url)
-			i.hands(i.url, i.url+"/token")
+			i.setResource(i.url+"/mcp", i.url)
+			i.setIssuer(i.url, i.url+"/token")
 			return upstream.OAuth{}
 		},
 		"of its root": func(i, _ *issuer) upstream.OAuth {
-			i.protected(i.url, i.url)
+			i.setResource(i.url, i.url)
 			i.documents["/.well-known/oauth-protected-resource"] = i.documents["/.well-known/oauth-protected-resource/mcp"]
 			delete(i.documents, "/.well-known/oauth-protected-resource/mcp")
-			i.hands(i.url+"/", i.url+"/token")
+			i.setIssuer(i.url+"/", i.url+"/token")
 			return upstream.OAuth{}
 		},
 		"where it says": func(i, _ *issuer) upstream.OAuth {
-			i.protected(i.url+"/mcp", i.url)
+			i.setResource(i.url+"/mcp", i.url)
 			i.documents["/else"] = i.documents["/.well-known/oauth-protected-resource/mcp"]
 			delete(i.documents, "/.well-known/oauth-protected-resource/mcp")
-			i.hands(i.url, i.url+"/token")
+			i.setIssuer(i.url, i.url+"/token")
 			i.challenge = fmt.Sprintf(`resource_metadata="%s/else", scope="from-challenge"`, i.url)
 			return upstream.OAuth{}
 		},
 		"as OpenID": func(i, _ *issuer) upstream.OAuth {
-			i.protected(i.url+"/mcp", i.url+"/tenant")
-			i.hands(i.url+"/tenant", i.url+"/token")
+			i.setResource(i.url+"/mcp", i.url+"/tenant")
+			i.setIssuer(i.url+"/tenant", i.url+"/token")
 			i.documents["/tenant/.well-known/openid-configuration"] = i.documents["/.well-known/oauth-authorization-server"]
 			delete(i.documents, "/.well-known/oauth-authorization-server")
 			return upstream.OAuth{}
 		},
 		"a named issuer": func(i, by *issuer) upstream.OAuth {
-			by.hands(by.url, by.url+"/token")
+			by.setIssuer(by.url, by.url+"/token")
 			return upstream.OAuth{Issuer: by.url}
 		},
 		"a named issuer and audience": func(i, by *issuer) upstream.OAuth {
-			by.hands(by.url, by.url+"/token")
+			by.setIssuer(by.url, by.url+"/token")
 			return upstream.OAuth{Issuer: by.url, Resource: "urn:me"}
 		},
 	} {
@@ -348,12 +349,12 @@ func TestOAuthIsFoundOut(t *testing.T) {
 			if o.Issuer != "" {
 				from, i.good = by, "token-1"
 			}
-			s := session(t, i.open(o), upstream.Want{})
-			if got := call(t, s, tool("echo", args{"text": "in"})); got != "in" {
+			s := openSession(t, i.openUpstream(o), upstream.Want{})
+			if got := callText(t, s, toolCall("echo", args{"text": "in"})); got != "in" {
 				t.Errorf("echo: %q", got)
 			}
 			given, _ := from.counts()
-			last := from.last()
+			last := from.lastRequest()
 			want := map[string]string{"of its root": i.url, "a named issuer and audience": "urn:me"}[name]
 			if want == "" {
 				want = i.url + "/mcp"
@@ -369,8 +370,8 @@ func TestOAuthIsFoundOut(t *testing.T) {
 	}
 }
 
-// Metadata is a stranger's word. It leads the secret to no host that a person has not
-// named, and us into no network of ours.
+// Metadata is untrusted. It cannot send the secret to a host that a person has not
+// configured, nor connect us to a private network.
 func TestHostileMetadata(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -378,8 +379,8 @@ func TestHostileMetadata(t *testing.T) {
 		want    string
 	}{
 		"another host hands out": {func(i, evil *issuer) upstream.OAuth {
-			i.protected(i.url+"/mcp", evil.url)
-			evil.hands(evil.url, evil.url+"/token")
+			i.setResource(i.url+"/mcp", evil.url)
+			evil.setIssuer(evil.url, evil.url+"/token")
 			return upstream.OAuth{}
 		}, "which would get the secret"},
 		"metadata elsewhere": {func(i, evil *issuer) upstream.OAuth {
@@ -391,11 +392,11 @@ func TestHostileMetadata(t *testing.T) {
 			return upstream.OAuth{}
 		}, "redirects to another host"},
 		"of another resource": {func(i, evil *issuer) upstream.OAuth {
-			i.protected(evil.url+"/mcp", i.url)
+			i.setResource(evil.url+"/mcp", i.url)
 			return upstream.OAuth{}
 		}, "of another resource"},
 		"of a resource beside": {func(i, _ *issuer) upstream.OAuth {
-			i.protected(i.url+"/mc", i.url)
+			i.setResource(i.url+"/mc", i.url)
 			return upstream.OAuth{}
 		}, "of another resource"},
 		"nobody": {func(i, _ *issuer) upstream.OAuth {
@@ -412,42 +413,42 @@ func TestHostileMetadata(t *testing.T) {
 			return upstream.OAuth{}
 		}, "is no metadata"},
 		"of another issuer": {func(i, evil *issuer) upstream.OAuth {
-			i.hands(evil.url, i.url+"/token")
+			i.setIssuer(evil.url, i.url+"/token")
 			return upstream.OAuth{Issuer: i.url}
 		}, "of another issuer"},
 		"no client credentials": {func(i, _ *issuer) upstream.OAuth {
-			i.hands(i.url, i.url+"/token", "authorization_code")
+			i.setIssuer(i.url, i.url+"/token", "authorization_code")
 			return upstream.OAuth{Issuer: i.url}
 		}, "no tokens by client credentials"},
 		"plain HTTP elsewhere": {func(i, evil *issuer) upstream.OAuth {
-			i.hands(i.url, evil.url+"/token")
+			i.setIssuer(i.url, evil.url+"/token")
 			return upstream.OAuth{Issuer: i.url}
 		}, "not an address of https"},
 		"into this machine": {func(i, evil *issuer) upstream.OAuth {
-			i.hands(i.url, strings.Replace(evil.url, "http:", "https:", 1)+"/token")
+			i.setIssuer(i.url, strings.Replace(evil.url, "http:", "https:", 1)+"/token")
 			return upstream.OAuth{Issuer: i.url}
 		}, "private address"},
 		"into the cloud's metadata": {func(i, _ *issuer) upstream.OAuth {
-			i.hands(i.url, "https://169.254.169.254/latest")
+			i.setIssuer(i.url, "https://169.254.169.254/latest")
 			return upstream.OAuth{Issuer: i.url}
 		}, "private address"},
 		"by a name": {func(i, _ *issuer) upstream.OAuth {
-			i.hands(i.url, "https://localhost:1/token")
+			i.setIssuer(i.url, "https://localhost:1/token")
 			return upstream.OAuth{Issuer: i.url}
 		}, "private address"},
 		"a password in it": {func(i, _ *issuer) upstream.OAuth {
-			i.hands(i.url, "https://me:you@example.com/token")
+			i.setIssuer(i.url, "https://me:you@example.com/token")
 			return upstream.OAuth{Issuer: i.url}
 		}, "not an address of https"},
 		"a file": {func(i, _ *issuer) upstream.OAuth {
-			i.hands(i.url, "file:///etc/passwd")
+			i.setIssuer(i.url, "file:///etc/passwd")
 			return upstream.OAuth{Issuer: i.url}
 		}, "not an address of https"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i, evil := newIssuer(t), newIssuer(t)
-			_, _, err := i.open(tt.prepare(i, evil)).Session(t.Context(), upstream.Want{})
+			_, _, err := i.openUpstream(tt.prepare(i, evil)).Session(t.Context(), upstream.Want{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "s3cret") || guideway.ErrorFix(err) == "" {
 				t.Errorf("the error is %v, %s", err, guideway.ErrorFix(err))
 			}

@@ -12,17 +12,17 @@ import (
 
 // pending is a call that waits for its answer.
 type pending struct {
-	// listens says that the caller takes notifications, logs that it has asked for
-	// log messages.
+	// listens reports whether the caller takes notifications, logs whether it requested log
+	// messages.
 	listens, logs bool
 	ask           Asker
-	// open counts the questions that somebody is thinking about.
+	// open counts the questions that wait for an answer.
 	open atomic.Int32
-	// told says that there is something new below.
+	// told has a value if something below has changed.
 	told chan struct{}
 
 	mu sync.Mutex
-	// notes wait for the caller; waiting counts their bytes.
+	// notes are the waiting notifications; waiting is their size in bytes.
 	notes   []note
 	waiting int
 	answer  *jsonrpc.Message
@@ -36,11 +36,11 @@ type note struct {
 }
 
 const (
-	// noteBuffer is how many notifications of a call wait for its caller; more
-	// are dropped, for they would be late.
+	// noteBuffer is the maximum number of waiting notifications of a call; more are
+	// dropped, because they would be late.
 	noteBuffer = 64
-	// noteBytes bounds what they are together: what a caller does not read yet is
-	// kept for it, whatever the server sends.
+	// noteBytes is the maximum size of the waiting notifications: they stay in memory until
+	// the caller reads them.
 	noteBytes = 1 << 20
 )
 
@@ -48,26 +48,26 @@ func newPending(c Call) *pending {
 	return &pending{listens: c.Notify != nil, logs: c.Logs, ask: c.Ask, told: make(chan struct{}, 1)}
 }
 
-// tell wakes the caller.
-func (p *pending) tell() {
+// wake wakes the caller.
+func (p *pending) wake() {
 	select {
 	case p.told <- struct{}{}:
-	default: // it was told, and has not looked yet
+	default: // it is already woken
 	}
 }
 
-// respond takes the answer. Where there are two the first one counts.
-func (p *pending) respond(m *jsonrpc.Message) {
+// setAnswer sets the answer. The first of several counts.
+func (p *pending) setAnswer(m *jsonrpc.Message) {
 	p.mu.Lock()
 	if p.answer == nil {
 		p.answer = m
 	}
 	p.mu.Unlock()
-	p.tell()
+	p.wake()
 }
 
-// fail takes the reason why there will be no answer; nil is none, and the first one
-// counts. An answer that is there goes first.
+// fail sets the reason why there is no answer. The first reason counts, nil is ignored, and
+// an answer takes precedence.
 func (p *pending) fail(err error) {
 	if err == nil {
 		return
@@ -77,11 +77,11 @@ func (p *pending) fail(err error) {
 		p.failure = err
 	}
 	p.mu.Unlock()
-	p.tell()
+	p.wake()
 }
 
-// take takes a notification, if there is room.
-func (p *pending) take(n note) {
+// addNote adds a notification, if there is room.
+func (p *pending) addNote(n note) {
 	if p == nil || !p.listens {
 		return
 	}
@@ -92,11 +92,11 @@ func (p *pending) take(n note) {
 	}
 	p.notes, p.waiting = append(p.notes, n), p.waiting+len(n.params)
 	p.mu.Unlock()
-	p.tell()
+	p.wake()
 }
 
-// next gives what the caller has to see: the notifications, then the outcome.
-func (p *pending) next() (n note, found bool, answer *jsonrpc.Message, failure error) {
+// nextItem returns the next item for the caller: all notifications first, then the outcome.
+func (p *pending) nextItem() (n note, found bool, answer *jsonrpc.Message, failure error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.notes) > 0 {
@@ -111,77 +111,77 @@ func (p *pending) next() (n note, found bool, answer *jsonrpc.Message, failure e
 	return n, false, nil, p.failure
 }
 
-// patience is how long a call waits.
-type patience struct {
-	// quiet is how long it waits for anything, most how long in all.
-	quiet, most time.Duration
-	began       time.Time
-	timer       *time.Timer
-	over        <-chan time.Time
+// callTimeout is the timeout of a call.
+type callTimeout struct {
+	// idle is the maximum time without any message, max the maximum time in total.
+	idle, max time.Duration
+	began     time.Time
+	timer     *time.Timer
+	expired   <-chan time.Time
 }
 
-func (s *Session) patience(endless bool) *patience {
+func (s *Session) newTimeout(endless bool) *callTimeout {
 	if endless {
-		return &patience{}
+		return &callTimeout{}
 	}
-	w := &patience{quiet: or(s.opts.spec.Timeout, defaultTimeout), most: or(s.opts.spec.MaxTime, defaultMaxTime), began: time.Now()}
-	w.timer = time.NewTimer(min(w.quiet, w.most))
-	w.over = w.timer.C
+	w := &callTimeout{idle: orDefault(s.opts.spec.Timeout, defaultTimeout), max: orDefault(s.opts.spec.MaxTime, defaultMaxTime), began: time.Now()}
+	w.timer = time.NewTimer(min(w.idle, w.max))
+	w.expired = w.timer.C
 	return w
 }
 
-// again begins to wait anew, unless the time is over.
-func (w *patience) again() error {
+// reset restarts the idle timeout, unless the total time is over.
+func (w *callTimeout) reset() error {
 	if w.timer == nil {
 		return nil
 	}
-	left := w.most - time.Since(w.began)
+	left := w.max - time.Since(w.began)
 	if left <= 0 {
-		return errTimeout(w.most, " in all", "maxTime")
+		return errTimeout(w.max, " in all", "maxTime")
 	}
-	w.timer.Reset(min(w.quiet, left))
+	w.timer.Reset(min(w.idle, left))
 	return nil
 }
 
-func (w *patience) end() {
+func (w *callTimeout) stop() {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
 }
 
-// await waits for the answer, handing on what comes before it.
-func (s *Session) await(ctx context.Context, c Call, p *pending) (*jsonrpc.Message, error) {
-	wait := s.patience(c.Endless)
-	defer wait.end()
+// awaitAnswer waits for the answer and forwards earlier notifications.
+func (s *Session) awaitAnswer(ctx context.Context, c Call, p *pending) (*jsonrpc.Message, error) {
+	wait := s.newTimeout(c.Endless)
+	defer wait.stop()
 	gone := false
 	for {
-		n, found, answer, failure := p.next()
+		n, found, answer, failure := p.nextItem()
 		switch {
 		case found:
 			c.Notify(n.method, n.params)
-			if ctx.Err() != nil { // also while a server tells something all the time
+			if ctx.Err() != nil { // even if the server sends notifications all the time
 				return nil, context.Cause(ctx)
 			}
-			if err := wait.again(); err != nil {
+			if err := wait.reset(); err != nil {
 				return nil, err
 			}
 			continue
 		case answer != nil || failure != nil:
 			return answer, failure
 		case gone:
-			return nil, s.reason()
+			return nil, s.endReason()
 		}
 		select {
 		case <-p.told:
 		case <-s.gone:
-			gone = true // an answer that came before goes first
+			gone = true // an answer that arrived before takes precedence
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-wait.over:
-			if p.open.Load() == 0 && time.Since(wait.began) < wait.most {
-				return nil, errTimeout(wait.quiet, "", "timeout")
+		case <-wait.expired:
+			if p.open.Load() == 0 && time.Since(wait.began) < wait.max {
+				return nil, errTimeout(wait.idle, "", "timeout")
 			}
-			if err := wait.again(); err != nil { // else a person thinks
+			if err := wait.reset(); err != nil { // otherwise a person is answering a question
 				return nil, err
 			}
 		}

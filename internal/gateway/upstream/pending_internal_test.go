@@ -14,8 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
-// talker is a connection whose server tells of progress when it is called, and gives
-// no answer.
+// talker is a connection whose server sends progress when called, and never answers.
 type talker struct{ to *Session }
 
 func (c talker) send(_ context.Context, m outgoing) error {
@@ -27,76 +26,76 @@ func (c talker) send(_ context.Context, m outgoing) error {
 func (talker) negotiated(string) {}
 func (talker) close()            {}
 
-func talking(spec Spec) (s *Session, again func()) {
+func newTalkingSession(spec Spec) (s *Session, again func()) {
 	s = newSession(sessionOptions{spec: spec, logger: slog.New(slog.DiscardHandler)})
 	s.conn = talker{s}
 	return s, func() { _ = s.conn.send(context.Background(), outgoing{call: "1"}) }
 }
 
-// A caller hears everything before the outcome, and of outcomes the first answer.
+// A caller gets all notifications before the outcome, and the first of several answers.
 func TestPendingOrder(t *testing.T) {
 	t.Parallel()
 	p := newPending(Call{Notify: func(string, json.RawMessage) {}})
 	first := &jsonrpc.Message{Result: json.RawMessage(`{}`)}
 	p.fail(nil)
 	p.fail(errors.New("first"))
-	p.take(note{method: "one"})
-	p.respond(first)
-	p.take(note{method: "two"})
-	p.respond(&jsonrpc.Message{})
+	p.addNote(note{method: "one"})
+	p.setAnswer(first)
+	p.addNote(note{method: "two"})
+	p.setAnswer(&jsonrpc.Message{})
 	p.fail(errors.New("second"))
 	for _, want := range []string{"one", "two"} {
-		if n, found, _, _ := p.next(); !found || n.method != want {
+		if n, found, _, _ := p.nextItem(); !found || n.method != want {
 			t.Fatalf("got %q, want %q", n.method, want)
 		}
 	}
-	if _, found, answer, err := p.next(); found || answer != first || err != nil {
+	if _, found, answer, err := p.nextItem(); found || answer != first || err != nil {
 		t.Errorf("%v, %v, want the first answer", answer, err)
 	}
 	p.answer = nil
-	if _, _, _, err := p.next(); err == nil || err.Error() != "first" {
+	if _, _, _, err := p.nextItem(); err == nil || err.Error() != "first" {
 		t.Errorf("%v, want the first failure", err)
 	}
 }
 
-// What a server tells a caller that does not listen is bounded by number and size,
-// and there is room again when it has listened.
+// The waiting notifications of a slow caller are limited in number and size, and there is
+// room again after it has read them.
 func TestPendingIsBounded(t *testing.T) {
 	t.Parallel()
 	p := newPending(Call{Notify: func(string, json.RawMessage) {}})
 	for range 2 * noteBuffer {
-		p.take(note{})
+		p.addNote(note{})
 	}
 	if len(p.notes) != noteBuffer {
 		t.Errorf("%d notifications wait", len(p.notes))
 	}
 	for range noteBuffer {
-		_, _, _, _ = p.next()
+		_, _, _, _ = p.nextItem()
 	}
 	large := bytes.Repeat([]byte(" "), noteBytes/2)
 	for range 3 {
-		p.take(note{params: large})
+		p.addNote(note{params: large})
 	}
 	if len(p.notes) != 2 {
 		t.Errorf("%d large notifications wait", len(p.notes))
 	}
-	_, _, _, _ = p.next()
-	p.take(note{params: large})
+	_, _, _, _ = p.nextItem()
+	p.addNote(note{params: large})
 	if len(p.notes) != 2 {
 		t.Errorf("%d large notifications wait after one was taken", len(p.notes))
 	}
 	deaf := newPending(Call{})
-	deaf.take(note{})
+	deaf.addNote(note{})
 	if len(deaf.notes) != 0 {
 		t.Error("a notification waits for nobody")
 	}
 }
 
-// A server that tells something all the time holds neither a cancellation up nor the
-// end of the time that a call may take in all.
-func TestTalkHoldsNothingUp(t *testing.T) {
+// A server that sends progress all the time delays neither a cancellation nor the total
+// timeout.
+func TestProgressDoesNotDelayTimeout(t *testing.T) {
 	t.Parallel()
-	s, again := talking(Spec{Name: "x"})
+	s, again := newTalkingSession(Spec{Name: "x"})
 	ctx, cancel := context.WithCancel(t.Context())
 	heard := 0
 	_, err := s.Do(ctx, Call{Method: "tools/call", Notify: func(string, json.RawMessage) {
@@ -110,7 +109,7 @@ func TestTalkHoldsNothingUp(t *testing.T) {
 		t.Errorf("%v after %d notifications, want that it was cancelled after 100", err, heard)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s, again := talking(Spec{Name: "x", Timeout: 10 * time.Second, MaxTime: time.Minute})
+		s, again := newTalkingSession(Spec{Name: "x", Timeout: 10 * time.Second, MaxTime: time.Minute})
 		began := time.Now()
 		_, err := s.Do(t.Context(), Call{Method: "tools/call", Notify: func(string, json.RawMessage) {
 			<-time.After(9 * time.Second)

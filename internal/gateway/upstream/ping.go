@@ -10,55 +10,54 @@ import (
 )
 
 const (
-	// pingTime is how long an answer to a ping may take.
+	// pingTime is the timeout of a ping.
 	pingTime = 10 * time.Second
-	// maxMissed is how many pings in a row may stay without an answer; then the
-	// session is ended, and the next call begins a new one.
+	// maxMissed is the number of unanswered pings in a row after which the session is
+	// closed; the next call starts a new one.
 	maxMissed = 3
 )
 
-// Pinged is what pings have found.
+// Pinged is the result of pings.
 type Pinged struct {
-	// At is when the last ping was sent.
+	// At is the time of the last ping.
 	At time.Time `json:"at"`
-	// Took is how long the last answer took, in milliseconds.
+	// Took is the duration of the last answered ping in milliseconds.
 	Took float64 `json:"ms"`
-	// Missed counts the pings in a row that had no answer.
+	// Missed is the number of unanswered pings in a row.
 	Missed int `json:"missed"`
 }
 
-// Ping asks a server that runs whether it is there; it starts none. asked is false
-// where there was nobody to ask: nothing runs, or what runs is at work, which the
-// time limits of its calls watch over.
+// Ping pings a running server; it starts none. asked is false if nothing was pinged: no
+// session exists, or all are in use, where the timeouts of their calls apply.
 func (u *Upstream) Ping(ctx context.Context) (asked bool, err error) {
 	session, done := u.idleSession()
 	if session == nil {
 		return false, nil
 	}
 	defer done()
-	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, errors.New("it has not answered a ping"))
+	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, errors.New("it did not answer a ping"))
 	defer cancel()
 	method := "ping"
 	if session.Modern() {
-		method = "server/discover" // it has no ping
+		method = "server/discover" // modern servers have no ping
 	}
 	began := time.Now()
 	_, err = session.Do(ctx, Call{Method: method, Endless: true})
 	if failure := (*jsonrpc.Error)(nil); errors.As(err, &failure) {
-		err = nil // it is an answer
+		err = nil // an error response is an answer
 	}
 	if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
-		return false, nil // it is we who end
+		return false, nil // this side has closed the session
 	}
-	if missed := u.pingedAt(began, err); missed >= maxMissed {
-		session.ended(fmt.Errorf("it has not answered %d pings", missed))
+	if missed := u.recordPing(began, err); missed >= maxMissed {
+		session.ended(fmt.Errorf("it did not answer %d pings", missed))
 		session.Close()
 	}
 	return true, err
 }
 
-// pingedAt notes a ping and counts those that were missed.
-func (u *Upstream) pingedAt(began time.Time, err error) int {
+// recordPing records a ping and returns the number of missed ones.
+func (u *Upstream) recordPing(began time.Time, err error) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	p := Pinged{At: began, Took: float64(time.Since(began).Microseconds()) / 1000}
@@ -71,13 +70,12 @@ func (u *Upstream) pingedAt(began time.Time, err error) int {
 	}
 	u.pinged = &p
 	if p.Missed >= maxMissed {
-		u.pinged = nil // it was about a session that ends
+		u.pinged = nil // it belongs to a session that is closed
 	}
 	return p.Missed
 }
 
-// idleSession takes a session that nobody uses; nil where there is none, or one is
-// in use.
+// idleSession acquires an unused session; nil without a session, or if one is in use.
 func (u *Upstream) idleSession() (*Session, func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -87,7 +85,7 @@ func (u *Upstream) idleSession() (*Session, func()) {
 			switch {
 			case each.users > 0:
 				return nil, nil
-			case each.session != nil && !each.session.goneAlready():
+			case each.session != nil && !each.session.hasEnded():
 				found = each
 			}
 		}
@@ -96,6 +94,6 @@ func (u *Upstream) idleSession() (*Session, func()) {
 		return nil, nil
 	}
 	nobody := &Want{}
-	u.use(found, nobody)
+	u.addUser(found, nobody)
 	return found.session, func() { u.giveBack(found, nobody) }
 }

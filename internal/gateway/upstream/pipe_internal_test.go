@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A message for which a full pipe has no room is written when the server reads on,
-// whole and before anything else, also where the sender has given up.
+// A message that does not fit into a full pipe is written when the server reads on,
+// completely and before any other, even if the sender has given up.
 func TestSendToASlowServer(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -24,7 +24,7 @@ func TestSendToASlowServer(t *testing.T) {
 	sent := make(chan error, 1)
 	go func() { sent <- p.send(ctx, outgoing{text: long}) }()
 	got := make([]byte, 1)
-	if _, err := io.ReadFull(r, got); err != nil { // the message is under way
+	if _, err := io.ReadFull(r, got); err != nil { // the message is partly written
 		t.Fatal(err)
 	}
 	cancel()

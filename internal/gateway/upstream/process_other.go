@@ -9,10 +9,10 @@ import (
 
 func ownGroup(*exec.Cmd) {}
 
-// askGroup does nothing: there is no signal that asks.
+// askGroup does nothing: there is no signal to request an exit.
 func askGroup(*exec.Cmd) {}
 
-// killGroup ends a server with what it has started.
+// killGroup kills a server and the processes it started.
 func killGroup(cmd *exec.Cmd) {
 	if cmd.Process == nil {
 		return

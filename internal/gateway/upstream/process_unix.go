@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ownGroup has a server lead a group of its own, so that what it starts can be
-// ended with it, and a Ctrl-C at our terminal does not reach it.
+// ownGroup starts a server in a new process group, so that its children are killed with it
+// and a Ctrl-C in our terminal does not reach it.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func askGroup(cmd *exec.Cmd)  { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }

@@ -15,39 +15,38 @@ func (s *Session) receive(m *jsonrpc.Message, call string) {
 	case m.IsResponse():
 		s.respond(m, call)
 	case m.ID != nil:
-		s.question(m, call)
+		s.answerQuestion(m, call)
 	case m.Method == "notifications/progress":
-		s.progress(m.Params)
+		s.passProgress(m.Params)
 	case m.Method == "notifications/cancelled":
-		// A question that was taken back: its answer is not waited for any more,
-		// which does no harm.
+		// A cancelled question: its answer is not needed, and sending it does no harm.
 	default:
-		s.notification(m, call)
+		s.passNotification(m, call)
 	}
 }
 
-// respond hands an answer to its call. One for no call of ours, or for another
-// call than the one on whose way it came, is dropped.
+// respond passes an answer to its call. It drops an answer with an unknown id, or with the
+// id of another call than the one in whose response it came.
 func (s *Session) respond(m *jsonrpc.Message, call string) {
 	id := string(m.ID)
 	if call != "" && call != id {
-		s.opts.logger.Warn("an upstream has answered with a wrong id", "upstream", s.opts.spec.Name)
-		s.unreadable(call, guideway.Errorf(guideway.CodeUnavailable, "the server has answered with a wrong id"))
+		s.opts.logger.Warn("an upstream answered with a wrong id", "upstream", s.opts.spec.Name)
+		s.unreadable(call, guideway.Errorf(guideway.CodeUnavailable, "the server answered with a wrong id"))
 		return
 	}
 	s.mu.Lock()
 	p := s.calls[id]
 	s.mu.Unlock()
 	if p == nil {
-		s.opts.logger.Debug("an upstream has answered what nobody waits for", "upstream", s.opts.spec.Name)
+		s.opts.logger.Debug("an upstream sent an answer to no call", "upstream", s.opts.spec.Name)
 		return
 	}
-	p.respond(m)
+	p.setAnswer(m)
 }
 
 // unreadable implements receiver.
 func (s *Session) unreadable(call string, err error) {
-	s.opts.logger.Warn("an upstream has sent what is no message", "upstream", s.opts.spec.Name, "error", err)
+	s.opts.logger.Warn("an upstream sent an invalid message", "upstream", s.opts.spec.Name, "error", err)
 	if guideway.ErrorCode(err) == guideway.CodeInternal {
 		err = guideway.Errorf(guideway.CodeUnavailable, "the server's answer is invalid: %w", err)
 	}
@@ -58,15 +57,15 @@ func (s *Session) unreadable(call string, err error) {
 		return
 	}
 	if guideway.ErrorCode(err) != guideway.CodeTooLarge {
-		return // a line of talk, or what nobody waits for
+		return // a log line, or an answer to no call
 	}
 	for _, p := range s.calls { // the answer to one of them is lost
 		p.fail(err)
 	}
 }
 
-// progress hands progress to the call of its token.
-func (s *Session) progress(params json.RawMessage) {
+// passProgress passes progress to the call of its token.
+func (s *Session) passProgress(params json.RawMessage) {
 	var head struct {
 		Token json.RawMessage `json:"progressToken"`
 	}
@@ -75,25 +74,25 @@ func (s *Session) progress(params json.RawMessage) {
 	}
 	token := string(head.Token)
 	if text, err := strconv.Unquote(token); err == nil {
-		token = text // some servers make a text of a number
+		token = text // some servers turn a number into a string
 	}
 	s.mu.Lock()
 	p := s.calls[token]
 	s.mu.Unlock()
-	p.take(note{"notifications/progress", params})
+	p.addNote(note{"notifications/progress", params})
 }
 
-// notification hands a notification to the call on whose way it came, or to
-// whoever listens to the session.
-func (s *Session) notification(m *jsonrpc.Message, call string) {
+// passNotification passes a notification to the call in whose response it came, or to the
+// session's listener.
+func (s *Session) passNotification(m *jsonrpc.Message, call string) {
 	s.mu.Lock()
 	p := s.calls[call]
 	if p == nil && m.Method == "notifications/message" {
-		p = s.logging()
+		p = s.loggingCall()
 	}
 	s.mu.Unlock()
 	if p != nil {
-		p.take(note{m.Method, m.Params})
+		p.addNote(note{m.Method, m.Params})
 		return
 	}
 	if s.opts.notify != nil {
@@ -101,10 +100,10 @@ func (s *Session) notification(m *jsonrpc.Message, call string) {
 	}
 }
 
-// logging gives the one call that has asked for log messages; nil where none or
-// several have. On stdio a message does not say which call it belongs to, but in
-// the modern era there are none without a call that asks. mu is held.
-func (s *Session) logging() *pending {
+// loggingCall returns the only call that has requested log messages; nil for none
+// or several. On stdio a message does not name its call, but a modern server sends
+// log messages only for calls that request them. The caller holds mu.
+func (s *Session) loggingCall() *pending {
 	var one *pending
 	for _, p := range s.calls {
 		if p.logs && one != nil {
@@ -117,16 +116,16 @@ func (s *Session) logging() *pending {
 	return one
 }
 
-// question answers a request of the server, apart from what else it sends.
-func (s *Session) question(m *jsonrpc.Message, call string) {
+// answerQuestion answers a request of the server, concurrently with its other messages.
+func (s *Session) answerQuestion(m *jsonrpc.Message, call string) {
 	if m.Method == "ping" {
-		s.replyAside(m.ID, json.RawMessage(`{}`), nil)
+		s.replyInBackground(m.ID, json.RawMessage(`{}`), nil)
 		return
 	}
 	select {
 	case s.asking <- struct{}{}:
 	default:
-		s.replyAside(m.ID, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many questions at once"})
+		s.replyInBackground(m.ID, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many questions at once"})
 		return
 	}
 	s.mu.Lock()
@@ -145,7 +144,7 @@ func (s *Session) question(m *jsonrpc.Message, call string) {
 	go func() {
 		defer func() { <-s.asking }()
 		if ask == nil {
-			s.reply(m.ID, nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not answer " + m.Method})
+			s.sendReply(m.ID, nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not answer " + m.Method})
 			return
 		}
 		for _, each := range waiting {
@@ -162,28 +161,28 @@ func (s *Session) question(m *jsonrpc.Message, call string) {
 			}
 		}()
 		result, failure := ask(ctx, m.Method, m.Params)
-		s.reply(m.ID, result, failure)
+		s.sendReply(m.ID, result, failure)
 	}()
 }
 
-// replyAside answers what nobody has to think about. To a server that asks faster than
-// it reads the answers, some of them are not given.
-func (s *Session) replyAside(id, result json.RawMessage, failure *jsonrpc.Error) {
+// replyInBackground sends an automatic reply. If a server sends requests faster than it
+// reads the replies, some replies are dropped.
+func (s *Session) replyInBackground(id, result json.RawMessage, failure *jsonrpc.Error) {
 	select {
 	case s.replying <- struct{}{}:
 	default:
-		s.opts.logger.Debug("an upstream does not read the answers to what it asks", "upstream", s.opts.spec.Name)
+		s.opts.logger.Debug("an upstream does not read the replies to its requests", "upstream", s.opts.spec.Name)
 		return
 	}
 	go func() {
 		defer func() { <-s.replying }()
-		s.reply(id, result, failure)
+		s.sendReply(id, result, failure)
 	}()
 }
 
-func (s *Session) reply(id, result json.RawMessage, failure *jsonrpc.Error) {
+func (s *Session) sendReply(id, result json.RawMessage, failure *jsonrpc.Error) {
 	if result == nil && failure == nil {
-		failure = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "there is no answer"}
+		failure = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "no answer"}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), defaultTimeout)
 	defer cancel()

@@ -13,42 +13,42 @@ import (
 )
 
 const (
-	// settleTime is how long after a change the lists are fetched: changes come
-	// in swarms.
+	// settleTime is the delay between a change and fetching the lists, because changes come
+	// in groups.
 	settleTime = 100 * time.Millisecond
-	// restTime is the least time between two fetches, whatever a server says of
+	// restTime is the minimum time between two fetches, however often a server reports
 	// changes.
 	restTime = 500 * time.Millisecond
 )
 
-// Catalog gives what the server offers: what is known already, else what the
-// server says now, in the session that is wanted where there is none yet.
+// Catalog returns the known catalog, or otherwise fetches it, in the wanted session if
+// there is no session yet.
 func (u *Upstream) Catalog(ctx context.Context, want Want) (*Catalog, error) {
 	if c := u.catalog.Load(); c != nil {
 		return c, nil
 	}
-	return u.refresh(ctx, want)
+	return u.fetchLists(ctx, want)
 }
 
-// Known gives what is known of the server without asking it; nil is nothing.
+// Known returns the known catalog without asking the server, or nil.
 func (u *Upstream) Known() *Catalog { return u.catalog.Load() }
 
-// Discover has the server asked aside for what it offers, where nothing is known of it.
+// Discover fetches the catalog in the background if it is unknown.
 func (u *Upstream) Discover() {
 	if u.catalog.Load() == nil {
 		u.refreshSoon()
 	}
 }
 
-// Refresh asks the server for what it offers.
+// Refresh fetches the catalog.
 func (u *Upstream) Refresh(ctx context.Context) (*Catalog, error) {
-	return u.refresh(ctx, Want{})
+	return u.fetchLists(ctx, Want{})
 }
 
-// RefreshAll is Refresh as a client that could be asked anything, and answers nothing:
-// a server may offer more to such a client.
+// RefreshAll fetches the catalog as a client that declares all capabilities and answers no
+// questions: a server may offer more to such a client.
 func (u *Upstream) RefreshAll(ctx context.Context) (*Catalog, error) {
-	return u.refresh(ctx, Want{
+	return u.fetchLists(ctx, Want{
 		Client: "review", Capabilities: json.RawMessage(`{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`),
 		Ask: func(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not answer " + method}
@@ -56,33 +56,33 @@ func (u *Upstream) RefreshAll(ctx context.Context) (*Catalog, error) {
 	})
 }
 
-func (u *Upstream) refresh(ctx context.Context, want Want) (*Catalog, error) {
+func (u *Upstream) fetchLists(ctx context.Context, want Want) (*Catalog, error) {
 	select {
 	case u.fetching <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-u.fetching }()
-	u.mark(true)
+	u.markFresh(true)
 	session, done, err := u.anySession(ctx, want)
 	if err != nil {
-		u.mark(false)
+		u.markFresh(false)
 		return nil, err
 	}
 	defer done()
-	c, err := fetch(ctx, session)
+	c, err := fetchCatalog(ctx, session)
 	if err != nil {
-		u.mark(false)
-		return nil, u.describe(err)
+		u.markFresh(false)
+		return nil, u.describeError(err)
 	}
-	c.SpecHash = u.spec.Hash() // and not that of the way which was found to reach it
-	u.ask(ctx, session, c)
+	c.SpecHash = u.spec.Hash() // not the hash of the transport that was detected
+	u.mergeTellers(ctx, session, c)
 	before := u.catalog.Swap(c)
-	if before != nil && before.same(c) {
+	if before != nil && before.equal(c) {
 		return c, nil
 	}
 	if err := c.save(u.opts.CacheDir, u.spec); err != nil {
-		u.opts.Logger.Warn("what an upstream offers could not be kept", "upstream", u.spec.Name, "error", err)
+		u.opts.Logger.Warn("the catalog of an upstream could not be cached", "upstream", u.spec.Name, "error", err)
 	}
 	if u.opts.Changed != nil {
 		u.opts.Changed()
@@ -90,8 +90,8 @@ func (u *Upstream) refresh(ctx context.Context, want Want) (*Catalog, error) {
 	return c, nil
 }
 
-// mark notes that the catalog is being fetched, or that it could not be.
-func (u *Upstream) mark(fresh bool) {
+// markFresh records whether the catalog was fetched.
+func (u *Upstream) markFresh(fresh bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.fresh = fresh
@@ -100,20 +100,20 @@ func (u *Upstream) mark(fresh bool) {
 	}
 }
 
-// anySession gives a session that is there, whoever's it is, and starts the one
-// that is wanted only where there is none. Some servers offer more to a client
-// that can be asked, so a session of such a client comes before the shared one:
-// else the lists would change with the session that happens to be asked.
+// anySession returns an existing session of any client, and starts the wanted one only if
+// none exists. Some servers offer more to a client that can be asked, so a session of
+// such a client is preferred to the shared one: otherwise the lists would depend on which
+// session is asked.
 func (u *Upstream) anySession(ctx context.Context, want Want) (*Session, func(), error) {
 	u.mu.Lock()
 	var found *slot
 	best := ""
-	before := func(a, b string) bool { // by what can be asked, which is at a key's end
+	before := func(a, b string) bool { // by the capabilities, which are at the end of a key
 		return cmp.Or(cmp.Compare(len(a)-len(clientOf(a)), len(b)-len(clientOf(b))), cmp.Compare(a, b)) < 0
 	}
 	for key, slots := range u.slots {
 		for _, each := range slots {
-			usable := each.session != nil && !each.session.goneAlready()
+			usable := each.session != nil && !each.session.hasEnded()
 			if usable && (found == nil || before(best, key)) {
 				found, best = each, key
 			}
@@ -124,51 +124,50 @@ func (u *Upstream) anySession(ctx context.Context, want Want) (*Session, func(),
 		return u.Session(ctx, want)
 	}
 	nobody := &Want{}
-	u.use(found, nobody)
+	u.addUser(found, nobody)
 	u.mu.Unlock()
 	return found.session, func() { u.giveBack(found, nobody) }, nil
 }
 
-// maxTellers bounds how many sessions are asked besides the one that is asked
-// anyway.
+// maxTellers is the maximum number of additional sessions that are asked.
 const maxTellers = 4
 
-// tells notes that a session has told of a change. A server on standard input and
-// output is a process for each session, so that another one may know nothing of it.
-func (u *Upstream) tells(from *slot) {
+// addTeller records that a session has reported a change. A stdio server runs one process
+// for each session, so another one may not know the change.
+func (u *Upstream) addTeller(from *slot) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.tellers = slices.DeleteFunc(u.tellers, func(s *slot) bool { return s == from })
 	u.tellers = append([]*slot{from}, u.tellers[:min(len(u.tellers), maxTellers-1)]...)
 }
 
-// ask adds to what one session offers what those offer that have told of changes.
-// One that does not answer is left out.
-func (u *Upstream) ask(ctx context.Context, asked *Session, c *Catalog) {
+// mergeTellers adds the offers of the sessions that have reported changes. A session that
+// does not answer is left out.
+func (u *Upstream) mergeTellers(ctx context.Context, asked *Session, c *Catalog) {
 	nobody := &Want{}
 	u.mu.Lock()
-	u.tellers = slices.DeleteFunc(u.tellers, func(s *slot) bool { return s.session == nil || s.session.goneAlready() })
+	u.tellers = slices.DeleteFunc(u.tellers, func(s *slot) bool { return s.session == nil || s.session.hasEnded() })
 	var others []*slot
 	for _, each := range u.tellers {
 		if each.session != asked {
-			u.use(each, nobody)
+			u.addUser(each, nobody)
 			others = append(others, each)
 		}
 	}
 	u.mu.Unlock()
 	for _, each := range others {
-		more, err := fetch(ctx, each.session)
+		more, err := fetchCatalog(ctx, each.session)
 		u.giveBack(each, nobody)
 		if err != nil {
-			u.opts.Logger.Debug("a session that told of changes has not said which", "upstream", u.spec.Name, "error", err)
+			u.opts.Logger.Debug("a session that reported changes did not list them", "upstream", u.spec.Name, "error", err)
 			continue
 		}
 		c.merge(more)
 	}
 }
 
-// same tells whether two catalogs offer the same.
-func (c *Catalog) same(o *Catalog) bool {
+// equal reports whether two catalogs have the same entries.
+func (c *Catalog) equal(o *Catalog) bool {
 	a, b := *c, *o
 	a.Fetched, b.Fetched = time.Time{}, time.Time{}
 	left, err := json.Marshal(a)
@@ -176,8 +175,7 @@ func (c *Catalog) same(o *Catalog) bool {
 	return err == nil && err2 == nil && string(left) == string(right)
 }
 
-// refreshSoon has the lists fetched after a while, once for all that asks in
-// between.
+// refreshSoon fetches the lists after a delay, once for all calls in between.
 func (u *Upstream) refreshSoon() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -201,14 +199,14 @@ func (u *Upstream) refreshSoon() {
 			u.mu.Lock()
 			u.dirty = false
 			u.mu.Unlock()
-			u.opts.Logger.Warn("what an upstream offers could not be fetched", "upstream", u.spec.Name, "error", err)
+			u.opts.Logger.Warn("the catalog of an upstream could not be fetched", "upstream", u.spec.Name, "error", err)
 		}
 	}()
 }
 
-// follow listens to the changes of a server of the modern era, which tells them
-// to whoever asks for them. In the legacy era they come by themselves.
-func (u *Upstream) follow(s *Session, from *slot, client string) {
+// followChanges subscribes to the changes of a modern server. A legacy server reports them
+// without a subscription.
+func (u *Upstream) followChanges(s *Session, from *slot, client string) {
 	can := s.Info().Capabilities
 	wants := map[string]bool{}
 	if can.Tools != nil && can.Tools.ListChanged {
@@ -230,12 +228,12 @@ func (u *Upstream) follow(s *Session, from *slot, client string) {
 	u.wg.Add(1)
 	go func() {
 		defer u.wg.Done()
-		s.listen(u.ctx, text, func(method string, params json.RawMessage) { u.notified(from, client, method, params) })
+		s.keepSubscribed(u.ctx, text, func(method string, params json.RawMessage) { u.handleNotification(from, client, method, params) })
 	}()
 }
 
-// listen follows a subscription for as long as the session lives.
-func (s *Session) listen(ctx context.Context, wants json.RawMessage, notify func(string, json.RawMessage)) {
+// keepSubscribed keeps a subscription while the session exists.
+func (s *Session) keepSubscribed(ctx context.Context, wants json.RawMessage, notify func(string, json.RawMessage)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -259,13 +257,13 @@ func (s *Session) listen(ctx context.Context, wants json.RawMessage, notify func
 	}
 }
 
-// Subscribe follows the updates of a resource until ctx ends, in the modern era.
+// Subscribe subscribes to the updates of a resource until ctx ends, in a modern session.
 func (s *Session) Subscribe(ctx context.Context, uri string, notify func(method string, params json.RawMessage)) {
 	wants := jsonrpc.Object(jsonrpc.Member{Key: "resourceSubscriptions", Value: append(append(json.RawMessage{'['}, jsonrpc.Text(uri)...), ']')})
-	s.listen(ctx, wants, notify)
+	s.keepSubscribed(ctx, wants, notify)
 }
 
-// asWire gives the server's own error, or nil.
+// asWire returns the server's own error, or nil.
 func asWire(err error) *jsonrpc.Error {
 	var failure *jsonrpc.Error
 	if errors.As(err, &failure) {

@@ -7,14 +7,13 @@ import (
 	"sync"
 )
 
-// ringBytes bounds what is kept of what a server says.
+// ringBytes is the maximum size of the kept lines.
 const ringBytes = 64 << 10
 
-// Ring keeps the last lines of what a server says on its error output, and
-// hands every line on. Its zero value keeps them; it may be used from several
-// goroutines.
+// Ring keeps the last lines of a server's stderr, and passes every line on. Its zero value
+// is ready to use; it is safe for concurrent use.
 type Ring struct {
-	// Line, if set, gets every line, from the goroutine that writes it.
+	// Line, if set, gets every line, in the writing goroutine.
 	Line func(line string)
 
 	mu   sync.Mutex
@@ -57,7 +56,7 @@ func (r *Ring) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Last gives the last lines, n at most.
+// Last returns the last lines, at most n.
 func (r *Ring) Last(n int) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +67,7 @@ func (r *Ring) Last(n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// plainText takes out what could steer a terminal.
+// plainText removes terminal control sequences.
 func plainText(line string) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' && c != '\t' || c == 0x7f || c >= 0x80 && c < 0xa0 {

@@ -12,24 +12,23 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Secrets looks up what references stand for.
+// Secrets resolves references to secrets.
 type Secrets struct {
-	// Getenv looks up a variable; nil means os.Getenv.
+	// Getenv reads a variable; os.Getenv if nil.
 	Getenv func(name string) string
-	// Keychain looks up an entry of the system's keychain; nil means that there
-	// is none.
+	// Keychain reads an entry of the system's keychain; nil if there is no keychain.
 	Keychain func(name string) (string, error)
 }
 
 var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{(env|keychain):([^}]*)\}`) })
 
-// resolve puts secrets in the place of their references. The error names the
-// reference and never a secret.
+// resolve replaces references with their secrets. Its errors contain the reference and
+// never a secret.
 func (s Secrets) resolve(text string) (string, error) {
 	var failed error
 	out := reference().ReplaceAllStringFunc(text, func(ref string) string {
 		parts := reference().FindStringSubmatch(ref)
-		value, err := s.lookup(parts[1], parts[2])
+		value, err := s.lookUp(parts[1], parts[2])
 		if err != nil && failed == nil {
 			failed = err
 		}
@@ -38,16 +37,16 @@ func (s Secrets) resolve(text string) (string, error) {
 	return out, failed
 }
 
-func (s Secrets) lookup(kind, name string) (string, error) {
+func (s Secrets) lookUp(kind, name string) (string, error) {
 	if kind == "keychain" {
 		if s.Keychain == nil {
-			return "", guideway.Errorf(guideway.CodeUnavailable, "${keychain:%s} cannot be looked up: there is no keychain", name).
+			return "", guideway.Errorf(guideway.CodeUnavailable, "${keychain:%s} cannot be read: there is no keychain", name).
 				WithFix("use ${env:NAME}")
 		}
 		value, err := s.Keychain(name)
 		if err != nil {
-			return "", guideway.Errorf(guideway.CodeUnavailable, "look up ${keychain:%s}: %w", name, err).
-				WithFix("put the secret into the system's keychain, service \"guideway\", account %q", name)
+			return "", guideway.Errorf(guideway.CodeUnavailable, "read ${keychain:%s}: %w", name, err).
+				WithFix("store the secret in the system's keychain, service \"guideway\", account %q", name)
 		}
 		return value, nil
 	}
@@ -57,16 +56,15 @@ func (s Secrets) lookup(kind, name string) (string, error) {
 	}
 	value := getenv(name)
 	if value == "" {
-		return "", guideway.Errorf(guideway.CodeUnavailable, "the variable %s, which is referred to, is not set", name).
+		return "", guideway.Errorf(guideway.CodeUnavailable, "the variable %s is not set", name).
 			WithFix("set %s in the environment of guideway", name)
 	}
 	return value, nil
 }
 
-// passed are the variables of ours that a program cannot do without. Nothing
-// else of our environment reaches an upstream: it may hold other servers'
-// secrets.
-func passed() []string {
+// inheritedVars are the environment variables that programs cannot work without. An
+// upstream inherits no others, because they may hold other servers' secrets.
+func inheritedVars() []string {
 	names := []string{"HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
 	if runtime.GOOS == "windows" {
 		names = append(names, "APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "PROCESSOR_ARCHITECTURE",
@@ -75,16 +73,16 @@ func passed() []string {
 	return names
 }
 
-// environment is that of a process.
+// environment returns the environment of a process.
 func (s Secrets) environment(spec Spec) ([]string, error) {
 	getenv := s.Getenv
 	if getenv == nil {
 		getenv = os.Getenv
 	}
 	var env []string
-	for _, name := range passed() {
+	for _, name := range inheritedVars() {
 		value := getenv(name)
-		// A shell function that is exported is a program in a variable.
+		// An exported shell function is a program in a variable.
 		if _, own := spec.Env[name]; value != "" && !own && !strings.HasPrefix(value, "()") {
 			env = append(env, name+"="+value)
 		}
@@ -99,9 +97,9 @@ func (s Secrets) environment(spec Spec) ([]string, error) {
 	return env, nil
 }
 
-// resolved is a spec with secrets in the places of references; env is the
-// environment of its process.
-func (s Secrets) resolved(spec Spec) (out Spec, env []string, err error) {
+// resolveSpec returns a spec with its references replaced; env is the environment of its
+// process.
+func (s Secrets) resolveSpec(spec Spec) (out Spec, env []string, err error) {
 	each := func(texts ...*string) {
 		for _, text := range texts {
 			if err == nil {
@@ -134,11 +132,12 @@ func (s Secrets) resolved(spec Spec) (out Spec, env []string, err error) {
 	return out, env, err
 }
 
-// Check tells whether all that a spec refers to is there. The error names the reference.
+// Check returns an error if a reference of a spec cannot be resolved. The error names the
+// reference.
 func (s Secrets) Check(spec Spec) error {
-	_, _, err := s.resolved(spec)
+	_, _, err := s.resolveSpec(spec)
 	return err
 }
 
-// Resolve puts secrets in the place of the references of a text; see resolve.
+// Resolve replaces the references in a text; see resolve.
 func (s Secrets) Resolve(text string) (string, error) { return s.resolve(text) }

@@ -15,27 +15,26 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
-// Asker answers what a server asks of us: elicitation, sampling, roots. The
-// error is what the server is told.
+// Asker answers the requests of a server: elicitation, sampling, roots. The server gets the
+// error.
 type Asker func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error)
 
-// sessionOptions are what a session is made with.
+// sessionOptions configure a session.
 type sessionOptions struct {
-	// capabilities are those that a server of the legacy era is told; a JSON
-	// object.
+	// capabilities are the capabilities for a legacy server; a JSON object.
 	capabilities json.RawMessage
-	// ask answers questions that belong to no call that we know of.
+	// ask answers requests that belong to no known call.
 	ask Asker
 	// notify gets notifications that belong to no call. It must not block.
 	notify func(method string, params json.RawMessage)
-	// ended is called once, when the session has ended by itself or was closed.
+	// ended is called once, when the session ends or is closed.
 	ended  func(err error)
 	logger *slog.Logger
 	spec   Spec
 	client Implementation
 }
 
-// Implementation is what a program calls itself.
+// Implementation is the name and version of a program.
 type Implementation struct {
 	Name    string `json:"name"`
 	Title   string `json:"title,omitempty"`
@@ -46,15 +45,15 @@ type Implementation struct {
 type Session struct {
 	opts sessionOptions
 	conn conn
-	// Info is what the server has said of itself.
+	// info describes the server.
 	info Info
 
-	// client is what we call ourselves.
+	// client is our name and version.
 	client json.RawMessage
 
 	nextID   atomic.Int64
-	asking   chan struct{} // bounds the questions that are open at once
-	replying chan struct{} // bounds the replies that wait for the server to read
+	asking   chan struct{} // limits the number of open questions
+	replying chan struct{} // limits the number of replies that wait for the server to read
 
 	mu      sync.Mutex
 	calls   map[string]*pending
@@ -66,30 +65,31 @@ type Session struct {
 var _ receiver = (*Session)(nil)
 
 const (
-	// openQuestions bounds what one session may ask at once.
+	// openQuestions is the maximum number of concurrent questions in a session.
 	openQuestions = 64
-	// openReplies bounds what we have to say besides, to a server that may not read.
+	// openReplies is the maximum number of other waiting messages to a server, which may
+	// not read them.
 	openReplies = 64
 )
 
 func newSession(opts sessionOptions) *Session {
-	client, _ := json.Marshal(opts.client) // texts always marshal
+	client, _ := json.Marshal(opts.client) // strings always marshal
 	return &Session{
 		opts: opts, client: client, calls: map[string]*pending{}, gone: make(chan struct{}),
 		asking: make(chan struct{}, openQuestions), replying: make(chan struct{}, openReplies),
 	}
 }
 
-// Info tells what the server has said of itself.
+// Info returns the server's description from the handshake.
 func (s *Session) Info() Info { return s.info }
 
-// Modern tells whether the session is of the modern era.
+// Modern reports whether the session uses the modern protocol.
 func (s *Session) Modern() bool { return s.info.Version >= ModernVersion }
 
-// Done is closed when the session has ended.
+// Done returns a channel that is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.gone }
 
-// Close ends the session and what was started for it.
+// Close closes the session and releases its resources.
 func (s *Session) Close() {
 	if s.conn != nil {
 		s.conn.close()
@@ -99,48 +99,47 @@ func (s *Session) Close() {
 
 // Call is one call to a server.
 type Call struct {
-	// Method is such as "tools/call"; Name is the tool's, prompt's or
-	// resource's, for servers that want it in a header too.
+	// Method is such as "tools/call"; Name is the name of the tool, prompt or resource, for
+	// servers that require it as a header.
 	Method, Name string
-	// Members are the params but for _meta; Meta are the members of that.
+	// Members are the params except _meta; Meta are the members of _meta.
 	Members, Meta []jsonrpc.Member
-	// Capabilities are what the caller can be asked for, an object; for the
-	// modern era, where every call says so.
+	// Capabilities are the caller's capabilities, an object. A modern call declares them.
 	Capabilities json.RawMessage
-	// Headers go along over HTTP, in the modern era.
+	// Headers are added over HTTP in the modern protocol.
 	Headers map[string]string
-	// Trace are headers that go along over HTTP in both eras.
+	// Trace holds headers that are added over HTTP in every protocol version.
 	Trace map[string]string
-	// Notify, if set, gets the notifications that belong to the call, progress
-	// among them, one after the other before Do returns.
+	// Notify, if set, gets the notifications of the call, such as progress, in order before
+	// Do returns.
 	Notify func(method string, params json.RawMessage)
-	// Logs says that the call has asked for log messages, in the modern era.
+	// Logs reports whether the call requests log messages, in the modern protocol.
 	Logs bool
-	// Ask, if set, answers what the server asks on the way of this call.
+	// Ask, if set, answers the server's requests during this call.
 	Ask Asker
-	// Endless is a call without a time limit.
+	// Endless disables the timeout.
 	Endless bool
 }
 
-// Do sends a call and gives its result, an object. It is sent once, whatever
-// happens; an error that is a *jsonrpc.Error is the server's answer, any other one
-// says that there is none, so that nobody knows whether the call was done.
+// Do sends a call and returns its result, an object. It sends the call at most once. An
+// error of type *jsonrpc.Error is the server's answer. For any other error there is no answer,
+// and it is unknown whether the call was carried out.
 func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 	id := strconv.FormatInt(s.nextID.Add(1), 10)
 	p := newPending(c)
 	if err := s.register(id, p); err != nil {
 		return nil, err
 	}
-	defer s.forget(id)
-	end := s.dispatch(ctx, outgoing{call: id, method: c.Method, name: c.Name, headers: c.Headers, trace: c.Trace}, s.params(id, c), p)
+	defer s.unregister(id)
+	end := s.dispatchCall(ctx, outgoing{call: id, method: c.Method, name: c.Name, headers: c.Headers, trace: c.Trace}, s.paramsOf(id, c), p)
 	defer end()
-	answer, err := s.await(ctx, c, p)
+	answer, err := s.awaitAnswer(ctx, c, p)
 	if err != nil {
-		s.abandon(id, err)
-		if errors.Is(err, errSessionLost) || c.Method != "ping" && s.forgotten(ctx, err) {
+		s.cancelCall(id, err)
+		if errors.Is(err, errSessionLost) || c.Method != "ping" && s.sessionForgotten(ctx, err) {
 			s.ended(errSessionLost)
-			return nil, &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "%w and not taken the call", errSessionLost).
-				WithFix("call again: a new session is begun")}
+			return nil, &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "%w and did not accept the call", errSessionLost).
+				WithFix("call again: this starts a new session")}
 		}
 		return nil, err
 	}
@@ -150,26 +149,25 @@ func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 	return answer.Result, nil
 }
 
-// dispatch sends a call with params. What comes of it goes to the call that waits; end
-// is called when that does not wait any more.
-func (s *Session) dispatch(ctx context.Context, m outgoing, params []jsonrpc.Member, p *pending) (end func()) {
+// dispatchCall sends a call. p gets its messages; end unregisters the call.
+func (s *Session) dispatchCall(ctx context.Context, m outgoing, params []jsonrpc.Member, p *pending) (end func()) {
 	m.text = jsonrpc.Request(json.RawMessage(m.call), m.method, jsonrpc.Object(params...))
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		err := s.conn.send(ctx, m)
-		if _, apart := s.conn.(*web); apart && err == nil {
-			err = errUnanswered // unless the answer is there already
+		if _, apart := s.conn.(*httpConn); apart && err == nil {
+			err = errUnanswered // unless the answer arrived before
 		}
 		p.fail(err)
 	}()
 	return cancel
 }
 
-// forgotten tells whether a server that has answered 400 has lost our session, which
-// it should say by 404 and many say so. The other calls of the session do not suffer
-// from one that is only bad: a ping tells which it is.
-func (s *Session) forgotten(ctx context.Context, err error) bool {
-	w, overHTTP := s.conn.(*web)
+// sessionForgotten reports whether a server that answered 400 has lost the session. It
+// should answer 404, but many servers do not. A ping distinguishes this from a bad request,
+// which must not fail the other calls of the session.
+func (s *Session) sessionForgotten(ctx context.Context, err error) bool {
+	w, overHTTP := s.conn.(*httpConn)
 	if status := (*statusError)(nil); !overHTTP || !errors.As(err, &status) || status.status != http.StatusBadRequest || !w.inSession() {
 		return false
 	}
@@ -180,7 +178,7 @@ func (s *Session) forgotten(ctx context.Context, err error) bool {
 	return errors.Is(err, errSessionLost) || errors.As(err, &status) && status.status == http.StatusBadRequest
 }
 
-// register makes a call known, so that its answer finds it.
+// register registers a call, so that its answer can be assigned.
 func (s *Session) register(id string, p *pending) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,23 +189,23 @@ func (s *Session) register(id string, p *pending) error {
 	return nil
 }
 
-func (s *Session) forget(id string) {
+func (s *Session) unregister(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.calls, id)
 }
 
-// GoneError is a call that was not sent, because the session had ended before.
+// GoneError is the error of a call that was not sent because the session had ended before.
 type GoneError struct{ Reason error }
 
 // Error implements error.
 func (e *GoneError) Error() string { return "the server is gone: " + e.Reason.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *GoneError) Unwrap() error { return e.Reason }
 
-// params are the members of the params of a call.
-func (s *Session) params(id string, c Call) []jsonrpc.Member {
+// paramsOf returns the params of a call.
+func (s *Session) paramsOf(id string, c Call) []jsonrpc.Member {
 	var meta []jsonrpc.Member
 	if c.Notify != nil {
 		meta = append(meta, jsonrpc.Member{Key: "progressToken", Value: json.RawMessage(id)})
@@ -221,7 +219,7 @@ func (s *Session) params(id string, c Call) []jsonrpc.Member {
 	return append(c.Members[:len(c.Members):len(c.Members)], jsonrpc.Member{Key: "_meta", Value: jsonrpc.Object(meta...)})
 }
 
-// The keys that every message of the modern era has in its _meta.
+// The keys that every modern message has in its _meta.
 const (
 	metaVersion      = "io.modelcontextprotocol/protocolVersion"
 	metaClientInfo   = "io.modelcontextprotocol/clientInfo"
@@ -244,10 +242,9 @@ const (
 	defaultMaxTime = time.Hour
 )
 
-// NoAnswer is the error of a call that the server has not answered.
+// NoAnswer is the error of a call that was not answered.
 type NoAnswer struct {
-	// Late says that the time was over; else the server could not be reached, or
-	// went away.
+	// Late reports a timeout; otherwise the server was unreachable or exited.
 	Late bool
 	Err  error
 }
@@ -255,31 +252,31 @@ type NoAnswer struct {
 // Error implements error.
 func (e *NoAnswer) Error() string { return e.Err.Error() }
 
-// Unwrap gives the error with its code.
+// Unwrap returns the error with its code.
 func (e *NoAnswer) Unwrap() error { return e.Err }
 
-// errTimeout is a server that does not answer in time.
+// errTimeout returns the error for a server that does not answer in time.
 func errTimeout(limit time.Duration, what, setting string) error {
-	return &NoAnswer{Late: true, Err: guideway.Errorf(guideway.CodeUnavailable, "the server has not answered within %s%s; whether it has done the call is not known", limit, what).
-		WithFix("give the upstream a longer %s, or look at its log", setting)}
+	return &NoAnswer{Late: true, Err: guideway.Errorf(guideway.CodeUnavailable, "the server did not answer within %s%s; it is unknown whether the call was carried out", limit, what).
+		WithFix("increase %s of the upstream, or check its log", setting)}
 }
 
-func (s *Session) reason() error {
+func (s *Session) endReason() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server has gone during the call, and whether it has done it is not known: %w", s.over).
-		WithFix("look at the upstream's log")}
+	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server went away during the call, and it is unknown whether the call was carried out: %w", s.over).
+		WithFix("check the upstream's log")}
 }
 
-// abandon tells the server that nobody waits for the answer.
-func (s *Session) abandon(id string, why error) {
+// cancelCall cancels a call at the server.
+func (s *Session) cancelCall(id string, why error) {
 	s.mu.Lock()
 	over := s.over != nil
 	s.mu.Unlock()
-	if over || s.Modern() && s.opts.spec.Kind() == TransportHTTP { // there the end of the request says it
+	if over || s.Modern() && s.opts.spec.Kind() == TransportHTTP { // closing the request cancels it
 		return
 	}
-	reason := "the caller has cancelled it"
+	reason := "the caller cancelled it"
 	if guideway.ErrorCode(why) == guideway.CodeUnavailable {
 		reason = "it took too long"
 	}

@@ -11,22 +11,23 @@ import (
 	"sync"
 )
 
-// feed is a server over the HTTP transport of 2024-11-05: one stream carries all
-// that it says, and what we say is posted to an address that the stream names.
-type feed struct {
-	*web
+// sseConn is a connection over the HTTP transport of 2024-11-05: one stream carries all
+// messages of the server, and the client's messages are posted to a URL that the stream
+// names.
+type sseConn struct {
+	*httpConn
 	endpoint string
 	done     chan struct{}
 	once     sync.Once
 }
 
-var _ conn = (*feed)(nil)
+var _ conn = (*sseConn)(nil)
 
-// openFeed opens the stream and waits for the address.
-func openFeed(ctx context.Context, spec Spec, client *http.Client, limit int, to receiver) (*feed, error) {
-	f := &feed{web: newWeb(spec, client, limit, to), done: make(chan struct{})}
-	stop := context.AfterFunc(ctx, f.cancel) // ctx bounds the opening alone
-	resp, err := f.resume(f.ctx, "")         //nolint:bodyclose // it is closed at the end of the stream
+// openSSE opens the stream and waits for the URL.
+func openSSE(ctx context.Context, spec Spec, client *http.Client, limit int, to receiver) (*sseConn, error) {
+	f := &sseConn{httpConn: newHTTPConn(spec, client, limit, to), done: make(chan struct{})}
+	stop := context.AfterFunc(ctx, f.cancel) // ctx limits only the opening
+	resp, err := f.resumeStream(f.ctx, "")   //nolint:bodyclose // it is closed at the end of the stream
 	if err != nil {
 		stop()
 		f.cancel()
@@ -38,7 +39,7 @@ func openFeed(ctx context.Context, spec Spec, client *http.Client, limit int, to
 		err = context.Cause(ctx)
 	}
 	if err == nil && first.name != "endpoint" {
-		err = errors.New("the stream does not begin with an address")
+		err = errors.New("the stream does not start with an endpoint")
 	}
 	if err == nil {
 		f.endpoint, err = sameOrigin(spec.URL, string(first.data))
@@ -50,15 +51,15 @@ func openFeed(ctx context.Context, spec Spec, client *http.Client, limit int, to
 	}
 	go func() {
 		defer close(f.done)
-		err := f.read(stream, "")
+		err := f.readStream(stream, "")
 		_ = resp.Body.Close()
-		to.ended(fmt.Errorf("the server's stream has ended: %w", rootCause(err)))
+		to.ended(fmt.Errorf("the server's stream ended: %w", rootCause(err)))
 	}()
 	return f, nil
 }
 
-// sameOrigin is the address to post to. It must be of the same origin: what is
-// posted there carries our credentials.
+// sameOrigin resolves the URL for posting. It must have the same origin, because messages
+// carry credentials.
 func sameOrigin(base, ref string) (string, error) {
 	from, err := url.Parse(base)
 	if err != nil {
@@ -66,14 +67,14 @@ func sameOrigin(base, ref string) (string, error) {
 	}
 	to, err := from.Parse(ref)
 	if err != nil || to.Scheme != from.Scheme || to.Host != from.Host || to.User != nil {
-		return "", errors.New("the server wants messages to be posted to another origin")
+		return "", errors.New("the server's endpoint has another origin")
 	}
 	return to.String(), nil
 }
 
 // send implements conn.
-func (f *feed) send(ctx context.Context, m outgoing) error {
-	req, err := f.request(ctx, http.MethodPost, f.endpoint, bytes.NewReader(m.text))
+func (f *sseConn) send(ctx context.Context, m outgoing) error {
+	req, err := f.newRequest(ctx, http.MethodPost, f.endpoint, bytes.NewReader(m.text))
 	if err != nil {
 		return err
 	}
@@ -83,22 +84,22 @@ func (f *feed) send(ctx context.Context, m outgoing) error {
 		return f.sendError(ctx, err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // so that the connection can be reused
 	if resp.StatusCode >= 300 {
-		return f.spec.failure(resp)
+		return f.spec.statusFailure(resp)
 	}
 	return nil
 }
 
 // negotiated implements conn: the stream is open already.
-func (f *feed) negotiated(version string) {
+func (f *sseConn) negotiated(version string) {
 	f.mu.Lock()
 	f.version = version
 	f.mu.Unlock()
 }
 
 // close implements conn.
-func (f *feed) close() {
+func (f *sseConn) close() {
 	f.once.Do(f.cancel)
 	<-f.done
 }

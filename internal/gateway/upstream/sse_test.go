@@ -15,11 +15,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// feeder is a server over the transport of 2024-11-05, written by hand.
+// feeder is a hand-written server for the transport of 2024-11-05.
 type feeder struct {
-	// first is the event that a stream begins with; "" is an endpoint.
+	// first is the first event of a stream; "" sends an endpoint.
 	first string
-	// took is called for each message that is posted, with the stream to answer on.
+	// took is called for each posted message, with the stream to answer on.
 	took func(method, id string, say func(string), cut func()) int
 
 	mu      sync.Mutex
@@ -30,7 +30,7 @@ type feeder struct {
 
 func (f *feeder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
-		f.stream(w, r)
+		f.serveStream(w, r)
 		return
 	}
 	f.mu.Lock()
@@ -60,7 +60,7 @@ func (f *feeder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-func (f *feeder) stream(w http.ResponseWriter, r *http.Request) {
+func (f *feeder) serveStream(w http.ResponseWriter, r *http.Request) {
 	id := fmt.Sprint(f.opened.Add(1))
 	out := make(chan string, 16)
 	f.mu.Lock()
@@ -90,20 +90,20 @@ func (f *feeder) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (f *feeder) open(t *testing.T) *upstream.Upstream {
+func (f *feeder) openUpstream(t *testing.T) *upstream.Upstream {
 	t.Helper()
 	srv := serveHTTP(t, f)
-	return open(t, upstream.Spec{Name: "old", URL: srv.URL + "/sse", Transport: upstream.TransportSSE, Timeout: 20 * time.Second},
+	return openUpstream(t, upstream.Spec{Name: "old", URL: srv.URL + "/sse", Transport: upstream.TransportSSE, Timeout: 20 * time.Second},
 		upstream.Options{StartTime: 5 * time.Second, MaxMessageBytes: 1 << 16})
 }
 
-func answered(id, text string) string {
+func answerLine(id, text string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%q}]}}`, id, text)
 }
 
-// A stream that is cut in the midst of a call fails it, with the word that nobody knows
-// whether it was done; it is not sent again, and the next one has a new stream.
-func TestFeedIsCut(t *testing.T) {
+// A stream that is cut during a call fails the call, with an error that its outcome is
+// unknown; it is not sent again, and the next call opens a new stream.
+func TestSSEStreamIsCut(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool
 	broken.Store(true)
@@ -113,28 +113,28 @@ func TestFeedIsCut(t *testing.T) {
 			cut()
 			return 0
 		}
-		say(answered(id, "again"))
+		say(answerLine(id, "again"))
 		return 0
 	}}
-	u := f.open(t)
+	u := f.openUpstream(t)
 	s, done, err := u.Session(t.Context(), upstream.Want{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Do(t.Context(), tool("any", nil))
+	_, err = s.Do(t.Context(), toolCall("any", nil))
 	done()
 	var none *upstream.NoAnswer
 	if !errors.As(err, &none) || none.Late || !strings.Contains(err.Error(), "not known") || f.calls.Load() != 1 {
 		t.Errorf("the error is %v after %d calls", err, f.calls.Load())
 	}
 	<-s.Done()
-	if got := call(t, session(t, u, upstream.Want{}), tool("any", nil)); got != "again" || f.calls.Load() != 2 || f.opened.Load() != 2 {
+	if got := callText(t, openSession(t, u, upstream.Want{}), toolCall("any", nil)); got != "again" || f.calls.Load() != 2 || f.opened.Load() != 2 {
 		t.Errorf("then: %q, %d calls, %d streams", got, f.calls.Load(), f.opened.Load())
 	}
 }
 
-// A message that is not taken fails its call at once, and no other.
-func TestFeedRefusesAMessage(t *testing.T) {
+// A refused message fails its call at once, and no other.
+func TestSSERefusesMessage(t *testing.T) {
 	t.Parallel()
 	for status, code := range map[int]guideway.Code{
 		http.StatusUnauthorized: guideway.CodeUnauthorized, http.StatusForbidden: guideway.CodeUnauthorized,
@@ -144,19 +144,19 @@ func TestFeedRefusesAMessage(t *testing.T) {
 		held := make(chan func(), 1)
 		f.took = func(_, id string, say func(string), _ func()) int {
 			if f.calls.Load() == 1 {
-				held <- func() { say(answered(id, "slow")) }
+				held <- func() { say(answerLine(id, "slow")) }
 				return 0
 			}
 			return status
 		}
-		s := session(t, f.open(t), upstream.Want{})
+		s := openSession(t, f.openUpstream(t), upstream.Want{})
 		slow := make(chan string, 1)
 		go func() {
-			result, err := s.Do(t.Context(), tool("slow", nil))
+			result, err := s.Do(t.Context(), toolCall("slow", nil))
 			slow <- fmt.Sprint(string(result), err)
 		}()
 		answer := <-held
-		_, err := s.Do(t.Context(), tool("any", nil))
+		_, err := s.Do(t.Context(), toolCall("any", nil))
 		if err == nil || guideway.ErrorCode(err) != code || !strings.Contains(err.Error(), fmt.Sprint(status)) {
 			t.Errorf("%d: %v", status, err)
 		}
@@ -167,9 +167,9 @@ func TestFeedRefusesAMessage(t *testing.T) {
 	}
 }
 
-// A stream that is no such stream is refused, and so is one that wants what we say to be
-// posted elsewhere, whenever it says so.
-func TestHostileFeeds(t *testing.T) {
+// An invalid stream is refused, and so is one that names another origin for posting, at any
+// time.
+func TestHostileSSEServers(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]string{
 		"no address first": "event: message\ndata: {}\n\n", "another host": "event: endpoint\ndata: https://evil.example/x\n\n",
@@ -177,36 +177,36 @@ func TestHostileFeeds(t *testing.T) {
 		"too long": "event: endpoint\ndata: /" + strings.Repeat("x", 1<<17) + "\n\n", "no host": "event: endpoint\ndata: http://%zz\n\n",
 	} {
 		f := &feeder{first: first}
-		if _, _, err := f.open(t).Session(t.Context(), upstream.Want{}); err == nil || f.opened.Load() != 1 {
+		if _, _, err := f.openUpstream(t).Session(t.Context(), upstream.Want{}); err == nil || f.opened.Load() != 1 {
 			t.Errorf("%s: %v, %d streams", name, err, f.opened.Load())
 		}
 	}
 	f := &feeder{took: func(_, id string, say func(string), _ func()) int {
-		say("1\n\nevent: endpoint\ndata: https://evil.example/x\n\ndata: " + answered("77", "nobody's"))
-		say(answered(id, "still here"))
+		say("1\n\nevent: endpoint\ndata: https://evil.example/x\n\ndata: " + answerLine("77", "nobody's"))
+		say(answerLine(id, "still here"))
 		return 0
 	}}
-	s := session(t, f.open(t), upstream.Want{})
+	s := openSession(t, f.openUpstream(t), upstream.Want{})
 	for range 2 {
-		if got := call(t, s, tool("any", nil)); got != "still here" {
+		if got := callText(t, s, toolCall("any", nil)); got != "still here" {
 			t.Errorf("it says %q", got)
 		}
 	}
 }
 
-// A server that goes takes all sessions with it: that is one failure, after which it is
-// tried again at once.
+// If a server exits with several sessions, this is one failure, and it is restarted at
+// once.
 func TestOneFailureOfManySessions(t *testing.T) {
 	t.Parallel()
 	f := &feeder{took: func(_, id string, say func(string), _ func()) int {
-		say(answered(id, "here"))
+		say(answerLine(id, "here"))
 		return 0
 	}}
 	srv := serveHTTP(t, f)
-	u := open(t, upstream.Spec{Name: "old", URL: srv.URL + "/sse", Transport: upstream.TransportSSE}, upstream.Options{StartTime: 5 * time.Second})
+	u := openUpstream(t, upstream.Spec{Name: "old", URL: srv.URL + "/sse", Transport: upstream.TransportSSE}, upstream.Options{StartTime: 5 * time.Second})
 	var all []*upstream.Session
 	for i := range 5 {
-		all = append(all, session(t, u, upstream.Want{Client: fmt.Sprint("client", i)}))
+		all = append(all, openSession(t, u, upstream.Want{Client: fmt.Sprint("client", i)}))
 	}
 	srv.CloseClientConnections()
 	for _, s := range all {
@@ -215,7 +215,7 @@ func TestOneFailureOfManySessions(t *testing.T) {
 	if h := u.Health(); h.Failures > 1 || h.RetryAt != nil {
 		t.Errorf("it is %+v", h)
 	}
-	if got := call(t, session(t, u, upstream.Want{}), tool("any", nil)); got != "here" {
+	if got := callText(t, openSession(t, u, upstream.Want{}), toolCall("any", nil)); got != "here" {
 		t.Errorf("then: %s", got)
 	}
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
-// start makes the session of a slot.
-func (u *Upstream) start(made *slot, key string, want Want) {
+// startSlot starts the session of a slot.
+func (u *Upstream) startSlot(made *slot, key string, want Want) {
 	session, err := u.connect(want, made, func(cause error) { u.sessionEnded(key, made, cause) })
 	u.mu.Lock()
 	made.session = session
 	switch {
 	case err != nil:
-		made.err = u.describe(err)
-		u.drop(key, made)
+		made.err = u.describeError(err)
+		u.removeSlot(key, made)
 		if !u.closed {
-			u.failed(err, made.began, 0)
+			u.recordFailure(err, made.began, 0)
 		}
 	case u.closed && u.ctx.Err() != nil:
 		made.err = errClosed
@@ -35,32 +35,32 @@ func (u *Upstream) start(made *slot, key string, want Want) {
 	case made.err != nil && session != nil:
 		session.Close()
 	case err != nil:
-		u.opts.Logger.Warn("an upstream has not started", "upstream", u.spec.Name, "error", err)
+		u.opts.Logger.Warn("an upstream did not start", "upstream", u.spec.Name, "error", err)
 	case first:
 		u.refreshSoon()
 	}
 }
 
-// sessionEnded forgets a session that has ended by itself.
+// sessionEnded removes a session that has ended.
 func (u *Upstream) sessionEnded(key string, s *slot, cause error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	was := len(u.slots[key])
-	u.drop(key, s)
+	u.removeSlot(key, s)
 	if was == len(u.slots[key]) || u.closed {
-		return // we have ended it
+		return // this side has closed it
 	}
 	u.restarts++
-	u.failed(cause, s.began, max(time.Since(s.began), 1))
-	u.opts.Logger.Warn("an upstream has ended", "upstream", u.spec.Name, "error", cause)
+	u.recordFailure(cause, s.began, max(time.Since(s.began), 1))
+	u.opts.Logger.Warn("an upstream exited", "upstream", u.spec.Name, "error", cause)
 }
 
-// connect reaches the server and agrees on a version.
+// connect starts or connects to the server and negotiates a version.
 func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, error) {
 	ctx, cancel := context.WithTimeoutCause(u.ctx, u.opts.StartTime,
-		fmt.Errorf("it has not answered the handshake within %s", u.opts.StartTime))
+		fmt.Errorf("it did not answer the handshake within %s", u.opts.StartTime))
 	defer cancel()
-	spec, env, err := u.opts.Secrets.resolved(u.spec)
+	spec, env, err := u.opts.Secrets.resolveSpec(u.spec)
 	if err != nil {
 		return nil, err
 	}
@@ -70,21 +70,22 @@ func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, 
 	}
 	opts := sessionOptions{
 		capabilities: want.Capabilities, ended: ended, logger: u.opts.Logger, spec: u.spec, client: u.opts.Client,
-		notify: func(method string, params json.RawMessage) { u.notified(made, want.Client, method, params) },
+		notify: func(method string, params json.RawMessage) { u.handleNotification(made, want.Client, method, params) },
 	}
 	if want.Client != "" {
 		opts.ask = u.askerOf(made)
 	}
-	session, err := u.reach(ctx, spec, env, known, opts)
+	session, err := u.tryTransports(ctx, spec, env, known, opts)
 	if err != nil {
 		return nil, err
 	}
-	u.follow(session, made, want.Client)
+	u.followChanges(session, made, want.Client)
 	return session, nil
 }
 
-// askerOf hands a question to whoever uses the session, the last one of them: in
-// a session that is one client's it is that client, by whichever of its calls.
+// askerOf forwards a question to the user of the session, the last one if there are
+// several. If the session belongs to one client, that is this client, during any of its
+// calls.
 func (u *Upstream) askerOf(s *slot) Asker {
 	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 		u.mu.Lock()
@@ -94,23 +95,23 @@ func (u *Upstream) askerOf(s *slot) Asker {
 		}
 		u.mu.Unlock()
 		if ask == nil {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "nobody can be asked"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this session supports no requests to the client"}
 		}
 		return ask(ctx, method, params)
 	}
 }
 
-// reach tries the ways in which a server may want to be talked to.
-func (u *Upstream) reach(ctx context.Context, spec Spec, env []string, known string, opts sessionOptions) (*Session, error) {
+// tryTransports tries the transports and versions that a server may support.
+func (u *Upstream) tryTransports(ctx context.Context, spec Spec, env []string, known string, opts sessionOptions) (*Session, error) {
 	ended := opts.ended
 	try := func(spec Spec, known string) (*Session, error) {
 		opts.ended = nil
 		s := newSession(opts)
-		if err := u.open(ctx, s, spec, env); err != nil {
+		if err := u.openConn(ctx, s, spec, env); err != nil {
 			return nil, err
 		}
 		if err := s.handshake(ctx, known); err != nil {
-			gone := s.goneAlready()
+			gone := s.hasEnded()
 			s.Close()
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
@@ -128,11 +129,11 @@ func (u *Upstream) reach(ctx context.Context, spec Spec, env []string, known str
 	var status *statusError
 	switch {
 	case failed.gone && spec.Kind() == TransportStdio && spec.Protocol == "" && known == "":
-		// Some servers end at whatever comes before the handshake that they know.
-		return try(spec, versions()[1])
+		// Some servers exit at any message before the handshake that they support.
+		return try(spec, supportedVersions()[1])
 	case errors.As(err, &status) && status.status/100 == 4 && guideway.ErrorCode(err) != guideway.CodeUnauthorized && spec.Transport == "" && spec.URL != "":
 		spec.Transport = TransportSSE
-		if s, sseErr := try(spec, versions()[1]); sseErr == nil {
+		if s, sseErr := try(spec, supportedVersions()[1]); sseErr == nil {
 			return s, nil
 		}
 	case known >= ModernVersion:
@@ -141,7 +142,7 @@ func (u *Upstream) reach(ctx context.Context, spec Spec, env []string, known str
 	return nil, err
 }
 
-// handshakeError is a server that was reached, and did not agree.
+// handshakeError is the error of a server that was reached, but whose handshake failed.
 type handshakeError struct {
 	err  error
 	gone bool
@@ -150,8 +151,8 @@ type handshakeError struct {
 func (e *handshakeError) Error() string { return e.err.Error() }
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// goneAlready tells whether the session has ended by itself.
-func (s *Session) goneAlready() bool {
+// hasEnded reports whether the session has ended.
+func (s *Session) hasEnded() bool {
 	select {
 	case <-s.gone:
 		return true
@@ -160,7 +161,7 @@ func (s *Session) goneAlready() bool {
 	}
 }
 
-// onEnd has f called at the end, or now if that has come already.
+// onEnd calls f at the end, or at once if the session has ended.
 func (s *Session) onEnd(f func(error)) {
 	s.mu.Lock()
 	over := s.over
@@ -173,26 +174,26 @@ func (s *Session) onEnd(f func(error)) {
 	}
 }
 
-// open makes the connection of a session.
-func (u *Upstream) open(ctx context.Context, s *Session, spec Spec, env []string) error {
+// openConn opens the connection of a session.
+func (u *Upstream) openConn(ctx context.Context, s *Session, spec Spec, env []string) error {
 	var err error
 	switch limit := u.opts.MaxMessageBytes; spec.Kind() {
 	case TransportStdio:
 		s.conn, err = startProcess(spec, env, limit, u.log, s)
 	case TransportSSE:
 		s.opts.spec.Transport = TransportSSE
-		s.conn, err = openFeed(ctx, spec, u.httpClient(spec), limit, s)
+		s.conn, err = openSSE(ctx, spec, u.httpClient(spec), limit, s)
 	default:
-		s.conn = newWeb(spec, u.httpClient(spec), limit, s)
+		s.conn = newHTTPConn(spec, u.httpClient(spec), limit, s)
 	}
 	return err
 }
 
-// notified takes a notification of a session that belongs to no call.
-func (u *Upstream) notified(from *slot, client, method string, params json.RawMessage) {
+// handleNotification handles a notification that belongs to no call.
+func (u *Upstream) handleNotification(from *slot, client, method string, params json.RawMessage) {
 	switch method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
-		u.tells(from)
+		u.addTeller(from)
 		u.refreshSoon()
 	default:
 		if u.opts.Notified != nil {

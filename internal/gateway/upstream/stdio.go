@@ -18,16 +18,15 @@ import (
 )
 
 const (
-	// endTime is how long a server may take to end after its input has ended,
-	// and again after it was asked by a signal.
+	// endTime is the time that a server has to exit after its input is closed, and again
+	// after a signal.
 	endTime = 250 * time.Millisecond
-	// ioTime is how long the pipes are read after the server itself has ended: a
-	// child that it has left behind may hold them open.
+	// ioTime is the time that the pipes are still read after the server has exited: a child
+	// process may hold them open.
 	ioTime = 100 * time.Millisecond
 )
 
-// process is a server that is a process of ours: one message a line on its
-// standard input and output.
+// process is a server in a child process, with one message a line on stdin and stdout.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -35,13 +34,13 @@ type process struct {
 
 	writes  chan struct{} // one line at a time
 	closing sync.Once
-	exited  chan struct{} // closed when the process is gone
+	exited  chan struct{} // closed after the process has exited
 }
 
 var _ conn = (*process)(nil)
 
-// startProcess starts a server and reads what it writes. Its messages go to the
-// receiver, everything else that it says into the log.
+// startProcess starts a server and reads its output. Messages go to the receiver, all other
+// output to the log.
 func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*process, error) {
 	cmd := exec.Command(spec.Command, spec.Args...) //nolint:gosec,noctx // the person has configured it; close ends it
 	cmd.Dir, cmd.Env = spec.Dir, env
@@ -57,12 +56,12 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 	}
 	cmd.Stdout, cmd.Stderr = outEnd, log
 	err = cmd.Start()
-	_ = outEnd.Close() // it is the server's
+	_ = outEnd.Close() // only the server uses it now
 	if err != nil {
 		_ = out.Close()
 		return nil, startError(spec, err)
 	}
-	widen(in, out)
+	widenPipes(in, out)
 	p := &process{cmd: cmd, in: in, to: to, writes: make(chan struct{}, 1), exited: make(chan struct{})}
 	read := make(chan error, 1)
 	go func() {
@@ -71,7 +70,7 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 	}()
 	go func() {
 		err := cmd.Wait()
-		killGroup(cmd) // what the server has left behind
+		killGroup(cmd) // the server's remaining child processes
 		_ = out.SetReadDeadline(time.Now().Add(ioTime))
 		if readErr := <-read; readErr != nil {
 			err = readErr
@@ -85,22 +84,22 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 func startError(spec Spec, err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return guideway.Errorf(guideway.CodeUnavailable, "the program %q is not found", spec.Command).
-			WithFix("install it, or give its full path in the upstream's command")
+			WithFix("install it, or use its full path in the upstream's command")
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "start %q: %w", spec.Command, err).
-		WithFix("see that the command runs in a terminal")
+		WithFix("check that the command runs in a terminal")
 }
 
-// exitError says how a server has ended.
+// exitError describes how a server exited.
 func exitError(err error) error {
 	var exit *exec.ExitError
 	switch {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
-		return errors.New("the server has ended")
+		return errors.New("the server exited")
 	case errors.As(err, &exit):
-		return fmt.Errorf("the server has ended: %s", exit.ProcessState)
+		return fmt.Errorf("the server exited: %s", exit.ProcessState)
 	}
-	return fmt.Errorf("the server has ended: %w", err)
+	return fmt.Errorf("the server exited: %w", err)
 }
 
 // send implements conn.
@@ -112,8 +111,8 @@ func (p *process) send(ctx context.Context, m outgoing) error {
 	case <-p.exited:
 		return io.ErrClosedPipe
 	}
-	// A server that does not read fills the pipe. The line under way cannot be
-	// taken back, so whoever waits gives up alone, and the write goes on.
+	// A server that does not read fills the pipe. A partly written line cannot be taken
+	// back, so the sender returns early and the write continues.
 	done := make(chan error, 1)
 	go func() {
 		_, err := p.in.Write(append(jsonrpc.OneLine(m.text), '\n'))
@@ -128,14 +127,14 @@ func (p *process) send(ctx context.Context, m outgoing) error {
 	}
 }
 
-// negotiated implements conn: lines are the same in every version.
+// negotiated implements conn: all versions use the same format.
 func (p *process) negotiated(string) {}
 
-// close implements conn: the input ends, then the whole group of processes is
-// asked to end, then it is killed.
+// close implements conn. It closes the input, then sends the process group a signal, then
+// kills it.
 func (p *process) close() {
 	p.closing.Do(func() {
-		go func() { _ = p.in.Close() }() // it waits for a write under way
+		go func() { _ = p.in.Close() }() // it waits for a write in progress
 		for _, end := range []func(*exec.Cmd){askGroup, killGroup} {
 			timer := time.NewTimer(endTime)
 			select {
@@ -150,20 +149,20 @@ func (p *process) close() {
 	<-p.exited
 }
 
-// readMessages hands on the lines of a server until they end. A line that is no
-// object is something that the server says to a person.
+// readMessages delivers the lines of a server until its output ends. A line that is not an
+// object is a log line.
 func readMessages(out io.Reader, limit int, log *Ring, to receiver) error {
 	in := bufio.NewReaderSize(out, 64<<10)
 	for {
 		l, err := readLine(in, limit, true)
 		switch text := bytes.TrimSpace(l.begin); {
 		case len(text) == 0:
-		case l.tooLong && tells(l.begin):
+		case l.tooLong && isNotification(l.begin):
 			fmt.Fprintf(log, "(a message of more than %d bytes was dropped)\n", limit)
 		case l.tooLong:
 			to.unreadable(guessID(l.begin, l.end), guideway.Errorf(guideway.CodeTooLarge, "an answer is larger than %d bytes", limit))
 		case text[0] == '{' || text[0] == '[':
-			deliver(to, text, "")
+			deliverMessage(to, text, "")
 		default:
 			fmt.Fprintf(log, "(on its standard output) %s\n", strings.ToValidUTF8(string(text), "?"))
 		}
@@ -176,18 +175,17 @@ func readMessages(out io.Reader, limit int, log *Ring, to receiver) error {
 	}
 }
 
-// line is a line without its end; of one that is too long the beginning and the
-// end.
+// line is a line without its end; of an overlong line the start and the end.
 type line struct {
 	begin, end []byte
 	tooLong    bool
 }
 
-// endBytes is how much is kept of the end of a line that is too long.
+// endBytes is the number of bytes kept from the end of an overlong line.
 const endBytes = 256
 
-// readLine reads a line and keeps at most limit bytes of it. One that is longer it
-// reads to its end only where more lines are to be read.
+// readLine reads a line and keeps at most limit bytes of it. It reads an overlong line to
+// its end only if more lines follow.
 func readLine(in *bufio.Reader, limit int, more bool) (line, error) {
 	var l line
 	for {
@@ -195,7 +193,7 @@ func readLine(in *bufio.Reader, limit int, more bool) (line, error) {
 		switch {
 		case !l.tooLong && len(l.begin)+len(part) <= limit+1:
 			if errors.Is(err, bufio.ErrBufferFull) && l.begin == nil {
-				l.begin = make([]byte, 0, len(part)*9/8) // most lines that are longer end soon
+				l.begin = make([]byte, 0, len(part)*9/8) // most longer lines are only slightly longer
 			}
 			l.begin = append(l.begin, part...)
 		default:

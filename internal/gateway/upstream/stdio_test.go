@@ -18,7 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 )
 
-// Each kind of server is spoken to in its own version.
+// Each kind of server is used in its own protocol version.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -28,33 +28,33 @@ func TestVersions(t *testing.T) {
 		{nil, "2025-11-25"},
 		{[]string{upstreamtest.Modern}, "2026-07-28"},
 		{[]string{upstreamtest.Old}, "2024-11-05"},
-		{[]string{upstreamtest.Shy}, "2025-11-25"},
+		{[]string{upstreamtest.ExitsOnUnknown}, "2025-11-25"},
 		{[]string{upstreamtest.Talkative}, "2025-11-25"},
 	} {
 		t.Run(fmt.Sprint(c.modes), func(t *testing.T) {
 			t.Parallel()
-			s := session(t, open(t, self(t, c.modes...), upstream.Options{}), upstream.Want{})
+			s := openSession(t, openUpstream(t, ownSpec(t, c.modes...), upstream.Options{}), upstream.Want{})
 			if got := s.Info().Version; got != c.want {
 				t.Errorf("the version is %s, want %s", got, c.want)
 			}
-			if got := call(t, s, tool("echo", args{"text": "hi é \u2028"})); got != "hi é \u2028" {
+			if got := callText(t, s, toolCall("echo", args{"text": "hi é \u2028"})); got != "hi é \u2028" {
 				t.Errorf("echo: %q", got)
 			}
 		})
 	}
 }
 
-// A server gets the variables that its configuration names, and of ours only
-// those that no program can do without.
+// A server gets the variables of its configuration, and inherits only those that programs
+// cannot work without.
 func TestEnvironmentIsAllowListed(t *testing.T) {
 	t.Parallel()
-	spec := self(t)
+	spec := ownSpec(t)
 	spec.Env["TOKEN"] = "bearer ${env:MY_SECRET}"
 	getenv := func(name string) string {
 		return map[string]string{"MY_SECRET": "s3cret", "OTHER_SECRET": "never", "PATH": "/bin", "HOME": "/home/x"}[name]
 	}
-	u := open(t, spec, upstream.Options{Secrets: upstream.Secrets{Getenv: getenv}})
-	got := call(t, session(t, u, upstream.Want{}), tool("env", args{}))
+	u := openUpstream(t, spec, upstream.Options{Secrets: upstream.Secrets{Getenv: getenv}})
+	got := callText(t, openSession(t, u, upstream.Want{}), toolCall("env", args{}))
 	for _, want := range []string{"TOKEN=bearer s3cret", "PATH=/bin", "HOME=/home/x"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the environment lacks %s: %s", want, got)
@@ -65,19 +65,19 @@ func TestEnvironmentIsAllowListed(t *testing.T) {
 	}
 }
 
-func TestSecretThatIsNotThere(t *testing.T) {
+func TestMissingSecret(t *testing.T) {
 	t.Parallel()
-	spec := self(t)
+	spec := ownSpec(t)
 	spec.Env["TOKEN"] = "${env:NOT_SET}"
-	_, _, err := open(t, spec, upstream.Options{Secrets: upstream.Secrets{Getenv: func(string) string { return "" }}}).
+	_, _, err := openUpstream(t, spec, upstream.Options{Secrets: upstream.Secrets{Getenv: func(string) string { return "" }}}).
 		Session(t.Context(), upstream.Want{})
 	if err == nil || !strings.Contains(err.Error(), "NOT_SET") || guideway.ErrorFix(err) == "" {
 		t.Errorf("the error is %v, want one that names the variable and the fix", err)
 	}
 }
 
-// Whatever a server does in the answer to one call, the other calls go on.
-func TestBadAnswers(t *testing.T) {
+// An invalid answer to one call does not affect other calls.
+func TestInvalidAnswers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		tool, want string
@@ -90,19 +90,19 @@ func TestBadAnswers(t *testing.T) {
 	} {
 		t.Run(c.tool, func(t *testing.T) {
 			t.Parallel()
-			u := open(t, self(t), upstream.Options{MaxMessageBytes: 1 << 20})
-			s := session(t, u, upstream.Want{})
+			u := openUpstream(t, ownSpec(t), upstream.Options{MaxMessageBytes: 1 << 20})
+			s := openSession(t, u, upstream.Want{})
 			other := make(chan error, 1)
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
-				_, err := s.Do(ctx, tool("sleep", args{"ms": 600000}))
+				_, err := s.Do(ctx, toolCall("sleep", args{"ms": 600000}))
 				other <- err
 			}()
-			_, err := s.Do(t.Context(), tool(c.tool, c.arguments))
+			_, err := s.Do(t.Context(), toolCall(c.tool, c.arguments))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the error is %v, want %q in it", err, c.want)
 			}
-			if got := call(t, s, tool("echo", args{"text": "still here"})); got != "still here" {
+			if got := callText(t, s, toolCall("echo", args{"text": "still here"})); got != "still here" {
 				t.Errorf("echo: %q", got)
 			}
 			cancel()
@@ -113,90 +113,90 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// An answer to another id is nobody's, and the first of two answers counts.
+// An answer with an unknown id is ignored, and the first of two answers counts.
 func TestWrongIDs(t *testing.T) {
 	t.Parallel()
-	spec := self(t)
+	spec := ownSpec(t)
 	spec.Timeout = 300 * time.Millisecond
-	s := session(t, open(t, spec, upstream.Options{}), upstream.Want{})
-	if _, err := s.Do(t.Context(), tool("wrongid", nil)); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+	s := openSession(t, openUpstream(t, spec, upstream.Options{}), upstream.Want{})
+	if _, err := s.Do(t.Context(), toolCall("wrongid", nil)); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Errorf("an answer by a wrong id was taken: %v", err)
 	}
-	if got := call(t, s, tool("twice", nil)); got != "first" {
+	if got := callText(t, s, toolCall("twice", nil)); got != "first" {
 		t.Errorf("twice: %q", got)
 	}
-	if got := call(t, s, tool("echo", args{"text": "x"})); got != "x" {
+	if got := callText(t, s, toolCall("echo", args{"text": "x"})); got != "x" {
 		t.Errorf("after it, echo: %q", got)
 	}
 }
 
-// A time limit counts from the last sign of progress.
+// The timeout restarts at each progress notification.
 func TestProgressExtendsTheTime(t *testing.T) {
 	t.Parallel()
-	spec := self(t)
+	spec := ownSpec(t)
 	spec.Timeout = 2 * time.Second
-	s := session(t, open(t, spec, upstream.Options{}), upstream.Want{})
-	slow := tool("slow", args{"ms": 600, "text": "m"})
+	s := openSession(t, openUpstream(t, spec, upstream.Options{}), upstream.Want{})
+	slow := toolCall("slow", args{"ms": 600, "text": "m"})
 	var progress []string
 	slow.Notify = func(method string, params json.RawMessage) {
 		var p struct{ Message string }
 		_ = json.Unmarshal(params, &p)
 		progress = append(progress, method+" "+p.Message)
 	}
-	if got := call(t, s, slow); got != "done m" {
+	if got := callText(t, s, slow); got != "done m" {
 		t.Errorf("slow: %q", got)
 	}
 	want := strings.Split(strings.Repeat("notifications/progress m,", 4), ",")[:4]
 	if diff := cmp.Diff(want, progress); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
-	if _, err := s.Do(t.Context(), tool("sleep", args{"ms": 60000})); err == nil || !strings.Contains(err.Error(), "not answered within") {
+	if _, err := s.Do(t.Context(), toolCall("sleep", args{"ms": 60000})); err == nil || !strings.Contains(err.Error(), "not answered within") {
 		t.Errorf("a silent call has ended by %v", err)
 	}
 }
 
-// A call that is given up is cancelled at the server.
+// A call that the caller gives up is cancelled at the server.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"", upstreamtest.Modern} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			spec := self(t, mode)
-			u := open(t, spec, upstream.Options{})
-			s := session(t, u, upstream.Want{})
+			spec := ownSpec(t, mode)
+			u := openUpstream(t, spec, upstream.Options{})
+			s := openSession(t, u, upstream.Want{})
 			ctx, cancel := context.WithCancel(t.Context())
-			started := tool("sleep", args{"ms": 60000})
+			started := toolCall("sleep", args{"ms": 60000})
 			there := make(chan struct{})
 			started.Notify = func(string, json.RawMessage) { close(there) }
 			done := make(chan error, 1)
 			go func() { _, err := s.Do(ctx, started); done <- err }()
-			<-there // the call has come to the server
+			<-there // the call has reached the server
 			cancel()
 			if err := <-done; !errors.Is(err, context.Canceled) {
 				t.Errorf("the call has ended by %v", err)
 			}
-			for { // the server notes a cancellation as a line in its file
+			for { // the server writes a cancellation as a line to its file
 				if text, err := os.ReadFile(spec.Env[upstreamtest.CountFile]); err == nil && string(text) == "once\n" {
 					break
 				}
-				call(t, s, tool("echo", args{"text": "wait"}))
+				callText(t, s, toolCall("echo", args{"text": "wait"}))
 			}
 		})
 	}
 }
 
-// A crash in mid-call is an error that says so; the call is not sent again, and
-// the next one starts the server anew.
+// A crash during a call is an error that reports the crash; the call is not sent again, and
+// the next one restarts the server.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	u := open(t, self(t), upstream.Options{})
-	s := session(t, u, upstream.Want{})
-	_, err := s.Do(t.Context(), tool("crash", nil))
+	u := openUpstream(t, ownSpec(t), upstream.Options{})
+	s := openSession(t, u, upstream.Want{})
+	_, err := s.Do(t.Context(), toolCall("crash", nil))
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("the crash is told as %v", err)
 	}
-	again := session(t, u, upstream.Want{})
-	if got := call(t, again, tool("echo", args{"text": "back"})); got != "back" || again == s {
+	again := openSession(t, u, upstream.Want{})
+	if got := callText(t, again, toolCall("echo", args{"text": "back"})); got != "back" || again == s {
 		t.Errorf("echo: %q", got)
 	}
 	if h := u.Health(); h.Condition != upstream.ConditionRunning || h.Restarts != 1 {
@@ -204,10 +204,10 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// A server that dies again and again is left alone for longer and longer.
+// A server that exits repeatedly is restarted with increasing delays.
 func TestBackOff(t *testing.T) {
 	t.Parallel()
-	u := open(t, self(t, upstreamtest.Dying), upstream.Options{})
+	u := openUpstream(t, ownSpec(t, upstreamtest.ExitsAfterInit), upstream.Options{})
 	for range 100 {
 		s, done, err := u.Session(t.Context(), upstream.Want{})
 		if err != nil {
@@ -225,31 +225,31 @@ func TestBackOff(t *testing.T) {
 	t.Error("it was started a hundred times")
 }
 
-func TestCommandThatIsNotThere(t *testing.T) {
+func TestMissingCommand(t *testing.T) {
 	t.Parallel()
-	u := open(t, upstream.Spec{Name: "x", Command: "no-such-program-anywhere"}, upstream.Options{})
+	u := openUpstream(t, upstream.Spec{Name: "x", Command: "no-such-program-anywhere"}, upstream.Options{})
 	if _, _, err := u.Session(t.Context(), upstream.Want{}); err == nil || !strings.Contains(err.Error(), "not found") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-// A server that never answers is given up.
-func TestMute(t *testing.T) {
+// The start of a server that never answers times out.
+func TestSilentServer(t *testing.T) {
 	t.Parallel()
-	u := open(t, self(t, upstreamtest.Mute), upstream.Options{StartTime: 300 * time.Millisecond})
+	u := openUpstream(t, ownSpec(t, upstreamtest.NeverAnswers), upstream.Options{StartTime: 300 * time.Millisecond})
 	if _, _, err := u.Session(t.Context(), upstream.Want{}); err == nil || !strings.Contains(err.Error(), "handshake") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-// What a server starts ends with it.
+// Child processes of a server are killed with it.
 func TestGroupIsKilled(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("there is no shell")
 	}
 	pid := t.TempDir() + "/pid"
-	spec := self(t)
+	spec := ownSpec(t)
 	spec.Args = []string{"-c", `sleep 1000 & echo $! > "` + pid + `"; "` + spec.Command + `"; sleep 1000`}
 	spec.Command = "/bin/sh"
 	u := upstream.New(spec, upstream.Options{})
@@ -257,14 +257,14 @@ func TestGroupIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call(t, s, tool("echo", nil))
+	callText(t, s, toolCall("echo", nil))
 	done()
 	text, err := os.ReadFile(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u.Close(t.Context())
-	// The signal is sent by now; the system takes a moment to carry it out.
+	// The signal was sent; the system needs a moment to deliver it.
 	for limit := time.Now().Add(10 * time.Second); ; {
 		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
 		if err != nil || strings.Contains(string(stat), ") Z ") {
@@ -277,10 +277,10 @@ func TestGroupIsKilled(t *testing.T) {
 	}
 }
 
-// What one asks belongs to its own client and to nobody else.
+// A question in a session goes to the client of the session only.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
-	u := open(t, self(t), upstream.Options{})
+	u := openUpstream(t, ownSpec(t), upstream.Options{})
 	var wg sync.WaitGroup
 	for _, client := range []string{"ann", "bob"} {
 		ask := func(_ context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
@@ -289,10 +289,10 @@ func TestQuestions(t *testing.T) {
 			}
 			return json.RawMessage(`{"action":"accept","content":{"ok":"` + client + `"}}`), nil
 		}
-		s := session(t, u, upstream.Want{Client: client, Capabilities: json.RawMessage(`{"elicitation":{}}`), Ask: ask})
+		s := openSession(t, u, upstream.Want{Client: client, Capabilities: json.RawMessage(`{"elicitation":{}}`), Ask: ask})
 		for range 20 {
 			wg.Go(func() {
-				result, err := s.Do(t.Context(), tool("ask", args{"text": "for " + client}))
+				result, err := s.Do(t.Context(), toolCall("ask", args{"text": "for " + client}))
 				if err != nil || !strings.Contains(string(result), `\"ok\":\"`+client) {
 					t.Errorf("%s got %s %v", client, result, err)
 				}
@@ -300,22 +300,22 @@ func TestQuestions(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	shared := session(t, u, upstream.Want{})
-	if got := call(t, shared, tool("ask", args{"text": "nobody"})); !strings.Contains(got, "-32601") {
+	shared := openSession(t, u, upstream.Want{})
+	if got := callText(t, shared, toolCall("ask", args{"text": "nobody"})); !strings.Contains(got, "-32601") {
 		t.Errorf("the shared session has answered %s", got)
 	}
 }
 
-// The calls of a pool that wants to be alone share no session at the same time.
-func TestAlone(t *testing.T) {
+// Calls that need a session alone never share one at the same time.
+func TestAloneSessions(t *testing.T) {
 	t.Parallel()
-	u := open(t, self(t), upstream.Options{MaxSessions: 2})
+	u := openUpstream(t, ownSpec(t), upstream.Options{MaxSessions: 2})
 	want := upstream.Want{Client: "pool", Alone: true}
 	first, done, err := u.Session(t.Context(), want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := session(t, u, want)
+	second := openSession(t, u, want)
 	if first == second {
 		t.Error("two share a session")
 	}
@@ -333,11 +333,11 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// What a server says on its error output is kept, without what steers terminals.
+// The stderr of a server is kept without terminal control sequences.
 func TestLog(t *testing.T) {
 	t.Parallel()
-	u := open(t, self(t, upstreamtest.Talkative), upstream.Options{})
-	call(t, session(t, u, upstream.Want{}), tool("echo", nil))
+	u := openUpstream(t, ownSpec(t, upstreamtest.Talkative), upstream.Options{})
+	callText(t, openSession(t, u, upstream.Want{}), toolCall("echo", nil))
 	log := strings.Join(u.Log(10), "\n")
 	if !strings.Contains(log, "hello from the server") || !strings.Contains(log, "starting up [31mred") || strings.Contains(log, "\x1b") {
 		t.Errorf("the log is %q", log)

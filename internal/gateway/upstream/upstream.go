@@ -1,12 +1,10 @@
-// Package upstream is one MCP server as a client sees it: how it is reached,
-// what it offers, and calls to it. Servers are untrusted: everything that they
-// send is bounded, and nothing of ours reaches them that their configuration
-// does not name.
+// Package upstream is an MCP client for one server: its connection, its catalog and calls
+// to it. Servers are untrusted: everything that they send is limited, and they get only the
+// secrets and variables that their configuration names.
 //
-// Messages are read and written here and not by the SDK, because a call is to
-// pass without being decoded, because what a server asks on the way of a call
-// has to stay with that call, and because what a newer server says must not be
-// lost; ADR 15 has the measurements.
+// The package reads and writes messages itself instead of using the SDK: calls must pass
+// without being decoded, a server's question during a call must stay with that call, and
+// members of newer protocol versions must not be lost. ADR 15 has the measurements.
 package upstream
 
 import (
@@ -25,39 +23,37 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Options say how servers are reached.
+// Options configure upstreams.
 type Options struct {
-	// Client is what we call ourselves; the name is "guideway" if empty.
+	// Client is our name and version; the name is "guideway" if empty.
 	Client Implementation
-	// Secrets looks up references in a spec.
+	// Secrets resolves the references in a spec.
 	Secrets Secrets
-	// CacheDir keeps catalogs from one start to the next; empty means that none
-	// is kept.
+	// CacheDir caches catalogs between starts; if empty, they are not cached.
 	CacheDir string
-	// Log gets every line that a server says on its error output.
+	// Log gets every line of a server's stderr.
 	Log func(name, line string)
-	// HTTP sends requests; nil is http.DefaultTransport.
+	// HTTP sends requests; http.DefaultTransport if nil.
 	HTTP http.RoundTripper
-	// StartTime bounds the start and the handshake, 30 seconds if zero.
+	// StartTime is the maximum time of the start and the handshake, 30 seconds if zero.
 	StartTime time.Duration
-	// MaxMessageBytes bounds one message of a server, 16 MB if zero.
+	// MaxMessageBytes is the maximum size of a server's message, 16 MB if zero.
 	MaxMessageBytes int
-	// IdleTime is how long a session that belongs to a client is kept unused, 10
-	// minutes if zero.
+	// IdleTime is the time after which an unused session of a client is closed, 10 minutes
+	// if zero.
 	IdleTime time.Duration
-	// MaxSessions bounds the sessions with one server, 32 if zero.
+	// MaxSessions is the maximum number of sessions with one server, 32 if zero.
 	MaxSessions int
-	// Changed is called when what the server offers may have changed. It must
-	// not block.
+	// Changed is called when the server's lists may have changed. It must not block.
 	Changed func()
-	// Notified gets notifications that belong to no call, with the client of
-	// the session, "" for the shared one. It must not block.
+	// Notified gets notifications that belong to no call, with the client of the session,
+	// "" for the shared one. It must not block.
 	Notified func(client, method string, params json.RawMessage)
-	// Logger gets what goes wrong; nil is silence.
+	// Logger logs errors; may be nil.
 	Logger *slog.Logger
 }
 
-// Upstream is one configured server. It is started when it is needed.
+// Upstream is one configured server. It is started on first use.
 type Upstream struct {
 	spec Spec
 	opts Options
@@ -78,10 +74,10 @@ type Upstream struct {
 	restarts int
 	pinged   *Pinged
 	dirty    bool // a refresh is due
-	// tellers are the sessions that have told of changes, the last one first.
+	// tellers are the sessions that have reported changes, the latest first.
 	tellers []*slot
 	fresh   bool // the catalog was fetched by this process
-	// authorizer gets tokens, by what authorizedBy is the hash of.
+	// authorizer gets tokens, authorizedBy is the hash of its settings.
 	authorizer   *authorizer
 	authorizedBy [sha256.Size]byte
 	wg           sync.WaitGroup
@@ -89,22 +85,21 @@ type Upstream struct {
 	cancel       context.CancelFunc
 }
 
-// slot is a session, or one that is being made.
+// slot is a session that exists or is being started.
 type slot struct {
 	ready   chan struct{}
 	session *Session
 	err     error
 	users   int
-	// watchers listen to the session without being at work in it.
+	// watchers listen to the session without making calls.
 	watchers int
-	// asks has who can be asked now, one for each user that said so; mu of the
-	// upstream guards it.
+	// asks holds the users that can be asked now; mu of the upstream guards it.
 	asks  []*Asker
 	idle  *time.Timer
 	began time.Time
 }
 
-// New makes the upstream of a spec that was checked. It starts nothing.
+// New returns the upstream of a valid spec. It starts nothing.
 func New(spec Spec, opts Options) *Upstream {
 	if opts.Client.Name == "" {
 		opts.Client.Name = "guideway"
@@ -112,10 +107,10 @@ func New(spec Spec, opts Options) *Upstream {
 	if opts.HTTP == nil {
 		opts.HTTP = http.DefaultTransport
 	}
-	opts.StartTime = or(opts.StartTime, 30*time.Second)
-	opts.MaxMessageBytes = or(opts.MaxMessageBytes, 16<<20)
-	opts.IdleTime = or(opts.IdleTime, 10*time.Minute)
-	opts.MaxSessions = or(opts.MaxSessions, 32)
+	opts.StartTime = orDefault(opts.StartTime, 30*time.Second)
+	opts.MaxMessageBytes = orDefault(opts.MaxMessageBytes, 16<<20)
+	opts.IdleTime = orDefault(opts.IdleTime, 10*time.Minute)
+	opts.MaxSessions = orDefault(opts.MaxSessions, 32)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -133,7 +128,7 @@ func New(spec Spec, opts Options) *Upstream {
 	return u
 }
 
-func or[T comparable](value, fallback T) T {
+func orDefault[T comparable](value, fallback T) T {
 	var zero T
 	if value == zero {
 		return fallback
@@ -141,46 +136,46 @@ func or[T comparable](value, fallback T) T {
 	return value
 }
 
-// Name is the name of the server.
+// Name returns the name of the server.
 func (u *Upstream) Name() string { return u.spec.Name }
 
-// Spec says how the server is reached.
+// Spec returns the configuration of the server.
 func (u *Upstream) Spec() Spec { return u.spec }
 
-// Log gives the last lines that the server has said.
+// Log returns the last lines of the server's stderr.
 func (u *Upstream) Log(n int) []string { return u.log.Last(n) }
 
-// Want says which session a call needs.
+// Want describes the session that a call needs.
 type Want struct {
-	// Client is whom the session belongs to; "" is the one that all share,
-	// which can ask nobody.
+	// Client is the owner of the session; "" is the shared session, which answers no
+	// questions.
 	Client string
-	// Alone keeps other calls of the client off the session until it is given
-	// back, so that what the server asks can only belong to this one.
+	// Alone excludes other calls of the client from the session until it is given back, so
+	// that the server's questions can only belong to this call.
 	Alone bool
-	// Watch only listens to what the session tells: it keeps nobody's calls off, and
-	// may be given another session at any time.
+	// Watch only receives notifications of the session: it excludes no calls, and may move
+	// to another session at any time.
 	Watch bool
-	// Capabilities are what the server may ask for, an object; for the legacy
-	// era, which says so once.
+	// Capabilities are the declared capabilities, an object; a legacy session declares them
+	// once.
 	Capabilities json.RawMessage
-	// Ask answers it.
+	// Ask answers the server's questions.
 	Ask Asker
 }
 
-// key tells which sessions a want can share.
+// key returns the key of the sessions that can satisfy a want.
 func (w *Want) key() string { return w.Client + "\x00" + string(w.Capabilities) }
 
-// clientOf is whose the sessions of a key are; names of clients may have a NUL, and
-// capabilities have none.
+// clientOf returns the owner of the sessions of a key; names of clients may contain a NUL,
+// but capabilities do not.
 func clientOf(key string) string { return key[:strings.LastIndexByte(key, 0)] }
 
-// Session gives a session, starting one where it must; done gives it back.
+// Session returns a session, which it starts if necessary; done releases it.
 func (u *Upstream) Session(ctx context.Context, want Want) (s *Session, done func(), err error) {
-	patience := time.NewTimer(or(u.spec.Timeout, defaultTimeout))
+	patience := time.NewTimer(orDefault(u.spec.Timeout, defaultTimeout))
 	defer patience.Stop()
 	for {
-		slot, full, err := u.take(want)
+		slot, full, err := u.takeSlot(want)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -189,7 +184,7 @@ func (u *Upstream) Session(ctx context.Context, want Want) (s *Session, done fun
 			case <-full:
 				continue
 			case <-patience.C:
-				return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: every session that this client may have with the upstream %s is at work, or waits for an answer", u.spec.Name).
+				return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: all sessions of this client with the upstream %s are busy or wait for answers", u.spec.Name).
 					WithFix("answer the open questions, or call again later")
 			case <-ctx.Done():
 				return nil, nil, context.Cause(ctx)
@@ -216,8 +211,8 @@ func (u *Upstream) Session(ctx context.Context, want Want) (s *Session, done fun
 	}
 }
 
-// take finds or makes a slot. full is a channel to wait for where all are taken.
-func (u *Upstream) take(want Want) (*slot, <-chan struct{}, error) {
+// takeSlot finds or creates a slot. full is a channel to wait for if all are in use.
+func (u *Upstream) takeSlot(want Want) (*slot, <-chan struct{}, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed {
@@ -233,29 +228,29 @@ func (u *Upstream) take(want Want) (*slot, <-chan struct{}, error) {
 		for _, each := range slots {
 			total++
 			if other == key && (!want.Alone || each.users == 0) {
-				u.use(each, &want)
+				u.addUser(each, &want)
 				return each, nil, nil
 			}
 		}
 	}
-	// The session that all share is there for whoever has none; of the others a client
-	// has a part, so that none keeps them from others by questions that it leaves open.
+	// The shared session is always available. Each client may use only a part of the
+	// others, so that its open questions do not block other clients.
 	if want.Client != "" {
-		if mine >= max(2, u.opts.MaxSessions/2) && !u.evict(want.Client) || total >= u.opts.MaxSessions && !u.evict("") {
+		if mine >= max(2, u.opts.MaxSessions/2) && !u.evictSlot(want.Client) || total >= u.opts.MaxSessions && !u.evictSlot("") {
 			return nil, u.freed, nil
 		}
 	}
 	if left := time.Until(u.retryAt); left > 0 {
-		return nil, nil, &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the upstream %s has failed %d times; it is tried again in %s: %w",
+		return nil, nil, &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the upstream %s has failed %d times; next attempt in %s: %w",
 			u.spec.Name, u.failures, max(time.Second, left.Round(time.Second)), u.lastErr).WithFix("%s", u.fixOf(u.lastErr))}
 	}
 	made := &slot{ready: make(chan struct{}), began: time.Now()}
 	u.slots[key] = append(u.slots[key], made)
-	u.use(made, &want)
+	u.addUser(made, &want)
 	u.wg.Add(1)
 	go func() {
 		defer u.wg.Done()
-		u.start(made, key, want)
+		u.startSlot(made, key, want)
 	}()
 	return made, nil, nil
 }
@@ -264,14 +259,14 @@ func (u *Upstream) fixOf(err error) string {
 	switch fix := guideway.ErrorFix(err); {
 	case fix != "":
 		return fix
-	case u.spec.Command == "": // nothing of it is in a log of ours
-		return "see whether an MCP server runs at its address"
+	case u.spec.Command == "": // remote servers have no local log
+		return "check that an MCP server runs at its URL"
 	}
 	return "guideway upstream logs " + u.spec.Name
 }
 
-// use counts a user. mu is held.
-func (u *Upstream) use(s *slot, want *Want) {
+// addUser counts a user. The caller holds mu.
+func (u *Upstream) addUser(s *slot, want *Want) {
 	if want.Watch {
 		s.watchers++
 	} else {
@@ -285,9 +280,9 @@ func (u *Upstream) use(s *slot, want *Want) {
 	}
 }
 
-// evict makes room by ending a session that nobody uses, one of a client if it is named.
-// mu is held.
-func (u *Upstream) evict(client string) bool {
+// evictSlot makes room by closing an unused session, one of a client if it is named. The caller
+// holds mu.
+func (u *Upstream) evictSlot(client string) bool {
 	var found *slot
 	var of string
 	for key, slots := range u.slots {
@@ -303,13 +298,13 @@ func (u *Upstream) evict(client string) bool {
 	if found == nil {
 		return false
 	}
-	u.drop(of, found)
+	u.removeSlot(of, found)
 	go found.session.Close()
 	return true
 }
 
-// drop forgets a slot. mu is held.
-func (u *Upstream) drop(key string, s *slot) {
+// removeSlot removes a slot. The caller holds mu.
+func (u *Upstream) removeSlot(key string, s *slot) {
 	u.slots[key] = slices.DeleteFunc(u.slots[key], func(o *slot) bool { return o == s })
 	if len(u.slots[key]) == 0 {
 		delete(u.slots, key)
@@ -319,8 +314,7 @@ func (u *Upstream) drop(key string, s *slot) {
 	}
 }
 
-// giveBack counts a user less. A client's session that nobody uses ends after a
-// time.
+// giveBack removes a user. An unused session of a client is closed after a while.
 func (u *Upstream) giveBack(s *slot, want *Want) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -343,7 +337,7 @@ func (u *Upstream) giveBack(s *slot, want *Want) {
 			u.mu.Lock()
 			unused := s.users == 0 && s.watchers == 0
 			if unused {
-				u.drop(key, s)
+				u.removeSlot(key, s)
 			}
 			u.mu.Unlock()
 			if unused {
@@ -353,14 +347,14 @@ func (u *Upstream) giveBack(s *slot, want *Want) {
 	}
 }
 
-// Release ends the sessions of a client.
+// Release closes the sessions of a client.
 func (u *Upstream) Release(client string) {
 	u.mu.Lock()
 	var over []*Session
 	for key, slots := range u.slots {
 		for _, each := range slices.Clone(slots) {
 			if client != "" && clientOf(key) == client && each.users == 0 {
-				u.drop(key, each)
+				u.removeSlot(key, each)
 				if each.session != nil {
 					over = append(over, each.session)
 				}
@@ -373,17 +367,17 @@ func (u *Upstream) Release(client string) {
 	}
 }
 
-// stableTime is how long a server must have run for its end to count as the
-// first failure.
+// stableTime is the time that a server must have run for its exit to count as a first
+// failure.
 const stableTime = 30 * time.Second
 
-// sameTime is how long after a failure what else was there has part in it.
+// sameTime is the time after a failure in which further failures count as the same one.
 const sameTime = 5 * time.Second
 
-// failed notes a failure of what began at a time, and when to try again: after a second,
-// two, four, up to a minute. Where a server goes with several sessions, that is one
-// failure. mu is held.
-func (u *Upstream) failed(err error, began time.Time, ran time.Duration) {
+// recordFailure records a failure of a session that started at a time, and schedules the
+// retry: after a second, two, four, up to a minute. If a server exits with several
+// sessions, this counts as one failure. The caller holds mu.
+func (u *Upstream) recordFailure(err error, began time.Time, ran time.Duration) {
 	now := time.Now()
 	if began.Before(u.failedAt) && now.Sub(u.failedAt) < sameTime {
 		u.lastErr = err
@@ -400,8 +394,8 @@ func (u *Upstream) failed(err error, began time.Time, ran time.Duration) {
 	}
 }
 
-// Close ends the upstream. Calls under way have until ctx ends to be answered;
-// new ones are refused.
+// Close closes the upstream. Calls in progress may finish until ctx ends; new ones are
+// refused.
 func (u *Upstream) Close(ctx context.Context) {
 	u.mu.Lock()
 	if !u.closed {
@@ -409,11 +403,11 @@ func (u *Upstream) Close(ctx context.Context) {
 		close(u.closing)
 	}
 	u.mu.Unlock()
-	for u.busy() {
+	for u.isBusy() {
 		u.mu.Lock()
 		freed := u.freed
 		u.mu.Unlock()
-		if !u.busy() {
+		if !u.isBusy() {
 			break
 		}
 		select {
@@ -445,11 +439,11 @@ func (u *Upstream) Close(ctx context.Context) {
 	u.wg.Wait()
 }
 
-// Closing is closed when the upstream begins to end: whoever uses a session for more
-// than a call gives it back then.
+// Closing returns a channel that is closed when the upstream starts to close: users that
+// hold a session for longer than a call must then give it back.
 func (u *Upstream) Closing() <-chan struct{} { return u.closing }
 
-func (u *Upstream) busy() bool {
+func (u *Upstream) isBusy() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, slots := range u.slots {
@@ -462,34 +456,34 @@ func (u *Upstream) busy() bool {
 	return false
 }
 
-// Condition is how an upstream is.
+// Condition is the condition of an upstream.
 type Condition string
 
 // The conditions.
 const (
-	// ConditionIdle is not started: nobody has needed it.
+	// ConditionIdle: not started, because it was not needed yet.
 	ConditionIdle Condition = "idle"
-	// ConditionRunning has a session.
+	// ConditionRunning: has a session.
 	ConditionRunning Condition = "running"
-	// ConditionFailed has failed and is tried again later.
+	// ConditionFailed: has failed and will be retried.
 	ConditionFailed Condition = "failed"
 )
 
-// Health is how an upstream is.
+// Health is the health of an upstream.
 type Health struct {
 	Condition Condition `json:"condition"`
 	Error     string    `json:"error,omitempty"`
 	Sessions  int       `json:"sessions"`
 	Restarts  int       `json:"restarts"`
-	// Failures counts the failures in a row, and RetryAt is when it is tried
-	// again at the earliest.
+	// Failures is the number of failures in a row, and RetryAt the earliest time of the
+	// next attempt.
 	Failures int        `json:"failures,omitempty"`
 	RetryAt  *time.Time `json:"retryAt,omitempty"`
-	// Pinged is what the last ping found; nil where none was sent.
+	// Pinged is the result of the last ping; nil if there was none.
 	Pinged *Pinged `json:"pinged,omitempty"`
 }
 
-// Health tells how the upstream is.
+// Health returns the health of the upstream.
 func (u *Upstream) Health() Health {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -520,7 +514,7 @@ func (u *Upstream) Health() Health {
 
 var errClosed = errors.New("the upstream was closed")
 
-func (u *Upstream) describe(err error) error {
+func (u *Upstream) describeError(err error) error {
 	wrapped := guideway.Errorf(guideway.CodeUnavailable, "the upstream %s cannot be used: %w", u.spec.Name, err)
 	if code := guideway.ErrorCode(err); code != guideway.CodeInternal {
 		wrapped.Code = code

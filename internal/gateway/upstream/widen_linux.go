@@ -6,14 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeBytes is room for messages that are somewhat longer than the 64 kB that a
-// pipe has otherwise: each time that one is full both sides have to take turns.
-// The system bounds what a user's pipes have together, so it is not more.
+// pipeBytes is larger than the default of 64 kB, because both sides must take turns each
+// time a pipe is full. The system limits the total size of a user's pipes, so it is not
+// larger still.
 const pipeBytes = 256 << 10
 
-// widen gives pipes more room. Where the system does not want that they stay as
-// they are.
-func widen(pipes ...any) {
+// widenPipes enlarges pipes. If the system refuses, they keep their size.
+func widenPipes(pipes ...any) {
 	for _, each := range pipes {
 		file, ok := each.(interface {
 			SyscallConn() (syscall.RawConn, error)

@@ -2,5 +2,5 @@
 
 package upstream
 
-// widen does nothing: how much room a pipe has is not for us to say here.
-func widen(...any) {}
+// widenPipes does nothing: the size of a pipe cannot be changed on this system.
+func widenPipes(...any) {}

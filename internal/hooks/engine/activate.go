@@ -9,46 +9,46 @@ import (
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 )
 
-// Candidate is a graph that could be active.
+// Candidate is a graph that may become active.
 type Candidate struct {
-	// ID is the graph's, and Source says where it comes from, as approvals do.
+	// ID is the ID of the graph, and Source its source, as in approvals.
 	ID, Source string
-	// Own says that this user answers for the source: what changes there needs
-	// no new approval. Elsewhere it does.
+	// Own reports whether this user owns the source: a change there needs no new approval.
+	// Other sources need it.
 	Own bool
-	// Graph is nil where the graph does not load or link; Problem says why.
+	// Graph is nil if the graph does not load or link; Problem is the reason.
 	Graph   *hookdef.Linked
 	Problem string
 }
 
-// Key is what an approval of the graph is of.
+// Key returns the key of the graph's approval.
 func (c *Candidate) Key() approval.Key {
 	return approval.Key{Kind: approval.KindHookGraph, Source: c.Source, Subject: c.ID}
 }
 
-// State says how a graph stands.
+// State is the activation state of a graph.
 type State string
 
 // The states.
 const (
-	// StateOff is a graph that is not enabled.
+	// StateOff: not enabled.
 	StateOff State = "off"
-	// StateActive is one that runs.
+	// StateActive: runs.
 	StateActive State = "active"
-	// StateChanged is one that is not what was approved, StateBroken one that
-	// does not load; StateTemplate is one that is there to be copied.
+	// StateChanged: differs from its approval. StateBroken: does not load. StateTemplate: a
+	// template to copy.
 	StateChanged  State = "changed"
 	StateBroken   State = "broken"
 	StateTemplate State = "template"
 )
 
-// scope is what an approval of a graph is about.
+// scope is the approved scope of a graph.
 type scope struct {
 	Type     hookdef.Type      `json:"type"`
 	Bindings []hookdef.Binding `json:"bindings,omitempty"`
 }
 
-// Approval is the record that makes a graph active. A template cannot be.
+// Approval returns the record that makes a graph active. A template cannot be activated.
 func (c *Candidate) Approval(who string) (approval.Record, error) {
 	switch {
 	case c.Graph == nil:
@@ -67,19 +67,19 @@ func (c *Candidate) Approval(who string) (approval.Record, error) {
 	}, nil
 }
 
-// Activation is which graphs are active, by the approvals of one moment.
+// Activation is the result of Activate for the approvals of one moment.
 type Activation struct {
 	Set *Set
-	// States says how each candidate stands.
+	// States maps each candidate to its state.
 	States map[approval.Key]State
-	// Missing are the approvals of graphs that are not there any more.
+	// Missing are the approvals of graphs that no longer exist.
 	Missing approval.Records
 }
 
-// Activate makes the set of the graphs that are approved. What is approved and
-// cannot run blocks what it stands around: one that does not load, one that is not
-// what was approved, and one that is gone from a source that is there. Present
-// says whether a source is; a project's is only where its directory is at work.
+// Activate returns the set of approved graphs. An approved graph that cannot run blocks the
+// calls it applies to: one that does not load, one that differs from its approval, and one
+// that is missing from a present source. present reports whether a source is present; a
+// project's source is present only if its directory is in use.
 func Activate(candidates []Candidate, records approval.Records, present func(source string) bool) *Activation {
 	a := &Activation{States: map[approval.Key]State{}}
 	known := map[approval.Key]bool{}
@@ -88,13 +88,13 @@ func Activate(candidates []Candidate, records approval.Records, present func(sou
 	for i := range candidates {
 		c := &candidates[i]
 		known[c.Key()] = true
-		program, state, why := c.judge(records.Find(c.Key()))
+		program, state, why := c.evaluate(records.Find(c.Key()))
 		a.States[c.Key()] = state
 		switch {
 		case program != nil:
 			programs = append(programs, program)
 		case why != "":
-			blocked = append(blocked, c.block(records.Find(c.Key()), why))
+			blocked = append(blocked, c.newBlocked(records.Find(c.Key()), why))
 		}
 	}
 	for _, r := range records.Of(approval.KindHookGraph) {
@@ -103,15 +103,15 @@ func Activate(candidates []Candidate, records approval.Records, present func(sou
 		}
 		a.Missing = append(a.Missing, r)
 		c := Candidate{ID: r.Subject, Source: r.Source}
-		blocked = append(blocked, c.block(&r, "it is enabled, and gone from "+r.Source))
+		blocked = append(blocked, c.newBlocked(&r, "it is enabled, and gone from "+r.Source))
 	}
 	a.Set = NewSet(programs, blocked)
 	return a
 }
 
-// judge says how a candidate stands, with its record if there is one; why is empty
-// where nothing is blocked.
-func (c *Candidate) judge(r *approval.Record) (program *Program, state State, why string) {
+// evaluate returns the state of a candidate with its record, if any; why is empty if
+// nothing is blocked.
+func (c *Candidate) evaluate(r *approval.Record) (program *Program, state State, why string) {
 	switch {
 	case c.Graph == nil:
 		if r == nil {
@@ -135,9 +135,9 @@ func (c *Candidate) judge(r *approval.Record) (program *Program, state State, wh
 	return program, StateActive, ""
 }
 
-// block is what a graph that cannot run keeps from passing: what it stood around
-// when it was approved.
-func (c *Candidate) block(r *approval.Record, why string) Blocked {
+// newBlocked returns the calls that a graph blocks if it cannot run: those that it applied
+// to when it was approved.
+func (c *Candidate) newBlocked(r *approval.Record, why string) Blocked {
 	b := Blocked{ID: c.ID, Why: why, Fix: fmt.Sprintf("guideway hooks enable %s, once it is as it should be, or guideway hooks disable %s", c.ID, c.ID)}
 	var was scope
 	if json.Unmarshal(r.Scope, &was) != nil {

@@ -10,23 +10,23 @@ import (
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 )
 
-// candidate is a graph of a project that stands around the tools rm*.
-func candidate(t *testing.T, more string) hookengine.Candidate {
+// newCandidate returns a graph of a project that applies to the tools rm*.
+func newCandidate(t *testing.T, more string) hookengine.Candidate {
 	t.Helper()
-	return hookengine.Candidate{ID: "graph", Source: "project:/p", Graph: linked(t,
-		document("start > a > call > end", `"workflowType": "tools/call", "bindings": [{"tool": "rm*"}]`+more))}
+	return hookengine.Candidate{ID: "graph", Source: "project:/p", Graph: linkGraph(t,
+		newDocument("start > a > call > end", `"workflowType": "tools/call", "bindings": [{"tool": "rm*"}]`+more))}
 }
 
-// A graph is active while it is exactly what was approved. What is approved and is
-// not that any more lets nothing pass, but in this user's own sources.
+// A graph is active while it equals its approval. An approved graph that has changed blocks
+// its calls, except in this user's own sources.
 func TestActivate(t *testing.T) {
 	t.Parallel()
-	first := candidate(t, "")
+	first := newCandidate(t, "")
 	record, err := first.Approval("me")
 	if err != nil || record.Hash != first.Graph.Pin {
 		t.Fatal(record, err)
 	}
-	changed, broken, template := candidate(t, `, "variables": {"x": 1}`), first, candidate(t, `, "template": true`)
+	changed, broken, template := newCandidate(t, `, "variables": {"x": 1}`), first, newCandidate(t, `, "template": true`)
 	broken.Graph, broken.Problem = nil, "line 3"
 	own := changed
 	own.Own = true

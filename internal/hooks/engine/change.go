@@ -7,35 +7,35 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
-// The bounds of what a trace keeps of changes.
+// Limits of the changes in a trace.
 const (
 	maxChanges     = 50
 	maxChangeBytes = 1_000
 )
 
-// Change is one difference that a hook made, as a step of a JSON patch.
+// Change is one change by a hook, as an operation of a JSON patch.
 type Change struct {
 	// Op is add, remove or replace.
 	Op string `json:"op"`
-	// Pointer is the RFC 6901 JSON pointer into the context:
+	// Pointer is the JSON pointer (RFC 6901) into the context:
 	// /request/params/arguments/path.
 	Pointer string `json:"pointer"`
-	// Before and After are the values; one that is long is a text that is cut.
+	// Before and After are the values; a long one is a shortened string.
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
 }
 
-// changes collects differences, the first of them.
+// changes collects the first changes.
 type changes struct{ list []Change }
 
-func (c *changes) add(op string, at doc.Pointer, before, after *tree) {
+func (c *changes) addChange(op string, at doc.Pointer, before, after *tree) {
 	if len(c.list) < maxChanges {
-		c.list = append(c.list, Change{Op: op, Pointer: string(at), Before: shown(before), After: shown(after)})
+		c.list = append(c.list, Change{Op: op, Pointer: string(at), Before: traceValue(before), After: traceValue(after)})
 	}
 }
 
-// shown is a value as a trace keeps it.
-func shown(t *tree) json.RawMessage {
+// traceValue returns a value in the form of a trace.
+func traceValue(t *tree) json.RawMessage {
 	if t == nil {
 		return nil
 	}
@@ -48,29 +48,29 @@ func shown(t *tree) json.RawMessage {
 	}
 	text, err := json.Marshal(string(cut) + "…")
 	if err != nil {
-		return nil // a text always has a JSON form
+		return nil // a string always has a JSON form
 	}
 	return text
 }
 
-// merge gives a value as a script left it, with the bytes of the value before
-// wherever the script has changed nothing: numbers that a script cannot hold, and
-// the spelling of texts, go on as they came.
-func (c *changes) merge(at doc.Pointer, before, after *tree) (merged []byte, same bool) {
+// mergeValue returns a value as a script left it. Unchanged parts keep the bytes of the
+// value before: numbers beyond a script's precision and the encoding of strings do not
+// change.
+func (c *changes) mergeValue(at doc.Pointer, before, after *tree) (merged []byte, same bool) {
 	switch {
 	case before.kind != after.kind:
 	case before.kind == '{':
-		return c.object(at, before, after)
+		return c.mergeObject(at, before, after)
 	case before.kind == '[':
-		return c.array(at, before, after)
+		return c.mergeList(at, before, after)
 	case before.text == after.text && before.num == after.num && before.flag == after.flag:
 		return before.raw, true
 	}
-	c.add("replace", at, before, after)
+	c.addChange("replace", at, before, after)
 	return after.raw, false
 }
 
-func (c *changes) object(at doc.Pointer, before, after *tree) ([]byte, bool) {
+func (c *changes) mergeObject(at doc.Pointer, before, after *tree) ([]byte, bool) {
 	out, same := []byte{'{'}, true
 	put := func(key string, raw []byte) {
 		if len(out) > 1 {
@@ -78,24 +78,24 @@ func (c *changes) object(at doc.Pointer, before, after *tree) ([]byte, bool) {
 		}
 		name, err := json.Marshal(key)
 		if err != nil {
-			name = []byte(`""`) // a text always has a JSON form
+			name = []byte(`""`) // a string always has a JSON form
 		}
 		out = append(append(append(out, name...), ':'), raw...)
 	}
 	for i, key := range before.keys {
-		to := after.get(key)
+		to := after.valueOf(key)
 		if to == nil {
-			c.add("remove", at.Key(key), before.kids[i], nil)
+			c.addChange("remove", at.Key(key), before.kids[i], nil)
 			same = false
 			continue
 		}
-		raw, alike := c.merge(at.Key(key), before.kids[i], to)
+		raw, alike := c.mergeValue(at.Key(key), before.kids[i], to)
 		same = same && alike
 		put(key, raw)
 	}
 	for i, key := range after.keys {
-		if before.get(key) == nil {
-			c.add("add", at.Key(key), nil, after.kids[i])
+		if before.valueOf(key) == nil {
+			c.addChange("add", at.Key(key), nil, after.kids[i])
 			same = false
 			put(key, after.kids[i].raw)
 		}
@@ -106,12 +106,11 @@ func (c *changes) object(at doc.Pointer, before, after *tree) ([]byte, bool) {
 	return append(out, '}'), false
 }
 
-func (c *changes) array(at doc.Pointer, before, after *tree) ([]byte, bool) {
-	// What is alike at the end stays alike where something before it came or
-	// went.
+func (c *changes) mergeList(at doc.Pointer, before, after *tree) ([]byte, bool) {
+	// Equal elements at the end are kept if elements before them were added or removed.
 	tail := 0
 	if len(before.kids) != len(after.kids) {
-		for tail < min(len(before.kids), len(after.kids)) && alike(before.kids[len(before.kids)-1-tail], after.kids[len(after.kids)-1-tail]) {
+		for tail < min(len(before.kids), len(after.kids)) && isEqual(before.kids[len(before.kids)-1-tail], after.kids[len(after.kids)-1-tail]) {
 			tail++
 		}
 	}
@@ -120,12 +119,12 @@ func (c *changes) array(at doc.Pointer, before, after *tree) ([]byte, bool) {
 	for i := range max(len(before.kids), len(after.kids)) - tail {
 		switch {
 		case i >= len(after.kids)-tail:
-			c.add("remove", at.Index(i), before.kids[i], nil)
+			c.addChange("remove", at.Index(i), before.kids[i], nil)
 		case i >= len(before.kids)-tail:
-			c.add("add", at.Index(i), nil, after.kids[i])
+			c.addChange("add", at.Index(i), nil, after.kids[i])
 			parts = append(parts, after.kids[i].raw)
 		default:
-			raw, alike := c.merge(at.Index(i), before.kids[i], after.kids[i])
+			raw, alike := c.mergeValue(at.Index(i), before.kids[i], after.kids[i])
 			same = same && alike
 			parts = append(parts, raw)
 		}
@@ -146,8 +145,8 @@ func (c *changes) array(at doc.Pointer, before, after *tree) ([]byte, bool) {
 	return append(out, ']'), false
 }
 
-// alike says whether two values are the same to a script.
-func alike(a, b *tree) bool {
-	_, same := (&changes{list: make([]Change, maxChanges)}).merge("", a, b)
+// isEqual reports whether two values are equal for a script.
+func isEqual(a, b *tree) bool {
+	_, same := (&changes{list: make([]Change, maxChanges)}).mergeValue("", a, b)
 	return same
 }

@@ -13,20 +13,21 @@ import (
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 )
 
-// Options adjust an Engine; Scripts alone is needed.
+// Options configure an Engine; only Scripts is required.
 type Options struct {
 	// Scripts runs the scripts of hooks.
 	Scripts Scripts
-	// Audit keeps what hooks hand to it. Without one, a hook that audits fails.
+	// Audit stores audit records. If nil, a hook that audits fails.
 	Audit Auditor
-	// Timeout bounds a hook that sets no bound of its own: 5 seconds.
+	// Timeout is the default timeout of a hook: 5 seconds.
 	Timeout time.Duration
-	// Asides is how many fire-and-forget hooks may run at a time: 32. More are
-	// dropped, and their traces say so.
-	Asides int
-	// OnAside is told what each fire-and-forget hook did, when it is over.
-	OnAside func(graph string, node NodeTrace)
-	// Now tells the time; nil is time.Now.
+	// Background is the maximum number of concurrent fire-and-forget hooks: 32. More are
+	// dropped, which their traces report.
+	Background int
+	// OnBackground is called with the trace of each fire-and-forget hook after it has
+	// ended.
+	OnBackground func(graph string, node NodeTrace)
+	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
 
@@ -34,8 +35,8 @@ func (o Options) withDefaults() Options {
 	if o.Timeout <= 0 {
 		o.Timeout = 5 * time.Second
 	}
-	if o.Asides <= 0 {
-		o.Asides = 32
+	if o.Background <= 0 {
+		o.Background = 32
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -43,10 +44,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Engine runs programs. Its methods may be called from any goroutine.
+// Engine runs programs. It is safe for concurrent use.
 type Engine struct {
 	opts Options
-	// slots holds a token for each fire-and-forget hook that runs.
+	// slots holds a token for each running fire-and-forget hook.
 	slots chan struct{}
 	// life ends when the engine is closed.
 	life context.Context //nolint:containedctx // the life of goroutines that outlive a request
@@ -57,15 +58,15 @@ type Engine struct {
 	asides sync.WaitGroup
 }
 
-// New makes an engine. Close ends it.
+// New returns an engine. Close closes it.
 func New(opts Options) *Engine {
 	opts = opts.withDefaults()
 	life, stop := context.WithCancel(context.Background())
-	return &Engine{opts: opts, slots: make(chan struct{}, opts.Asides), life: life, stop: stop}
+	return &Engine{opts: opts, slots: make(chan struct{}, opts.Background), life: life, stop: stop}
 }
 
-// Close waits for the fire-and-forget hooks that run, until ctx is done; then it
-// cuts them off. It lets no more begin.
+// Close waits for the running fire-and-forget hooks until ctx is done, and then cancels
+// them. No more hooks start.
 func (e *Engine) Close(ctx context.Context) {
 	e.mu.Lock()
 	e.closed = true
@@ -83,14 +84,14 @@ func (e *Engine) Close(ctx context.Context) {
 	<-done
 }
 
-// Run takes a request through a program. It always gives an outcome.
+// Run runs a program on a request. It always returns an outcome.
 func (e *Engine) Run(ctx context.Context, p *Program, request Request, caller Caller) *Outcome {
 	x := &execution{engine: e, program: p, caller: caller, trace: newTrace(), state: state{
-		method: p.graph.Type, params: value{raw: request.Params}, variables: value{raw: initial(p.graph.Variables)},
+		method: p.graph.Type, params: value{raw: request.Params}, variables: value{raw: initialVariables(p.graph.Variables)},
 		shared: value{raw: json.RawMessage("{}")}, metadata: request.Metadata, graph: p.graph.ID, started: e.opts.Now(),
 	}}
-	defer x.trace.end()
-	out := x.walk(ctx)
+	defer x.trace.endRequest()
+	out := x.runNodes(ctx)
 	out.Request = Call{Method: x.state.method, Params: x.state.params.raw}
 	out.Sent, out.trace = x.state.sent, x.trace
 	if out.Err != nil {
@@ -108,19 +109,19 @@ func (e *Engine) Run(ctx context.Context, p *Program, request Request, caller Ca
 	return out
 }
 
-// initial are the variables that a request begins with.
-func initial(variables map[string]json.RawMessage) json.RawMessage {
+// initialVariables returns the variables at the start of a request.
+func initialVariables(variables map[string]json.RawMessage) json.RawMessage {
 	if len(variables) == 0 {
 		return json.RawMessage("{}")
 	}
 	text, err := json.Marshal(variables)
 	if err != nil {
-		return json.RawMessage("{}") // they are parts of a document that was read as JSON
+		return json.RawMessage("{}") // they are parts of a valid JSON document
 	}
 	return text
 }
 
-// execution is one request on its way through a program.
+// execution is one run of a program.
 type execution struct {
 	engine  *Engine
 	program *Program
@@ -129,69 +130,69 @@ type execution struct {
 	state   state
 }
 
-// walk goes from node to node until the end, or until one stops it. A program is
-// a tree, so no node comes twice.
-func (x *execution) walk(ctx context.Context) *Outcome {
+// runNodes runs the nodes until the end, or until one stops the request. A program is a
+// tree, so no node runs twice.
+func (x *execution) runNodes(ctx context.Context) *Outcome {
 	at := x.program.start
 	for range x.program.nodes {
 		n := &x.program.nodes[at]
 		if err := ctx.Err(); err != nil {
-			return x.failed(n, guideway.Errorf(guideway.CodeUnavailable, "the request was cancelled%s: %w", x.whetherSent(), err))
+			return x.failedOutcome(n, guideway.Errorf(guideway.CodeUnavailable, "the request was cancelled%s: %w", x.whetherSent(), err))
 		}
-		branch, stopped := x.visit(ctx, n)
+		branch, stopped := x.runNode(ctx, n)
 		if stopped != nil {
 			return stopped
 		}
 		if n.Kind == hookdef.End {
-			if x.state.response.none() {
-				return x.failed(n, x.broken("has no response at its end"))
+			if x.state.response.isEmpty() {
+				return x.failedOutcome(n, x.programError("has no response at its end"))
 			}
 			return &Outcome{}
 		}
-		for _, aside := range n.asides[branch] {
-			x.aside(ctx, &x.program.nodes[aside])
+		for _, aside := range n.background[branch] {
+			x.startBackground(ctx, &x.program.nodes[aside])
 		}
 		next, ok := n.next[branch]
 		if !ok {
-			return x.failed(n, x.broken("ends at node '"+n.ID+"'"))
+			return x.failedOutcome(n, x.programError("ends at node '"+n.ID+"'"))
 		}
 		at = next
 	}
-	return x.failed(&x.program.nodes[at], x.broken("goes in a circle"))
+	return x.failedOutcome(&x.program.nodes[at], x.programError("goes in a circle"))
 }
 
-// broken is the error of a program that no checker has seen.
-func (x *execution) broken(how string) error {
+// programError returns the error of an unchecked program.
+func (x *execution) programError(how string) error {
 	return guideway.Errorf(guideway.CodeInternal, "the hook graph %s %s", x.state.graph, how)
 }
 
-// visit does what a node does. The outcome is nil where the request goes on.
-func (x *execution) visit(ctx context.Context, n *node) (hookdef.Branch, *Outcome) {
+// runNode runs a node. It returns no outcome if the request continues.
+func (x *execution) runNode(ctx context.Context, n *node) (hookdef.Branch, *Outcome) {
 	begun := x.engine.opts.Now()
 	entry := NodeTrace{ID: n.ID, Kind: n.Kind}
-	i := x.trace.begin(entry)
+	i := x.trace.addNode(entry)
 	var stopped *Outcome
 	branch := hookdef.NoBranch
 	switch n.Kind {
 	case hookdef.HookNode:
-		stopped = x.hook(ctx, n, &entry)
+		stopped = x.runHook(ctx, n, &entry)
 	case hookdef.Call:
-		stopped = x.call(ctx, n, &entry)
+		stopped = x.sendCall(ctx, n, &entry)
 	case hookdef.ConditionNode:
-		branch, stopped = x.decide(n, &entry)
+		branch, stopped = x.evaluateCondition(n, &entry)
 	default:
 	}
 	entry.MS = milliseconds(x.engine.opts.Now().Sub(begun))
-	x.trace.set(i, entry)
+	x.trace.setNode(i, entry)
 	return branch, stopped
 }
 
-// decide asks a condition. One that cannot be asked stops the request.
-func (x *execution) decide(n *node, entry *NodeTrace) (hookdef.Branch, *Outcome) {
-	vars, err := x.state.lookup(n.ID)
+// evaluateCondition evaluates a condition. An error stops the request.
+func (x *execution) evaluateCondition(n *node, entry *NodeTrace) (hookdef.Branch, *Outcome) {
+	vars, err := x.state.newLookup(n.ID)
 	if err != nil {
 		entry.Error = &NodeError{Code: CodeScript, Message: err.Error()}
-		return hookdef.NoBranch, x.failed(n, x.stopped("condition", n, err))
+		return hookdef.NoBranch, x.failedOutcome(n, x.nodeFailure("condition", n, err))
 	}
 	entry.Branch = hookdef.False
 	if n.Condition.Holds(vars) {
@@ -200,14 +201,14 @@ func (x *execution) decide(n *node, entry *NodeTrace) (hookdef.Branch, *Outcome)
 	return entry.Branch, nil
 }
 
-// call sends the call, once. Where a hook has answered there is nothing to send.
-func (x *execution) call(ctx context.Context, n *node, entry *NodeTrace) *Outcome {
+// sendCall sends the call, once. If a hook has answered, it sends nothing.
+func (x *execution) sendCall(ctx context.Context, n *node, entry *NodeTrace) *Outcome {
 	if x.state.answered {
 		entry.Skipped = true
 		return nil
 	}
 	if x.state.sent {
-		return x.failed(n, x.broken("would send the call twice"))
+		return x.failedOutcome(n, x.programError("would send the call twice"))
 	}
 	x.state.sent = true
 	begun := x.engine.opts.Now()
@@ -219,50 +220,49 @@ func (x *execution) call(ctx context.Context, n *node, entry *NodeTrace) *Outcom
 	if err != nil {
 		x.state.failure = err
 		entry.Error = &NodeError{Code: CodeCall, Message: err.Error()}
-		// Who keeps a record of calls wants those that failed most of all.
-		for _, aside := range n.asides[hookdef.NoBranch] {
-			x.aside(ctx, &x.program.nodes[aside])
+		// Hooks that log calls need the failed ones most of all.
+		for _, aside := range n.background[hookdef.NoBranch] {
+			x.startBackground(ctx, &x.program.nodes[aside])
 		}
-		return x.failed(n, err)
+		return x.failedOutcome(n, err)
 	}
 	x.state.response = value{raw: response}
-	return x.question(n)
+	return x.inputRequested(n)
 }
 
-// question stops where the response is none yet but asks the client for input
-// (revision 2026-07-28): it goes back as it is, with nothing in it but the
-// question, and the hooks behind the call see the response to the request that
-// brings the input.
-func (x *execution) question(n *node) *Outcome {
-	// Most responses are only searched.
-	if !mentions(x.state.response.raw, "input_required") {
+// inputRequested ends the request if its response asks the client for input (revision
+// 2026-07-28). The response is returned unchanged and must contain only the question. The
+// hooks after the call see the response to the request that brings the input.
+func (x *execution) inputRequested(n *node) *Outcome {
+	// Most responses need no decoding.
+	if !mayContain(x.state.response.raw, "input_required") {
 		return nil
 	}
-	t, err := x.state.response.tree()
+	t, err := x.state.response.decodeTree()
 	if err != nil {
-		return nil // a hook that looks at it says so
+		return nil // hooks that read it report this
 	}
-	if kind := t.get("resultType"); kind == nil || kind.text != "input_required" {
+	if kind := t.valueOf("resultType"); kind == nil || kind.text != "input_required" {
 		return nil
 	}
 	for _, key := range t.keys {
 		switch key {
 		case "resultType", "inputRequests", "requestState", "_meta":
 		default:
-			return x.failed(n, x.stopped("call", n, fmt.Errorf("the server asks for input and answers at once, with %q", key)))
+			return x.failedOutcome(n, x.nodeFailure("call", n, fmt.Errorf("the server asks for input and answers at once, with %q", key)))
 		}
 	}
 	return &Outcome{}
 }
 
-// failed is the outcome of a request that a node has stopped.
-func (x *execution) failed(n *node, err error) *Outcome {
+// failedOutcome returns the outcome of a request that a node has stopped.
+func (x *execution) failedOutcome(n *node, err error) *Outcome {
 	return &Outcome{Status: StatusError, Err: err, Node: n.ID}
 }
 
-// stopped is the error of a node that failed: what it was, whether the call was
-// sent, and the way out.
-func (x *execution) stopped(what string, n *node, err error) error {
+// nodeFailure returns the error of a failed node: its kind, whether the call was sent, and
+// the next action.
+func (x *execution) nodeFailure(what string, n *node, err error) error {
 	place := ""
 	var script *ScriptError
 	if errors.As(err, &script) && script.Line > 0 {
@@ -272,8 +272,8 @@ func (x *execution) stopped(what string, n *node, err error) error {
 		WithFix("have its owner mend it, or turn it off: guideway hooks disable %s", x.state.graph)
 }
 
-// whetherSent says whether the call was sent: whoever gets an error wants to know
-// what has been done.
+// whetherSent describes whether the call was sent, because a reader of an error needs to
+// know its effects.
 func (x *execution) whetherSent() string {
 	if x.state.sent {
 		return "; the call was sent, and its response is kept back"
@@ -281,15 +281,15 @@ func (x *execution) whetherSent() string {
 	return "; the call was not sent"
 }
 
-// refused is the outcome of a request that a hook refuses.
-func (x *execution) refused(n *node, code, message string) *Outcome {
+// refusedOutcome returns the outcome of a request that a hook refuses.
+func (x *execution) refusedOutcome(n *node, code, message string) *Outcome {
 	err := guideway.Errorf(guideway.CodeRefused, "refused by the hook '%s': %s%s", n.Title(), cmp.Or(message, "no reason is given"), x.whetherSent())
 	return &Outcome{Status: StatusRefused, Err: &Refusal{Code: code, Graph: x.state.graph, Node: n.ID, err: err}, Node: n.ID}
 }
 
 // Refusal is the error of a request that a hook refused.
 type Refusal struct {
-	// Code is the hook's own.
+	// Code is the hook's own code.
 	Code        string
 	Graph, Node string
 	err         *guideway.Error
@@ -298,5 +298,5 @@ type Refusal struct {
 // Error implements error.
 func (r *Refusal) Error() string { return r.err.Error() }
 
-// Unwrap gives the *guideway.Error.
+// Unwrap returns the *guideway.Error.
 func (r *Refusal) Unwrap() error { return r.err }

@@ -17,44 +17,44 @@ import (
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 )
 
-// Fire-and-forget hooks are bounded in number: what is over that is dropped, said
-// in the trace, and neither delays nor fails the call.
-func TestAsidesAreBounded(t *testing.T) {
+// The number of concurrent fire-and-forget hooks is limited: others are dropped, which the
+// trace reports, without delaying or failing the call.
+func TestBackgroundHooksAreLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		told := make(chan string, 9)
 		waits := func(context.Context, map[string]any) (any, error) { <-release; return nil, nil }
-		r := newRig(t, "start > call > end; start > a*; start > b*; start > c*", map[string]script{"a": waits, "b": waits, "c": waits},
+		r := newFixture(t, "start > call > end; start > a*; start > b*; start > c*", map[string]script{"a": waits, "b": waits, "c": waits},
 			func(o *hookengine.Options) {
-				o.Asides = 2
-				o.OnAside = func(graph string, n hookengine.NodeTrace) { told <- graph + " " + n.ID }
+				o.Background = 2
+				o.OnBackground = func(graph string, n hookengine.NodeTrace) { told <- graph + " " + n.ID }
 			})
-		out := r.run()
-		r.want(out, hookengine.StatusPassed, 1)
+		out := r.runRequest()
+		r.checkOutcome(out, hookengine.StatusPassed, 1)
 		if got := <-told; got != "graph c" {
 			t.Errorf("told of %s", got)
 		}
 		close(release)
-		n := r.settle(out, "c")
+		n := r.settledNode(out, "c")
 		if n.Error == nil || n.Error.Code != hookengine.CodeDropped || n.Pending {
 			t.Errorf("the trace is %+v", n)
 		}
-		again := r.run() // there is room again
+		again := r.runRequest() // a slot is free again
 		for _, id := range []string{"a", "b"} {
-			if n := r.settle(again, id); n.Error != nil {
+			if n := r.settledNode(again, id); n.Error != nil {
 				t.Errorf("%s: %+v", id, n.Error)
 			}
 		}
 	})
 }
 
-// A fire-and-forget hook outlives its request, and not the engine: Close waits as
-// long as it may, and lets no more begin.
+// A fire-and-forget hook outlives its request, but not the engine: Close waits until its
+// deadline, and no more hooks start.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, "start > call > end; start > a*", map[string]script{
+		r := newFixture(t, "start > call > end; start > a*", map[string]script{
 			"a": func(ctx context.Context, _ map[string]any) (any, error) { <-ctx.Done(); return nil, ctx.Err() },
 		}, func(o *hookengine.Options) { o.Timeout = time.Hour })
 		ctx, cancel := context.WithCancel(t.Context())
@@ -71,18 +71,18 @@ func TestClose(t *testing.T) {
 		if took := time.Since(begun); took != time.Minute {
 			t.Errorf("closed after %s", took)
 		}
-		if n := r.settle(out, "a"); n.Error == nil {
+		if n := r.settledNode(out, "a"); n.Error == nil {
 			t.Errorf("the trace is %+v", n)
 		}
 		late := r.engine.Run(t.Context(), r.program, hookengine.Request{}, r.server)
-		if n := r.settle(late, "a"); late.Err != nil || n.Error == nil || n.Error.Code != hookengine.CodeDropped {
+		if n := r.settledNode(late, "a"); late.Err != nil || n.Error == nil || n.Error.Code != hookengine.CodeDropped {
 			t.Errorf("%v, %+v", late.Err, n)
 		}
 	})
 }
 
-// What the server sent and no hook changed goes back byte for byte, even where a
-// hook has looked at it; what a hook has changed is of the form that it must have.
+// A response that no hook changed is returned byte for byte, even if a hook has read it; a
+// changed one must be valid.
 func TestResponses(t *testing.T) {
 	t.Parallel()
 	raw := "{ \"content\" : [ {\"type\":\"text\",\"text\":\"\\u0041\"} ],\n \"n\": 12345678901234567890 }"
@@ -96,7 +96,7 @@ func TestResponses(t *testing.T) {
 	}{
 		"looked at": {nil, hookengine.StatusPassed, raw},
 		"changed": {func(_ context.Context, c map[string]any) (any, error) {
-			at(c, "response").(map[string]any)["isError"] = true
+			valueAt(c, "response").(map[string]any)["isError"] = true
 			return nil, nil
 		}, hookengine.StatusChanged, `{"content":[ {"type":"text","text":"\u0041"} ],"n":12345678901234567890,"isError":true}`},
 		"no object":  {sets("text"), hookengine.StatusError, "context.response that is no object"},
@@ -105,7 +105,7 @@ func TestResponses(t *testing.T) {
 		"taken away": {sets(nil), hookengine.StatusError, "took context.response away"},
 		"other form": {func(_ context.Context, c map[string]any) (any, error) { delete(c, "request"); return nil, nil }, hookengine.StatusError, "left no context.request"},
 		"method": {func(_ context.Context, c map[string]any) (any, error) {
-			at(c, "request").(map[string]any)["method"] = "x"
+			valueAt(c, "request").(map[string]any)["method"] = "x"
 			return nil, nil
 		}, hookengine.StatusError, "stays \"tools/call\""},
 		"variables": {func(_ context.Context, c map[string]any) (any, error) { c["variables"] = []any{}; return nil, nil }, hookengine.StatusError, "context.variables that is no object"},
@@ -118,10 +118,10 @@ func TestResponses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "start > call > a > end", map[string]script{"a": tt.hook})
+			r := newFixture(t, "start > call > a > end", map[string]script{"a": tt.hook})
 			r.server.response = raw
-			out := r.run()
-			r.want(out, tt.status, 1)
+			out := r.runRequest()
+			r.checkOutcome(out, tt.status, 1)
 			if out.Err == nil && string(out.Response) != tt.want || out.Err != nil && !strings.Contains(out.Err.Error(), tt.want) {
 				t.Errorf("the response is %s, the error %v", out.Response, out.Err)
 			}
@@ -129,39 +129,39 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// A key that stands twice would be one thing to a hook and another to a server.
-func TestKeysTwice(t *testing.T) {
+// A hook and a server could read a duplicate key differently.
+func TestDuplicateKeys(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "start > a > call > end", nil)
+	r := newFixture(t, "start > a > call > end", nil)
 	out := r.engine.Run(t.Context(), r.program, hookengine.Request{Params: json.RawMessage(`{"arguments": {"path": "/etc", "path": "/ok"}}`)}, r.server)
-	r.want(out, hookengine.StatusError, 0)
+	r.checkOutcome(out, hookengine.StatusError, 0)
 	if !strings.Contains(out.Err.Error(), `the key "path" stands twice`) {
 		t.Error(out.Err)
 	}
 }
 
-// Variables begin as the graph says, are shared through one request, and are new
-// in the next; so is metadata.shared. The rest of the metadata is the engine's.
+// Variables start with the graph's values, are shared within one request, and are reset for
+// the next; so is metadata.shared. The engine sets the other metadata.
 func TestVariables(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "start > call > end", nil)
+	r := newFixture(t, "start > call > end", nil)
 	var seen []string
 	r.scripts.known = map[string]script{
 		"a": func(_ context.Context, c map[string]any) (any, error) {
-			vars := at(c, "variables").(map[string]any)
+			vars := valueAt(c, "variables").(map[string]any)
 			vars["n"] = vars["n"].(float64) + 1
-			at(c, "metadata", "shared").(map[string]any)["x"] = "kept"
-			at(c, "metadata").(map[string]any)["clientId"] = "forged"
+			valueAt(c, "metadata", "shared").(map[string]any)["x"] = "kept"
+			valueAt(c, "metadata").(map[string]any)["clientId"] = "forged"
 			return nil, nil
 		},
 		"b": func(_ context.Context, c map[string]any) (any, error) {
-			seen = append(seen, fmt.Sprint(at(c, "variables", "n"), at(c, "metadata", "shared", "x"), at(c, "metadata", "clientId")))
+			seen = append(seen, fmt.Sprint(valueAt(c, "variables", "n"), valueAt(c, "metadata", "shared", "x"), valueAt(c, "metadata", "clientId")))
 			return nil, nil
 		},
 	}
-	r.program = compile(t, document("start > a > call > b > end", `"workflowType": "tools/call", "variables": {"n": 1}`))
+	r.program = compileGraph(t, newDocument("start > a > call > b > end", `"workflowType": "tools/call", "variables": {"n": 1}`))
 	for range 2 {
-		if out := r.run(); out.Status != hookengine.StatusPassed {
+		if out := r.runRequest(); out.Status != hookengine.StatusPassed {
 			t.Errorf("came out as %s: %v", out.Status, out.Err)
 		}
 	}
@@ -170,7 +170,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// A condition goes on by what request, response, metadata and variables hold.
+// A condition decides by request, response, metadata and variables.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	for condition, want := range map[string]hookdef.Branch{
@@ -189,38 +189,38 @@ func TestConditions(t *testing.T) {
 			"edges": [{"source": "start", "target": "call"}, {"source": "call", "target": "which"},
 			{"source": "which", "target": "yes", "sourceHandle": "true"}, {"source": "which", "target": "no", "sourceHandle": "false"},
 			{"source": "which", "target": "aside", "sourceHandle": "true"}]}`, condition)
-		r := newRig(t, "start > call > end", nil)
-		r.program = compile(t, graph)
-		out := r.run()
-		r.want(out, hookengine.StatusPassed, 1)
+		r := newFixture(t, "start > call > end", nil)
+		r.program = compileGraph(t, graph)
+		out := r.runRequest()
+		r.checkOutcome(out, hookengine.StatusPassed, 1)
 		nodes, err := out.Settle(t.Context())
-		if err != nil || nodes[2].Branch != want || (r.scripts.order() == "aside") != (want == hookdef.True) {
-			t.Errorf("%s: %+v, ran %q", condition, nodes[2], r.scripts.order())
+		if err != nil || nodes[2].Branch != want || (r.scripts.ranScripts() == "aside") != (want == hookdef.True) {
+			t.Errorf("%s: %+v, ran %q", condition, nodes[2], r.scripts.ranScripts())
 		}
 	}
 }
 
-// A hook that is to answer and does not fails; nothing is sent.
+// A hook that must answer and does not fails; nothing is sent.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "start > answer > end", nil)
-	out := r.run()
-	r.want(out, hookengine.StatusError, 0)
+	r := newFixture(t, "start > answer > end", nil)
+	out := r.runRequest()
+	r.checkOutcome(out, hookengine.StatusError, 0)
 	if !strings.Contains(out.Err.Error(), "left no context.response") {
 		t.Error(out.Err)
 	}
-	r = newRig(t, "start > answer > a > end", map[string]script{"answer": func(_ context.Context, c map[string]any) (any, error) {
+	r = newFixture(t, "start > answer > a > end", map[string]script{"answer": func(_ context.Context, c map[string]any) (any, error) {
 		c["response"] = map[string]any{"content": []any{}}
 		return nil, nil
 	}})
-	out = r.run()
-	r.want(out, hookengine.StatusAnswered, 0)
-	if r.scripts.order() != "answer a" {
-		t.Errorf("ran %s", r.scripts.order())
+	out = r.runRequest()
+	r.checkOutcome(out, hookengine.StatusAnswered, 0)
+	if r.scripts.ranScripts() != "answer a" {
+		t.Errorf("ran %s", r.scripts.ranScripts())
 	}
 }
 
-// auditor keeps entries, or fails.
+// auditor stores entries, or fails.
 type auditor struct {
 	entries []hookengine.AuditEntry
 	err     error
@@ -231,8 +231,8 @@ func (a *auditor) Audit(_ context.Context, e hookengine.AuditEntry) error {
 	return a.err
 }
 
-// What a hook hands to the audit is kept with what no script can forge. If it
-// cannot be kept, a blocking hook has failed, and one aside says so.
+// Audit records have fields that no script can forge. If a record cannot be stored, a
+// blocking hook fails, and a fire-and-forget hook reports it.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	audits := func(_ context.Context, c map[string]any) (any, error) {
@@ -240,16 +240,16 @@ func TestAudit(t *testing.T) {
 		return nil, nil
 	}
 	now := time.UnixMilli(1_700_000_000_000).UTC()
-	run := func(graph string, keeps *auditor) (*rig, *hookengine.Outcome) {
-		r := newRig(t, graph, map[string]script{"a": audits}, func(o *hookengine.Options) {
+	run := func(graph string, keeps *auditor) (*fixture, *hookengine.Outcome) {
+		r := newFixture(t, graph, map[string]script{"a": audits}, func(o *hookengine.Options) {
 			o.Audit, o.Now = keeps, func() time.Time { return now }
 		})
-		return r, r.run()
+		return r, r.runRequest()
 	}
 	keeps := &auditor{}
 	r, out := run("start > call > end; call > a*", keeps)
-	r.want(out, hookengine.StatusPassed, 1)
-	r.settle(out, "a")
+	r.checkOutcome(out, hookengine.StatusPassed, 1)
+	r.settledNode(out, "a")
 	one := hookengine.AuditEntry{Time: now, Graph: "graph", Node: "a", ClientID: "client", Server: "files", Method: hookdef.ToolsCall}
 	want := []hookengine.AuditEntry{one, one}
 	want[0].Record, want[1].Record = json.RawMessage(`{"node":"forged"}`), json.RawMessage(`"line\nbreak"`)
@@ -258,55 +258,54 @@ func TestAudit(t *testing.T) {
 	}
 	full := &auditor{err: errors.New("the disk is full")}
 	r, out = run("start > call > end; call > a*", full)
-	r.want(out, hookengine.StatusPassed, 1)
-	if n := r.settle(out, "a"); n.Error == nil || n.Error.Code != hookengine.CodeAudit {
+	r.checkOutcome(out, hookengine.StatusPassed, 1)
+	if n := r.settledNode(out, "a"); n.Error == nil || n.Error.Code != hookengine.CodeAudit {
 		t.Errorf("the trace is %+v", n)
 	}
 	r, out = run("start > a > call > end", full)
-	r.want(out, hookengine.StatusError, 0)
+	r.checkOutcome(out, hookengine.StatusError, 0)
 	if !strings.Contains(out.Err.Error(), "the audit was not written: the disk is full") {
 		t.Error(out.Err)
 	}
 }
 
-// A response that asks for input is none yet: it goes back as it is, with nothing
-// in it but the question.
-func TestQuestion(t *testing.T) {
+// A response that asks for input is returned unchanged, with only the question in it.
+func TestInputRequest(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "start > call > a > end", map[string]script{"a": fails})
+	r := newFixture(t, "start > call > a > end", map[string]script{"a": throwScript})
 	r.server.response = `{"resultType":"input_required","inputRequests":{},"requestState":"s"}`
-	out := r.run()
-	r.want(out, hookengine.StatusPassed, 1)
-	if string(out.Response) != r.server.response || r.scripts.order() != "" {
-		t.Errorf("the response is %s, ran %q", out.Response, r.scripts.order())
+	out := r.runRequest()
+	r.checkOutcome(out, hookengine.StatusPassed, 1)
+	if string(out.Response) != r.server.response || r.scripts.ranScripts() != "" {
+		t.Errorf("the response is %s, ran %q", out.Response, r.scripts.ranScripts())
 	}
 	for _, smuggled := range []string{
 		`{"resultType":"input_required","content":[{"type":"text","text":"secret"}]}`,
 		`{"resultType":"\u0069nput_required","content":[]}`,
 		`{"resultType":"complete","content":[{"type":"text","text":"input_required"}]}`,
 	} {
-		r := newRig(t, "start > call > a > end", map[string]script{"a": fails})
+		r := newFixture(t, "start > call > a > end", map[string]script{"a": throwScript})
 		r.server.response = smuggled
-		r.want(r.run(), hookengine.StatusError, 1)
+		r.checkOutcome(r.runRequest(), hookengine.StatusError, 1)
 	}
 }
 
-// A request whose client has gone is not sent.
+// A request of a disconnected client is not sent.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	r := newRig(t, "start > a > call > end", map[string]script{"a": func(context.Context, map[string]any) (any, error) { cancel(); return nil, nil }})
+	r := newFixture(t, "start > a > call > end", map[string]script{"a": func(context.Context, map[string]any) (any, error) { cancel(); return nil, nil }})
 	out := r.engine.Run(ctx, r.program, hookengine.Request{}, r.server)
-	r.want(out, hookengine.StatusError, 0)
+	r.checkOutcome(out, hookengine.StatusError, 0)
 	if !errors.Is(out.Err, context.Canceled) {
 		t.Error(out.Err)
 	}
 }
 
-// A graph that no checker has seen does not compile.
-func TestCompileRefuses(t *testing.T) {
+// An unchecked graph does not compile.
+func TestCompileErrors(t *testing.T) {
 	t.Parallel()
-	l := linked(t, document("start > a > call > end", ""))
+	l := linkGraph(t, newDocument("start > a > call > end", ""))
 	bare := *l
 	bare.Scripts = nil
 	if _, err := hookengine.Compile(&bare); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition {
@@ -319,7 +318,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// A graph that is enabled and cannot run lets nothing pass that it stands around.
+// An enabled graph that cannot run blocks the calls that it applies to.
 func TestBlocked(t *testing.T) {
 	t.Parallel()
 	set := hookengine.NewSet(nil, []hookengine.Blocked{{ID: "guard", Type: hookdef.ToolsCall, Bindings: []hookdef.Binding{{Tool: "rm*"}}, Why: "it changed", Fix: "look at it"}})
@@ -336,7 +335,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// BenchmarkNoGraph is what a request costs without an active graph.
+// BenchmarkNoGraph measures a request without an active graph.
 func BenchmarkNoGraph(b *testing.B) {
 	set := hookengine.NewSet(nil, nil)
 	b.ReportAllocs()

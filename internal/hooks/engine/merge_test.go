@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawJSON draws a value that JSON can say and JavaScript can hold.
+// drawJSON draws a value that both JSON and JavaScript can represent.
 func drawJSON(t *rapid.T, depth int) any {
 	kinds := 5
 	if depth > 0 {
@@ -49,8 +49,8 @@ func mustTree(t interface{ Fatal(...any) }, text []byte) *tree {
 	return one
 }
 
-// What is merged means what the script left; where that is the same as before, it
-// is the same bytes, and there are changes exactly where it is not.
+// A merged value equals the value that the script left; unchanged parts have the same
+// bytes, and there is a change exactly for each changed part.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -67,7 +67,7 @@ func TestMerge(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &changes{}
-		merged, same := c.merge("", mustTree(t, was), mustTree(t, is))
+		merged, same := c.mergeValue("", mustTree(t, was), mustTree(t, is))
 		var got any
 		if err := json.Unmarshal(merged, &got); err != nil {
 			t.Fatalf("%s: %v", merged, err)
@@ -84,13 +84,13 @@ func TestMerge(t *testing.T) {
 	})
 }
 
-// What a script cannot hold goes on as it came, beside what it has changed.
+// Values beyond a script's precision keep their bytes next to changed ones.
 func TestMergeKeepsBytes(t *testing.T) {
 	t.Parallel()
 	before := `{"id": 12345678901234567890, "t": "\u0041\ud83d\ude00", "n": 1.50, "list": [{"big": 9007199254740993}, "x", "y"], "gone": 1}`
 	after := `{"t":"A😀","id":12345678901234567000,"n":1.5,"list":[{"big":9007199254740992},"y"],"new":true}`
 	c := &changes{}
-	merged, same := c.merge("", mustTree(t, []byte(before)), mustTree(t, []byte(after)))
+	merged, same := c.mergeValue("", mustTree(t, []byte(before)), mustTree(t, []byte(after)))
 	want := `{"id":12345678901234567890,"t":"\u0041\ud83d\ude00","n":1.50,"list":[{"big": 9007199254740993},"y"],"new":true}`
 	if diff := cmp.Diff(want, string(merged)); diff != "" || same {
 		t.Error(diff)
@@ -104,9 +104,9 @@ func TestMergeKeepsBytes(t *testing.T) {
 	}
 }
 
-// A value that a script and a server would read differently, or that only costs,
+// A value that a script and a server would read differently, or that is excessively nested,
 // is refused.
-func TestTreeRefuses(t *testing.T) {
+func TestParseTreeErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{"path": "/etc", "path": "/ok"}`:        `the key "path" stands twice`,
@@ -123,12 +123,12 @@ func TestTreeRefuses(t *testing.T) {
 			t.Errorf("%.40s: %v", text, err)
 		}
 	}
-	if tree := mustTree(t, []byte(`{"Path": 1}`)); tree.get("path") != nil {
+	if tree := mustTree(t, []byte(`{"Path": 1}`)); tree.valueOf("path") != nil {
 		t.Error("a key is found in another case")
 	}
 }
 
-// A trace keeps a bounded part of what changed, whatever a script does.
+// A trace keeps a limited part of the changes.
 func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
 	c := &changes{}
@@ -140,7 +140,7 @@ func TestChangesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.merge("", mustTree(t, []byte(`{"list": []}`)), mustTree(t, text))
+	c.mergeValue("", mustTree(t, []byte(`{"list": []}`)), mustTree(t, text))
 	for _, change := range c.list {
 		if len(change.After) > maxChangeBytes+20 || !json.Valid(change.After) {
 			t.Errorf("a change of %d bytes", len(change.After))

@@ -17,45 +17,45 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
-// The eleven ways in which the system that the dialect comes from does not do what
-// its ADR says. Each is a test that it would fail.
+// The eleven differences between the original implementation of the dialect and its ADR. It
+// would fail each of these tests.
 
-// 1: only what a way from the start leads to runs, in the order of that way; what
-// stands alone does not even load.
-func TestOriginal1OrderIsTheWay(t *testing.T) {
+// 1: only nodes on a path from the start run, in the order of the path; a graph with an
+// unconnected node does not load.
+func TestOriginal1OrderFollowsPath(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "call > after > end; b > call; a > b; start > a", nil)
-	r.want(r.run(), hookengine.StatusPassed, 1)
-	if got := r.scripts.order(); got != "a b after" {
+	r := newFixture(t, "call > after > end; b > call; a > b; start > a", nil)
+	r.checkOutcome(r.runRequest(), hookengine.StatusPassed, 1)
+	if got := r.scripts.ranScripts(); got != "a b after" {
 		t.Errorf("ran %s", got)
 	}
-	lonely := strings.Replace(document("start > call > end", ""), `"nodes": [`, `"nodes": [{"id": "lonely", "type": "hook", "data": {"hook": {"script": "x"}}},`, 1)
+	lonely := strings.Replace(newDocument("start > call > end", ""), `"nodes": [`, `"nodes": [{"id": "lonely", "type": "hook", "data": {"hook": {"script": "x"}}},`, 1)
 	root, _ := doc.Parse("g.json", []byte(lonely), doc.Limits{})
 	if g, found := hookdef.Parse("g.json", root); g != nil || len(found) == 0 {
 		t.Error("a hook that nothing leads to loads")
 	}
 }
 
-// 2: a fire-and-forget hook is not waited for, and cannot change a thing.
-func TestOriginal2AsideIsNotAwaited(t *testing.T) {
+// 2: a fire-and-forget hook delays nothing and cannot change anything.
+func TestOriginal2BackgroundHookIsNotAwaited(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	r := newRig(t, "start > call > end; start > slow*; call > late*", map[string]script{
+	r := newFixture(t, "start > call > end; start > slow*; call > late*", map[string]script{
 		"slow": func(_ context.Context, c map[string]any) (any, error) {
 			<-release
-			at(c, "request", "params").(map[string]any)["name"] = "other"
+			valueAt(c, "request", "params").(map[string]any)["name"] = "other"
 			return map[string]any{"continue": false}, nil
 		},
 		"late": func(_ context.Context, c map[string]any) (any, error) {
 			<-release
-			if at(c, "response", "content") == nil {
+			if valueAt(c, "response", "content") == nil {
 				return nil, errors.New("there was no response")
 			}
 			return nil, nil
 		},
 	})
-	out := r.run() // would never come back if it waited
-	r.want(out, hookengine.StatusPassed, 1)
+	out := r.runRequest() // would block forever if it waited
+	r.checkOutcome(out, hookengine.StatusPassed, 1)
 	for _, n := range out.Nodes() {
 		if (n.ID == "slow" || n.ID == "late") != n.Pending {
 			t.Errorf("%s: pending is %v", n.ID, n.Pending)
@@ -63,7 +63,7 @@ func TestOriginal2AsideIsNotAwaited(t *testing.T) {
 	}
 	close(release)
 	for _, id := range []string{"slow", "late"} {
-		if n := r.settle(out, id); n.Pending || n.Error != nil || !n.Aside {
+		if n := r.settledNode(out, id); n.Pending || n.Error != nil || !n.Aside {
 			t.Errorf("%s settled as %+v", id, n)
 		}
 	}
@@ -72,15 +72,15 @@ func TestOriginal2AsideIsNotAwaited(t *testing.T) {
 	}
 }
 
-// 3: the error of a blocking hook stops the flow, before the call and behind it.
+// 3: the error of a blocking hook stops the request, before the call and after it.
 func TestOriginal3ErrorStops(t *testing.T) {
 	t.Parallel()
 	for graph, sent := range map[string]int{"start > a > b > call > end": 0, "start > call > a > b > end": 1} {
-		r := newRig(t, graph, map[string]script{"a": fails})
-		out := r.run()
-		r.want(out, hookengine.StatusError, sent)
-		if r.scripts.order() != "a" || out.Node != "a" {
-			t.Errorf("ran %s, stopped at %s", r.scripts.order(), out.Node)
+		r := newFixture(t, graph, map[string]script{"a": throwScript})
+		out := r.runRequest()
+		r.checkOutcome(out, hookengine.StatusError, sent)
+		if r.scripts.ranScripts() != "a" || out.Node != "a" {
+			t.Errorf("ran %s, stopped at %s", r.scripts.ranScripts(), out.Node)
 		}
 		want := "the hook 'a' of the hook graph graph failed; the call was not sent: boom (graph/a.js:3:7)"
 		if sent > 0 {
@@ -89,14 +89,14 @@ func TestOriginal3ErrorStops(t *testing.T) {
 		if diff := cmp.Diff(want, out.Err.Error()); diff != "" || guideway.ErrorFix(out.Err) == "" {
 			t.Error(diff)
 		}
-		if n := r.settle(out, "a"); n.Error == nil || n.Error.Line != 3 || n.Error.Code != hookengine.CodeScript {
+		if n := r.settledNode(out, "a"); n.Error == nil || n.Error.Line != 3 || n.Error.Code != hookengine.CodeScript {
 			t.Errorf("the trace is %+v", n)
 		}
 	}
 }
 
-// 4: what a hook returns counts: it can refuse, replace the context, and answer.
-func TestOriginal4ReturnCounts(t *testing.T) {
+// 4: the return value of a hook counts: it can refuse, replace the context, and answer.
+func TestOriginal4ReturnValueCounts(t *testing.T) {
 	t.Parallel()
 	answer := map[string]any{"content": []any{map[string]any{"type": "text", "text": "mine"}}}
 	returns := func(change func(c map[string]any) any) map[string]script {
@@ -148,9 +148,9 @@ func TestOriginal4ReturnCounts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "start > a > call > b > end", returns(tt.change))
-			out := r.run()
-			r.want(out, tt.status, tt.calls)
+			r := newFixture(t, "start > a > call > b > end", returns(tt.change))
+			out := r.runRequest()
+			r.checkOutcome(out, tt.status, tt.calls)
 			if out.Err != nil && !strings.Contains(out.Err.Error(), tt.err) || out.Err == nil && tt.err != "" {
 				t.Errorf("the error is %v", out.Err)
 			}
@@ -160,8 +160,8 @@ func TestOriginal4ReturnCounts(t *testing.T) {
 					t.Errorf("the refusal is %#v", out.Err)
 				}
 			}
-			if goesOn := tt.status != hookengine.StatusRefused && tt.status != hookengine.StatusError && tt.name != "answers and ends"; strings.Contains(r.scripts.order(), "b") != goesOn {
-				t.Errorf("ran %s", r.scripts.order())
+			if goesOn := tt.status != hookengine.StatusRefused && tt.status != hookengine.StatusError && tt.name != "answers and ends"; strings.Contains(r.scripts.ranScripts(), "b") != goesOn {
+				t.Errorf("ran %s", r.scripts.ranScripts())
 			}
 		})
 	}
@@ -171,11 +171,11 @@ func TestOriginal4ReturnCounts(t *testing.T) {
 func TestOriginal5Context(t *testing.T) {
 	t.Parallel()
 	var before, after map[string]any
-	r := newRig(t, "start > a > call > b > end", map[string]script{
+	r := newFixture(t, "start > a > call > b > end", map[string]script{
 		"a": func(_ context.Context, c map[string]any) (any, error) { before = c; return nil, nil },
 		"b": func(_ context.Context, c map[string]any) (any, error) { after = c; return nil, nil },
 	}, func(o *hookengine.Options) { o.Now = func() time.Time { return time.UnixMilli(1_700_000_000_123) } })
-	r.want(r.run(), hookengine.StatusPassed, 1)
+	r.checkOutcome(r.runRequest(), hookengine.StatusPassed, 1)
 	want := map[string]any{
 		"request": map[string]any{"method": "tools/call", "params": map[string]any{
 			"name": "read", "arguments": map[string]any{"path": "/tmp/a", "big": 12345678901234567890.0},
@@ -197,19 +197,19 @@ func TestOriginal5Context(t *testing.T) {
 	}
 }
 
-// 6: a script gets values alone, nothing that could send the call; the engine
-// hands it JSON and a name.
-func TestOriginal6NothingToCallWith(t *testing.T) {
+// 6: a script gets only values, nothing that could send the call; the engine passes JSON
+// and a name to it.
+func TestOriginal6ScriptCannotSendCall(t *testing.T) {
 	t.Parallel()
 	var got hookengine.ScriptCall
-	r := newRig(t, "start > a > call > end", nil)
+	r := newFixture(t, "start > a > call > end", nil)
 	engine := hookengine.New(hookengine.Options{Scripts: scriptsFunc(func(_ context.Context, c hookengine.ScriptCall) (*hookengine.ScriptResult, error) {
 		got = c
 		return &hookengine.ScriptResult{Context: c.Context}, nil
 	})})
 	defer engine.Close(t.Context())
 	out := engine.Run(t.Context(), r.program, hookengine.Request{}, r.server)
-	r.want(out, hookengine.StatusPassed, 1)
+	r.checkOutcome(out, hookengine.StatusPassed, 1)
 	if !json.Valid(got.Context) || got.Script.Name != "graph/a.js" || got.Script.Text != "a" || got.Timeout != 5*time.Second {
 		t.Errorf("the script got %+v", got)
 	}
@@ -221,43 +221,43 @@ func (f scriptsFunc) RunHook(ctx context.Context, c hookengine.ScriptCall) (*hoo
 	return f(ctx, c)
 }
 
-// 7: a call that fails is not sent again; its error comes back as it is, and only
-// what keeps records of the call runs.
+// 7: a failed call is not sent again; its error is returned unchanged, and only hooks that
+// log calls run.
 func TestOriginal7FailureIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the pipe broke")
 	seen := make(chan any, 1)
-	r := newRig(t, "start > call > b > end; call > audit*; b > later*", map[string]script{
+	r := newFixture(t, "start > call > b > end; call > audit*; b > later*", map[string]script{
 		"audit": func(_ context.Context, c map[string]any) (any, error) {
-			seen <- at(c, "metadata", "error", "message")
+			seen <- valueAt(c, "metadata", "error", "message")
 			return nil, nil
 		},
 	})
 	r.server.err = broken
-	out := r.run()
-	r.want(out, hookengine.StatusError, 1)
+	out := r.runRequest()
+	r.checkOutcome(out, hookengine.StatusError, 1)
 	if !errors.Is(out.Err, broken) || out.Err.Error() != broken.Error() {
 		t.Errorf("the error is %v", out.Err)
 	}
-	r.settle(out, "audit")
-	if r.scripts.order() != "audit" || <-seen != "the pipe broke" {
-		t.Errorf("ran %s", r.scripts.order())
+	r.settledNode(out, "audit")
+	if r.scripts.ranScripts() != "audit" || <-seen != "the pipe broke" {
+		t.Errorf("ran %s", r.scripts.ranScripts())
 	}
-	r = newRig(t, "start > call > end", nil)
+	r = newFixture(t, "start > call > end", nil)
 	r.server.response = " "[1:]
 	out = r.engine.Run(t.Context(), r.program, hookengine.Request{}, hookengine.CallerFunc(func(ctx context.Context, c hookengine.Call) (json.RawMessage, error) {
 		_, err := r.server.Call(ctx, c)
 		return nil, err
 	}))
-	r.want(out, hookengine.StatusError, 1)
+	r.checkOutcome(out, hookengine.StatusError, 1)
 }
 
-// 8: graphs of tools/call run for calls, those of tools/list for lists, and each
-// for what it is bound to.
+// 8: graphs of tools/call run for calls, those of tools/list for lists, and each for its
+// bound tools only.
 func TestOriginal8BothTypesRun(t *testing.T) {
 	t.Parallel()
-	call := compile(t, document("start > a > call > end", `"workflowType": "tools/call", "bindings": [{"upstream": "git*", "tool": "delete_*"}]`))
-	list := compile(t, document("start > a > call > end", `"workflowType": "tools/list"`))
+	call := compileGraph(t, newDocument("start > a > call > end", `"workflowType": "tools/call", "bindings": [{"upstream": "git*", "tool": "delete_*"}]`))
+	list := compileGraph(t, newDocument("start > a > call > end", `"workflowType": "tools/list"`))
 	set := hookengine.NewSet([]*hookengine.Program{call, list}, nil)
 	for _, tt := range []struct {
 		t              hookdef.Type
@@ -276,39 +276,39 @@ func TestOriginal8BothTypesRun(t *testing.T) {
 	if got, err := (*hookengine.Set)(nil).For(hookdef.ToolsCall, "a", "b"); got != nil || err != nil {
 		t.Error("an empty set has a program")
 	}
-	r := newRig(t, "start > call > end", nil)
+	r := newFixture(t, "start > call > end", nil)
 	r.server.response = `{"tools":[{"name":"read"}]}`
 	out := r.engine.Run(t.Context(), list, hookengine.Request{}, r.server)
-	r.want(out, hookengine.StatusPassed, 1)
+	r.checkOutcome(out, hookengine.StatusPassed, 1)
 	if r.server.calls[0].Method != hookdef.ToolsList || len(r.server.calls[0].Params) != 0 {
 		t.Errorf("sent %+v", r.server.calls[0])
 	}
 }
 
-// 9: the time that a hook may take bounds all of it, what it awaits too.
+// 9: the timeout of a hook covers all of it, including asynchronous work.
 func TestOriginal9Timeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, "start > a > call > end", map[string]script{
+		r := newFixture(t, "start > a > call > end", map[string]script{
 			"a": func(ctx context.Context, _ map[string]any) (any, error) { <-ctx.Done(); return nil, ctx.Err() },
 		})
 		begun := time.Now()
-		out := r.run()
-		r.want(out, hookengine.StatusError, 0)
+		out := r.runRequest()
+		r.checkOutcome(out, hookengine.StatusError, 0)
 		if took := time.Since(begun); took != 5*time.Second {
 			t.Errorf("took %s", took)
 		}
-		if n := r.settle(out, "a"); n.Error == nil || n.Error.Code != hookengine.CodeTimeout || n.MS != 5000 {
+		if n := r.settledNode(out, "a"); n.Error == nil || n.Error.Code != hookengine.CodeTimeout || n.MS != 5000 {
 			t.Errorf("the trace is %+v", n)
 		}
 	})
 }
 
-// 10: two graphs that claim one request are an error, never the first that comes.
-func TestOriginal10NoneWinsByChance(t *testing.T) {
+// 10: two graphs that claim one request are an error, instead of the first one winning.
+func TestOriginal10ConflictIsAnError(t *testing.T) {
 	t.Parallel()
-	one := compile(t, strings.Replace(document("start > call > end", `"workflowType": "tools/call", "bindings": [{"tool": "read*"}]`), `"graph"`, `"one"`, 1))
-	two := compile(t, strings.Replace(document("start > call > end", `"workflowType": "tools/call", "bindings": [{"upstream": "files"}]`), `"graph"`, `"two"`, 1))
+	one := compileGraph(t, strings.Replace(newDocument("start > call > end", `"workflowType": "tools/call", "bindings": [{"tool": "read*"}]`), `"graph"`, `"one"`, 1))
+	two := compileGraph(t, strings.Replace(newDocument("start > call > end", `"workflowType": "tools/call", "bindings": [{"upstream": "files"}]`), `"graph"`, `"two"`, 1))
 	set := hookengine.NewSet([]*hookengine.Program{one, two}, nil)
 	if _, err := set.For(hookdef.ToolsCall, "files", "read_a"); guideway.ErrorCode(err) != guideway.CodeConflict || !strings.Contains(err.Error(), "one and two") {
 		t.Errorf("the error is %v", err)
@@ -321,19 +321,19 @@ func TestOriginal10NoneWinsByChance(t *testing.T) {
 	}
 }
 
-// 11: every node leaves a trace: its time, its console, its error, what it changed.
+// 11: every node has a trace: its duration, console, error and changes.
 func TestOriginal11Trace(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "start > a > call > end; a > x*", map[string]script{
+	r := newFixture(t, "start > a > call > end; a > x*", map[string]script{
 		"a": func(_ context.Context, c map[string]any) (any, error) {
-			at(c, "request", "params", "arguments").(map[string]any)["path"] = "/tmp/b"
-			at(c, "variables").(map[string]any)["n"] = 1
+			valueAt(c, "request", "params", "arguments").(map[string]any)["path"] = "/tmp/b"
+			valueAt(c, "variables").(map[string]any)["n"] = 1
 			return nil, nil
 		},
-		"x": fails,
+		"x": throwScript,
 	})
-	out := r.run()
-	r.want(out, hookengine.StatusChanged, 1)
+	out := r.runRequest()
+	r.checkOutcome(out, hookengine.StatusChanged, 1)
 	if got := string(out.Request.Params); got != strings.Replace(params, "/tmp/a", "/tmp/b", 1) {
 		t.Errorf("the request is %s", got)
 	}

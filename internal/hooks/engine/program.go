@@ -5,25 +5,25 @@ import (
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 )
 
-// Program is a graph that is ready to run. It is safe for concurrent use.
+// Program is a compiled graph. It is safe for concurrent use.
 type Program struct {
 	graph *hookdef.Linked
 	nodes []node
 	start int
 }
 
-// node is a node with the ways on from it, by positions.
+// node is a node with its successors by position.
 type node struct {
 	*hookdef.Node
 	script hookdef.Script
-	// next is the node on the main path, and asides the fire-and-forget hooks;
-	// a condition has those of both branches.
-	next   map[hookdef.Branch]int
-	asides map[hookdef.Branch][]int
+	// next is the next node on the main path, and background the fire-and-forget hooks; a
+	// condition has those of both branches.
+	next       map[hookdef.Branch]int
+	background map[hookdef.Branch][]int
 }
 
-// Compile makes a program of a graph. A graph that breaks a rule is an error: the
-// engine runs nothing that the checker has not seen.
+// Compile compiles a graph. It returns an error for an invalid graph: the engine runs
+// checked graphs only.
 func Compile(l *hookdef.Linked) (*Program, error) {
 	if problems := l.Problems(); len(problems) > 0 {
 		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s breaks a rule: %s", l.ID, problems[0].Message).
@@ -34,7 +34,7 @@ func Compile(l *hookdef.Linked) (*Program, error) {
 	for i := range l.Nodes {
 		n := &l.Nodes[i]
 		numbers[n.ID] = i
-		p.nodes[i] = node{Node: n, script: l.Scripts[n.ID], next: map[hookdef.Branch]int{}, asides: map[hookdef.Branch][]int{}}
+		p.nodes[i] = node{Node: n, script: l.Scripts[n.ID], next: map[hookdef.Branch]int{}, background: map[hookdef.Branch][]int{}}
 		if n.Kind == hookdef.Start {
 			p.start = i
 		}
@@ -45,7 +45,7 @@ func Compile(l *hookdef.Linked) (*Program, error) {
 	for _, e := range l.Edges {
 		from, to := &p.nodes[numbers[e.Source]], numbers[e.Target]
 		if p.nodes[to].Aside() {
-			from.asides[e.Branch] = append(from.asides[e.Branch], to)
+			from.background[e.Branch] = append(from.background[e.Branch], to)
 		} else {
 			from.next[e.Branch] = to
 		}
@@ -53,5 +53,5 @@ func Compile(l *hookdef.Linked) (*Program, error) {
 	return p, nil
 }
 
-// Graph is the graph that the program was made of.
+// Graph returns the source graph of the program.
 func (p *Program) Graph() *hookdef.Linked { return p.graph }

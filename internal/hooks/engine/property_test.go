@@ -16,35 +16,35 @@ import (
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 )
 
-// deed is what a script does in a property.
-type deed string
+// action is the behavior of a script in a property test.
+type action string
 
 const (
-	passes    deed = "passes"
-	changes   deed = "changes"
-	answers   deed = "answers"
-	withdraws deed = "withdraws"
-	refuses   deed = "refuses"
-	throws    deed = "throws"
-	babbles   deed = "babbles"
+	passes    action = "passes"
+	changes   action = "changes"
+	answers   action = "answers"
+	withdraws action = "withdraws"
+	refuses   action = "refuses"
+	throws    action = "throws"
+	babbles   action = "babbles"
 )
 
-// play is a legal graph with a deed for each hook and a value for each condition.
-type play struct {
+// scenario is a valid graph with an action for each hook and a value for each condition.
+type scenario struct {
 	graph *hookdef.Graph
-	deeds map[string]deed
+	deeds map[string]action
 	holds map[string]bool
 	fails bool // the call
 }
 
-func drawPlay(t *rapid.T) *play {
-	p := &play{graph: definitiontest.Legal(t), deeds: map[string]deed{}, holds: map[string]bool{}, fails: rapid.IntRange(0, 4).Draw(t, "fails") == 0}
+func drawPlay(t *rapid.T) *scenario {
+	p := &scenario{graph: definitiontest.Legal(t), deeds: map[string]action{}, holds: map[string]bool{}, fails: rapid.IntRange(0, 4).Draw(t, "fails") == 0}
 	p.graph.Variables = map[string]json.RawMessage{}
 	for i := range p.graph.Nodes {
 		n := &p.graph.Nodes[i]
 		switch n.Kind {
 		case hookdef.HookNode:
-			p.deeds[n.ID] = rapid.SampledFrom([]deed{passes, passes, passes, changes, answers, withdraws, refuses, throws, babbles}).Draw(t, "deed")
+			p.deeds[n.ID] = rapid.SampledFrom([]action{passes, passes, passes, changes, answers, withdraws, refuses, throws, babbles}).Draw(t, "deed")
 			if n.Hook.Answers && rapid.Bool().Draw(t, "does") {
 				p.deeds[n.ID] = answers
 			}
@@ -57,13 +57,13 @@ func drawPlay(t *rapid.T) *play {
 	return p
 }
 
-// RunHook does the deed of a hook.
-func (p *play) RunHook(_ context.Context, call hookengine.ScriptCall) (*hookengine.ScriptResult, error) {
+// RunHook runs the action of a hook.
+func (p *scenario) RunHook(_ context.Context, call hookengine.ScriptCall) (*hookengine.ScriptResult, error) {
 	var c map[string]any
 	if err := json.Unmarshal(call.Context, &c); err != nil {
 		return nil, err
 	}
-	id, _ := at(c, "metadata", "nodeId").(string)
+	id, _ := valueAt(c, "metadata", "nodeId").(string)
 	result := &hookengine.ScriptResult{}
 	switch p.deeds[id] {
 	case changes:
@@ -85,8 +85,8 @@ func (p *play) RunHook(_ context.Context, call hookengine.ScriptCall) (*hookengi
 	return result, err
 }
 
-// model is a second, naive walk through a play: which blocking nodes run, how
-// often the call is sent, with which name, and how it comes out.
+// model is a second, naive execution of a scenario: which blocking nodes run, how often the
+// call is sent, with which name, and the outcome.
 type model struct {
 	way    []string
 	sent   int
@@ -94,7 +94,7 @@ type model struct {
 	status hookengine.Status
 }
 
-func (p *play) predict() model {
+func (p *scenario) predictOutcome() model {
 	m := model{name: "first"}
 	id, has, answered, altered := "n0", "", false, false
 	for {
@@ -159,9 +159,9 @@ func (p *play) predict() model {
 	}
 }
 
-// Whatever hooks do in whatever graph: the call is sent at most once, nodes run
-// in the order of the way, what fails or refuses stops it, what runs aside changes
-// nothing, and the outcome is what a naive walk says.
+// For all graphs and actions: the call is sent at most once, nodes run in the order of the
+// path, a failure or refusal stops it, fire-and-forget hooks change nothing, and the
+// outcome equals that of the naive execution.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -174,7 +174,7 @@ func TestProperties(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		engine := hookengine.New(hookengine.Options{Scripts: p, Asides: 1_000})
+		engine := hookengine.New(hookengine.Options{Scripts: p, Background: 1_000})
 		defer engine.Close(context.Background())
 		var mu sync.Mutex
 		var calls []string
@@ -196,7 +196,7 @@ func TestProperties(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := p.predict()
+		want := p.predictOutcome()
 		var way []string
 		for _, n := range nodes {
 			if n.Pending {
@@ -218,8 +218,8 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// nameBefore says whether the call has the name that the last hook before it gave.
-func nameBefore(p *play, m model, name string) bool {
+// nameBefore reports whether the call has the name that the last hook before it set.
+func nameBefore(p *scenario, m model, name string) bool {
 	want := "first"
 	for _, id := range m.way {
 		n := p.graph.Node(id)

@@ -5,12 +5,12 @@ import (
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 )
 
-// Set is the graphs that are active. It never changes. The nil Set is empty.
+// Set is an immutable set of active graphs. A nil Set is empty.
 type Set struct {
 	byType map[hookdef.Type][]member
 }
 
-// member is a graph that is active, or one that should be and cannot.
+// member is an active graph, or an enabled one that cannot run.
 type member struct {
 	id       string
 	bindings []hookdef.Binding
@@ -18,17 +18,17 @@ type member struct {
 	blocked  *Blocked
 }
 
-// Blocked is a graph that is enabled and cannot run. What it stands around is
-// refused: a guard that is missing must not let everything pass.
+// Blocked is an enabled graph that cannot run. Calls that it applies to are refused: a
+// missing guard must not let everything pass.
 type Blocked struct {
 	ID       string
 	Type     hookdef.Type
 	Bindings []hookdef.Binding
-	// Why says why it cannot run, and Fix what to do.
+	// Why is the reason why it cannot run, and Fix the next action.
 	Why, Fix string
 }
 
-// NewSet makes a set.
+// NewSet returns a set.
 func NewSet(programs []*Program, blocked []Blocked) *Set {
 	s := &Set{byType: map[hookdef.Type][]member{}}
 	for _, p := range programs {
@@ -41,14 +41,13 @@ func NewSet(programs []*Program, blocked []Blocked) *Set {
 	return s
 }
 
-// Has tells whether any graph of a type is in the set, one that cannot run
-// included.
+// Has reports whether the set has a graph of a type, including one that cannot run.
 func (s *Set) Has(t hookdef.Type) bool { return s != nil && len(s.byType[t]) > 0 }
 
-// For gives the program that stands around a request to an upstream; the tool is
-// "" for tools/list. It is nil where none does, which costs one look into a map
-// where no graph of the type is active. An error means that the request must not
-// be sent: two graphs claim it, or one that should stand around it cannot run.
+// For returns the program that applies to a request to an upstream; the tool is "" for
+// tools/list. It returns nil if none applies, which costs one map lookup if no graph of the
+// type is active. An error means that the request must not be sent: two graphs claim it, or
+// a graph that applies to it cannot run.
 func (s *Set) For(t hookdef.Type, upstream, tool string) (*Program, error) {
 	if s == nil || len(s.byType[t]) == 0 {
 		return nil, nil
@@ -56,7 +55,7 @@ func (s *Set) For(t hookdef.Type, upstream, tool string) (*Program, error) {
 	var found *member
 	for i := range s.byType[t] {
 		m := &s.byType[t][i]
-		if !m.has(upstream, tool) {
+		if !m.appliesTo(upstream, tool) {
 			continue
 		}
 		if m.blocked != nil {
@@ -75,7 +74,7 @@ func (s *Set) For(t hookdef.Type, upstream, tool string) (*Program, error) {
 	return found.program, nil
 }
 
-func (m *member) has(upstream, tool string) bool {
+func (m *member) appliesTo(upstream, tool string) bool {
 	if len(m.bindings) == 0 {
 		return true
 	}
@@ -87,8 +86,8 @@ func (m *member) has(upstream, tool string) bool {
 	return false
 }
 
-// Overlapping names the graphs of the set that stand around a request that
-// another one would, too.
+// Overlapping returns the names of the set's graphs that apply to a request that another
+// graph applies to, too.
 func (s *Set) Overlapping(g *hookdef.Graph) []string {
 	if s == nil {
 		return nil

@@ -11,41 +11,41 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
-// state is what the nodes of one request share. Its values are replaced, never
-// changed, so that a copy of it is a snapshot.
+// state is the shared state of the nodes of one request. Its values are replaced, never
+// changed, so that a copy is a snapshot.
 type state struct {
 	method   hookdef.Type
 	params   value
 	response value
-	// variables are those of the graph; shared is the object metadata.shared,
-	// which scripts of the ADR's first version keep things in.
+	// variables are the graph's variables; shared is the object metadata.shared, in which
+	// scripts of the ADR's first version store values.
 	variables, shared value
 
 	metadata Metadata
 	graph    string
 	started  time.Time
-	// sent, took and failure are of the call.
+	// sent, took and failure belong to the call.
 	sent    bool
 	took    time.Duration
 	failure error
-	// answered says that a hook has given the response.
+	// answered reports whether a hook has set the response.
 	answered bool
-	// altered says that a hook has changed the request or the response.
+	// altered reports whether a hook has changed the request or the response.
 	altered bool
 }
 
-// value is a JSON value that is only read where a script or condition looks at
-// it. The zero value is none.
+// value is a JSON value that is decoded only if a script or condition reads it. The zero
+// value is empty.
 type value struct {
 	raw  json.RawMessage
 	read *tree
 }
 
-func (v *value) none() bool { return len(v.raw) == 0 }
+func (v *value) isEmpty() bool { return len(v.raw) == 0 }
 
-// tree reads the value; nil where there is none.
-func (v *value) tree() (*tree, error) {
-	if v.read == nil && !v.none() {
+// decoded returns the decoded value; nil if it is empty.
+func (v *value) decodeTree() (*tree, error) {
+	if v.read == nil && !v.isEmpty() {
 		t, err := parseTree(v.raw)
 		if err != nil {
 			return nil, err
@@ -55,7 +55,7 @@ func (v *value) tree() (*tree, error) {
 	return v.read, nil
 }
 
-// nodeMetadata is the metadata that the script of a node gets.
+// nodeMetadata is the metadata for the script of a node.
 type nodeMetadata struct {
 	Metadata
 	WorkflowID string          `json:"workflowId"`
@@ -78,11 +78,11 @@ func (s *state) metadataFor(node string) nodeMetadata {
 	return m
 }
 
-// context is the value that the script of a node gets.
-func (s *state) context(node string) (json.RawMessage, error) {
-	// Read first: what cannot be read is not handed on.
+// scriptContext returns the context for the script of a node.
+func (s *state) scriptContext(node string) (json.RawMessage, error) {
+	// Decode first: an invalid value is not passed on.
 	for _, v := range []*value{&s.params, &s.response} {
-		if _, err := v.tree(); err != nil {
+		if _, err := v.decodeTree(); err != nil {
 			return nil, err
 		}
 	}
@@ -92,12 +92,12 @@ func (s *state) context(node string) (json.RawMessage, error) {
 	}
 	var b bytes.Buffer
 	b.WriteString(`{"request":{"method":"` + string(s.method) + `"`)
-	if !s.params.none() {
+	if !s.params.isEmpty() {
 		b.WriteString(`,"params":`)
 		b.Write(s.params.raw)
 	}
 	b.WriteByte('}')
-	if !s.response.none() {
+	if !s.response.isEmpty() {
 		b.WriteString(`,"response":`)
 		b.Write(s.response.raw)
 	}
@@ -105,17 +105,17 @@ func (s *state) context(node string) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-// lookup is what conditions read.
-func (s *state) lookup(node string) (expr.Lookup, error) {
-	params, err := s.params.tree()
+// newLookup returns the lookup for conditions.
+func (s *state) newLookup(node string) (expr.Lookup, error) {
+	params, err := s.params.decodeTree()
 	if err != nil {
 		return nil, err
 	}
-	response, err := s.response.tree()
+	response, err := s.response.decodeTree()
 	if err != nil {
 		return nil, err
 	}
-	variables, err := s.variables.tree()
+	variables, err := s.variables.decodeTree()
 	if err != nil {
 		return nil, err
 	}
@@ -124,13 +124,13 @@ func (s *state) lookup(node string) (expr.Lookup, error) {
 		case "request":
 			request := map[string]any{"method": string(s.method)}
 			if params != nil {
-				request["params"] = params.any()
+				request["params"] = params.toAny()
 			}
 			return request, true
 		case "response":
-			return response.any(), response != nil
+			return response.toAny(), response != nil
 		case "variables":
-			return variables.any(), true
+			return variables.toAny(), true
 		case "metadata":
 			var metadata map[string]any
 			text, err := json.Marshal(s.metadataFor(node))
@@ -141,11 +141,10 @@ func (s *state) lookup(node string) (expr.Lookup, error) {
 	}, nil
 }
 
-// take takes over what a script has made of the context, and gives the
-// differences.
-func (s *state) take(after *tree) ([]Change, error) {
-	request := after.get("request")
-	method := request.get("method")
+// applyTree applies the context as a script left it, and returns the changes.
+func (s *state) applyTree(after *tree) ([]Change, error) {
+	request := after.valueOf("request")
+	method := request.valueOf("method")
 	switch {
 	case request == nil || request.kind != '{':
 		return nil, fmt.Errorf("the hook left no context.request")
@@ -153,46 +152,46 @@ func (s *state) take(after *tree) ([]Change, error) {
 		return nil, fmt.Errorf("the hook changed context.request.method, which stays %q", s.method)
 	}
 	next, diff := *s, &changes{}
-	changed, err := next.params.replace(diff, "/request/params", request.get("params"), '{')
+	changed, err := next.params.replaceValue(diff, "/request/params", request.valueOf("params"), '{')
 	if err != nil {
 		return nil, err
 	}
-	answered, err := next.takeResponse(diff, after.get("response"))
+	answered, err := next.applyResponse(diff, after.valueOf("response"))
 	if err != nil {
 		return nil, err
 	}
 	next.altered = next.altered || changed || answered
-	if _, err := next.variables.replace(diff, "/variables", orEmpty(after.get("variables")), '{'); err != nil {
+	if _, err := next.variables.replaceValue(diff, "/variables", orEmpty(after.valueOf("variables")), '{'); err != nil {
 		return nil, err
 	}
-	if _, err := next.shared.replace(diff, "/metadata/shared", orEmpty(after.get("metadata").get("shared")), '{'); err != nil {
+	if _, err := next.shared.replaceValue(diff, "/metadata/shared", orEmpty(after.valueOf("metadata").valueOf("shared")), '{'); err != nil {
 		return nil, err
 	}
 	*s = next
 	return diff.list, nil
 }
 
-// orEmpty is an empty object where there is no value.
+// orEmpty returns an empty object instead of nil.
 func orEmpty(t *tree) *tree {
-	if t.null() {
+	if t.isNull() {
 		return &tree{kind: '{', raw: []byte("{}")}
 	}
 	return t
 }
 
-// takeResponse takes over the response, and says whether it is another one.
-func (s *state) takeResponse(diff *changes, after *tree) (bool, error) {
-	if after.null() {
+// applyResponse applies the response, and reports whether it has changed.
+func (s *state) applyResponse(diff *changes, after *tree) (bool, error) {
+	if after.isNull() {
 		if s.sent {
 			return false, fmt.Errorf("the hook took context.response away; to keep a response back, return {continue: false, error: {...}}")
 		}
 		s.answered, after = false, nil
 	}
-	changed, err := s.response.replace(diff, "/response", after, '{')
+	changed, err := s.response.replaceValue(diff, "/response", after, '{')
 	if err != nil {
 		return false, err
 	}
-	if changed && !s.response.none() {
+	if changed && !s.response.isEmpty() {
 		if err := checkResponse(s.method, after); err != nil {
 			return false, err
 		}
@@ -201,51 +200,51 @@ func (s *state) takeResponse(diff *changes, after *tree) (bool, error) {
 	return changed, nil
 }
 
-// replace takes a value over, of a kind, and says whether it is another one.
-func (v *value) replace(diff *changes, at doc.Pointer, after *tree, kind byte) (bool, error) {
-	before, err := v.tree()
+// replaceValue applies a value of a kind, and reports whether it has changed.
+func (v *value) replaceValue(diff *changes, at doc.Pointer, after *tree, kind byte) (bool, error) {
+	before, err := v.decodeTree()
 	if err != nil {
 		return false, err
 	}
 	switch {
 	case after != nil && after.kind != kind:
-		return false, fmt.Errorf("the hook left a value at context%s that is no object", dotted(at))
+		return false, fmt.Errorf("the hook left a value at context%s that is no object", dottedPath(at))
 	case after == nil && before == nil:
 		return false, nil
 	case after == nil:
-		diff.add("remove", at, before, nil)
+		diff.addChange("remove", at, before, nil)
 		*v = value{}
 		return true, nil
 	case before == nil:
-		diff.add("add", at, nil, after)
+		diff.addChange("add", at, nil, after)
 		*v = value{raw: after.raw}
 		return true, nil
 	}
-	merged, same := diff.merge(at, before, after)
+	merged, same := diff.mergeValue(at, before, after)
 	if !same {
 		*v = value{raw: merged}
 	}
 	return !same, nil
 }
 
-// dotted writes a pointer as a script would.
-func dotted(at doc.Pointer) string {
+// dottedPath formats a pointer like a property access in a script.
+func dottedPath(at doc.Pointer) string {
 	return string(bytes.ReplaceAll([]byte(at), []byte("/"), []byte(".")))
 }
 
-// checkResponse looks at a response that a hook has made or changed: a client
-// could not make anything of another form.
+// checkResponse checks a response that a hook has set or changed: a client could not use
+// one of another form.
 func checkResponse(method hookdef.Type, response *tree) error {
 	list, member, kind := "tools", "name", "tool"
 	if method == hookdef.ToolsCall {
 		list, member, kind = "content", "type", "part of the content"
 	}
-	items := response.get(list)
+	items := response.valueOf(list)
 	if items == nil || items.kind != '[' {
 		return fmt.Errorf("the hook left a response without the list %q, which every response to %s has", list, method)
 	}
 	for i, item := range items.kids {
-		if text := item.get(member); item.kind != '{' || text == nil || text.kind != '"' || text.text == "" {
+		if text := item.valueOf(member); item.kind != '{' || text == nil || text.kind != '"' || text.text == "" {
 			return fmt.Errorf("the hook left a response where %s[%d] has no %q, which every %s has", list, i, member, kind)
 		}
 	}

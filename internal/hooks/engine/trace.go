@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// trace collects what the nodes of one request do.
+// trace collects the traces of the nodes of one request.
 type trace struct {
 	mu    sync.Mutex
 	nodes []NodeTrace
-	// pending counts what still runs; done is closed when nothing does.
+	// pending counts running nodes; done is closed when it reaches zero.
 	pending int
 	done    chan struct{}
 }
 
-// newTrace makes the trace of a request, which is itself pending until end.
+// newTrace returns the trace of a request, which itself is pending until end.
 func newTrace() *trace { return &trace{pending: 1, done: make(chan struct{})} }
 
-// begin adds a node and gives its place.
-func (t *trace) begin(n NodeTrace) int {
+// addNode adds a node and returns its index.
+func (t *trace) addNode(n NodeTrace) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n.Console == nil {
@@ -31,8 +31,8 @@ func (t *trace) begin(n NodeTrace) int {
 	return len(t.nodes) - 1
 }
 
-// set replaces what is known of a node.
-func (t *trace) set(i int, n NodeTrace) {
+// setNode replaces the trace of a node.
+func (t *trace) setNode(i int, n NodeTrace) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n.Console == nil {
@@ -41,28 +41,28 @@ func (t *trace) set(i int, n NodeTrace) {
 	was := t.nodes[i].Pending
 	t.nodes[i] = n
 	if was && !n.Pending {
-		t.finish()
+		t.countDown()
 	}
 }
 
-// end says that the request itself is over.
-func (t *trace) end() {
+// endRequest marks the request as ended.
+func (t *trace) endRequest() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.finish()
+	t.countDown()
 }
 
-// finish counts one that is over; mu is held.
-func (t *trace) finish() {
+// countDown decrements pending. The caller holds mu.
+func (t *trace) countDown() {
 	if t.pending--; t.pending == 0 {
 		close(t.done)
 	}
 }
 
-func (t *trace) settled() <-chan struct{} { return t.done }
+func (t *trace) settledDone() <-chan struct{} { return t.done }
 
-// snapshot is a copy of what is known now.
-func (t *trace) snapshot() []NodeTrace {
+// copyNodes returns a copy of the current traces.
+func (t *trace) copyNodes() []NodeTrace {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.nodes)

@@ -12,41 +12,40 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds how deep a value may nest that a hook looks at.
+// maxDepth is the maximum nesting of a value that a hook reads.
 const maxDepth = 200
 
-// tree is a JSON value with its own bytes.
+// tree is a decoded JSON value with its bytes.
 type tree struct {
-	// kind is '{', '[', '"', '0', 't' or 'n', for object, list, text, number,
-	// boolean and null.
+	// kind is '{', '[', '"', '0', 't' or 'n', for object, list, string, number, boolean and
+	// null.
 	kind byte
 	raw  []byte
-	// keys are an object's, and kids its values or a list's elements.
+	// keys are the keys of an object, and kids its values or the elements of a list.
 	keys []string
 	kids []*tree
-	at   map[string]int // where keys are, if there are many
+	at   map[string]int // the index of each key, if there are many
 	text string
 	num  float64
 	flag bool
 }
 
-// get gives the value of an object's key, spelt exactly so; nil where there is
-// none.
-func (t *tree) get(key string) *tree {
+// valueOf returns the value of an object's key, with exact spelling, or nil.
+func (t *tree) valueOf(key string) *tree {
 	if t == nil {
 		return nil
 	}
-	if i := t.index(key); i >= 0 {
+	if i := t.indexOf(key); i >= 0 {
 		return t.kids[i]
 	}
 	return nil
 }
 
-// fewKeys are sooner looked through than hashed.
+// fewKeys is the number of keys up to which a search is faster than a map.
 const fewKeys = 12
 
-// index is where an object has a key, or -1.
-func (t *tree) index(key string) int {
+// indexOf returns the index of a key in an object, or -1.
+func (t *tree) indexOf(key string) int {
 	if t.at == nil {
 		return slices.Index(t.keys, key)
 	}
@@ -56,8 +55,8 @@ func (t *tree) index(key string) int {
 	return -1
 }
 
-// note has the last key found by its hash, where there are many.
-func (t *tree) note(key string) {
+// indexLastKey adds the last key to the index, if there are many.
+func (t *tree) indexLastKey(key string) {
 	switch {
 	case t.at != nil:
 		t.at[key] = len(t.keys) - 1
@@ -69,24 +68,24 @@ func (t *tree) note(key string) {
 	}
 }
 
-// null says whether there is no value, or null.
-func (t *tree) null() bool { return t == nil || t.kind == 'n' }
+// isNull reports whether the value is missing or null.
+func (t *tree) isNull() bool { return t == nil || t.kind == 'n' }
 
-// any gives the value as encoding/json would decode it into an any.
-func (t *tree) any() any {
+// toAny returns the value as encoding/json would decode it into an any.
+func (t *tree) toAny() any {
 	switch {
 	case t == nil:
 		return nil
 	case t.kind == '{':
 		out := make(map[string]any, len(t.keys))
 		for i, key := range t.keys {
-			out[key] = t.kids[i].any()
+			out[key] = t.kids[i].toAny()
 		}
 		return out
 	case t.kind == '[':
 		out := make([]any, len(t.kids))
 		for i, kid := range t.kids {
-			out[i] = kid.any()
+			out[i] = kid.toAny()
 		}
 		return out
 	case t.kind == '"':
@@ -100,21 +99,21 @@ func (t *tree) any() any {
 	}
 }
 
-// parseTree reads one JSON value. An object with a key twice is an error: a script
-// would see the one and a server the other.
+// parseTree parses one JSON value. A duplicate key is an error: a script and a server would
+// read different values.
 func parseTree(data []byte) (*tree, error) {
-	if deeper(data, maxDepth) {
+	if isDeeper(data, maxDepth) {
 		return nil, fmt.Errorf("the value nests more than %d levels deep", maxDepth)
 	}
 	if !json.Valid(data) {
 		return nil, whyInvalid(data)
 	}
 	p := treeParser{data: data}
-	return p.value()
+	return p.parseValue()
 }
 
-// deeper tells whether objects and lists nest deeper than most levels.
-func deeper(data []byte, most int) bool {
+// isDeeper reports whether objects and lists nest deeper than most levels.
+func isDeeper(data []byte, most int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
@@ -134,7 +133,7 @@ func deeper(data []byte, most int) bool {
 	return false
 }
 
-// whyInvalid is what is wrong with a text that is not one JSON value.
+// whyInvalid returns the error in a text that is not one JSON value.
 func whyInvalid(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	var first json.RawMessage
@@ -148,14 +147,14 @@ func whyInvalid(data []byte) error {
 	return fmt.Errorf("there is more than one value")
 }
 
-// treeParser reads a text that is valid JSON.
+// treeParser parses valid JSON.
 type treeParser struct {
 	data []byte
 	pos  int
 }
 
-// space skips what stands between values.
-func (p *treeParser) space() {
+// skipSpace skips white space.
+func (p *treeParser) skipSpace() {
 	for {
 		switch p.data[p.pos] {
 		case ' ', '\t', '\r', '\n', ',', ':':
@@ -166,16 +165,16 @@ func (p *treeParser) space() {
 	}
 }
 
-func (p *treeParser) value() (*tree, error) {
-	p.space()
+func (p *treeParser) parseValue() (*tree, error) {
+	p.skipSpace()
 	from := p.pos
 	t := &tree{kind: p.data[from]}
 	var err error
 	switch t.kind {
 	case '{', '[':
-		err = p.inside(t)
+		err = p.parseMembers(t)
 	case '"':
-		t.text, err = p.string()
+		t.text, err = p.parseString()
 	case 't', 'f':
 		t.flag = t.kind == 't'
 		p.pos += len("true")
@@ -187,7 +186,7 @@ func (p *treeParser) value() (*tree, error) {
 		p.pos += len("null")
 	default:
 		t.kind = '0'
-		t.num = p.number()
+		t.num = p.parseNumber()
 	}
 	if err != nil {
 		return nil, err
@@ -196,8 +195,8 @@ func (p *treeParser) value() (*tree, error) {
 	return t, nil
 }
 
-// string reads a string, which the position is at.
-func (p *treeParser) string() (string, error) {
+// parseString parses a string at the position.
+func (p *treeParser) parseString() (string, error) {
 	from, plain := p.pos, true
 	for p.pos++; p.data[p.pos] != '"'; p.pos++ {
 		if p.data[p.pos] == '\\' {
@@ -215,37 +214,37 @@ func (p *treeParser) string() (string, error) {
 	return s, err
 }
 
-// number reads a number. One that is too large is infinite, as it is to a script.
-func (p *treeParser) number() float64 {
+// parseNumber parses a number. One that is too large is infinite, as in a script.
+func (p *treeParser) parseNumber() float64 {
 	from := p.pos
 	for p.pos < len(p.data) && strings.IndexByte("+-.0123456789eE", p.data[p.pos]) >= 0 {
 		p.pos++
 	}
-	n, _ := strconv.ParseFloat(string(p.data[from:p.pos]), 64) // valid; the error is the range's
+	n, _ := strconv.ParseFloat(string(p.data[from:p.pos]), 64) // valid; the error is out of range
 	return n
 }
 
-// inside reads what an object or list holds, and its end.
-func (p *treeParser) inside(t *tree) error {
+// parseMembers parses the members of an object or the elements of a list, and the end.
+func (p *treeParser) parseMembers(t *tree) error {
 	p.pos++
 	for {
-		p.space()
+		p.skipSpace()
 		if c := p.data[p.pos]; c == '}' || c == ']' {
 			p.pos++
 			return nil
 		}
 		if t.kind == '{' {
-			key, err := p.string()
+			key, err := p.parseString()
 			if err != nil {
 				return err
 			}
-			if t.index(key) >= 0 {
+			if t.indexOf(key) >= 0 {
 				return fmt.Errorf("the key %q stands twice in one object", key)
 			}
 			t.keys = append(t.keys, key)
-			t.note(key)
+			t.indexLastKey(key)
 		}
-		kid, err := p.value()
+		kid, err := p.parseValue()
 		if err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a tree holds is what encoding/json reads, and nothing is read that it
-// refuses.
+// A tree equals the result of encoding/json, and every text that encoding/json rejects is
+// rejected.
 func FuzzTree(f *testing.F) {
 	for _, text := range []string{
 		`{"a": [1, -2.5e3, "x\u0041\"\\", true, false, null], "b": {}}`, ` [ ] `, `"\ud83d"`, "\"\xff\"", `0`,
@@ -22,37 +22,37 @@ func FuzzTree(f *testing.F) {
 		got, err := parseTree(data)
 		var want any
 		if unread := json.Unmarshal(data, &want); unread != nil {
-			if err == nil && !infinite(got.any()) {
+			if err == nil && !hasInfinity(got.toAny()) {
 				t.Fatalf("%q is read, though %v", data, unread)
 			}
 			return
 		}
 		if err != nil {
-			return // a key that stands twice, or too deep
+			return // duplicate key or too deep
 		}
-		if !reflect.DeepEqual(got.any(), want) {
-			t.Fatalf("%q is read as %#v, not %#v", data, got.any(), want)
+		if !reflect.DeepEqual(got.toAny(), want) {
+			t.Fatalf("%q is read as %#v, not %#v", data, got.toAny(), want)
 		}
-		if again, err := parseTree(got.raw); err != nil || !reflect.DeepEqual(again.any(), want) {
+		if again, err := parseTree(got.raw); err != nil || !reflect.DeepEqual(again.toAny(), want) {
 			t.Fatalf("the bytes of %q are %q", data, got.raw)
 		}
 	})
 }
 
-// infinite tells whether a value has a number that encoding/json finds too large.
-func infinite(v any) bool {
+// hasInfinity reports whether a value has a number that is too large for encoding/json.
+func hasInfinity(v any) bool {
 	switch v := v.(type) {
 	case float64:
 		return math.IsInf(v, 0)
 	case []any:
 		for _, item := range v {
-			if infinite(item) {
+			if hasInfinity(item) {
 				return true
 			}
 		}
 	case map[string]any:
 		for _, item := range v {
-			if infinite(item) {
+			if hasInfinity(item) {
 				return true
 			}
 		}
@@ -60,7 +60,7 @@ func infinite(v any) bool {
 	return false
 }
 
-// BenchmarkTree reads a request of 1 KB.
+// BenchmarkTree parses a request of 1 KB.
 func BenchmarkTree(b *testing.B) {
 	text := []byte(`{"name":"write","arguments":{"path":"/a/b","mode":"append","n":12,"list":["a","b",{"c":true}],"content":"`)
 	for len(text) < 1000 {

@@ -24,7 +24,7 @@ import (
 	"github.com/guideway-dev/guideway/workflows"
 )
 
-// The test binary is its own worker.
+// The test binary also runs as the worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
 		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// newPool makes a pool of workers that ends with the test.
+// newPool returns a pool of workers that is closed at the end of the test.
 func newPool(t *testing.T) *sandbox.Pool {
 	t.Helper()
 	pool, err := sandbox.NewPool(sandbox.Options{})
@@ -53,8 +53,8 @@ func newPool(t *testing.T) *sandbox.Pool {
 	return pool
 }
 
-// bundled links a graph that ships with the program, with other variables.
-func bundled(t *testing.T, id string, variables map[string]string) *hookdef.Linked {
+// linkBundled links a bundled graph with other variables.
+func linkBundled(t *testing.T, id string, variables map[string]string) *hookdef.Linked {
 	t.Helper()
 	data, err := fs.ReadFile(workflows.FS(), "hooks/"+id+".yaml")
 	if err != nil {
@@ -71,10 +71,10 @@ func bundled(t *testing.T, id string, variables map[string]string) *hookdef.Link
 		}
 		g.Variables[name] = json.RawMessage(value)
 	}
-	return link(t, &g)
+	return linkGraph(t, &g)
 }
 
-func link(t *testing.T, g *hookdef.Graph) *hookdef.Linked {
+func linkGraph(t *testing.T, g *hookdef.Graph) *hookdef.Linked {
 	t.Helper()
 	var modules []hookdef.Module
 	for i := range g.Nodes {
@@ -93,33 +93,33 @@ func link(t *testing.T, g *hookdef.Graph) *hookdef.Linked {
 	return l
 }
 
-// kept keeps audited records.
-type kept struct {
+// auditLog stores audit records.
+type auditLog struct {
 	mu      sync.Mutex
 	records []string
 }
 
-func (k *kept) Audit(_ context.Context, e hookengine.AuditEntry) error {
+func (k *auditLog) Audit(_ context.Context, e hookengine.AuditEntry) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.records = append(k.records, e.Graph+" "+string(e.Record))
 	return nil
 }
 
-// example is one request through a bundled graph.
+// example is one request to a bundled graph.
 type example struct {
 	name, graph string
 	variables   map[string]string
 	params      string
-	response    string // what the server answers; empty is that it fails
+	response    string // the server's answer; if empty, the call fails
 	status      hookengine.Status
-	// sent and got are the request that the server gets and the response.
+	// sent and got are the expected request to the server and the expected response.
 	sent, got string
 	err       string
 	audit     string
 }
 
-func text(s string) string {
+func textContent(s string) string {
 	out, err := json.Marshal(s)
 	if err != nil {
 		panic(err)
@@ -127,14 +127,14 @@ func text(s string) string {
 	return `{"content":[{"type":"text","text":` + string(out) + `}]}`
 }
 
-func examples() []example {
+func newExamples() []example {
 	const call = `{"name":"read","arguments":{"path":"notes/a.txt"}}`
 	return []example{
 		{
 			name: "secrets are redacted", graph: "redact-secrets", params: call,
-			response: text("key AKIAABCDEFGHIJKLMNOP and password = \"hunter2222\" and Authorization: Bearer abc.def\n-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\nrest"),
+			response: textContent("key AKIAABCDEFGHIJKLMNOP and password = \"hunter2222\" and Authorization: Bearer abc.def\n-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\nrest"),
 			status:   hookengine.StatusChanged, sent: call,
-			got: text("key [redacted] and password = \"[redacted]\" and Authorization: Bearer [redacted]\n[redacted]\nrest"),
+			got: textContent("key [redacted] and password = \"[redacted]\" and Authorization: Bearer [redacted]\n[redacted]\nrest"),
 		},
 		{
 			name: "structured secrets, and no pictures", graph: "redact-secrets", params: call,
@@ -144,12 +144,12 @@ func examples() []example {
 		},
 		{
 			name: "patterns of one's own", graph: "redact-secrets", variables: map[string]string{"patterns": `["ACME-\\d+"]`, "replacement": `"XXX"`},
-			params: call, response: text("ticket ACME-17"), status: hookengine.StatusChanged, sent: call, got: text("ticket XXX"),
+			params: call, response: textContent("ticket ACME-17"), status: hookengine.StatusChanged, sent: call, got: textContent("ticket XXX"),
 		},
 		{name: "nothing to redact", graph: "redact-secrets", params: call, response: `{ "content": [ ] }`, status: hookengine.StatusPassed, sent: call, got: `{ "content": [ ] }`},
 		{
 			name: "a pattern that is none stops", graph: "redact-secrets", variables: map[string]string{"patterns": `["("]`},
-			params: call, response: text("x"), status: hookengine.StatusError, sent: call, err: "redact-secrets.js:",
+			params: call, response: textContent("x"), status: hookengine.StatusError, sent: call, err: "redact-secrets.js:",
 		},
 
 		{
@@ -159,33 +159,33 @@ func examples() []example {
 		{name: "an environment file, too", graph: "block-by-argument", params: `{"name":"read","arguments":{"path":".env.local"}}`, status: hookengine.StatusRefused, err: "names a file of secrets"},
 		{
 			name: "other files are not", graph: "block-by-argument", params: `{"name":"read","arguments":{"path":"src/.environment.ts"}}`,
-			response: text("x"), status: hookengine.StatusPassed, sent: `{"name":"read","arguments":{"path":"src/.environment.ts"}}`, got: text("x"),
+			response: textContent("x"), status: hookengine.StatusPassed, sent: `{"name":"read","arguments":{"path":"src/.environment.ts"}}`, got: textContent("x"),
 		},
-		{name: "a call without arguments", graph: "block-by-argument", params: `{"name":"list"}`, response: text("x"), status: hookengine.StatusPassed, sent: `{"name":"list"}`, got: text("x")},
+		{name: "a call without arguments", graph: "block-by-argument", params: `{"name":"list"}`, response: textContent("x"), status: hookengine.StatusPassed, sent: `{"name":"list"}`, got: textContent("x")},
 		{
 			name: "one argument alone", graph: "block-by-argument", variables: map[string]string{"argument": `"sql"`, "pattern": `"^\\s*drop"`, "message": `"no drops"`},
 			params: `{"name":"q","arguments":{"sql":" DROP TABLE x"}}`, status: hookengine.StatusRefused, err: "no drops",
 		},
 		{
 			name: "and not the others", graph: "block-by-argument", variables: map[string]string{"argument": `"options.sql"`, "pattern": `"^drop"`},
-			params: `{"name":"q","arguments":{"note":"drop"}}`, response: text("x"), status: hookengine.StatusPassed, sent: `{"name":"q","arguments":{"note":"drop"}}`, got: text("x"),
+			params: `{"name":"q","arguments":{"note":"drop"}}`, response: textContent("x"), status: hookengine.StatusPassed, sent: `{"name":"q","arguments":{"note":"drop"}}`, got: textContent("x"),
 		},
 
 		{
-			name: "a default is added", graph: "default-argument", params: `{"name":"search","arguments":{"q":"a","big":12345678901234567890}}`, response: text("x"),
-			status: hookengine.StatusChanged, sent: `{"name":"search","arguments":{"q":"a","big":12345678901234567890,"limit":20}}`, got: text("x"),
+			name: "a default is added", graph: "default-argument", params: `{"name":"search","arguments":{"q":"a","big":12345678901234567890}}`, response: textContent("x"),
+			status: hookengine.StatusChanged, sent: `{"name":"search","arguments":{"q":"a","big":12345678901234567890,"limit":20}}`, got: textContent("x"),
 		},
 		{
-			name: "what is given stays", graph: "default-argument", params: `{"name":"search","arguments":{"limit":3}}`, response: text("x"),
-			status: hookengine.StatusPassed, sent: `{"name":"search","arguments":{"limit":3}}`, got: text("x"),
+			name: "what is given stays", graph: "default-argument", params: `{"name":"search","arguments":{"limit":3}}`, response: textContent("x"),
+			status: hookengine.StatusPassed, sent: `{"name":"search","arguments":{"limit":3}}`, got: textContent("x"),
 		},
 		{
-			name: "without any", graph: "default-argument", params: `{"name":"search"}`, response: text("x"),
-			status: hookengine.StatusChanged, sent: `{"name":"search","arguments":{"limit":20}}`, got: text("x"),
+			name: "without any", graph: "default-argument", params: `{"name":"search"}`, response: textContent("x"),
+			status: hookengine.StatusChanged, sent: `{"name":"search","arguments":{"limit":20}}`, got: textContent("x"),
 		},
 
 		{
-			name: "a call is audited", graph: "audit-calls", params: call, response: text("x"), status: hookengine.StatusPassed, sent: call, got: text("x"),
+			name: "a call is audited", graph: "audit-calls", params: call, response: textContent("x"), status: hookengine.StatusPassed, sent: call, got: textContent("x"),
 			audit: `audit-calls {"tool":"read","arguments":["path"],"ms":0,"outcome":"ok"}`,
 		},
 		{
@@ -198,7 +198,7 @@ func examples() []example {
 			response: `{"content":[{"type":"text","text":"12345678"},{"type":"text","text":"9😀more"}],"structuredContent":{"a":["0123456789abc"]}}`, status: hookengine.StatusChanged, sent: call,
 			got: `{"content":[{"type":"text","text":"12345678"},{"type":"text","text":"9"},{"type":"text","text":"[The result was cut: 9 characters are left out. Ask for less, or for a part.]"}],"structuredContent":{"a":["0123456789"]}}`,
 		},
-		{name: "a short one is not", graph: "cap-result-size", params: call, response: text("x"), status: hookengine.StatusPassed, sent: call, got: text("x")},
+		{name: "a short one is not", graph: "cap-result-size", params: call, response: textContent("x"), status: hookengine.StatusPassed, sent: call, got: textContent("x")},
 		{
 			name: "an error stays whole", graph: "cap-result-size", variables: map[string]string{"limit": "1"}, params: call,
 			response: `{"isError":true,"content":[{"type":"text","text":"long"}]}`, status: hookengine.StatusPassed, sent: call, got: `{"isError":true,"content":[{"type":"text","text":"long"}]}`,
@@ -214,25 +214,24 @@ func examples() []example {
 			response: `{"tools":[{"name":"get_file_contents"},{"name":"read_file"}]}`, status: hookengine.StatusError, sent: `{}`, err: "a tool has that name",
 		},
 		{
-			name: "and called by their new names", graph: "rename-tools-back", params: `{"name":"read_file","arguments":{}}`, response: text("x"),
-			status: hookengine.StatusChanged, sent: `{"name":"get_file_contents","arguments":{}}`, got: text("x"),
+			name: "and called by their new names", graph: "rename-tools-back", params: `{"name":"read_file","arguments":{}}`, response: textContent("x"),
+			status: hookengine.StatusChanged, sent: `{"name":"get_file_contents","arguments":{}}`, got: textContent("x"),
 		},
 	}
 }
 
-// The graphs that ship with the program do what they say, with their real scripts
-// in the real sandbox.
+// The bundled graphs work as documented, with their real scripts in the real sandbox.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)
-	for _, tt := range examples() {
+	for _, tt := range newExamples() {
 		t.Run(tt.graph+"/"+tt.name, func(t *testing.T) {
 			t.Parallel()
-			program, err := hookengine.Compile(bundled(t, tt.graph, tt.variables))
+			program, err := hookengine.Compile(linkBundled(t, tt.graph, tt.variables))
 			if err != nil {
 				t.Fatal(err)
 			}
-			audit := &kept{}
+			audit := &auditLog{}
 			engine := hookengine.New(hookengine.Options{Scripts: &runner.Scripts{Runner: pool}, Audit: audit, Timeout: time.Minute, Now: func() time.Time { return time.UnixMilli(1) }})
 			defer engine.Close(t.Context())
 			sent := ""
@@ -257,8 +256,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// Errors of the sandbox come with the place in the user's script, its console and
-// their code; a script that is wrong is found without running it.
+// Errors of the sandbox have the position in the user's script, its console and a code; a
+// syntax error is found without running the script.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)
@@ -280,7 +279,7 @@ func TestErrors(t *testing.T) {
 		{"while (true) {}", hookengine.CodeTimeout, 0},
 		{"new Uint8Array(2 ** 30)", hookengine.CodeScript, 1},
 	} {
-		timeout := time.Minute // a busy machine is no error of the script's
+		timeout := time.Minute // a busy machine must not fail the test
 		if tt.code == hookengine.CodeTimeout {
 			timeout = 300 * time.Millisecond
 		}
@@ -299,12 +298,12 @@ func TestErrors(t *testing.T) {
 	if document == nil {
 		t.Fatal(found)
 	}
-	wrong, err := runner.Check(t.Context(), pool, link(t, document.Graph))
+	wrong, err := runner.Check(t.Context(), pool, linkGraph(t, document.Graph))
 	if err != nil || len(wrong) != 1 || wrong[0].Node != "h" || wrong[0].File != "g/h.js" || wrong[0].Line != 2 {
 		t.Errorf("%+v, %v", wrong, err)
 	}
 	for _, graph := range []string{"redact-secrets", "block-by-argument", "default-argument", "audit-calls", "cap-result-size", "rename-tools", "rename-tools-back"} {
-		if wrong, err := runner.Check(t.Context(), pool, bundled(t, graph, nil)); err != nil || len(wrong) > 0 {
+		if wrong, err := runner.Check(t.Context(), pool, linkBundled(t, graph, nil)); err != nil || len(wrong) > 0 {
 			t.Errorf("%s: %v, %v", graph, wrong, err)
 		}
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// Runner is what runs scripts: a *sandbox.Pool.
+// Runner runs scripts: a *sandbox.Pool.
 type Runner interface {
 	Run(ctx context.Context, call sandbox.Call) (*sandbox.Result, error)
 }
 
-// Checker is what looks at scripts without running them: a *sandbox.Pool.
+// Checker checks scripts without running them: a *sandbox.Pool.
 type Checker interface {
 	Check(ctx context.Context, module sandbox.Module, library map[string]string) ([]guideway.Diagnostic, error)
 }
@@ -27,19 +27,18 @@ type Checker interface {
 type Scripts struct {
 	// Runner runs them.
 	Runner Runner
-	// Owner gives for whom a request runs, so that no user keeps the workers from
-	// another; nil is everybody together.
+	// Owner returns the user for whom a request runs, so that one user cannot occupy all
+	// workers; if nil, all requests have the same owner.
 	Owner func(ctx context.Context) string
 }
 
 var _ hookengine.Scripts = (*Scripts)(nil)
 
-// The room that a script gets: as much as most need, and more where what it looks
-// at is large.
+// The memory limit of a script: enough for most scripts, and more for a large context.
 const (
 	memory, mostMemory = 32 << 20, 128 << 20
 	output, mostOutput = 4 << 20, 32 << 20
-	// perByte is what a byte of JSON takes in a script, with a copy or two.
+	// perByte is the memory for each byte of JSON in a script, including a copy or two.
 	perByte = 16
 )
 
@@ -47,7 +46,7 @@ const (
 func (s *Scripts) RunHook(ctx context.Context, call hookengine.ScriptCall) (*hookengine.ScriptResult, error) {
 	size := int64(len(call.Context))
 	request := sandbox.Call{
-		Module: module(call.Script),
+		Module: newModule(call.Script),
 		Args:   []json.RawMessage{call.Context},
 		Limits: sandbox.Limits{
 			Wall:   call.Timeout,
@@ -62,33 +61,33 @@ func (s *Scripts) RunHook(ctx context.Context, call hookengine.ScriptCall) (*hoo
 	var failed *sandbox.Error
 	switch {
 	case errors.As(err, &failed):
-		return nil, failure(failed)
+		return nil, scriptError(failed)
 	case err != nil:
 		return nil, err
 	}
-	out := &hookengine.ScriptResult{Context: result.Args[0], Value: result.Value, Audit: result.Audit, Console: lines(result.Console, result.Truncated)}
+	out := &hookengine.ScriptResult{Context: result.Args[0], Value: result.Value, Audit: result.Audit, Console: consoleLines(result.Console, result.Truncated)}
 	return out, nil
 }
 
-// module is a script of a hook. Its hash is the one that was approved with the
-// graph, so that nothing else runs.
-func module(s hookdef.Script) sandbox.Module {
+// newModule returns the module of a hook's script. Its hash is the one approved with the
+// graph, so that no other text runs.
+func newModule(s hookdef.Script) sandbox.Module {
 	return sandbox.Module{Name: s.Name, Source: s.Text, Hash: strings.TrimPrefix(s.Hash, "sha256:"), Params: []string{"context"}}
 }
 
-// failure is an error of the sandbox as the engine tells it.
-func failure(e *sandbox.Error) *hookengine.ScriptError {
+// scriptError converts an error of the sandbox.
+func scriptError(e *sandbox.Error) *hookengine.ScriptError {
 	code := hookengine.CodeScript
 	if e.Kind == sandbox.Timeout {
 		code = hookengine.CodeTimeout
 	}
 	return &hookengine.ScriptError{
-		Code: code, Message: e.Message, File: e.File, Line: e.Line, Column: e.Column, Console: lines(e.Console, e.Truncated),
+		Code: code, Message: e.Message, File: e.File, Line: e.Line, Column: e.Column, Console: consoleLines(e.Console, e.Truncated),
 	}
 }
 
-// lines are those of a console.
-func lines(console []sandbox.Line, truncated bool) []hookengine.Line {
+// consoleLines converts console output.
+func consoleLines(console []sandbox.Line, truncated bool) []hookengine.Line {
 	out := make([]hookengine.Line, 0, len(console)+1)
 	for _, line := range console {
 		out = append(out, hookengine.Line{Level: line.Level, Text: line.Text})
@@ -99,9 +98,8 @@ func lines(console []sandbox.Line, truncated bool) []hookengine.Line {
 	return out
 }
 
-// Check looks at the scripts of a graph without running them. What is wrong is a
-// diagnostic with the node that it is about; its file, line and column are the
-// script's own.
+// Check checks the scripts of a graph without running them. An error is a diagnostic with
+// its node; its file, line and column are those of the script.
 func Check(ctx context.Context, checker Checker, graph *hookdef.Linked) ([]guideway.Diagnostic, error) {
 	var all []guideway.Diagnostic
 	for i := range graph.Nodes {
@@ -109,7 +107,7 @@ func Check(ctx context.Context, checker Checker, graph *hookdef.Linked) ([]guide
 		if !ok {
 			continue
 		}
-		found, err := checker.Check(ctx, module(s), nil)
+		found, err := checker.Check(ctx, newModule(s), nil)
 		if err != nil {
 			return nil, guideway.Errorf(guideway.CodeUnavailable, "check the script %s: %w", s.Name, err)
 		}

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is also the server that the tests start: the test binary itself.
+// TestMain also runs the server that the tests start: the test binary is the server.
 func TestMain(m *testing.M) {
 	if modes, ok := os.LookupEnv(upstreamtest.Variable); ok {
 		server := upstreamtest.New(os.Stdout, modes)
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }
 
-// self is a server that is this test binary in a mode.
-func self(t *testing.T, modes ...string) upstream.Spec {
+// ownSpec returns the spec of a server that runs this test binary in the given modes.
+func ownSpec(t *testing.T, modes ...string) upstream.Spec {
 	t.Helper()
 	return upstream.Spec{
 		Name: "good", Command: os.Args[0],
@@ -47,12 +47,12 @@ func self(t *testing.T, modes ...string) upstream.Spec {
 	}
 }
 
-func open(t *testing.T, spec upstream.Spec, opts upstream.Options) *upstream.Upstream {
+func openUpstream(t *testing.T, spec upstream.Spec, opts upstream.Options) *upstream.Upstream {
 	t.Helper()
 	if err := spec.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if opts.HTTP == nil { // a connection that others have kept may be one of a server that is gone
+	if opts.HTTP == nil { // a shared idle connection may belong to a server that is gone
 		base := &http.Transport{}
 		opts.HTTP = base
 		t.Cleanup(base.CloseIdleConnections)
@@ -66,7 +66,7 @@ func open(t *testing.T, spec upstream.Spec, opts upstream.Options) *upstream.Ups
 	return u
 }
 
-func session(t *testing.T, u *upstream.Upstream, want upstream.Want) *upstream.Session {
+func openSession(t *testing.T, u *upstream.Upstream, want upstream.Want) *upstream.Session {
 	t.Helper()
 	s, done, err := u.Session(t.Context(), want)
 	if err != nil {
@@ -76,8 +76,8 @@ func session(t *testing.T, u *upstream.Upstream, want upstream.Want) *upstream.S
 	return s
 }
 
-// tool is a call of a tool.
-func tool(name string, arguments any) upstream.Call {
+// toolCall returns a call of a tool.
+func toolCall(name string, arguments any) upstream.Call {
 	text, _ := json.Marshal(arguments)
 	return upstream.Call{Method: "tools/call", Name: name, Members: []jsonrpc.Member{
 		{Key: "name", Value: jsonrpc.Text(name)}, {Key: "arguments", Value: text},
@@ -86,8 +86,8 @@ func tool(name string, arguments any) upstream.Call {
 
 type args map[string]any
 
-// said is the text of a tool's answer.
-func said(t *testing.T, result json.RawMessage, err error) string {
+// answerText returns the text of a tool's answer.
+func answerText(t *testing.T, result json.RawMessage, err error) string {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -99,8 +99,8 @@ func said(t *testing.T, result json.RawMessage, err error) string {
 	return r.Content[0].Text
 }
 
-func call(t *testing.T, s *upstream.Session, c upstream.Call) string {
+func callText(t *testing.T, s *upstream.Session, c upstream.Call) string {
 	t.Helper()
 	result, err := s.Do(t.Context(), c)
-	return said(t, result, err)
+	return answerText(t, result, err)
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// bridged is a client at a bridge.
-type bridged struct {
+// bridgedCall is a client at a bridge.
+type bridgedCall struct {
 	t   *testing.T
 	in  *io.PipeWriter
 	out *bufio.Reader
 }
 
-func bridge(t *testing.T, opts upstream.BridgeOptions) *bridged {
+func openBridge(t *testing.T, opts upstream.BridgeOptions) *bridgedCall {
 	t.Helper()
 	in, inEnd := io.Pipe()
 	outEnd, out := io.Pipe()
@@ -35,11 +35,11 @@ func bridge(t *testing.T, opts upstream.BridgeOptions) *bridged {
 			t.Error(err)
 		}
 	})
-	return &bridged{t, inEnd, bufio.NewReader(outEnd)}
+	return &bridgedCall{t, inEnd, bufio.NewReader(outEnd)}
 }
 
-// say sends a message and gives the next one that comes.
-func (b *bridged) say(text string) string {
+// exchange sends a message and returns the next one that arrives.
+func (b *bridgedCall) say(text string) string {
 	b.t.Helper()
 	if _, err := io.WriteString(b.in, text+"\n"); err != nil {
 		b.t.Fatal(err)
@@ -51,12 +51,11 @@ func (b *bridged) say(text string) string {
 	return line
 }
 
-// What a bridge answers in the place of its server says what has happened: a message
-// that the server does not take is not a wrong address, and a server that was not
-// reached has done nothing.
-func TestBridgeSaysWhatHappened(t *testing.T) {
+// The errors that a bridge returns instead of a server's answer are accurate: a message
+// that the server refuses is not a wrong URL, and an unreachable server has done nothing.
+func TestBridgeErrorsAreAccurate(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewServer(rough(func(w http.ResponseWriter, r *http.Request, method, id string) {
+	srv := httptest.NewServer(scriptedServer(func(w http.ResponseWriter, r *http.Request, method, id string) {
 		switch {
 		case r.Method != http.MethodPost:
 			w.WriteHeader(http.StatusMethodNotAllowed)
@@ -68,7 +67,7 @@ func TestBridgeSaysWhatHappened(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	b := bridge(t, upstream.BridgeOptions{URL: srv.URL, Start: "start it"})
+	b := openBridge(t, upstream.BridgeOptions{URL: srv.URL, Start: "start it"})
 	b.say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
 	for message, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":2,"method":"ping"}`:     `{"jsonrpc":"2.0","id":2,"result":{}}`,
@@ -88,8 +87,8 @@ func TestBridgeSaysWhatHappened(t *testing.T) {
 	}
 }
 
-// A client that writes its first messages at once, as scripts do, has them arrive one
-// after the other: nothing goes out before the handshake is answered.
+// A client that writes its first messages without waiting, as scripts do, has them sent one
+// after the other: nothing is sent before the handshake is answered.
 func TestBridgeKeepsTheOrderOfTheHandshake(t *testing.T) {
 	t.Parallel()
 	written := make(chan struct{})
@@ -118,7 +117,7 @@ func TestBridgeKeepsTheOrderOfTheHandshake(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	b := bridge(t, upstream.BridgeOptions{URL: srv.URL})
+	b := openBridge(t, upstream.BridgeOptions{URL: srv.URL})
 	if _, err := io.WriteString(b.in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+"\n"+
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+`{"jsonrpc":"2.0","id":2,"method":"ping"}`+"\n"); err != nil {
 		t.Fatal(err)

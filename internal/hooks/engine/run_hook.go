@@ -9,79 +9,78 @@ import (
 	"time"
 )
 
-// maxAudit bounds what one hook may hand to the audit.
+// maxAudit is the maximum number of audit records of one hook.
 const maxAudit = 100
 
-// hook runs a blocking hook.
-func (x *execution) hook(ctx context.Context, n *node, entry *NodeTrace) *Outcome {
-	given, err := x.state.context(n.ID)
+// runHook runs a blocking hook.
+func (x *execution) runHook(ctx context.Context, n *node, entry *NodeTrace) *Outcome {
+	given, err := x.state.scriptContext(n.ID)
 	var result *ScriptResult
 	if err == nil {
-		result, err = x.engine.script(ctx, given, n)
+		result, err = x.engine.runScript(ctx, given, n)
 	}
-	entry.Console, entry.Error = console(result, err), nodeError(err)
+	entry.Console, entry.Error = consoleOf(result, err), nodeError(err)
 	if err != nil {
-		return x.failed(n, x.stopped("hook", n, err))
+		return x.failedOutcome(n, x.nodeFailure("hook", n, err))
 	}
 	before := x.state.response
 	verdict, err := readVerdict(result.Value)
 	if err == nil {
-		entry.Changes, err = x.takeOver(given, verdict.context(result.Context))
+		entry.Changes, err = x.applyContext(given, verdict.resultContext(result.Context))
 	}
 	if err == nil {
-		err = x.engine.audit(ctx, &x.state, n, result.Audit)
+		err = x.engine.storeAudit(ctx, &x.state, n, result.Audit)
 	}
 	if err != nil {
 		entry.Error = nodeError(err)
-		return x.failed(n, x.stopped("hook", n, err))
+		return x.failedOutcome(n, x.nodeFailure("hook", n, err))
 	}
-	answers := !x.state.response.none() && !bytes.Equal(before.raw, x.state.response.raw)
+	answers := !x.state.response.isEmpty() && !bytes.Equal(before.raw, x.state.response.raw)
 	switch {
 	case verdict.refused || verdict.stop && !answers:
 		entry.Error = &NodeError{Code: verdict.code, Message: verdict.message}
-		return x.refused(n, verdict.code, verdict.message)
-	case n.Hook.Answers && x.state.response.none():
+		return x.refusedOutcome(n, verdict.code, verdict.message)
+	case n.Hook.Answers && x.state.response.isEmpty():
 		err := fmt.Errorf("it is to answer in place of the server, and left no context.response")
 		entry.Error = nodeError(err)
-		return x.failed(n, x.stopped("hook", n, err))
+		return x.failedOutcome(n, x.nodeFailure("hook", n, err))
 	case verdict.stop:
 		return &Outcome{Node: n.ID}
 	}
 	return nil
 }
 
-// takeOver takes over the context that a blocking hook left of the one that it was
-// given.
-func (x *execution) takeOver(given, left json.RawMessage) ([]Change, error) {
+// applyContext applies the context that a blocking hook left, compared to the one it got.
+func (x *execution) applyContext(given, left json.RawMessage) ([]Change, error) {
 	if bytes.Equal(given, left) {
-		return nil, nil // most hooks only look
+		return nil, nil // most hooks only read
 	}
 	after, err := parseTree(left)
 	if err != nil {
 		return nil, fmt.Errorf("the context that the hook left is no JSON: %w", err)
 	}
-	return x.state.take(after)
+	return x.state.applyTree(after)
 }
 
-// verdict is what a hook returned.
+// verdict is the decoded return value of a hook.
 type verdict struct {
-	// stop ends the way of the request here; refused is with an error.
+	// stop ends the request here; refused adds an error.
 	stop, refused bool
 	code, message string
-	// replaced is the context that was returned in place of the one changed.
+	// replaced is a returned context that replaces the changed one.
 	replaced json.RawMessage
 }
 
-// context is the context to go on with.
-func (v verdict) context(mutated json.RawMessage) json.RawMessage {
+// resultContext returns the context to continue with.
+func (v verdict) resultContext(mutated json.RawMessage) json.RawMessage {
 	if len(v.replaced) > 0 {
 		return v.replaced
 	}
 	return mutated
 }
 
-// readVerdict reads what a hook returned: nothing, {continue, context, error}, or
-// the context. Anything else is an error, since nobody can say what it means.
+// readVerdict decodes the return value of a hook: nothing, {continue, context, error}, or
+// the context. Anything else is an error, because its meaning is unclear.
 func readVerdict(raw json.RawMessage) (verdict, error) {
 	v := verdict{code: CodeRefused}
 	if len(raw) == 0 {
@@ -93,36 +92,36 @@ func readVerdict(raw json.RawMessage) (verdict, error) {
 		return v, fmt.Errorf("what the hook returned is no JSON: %w", err)
 	case t.kind == 'n':
 		return v, nil
-	case t.get("request") != nil:
+	case t.valueOf("request") != nil:
 		v.replaced = t.raw
 		return v, nil
-	case t.kind != '{' || t.get("continue") == nil && t.get("context") == nil && t.get("error") == nil:
+	case t.kind != '{' || t.valueOf("continue") == nil && t.valueOf("context") == nil && t.valueOf("error") == nil:
 		return v, fmt.Errorf("the hook returned %s; it returns nothing, the context, or {continue, context, error}", cutShort(t.raw))
 	}
-	if c := t.get("context"); !c.null() {
+	if c := t.valueOf("context"); !c.isNull() {
 		v.replaced = c.raw
 	}
-	if c := t.get("continue"); c != nil {
+	if c := t.valueOf("continue"); c != nil {
 		if c.kind != 't' {
 			return v, fmt.Errorf("the hook returned a 'continue' that is neither true nor false")
 		}
 		v.stop = !c.flag
 	}
-	if e := t.get("error"); !e.null() {
+	if e := t.valueOf("error"); !e.isNull() {
 		v.stop, v.refused = true, true
-		v.message = e.get("message").word()
+		v.message = e.valueOf("message").scalarText()
 		if e.kind == '"' {
 			v.message = e.text
 		}
-		if code := e.get("code").word(); code != "" {
+		if code := e.valueOf("code").scalarText(); code != "" {
 			v.code = code
 		}
 	}
 	return v, nil
 }
 
-// word is a text, or a number as it is written; "" for anything else.
-func (t *tree) word() string {
+// scalarText returns a string, or a number as it is written; "" for anything else.
+func (t *tree) scalarText() string {
 	switch {
 	case t == nil:
 		return ""
@@ -143,8 +142,8 @@ func cutShort(raw []byte) string {
 	return string(raw)
 }
 
-// script runs the script of a hook on a context.
-func (e *Engine) script(ctx context.Context, value json.RawMessage, n *node) (*ScriptResult, error) {
+// runScript runs the script of a hook on a context.
+func (e *Engine) runScript(ctx context.Context, value json.RawMessage, n *node) (*ScriptResult, error) {
 	timeout := n.Hook.Timeout
 	if timeout <= 0 {
 		timeout = e.opts.Timeout
@@ -167,8 +166,8 @@ func (e *Engine) script(ctx context.Context, value json.RawMessage, n *node) (*S
 	}
 }
 
-// audit keeps what a hook handed to the audit.
-func (e *Engine) audit(ctx context.Context, s *state, n *node, records []json.RawMessage) error {
+// storeAudit stores the audit records of a hook.
+func (e *Engine) storeAudit(ctx context.Context, s *state, n *node, records []json.RawMessage) error {
 	switch {
 	case len(records) == 0:
 		return nil
@@ -189,15 +188,15 @@ func (e *Engine) audit(ctx context.Context, s *state, n *node, records []json.Ra
 	return nil
 }
 
-// aside has a fire-and-forget hook run on a copy of what there is now. It never
+// startBackground starts a fire-and-forget hook on a copy of the current state. It never
 // waits.
-func (x *execution) aside(ctx context.Context, n *node) {
+func (x *execution) startBackground(ctx context.Context, n *node) {
 	e := x.engine
 	entry := NodeTrace{ID: n.ID, Kind: n.Kind, Aside: true, Pending: true}
 	drop := func(why string) {
 		entry.Pending, entry.Error = false, &NodeError{Code: CodeDropped, Message: why}
-		x.trace.begin(entry)
-		e.tell(x.state.graph, entry)
+		x.trace.addNode(entry)
+		e.notifyBackground(x.state.graph, entry)
 	}
 	e.mu.Lock()
 	if e.closed {
@@ -214,51 +213,51 @@ func (x *execution) aside(ctx context.Context, n *node) {
 	}
 	e.asides.Add(1)
 	e.mu.Unlock()
-	i, s := x.trace.begin(entry), x.state
-	// It outlives the request, and not the engine.
+	i, s := x.trace.addNode(entry), x.state
+	// It outlives the request, but not the engine.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(e.life, cancel)
 	go func() {
 		defer e.asides.Done()
 		defer release()
 		defer cancel()
-		done := e.runAside(ctx, &s, n, entry)
+		done := e.runBackground(ctx, &s, n, entry)
 		<-e.slots
-		e.tell(s.graph, done)
-		x.trace.set(i, done)
+		e.notifyBackground(s.graph, done)
+		x.trace.setNode(i, done)
 	}()
 }
 
-// runAside runs a fire-and-forget hook. What it returns, and what it does to its
-// copy, is of no interest but to the audit.
-func (e *Engine) runAside(ctx context.Context, s *state, n *node, entry NodeTrace) NodeTrace {
+// runBackground runs a fire-and-forget hook. Its return value and the changes to its copy
+// are ignored; its audit records are stored.
+func (e *Engine) runBackground(ctx context.Context, s *state, n *node, entry NodeTrace) NodeTrace {
 	begun := e.opts.Now()
-	value, err := s.context(n.ID)
+	value, err := s.scriptContext(n.ID)
 	var result *ScriptResult
 	if err == nil {
-		result, err = e.script(ctx, value, n)
+		result, err = e.runScript(ctx, value, n)
 	}
-	entry.Console = console(result, err)
+	entry.Console = consoleOf(result, err)
 	if err == nil {
-		err = e.audit(ctx, s, n, result.Audit)
+		err = e.storeAudit(ctx, s, n, result.Audit)
 	}
 	entry.Error, entry.Pending = nodeError(err), false
 	entry.MS = milliseconds(e.opts.Now().Sub(begun))
 	return entry
 }
 
-// tell tells what a fire-and-forget hook did.
-func (e *Engine) tell(graph string, entry NodeTrace) {
-	if e.opts.OnAside != nil {
+// notifyBackground reports the trace of a fire-and-forget hook.
+func (e *Engine) notifyBackground(graph string, entry NodeTrace) {
+	if e.opts.OnBackground != nil {
 		if entry.Console == nil {
 			entry.Console = []Line{}
 		}
-		e.opts.OnAside(graph, entry)
+		e.opts.OnBackground(graph, entry)
 	}
 }
 
-// console is what a script wrote, whether or not it came to its end.
-func console(result *ScriptResult, err error) []Line {
+// consoleOf returns the console output of a script, successful or not.
+func consoleOf(result *ScriptResult, err error) []Line {
 	var failed *ScriptError
 	switch {
 	case errors.As(err, &failed):
@@ -270,7 +269,7 @@ func console(result *ScriptResult, err error) []Line {
 	}
 }
 
-// nodeError is an error as a trace tells it.
+// nodeError converts an error for a trace.
 func nodeError(err error) *NodeError {
 	var failed *ScriptError
 	switch {
@@ -283,8 +282,8 @@ func nodeError(err error) *NodeError {
 	}
 }
 
-// mentions says whether a text may have a word in it as JSON, which could be
-// written in escapes too.
-func mentions(raw []byte, word string) bool {
+// mayContain reports whether encoded JSON may contain a word, which could also be written
+// with escapes.
+func mayContain(raw []byte, word string) bool {
 	return bytes.Contains(raw, []byte(word)) || bytes.Contains(raw, []byte(`\u`))
 }

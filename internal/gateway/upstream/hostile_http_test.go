@@ -16,9 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// vileAnswers are answers to a call over HTTP that no server should give, with what the
-// error says of each.
-func vileAnswers(inside string) map[string]struct {
+// hostileAnswers are invalid answers to a call over HTTP, with the expected error texts.
+func hostileAnswers(inside string) map[string]struct {
 	answer func(w http.ResponseWriter, r *http.Request, id string)
 	want   string
 } {
@@ -91,17 +90,17 @@ func vileAnswers(inside string) map[string]struct {
 	}
 }
 
-// Whatever a server over HTTP answers one call by, another call of the same session is
-// answered, the error says what happened, and nobody inside is reached.
-func TestVileAnswersOverHTTP(t *testing.T) {
+// For every hostile answer over HTTP to one call, another call of the same session is
+// answered, the error describes the answer, and no internal host is contacted.
+func TestHostileAnswersOverHTTP(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Int32
 	inside := serveHTTP(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
-	for name, c := range vileAnswers(inside.URL) {
+	for name, c := range hostileAnswers(inside.URL) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var calls atomic.Int32
-			srv := serveHTTP(t, rough(func(w http.ResponseWriter, r *http.Request, method, id string) {
+			srv := serveHTTP(t, scriptedServer(func(w http.ResponseWriter, r *http.Request, method, id string) {
 				switch {
 				case method != "tools/call":
 					w.WriteHeader(http.StatusMethodNotAllowed)
@@ -109,19 +108,19 @@ func TestVileAnswersOverHTTP(t *testing.T) {
 					c.answer(w, r, id)
 				default:
 					w.Header().Set("Content-Type", "application/json")
-					fmt.Fprint(w, answered(id, "well"))
+					fmt.Fprint(w, answerLine(id, "well"))
 				}
 			}))
 			spec := upstream.Spec{Name: "r", URL: srv.URL + "/", Transport: upstream.TransportHTTP}
 			if strings.Contains(c.want, "within") {
 				spec.Timeout = 1500 * time.Millisecond
 			}
-			s := session(t, open(t, spec, upstream.Options{MaxMessageBytes: 1 << 18}), upstream.Want{})
-			_, err := s.Do(t.Context(), tool("any", nil))
+			s := openSession(t, openUpstream(t, spec, upstream.Options{MaxMessageBytes: 1 << 18}), upstream.Want{})
+			_, err := s.Do(t.Context(), toolCall("any", nil))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the error is %v, want %q", err, c.want)
 			}
-			if got := call(t, s, tool("any", nil)); got != "well" {
+			if got := callText(t, s, toolCall("any", nil)); got != "well" {
 				t.Errorf("then: %s", got)
 			}
 		})
@@ -133,11 +132,12 @@ func TestVileAnswersOverHTTP(t *testing.T) {
 	})
 }
 
-// A session that no header can name is no session: each call would fail, and not say so.
-func TestVileSessions(t *testing.T) {
+// A session id that is not a valid header value is refused at the start: otherwise each
+// call would fail without the reason.
+func TestInvalidSessionIDs(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"a b", "s\xc3\xa9ance", strings.Repeat("x", 8<<10), "tab\tbed"} {
-		srv := serveHTTP(t, accepting(func(w http.ResponseWriter, r *http.Request) {
+		srv := serveHTTP(t, acceptNotifications(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodPost {
 				w.WriteHeader(http.StatusMethodNotAllowed)
 				return
@@ -146,19 +146,19 @@ func TestVileSessions(t *testing.T) {
 			w.Header().Set("Mcp-Session-Id", id)
 			fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"r","version":"1"}}}`)
 		}))
-		u := open(t, upstream.Spec{Name: "r", URL: srv.URL, Protocol: "2025-11-25"}, upstream.Options{})
+		u := openUpstream(t, upstream.Spec{Name: "r", URL: srv.URL, Protocol: "2025-11-25"}, upstream.Options{})
 		if _, _, err := u.Session(t.Context(), upstream.Want{}); err == nil || !strings.Contains(err.Error(), "names the session") {
 			t.Errorf("%.20q: %v", id, err)
 		}
 	}
 }
 
-// A client that reads nothing has no more kept for it than a bound, whatever the server
-// sends meanwhile, and its call is answered.
-func TestNotesAreBounded(t *testing.T) {
+// For a client that reads nothing, a limited number of notifications is kept, however many
+// the server sends, and its call is answered.
+func TestNotificationsAreBounded(t *testing.T) {
 	t.Parallel()
-	s := session(t, open(t, self(t, "vile"), upstream.Options{}), upstream.Want{})
-	c := tool("shout", nil)
+	s := openSession(t, openUpstream(t, ownSpec(t, "vile"), upstream.Options{}), upstream.Want{})
+	c := toolCall("shout", nil)
 	c.Logs = true
 	var mu sync.Mutex
 	got := 0
@@ -168,7 +168,7 @@ func TestNotesAreBounded(t *testing.T) {
 		got += len(params)
 	}
 	result, err := s.Do(context.WithoutCancel(t.Context()), c)
-	if text := said(t, result, err); text != "after all" || got > 1<<20 {
+	if text := answerText(t, result, err); text != "after all" || got > 1<<20 {
 		t.Errorf("%s, after notifications of %d bytes", text, got)
 	}
 }

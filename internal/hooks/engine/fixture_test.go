@@ -17,16 +17,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script stands for a user's script: it gets the context as JavaScript would and
-// changes it, and returns what the script returns. What it puts into a list audit
-// stands for calls of the function audit.
+// script replaces a user's script: it gets the context as JavaScript would and changes it,
+// and returns the script's return value. The values that it appends to a list audit replace
+// calls of the function audit.
 type script func(ctx context.Context, c map[string]any) (any, error)
 
 // scripts runs Go functions by the text of their script.
 type scripts struct {
 	mu    sync.Mutex
 	known map[string]script
-	// ran are the texts of the scripts in the order in which they began.
+	// ran are the texts of the scripts in the order in which they started.
 	ran []string
 }
 
@@ -66,14 +66,14 @@ func (s *scripts) RunHook(ctx context.Context, call hookengine.ScriptCall) (*hoo
 	return result, err
 }
 
-// order is what ran so far.
-func (s *scripts) order() string {
+// ranScripts returns the scripts that ran so far.
+func (s *scripts) ranScripts() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.ran, " ")
 }
 
-// server is a server that counts its calls.
+// server counts its calls.
 type server struct {
 	mu       sync.Mutex
 	calls    []hookengine.Call
@@ -91,14 +91,14 @@ func (s *server) Call(_ context.Context, call hookengine.Call) (json.RawMessage,
 	return json.RawMessage(s.response), s.err
 }
 
-func (s *server) count() int {
+func (s *server) countCalls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.calls)
 }
 
-// rig is an engine with a graph, a server and scripts.
-type rig struct {
+// fixture is an engine with a graph, a server and scripts.
+type fixture struct {
 	*testing.T
 	engine  *hookengine.Engine
 	program *hookengine.Program
@@ -106,27 +106,27 @@ type rig struct {
 	server  *server
 }
 
-// newRig makes a rig. The graph is written as edges between nodes:
+// newFixture returns a fixture. The graph is written as edges between nodes:
 //
-//	start > a > call > b > end; start > x
+// \tstart > a > call > b > end; start > x
 //
-// whose kinds are those of their names; other names are blocking hooks with their
-// name as script, or fire-and-forget ones where it ends in a star.
-func newRig(t *testing.T, graph string, known map[string]script, opts ...func(*hookengine.Options)) *rig {
+// These names are node kinds; other names are blocking hooks with their name as script, or
+// fire-and-forget hooks if the name ends in a star.
+func newFixture(t *testing.T, graph string, known map[string]script, opts ...func(*hookengine.Options)) *fixture {
 	t.Helper()
-	r := &rig{T: t, scripts: &scripts{known: known}, server: &server{}}
+	r := &fixture{T: t, scripts: &scripts{known: known}, server: &server{}}
 	options := hookengine.Options{Scripts: r.scripts}
 	for _, opt := range opts {
 		opt(&options)
 	}
 	r.engine = hookengine.New(options)
 	t.Cleanup(func() { r.engine.Close(context.WithoutCancel(t.Context())) })
-	r.program = compile(t, document(graph, ""))
+	r.program = compileGraph(t, newDocument(graph, ""))
 	return r
 }
 
-// document writes a graph as JSON; more are members of its root.
-func document(graph, more string) string {
+// newDocument returns a graph as JSON; more are members of its root.
+func newDocument(graph, more string) string {
 	var nodes, edges []string
 	seen := map[string]bool{}
 	node := func(name string) string {
@@ -161,17 +161,17 @@ func document(graph, more string) string {
 	return fmt.Sprintf(`{"id": "graph", "name": "Graph", %s, "nodes": [%s], "edges": [%s]}`, more, strings.Join(nodes, ","), strings.Join(edges, ","))
 }
 
-// compile makes a program of a graph that must be legal.
-func compile(t *testing.T, text string) *hookengine.Program {
+// compileGraph compiles a valid graph.
+func compileGraph(t *testing.T, text string) *hookengine.Program {
 	t.Helper()
-	p, err := hookengine.Compile(linked(t, text))
+	p, err := hookengine.Compile(linkGraph(t, text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func linked(t *testing.T, text string) *hookdef.Linked {
+func linkGraph(t *testing.T, text string) *hookdef.Linked {
 	t.Helper()
 	root, found := doc.Parse("graph.json", []byte(text), doc.Limits{})
 	if root == nil {
@@ -190,27 +190,27 @@ func linked(t *testing.T, text string) *hookdef.Linked {
 
 const params = `{"name":"read","arguments":{"path":"/tmp/a","big":12345678901234567890}}`
 
-// run takes one request through the graph.
-func (r *rig) run() *hookengine.Outcome {
+// runRequest runs the graph on one request.
+func (r *fixture) runRequest() *hookengine.Outcome {
 	r.Helper()
 	return r.engine.Run(r.Context(), r.program, hookengine.Request{
 		Params: json.RawMessage(params), Metadata: hookengine.Metadata{ClientID: "client", ServerName: "files"},
 	}, r.server)
 }
 
-// want checks how a request came out, and how often the call was sent.
-func (r *rig) want(out *hookengine.Outcome, status hookengine.Status, calls int) {
+// checkOutcome checks the outcome of a request, and how often the call was sent.
+func (r *fixture) checkOutcome(out *hookengine.Outcome, status hookengine.Status, calls int) {
 	r.Helper()
-	if out.Status != status || r.server.count() != calls || out.Sent != (calls > 0) {
-		r.Errorf("came out as %s (%v) with %d calls; wanted %s with %d", out.Status, out.Err, r.server.count(), status, calls)
+	if out.Status != status || r.server.countCalls() != calls || out.Sent != (calls > 0) {
+		r.Errorf("came out as %s (%v) with %d calls; wanted %s with %d", out.Status, out.Err, r.server.countCalls(), status, calls)
 	}
 	if (out.Err != nil) == (len(out.Response) > 0) {
 		r.Errorf("an error %v and a response %s", out.Err, out.Response)
 	}
 }
 
-// settle waits for what runs aside, and finds a node.
-func (r *rig) settle(out *hookengine.Outcome, id string) hookengine.NodeTrace {
+// settledNode waits for the fire-and-forget hooks, and returns the trace of a node.
+func (r *fixture) settledNode(out *hookengine.Outcome, id string) hookengine.NodeTrace {
 	r.Helper()
 	nodes, err := out.Settle(r.Context())
 	if err != nil {
@@ -225,8 +225,8 @@ func (r *rig) settle(out *hookengine.Outcome, id string) hookengine.NodeTrace {
 	return hookengine.NodeTrace{}
 }
 
-// at goes down into what JSON decodes to.
-func at(v any, path ...string) any {
+// valueAt returns a nested value of decoded JSON.
+func valueAt(v any, path ...string) any {
 	for _, key := range path {
 		object, _ := v.(map[string]any)
 		v = object[key]
@@ -234,7 +234,7 @@ func at(v any, path ...string) any {
 	return v
 }
 
-// fails is a script that throws.
-func fails(context.Context, map[string]any) (any, error) {
+// throwScript is a script that throws.
+func throwScript(context.Context, map[string]any) (any, error) {
 	return nil, &hookengine.ScriptError{Code: hookengine.CodeScript, Message: "boom", File: "graph/a.js", Line: 3, Column: 7}
 }

@@ -19,115 +19,114 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
-// BridgeOptions say what a bridge leads to.
+// BridgeOptions configure a bridge.
 type BridgeOptions struct {
-	// URL is the endpoint of a server over streamable HTTP, and Token the bearer
-	// token for it; empty is none.
+	// URL is the endpoint of a server over streamable HTTP, and Token its bearer token,
+	// which may be empty.
 	URL, Token string
-	// Start says how a server is started that is not there, for a person.
+	// Start is the command that starts the server, for error messages.
 	Start string
-	// ParamHeaders gives for a tool of the modern era what makes headers of the
-	// arguments of its calls; nil where it has none.
+	// ParamHeaders returns, for a modern tool, a function that computes headers from the
+	// arguments of its calls; nil if it has none.
 	ParamHeaders func(tool json.RawMessage) func(arguments json.RawMessage) map[string]string
 }
 
-// Bridge has a client that speaks over standard input and output reach a server
-// over HTTP. It hands on every message, in both directions and of both eras, and
-// keeps nothing but what the transports want: the session, the version, which
-// calls are under way, and the headers that tools want.
+// Bridge connects a client on stdio to a server over HTTP. It forwards every message in
+// both directions and in every protocol version, and keeps only the state that the
+// transports need: the session, the version, the calls in progress, and the headers that
+// tools require.
 type Bridge struct {
 	opts BridgeOptions
 	out  io.Writer
-	web  *web
+	web  *httpConn
 
 	mu    sync.Mutex
-	calls map[string]*bridged
-	// leaving says that the client has gone.
+	calls map[string]*bridgedCall
+	// leaving reports whether the client has disconnected.
 	leaving bool
-	// hello is the client's initialize, to begin a new session with where the
-	// server has forgotten the old one.
+	// hello is the client's initialize request, to start a new session after the server has
+	// lost the old one.
 	hello   []byte
 	params  map[string]func(json.RawMessage) map[string]string
 	writing sync.Mutex
 	wg      sync.WaitGroup
 }
 
-// bridged is a call under way.
-type bridged struct {
+// bridgedCall is a call in progress.
+type bridgedCall struct {
 	method string
 	cancel context.CancelFunc
 }
 
 var _ receiver = (*Bridge)(nil)
 
-// NewBridge makes a bridge that writes to out. Nothing is sent yet.
+// NewBridge returns a bridge that writes to out. It sends nothing yet.
 func NewBridge(opts BridgeOptions, out io.Writer) *Bridge {
-	b := &Bridge{opts: opts, out: out, calls: map[string]*bridged{}, params: map[string]func(json.RawMessage) map[string]string{}}
+	b := &Bridge{opts: opts, out: out, calls: map[string]*bridgedCall{}, params: map[string]func(json.RawMessage) map[string]string{}}
 	spec := Spec{URL: opts.URL, Bearer: opts.Token}
-	b.web = newWeb(spec, newHTTPClient(http.DefaultTransport), maxBridged, b)
+	b.web = newHTTPConn(spec, newHTTPClient(http.DefaultTransport), maxBridged, b)
 	return b
 }
 
 const (
-	// maxBridged bounds a message.
+	// maxBridged is the maximum size of a message.
 	maxBridged = 16 << 20
-	// noteTime is how long the server may take with what has no answer.
+	// noteTime is the maximum time for a message without a response.
 	noteTime = 10 * time.Second
-	// leaveTime is how long calls may take once the client has gone.
+	// leaveTime is the maximum time for calls after the client has disconnected.
 	leaveTime = 400 * time.Millisecond
 )
 
-// Reach says whether anything answers at the URL; the error tells a person what to
-// do.
+// Reach returns an error with a next action if the URL does not answer.
 func (b *Bridge) Reach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, b.opts.URL, nil)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInvalid, "%q is no URL of a server", b.opts.URL).WithFix("such as http://127.0.0.1:3000/mcp")
+		return guideway.Errorf(guideway.CodeInvalid, "%q is not the URL of a server", b.opts.URL).WithFix("such as http://127.0.0.1:3000/mcp")
 	}
 	resp, err := b.web.client.Do(req)
 	if err != nil {
-		return b.explain(err)
+		return b.explainError(err)
 	}
 	return resp.Body.Close()
 }
 
-// explain says for a person why a server cannot be reached or will not answer.
-func (b *Bridge) explain(err error) error {
+// explainError returns an error that tells a person why a server is unreachable or refuses
+// a request.
+func (b *Bridge) explainError(err error) error {
 	switch {
 	case guideway.ErrorCode(err) == guideway.CodeUnauthorized:
-		return guideway.Errorf(guideway.CodeUnauthorized, "the server at %s does not take the token", b.opts.URL).
-			WithFix("give the token of that server with --token, or as GUIDEWAY_TOKEN")
-	case errors.As(err, new(*statusError)) && b.spoken():
-		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s has not taken the message: %w", b.opts.URL, err).
-			WithFix("look at its method and its params")
+		return guideway.Errorf(guideway.CodeUnauthorized, "the server at %s does not accept the token", b.opts.URL).
+			WithFix("pass the server's token with --token or in GUIDEWAY_TOKEN")
+	case errors.As(err, new(*statusError)) && b.hasAnswered():
+		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s did not accept the message: %w", b.opts.URL, err).
+			WithFix("check its method and its params")
 	case errors.As(err, new(*statusError)), errors.Is(err, errSessionLost):
 		return guideway.Errorf(guideway.CodeUnavailable, "what is at %s does not answer as an MCP server: %w", b.opts.URL, err).
-			WithFix("look at the address: that of Guideway ends in /mcp")
+			WithFix("check the URL: Guideway's ends in /mcp")
 	}
 	if dial := (*net.OpError)(nil); !errors.As(err, &dial) || dial.Op != "dial" {
-		return guideway.Errorf(guideway.CodeUnavailable, "the connection to %s broke: %w; it is not known whether what was asked was done", b.opts.URL, rootCause(err)).
-			WithFix("look before you ask again; if the server is gone, %s", b.opts.Start)
+		return guideway.Errorf(guideway.CodeUnavailable, "the connection to %s broke: %w; it is unknown whether the request was carried out", b.opts.URL, rootCause(err)).
+			WithFix("check before you repeat it; if the server is gone, %s", b.opts.Start)
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "no server can be reached at %s: %w", b.opts.URL, rootCause(err)).WithFix("%s", b.opts.Start)
 }
 
-// spoken tells whether the server has answered as one of MCP before.
-func (b *Bridge) spoken() bool {
+// hasAnswered reports whether the server has answered with MCP before.
+func (b *Bridge) hasAnswered() bool {
 	b.web.mu.Lock()
 	defer b.web.mu.Unlock()
 	return b.web.version != ""
 }
 
-// Refuse answers the first request of in with an error, so that the client has it
-// to show.
+// Refuse answers the first request of in with an error, for the client to show.
 func (b *Bridge) Refuse(in io.Reader, why error) {
 	lines := bufio.NewReader(in)
 	for {
 		l, err := readLine(lines, maxBridged, true)
 		if m, bad := jsonrpc.Parse(l.begin); bad == nil && m.ID != nil && !m.IsResponse() {
-			b.fail(string(m.ID), why)
+			b.sendError(string(m.ID), why)
 			return
 		}
 		if err != nil {
@@ -136,12 +135,12 @@ func (b *Bridge) Refuse(in io.Reader, why error) {
 	}
 }
 
-// Run hands on messages until the input ends or ctx is done.
+// Run forwards messages until the input ends or ctx is done.
 func (b *Bridge) Run(ctx context.Context, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- b.read(ctx, in) }()
+	go func() { ended <- b.readInput(ctx, in) }()
 	var err error
 	select {
 	case err = <-ended:
@@ -152,28 +151,28 @@ func (b *Bridge) Run(ctx context.Context, in io.Reader) error {
 	b.mu.Unlock()
 	left := make(chan struct{})
 	go func() { b.wg.Wait(); close(left) }()
-	_ = ctxsleep.For(ctxOf(left), leaveTime) // answers may be on their way
+	_ = ctxsleep.For(contextOf(left), leaveTime) // answers may be in transit
 	cancel()
 	<-left
 	b.web.close()
 	return err
 }
 
-// ctxOf is a context that ends with a channel.
-func ctxOf(done <-chan struct{}) context.Context {
+// contextOf returns a context that ends when a channel is closed.
+func contextOf(done <-chan struct{}) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-done; cancel() }()
 	return ctx
 }
 
-func (b *Bridge) read(ctx context.Context, in io.Reader) error {
+func (b *Bridge) readInput(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for ctx.Err() == nil {
 		l, err := readLine(lines, maxBridged, true)
 		if text := bytes.TrimSpace(l.begin); len(text) > 0 && !l.tooLong {
-			b.take(ctx, text)
+			b.forward(ctx, text)
 		} else if l.tooLong {
-			b.write(jsonrpc.Response(json.RawMessage("null"), nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the message is too large"}))
+			b.writeMessage(jsonrpc.Response(json.RawMessage("null"), nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the message is too large"}))
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -185,28 +184,28 @@ func (b *Bridge) read(ctx context.Context, in io.Reader) error {
 	return nil
 }
 
-// take takes a message of the client.
-func (b *Bridge) take(ctx context.Context, text []byte) {
+// forward forwards a message of the client.
+func (b *Bridge) forward(ctx context.Context, text []byte) {
 	m, err := jsonrpc.Parse(text)
 	if err == nil && bytes.ContainsAny(m.ID, ".eE") && m.ID[0] != '"' {
-		err = errors.New("its id is neither a text nor a whole number") // the server would answer to another id
+		err = errors.New("its id is neither a string nor an integer") // the server would answer with another id
 	}
 	if err != nil {
-		b.write(jsonrpc.Response(json.RawMessage("null"), nil, &jsonrpc.Error{Code: -32700, Message: "this is no message: " + err.Error()}))
+		b.writeMessage(jsonrpc.Response(json.RawMessage("null"), nil, &jsonrpc.Error{Code: -32700, Message: "invalid message: " + err.Error()}))
 		return
 	}
 	out := outgoing{text: text, method: m.Method}
 	if m.Method != "" {
-		b.describe(&out, m)
+		b.setHeaders(&out, m)
 	}
-	if m.Method == "notifications/cancelled" && b.cancelled(m.Params) {
-		return // in the modern era the end of the request is what cancels it
+	if m.Method == "notifications/cancelled" && b.cancelCall(m.Params) {
+		return // a modern call is cancelled by closing the request
 	}
 	if m.ID == nil || m.IsResponse() {
 		ctx, cancel := context.WithTimeout(ctx, noteTime)
 		defer cancel()
 		if err := b.web.send(ctx, out); err != nil && errors.Is(err, errSessionLost) {
-			_ = b.again(ctx, out) // nobody waits for an answer that could tell
+			_ = b.resendInNewSession(ctx, out) // a notification has no response for an error
 		}
 		return
 	}
@@ -218,21 +217,21 @@ func (b *Bridge) take(ctx context.Context, text []byte) {
 		cancel()
 		return
 	}
-	b.calls[out.call] = &bridged{method: m.Method, cancel: cancel}
+	b.calls[out.call] = &bridgedCall{method: m.Method, cancel: cancel}
 	if m.Method == "initialize" {
 		b.hello = text
 	}
-	b.wg.Add(1) // under the lock: Run waits for nothing that begins later
+	b.wg.Add(1) // locked, because Run must not wait for calls that start later
 	b.mu.Unlock()
 	go func() {
 		defer b.wg.Done()
 		defer cancel()
 		err := b.web.send(ctx, out)
 		if errors.Is(err, errSessionLost) {
-			err = b.again(ctx, out) // it was not taken: nothing is done twice
+			err = b.resendInNewSession(ctx, out) // the server did not accept it, so a retry does not repeat it
 		}
 		if err == nil {
-			err = errUnanswered // unless it has come
+			err = errUnanswered // unless it has arrived
 		}
 		if ctx.Err() == nil {
 			b.unreadable(out.call, err)
@@ -242,12 +241,12 @@ func (b *Bridge) take(ctx context.Context, text []byte) {
 		b.mu.Unlock()
 	}()
 	if m.Method == "initialize" {
-		<-ctx.Done() // what comes behind it needs the session that it makes
+		<-ctx.Done() // the next message needs the session that it creates
 	}
 }
 
-// describe sets what the headers of a message say.
-func (b *Bridge) describe(out *outgoing, m *jsonrpc.Message) {
+// setHeaders sets the fields of an outgoing message that become headers.
+func (b *Bridge) setHeaders(out *outgoing, m *jsonrpc.Message) {
 	if m.Params == nil {
 		return
 	}
@@ -283,8 +282,8 @@ func memberText(object json.RawMessage, name string) string {
 	return text
 }
 
-// cancelled ends a call of the modern era.
-func (b *Bridge) cancelled(params json.RawMessage) bool {
+// cancelCall cancels a modern call.
+func (b *Bridge) cancelCall(params json.RawMessage) bool {
 	b.web.mu.Lock()
 	modern := b.web.version >= ModernVersion
 	b.web.mu.Unlock()
@@ -300,9 +299,9 @@ func (b *Bridge) cancelled(params json.RawMessage) bool {
 	return true
 }
 
-// again begins a new session as the client has begun the first one, and sends a
+// resendInNewSession starts a new session with the client's initialize request and sends a
 // message in it.
-func (b *Bridge) again(ctx context.Context, out outgoing) error {
+func (b *Bridge) resendInNewSession(ctx context.Context, out outgoing) error {
 	b.mu.Lock()
 	hello := b.hello
 	b.mu.Unlock()
@@ -314,7 +313,7 @@ func (b *Bridge) again(ctx context.Context, out outgoing) error {
 		return errSessionLost
 	}
 	b.mu.Lock()
-	b.calls[helloAgain] = &bridged{method: "initialize"}
+	b.calls[helloAgain] = &bridgedCall{method: "initialize"}
 	b.mu.Unlock()
 	m, err := jsonrpc.Parse(hello)
 	if err != nil {
@@ -334,13 +333,13 @@ func (b *Bridge) again(ctx context.Context, out outgoing) error {
 	return b.web.send(ctx, out)
 }
 
-// helloAgain is the id of an initialize of ours.
+// helloAgain is the id of the bridge's own initialize request.
 const helloAgain = `"guideway-connect"`
 
 // receive implements receiver.
 func (b *Bridge) receive(m *jsonrpc.Message, _ string) {
 	if !m.IsResponse() {
-		b.write(jsonrpc.Request(m.ID, m.Method, m.Params))
+		b.writeMessage(jsonrpc.Request(m.ID, m.Method, m.Params))
 		return
 	}
 	b.mu.Lock()
@@ -348,15 +347,15 @@ func (b *Bridge) receive(m *jsonrpc.Message, _ string) {
 	delete(b.calls, string(m.ID))
 	b.mu.Unlock()
 	if call != nil && m.Err == nil {
-		b.learn(call.method, m.Result)
+		b.readResult(call.method, m.Result)
 	}
 	if string(m.ID) != helloAgain {
-		b.write(jsonrpc.Response(m.ID, m.Result, m.Err))
+		b.writeMessage(jsonrpc.Response(m.ID, m.Result, m.Err))
 	}
 }
 
-// learn notes what the transport needs to know of a result.
-func (b *Bridge) learn(method string, result json.RawMessage) {
+// readResult reads the values from a result that the transport needs.
+func (b *Bridge) readResult(method string, result json.RawMessage) {
 	switch method {
 	case "initialize":
 		b.web.negotiated(memberText(result, "protocolVersion"))
@@ -376,31 +375,30 @@ func (b *Bridge) learn(method string, result json.RawMessage) {
 	}
 }
 
-// unreadable implements receiver: a call that is not answered is answered by an
-// error.
+// unreadable implements receiver. It answers the call with an error.
 func (b *Bridge) unreadable(call string, err error) {
 	b.mu.Lock()
 	open := b.calls[call] != nil
 	delete(b.calls, call)
 	b.mu.Unlock()
 	if open {
-		b.fail(call, b.explain(err))
+		b.sendError(call, b.explainError(err))
 	}
 }
 
 // ended implements receiver.
 func (b *Bridge) ended(error) {}
 
-func (b *Bridge) fail(id string, err error) {
+func (b *Bridge) sendError(id string, err error) {
 	message := err.Error()
 	if fix := guideway.ErrorFix(err); fix != "" {
 		message = fmt.Sprintf("%s; %s", message, fix)
 	}
-	b.write(jsonrpc.Response(json.RawMessage(id), nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: message}))
+	b.writeMessage(jsonrpc.Response(json.RawMessage(id), nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: message}))
 }
 
-func (b *Bridge) write(text []byte) {
+func (b *Bridge) writeMessage(text []byte) {
 	b.writing.Lock()
 	defer b.writing.Unlock()
-	_, _ = b.out.Write(append(jsonrpc.OneLine(text), '\n')) // the client may be gone
+	_, _ = b.out.Write(append(jsonrpc.OneLine(text), '\n')) // the client may have disconnected
 }
