@@ -56,7 +56,7 @@ func TestFailedCallIsNotRetried(t *testing.T) {
 			t.Errorf("five calls were done %d times", before)
 		}
 		got := p.callTool("one__crash", nil)
-		if !strings.Contains(got, "not known") || !strings.Contains(got, "exit status 3") {
+		if !strings.Contains(got, "unknown") || !strings.Contains(got, "exit status 3") {
 			t.Errorf("the crash is told as %s", got)
 		}
 		if got := p.callTool("one__echo", args{"text": "back"}); got != "back" {

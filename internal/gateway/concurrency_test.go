@@ -45,7 +45,7 @@ func TestOpenQuestionsDoNotBlockOtherClients(t *testing.T) {
 	close(refused)
 	n := 0
 	for got := range refused {
-		if n++; !strings.Contains(got, "was not sent") || !strings.Contains(got, "answer the questions") {
+		if n++; !strings.Contains(got, "was not sent") || !strings.Contains(got, "answer the open questions") {
 			t.Errorf("a call that has no session: %s", got)
 		}
 	}
@@ -183,14 +183,14 @@ func TestParkedCallIsLostOnRestart(t *testing.T) {
 	second := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}}) // with the same key
 	second.connect(t, ways{user: "ann", version: modern}).toolNames()
 	for range 2 {
-		if got := second.callAsk(t, "ann", state); !strings.Contains(got, "look whether it was done") {
+		if got := second.callAsk(t, "ann", state); !strings.Contains(got, "check whether it was carried out") {
 			t.Errorf("the answer gives %s", got)
 		}
 	}
 	if got := first.callAsk(t, "ann", state); !strings.Contains(got, "yes") {
 		t.Errorf("where the call waits the answer gives %s", got)
 	}
-	if got := first.callAsk(t, "ann", state); !strings.Contains(got, "look whether it was done") {
+	if got := first.callAsk(t, "ann", state); !strings.Contains(got, "check whether it was carried out") {
 		t.Errorf("the same answer again gives %s", got)
 	}
 }

@@ -118,7 +118,7 @@ func TestHostileLists(t *testing.T) {
 			}
 		}
 		notes := fmt.Sprint(r.Notes())
-		for _, want := range []string{"pit", "whisper", "hides"} {
+		for _, want := range []string{"pit", "whisper", "hidden characters"} {
 			if !strings.Contains(notes, want) {
 				t.Errorf("the notes do not say %q: %.3000s", want, notes)
 			}

@@ -94,11 +94,11 @@ func TestOutcomes(t *testing.T) {
 					{"one__echo", "hi", gateway.OutcomeOK, "one", ""},
 					{"one__fail", "", gateway.OutcomeToolError, "one", "it failed"},
 					{"one__refuse", "", gateway.OutcomeError, "one", "not today"},
-					{"one__broken", "", gateway.OutcomeError, "one", "cannot be"},
+					{"one__broken", "", gateway.OutcomeError, "one", "invalid"},
 					{"one__nothing", "", gateway.OutcomeRefused, "", "unknown tool"},
 					{"one__env", "", gateway.OutcomeAnswered, "one", ""},
 					{"one__count", "", gateway.OutcomeRefused, "one", "a hook says no"},
-					{"one__crash", "", gateway.OutcomeCrash, "one", "has gone"},
+					{"one__crash", "", gateway.OutcomeCrash, "one", "went away"},
 					{"two__sleep", "", gateway.OutcomeTimeout, "two", "within 100ms"},
 				} {
 					p.callTool(e.tool, args{"text": e.text, "ms": 60_000})

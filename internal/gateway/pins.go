@@ -107,7 +107,7 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog) map[string]string {
 			pin.Approved, pin.By = time.Now(), "first use"
 			fresh[name] = pin
 		case !known:
-			held[name] = "it is new and waits for approval"
+			held[name] = "it is new"
 		case old.Hash != pin.Hash:
 			held[name] = "it has changed since it was approved"
 		}

@@ -38,7 +38,7 @@ func TestChangedToolNeedsApproval(t *testing.T) {
 			if names := p.toolNames(); slices.Contains(names, "one__"+c.tool) || !slices.Contains(names, "one__env") {
 				t.Errorf("the tools are %v", names)
 			}
-			if got := p.callTool("one__"+c.tool, args{"text": "x"}); !strings.Contains(got, "held back") || !strings.Contains(got, "guideway upstream approve one") {
+			if got := p.callTool("one__"+c.tool, args{"text": "x"}); !strings.Contains(got, "waits for approval") || !strings.Contains(got, "guideway upstream approve one") {
 				t.Errorf("the call gives %s", got)
 			}
 			waiting, err := gateway.Review(pins, r.Known("one"), "one")

@@ -122,7 +122,7 @@ func TestFollowingNeedsAccess(t *testing.T) {
 	for i := 0; err == nil && i < 300; i++ {
 		err = p.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: fmt.Sprintf("note://%d", i)})
 	}
-	if err == nil || !strings.Contains(err.Error(), "at once") {
+	if err == nil || !strings.Contains(err.Error(), "too many subscriptions") {
 		t.Errorf("a client follows without end: %v", err)
 	}
 }

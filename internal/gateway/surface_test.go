@@ -120,8 +120,8 @@ func TestPoisonedDescription(t *testing.T) {
 		t.Errorf("something is hidden in %q", all)
 	}
 	notes := fmt.Sprint(r.Notes())
-	if !strings.Contains(notes, "its description hides 3 characters") || !strings.Contains(notes, "cut to") ||
-		!strings.Contains(notes, "descriptions in it hide 2 characters") || !strings.Contains(notes, "greet its description hides 1") {
+	if !strings.Contains(notes, "its description contains 3 hidden characters") || !strings.Contains(notes, "cut to") ||
+		!strings.Contains(notes, "its descriptions contain 2 hidden characters") || !strings.Contains(notes, "greet its description contains 1 hidden") {
 		t.Errorf("the notes are %s", notes)
 	}
 }

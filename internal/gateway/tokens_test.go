@@ -261,7 +261,7 @@ func TestTokensCannotTakeOverState(t *testing.T) {
 		t.Fatalf("%v in %s", err, text)
 	}
 	answer := fmt.Sprintf(asked, `"requestState":"`+question.Result.RequestState+`","inputResponses":{"q":{"action":"accept","content":{"ok":"stolen"}}},`)
-	if _, text := r.postAs(t, "phone", answer, header); !strings.Contains(text, "not one of this call") {
+	if _, text := r.postAs(t, "phone", answer, header); !strings.Contains(text, "belongs to another call") {
 		t.Errorf("another token has answered: %s", text)
 	}
 	if _, text := r.postAs(t, "laptop", answer, header); !strings.Contains(text, "stolen") {

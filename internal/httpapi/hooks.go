@@ -28,7 +28,7 @@ type Hooks interface {
 	SaveModule(context.Context, hookadmin.SaveRequest) (*hookadmin.ModuleText, error)
 }
 
-var _ Hooks = (*hookadmin.Desk)(nil)
+var _ Hooks = (*hookadmin.Service)(nil)
 
 // hookRoutes returns the routes of hook graphs. Only a person may run a script, write a
 // graph or enable one: an agent that could disable its guards would have none.

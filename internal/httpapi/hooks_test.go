@@ -33,7 +33,7 @@ func (noApprovals) Change(context.Context, func(approval.Records) (approval.Reco
 }
 
 // emptyService returns a service without hook graphs.
-func emptyService() *hookadmin.Desk {
+func emptyService() *hookadmin.Service {
 	return hookadmin.New(hookadmin.Options{Catalog: catalog.New(nil, catalog.Options{}), Approvals: noApprovals{}})
 }
 

@@ -20,7 +20,7 @@ import (
 func newFullAPI() *api {
 	return &api{Options: Options{
 		Browsers: &auth.BrowserSessions{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
-		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &contexts.Service{}, Hooks: &hookadmin.Desk{}, Requests: struct{ Requests }{},
+		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &contexts.Service{}, Hooks: &hookadmin.Service{}, Requests: struct{ Requests }{},
 		Upstreams: &gatewayadmin.Service{}, Machines: struct{ Machines }{}, Tokens: &auth.Tokens{},
 		CurrentProject: func(context.Context) run.Project { return run.Project{} },
 	}}

@@ -166,7 +166,7 @@ func (s *surface) newHandler(mcp http.Handler) (http.Handler, error) {
 }
 
 // newHookAdmin is where a person works on hook graphs, in a browser.
-func (s *surface) newHookAdmin() *hookadmin.Desk {
+func (s *surface) newHookAdmin() *hookadmin.Service {
 	return hookadmin.New(hookadmin.Options{
 		Catalog: s.catalog, Approvals: &approvals{cfg: s.cfg, now: s.app.Host.CurrentTime}, Scripts: s.scripts,
 		Versions: filepath.Join(s.cfg.DataDir, "hook-versions"), Now: s.app.Host.CurrentTime,

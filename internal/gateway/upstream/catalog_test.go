@@ -40,10 +40,10 @@ func TestInvalidLists(t *testing.T) {
 		mode, note string
 		most       int
 	}{
-		{upstreamtest.Endless, "no end", 2000},
-		{upstreamtest.CyclicPages, "same page", 40},
-		{upstreamtest.CaseVariant, "which is not", 40},
-		{upstreamtest.Colliding, "twice", 40},
+		{upstreamtest.Endless, "exceeds", 2000},
+		{upstreamtest.CyclicPages, "repeats a page", 40},
+		{upstreamtest.CaseVariant, "in case", 40},
+		{upstreamtest.Colliding, "duplicate", 40},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
 			t.Parallel()

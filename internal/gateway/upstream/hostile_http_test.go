@@ -61,15 +61,15 @@ func hostileAnswers(inside string) map[string]struct {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,`, id)
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
-		}, "not answered within"},
-		"a head that stalls": {func(_ http.ResponseWriter, r *http.Request, _ string) { <-r.Context().Done() }, "not answered within"},
+		}, "did not answer within"},
+		"a head that stalls": {func(_ http.ResponseWriter, r *http.Request, _ string) { <-r.Context().Done() }, "did not answer within"},
 		"comments alone": {func(w http.ResponseWriter, r *http.Request, _ string) {
 			stream(w)
 			for r.Context().Err() == nil {
 				fmt.Fprint(w, ": still there\n\n")
 				w.(http.Flusher).Flush()
 			}
-		}, "not answered within"},
+		}, "did not answer within"},
 		"no answer": {func(w http.ResponseWriter, _ *http.Request, _ string) {
 			object(w)
 			fmt.Fprint(w, `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
@@ -86,7 +86,7 @@ func hostileAnswers(inside string) map[string]struct {
 		"a way without an end": {func(w http.ResponseWriter, r *http.Request, _ string) {
 			w.Header().Set("Location", r.URL.Path+"x")
 			w.WriteHeader(http.StatusPermanentRedirect)
-		}, "redirects too often"},
+		}, "too many redirects"},
 	}
 }
 
@@ -147,7 +147,7 @@ func TestInvalidSessionIDs(t *testing.T) {
 			fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"r","version":"1"}}}`)
 		}))
 		u := openUpstream(t, upstream.Spec{Name: "r", URL: srv.URL, Protocol: "2025-11-25"}, upstream.Options{})
-		if _, _, err := u.Session(t.Context(), upstream.Want{}); err == nil || !strings.Contains(err.Error(), "names the session") {
+		if _, _, err := u.Session(t.Context(), upstream.Want{}); err == nil || !strings.Contains(err.Error(), "session id") {
 			t.Errorf("%.20q: %v", id, err)
 		}
 	}

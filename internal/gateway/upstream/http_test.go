@@ -179,10 +179,10 @@ func TestBadHTTPAnswers(t *testing.T) {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s1,"result":{}}`, id)
 		}, "wrong id"},
 		"forbidden": {func(w http.ResponseWriter, _ *http.Request, _, _ string) { w.WriteHeader(http.StatusForbidden) }, "403"},
-		"broken off": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
+		"broke off": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(w, "data: {\"jsonrpc\"")
-		}, "broken off"},
+		}, "broke off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -330,14 +330,14 @@ func TestBrokenConnection(t *testing.T) {
 	s := openSession(t, openUpstream(t, upstream.Spec{Name: "r", URL: srv.URL}, upstream.Options{HTTP: base}), upstream.Want{})
 	_, err := s.Do(t.Context(), toolCall("any", nil))
 	var none *upstream.NoAnswer
-	if !errors.As(err, &none) || none.Late || !strings.Contains(err.Error(), "not known") {
+	if !errors.As(err, &none) || none.Late || !strings.Contains(err.Error(), "unknown") {
 		t.Errorf("broken in the midst: %v", err)
 	}
 	srv.CloseClientConnections()
 	srv.Close()
 	_, err = s.Do(t.Context(), toolCall("any", nil))
 	var gone *upstream.GoneError
-	if !errors.As(err, &gone) || strings.Contains(err.Error(), "not known") || strings.Contains(err.Error(), srv.URL) {
+	if !errors.As(err, &gone) || strings.Contains(err.Error(), "unknown") || strings.Contains(err.Error(), srv.URL) {
 		t.Errorf("not there: %v", err)
 	}
 }
@@ -378,7 +378,7 @@ func TestBrokenOffForGood(t *testing.T) {
 	_, err := s.Do(t.Context(), toolCall("any", nil))
 	<-gone
 	var none *upstream.NoAnswer
-	if errors.As(err, new(*upstream.GoneError)) || !errors.As(err, &none) || !strings.Contains(err.Error(), "not known") {
+	if errors.As(err, new(*upstream.GoneError)) || !errors.As(err, &none) || !strings.Contains(err.Error(), "unknown") {
 		t.Errorf("the error is %v", err)
 	}
 }

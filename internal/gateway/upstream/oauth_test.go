@@ -391,39 +391,39 @@ func TestHostileMetadata(t *testing.T) {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = evil.url
 			return upstream.OAuth{}
 		}, "redirects to another host"},
-		"of another resource": {func(i, evil *issuer) upstream.OAuth {
+		"another resource": {func(i, evil *issuer) upstream.OAuth {
 			i.setResource(evil.url+"/mcp", i.url)
 			return upstream.OAuth{}
-		}, "of another resource"},
+		}, "another resource"},
 		"of a resource beside": {func(i, _ *issuer) upstream.OAuth {
 			i.setResource(i.url+"/mc", i.url)
 			return upstream.OAuth{}
-		}, "of another resource"},
+		}, "another resource"},
 		"nobody": {func(i, _ *issuer) upstream.OAuth {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = fmt.Sprintf(`{"resource":"%s/mcp"}`, i.url)
 			return upstream.OAuth{}
-		}, "names nobody"},
+		}, "no authorization server"},
 		"none": {func(*issuer, *issuer) upstream.OAuth { return upstream.OAuth{} }, "no metadata"},
 		"no JSON": {func(i, _ *issuer) upstream.OAuth {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = "<p>"
 			return upstream.OAuth{}
-		}, "is no metadata"},
+		}, "is not metadata"},
 		"without end": {func(i, _ *issuer) upstream.OAuth {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = `{"resource":"` + strings.Repeat("x", 1<<20) + `"}`
 			return upstream.OAuth{}
-		}, "is no metadata"},
-		"of another issuer": {func(i, evil *issuer) upstream.OAuth {
+		}, "is not metadata"},
+		"another issuer": {func(i, evil *issuer) upstream.OAuth {
 			i.setIssuer(evil.url, i.url+"/token")
 			return upstream.OAuth{Issuer: i.url}
-		}, "of another issuer"},
+		}, "another issuer"},
 		"no client credentials": {func(i, _ *issuer) upstream.OAuth {
 			i.setIssuer(i.url, i.url+"/token", "authorization_code")
 			return upstream.OAuth{Issuer: i.url}
-		}, "no tokens by client credentials"},
+		}, "does not support client credentials"},
 		"plain HTTP elsewhere": {func(i, evil *issuer) upstream.OAuth {
 			i.setIssuer(i.url, evil.url+"/token")
 			return upstream.OAuth{Issuer: i.url}
-		}, "not an address of https"},
+		}, "is not an https URL"},
 		"into this machine": {func(i, evil *issuer) upstream.OAuth {
 			i.setIssuer(i.url, strings.Replace(evil.url, "http:", "https:", 1)+"/token")
 			return upstream.OAuth{Issuer: i.url}
@@ -439,11 +439,11 @@ func TestHostileMetadata(t *testing.T) {
 		"a password in it": {func(i, _ *issuer) upstream.OAuth {
 			i.setIssuer(i.url, "https://me:you@example.com/token")
 			return upstream.OAuth{Issuer: i.url}
-		}, "not an address of https"},
+		}, "is not an https URL"},
 		"a file": {func(i, _ *issuer) upstream.OAuth {
 			i.setIssuer(i.url, "file:///etc/passwd")
 			return upstream.OAuth{Issuer: i.url}
-		}, "not an address of https"},
+		}, "is not an https URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -124,7 +124,7 @@ func TestSSEStreamIsCut(t *testing.T) {
 	_, err = s.Do(t.Context(), toolCall("any", nil))
 	done()
 	var none *upstream.NoAnswer
-	if !errors.As(err, &none) || none.Late || !strings.Contains(err.Error(), "not known") || f.calls.Load() != 1 {
+	if !errors.As(err, &none) || none.Late || !strings.Contains(err.Error(), "unknown") || f.calls.Load() != 1 {
 		t.Errorf("the error is %v after %d calls", err, f.calls.Load())
 	}
 	<-s.Done()

@@ -39,7 +39,7 @@ func openBridge(t *testing.T, opts upstream.BridgeOptions) *bridgedCall {
 }
 
 // exchange sends a message and returns the next one that arrives.
-func (b *bridgedCall) say(text string) string {
+func (b *bridgedCall) exchange(text string) string {
 	b.t.Helper()
 	if _, err := io.WriteString(b.in, text+"\n"); err != nil {
 		b.t.Fatal(err)
@@ -68,21 +68,21 @@ func TestBridgeErrorsAreAccurate(t *testing.T) {
 	}))
 	defer srv.Close()
 	b := openBridge(t, upstream.BridgeOptions{URL: srv.URL, Start: "start it"})
-	b.say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	b.exchange(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
 	for message, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":2,"method":"ping"}`:     `{"jsonrpc":"2.0","id":2,"result":{}}`,
-		`{"jsonrpc":"2.0","id":3,"method":"no/such"}`:  "has not taken the message: the server answers 400",
-		`{"jsonrpc":"2.0","id":4.5,"method":"ping"}`:   "neither a text nor a whole number",
-		`{"jsonrpc":"2.0","id":1e1,"method":"ping"}`:   "neither a text nor a whole number",
+		`{"jsonrpc":"2.0","id":3,"method":"no/such"}`:  "did not accept the message: the server answered 400",
+		`{"jsonrpc":"2.0","id":4.5,"method":"ping"}`:   "neither a string nor an integer",
+		`{"jsonrpc":"2.0","id":1e1,"method":"ping"}`:   "neither a string nor an integer",
 		`{"jsonrpc":"2.0","id":"4.5","method":"ping"}`: `"id":"4.5","result":{}`,
 	} {
-		if got := b.say(message); !strings.Contains(got, want) {
+		if got := b.exchange(message); !strings.Contains(got, want) {
 			t.Errorf("%s is answered by %s", message, got)
 		}
 	}
 	srv.CloseClientConnections()
 	srv.Close()
-	if got := b.say(`{"jsonrpc":"2.0","id":5,"method":"ping"}`); !strings.Contains(got, "no server can be reached") || strings.Contains(got, "not known") || !strings.Contains(got, "start it") {
+	if got := b.exchange(`{"jsonrpc":"2.0","id":5,"method":"ping"}`); !strings.Contains(got, "no server can be reached") || strings.Contains(got, "unknown") || !strings.Contains(got, "start it") {
 		t.Errorf("without a server: %s", got)
 	}
 }

@@ -515,7 +515,7 @@ func (u *Upstream) Health() Health {
 var errClosed = errors.New("the upstream was closed")
 
 func (u *Upstream) describeError(err error) error {
-	wrapped := guideway.Errorf(guideway.CodeUnavailable, "the upstream %s cannot be used: %w", u.spec.Name, err)
+	wrapped := guideway.Errorf(guideway.CodeUnavailable, "the upstream %s is invalid: %w", u.spec.Name, err)
 	if code := guideway.ErrorCode(err); code != guideway.CodeInternal {
 		wrapped.Code = code
 	}

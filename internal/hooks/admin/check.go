@@ -13,40 +13,37 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// CheckRequest is a graph, or a module, to look at. Nothing is kept of it.
+// CheckRequest is a graph or a module to check. It is not saved.
 type CheckRequest struct {
 	// Text is the document, in JSON or YAML.
 	Text string
-	// Source is the name of the source that it is in or will be: its modules are
-	// those of that source and of those below it. Empty is the user's own.
+	// Source is the name of the source that contains the document: its modules are those of
+	// that source and of lower ones. Empty means the user's own.
 	Source string
 }
 
-// Verdict is what there is to say of a document.
+// Verdict is the result of a check.
 type Verdict struct {
-	// Valid says that it loads, that its modules are there, and that its scripts
-	// compile.
+	// Valid reports whether it loads, its modules exist, and its scripts compile.
 	Valid bool         `json:"valid"`
 	Kind  hookdef.Kind `json:"kind,omitempty"`
 	ID    string       `json:"id,omitempty"`
-	// Pin is the hash of what the graph does.
+	// Pin is the hash of the graph's behavior.
 	Pin string `json:"pin,omitempty"`
-	// Graph is the document as JSON, if it loads; Module where it is a module.
+	// Graph is the document as JSON, if it loads; Module is set for a module.
 	Graph  json.RawMessage `json:"graph,omitempty"`
 	Module *hookdef.Module `json:"module,omitempty"`
-	// Overlaps names the active graphs that stand around some of the same
-	// requests.
+	// Overlaps names the active graphs that apply to some of the same requests.
 	Overlaps []string `json:"overlaps,omitempty"`
-	// Diagnostics are the findings. Those of scripts have the pointer of the
-	// script, and lines in it.
+	// Diagnostics of scripts have the pointer of the script, and lines within it.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 
 	linked *hookdef.Linked
 }
 
-// Check says what there is to say of a document: every rule of graphs, what is
-// most likely not meant, the modules that it names, and the syntax of its scripts.
-func (d *Desk) Check(ctx context.Context, r CheckRequest) (*Verdict, error) {
+// Check checks a document: all rules of graphs, likely mistakes, the modules that it names,
+// and the syntax of its scripts.
+func (d *Service) Check(ctx context.Context, r CheckRequest) (*Verdict, error) {
 	v := &Verdict{Diagnostics: []guideway.Diagnostic{}}
 	document, found := workflow.CheckAs("", []byte(r.Text), workflow.As{Dialect: guideway.DialectHooks})
 	v.Diagnostics = append(v.Diagnostics, found...)
@@ -58,7 +55,7 @@ func (d *Desk) Check(ctx context.Context, r CheckRequest) (*Verdict, error) {
 		v.Module, v.Valid = document.Module, true
 		return v, nil
 	}
-	m, err := d.moment()
+	m, err := d.currentState()
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +71,13 @@ func (d *Desk) Check(ctx context.Context, r CheckRequest) (*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Diagnostics = append(v.Diagnostics, placed(linked, found)...)
+	v.Diagnostics = append(v.Diagnostics, placeDiagnostics(linked, found)...)
 	v.Valid = !slices.ContainsFunc(v.Diagnostics, func(f guideway.Diagnostic) bool { return f.Severity == guideway.SeverityError })
 	return v, nil
 }
 
-// placed gives findings about scripts the pointers of the scripts in the document.
-func placed(l *hookdef.Linked, found []guideway.Diagnostic) []guideway.Diagnostic {
+// placeDiagnostics adds the pointers of scripts in the document to their diagnostics.
+func placeDiagnostics(l *hookdef.Linked, found []guideway.Diagnostic) []guideway.Diagnostic {
 	for i := range found {
 		n := slices.IndexFunc(l.Nodes, func(n hookdef.Node) bool { return n.ID == found[i].Node })
 		if n < 0 {
@@ -95,7 +92,7 @@ func placed(l *hookdef.Linked, found []guideway.Diagnostic) []guideway.Diagnosti
 	return found
 }
 
-// checkScript looks at a script alone.
+// checkScript checks a script.
 func checkScript(ctx context.Context, checker runner.Checker, id, text string) ([]guideway.Diagnostic, error) {
 	graph := &hookdef.Graph{ID: id, Nodes: []hookdef.Node{{ID: id, Kind: hookdef.HookNode, Hook: &hookdef.Hook{Script: text, Blocking: true}}}}
 	linked, found := hookdef.Link(graph, hookdef.Library{})
@@ -105,7 +102,7 @@ func checkScript(ctx context.Context, checker runner.Checker, id, text string) (
 	return runner.Check(ctx, checker, linked)
 }
 
-// firstError is the error of a document that is not valid.
+// firstError returns the first error of an invalid document.
 func (v *Verdict) firstError() error {
 	for _, f := range v.Diagnostics {
 		if f.Severity != guideway.SeverityError {
@@ -120,8 +117,8 @@ func (v *Verdict) firstError() error {
 	return guideway.Errorf(guideway.CodeInvalidDefinition, "it is no hook graph").WithFix("write one object with id, name, workflowType, nodes and edges")
 }
 
-// libraryOf is the modules for the graphs of a source: its own, and those of the
-// sources below it. A higher source has no say in the scripts of this one.
+// libraryOf returns the modules for the graphs of a source: its own, and those of the lower
+// sources. A higher source cannot affect the scripts of this one.
 func libraryOf(snapshot *catalog.Snapshot, source string) hookdef.Library {
 	if source == "" {
 		source = userSource
@@ -141,5 +138,5 @@ func libraryOf(snapshot *catalog.Snapshot, source string) hookdef.Library {
 	return hookdef.NewLibrary(modules)
 }
 
-// userSource is the source that a person's own graphs are in.
+// userSource is the source of a person's own graphs.
 const userSource = "user"

@@ -11,21 +11,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/runner"
 )
 
-// EnableRequest makes a graph active.
+// EnableRequest is a request to make a graph active.
 type EnableRequest struct {
 	ID string
-	// Pin is of what the person has looked at. Nothing else is enabled.
+	// Pin is the hash that the person has reviewed. No other version is enabled.
 	Pin string
-	// Replace turns off the graphs that stand around the same requests.
+	// Replace disables the graphs that apply to the same requests.
 	Replace bool
-	// Who approves it.
+	// Who is the approving person.
 	Who string
 }
 
-// Enable approves exactly what was looked at, and gives the ids of the graphs that
-// were turned off for it. A graph that changed since, and one that overlaps with
-// another that is active, is refused with guideway.CodeConflict.
-func (d *Desk) Enable(ctx context.Context, r EnableRequest) (replaced []string, err error) {
+// Enable approves the reviewed version of a graph, and returns the IDs of the graphs that
+// it disabled. It returns guideway.CodeConflict if the graph has changed since, or overlaps
+// with another active graph.
+func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []string, err error) {
 	e, err := d.opts.Catalog.Snapshot().Hook(r.ID)
 	if err != nil {
 		return nil, err
@@ -63,13 +63,13 @@ func (d *Desk) Enable(ctx context.Context, r EnableRequest) (replaced []string, 
 	if err != nil {
 		return nil, err
 	}
-	d.told()
+	d.notifyApproval()
 	return replaced, nil
 }
 
-// Disable turns a graph off, also one that is broken or gone. One that is not
-// enabled is guideway.CodeNotFound.
-func (d *Desk) Disable(ctx context.Context, id string) error {
+// Disable disables a graph, even a broken or missing one. It returns guideway.CodeNotFound
+// for one that is not enabled.
+func (d *Service) Disable(ctx context.Context, id string) error {
 	records, err := d.opts.Approvals.List()
 	if err != nil {
 		return err
@@ -87,12 +87,12 @@ func (d *Desk) Disable(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	d.told()
+	d.notifyApproval()
 	return nil
 }
 
-// told says that the approvals are others now.
-func (d *Desk) told() {
+// notifyApproval reports changed approvals.
+func (d *Service) notifyApproval() {
 	if d.opts.OnApproval != nil {
 		d.opts.OnApproval()
 	}

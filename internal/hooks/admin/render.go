@@ -14,9 +14,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Render writes a graph as a text for its file. Where the file was in YAML it
-// stays that, with its comments, its order and its style wherever nothing has
-// changed; else it is JSON in the order that people read.
+// Render returns the text of a graph for its file. A YAML file stays YAML, and unchanged
+// parts keep their comments, order and style; otherwise the result is JSON in a readable
+// order.
 func Render(was []byte, graph json.RawMessage) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(graph))
 	dec.UseNumber()
@@ -25,7 +25,7 @@ func Render(was []byte, graph json.RawMessage) ([]byte, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the graph is no JSON: %w", err)
 	}
 	if len(bytes.TrimSpace(was)) > 0 && writer.Format(string(was)) == "yaml" {
-		if text := patched(was, value); text != nil && means(text, graph) {
+		if text := patchText(was, value); text != nil && equalsGraph(text, graph) {
 			return text, nil
 		}
 	}
@@ -35,14 +35,14 @@ func Render(was []byte, graph json.RawMessage) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// means says whether a text is of the same document as a JSON value.
-func means(text []byte, graph json.RawMessage) bool {
-	a, b := canonical(text), canonical(graph)
+// equalsGraph reports whether a text is the same document as a JSON value.
+func equalsGraph(text []byte, graph json.RawMessage) bool {
+	a, b := canonicalText(text), canonicalText(graph)
 	return a != "" && a == b
 }
 
-// canonical is a document that loads as canonical JSON, and else "".
-func canonical(text []byte) string {
+// canonicalText returns a document that loads as canonical JSON, otherwise "".
+func canonicalText(text []byte) string {
 	document, _ := workflow.ParseAs("", text, workflow.As{Dialect: guideway.DialectHooks})
 	if document == nil {
 		return ""
@@ -50,8 +50,9 @@ func canonical(text []byte) string {
 	return document.Canonical
 }
 
-// order is that of members which people read first; others follow by name.
-func order() []string {
+// memberOrder returns the members that come first in a readable order; others follow by
+// name.
+func memberOrder() []string {
 	return []string{
 		"$schema", "id", "name", "description", "version", "type", "workflowType", "template", "bindings", "upstream", "tool", "variables",
 		"nodes", "edges", "source", "sourceHandle", "target", "position", "x", "y", "data", "label", "hook", "hookModuleId", "blocking", "answers",
@@ -59,9 +60,9 @@ func order() []string {
 	}
 }
 
-// keysOf are the keys of an object in the order in which people read them.
+// keysOf returns the keys of an object in a readable order.
 func keysOf(object map[string]any) []string {
-	known := order()
+	known := memberOrder()
 	keys := make([]string, 0, len(object))
 	for key := range object {
 		keys = append(keys, key)
@@ -81,11 +82,11 @@ func keysOf(object map[string]any) []string {
 	return keys
 }
 
-// shortLine is how long an object may be to stand on one line.
+// shortLine is the maximum length of an object on one line.
 const shortLine = 100
 
-// writeJSON writes a value with an indent; what is short and holds nothing else
-// stands on one line, so that a change of one node is a change of few lines.
+// writeJSON writes a value with an indent. Short flat values are on one line, so that a
+// change of one node changes few lines.
 func writeJSON(b *bytes.Buffer, value any, indent string) {
 	object, isObject := value.(map[string]any)
 	items, isList := value.([]any)
@@ -102,7 +103,7 @@ func writeJSON(b *bytes.Buffer, value any, indent string) {
 	case isObject:
 		b.WriteByte('{')
 		for i, key := range keysOf(object) {
-			separate(b, i, inner)
+			writeSeparator(b, i, inner)
 			writeScalar(b, key)
 			b.WriteString(": ")
 			writeJSON(b, object[key], inner)
@@ -111,7 +112,7 @@ func writeJSON(b *bytes.Buffer, value any, indent string) {
 	case isList:
 		b.WriteByte('[')
 		for i, item := range items {
-			separate(b, i, inner)
+			writeSeparator(b, i, inner)
 			writeJSON(b, item, inner)
 		}
 		b.WriteString("\n" + indent + "]")
@@ -120,7 +121,7 @@ func writeJSON(b *bytes.Buffer, value any, indent string) {
 	}
 }
 
-func separate(b *bytes.Buffer, i int, indent string) {
+func writeSeparator(b *bytes.Buffer, i int, indent string) {
 	if i > 0 {
 		b.WriteByte(',')
 	}
@@ -155,7 +156,7 @@ func writeLine(b *bytes.Buffer, value any) {
 	}
 }
 
-// isFlat says whether a value holds no object or list that holds another.
+// isFlat reports whether no object or list within a value contains another one.
 func isFlat(value any) bool {
 	plain := func(v any) bool {
 		switch v.(type) {
@@ -181,21 +182,21 @@ func isFlat(value any) bool {
 	return true
 }
 
-// writeScalar writes a value that holds no others, with < and & as they are:
-// scripts are full of them.
+// writeScalar writes a value that is no object or list, without escaping < and &, which are
+// frequent in scripts.
 func writeScalar(b *bytes.Buffer, value any) {
 	if text, err := jsontext.Marshal(value); err == nil {
 		b.Write(text)
 	}
 }
 
-// patched is a YAML text with what has changed in it; nil where it cannot be made.
-func patched(was []byte, value any) []byte {
+// patchText returns a YAML text with the changes of a value; nil if this is impossible.
+func patchText(was []byte, value any) []byte {
 	var document yaml.Node
 	if yaml.Unmarshal(was, &document) != nil || document.Kind != yaml.DocumentNode || len(document.Content) != 1 || hasAlias(&document) {
 		return nil
 	}
-	patch(document.Content[0], value)
+	patchNode(document.Content[0], value)
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
@@ -205,16 +206,16 @@ func patched(was []byte, value any) []byte {
 	return b.Bytes()
 }
 
-// hasAlias says whether a node stands for another one: to change the one would
+// hasAlias reports whether a node is or contains an alias: a change of one place would
 // change the other.
 func hasAlias(n *yaml.Node) bool {
 	return n.Kind == yaml.AliasNode || n.Anchor != "" || slices.ContainsFunc(n.Content, hasAlias)
 }
 
-// patch makes a node mean a value, and leaves what means it already.
-func patch(n *yaml.Node, value any) {
+// patchNode changes a node to a value, and keeps equal parts.
+func patchNode(n *yaml.Node, value any) {
 	if hasLines(value) {
-		n.Style &^= yaml.FlowStyle // a text of several lines cannot stand in braces
+		n.Style &^= yaml.FlowStyle // a multi-line string is not possible in flow style
 	}
 	switch value := value.(type) {
 	case map[string]any:
@@ -233,7 +234,7 @@ func patch(n *yaml.Node, value any) {
 		}
 	}
 	head, line, foot := n.HeadComment, n.LineComment, n.FootComment
-	*n = *fresh(value)
+	*n = *newNode(value)
 	n.HeadComment, n.LineComment, n.FootComment = head, line, foot
 }
 
@@ -247,19 +248,19 @@ func patchMap(n *yaml.Node, value map[string]any) {
 			continue
 		}
 		had[key.Value] = true
-		patch(n.Content[i+1], v)
+		patchNode(n.Content[i+1], v)
 		kept = append(kept, key, n.Content[i+1])
 	}
 	for _, key := range keysOf(value) {
 		if !had[key] {
-			kept = append(kept, fresh(key), fresh(value[key]))
+			kept = append(kept, newNode(key), newNode(value[key]))
 		}
 	}
 	n.Content = kept
 }
 
-// patchList keeps the nodes of items that are still there: they are known by their
-// ids, or by where they lead.
+// patchList keeps the nodes of items that still exist: they are identified by their IDs, or
+// by the edge.
 func patchList(n *yaml.Node, value []any) {
 	used := make([]bool, len(n.Content))
 	var items []*yaml.Node
@@ -271,17 +272,17 @@ func patchList(n *yaml.Node, value []any) {
 			at = i
 		}
 		if at < 0 || used[at] {
-			items = append(items, fresh(v))
+			items = append(items, newNode(v))
 			continue
 		}
 		used[at] = true
-		patch(n.Content[at], v)
+		patchNode(n.Content[at], v)
 		items = append(items, n.Content[at])
 	}
 	n.Content = items
 }
 
-// nameOfItem is what a node or an edge is known by.
+// nameOfItem returns the identity of a node or an edge.
 func nameOfItem(v any) string {
 	object, _ := v.(map[string]any)
 	text := func(key string) string { s, _ := object[key].(string); return s }
@@ -299,7 +300,7 @@ func nameOfNode(n *yaml.Node) string {
 	return nameOfItem(v)
 }
 
-// sameScalar says whether a node means a value already.
+// sameScalar reports whether a node already has a value.
 func sameScalar(n *yaml.Node, value any) bool {
 	switch value := value.(type) {
 	case string:
@@ -314,7 +315,7 @@ func sameScalar(n *yaml.Node, value any) bool {
 	}
 }
 
-// hasLines says whether a text of several lines is in a value.
+// hasLines reports whether a value contains a multi-line string.
 func hasLines(value any) bool {
 	switch value := value.(type) {
 	case string:
@@ -331,13 +332,13 @@ func hasLines(value any) bool {
 	return false
 }
 
-// fresh is a new node for a value: in braces where it is short and flat.
-func fresh(value any) *yaml.Node {
+// newNode returns a new node for a value: in flow style if it is short and flat.
+func newNode(value any) *yaml.Node {
 	switch value := value.(type) {
 	case map[string]any:
 		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 		for _, key := range keysOf(value) {
-			n.Content = append(n.Content, fresh(key), fresh(value[key]))
+			n.Content = append(n.Content, newNode(key), newNode(value[key]))
 		}
 		if isFlat(value) && !hasLines(value) {
 			n.Style = yaml.FlowStyle
@@ -346,7 +347,7 @@ func fresh(value any) *yaml.Node {
 	case []any:
 		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 		for _, v := range value {
-			n.Content = append(n.Content, fresh(v))
+			n.Content = append(n.Content, newNode(v))
 		}
 		return n
 	case json.Number:
@@ -357,7 +358,7 @@ func fresh(value any) *yaml.Node {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value.String()}
 	}
 	n := &yaml.Node{}
-	_ = n.Encode(value) // a text, a truth value and nothing have a form
+	_ = n.Encode(value) // a string, a boolean and null can be encoded
 	if text, ok := value.(string); ok && strings.Contains(text, "\n") {
 		n.Style = yaml.LiteralStyle
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// canonical is a graph that loads, in its one form.
-func canonical(t interface{ Fatalf(string, ...any) }, text string) string {
+// canonicalGraph returns a graph that loads in canonical form.
+func canonicalText(t interface{ Fatalf(string, ...any) }, text string) string {
 	d, found := workflow.ParseAs("", []byte(text), workflow.As{Dialect: guideway.DialectHooks})
 	if d == nil {
 		t.Fatalf("does not load: %+v\n%s", found, text)
@@ -22,30 +22,29 @@ func canonical(t interface{ Fatalf(string, ...any) }, text string) string {
 	return d.Canonical
 }
 
-// A change in the editor is a change of a few lines of a YAML file: comments,
-// order and style stay.
-func TestRenderKeepsWhatSomebodyWrote(t *testing.T) {
+// A change in the editor changes few lines of a YAML file: comments, order and style stay.
+func TestRenderKeepsStyle(t *testing.T) {
 	t.Parallel()
 	changed := strings.NewReplacer(`"mark = 2`, `"mark = 9`, `params.mark = 2;\n`, `params.mark = 9;\nconst b = 1;\n`, `"name":"Theirs"`, `"name":"Ours"`).
-		Replace(canonical(t, theirs))
+		Replace(canonicalText(t, theirs))
 	got, err := hookadmin.Render([]byte(theirs), json.RawMessage(changed))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := strings.NewReplacer("mark = 2;\n", "mark = 9;\n          const b = 1;\n", "name: Theirs", "name: Ours").Replace(theirs)
-	if diff := cmp.Diff(lines(want), lines(string(got))); diff != "" {
+	if diff := cmp.Diff(normalizeLines(want), normalizeLines(string(got))); diff != "" {
 		t.Errorf("the file (-want +got):\n%s", diff)
 	}
 }
 
-// lines are those of a text without what the writer of YAML decides: spaces in
+// normalizeLines returns the lines of a text without choices of the YAML encoder: spaces in
 // braces and quotes.
-func lines(text string) []string {
+func normalizeLines(text string) []string {
 	return strings.Split(strings.NewReplacer("{ ", "{", " }", "}", `"`, "", "[ ", "[", " ]", "]").Replace(text), "\n")
 }
 
-// Whatever was in the file, the text means the graph that was saved.
-func TestRenderMeansTheGraph(t *testing.T) {
+// For every previous file, the text has the meaning of the saved graph.
+func TestRenderRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("ab1 :#-{}[]'\"|>\n\t&*!%@`~,?\\"))).Draw(t, "text")
@@ -54,13 +53,13 @@ func TestRenderMeansTheGraph(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		wanted := strings.Replace(graph("theirs", "x"+text), `"name":"G"`, `"name":"G","description":`+string(quoted)+`,"variables":{"v":`+value+`}`, 1)
-		was := rapid.SampledFrom([]string{"", theirs, graph("theirs", "1"), "x: &a [1]\ny: *a\n", "- no graph\n", ": {"}).Draw(t, "was")
+		wanted := strings.Replace(newGraph("theirs", "x"+text), `"name":"G"`, `"name":"G","description":`+string(quoted)+`,"variables":{"v":`+value+`}`, 1)
+		was := rapid.SampledFrom([]string{"", theirs, newGraph("theirs", "1"), "x: &a [1]\ny: *a\n", "- no graph\n", ": {"}).Draw(t, "was")
 		got, err := hookadmin.Render([]byte(was), json.RawMessage(wanted))
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		if canonical(t, string(got)) != canonical(t, wanted) {
+		if canonicalText(t, string(got)) != canonicalText(t, wanted) {
 			t.Fatalf("written:\n%s", got)
 		}
 	})

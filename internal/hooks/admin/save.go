@@ -20,27 +20,25 @@ import (
 // SaveRequest is a new version of a graph.
 type SaveRequest struct {
 	ID string
-	// Source is the name of the source that it is saved in.
+	// Source is the name of the source to save it in.
 	Source string
-	// Base is the version of that source's file that the change began from; empty
-	// where it has none.
+	// Base is the version of the file that the change started from; empty for a new file.
 	Base string
-	// Graph is the document as JSON, which is written so that the file differs in
-	// nothing but what has changed; or Text is the file's text itself.
+	// Graph is the document as JSON, which is written so that only changed lines differ; or
+	// Text is the text of the file.
 	Graph json.RawMessage
 	Text  string
-	// Who saves it, and Note why, for the list of versions.
+	// Who saves it, and Note is the reason, for the list of versions.
 	Who, Note string
 }
 
-// Save writes a graph into a directory of the user or the project, and gives what
-// is served for the id then. What breaks a rule is refused, and so is a change
-// that began from another version than the one that is there, and one by which two
-// active graphs would stand around one request. An active graph of the user's own
-// goes on as the new version at once.
-func (d *Desk) Save(ctx context.Context, r SaveRequest) (*Detail, error) {
+// Save writes a graph to a directory of the user or the project, and returns the detail of
+// the graph that now has this ID. It refuses a graph that breaks a rule, a change that
+// started from another version, and a graph that would make two active graphs apply to one
+// request. If an active graph belongs to the user, its new version is active at once.
+func (d *Service) Save(ctx context.Context, r SaveRequest) (*Detail, error) {
 	d.writing.Lock()
-	err := d.save(ctx, r)
+	err := d.saveDocument(ctx, r)
 	d.writing.Unlock()
 	if err != nil {
 		return nil, err
@@ -51,12 +49,12 @@ func (d *Desk) Save(ctx context.Context, r SaveRequest) (*Detail, error) {
 	return d.Get(ctx, r.ID)
 }
 
-func (d *Desk) save(ctx context.Context, r SaveRequest) error {
-	m, err := d.moment()
+func (d *Service) saveDocument(ctx context.Context, r SaveRequest) error {
+	m, err := d.currentState()
 	if err != nil {
 		return err
 	}
-	info, err := place(m.snapshot, r.Source)
+	info, err := findSource(m.snapshot, r.Source)
 	if err != nil {
 		return err
 	}
@@ -64,8 +62,8 @@ func (d *Desk) save(ctx context.Context, r SaveRequest) error {
 	if err != nil {
 		return err
 	}
-	was, _ := writer.Read(info, name) // none is as good: the save below looks again
-	text, err := r.text(was)
+	was, _ := writer.Read(info, name) // an error is harmless: the save below reads it again
+	text, err := r.newText(was)
 	if err != nil {
 		return err
 	}
@@ -73,28 +71,28 @@ func (d *Desk) save(ctx context.Context, r SaveRequest) error {
 	if err != nil {
 		return err
 	}
-	if err := savable(m, info, r.ID, verdict); err != nil {
+	if err := checkSavable(m, info, r.ID, verdict); err != nil {
 		return err
 	}
 	if filepath.Ext(name) == "" {
 		name += "." + writer.Format(text)
 	}
-	at := shelf{source: info.Key(), id: r.ID}
-	if err := d.versions.keepFound(at, was); err != nil {
+	at := versionSet{source: info.Key(), id: r.ID}
+	if err := d.versions.addFound(at, was); err != nil {
 		return err
 	}
 	if err := writer.Save(info, writer.Change{Name: name, Text: text, Base: r.Base}); err != nil {
 		return err
 	}
-	return d.versions.keep(at, text, r.Who, r.Note)
+	return d.versions.addVersion(at, text, r.Who, r.Note)
 }
 
-// text is the text to write, where there was another one.
-func (r *SaveRequest) text(was []byte) (string, error) {
+// newText returns the text to write, based on the previous one.
+func (r *SaveRequest) newText(was []byte) (string, error) {
 	if len(r.Graph) == 0 {
 		return r.Text, nil
 	}
-	root, _ := doc.Parse("", was, doc.Limits{}) // a file that does not parse is replaced as a whole
+	root, _ := doc.Parse("", was, doc.Limits{}) // a file that does not parse is replaced completely
 	if n := findLongNumber(root); n != nil {
 		return "", guideway.Errorf(guideway.CodeInvalid, "the file cannot be saved from a browser: it has the number %s in line %d, which a browser would round", n.Text, n.Line).
 			WithFix("change the graph in its file, or write the number as a text, in quotes")
@@ -103,8 +101,8 @@ func (r *SaveRequest) text(was []byte) (string, error) {
 	return string(text), err
 }
 
-// findLongNumber returns the first number of more than 53 bits, or nil: a script and
-// a browser read another number.
+// findLongNumber returns the first integer above 53 bits, or nil: a script and a browser
+// would read another number.
 func findLongNumber(n *doc.Node) *doc.Node {
 	if n == nil {
 		return nil
@@ -125,9 +123,9 @@ func findLongNumber(n *doc.Node) *doc.Node {
 	return nil
 }
 
-// savable refuses what would not load, or would load as something else, or would
-// have two active graphs stand around one request.
-func savable(m *moment, info catalog.SourceInfo, id string, v *Verdict) error {
+// checkSavable refuses a graph that would not load, would load as another one, or would
+// make two active graphs apply to one request.
+func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) error {
 	switch {
 	case !v.Valid:
 		return v.firstError()
@@ -138,7 +136,7 @@ func savable(m *moment, info catalog.SourceInfo, id string, v *Verdict) error {
 	}
 	served, err := m.snapshot.Hook(id)
 	if err != nil || served.Source.Name != info.Name {
-		return nil // what is not served cannot be active
+		return nil // a hidden graph cannot be active
 	}
 	candidate := Candidate(served)
 	if m.records.Find(candidate.Key()) != nil && len(v.Overlaps) > 0 {
@@ -148,11 +146,11 @@ func savable(m *moment, info catalog.SourceInfo, id string, v *Verdict) error {
 	return nil
 }
 
-// Remove deletes the file of a graph. The version stays among those that were
-// saved. One that is enabled is refused: what it stands around would be, too.
-func (d *Desk) Remove(ctx context.Context, id, source, base string) error {
+// Remove deletes the file of a graph. Its version is kept. An enabled graph is refused,
+// because the requests that it applies to would be refused, too.
+func (d *Service) Remove(ctx context.Context, id, source, base string) error {
 	d.writing.Lock()
-	err := d.remove(id, source, base)
+	err := d.removeFile(id, source, base)
 	d.writing.Unlock()
 	if err != nil {
 		return err
@@ -163,12 +161,12 @@ func (d *Desk) Remove(ctx context.Context, id, source, base string) error {
 	return nil
 }
 
-func (d *Desk) remove(id, source, base string) error {
-	m, err := d.moment()
+func (d *Service) removeFile(id, source, base string) error {
+	m, err := d.currentState()
 	if err != nil {
 		return err
 	}
-	info, err := place(m.snapshot, source)
+	info, err := findSource(m.snapshot, source)
 	if err != nil {
 		return err
 	}
@@ -188,14 +186,14 @@ func (d *Desk) remove(id, source, base string) error {
 	if err != nil {
 		return guideway.Errorf(guideway.CodeNotFound, "%s has no file of the hook graph %s", info.Name, id)
 	}
-	if err := d.versions.keepFound(shelf{source: info.Key(), id: id}, was); err != nil {
+	if err := d.versions.addFound(versionSet{source: info.Key(), id: id}, was); err != nil {
 		return err
 	}
 	return writer.Remove(info, name, base)
 }
 
-// place finds a source that a person may save in.
-func place(snapshot *catalog.Snapshot, source string) (catalog.SourceInfo, error) {
+// findSource returns a source that a person may save in.
+func findSource(snapshot *catalog.Snapshot, source string) (catalog.SourceInfo, error) {
 	var names []string
 	for _, s := range snapshot.Sources() {
 		if !writer.IsWritable(s.SourceInfo) {
@@ -210,8 +208,8 @@ func place(snapshot *catalog.Snapshot, source string) (catalog.SourceInfo, error
 		WithFix("choose one of: %s", strings.Join(names, ", "))
 }
 
-// nameOf is the name of a graph's file in a source: that of the file which has it,
-// or of a new one, without extension.
+// nameOf returns the name of a graph's file in a source without extension: of its existing
+// file, or of a new one.
 func nameOf(snapshot *catalog.Snapshot, info catalog.SourceInfo, id string) (string, error) {
 	if e, err := snapshot.Hook(id); err == nil {
 		if e.Source.Name == info.Name {
@@ -226,7 +224,7 @@ func nameOf(snapshot *catalog.Snapshot, info catalog.SourceInfo, id string) (str
 	return "hooks/" + id, nil
 }
 
-// nameIn is the name of a file within its source.
+// nameIn returns the name of a file within its source.
 func nameIn(info catalog.SourceInfo, path string) (string, error) {
 	name, err := filepath.Rel(info.Location, path)
 	if err != nil || !filepath.IsLocal(name) {
@@ -239,14 +237,13 @@ func nameIn(info catalog.SourceInfo, path string) (string, error) {
 type ModuleText struct {
 	Module
 	Script string `json:"script"`
-	// Base names this version of its file, where that can be saved.
+	// Base names this version of its file, if it is writable.
 	Base string `json:"base,omitempty"`
 }
 
-// GetModule gives the module that an id is of: that of the source with the highest
-// rank.
-func (d *Desk) GetModule(_ context.Context, id string) (*ModuleText, error) {
-	m, err := d.moment()
+// GetModule returns the module with an ID from the source with the highest rank.
+func (d *Service) GetModule(_ context.Context, id string) (*ModuleText, error) {
+	m, err := d.currentState()
 	if err != nil {
 		return nil, err
 	}
@@ -254,9 +251,9 @@ func (d *Desk) GetModule(_ context.Context, id string) (*ModuleText, error) {
 		if module.ID != id {
 			continue
 		}
-		out := &ModuleText{Module: m.module(&module), Script: module.Script}
+		out := &ModuleText{Module: m.newModule(&module), Script: module.Script}
 		if !out.Writable || filepath.Ext(module.Path) != ".js" {
-			out.Writable = false // a module in JSON has more than its script
+			out.Writable = false // a module in JSON contains more than its script
 			return out, nil
 		}
 		name, err := nameIn(module.Source, module.Path)
@@ -273,9 +270,9 @@ func (d *Desk) GetModule(_ context.Context, id string) (*ModuleText, error) {
 	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no hook module with the id %q", id).WithFix("guideway hooks list --modules")
 }
 
-// SaveModule writes a module's script into a directory of the user or the project.
-// Graphs of the user's own that are active run it at once.
-func (d *Desk) SaveModule(ctx context.Context, r SaveRequest) (*ModuleText, error) {
+// SaveModule writes a module's script to a directory of the user or the project. If an
+// active graph belongs to the user, it runs the new script at once.
+func (d *Service) SaveModule(ctx context.Context, r SaveRequest) (*ModuleText, error) {
 	text, err := json.Marshal(hookdef.Module{ID: r.ID, Name: r.ID, Script: r.Text})
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "write the module %s: %w", r.ID, err)
@@ -290,7 +287,7 @@ func (d *Desk) SaveModule(ctx context.Context, r SaveRequest) (*ModuleText, erro
 	if len(found) > 0 {
 		return nil, (&Verdict{Diagnostics: found}).firstError()
 	}
-	info, err := place(d.opts.Catalog.Snapshot(), r.Source)
+	info, err := findSource(d.opts.Catalog.Snapshot(), r.Source)
 	if err != nil {
 		return nil, err
 	}

@@ -13,32 +13,32 @@ import (
 	runnerpkg "github.com/guideway-dev/guideway/internal/hooks/runner"
 )
 
-// Sample is a request to take through a graph without any server.
+// Sample is a request to run a graph on without a server.
 type Sample struct {
-	// Request is {method, params}, or the params alone.
+	// Request is {method, params}, or the params only.
 	Request json.RawMessage
-	// Response is what the server answers: a result, {"result": ...}, or
-	// {"error": {"message": ...}} for a call that fails; empty is an empty result.
+	// Response is the server's answer: a result, {"result": ...}, or {"error": {"message":
+	// ...}} for a failing call; empty is an empty result.
 	Response json.RawMessage
-	// Client and Server are what hooks learn of who calls and what is called.
+	// Client and Server are the names that hooks get.
 	Client, Server string
-	// Variables are set in place of those that the graph begins with.
+	// Variables replace the initial values of the graph's variables.
 	Variables map[string]json.RawMessage
-	// Owner is for whom the scripts run.
+	// Owner is the user for whom the scripts run.
 	Owner string
-	// Detail asks for what went in and out of each node.
+	// Detail adds the input and output of each node.
 	Detail bool
 }
 
-// Trial is how a sample came out.
+// Trial is the result of a trial.
 type Trial struct {
 	Outcome hookengine.Status `json:"outcome"`
-	// Request is the request as the server would have got it.
+	// Request is the request that the server would have got.
 	Request  TriedRequest    `json:"request"`
 	Response json.RawMessage `json:"response,omitempty"`
 	Error    *TrialError     `json:"error,omitempty"`
 	Nodes    []TriedNode     `json:"nodes"`
-	// Audit is what the hooks handed to the audit.
+	// Audit are the audit records of the hooks.
 	Audit []json.RawMessage `json:"audit,omitempty"`
 }
 
@@ -48,32 +48,31 @@ type TriedRequest struct {
 	Params json.RawMessage `json:"params,omitempty"`
 }
 
-// TrialError is why there is no response.
+// TrialError is the reason why there is no response.
 type TrialError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Node    string `json:"node,omitempty"`
-	// Sent says whether the call was sent.
+	// Sent reports whether the call was sent.
 	Sent bool `json:"sent"`
 }
 
-// TriedNode is what a node did, and, if that was asked for, what went in and out
-// of its script.
+// TriedNode is the trace of a node and, if requested, the input and output of its script.
 type TriedNode struct {
 	hookengine.NodeTrace
 	Input  json.RawMessage `json:"input,omitempty"`
 	Output json.RawMessage `json:"output,omitempty"`
 }
 
-// TryRequest is a sample for a graph that may not be saved yet.
+// TryRequest is a sample for a graph, which need not be saved.
 type TryRequest struct {
 	CheckRequest
 	Sample
 }
 
-// Try takes a sample through a graph. Its scripts run in the sandbox, no server is
-// called, and what they hand to the audit is shown and not kept.
-func (d *Desk) Try(ctx context.Context, r TryRequest) (*Trial, error) {
+// Try runs a graph on a sample. Its scripts run in the sandbox, no server is called, and
+// audit records are returned instead of stored.
+func (d *Service) Try(ctx context.Context, r TryRequest) (*Trial, error) {
 	v, err := d.Check(ctx, r.CheckRequest)
 	if err != nil {
 		return nil, err
@@ -84,17 +83,17 @@ func (d *Desk) Try(ctx context.Context, r TryRequest) (*Trial, error) {
 	return Try(ctx, v.linked, r.Sample, d.opts.Scripts, d.opts.Now)
 }
 
-// Try takes a sample through a linked graph.
+// Try runs a linked graph on a sample.
 func Try(ctx context.Context, linked *hookdef.Linked, s Sample, runner runnerpkg.Runner, now func() time.Time) (*Trial, error) {
 	linked, err := WithVariables(linked, s.Variables)
 	if err != nil {
 		return nil, err
 	}
-	params, err := s.params(linked.Type)
+	params, err := s.readParams(linked.Type)
 	if err != nil {
 		return nil, err
 	}
-	server, err := s.server(linked.Type)
+	server, err := s.newServer(linked.Type)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +101,8 @@ func Try(ctx context.Context, linked *hookdef.Linked, s Sample, runner runnerpkg
 	if err != nil {
 		return nil, err
 	}
-	heard := &heard{}
-	scripts := &observed{Scripts: &runnerpkg.Scripts{Runner: runner, Owner: func(context.Context) string { return s.Owner }}, seen: map[string]passage{}}
+	heard := &auditList{}
+	scripts := &observedScripts{Scripts: &runnerpkg.Scripts{Runner: runner, Owner: func(context.Context) string { return s.Owner }}, seen: map[string]passage{}}
 	engine := hookengine.New(hookengine.Options{Scripts: scripts, Audit: heard, Now: now})
 	defer engine.Close(ctx)
 	out := engine.Run(ctx, program, hookengine.Request{
@@ -114,13 +113,13 @@ func Try(ctx context.Context, linked *hookdef.Linked, s Sample, runner runnerpkg
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the trial was interrupted: %w", err)
 	}
 	trial := &Trial{
-		Outcome: out.Status, Response: out.Response, Nodes: []TriedNode{}, Audit: heard.all(),
+		Outcome: out.Status, Response: out.Response, Nodes: []TriedNode{}, Audit: heard.allRecords(),
 		Request: TriedRequest{Method: out.Request.Method, Params: out.Request.Params}, Error: trialError(out),
 	}
 	for _, n := range nodes {
 		tried := TriedNode{NodeTrace: n}
 		if s.Detail {
-			p := scripts.of(n.ID)
+			p := scripts.passageOf(n.ID)
 			tried.Input, tried.Output = p.in, p.out
 		}
 		trial.Nodes = append(trial.Nodes, tried)
@@ -140,7 +139,7 @@ func trialError(out *hookengine.Outcome) *TrialError {
 	return e
 }
 
-// WithVariables is a graph that begins with other values of its variables.
+// WithVariables returns a graph with other initial values of its variables.
 func WithVariables(linked *hookdef.Linked, values map[string]json.RawMessage) (*hookdef.Linked, error) {
 	if len(values) == 0 {
 		return linked, nil
@@ -161,8 +160,8 @@ func WithVariables(linked *hookdef.Linked, values map[string]json.RawMessage) (*
 	return &other, nil
 }
 
-// params reads the params of the request.
-func (s *Sample) params(method hookdef.Type) (json.RawMessage, error) {
+// readParams returns the params of the request.
+func (s *Sample) readParams(method hookdef.Type) (json.RawMessage, error) {
 	var whole map[string]json.RawMessage
 	if err := json.Unmarshal(s.Request, &whole); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the request is no JSON object: %w", err).
@@ -179,8 +178,8 @@ func (s *Sample) params(method hookdef.Type) (json.RawMessage, error) {
 	return whole["params"], nil
 }
 
-// server stands for a server.
-func (s *Sample) server(method hookdef.Type) (hookengine.Caller, error) {
+// newServer returns a simulated server.
+func (s *Sample) newServer(method hookdef.Type) (hookengine.Caller, error) {
 	result := json.RawMessage(`{"content":[]}`)
 	if method == hookdef.ToolsList {
 		result = json.RawMessage(`{"tools":[]}`)
@@ -204,18 +203,18 @@ func (s *Sample) server(method hookdef.Type) (hookengine.Caller, error) {
 	return hookengine.CallerFunc(func(context.Context, hookengine.Call) (json.RawMessage, error) { return result, failure }), nil
 }
 
-// passage is what went in and out of a script.
+// passage is the input and output of a script.
 type passage struct{ in, out json.RawMessage }
 
-// observed notes what goes in and out of scripts, by node.
-type observed struct {
+// observedScripts records the input and output of scripts by node.
+type observedScripts struct {
 	hookengine.Scripts
 	mu   sync.Mutex
 	seen map[string]passage
 }
 
 // RunHook implements hookengine.Scripts.
-func (o *observed) RunHook(ctx context.Context, call hookengine.ScriptCall) (*hookengine.ScriptResult, error) {
+func (o *observedScripts) RunHook(ctx context.Context, call hookengine.ScriptCall) (*hookengine.ScriptResult, error) {
 	result, err := o.Scripts.RunHook(ctx, call)
 	var who struct{ Metadata struct{ NodeID string } }
 	if json.Unmarshal(call.Context, &who) == nil {
@@ -230,27 +229,27 @@ func (o *observed) RunHook(ctx context.Context, call hookengine.ScriptCall) (*ho
 	return result, err
 }
 
-func (o *observed) of(node string) passage {
+func (o *observedScripts) passageOf(node string) passage {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.seen[node]
 }
 
-// heard keeps the audit to show it.
-type heard struct {
+// auditList collects audit records.
+type auditList struct {
 	mu      sync.Mutex
 	records []json.RawMessage
 }
 
 // Audit implements hookengine.Auditor.
-func (h *heard) Audit(_ context.Context, e hookengine.AuditEntry) error {
+func (h *auditList) Audit(_ context.Context, e hookengine.AuditEntry) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.records = append(h.records, e.Record)
 	return nil
 }
 
-func (h *heard) all() []json.RawMessage {
+func (h *auditList) allRecords() []json.RawMessage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.records

@@ -21,22 +21,22 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// mostVersions bounds the versions of one graph; the oldest go.
+// mostVersions is the maximum number of versions of one graph; the oldest are removed.
 const mostVersions = 100
 
-// Version is a text of a graph that was saved, or that a save took the place of.
+// Version is a saved text of a graph, or a text that a save replaced.
 type Version struct {
 	ID string `json:"id"`
-	// Source is the name of the source whose file it was.
+	// Source is the name of the source of its file.
 	Source string    `json:"source"`
 	When   time.Time `json:"when"`
-	// Who saved it; empty for one that was found in the file.
+	// Who saved it; empty for a text found in the file.
 	Who string `json:"who,omitempty"`
-	// Note says more: that it was restored, or found.
+	// Note is additional information, such as that it was restored or found.
 	Note string `json:"note,omitempty"`
-	// Base is the name of the text, as of the file's.
+	// Base names the text, like the base of the file.
 	Base string `json:"base"`
-	// Current says that it is what the file has now.
+	// Current reports whether the file has this text now.
 	Current bool `json:"current"`
 }
 
@@ -46,18 +46,18 @@ type VersionText struct {
 	Text string `json:"text"`
 }
 
-// shelf is the place of the versions of one graph: by the source, with its
-// location, and the id, so that one project's are none of another's.
-type shelf struct{ source, id string }
+// versionSet identifies the versions of one graph: by its source with the location, and its
+// ID, so that projects are separate.
+type versionSet struct{ source, id string }
 
-// versions keeps texts in a directory of its own, and not beside the graphs:
-// those lie in repositories, and whoever deletes one does not delete this.
-type versions struct {
+// versionStore stores texts in a directory outside of the graphs' repositories, so that
+// deleting a repository does not delete the versions.
+type versionStore struct {
 	dir string
 	now func() time.Time
 }
 
-// keptVersion is the file of a version.
+// keptVersion is the file format of a version.
 type keptVersion struct {
 	Source string    `json:"source"`
 	ID     string    `json:"id"`
@@ -67,17 +67,17 @@ type keptVersion struct {
 	Text   string    `json:"text"`
 }
 
-func (v *versions) at(s shelf) string {
+func (v *versionStore) directoryOf(s versionSet) string {
 	sum := sha256.Sum256([]byte(s.source + "\n" + s.id))
 	return filepath.Join(v.dir, hex.EncodeToString(sum[:12]))
 }
 
-// keep adds a version, unless the newest is the same.
-func (v *versions) keep(s shelf, text, who, note string) error {
+// add adds a version, unless the newest is equal.
+func (v *versionStore) addVersion(s versionSet, text, who, note string) error {
 	if v.dir == "" {
 		return nil
 	}
-	names, err := v.names(s)
+	names, err := v.listNames(s)
 	if err != nil {
 		return err
 	}
@@ -90,27 +90,27 @@ func (v *versions) keep(s shelf, text, who, note string) error {
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "write a version of %s: %w", s.id, err)
 	}
-	path := filepath.Join(v.at(s), v.nameAfter(names, now, base)+".json")
+	path := filepath.Join(v.directoryOf(s), v.nameAfter(names, now, base)+".json")
 	if err := atomicfile.Create(path, string(data)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return guideway.Errorf(guideway.CodeUnavailable, "keep a version of %s: %w", s.id, err).
 			WithFix("make the directory %s writable for this user", v.dir)
 	}
 	for _, old := range names[min(len(names), mostVersions-1):] {
-		_ = os.Remove(filepath.Join(v.at(s), old+".json")) // it is tried again at the next save
+		_ = os.Remove(filepath.Join(v.directoryOf(s), old+".json")) // retried at the next save
 	}
 	return nil
 }
 
-// keepFound adds what a file has, where it was changed by other means.
-func (v *versions) keepFound(s shelf, text []byte) error {
+// addFound adds the text of a file that was changed by other means.
+func (v *versionStore) addFound(s versionSet, text []byte) error {
 	if len(text) == 0 {
 		return nil
 	}
-	return v.keep(s, string(text), "", "found in the file")
+	return v.addVersion(s, string(text), "", "found in the file")
 }
 
-// nameAfter is the name of a version: by its time, and behind all that are there.
-func (v *versions) nameAfter(names []string, now time.Time, base string) string {
+// nameAfter returns the name of a new version: from its time, and after all existing ones.
+func (v *versionStore) nameAfter(names []string, now time.Time, base string) string {
 	ms := now.UnixMilli()
 	if len(names) > 0 {
 		var newest int64
@@ -121,17 +121,17 @@ func (v *versions) nameAfter(names []string, now time.Time, base string) string 
 	return fmt.Sprintf("%013d-%s", ms, shortOf(base))
 }
 
-// shortOf is the part of a hash that names of versions have.
+// shortOf returns the part of a hash that is in names of versions.
 func shortOf(base string) string { return strings.TrimPrefix(base, "sha256:")[:12] }
 
 var versionName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{13}-[0-9a-f]{12}$`) })
 
-// names are the versions that there are, the newest first.
-func (v *versions) names(s shelf) ([]string, error) {
+// listNames returns the names of the versions, the newest first.
+func (v *versionStore) listNames(s versionSet) ([]string, error) {
 	if v.dir == "" {
 		return nil, nil
 	}
-	entries, err := os.ReadDir(v.at(s))
+	entries, err := os.ReadDir(v.directoryOf(s))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the versions of %s: %w", s.id, err)
 	}
@@ -146,12 +146,12 @@ func (v *versions) names(s shelf) ([]string, error) {
 	return names, nil
 }
 
-// read gives one version; nil where it is not there, or is none.
-func (v *versions) read(s shelf, name string) *keptVersion {
+// readVersion returns one version; nil if it is missing or invalid.
+func (v *versionStore) readVersion(s versionSet, name string) *keptVersion {
 	if !versionName().MatchString(name) {
 		return nil
 	}
-	data, err := os.ReadFile(filepath.Join(v.at(s), name+".json"))
+	data, err := os.ReadFile(filepath.Join(v.directoryOf(s), name+".json"))
 	if err != nil {
 		return nil
 	}
@@ -162,9 +162,9 @@ func (v *versions) read(s shelf, name string) *keptVersion {
 	return &kept
 }
 
-// Versions lists what was saved of a graph in the directories that are writable
-// here, the newest first; also where the graph was deleted.
-func (d *Desk) Versions(_ context.Context, id string) ([]Version, error) {
+// Versions returns the saved versions of a graph in the writable sources, the newest first,
+// even of a deleted graph.
+func (d *Service) Versions(_ context.Context, id string) ([]Version, error) {
 	list := []Version{}
 	snapshot := d.opts.Catalog.Snapshot()
 	for _, s := range snapshot.Sources() {
@@ -177,14 +177,14 @@ func (d *Desk) Versions(_ context.Context, id string) ([]Version, error) {
 				now = writer.Version(text)
 			}
 		}
-		at := shelf{source: s.Key(), id: id}
-		names, err := d.versions.names(at)
+		at := versionSet{source: s.Key(), id: id}
+		names, err := d.versions.listNames(at)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
-			if kept := d.versions.read(at, name); kept != nil {
-				list = append(list, kept.version(name, s.Name, now))
+			if kept := d.versions.readVersion(at, name); kept != nil {
+				list = append(list, kept.toVersion(name, s.Name, now))
 			}
 		}
 	}
@@ -197,21 +197,21 @@ func (k *keptVersion) version(name, source, now string) Version {
 	return Version{ID: name, Source: source, When: k.When, Who: k.Who, Note: k.Note, Base: base, Current: base == now}
 }
 
-// Version gives one version of a graph.
-func (d *Desk) Version(_ context.Context, id, version string) (*VersionText, error) {
+// Version returns one version of a graph.
+func (d *Service) Version(_ context.Context, id, version string) (*VersionText, error) {
 	for _, s := range d.opts.Catalog.Snapshot().Sources() {
 		if !writer.IsWritable(s.SourceInfo) {
 			continue
 		}
-		if kept := d.versions.read(shelf{source: s.Key(), id: id}, version); kept != nil {
-			return &VersionText{Version: kept.version(version, s.Name, ""), Text: kept.Text}, nil
+		if kept := d.versions.readVersion(versionSet{source: s.Key(), id: id}, version); kept != nil {
+			return &VersionText{Version: kept.toVersion(version, s.Name, ""), Text: kept.Text}, nil
 		}
 	}
 	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no such version of the hook graph %s", id)
 }
 
-// Restore saves an earlier version anew, against what is there now.
-func (d *Desk) Restore(ctx context.Context, id, version, base, who string) (*Detail, error) {
+// Restore saves an earlier version again, against the current one.
+func (d *Service) Restore(ctx context.Context, id, version, base, who string) (*Detail, error) {
 	old, err := d.Version(ctx, id, version)
 	if err != nil {
 		return nil, err

@@ -1,11 +1,10 @@
-// Package admin is where people work on hook graphs: what there is and how it
-// stands, a text with its findings, a trial without any server, saving against
-// the version that a change began from, the versions that were saved, and
-// enabling exactly what somebody has looked at. The command line and the API
-// stand on it.
+// Package admin manages hook graphs: it lists them with their states, checks documents,
+// tries graphs without a server, saves against the version that a change started from,
+// keeps saved versions, and enables exactly the version that was reviewed. The CLI and the
+// HTTP API call it.
 //
-// It asks nobody who they are: that a person and no agent commands, its callers
-// must have made sure of.
+// It does not authenticate: its callers must ensure that a person and not an agent sends a
+// command.
 package admin
 
 import (
@@ -24,35 +23,35 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/runner"
 )
 
-// Options are the parts of a desk; Catalog, Approvals and Scripts are needed.
+// Options configure a Service; Catalog, Approvals and Scripts are required.
 type Options struct {
 	Catalog   Catalog
 	Approvals Approvals
 	// Scripts runs and checks scripts: a *script.Pool.
 	Scripts Scripts
-	// Versions is the directory of the versions that were saved; "" keeps none.
+	// Versions is the directory of the saved versions; if empty, none are kept.
 	Versions string
-	// OnApproval is called when something was enabled or disabled here, so that
-	// it is in force at once; nil is nobody.
+	// OnApproval is called after a graph was enabled or disabled, to apply the change at
+	// once; may be nil.
 	OnApproval func()
-	// Now is the clock; nil is the system's.
+	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
 
-// Catalog is what the desk needs of the catalog.
+// Catalog is the catalog, as far as the service needs it.
 type Catalog interface {
 	Snapshot() *catalog.Snapshot
 	// Load reads the sources again.
 	Load(ctx context.Context) error
 }
 
-// Approvals is what the desk needs of the store of approvals.
+// Approvals is the store of approvals, as far as the service needs it.
 type Approvals interface {
 	List() (approval.Records, error)
 	Change(ctx context.Context, edit func(approval.Records) (approval.Records, error)) error
 }
 
-// Scripts is what the desk needs of the sandbox.
+// Scripts is the sandbox, as far as the service needs it.
 type Scripts interface {
 	runner.Runner
 	runner.Checker
@@ -60,28 +59,28 @@ type Scripts interface {
 
 var _ Catalog = (*catalog.Catalog)(nil)
 
-// Desk works on the hook graphs of one user. It is safe for concurrent use.
-type Desk struct {
+// Service manages the hook graphs of one user. It is safe for concurrent use.
+type Service struct {
 	opts     Options
-	versions *versions
-	// writing lets one document be written at a time.
+	versions *versionStore
+	// writing serializes writes of documents.
 	writing sync.Mutex
 }
 
-// New makes a desk. It does no I/O.
-func New(opts Options) *Desk {
+// New returns a service. It does no I/O.
+func New(opts Options) *Service {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Desk{opts: opts, versions: &versions{dir: opts.Versions, now: opts.Now}}
+	return &Service{opts: opts, versions: &versionStore{dir: opts.Versions, now: opts.Now}}
 }
 
-// Candidate is a graph of the catalog as one that could be active.
+// Candidate converts a graph of the catalog to a candidate for activation.
 func Candidate(e *catalog.HookEntry) hookengine.Candidate {
 	return hookengine.Candidate{ID: e.ID, Source: e.Source.Key(), Own: e.Own(), Graph: e.Linked, Problem: e.Problem}
 }
 
-// Activate says which graphs of a snapshot are active by the approvals.
+// Activate returns the active graphs of a snapshot according to the approvals.
 func Activate(snapshot *catalog.Snapshot, records approval.Records) *hookengine.Activation {
 	var candidates []hookengine.Candidate
 	for _, e := range snapshot.Hooks() {
@@ -90,7 +89,7 @@ func Activate(snapshot *catalog.Snapshot, records approval.Records) *hookengine.
 	return hookengine.Activate(candidates, records, func(source string) bool { return isPresent(snapshot, source) })
 }
 
-// isPresent says whether a source of approvals is one of the snapshot's.
+// isPresent reports whether a source of approvals is in the snapshot.
 func isPresent(snapshot *catalog.Snapshot, source string) bool {
 	return slices.ContainsFunc(snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Key() == source })
 }
@@ -104,32 +103,31 @@ type Row struct {
 	Type        hookdef.Type      `json:"type,omitempty"`
 	Bindings    []hookdef.Binding `json:"bindings,omitempty"`
 	State       hookengine.State  `json:"state"`
-	// Enabled says that it was approved, whatever became of it since.
+	// Enabled reports whether it was approved, whatever its state is now.
 	Enabled bool `json:"enabled"`
-	// Why says why it is not active though it is enabled, or why it does not load.
+	// Why is the reason why it is enabled but not active, or does not load.
 	Why    string `json:"why,omitempty"`
 	Source string `json:"source"`
 	Path   string `json:"path"`
-	// Revision is what of the source this is, such as a commit.
+	// Revision is the revision of the source, such as a commit.
 	Revision string `json:"revision,omitempty"`
-	// Own says that this user answers for the source; else the graph came with a
-	// project, and exactly what was looked at is approved.
+	// Own reports whether this user owns the source; otherwise the graph belongs to a
+	// project, and only the reviewed version is approved.
 	Own      bool `json:"own"`
 	Writable bool `json:"writable"`
-	// Pin is the hash of all that the graph does; empty where it does not load.
+	// Pin is the hash of the graph's behavior; empty if it does not load.
 	Pin   string `json:"pin,omitempty"`
 	Stale bool   `json:"stale,omitempty"`
-	// Overlaps names the active graphs that stand around some of the same
-	// requests.
+	// Overlaps names the active graphs that apply to some of the same requests.
 	Overlaps  []string             `json:"overlaps,omitempty"`
 	Overrides []catalog.Overridden `json:"overrides,omitempty"`
 }
 
-// List is all that there is.
+// List is the result of Service.List.
 type List struct {
 	Graphs  []Row    `json:"graphs"`
 	Modules []Module `json:"modules"`
-	// Missing are graphs that are enabled and gone.
+	// Missing are graphs that are enabled but no longer exist.
 	Missing     []Missing             `json:"missing"`
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 }
@@ -141,46 +139,47 @@ type Module struct {
 	Source   string `json:"source"`
 	Path     string `json:"path"`
 	Writable bool   `json:"writable"`
-	// UsedBy names the graphs that run it.
+	// UsedBy names the graphs that use it.
 	UsedBy []string `json:"usedBy"`
 }
 
-// Missing is a graph that is enabled and gone. What it stood around is refused.
+// Missing is a graph that is enabled but no longer exists. The requests that it applied to
+// are refused.
 type Missing struct {
 	ID     string `json:"id"`
 	Source string `json:"source"`
 }
 
-// moment is what is there now, with what is approved.
-type moment struct {
+// state is the current catalog with the approvals.
+type state struct {
 	snapshot *catalog.Snapshot
 	records  approval.Records
 	active   *hookengine.Activation
 }
 
-func (d *Desk) moment() (*moment, error) {
+func (d *Service) currentState() (*state, error) {
 	records, err := d.opts.Approvals.List()
 	if err != nil {
 		return nil, err
 	}
 	snapshot := d.opts.Catalog.Snapshot()
-	return &moment{snapshot: snapshot, records: records, active: Activate(snapshot, records)}, nil
+	return &state{snapshot: snapshot, records: records, active: Activate(snapshot, records)}, nil
 }
 
-// List lists the graphs and modules of all sources.
-func (d *Desk) List(context.Context) (*List, error) {
-	m, err := d.moment()
+// List returns the graphs and modules of all sources.
+func (d *Service) List(context.Context) (*List, error) {
+	m, err := d.currentState()
 	if err != nil {
 		return nil, err
 	}
 	list := &List{Graphs: []Row{}, Modules: []Module{}, Missing: []Missing{}, Diagnostics: []guideway.Diagnostic{}}
 	paths := map[string]bool{}
 	for _, e := range m.snapshot.Hooks() {
-		list.Graphs = append(list.Graphs, m.row(e))
+		list.Graphs = append(list.Graphs, m.newRow(e))
 		paths[e.Path] = true
 	}
 	for _, module := range m.snapshot.HookModules() {
-		list.Modules = append(list.Modules, m.module(&module))
+		list.Modules = append(list.Modules, m.newModule(&module))
 		paths[module.Path] = true
 	}
 	for _, r := range m.active.Missing {
@@ -194,8 +193,8 @@ func (d *Desk) List(context.Context) (*List, error) {
 	return list, nil
 }
 
-// row tells how a graph stands.
-func (m *moment) row(e *catalog.HookEntry) Row {
+// newRow returns the row of a graph.
+func (m *state) newRow(e *catalog.HookEntry) Row {
 	c := Candidate(e)
 	row := Row{
 		ID: e.ID, State: m.active.States[c.Key()], Enabled: m.records.Find(c.Key()) != nil, Why: e.Problem,
@@ -228,24 +227,23 @@ func (m *moment) module(module *catalog.HookModule) Module {
 	return out
 }
 
-// Detail is a graph to be worked on.
+// Detail is a graph to edit.
 type Detail struct {
 	Hook Row `json:"hook"`
-	// Graph is the document as JSON, as its file has it now; none where it does
-	// not load.
+	// Graph is the document in the file as JSON; empty if it does not load.
 	Graph json.RawMessage `json:"graph,omitempty"`
-	// Text is the file's, and Base names this version of it; for a graph without a
-	// file of its own Text is the document as JSON.
+	// Text is the text of the file, and Base names this version of it; for a graph without
+	// a file, Text is the document as JSON.
 	Text   string `json:"text"`
 	Format string `json:"format"`
 	Base   string `json:"base,omitempty"`
-	// Diagnostics are what is to be said of the text.
+	// Diagnostics are the diagnostics of the text.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 }
 
-// Get gives a graph with its text and its findings.
-func (d *Desk) Get(ctx context.Context, id string) (*Detail, error) {
-	m, err := d.moment()
+// Get returns a graph with its text and its diagnostics.
+func (d *Service) Get(ctx context.Context, id string) (*Detail, error) {
+	m, err := d.currentState()
 	if err != nil {
 		return nil, err
 	}
@@ -262,12 +260,11 @@ func (d *Desk) Get(ctx context.Context, id string) (*Detail, error) {
 		return nil, err
 	}
 	return &Detail{
-		Hook: m.row(e), Graph: verdict.Graph, Text: text, Format: writer.Format(text), Base: base, Diagnostics: verdict.Diagnostics,
+		Hook: m.newRow(e), Graph: verdict.Graph, Text: text, Format: writer.Format(text), Base: base, Diagnostics: verdict.Diagnostics,
 	}, nil
 }
 
-// textOf is the text of a graph: that of its file, where it has one that is
-// somebody's own.
+// textOf returns the text of a graph: of its file, if it has an editable one.
 func textOf(e *catalog.HookEntry) (text, base string, err error) {
 	if writer.IsWritable(e.Source) {
 		name, err := nameIn(e.Source, e.Path)
@@ -287,10 +284,10 @@ func textOf(e *catalog.HookEntry) (text, base string, err error) {
 	return string(data), "", err
 }
 
-// Export gives a graph in the form that other installations and tools read: with
-// a place for each node, and the modules that it needs.
-func (d *Desk) Export(_ context.Context, id string) ([]byte, error) {
-	m, err := d.moment()
+// Export returns a graph in the form for other installations and tools: with positions of
+// its nodes, and its modules.
+func (d *Service) Export(_ context.Context, id string) ([]byte, error) {
+	m, err := d.currentState()
 	if err != nil {
 		return nil, err
 	}
@@ -302,5 +299,5 @@ func (d *Desk) Export(_ context.Context, id string) ([]byte, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
 			WithFix("mend it; 'guideway hooks validate %s' says more", e.ID)
 	}
-	return e.Linked.Export(m.row(e).State == hookengine.StateActive)
+	return e.Linked.Export(m.newRow(e).State == hookengine.StateActive)
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox/worker"
 )
 
-// The test binary is its own worker.
+// The test binary also runs as the worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
 		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// graph is a graph with one hook.
-func graph(id, script string, more ...string) string {
+// newGraph returns a graph with one hook.
+func newGraph(id, script string, more ...string) string {
 	text, err := json.Marshal(script)
 	if err != nil {
 		panic(err)
@@ -48,23 +48,23 @@ func graph(id, script string, more ...string) string {
 		"edges":[{"source":"start","target":"h"},{"source":"h","target":"call"},{"source":"call","target":"end"}]}`
 }
 
-// rig is a desk on a real catalog, real approvals and the real sandbox.
-type rig struct {
-	*hookadmin.Desk
+// fixture is a service with a real catalog, real approvals and the real sandbox.
+type fixture struct {
+	*hookadmin.Service
 	t             *testing.T
 	catalog       *catalog.Catalog
 	user, project string
 	told          int
 }
 
-func newRig(t *testing.T) *rig {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	r := &rig{t: t, user: filepath.Join(dir, "user"), project: filepath.Join(dir, "project", "workflows")}
-	write(t, filepath.Join(r.project, "hooks", "theirs.yaml"), theirs)
+	r := &fixture{t: t, user: filepath.Join(dir, "user"), project: filepath.Join(dir, "project", "workflows")}
+	writeFile(t, filepath.Join(r.project, "hooks", "theirs.yaml"), theirs)
 	r.catalog = catalog.New(catalog.Standard(catalog.Layout{
 		Bundled: fstest.MapFS{
-			"hooks/given.json":      {Data: []byte(strings.Replace(graph("given", "x"), `"script":"x"`, `"hookModuleId":"mark"`, 1))},
+			"hooks/given.json":      {Data: []byte(strings.Replace(newGraph("given", "x"), `"script":"x"`, `"hookModuleId":"mark"`, 1))},
 			"hooks/modules/mark.js": {Data: []byte("context.request.params.mark = 1;")},
 		}, User: r.user, Project: filepath.Join(dir, "project"),
 	}), catalog.Options{})
@@ -88,7 +88,7 @@ func newRig(t *testing.T) *rig {
 	})
 	var mu sync.Mutex
 	clock := time.UnixMilli(1_700_000_000_000)
-	r.Desk = hookadmin.New(hookadmin.Options{
+	r.Service = hookadmin.New(hookadmin.Options{
 		Catalog: r.catalog, Approvals: store, Scripts: pool, Versions: filepath.Join(dir, "versions"), OnApproval: func() { r.told++ },
 		Now: func() time.Time { mu.Lock(); defer mu.Unlock(); clock = clock.Add(time.Minute); return clock },
 	})
@@ -114,7 +114,7 @@ nodes:
 edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
 `
 
-func write(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func (r *rig) get(id string) *hookadmin.Detail {
+func (r *fixture) getGraph(id string) *hookadmin.Detail {
 	r.t.Helper()
 	d, err := r.Get(r.t.Context(), id)
 	if err != nil {
@@ -133,8 +133,8 @@ func (r *rig) get(id string) *hookadmin.Detail {
 	return d
 }
 
-// save saves a graph and gives what is served then.
-func (r *rig) save(source, base, id, text string) *hookadmin.Detail {
+// saveGraph saves a graph and returns its new detail.
+func (r *fixture) saveGraph(source, base, id, text string) *hookadmin.Detail {
 	r.t.Helper()
 	d, err := r.Save(r.t.Context(), hookadmin.SaveRequest{ID: id, Source: source, Base: base, Graph: json.RawMessage(text), Who: "ann"})
 	if err != nil {
@@ -143,42 +143,42 @@ func (r *rig) save(source, base, id, text string) *hookadmin.Detail {
 	return d
 }
 
-// refuses checks that something was refused with a code.
-func (r *rig) refuses(code guideway.Code, says string, err error) {
+// checkRefused checks that an error has a code.
+func (r *fixture) checkRefused(code guideway.Code, says string, err error) {
 	r.t.Helper()
 	if guideway.ErrorCode(err) != code || !strings.Contains(err.Error(), says) {
 		r.t.Errorf("%v (%s), want %s and %q", err, guideway.ErrorCode(err), code, says)
 	}
 }
 
-func (r *rig) enable(id, pin string, replace bool) error {
+func (r *fixture) enableGraph(id, pin string, replace bool) error {
 	_, err := r.Enable(r.t.Context(), hookadmin.EnableRequest{ID: id, Pin: pin, Replace: replace, Who: "ann"})
 	return err
 }
 
-// A graph is made, changed against the version that was looked at, brought back to
-// an earlier version, and deleted; each version stays.
-func TestAGraphFromItsBeginning(t *testing.T) {
+// A graph is created, changed against the version that was read, restored to an earlier
+// version, and deleted; each version is kept.
+func TestGraphLifecycle(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	first := r.save("user", "", "mine", graph("mine", "context.variables.a = 1;"))
+	r := newFixture(t)
+	first := r.saveGraph("user", "", "mine", newGraph("mine", "context.variables.a = 1;"))
 	if first.Hook.State != hookengine.StateOff || !first.Hook.Writable || first.Hook.Source != "user" || first.Base == "" || len(first.Diagnostics) > 0 {
 		t.Fatalf("it is %+v, %+v", first.Hook, first.Diagnostics)
 	}
-	second := r.save("user", first.Base, "mine", graph("mine", "context.variables.a = 2;"))
-	_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: "mine", Source: "user", Base: first.Base, Graph: json.RawMessage(graph("mine", "lost"))})
-	r.refuses(guideway.CodeConflict, "was changed since", err)
-	_, err = r.Save(t.Context(), hookadmin.SaveRequest{ID: "mine", Source: "user", Graph: json.RawMessage(graph("mine", "lost"))})
-	r.refuses(guideway.CodeConflict, "already", err)
+	second := r.saveGraph("user", first.Base, "mine", newGraph("mine", "context.variables.a = 2;"))
+	_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: "mine", Source: "user", Base: first.Base, Graph: json.RawMessage(newGraph("mine", "lost"))})
+	r.checkRefused(guideway.CodeConflict, "was changed since", err)
+	_, err = r.Save(t.Context(), hookadmin.SaveRequest{ID: "mine", Source: "user", Graph: json.RawMessage(newGraph("mine", "lost"))})
+	r.checkRefused(guideway.CodeConflict, "already", err)
 
 	file := filepath.Join(r.user, "hooks", "mine.json")
 	byHand := strings.Replace(second.Text, "a = 2", "a = 3", 1)
-	write(t, file, byHand)
-	third := r.get("mine")
+	writeFile(t, file, byHand)
+	third := r.getGraph("mine")
 	if third.Text != byHand || third.Base == second.Base {
 		t.Fatalf("an edit by hand is not seen: %s", third.Text)
 	}
-	r.save("user", third.Base, "mine", graph("mine", "context.variables.a = 4;"))
+	r.saveGraph("user", third.Base, "mine", newGraph("mine", "context.variables.a = 4;"))
 	list, err := r.Versions(t.Context(), "mine")
 	if err != nil {
 		t.Fatal(err)
@@ -199,17 +199,17 @@ func TestAGraphFromItsBeginning(t *testing.T) {
 		t.Fatalf("the first version is %v, %v", text, err)
 	}
 	_, err = r.Restore(t.Context(), "mine", oldest, second.Base, "ann")
-	r.refuses(guideway.CodeConflict, "was changed since", err)
-	back, err := r.Restore(t.Context(), "mine", oldest, r.get("mine").Base, "ann")
+	r.checkRefused(guideway.CodeConflict, "was changed since", err)
+	back, err := r.Restore(t.Context(), "mine", oldest, r.getGraph("mine").Base, "ann")
 	if err != nil || back.Text != first.Text {
 		t.Fatalf("restored %v, %v", back, err)
 	}
-	r.refuses(guideway.CodeConflict, "was changed since", r.Remove(t.Context(), "mine", "user", second.Base))
+	r.checkRefused(guideway.CodeConflict, "was changed since", r.Remove(t.Context(), "mine", "user", second.Base))
 	if err := r.Remove(t.Context(), "mine", "user", back.Base); err != nil {
 		t.Fatal(err)
 	}
 	_, err = r.Get(t.Context(), "mine")
-	r.refuses(guideway.CodeNotFound, "mine", err)
+	r.checkRefused(guideway.CodeNotFound, "mine", err)
 	if list, err := r.Versions(t.Context(), "mine"); err != nil || len(list) != 5 {
 		t.Errorf("of a deleted graph there are %d versions, %v", len(list), err)
 	}
@@ -218,56 +218,56 @@ func TestAGraphFromItsBeginning(t *testing.T) {
 	}
 }
 
-// A browser rounds a number of more than 53 bits, so that its save would change more
-// than the person has: in a file of JSON and in one of YAML.
+// A browser rounds integers above 53 bits, so its save would change more than the user did:
+// in JSON and in YAML.
 func TestSaveRefusesLongNumbers(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newFixture(t)
 	const long = "9007199254740993"
-	mine := graph("mine", "1", `"variables":{"owner":`+long+`},`)
-	write(t, filepath.Join(r.user, "hooks", "mine.json"), mine)
-	write(t, filepath.Join(r.project, "hooks", "theirs.yaml"), theirs+"variables: { owner: -"+long+" } # a person\n")
+	mine := newGraph("mine", "1", `"variables":{"owner":`+long+`},`)
+	writeFile(t, filepath.Join(r.user, "hooks", "mine.json"), mine)
+	writeFile(t, filepath.Join(r.project, "hooks", "theirs.yaml"), theirs+"variables: { owner: -"+long+" } # a person\n")
 	if err := r.catalog.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for id, source := range map[string]string{"mine": "user", "theirs": "project"} {
-		was := r.get(id)
+		was := r.getGraph(id)
 		_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: id, Source: source, Base: was.Base, Graph: was.Graph, Who: "ann"})
-		r.refuses(guideway.CodeInvalid, long, err)
-		if now := r.get(id); now.Text != was.Text {
+		r.checkRefused(guideway.CodeInvalid, long, err)
+		if now := r.getGraph(id); now.Text != was.Text {
 			t.Errorf("%s was changed to %s", id, now.Text)
 		}
 	}
 	quoted := strings.Replace(mine, long, `"`+long+`"`, 1)
-	if _, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: "mine", Source: "user", Base: r.get("mine").Base, Text: quoted, Who: "ann"}); err != nil {
+	if _, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: "mine", Source: "user", Base: r.getGraph("mine").Base, Text: quoted, Who: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	r.save("user", r.get("mine").Base, "mine", quoted)
+	r.saveGraph("user", r.getGraph("mine").Base, "mine", quoted)
 }
 
-// What breaks a rule, or would load as something else, is not written.
-func TestSaveRefuses(t *testing.T) {
+// A document that breaks a rule, or would load as another one, is not written.
+func TestSaveRefusesInvalidGraphs(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	cyclic := strings.Replace(graph("mine", "1"), `"source":"call","target":"end"`, `"source":"call","target":"h"`, 1)
+	r := newFixture(t)
+	cyclic := strings.Replace(newGraph("mine", "1"), `"source":"call","target":"end"`, `"source":"call","target":"h"`, 1)
 	for _, tt := range []struct {
 		name, id, source, graph string
 		code                    guideway.Code
 		says                    string
 	}{
 		{"a circle", "mine", "user", cyclic, guideway.CodeInvalidDefinition, "no valid hook graph"},
-		{"a script that is none", "mine", "user", graph("mine", "if ("), guideway.CodeInvalidDefinition, "no valid hook graph"},
-		{"no such module", "mine", "user", strings.Replace(graph("mine", "x"), `"script":"x"`, `"hookModuleId":"none"`, 1), guideway.CodeInvalidDefinition, "There is no module"},
-		{"another id", "other", "user", graph("mine", "1"), guideway.CodeInvalid, "has the id"},
-		{"a way out of the directory", "../mine", "user", graph("../mine", "1"), guideway.CodeInvalidDefinition, "cannot be the name of a file"},
-		{"what is built in", "mine", "bundled", graph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
-		{"a directory", "mine", "../elsewhere", graph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
+		{"a script that is none", "mine", "user", newGraph("mine", "if ("), guideway.CodeInvalidDefinition, "no valid hook graph"},
+		{"no such module", "mine", "user", strings.Replace(newGraph("mine", "x"), `"script":"x"`, `"hookModuleId":"none"`, 1), guideway.CodeInvalidDefinition, "There is no module"},
+		{"another id", "other", "user", newGraph("mine", "1"), guideway.CodeInvalid, "has the id"},
+		{"a way out of the directory", "../mine", "user", newGraph("../mine", "1"), guideway.CodeInvalidDefinition, "cannot be the name of a file"},
+		{"what is built in", "mine", "bundled", newGraph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
+		{"a directory", "mine", "../elsewhere", newGraph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
 		{"a module", "mark", "user", `{"id":"mark","name":"mark","script":"1"}`, guideway.CodeInvalid, "module"},
 		{"no JSON", "mine", "user", `{`, guideway.CodeInvalid, "no JSON"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: tt.id, Source: tt.source, Graph: json.RawMessage(tt.graph)})
-			r.refuses(tt.code, tt.says, err)
+			r.checkRefused(tt.code, tt.says, err)
 		})
 	}
 	if files, err := os.ReadDir(r.user); err == nil && len(files) > 0 {
@@ -275,62 +275,62 @@ func TestSaveRefuses(t *testing.T) {
 	}
 }
 
-// Exactly what was looked at is enabled. What came with a project is off again
-// after a change; one's own goes on.
-func TestEnablesWhatWasLookedAt(t *testing.T) {
+// Exactly the reviewed version is enabled. A project's graph is disabled after a change;
+// one's own stays enabled.
+func TestEnableReviewedVersion(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	seen := r.get("theirs")
-	r.refuses(guideway.CodeConflict, "not what you have looked at", r.enable("theirs", "", false))
-	r.refuses(guideway.CodeConflict, "not what you have looked at", r.enable("theirs", "sha256:00", false))
-	if err := r.enable("theirs", seen.Hook.Pin, false); err != nil {
+	r := newFixture(t)
+	seen := r.getGraph("theirs")
+	r.checkRefused(guideway.CodeConflict, "not what you have looked at", r.enableGraph("theirs", "", false))
+	r.checkRefused(guideway.CodeConflict, "not what you have looked at", r.enableGraph("theirs", "sha256:00", false))
+	if err := r.enableGraph("theirs", seen.Hook.Pin, false); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.get("theirs").Hook; got.State != hookengine.StateActive || r.told != 1 {
+	if got := r.getGraph("theirs").Hook; got.State != hookengine.StateActive || r.told != 1 {
 		t.Errorf("it is %s, told %d times", got.State, r.told)
 	}
 	other := strings.Replace(string(seen.Graph), "mark = 2", "mark = 3", 1)
-	changed := r.save("project", seen.Base, "theirs", other)
+	changed := r.saveGraph("project", seen.Base, "theirs", other)
 	if changed.Hook.State != hookengine.StateChanged || changed.Hook.Why == "" || !changed.Hook.Enabled {
 		t.Errorf("after a change it is %+v", changed.Hook)
 	}
-	r.refuses(guideway.CodeConflict, "not what you have looked at", r.enable("theirs", seen.Hook.Pin, false))
-	if err := r.enable("theirs", changed.Hook.Pin, false); err != nil {
+	r.checkRefused(guideway.CodeConflict, "not what you have looked at", r.enableGraph("theirs", seen.Hook.Pin, false))
+	if err := r.enableGraph("theirs", changed.Hook.Pin, false); err != nil {
 		t.Error(err)
 	}
 
-	given := r.get("given").Hook
+	given := r.getGraph("given").Hook
 	if diff := cmp.Diff([]string{"theirs"}, given.Overlaps); diff != "" {
 		t.Errorf("overlaps (-want +got):\n%s", diff)
 	}
-	r.refuses(guideway.CodeConflict, "theirs", r.enable("given", given.Pin, false))
-	if err := r.enable("given", given.Pin, true); err != nil {
+	r.checkRefused(guideway.CodeConflict, "theirs", r.enableGraph("given", given.Pin, false))
+	if err := r.enableGraph("given", given.Pin, true); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.get("theirs").Hook.State; got != hookengine.StateOff {
+	if got := r.getGraph("theirs").Hook.State; got != hookengine.StateOff {
 		t.Errorf("the one that was replaced is %s", got)
 	}
 	if err := r.Disable(t.Context(), "given"); err != nil {
 		t.Error(err)
 	}
-	r.refuses(guideway.CodeNotFound, "not enabled", r.Disable(t.Context(), "given"))
+	r.checkRefused(guideway.CodeNotFound, "not enabled", r.Disable(t.Context(), "given"))
 }
 
-// An active graph is not saved into the way of another one, nor deleted.
-func TestActiveGraphsKeepApart(t *testing.T) {
+// An active graph cannot be saved in conflict with another one, nor deleted.
+func TestActiveGraphsCannotConflict(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	bound := func(id, tool string) string { return graph(id, "1;", `"bindings":[{"tool":"`+tool+`"}],`) }
-	a, b := r.save("user", "", "a", bound("a", "read*")), r.save("user", "", "b", bound("b", "write*"))
+	r := newFixture(t)
+	bound := func(id, tool string) string { return newGraph(id, "1;", `"bindings":[{"tool":"`+tool+`"}],`) }
+	a, b := r.saveGraph("user", "", "a", bound("a", "read*")), r.saveGraph("user", "", "b", bound("b", "write*"))
 	for _, d := range []*hookadmin.Detail{a, b} {
-		if err := r.enable(d.Hook.ID, d.Hook.Pin, false); err != nil {
+		if err := r.enableGraph(d.Hook.ID, d.Hook.Pin, false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: "b", Source: "user", Base: b.Base, Graph: json.RawMessage(bound("b", "*"))})
-	r.refuses(guideway.CodeConflict, "same requests as a", err)
-	r.refuses(guideway.CodeConflict, "is enabled", r.Remove(t.Context(), "b", "user", b.Base))
-	on := r.save("user", b.Base, "b", bound("b", "write_*"))
+	r.checkRefused(guideway.CodeConflict, "same requests as a", err)
+	r.checkRefused(guideway.CodeConflict, "is enabled", r.Remove(t.Context(), "b", "user", b.Base))
+	on := r.saveGraph("user", b.Base, "b", bound("b", "write_*"))
 	if on.Hook.State != hookengine.StateActive {
 		t.Errorf("one's own is %s after an edit", on.Hook.State)
 	}
@@ -349,17 +349,17 @@ func TestActiveGraphsKeepApart(t *testing.T) {
 	}
 }
 
-// Findings lead to the node or edge, and to the line of a script.
-func TestFindingsHaveAPlace(t *testing.T) {
+// Diagnostics have the position of the node or edge, and the line in a script.
+func TestDiagnosticsHavePositions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newFixture(t)
 	for _, tt := range []struct {
 		name, text, pointer, node string
 		line                      int
 	}{
-		{"a script", graph("g", "let a = 1;\nlet b = ;\n"), "/nodes/1/data/hook/script", "h", 2},
-		{"an edge to nowhere", strings.Replace(graph("g", "1"), `"target":"end"`, `"target":"edn"`, 1), "/edges/2/target", "call", 3},
-		{"a module", strings.Replace(graph("g", "x"), `"script":"x"`, `"hookModuleId":"mrk"`, 1), "/nodes/1/data/hook/hookModuleId", "h", 2},
+		{"a script", newGraph("g", "let a = 1;\nlet b = ;\n"), "/nodes/1/data/hook/script", "h", 2},
+		{"an edge to nowhere", strings.Replace(newGraph("g", "1"), `"target":"end"`, `"target":"edn"`, 1), "/edges/2/target", "call", 3},
+		{"a module", strings.Replace(newGraph("g", "x"), `"script":"x"`, `"hookModuleId":"mrk"`, 1), "/nodes/1/data/hook/hookModuleId", "h", 2},
 	} {
 		v, err := r.Check(t.Context(), hookadmin.CheckRequest{Text: tt.text})
 		if err != nil {
@@ -372,15 +372,15 @@ func TestFindingsHaveAPlace(t *testing.T) {
 	}
 }
 
-// A project's graphs do not lend their modules to the user's own.
-func TestModulesOfAProjectStayThere(t *testing.T) {
+// The user's own graphs cannot use the modules of a project.
+func TestProjectModulesAreNotShared(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	write(t, filepath.Join(r.project, "hooks", "modules", "spy.js"), "context.variables.spy = 1;")
+	r := newFixture(t)
+	writeFile(t, filepath.Join(r.project, "hooks", "modules", "spy.js"), "context.variables.spy = 1;")
 	if err := r.catalog.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Replace(graph("g", "x"), `"script":"x"`, `"hookModuleId":"spy"`, 1)
+	text := strings.Replace(newGraph("g", "x"), `"script":"x"`, `"hookModuleId":"spy"`, 1)
 	for source, valid := range map[string]bool{"user": false, "": false, "project": true, "none": false} {
 		v, err := r.Check(t.Context(), hookadmin.CheckRequest{Text: text, Source: source})
 		if err != nil || v.Valid != valid {
@@ -389,12 +389,12 @@ func TestModulesOfAProjectStayThere(t *testing.T) {
 	}
 }
 
-// A trial shows what each node got and gave, and sends nothing anywhere.
+// A trial shows the input and output of each node, and sends nothing.
 func TestTrialShowsEachNode(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newFixture(t)
 	trial, err := r.Try(t.Context(), hookadmin.TryRequest{
-		CheckRequest: hookadmin.CheckRequest{Text: graph("g", "console.log('seen'); audit({a: 1}); context.request.params.arguments.x = context.variables.n;", `"variables":{"n":1},`)},
+		CheckRequest: hookadmin.CheckRequest{Text: newGraph("g", "console.log('seen'); audit({a: 1}); context.request.params.arguments.x = context.variables.n;", `"variables":{"n":1},`)},
 		Sample: hookadmin.Sample{
 			Request: json.RawMessage(`{"name":"t","arguments":{}}`), Response: json.RawMessage(`{"content":[1]}`),
 			Variables: map[string]json.RawMessage{"n": json.RawMessage("7")}, Detail: true,
@@ -414,17 +414,17 @@ func TestTrialShowsEachNode(t *testing.T) {
 	if len(n.Console) != 1 || len(n.Changes) != 1 || !strings.Contains(string(n.Input), `"arguments":{}`) || !strings.Contains(string(n.Output), `"x":7`) {
 		t.Errorf("the hook did %+v, %s, %s", n.NodeTrace, n.Input, n.Output)
 	}
-	_, err = r.Try(t.Context(), hookadmin.TryRequest{CheckRequest: hookadmin.CheckRequest{Text: graph("g", "if (")}, Sample: hookadmin.Sample{Request: json.RawMessage(`{}`)}})
-	r.refuses(guideway.CodeInvalidDefinition, "no valid hook graph", err)
-	_, err = r.Try(t.Context(), hookadmin.TryRequest{CheckRequest: hookadmin.CheckRequest{Text: graph("g", "1")}, Sample: hookadmin.Sample{Request: json.RawMessage(`{"method":"tools/list"}`)}})
-	r.refuses(guideway.CodeInvalid, "the graph stands around", err)
+	_, err = r.Try(t.Context(), hookadmin.TryRequest{CheckRequest: hookadmin.CheckRequest{Text: newGraph("g", "if (")}, Sample: hookadmin.Sample{Request: json.RawMessage(`{}`)}})
+	r.checkRefused(guideway.CodeInvalidDefinition, "no valid hook graph", err)
+	_, err = r.Try(t.Context(), hookadmin.TryRequest{CheckRequest: hookadmin.CheckRequest{Text: newGraph("g", "1")}, Sample: hookadmin.Sample{Request: json.RawMessage(`{"method":"tools/list"}`)}})
+	r.checkRefused(guideway.CodeInvalid, "the graph stands around", err)
 }
 
-// The script of a module is saved against its version, and never one that does not
-// compile; graphs that run it are named.
+// The script of a module is saved against its version, and only if it compiles; the graphs
+// that use it are listed.
 func TestModulesAreSaved(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newFixture(t)
 	given, err := r.GetModule(t.Context(), "mark")
 	if err != nil || given.Writable || !slices.Equal(given.UsedBy, []string{"given"}) {
 		t.Fatalf("the bundled module is %+v, %v", given, err)
@@ -440,9 +440,9 @@ func TestModulesAreSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = save(mine.Base, "lost")
-	r.refuses(guideway.CodeConflict, "was changed since", err)
+	r.checkRefused(guideway.CodeConflict, "was changed since", err)
 	_, err = save("", "if (")
-	r.refuses(guideway.CodeInvalidDefinition, "", err)
+	r.checkRefused(guideway.CodeInvalidDefinition, "", err)
 	_, err = r.SaveModule(t.Context(), hookadmin.SaveRequest{ID: "../mark", Source: "user", Text: "1"})
-	r.refuses(guideway.CodeInvalidDefinition, "file", err)
+	r.checkRefused(guideway.CodeInvalidDefinition, "file", err)
 }
