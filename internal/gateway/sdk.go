@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"sync"
 
-	jsonrpcpkg "github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -84,12 +84,12 @@ func (d *downstream) notifyChanged(kind Kind) {
 	case KindTools:
 		d.server.AddTool(&mcp.Tool{Name: changeMark, InputSchema: map[string]any{"type": "object"}},
 			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				return nil, &jsonrpc.Error{Code: jsonrpcpkg.CodeInvalidParams, Message: "unknown tool"}
+				return nil, &sdkjsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool"}
 			})
 		d.server.RemoveTools(changeMark)
 	case KindPrompts:
 		d.server.AddPrompt(&mcp.Prompt{Name: changeMark}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-			return nil, &jsonrpc.Error{Code: jsonrpcpkg.CodeInvalidParams, Message: "unknown prompt"}
+			return nil, &sdkjsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown prompt"}
 		})
 		d.server.RemovePrompts(changeMark)
 	case KindResources:
@@ -175,7 +175,7 @@ func (d *downstream) clientOf(ctx context.Context, req request) (*Client, error)
 	if !c.Modern {
 		of := d.sessionOf(session)
 		c.Session, c.Level = of.id, of.level
-		c.Ask = func(askCtx context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpcpkg.Error) {
+		c.Ask = func(askCtx context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 			return askClient(ctx, askCtx, session, method, params)
 		}
 	}
@@ -228,12 +228,12 @@ func (d *downstream) sessionOf(session *mcp.ServerSession) downstreamSession {
 // with that request's response. It does not end the question, because the call that asks
 // may be another one of the same client. The until context ends when the upstream withdraws
 // the question.
-func askClient(ctx, until context.Context, session *mcp.ServerSession, method string, params json.RawMessage) (json.RawMessage, *jsonrpcpkg.Error) {
+func askClient(ctx, until context.Context, session *mcp.ServerSession, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(until, cancel)()
 	result, err := askTyped(ctx, session, method, params)
-	if failure := (*jsonrpc.Error)(nil); errors.As(err, &failure) && failure.Code == codeRejected {
+	if failure := (*sdkjsonrpc.Error)(nil); errors.As(err, &failure) && failure.Code == codeRejected {
 		// The request was answered in the meantime. A message without a request is sent on
 		// the client's notification stream.
 		apart, end := context.WithCancel(context.Background())
@@ -245,18 +245,18 @@ func askClient(ctx, until context.Context, session *mcp.ServerSession, method st
 }
 
 // typedAnswer encodes an answer of the SDK.
-func typedAnswer(result any, err error) (json.RawMessage, *jsonrpcpkg.Error) {
+func typedAnswer(result any, err error) (json.RawMessage, *jsonrpc.Error) {
 	if err == nil {
 		var text json.RawMessage
 		if text, err = json.Marshal(result); err == nil {
 			return text, nil
 		}
 	}
-	var failure *jsonrpc.Error
+	var failure *sdkjsonrpc.Error
 	if errors.As(err, &failure) {
-		return nil, &jsonrpcpkg.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
+		return nil, &jsonrpc.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
 	}
-	return nil, &jsonrpcpkg.Error{Code: jsonrpcpkg.CodeInternal, Message: "the client could not be asked: " + err.Error()}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the client could not be asked: " + err.Error()}
 }
 
 // codeRejected is the SDK's error code for a message whose request was already answered.
@@ -300,9 +300,9 @@ func (d *downstream) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, err
 		}
 		result, err := handle(ctx, c, req, func() (mcp.Result, error) { return next(ctx, method, req) })
-		var failure *jsonrpcpkg.Error
+		var failure *jsonrpc.Error
 		if errors.As(err, &failure) {
-			return nil, &jsonrpc.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
+			return nil, &sdkjsonrpc.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
 		}
 		return result, err
 	}
@@ -338,7 +338,7 @@ func (r *encodedResult) MarshalJSON() ([]byte, error) {
 		return r.text, nil
 	}
 	meta := json.RawMessage(`{}`)
-	err := jsonrpcpkg.Each(r.text, func(key string, value json.RawMessage) error {
+	err := jsonrpc.Each(r.text, func(key string, value json.RawMessage) error {
 		if key == "_meta" && value[0] == '{' {
 			meta = value
 		}
@@ -347,18 +347,18 @@ func (r *encodedResult) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var members []jsonrpcpkg.Member
+	var members []jsonrpc.Member
 	for key, value := range r.Meta {
 		text, err := json.Marshal(value)
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, jsonrpcpkg.Member{Key: key, Value: text})
+		members = append(members, jsonrpc.Member{Key: key, Value: text})
 	}
-	if meta, err = jsonrpcpkg.With(meta, members...); err != nil {
+	if meta, err = jsonrpc.With(meta, members...); err != nil {
 		return nil, err
 	}
-	return jsonrpcpkg.With(r.text, jsonrpcpkg.Member{Key: "_meta", Value: meta})
+	return jsonrpc.With(r.text, jsonrpc.Member{Key: "_meta", Value: meta})
 }
 
 func rawResult(text json.RawMessage, err error) (mcp.Result, error) {
@@ -380,7 +380,7 @@ func mergeLists(member, id string, theirs func(context.Context, *Client) []json.
 		if err != nil {
 			return nil, fmt.Errorf("write a list: %w", err)
 		}
-		members, err := jsonrpcpkg.Members(text)
+		members, err := jsonrpc.Members(text)
 		if err != nil {
 			return nil, fmt.Errorf("write a list: %w", err)
 		}
@@ -404,7 +404,7 @@ func mergeLists(member, id string, theirs func(context.Context, *Client) []json.
 		if err != nil {
 			return nil, fmt.Errorf("write a list: %w", err)
 		}
-		text, err = jsonrpcpkg.With(text, jsonrpcpkg.Member{Key: member, Value: all})
+		text, err = jsonrpc.With(text, jsonrpc.Member{Key: member, Value: all})
 		return rawResult(c.finishResult(text, err))
 	}
 }
@@ -502,7 +502,7 @@ func (d *downstream) completeArgument(ctx context.Context, c *Client, req mcp.Re
 	if err != nil {
 		return nil, err
 	}
-	members, err := jsonrpcpkg.Members(text)
+	members, err := jsonrpc.Members(text)
 	if err != nil {
 		return nil, err
 	}
@@ -533,9 +533,9 @@ func (g *Gateway) subscribeHandler(ctx context.Context, req *mcp.SubscribeReques
 		return err
 	}
 	err = g.Subscribe(ctx, c, req.Params.URI)
-	var failure *jsonrpcpkg.Error
+	var failure *jsonrpc.Error
 	if errors.As(err, &failure) {
-		return &jsonrpc.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
+		return &sdkjsonrpc.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
 	}
 	return err
 }

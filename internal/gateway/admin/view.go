@@ -40,7 +40,7 @@ type Summary struct {
 	Disabled bool   `json:"disabled,omitempty"`
 	// Problem is the reason why its configuration is invalid.
 	Problem string `json:"problem,omitempty"`
-	// Tools and Waiting are from the last catalog; Tools is -1 if there is none.
+	// Tools and Waiting are from the last catalog; Tools is -1 without one.
 	Tools   int        `json:"tools"`
 	Waiting int        `json:"waiting"`
 	Asked   *time.Time `json:"askedAt,omitempty"`

@@ -108,13 +108,13 @@ func (v *Verdict) firstError() error {
 		if f.Severity != guideway.SeverityError {
 			continue
 		}
-		err := guideway.Errorf(guideway.CodeInvalidDefinition, "it is no valid hook graph: %s", f.Message)
+		err := guideway.Errorf(guideway.CodeInvalidDefinition, "it is not a valid hook graph: %s", f.Message)
 		if f.Fix != "" {
 			err = err.WithFix("%s", f.Fix)
 		}
 		return err
 	}
-	return guideway.Errorf(guideway.CodeInvalidDefinition, "it is no hook graph").WithFix("write one object with id, name, workflowType, nodes and edges")
+	return guideway.Errorf(guideway.CodeInvalidDefinition, "it is not a hook graph").WithFix("write one object with id, name, workflowType, nodes and edges")
 }
 
 // libraryOf returns the modules for the graphs of a source: its own, and those of the lower

@@ -18,7 +18,7 @@ type EnableRequest struct {
 	Pin string
 	// Replace disables the graphs that apply to the same requests.
 	Replace bool
-	// Who is the approving person.
+	// The approving person.
 	Who string
 }
 
@@ -36,7 +36,7 @@ func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []strin
 		return nil, err
 	}
 	if r.Pin != record.Hash {
-		return nil, guideway.Errorf(guideway.CodeConflict, "%s is not what you have looked at: it was changed since", r.ID).
+		return nil, guideway.Errorf(guideway.CodeConflict, "%s has changed since your review", r.ID).
 			WithFix("review it again, and enable that")
 	}
 	found, err := runner.Check(ctx, d.opts.Scripts, e.Linked)
@@ -51,8 +51,8 @@ func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []strin
 		snapshot := d.opts.Catalog.Snapshot()
 		others := Activate(snapshot, records).Set.Overlapping(e.Graph)
 		if len(others) > 0 && !r.Replace {
-			return nil, guideway.Errorf(guideway.CodeConflict, "%s stands around some of the same requests, and is active: %s", r.ID, strings.Join(others, ", ")).
-				WithFix("turn the other off, or give the two bindings that do not overlap")
+			return nil, guideway.Errorf(guideway.CodeConflict, "%s applies to some of the same requests, and is active: %s", r.ID, strings.Join(others, ", ")).
+				WithFix("disable the other, or use bindings that do not overlap")
 		}
 		replaced = others
 		records = slices.DeleteFunc(slices.Clone(records), func(old approval.Record) bool {
@@ -79,7 +79,7 @@ func (d *Service) Disable(ctx context.Context, id string) error {
 		return r.Kind == approval.KindHookGraph && r.Subject == id && isPresent(snapshot, r.Source)
 	}
 	if !slices.ContainsFunc(records, isOf) {
-		return guideway.Errorf(guideway.CodeNotFound, "the hook graph %s is not enabled here", id).WithFix("guideway hooks list --active")
+		return guideway.Errorf(guideway.CodeNotFound, "the hook graph %s is not enabled", id).WithFix("guideway hooks list --active")
 	}
 	err = d.opts.Approvals.Change(ctx, func(records approval.Records) (approval.Records, error) {
 		return slices.DeleteFunc(slices.Clone(records), isOf), nil

@@ -22,7 +22,7 @@ func Render(was []byte, graph json.RawMessage) ([]byte, error) {
 	dec.UseNumber()
 	var value any
 	if err := dec.Decode(&value); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the graph is no JSON: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the graph is not JSON: %w", err)
 	}
 	if len(bytes.TrimSpace(was)) > 0 && writer.Format(string(was)) == "yaml" {
 		if text := patchText(was, value); text != nil && equalsGraph(text, graph) {

@@ -28,7 +28,7 @@ type SaveRequest struct {
 	// Text is the text of the file.
 	Graph json.RawMessage
 	Text  string
-	// Who saves it, and Note is the reason, for the list of versions.
+	// The person who saves it and the reason, for the list of versions.
 	Who, Note string
 }
 
@@ -95,7 +95,7 @@ func (r *SaveRequest) newText(was []byte) (string, error) {
 	root, _ := doc.Parse("", was, doc.Limits{}) // a file that does not parse is replaced completely
 	if n := findLongNumber(root); n != nil {
 		return "", guideway.Errorf(guideway.CodeInvalid, "the file cannot be saved from a browser: it has the number %s in line %d, which a browser would round", n.Text, n.Line).
-			WithFix("change the graph in its file, or write the number as a text, in quotes")
+			WithFix("edit the file, or write the number as a string in quotes")
 	}
 	text, err := Render(was, r.Graph)
 	return string(text), err
@@ -130,9 +130,9 @@ func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) erro
 	case !v.Valid:
 		return v.firstError()
 	case v.Kind != hookdef.KindGraph:
-		return guideway.Errorf(guideway.CodeInvalid, "it is a %s, and no hook graph", v.Kind)
+		return guideway.Errorf(guideway.CodeInvalid, "it is a %s, not a hook graph", v.Kind)
 	case v.ID != id:
-		return guideway.Errorf(guideway.CodeInvalid, "the graph has the id %q, and is saved as %q", v.ID, id).WithFix("save it under its own id")
+		return guideway.Errorf(guideway.CodeInvalid, "the graph has the id %q, but is saved as %q", v.ID, id).WithFix("save it under its own id")
 	}
 	served, err := m.snapshot.Hook(id)
 	if err != nil || served.Source.Name != info.Name {
@@ -140,8 +140,8 @@ func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) erro
 	}
 	candidate := Candidate(served)
 	if m.records.Find(candidate.Key()) != nil && len(v.Overlaps) > 0 {
-		return guideway.Errorf(guideway.CodeConflict, "%s is active, and would stand around some of the same requests as %s", id, strings.Join(v.Overlaps, ", ")).
-			WithFix("give the two bindings that do not overlap, or turn one off first")
+		return guideway.Errorf(guideway.CodeConflict, "%s is active, and would apply to some of the same requests as %s", id, strings.Join(v.Overlaps, ", ")).
+			WithFix("use bindings that do not overlap, or disable one first")
 	}
 	return nil
 }
@@ -175,8 +175,8 @@ func (d *Service) removeFile(id, source, base string) error {
 		return err
 	}
 	if c := Candidate(served); c.Source == info.Key() && m.records.Find(c.Key()) != nil {
-		return guideway.Errorf(guideway.CodeConflict, "%s is enabled; without it, what it stands around would be refused", id).
-			WithFix("turn it off first")
+		return guideway.Errorf(guideway.CodeConflict, "%s is enabled; without it, the requests that it applies to would be refused", id).
+			WithFix("disable it first")
 	}
 	name, err := nameOf(m.snapshot, info, id)
 	if err != nil {
@@ -262,12 +262,12 @@ func (d *Service) GetModule(_ context.Context, id string) (*ModuleText, error) {
 		}
 		text, err := writer.Read(module.Source, name)
 		if err != nil {
-			return nil, guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", module.Path, err).WithFix("look whether it is there")
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", module.Path, err).WithFix("check that it exists")
 		}
 		out.Script, out.Base = string(text), writer.Version(text)
 		return out, nil
 	}
-	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no hook module with the id %q", id).WithFix("guideway hooks list --modules")
+	return nil, guideway.Errorf(guideway.CodeNotFound, "unknown hook module %q", id).WithFix("guideway hooks list --modules")
 }
 
 // SaveModule writes a module's script to a directory of the user or the project. If an

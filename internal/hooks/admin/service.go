@@ -103,7 +103,7 @@ type Row struct {
 	Type        hookdef.Type      `json:"type,omitempty"`
 	Bindings    []hookdef.Binding `json:"bindings,omitempty"`
 	State       hookengine.State  `json:"state"`
-	// Enabled reports whether it was approved, whatever its state is now.
+	// Enabled reports whether it was approved, regardless of its state.
 	Enabled bool `json:"enabled"`
 	// Why is the reason why it is enabled but not active, or does not load.
 	Why    string `json:"why,omitempty"`
@@ -208,10 +208,10 @@ func (m *state) newRow(e *catalog.HookEntry) Row {
 		row.Pin = e.Linked.Pin
 	}
 	if row.State == hookengine.StateChanged {
-		row.Why = "it is not what was approved any more; what it stands around is refused"
+		row.Why = "it has changed since its approval; the requests that it applies to are refused"
 	}
 	if row.State == hookengine.StateTemplate && row.Enabled {
-		row.Why = "it was enabled, and became a template; what it stood around is refused"
+		row.Why = "it was enabled, and became a template; the requests that it applied to are refused"
 	}
 	return row
 }
@@ -273,7 +273,7 @@ func textOf(e *catalog.HookEntry) (text, base string, err error) {
 		}
 		data, err := writer.Read(e.Source, name)
 		if err != nil {
-			return "", "", guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", e.Path, err).WithFix("look whether it is there")
+			return "", "", guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", e.Path, err).WithFix("check that it exists")
 		}
 		return string(data), writer.Version(data), nil
 	}
@@ -297,7 +297,7 @@ func (d *Service) Export(_ context.Context, id string) ([]byte, error) {
 	}
 	if e.Linked == nil {
 		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
-			WithFix("mend it; 'guideway hooks validate %s' says more", e.ID)
+			WithFix("fix it; see 'guideway hooks validate %s'", e.ID)
 	}
 	return e.Linked.Export(m.newRow(e).State == hookengine.StateActive)
 }

@@ -255,15 +255,15 @@ func TestSaveRefusesInvalidGraphs(t *testing.T) {
 		code                    guideway.Code
 		says                    string
 	}{
-		{"a circle", "mine", "user", cyclic, guideway.CodeInvalidDefinition, "no valid hook graph"},
-		{"a script that is none", "mine", "user", newGraph("mine", "if ("), guideway.CodeInvalidDefinition, "no valid hook graph"},
+		{"a circle", "mine", "user", cyclic, guideway.CodeInvalidDefinition, "not a valid hook graph"},
+		{"a script that is none", "mine", "user", newGraph("mine", "if ("), guideway.CodeInvalidDefinition, "not a valid hook graph"},
 		{"no such module", "mine", "user", strings.Replace(newGraph("mine", "x"), `"script":"x"`, `"hookModuleId":"none"`, 1), guideway.CodeInvalidDefinition, "There is no module"},
 		{"another id", "other", "user", newGraph("mine", "1"), guideway.CodeInvalid, "has the id"},
 		{"a way out of the directory", "../mine", "user", newGraph("../mine", "1"), guideway.CodeInvalidDefinition, "cannot be the name of a file"},
 		{"what is built in", "mine", "bundled", newGraph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
 		{"a directory", "mine", "../elsewhere", newGraph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
 		{"a module", "mark", "user", `{"id":"mark","name":"mark","script":"1"}`, guideway.CodeInvalid, "module"},
-		{"no JSON", "mine", "user", `{`, guideway.CodeInvalid, "no JSON"},
+		{"not JSON", "mine", "user", `{`, guideway.CodeInvalid, "no JSON"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: tt.id, Source: tt.source, Graph: json.RawMessage(tt.graph)})
@@ -281,8 +281,8 @@ func TestEnableReviewedVersion(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
 	seen := r.getGraph("theirs")
-	r.checkRefused(guideway.CodeConflict, "not what you have looked at", r.enableGraph("theirs", "", false))
-	r.checkRefused(guideway.CodeConflict, "not what you have looked at", r.enableGraph("theirs", "sha256:00", false))
+	r.checkRefused(guideway.CodeConflict, "changed since your review", r.enableGraph("theirs", "", false))
+	r.checkRefused(guideway.CodeConflict, "changed since your review", r.enableGraph("theirs", "sha256:00", false))
 	if err := r.enableGraph("theirs", seen.Hook.Pin, false); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestEnableReviewedVersion(t *testing.T) {
 	if changed.Hook.State != hookengine.StateChanged || changed.Hook.Why == "" || !changed.Hook.Enabled {
 		t.Errorf("after a change it is %+v", changed.Hook)
 	}
-	r.checkRefused(guideway.CodeConflict, "not what you have looked at", r.enableGraph("theirs", seen.Hook.Pin, false))
+	r.checkRefused(guideway.CodeConflict, "changed since your review", r.enableGraph("theirs", seen.Hook.Pin, false))
 	if err := r.enableGraph("theirs", changed.Hook.Pin, false); err != nil {
 		t.Error(err)
 	}
@@ -415,9 +415,9 @@ func TestTrialShowsEachNode(t *testing.T) {
 		t.Errorf("the hook did %+v, %s, %s", n.NodeTrace, n.Input, n.Output)
 	}
 	_, err = r.Try(t.Context(), hookadmin.TryRequest{CheckRequest: hookadmin.CheckRequest{Text: newGraph("g", "if (")}, Sample: hookadmin.Sample{Request: json.RawMessage(`{}`)}})
-	r.checkRefused(guideway.CodeInvalidDefinition, "no valid hook graph", err)
+	r.checkRefused(guideway.CodeInvalidDefinition, "not a valid hook graph", err)
 	_, err = r.Try(t.Context(), hookadmin.TryRequest{CheckRequest: hookadmin.CheckRequest{Text: newGraph("g", "1")}, Sample: hookadmin.Sample{Request: json.RawMessage(`{"method":"tools/list"}`)}})
-	r.checkRefused(guideway.CodeInvalid, "the graph stands around", err)
+	r.checkRefused(guideway.CodeInvalid, "the graph applies to", err)
 }
 
 // The script of a module is saved against its version, and only if it compiles; the graphs

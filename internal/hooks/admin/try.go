@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
-	runnerpkg "github.com/guideway-dev/guideway/internal/hooks/runner"
+	"github.com/guideway-dev/guideway/internal/hooks/runner"
 )
 
 // Sample is a request to run a graph on without a server.
@@ -84,7 +84,7 @@ func (d *Service) Try(ctx context.Context, r TryRequest) (*Trial, error) {
 }
 
 // Try runs a linked graph on a sample.
-func Try(ctx context.Context, linked *hookdef.Linked, s Sample, runner runnerpkg.Runner, now func() time.Time) (*Trial, error) {
+func Try(ctx context.Context, linked *hookdef.Linked, s Sample, scriptRunner runner.Runner, now func() time.Time) (*Trial, error) {
 	linked, err := WithVariables(linked, s.Variables)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func Try(ctx context.Context, linked *hookdef.Linked, s Sample, runner runnerpkg
 		return nil, err
 	}
 	heard := &auditList{}
-	scripts := &observedScripts{Scripts: &runnerpkg.Scripts{Runner: runner, Owner: func(context.Context) string { return s.Owner }}, seen: map[string]passage{}}
+	scripts := &observedScripts{Scripts: &runner.Scripts{Runner: scriptRunner, Owner: func(context.Context) string { return s.Owner }}, seen: map[string]passage{}}
 	engine := hookengine.New(hookengine.Options{Scripts: scripts, Audit: heard, Now: now})
 	defer engine.Close(ctx)
 	out := engine.Run(ctx, program, hookengine.Request{
@@ -152,7 +152,7 @@ func WithVariables(linked *hookdef.Linked, values map[string]json.RawMessage) (*
 	for name, value := range values {
 		if _, ok := g.Variables[name]; !ok {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "the hook graph %s has no variable %q", linked.ID, name).
-				WithFix("guideway hooks show %s, which names those that it has", linked.ID)
+				WithFix("list its variables with guideway hooks show %s", linked.ID)
 		}
 		g.Variables[name] = value
 	}
@@ -164,7 +164,7 @@ func WithVariables(linked *hookdef.Linked, values map[string]json.RawMessage) (*
 func (s *Sample) readParams(method hookdef.Type) (json.RawMessage, error) {
 	var whole map[string]json.RawMessage
 	if err := json.Unmarshal(s.Request, &whole); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the request is no JSON object: %w", err).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the request is not a JSON object: %w", err).
 			WithFix(`write {"name": "a_tool", "arguments": {...}}`)
 	}
 	said, isRequest := whole["method"]
@@ -173,7 +173,7 @@ func (s *Sample) readParams(method hookdef.Type) (json.RawMessage, error) {
 	}
 	var got hookdef.Type
 	if json.Unmarshal(said, &got) != nil || got != method {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the request is %s, and the graph stands around %s", said, method)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the request is %s, but the graph applies to %s", said, method)
 	}
 	return whole["params"], nil
 }
@@ -188,7 +188,7 @@ func (s *Sample) newServer(method hookdef.Type) (hookengine.Caller, error) {
 	if len(s.Response) > 0 {
 		var whole map[string]json.RawMessage
 		if err := json.Unmarshal(s.Response, &whole); err != nil {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "the response is no JSON object: %w", err).
+			return nil, guideway.Errorf(guideway.CodeInvalid, "the response is not a JSON object: %w", err).
 				WithFix(`write {"content": [{"type": "text", "text": "..."}]}`)
 		}
 		result = s.Response

@@ -30,7 +30,7 @@ type Version struct {
 	// Source is the name of the source of its file.
 	Source string    `json:"source"`
 	When   time.Time `json:"when"`
-	// Who saved it; empty for a text found in the file.
+	// The person who saved it; empty for a text found in the file.
 	Who string `json:"who,omitempty"`
 	// Note is additional information, such as that it was restored or found.
 	Note string `json:"note,omitempty"`
@@ -92,7 +92,7 @@ func (v *versionStore) addVersion(s versionSet, text, who, note string) error {
 	}
 	path := filepath.Join(v.directoryOf(s), v.nameAfter(names, now, base)+".json")
 	if err := atomicfile.Create(path, string(data)); err != nil && !errors.Is(err, fs.ErrExist) {
-		return guideway.Errorf(guideway.CodeUnavailable, "keep a version of %s: %w", s.id, err).
+		return guideway.Errorf(guideway.CodeUnavailable, "store a version of %s: %w", s.id, err).
 			WithFix("make the directory %s writable for this user", v.dir)
 	}
 	for _, old := range names[min(len(names), mostVersions-1):] {
@@ -207,7 +207,7 @@ func (d *Service) Version(_ context.Context, id, version string) (*VersionText, 
 			return &VersionText{Version: kept.toVersion(version, s.Name, ""), Text: kept.Text}, nil
 		}
 	}
-	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no such version of the hook graph %s", id)
+	return nil, guideway.Errorf(guideway.CodeNotFound, "unknown version of the hook graph %s", id)
 }
 
 // Restore saves an earlier version again, against the current one.

@@ -53,7 +53,7 @@ func (c *Candidate) Approval(who string) (approval.Record, error) {
 	switch {
 	case c.Graph == nil:
 		return approval.Record{}, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s cannot be enabled: %s", c.ID, c.Problem).
-			WithFix("mend it; 'guideway hooks validate %s' says more", c.ID)
+			WithFix("fix it; see 'guideway hooks validate %s'", c.ID)
 	case c.Graph.Template:
 		return approval.Record{}, guideway.Errorf(guideway.CodeInvalid, "the hook graph %s is a template, which is never active", c.ID).
 			WithFix("guideway hooks import --template %s --id my-%s", c.ID, c.ID)
@@ -103,7 +103,7 @@ func Activate(candidates []Candidate, records approval.Records, present func(sou
 		}
 		a.Missing = append(a.Missing, r)
 		c := Candidate{ID: r.Subject, Source: r.Source}
-		blocked = append(blocked, c.newBlocked(&r, "it is enabled, and gone from "+r.Source))
+		blocked = append(blocked, c.newBlocked(&r, "it is enabled, but missing from "+r.Source))
 	}
 	a.Set = NewSet(programs, blocked)
 	return a
@@ -126,7 +126,7 @@ func (c *Candidate) evaluate(r *approval.Record) (program *Program, state State,
 	case r == nil:
 		return nil, StateOff, ""
 	case r.Hash != c.Graph.Pin && !c.Own:
-		return nil, StateChanged, "it is not what was approved any more"
+		return nil, StateChanged, "it has changed since its approval"
 	}
 	program, err := Compile(c.Graph)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *Candidate) evaluate(r *approval.Record) (program *Program, state State,
 // newBlocked returns the calls that a graph blocks if it cannot run: those that it applied
 // to when it was approved.
 func (c *Candidate) newBlocked(r *approval.Record, why string) Blocked {
-	b := Blocked{ID: c.ID, Why: why, Fix: fmt.Sprintf("guideway hooks enable %s, once it is as it should be, or guideway hooks disable %s", c.ID, c.ID)}
+	b := Blocked{ID: c.ID, Why: why, Fix: fmt.Sprintf("guideway hooks enable %s after a review, or guideway hooks disable %s", c.ID, c.ID)}
 	var was scope
 	if json.Unmarshal(r.Scope, &was) != nil {
 		was = scope{} // all calls

@@ -57,7 +57,7 @@ func TestActivate(t *testing.T) {
 			}
 			p, err := a.Set.For(hookdef.ToolsCall, "shell", "rm_all")
 			if (p != nil) != (tt.state == hookengine.StateActive) || (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("stands around a request: %v, %v", p != nil, err)
+				t.Errorf("For() returned a program: %v, %v", p != nil, err)
 			}
 			if p, err := a.Set.For(hookdef.ToolsCall, "shell", "ls"); p != nil || err != nil {
 				t.Error("something else is caught", err)

@@ -269,21 +269,21 @@ func (x *execution) nodeFailure(what string, n *node, err error) error {
 		place = fmt.Sprintf(" (%s:%d:%d)", script.File, script.Line, script.Column)
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "the %s '%s' of the hook graph %s failed%s: %w%s", what, n.Title(), x.state.graph, x.whetherSent(), err, place).
-		WithFix("have its owner mend it, or turn it off: guideway hooks disable %s", x.state.graph)
+		WithFix("ask its owner to fix it, or disable it: guideway hooks disable %s", x.state.graph)
 }
 
 // whetherSent describes whether the call was sent, because a reader of an error needs to
 // know its effects.
 func (x *execution) whetherSent() string {
 	if x.state.sent {
-		return "; the call was sent, and its response is kept back"
+		return "; the call was sent, and its response is withheld"
 	}
 	return "; the call was not sent"
 }
 
 // refusedOutcome returns the outcome of a request that a hook refuses.
 func (x *execution) refusedOutcome(n *node, code, message string) *Outcome {
-	err := guideway.Errorf(guideway.CodeRefused, "refused by the hook '%s': %s%s", n.Title(), cmp.Or(message, "no reason is given"), x.whetherSent())
+	err := guideway.Errorf(guideway.CodeRefused, "refused by the hook '%s': %s%s", n.Title(), cmp.Or(message, "no reason given"), x.whetherSent())
 	return &Outcome{Status: StatusRefused, Err: &Refusal{Code: code, Graph: x.state.graph, Node: n.ID, err: err}, Node: n.ID}
 }
 

@@ -99,22 +99,22 @@ func TestResponses(t *testing.T) {
 			valueAt(c, "response").(map[string]any)["isError"] = true
 			return nil, nil
 		}, hookengine.StatusChanged, `{"content":[ {"type":"text","text":"\u0041"} ],"n":12345678901234567890,"isError":true}`},
-		"no object":  {sets("text"), hookengine.StatusError, "context.response that is no object"},
+		"no object":  {sets("text"), hookengine.StatusError, "context.response that is not an object"},
 		"no content": {sets(map[string]any{"text": "x"}), hookengine.StatusError, `without the list "content"`},
 		"no type":    {sets(map[string]any{"content": []any{"x"}}), hookengine.StatusError, `content[0] has no "type"`},
-		"taken away": {sets(nil), hookengine.StatusError, "took context.response away"},
+		"taken away": {sets(nil), hookengine.StatusError, "removed context.response"},
 		"other form": {func(_ context.Context, c map[string]any) (any, error) { delete(c, "request"); return nil, nil }, hookengine.StatusError, "left no context.request"},
 		"method": {func(_ context.Context, c map[string]any) (any, error) {
 			valueAt(c, "request").(map[string]any)["method"] = "x"
 			return nil, nil
 		}, hookengine.StatusError, "stays \"tools/call\""},
-		"variables": {func(_ context.Context, c map[string]any) (any, error) { c["variables"] = []any{}; return nil, nil }, hookengine.StatusError, "context.variables that is no object"},
-		"withheld":  {func(context.Context, map[string]any) (any, error) { return map[string]any{"continue": false}, nil }, hookengine.StatusRefused, "its response is kept back"},
+		"variables": {func(_ context.Context, c map[string]any) (any, error) { c["variables"] = []any{}; return nil, nil }, hookengine.StatusError, "context.variables that is not an object"},
+		"withheld":  {func(context.Context, map[string]any) (any, error) { return map[string]any{"continue": false}, nil }, hookengine.StatusRefused, "its response is withheld"},
 		"cut off": {func(_ context.Context, c map[string]any) (any, error) {
 			c["response"] = map[string]any{"content": []any{}}
 			return map[string]any{"continue": false}, nil
 		}, hookengine.StatusChanged, `{"content":[]}`},
-		"audit alone": {func(_ context.Context, c map[string]any) (any, error) { c["audit"] = []any{1}; return nil, nil }, hookengine.StatusError, "no file is set"},
+		"audit alone": {func(_ context.Context, c map[string]any) (any, error) { c["audit"] = []any{1}; return nil, nil }, hookengine.StatusError, "no audit file is set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +135,7 @@ func TestDuplicateKeys(t *testing.T) {
 	r := newFixture(t, "start > a > call > end", nil)
 	out := r.engine.Run(t.Context(), r.program, hookengine.Request{Params: json.RawMessage(`{"arguments": {"path": "/etc", "path": "/ok"}}`)}, r.server)
 	r.checkOutcome(out, hookengine.StatusError, 0)
-	if !strings.Contains(out.Err.Error(), `the key "path" stands twice`) {
+	if !strings.Contains(out.Err.Error(), `duplicate key "path"`) {
 		t.Error(out.Err)
 	}
 }

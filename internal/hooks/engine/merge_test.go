@@ -109,8 +109,8 @@ func TestMergeKeepsBytes(t *testing.T) {
 func TestParseTreeErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"path": "/etc", "path": "/ok"}`:        `the key "path" stands twice`,
-		`{"a": {"b": 1, "\u0062": 2}}`:           `the key "b" stands twice`,
+		`{"path": "/etc", "path": "/ok"}`:        `duplicate key "path"`,
+		`{"a": {"b": 1, "\u0062": 2}}`:           `duplicate key "b"`,
 		`{"a": 1} {}`:                            "more than one value",
 		`{"a": `:                                 "unexpected EOF",
 		`[1,]`:                                   "invalid character",

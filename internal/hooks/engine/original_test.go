@@ -84,7 +84,7 @@ func TestOriginal3ErrorStops(t *testing.T) {
 		}
 		want := "the hook 'a' of the hook graph graph failed; the call was not sent: boom (graph/a.js:3:7)"
 		if sent > 0 {
-			want = "the hook 'a' of the hook graph graph failed; the call was sent, and its response is kept back: boom (graph/a.js:3:7)"
+			want = "the hook 'a' of the hook graph graph failed; the call was sent, and its response is withheld: boom (graph/a.js:3:7)"
 		}
 		if diff := cmp.Diff(want, out.Err.Error()); diff != "" || guideway.ErrorFix(out.Err) == "" {
 			t.Error(diff)
@@ -116,7 +116,7 @@ func TestOriginal4ReturnValueCounts(t *testing.T) {
 		}, hookengine.StatusRefused, 0, "refused by the hook 'a': not this one; the call was not sent"},
 		{
 			"refuses without one", func(map[string]any) any { return map[string]any{"continue": false} },
-			hookengine.StatusRefused, 0, "refused by the hook 'a': no reason is given; the call was not sent",
+			hookengine.StatusRefused, 0, "refused by the hook 'a': no reason given; the call was not sent",
 		},
 		{
 			"an error alone refuses", func(map[string]any) any { return map[string]any{"continue": true, "error": "no"} },
@@ -138,7 +138,7 @@ func TestOriginal4ReturnValueCounts(t *testing.T) {
 		{"answers and goes on", func(c map[string]any) any { c["response"] = answer; return nil }, hookengine.StatusAnswered, 0, ""},
 		{
 			"returns what nobody understands", func(map[string]any) any { return "ok" },
-			hookengine.StatusError, 0, `the hook returned "ok"; it returns nothing, the context, or {continue, context, error}`,
+			hookengine.StatusError, 0, `the hook returned "ok"; allowed are nothing, the context, or {continue, context, error}`,
 		},
 		{"false", func(map[string]any) any { return false }, hookengine.StatusError, 0, "the hook returned false"},
 		{

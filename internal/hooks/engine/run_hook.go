@@ -41,7 +41,7 @@ func (x *execution) runHook(ctx context.Context, n *node, entry *NodeTrace) *Out
 		entry.Error = &NodeError{Code: verdict.code, Message: verdict.message}
 		return x.refusedOutcome(n, verdict.code, verdict.message)
 	case n.Hook.Answers && x.state.response.isEmpty():
-		err := fmt.Errorf("it is to answer in place of the server, and left no context.response")
+		err := fmt.Errorf("it must answer instead of the server, but left no context.response")
 		entry.Error = nodeError(err)
 		return x.failedOutcome(n, x.nodeFailure("hook", n, err))
 	case verdict.stop:
@@ -57,7 +57,7 @@ func (x *execution) applyContext(given, left json.RawMessage) ([]Change, error) 
 	}
 	after, err := parseTree(left)
 	if err != nil {
-		return nil, fmt.Errorf("the context that the hook left is no JSON: %w", err)
+		return nil, fmt.Errorf("the context that the hook left is not JSON: %w", err)
 	}
 	return x.state.applyTree(after)
 }
@@ -89,14 +89,14 @@ func readVerdict(raw json.RawMessage) (verdict, error) {
 	t, err := parseTree(raw)
 	switch {
 	case err != nil:
-		return v, fmt.Errorf("what the hook returned is no JSON: %w", err)
+		return v, fmt.Errorf("the hook's return value is not JSON: %w", err)
 	case t.kind == 'n':
 		return v, nil
 	case t.valueOf("request") != nil:
 		v.replaced = t.raw
 		return v, nil
 	case t.kind != '{' || t.valueOf("continue") == nil && t.valueOf("context") == nil && t.valueOf("error") == nil:
-		return v, fmt.Errorf("the hook returned %s; it returns nothing, the context, or {continue, context, error}", cutShort(t.raw))
+		return v, fmt.Errorf("the hook returned %s; allowed are nothing, the context, or {continue, context, error}", cutShort(t.raw))
 	}
 	if c := t.valueOf("context"); !c.isNull() {
 		v.replaced = c.raw
@@ -172,9 +172,9 @@ func (e *Engine) storeAudit(ctx context.Context, s *state, n *node, records []js
 	case len(records) == 0:
 		return nil
 	case len(records) > maxAudit:
-		return &ScriptError{Code: CodeAudit, Message: fmt.Sprintf("the hook has %d records for the audit; at most %d are taken", len(records), maxAudit)}
+		return &ScriptError{Code: CodeAudit, Message: fmt.Sprintf("the hook has %d audit records; the maximum is %d", len(records), maxAudit)}
 	case e.opts.Audit == nil:
-		return &ScriptError{Code: CodeAudit, Message: "the hook has records for the audit, and no file is set for them"}
+		return &ScriptError{Code: CodeAudit, Message: "the hook has audit records, but no audit file is set"}
 	}
 	for _, record := range records {
 		err := e.opts.Audit.Audit(ctx, AuditEntry{
@@ -201,14 +201,14 @@ func (x *execution) startBackground(ctx context.Context, n *node) {
 	e.mu.Lock()
 	if e.closed {
 		e.mu.Unlock()
-		drop("the program is ending")
+		drop("the program is exiting")
 		return
 	}
 	select {
 	case e.slots <- struct{}{}:
 	default:
 		e.mu.Unlock()
-		drop(fmt.Sprintf("%d fire-and-forget hooks run already", cap(e.slots)))
+		drop(fmt.Sprintf("%d fire-and-forget hooks are running already", cap(e.slots)))
 		return
 	}
 	e.asides.Add(1)

@@ -59,11 +59,11 @@ func (s *Set) For(t hookdef.Type, upstream, tool string) (*Program, error) {
 			continue
 		}
 		if m.blocked != nil {
-			return nil, guideway.Errorf(guideway.CodeUnavailable, "the hook graph %s stands around this request and cannot run: %s", m.id, m.blocked.Why).
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "the hook graph %s applies to this request and cannot run: %s", m.id, m.blocked.Why).
 				WithFix("%s", m.blocked.Fix)
 		}
 		if found != nil {
-			return nil, guideway.Errorf(guideway.CodeConflict, "the hook graphs %s and %s both stand around this request", found.id, m.id).
+			return nil, guideway.Errorf(guideway.CodeConflict, "the hook graphs %s and %s both apply to this request", found.id, m.id).
 				WithFix("guideway hooks disable %s", m.id)
 		}
 		found = m

@@ -183,7 +183,7 @@ func orEmpty(t *tree) *tree {
 func (s *state) applyResponse(diff *changes, after *tree) (bool, error) {
 	if after.isNull() {
 		if s.sent {
-			return false, fmt.Errorf("the hook took context.response away; to keep a response back, return {continue: false, error: {...}}")
+			return false, fmt.Errorf("the hook removed context.response; to withhold a response, return {continue: false, error: {...}}")
 		}
 		s.answered, after = false, nil
 	}
@@ -208,7 +208,7 @@ func (v *value) replaceValue(diff *changes, at doc.Pointer, after *tree, kind by
 	}
 	switch {
 	case after != nil && after.kind != kind:
-		return false, fmt.Errorf("the hook left a value at context%s that is no object", dottedPath(at))
+		return false, fmt.Errorf("the hook left a value at context%s that is not an object", dottedPath(at))
 	case after == nil && before == nil:
 		return false, nil
 	case after == nil:

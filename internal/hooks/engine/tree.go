@@ -239,7 +239,7 @@ func (p *treeParser) parseMembers(t *tree) error {
 				return err
 			}
 			if t.indexOf(key) >= 0 {
-				return fmt.Errorf("the key %q stands twice in one object", key)
+				return fmt.Errorf("duplicate key %q in an object", key)
 			}
 			t.keys = append(t.keys, key)
 			t.indexLastKey(key)

@@ -93,7 +93,7 @@ func consoleLines(console []sandbox.Line, truncated bool) []hookengine.Line {
 		out = append(out, hookengine.Line{Level: line.Level, Text: line.Text})
 	}
 	if truncated {
-		out = append(out, hookengine.Line{Level: "warn", Text: "(the console was cut here)"})
+		out = append(out, hookengine.Line{Level: "warn", Text: "(the console output was cut here)"})
 	}
 	return out
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// A worker parses a script that ran before it is asked for again. That must not be
-// seen: every call has its own script and library, whatever their names, evaluated
-// once, in the call.
-func TestParsedAheadIsNotRunAhead(t *testing.T) {
+// A worker parses a previous script before the next call. This has no visible effect: every
+// call has its own script and library, even under equal names, evaluated once, during the
+// call.
+func TestParseAheadDoesNotRun(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{Workers: 1, Burst: 1})
 	const main = `import { name } from "lib";
@@ -44,8 +44,8 @@ export default () => [name, %d, ++calls, at]`
 	}
 }
 
-// What a script does at its top happens in the call's limits, however often it
-// came before.
+// Top-level code of a script runs within the call's limits, however often the script ran
+// before.
 func TestParsedAheadHasLimits(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{Workers: 1, Burst: 1})
@@ -53,17 +53,17 @@ func TestParsedAheadHasLimits(t *testing.T) {
 	for i := range 6 {
 		c.Args = []json.RawMessage{json.RawMessage(fmt.Sprint(i))}
 		c.Fixed = &sandbox.Fixed{Now: time.UnixMilli(3)}
-		if got, want := value(t, p, c), fmt.Sprintf("[%d,3]", i); got != want {
+		if got, want := runValue(t, p, c), fmt.Sprintf("[%d,3]", i); got != want {
 			t.Errorf("call %d gives %s, want %s", i, got, want)
 		}
 	}
 	c.Fixed.Now = time.UnixMilli(1e15)
 	c.Limits = sandbox.Limits{Memory: 8 << 20}
-	if e := failed(t, p, c); e.Kind != sandbox.Memory && e.Kind != sandbox.Timeout {
+	if e := runError(t, p, c); e.Kind != sandbox.Memory && e.Kind != sandbox.Timeout {
 		t.Errorf("without end it is %v", e)
 	}
 	c.Fixed.Now = time.UnixMilli(4)
-	if got := value(t, p, c); got != "[5,4]" {
+	if got := runValue(t, p, c); got != "[5,4]" {
 		t.Errorf("after that: %s", got)
 	}
 }

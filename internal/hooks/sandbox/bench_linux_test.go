@@ -47,7 +47,7 @@ export default async function (context) {
 }
 `
 
-// hookContext is a call of size bytes, with a secret in a long text.
+// hookContext returns a call of size bytes, with a secret in a long text.
 func hookContext(size int) json.RawMessage {
 	const head = `{"request":{"method":"tools/call","params":{"name":"files__write","arguments":` +
 		`{"path":"/a/b","mode":"append","content":"the password=hunter2 is in here`
@@ -61,14 +61,14 @@ func hookContext(size int) json.RawMessage {
 	return b.Bytes()
 }
 
-// BenchmarkHook is what a hook adds to a call: from the context's JSON to the
-// result's. The calls come with pauses, as those of an agent do, so the caches are
-// cold and the processors asleep; worker-cpu-us/op has the restore of the engine.
+// BenchmarkHook measures the overhead of a hook: from the context's JSON to the result's.
+// The calls have pauses, like those of an agent, so the caches are cold and the processors
+// asleep; worker-cpu-us/op includes the restore of the engine.
 func BenchmarkHook(b *testing.B) {
 	benchmarkHooks(b, 3*time.Millisecond)
 }
 
-// BenchmarkHookAtOnce is BenchmarkHook without the pauses.
+// BenchmarkHookAtOnce is BenchmarkHook without pauses.
 func BenchmarkHookAtOnce(b *testing.B) { benchmarkHooks(b, 0) }
 
 func benchmarkHooks(b *testing.B, pause time.Duration) {
@@ -93,7 +93,7 @@ func benchmarkHook(b *testing.B, source string, size int, pause time.Duration) {
 		Module: Module{Name: "redact.js", Source: source, Hash: Hash(source)},
 		Args:   []json.RawMessage{hookContext(size)},
 	}
-	var inside []time.Duration // what the worker measures
+	var inside []time.Duration // measured by the worker
 	run := func() time.Duration {
 		began := time.Now()
 		r, err := p.Run(b.Context(), c)
@@ -118,7 +118,7 @@ func benchmarkHook(b *testing.B, source string, size int, pause time.Duration) {
 	slices.Sort(walls)
 	slices.Sort(inside)
 	b.ReportMetric(float64(inside[len(inside)/2].Microseconds()), "p50-inside-us")
-	b.ReportMetric(0, "ns/op") // it has the pauses
+	b.ReportMetric(0, "ns/op") // it includes the pauses
 	b.ReportMetric(float64(walls[len(walls)/2].Microseconds()), "p50-us")
 	b.ReportMetric(float64(walls[len(walls)*99/100].Microseconds()), "p99-us")
 	b.ReportMetric(float64((poolCPU(b, p)-before).Microseconds())/n, "worker-cpu-us/op")
@@ -127,7 +127,7 @@ func benchmarkHook(b *testing.B, source string, size int, pause time.Duration) {
 	b.ReportMetric(poolMemory(b, p, "RssAnon:"), "worker-own-MB")
 }
 
-// BenchmarkSpawn is the time until a new worker is ready.
+// BenchmarkSpawn measures the start of a worker.
 func BenchmarkSpawn(b *testing.B) {
 	p, err := NewPool(Options{Command: benchCommand()})
 	if err != nil {
@@ -139,12 +139,12 @@ func BenchmarkSpawn(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		w.kill()
+		w.killAndWait()
 	}
 }
 
-// each calls f with the directory in /proc of every worker that is at rest.
-func (p *Pool) each(f func(proc string)) {
+// forEachIdle calls f with the /proc directory of every idle worker.
+func (p *Pool) forEachIdle(f func(proc string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range p.idle {
@@ -154,14 +154,14 @@ func (p *Pool) each(f func(proc string)) {
 
 func poolCPU(tb testing.TB, p *Pool) time.Duration {
 	tb.Helper()
-	settle(p)
+	waitForVMs(p)
 	var sum time.Duration
-	p.each(func(proc string) { sum += schedCPU(tb, proc) })
+	p.forEachIdle(func(proc string) { sum += schedCPU(tb, proc) })
 	return sum
 }
 
-// settle waits until the workers have made their VMs.
-func settle(p *Pool) {
+// waitForVMs waits until the workers have created their VMs.
+func waitForVMs(p *Pool) {
 	for {
 		p.mu.Lock()
 		done := len(p.busy) == 0
@@ -178,7 +178,7 @@ func ownCPU(tb testing.TB) time.Duration {
 	return schedCPU(tb, "/proc/self")
 }
 
-// schedCPU sums what the threads of a process have run.
+// schedCPU returns the CPU time of a process's threads.
 func schedCPU(tb testing.TB, proc string) time.Duration {
 	tb.Helper()
 	tasks, err := os.ReadDir(proc + "/task")
@@ -189,7 +189,7 @@ func schedCPU(tb testing.TB, proc string) time.Duration {
 	for _, task := range tasks {
 		text, err := os.ReadFile(proc + "/task/" + task.Name() + "/schedstat")
 		if err != nil {
-			continue // the thread has ended
+			continue // the thread has exited
 		}
 		ns, _, _ := strings.Cut(string(text), " ")
 		n, err := strconv.ParseInt(ns, 10, 64)
@@ -201,11 +201,11 @@ func schedCPU(tb testing.TB, proc string) time.Duration {
 	return sum
 }
 
-// poolMemory is a figure of /proc/PID/status of the largest worker, in MB.
+// poolMemory returns a value of /proc/PID/status of the largest worker in MB.
 func poolMemory(tb testing.TB, p *Pool, figure string) float64 {
 	tb.Helper()
 	var most int64
-	p.each(func(proc string) {
+	p.forEachIdle(func(proc string) {
 		text, err := os.ReadFile(proc + "/status")
 		if err != nil {
 			tb.Fatal(err)
@@ -223,8 +223,7 @@ func poolMemory(tb testing.TB, p *Pool, figure string) float64 {
 	return float64(most) / 1024
 }
 
-// benchCommand is the worker to measure: that of the program that the variable
-// names, or this test's.
+// benchCommand returns the worker to measure: the program in the variable, or this test.
 func benchCommand() []string {
 	if program := os.Getenv("GUIDEWAY_BENCH_BINARY"); program != "" {
 		return []string{program, "script-worker"}

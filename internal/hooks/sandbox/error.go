@@ -7,10 +7,10 @@ import (
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
-// Kind says how a script failed.
+// Kind is the kind of a script error.
 type Kind = scriptwire.Kind
 
-// The kinds of failures.
+// The kinds of script errors.
 const (
 	Syntax         = scriptwire.Syntax
 	Exception      = scriptwire.Exception
@@ -23,23 +23,22 @@ const (
 	Unserialisable = scriptwire.Unserialisable
 )
 
-// Error is a script that failed. Its place is in the user's file: in the
-// TypeScript where the script carries an inline source map.
+// Error is the error of a script. Its position is in the user's file: in the TypeScript if
+// the script has an inline source map.
 type Error struct {
 	Kind    Kind
 	Message string
-	// File, Line and Column are where it failed, as far as that is known; lines
-	// and columns count from 1.
+	// File, Line and Column are the position, if known; lines and columns count from 1.
 	File         string
 	Line, Column int
-	// Stack has a line for each frame of the user's code, the innermost first.
+	// Stack has a line for each frame of the user's code, innermost first.
 	Stack string
-	// Console is what the script wrote until then.
+	// Console is the script's console output before the error.
 	Console   []Line
 	Truncated bool
 }
 
-// Error says where and what.
+// Error returns the position and the message.
 func (e *Error) Error() string {
 	switch {
 	case e.File != "" && e.Line > 0:
@@ -50,7 +49,7 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Unwrap gives the error's code in the product.
+// Unwrap returns the error with its code.
 func (e *Error) Unwrap() error {
 	code := guideway.CodeInvalid
 	switch e.Kind {
@@ -64,7 +63,7 @@ func (e *Error) Unwrap() error {
 	return &guideway.Error{Code: code, Message: e.Error()}
 }
 
-func failure(a *scriptwire.Answer) *Error {
+func errorOf(a *scriptwire.Answer) *Error {
 	return &Error{
 		Kind: a.Kind, Message: a.Message, File: a.File, Line: a.Line, Column: a.Column, Stack: a.Stack,
 		Console: a.Console, Truncated: a.Truncated,

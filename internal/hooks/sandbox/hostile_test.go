@@ -12,14 +12,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// attack is a script that means harm, and how it may end: by any of the kinds,
-// or, where there are none, with a result.
+// attack is a hostile script and its allowed kinds of errors; without any, it must return a
+// result.
 type attack struct {
 	name, source string
 	kinds        []sandbox.Kind
 }
 
-// attacks are those of which engines are known to have died, and others.
+// attacks returns scripts that are known to crash engines, and others.
 func attacks() []attack {
 	timeout := []sandbox.Kind{sandbox.Timeout}
 	memory := []sandbox.Kind{sandbox.Memory}
@@ -27,7 +27,7 @@ func attacks() []attack {
 	stack := []sandbox.Kind{sandbox.Stack}
 	deep := []sandbox.Kind{sandbox.Stack, sandbox.Timeout, sandbox.Memory}
 	return []attack{
-		// Endless, in every way that runs code.
+		// Endless loops of every form.
 		{"loop", `while (true);`, timeout},
 		{"loop that catches", `while (true) try { while (true); } catch {} finally { while (true); }`, timeout},
 		{"loop in finally", `try { return 1 } finally { for (;;); }`, timeout},
@@ -54,7 +54,7 @@ func attacks() []attack {
 		{"await in a module", "await new Promise(() => {});\nexport default () => 1", timeout},
 		{"computed property", "export default { get x() { for (;;); }, [(() => { for (;;); })()]: 1 }", timeout},
 
-		// Built-in functions that work for long.
+		// Slow built-in functions.
 		{"regular expression, backreference", `return /^((a+)+)\1$/.test("a".repeat(50) + "b")`, timeout},
 		{"regular expression, nested", `return /(x+x+)+y/.test("x".repeat(50))`, timeout},
 		{"regular expression, replace", `return "x".repeat(60).replace(/(x*)*y/g, "")`, timeout},
@@ -120,16 +120,16 @@ func attacks() []attack {
 		{"source of functions", "return " + strings.Repeat("()=>", 100_000) + "1", []sandbox.Kind{sandbox.Syntax, sandbox.Stack, sandbox.Memory, ""}},
 		{"source of templates", "return " + strings.Repeat("`${", 100_000), []sandbox.Kind{sandbox.Syntax, sandbox.Stack, sandbox.Memory, sandbox.Timeout}},
 
-		// Noise.
+		// Output.
 		{"console flood", `for (let i = 0; i < 5000; i++) console.log("x".repeat(100)); return 1`, nil},
 		{"console giant", `console.log("x".repeat(1e7)); return 1`, nil},
 		{"console flood for ever", `for (;;) console.log("x")`, timeout},
 	}
 }
 
-// limits are small where the attack ends by its time, so that many end soon, and
-// wide where it has to end by something else, on however busy a machine.
-func (a attack) limits() sandbox.Limits {
+// testLimits returns small limits if the attack ends by a timeout, so that many end soon,
+// and large ones if it must end by another limit, even on a busy machine.
+func (a attack) testLimits() sandbox.Limits {
 	l := sandbox.Limits{Wall: 300 * time.Millisecond, CPU: 250 * time.Millisecond, Memory: 24 << 20, Output: 1 << 20}
 	if !slices.Contains(a.kinds, sandbox.Timeout) {
 		l.Wall, l.CPU = 30*time.Second, 30*time.Second
@@ -137,23 +137,23 @@ func (a attack) limits() sandbox.Limits {
 	return l
 }
 
-// overrun is how much longer than its limit a call may take.
+// overrun is the maximum time that a call may exceed its timeout.
 const overrun = 250 * time.Millisecond
 
-// Every attack ends by its limit and as it should, and the next script in the
-// pool is none the wiser.
+// Every attack ends within its limits with an allowed error, and does not affect the next
+// script.
 func TestAttacksEnd(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{Workers: 1, Burst: 1})
 	for i, a := range attacks() {
 		if testing.Short() && i%5 != 0 {
-			continue // the race detector sees nothing of what a worker does
+			continue // the race detector does not cover workers
 		}
 		t.Run(a.name, func(t *testing.T) {
-			c := source(a.source)
-			c.Limits = a.limits()
+			c := newCall(a.source)
+			c.Limits = a.testLimits()
 			var late time.Duration
-			for range 3 { // a busy machine may be late, but not always
+			for range 3 { // a busy machine may be late, but not every time
 				if err := p.Warm(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -181,16 +181,15 @@ func TestAttacksEnd(t *testing.T) {
 			if late >= overrun {
 				t.Errorf("ended %v after its limit", late)
 			}
-			if got := value(t, p, source(`return [typeof x, Object.keys(globalThis).includes("x"), [].concat(1).length]`)); got != `["undefined",false,1]` {
+			if got := runValue(t, p, newCall(`return [typeof x, Object.keys(globalThis).includes("x"), [].concat(1).length]`)); got != `["undefined",false,1]` {
 				t.Errorf("the next script sees %s", got)
 			}
 		})
 	}
 }
 
-// While one owner's scripts hang in all the workers that it can get, another's
-// are served.
-func TestOthersAreServedDuringAttacks(t *testing.T) {
+// While one owner's scripts block all workers that it can get, other owners' calls run.
+func TestOtherOwnersAreServedDuringAttacks(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{Workers: 1, Burst: 4})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -198,7 +197,7 @@ func TestOthersAreServedDuringAttacks(t *testing.T) {
 	var hostile sync.WaitGroup
 	for range 12 {
 		hostile.Go(func() {
-			c := source(`for (;;);`)
+			c := newCall(`for (;;);`)
 			c.Owner = "mallory"
 			c.Limits = sandbox.Limits{Wall: 30 * time.Second, CPU: 30 * time.Second}
 			_, err := p.Run(ctx, c)
@@ -208,9 +207,9 @@ func TestOthersAreServedDuringAttacks(t *testing.T) {
 		})
 	}
 	for range 20 {
-		c := source(`return "served"`)
+		c := newCall(`return "served"`)
 		c.Owner = "alice"
-		if got := value(t, p, c); got != `"served"` {
+		if got := runValue(t, p, c); got != `"served"` {
 			t.Errorf("got %s", got)
 		}
 	}

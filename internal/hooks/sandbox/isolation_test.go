@@ -7,11 +7,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// Nothing of the world is in reach of a script.
-func TestNothingIsInReach(t *testing.T) {
+// A script has no access to the outside.
+func TestScriptsHaveNoAccessOutside(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
-	names := value(t, p, source(`return Object.getOwnPropertyNames(globalThis).sort().join(" ")`))
+	names := runValue(t, p, newCall(`return Object.getOwnPropertyNames(globalThis).sort().join(" ")`))
 	want := `"AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean DataView Date Error EvalError ` +
 		`Float16Array Float32Array Float64Array Function Infinity Int16Array Int32Array Int8Array InternalError Iterator ` +
 		`JSON Map Math NaN Number Object Promise Proxy RangeError ReferenceError Reflect RegExp Set String Symbol ` +
@@ -33,13 +33,13 @@ func TestNothingIsInReach(t *testing.T) {
 		`console.log.constructor("return 1")()`,
 		`Object.getPrototypeOf(sleep(1)).constructor.constructor("return 1")()`,
 	} {
-		if e := failed(t, p, source("return "+c)); e.Kind != sandbox.Exception || !strings.Contains(e.Message, "from strings") {
+		if e := runError(t, p, newCall("return "+c)); e.Kind != sandbox.Exception || !strings.Contains(e.Message, "from strings") {
 			t.Errorf("%s: %s %s", c, e.Kind, e.Message)
 		}
 	}
 }
 
-// The globals are frozen, and yet one's own objects may have their names.
+// The globals are frozen, but own objects may have the same names.
 func TestGlobalsAreFrozen(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
@@ -51,11 +51,11 @@ func TestGlobalsAreFrozen(t *testing.T) {
 		`delete Array.prototype.map`, `Object.setPrototypeOf(Array.prototype, {})`,
 		`Object.defineProperty(Map.prototype, "get", { value: 1 })`,
 	} {
-		if e := failed(t, p, source(c)); e.Kind != sandbox.Exception || !strings.Contains(e.Message, "TypeError") {
+		if e := runError(t, p, newCall(c)); e.Kind != sandbox.Exception || !strings.Contains(e.Message, "TypeError") {
 			t.Errorf("%s: %s %s", c, e.Kind, e.Message)
 		}
 	}
-	if got := value(t, p, source(`
+	if got := runValue(t, p, newCall(`
 		const o = {}; o.toString = () => "mine"; o.constructor = 1;
 		class Mine extends Error { constructor(m) { super(m); this.name = "Mine"; this.message = m + "!"; } }
 		function Old() {} Old.prototype.toString = () => "old"; Old.prototype.constructor = Old;
@@ -65,12 +65,12 @@ func TestGlobalsAreFrozen(t *testing.T) {
 	}
 }
 
-// What one call leaves behind, the next does not find: neither in globals nor in
-// modules nor in the library.
-func TestNothingIsLeftBehind(t *testing.T) {
+// A call leaves nothing to the next one: neither in globals nor in modules nor in the
+// library.
+func TestCallsLeaveNoTraces(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{Workers: 1, Burst: 1})
-	c := source(`import { kept } from "lib.js";
+	c := newCall(`import { kept } from "lib.js";
 		let calls = 0;
 		export default (x) => {
 			calls++; kept.push(x);
@@ -82,17 +82,17 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		}`)
 	c.Library = map[string]string{"lib.js": "export const kept = []"}
 	for _, x := range []string{`"a"`, `"b"`, `"c"`} {
-		if got := value(t, p, with(c, x)); got != `[1,[`+x+`],"undefined",true,true]` {
+		if got := runValue(t, p, withArgs(c, x)); got != `[1,[`+x+`],"undefined",true,true]` {
 			t.Errorf("got %s", got)
 		}
 	}
 }
 
-// A script cannot speak for the worker, whatever it writes.
-func TestNothingIsForged(t *testing.T) {
+// A script cannot fake messages of the worker.
+func TestMessagesCannotBeForged(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{Workers: 1, Burst: 1})
-	r := result(t, p, source(`
+	r := runCall(t, p, newCall(`
 		const frame = "GWS\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
 		console.log(frame); console.error("\n" + frame.repeat(50));
 		return [typeof __report, typeof print, typeof std, typeof os, frame]`))
@@ -104,11 +104,11 @@ func TestNothingIsForged(t *testing.T) {
 	}
 }
 
-// Console lines are told as a person would read them, and in bounds.
+// Console lines are readable and limited.
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
-	r := result(t, p, source(`
+	r := runCall(t, p, newCall(`
 		const circle = { a: [1, "x", null, undefined, 2n, Symbol("s")] }; circle.self = circle;
 		console.log("text", 1, circle);
 		console.info(new Map([[1, { b: 2 }]]), new Set(["y"]), new Date(0), /r/g);
@@ -129,9 +129,9 @@ log [cannot be shown]`
 	if strings.Join(got, "\n") != want {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
-	c := source(`for (let i = 0; i < 10; i++) console.log("ü".repeat(30))`)
+	c := newCall(`for (let i = 0; i < 10; i++) console.log("ü".repeat(30))`)
 	c.Limits.Console = 100
-	r = result(t, p, c)
+	r = runCall(t, p, c)
 	size := 0
 	for _, l := range r.Console {
 		size += len(l.Text)
@@ -139,15 +139,15 @@ log [cannot be shown]`
 	if size > 100 || size < 90 || !r.Truncated {
 		t.Errorf("got %d bytes, truncated %v", size, r.Truncated)
 	}
-	if e := failed(t, p, source(`console.log("before"); null.x`)); len(e.Console) != 1 || e.Console[0].Text != "before" {
+	if e := runError(t, p, newCall(`console.log("before"); null.x`)); len(e.Console) != 1 || e.Console[0].Text != "before" {
 		t.Errorf("the error has the lines %v", e.Console)
 	}
-	if e := failed(t, p, source(`console.log("before"); for (;;);`)); len(e.Console) != 1 {
+	if e := runError(t, p, newCall(`console.log("before"); for (;;);`)); len(e.Console) != 1 {
 		t.Errorf("the time-out has the lines %v", e.Console)
 	}
 }
 
-// The utilities do what their declarations say.
+// The utilities behave as declared.
 func TestUtilities(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
@@ -171,18 +171,18 @@ func TestUtilities(t *testing.T) {
 		{`await (async () => { const t = Date.now(); await Promise.all([sleep(5), sleep(10), sleep(1)]); return Date.now() - t >= 9 })()`, `true`},
 		{`await (async () => { const order = []; await Promise.all([30, 10, 20].map(async (ms) => { await sleep(ms); order.push(ms) })); return order })()`, `[10,20,30]`},
 	} {
-		if got := value(t, p, source("return "+test.source)); got != test.want {
+		if got := runValue(t, p, newCall("return "+test.source)); got != test.want {
 			t.Errorf("%s: got %s, want %s", test.source, got, test.want)
 		}
 	}
-	r := result(t, p, source(`audit({ a: 1 }); audit("two"); try { audit(undefined) } catch (e) { return e.name }`))
+	r := runCall(t, p, newCall(`audit({ a: 1 }); audit("two"); try { audit(undefined) } catch (e) { return e.name }`))
 	if len(r.Audit) != 2 || string(r.Audit[0]) != `{"a":1}` || string(r.Audit[1]) != `"two"` || string(r.Value) != `"TypeError"` {
 		t.Errorf("got %s and %s", r.Audit, r.Value)
 	}
 }
 
-// Numbers that JavaScript cannot hold come back with all their digits.
-func TestNumbersKeepTheirDigits(t *testing.T) {
+// Numbers beyond JavaScript's precision keep all their digits.
+func TestNumbersKeepDigits(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
 	for _, test := range []struct{ source, arg, want string }{
@@ -194,7 +194,7 @@ func TestNumbersKeepTheirDigits(t *testing.T) {
 		{`return context`, `[0.1,1e21,1e-7,-0.5,100]`, `[0.1,1e+21,1e-7,-0.5,100]`},
 		{`return context.s`, `{"s":"\"12345678901234567890","n":12345678901234567890}`, `"\"12345678901234567890"`},
 	} {
-		if got := value(t, p, with(source(test.source), test.arg)); got != test.want {
+		if got := runValue(t, p, withArgs(newCall(test.source), test.arg)); got != test.want {
 			t.Errorf("%s of %s: got %s, want %s", test.source, test.arg, got, test.want)
 		}
 	}

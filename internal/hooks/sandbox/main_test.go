@@ -15,10 +15,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary is its own worker.
+// The test binary also runs as the worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "unfiltered-worker" {
-		withoutFilters() // as a container may be that forbids them
+		withoutFilters() // like a container that forbids them
 	}
 	if len(os.Args) == 2 && (os.Args[1] == "script-worker" || os.Args[1] == "unfiltered-worker") {
 		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// newPool makes a pool that is closed with the test.
+// newPool returns a pool that is closed at the end of the test.
 func newPool(tb testing.TB, o sandbox.Options) *sandbox.Pool {
 	tb.Helper()
 	o.Log = slog.New(slog.NewTextHandler(tb.Output(), nil))
@@ -48,26 +48,26 @@ func newPool(tb testing.TB, o sandbox.Options) *sandbox.Pool {
 	return p
 }
 
-// source is a call of a script without arguments.
-func source(text string) sandbox.Call {
+// newCall returns a call of a script without arguments.
+func newCall(text string) sandbox.Call {
 	return sandbox.Call{Module: sandbox.Module{Name: "hook.js", Source: text}}
 }
 
-// with gives a call an argument.
-func with(c sandbox.Call, args ...string) sandbox.Call {
+// withArgs adds arguments to a call.
+func withArgs(c sandbox.Call, args ...string) sandbox.Call {
 	for _, a := range args {
 		c.Args = append(c.Args, json.RawMessage(a))
 	}
 	return c
 }
 
-// value runs a call that has to succeed and gives the JSON of its result.
-func value(tb testing.TB, p *sandbox.Pool, c sandbox.Call) string {
+// runValue runs a successful call and returns the JSON of its result.
+func runValue(tb testing.TB, p *sandbox.Pool, c sandbox.Call) string {
 	tb.Helper()
-	return string(result(tb, p, c).Value)
+	return string(runCall(tb, p, c).Value)
 }
 
-func result(tb testing.TB, p *sandbox.Pool, c sandbox.Call) *sandbox.Result {
+func runCall(tb testing.TB, p *sandbox.Pool, c sandbox.Call) *sandbox.Result {
 	tb.Helper()
 	r, err := p.Run(tb.Context(), c)
 	if err != nil {
@@ -80,8 +80,8 @@ func result(tb testing.TB, p *sandbox.Pool, c sandbox.Call) *sandbox.Result {
 	return r
 }
 
-// failed runs a call that has to fail.
-func failed(tb testing.TB, p *sandbox.Pool, c sandbox.Call) *sandbox.Error {
+// runError runs a failing call and returns its error.
+func runError(tb testing.TB, p *sandbox.Pool, c sandbox.Call) *sandbox.Error {
 	tb.Helper()
 	r, err := p.Run(tb.Context(), c)
 	var e *sandbox.Error

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// programs run in any order. The last five end in errors.
+// programs may run in any order. The last five fail.
 var programs = []string{
 	`export default (n) => [n, typeof globalThis.left, Object.keys(globalThis).length, new Date().getTime(), Math.random()]`,
 	`let calls = 0; const seen = new Map(); export default (n) => { seen.set(n, ++calls); return [...seen] }`,
@@ -28,9 +28,8 @@ var programs = []string{
 	`export default (n) => n +`,
 }
 
-// Whatever ran before in a worker, in whatever order, a call gives what it gives in
-// a worker that has run nothing.
-func TestWhateverRanBefore(t *testing.T) {
+// A call returns the same in every worker, after any sequence of other calls.
+func TestResultsDoNotDependOnOrder(t *testing.T) {
 	t.Parallel()
 	run := func(p *sandbox.Pool, which, n int) string {
 		r, err := p.Run(t.Context(), sandbox.Call{

@@ -13,28 +13,27 @@ import (
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
-// Options are how a pool is made. The zero value is of use where the program
-// itself has the command script-worker.
+// Options configure a pool. The zero value works if the program has the command
+// script-worker.
 type Options struct {
-	// Command starts a worker, program and arguments; nil is this program with
-	// the argument script-worker.
+	// Command is the worker's command line; if nil, it is this program with the argument
+	// script-worker.
 	Command []string
-	// Workers are kept ready from the first call on; 0 is 2. One takes about
-	// 16 MB.
+	// Workers is the number of workers that are kept ready from the first call on; 2 if 0.
+	// One takes about 16 MB.
 	Workers int
-	// Burst is how many there may be for a while, where calls wait for long;
-	// 0 is 8, or Workers where that is more.
+	// Burst is the temporary maximum of workers if calls wait long; if 0, it is 8, or
+	// Workers if that is more.
 	Burst int
-	// Limits are a call's, where it has none; zero fields are those of
-	// DefaultLimits.
+	// Limits are the default limits of a call; zero fields are those of DefaultLimits.
 	Limits Limits
-	// Most is what a call may ask for; zero fields are those of MostLimits.
+	// Most are the maximum limits of a call; zero fields are those of MostLimits.
 	Most Limits
-	// Log gets what workers complain about; nil is nobody.
+	// Log gets the workers' error output; may be nil.
 	Log *slog.Logger
 }
 
-// DefaultLimits are the limits of a call that names none.
+// DefaultLimits returns the default limits of a call.
 func DefaultLimits() Limits {
 	return Limits{
 		Wall: 5 * time.Second, CPU: time.Second,
@@ -42,7 +41,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// MostLimits are what a call can ask for where the pool's options say nothing.
+// MostLimits returns the default maximum limits of a call.
 func MostLimits() Limits {
 	return Limits{
 		Wall: time.Minute, CPU: 30 * time.Second,
@@ -50,37 +49,37 @@ func MostLimits() Limits {
 	}
 }
 
-// A worker is replaced after so many calls, or so much processor time: what the
-// engine may leak goes with it.
+// A worker is replaced after this number of calls or this CPU time, because the engine may
+// leak memory.
 const (
 	maxCalls = 5000
 	maxLife  = 2 * time.Minute
 )
 
-// patience is how long a call waits for a busy worker before another one is
-// started: starting takes longer than most calls.
-const patience = 25 * time.Millisecond
+// maxWait is the time that a call waits for a busy worker before another one is started: a
+// start takes longer than most calls.
+const maxWait = 25 * time.Millisecond
 
-// Pool runs scripts in worker processes. It starts none before the first call.
-// Its methods may be called from any goroutine.
+// Pool runs scripts in worker processes. It starts none before the first call. It is safe
+// for concurrent use.
 type Pool struct {
 	options Options
 
 	mu      sync.Mutex
 	closed  bool
-	idle    []*process // the one that ran last, whose memory the caches have, is taken first
-	living  int        // processes that are there or being started
+	idle    []*process // the last used one first, because its memory is in the caches
+	living  int        // running or starting processes
 	busy    map[*process]struct{}
-	owners  map[string]int // calls that run, by owner
+	owners  map[string]int // running calls by owner
 	waiting []*waiter
 	growing *time.Timer // set while calls wait
-	missing string      // the wall that a worker had not
+	missing string      // the protection that a worker lacks
 
-	calls sync.WaitGroup // under way
+	calls sync.WaitGroup // in progress
 	tasks sync.WaitGroup // goroutines of the pool
 }
 
-// NewPool makes a pool; it has to be closed.
+// NewPool returns a pool, which must be closed.
 func NewPool(o Options) (*Pool, error) {
 	if len(o.Command) == 0 {
 		self, err := os.Executable()
@@ -101,7 +100,7 @@ func NewPool(o Options) (*Pool, error) {
 	}
 	o.Most = orElse(o.Most, MostLimits())
 	o.Limits = orElse(o.Limits, DefaultLimits())
-	if _, err := o.bound(o.Limits); err != nil {
+	if _, err := o.limitsFor(o.Limits); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the limits of scripts: %w", err)
 	}
 	return &Pool{options: o, busy: map[*process]struct{}{}, owners: map[string]int{}}, nil
@@ -122,41 +121,39 @@ func orElse(l, usual Limits) Limits {
 	return l
 }
 
-// Run runs a script's function, once or not at all. The error is an *Error where
-// the script failed; otherwise ctx ended, the pool is closed or no worker can be
-// started.
+// Run runs a script's function at most once. An error of the script is an *Error; for any
+// other error, ctx ended, the pool is closed or no worker can be started.
 func (p *Pool) Run(ctx context.Context, c Call) (*Result, error) {
-	r, err := c.request(&p.options)
+	r, err := c.newRequest(&p.options)
 	if err != nil {
 		return nil, err
 	}
-	a, err := p.ask(ctx, c.Owner, r)
+	a, err := p.request(ctx, c.Owner, r)
 	if err != nil {
 		return nil, err
 	}
 	if a.Kind != "" {
-		return nil, failure(a)
+		return nil, errorOf(a)
 	}
-	return c.result(a), nil
+	return c.newResult(a), nil
 }
 
-// Check parses a script, and the library that it may import, without running
-// anything of it. What is wrong is a diagnostic; the error is of the checking
-// itself.
+// Check parses a script and its library without running them. Errors in them are
+// diagnostics; the returned error is one of the check itself.
 func (p *Pool) Check(ctx context.Context, m Module, library map[string]string) ([]guideway.Diagnostic, error) {
-	r, err := m.request(library)
+	r, err := m.newRequest(library)
 	if err == nil {
 		r.Check = true
-		r.Limits, err = p.options.bound(Limits{})
+		r.Limits, err = p.options.limitsFor(Limits{})
 	}
 	var rejected *Error
 	if errors.As(err, &rejected) {
-		return []guideway.Diagnostic{diagnostic(rejected)}, nil
+		return []guideway.Diagnostic{diagnosticOf(rejected)}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	a, err := p.ask(ctx, "", r)
+	a, err := p.request(ctx, "", r)
 	if err != nil && !errors.As(err, &rejected) {
 		return nil, err
 	}
@@ -164,20 +161,20 @@ func (p *Pool) Check(ctx context.Context, m Module, library map[string]string) (
 		if a.Kind == "" {
 			return nil, nil
 		}
-		rejected = failure(a)
+		rejected = errorOf(a)
 	}
-	return []guideway.Diagnostic{diagnostic(rejected)}, nil
+	return []guideway.Diagnostic{diagnosticOf(rejected)}, nil
 }
 
-func diagnostic(e *Error) guideway.Diagnostic {
+func diagnosticOf(e *Error) guideway.Diagnostic {
 	return guideway.Diagnostic{
 		Severity: guideway.SeverityError, Code: "script-" + string(e.Kind),
 		File: e.File, Line: e.Line, Column: e.Column, Message: e.Message,
 	}
 }
 
-// Warm starts the workers that are to be kept ready, so that the first call need
-// not wait for them.
+// Warm starts the workers that are kept ready, so that the first call does not wait for
+// them.
 func (p *Pool) Warm(ctx context.Context) error {
 	process, err := p.acquire(ctx, "")
 	if err != nil {
@@ -192,26 +189,26 @@ func (p *Pool) Warm(ctx context.Context) error {
 	return nil
 }
 
-// Missing tells which wall around scripts this machine does not give, as the workers
-// that were started have found: the filter of system calls, in a container that
-// forbids it. The other walls stand all the same. It is empty where all do.
+// Missing returns the protection that this machine does not support, as reported by the
+// workers: the filter of system calls, in a container that forbids it. The other
+// protections still apply. It is empty if nothing is missing.
 func (p *Pool) Missing() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.missing
 }
 
-// foundLocked notes what a worker lacks, and says it once.
-func (p *Pool) foundLocked(missing string) {
+// setMissingLocked records the missing protection of a worker, and logs it once.
+func (p *Pool) setMissingLocked(missing string) {
 	if missing == "" || p.missing != "" {
 		return
 	}
 	p.missing = missing
-	p.options.Log.Warn("scripts run without the filter of system calls, which this machine or container forbids; the other limits hold", "reason", missing)
+	p.options.Log.Warn("scripts run without the filter of system calls, which this machine or container forbids; the other limits apply", "reason", missing)
 }
 
-// ask has a worker answer a request.
-func (p *Pool) ask(ctx context.Context, owner string, r *scriptwire.Request) (*scriptwire.Answer, error) {
+// request sends a request to a worker and returns its answer.
+func (p *Pool) request(ctx context.Context, owner string, r *scriptwire.Request) (*scriptwire.Answer, error) {
 	for attempt := 0; ; attempt++ {
 		process, err := p.acquire(ctx, owner)
 		if err != nil {
@@ -227,17 +224,17 @@ func (p *Pool) ask(ctx context.Context, owner string, r *scriptwire.Request) (*s
 			return nil, guideway.Errorf(guideway.CodeUnavailable, "run %s: %w", r.Name, context.Cause(ctx))
 		}
 		if errors.Is(err, errUndelivered) && attempt < p.options.Burst {
-			// It died at rest, with nothing of this call.
+			// It exited while idle, so this call is not affected.
 			p.discard(owner, process)
 			continue
 		}
-		return nil, p.bury(owner, process, r, err)
+		return nil, p.failureOf(owner, process, r, err)
 	}
 }
 
-// bury tells why a worker gave no answer.
-func (p *Pool) bury(owner string, process *process, r *scriptwire.Request, err error) error {
-	e := &Error{Kind: Crashed, Message: "the script's worker died in the call; it is not known how far the script got"}
+// failureOf returns the error of a worker that did not answer.
+func (p *Pool) failureOf(owner string, process *process, r *scriptwire.Request, err error) error {
+	e := &Error{Kind: Crashed, Message: "the script's worker exited during the call; it is unknown how far the script got"}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		e.Kind = Timeout
@@ -245,16 +242,16 @@ func (p *Pool) bury(owner string, process *process, r *scriptwire.Request, err e
 	case errors.Is(err, scriptwire.ErrTooLarge):
 		e.Kind, e.Message = Output, "the script's result is too large"
 	case process.outOfMemory():
-		e.Kind, e.Message = Memory, "the script's worker got no more memory and died"
+		e.Kind, e.Message = Memory, "the script's worker ran out of memory"
 	}
 	p.options.Log.Warn("script worker lost", "script", r.Name, "kind", string(e.Kind), "error", err,
-		"complaint", process.complaint.told())
+		"complaint", process.complaint.keptText())
 	p.discard(owner, process)
 	return e
 }
 
-// recycle takes a worker back after an answer. It makes itself as new before it
-// reads the next request.
+// recycle returns a worker to the pool after an answer. It resets itself before it reads
+// the next request.
 func (p *Pool) recycle(owner string, process *process, a *scriptwire.Answer) {
 	if a.Kind.Spent() || process.calls >= maxCalls || process.cpu > maxLife {
 		p.discard(owner, process)
@@ -266,8 +263,8 @@ func (p *Pool) recycle(owner string, process *process, a *scriptwire.Answer) {
 // discard ends a worker.
 func (p *Pool) discard(owner string, process *process) { p.release(owner, process, false) }
 
-// Close refuses further calls, waits until those that run have ended or ctx
-// has, and ends all workers.
+// Close refuses further calls, waits until running ones or ctx have ended, and ends all
+// workers.
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
@@ -282,7 +279,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	}
 	p.mu.Unlock()
 	for _, process := range idle {
-		process.kill()
+		process.killAndWait()
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -305,5 +302,5 @@ func (p *Pool) Close(ctx context.Context) error {
 }
 
 func errClosed() error {
-	return guideway.Errorf(guideway.CodeUnavailable, "scripts run no more: the program is about to end")
+	return guideway.Errorf(guideway.CodeUnavailable, "no more scripts run: the program is exiting")
 }

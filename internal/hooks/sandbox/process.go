@@ -15,29 +15,28 @@ import (
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
-// How long a worker may take for what is no script's doing.
+// Time limits of a worker, apart from those of scripts.
 const (
-	startTime = 15 * time.Second // to be ready
-	// lateTime is how long after a call's limit the worker is killed. It has a
-	// watchdog of its own, which is earlier.
+	startTime = 15 * time.Second // until it is ready
+	// lateTime is the delay after a call's timeout until the worker is killed. Its own
+	// watchdog is earlier.
 	lateTime = 150 * time.Millisecond
 )
 
-// maxComplaint bounds what is kept of a worker's standard error.
+// maxComplaint is the maximum size of a worker's kept stderr.
 const maxComplaint = 2 << 10
 
-// process is a worker, seen from outside. Only who took it from the pool uses
-// it.
+// process is the pool's side of a worker. Only the goroutine that acquired it uses it.
 type process struct {
 	cmd       *exec.Cmd
 	in, out   *os.File
 	complaint *head
-	gone      chan struct{} // closed when the process has ended
+	gone      chan struct{} // closed after the process has exited
 	calls     int
 	cpu       time.Duration
 	frame     []byte // reused
-	// missing is the wall that the worker said it has not, before it ran any
-	// script; empty is none.
+	// missing is the protection that the worker lacks, as it reported before any script;
+	// empty if none.
 	missing string
 }
 
@@ -55,7 +54,7 @@ func startProcess(ctx context.Context, o *Options) (*process, error) {
 		in: in, out: out,
 		complaint: &head{}, gone: make(chan struct{}),
 	}
-	// The process outlives the call that happened to start it.
+	// The process outlives the call that started it.
 	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), o.Command[0], o.Command[1:]...) //nolint:gosec // our own binary
 	p.cmd.Env = []string{}
 	p.cmd.Dir = workDir
@@ -69,7 +68,7 @@ func startProcess(ctx context.Context, o *Options) (*process, error) {
 	}
 	go func() {
 		defer close(p.gone)
-		_ = p.cmd.Wait() // how it ended is known from the pipe
+		_ = p.cmd.Wait() // the pipe shows how it ended
 	}()
 	setup := scriptwire.Setup{
 		Memory:     o.Most.Memory,
@@ -83,21 +82,20 @@ func startProcess(ctx context.Context, o *Options) (*process, error) {
 		p.missing, err = p.awaitReady(startTime)
 	}
 	if err != nil {
-		p.kill()
-		return nil, fmt.Errorf("start a script worker: %w%s", err, p.complaint.told())
+		p.killAndWait()
+		return nil, fmt.Errorf("start a script worker: %w%s", err, p.complaint.keptText())
 	}
 	return p, nil
 }
 
-// awaitReady waits for a new worker's word that it can serve, and gives what it says
-// that it lacks.
+// awaitReady waits until a new worker is ready, and returns the protection that it lacks.
 func (p *process) awaitReady(limit time.Duration) (missing string, err error) {
 	if err := p.out.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return "", err
 	}
 	call, message, err := scriptwire.Read(p.out, 1<<10)
 	if err == nil && call != 0 {
-		err = errors.New("the worker answers what it was not asked")
+		err = errors.New("the worker sent an answer to no request")
 	}
 	if err != nil {
 		return "", err
@@ -109,12 +107,12 @@ func (p *process) awaitReady(limit time.Duration) (missing string, err error) {
 	return a.Message, nil
 }
 
-// errUndelivered is a request that did not reach the worker whole: nothing of it
-// can have run.
+// errUndelivered is returned for a request that did not reach the worker completely:
+// nothing of it can have run.
 var errUndelivered = errors.New("the worker was gone")
 
-// exchange sends a request and waits for its answer. A process that gave an
-// error is of no further use.
+// exchange sends a request and waits for its answer. After an error the process is
+// unusable.
 func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptwire.Answer, error) {
 	select {
 	case <-p.gone:
@@ -135,7 +133,7 @@ func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptw
 	}
 	unhook := context.AfterFunc(ctx, func() {
 		now := time.Now()
-		_ = p.in.SetWriteDeadline(now) // fails only where the pipe is closed
+		_ = p.in.SetWriteDeadline(now) // fails only if the pipe is closed
 		_ = p.out.SetReadDeadline(now)
 	})
 	defer unhook()
@@ -147,7 +145,7 @@ func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptw
 		return nil, err
 	}
 	if got != call {
-		return nil, errors.New("the worker answers what it was not asked")
+		return nil, errors.New("the worker sent an answer to no request")
 	}
 	a, err := scriptwire.ReadAnswer(message)
 	if err != nil {
@@ -158,30 +156,30 @@ func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptw
 	return a, nil
 }
 
-// kill ends the worker and whatever it may have started, and waits for the end.
-func (p *process) kill() {
+// killAndWait kills the worker with its child processes, and waits for the exit.
+func (p *process) killAndWait() {
 	select {
-	case <-p.gone: // its number may be another's by now
+	case <-p.gone: // the process number may have been reused
 	default:
 		killGroup(p.cmd)
 	}
-	_ = p.in.Close() // nothing is lost with what it held
+	_ = p.in.Close() // its buffered data is not needed
 	_ = p.out.Close()
 	<-p.gone
 }
 
-// outOfMemory tells whether the process died because it got no more memory.
+// outOfMemory reports whether the process exited because it got no more memory.
 func (p *process) outOfMemory() bool {
 	select {
 	case <-p.gone:
 	case <-time.After(time.Second):
 		return false
 	}
-	told := p.complaint.told()
+	told := p.complaint.keptText()
 	return strings.Contains(told, "out of memory") || strings.Contains(told, "cannot allocate memory")
 }
 
-// head keeps the first bytes of what is written to it.
+// head keeps the first bytes that are written to it.
 type head struct {
 	mu   sync.Mutex
 	text []byte
@@ -189,7 +187,7 @@ type head struct {
 
 var _ io.Writer = (*head)(nil)
 
-// Write keeps what there is room for, and takes all.
+// Write keeps the bytes that fit, and accepts all.
 func (h *head) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -197,7 +195,7 @@ func (h *head) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (h *head) told() string {
+func (h *head) keptText() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.text) == 0 {

@@ -30,10 +30,10 @@ func testPool(t *testing.T, o Options) *Pool {
 	return p
 }
 
-func call(source string) Call { return Call{Module: Module{Source: source}} }
+func newCall(source string) Call { return Call{Module: Module{Source: source}} }
 
-// resting waits until a pool of one worker has it at rest, and gives it.
-func resting(t *testing.T, p *Pool) *process {
+// waitIdle waits until the only worker of a pool is idle, and returns it.
+func waitIdle(t *testing.T, p *Pool) *process {
 	t.Helper()
 	w, err := p.acquire(t.Context(), "")
 	if err != nil {
@@ -43,8 +43,8 @@ func resting(t *testing.T, p *Pool) *process {
 	return w
 }
 
-// running waits until a call runs in a worker, and gives it.
-func running(t *testing.T, p *Pool) *process {
+// waitRunning waits until a call runs in a worker, and returns it.
+func waitRunning(t *testing.T, p *Pool) *process {
 	t.Helper()
 	for range 10_000 {
 		p.mu.Lock()
@@ -59,19 +59,19 @@ func running(t *testing.T, p *Pool) *process {
 	return nil
 }
 
-// A worker that is killed in a call is an error, and the call is not repeated.
-func TestKilledInACall(t *testing.T) {
+// A worker that is killed during a call causes an error, and the call is not repeated.
+func TestKilledDuringCall(t *testing.T) {
 	t.Parallel()
 	p := testPool(t, Options{Workers: 1, Burst: 1})
 	var began sync.WaitGroup
 	began.Go(func() {
-		_, err := p.Run(t.Context(), call(`await sleep(4000)`))
+		_, err := p.Run(t.Context(), newCall(`await sleep(4000)`))
 		var e *Error
 		if !errors.As(err, &e) || e.Kind != Crashed || guideway.ErrorCode(err) != guideway.CodeUnavailable {
 			t.Errorf("got %v, want a crash", err)
 		}
 	})
-	w := running(t, p)
+	w := waitRunning(t, p)
 	if err := syscall.Kill(w.cmd.Process.Pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -79,50 +79,50 @@ func TestKilledInACall(t *testing.T) {
 	if w.calls != 0 {
 		t.Errorf("the dead worker has answered %d calls", w.calls)
 	}
-	if _, err := p.Run(t.Context(), call(`return 1`)); err != nil {
+	if _, err := p.Run(t.Context(), newCall(`return 1`)); err != nil {
 		t.Errorf("after the crash: %v", err)
 	}
 }
 
-// A worker that dies at rest is not the next caller's concern.
-func TestKilledAtRest(t *testing.T) {
+// A worker that exits while idle does not affect the next call.
+func TestKilledWhileIdle(t *testing.T) {
 	t.Parallel()
 	p := testPool(t, Options{Workers: 1, Burst: 1})
-	w := resting(t, p)
+	w := waitIdle(t, p)
 	if err := syscall.Kill(w.cmd.Process.Pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-w.gone
-	if _, err := p.Run(t.Context(), call(`return 1`)); err != nil {
+	if _, err := p.Run(t.Context(), newCall(`return 1`)); err != nil {
 		t.Error(err)
 	}
 }
 
-// A caller that goes takes its script with it.
-func TestCallerGoes(t *testing.T) {
+// Cancelling a call ends its script.
+func TestCancelledCall(t *testing.T) {
 	t.Parallel()
 	p := testPool(t, Options{Workers: 1, Burst: 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	var began sync.WaitGroup
 	began.Go(func() {
-		if _, err := p.Run(ctx, call(`for (;;);`)); !errors.Is(err, context.Canceled) {
+		if _, err := p.Run(ctx, newCall(`for (;;);`)); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want the end of the context", err)
 		}
 	})
-	w := running(t, p)
+	w := waitRunning(t, p)
 	cancel()
 	began.Wait()
 	<-w.gone
-	if _, err := p.Run(t.Context(), call(`return 1`)); err != nil {
+	if _, err := p.Run(t.Context(), newCall(`return 1`)); err != nil {
 		t.Error(err)
 	}
-	// One who waits goes at once.
-	if _, err := p.Run(ctx, call(`return 1`)); !errors.Is(err, context.Canceled) {
+	// A waiting call returns at once.
+	if _, err := p.Run(ctx, newCall(`return 1`)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the end of the context", err)
 	}
 }
 
-// Close waits for what runs, and no longer than it may.
+// Close waits for running calls until its context ends.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	p, err := NewPool(Options{Workers: 1, Burst: 1})
@@ -131,71 +131,71 @@ func TestClose(t *testing.T) {
 	}
 	var began sync.WaitGroup
 	began.Go(func() {
-		if _, err := p.Run(context.Background(), call(`for (;;);`)); err == nil {
+		if _, err := p.Run(context.Background(), newCall(`for (;;);`)); err == nil {
 			t.Error("an endless script ended")
 		}
 	})
 	began.Go(func() { // it waits for the worker
-		running(t, p)
-		if _, err := p.Run(context.Background(), call(`return 1`)); err == nil {
+		waitRunning(t, p)
+		if _, err := p.Run(context.Background(), newCall(`return 1`)); err == nil {
 			t.Error("a script ran in a closed pool")
 		}
 	})
-	running(t, p)
+	waitRunning(t, p)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := p.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want that the time was over", err)
 	}
 	began.Wait()
-	if _, err := p.Run(t.Context(), call(`return 1`)); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+	if _, err := p.Run(t.Context(), newCall(`return 1`)); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Errorf("got %v from a closed pool", err)
 	}
 }
 
-// Where no worker can be started, calls say so.
+// If no worker can be started, calls return that error.
 func TestNoWorker(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"/does/not/exist"}, {"/bin/false"}, {"/bin/echo", "hello, hello, hello"}} {
 		p := testPool(t, Options{Command: command})
-		if _, err := p.Run(t.Context(), call(`return 1`)); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+		if _, err := p.Run(t.Context(), newCall(`return 1`)); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 			t.Errorf("%v: got %v", command, err)
 		}
 	}
 }
 
-// Workers that are spent are replaced, others are kept.
-func TestWorkersAreKept(t *testing.T) {
+// Used-up workers are replaced, others are kept.
+func TestWorkersAreReused(t *testing.T) {
 	t.Parallel()
 	p := testPool(t, Options{Workers: 1, Burst: 1})
-	first := resting(t, p)
+	first := waitIdle(t, p)
 	for _, source := range []string{`return 1`, `throw 1`, `)`, `return 1n`} {
-		_, _ = p.Run(t.Context(), call(source))
+		_, _ = p.Run(t.Context(), newCall(source))
 	}
-	if resting(t, p) != first {
+	if waitIdle(t, p) != first {
 		t.Error("a worker was replaced for what is no fault of it")
 	}
-	_, _ = p.Run(t.Context(), call(`const f = () => f(); f()`))
-	if resting(t, p) == first {
+	_, _ = p.Run(t.Context(), newCall(`const f = () => f(); f()`))
+	if waitIdle(t, p) == first {
 		t.Error("a worker was kept that was over a limit")
 	}
 }
 
-// A worker has nothing of its parent: no environment, no descriptors, a group
-// and a directory of its own; and the kernel holds its limits.
+// A worker inherits nothing from its parent: no environment and no descriptors; it has its
+// own process group and directory, and the kernel enforces its limits.
 func TestConfinement(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("there is no /proc here")
 	}
-	// A descriptor that is inherited because somebody forgot.
+	// A descriptor that is inherited by mistake.
 	leaked, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0)
 	if err != nil {
 		t.Skip(err)
 	}
 	defer func() { _ = syscall.Close(leaked) }()
 	p := testPool(t, Options{Workers: 1, Burst: 1})
-	w := resting(t, p)
+	w := waitIdle(t, p)
 	proc := "/proc/" + strconv.Itoa(w.cmd.Process.Pid) + "/"
 	read := func(name string) string {
 		b, err := os.ReadFile(proc + name)

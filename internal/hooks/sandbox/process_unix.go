@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// workDir is where workers stand: not where the user works.
+// workDir is the working directory of workers, which is not the user's.
 const workDir = "/"
 
 func ownGroup(cmd *exec.Cmd) {
@@ -15,6 +15,6 @@ func ownGroup(cmd *exec.Cmd) {
 }
 
 func killGroup(cmd *exec.Cmd) {
-	// It fails where the group has ended.
+	// It fails if the group has exited.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 }

@@ -2,14 +2,13 @@ package sandbox
 
 import "os/exec"
 
-// workDir is where workers stand; empty is the pool's own directory.
+// workDir is the working directory of workers; if empty, it is that of the pool.
 const workDir = ""
 
-// ownGroup has nothing to do: a worker cannot start processes that its kill
-// would miss.
+// ownGroup does nothing: a worker cannot start processes that kill would miss.
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(cmd *exec.Cmd) {
-	// It fails where the process has ended.
+	// It fails if the process has exited.
 	_ = cmd.Process.Kill()
 }

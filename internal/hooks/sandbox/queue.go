@@ -15,16 +15,16 @@ type waiter struct {
 	granted chan grant // has room for one
 }
 
-// grant is a worker, or why there is none.
+// grant is a worker or the error of starting one.
 type grant struct {
 	process *process
 	err     error
 }
 
-// maxWaiting bounds the calls that wait.
+// maxWaiting is the maximum number of waiting calls.
 const maxWaiting = 10_000
 
-// acquire takes a worker. Its end is release.
+// acquire takes a worker, which release returns.
 func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -33,7 +33,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 	}
 	if len(p.waiting) >= maxWaiting {
 		p.mu.Unlock()
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "%d scripts wait already", maxWaiting)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "%d scripts are waiting already", maxWaiting)
 	}
 	w := &waiter{owner: owner, since: time.Now(), granted: make(chan grant, 1)}
 	p.waiting = append(p.waiting, w)
@@ -55,7 +55,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(other *waiter) bool { return other == w })
 	p.mu.Unlock()
 	select {
-	case g := <-w.granted: // just now
+	case g := <-w.granted: // just granted
 		if g.err == nil {
 			p.release(owner, g.process, true)
 		}
@@ -64,7 +64,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 	return nil, guideway.Errorf(guideway.CodeUnavailable, "wait for a script worker: %w", context.Cause(ctx))
 }
 
-// release gives a worker back; one that is not usable any more is ended.
+// release returns a worker; an unusable one is ended.
 func (p *Pool) release(owner string, process *process, usable bool) {
 	p.mu.Lock()
 	delete(p.busy, process)
@@ -84,12 +84,12 @@ func (p *Pool) release(owner string, process *process, usable bool) {
 	p.dispatchLocked()
 	p.mu.Unlock()
 	if process != nil {
-		p.tasks.Go(process.kill) // nobody waits for its end
+		p.tasks.Go(process.killAndWait) // the caller does not wait for it
 	}
 	p.calls.Done()
 }
 
-// dispatchLocked gives idle workers to who waits.
+// dispatchLocked assigns idle workers to waiting calls.
 func (p *Pool) dispatchLocked() {
 	for len(p.idle) > 0 {
 		w := p.nextLocked()
@@ -107,8 +107,8 @@ func (p *Pool) dispatchLocked() {
 	}
 }
 
-// nextLocked is who gets the next worker: of the owners with the fewest calls
-// that run, who has waited longest. An owner with its share is passed over.
+// nextLocked returns the next waiting call: the longest waiting one of the owners with the
+// fewest running calls. An owner at its limit is skipped.
 func (p *Pool) nextLocked() *waiter {
 	share := max(1, p.options.Burst/2)
 	var next *waiter
@@ -120,7 +120,7 @@ func (p *Pool) nextLocked() *waiter {
 	return next
 }
 
-// growLocked starts a worker aside.
+// growLocked starts a worker in the background.
 func (p *Pool) growLocked(ctx context.Context) {
 	p.living++
 	p.tasks.Go(func() {
@@ -135,18 +135,18 @@ func (p *Pool) growLocked(ctx context.Context) {
 		if p.closed {
 			p.living--
 			p.mu.Unlock()
-			process.kill()
+			process.killAndWait()
 			return
 		}
-		p.foundLocked(process.missing)
+		p.setMissingLocked(process.missing)
 		p.idle = append(p.idle, process)
 		p.dispatchLocked()
 		p.mu.Unlock()
 	})
 }
 
-// refuseLocked tells who waits that no worker can be started. Where others
-// live, they serve on.
+// refuseLocked fails the waiting calls if no worker can be started. If other workers exist,
+// they continue to serve.
 func (p *Pool) refuseLocked(err error) {
 	p.options.Log.Error("no script worker can be started", "error", err)
 	if p.living > 0 {
@@ -158,15 +158,15 @@ func (p *Pool) refuseLocked(err error) {
 	p.waiting = nil
 }
 
-// watchLocked has another worker started while a call waits for long. That some
-// call waits, and another one a little later, is no reason: they come to their turn.
+// watchLocked starts another worker if a call waits long. Different calls that each wait a
+// short time do not count.
 func (p *Pool) watchLocked(ctx context.Context) {
 	if p.growing != nil {
 		return
 	}
-	wait := patience
+	wait := maxWait
 	if w := p.nextLocked(); w != nil {
-		wait = max(patience-time.Since(w.since), time.Millisecond)
+		wait = max(maxWait-time.Since(w.since), time.Millisecond)
 	}
 	p.growing = time.AfterFunc(wait, func() {
 		p.mu.Lock()
@@ -176,7 +176,7 @@ func (p *Pool) watchLocked(ctx context.Context) {
 			return
 		}
 		w := p.nextLocked()
-		if w != nil && p.living < p.options.Burst && time.Since(w.since) >= patience {
+		if w != nil && p.living < p.options.Burst && time.Since(w.since) >= maxWait {
 			p.growLocked(ctx)
 			for _, other := range p.waiting {
 				other.since = time.Now() // they wait for that one now

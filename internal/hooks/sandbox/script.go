@@ -1,13 +1,11 @@
-// Package sandbox runs JavaScript that users wrote, in a sandbox that a hostile
-// script can neither crash nor leave: worker processes with QuickJS, each call
-// in an engine as new, within limits on time, memory, stack and output that hold
-// inside and outside of the engine. Hooks of the gateway and handlers of agent
-// machines share it.
+// Package sandbox runs users' JavaScript in a sandbox that a hostile script can neither
+// crash nor escape: worker processes with QuickJS, each call in a fresh engine, with limits
+// on time, memory, stack and output that are enforced inside and outside of the engine.
+// Hooks of the gateway and handlers of agent machines share it.
 //
-// A script is an ES module with exports, or the body of an async function. It
-// sees the values it is given, a console, sleep and a few pure utilities, which
-// Types describes; no files, no network, no environment, no other module than
-// those of the call's library.
+// A script is an ES module with exports, or the body of an async function. It gets its
+// arguments, a console, sleep and a few pure utilities, which Types describes; no files, no
+// network, no environment, and no modules other than those of the call's library.
 package sandbox
 
 import (
@@ -24,76 +22,72 @@ import (
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
-// Limits bound one call; see the fields for what is counted. A zero field takes
-// the pool's default.
+// Limits limit one call; its fields describe the units. A zero field uses the pool's
+// default.
 type Limits = scriptwire.Limits
 
-// Line is what a script wrote on its console.
+// Line is a line of a script's console output.
 type Line = scriptwire.Line
 
 // Module is a script.
 type Module struct {
-	// Name is the file's name in errors; empty is script.js.
+	// Name is the file name in errors; script.js if empty.
 	Name string
-	// Source is an ES module, or the body of an async function that gets the
-	// arguments by the names of Params.
+	// Source is an ES module, or the body of an async function with the parameters Params.
 	Source string
-	// Hash, unless empty, must be what Hash gives for Source: then what runs is
-	// what was approved.
+	// Hash, if set, must equal Hash of Source, so that only the approved text runs.
 	Hash string
-	// Params are the names of the arguments in a function's body; none is
-	// "context" alone.
+	// Params are the parameters of a function body; if empty, "context" only.
 	Params []string
 }
 
-// Call is one run of a script's function.
+// Call is one call of a script's function.
 type Call struct {
 	Module Module
-	// Library has the sources that the script can import, by name.
+	// Library holds the sources that the script can import, by name.
 	Library map[string]string
-	// Function is the name of the export to call, or of a function in the
-	// object that is the default export. Empty is the default export itself.
+	// Function is the name of the export to call, or of a function in the default export's
+	// object. If empty, it is the default export itself.
 	Function string
-	// This is the function's this, or nil for none. Where it is an object, the
-	// other functions of the module are its methods too.
+	// This is the function's this, or nil. If it is an object, the other functions of the
+	// module become its methods.
 	This json.RawMessage
 	// Args are the function's arguments.
 	Args []json.RawMessage
-	// Limits bound the call.
+	// Limits limit the call.
 	Limits Limits
-	// Owner is for whom the script runs. Where workers are scarce, owners get
-	// them in turn, and one alone gets half of them at most.
+	// Owner is the user for whom the script runs. If workers are scarce, owners take turns,
+	// and one owner gets at most half of them.
 	Owner string
-	// Fixed makes the call deterministic; nil has it see the real time and real
+	// Fixed makes the call deterministic; if nil, the call uses the real time and real
 	// random numbers.
 	Fixed *Fixed
 }
 
-// Fixed are a clock and random numbers that are the same at every run. The clock
-// stands still, but for sleep, which moves it and does not wait.
+// Fixed sets a clock and random numbers that are equal in every run. Only sleep advances
+// the clock, without waiting.
 type Fixed struct {
 	Now  time.Time
 	Seed uint64
 }
 
-// Result is what a script made of a call.
+// Result is the result of a call.
 type Result struct {
-	// Value is what the function returned, nil where that is undefined.
+	// Value is the return value of the function, nil for undefined.
 	Value json.RawMessage
-	// Args and This are as the script left them: the caller's own bytes where
-	// it changed nothing.
+	// Args and This have the changes of the script; unchanged ones keep the caller's bytes.
 	Args []json.RawMessage
 	This json.RawMessage
-	// Audit has the records that the script gave to audit, in order.
+	// Audit holds the script's audit records in order.
 	Audit []json.RawMessage
-	// Console is what the script wrote; Truncated says that it wrote more.
+	// Console is the console output; Truncated reports whether the script wrote more.
 	Console   []Line
 	Truncated bool
-	// Wall and CPU are what the call took in the worker.
+	// Wall and CPU are the elapsed and the CPU time in the worker.
 	Wall, CPU time.Duration
 }
 
-// Hash identifies a source: SHA-256 in hexadecimal digits.
+// Hash returns the SHA-256 of a source in hexadecimal.
 func Hash(source string) string {
 	sum := sha256.Sum256([]byte(source))
 	return hex.EncodeToString(sum[:])
@@ -102,15 +96,15 @@ func Hash(source string) string {
 //go:embed api.d.ts
 var types string
 
-// Types describes what scripts can use, as a TypeScript declaration file for
-// editors.
+// Types returns a TypeScript declaration file for editors that describes the environment of
+// scripts.
 func Types() string { return types }
 
-// Bounds on what a call carries.
+// Limits of the size of a call.
 const (
-	// MaxSource bounds a source, and a library in all.
+	// MaxSource is the maximum size of a source, and of a library in total.
 	MaxSource = 1 << 20
-	// MaxInput bounds the arguments and this in all.
+	// MaxInput is the maximum size of the arguments and this in total.
 	MaxInput = 16 << 20
 
 	maxName    = 200
@@ -118,14 +112,14 @@ const (
 	maxArgs    = 32
 )
 
-// minMemory is what a VM and a small script need.
+// minMemory is the minimum for a VM and a small script.
 const minMemory = 4 << 20
 
 var paramName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
 
-// request checks a call and makes the worker's request of it.
-func (c *Call) request(o *Options) (*scriptwire.Request, error) {
-	r, err := c.Module.request(c.Library)
+// newRequest checks a call and builds the worker's request.
+func (c *Call) newRequest(o *Options) (*scriptwire.Request, error) {
+	r, err := c.Module.newRequest(c.Library)
 	if err != nil {
 		return nil, err
 	}
@@ -135,16 +129,16 @@ func (c *Call) request(o *Options) (*scriptwire.Request, error) {
 		r.Args = append(r.Args, nonNil(a))
 	}
 	if size > MaxInput {
-		return nil, reject("the arguments take %d bytes, over the limit of %d", size, MaxInput)
+		return nil, rejectCall("the arguments take %d bytes, over the limit of %d", size, MaxInput)
 	}
 	if len(c.Args) > maxArgs {
-		return nil, reject("%d arguments, over the limit of %d", len(c.Args), maxArgs)
+		return nil, rejectCall("%d arguments, over the limit of %d", len(c.Args), maxArgs)
 	}
 	if c.This != nil {
 		r.This = nonNil(c.This)
 	}
 	r.Function = c.Function
-	if r.Limits, err = o.bound(c.Limits); err != nil {
+	if r.Limits, err = o.limitsFor(c.Limits); err != nil {
 		return nil, err
 	}
 	if c.Fixed != nil {
@@ -153,7 +147,7 @@ func (c *Call) request(o *Options) (*scriptwire.Request, error) {
 	return r, nil
 }
 
-// nonNil keeps an empty argument, which is not JSON, from being none.
+// nonNil keeps an empty argument, which is invalid JSON, from being treated as missing.
 func nonNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -161,7 +155,7 @@ func nonNil(b []byte) []byte {
 	return b
 }
 
-func (m *Module) request(library map[string]string) (*scriptwire.Request, error) {
+func (m *Module) newRequest(library map[string]string) (*scriptwire.Request, error) {
 	r := &scriptwire.Request{Name: m.Name, Source: m.Source, Params: m.Params}
 	if r.Name == "" {
 		r.Name = "script.js"
@@ -170,18 +164,18 @@ func (m *Module) request(library map[string]string) (*scriptwire.Request, error)
 		r.Params = []string{"context"}
 	}
 	if m.Hash != "" && m.Hash != Hash(m.Source) {
-		return nil, reject("the source of %s is not the one that its hash names", r.Name)
+		return nil, rejectCall("the source of %s does not match its hash", r.Name)
 	}
 	if err := checkSource(r.Name, len(m.Source)); err != nil {
 		return nil, err
 	}
 	for _, p := range r.Params {
 		if !paramName.MatchString(p) || len(p) > maxName {
-			return nil, reject("%q cannot be the name of an argument", p)
+			return nil, rejectCall("invalid argument name %q", p)
 		}
 	}
 	if len(r.Params) > maxArgs || len(library) > maxLibrary {
-		return nil, reject("%d names of arguments and %d modules, over the limits of %d and %d",
+		return nil, rejectCall("%d names of arguments and %d modules, over the limits of %d and %d",
 			len(r.Params), len(library), maxArgs, maxLibrary)
 	}
 	size := 0
@@ -191,7 +185,7 @@ func (m *Module) request(library map[string]string) (*scriptwire.Request, error)
 			return nil, err
 		}
 		if name == r.Name {
-			return nil, reject("the library has a module of the script's own name, %s", name)
+			return nil, rejectCall("the library has a module of the script's own name, %s", name)
 		}
 		r.Library = append(r.Library, scriptwire.File{Name: name, Source: source})
 	}
@@ -202,16 +196,16 @@ func (m *Module) request(library map[string]string) (*scriptwire.Request, error)
 func checkSource(name string, size int) error {
 	strange := func(r rune) bool { return r < ' ' || strings.ContainsRune("<>()\x7f\u2028\u2029", r) }
 	if name == "" || len(name) > maxName || strings.ContainsFunc(name, strange) {
-		return reject("%q cannot be the name of a module", name)
+		return rejectCall("invalid module name %q", name)
 	}
 	if size > MaxSource {
-		return reject("the source takes %d bytes with %s, over the limit of %d", size, name, MaxSource)
+		return rejectCall("the source takes %d bytes with %s, over the limit of %d", size, name, MaxSource)
 	}
 	return nil
 }
 
-// result makes the caller's result of an answer.
-func (c *Call) result(a *scriptwire.Answer) *Result {
+// newResult converts an answer to the caller's result.
+func (c *Call) newResult(a *scriptwire.Answer) *Result {
 	r := &Result{
 		Value: a.Value, This: a.This, Args: slices.Clone(c.Args),
 		Console: a.Console, Truncated: a.Truncated, Wall: a.Wall, CPU: a.CPU,
@@ -230,8 +224,8 @@ func (c *Call) result(a *scriptwire.Answer) *Result {
 	return r
 }
 
-// bound fills in the defaults and refuses what is over the pool's limits.
-func (o *Options) bound(l Limits) (Limits, error) {
+// limitsFor applies the defaults and refuses limits above the pool's maximum.
+func (o *Options) limitsFor(l Limits) (Limits, error) {
 	var err error
 	pick := func(what string, asked, usual, most int64) int64 {
 		switch {
@@ -239,7 +233,7 @@ func (o *Options) bound(l Limits) (Limits, error) {
 			return usual
 		case asked < 0 || asked > most:
 			if err == nil {
-				err = reject("the limit of %s is %d, and can be 1 to %d", what, asked, most)
+				err = rejectCall("the limit of %s is %d, and can be 1 to %d", what, asked, most)
 			}
 		}
 		return asked
@@ -253,6 +247,6 @@ func (o *Options) bound(l Limits) (Limits, error) {
 	return l, err
 }
 
-func reject(format string, args ...any) *Error {
+func rejectCall(format string, args ...any) *Error {
 	return &Error{Kind: Rejected, Message: fmt.Sprintf(format, args...)}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// What a script returns, by the form that it is written in.
+// The return value of a script for each form of its source.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
@@ -61,38 +61,37 @@ func TestForms(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := with(source(test.source), test.args...)
+			c := withArgs(newCall(test.source), test.args...)
 			c.Function = test.function
 			c.Library = map[string]string{"lib.js": library}
 			if test.this != "" {
 				c.This = json.RawMessage(test.this)
 			}
-			if got := value(t, p, c); got != test.want {
+			if got := runValue(t, p, c); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
 	}
 }
 
-// What a script leaves in its arguments comes back; what it leaves alone comes
-// back byte for byte.
-func TestArgumentsComeBack(t *testing.T) {
+// Changes to the arguments are returned; unchanged ones are returned byte for byte.
+func TestArgumentsAreReturned(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
-	c := with(source(`context.b = [1]; delete context.a; this.n++`), `{"a":1}`)
+	c := withArgs(newCall(`context.b = [1]; delete context.a; this.n++`), `{"a":1}`)
 	c.This = json.RawMessage(`{"n":1}`)
-	r := result(t, p, c)
+	r := runCall(t, p, c)
 	if got := string(r.Args[0]) + string(r.This); got != `{"b":[1]}{"n":2}` {
 		t.Errorf("got %s", got)
 	}
 	same := `{"id":12345678901234567890}`
-	c = with(source(`return 1`), same)
-	if got := string(result(t, p, c).Args[0]); !strings.Contains(got, "12345678901234567890") {
+	c = withArgs(newCall(`return 1`), same)
+	if got := string(runCall(t, p, c).Args[0]); !strings.Contains(got, "12345678901234567890") {
 		t.Errorf("a number that the script left alone became %s", got)
 	}
 }
 
-// Where and how scripts fail, in the user's own places.
+// Errors have the position in the user's own file.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
@@ -141,13 +140,13 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := with(source(test.source), test.args...)
+			c := withArgs(newCall(test.source), test.args...)
 			c.Function = test.function
 			c.Library = map[string]string{
 				"lib.js": "export function f() {\n  throw new Error('lib')\n}",
 				"bad.js": "export const a = 1;\nconst = 2",
 			}
-			e := failed(t, p, c)
+			e := runError(t, p, c)
 			if e.Kind != test.kind || !strings.Contains(e.Message, test.message) {
 				t.Errorf("got %q %q, want %q with %q", e.Kind, e.Message, test.kind, test.message)
 			}
@@ -164,7 +163,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A script that was compiled from TypeScript fails in the TypeScript.
+// Errors of a script that was compiled from TypeScript have the position in the TypeScript.
 func TestSourceMap(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
@@ -172,7 +171,7 @@ func TestSourceMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := failed(t, p, with(source(string(text)), `{"request":{"method":"tools/call"}}`))
+	e := runError(t, p, withArgs(newCall(string(text)), `{"request":{"method":"tools/call"}}`))
 	if e.File != "compiled.ts" || e.Line != 13 || e.Column != 33 {
 		t.Errorf("at %s:%d:%d, want compiled.ts:13:33\n%s", e.File, e.Line, e.Column, e.Stack)
 	}
@@ -181,7 +180,7 @@ func TestSourceMap(t *testing.T) {
 	}
 }
 
-// Calls that are refused before anything of them runs.
+// Invalid calls are refused before anything runs.
 func TestRejected(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{Command: []string{"/does/not/exist"}}) // nothing may be started
@@ -191,18 +190,18 @@ func TestRejected(t *testing.T) {
 		message string
 	}{
 		{"other hash", sandbox.Call{Module: sandbox.Module{Source: "a", Hash: sandbox.Hash("b")}}, "hash"},
-		{"long source", source(strings.Repeat(" ", sandbox.MaxSource+1)), "over the limit"},
-		{"strange name", sandbox.Call{Module: sandbox.Module{Name: "a\nb"}}, "name of a module"},
-		{"name of the engine", sandbox.Call{Module: sandbox.Module{Name: "<eval>"}}, "name of a module"},
-		{"strange parameter", sandbox.Call{Module: sandbox.Module{Params: []string{"a){"}}}, "name of an argument"},
+		{"long source", newCall(strings.Repeat(" ", sandbox.MaxSource+1)), "over the limit"},
+		{"strange name", sandbox.Call{Module: sandbox.Module{Name: "a\nb"}}, "invalid module name"},
+		{"name of the engine", sandbox.Call{Module: sandbox.Module{Name: "<eval>"}}, "invalid module name"},
+		{"strange parameter", sandbox.Call{Module: sandbox.Module{Params: []string{"a){"}}}, "invalid argument name"},
 		{"module of the same name", sandbox.Call{Module: sandbox.Module{Name: "a"}, Library: map[string]string{"a": ""}}, "own name"},
-		{"long input", with(source(""), `"`+strings.Repeat("x", sandbox.MaxInput)+`"`), "over the limit"},
+		{"long input", withArgs(newCall(""), `"`+strings.Repeat("x", sandbox.MaxInput)+`"`), "over the limit"},
 		{"too much memory", sandbox.Call{Limits: sandbox.Limits{Memory: 1 << 40}}, "limit of memory"},
 		{"negative time", sandbox.Call{Limits: sandbox.Limits{Wall: -time.Second}}, "limit of wall"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			e := failed(t, p, test.call)
+			e := runError(t, p, test.call)
 			if e.Kind != sandbox.Rejected || !strings.Contains(e.Message, test.message) {
 				t.Errorf("got %q %q, want it rejected with %q", e.Kind, e.Message, test.message)
 			}
@@ -210,7 +209,7 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// Check tells what is wrong where, and runs nothing.
+// Check reports errors with positions and runs nothing.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
@@ -233,15 +232,15 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The same clock and seed give the same run; other seeds others.
+// The same clock and seed produce the same run; other seeds differ.
 func TestFixed(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
 	run := func(seed uint64) string {
-		c := source(`const a = Date.now(); await sleep(3_600_000);
+		c := newCall(`const a = Date.now(); await sleep(3_600_000);
 			return [new Date(a).toISOString(), new Date().getTime() - a, Date().slice(0, 15), Math.random(), Math.random()]`)
 		c.Fixed = &sandbox.Fixed{Now: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC), Seed: seed}
-		return value(t, p, c)
+		return runValue(t, p, c)
 	}
 	first := run(1)
 	if !strings.HasPrefix(first, `["2026-02-03T04:05:06.000Z",3600000,"Tue Feb 03 2026"`) {
@@ -253,7 +252,7 @@ func TestFixed(t *testing.T) {
 	if other := run(1 << 40); other == first {
 		t.Errorf("another seed gave the same %s", other)
 	}
-	if real := value(t, p, source(`return new Date() instanceof Date && Date.now() > 1.7e12 && Math.random() < 1`)); real != "true" {
+	if real := runValue(t, p, newCall(`return new Date() instanceof Date && Date.now() > 1.7e12 && Math.random() < 1`)); real != "true" {
 		t.Errorf("without a fixed clock: %s", real)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutFilters has the kernel refuse further filters of system calls.
+// withoutFilters makes the kernel refuse further filters of system calls.
 func withoutFilters() {
 	err := seccomp.LoadFilter(seccomp.Filter{
 		NoNewPrivs: true, Flag: seccomp.FilterFlagTSync,
@@ -28,50 +28,50 @@ func withoutFilters() {
 	}
 }
 
-// lines is a log that can be read while it is written.
-type lines struct {
+// logLines is a log that can be read while it is written.
+type logLines struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (l *lines) Write(b []byte) (int, error) {
+func (l *logLines) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(b)
 }
 
-func (l *lines) count(what string) int {
+func (l *logLines) countLines(what string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(l.text.String(), what)
 }
 
-// Where the filter of system calls cannot be had, scripts run, and it is said: once,
-// however many workers find it.
-func TestAMissingFilterIsSaid(t *testing.T) {
+// If the filter of system calls is not available, scripts run, and this is logged once for
+// all workers.
+func TestMissingFilterIsLogged(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for command, want := range map[string]int{"script-worker": 0, "unfiltered-worker": 1} {
-		var log lines
+		var log logLines
 		p, err := sandbox.NewPool(sandbox.Options{
 			Command: []string{self, command}, Workers: 2, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The worker of a script that never ends is replaced.
+		// The worker of an endless script is replaced.
 		if _, err := p.Run(t.Context(), sandbox.Call{
 			Module: sandbox.Module{Name: "hook.js", Source: "for (;;) {}"}, Limits: sandbox.Limits{Wall: 50e6},
 		}); err == nil {
 			t.Error("it has ended")
 		}
-		if got := value(t, p, source("return 7")); got != "7" {
+		if got := runValue(t, p, newCall("return 7")); got != "7" {
 			t.Errorf("%s: got %s", command, got)
 		}
-		if said := log.count("without the filter of system calls"); said != want || (p.Missing() != "") != (want == 1) {
+		if said := log.countLines("without the filter of system calls"); said != want || (p.Missing() != "") != (want == 1) {
 			t.Errorf("%s: said %d times, missing %q", command, said, p.Missing())
 		}
 		if err := p.Close(t.Context()); err != nil {

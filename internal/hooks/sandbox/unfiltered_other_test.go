@@ -2,5 +2,5 @@
 
 package sandbox_test
 
-// withoutFilters has nothing to do: there are none.
+// withoutFilters does nothing: there are no filters on this system.
 func withoutFilters() {}

@@ -1,12 +1,11 @@
-// Package quickjs is the JavaScript engine in a region of memory that can be
-// copied. What the engine was at one moment is an Image, and to put it back costs
-// a copy of some hundred kilobytes, where to make an engine anew costs a
-// millisecond: so every call of a script can have an engine in which no other
-// script has left anything. See docs/adr/0022.
+// Package quickjs is the JavaScript engine in a memory region that can be copied. An Image
+// is the state of the engine at one moment. Restoring it costs a copy of some hundred
+// kilobytes, while creating an engine takes a millisecond: so every call of a script can
+// have an engine without traces of other scripts. See docs/adr/0022.
 //
-// It binds the C of QuickJS as modernc.org/libquickjs translates it. The binding
-// that modernc.org/quickjs has takes its memory from the one allocator of the
-// whole process, which cannot be copied.
+// It binds the C code of QuickJS as translated by modernc.org/libquickjs. The binding of
+// modernc.org/quickjs uses the allocator of the whole process, whose memory cannot be
+// copied.
 package quickjs
 
 import (
@@ -20,27 +19,25 @@ import (
 	lib "modernc.org/libquickjs"
 )
 
-// Options are how an engine is made.
+// Options configure an engine.
 type Options struct {
-	// Memory is the size of the region, in bytes: what scripts can fill at most,
-	// whatever SetLimits allows. Pages of it that nothing was written to take no
-	// memory.
+	// Memory is the size of the region in bytes: the maximum memory of scripts, even if
+	// SetLimits allows more. Unused pages take no memory.
 	Memory int
-	// Functions are the global functions that Go answers.
+	// Functions are the global functions that are implemented in Go.
 	Functions map[string]Function
-	// Resolve gives the name of the module that one module imports by a name,
-	// and Load its source. Without them nothing can be imported.
+	// Resolve returns the name of an imported module, and Load its source. Without them
+	// imports fail.
 	Resolve func(importer, name string) (string, error)
 	Load    func(name string) (string, error)
 }
 
-// Function is Go that a script calls. The arguments are strings, float64s, bools
-// or nil for anything else; so is what it gives. An error is thrown as an
-// InternalError.
+// Function is a Go function that a script can call. Arguments and result are strings,
+// float64s, bools, or nil for any other value. An error is thrown as an InternalError.
 type Function func(args []any) (any, error)
 
-// Engine is one QuickJS with one realm. It is for one goroutine at a time, but
-// for Interrupt.
+// Engine is one QuickJS runtime with one realm. It is not safe for concurrent use, except
+// Interrupt.
 type Engine struct {
 	options   Options
 	functions []Function
@@ -52,15 +49,15 @@ type Engine struct {
 
 	interrupted atomic.Bool
 	finished    bool
-	deadline    time.Time // zero is none
+	deadline    time.Time // zero disables it
 }
 
-// engines finds the engine that a call of C is of: C can keep a number only.
+// engines maps the handle in a call from C to its engine: C code can keep only a number.
 var engines sync.Map // uintptr to *Engine
 
 var lastHandle atomic.Uintptr
 
-// New makes an engine. Its region lives as long as the process.
+// New returns an engine. Its region is never freed.
 func New(o Options) (*Engine, error) {
 	e := &Engine{options: o, tls: libc.NewTLS(), handle: lastHandle.Add(1)}
 	at := libc.Xmalloc(e.tls, lib.Tsize_t(o.Memory))
@@ -70,7 +67,7 @@ func New(o Options) (*Engine, error) {
 	e.region = bytesAt(at, uintptr(o.Memory))
 	e.heap = newHeap((at+align-1)&^(align-1), uintptr(o.Memory)-align)
 	engines.Store(e.handle, e)
-	e.rt = lib.XJS_NewRuntime2(e.tls, uintptr(unsafe.Pointer(&e.heap.functions)), e.heap.address())
+	e.rt = lib.XJS_NewRuntime2(e.tls, uintptr(unsafe.Pointer(&e.heap.functions)), e.heap.baseAddress())
 	if e.rt == 0 {
 		return nil, fmt.Errorf("the engine needs more than %d bytes", o.Memory)
 	}
@@ -81,46 +78,45 @@ func New(o Options) (*Engine, error) {
 		return nil, fmt.Errorf("the engine needs more than %d bytes", o.Memory)
 	}
 	for name, f := range o.Functions {
-		if err := e.define(name, f); err != nil {
+		if err := e.defineFunction(name, f); err != nil {
 			return nil, err
 		}
 	}
 	return e, nil
 }
 
-// Limits bound what a script may take.
+// Limits are the limits of a script.
 type Limits struct {
 	Memory int64 // of its objects, in bytes
-	Stack  int64 // how deep calls may nest
-	// Garbage is how much a script allocates before the engine looks for cycles.
+	Stack  int64 // depth of nested calls
+	// Garbage is the number of allocated bytes after which the engine collects cycles.
 	Garbage int64
 }
 
-// SetLimits sets the limits until an image is put back.
+// SetLimits sets the limits until an image is restored.
 func (e *Engine) SetLimits(l Limits) {
-	const least = 128 << 10 // the engine needs room to tell that there is none
+	const least = 128 << 10 // the engine needs memory to report that it has none left
 	lib.XJS_SetMemoryLimit(e.tls, e.rt, lib.Tsize_t(max(l.Memory, least)))
 	lib.XJS_SetGCThreshold(e.tls, e.rt, lib.Tsize_t(l.Garbage))
 	lib.XJS_SetMaxStackSize(e.tls, e.rt, lib.Tsize_t(l.Stack))
 }
 
-// SetDeadline has scripts end at a time; the zero time is never.
+// SetDeadline ends scripts at a time; the zero time disables the deadline.
 func (e *Engine) SetDeadline(t time.Time) { e.deadline = t }
 
-// Interrupt ends what runs, and whatever would run until an image is put back. It
-// may be called from any goroutine.
+// Interrupt ends the running script and any other one until an image is restored. It is
+// safe for concurrent use.
 func (e *Engine) Interrupt() { e.interrupted.Store(true) }
 
-// Finish has RunJobs run no further job: what is wanted is there. The one that
-// runs comes to its end.
+// Finish makes RunJobs return after the current job, because the result is complete.
 func (e *Engine) Finish() { e.finished = true }
 
-// stopped tells whether scripts have to end.
-func (e *Engine) stopped() bool {
+// mustStop reports whether scripts must end.
+func (e *Engine) mustStop() bool {
 	return e.interrupted.Load() || !e.deadline.IsZero() && !time.Now().Before(e.deadline)
 }
 
-// pointerTo is a Go function as C has it.
+// pointerTo returns a Go function as a C function pointer.
 func pointerTo(f any) uintptr {
 	type iface [2]uintptr
 	return (*iface)(unsafe.Pointer(&f))[1]

@@ -23,8 +23,8 @@ func newEngine(t *testing.T, o Options) *Engine {
 	return e
 }
 
-// run gives what a function without arguments returns.
-func run(t *testing.T, e *Engine, source string) (any, error) {
+// runFunction returns the result of a function without arguments.
+func runFunction(t *testing.T, e *Engine, source string) (any, error) {
 	t.Helper()
 	f, err := e.Eval("test.js", "(function () { "+source+" })")
 	if err != nil {
@@ -33,17 +33,17 @@ func run(t *testing.T, e *Engine, source string) (any, error) {
 	return e.Call(f)
 }
 
-func must(t *testing.T, e *Engine, source string) any {
+func mustRun(t *testing.T, e *Engine, source string) any {
 	t.Helper()
-	got, err := run(t, e, source)
+	got, err := runFunction(t, e, source)
 	if err != nil {
 		t.Fatalf("%s: %v", source, err)
 	}
 	return got
 }
 
-// mischief is what a script may leave behind in an engine.
-var mischief = []string{
+// leftovers are the traces that a script may leave in an engine.
+var leftovers = []string{
 	"globalThis.left = 1; Object.prototype.left = 2; Array.prototype.push = null; delete globalThis.JSON",
 	"Object.freeze(globalThis); Object.defineProperty(Math, 'PI', { get() { return 3; } })",
 	"globalThis.big = []; for (let i = 0; i < 50000; i++) big.push({ i, s: 'x' + i })",
@@ -56,22 +56,22 @@ var mischief = []string{
 	"for (let i = 0; ; i++) globalThis['g' + i] = new Array(100).fill(i)",
 }
 
-// After an image is put back, nothing of what scripts did is there: the region is
-// the same to the last byte, and zero beyond.
-func TestRestoreLeavesNothing(t *testing.T) {
+// After a restore, nothing of previous scripts is left: the region is identical to the last
+// byte, and zero beyond.
+func TestRestoreClearsEverything(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Options{})
 	random := []byte("the state of Math.random is anew")
 	blank := e.Image(nil)
-	must(t, e, "globalThis.parsed = 'a script'; globalThis.more = new Array(1000).fill('x')")
+	mustRun(t, e, "globalThis.parsed = 'a script'; globalThis.more = new Array(1000).fill('x')")
 	second := e.Image(blank)
 	if second.Size() >= blank.Size()/2 {
 		t.Errorf("a second image takes %d bytes beside a first one of %d", second.Size(), blank.Size())
 	}
 	state := func(i *Image) []byte {
 		e.Restore(i)
-		all := bytes.Clone(bytesAt(e.heap.address(), e.heap.high-e.heap.address()))
-		copy(all[e.ctx-e.heap.address()+offsetOfRandom:], random[:8])
+		all := bytes.Clone(bytesAt(e.heap.baseAddress(), e.heap.high-e.heap.baseAddress()))
+		copy(all[e.ctx-e.heap.baseAddress()+offsetOfRandom:], random[:8])
 		return all
 	}
 	images := map[string]*Image{"first": blank, "second": second}
@@ -79,11 +79,11 @@ func TestRestoreLeavesNothing(t *testing.T) {
 	for name, i := range images {
 		before[name] = state(i)
 	}
-	for _, source := range mischief {
+	for _, source := range leftovers {
 		for name, i := range images {
 			e.Restore(i)
 			e.SetLimits(Limits{Memory: 8 << 20, Stack: 500, Garbage: 1 << 20})
-			_, err := run(t, e, source)
+			_, err := runFunction(t, e, source)
 			_, _ = e.RunJobs()
 			used := e.heap.high
 			if got := state(i); !bytes.Equal(got, before[name]) {
@@ -93,30 +93,30 @@ func TestRestoreLeavesNothing(t *testing.T) {
 				t.Errorf("after %q (%v) something is left beyond the %s image", source, err, name)
 			}
 			want := map[string]any{"first": "undefined", "second": "string"}[name]
-			if got := must(t, e, "return typeof globalThis.parsed"); got != want {
+			if got := mustRun(t, e, "return typeof globalThis.parsed"); got != want {
 				t.Errorf("after %q the %s image has parsed of type %v", source, name, got)
 			}
 		}
 	}
 }
 
-// Random numbers are not the same after each restore, though all else is.
-func TestRestoreThrowsOtherDice(t *testing.T) {
+// Random numbers differ after each restore, although everything else is equal.
+func TestRestoreChangesRandomState(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Options{})
 	blank := e.Image(nil)
 	seen := map[any]bool{}
 	for range 50 {
 		e.Restore(blank)
-		seen[must(t, e, "return Math.random()")] = true
+		seen[mustRun(t, e, "return Math.random()")] = true
 	}
 	if len(seen) != 50 {
 		t.Errorf("50 engines gave %d first random numbers", len(seen))
 	}
 }
 
-// An image has addresses of its own engine in it.
-func TestRestoreRefusesImagesOfOthers(t *testing.T) {
+// An image contains addresses of one engine.
+func TestRestoreRefusesForeignImages(t *testing.T) {
 	t.Parallel()
 	a, b := newEngine(t, Options{}), newEngine(t, Options{})
 	defer func() {
@@ -127,7 +127,7 @@ func TestRestoreRefusesImagesOfOthers(t *testing.T) {
 	a.Restore(b.Image(nil))
 }
 
-// A script meets its limits as errors, and the engine serves on after a restore.
+// A script that exceeds a limit gets an error, and the engine works after a restore.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Options{Memory: 24 << 20})
@@ -143,21 +143,21 @@ func TestLimits(t *testing.T) {
 	} {
 		e.Restore(blank)
 		e.SetLimits(c.limits)
-		_, err := run(t, e, c.source)
+		_, err := runFunction(t, e, c.source)
 		var thrown *Error
 		if !errors.As(err, &thrown) || thrown.Name != "InternalError" || thrown.Message != c.want {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 	e.Restore(blank)
-	if got := must(t, e, "return 6 * 7"); got != 42.0 {
+	if got := mustRun(t, e, "return 6 * 7"); got != 42.0 {
 		t.Errorf("after that: %v", got)
 	}
 }
 
-// A deadline and an interrupt end a script that catches all it can; both hold
-// until an image is put back.
-func TestScriptsEndWhenTheyHaveTo(t *testing.T) {
+// A deadline and an interrupt end a script that catches everything; both apply until an
+// image is restored.
+func TestDeadlineAndInterrupt(t *testing.T) {
 	t.Parallel()
 	const stubborn = "for (;;) { try { for (;;) {} } catch (e) {} finally { continue } }"
 	for name, end := range map[string]func(*Engine){
@@ -178,14 +178,13 @@ func TestScriptsEndWhenTheyHaveTo(t *testing.T) {
 			}
 		}
 		e.Restore(blank)
-		if got := must(t, e, "let n = 0; for (let i = 0; i < 100000; i++) n++; return n"); got != 1e5 {
+		if got := mustRun(t, e, "let n = 0; for (let i = 0; i < 100000; i++) n++; return n"); got != 1e5 {
 			t.Errorf("after the %s: %v", name, got)
 		}
 	}
 }
 
-// Promises run until nothing is left, until Finish, or until a job throws what
-// nobody catches.
+// Jobs run until none is left, until Finish, or until a job throws an uncaught error.
 func TestRunJobs(t *testing.T) {
 	t.Parallel()
 	var e *Engine
@@ -199,11 +198,11 @@ func TestRunJobs(t *testing.T) {
 			return nil, nil
 		},
 	}})
-	must(t, e, `Promise.resolve().then(() => { tell("a"); return 1 }).then((n) => tell(n))`)
+	mustRun(t, e, `Promise.resolve().then(() => { tell("a"); return 1 }).then((n) => tell(n))`)
 	if more, err := e.RunJobs(); more || err != nil {
 		t.Errorf("more %v, %v", more, err)
 	}
-	must(t, e, `Promise.resolve().then(() => { tell("last"); tell("and its end") }).then(() => tell("too late"))`)
+	mustRun(t, e, `Promise.resolve().then(() => { tell("last"); tell("and its end") }).then(() => tell("too late"))`)
 	if _, err := e.RunJobs(); err != nil {
 		t.Error(err)
 	}
@@ -212,7 +211,7 @@ func TestRunJobs(t *testing.T) {
 	}
 }
 
-// Values cross whole in both directions; what Go cannot have is nil.
+// Values are converted completely in both directions; unsupported ones become nil.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	var got []any
@@ -250,10 +249,10 @@ func TestValues(t *testing.T) {
 			t.Errorf("%.20q (-want +got):\n%s", c.value, diff)
 		}
 	}
-	if back := must(t, e, "return echo({ toString() { throw 1 } })"); back != nil {
+	if back := mustRun(t, e, "return echo({ toString() { throw 1 } })"); back != nil {
 		t.Errorf("an object comes back as %v", back)
 	}
-	if back := must(t, e, "try { fail() } catch (e) { return e.name + ': ' + e.message }"); back != "InternalError: 50 % of " {
+	if back := mustRun(t, e, "try { fail() } catch (e) { return e.name + ': ' + e.message }"); back != "InternalError: 50 % of " {
 		t.Errorf("an error of Go comes as %q", back)
 	}
 	if back, err := e.Call(echo, "a\xffb"); err != nil || back != "a\uFFFDb" {
@@ -261,7 +260,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// What was thrown is told as far as it can be, whatever it does to who asks.
+// A thrown value is described as far as possible, even a hostile one.
 func TestThrown(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Options{})
@@ -273,7 +272,7 @@ func TestThrown(t *testing.T) {
 		"throw { name: 7, message: { }, toString() { return 'me' }}": "||me",
 		"undefined.x": "TypeError|cannot read property 'x' of undefined|TypeError: cannot read property 'x' of undefined",
 	} {
-		_, err := run(t, e, source)
+		_, err := runFunction(t, e, source)
 		var thrown *Error
 		if !errors.As(err, &thrown) {
 			t.Errorf("%s: %v", source, err)
@@ -290,7 +289,7 @@ func TestThrown(t *testing.T) {
 	}
 }
 
-// Modules come from Load by the names of Resolve, and from nowhere else.
+// Modules come only from Load, by the names of Resolve.
 func TestModules(t *testing.T) {
 	t.Parallel()
 	modules := map[string]string{"main": "import { n } from './lib'; export default n", "lib": "export const n = 1"}

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// worthGiving is how much memory is worth a system call.
+// worthGiving is the minimum size that justifies a system call.
 const worthGiving = 1 << 20
 
-// erase makes bytes zeros. Whole pages of many bytes go back to the system.
-func erase(b []byte) {
+// eraseBytes clears bytes. Whole pages of a large slice are returned to the system.
+func eraseBytes(b []byte) {
 	if len(b) < worthGiving {
 		clear(b)
 		return

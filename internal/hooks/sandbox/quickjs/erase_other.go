@@ -2,5 +2,5 @@
 
 package quickjs
 
-// erase makes bytes zeros.
-func erase(b []byte) { clear(b) }
+// eraseBytes clears bytes.
+func eraseBytes(b []byte) { clear(b) }

@@ -8,29 +8,29 @@ import (
 	lib "modernc.org/libquickjs"
 )
 
-// heap is the memory that one engine allocates from: one region, with all that
-// the allocator knows at its beginning. A copy of the region up to its top is the
-// whole state of the engine, which is what Image is.
+// heap is the memory of one engine: one region, with all state of the allocator at its
+// start. A copy of the region up to its top is the complete state of the engine, which
+// Image uses.
 //
-// It is the two-level segregated fit of Masmano and others (TLSF, 2004): a free
-// block of the right size is found by two bit maps, neighbours that are free
-// become one, and every operation takes the same time however full the region is.
-// The engine keeps blocks below 512 bytes itself and asks for runs of them.
+// The algorithm is the two-level segregated fit of Masmano and others (TLSF, 2004): two bit
+// maps lead to a free block of the right size, adjacent free blocks are merged, and every
+// operation takes constant time, even in a full region. The engine manages blocks below 512
+// bytes itself and allocates runs of them.
 type heap struct {
 	functions lib.TJSMallocFunctions
-	top, end  uintptr // what is used ends at top, and can grow to end
-	high      uintptr // where top was at most
-	last      uintptr // the block below top, 0 if there is none
+	top, end  uintptr // the used part ends at top, which can grow to end
+	high      uintptr // the maximum of top
+	last      uintptr // the block below top, 0 if there is no block
 	classes   uint64  // the classes that have free blocks
 	steps     [classCount]uint32
 	free      [classCount][stepCount]uintptr
 }
 
 const (
-	// Sizes between two powers of two are a class, in stepCount steps.
+	// Sizes between two powers of two form a class, in stepCount steps.
 	stepBits   = 4
 	stepCount  = 1 << stepBits
-	classShift = 5 // blocks are 32 bytes at least
+	classShift = 5 // blocks have at least 32 bytes
 	classCount = 40 - classShift
 
 	align     = 16
@@ -40,11 +40,11 @@ const (
 	heapStart = (unsafe.Sizeof(heap{}) + align - 1) &^ (align - 1)
 )
 
-// block is the head of a piece of the region; its links are of use while it is
-// free, and the caller's otherwise.
+// block is the header of a block; its links are valid while it is free, otherwise their
+// memory is the caller's.
 type block struct {
-	previous uintptr // the block before it in the region, 0 for the first
-	tagged   uintptr // its size with the head, and freeBit
+	previous uintptr // the previous block in the region, 0 for the first
+	tagged   uintptr // its size with the header, and freeBit
 	links
 }
 
@@ -52,12 +52,12 @@ type links struct{ next, prior uintptr } // in the list of its step
 
 func blockAt(at uintptr) *block { return (*block)(unsafe.Add(nil, at)) }
 
-func (b *block) size() uintptr   { return b.tagged &^ freeBit }
-func (b *block) isFree() bool    { return b.tagged&freeBit != 0 }
-func heapAt(at uintptr) *heap    { return (*heap)(unsafe.Add(nil, at)) }
-func (h *heap) address() uintptr { return uintptr(unsafe.Pointer(h)) }
+func (b *block) blockSize() uintptr  { return b.tagged &^ freeBit }
+func (b *block) isFree() bool        { return b.tagged&freeBit != 0 }
+func heapAt(at uintptr) *heap        { return (*heap)(unsafe.Add(nil, at)) }
+func (h *heap) baseAddress() uintptr { return uintptr(unsafe.Pointer(h)) }
 
-// newHeap makes a heap of a region of zeros.
+// newHeap returns a heap on a zeroed region.
 func newHeap(at, size uintptr) *heap {
 	h := heapAt(at)
 	h.top = at + heapStart
@@ -70,21 +70,21 @@ func newHeap(at, size uintptr) *heap {
 	return h
 }
 
-// placeOf is the list that a free block of a size is in.
-func placeOf(size uintptr) (class, step int) {
+// listOf returns the list for a free block of a size.
+func listOf(size uintptr) (class, step int) {
 	log := bits.Len64(uint64(size)) - 1
 	return log - classShift, int(size>>(log-stepBits)) & (stepCount - 1)
 }
 
-// allocate gives size bytes, or 0 where there is no room.
-func (h *heap) allocate(size uintptr) uintptr {
-	if size > h.end-h.address() {
+// allocateBlock returns size bytes, or 0 if there is no room.
+func (h *heap) allocateBlock(size uintptr) uintptr {
+	if size > h.end-h.baseAddress() {
 		return 0
 	}
 	need := max((size+headSize+align-1)&^(align-1), minBlock)
-	if at := h.find(need); at != 0 {
-		h.take(at)
-		h.split(at, need)
+	if at := h.findFree(need); at != 0 {
+		h.unlinkBlock(at)
+		h.splitBlock(at, need)
 		return at + headSize
 	}
 	if need > h.end-h.top {
@@ -94,19 +94,20 @@ func (h *heap) allocate(size uintptr) uintptr {
 	b := blockAt(at)
 	b.previous, b.tagged = h.last, need
 	h.last = at
-	h.raise(at + need)
+	h.raiseTop(at + need)
 	return at + headSize
 }
 
-func (h *heap) raise(top uintptr) {
+func (h *heap) raiseTop(top uintptr) {
 	h.top = top
 	h.high = max(h.high, top)
 }
 
-// find gives a free block that is large enough: of the next step, where all are.
-func (h *heap) find(need uintptr) uintptr {
+// findFree returns a free block that is large enough: from the next step, where all blocks
+// are.
+func (h *heap) findFree(need uintptr) uintptr {
 	rounded := need + (uintptr(1)<<(bits.Len64(uint64(need))-1-stepBits) - 1)
-	class, step := placeOf(rounded)
+	class, step := listOf(rounded)
 	if class >= classCount {
 		return 0
 	}
@@ -122,10 +123,10 @@ func (h *heap) find(need uintptr) uintptr {
 	return h.free[class][bits.TrailingZeros32(steps)]
 }
 
-// take takes a free block out of its list.
-func (h *heap) take(at uintptr) {
+// unlink removes a free block from its list.
+func (h *heap) unlinkBlock(at uintptr) {
 	b := blockAt(at)
-	class, step := placeOf(b.size())
+	class, step := listOf(b.blockSize())
 	if b.next != 0 {
 		blockAt(b.next).prior = b.prior
 	}
@@ -139,10 +140,10 @@ func (h *heap) take(at uintptr) {
 	b.tagged &^= freeBit
 }
 
-// put puts a block into its list.
-func (h *heap) put(at uintptr) {
+// link adds a block to its list.
+func (h *heap) linkBlock(at uintptr) {
 	b := blockAt(at)
-	class, step := placeOf(b.size())
+	class, step := listOf(b.blockSize())
 	b.tagged |= freeBit
 	b.prior, b.next = 0, h.free[class][step]
 	if b.next != 0 {
@@ -153,99 +154,99 @@ func (h *heap) put(at uintptr) {
 	h.classes |= 1 << class
 }
 
-// split gives back what a block in use has beyond need.
-func (h *heap) split(at, need uintptr) {
+// splitBlock frees the part of a used block beyond need.
+func (h *heap) splitBlock(at, need uintptr) {
 	b := blockAt(at)
-	if b.size()-need < minBlock {
+	if b.blockSize()-need < minBlock {
 		return
 	}
 	rest := at + need
-	blockAt(rest).previous, blockAt(rest).tagged = at, b.size()-need
+	blockAt(rest).previous, blockAt(rest).tagged = at, b.blockSize()-need
 	b.tagged = need
-	h.follow(rest)
-	h.release(rest)
+	h.setPrevious(rest)
+	h.freeBlock(rest)
 }
 
-// follow tells the block behind a block where that begins.
-func (h *heap) follow(at uintptr) {
-	if next := at + blockAt(at).size(); next < h.top {
+// setPrevious stores the start of this block in the next one.
+func (h *heap) setPrevious(at uintptr) {
+	if next := at + blockAt(at).blockSize(); next < h.top {
 		blockAt(next).previous = at
 	} else {
 		h.last = at
 	}
 }
 
-// release makes a block free, together with free neighbours; the last one falls
-// back to what was never used.
-func (h *heap) release(at uintptr) {
+// freeBlock frees a block and merges it with free neighbours; the last one becomes unused
+// space.
+func (h *heap) freeBlock(at uintptr) {
 	b := blockAt(at)
-	if next := at + b.size(); next < h.top && blockAt(next).isFree() {
-		h.take(next)
-		b.tagged += blockAt(next).size()
+	if next := at + b.blockSize(); next < h.top && blockAt(next).isFree() {
+		h.unlinkBlock(next)
+		b.tagged += blockAt(next).blockSize()
 	}
 	if before := b.previous; before != 0 && blockAt(before).isFree() {
-		h.take(before)
-		blockAt(before).tagged += b.size()
+		h.unlinkBlock(before)
+		blockAt(before).tagged += b.blockSize()
 		at, b = before, blockAt(before)
 	}
-	if at+b.size() == h.top {
+	if at+b.blockSize() == h.top {
 		h.top, h.last = at, b.previous
 		return
 	}
-	h.follow(at)
-	h.put(at)
+	h.setPrevious(at)
+	h.linkBlock(at)
 }
 
-// resize gives a block another size, where it lies if it can.
-func (h *heap) resize(p, size uintptr) uintptr {
+// resizeBlock changes the size of a block, in place if possible.
+func (h *heap) resizeBlock(p, size uintptr) uintptr {
 	at := p - headSize
 	b := blockAt(at)
-	if size > h.end-h.address() {
+	if size > h.end-h.baseAddress() {
 		return 0
 	}
 	need := max((size+headSize+align-1)&^(align-1), minBlock)
-	if need > b.size() {
-		h.widen(at, need)
+	if need > b.blockSize() {
+		h.widenBlock(at, need)
 	}
-	if need <= b.size() {
-		h.split(at, need)
+	if need <= b.blockSize() {
+		h.splitBlock(at, need)
 		return p
 	}
-	moved := h.allocate(size)
+	moved := h.allocateBlock(size)
 	if moved == 0 {
 		return 0
 	}
-	copy(bytesAt(moved, b.size()-headSize), bytesAt(p, b.size()-headSize))
-	h.release(at)
+	copy(bytesAt(moved, b.blockSize()-headSize), bytesAt(p, b.blockSize()-headSize))
+	h.freeBlock(at)
 	return moved
 }
 
-// widen lets a block grow into free room behind it, if there is enough.
-func (h *heap) widen(at, need uintptr) {
+// widenBlock extends a block into free memory after it, if there is enough.
+func (h *heap) widenBlock(at, need uintptr) {
 	b := blockAt(at)
-	next := at + b.size()
+	next := at + b.blockSize()
 	if next == h.top {
 		if need <= h.end-at {
 			b.tagged = need
-			h.raise(at + need)
+			h.raiseTop(at + need)
 		}
 		return
 	}
 	n := blockAt(next)
-	if !n.isFree() || b.size()+n.size() < need {
+	if !n.isFree() || b.blockSize()+n.blockSize() < need {
 		return
 	}
-	h.take(next)
-	b.tagged += n.size()
-	h.follow(at)
+	h.unlinkBlock(next)
+	b.tagged += n.blockSize()
+	h.setPrevious(at)
 }
 
 func bytesAt(at, size uintptr) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(nil, at)), size)
 }
 
-// What follows is what the engine calls. It counts as the engine's own functions
-// do, so that a limit of memory means the same.
+// The following functions are called by the engine. They count memory like the engine's own
+// functions, so that a memory limit has the same meaning.
 
 const countedHead = lib.MMALLOC_OVERHEAD
 
@@ -254,7 +255,7 @@ func engineMalloc(_ *libc.TLS, state uintptr, size lib.Tsize_t) uintptr {
 	if size > s.Fmalloc_limit || s.Fmalloc_size+size > s.Fmalloc_limit {
 		return 0
 	}
-	p := heapAt(s.Fopaque).allocate(uintptr(size))
+	p := heapAt(s.Fopaque).allocateBlock(uintptr(size))
 	if p != 0 {
 		s.Fmalloc_count++
 		s.Fmalloc_size += usableSize(p) + countedHead
@@ -269,7 +270,7 @@ func engineFree(_ *libc.TLS, state, p uintptr) {
 	s := (*lib.TJSMallocState)(unsafe.Add(nil, state))
 	s.Fmalloc_count--
 	s.Fmalloc_size -= usableSize(p) + countedHead
-	heapAt(s.Fopaque).release(p - headSize)
+	heapAt(s.Fopaque).freeBlock(p - headSize)
 }
 
 func engineRealloc(tls *libc.TLS, state, p uintptr, size lib.Tsize_t) uintptr {
@@ -287,7 +288,7 @@ func engineRealloc(tls *libc.TLS, state, p uintptr, size lib.Tsize_t) uintptr {
 	if size > s.Fmalloc_limit || s.Fmalloc_size+size-min(before, s.Fmalloc_size) > s.Fmalloc_limit {
 		return 0
 	}
-	moved := heapAt(s.Fopaque).resize(p, uintptr(size))
+	moved := heapAt(s.Fopaque).resizeBlock(p, uintptr(size))
 	if moved != 0 {
 		s.Fmalloc_size += usableSize(moved) - before
 	}
@@ -297,5 +298,5 @@ func engineRealloc(tls *libc.TLS, state, p uintptr, size lib.Tsize_t) uintptr {
 func engineUsableSize(_ *libc.TLS, p uintptr) lib.Tsize_t { return usableSize(p) }
 
 func usableSize(p uintptr) lib.Tsize_t {
-	return lib.Tsize_t(blockAt(p-headSize).size() - headSize)
+	return lib.Tsize_t(blockAt(p-headSize).blockSize() - headSize)
 }

@@ -14,17 +14,16 @@ func testHeap(size int) *heap {
 	return newHeap(at, uintptr(size))
 }
 
-// check walks over all blocks: each begins where the one before it ends and knows
-// it, no two neighbours are free, and the lists have those that are free and no
-// others.
-func (h *heap) check(t *rapid.T) {
+// checkHeap checks all blocks: each starts at the end of the previous one and links to it,
+// no two neighbours are free, and the lists hold exactly the free blocks.
+func (h *heap) checkHeap(t *rapid.T) {
 	t.Helper()
 	free := map[uintptr]bool{}
 	var before uintptr
 	wasFree := false
-	for at := h.address() + heapStart; at < h.top; {
+	for at := h.baseAddress() + heapStart; at < h.top; {
 		b := blockAt(at)
-		if b.previous != before || b.size() < minBlock || b.size()%align != 0 {
+		if b.previous != before || b.blockSize() < minBlock || b.blockSize()%align != 0 {
 			t.Fatalf("block %#x: %+v after %#x", at, *b, before)
 		}
 		if b.isFree() {
@@ -34,7 +33,7 @@ func (h *heap) check(t *rapid.T) {
 			t.Fatalf("block %#x and the one before it are free", at)
 		}
 		wasFree, before = b.isFree(), at
-		at += b.size()
+		at += b.blockSize()
 	}
 	if before != h.last || wasFree {
 		t.Fatalf("the last block is %#x (free: %v), not %#x", before, wasFree, h.last)
@@ -61,9 +60,9 @@ func (h *heap) check(t *rapid.T) {
 	}
 }
 
-// Whatever is allocated, resized and freed: what was written to a block stays in
-// it, blocks do not overlap, the heap stays whole, and nothing is left at the end.
-func TestHeapKeepsWhatWasWritten(t *testing.T) {
+// For all sequences of allocations, resizes and frees: a block keeps its contents, blocks
+// do not overlap, the heap stays consistent, and nothing is left at the end.
+func TestHeapKeepsContents(t *testing.T) {
 	t.Parallel()
 	h := testHeap(1 << 20)
 	fresh := h.top
@@ -87,7 +86,7 @@ func TestHeapKeepsWhatWasWritten(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"allocate": func(t *rapid.T) {
 				n := sizes.Draw(t, "size")
-				if p := h.allocate(uintptr(n)); p != 0 {
+				if p := h.allocateBlock(uintptr(n)); p != 0 {
 					if p%align != 0 || int(usableSize(p)) < n {
 						t.Fatalf("%#x has %d bytes, want %d", p, usableSize(p), n)
 					}
@@ -99,7 +98,7 @@ func TestHeapKeepsWhatWasWritten(t *testing.T) {
 					t.Skip("nothing is allocated")
 				}
 				i, n := rapid.IntRange(0, len(all)-1).Draw(t, "which"), sizes.Draw(t, "size")
-				p := h.resize(all[i].p, uintptr(n))
+				p := h.resizeBlock(all[i].p, uintptr(n))
 				if p == 0 {
 					same(all[i])
 					return
@@ -113,15 +112,15 @@ func TestHeapKeepsWhatWasWritten(t *testing.T) {
 				}
 				i := rapid.IntRange(0, len(all)-1).Draw(t, "which")
 				same(all[i])
-				h.release(all[i].p - headSize)
+				h.freeBlock(all[i].p - headSize)
 				all[i] = all[len(all)-1]
 				all = all[:len(all)-1]
 			},
-			"": func(t *rapid.T) { h.check(t) },
+			"": func(t *rapid.T) { h.checkHeap(t) },
 		})
 		for _, x := range all {
 			same(x)
-			h.release(x.p - headSize)
+			h.freeBlock(x.p - headSize)
 		}
 		if h.top != fresh || h.classes != 0 || h.last != 0 {
 			t.Fatalf("after all was freed the top is %d above the start", h.top-fresh)
@@ -129,16 +128,16 @@ func TestHeapKeepsWhatWasWritten(t *testing.T) {
 	})
 }
 
-// A request that no region has room for is refused, not wrapped around.
-func TestHeapRefusesWhatItHasNot(t *testing.T) {
+// A request that is too large for any region is refused, without an overflow.
+func TestHeapRefusesHugeRequests(t *testing.T) {
 	t.Parallel()
 	h := testHeap(1 << 16)
-	p := h.allocate(100)
+	p := h.allocateBlock(100)
 	for _, size := range []uintptr{1 << 16, 1 << 40, ^uintptr(0), ^uintptr(0) - 8, 1 << 63} {
-		if got := h.allocate(size); got != 0 {
+		if got := h.allocateBlock(size); got != 0 {
 			t.Errorf("%d bytes are at %#x", size, got)
 		}
-		if got := h.resize(p, size); got != 0 {
+		if got := h.resizeBlock(p, size); got != 0 {
 			t.Errorf("a block of %d bytes is at %#x", size, got)
 		}
 	}

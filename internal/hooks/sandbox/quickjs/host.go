@@ -8,9 +8,8 @@ import (
 	lib "modernc.org/libquickjs"
 )
 
-// define makes a Go function a property of the global object. C is given its
-// number.
-func (e *Engine) define(name string, f Function) error {
+// defineFunction adds a Go function to the global object. C code gets its number.
+func (e *Engine) defineFunction(name string, f Function) error {
 	number := int32(len(e.functions))
 	e.functions = append(e.functions, f)
 	text, err := libc.CString(name)
@@ -20,13 +19,13 @@ func (e *Engine) define(name string, f Function) error {
 	defer libc.Xfree(e.tls, text)
 	made := lib.XJS_NewCFunction2(e.tls, e.ctx, pointerTo(onCall), text, 0, lib.EJS_CFUNC_generic_magic, number)
 	if isException(made) {
-		return fmt.Errorf("define %s: %w", name, e.thrown())
+		return fmt.Errorf("define %s: %w", name, e.takeThrown())
 	}
 	global := lib.XJS_GetGlobalObject(e.tls, e.ctx)
 	defer lib.XFreeValue(e.tls, e.ctx, global)
 	const flags = lib.MJS_PROP_WRITABLE | lib.MJS_PROP_CONFIGURABLE | lib.MJS_PROP_THROW
 	if lib.XJS_DefinePropertyValueStr(e.tls, e.ctx, global, text, made, flags) < 0 {
-		return fmt.Errorf("define %s: %w", name, e.thrown())
+		return fmt.Errorf("define %s: %w", name, e.takeThrown())
 	}
 	return nil
 }
@@ -37,14 +36,14 @@ func engineOf(handle uintptr) *Engine {
 	return e
 }
 
-// onCall is C's call of a Go function. A script that is to end ends here: the
-// engine itself looks only now and then.
+// onCall is called by C code to run a Go function. It ends a script that must stop, because
+// the engine itself checks only now and then.
 func onCall(tls *libc.TLS, ctx uintptr, _ lib.TJSValue, argc int32, argv uintptr, number int32) lib.TJSValue {
 	e := engineOf(lib.XJS_GetRuntimeOpaque(tls, lib.XJS_GetRuntime(tls, ctx)))
 	given := valuesAt(argv, int(argc))
 	args := make([]any, len(given))
 	for i, v := range given {
-		arg, ok := e.takeArgument(v)
+		arg, ok := e.argumentOf(v)
 		if !ok {
 			return lib.TJSValue{Ftag: lib.EJS_TAG_EXCEPTION} // pending already
 		}
@@ -52,43 +51,43 @@ func onCall(tls *libc.TLS, ctx uintptr, _ lib.TJSValue, argc int32, argv uintptr
 	}
 	result, err := e.functions[number](args)
 	switch {
-	case e.stopped():
-		thrown := e.throw(lib.XJS_ThrowInternalError, "interrupted")
+	case e.mustStop():
+		thrown := e.throwError(lib.XJS_ThrowInternalError, "interrupted")
 		lib.XJS_SetUncatchableException(tls, ctx, 1)
 		return thrown
 	case err != nil:
-		return e.throw(lib.XJS_ThrowInternalError, err.Error())
+		return e.throwError(lib.XJS_ThrowInternalError, err.Error())
 	}
-	return e.give(result)
+	return e.fromGo(result)
 }
 
-// takeArgument is take, but leaves what is thrown to the script.
-func (e *Engine) takeArgument(v lib.TJSValue) (any, bool) {
+// argumentOf is toGo, but leaves a thrown error to the script.
+func (e *Engine) argumentOf(v lib.TJSValue) (any, bool) {
 	if v.Ftag == lib.EJS_TAG_STRING || v.Ftag == lib.EJS_TAG_STRING_ROPE {
-		return e.read(v)
+		return e.readString(v)
 	}
-	n, err := e.take(v)
+	n, err := e.toGo(v)
 	return n, err == nil
 }
 
-// onInterrupt is C's question whether the script has to end.
+// onInterrupt is called by C code to ask whether the script must stop.
 func onInterrupt(_ *libc.TLS, _, handle uintptr) int32 {
-	if engineOf(handle).stopped() {
+	if engineOf(handle).mustStop() {
 		return 1
 	}
 	return 0
 }
 
-// onResolve is C's question for the name of an imported module.
+// onResolve is called by C code to resolve the name of an imported module.
 func onResolve(tls *libc.TLS, ctx, importer, name, handle uintptr) uintptr {
 	e := engineOf(handle)
 	if e.options.Resolve == nil {
-		e.throw(lib.XJS_ThrowTypeError, "nothing can be imported")
+		e.throwError(lib.XJS_ThrowTypeError, "nothing can be imported")
 		return 0
 	}
 	found, err := e.options.Resolve(libc.GoString(importer), libc.GoString(name))
 	if err != nil {
-		e.throw(lib.XJS_ThrowTypeError, "module normalization failed: "+err.Error())
+		e.throwError(lib.XJS_ThrowTypeError, "module normalization failed: "+err.Error())
 		return 0
 	}
 	text, err := libc.CString(validWTF8(found))
@@ -99,22 +98,22 @@ func onResolve(tls *libc.TLS, ctx, importer, name, handle uintptr) uintptr {
 	return lib.Xjs_strdup(tls, ctx, text) // the engine frees it
 }
 
-// onLoad is C's question for a module.
+// onLoad is called by C code to load a module.
 func onLoad(tls *libc.TLS, ctx, name, handle uintptr, _ lib.TJSValue) uintptr {
 	e := engineOf(handle)
 	if e.options.Load == nil {
-		e.throw(lib.XJS_ThrowTypeError, "nothing can be imported")
+		e.throwError(lib.XJS_ThrowTypeError, "nothing can be imported")
 		return 0
 	}
 	source, err := e.options.Load(libc.GoString(name))
 	if err != nil {
-		e.throw(lib.XJS_ThrowTypeError, "module load failed: "+err.Error())
+		e.throwError(lib.XJS_ThrowTypeError, "module load failed: "+err.Error())
 		return 0
 	}
 	source = validWTF8(source)
 	text, err := libc.CString(source)
 	if err != nil {
-		e.throw(lib.XJS_ThrowInternalError, "out of memory")
+		e.throwError(lib.XJS_ThrowInternalError, "out of memory")
 		return 0
 	}
 	defer libc.Xfree(tls, text)
@@ -128,8 +127,8 @@ func onLoad(tls *libc.TLS, ctx, name, handle uintptr, _ lib.TJSValue) uintptr {
 	return module
 }
 
-// throw throws an error by one of C's functions, which takes a format.
-func (e *Engine) throw(by func(*libc.TLS, uintptr, uintptr, uintptr) lib.TJSValue, message string) lib.TJSValue {
+// throwError throws an error with one of the C functions, which take a format.
+func (e *Engine) throwError(by func(*libc.TLS, uintptr, uintptr, uintptr) lib.TJSValue, message string) lib.TJSValue {
 	text, err := libc.CString("%s\x00" + validWTF8(message))
 	if err != nil {
 		return by(e.tls, e.ctx, 0, 0)

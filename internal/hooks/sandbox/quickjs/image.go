@@ -9,25 +9,25 @@ import (
 	lib "modernc.org/libquickjs"
 )
 
-// Image is an engine at one moment: good for the engine that it was taken of.
+// Image is the state of an engine at one moment. It is valid for this engine only.
 type Image struct {
 	engine *Engine
-	base   *Image // what it differs from, nil for a whole one
-	bytes  []byte // a whole one
+	base   *Image // the image it differs from, nil for a full one
+	bytes  []byte // of a full image
 	size   int
 	pieces []piece
 }
 
-// piece is where an image differs from its base.
+// piece is a part of an image that differs from its base.
 type piece struct {
 	at    int
 	bytes []byte
 }
 
-// pieceSize is the step in which images are compared, in bytes.
+// pieceSize is the size of the compared pieces in bytes.
 const pieceSize = 1 << 10
 
-// Size is what the image takes beyond its base, in bytes.
+// Size returns the size of the image in bytes, without its base.
 func (i *Image) Size() int {
 	size := len(i.bytes)
 	for _, p := range i.pieces {
@@ -36,18 +36,18 @@ func (i *Image) Size() int {
 	return size
 }
 
-// offsetOfRandom is where a context has the state of Math.random.
+// offsetOfRandom is the offset of the state of Math.random in a context.
 const offsetOfRandom = unsafe.Offsetof(lib.TJSContext{}.Frandom_state)
 
-// used is what the engine has written to.
-func (e *Engine) used() []byte {
-	return bytesAt(e.heap.address(), e.heap.top-e.heap.address())
+// usedMemory returns the memory that the engine has written to.
+func (e *Engine) usedMemory() []byte {
+	return bytesAt(e.heap.baseAddress(), e.heap.top-e.heap.baseAddress())
 }
 
-// Image takes an image; with a base, which has to be a whole one, it keeps what is
-// different there. Nothing may run.
+// Image returns an image; with a base, which must be full, it stores only the differences.
+// No script may be running.
 func (e *Engine) Image(base *Image) *Image {
-	used := e.used()
+	used := e.usedMemory()
 	i := &Image{engine: e, base: base, size: len(used)}
 	if base == nil {
 		i.bytes = bytes.Clone(used)
@@ -65,19 +65,19 @@ func (e *Engine) Image(base *Image) *Image {
 		i.pieces = append(i.pieces, piece{at, bytes.Clone(now)})
 	}
 	for n := range i.pieces {
-		i.pieces[n].bytes = bytes.Clone(i.pieces[n].bytes) // without room to grow
+		i.pieces[n].bytes = bytes.Clone(i.pieces[n].bytes) // without spare capacity
 	}
 	return i
 }
 
-// Restore makes the engine what it was when the image was taken, to the last bit
-// but the state of Math.random, and forgets interrupts and deadlines. What was
-// written beyond the image is gone too. Nothing may run.
+// Restore restores the engine to an image, completely except the state of Math.random, and
+// clears interrupts and deadlines. Memory beyond the image is cleared. No script may be
+// running.
 func (e *Engine) Restore(i *Image) {
 	if i.engine != e {
 		panic("engine: the image is of another engine") // its addresses would be wrong
 	}
-	at, high := e.heap.address(), e.heap.high
+	at, high := e.heap.baseAddress(), e.heap.high
 	whole := i
 	if i.base != nil {
 		whole = i.base
@@ -89,7 +89,7 @@ func (e *Engine) Restore(i *Image) {
 	}
 	e.heap.high = e.heap.top
 	if high > e.heap.top {
-		erase(bytesAt(e.heap.top, high-e.heap.top))
+		eraseBytes(bytesAt(e.heap.top, high-e.heap.top))
 	}
 	e.interrupted.Store(false)
 	e.finished = false

@@ -8,19 +8,19 @@ import (
 	lib "modernc.org/libquickjs"
 )
 
-// Eval runs a script in the global scope and gives what it ends in.
+// Eval runs a script in the global scope and returns its last value.
 func (e *Engine) Eval(name, source string) (Value, error) {
-	return e.eval(name, source, lib.MJS_EVAL_TYPE_GLOBAL)
+	return e.evalSource(name, source, lib.MJS_EVAL_TYPE_GLOBAL)
 }
 
-// Parse parses a module, and those that it imports, and runs none of them.
+// Parse parses a module and its imports without running them.
 func (e *Engine) Parse(name, source string) error {
-	v, err := e.eval(name, source, lib.MJS_EVAL_TYPE_MODULE|lib.MJS_EVAL_FLAG_COMPILE_ONLY)
-	e.free(v)
+	v, err := e.evalSource(name, source, lib.MJS_EVAL_TYPE_MODULE|lib.MJS_EVAL_FLAG_COMPILE_ONLY)
+	e.freeValue(v)
 	return err
 }
 
-func (e *Engine) eval(name, source string, flags int32) (Value, error) {
+func (e *Engine) evalSource(name, source string, flags int32) (Value, error) {
 	file, err := libc.CString(name)
 	if err != nil {
 		return Value{}, fmt.Errorf("parse %s: %w", name, err)
@@ -32,22 +32,21 @@ func (e *Engine) eval(name, source string, flags int32) (Value, error) {
 		return Value{}, fmt.Errorf("parse %s: %w", name, err)
 	}
 	defer libc.Xfree(e.tls, text)
-	return e.result(lib.XJS_Eval(e.tls, e.ctx, text, lib.Tsize_t(len(source)), file, flags))
+	return e.resultOf(lib.XJS_Eval(e.tls, e.ctx, text, lib.Tsize_t(len(source)), file, flags))
 }
 
-// Member is a property of an object.
+// Member returns a property of an object.
 func (e *Engine) Member(object Value, name string) (Value, error) {
 	text, err := libc.CString(name)
 	if err != nil {
 		return Value{}, fmt.Errorf("take %s: %w", name, err)
 	}
 	defer libc.Xfree(e.tls, text)
-	return e.result(lib.XJS_GetPropertyStr(e.tls, e.ctx, object.v, text))
+	return e.resultOf(lib.XJS_GetPropertyStr(e.tls, e.ctx, object.v, text))
 }
 
-// Call calls a function. The arguments are those that Go can give: strings,
-// float64s, bools, nil, which is undefined. It gives what Go can take, as
-// Function does.
+// Call calls a function. The arguments are strings, float64s, bools or nil for undefined.
+// The result is converted as in Function.
 func (e *Engine) Call(f Value, args ...any) (any, error) {
 	size := sizeofValue * max(len(args), 1)
 	argv := libc.Xmalloc(e.tls, lib.Tsize_t(size))
@@ -57,7 +56,7 @@ func (e *Engine) Call(f Value, args ...any) (any, error) {
 	defer libc.Xfree(e.tls, argv)
 	given := valuesAt(argv, len(args))
 	for i, arg := range args {
-		given[i] = e.give(arg)
+		given[i] = e.fromGo(arg)
 	}
 	defer func() {
 		for _, v := range given {
@@ -66,31 +65,31 @@ func (e *Engine) Call(f Value, args ...any) (any, error) {
 	}()
 	for _, v := range given {
 		if isException(v) {
-			return nil, e.thrown()
+			return nil, e.takeThrown()
 		}
 	}
-	v, err := e.result(lib.XJS_Call(e.tls, e.ctx, f.v, undefined, int32(len(args)), argv))
+	v, err := e.resultOf(lib.XJS_Call(e.tls, e.ctx, f.v, undefined, int32(len(args)), argv))
 	if err != nil {
 		return nil, err
 	}
-	defer e.free(v)
-	return e.take(v.v)
+	defer e.freeValue(v)
+	return e.toGo(v.v)
 }
 
-// RunJobs runs what promises have set off, until nothing is left, a job throws,
-// Finish was called or the engine is stopped. more tells that jobs may be left.
+// RunJobs runs pending promise jobs, until none is left, a job throws, Finish was called or
+// the engine must stop. more reports whether jobs may be left.
 func (e *Engine) RunJobs() (more bool, err error) {
 	context := libc.Xmalloc(e.tls, sizeofPointer)
 	if context == 0 {
 		return false, errors.New("no memory for jobs")
 	}
 	defer libc.Xfree(e.tls, context)
-	for !e.finished && !e.stopped() {
+	for !e.finished && !e.mustStop() {
 		switch n := lib.XJS_ExecutePendingJob(e.tls, e.rt, context); {
 		case n == 0:
 			return false, nil
 		case n < 0:
-			return true, e.thrown()
+			return true, e.takeThrown()
 		}
 	}
 	return true, nil

@@ -9,8 +9,8 @@ import (
 	lib "modernc.org/libquickjs"
 )
 
-// Value is a value of an engine. It is good until the engine is put back to an
-// image that is older than it.
+// Value is a value of an engine. It is valid until the engine is restored to an older
+// image.
 type Value struct{ v lib.TJSValue }
 
 const (
@@ -26,22 +26,22 @@ func valuesAt(at uintptr, n int) []lib.TJSValue {
 	return unsafe.Slice((*lib.TJSValue)(unsafe.Add(nil, at)), n)
 }
 
-func (e *Engine) free(v Value) { lib.XFreeValue(e.tls, e.ctx, v.v) }
+func (e *Engine) freeValue(v Value) { lib.XFreeValue(e.tls, e.ctx, v.v) }
 
-// result is what C gave, or what was thrown.
-func (e *Engine) result(v lib.TJSValue) (Value, error) {
+// resultOf returns a result of C code, or the thrown error.
+func (e *Engine) resultOf(v lib.TJSValue) (Value, error) {
 	if isException(v) {
-		return Value{undefined}, e.thrown()
+		return Value{undefined}, e.takeThrown()
 	}
 	return Value{v}, nil
 }
 
-// payload is the union of a value: 64 bits, of which a number or a truth takes
-// the lower half.
-func payload(v *lib.TJSValue) *uint64 { return (*uint64)(unsafe.Pointer(v)) }
+// payloadOf returns the union of a value: 64 bits, of which an integer or a boolean uses the
+// lower half.
+func payloadOf(v *lib.TJSValue) *uint64 { return (*uint64)(unsafe.Pointer(v)) }
 
-// give makes a value of what Go has.
-func (e *Engine) give(from any) (v lib.TJSValue) {
+// fromGo converts a Go value.
+func (e *Engine) fromGo(from any) (v lib.TJSValue) {
 	switch from := from.(type) {
 	case string:
 		return e.giveString(from)
@@ -50,7 +50,7 @@ func (e *Engine) give(from any) (v lib.TJSValue) {
 		v.Ftag = lib.EJS_TAG_FLOAT64
 	case bool:
 		if from {
-			*payload(&v) = 1
+			*payloadOf(&v) = 1
 		}
 		v.Ftag = lib.EJS_TAG_BOOL
 	default:
@@ -69,31 +69,32 @@ func (e *Engine) giveString(s string) lib.TJSValue {
 	return lib.XJS_NewStringLen(e.tls, e.ctx, text, lib.Tsize_t(len(s)))
 }
 
-// take makes what Go has of a value: a string, a float64, a bool, or nil. A lone
-// surrogate in a string becomes the three bytes of its code point.
-func (e *Engine) take(v lib.TJSValue) (any, error) {
+// toGo converts a value to Go: a string, a float64, a bool, or nil. A lone surrogate in a
+// string becomes the three bytes of its code point.
+func (e *Engine) toGo(v lib.TJSValue) (any, error) {
 	switch v.Ftag {
 	case lib.EJS_TAG_STRING, lib.EJS_TAG_STRING_ROPE:
 		return e.takeString(v)
 	case lib.EJS_TAG_INT:
-		return float64(int32(*payload(&v))), nil
+		return float64(int32(*payloadOf(&v))), nil
 	case lib.EJS_TAG_FLOAT64:
 		return *(*float64)(unsafe.Pointer(&v)), nil
 	case lib.EJS_TAG_BOOL:
-		return int32(*payload(&v)) != 0, nil
+		return int32(*payloadOf(&v)) != 0, nil
 	}
 	return nil, nil
 }
 
 func (e *Engine) takeString(v lib.TJSValue) (string, error) {
-	if s, ok := e.read(v); ok {
+	if s, ok := e.readString(v); ok {
 		return s, nil
 	}
-	return "", e.thrown()
+	return "", e.takeThrown()
 }
 
-// read is a value as a string. What it throws, and so not ok, is left pending.
-func (e *Engine) read(v lib.TJSValue) (s string, ok bool) {
+// readString converts a value to a string. If it throws, ok is false and the error stays
+// pending.
+func (e *Engine) readString(v lib.TJSValue) (s string, ok bool) {
 	size := int(sizeofPointer)
 	length := e.tls.Alloc(size)
 	defer e.tls.Free(size)
@@ -105,44 +106,43 @@ func (e *Engine) read(v lib.TJSValue) (s string, ok bool) {
 	return string(bytesAt(text, uintptr(*(*lib.Tsize_t)(unsafe.Add(nil, length))))), true
 }
 
-// Error is what a script threw, as far as it can be told.
+// Error is a value that a script threw, as far as it can be described.
 type Error struct {
-	// Name and Message are those of an Error; the name is empty where something
-	// else was thrown.
+	// Name and Message are those of an Error; the name is empty for other values.
 	Name, Message string
-	// Stack has a line for each call; the place is that of a SyntaxError.
+	// Stack has a line for each call; the position is that of a SyntaxError.
 	Stack, File  string
 	Line, Column int
 	text         string
 }
 
-// Error is the thrown value as a string.
+// Error returns the thrown value as a string.
 func (e *Error) Error() string { return e.text }
 
-// thrown takes what was thrown. Getters of the value may run; what they throw is
+// takeThrown takes the thrown value. Its getters may run; errors that they throw are
 // dropped.
-func (e *Engine) thrown() error {
+func (e *Engine) takeThrown() error {
 	v := lib.XJS_GetException(e.tls, e.ctx)
 	defer lib.XFreeValue(e.tls, e.ctx, v)
 	told := &Error{
-		Name: e.text(v, "name"), Message: e.text(v, "message"), Stack: e.text(v, "stack"),
-		File: e.text(v, "fileName"), Line: e.number(v, "lineNumber"), Column: e.number(v, "columnNumber"),
+		Name: e.textOf(v, "name"), Message: e.textOf(v, "message"), Stack: e.textOf(v, "stack"),
+		File: e.textOf(v, "fileName"), Line: e.numberOf(v, "lineNumber"), Column: e.numberOf(v, "columnNumber"),
 	}
 	var ok bool
-	if told.text, ok = e.read(v); !ok {
-		e.drop()
+	if told.text, ok = e.readString(v); !ok {
+		e.dropThrown()
 		told.text = strings.TrimSuffix(told.Name+": "+told.Message, ": ")
 	}
 	return told
 }
 
-// drop forgets what is thrown.
-func (e *Engine) drop() {
+// dropThrown drops the thrown value.
+func (e *Engine) dropThrown() {
 	lib.XFreeValue(e.tls, e.ctx, lib.XJS_GetException(e.tls, e.ctx))
 }
 
-// property is a property of a thrown value; undefined where it cannot be had.
-func (e *Engine) property(v lib.TJSValue, name string) lib.TJSValue {
+// propertyOf returns a property of a thrown value; undefined if it cannot be read.
+func (e *Engine) propertyOf(v lib.TJSValue, name string) lib.TJSValue {
 	text, err := libc.CString(name)
 	if err != nil {
 		return undefined
@@ -150,40 +150,39 @@ func (e *Engine) property(v lib.TJSValue, name string) lib.TJSValue {
 	defer libc.Xfree(e.tls, text)
 	found := lib.XJS_GetPropertyStr(e.tls, e.ctx, v, text)
 	if isException(found) {
-		e.drop()
+		e.dropThrown()
 		return undefined
 	}
 	return found
 }
 
-// text is a property that is a string, and empty otherwise.
-func (e *Engine) text(v lib.TJSValue, name string) string {
-	found := e.property(v, name)
+// textOf returns a string property, otherwise "".
+func (e *Engine) textOf(v lib.TJSValue, name string) string {
+	found := e.propertyOf(v, name)
 	defer lib.XFreeValue(e.tls, e.ctx, found)
 	if found.Ftag != lib.EJS_TAG_STRING && found.Ftag != lib.EJS_TAG_STRING_ROPE {
 		return ""
 	}
-	s, ok := e.read(found)
+	s, ok := e.readString(found)
 	if !ok {
-		e.drop()
+		e.dropThrown()
 	}
 	return s
 }
 
-// number is a property that is a number, and 0 otherwise.
-func (e *Engine) number(v lib.TJSValue, name string) int {
-	found := e.property(v, name)
+// numberOf returns a number property, otherwise 0.
+func (e *Engine) numberOf(v lib.TJSValue, name string) int {
+	found := e.propertyOf(v, name)
 	defer lib.XFreeValue(e.tls, e.ctx, found)
-	n, err := e.take(found)
+	n, err := e.toGo(found)
 	if f, ok := n.(float64); ok && err == nil {
 		return int(f)
 	}
 	return 0
 }
 
-// validWTF8 makes a Go string one that the engine reads as it is: bytes that are
-// no UTF-8 become U+FFFD, but the three bytes of a lone surrogate, which a script
-// may have given.
+// validWTF8 returns a Go string that the engine can read: bytes that are not UTF-8 become
+// U+FFFD, except the three bytes of a lone surrogate, which a script may have returned.
 func validWTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s

@@ -5,16 +5,16 @@ import (
 	"errors"
 )
 
-// errMessage is a message that is not one of ours.
-var errMessage = errors.New("the message is not one of the script protocol")
+// errMessage is the error for an invalid message.
+var errMessage = errors.New("the message does not belong to the script protocol")
 
 // encoder appends the parts of a message.
 type encoder []byte
 
-func (e *encoder) uint(n uint64) { *e = binary.AppendUvarint(*e, n) }
-func (e *encoder) int(n int64)   { *e = binary.AppendVarint(*e, n) }
+func (e *encoder) putUint(n uint64) { *e = binary.AppendUvarint(*e, n) }
+func (e *encoder) putInt(n int64)   { *e = binary.AppendVarint(*e, n) }
 
-func (e *encoder) bool(b bool) {
+func (e *encoder) putBool(b bool) {
 	if b {
 		*e = append(*e, 1)
 	} else {
@@ -22,63 +22,63 @@ func (e *encoder) bool(b bool) {
 	}
 }
 
-func (e *encoder) string(s string) {
-	e.uint(uint64(len(s)))
+func (e *encoder) putString(s string) {
+	e.putUint(uint64(len(s)))
 	*e = append(*e, s...)
 }
 
-// bytes keeps nil apart from empty.
-func (e *encoder) bytes(b []byte) {
+// putBytes encodes nil and empty differently.
+func (e *encoder) putBytes(b []byte) {
 	if b == nil {
-		e.uint(0)
+		e.putUint(0)
 		return
 	}
-	e.uint(uint64(len(b)) + 1)
+	e.putUint(uint64(len(b)) + 1)
 	*e = append(*e, b...)
 }
 
-func (e *encoder) blocks(blocks [][]byte) {
-	e.uint(uint64(len(blocks)))
+func (e *encoder) putBlocks(blocks [][]byte) {
+	e.putUint(uint64(len(blocks)))
 	for _, b := range blocks {
-		e.bytes(b)
+		e.putBytes(b)
 	}
 }
 
-// decoder takes the parts off a message. After the first part that is not there
-// it gives zero values, and end tells.
+// decoder reads the parts of a message. After the first missing part it returns zero
+// values, and end returns an error.
 type decoder struct {
 	rest   []byte
 	failed bool
 }
 
-func (d *decoder) fail() {
+func (d *decoder) setError() {
 	d.failed = true
 	d.rest = nil
 }
 
-func (d *decoder) uint() uint64 {
+func (d *decoder) readUint() uint64 {
 	n, size := binary.Uvarint(d.rest)
 	if size <= 0 {
-		d.fail()
+		d.setError()
 		return 0
 	}
 	d.rest = d.rest[size:]
 	return n
 }
 
-func (d *decoder) int() int64 {
+func (d *decoder) readInt() int64 {
 	n, size := binary.Varint(d.rest)
 	if size <= 0 {
-		d.fail()
+		d.setError()
 		return 0
 	}
 	d.rest = d.rest[size:]
 	return n
 }
 
-func (d *decoder) bool() bool {
+func (d *decoder) readBool() bool {
 	if len(d.rest) == 0 || d.rest[0] > 1 {
-		d.fail()
+		d.setError()
 		return false
 	}
 	b := d.rest[0] == 1
@@ -86,9 +86,9 @@ func (d *decoder) bool() bool {
 	return b
 }
 
-func (d *decoder) take(n uint64) []byte {
+func (d *decoder) readRaw(n uint64) []byte {
 	if n > uint64(len(d.rest)) {
-		d.fail()
+		d.setError()
 		return nil
 	}
 	taken := d.rest[:n:n]
@@ -96,36 +96,36 @@ func (d *decoder) take(n uint64) []byte {
 	return taken
 }
 
-func (d *decoder) string() string { return string(d.take(d.uint())) }
+func (d *decoder) readString() string { return string(d.readRaw(d.readUint())) }
 
-func (d *decoder) bytes() []byte {
-	n := d.uint()
+func (d *decoder) readBytes() []byte {
+	n := d.readUint()
 	if n == 0 {
 		return nil
 	}
-	return d.take(n - 1)
+	return d.readRaw(n - 1)
 }
 
-// count reads how many parts follow. Each takes a byte at least, so a count
-// beyond what is left is false, and cannot make a reader loop or allocate.
-func (d *decoder) count() uint64 {
-	n := d.uint()
+// readCount reads the number of following parts. Each has at least one byte, so a larger count
+// than the rest is invalid: it cannot make a reader loop or allocate.
+func (d *decoder) readCount() uint64 {
+	n := d.readUint()
 	if n > uint64(len(d.rest)) {
-		d.fail()
+		d.setError()
 		return 0
 	}
 	return n
 }
 
-func (d *decoder) blocks() [][]byte {
+func (d *decoder) readBlocks() [][]byte {
 	var blocks [][]byte
-	for n := d.count(); n > 0; n-- {
-		blocks = append(blocks, d.bytes())
+	for n := d.readCount(); n > 0; n-- {
+		blocks = append(blocks, d.readBytes())
 	}
 	return blocks
 }
 
-func (d *decoder) end() error {
+func (d *decoder) checkEnd() error {
 	if d.failed || len(d.rest) > 0 {
 		return errMessage
 	}

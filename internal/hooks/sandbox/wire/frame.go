@@ -7,21 +7,21 @@ import (
 	"io"
 )
 
-// A frame is a mark, the length of its message, the number of the call and the
-// message. The number is drawn at random for each call and never shown to a
-// script: a frame that carries another one was not made by the worker's loop.
+// A frame is a mark, the length of its message, the number of the call and the message. The
+// number is random for each call and never shown to a script: a frame with another number
+// was not written by the worker's loop.
 
-// mark begins every frame; its last byte is the version of the protocol.
+// mark starts every frame; its last byte is the version of the protocol.
 const mark = "GWS\x01"
 
-// headerSize is the length of what stands before a message.
+// headerSize is the length of the header before a message.
 const headerSize = len(mark) + 4 + 8
 
-// ErrTooLarge is a frame over the reader's limit.
+// ErrTooLarge is returned for a frame over the reader's limit.
 var ErrTooLarge = errors.New("the frame is too large")
 
-// Begin starts a frame in b, which is overwritten; the message is to be appended
-// to what it returns, and then Finish completes the frame.
+// Begin starts a frame in b, which it overwrites. Append the message to the returned slice,
+// then call Finish.
 func Begin(b []byte, call uint64) []byte {
 	b = append(b[:0], mark...)
 	b = append(b, 0, 0, 0, 0)
@@ -38,8 +38,8 @@ func Finish(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Read reads one frame with a message of at most limit bytes. The error is
-// io.EOF only where the stream ends between two frames.
+// Read reads one frame with a message of at most limit bytes. It returns io.EOF only if the
+// stream ends between two frames.
 func Read(r io.Reader, limit int64) (call uint64, message []byte, err error) {
 	var header [headerSize]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -63,7 +63,7 @@ func Read(r io.Reader, limit int64) (call uint64, message []byte, err error) {
 	return call, message, nil
 }
 
-// readMessage grows with what arrives, so that a length alone takes no memory.
+// readMessage allocates as data arrives, so that a false length takes no memory.
 func readMessage(r io.Reader, n int64) ([]byte, error) {
 	const step = 1 << 20
 	message := make([]byte, 0, min(n, step))

@@ -1,38 +1,36 @@
-// Package wire is what a pool of script workers and a worker say to each other:
-// frames on a pipe, each with one message. Both sides check what they read as if
-// the other were hostile, because a worker runs what strangers wrote.
+// Package wire is the protocol between a pool of script workers and a worker: frames on a
+// pipe, each with one message. Both sides treat their input as hostile, because a worker
+// runs untrusted scripts.
 package wire
 
 import "time"
 
-// Kind says how a script failed.
+// Kind is the kind of a script error.
 type Kind string
 
-// The kinds of failures.
+// The kinds of script errors.
 const (
-	// Syntax is a source that cannot be parsed or linked.
+	// Syntax: a source cannot be parsed or linked.
 	Syntax Kind = "syntax"
-	// Exception is what the script threw, at once or by a rejected promise.
+	// Exception: the script threw an error or rejected its promise.
 	Exception Kind = "exception"
-	// Timeout is a script that used its wall or CPU time up, or can never end.
+	// Timeout: the script used up its wall or CPU time, or can never end.
 	Timeout Kind = "timeout"
-	// Memory is a script that asked for more memory than it may have.
+	// Memory: the script exceeded its memory limit.
 	Memory Kind = "memory"
-	// Stack is a recursion that went too deep.
+	// Stack: the recursion was too deep.
 	Stack Kind = "stack"
-	// Output is a result that is larger than it may be.
+	// Output: the result exceeds its limit.
 	Output Kind = "output"
-	// Rejected is a call of which nothing was run, because it is not one that
-	// could be.
+	// Rejected: the call was invalid, and nothing was run.
 	Rejected Kind = "rejected"
-	// Crashed is a worker that died in the call. Whether the script had run, and
-	// how far, is not known.
+	// Crashed: the worker exited during the call. It is unknown how far the script got.
 	Crashed Kind = "crashed"
-	// Unserialisable is a result that JSON cannot hold.
+	// Unserialisable: the result has no JSON form.
 	Unserialisable Kind = "unserialisable"
 )
 
-// Spent tells whether a worker ends with such a failure.
+// Spent reports whether a worker exits after an error of this kind.
 func (k Kind) Spent() bool {
 	switch k {
 	case Timeout, Memory, Stack, Crashed:
@@ -41,83 +39,83 @@ func (k Kind) Spent() bool {
 	return false
 }
 
-// Limits bound one call. Zero values take the pool's defaults.
+// Limits limit one call. Zero values use the pool's defaults.
 type Limits struct {
-	// Wall is the time from the start of the script to its end.
+	// Wall is the maximum elapsed time of the script.
 	Wall time.Duration
-	// CPU is the processor time in it.
+	// CPU is its maximum CPU time.
 	CPU time.Duration
-	// Memory is what the script's objects may take, in bytes.
+	// Memory is the maximum memory of the script's objects in bytes.
 	Memory int64
-	// Stack is how deep calls may nest; a call of a function is one level, one
-	// through a getter, a proxy or a callback of a built-in function several.
+	// Stack is the maximum depth of nested calls; a function call is one level, a call
+	// through a getter, a proxy or a callback of a built-in function is several.
 	Stack int64
-	// Output bounds the result: value, arguments, this and audit records
-	// together, in bytes.
+	// Output is the maximum size of the result: value, arguments, this and audit records in
+	// total, in bytes.
 	Output int64
-	// Console bounds the texts of console lines together, in bytes; what is
-	// beyond is left out and the result says so.
+	// Console is the maximum size of all console lines in bytes; the rest is dropped, which
+	// the result reports.
 	Console int64
 }
 
-// Line is what a script wrote on its console.
+// Line is a line of a script's console output.
 type Line struct {
 	// Level is log, info, warn, error or debug.
 	Level string `json:"level"`
-	// Text is the line, as console of a browser would put it.
+	// Text is the line as a browser's console formats it.
 	Text string `json:"text"`
 }
 
-// MaxRequest bounds a request, in bytes.
+// MaxRequest is the maximum size of a request in bytes.
 const MaxRequest = 64 << 20
 
-// Grace is how long the engine may take to end a script that is over a limit;
-// then the worker answers without it and ends itself.
+// Grace is the time that the engine has to end a script that is over a limit; then the
+// worker answers without it and exits.
 const Grace = 60 * time.Millisecond
 
-// Setup is the first message to a worker: what holds for its whole life.
+// Setup is the first message to a worker, with settings for its lifetime.
 type Setup struct {
-	// Memory is the most that any call may be allowed, in bytes.
+	// Memory is the highest memory limit of any call in bytes.
 	Memory int64
-	// CPUSeconds bounds the processor time of the worker's life.
+	// CPUSeconds limits the CPU time of the worker's lifetime.
 	CPUSeconds uint64
 }
 
 // File is a module of the library.
 type File struct{ Name, Source string }
 
-// Request asks a worker for one call, or for the check of a source.
+// Request asks a worker to run a call or to check a source.
 type Request struct {
-	// Check parses the source without running anything of it.
+	// Check parses the source without running it.
 	Check    bool
 	Name     string
 	Source   string
 	Params   []string
 	Library  []File
 	Function string
-	// This is JSON, or nil for none.
+	// This is JSON, or nil.
 	This   []byte
 	Args   [][]byte
 	Limits Limits
-	// Fixed has the script see the clock Now, in milliseconds of the Unix
-	// epoch, and random numbers of Seed.
+	// Fixed makes the script use the clock Now, in milliseconds of the Unix epoch, and
+	// random numbers from Seed.
 	Fixed bool
 	Now   int64
 	Seed  uint64
 }
 
-// Answer is what became of a request.
+// Answer is the result of a request.
 type Answer struct {
-	// Kind is empty where all went well.
+	// Kind is empty for a success.
 	Kind         Kind
 	Message      string
 	File         string
 	Line, Column int
 	Stack        string
 
-	// Value is JSON, or nil where the function returned nothing.
+	// Value is JSON, or nil if the function returned nothing.
 	Value []byte
-	// This and Args are JSON as the script left them; nil ones are unchanged.
+	// This and Args are JSON with the script's changes; unchanged ones are nil.
 	This  []byte
 	Args  [][]byte
 	Audit [][]byte
@@ -125,118 +123,116 @@ type Answer struct {
 	Console   []Line
 	Truncated bool
 	Wall, CPU time.Duration
-	// Body says that the source is a function's body and not a module.
+	// Body reports whether the source is a function body and not a module.
 	Body bool
 }
 
 // Append appends the message to b.
 func (s Setup) Append(b []byte) []byte {
 	e := encoder(b)
-	e.int(s.Memory)
-	e.uint(s.CPUSeconds)
+	e.putInt(s.Memory)
+	e.putUint(s.CPUSeconds)
 	return e
 }
 
-// ReadSetup reads a Setup; it must be the whole of b.
+// ReadSetup decodes a Setup from all of b.
 func ReadSetup(b []byte) (Setup, error) {
 	d := decoder{rest: b}
-	s := Setup{Memory: d.int(), CPUSeconds: d.uint()}
-	return s, d.end()
+	s := Setup{Memory: d.readInt(), CPUSeconds: d.readUint()}
+	return s, d.checkEnd()
 }
 
 // Append appends the message to b.
 func (r *Request) Append(b []byte) []byte {
 	e := encoder(b)
-	e.bool(r.Check)
-	e.string(r.Name)
-	e.string(r.Source)
-	e.uint(uint64(len(r.Params)))
+	e.putBool(r.Check)
+	e.putString(r.Name)
+	e.putString(r.Source)
+	e.putUint(uint64(len(r.Params)))
 	for _, p := range r.Params {
-		e.string(p)
+		e.putString(p)
 	}
-	e.uint(uint64(len(r.Library)))
+	e.putUint(uint64(len(r.Library)))
 	for _, f := range r.Library {
-		e.string(f.Name)
-		e.string(f.Source)
+		e.putString(f.Name)
+		e.putString(f.Source)
 	}
-	e.string(r.Function)
-	e.bytes(r.This)
-	e.blocks(r.Args)
+	e.putString(r.Function)
+	e.putBytes(r.This)
+	e.putBlocks(r.Args)
 	for _, n := range []int64{
 		int64(r.Limits.Wall), int64(r.Limits.CPU), r.Limits.Memory, r.Limits.Stack, r.Limits.Output, r.Limits.Console,
 	} {
-		e.int(n)
+		e.putInt(n)
 	}
-	e.bool(r.Fixed)
-	e.int(r.Now)
-	e.uint(r.Seed)
+	e.putBool(r.Fixed)
+	e.putInt(r.Now)
+	e.putUint(r.Seed)
 	return e
 }
 
-// ReadRequest reads a Request; it must be the whole of b. Its byte slices share
-// b's memory.
+// ReadRequest decodes a Request from all of b. Its byte slices share b's memory.
 func ReadRequest(b []byte) (*Request, error) {
 	d := decoder{rest: b}
-	r := &Request{Check: d.bool(), Name: d.string(), Source: d.string()}
-	for n := d.count(); n > 0; n-- {
-		r.Params = append(r.Params, d.string())
+	r := &Request{Check: d.readBool(), Name: d.readString(), Source: d.readString()}
+	for n := d.readCount(); n > 0; n-- {
+		r.Params = append(r.Params, d.readString())
 	}
-	for n := d.count(); n > 0; n-- {
-		r.Library = append(r.Library, File{Name: d.string(), Source: d.string()})
+	for n := d.readCount(); n > 0; n-- {
+		r.Library = append(r.Library, File{Name: d.readString(), Source: d.readString()})
 	}
-	r.Function = d.string()
-	r.This = d.bytes()
-	r.Args = d.blocks()
+	r.Function = d.readString()
+	r.This = d.readBytes()
+	r.Args = d.readBlocks()
 	r.Limits = Limits{
-		Wall: time.Duration(d.int()), CPU: time.Duration(d.int()),
-		Memory: d.int(), Stack: d.int(), Output: d.int(), Console: d.int(),
+		Wall: time.Duration(d.readInt()), CPU: time.Duration(d.readInt()),
+		Memory: d.readInt(), Stack: d.readInt(), Output: d.readInt(), Console: d.readInt(),
 	}
-	r.Fixed = d.bool()
-	r.Now = d.int()
-	r.Seed = d.uint()
-	return r, d.end()
+	r.Fixed = d.readBool()
+	r.Now = d.readInt()
+	r.Seed = d.readUint()
+	return r, d.checkEnd()
 }
 
 // Append appends the message to b.
 func (a *Answer) Append(b []byte) []byte {
 	e := encoder(b)
-	e.string(string(a.Kind))
-	e.string(a.Message)
-	e.string(a.File)
-	e.int(int64(a.Line))
-	e.int(int64(a.Column))
-	e.string(a.Stack)
-	e.bytes(a.Value)
-	e.bytes(a.This)
-	e.blocks(a.Args)
-	e.blocks(a.Audit)
-	e.uint(uint64(len(a.Console)))
+	e.putString(string(a.Kind))
+	e.putString(a.Message)
+	e.putString(a.File)
+	e.putInt(int64(a.Line))
+	e.putInt(int64(a.Column))
+	e.putString(a.Stack)
+	e.putBytes(a.Value)
+	e.putBytes(a.This)
+	e.putBlocks(a.Args)
+	e.putBlocks(a.Audit)
+	e.putUint(uint64(len(a.Console)))
 	for _, l := range a.Console {
-		e.string(l.Level)
-		e.string(l.Text)
+		e.putString(l.Level)
+		e.putString(l.Text)
 	}
-	e.bool(a.Truncated)
-	e.int(int64(a.Wall))
-	e.int(int64(a.CPU))
-	e.bool(a.Body)
+	e.putBool(a.Truncated)
+	e.putInt(int64(a.Wall))
+	e.putInt(int64(a.CPU))
+	e.putBool(a.Body)
 	return e
 }
 
-// ReadAnswer reads an Answer; it must be the whole of b. Its byte slices share
-// b's memory.
+// ReadAnswer decodes an Answer from all of b. Its byte slices share b's memory.
 func ReadAnswer(b []byte) (*Answer, error) {
 	d := decoder{rest: b}
 	a := &Answer{
-		Kind: Kind(d.string()), Message: d.string(), File: d.string(),
-		Line: int(d.int()), Column: int(d.int()), Stack: d.string(),
-		Value: d.bytes(), This: d.bytes(), Args: d.blocks(), Audit: d.blocks(),
+		Kind: Kind(d.readString()), Message: d.readString(), File: d.readString(),
+		Line: int(d.readInt()), Column: int(d.readInt()), Stack: d.readString(),
+		Value: d.readBytes(), This: d.readBytes(), Args: d.readBlocks(), Audit: d.readBlocks(),
 	}
-	for n := d.count(); n > 0; n-- {
-		a.Console = append(a.Console, Line{Level: d.string(), Text: d.string()})
+	for n := d.readCount(); n > 0; n-- {
+		a.Console = append(a.Console, Line{Level: d.readString(), Text: d.readString()})
 	}
-	a.Truncated = d.bool()
-	a.Wall = time.Duration(d.int())
-	a.CPU = time.Duration(d.int())
-	a.Body = d.bool()
-	return a, d.end()
+	a.Truncated = d.readBool()
+	a.Wall = time.Duration(d.readInt())
+	a.CPU = time.Duration(d.readInt())
+	a.Body = d.readBool()
+	return a, d.checkEnd()
 }

@@ -33,8 +33,8 @@ func someRequest(t *rapid.T) *Request {
 	}
 }
 
-// What is written is read again, and what is cut off is no message.
-func TestRequestsSurviveTheWay(t *testing.T) {
+// A decoded request equals the encoded one, and a truncated one is an error.
+func TestRequestsRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t)
@@ -59,7 +59,7 @@ func TestRequestsSurviveTheWay(t *testing.T) {
 	})
 }
 
-func TestAnswersSurviveTheWay(t *testing.T) {
+func TestAnswersRoundTrip(t *testing.T) {
 	t.Parallel()
 	a := &Answer{
 		Kind: Exception, Message: "m", File: "f", Line: 3, Column: 4, Stack: "s",
@@ -81,7 +81,7 @@ func frameOf(tb testing.TB, call uint64, message []byte) []byte {
 	return frame
 }
 
-// A reader takes whole frames of its own protocol, and nothing else.
+// A reader accepts only complete frames of this protocol.
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	frame := frameOf(t, 7, []byte("message"))
@@ -107,8 +107,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// A frame that lies about its length takes no more memory than it sends.
-func TestLyingLength(t *testing.T) {
+// A frame with a false length takes no more memory than its data.
+func TestFalseLength(t *testing.T) {
 	frame := frameOf(t, 1, nil)
 	binary.BigEndian.PutUint32(frame[len(mark):], 1<<30)
 	allocated := testing.Benchmark(func(b *testing.B) {
@@ -123,7 +123,7 @@ func TestLyingLength(t *testing.T) {
 	}
 }
 
-// Whatever comes over the pipe is a message or an error, on both sides.
+// Any input is a message or an error, on both sides.
 func FuzzRead(f *testing.F) {
 	f.Add(frameOf(f, 1, (&Request{Name: "a", Source: "b", Args: [][]byte{[]byte("{}")}}).Append(nil)))
 	f.Add(frameOf(f, 2, (&Answer{Kind: Timeout, Console: []Line{{"log", "x"}}}).Append(nil)))

@@ -11,15 +11,15 @@ import (
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
-// What the engine calls its own ends of a script.
+// The engine's names for scripts that it ended.
 const (
 	engineInterrupted = "interrupted"
 	engineMemory      = "out of memory"
 	engineStack       = "stack overflow"
 )
 
-// begin arms the VM for a request.
-func (v *vm) begin(r *scriptwire.Request) {
+// arm prepares the VM for a request.
+func (v *vm) armCall(r *scriptwire.Request) {
 	v.current = current{
 		script: newScript(r), limit: r.Limits.Output, console: &console{room: r.Limits.Console}, mu: &sync.Mutex{},
 	}
@@ -28,21 +28,21 @@ func (v *vm) begin(r *scriptwire.Request) {
 	})
 }
 
-// check parses the script and its library without running any of it.
-func (v *vm) check(known forms) *scriptwire.Answer {
-	known.settle(v, v.script.main)
+// checkScript parses the script and its library without running them.
+func (v *vm) checkScript(known forms) *scriptwire.Answer {
+	known.setForm(v, v.script.main)
 	for _, m := range append([]*module{v.script.main}, v.script.modules...) {
-		if err := v.parse(m); err != nil {
+		if err := v.parseModule(m); err != nil {
 			return v.compileFailure(err, m)
 		}
 	}
 	return &scriptwire.Answer{Body: v.script.main.body}
 }
 
-// call runs the script until it has reported, has been stopped or cannot go on.
-// stopped is closed when the VM is stopped.
-func (v *vm) call(r *scriptwire.Request, known forms, stopped <-chan struct{}) *scriptwire.Answer {
-	known.settle(v, v.script.main)
+// callScript runs the script until it has reported, was stopped or cannot continue. stopped
+// is closed when the VM is stopped.
+func (v *vm) callScript(r *scriptwire.Request, known forms, stopped <-chan struct{}) *scriptwire.Answer {
+	known.setForm(v, v.script.main)
 	args := []any{
 		r.Name, r.Function, float64(r.Limits.Output),
 		r.Fixed, float64(r.Now), float64(int32(r.Seed >> 32)), float64(int32(r.Seed)), nil,
@@ -56,36 +56,36 @@ func (v *vm) call(r *scriptwire.Request, known forms, stopped <-chan struct{}) *
 	v.e.SetDeadline(time.Now().Add(r.Limits.Wall))
 	_, err := v.e.Call(v.start, args...)
 	for v.report == nil {
-		if kind, _ := v.why(); kind != "" || isEnd(err) {
-			return v.ended(err)
+		if kind, _ := v.stopReason(); kind != "" || isEnd(err) {
+			return v.endOf(err)
 		}
 		var more bool
 		if more, err = v.e.RunJobs(); more || v.report != nil || err != nil {
 			continue
 		}
-		if a := v.wait(stopped); a != nil {
+		if a := v.waitForSleepers(stopped); a != nil {
 			return a
 		}
 	}
-	if kind, _ := v.why(); kind == scriptwire.Output {
-		return v.ended(err)
+	if kind, _ := v.stopReason(); kind == scriptwire.Output {
+		return v.endOf(err)
 	}
-	return v.answer(r)
+	return v.newAnswer(r)
 }
 
-// isEnd tells whether an error ends the call. Others are of jobs that nobody
-// waits for.
+// isEnd reports whether an error ends the call. Other errors come from jobs without a
+// waiting promise.
 func isEnd(err error) bool {
 	var e *quickjs.Error
 	return errors.As(err, &e) && (e.Name == "InternalError" || e.Name == "")
 }
 
-// wait lets who sleeps sleep; a script for which nobody sleeps either never
-// ends.
-func (v *vm) wait(stopped <-chan struct{}) *scriptwire.Answer {
+// waitForSleepers waits for calls of sleep. A script without a report and without a sleeper
+// would never end.
+func (v *vm) waitForSleepers(stopped <-chan struct{}) *scriptwire.Answer {
 	next, err := v.e.Call(v.tick)
 	if err != nil {
-		return v.ended(err)
+		return v.endOf(err)
 	}
 	ms, ok := next.(float64)
 	switch {
@@ -100,9 +100,9 @@ func (v *vm) wait(stopped <-chan struct{}) *scriptwire.Answer {
 	return nil
 }
 
-// ended tells why a script without a report ended.
-func (v *vm) ended(err error) *scriptwire.Answer {
-	kind, reason := v.why()
+// endOf returns the answer of a script that ended without a report.
+func (v *vm) endOf(err error) *scriptwire.Answer {
+	kind, reason := v.stopReason()
 	if kind == "" {
 		return v.engineFailure(err)
 	}
@@ -114,7 +114,7 @@ func (v *vm) ended(err error) *scriptwire.Answer {
 	return a
 }
 
-// engineFailure is an error that the engine gave to Go.
+// engineFailure returns the answer for an error of the engine.
 func (v *vm) engineFailure(err error) *scriptwire.Answer {
 	var e *quickjs.Error
 	if !errors.As(err, &e) {
@@ -123,31 +123,32 @@ func (v *vm) engineFailure(err error) *scriptwire.Answer {
 		}
 		return &scriptwire.Answer{Kind: scriptwire.Crashed, Message: err.Error()}
 	}
-	return v.failed("load", e.Name, e.Message, e.Stack, e.File, e.Line, e.Column)
+	return v.thrownAnswer("load", e.Name, e.Message, e.Stack, e.File, e.Line, e.Column)
 }
 
-// compileFailure is an error of the parser, which knows the module by no name.
+// compileFailure returns the answer for an error of the parser, which does not know the
+// module's name.
 func (v *vm) compileFailure(err error, m *module) *scriptwire.Answer {
 	var e *quickjs.Error
 	if !errors.As(err, &e) {
 		return v.engineFailure(err)
 	}
-	file := e.File // of a module that it imports
+	file := e.File // of an imported module
 	if file == engineName {
 		file = m.name
 	}
-	return v.failed("load", e.Name, e.Message, "", file, e.Line, e.Column)
+	return v.thrownAnswer("load", e.Name, e.Message, "", file, e.Line, e.Column)
 }
 
-// answer makes an answer of the driver's report.
-func (v *vm) answer(r *scriptwire.Request) *scriptwire.Answer {
+// newAnswer converts the driver's report to an answer.
+func (v *vm) newAnswer(r *scriptwire.Request) *scriptwire.Answer {
 	rest := v.report[1:]
 	switch v.report[0] {
 	case "over":
 		size, _ := v.report[1].(float64)
 		return tooLarge(int64(size), v.limit)
 	case "failed":
-		return v.failed(stringAt(rest, 0), stringAt(rest, 1), stringAt(rest, 2), stringAt(rest, 3),
+		return v.thrownAnswer(stringAt(rest, 0), stringAt(rest, 1), stringAt(rest, 2), stringAt(rest, 3),
 			stringAt(rest, 4), intAt(rest, 5), intAt(rest, 6))
 	}
 	a := &scriptwire.Answer{Audit: v.audit}
@@ -176,13 +177,13 @@ func (v *vm) answer(r *scriptwire.Request) *scriptwire.Answer {
 
 func restoreNumbers(a *scriptwire.Answer, r *scriptwire.Request) {
 	given := numbers{}
-	given.add(r.This)
+	given.addLiterals(r.This)
 	for _, arg := range r.Args {
-		given.add(arg)
+		given.addLiterals(arg)
 	}
-	a.Value, a.This = given.restore(a.Value), given.restore(a.This)
+	a.Value, a.This = given.restoreLiterals(a.Value), given.restoreLiterals(a.This)
 	for i := range a.Args {
-		a.Args[i] = given.restore(a.Args[i])
+		a.Args[i] = given.restoreLiterals(a.Args[i])
 	}
 }
 
@@ -193,8 +194,9 @@ func tooLarge(size, limit int64) *scriptwire.Answer {
 	}
 }
 
-// failed tells of what the script threw at a stage of the call.
-func (v *vm) failed(stage, name, message, stack, file string, line, column int) *scriptwire.Answer {
+// thrownAnswer returns the answer for an error that the script threw at a stage of the
+// call.
+func (v *vm) thrownAnswer(stage, name, message, stack, file string, line, column int) *scriptwire.Answer {
 	if v.failure != nil && stage == "load" && strings.Contains(message, v.failure.Message) {
 		v.placeAt(v.failure, v.failure.File, v.failure.Line, v.failure.Column)
 		return v.failure
@@ -214,7 +216,7 @@ func (v *vm) failed(stage, name, message, stack, file string, line, column int) 
 	case stage == "load" && name == "SyntaxError":
 		a.Kind = scriptwire.Syntax
 	case name == "" && message == "null":
-		// So the engine ends a script when it has no memory for an error.
+		// The engine ends a script in this way if it has no memory for an error.
 		a.Kind, a.Message = scriptwire.Memory, "the script asked for more memory than it may have, or threw null"
 	case stage == "arguments":
 		a.Kind, a.Message = scriptwire.Rejected, "this or an argument is not JSON: "+message
@@ -225,17 +227,17 @@ func (v *vm) failed(stage, name, message, stack, file string, line, column int) 
 		v.placeAt(a, file, line, column)
 	}
 	v.placeByStack(a, stack)
-	a.Message = cut(a.Message, maxMessage)
+	a.Message = cutText(a.Message, maxMessage)
 	return a
 }
 
-// maxMessage and maxStack bound what an error carries.
+// maxMessage and maxStack limit the texts of an error.
 const (
 	maxMessage = 4 << 10
 	maxStack   = 8 << 10
 )
 
-func cut(s string, n int) string {
+func cutText(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

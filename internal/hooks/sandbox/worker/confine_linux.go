@@ -14,41 +14,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine takes from the process what it will not need: descriptors that it
-// inherited, files, network, other processes, and more memory and time than the
-// pool allows. After it, a script that got out of the engine would be in a
-// process that can compute and talk to the pool, and nothing else.
+// confineProcess removes access that the process does not need: inherited descriptors, files,
+// network, other processes, and memory and time above the pool's limits. A script that
+// escaped from the engine would be in a process that can only compute and talk to the pool.
 //
-// The number of processes is bounded by the filter of system calls, which
-// forbids to make any: RLIMIT_NPROC counts all threads of the user, this
-// process's own among them.
+// The filter of system calls forbids new processes: RLIMIT_NPROC would count all threads of
+// the user, including those of this process.
 //
-// missing says which wall the kernel, or the container around us, does not give;
-// the others stand. It is empty where all do.
-func confine(setup scriptwire.Setup) (missing string, err error) {
+// missing is the protection that the kernel or the container does not support, or empty;
+// the other protections apply anyway.
+func confineProcess(setup scriptwire.Setup) (missing string, err error) {
 	letGo := ownPages()
 	defer letGo()
 	closeInherited()
-	// The kernel, if it must end a process for want of memory, ends this one
-	// first. It may not be allowed to be told so.
+	// If the kernel runs out of memory, it should kill this process first. Writing this may
+	// be forbidden.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
-	if err := limit(setup); err != nil {
+	if err := setLimits(setup); err != nil {
 		return "", err
 	}
 	err = filterCalls()
-	if err != nil && unsupported(err) {
+	if err != nil && isUnsupported(err) {
 		return err.Error(), nil
 	}
 	return "", err
 }
 
-// closeInherited closes the descriptors that this process got without asking:
-// other code in the parent may open some that are inherited. Those of the Go
-// runtime stay.
+// closeInherited closes inherited descriptors: other code in the parent may have opened
+// some. It keeps those of the Go runtime.
 func closeInherited() {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return // no /proc: nothing can be told apart
+		return // without /proc the descriptors are unknown
 	}
 	for _, entry := range entries {
 		fd, err := strconv.Atoi(entry.Name())
@@ -63,9 +60,9 @@ func closeInherited() {
 	}
 }
 
-// limit sets the resource limits. They are the net below the engine's own
-// limits, so they are wide enough never to be met before those.
-func limit(setup scriptwire.Setup) error {
+// setLimits sets the resource limits. They are a second line after the engine's own limits,
+// and large enough never to apply first.
+func setLimits(setup scriptwire.Setup) error {
 	limits := []struct {
 		name     string
 		resource int
@@ -77,8 +74,8 @@ func limit(setup scriptwire.Setup) error {
 		{"processor time", unix.RLIMIT_CPU, setup.CPUSeconds},
 	}
 	if data, ok := dataSize(); ok && !raceEnabled {
-		// The engine may hold its limit, a copy of it while an array grows,
-		// and the text of a result in Go.
+		// The engine may use its limit, a copy while an array grows, and the text of a
+		// result in Go.
 		limits = append(limits, struct {
 			name     string
 			resource int
@@ -93,7 +90,7 @@ func limit(setup scriptwire.Setup) error {
 	return nil
 }
 
-// dataSize is what counts against RLIMIT_DATA now.
+// dataSize returns the size that counts for RLIMIT_DATA.
 func dataSize() (uint64, bool) {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -107,10 +104,10 @@ func dataSize() (uint64, bool) {
 	return pages * uint64(os.Getpagesize()), err == nil
 }
 
-// needed are the system calls of the Go runtime and of our pipe. Everything
-// else is refused with EPERM: above all open, socket, connect, execve, fork,
-// ptrace and kill of others.
-func needed() []string {
+// allowedCalls returns the system calls of the Go runtime and of the pipe. All others fail
+// with EPERM: above all open, socket, connect, execve, fork, ptrace and kill of other
+// processes.
+func allowedCalls() []string {
 	return []string{
 		"read", "write", "close", "fcntl", "poll", "ppoll",
 		"mmap", "munmap", "mremap", "mprotect", "madvise", "mincore", "brk",
@@ -124,15 +121,15 @@ func needed() []string {
 	}
 }
 
-// filterCalls forbids the other system calls to all threads, for good.
+// filterCalls forbids all other system calls to all threads permanently.
 func filterCalls() error {
 	info, err := arch.GetInfo("")
 	if err != nil {
 		return fmt.Errorf("filter system calls: %w: %w", unix.ENOSYS, err)
 	}
 	var names []string
-	for _, name := range needed() {
-		if _, known := info.SyscallNames[name]; known { // not every machine has each
+	for _, name := range allowedCalls() {
+		if _, known := info.SyscallNames[name]; known { // not every architecture has each
 			names = append(names, name)
 		}
 	}
@@ -146,7 +143,7 @@ func filterCalls() error {
 			Syscalls: []seccomp.SyscallGroup{{
 				Action: seccomp.ActionAllow,
 				Names:  names,
-				// Threads may be made, processes not.
+				// Threads are allowed, processes are not.
 				NamesWithCondtions: []seccomp.NameWithConditions{{
 					Name: "clone",
 					Conditions: seccomp.ArgumentConditions{{
@@ -154,8 +151,8 @@ func filterCalls() error {
 					}},
 				}},
 			}, {
-				// Its flags lie where a filter cannot look. The C library
-				// takes clone if it seems to be missing.
+				// A filter cannot read its flags. The C library falls back to clone if it
+				// seems to be missing.
 				Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS),
 				Names:  []string{"clone3"},
 			}},
@@ -167,8 +164,8 @@ func filterCalls() error {
 	return nil
 }
 
-// unsupported tells whether the kernel, or the container around us, has no
-// filters. The other walls stand then.
-func unsupported(err error) bool {
+// isUnsupported reports whether the kernel or the container has no filters. The other
+// protections apply then.
+func isUnsupported(err error) bool {
 	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM)
 }

@@ -13,18 +13,18 @@ import (
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
-// TestMain lets the test binary be a confined process that tries to get out.
+// TestMain also runs a confined process that tries to escape.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "try-to-get-out" {
-		tryToGetOut()
+		tryToEscape()
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
 
-// tryToGetOut prints what worked and should not have.
-func tryToGetOut() {
-	if _, err := confine(scriptwire.Setup{Memory: 16 << 20, CPUSeconds: 10}); err != nil {
+// tryToEscape prints every action that worked and should not have.
+func tryToEscape() {
+	if _, err := confineProcess(scriptwire.Setup{Memory: 16 << 20, CPUSeconds: 10}); err != nil {
 		fmt.Fprintln(os.Stdout, "confine:", err)
 		return
 	}
@@ -51,7 +51,7 @@ func tryToGetOut() {
 	fmt.Fprintln(os.Stdout, "tried all")
 }
 
-// Whoever got out of the engine could still not get at anything.
+// Code that escaped from the engine has no access to anything.
 func TestConfinedProcess(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

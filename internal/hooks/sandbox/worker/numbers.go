@@ -5,20 +5,19 @@ import (
 	"strconv"
 )
 
-// A script sees numbers as JavaScript has them: of an integer beyond 2^53 the
-// last digits are gone. A number that a script only passes on must not change,
-// so what comes back has the digits that went in.
+// A script sees numbers as JavaScript values: an integer beyond 2^53 loses its last digits.
+// A number that a script only passes on must not change, so the output gets the digits of
+// the input.
 
-// maxDigits is how many digits a number has at least that JavaScript may not
-// keep.
+// maxDigits is the number of digits above which JavaScript may lose some.
 const maxDigits = 16
 
-// numbers are the literals that went in and that JavaScript writes differently,
-// by how it writes them, in the order in which they stood.
+// numbers maps the JavaScript form of a number to the differing literals in the input, in
+// their order.
 type numbers map[string][]string
 
-// add notes the literals of a JSON text.
-func (n numbers) add(text []byte) {
+// addLiterals adds the literals of a JSON text.
+func (n numbers) addLiterals(text []byte) {
 	eachNumber(text, func(start, end int) {
 		if end-start < maxDigits {
 			return
@@ -30,10 +29,10 @@ func (n numbers) add(text []byte) {
 	})
 }
 
-// restore puts the literals back where a text has what JavaScript wrote for
-// them. Where several have become one, they are told apart by their order, if
-// none was added or left out; else they stay as they are.
-func (n numbers) restore(text []byte) []byte {
+// restoreLiterals replaces JavaScript's forms in a text with the original literals. If
+// several literals have the same form, their order identifies them if none was added or
+// removed; otherwise they stay.
+func (n numbers) restoreLiterals(text []byte) []byte {
 	if len(n) == 0 || text == nil {
 		return text
 	}
@@ -51,7 +50,7 @@ func (n numbers) restore(text []byte) []byte {
 		i := at[written]
 		at[written]++
 		switch {
-		case same(literals):
+		case allEqual(literals):
 			i = 0
 		case len(literals) != seen[written]:
 			return
@@ -65,7 +64,7 @@ func (n numbers) restore(text []byte) []byte {
 	return append(out, text[last:]...)
 }
 
-func same(literals []string) bool {
+func allEqual(literals []string) bool {
 	for _, l := range literals[1:] {
 		if l != literals[0] {
 			return false
@@ -74,8 +73,8 @@ func same(literals []string) bool {
 	return true
 }
 
-// asWritten is how JavaScript writes a number that it has read; a number that it
-// cannot hold stays as it is.
+// asWritten returns JavaScript's form of a number; a number beyond its range stays
+// unchanged.
 func asWritten(literal string) string {
 	f, err := strconv.ParseFloat(literal, 64)
 	if err != nil {
@@ -94,7 +93,7 @@ func asWritten(literal string) string {
 	return string(b)
 }
 
-// eachNumber calls f with the place of every number of a JSON text.
+// eachNumber calls f with the position of every number in a JSON text.
 func eachNumber(text []byte, f func(start, end int)) {
 	for i := 0; i < len(text); {
 		switch c := text[i]; {
@@ -112,7 +111,7 @@ func eachNumber(text []byte, f func(start, end int)) {
 	}
 }
 
-// afterString is the place behind the string that begins at i.
+// afterString returns the position after the string that starts at i.
 func afterString(text []byte, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {

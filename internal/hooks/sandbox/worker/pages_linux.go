@@ -7,10 +7,9 @@ import (
 	"syscall"
 )
 
-// ownPages finds the pages of the program's own file that the process has looked
-// at, and gives what lets go of them. Most are of parts that only start with the
-// program, and those that a worker needs come back from the page cache: it is
-// three quarters of its resident memory.
+// ownPages finds the resident pages of the program's own file, and returns a function that
+// releases them. Most are needed only at the start, and the page cache reloads the others:
+// they are three quarters of the worker's resident memory.
 func ownPages() (letGo func()) {
 	maps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
@@ -23,7 +22,7 @@ func ownPages() (letGo func()) {
 	clean := cleanMappings(string(maps), self)
 	return func() {
 		for _, m := range clean {
-			// Where it fails, the pages stay.
+			// If it fails, the pages stay.
 			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, m.start, m.end-m.start, syscall.MADV_DONTNEED)
 		}
 	}
@@ -32,8 +31,8 @@ func ownPages() (letGo func()) {
 // mapping is a range of addresses.
 type mapping struct{ start, end uintptr }
 
-// cleanMappings are the mappings of a file that hold nothing but its bytes:
-// neither writable nor ever written, as those are that a linker has relocated.
+// cleanMappings returns the mappings of a file that hold only its bytes: neither writable
+// nor ever written, as a linker's relocations are.
 func cleanMappings(smaps, file string) []mapping {
 	var found []mapping
 	var current mapping

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Only what the file itself can give back is let go: never what was written.
+// Only pages that can be reloaded from the file are released, never modified ones.
 func TestCleanMappings(t *testing.T) {
 	t.Parallel()
 	const smaps = `00400000-00500000 r-xp 00000000 08:01 1 /bin/guideway

@@ -14,9 +14,8 @@ import (
 // frame matches a line of a stack trace: "at name (file:line:column)".
 var frame = regexp.MustCompile(`^\s*at (.*?) ?\((.+):(\d+):(\d+)\)$`)
 
-// placeByStack gives an answer its stack with the user's places, and the place
-// of its first frame if it has none. Frames of the engine and of the prelude are
-// left out.
+// placeByStack sets the stack of an answer with the user's positions, and the position of
+// its first frame if it has none. It omits frames of the engine and of the prelude.
 func (v *vm) placeByStack(a *scriptwire.Answer, stack string) {
 	maps := map[*module]*sourcemap.Consumer{}
 	var told strings.Builder
@@ -28,37 +27,37 @@ func (v *vm) placeByStack(a *scriptwire.Answer, stack string) {
 		if m == nil {
 			continue
 		}
-		user := v.script.find(m[2])
+		user := v.script.findModule(m[2])
 		if user == nil {
 			continue
 		}
 		if _, read := maps[user]; !read {
 			maps[user] = readSourceMap(user)
 		}
-		file, row, column := user.origin(maps[user], atoi(m[3]), atoi(m[4]))
+		file, row, column := user.originOf(maps[user], parseInt(m[3]), parseInt(m[4]))
 		if a.Line == 0 {
 			a.File, a.Line, a.Column = file, row, column
 		}
 		fmt.Fprintf(&told, "at %s (%s:%d:%d)\n", m[1], file, row, column)
 	}
-	a.Stack = cut(wholeRunes(strings.TrimSuffix(told.String(), "\n")), maxStack)
+	a.Stack = cutText(wholeRunes(strings.TrimSuffix(told.String(), "\n")), maxStack)
 }
 
-// placeAt sets an answer's place from a place in the text that the engine had.
+// placeAt sets the position of an answer from a position in the engine's text.
 func (v *vm) placeAt(a *scriptwire.Answer, file string, line, column int) {
-	m := v.script.find(file)
+	m := v.script.findModule(file)
 	if m == nil || line == 0 {
 		return
 	}
-	a.File, a.Line, a.Column = m.origin(readSourceMap(m), line, column)
+	a.File, a.Line, a.Column = m.originOf(readSourceMap(m), line, column)
 }
 
-// origin gives the place that the user knows: in the source without our head,
-// and of that in the file that it was compiled from.
-func (m *module) origin(sources *sourcemap.Consumer, line, column int) (string, int, int) {
+// originOf returns the user's position: in the source without the added head, or in the file
+// that it was compiled from.
+func (m *module) originOf(sources *sourcemap.Consumer, line, column int) (string, int, int) {
 	line -= m.headLines()
 	if last := strings.Count(m.source, "\n") + 1; line > last {
-		// At the brace that ends the body: something was not closed before.
+		// At the brace that ends the body: a bracket before it was not closed.
 		end := m.source[strings.LastIndexByte(m.source, '\n')+1:]
 		line, column = last, len([]rune(end))+1
 	}
@@ -68,20 +67,20 @@ func (m *module) origin(sources *sourcemap.Consumer, line, column int) (string, 
 			if file == "" {
 				file = m.name
 			}
-			return cut(file, 200), row, col + 1
+			return cutText(file, 200), row, col + 1
 		}
 	}
 	return m.name, max(line, 1), column
 }
 
-// mapComment begins the comment that carries a source map.
+// mapComment starts the comment that contains a source map.
 const mapComment = "//# sourceMappingURL=data:application/json"
 
-// maxSourceMap bounds a source map that is read.
+// maxSourceMap is the maximum size of a source map.
 const maxSourceMap = 4 << 20
 
-// readSourceMap reads the map that a source carries in its last such comment;
-// nil if it has none that can be read.
+// readSourceMap decodes the map in the last such comment of a source; nil if there is no
+// valid map.
 func readSourceMap(m *module) *sourcemap.Consumer {
 	at := strings.LastIndex(m.source, mapComment)
 	if at < 0 {
@@ -103,7 +102,7 @@ func readSourceMap(m *module) *sourcemap.Consumer {
 	return consumer
 }
 
-func atoi(s string) int {
+func parseInt(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
 		return 0

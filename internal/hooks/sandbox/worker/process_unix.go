@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime is what the process has used so far.
+// processorTime returns the CPU time of the process.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

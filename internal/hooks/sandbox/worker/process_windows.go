@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// processorTime is what the process has used so far.
+// processorTime returns the CPU time of the process.
 func processorTime() time.Duration {
 	var created, exited, kernel, user syscall.Filetime
 	self, err := syscall.GetCurrentProcess()

@@ -10,24 +10,24 @@ import (
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
-// module is a source as the engine gets it.
+// module is a source for the engine.
 type module struct {
 	name, source string
-	// params are those of a function's body; a module has none.
+	// params are the parameters of a function body; a module has none.
 	body   bool
 	params string
 }
 
-// text is what the engine parses. A function's body gets its head on a line of
-// its own, so that columns stay as they are.
-func (m *module) text() string {
+// engineText returns the text for the engine. The head of a function body is on a separate
+// line, so that columns stay unchanged.
+func (m *module) engineText() string {
 	if !m.body {
 		return m.source
 	}
 	return "export default async function (" + m.params + ") {\n" + m.source + "\n}"
 }
 
-// headLines is how many lines text has before the source.
+// headLines returns the number of lines that engineText adds before the source.
 func (m *module) headLines() int {
 	if m.body {
 		return 1
@@ -35,7 +35,7 @@ func (m *module) headLines() int {
 	return 0
 }
 
-// script is a request's code.
+// script is the code of a request.
 type script struct {
 	main    *module
 	modules []*module // the library
@@ -49,8 +49,8 @@ func newScript(r *scriptwire.Request) *script {
 	return s
 }
 
-// library gives a module by its name, or nil.
-func (s *script) library(name string) *module {
+// libraryModule returns a module by its name, or nil.
+func (s *script) libraryModule(name string) *module {
 	for _, m := range s.modules {
 		if m.name == name {
 			return m
@@ -59,16 +59,16 @@ func (s *script) library(name string) *module {
 	return nil
 }
 
-// find gives the user's module of a name in a stack trace, or nil.
-func (s *script) find(name string) *module {
+// findModule returns the user's module with a name in a stack trace, or nil.
+func (s *script) findModule(name string) *module {
 	if name == s.main.name {
 		return s.main
 	}
-	return s.library(name)
+	return s.libraryModule(name)
 }
 
-// importable says in words what can be imported.
-func (s *script) importable() string {
+// importNames describes the modules that can be imported.
+func (s *script) importNames() string {
 	if len(s.modules) == 0 {
 		return "there are no modules to import here"
 	}
@@ -80,9 +80,9 @@ func (s *script) importable() string {
 	return "only " + strings.Join(names, ", ") + " can be imported"
 }
 
-// findImport looks where a module names another one; 0 if it is not found.
+// findImport returns the position where a module imports another one; 0 if it is not found.
 func (s *script) findImport(importer, name string) (line, column int) {
-	m := s.find(importer)
+	m := s.findModule(importer)
 	if m == nil {
 		return 0, 0
 	}
@@ -95,27 +95,27 @@ func (s *script) findImport(importer, name string) (line, column int) {
 	return 0, 0
 }
 
-// forms remembers whether sources are function's bodies, by their hash.
+// forms caches whether sources are function bodies, by their hash.
 type forms map[[sha256.Size]byte]bool
 
-// maxForms bounds what a worker remembers.
+// maxForms is the maximum number of cached forms.
 const maxForms = 512
 
-// settle finds out whether the script's source is a function's body. It is one
-// if it parses as one: import and export declarations do not stand in a body,
-// and return does not stand in a module outside of functions.
-func (f forms) settle(v *vm, m *module) {
+// setForm determines whether the script's source is a function body. It is one if it parses
+// as one: a body has no import and export declarations, and a module has no return outside
+// of functions.
+func (f forms) setForm(v *vm, m *module) {
 	key := sha256.Sum256([]byte(m.params + "\x00" + m.source))
 	if body, known := f[key]; known {
 		m.body = body
 		return
 	}
-	asBody := parses(v, m, true)
-	asModule := !asBody && parses(v, m, false)
-	// What is neither is told of as what it looks like.
+	asBody := canParse(v, m, true)
+	asModule := !asBody && canParse(v, m, false)
+	// A source that is neither gets the errors of the form that it looks like.
 	m.body = asBody || !asModule && !looksLikeModule(m.source)
-	if kind, _ := v.why(); kind != "" {
-		return // stopped in the middle: nothing is known of it
+	if kind, _ := v.stopReason(); kind != "" {
+		return // stopped during parsing: the form stays unknown
 	}
 	if len(f) >= maxForms {
 		clear(f)
@@ -123,25 +123,25 @@ func (f forms) settle(v *vm, m *module) {
 	f[key] = m.body
 }
 
-// parse parses a module, and those that it imports.
-func (v *vm) parse(m *module) error {
+// parseModule parses a module and its imports.
+func (v *vm) parseModule(m *module) error {
 	v.parsing = m
-	err := v.e.Parse(engineName, m.text())
+	err := v.e.Parse(engineName, m.engineText())
 	v.parsing = nil
 	return err
 }
 
-// parses tells whether a script can be parsed in one form. What is wrong with
-// what it imports is not wrong with itself.
-func parses(v *vm, m *module, body bool) bool {
+// canParse reports whether a script can be parsed in one form. Errors in its imports do not
+// count.
+func canParse(v *vm, m *module, body bool) bool {
 	m.body = body
-	err := v.parse(m)
+	err := v.parseModule(m)
 	var e *quickjs.Error
-	return err == nil || v.failure != nil || errors.As(err, &e) && v.script.library(e.File) != nil
+	return err == nil || v.failure != nil || errors.As(err, &e) && v.script.libraryModule(e.File) != nil
 }
 
-// looksLikeModule tells whether a line begins with import or export. It only
-// chooses the words for a source that is wrong in either form.
+// looksLikeModule reports whether a line starts with import or export. It only selects the
+// error for a source that is invalid in both forms.
 func looksLikeModule(source string) bool {
 	for line := range strings.Lines(source) {
 		line = strings.TrimSpace(line)

@@ -10,25 +10,25 @@ import (
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
-// The bounds of what is parsed before anybody asks for it.
+// Limits of the scripts that are parsed before a call.
 const (
-	// maxParsed is how many parsed scripts a worker keeps.
+	// maxParsed is the maximum number of parsed scripts of a worker.
 	maxParsed = 32
-	// maxParsedSize is what they may take, in bytes.
+	// maxParsedSize is their maximum total size in bytes.
 	maxParsedSize = 2 << 20
-	// maxParsedSource bounds such a script with its library, in bytes.
+	// maxParsedSource is the maximum size of such a script with its library in bytes.
 	maxParsedSource = 128 << 10
 )
 
-// stock are the states that calls begin in. One has seen no script. The others
-// have parsed one that ran before, and nothing of it has run in them: a call of
-// that very script need not wait for the parser. Before each call the engine is
-// put into one of them, so nothing that a script did is there for the next one.
+// stock holds the initial states of calls. One has seen no script. Each of the others has
+// parsed, but not run, a script that ran before: another call of that script need not wait
+// for the parser. Before each call the engine is restored to one of them, so that no traces
+// of previous scripts remain.
 type stock struct {
 	v      *vm
 	blank  *quickjs.Image
-	parsed []parsedScript // those used longest ago first
-	ready  *quickjs.Image // what the engine is in, nil once a call has begun
+	parsed []parsedScript // least recently used first
+	ready  *quickjs.Image // the current state of the engine, nil after a call has started
 	next   *scriptwire.Request
 }
 
@@ -37,7 +37,7 @@ type parsedScript struct {
 	image *quickjs.Image
 }
 
-// newStock makes the engine and the first state of it.
+// newStock creates the engine and its first state.
 func newStock(memory int64) (*stock, error) {
 	v, err := newVM(memory)
 	if err != nil {
@@ -49,7 +49,7 @@ func newStock(memory int64) (*stock, error) {
 
 type scriptKey [sha256.Size]byte
 
-// keyOf tells scripts apart: by all that the engine gets of one.
+// keyOf returns a key of a script that covers everything the engine gets.
 func keyOf(r *scriptwire.Request) scriptKey {
 	h := sha256.New()
 	var size [8]byte
@@ -78,28 +78,28 @@ func fileTexts(files []scriptwire.File) []string {
 	return texts
 }
 
-// fill parses a script that is new, and puts the engine into the state that the
-// script which ran last begins in: it is likely to come again.
-func (s *stock) fill(known forms) {
+// parseNew parses a new script, and restores the engine to the state for the last script, which
+// is likely to run again.
+func (s *stock) parseNew(known forms) {
 	if r := s.next; r != nil {
 		s.next = nil
-		s.put(s.blank)
+		s.setImage(s.blank)
 		s.ready = nil
 		if s.v.parseAhead(r, known) {
 			s.parsed = append(s.parsed, parsedScript{keyOf(r), s.v.e.Image(s.blank)})
 			s.ready = s.parsed[len(s.parsed)-1].image
-			s.bound()
+			s.trimParsed()
 		}
 	}
 	if n := len(s.parsed); n > 0 {
-		s.put(s.parsed[n-1].image)
+		s.setImage(s.parsed[n-1].image)
 	} else {
-		s.put(s.blank)
+		s.setImage(s.blank)
 	}
 }
 
-// bound forgets the scripts used longest ago where there are too many.
-func (s *stock) bound() {
+// trim removes the least recently used scripts if there are too many.
+func (s *stock) trimParsed() {
 	size := 0
 	for i, p := range slices.Backward(s.parsed) {
 		if size += p.image.Size(); size > maxParsedSize || len(s.parsed)-i > maxParsed {
@@ -109,16 +109,16 @@ func (s *stock) bound() {
 	}
 }
 
-// put puts the engine into a state.
-func (s *stock) put(image *quickjs.Image) {
+// setImage restores the engine to a state.
+func (s *stock) setImage(image *quickjs.Image) {
 	if s.ready != image {
 		s.v.e.Restore(image)
 		s.ready = image
 	}
 }
 
-// take gives the VM for a call.
-func (s *stock) take(r *scriptwire.Request) *vm {
+// takeVM returns the VM for a call.
+func (s *stock) takeVM(r *scriptwire.Request) *vm {
 	image := s.blank
 	if !r.Check && len(s.parsed) > 0 {
 		key := keyOf(r)
@@ -129,13 +129,13 @@ func (s *stock) take(r *scriptwire.Request) *vm {
 			s.parsed = append(slices.Delete(s.parsed, i, i+1), found)
 		}
 	}
-	s.put(image)
+	s.setImage(image)
 	s.ready = nil
 	return s.v
 }
 
-// ran notes a script that ran as it should: it may come again.
-func (s *stock) ran(r *scriptwire.Request) {
+// addScript records a script that ran successfully: it may run again.
+func (s *stock) addScript(r *scriptwire.Request) {
 	size := len(r.Source)
 	for _, f := range r.Library {
 		size += len(f.Source)
@@ -149,11 +149,11 @@ func (s *stock) ran(r *scriptwire.Request) {
 	}
 }
 
-// parseAhead has the engine load the script's modules, and evaluate none: to
-// compile a module is to load what it imports. It tells whether the VM can be used.
+// parseAhead makes the engine load the script's modules without evaluating them: compiling
+// a module loads its imports. It reports whether the VM is usable.
 func (v *vm) parseAhead(r *scriptwire.Request, known forms) bool {
-	v.begin(r)
-	known.settle(v, v.script.main)
+	v.armCall(r)
+	known.setForm(v, v.script.main)
 	name, err := json.Marshal(v.script.main.name)
 	if err != nil {
 		return false

@@ -19,28 +19,28 @@ import (
 //go:embed prelude.js
 var preludeSource string
 
-// engineName is how the prelude is named in stacks, and a module that is only
-// parsed; user code has names of its own.
+// engineName is the name of the prelude, and of a module that is only parsed, in stacks;
+// user code has other names.
 const engineName = "<eval>"
 
-// vm is the engine of a worker, and the call that it is in. It belongs to one
-// goroutine at a time, but for stop.
+// vm is the engine of a worker and its current call. Except stop, it is not safe for
+// concurrent use.
 type vm struct {
 	e           *quickjs.Engine
 	start, tick quickjs.Value
 	current
 }
 
-// current is the state of a call; each call has a new one.
+// current is the state of a call.
 type current struct {
 	script  *script
 	parsing *module // while the engine only parses
 	console *console
 
-	report  []any // what the driver reported
+	report  []any // the driver's report
 	audit   [][]byte
 	written int64 // bytes of audit records
-	limit   int64 // of output
+	limit   int64 // of the output
 	failure *scriptwire.Answer
 
 	mu      *sync.Mutex
@@ -49,25 +49,25 @@ type current struct {
 }
 
 const (
-	// gcThreshold is how much a script allocates at most before the engine looks
-	// for cycles: most calls end before there is garbage to speak of.
+	// gcThreshold is the maximum allocation of a script before the engine collects cycles:
+	// most calls end before there is much garbage.
 	gcThreshold = 8 << 20
-	// ownMemory is what the engine takes for itself, at most.
+	// ownMemory is the maximum memory of the engine itself.
 	ownMemory = 8 << 20
 )
 
-// newVM makes the engine: everything but the user's code. Scripts can be allowed
-// memory bytes at most.
+// newVM creates the engine with everything except user code. memory is the highest memory
+// limit of scripts in bytes.
 func newVM(memory int64) (*vm, error) {
 	v := &vm{}
 	e, err := quickjs.New(quickjs.Options{
-		// While an array grows there are two of it.
+		// While an array grows, two copies of it exist.
 		Memory: int(2*memory + ownMemory),
 		Functions: map[string]quickjs.Function{
 			"__report": v.onReport, "__emit": v.onEmit, "__audit": v.onAudit,
 			"__utf8": onUTF8, "__text": onText, "__sha256": onSHA256,
 		},
-		Resolve: v.resolve, Load: v.load,
+		Resolve: v.resolveImport, Load: v.loadModule,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make an engine: %w", err)
@@ -86,9 +86,9 @@ func newVM(memory int64) (*vm, error) {
 	return v, nil
 }
 
-// stop ends the script as soon as the engine looks; the first reason counts. It
-// may be called from any goroutine.
-func (v *vm) stop(kind scriptwire.Kind, reason string) {
+// stopWith ends the script at the engine's next check; the first reason counts. It is safe for
+// concurrent use.
+func (v *vm) stopWith(kind scriptwire.Kind, reason string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.stopped == "" {
@@ -97,29 +97,29 @@ func (v *vm) stop(kind scriptwire.Kind, reason string) {
 	v.e.Interrupt()
 }
 
-// why tells whether the VM was stopped, and why.
-func (v *vm) why() (scriptwire.Kind, string) {
+// stopReason returns the reason why the VM was stopped, or "".
+func (v *vm) stopReason() (scriptwire.Kind, string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.stopped, v.reason
 }
 
-// resolve is asked for the name of a module that one module imports. Only the
-// driver may import the user's script; scripts import what the library has.
-func (v *vm) resolve(importer, name string) (string, error) {
+// resolveImport returns the name of an imported module. Only the driver may import the
+// user's script; scripts import modules of the library.
+func (v *vm) resolveImport(importer, name string) (string, error) {
 	switch {
 	case importer != engineName:
-	case v.parsing != nil: // it has no name for the engine yet
+	case v.parsing != nil: // it has no name in the engine yet
 		importer = v.parsing.name
 	case name == v.script.main.name:
 		return name, nil
 	}
 	for _, known := range []string{name, strings.TrimPrefix(name, "./")} {
-		if v.script.library(known) != nil {
+		if v.script.libraryModule(known) != nil {
 			return known, nil
 		}
 	}
-	err := fmt.Errorf("cannot import '%s': %s", name, v.script.importable())
+	err := fmt.Errorf("cannot import '%s': %s", name, v.script.importNames())
 	if v.failure == nil {
 		line, column := v.script.findImport(importer, name)
 		v.failure = &scriptwire.Answer{
@@ -129,11 +129,11 @@ func (v *vm) resolve(importer, name string) (string, error) {
 	return "", err
 }
 
-func (v *vm) load(name string) (string, error) {
+func (v *vm) loadModule(name string) (string, error) {
 	if name == v.script.main.name {
-		return v.script.main.text(), nil
+		return v.script.main.engineText(), nil
 	}
-	if m := v.script.library(name); m != nil {
+	if m := v.script.libraryModule(name); m != nil {
 		return m.source, nil
 	}
 	return "", fmt.Errorf("no module '%s'", name)
@@ -142,21 +142,21 @@ func (v *vm) load(name string) (string, error) {
 func (v *vm) onReport(args []any) (any, error) {
 	if v.report == nil {
 		v.report = args
-		v.e.Finish() // what the script began and does not wait for ends here
+		v.e.Finish() // started work without a waiting promise ends here
 	}
 	return nil, nil
 }
 
 func (v *vm) onEmit(args []any) (any, error) {
 	level, text := stringAt(args, 0), stringAt(args, 1)
-	return v.console.add(level, text), nil
+	return v.console.addLine(level, text), nil
 }
 
 func (v *vm) onAudit(args []any) (any, error) {
 	record := stringAt(args, 0)
 	v.written += int64(len(record))
 	if v.written > v.limit {
-		v.stop(scriptwire.Output, fmt.Sprintf("the audit records are over the limit of %d bytes", v.limit))
+		v.stopWith(scriptwire.Output, fmt.Sprintf("the audit records are over the limit of %d bytes", v.limit))
 		return nil, errors.New("the audit records are over their limit")
 	}
 	v.audit = append(v.audit, []byte(record))
@@ -200,8 +200,7 @@ func intAt(args []any, i int) int {
 	return 0
 }
 
-// console keeps what a script writes; the watchdog of a script that hangs reads
-// it from another goroutine.
+// console keeps the console output; the watchdog of a hanging script reads it concurrently.
 type console struct {
 	mu        sync.Mutex
 	lines     []scriptwire.Line
@@ -209,11 +208,11 @@ type console struct {
 	truncated bool
 }
 
-// maxLines bounds the lines of a console, however short they are.
+// maxLines is the maximum number of lines.
 const maxLines = 1000
 
-// add tells whether there is room for more.
-func (c *console) add(level, text string) bool {
+// addLine adds a line and reports whether there is room for more.
+func (c *console) addLine(level, text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	text = wholeRunes(text)
@@ -230,14 +229,13 @@ func (c *console) add(level, text string) bool {
 	return !c.truncated
 }
 
-func (c *console) told() ([]scriptwire.Line, bool) {
+func (c *console) allLines() ([]scriptwire.Line, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.lines), c.truncated
 }
 
-// wholeRunes turns the three bytes of a lone surrogate into one U+FFFD, as a
-// browser does.
+// wholeRunes turns the three bytes of a lone surrogate into one U+FFFD, like a browser.
 func wholeRunes(s string) string {
 	if !strings.Contains(s, "\xed") {
 		return s
@@ -252,7 +250,7 @@ func wholeRunes(s string) string {
 	return string(b)
 }
 
-// sleepFor waits, or gives up when the VM is stopped.
+// sleepFor waits, or returns when the VM is stopped.
 func (v *vm) sleepFor(d time.Duration, stopped <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

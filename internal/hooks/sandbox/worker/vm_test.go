@@ -2,7 +2,7 @@ package worker
 
 import "testing"
 
-// BenchmarkState is what a fresh engine costs a worker after each call.
+// BenchmarkState measures the restore of the engine after each call.
 func BenchmarkState(b *testing.B) {
 	s, err := newStock(32 << 20)
 	if err != nil {
@@ -10,6 +10,6 @@ func BenchmarkState(b *testing.B) {
 	}
 	for b.Loop() {
 		s.ready = nil
-		s.put(s.blank)
+		s.setImage(s.blank)
 	}
 }

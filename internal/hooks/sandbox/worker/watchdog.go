@@ -8,30 +8,30 @@ import (
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
-// watchdog stops a script that is over its time, from its own goroutines.
+// watchdog stops a script that exceeds its time, from separate goroutines.
 type watchdog struct {
-	stopped chan struct{} // closed when it has stopped the script
+	stopped chan struct{} // closed after it has stopped the script
 
 	v       *vm
 	limits  scriptwire.Limits
-	before  time.Duration // the process's processor time at the start
+	before  time.Duration // the CPU time of the process at the start
 	abandon func(*scriptwire.Answer)
 
 	mu          sync.Mutex
-	over        bool // the call has ended: bark no more
+	over        bool // the call has ended: stop nothing
 	barked      bool
 	wall, cpu   *time.Timer
 	unstoppable *time.Timer
 }
 
-// watch watches a script until call. If the engine does not stop soon after it
-// was told to, abandon is called with the answer.
-func watch(v *vm, limits scriptwire.Limits, before time.Duration, abandon func(*scriptwire.Answer)) *watchdog {
+// startWatchdog watches a script until end. If the engine does not stop soon after an
+// interrupt, it calls abandon with the answer.
+func startWatchdog(v *vm, limits scriptwire.Limits, before time.Duration, abandon func(*scriptwire.Answer)) *watchdog {
 	d := &watchdog{stopped: make(chan struct{}), v: v, limits: limits, before: before, abandon: abandon}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.wall = time.AfterFunc(limits.Wall, func() {
-		d.bark(fmt.Sprintf("the script did not end within %v", limits.Wall))
+		d.stopScript(fmt.Sprintf("the script did not end within %v", limits.Wall))
 	})
 	if limits.CPU < limits.Wall {
 		d.cpu = time.AfterFunc(limits.CPU, d.checkCPU)
@@ -39,11 +39,11 @@ func watch(v *vm, limits scriptwire.Limits, before time.Duration, abandon func(*
 	return d
 }
 
-// checkCPU looks whether the time that has gone by was processor time.
+// checkCPU checks whether the elapsed time was CPU time.
 func (d *watchdog) checkCPU() {
 	left := d.limits.CPU - (processorTime() - d.before)
 	if left <= 0 {
-		d.bark(fmt.Sprintf("the script used more than %v of processor time", d.limits.CPU))
+		d.stopScript(fmt.Sprintf("the script used more than %v of processor time", d.limits.CPU))
 		return
 	}
 	d.mu.Lock()
@@ -53,21 +53,21 @@ func (d *watchdog) checkCPU() {
 	}
 }
 
-func (d *watchdog) bark(reason string) {
+func (d *watchdog) stopScript(reason string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.over || d.barked {
 		return
 	}
 	d.barked = true
-	d.v.stop(scriptwire.Timeout, reason)
+	d.v.stopWith(scriptwire.Timeout, reason)
 	close(d.stopped)
-	d.insist(reason, time.Now().Add(scriptwire.Grace))
+	d.keepStopping(reason, time.Now().Add(scriptwire.Grace))
 }
 
-// insist repeats the interrupt, because the engine forgets one that comes
-// between two entries, until the end; then it gives the engine up.
-func (d *watchdog) insist(reason string, end time.Time) {
+// keepStopping repeats the interrupt until the end, because the engine loses one that
+// arrives between two entries; then it abandons the engine.
+func (d *watchdog) keepStopping(reason string, end time.Time) {
 	d.unstoppable = time.AfterFunc(scriptwire.Grace/6, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -75,15 +75,15 @@ func (d *watchdog) insist(reason string, end time.Time) {
 		case d.over:
 		case time.Now().Before(end):
 			d.v.e.Interrupt()
-			d.insist(reason, end)
+			d.keepStopping(reason, end)
 		default:
 			d.abandon(&scriptwire.Answer{Kind: scriptwire.Timeout, Message: reason})
 		}
 	})
 }
 
-// call calls the dog off: the script has ended.
-func (d *watchdog) call() {
+// end stops the watchdog after the script has ended.
+func (d *watchdog) endWatch() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.over = true
