@@ -263,7 +263,7 @@ func TestSaveRefusesInvalidGraphs(t *testing.T) {
 		{"what is built in", "mine", "bundled", newGraph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
 		{"a directory", "mine", "../elsewhere", newGraph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
 		{"a module", "mark", "user", `{"id":"mark","name":"mark","script":"1"}`, guideway.CodeInvalid, "module"},
-		{"not JSON", "mine", "user", `{`, guideway.CodeInvalid, "no JSON"},
+		{"not JSON", "mine", "user", `{`, guideway.CodeInvalid, "not JSON"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: tt.id, Source: tt.source, Graph: json.RawMessage(tt.graph)})

@@ -40,14 +40,14 @@ func TestActivate(t *testing.T) {
 	}{
 		"approved":     {[]hookengine.Candidate{first}, approval.Records{record}, hookengine.StateActive, ""},
 		"not approved": {[]hookengine.Candidate{first}, nil, hookengine.StateOff, ""},
-		"changed":      {[]hookengine.Candidate{changed}, approval.Records{record}, hookengine.StateChanged, "not what was approved"},
+		"changed":      {[]hookengine.Candidate{changed}, approval.Records{record}, hookengine.StateChanged, "changed since its approval"},
 		"changed, own": {[]hookengine.Candidate{own}, approval.Records{record}, hookengine.StateActive, ""},
 		"broken":       {[]hookengine.Candidate{broken}, approval.Records{record}, hookengine.StateBroken, "does not load: line 3"},
 		"broken, off":  {[]hookengine.Candidate{broken}, nil, hookengine.StateBroken, ""},
 		"template":     {[]hookengine.Candidate{template}, nil, hookengine.StateTemplate, ""},
 		"became one":   {[]hookengine.Candidate{template}, approval.Records{record}, hookengine.StateTemplate, "became a template"},
-		"elsewhere":    {[]hookengine.Candidate{other}, approval.Records{record}, hookengine.StateOff, "gone from project:/p"},
-		"gone":         {nil, approval.Records{record}, "", "gone from project:/p"},
+		"elsewhere":    {[]hookengine.Candidate{other}, approval.Records{record}, hookengine.StateOff, "missing from project:/p"},
+		"gone":         {nil, approval.Records{record}, "", "missing from project:/p"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
