@@ -18,7 +18,7 @@ const maxBackoff = 10
 // that were never used. The interval is the last one received; zero disables the checks, as
 // before the first one.
 func (g *Gateway) Watch(ctx context.Context, intervals <-chan time.Duration) {
-	w := &recorder{}
+	w := &watcher{}
 	tick := time.NewTicker(time.Hour)
 	tick.Stop()
 	defer tick.Stop()
@@ -38,8 +38,8 @@ func (g *Gateway) Watch(ctx context.Context, intervals <-chan time.Duration) {
 	}
 }
 
-// recorder stores the next check of each upstream.
-type recorder struct {
+// watcher stores the next check of each upstream.
+type watcher struct {
 	wg sync.WaitGroup
 
 	mu    sync.Mutex
@@ -48,7 +48,7 @@ type recorder struct {
 }
 
 // reset clears the schedule.
-func (w *recorder) reset(every time.Duration) {
+func (w *watcher) reset(every time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.every, w.due = every, map[*upstream.Upstream]*schedule{}
@@ -62,7 +62,7 @@ type schedule struct {
 }
 
 // checkDue checks the upstreams that are due, each concurrently.
-func (w *recorder) checkDue(ctx context.Context, now time.Time, members []*member) {
+func (w *watcher) checkDue(ctx context.Context, now time.Time, members []*member) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	there := map[*upstream.Upstream]bool{}
@@ -88,7 +88,7 @@ func (w *recorder) checkDue(ctx context.Context, now time.Time, members []*membe
 }
 
 // check checks one upstream.
-func (w *recorder) checkUpstream(ctx context.Context, u *upstream.Upstream, t *schedule) {
+func (w *watcher) checkUpstream(ctx context.Context, u *upstream.Upstream, t *schedule) {
 	var err error
 	if u.Health().Condition == upstream.ConditionFailed {
 		_, err = u.Refresh(ctx)

@@ -49,7 +49,7 @@ func (g *Gateway) unlistedTool(name string) *tool {
 	for _, m := range g.allMembers() {
 		original, ok := strings.CutPrefix(name, m.namePrefix())
 		if ok && original != "" && !m.Tools[original].Hide && g.hooksApply(methodCall, m, original) {
-			return &tool{newEntry: newEntry{member: m, name: name, original: original}, unlisted: true}
+			return &tool{entry: entry{member: m, name: name, original: original}, unlisted: true}
 		}
 	}
 	return nil
@@ -226,7 +226,7 @@ func (g *Gateway) toolsFromHooks(m *member, known map[string]*tool, list []json.
 		if schema := members["inputSchema"]; err != nil || original == "" || len(schema) == 0 || schema[0] != '{' {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a tool without a name or an inputSchema: %s", clipText(string(raw), maxName))
 		}
-		t := tool{newEntry: newEntry{member: m, original: original, name: m.namePrefix() + original}, description: textMember(raw, "description")}
+		t := tool{entry: entry{member: m, original: original, name: m.namePrefix() + original}, description: textMember(raw, "description")}
 		if old := known[original]; old != nil {
 			t.name = old.name
 		} else if replaceInvalid(t.name) != t.name || len(t.name) > maxName || s.names.taken[t.name] {

@@ -38,20 +38,20 @@ func (g *Gateway) visibleTools(ctx context.Context, c *Client) []*tool {
 
 // Prompts returns the prompts that a client sees.
 func (g *Gateway) Prompts(ctx context.Context, c *Client) []json.RawMessage {
-	return g.shownEntries(ctx, c, func(s *surface) []*newEntry { return s.prompts })
+	return g.shownEntries(ctx, c, func(s *surface) []*entry { return s.prompts })
 }
 
 // Resources returns the resources that a client sees.
 func (g *Gateway) Resources(ctx context.Context, c *Client) []json.RawMessage {
-	return g.shownEntries(ctx, c, func(s *surface) []*newEntry { return s.resources })
+	return g.shownEntries(ctx, c, func(s *surface) []*entry { return s.resources })
 }
 
 // Templates returns the resource templates that a client sees.
 func (g *Gateway) Templates(ctx context.Context, c *Client) []json.RawMessage {
-	return g.shownEntries(ctx, c, func(s *surface) []*newEntry { return s.templates })
+	return g.shownEntries(ctx, c, func(s *surface) []*entry { return s.templates })
 }
 
-func (g *Gateway) shownEntries(ctx context.Context, c *Client, list func(*surface) []*newEntry) []json.RawMessage {
+func (g *Gateway) shownEntries(ctx context.Context, c *Client, list func(*surface) []*entry) []json.RawMessage {
 	s, may := g.readySurface(ctx, c), g.accessOf(ctx)
 	var out []json.RawMessage
 	for _, e := range list(s) {
@@ -171,7 +171,7 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the ref is not an object"}
 	}
 	s := g.readySurface(ctx, c)
-	var e *newEntry
+	var e *entry
 	key := "name"
 	if name := textMember(ref, "name"); members["name"] != nil {
 		e = s.prompt[name]
@@ -197,7 +197,7 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 }
 
 // sendCompletion sends a completion request to its upstream.
-func (g *Gateway) sendCompletion(ctx context.Context, c *Client, e *newEntry, ref json.RawMessage, r Request) (json.RawMessage, error) {
+func (g *Gateway) sendCompletion(ctx context.Context, c *Client, e *entry, ref json.RawMessage, r Request) (json.RawMessage, error) {
 	markSent(ctx)
 	want, _ := g.sessionFor(c, e.member, true)
 	session, done, err := e.member.Session(ctx, want)

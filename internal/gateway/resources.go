@@ -27,8 +27,8 @@ const maxAddress = 4 << 10
 // addResources adds resources and templates. A URI that an earlier upstream also has, or
 // that is reserved, is offered with the upstream's name in it.
 func (s *surface) addResources(m *member, c *upstream.Catalog) {
-	add := func(raw json.RawMessage, key string, claims bool) *newEntry {
-		e := &newEntry{member: m, original: textMember(raw, key)}
+	add := func(raw json.RawMessage, key string, claims bool) *entry {
+		e := &entry{member: m, original: textMember(raw, key)}
 		e.name = e.original
 		if s.address[e.name] != nil || !claims {
 			e.name = addressOf(m, e.original)
@@ -69,7 +69,7 @@ func (s *surface) addResources(m *member, c *upstream.Catalog) {
 }
 
 // addTemplate adds a template whose address is final.
-func (s *surface) addTemplate(m *member, e *newEntry, literal string) {
+func (s *surface) addTemplate(m *member, e *entry, literal string) {
 	if len(e.name) > 1<<10 {
 		s.addNote(m, e.original, "the template is too long to be matched")
 		return
@@ -148,7 +148,7 @@ func (s *surface) findRoute(g *Gateway, uri string) (*member, string) {
 	if len(uri) > maxAddress || isReservedURI(uri) {
 		return nil, ""
 	}
-	var best *newEntry
+	var best *entry
 	for _, e := range s.templates {
 		if e.match != nil && (best == nil || len(e.literal) > len(best.literal)) && e.match.MatchString(uri) {
 			best = e

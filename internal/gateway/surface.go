@@ -17,13 +17,13 @@ type surface struct {
 	byName map[string]*tool
 	// names holds the taken and the reserved tool names.
 	names   *names
-	prompts []*newEntry
-	prompt  map[string]*newEntry
+	prompts []*entry
+	prompt  map[string]*entry
 	// resources and templates keep the upstreams' URIs if they are unique, so that results
 	// that mention them need no change.
-	resources []*newEntry
-	templates []*newEntry
-	address   map[string]*newEntry
+	resources []*entry
+	templates []*entry
+	address   map[string]*entry
 	// realms maps each realm that only one upstream uses to it; see realmOf.
 	realms map[string]*member
 	// prints are the fingerprints of the lists.
@@ -39,8 +39,8 @@ type Note struct {
 	Message  string `json:"message"`
 }
 
-// newEntry is a prompt or resource.
-type newEntry struct {
+// entry is a prompt or resource.
+type entry struct {
 	member *member
 	// name is the clients' name, original the upstream's.
 	name, original string
@@ -53,7 +53,7 @@ type newEntry struct {
 
 // tool is one tool of an upstream.
 type tool struct {
-	newEntry
+	entry
 	description string
 	// headers are the arguments that are also sent as headers, by path.
 	headers []headerArgument
@@ -67,7 +67,7 @@ type tool struct {
 // mu.
 func (g *Gateway) buildSurface(members []*member) *surface {
 	s := &surface{
-		names: newNames(append(lazyNames(), g.own.tools...)), byName: map[string]*tool{}, prompt: map[string]*newEntry{}, address: map[string]*newEntry{},
+		names: newNames(append(lazyNames(), g.own.tools...)), byName: map[string]*tool{}, prompt: map[string]*entry{}, address: map[string]*entry{},
 		realms: map[string]*member{}, prints: map[Kind]string{},
 	}
 	promptNames := newNames(g.own.prompts)
@@ -88,7 +88,7 @@ func (g *Gateway) buildSurface(members []*member) *surface {
 				s.addNote(m, original, "the prompt is left out: its name is taken or reserved")
 				continue
 			}
-			e := &newEntry{member: m, name: name, original: original, shown: s.shownAs(m, raw, "name", name)}
+			e := &entry{member: m, name: name, original: original, shown: s.shownAs(m, raw, "name", name)}
 			s.prompts, s.prompt[name] = append(s.prompts, e), e
 		}
 		s.addResources(m, c)
@@ -129,7 +129,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, prefix st
 			s.addNote(m, original, "the tool is left out: its name is taken or reserved")
 			continue
 		}
-		t := &tool{newEntry: newEntry{member: m, name: name, original: original}}
+		t := &tool{entry: entry{member: m, name: name, original: original}}
 		if rule.Description != "" {
 			t.description = rule.Description
 		} else {
@@ -215,7 +215,7 @@ func textMember(raw json.RawMessage, key string) string {
 // setPrints computes the fingerprints of the lists, to detect changes; lazy is the form in
 // which most clients get the tools.
 func (s *surface) setPrints(lazy bool) {
-	mark := func(kind Kind, lists ...[]*newEntry) {
+	mark := func(kind Kind, lists ...[]*entry) {
 		hash := sha256.New()
 		for _, list := range lists {
 			for _, e := range list {
@@ -224,9 +224,9 @@ func (s *surface) setPrints(lazy bool) {
 		}
 		s.prints[kind] = hex.EncodeToString(hash.Sum(nil))
 	}
-	tools := make([]*newEntry, len(s.tools))
+	tools := make([]*entry, len(s.tools))
 	for i, t := range s.tools {
-		tools[i] = &t.newEntry
+		tools[i] = &t.entry
 	}
 	mark(KindTools, tools)
 	s.prints[KindTools] += strconv.FormatBool(lazy)

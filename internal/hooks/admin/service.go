@@ -216,8 +216,8 @@ func (m *state) newRow(e *catalog.HookEntry) Row {
 	return row
 }
 
-// module tells of a module, and who runs it.
-func (m *moment) module(module *catalog.HookModule) Module {
+// newModule returns a module with its users.
+func (m *state) newModule(module *catalog.HookModule) Module {
 	out := Module{ID: module.ID, Name: module.Name, Source: module.Source.Name, Path: module.Path, Writable: writer.IsWritable(module.Source), UsedBy: []string{}}
 	for _, e := range m.snapshot.Hooks() {
 		if e.Linked != nil && slices.ContainsFunc(e.Linked.Used, func(used hookdef.Module) bool { return used.ID == module.ID && used.Script == module.Script }) {

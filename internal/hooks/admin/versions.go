@@ -192,7 +192,7 @@ func (d *Service) Versions(_ context.Context, id string) ([]Version, error) {
 	return list, nil
 }
 
-func (k *keptVersion) version(name, source, now string) Version {
+func (k *keptVersion) toVersion(name, source, now string) Version {
 	base := writer.Version([]byte(k.Text))
 	return Version{ID: name, Source: source, When: k.When, Who: k.Who, Note: k.Note, Base: base, Current: base == now}
 }
