@@ -14,7 +14,7 @@ import (
 // full disk, a lock that does not come free, a database that is away; it may
 // work later) or CodeInternal.
 //
-// package journaltest has the suite that every implementation passes.
+// package storetest has the contract tests that every implementation passes.
 type Journal interface {
 	Writer
 	Log

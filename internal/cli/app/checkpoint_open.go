@@ -76,7 +76,7 @@ func (c *CheckpointStore) OpenListed(ctx context.Context) (opened *checkpoints.C
 		return opened, func() {}, err
 	}
 	options, _ := c.storeOptions() // it may be this that has no key
-	opened, err = checkpoints.Listed(ctx, options, locked.Cause)
+	opened, err = checkpoints.OpenLocked(ctx, options, locked.Cause)
 	if err != nil {
 		return nil, nil, StoreOpenError(err)
 	}

@@ -1,7 +1,6 @@
-// Package checkpoints opens the checkpoints of contexts with what there is to keep
-// them: the metadata in the store of the runs, or in files where that does not
-// open, or in memory where nothing can be written. It is the one place that knows
-// all of them.
+// Package checkpoints opens the checkpoints of contexts with the best available storage:
+// the metadata are in the store of the runs, or in files if that cannot be opened, or in
+// memory if nothing can be written. It is the only package that knows all of them.
 package checkpoints
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// The stores by name; any other one is the URL of a PostgreSQL database.
+// The stores with a name. Any other value is the URL of a PostgreSQL database.
 const (
 	StoreSQLite = "sqlite"
 	StoreFiles  = "files"
@@ -32,53 +31,51 @@ const (
 	databaseName = "guideway.db"
 )
 
-// Options say where checkpoints are kept. DataDir is needed.
+// Options configure the storage of checkpoints. DataDir is required.
 type Options struct {
-	// DataDir is the data directory. Contents lie in its directory "contexts",
-	// but with PostgreSQL, where they are rows.
+	// DataDir is the data directory. Its directory "contexts" has the contents, except with
+	// PostgreSQL, where they are rows.
 	DataDir string
-	// Store is StoreSQLite (also where it is empty), StoreFiles, or the URL of a
-	// PostgreSQL database.
+	// Store is StoreSQLite (the default), StoreFiles, or the URL of a PostgreSQL database.
 	Store string
-	// Journal gives the store that the runs are in, a *sqlite.Store or a
-	// *postgres.Store, to be shared; it stays the caller's. It is called again
-	// where it failed. nil opens one that Close closes.
+	// Journal returns the store of the runs, a *sqlite.Store or a *postgres.Store, to share
+	// it. The caller closes it. It is called again after an error. If Journal is nil, Open
+	// opens a store and Close closes it.
 	Journal func(ctx context.Context) (checkpoint.Index, error)
-	// BlobDir, if set, has the contents in place of DataDir or the database: with
-	// PostgreSQL it is a directory that all machines share.
+	// BlobDir, if set, has the contents instead of DataDir or the database. With PostgreSQL
+	// it is a directory that all machines share.
 	BlobDir string
-	// Program is the version of the program, for the word to an older one.
+	// Program is the version of the program, which an older program shows in its error.
 	Program string
 	Limits  checkpoint.Limits
-	// Encryption has the master key; nil encrypts nothing. What is encrypted
-	// already needs it.
+	// Encryption provides the master key. If it is nil, nothing is encrypted, and encrypted
+	// contents cannot be read.
 	Encryption seal.Source
-	// ReadOnly refuses whatever would change something, and wants no directory
-	// that can be written.
+	// ReadOnly refuses all changes. The directory need not be writable.
 	ReadOnly bool
-	// Active says whether a run is under way; see checkpoint.Options.
+	// Active reports whether a run is in progress; see checkpoint.Options.
 	Active func(ctx context.Context, run string) (bool, error)
-	// Now is the clock, time.Now if nil.
+	// Now is the clock. The default is time.Now.
 	Now func() time.Time
-	// Logger gets what nobody can be told; nil is silence.
+	// Logger gets errors that no caller receives. If it is nil, they are discarded.
 	Logger *slog.Logger
 
-	// locked is why the master key could not be had; see Listed.
-	locked error
-	// patience is how long a store that does not open is tried again; 0 is 3 s.
+	// lockedReason is the reason why the master key is not available; see OpenLocked.
+	lockedReason error
+	// patience is how long Open retries to open a store. The default is 3 s.
 	patience time.Duration
 	// settle is checkpoint.Options.Settle.
 	settle time.Duration
 }
 
-// Checkpoints is a service with what it works on. Its method Store says what that
-// is: Mode, and in Note why it is not what was asked for.
+// Checkpoints is a checkpoint service with its storage. Its method Store returns the mode
+// of the storage and, in Note, why it differs from the configured one.
 type Checkpoints struct {
 	*checkpoint.Service
 	closers []io.Closer
 }
 
-// Close writes what is still to be noted and closes what Open has opened.
+// Close writes pending audit entries and closes the stores that Open opened.
 func (c *Checkpoints) Close() error {
 	err := c.Service.Close()
 	for _, one := range c.closers {
@@ -87,23 +84,22 @@ func (c *Checkpoints) Close() error {
 	return err
 }
 
-// parts are what a service works on.
-type parts struct {
+// backend is the storage of a service.
+type backend struct {
 	index   checkpoint.Index
 	blobs   blob.Store
 	store   checkpoint.Store
 	closers []io.Closer
 }
 
-// Open opens checkpoints. Where SQLite does not open, the metadata are files beside
-// the blobs, and are made from those at the first call; where the directory cannot
-// be written, everything new is in memory over what can still be read. Both stand
-// in every answer. There is no fall-back from PostgreSQL: what other machines have
-// saved would seem to be gone.
+// Open opens the checkpoints. If SQLite cannot be opened, the metadata are files next to
+// the blobs, which the first call creates from the blobs. If the directory cannot be
+// written, new checkpoints are in memory and existing ones stay readable. Every answer
+// reports both cases. There is no fallback from PostgreSQL, because checkpoints of other
+// machines would seem to be lost.
 //
-// Errors: CodeUnavailable where PostgreSQL is away, or where the master key is
-// missing or another one: then nothing is made and nothing is changed. CodeInvalid
-// for options that cannot be.
+// It returns CodeUnavailable if PostgreSQL is unreachable or if the master key is missing
+// or wrong; nothing is changed then. It returns CodeInvalid for invalid options.
 func Open(ctx context.Context, o Options) (*Checkpoints, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -114,11 +110,11 @@ func Open(ctx context.Context, o Options) (*Checkpoints, error) {
 	if o.DataDir == "" {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "checkpoints need a data directory")
 	}
-	p, err := o.parts(ctx)
+	p, err := o.openBackend(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.serve(ctx, p)
+	c, err := o.newCheckpoints(ctx, p)
 	if err != nil {
 		for _, one := range p.closers {
 			err = errors.Join(err, one.Close())
@@ -126,44 +122,43 @@ func Open(ctx context.Context, o Options) (*Checkpoints, error) {
 		return nil, err
 	}
 	if p.store.Mode == checkpoint.ModeSQLite && !o.ReadOnly {
-		o.takeOver(ctx, c)
+		o.importFiles(ctx, c)
 	}
 	if p.store.Note != "" {
-		o.Logger.WarnContext(ctx, "checkpoints are not kept as they should be", "mode", p.store.Mode, "why", p.store.Note)
+		o.Logger.WarnContext(ctx, "checkpoints are not stored as configured", "mode", p.store.Mode, "why", p.store.Note)
 	}
 	return c, nil
 }
 
-// Locked is the error of Open where the master key is missing, or another one. Lists
-// and figures need none: see Listed.
+// Locked is the error of Open if the master key is missing or wrong. Lists and totals do
+// not need the key: see OpenLocked.
 type Locked struct{ Cause error }
 
 // Error implements error.
 func (l *Locked) Error() string { return l.Cause.Error() }
 
-// Unwrap gives the cause, with its code and what to do.
+// Unwrap returns the cause, with its code and fix.
 func (l *Locked) Unwrap() error { return l.Cause }
 
-// Listed opens checkpoints whose master key cannot be had, for the reason that is
-// given: to be listed and counted. It asks for no key, makes none, and changes
-// nothing; whatever needs a content is refused with the reason.
-func Listed(ctx context.Context, o Options, why error) (*Checkpoints, error) {
-	o.Encryption, o.ReadOnly, o.locked = nil, true, why
+// OpenLocked opens checkpoints without their master key, only to list and count them. It
+// creates no key and changes nothing. Calls that need a content return the given reason.
+func OpenLocked(ctx context.Context, o Options, why error) (*Checkpoints, error) {
+	o.Encryption, o.ReadOnly, o.lockedReason = nil, true, why
 	return Open(ctx, o)
 }
 
-// serve makes the service.
-func (o Options) serve(ctx context.Context, p *parts) (*Checkpoints, error) {
-	keys, err := o.keys(ctx, p)
+// newCheckpoints creates the service.
+func (o Options) newCheckpoints(ctx context.Context, p *backend) (*Checkpoints, error) {
+	keys, err := o.openKeys(ctx, p)
 	if err != nil {
 		return nil, &Locked{Cause: err}
 	}
-	if o.locked != nil {
-		p.store.Note = joined(p.store.Note, "no content can be read or written: "+o.locked.Error())
+	if o.lockedReason != nil {
+		p.store.Note = joinNotes(p.store.Note, "contents cannot be read or written: "+o.lockedReason.Error())
 	}
 	s, err := checkpoint.New(checkpoint.Options{
 		Index: p.index, Blobs: p.blobs, Store: p.store, Keys: keys, Limits: o.Limits,
-		ReadOnly: o.ReadOnly, Locked: o.locked, Active: o.Active, Now: o.Now, Settle: o.settle, Logger: o.Logger,
+		ReadOnly: o.ReadOnly, Locked: o.lockedReason, Active: o.Active, Now: o.Now, Settle: o.settle, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -171,16 +166,16 @@ func (o Options) serve(ctx context.Context, p *parts) (*Checkpoints, error) {
 	return &Checkpoints{Service: s, closers: p.closers}, nil
 }
 
-func joined(note, more string) string {
+func joinNotes(note, more string) string {
 	if note == "" {
 		return more
 	}
 	return note + "; " + more
 }
 
-// keys opens the master key. Where nothing is written for good, and nothing is
-// encrypted yet, there is no need of one, and none is made.
-func (o Options) keys(ctx context.Context, p *parts) (*seal.Keys, error) {
+// openKeys opens the master key. It neither requires nor creates one if nothing can be
+// stored permanently and nothing is encrypted yet.
+func (o Options) openKeys(ctx context.Context, p *backend) (*seal.Keys, error) {
 	if o.Encryption == nil {
 		return nil, nil
 	}
@@ -192,20 +187,21 @@ func (o Options) keys(ctx context.Context, p *parts) (*seal.Keys, error) {
 	return seal.Open(ctx, p.blobs, o.Encryption)
 }
 
-// isDatabase says whether the store is the URL of a server.
+// isDatabase reports whether the store is the URL of a server.
 func (o Options) isDatabase() bool { return strings.Contains(o.Store, "://") }
 
-// contexts is the directory of the contents.
-func (o Options) contexts() string {
+// contentDir returns the directory of the contents.
+func (o Options) contentDir() string {
 	if o.BlobDir != "" {
 		return o.BlobDir
 	}
 	return filepath.Join(o.DataDir, contextsDir)
 }
 
-// maxBlob bounds a blob: none of what the limits allow may be refused.
-func (o Options) maxBlob() int64 {
-	const none = 4 << 30 // where the limit is taken away
+// maxBlobBytes returns the limit of a blob, which admits every checkpoint within the
+// limits.
+func (o Options) maxBlobBytes() int64 {
+	const none = 4 << 30 // if the limit is disabled
 	switch most := o.Limits.CheckpointBytes; {
 	case most < 0:
 		return none

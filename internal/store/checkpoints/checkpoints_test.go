@@ -22,60 +22,60 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func ada() guideway.Principal { return guideway.Principal{User: "ada", Client: "test"} }
+func testPrincipal() guideway.Principal { return guideway.Principal{User: "ada", Client: "test"} }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%v (%s)", err, guideway.ErrorCode(err))
 	}
 }
 
-// open opens checkpoints that are closed with the test.
-func open(t *testing.T, o Options) *Checkpoints {
+// openTest opens checkpoints that are closed after the test.
+func openTest(t *testing.T, o Options) *Checkpoints {
 	t.Helper()
 	o.patience, o.settle = time.Millisecond, time.Millisecond
 	c, err := Open(t.Context(), o)
-	must(t, err)
-	t.Cleanup(func() { must(t, c.Close()) })
+	requireNoError(t, err)
+	t.Cleanup(func() { requireNoError(t, c.Close()) })
 	return c
 }
 
-func save(t *testing.T, c *Checkpoints, session, text string) *checkpoint.Saved {
+func saveText(t *testing.T, c *Checkpoints, session, text string) *checkpoint.Saved {
 	t.Helper()
-	saved, err := c.Save(t.Context(), ada(), checkpoint.SaveRequest{Session: session, Context: json.RawMessage(text)})
-	must(t, err)
+	saved, err := c.Save(t.Context(), testPrincipal(), checkpoint.SaveRequest{Session: session, Context: json.RawMessage(text)})
+	requireNoError(t, err)
 	return saved
 }
 
-// wantLast wants the last context of a session.
-func wantLast(t *testing.T, c *Checkpoints, session, text string) {
+// checkLast compares the last context of a session.
+func checkLast(t *testing.T, c *Checkpoints, session, text string) {
 	t.Helper()
-	loaded, err := c.Load(t.Context(), ada(), checkpoint.LoadRequest{Session: session})
-	must(t, err)
+	loaded, err := c.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: session})
+	requireNoError(t, err)
 	if string(loaded.Context) != text || loaded.Degraded != nil {
 		t.Errorf("the last of %s is %s (%+v), want %s", session, loaded.Context, loaded.Degraded, text)
 	}
 }
 
-func wantMode(t *testing.T, c *Checkpoints, mode checkpoint.Mode, noted bool) {
+func checkMode(t *testing.T, c *Checkpoints, mode checkpoint.Mode, noted bool) {
 	t.Helper()
 	if s := c.Store(); s.Mode != mode || (s.Note != "") != noted {
 		t.Errorf("the store is %+v, want %s", s, mode)
 	}
 }
 
-// TestStores: each store keeps what was saved for the next process.
+// TestStores checks that each store returns saved checkpoints to the next process.
 func TestStores(t *testing.T) {
 	t.Parallel()
 	for store, mode := range map[string]checkpoint.Mode{"": checkpoint.ModeSQLite, StoreSQLite: checkpoint.ModeSQLite, StoreFiles: checkpoint.ModeFiles} {
 		t.Run("store "+store, func(t *testing.T) {
 			t.Parallel()
 			o := Options{DataDir: t.TempDir(), Store: store}
-			first := open(t, o)
-			wantMode(t, first, mode, false)
-			save(t, first, "work", `{"a":1}`)
-			wantLast(t, open(t, o), "work", `{"a":1}`)
+			first := openTest(t, o)
+			checkMode(t, first, mode, false)
+			saveText(t, first, "work", `{"a":1}`)
+			checkLast(t, openTest(t, o), "work", `{"a":1}`)
 		})
 	}
 	_, err := Open(t.Context(), Options{DataDir: t.TempDir(), Store: "redis"})
@@ -84,19 +84,19 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// TestSharedJournal: a store that is open already is used, and stays open.
+// TestSharedJournal checks that a store opened by the caller is used and not closed.
 func TestSharedJournal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "elsewhere.db")})
-	must(t, err)
+	requireNoError(t, err)
 	defer s.Close()
 	c, err := Open(t.Context(), Options{DataDir: dir, Journal: func(context.Context) (checkpoint.Index, error) { return s, nil }})
-	must(t, err)
-	save(t, c, "work", `{"a":1}`)
-	must(t, c.Close())
+	requireNoError(t, err)
+	saveText(t, c, "work", `{"a":1}`)
+	requireNoError(t, c.Close())
 	totals, err := s.Totals(t.Context())
-	must(t, err)
+	requireNoError(t, err)
 	if totals.Count != 1 {
 		t.Errorf("the store has %d checkpoints", totals.Count)
 	}
@@ -105,8 +105,8 @@ func TestSharedJournal(t *testing.T) {
 	}
 }
 
-// TestDamagedDatabase: where SQLite does not open the metadata are files, with
-// all that there was, and every answer says so.
+// TestDamagedDatabase checks that the metadata are files with all checkpoints if SQLite
+// cannot be opened, and that every answer reports it.
 func TestDamagedDatabase(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"garbage", "another program's", "cut", "zeroed tables"} {
@@ -114,21 +114,21 @@ func TestDamagedDatabase(t *testing.T) {
 			t.Parallel()
 			o := Options{DataDir: t.TempDir()}
 			c, err := Open(t.Context(), o)
-			must(t, err)
+			requireNoError(t, err)
 			for i := range 5 {
-				save(t, c, "work", fmt.Sprintf(`{"a":%d}`, i))
+				saveText(t, c, "work", fmt.Sprintf(`{"a":%d}`, i))
 			}
-			must(t, c.Close())
-			damage(t, filepath.Join(o.DataDir, databaseName), how)
-			fallen := open(t, o)
-			wantMode(t, fallen, checkpoint.ModeFiles, true)
-			wantLast(t, fallen, "work", `{"a":4}`)
-			saved := save(t, fallen, "work", `{"a":5}`)
+			requireNoError(t, c.Close())
+			damageFile(t, filepath.Join(o.DataDir, databaseName), how)
+			fallen := openTest(t, o)
+			checkMode(t, fallen, checkpoint.ModeFiles, true)
+			checkLast(t, fallen, "work", `{"a":4}`)
+			saved := saveText(t, fallen, "work", `{"a":5}`)
 			if saved.Store.Mode != checkpoint.ModeFiles || !strings.Contains(saved.Store.Note, "SQLite") || saved.Number != 6 {
-				t.Errorf("saved is %+v", saved)
+				t.Errorf("the saved checkpoint is %+v", saved)
 			}
-			page, err := fallen.List(t.Context(), ada(), checkpoint.ListRequest{})
-			must(t, err)
+			page, err := fallen.List(t.Context(), testPrincipal(), checkpoint.ListRequest{})
+			requireNoError(t, err)
 			if len(page.Checkpoints) != 6 || page.Store.Mode != checkpoint.ModeFiles {
 				t.Errorf("the list is %+v", page)
 			}
@@ -136,14 +136,14 @@ func TestDamagedDatabase(t *testing.T) {
 	}
 }
 
-// damage makes a database useless.
-func damage(t *testing.T, path, how string) {
+// damageFile makes a database unusable.
+func damageFile(t *testing.T, path, how string) {
 	t.Helper()
 	for _, side := range []string{"-wal", "-shm"} {
-		must(t, os.RemoveAll(path+side))
+		requireNoError(t, os.RemoveAll(path+side))
 	}
 	text, err := os.ReadFile(path)
-	must(t, err)
+	requireNoError(t, err)
 	switch how {
 	case "garbage":
 		text = []byte(strings.Repeat("no database ", 1000))
@@ -154,72 +154,72 @@ func damage(t *testing.T, path, how string) {
 	default:
 		clear(text[4096:])
 	}
-	must(t, os.WriteFile(path, text, 0o600))
+	requireNoError(t, os.WriteFile(path, text, 0o600))
 }
 
-// blocked makes a data directory in which nothing can be written, for root too.
-func blocked(t *testing.T) string {
+// blockedDir returns a data directory that not even root can write.
+func blockedDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, contextsDir), nil, 0o600))
+	requireNoError(t, os.WriteFile(filepath.Join(dir, contextsDir), nil, 0o600))
 	return dir
 }
 
-// TestMemory: where the directory cannot be written everything works until the
-// process ends, and every answer says so.
+// TestMemory checks that everything works until the process ends if the directory cannot be
+// written, and that every answer reports it.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	for _, source := range []seal.Source{nil, seal.File{Path: filepath.Join(t.TempDir(), "key")}} {
-		c := open(t, Options{DataDir: blocked(t), Encryption: source})
-		wantMode(t, c, checkpoint.ModeMemory, true)
-		saved := save(t, c, "work", `{"a":1}`)
+		c := openTest(t, Options{DataDir: blockedDir(t), Encryption: source})
+		checkMode(t, c, checkpoint.ModeMemory, true)
+		saved := saveText(t, c, "work", `{"a":1}`)
 		if len(saved.Warnings) == 0 || saved.Warnings[0].Code != checkpoint.WarnMemory || saved.Store.Mode != checkpoint.ModeMemory {
-			t.Errorf("saved is %+v", saved)
+			t.Errorf("the saved checkpoint is %+v", saved)
 		}
-		wantLast(t, c, "work", `{"a":1}`)
+		checkLast(t, c, "work", `{"a":1}`)
 		if f, ok := source.(seal.File); ok {
 			if _, err := os.Stat(f.Path); !os.IsNotExist(err) {
-				t.Error("a key was made though nothing can be kept")
+				t.Error("a key was created although nothing can be stored")
 			}
 		}
 	}
 }
 
-// TestReadOnly: all that there is can be read, nothing is made, and saving is
-// refused, whatever keeps the metadata.
+// TestReadOnly checks for each kind of metadata that everything can be read, nothing is
+// created, and saving is refused.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
 	c, err := Open(t.Context(), o)
-	must(t, err)
-	save(t, c, "work", `{"a":1}`)
-	must(t, c.Close())
-	must(t, os.RemoveAll(filepath.Join(o.DataDir, contextsDir, "reserve")))
+	requireNoError(t, err)
+	saveText(t, c, "work", `{"a":1}`)
+	requireNoError(t, c.Close())
+	requireNoError(t, os.RemoveAll(filepath.Join(o.DataDir, contextsDir, "reserve")))
 	o.ReadOnly = true
 	for _, store := range []string{StoreSQLite, StoreFiles} {
 		o.Store = store
-		r := open(t, o)
-		wantLast(t, r, "work", `{"a":1}`)
-		_, err = r.Save(t.Context(), ada(), checkpoint.SaveRequest{Session: "work", Context: json.RawMessage(`{}`)})
+		r := openTest(t, o)
+		checkLast(t, r, "work", `{"a":1}`)
+		_, err = r.Save(t.Context(), testPrincipal(), checkpoint.SaveRequest{Session: "work", Context: json.RawMessage(`{}`)})
 		if guideway.ErrorCode(err) != guideway.CodeForbidden {
-			t.Errorf("%s: saving where nothing may change: %v", store, err)
+			t.Errorf("%s: saving in read-only mode: %v", store, err)
 		}
 	}
 	entries, err := os.ReadDir(filepath.Join(o.DataDir, contextsDir))
-	must(t, err)
+	requireNoError(t, err)
 	if len(entries) != 2 {
-		t.Errorf("in the directory are %v", entries)
+		t.Errorf("the directory has %v", entries)
 	}
-	empty := open(t, Options{DataDir: filepath.Join(t.TempDir(), "none"), Store: StoreFiles, ReadOnly: true, Encryption: seal.File{Path: filepath.Join(t.TempDir(), "key")}})
-	page, err := empty.List(t.Context(), ada(), checkpoint.ListRequest{})
-	must(t, err)
+	empty := openTest(t, Options{DataDir: filepath.Join(t.TempDir(), "none"), Store: StoreFiles, ReadOnly: true, Encryption: seal.File{Path: filepath.Join(t.TempDir(), "key")}})
+	page, err := empty.List(t.Context(), testPrincipal(), checkpoint.ListRequest{})
+	requireNoError(t, err)
 	if len(page.Checkpoints) != 0 {
 		t.Errorf("the list is %+v", page)
 	}
 }
 
-// TestKeys: with encryption on, a missing or another key is no reason to go on
-// without, whatever the mode.
+// TestKeys checks in each mode that encrypted checkpoints are not opened with a missing or
+// wrong key.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	dir, keys := t.TempDir(), t.TempDir()
@@ -227,12 +227,12 @@ func TestKeys(t *testing.T) {
 	for _, store := range []string{StoreSQLite, StoreFiles} {
 		o := Options{DataDir: dir, Store: store, Encryption: seal.File{Path: path}}
 		c, err := Open(t.Context(), o)
-		must(t, err)
-		if saved := save(t, c, "work", `{"a":1}`); saved.Key == "" {
+		requireNoError(t, err)
+		if saved := saveText(t, c, "work", `{"a":1}`); saved.Key == "" {
 			t.Error("it is not encrypted")
 		}
-		must(t, c.Close())
-		must(t, os.Rename(path, path+".away"))
+		requireNoError(t, c.Close())
+		requireNoError(t, os.Rename(path, path+".away"))
 		for _, readOnly := range []bool{false, true} {
 			o.ReadOnly = readOnly
 			if _, err := Open(t.Context(), o); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
@@ -240,15 +240,15 @@ func TestKeys(t *testing.T) {
 			}
 		}
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
-			t.Error("a key was made where one was missing")
+			t.Error("a missing key was replaced")
 		}
-		must(t, os.Rename(path+".away", path))
+		requireNoError(t, os.Rename(path+".away", path))
 	}
 }
 
-// TestListedWithoutTheKey: without its key a store is listed and counted, nothing of a
-// content is given or taken, and nothing at all is changed: no key is made, none is
-// erased, and with the key everything is as it was.
+// TestListedWithoutTheKey checks that a store without its key can be listed and counted,
+// that contents are neither returned nor stored, and that nothing changes: no key is
+// created or erased, and everything is readable with the key again.
 func TestListedWithoutTheKey(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{StoreSQLite, StoreFiles} {
@@ -257,56 +257,56 @@ func TestListedWithoutTheKey(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "key")
 			o := Options{DataDir: t.TempDir(), Store: store, Encryption: seal.File{Path: path}}
 			c, err := Open(t.Context(), o)
-			must(t, err)
-			saved := save(t, c, "work", `{"a":1}`)
-			must(t, c.Close())
-			must(t, os.Rename(path, path+".away"))
-			before := tree(t, filepath.Join(o.DataDir, contextsDir, "slots"))
+			requireNoError(t, err)
+			saved := saveText(t, c, "work", `{"a":1}`)
+			requireNoError(t, c.Close())
+			requireNoError(t, os.Rename(path, path+".away"))
+			before := readTree(t, filepath.Join(o.DataDir, contextsDir, "slots"))
 
 			_, err = Open(t.Context(), o)
 			var locked *Locked
 			if !errors.As(err, &locked) {
 				t.Fatalf("opened without the key: %v", err)
 			}
-			listed, err := Listed(t.Context(), o, locked.Cause)
-			must(t, err)
-			page, err := listed.List(t.Context(), ada(), checkpoint.ListRequest{Session: "work"})
-			must(t, err)
-			if len(page.Checkpoints) != 1 || page.Checkpoints[0].ID != saved.ID || !strings.Contains(page.Store.Note, "no content") {
+			listed, err := OpenLocked(t.Context(), o, locked.Cause)
+			requireNoError(t, err)
+			page, err := listed.List(t.Context(), testPrincipal(), checkpoint.ListRequest{Session: "work"})
+			requireNoError(t, err)
+			if len(page.Checkpoints) != 1 || page.Checkpoints[0].ID != saved.ID || !strings.Contains(page.Store.Note, "contents cannot be") {
 				t.Errorf("listed %+v", page)
 			}
 			if stats, err := listed.Stats(t.Context(), ""); err != nil || stats.Count != 1 {
 				t.Errorf("counted %+v, %v", stats, err)
 			}
-			for what, err := range refusals(t.Context(), listed, saved.ID) {
+			for what, err := range callRefused(t.Context(), listed, saved.ID) {
 				if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(err.Error(), "key file") || guideway.ErrorFix(err) == "" {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
-			must(t, listed.Close())
+			requireNoError(t, listed.Close())
 			if _, err := os.Stat(path); !os.IsNotExist(err) {
-				t.Error("a key was made")
+				t.Error("a key was created")
 			}
-			if d := cmp.Diff(before, tree(t, filepath.Join(o.DataDir, contextsDir, "slots"))); d != "" {
+			if d := cmp.Diff(before, readTree(t, filepath.Join(o.DataDir, contextsDir, "slots"))); d != "" {
 				t.Errorf("the slots of keys have changed (-before +after):\n%s", d)
 			}
-			must(t, os.Rename(path+".away", path))
-			wantLast(t, open(t, o), "work", `{"a":1}`)
+			requireNoError(t, os.Rename(path+".away", path))
+			checkLast(t, openTest(t, o), "work", `{"a":1}`)
 		})
 	}
 }
 
-// refusals calls whatever needs a content or changes something.
-func refusals(ctx context.Context, c *Checkpoints, id string) map[string]error {
+// callRefused makes all calls that need a content or change something.
+func callRefused(ctx context.Context, c *Checkpoints, id string) map[string]error {
 	out := map[string]error{}
-	_, out["save"] = c.Save(ctx, ada(), checkpoint.SaveRequest{Session: "new", Context: json.RawMessage(`{}`)})
-	_, out["load"] = c.Load(ctx, ada(), checkpoint.LoadRequest{ID: id})
-	_, out["keep"] = c.StoreFragment(ctx, ada(), "work", json.RawMessage(`{}`))
-	_, out["recall"] = c.LoadFragment(ctx, ada(), "o_00000000000000000000000")
-	_, out["diff"] = c.Diff(ctx, ada(), id, id)
-	_, out["export"] = c.Export(ctx, ada(), checkpoint.ExportRequest{ID: id})
-	_, out["import"] = c.Import(ctx, ada(), checkpoint.ImportRequest{Data: []byte(`{}`)})
-	_, out["delete"] = c.Delete(ctx, ada(), checkpoint.DeleteRequest{IDs: []string{id}})
+	_, out["save"] = c.Save(ctx, testPrincipal(), checkpoint.SaveRequest{Session: "new", Context: json.RawMessage(`{}`)})
+	_, out["load"] = c.Load(ctx, testPrincipal(), checkpoint.LoadRequest{ID: id})
+	_, out["keep"] = c.StoreFragment(ctx, testPrincipal(), "work", json.RawMessage(`{}`))
+	_, out["recall"] = c.LoadFragment(ctx, testPrincipal(), "o_00000000000000000000000")
+	_, out["diff"] = c.Diff(ctx, testPrincipal(), id, id)
+	_, out["export"] = c.Export(ctx, testPrincipal(), checkpoint.ExportRequest{ID: id})
+	_, out["import"] = c.Import(ctx, testPrincipal(), checkpoint.ImportRequest{Data: []byte(`{}`)})
+	_, out["delete"] = c.Delete(ctx, testPrincipal(), checkpoint.DeleteRequest{IDs: []string{id}})
 	_, out["cleanup"] = c.Cleanup(ctx, checkpoint.CleanupRequest{})
 	_, out["verify"] = c.Verify(ctx)
 	_, out["rebuild"] = c.Rebuild(ctx)
@@ -315,22 +315,22 @@ func refusals(ctx context.Context, c *Checkpoints, id string) map[string]error {
 	return out
 }
 
-// tree is what lies in a directory, with its bytes.
-func tree(t *testing.T, dir string) map[string]string {
+// readTree returns the files of a directory with their content.
+func readTree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	entries, err := os.ReadDir(dir)
-	must(t, err)
+	requireNoError(t, err)
 	for _, e := range entries {
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		must(t, err)
+		requireNoError(t, err)
 		out[e.Name()] = string(text)
 	}
 	return out
 }
 
-// TestBackFromFiles: what was saved, deleted and noted while the metadata were
-// files is there when SQLite opens again, and the files are gone.
+// TestBackFromFiles checks that everything saved, deleted and logged while the metadata
+// were files is in SQLite when it can be opened again, and that the files are removed.
 func TestBackFromFiles(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
@@ -339,42 +339,42 @@ func TestBackFromFiles(t *testing.T) {
 		t.Helper()
 		o.Store = store
 		c, err := Open(t.Context(), o)
-		must(t, err)
+		requireNoError(t, err)
 		for i := from; i < to; i++ {
-			ids = append(ids, save(t, c, "work", long(i)).ID)
+			ids = append(ids, saveText(t, c, "work", longText(i)).ID)
 		}
 		for _, i := range gone {
-			_, err := c.Delete(t.Context(), ada(), checkpoint.DeleteRequest{IDs: []string{ids[i]}})
-			must(t, err)
+			_, err := c.Delete(t.Context(), testPrincipal(), checkpoint.DeleteRequest{IDs: []string{ids[i]}})
+			requireNoError(t, err)
 		}
-		must(t, c.Close())
+		requireNoError(t, c.Close())
 	}
 	use(StoreSQLite, 0, 6)
 	use(StoreFiles, 6, 12, 0, 3, 8)
 	use(StoreSQLite, 12, 14, 4)
 	use(StoreFiles, 14, 16, 12)
 	o.Store = StoreSQLite
-	c := open(t, o)
+	c := openTest(t, o)
 	gone := map[int]bool{0: true, 3: true, 4: true, 8: true, 12: true}
 	for i, id := range ids {
-		loaded, err := c.Load(t.Context(), ada(), checkpoint.LoadRequest{ID: id})
+		loaded, err := c.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: id})
 		switch {
 		case gone[i]:
 			if guideway.ErrorCode(err) != guideway.CodeNotFound {
 				t.Errorf("%d was deleted: %v", i, err)
 			}
-		case err != nil || string(loaded.Context) != long(i) || loaded.Degraded != nil:
+		case err != nil || string(loaded.Context) != longText(i) || loaded.Degraded != nil:
 			t.Errorf("%d is %+v, %v", i, loaded, err)
 		}
 	}
-	wantLast(t, c, "work", long(15))
+	checkLast(t, c, "work", longText(15))
 	report, err := c.Verify(t.Context())
-	must(t, err)
+	requireNoError(t, err)
 	if report.Checkpoints != 11 || len(report.Damaged) > 0 || report.Unknown > 0 {
-		t.Errorf("verified is %+v", report)
+		t.Errorf("the verification found %+v", report)
 	}
-	notes, err := c.Audit(t.Context(), ada(), 1000)
-	must(t, err)
+	notes, err := c.Audit(t.Context(), testPrincipal(), 1000)
+	requireNoError(t, err)
 	saves := 0
 	for _, n := range notes {
 		if n.Action == checkpoint.ActionSave {
@@ -385,29 +385,29 @@ func TestBackFromFiles(t *testing.T) {
 		t.Errorf("the audit log has %d saves", saves)
 	}
 	if left, err := filepath.Glob(filepath.Join(o.DataDir, contextsDir, indexDir, "*.json")); err != nil || len(left) > 0 {
-		t.Errorf("left are %v, %v", left, err)
+		t.Errorf("remaining files: %v, %v", left, err)
 	}
 }
 
-// TestBothAtOnce: a process whose metadata are files goes on when another one has
-// taken them over: nothing of both is lost.
+// TestBothAtOnce checks that a process whose metadata are files continues after another
+// process has imported them, without any loss.
 func TestBothAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	files := open(t, Options{DataDir: dir, Store: StoreFiles})
-	save(t, files, "work", long(0))
-	db := open(t, Options{DataDir: dir})
-	wantLast(t, db, "work", long(0))
-	save(t, db, "play", long(1))
-	wantLast(t, files, "work", long(0))
-	wantLast(t, files, "play", long(1))
-	save(t, files, "work", long(2))
-	again := open(t, Options{DataDir: dir})
-	wantLast(t, again, "work", long(2))
-	wantLast(t, again, "play", long(1))
+	files := openTest(t, Options{DataDir: dir, Store: StoreFiles})
+	saveText(t, files, "work", longText(0))
+	db := openTest(t, Options{DataDir: dir})
+	checkLast(t, db, "work", longText(0))
+	saveText(t, db, "play", longText(1))
+	checkLast(t, files, "work", longText(0))
+	checkLast(t, files, "play", longText(1))
+	saveText(t, files, "work", longText(2))
+	again := openTest(t, Options{DataDir: dir})
+	checkLast(t, again, "work", longText(2))
+	checkLast(t, again, "play", longText(1))
 }
 
-// long is a context that differs a little from the one before.
-func long(n int) string {
-	return fmt.Sprintf(`{"log":%q,"step":%d}`, strings.Repeat("the gate was mended ", 100), n)
+// longText returns a context that differs slightly from the previous one.
+func longText(n int) string {
+	return fmt.Sprintf(`{"log":%q,"step":%d}`, strings.Repeat("the gate was repaired ", 100), n)
 }

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	_ "modernc.org/sqlite" // the driver, to edit the database behind the store's back
+	_ "modernc.org/sqlite" // the driver, to edit the database directly
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// TestEditedRows: whatever single value of the index changes, the last context of
-// a session is never an older one without a word, and all are there again.
+// TestEditedRows changes single values of the index. An outdated last context of a session
+// is always reported, and all contexts are available again.
 func TestEditedRows(t *testing.T) {
 	t.Parallel()
 	const last, middle = ` WHERE number = 12 AND session = 'work'`, ` WHERE number = 5 AND session = 'work'`
@@ -45,43 +45,43 @@ func TestEditedRows(t *testing.T) {
 			t.Parallel()
 			o := Options{DataDir: t.TempDir()}
 			c, err := Open(t.Context(), o)
-			must(t, err)
+			requireNoError(t, err)
 			ids := make([]string, 0, 12)
 			for i := range 12 {
-				save(t, c, "play", long(100+i))
-				ids = append(ids, save(t, c, "work", long(i)).ID)
+				saveText(t, c, "play", longText(100+i))
+				ids = append(ids, saveText(t, c, "work", longText(i)).ID)
 			}
-			must(t, c.Close())
+			requireNoError(t, c.Close())
 			db, err := sql.Open("sqlite", filepath.Join(o.DataDir, databaseName))
-			must(t, err)
+			requireNoError(t, err)
 			_, err = db.ExecContext(t.Context(), edit)
-			must(t, err)
-			must(t, db.Close())
-			c = open(t, o)
-			wantLast(t, c, "work", long(11))
+			requireNoError(t, err)
+			requireNoError(t, db.Close())
+			c = openTest(t, o)
+			checkLast(t, c, "work", longText(11))
 			_, err = c.Rebuild(t.Context())
-			must(t, err)
+			requireNoError(t, err)
 			for i, id := range ids {
-				loaded, err := c.Load(t.Context(), ada(), checkpoint.LoadRequest{ID: id})
-				if err != nil || string(loaded.Context) != long(i) || loaded.Degraded != nil || loaded.Number != int64(i+1) {
+				loaded, err := c.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: id})
+				if err != nil || string(loaded.Context) != longText(i) || loaded.Degraded != nil || loaded.Number != int64(i+1) {
 					t.Errorf("%d is %+v, %v", i, loaded, err)
 				}
 			}
-			if saved := save(t, c, "work", long(50)); saved.Number < 13 || saved.Parent != ids[11] {
-				t.Errorf("saved is number %d behind %s", saved.Number, saved.Parent)
+			if saved := saveText(t, c, "work", longText(50)); saved.Number < 13 || saved.Parent != ids[11] {
+				t.Errorf("the saved checkpoint has number %d after %s", saved.Number, saved.Parent)
 			}
-			wantLast(t, c, "work", long(50))
-			page, err := c.List(t.Context(), ada(), checkpoint.ListRequest{Limit: 100})
-			must(t, err)
+			checkLast(t, c, "work", longText(50))
+			page, err := c.List(t.Context(), testPrincipal(), checkpoint.ListRequest{Limit: 100})
+			requireNoError(t, err)
 			report, err := c.Verify(t.Context())
-			must(t, err)
+			requireNoError(t, err)
 			if len(page.Checkpoints) != 25 || report.Checkpoints != 25 || len(report.Damaged) > 0 {
-				t.Errorf("listed are %d, verified %d, damaged %v", len(page.Checkpoints), report.Checkpoints, report.Damaged)
+				t.Errorf("%d listed, %d verified, damaged %v", len(page.Checkpoints), report.Checkpoints, report.Damaged)
 			}
 			stats, err := c.Stats(t.Context(), "ada")
-			must(t, err)
+			requireNoError(t, err)
 			if stats.Count != 25 || stats.Series != 2 {
-				t.Errorf("the figures are %s", fmt.Sprint(stats.Totals))
+				t.Errorf("the totals are %s", fmt.Sprint(stats.Totals))
 			}
 		})
 	}

@@ -1,6 +1,5 @@
-// Package keyfile keeps the key that authenticates the journal's chains, in a
-// file outside of the journal: who can write the journal but not read the key
-// cannot make events that fit.
+// Package keyfile keeps the key that signs the chains of the journal in a file outside of
+// the journal. Without the key, write access to the journal is not enough to forge events.
 package keyfile
 
 import (
@@ -16,53 +15,53 @@ import (
 )
 
 const (
-	// prefix tells scanners for leaked secrets, and readers, what it is.
+	// prefix identifies the content for readers and for secret scanners.
 	prefix = "gdwkey1_"
-	// maxBytes bounds what is read of the file.
+	// maxBytes bounds the size of the file.
 	maxBytes = 4 << 10
 )
 
-// LoadOrCreate reads the key from the file at path, or makes one if there is no
-// file; created says which. The file is the system's user's alone (0600, its
-// directory 0700), and several processes that start at once agree on one key.
+// LoadOrCreate reads the key from the file at path, or creates it if there is no file.
+// created reports which. Only the current user can access the file (0600, its directory
+// 0700). Several processes that start at the same time agree on one key.
 //
-// A file that cannot be read, that others may read or that holds no key is an
-// error with the way out of it, and is left as it is: with another key, no run
-// that there is could be verified.
+// A file that cannot be read, that others can read, or that does not contain a key is an
+// error with a fix. It is not replaced, because with another key no existing run could be
+// verified.
 func LoadOrCreate(path string) (key run.Key, created bool, err error) {
 	file := atomicfile.File{
 		Path: path, What: "key file", MaxBytes: maxBytes,
-		IfSeen: "know that whoever has read it can forge events",
+		IfSeen: "note that a reader of the key can forge events",
 	}
-	text, created, err := file.ReadOrCreate(invent)
+	text, created, err := file.ReadOrCreate(newKeyText)
 	if err != nil {
 		return nil, false, err
 	}
-	key, ok := parse(text)
+	key, ok := parseKey(text)
 	if !ok {
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the key file %s does not hold a key: %s and %d hexadecimal digits", path, prefix, 2*run.KeySize).
-			WithFix("restore it from a backup; without it no run that there is can be verified")
+		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the key file %s does not contain a key: %s and %d hexadecimal digits", path, prefix, 2*run.KeySize).
+			WithFix("restore it from a backup; without it no existing run can be verified")
 	}
 	return key, created, nil
 }
 
-// Fingerprint tells one key from another, and nothing else about it. It is no MAC
-// of anything that a chain holds.
+// Fingerprint returns a value that identifies a key and reveals nothing else about it. It
+// differs from every MAC in a chain.
 func Fingerprint(key run.Key) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("guideway key fingerprint 1"))
 	return h.Sum(nil)
 }
 
-// invent makes a key, as it stands in the file.
-func invent() string {
+// newKeyText creates a key and returns the text of its file.
+func newKeyText() string {
 	key := make(run.Key, run.KeySize)
-	_, _ = rand.Read(key) // never fails: the process ends instead
+	_, _ = rand.Read(key) // never returns an error: the process crashes instead
 	return prefix + hex.EncodeToString(key) + "\n"
 }
 
-// parse reads a key as it stands in the file.
-func parse(text string) (run.Key, bool) {
+// parseKey parses the text of a key file.
+func parseKey(text string) (run.Key, bool) {
 	digits, ok := strings.CutPrefix(strings.TrimSpace(text), prefix)
 	if !ok {
 		return nil, false

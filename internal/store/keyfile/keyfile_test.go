@@ -14,7 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// childVariable has the path of the key that a child process loads and prints.
+// childVariable is the path of the key that a child process loads and prints.
 const childVariable = "GUIDEWAY_TEST_KEY"
 
 func TestMain(m *testing.M) {
@@ -47,7 +47,7 @@ func TestKeyStays(t *testing.T) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil || !strings.HasPrefix(string(text), "gdwkey1_") || !strings.HasSuffix(string(text), "\n") {
-		t.Errorf("the file holds %q, %v", text, err)
+		t.Errorf("the file contains %q, %v", text, err)
 	}
 	for name, mode := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != mode {
@@ -56,7 +56,7 @@ func TestKeyStays(t *testing.T) {
 	}
 }
 
-// TestProcessesAgree has processes start at once where no key is.
+// TestProcessesAgree has processes start at the same time without a key file.
 func TestProcessesAgree(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")
@@ -94,7 +94,7 @@ func TestProcessesAgree(t *testing.T) {
 	}
 }
 
-// TestBadFiles: a file that does not give a key is an error, and stays as it is.
+// TestBadFiles checks that an invalid key file is an error and is not changed.
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	good := "gdwkey1_" + strings.Repeat("0a", run.KeySize) + "\n"
@@ -115,7 +115,7 @@ func TestBadFiles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if c.code == guideway.CodeForbidden && runtime.GOOS == "windows" {
-				t.Skip("the mode of a file says nothing here")
+				t.Skip("file modes have no meaning here")
 			}
 			path := filepath.Join(t.TempDir(), "key")
 			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
@@ -126,10 +126,10 @@ func TestBadFiles(t *testing.T) {
 			}
 			_, _, err := LoadOrCreate(path)
 			if guideway.ErrorCode(err) != c.code || guideway.ErrorFix(err) == "" {
-				t.Fatalf("got %v (%s), want %s and a way out", err, guideway.ErrorCode(err), c.code)
+				t.Fatalf("got %v (%s), want %s and a fix", err, guideway.ErrorCode(err), c.code)
 			}
 			if c.text != "" && strings.Contains(err.Error(), strings.TrimSpace(c.text)) {
-				t.Error("the error tells the key")
+				t.Error("the error contains the key")
 			}
 			if text, err := os.ReadFile(path); err != nil || string(text) != c.text {
 				t.Errorf("the file was changed to %q (%v)", text, err)
@@ -145,6 +145,6 @@ func TestDirectoryInTheWay(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, _, err := LoadOrCreate(filepath.Join(path, "a\x00b", "key")); err == nil {
-		t.Error("an impossible path gives a key")
+		t.Error("an invalid path returned a key")
 	}
 }

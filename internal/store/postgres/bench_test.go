@@ -15,19 +15,19 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
 
-// begin is the commit that creates a run of the tests' own.
-func begin(id, user, goal string) (run.Definition, run.Commit) {
+// newTestRun returns the commit that creates a run.
+func newTestRun(id, user, goal string) (run.Definition, run.Commit) {
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	r := run.Record{
 		ID: id, User: user, Client: "test", Workflow: "coding-task", Name: "Coding task", Version: "1.0.0", Hash: "sha256:0",
 		Goal: goal, Project: run.Project{ID: "0123456789ab", Path: "/work/it", Branch: "main"},
 		Status: engine.StatusRunning, Kind: engine.PositionStep, Step: "plan", Title: "Plan it", Created: now, Updated: now,
 	}
-	return run.Definition{Hash: r.Hash, Text: `{"id":"coding-task"}`}, follow(r, 1, nil)
+	return run.Definition{Hash: r.Hash, Text: `{"id":"coding-task"}`}, newCommit(r, 1, nil)
 }
 
-// follow is a commit of so many events behind a record.
-func follow(r run.Record, n int, data []byte) run.Commit {
+// newCommit returns a commit of n events after a record.
+func newCommit(r run.Record, n int, data []byte) run.Commit {
 	c := run.Commit{Expected: r.Seq}
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	for range n {
@@ -43,10 +43,10 @@ func follow(r run.Record, n int, data []byte) run.Commit {
 	return c
 }
 
-// step is what a call of workflow_continue commits: an event of 1 KB, words and
-// a snapshot of a given size.
-func step(r run.Record, snapshot []byte) run.Commit {
-	c := follow(r, 1, bytes.Repeat([]byte(`{"a": "0123456789"}, `), 50))
+// newStepCommit returns a commit like that of workflow_continue: an event of 1 KB, words
+// and a snapshot.
+func newStepCommit(r run.Record, snapshot []byte) run.Commit {
+	c := newCommit(r, 1, bytes.Repeat([]byte(`{"a": "0123456789"}, `), 50))
 	c.Key = c.Handle
 	c.Words = fmt.Sprintf("the cache of service %d was stale, so the token of the gateway could not be refreshed in time", r.Seq)
 	if snapshot != nil {
@@ -55,8 +55,9 @@ func step(r run.Record, snapshot []byte) run.Commit {
 	return c
 }
 
-// measure has clients carry out b.N steps together and reports what one takes.
-func measure(b *testing.B, clients int, do func(client int) error) {
+// measureClients has concurrent clients run b.N steps in total and reports the time per
+// step.
+func measureClients(b *testing.B, clients int, do func(client int) error) {
 	b.Helper()
 	times := make([][]time.Duration, clients)
 	errs := make([]error, clients)
@@ -65,11 +66,11 @@ func measure(b *testing.B, clients int, do func(client int) error) {
 	for i := range clients {
 		wg.Go(func() {
 			for n := i; n < b.N; n += clients {
-				begun := time.Now()
+				started := time.Now()
 				if errs[i] = do(i); errs[i] != nil {
 					return
 				}
-				times[i] = append(times[i], time.Since(begun))
+				times[i] = append(times[i], time.Since(started))
 			}
 		})
 	}
@@ -91,18 +92,18 @@ func measure(b *testing.B, clients int, do func(client int) error) {
 func BenchmarkAppend(b *testing.B) {
 	for _, clients := range []int{1, 8, 32} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
-			s := open(b, postgres.Options{URL: inSchema(b)})
+			s := openStore(b, postgres.Options{URL: newSchemaURL(b)})
 			snapshot := bytes.Repeat([]byte("x0y1"), 1<<10)
 			records := make([]run.Record, clients)
 			for i := range records {
-				d, c := begin(fmt.Sprintf("r_%d", i), "ada", "an aim")
+				d, c := newTestRun(fmt.Sprintf("r_%d", i), "ada", "an aim")
 				if err := s.Create(b.Context(), d, c); err != nil {
 					b.Fatal(err)
 				}
 				records[i] = c.Record
 			}
-			measure(b, clients, func(i int) error {
-				c := step(records[i], snapshot)
+			measureClients(b, clients, func(i int) error {
+				c := newStepCommit(records[i], snapshot)
 				records[i] = c.Record
 				return s.Append(b.Context(), c)
 			})
@@ -110,25 +111,26 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkAppendAt has to be the same at both ends of a run.
+// BenchmarkAppendAt shows that an append costs the same at the beginning and at the end of
+// a long run.
 func BenchmarkAppendAt(b *testing.B) {
 	for _, at := range []int64{10, 50_000} {
 		for _, size := range []int{4 << 10, 100 << 10} {
 			b.Run(fmt.Sprintf("event=%d/snapshot=%dKB", at, size>>10), func(b *testing.B) {
-				s := open(b, postgres.Options{URL: inSchema(b)})
-				d, c := begin("r_a", "ada", "an aim")
+				s := openStore(b, postgres.Options{URL: newSchemaURL(b)})
+				d, c := newTestRun("r_a", "ada", "an aim")
 				if err := s.Create(b.Context(), d, c); err != nil {
 					b.Fatal(err)
 				}
 				for c.Record.Seq < at {
-					c = follow(c.Record, int(min(1000, at-c.Record.Seq)), []byte(`{"a": 1}`))
+					c = newCommit(c.Record, int(min(1000, at-c.Record.Seq)), []byte(`{"a": 1}`))
 					if err := s.Append(b.Context(), c); err != nil {
 						b.Fatal(err)
 					}
 				}
-				r, snapshot := c.Record, noise(size)
-				measure(b, 1, func(int) error {
-					c := step(r, snapshot)
+				r, snapshot := c.Record, randomText(size)
+				measureClients(b, 1, func(int) error {
+					c := newStepCommit(r, snapshot)
 					r = c.Record
 					return s.Append(b.Context(), c)
 				})
@@ -137,8 +139,8 @@ func BenchmarkAppendAt(b *testing.B) {
 	}
 }
 
-// noise is a text that compresses about as well as a run's state.
-func noise(size int) []byte {
+// randomText returns a text that compresses about as well as the state of a run.
+func randomText(size int) []byte {
 	var b bytes.Buffer
 	for i := 0; b.Len() < size; i++ {
 		fmt.Fprintf(&b, `"finding %d": {"file": "internal/part%d/file.go", "line": %d, "note": "%x"},`, i, i%17, i*7919%1000, i*2654435761)
@@ -148,15 +150,15 @@ func noise(size int) []byte {
 
 func BenchmarkSearch(b *testing.B) {
 	const runs = 20_000
-	s := open(b, postgres.Options{URL: inSchema(b)})
+	s := openStore(b, postgres.Options{URL: newSchemaURL(b)})
 	ctx := context.Background()
-	fill(b, s, runs)
+	createSimilarRuns(b, s, runs)
 	for _, words := range []string{"albatross", "service", "service number4711 gateway"} {
 		b.Run(strings.ReplaceAll(words, " ", "+"), func(b *testing.B) {
-			measure(b, 1, func(int) error {
+			measureClients(b, 1, func(int) error {
 				hits, err := s.Search(ctx, run.Search{Filter: run.Filter{User: "ada", Limit: 30}, Words: strings.Fields(words)})
 				if len(hits) == 0 {
-					return fmt.Errorf("nothing was found: %w", err)
+					return fmt.Errorf("found nothing: %w", err)
 				}
 				return err
 			})
@@ -164,8 +166,8 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// fill makes runs that nearly all have the same words.
-func fill(tb testing.TB, s *postgres.Store, runs int) {
+// createSimilarRuns creates runs that nearly all have the same words.
+func createSimilarRuns(tb testing.TB, s *postgres.Store, runs int) {
 	tb.Helper()
 	const clients = 8
 	errs := make([]error, clients)
@@ -173,11 +175,11 @@ func fill(tb testing.TB, s *postgres.Store, runs int) {
 	for i := range clients {
 		wg.Go(func() {
 			for n := i; n < runs && errs[i] == nil; n += clients {
-				goal := fmt.Sprintf("mend the service number%d of the gateway", n)
+				goal := fmt.Sprintf("repair the service number%d of the gateway", n)
 				if n == runs/2 {
 					goal += " with an albatross"
 				}
-				d, c := begin(fmt.Sprintf("r_%06d", n), "ada", goal)
+				d, c := newTestRun(fmt.Sprintf("r_%06d", n), "ada", goal)
 				errs[i] = s.Create(context.Background(), d, c)
 			}
 		})

@@ -10,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 )
 
-// Blobs is a store of blobs in the database: a checkpoint that was saved on one
-// machine loads on another.
+// Blobs is a blob store in the database, so that a checkpoint saved on one machine can be
+// loaded on another.
 type Blobs struct {
 	store *Store
 	max   int64
@@ -19,8 +19,8 @@ type Blobs struct {
 
 var _ blob.Store = (*Blobs)(nil)
 
-// Blobs gives the store of blobs in the same database. maxBytes bounds a blob; 0
-// is blob.DefaultMaxBytes. It ends with the store.
+// Blobs returns the blob store in the same database. maxBytes bounds a blob; 0 means
+// blob.DefaultMaxBytes. It is closed with the store.
 func (s *Store) Blobs(maxBytes int64) *Blobs {
 	if maxBytes <= 0 {
 		maxBytes = blob.DefaultMaxBytes
@@ -28,8 +28,8 @@ func (s *Store) Blobs(maxBytes int64) *Blobs {
 	return &Blobs{store: s, max: maxBytes}
 }
 
-// ofRoom marks an error that came of a full disk.
-func ofRoom(err error) error {
+// markDiskFull marks an error that was caused by a full disk.
+func markDiskFull(err error) error {
 	var known *guideway.Error
 	if code, ok := sqlState(err); ok && code == codeDiskFull && errors.As(err, &known) {
 		marked := *known
@@ -39,13 +39,13 @@ func ofRoom(err error) error {
 	return err
 }
 
-// Put implements blob.Blobs. To repeat it does no harm.
+// Put implements blob.Blobs. It is idempotent.
 func (b *Blobs) Put(ctx context.Context, data []byte) (blob.Name, error) {
 	if int64(len(data)) > b.max {
 		return "", blob.TooLarge(int64(len(data)), b.max)
 	}
 	name := blob.NameOf(data)
-	err := b.store.try(ctx, "write a blob", func(ctx context.Context, _ bool) error {
+	err := b.store.retryWrite(ctx, "write a blob", func(ctx context.Context, _ bool) error {
 		if data == nil {
 			data = []byte{}
 		}
@@ -53,7 +53,7 @@ func (b *Blobs) Put(ctx context.Context, data []byte) (blob.Name, error) {
 		return err
 	})
 	if err != nil {
-		return "", ofRoom(err)
+		return "", markDiskFull(err)
 	}
 	return name, nil
 }
@@ -64,9 +64,9 @@ func (b *Blobs) Get(ctx context.Context, name blob.Name) ([]byte, error) {
 		return nil, blob.Missing(name)
 	}
 	var data []byte
-	err := b.store.read(ctx, "read a blob", func(ctx context.Context) error {
+	err := b.store.retryRead(ctx, "read a blob", func(ctx context.Context) error {
 		err := b.store.pool.QueryRow(ctx, `select data from blobs where name = $1`, string(name)).Scan(&data)
-		if noRows(err) {
+		if isNoRows(err) {
 			return blob.Missing(name)
 		}
 		return err
@@ -91,17 +91,17 @@ func (b *Blobs) Delete(ctx context.Context, names ...blob.Name) error {
 			list = append(list, string(name))
 		}
 	}
-	return b.store.try(ctx, "delete blobs", func(ctx context.Context, _ bool) error {
+	return b.store.retryWrite(ctx, "delete blobs", func(ctx context.Context, _ bool) error {
 		_, err := b.store.pool.Exec(ctx, `delete from blobs where name = any($1)`, list)
 		return err
 	})
 }
 
-// Each implements blob.Blobs. It holds no connection while visit works.
+// Each implements blob.Blobs. It does not occupy a connection during visit.
 func (b *Blobs) Each(ctx context.Context, visit func(blob.Info) error) error {
 	const page = 1000
 	for after := ""; ; {
-		list, err := readList(ctx, b.store, "list the blobs", func(row pgx.CollectableRow) (blob.Info, error) {
+		list, err := queryList(ctx, b.store, "list the blobs", func(row pgx.CollectableRow) (blob.Info, error) {
 			var info blob.Info
 			err := row.Scan((*string)(&info.Name), &info.Size, &info.Modified)
 			return info, err
@@ -121,7 +121,8 @@ func (b *Blobs) Each(ctx context.Context, visit func(blob.Info) error) error {
 	}
 }
 
-// Sweep implements blob.Blobs. There are no leftovers: a row is there or not.
+// Sweep implements blob.Blobs. There are no leftovers, because rows are inserted
+// atomically.
 func (b *Blobs) Sweep(ctx context.Context, keep func(blob.Info) bool) (swept blob.Swept, err error) {
 	err = b.Each(ctx, func(info blob.Info) error {
 		if keep(info) {
@@ -139,9 +140,9 @@ func (b *Blobs) Slot(ctx context.Context, key string) (value []byte, err error) 
 	if err := blob.CheckSlot(key, nil); err != nil {
 		return nil, err
 	}
-	err = b.store.read(ctx, "read a slot", func(ctx context.Context) error {
+	err = b.store.retryRead(ctx, "read a slot", func(ctx context.Context) error {
 		err := b.store.pool.QueryRow(ctx, `select value from slots where key = $1`, key).Scan(&value)
-		if noRows(err) {
+		if isNoRows(err) {
 			return blob.NoSlot(key)
 		}
 		return err
@@ -157,27 +158,28 @@ func (b *Blobs) CreateSlot(ctx context.Context, key string, value []byte) error 
 	if value == nil {
 		value = []byte{}
 	}
-	err := b.store.try(ctx, "write a slot", func(ctx context.Context, doubt bool) error {
+	err := b.store.retryWrite(ctx, "write a slot", func(ctx context.Context, maybeCommitted bool) error {
 		var own bool
-		// After an attempt without an answer, a slot with this value is its own.
+		// After an attempt without an answer, a slot with this value was created by that
+		// attempt.
 		err := b.store.pool.QueryRow(ctx, `
 			with made as (insert into slots (key, value) values ($1, $2) on conflict do nothing returning true)
-			select exists (select from made) or ($3 and exists (select from slots where key = $1 and value = $2))`, key, value, doubt).Scan(&own)
+			select exists (select from made) or ($3 and exists (select from slots where key = $1 and value = $2))`, key, value, maybeCommitted).Scan(&own)
 		if err == nil && !own {
 			return blob.SlotTaken(key)
 		}
 		return err
 	})
-	return ofRoom(err)
+	return markDiskFull(err)
 }
 
-// EraseSlot implements blob.Slots. The row is overwritten before it is deleted;
-// how long the server keeps older versions of it is the server's affair.
+// EraseSlot implements blob.Slots. It overwrites the row before it deletes it. The server
+// decides how long it keeps older versions of the row.
 func (b *Blobs) EraseSlot(ctx context.Context, key string) error {
 	if err := blob.CheckSlot(key, nil); err != nil {
 		return err
 	}
-	return b.store.try(ctx, "erase a slot", func(ctx context.Context, _ bool) error {
+	return b.store.retryWrite(ctx, "erase a slot", func(ctx context.Context, _ bool) error {
 		if _, err := b.store.pool.Exec(ctx, `update slots set value = '' where key = $1`, key); err != nil {
 			return err
 		}
@@ -188,7 +190,7 @@ func (b *Blobs) EraseSlot(ctx context.Context, key string) error {
 
 // Slots implements blob.Slots.
 func (b *Blobs) Slots(ctx context.Context, prefix string) ([]blob.SlotInfo, error) {
-	return readList(ctx, b.store, "list the slots", func(row pgx.CollectableRow) (blob.SlotInfo, error) {
+	return queryList(ctx, b.store, "list the slots", func(row pgx.CollectableRow) (blob.SlotInfo, error) {
 		var info blob.SlotInfo
 		err := row.Scan(&info.Key, &info.Modified)
 		info.Modified = info.Modified.UTC()

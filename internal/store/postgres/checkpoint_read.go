@@ -9,18 +9,19 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// defaultCheckpoints is how many checkpoints a list has that asks for no number.
+// defaultCheckpoints is the limit of a list without a limit.
 const defaultCheckpoints = 100
 
-// selectCheckpoints begins the queries for records; checkpoints is called c.
+// selectCheckpoints is the beginning of all queries for records. The table checkpoints has
+// the alias c.
 const selectCheckpoints = `select ` + checkpointColumns + `, c.n, exists (select from checkpoints f where f.parent = c.id) from checkpoints c`
 
 func scanCheckpoint(row pgx.CollectableRow) (checkpoint.Record, error) {
 	var r checkpoint.Record
 	var tags [][]byte
-	err := row.Scan((*octets)(&r.ID), (*octets)(&r.User), (*octets)(&r.Session), (*octets)(&r.Run), &r.RunSeq, (*octets)(&r.Parent), &r.Branch,
-		&r.Number, &r.Link, (*octets)(&r.Workflow), (*octets)(&r.Project), (*octets)(&r.Agent), (*octets)(&r.Name), &tags, (*octets)(&r.Kind),
-		&r.Created, &r.Bytes, &r.Tokens, &r.Sum, (*octets)(&r.Blob), &r.Stored, (*octets)(&r.Base), (*octets)(&r.Key), (*octets)(&r.Problem),
+	err := row.Scan((*byteString)(&r.ID), (*byteString)(&r.User), (*byteString)(&r.Session), (*byteString)(&r.Run), &r.RunSeq, (*byteString)(&r.Parent), &r.Branch,
+		&r.Number, &r.Link, (*byteString)(&r.Workflow), (*byteString)(&r.Project), (*byteString)(&r.Agent), (*byteString)(&r.Name), &tags, (*byteString)(&r.Kind),
+		&r.Created, &r.Bytes, &r.Tokens, &r.Sum, (*byteString)(&r.Blob), &r.Stored, (*byteString)(&r.Base), (*byteString)(&r.Key), (*byteString)(&r.Problem),
 		&r.Pos, &r.Followed)
 	for _, tag := range tags {
 		r.Tags = append(r.Tags, string(tag))
@@ -31,7 +32,7 @@ func scanCheckpoint(row pgx.CollectableRow) (checkpoint.Record, error) {
 
 // Checkpoint implements checkpoint.Finder.
 func (s *Store) Checkpoint(ctx context.Context, id string) (checkpoint.Record, error) {
-	list, err := readList(ctx, s, "read a checkpoint's record", scanCheckpoint, selectCheckpoints+` where c.id = $1`, octets(id))
+	list, err := queryList(ctx, s, "read a checkpoint's record", scanCheckpoint, selectCheckpoints+` where c.id = $1`, byteString(id))
 	if err == nil && len(list) == 0 {
 		err = guideway.Errorf(guideway.CodeNotFound, "there is no checkpoint %.80q", id)
 	}
@@ -43,16 +44,16 @@ func (s *Store) Checkpoint(ctx context.Context, id string) (checkpoint.Record, e
 
 // Chain implements checkpoint.Finder.
 func (s *Store) Chain(ctx context.Context, id string, most int) ([]checkpoint.Record, error) {
-	return readList(ctx, s, "read what a checkpoint is made of", scanCheckpoint, `with recursive chain (one, needs, place) as (
+	return queryList(ctx, s, "read the chain of a checkpoint", scanCheckpoint, `with recursive chain (one, needs, place) as (
 			select id, base, 1 from checkpoints where id = $1
 			union all select n.id, n.base, place + 1 from chain join checkpoints n on n.id = needs where place < $2
-		) `+selectCheckpoints+` join chain on c.id = one order by place`, octets(id), most)
+		) `+selectCheckpoints+` join chain on c.id = one order by place`, byteString(id), most)
 }
 
 // Checkpoints implements checkpoint.Finder.
 func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Record, error) {
-	var w where
-	w.checkpoints(f)
+	var w conditions
+	w.addCheckpointFilter(f)
 	order := ` order by c.n desc`
 	if len(f.Words) > 0 {
 		words := searchWords(f.Words)
@@ -63,23 +64,24 @@ func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpo
 		if f.Any {
 			joint = " | "
 		}
-		// Each word becomes what it would be in a text; nothing is an operator.
-		query := `(select string_agg('(' || q::text || ')', ` + w.arg(joint) + `)::tsquery from unnest(` + w.arg(words) + `::text[]) word,
+		// Each word is parsed like indexed text; nothing in it is an operator.
+		query := `(select string_agg('(' || q::text || ')', ` + w.addArg(joint) + `)::tsquery from unnest(` + w.addArg(words) + `::text[]) word,
 			plainto_tsquery('guideway_words', word) q where numnode(q) > 0)`
 		w.conditions = append(w.conditions, "c.vector @@ "+query)
 		if f.User != "" {
-			w.and("c.vector @@ quote_literal(%s::text)::tsquery", userLexeme(f.User))
+			w.addCondition("c.vector @@ quote_literal(%s::text)::tsquery", userLexeme(f.User))
 		}
 		if f.Any {
 			order = ` order by ts_rank(c.vector, ` + query + `) desc, c.n desc`
 		}
 	}
-	sql := selectCheckpoints + w.sql() + order + ` limit ` + w.arg(limitOr(f.Limit, defaultCheckpoints))
-	return readList(ctx, s, "list checkpoints", scanCheckpoint, sql, w.args...)
+	sql := selectCheckpoints + w.whereClause() + order + ` limit ` + w.addArg(limitOrDefault(f.Limit, defaultCheckpoints))
+	return queryList(ctx, s, "list checkpoints", scanCheckpoint, sql, w.args...)
 }
 
-// checkpoints adds the conditions of a filter on checkpoints c, but for its words.
-func (w *where) checkpoints(f checkpoint.Filter) {
+// addCheckpointFilter adds the conditions of a filter on checkpoints c except for its
+// words.
+func (w *conditions) addCheckpointFilter(f checkpoint.Filter) {
 	for _, field := range [][2]string{
 		{"c.user_id", f.User},
 		{"c.session", f.Session},
@@ -90,20 +92,20 @@ func (w *where) checkpoints(f checkpoint.Filter) {
 		{"c.base", f.Base},
 		{"c.key", f.Key},
 	} {
-		w.text(field[0]+" = %s", field[1])
+		w.addEqual(field[0]+" = %s", field[1])
 	}
 	if !f.Since.IsZero() {
-		w.and("c.created >= %s", f.Since)
+		w.addCondition("c.created >= %s", f.Since)
 	}
 	if !f.Until.IsZero() {
-		w.and("c.created < %s", f.Until)
+		w.addCondition("c.created < %s", f.Until)
 	}
 	if len(f.Tags) > 0 {
 		tags := make([][]byte, len(f.Tags))
 		for i, tag := range f.Tags {
 			tags[i] = []byte(tag)
 		}
-		w.and("c.tags @> %s::bytea[]", tags)
+		w.addCondition("c.tags @> %s::bytea[]", tags)
 	}
 	if f.Heads {
 		w.conditions = append(w.conditions, "not exists (select from checkpoints f where f.parent = c.id)")
@@ -116,34 +118,34 @@ func (w *where) checkpoints(f checkpoint.Filter) {
 		w.conditions = append(w.conditions, "c.kind <> 'piece'")
 	}
 	if f.Before != nil && !f.Any {
-		w.and("c.n < %s", f.Before.Pos)
+		w.addCondition("c.n < %s", f.Before.Pos)
 	}
 }
 
 // History implements checkpoint.Finder.
 func (s *Store) History(ctx context.Context, key checkpoint.SeriesKey, h checkpoint.History) ([]checkpoint.Record, error) {
-	var w where
-	w.and("c.user_id = %s", octets(key.User))
-	w.and("c.session = %s", octets(key.Session))
+	var w conditions
+	w.addCondition("c.user_id = %s", byteString(key.User))
+	w.addCondition("c.session = %s", byteString(key.Session))
 	w.conditions = append(w.conditions, "c.kind <> 'piece'")
 	if h.Below > 0 {
-		w.and("c.number < %s", h.Below)
+		w.addCondition("c.number < %s", h.Below)
 	}
 	order := ` order by c.number desc`
 	if h.Oldest {
 		order = ` order by c.number`
 	}
 	if h.Limit > 0 {
-		order += ` limit ` + w.arg(h.Limit)
+		order += ` limit ` + w.addArg(h.Limit)
 	}
-	return readList(ctx, s, "list the checkpoints of a session", scanCheckpoint, selectCheckpoints+w.sql()+order, w.args...)
+	return queryList(ctx, s, "list the checkpoints of a session", scanCheckpoint, selectCheckpoints+w.whereClause()+order, w.args...)
 }
 
-// lines reads lines.
-func (s *Store) lines(ctx context.Context, rest string, args ...any) ([]checkpoint.Series, error) {
-	return readList(ctx, s, "list the sessions", func(row pgx.CollectableRow) (checkpoint.Series, error) {
+// queryLines returns the series of a query.
+func (s *Store) queryLines(ctx context.Context, rest string, args ...any) ([]checkpoint.Series, error) {
+	return queryList(ctx, s, "list the sessions", func(row pgx.CollectableRow) (checkpoint.Series, error) {
 		var l checkpoint.Series
-		err := row.Scan((*octets)(&l.User), (*octets)(&l.Session), (*octets)(&l.Run), (*octets)(&l.Workflow), (*octets)(&l.Project),
+		err := row.Scan((*byteString)(&l.User), (*byteString)(&l.Session), (*byteString)(&l.Run), (*byteString)(&l.Workflow), (*byteString)(&l.Project),
 			&l.Last, &l.Count, &l.Stored, &l.Bytes, &l.Touched)
 		l.Touched = l.Touched.UTC()
 		return l, err
@@ -152,7 +154,7 @@ func (s *Store) lines(ctx context.Context, rest string, args ...any) ([]checkpoi
 
 // Series implements checkpoint.Finder.
 func (s *Store) Series(ctx context.Context, key checkpoint.SeriesKey) (checkpoint.Series, error) {
-	list, err := s.lines(ctx, ` where l.user_id = $1 and l.session = $2`, octets(key.User), octets(key.Session))
+	list, err := s.queryLines(ctx, ` where l.user_id = $1 and l.session = $2`, byteString(key.User), byteString(key.Session))
 	if err != nil || len(list) == 0 {
 		return checkpoint.Series{SeriesKey: key}, err
 	}
@@ -161,21 +163,21 @@ func (s *Store) Series(ctx context.Context, key checkpoint.SeriesKey) (checkpoin
 
 // ListSeries implements checkpoint.Finder.
 func (s *Store) ListSeries(ctx context.Context, f checkpoint.SeriesFilter) ([]checkpoint.Series, error) {
-	var w where
-	w.text("l.user_id = %s", f.User)
+	var w conditions
+	w.addEqual("l.user_id = %s", f.User)
 	if !f.Before.IsZero() {
-		w.and("l.touched < %s", f.Before)
+		w.addCondition("l.touched < %s", f.Before)
 	}
-	rest := w.sql() + ` order by l.touched, l.user_id, l.session`
+	rest := w.whereClause() + ` order by l.touched, l.user_id, l.session`
 	if f.Limit > 0 {
-		rest += ` limit ` + w.arg(f.Limit)
+		rest += ` limit ` + w.addArg(f.Limit)
 	}
-	return s.lines(ctx, rest, w.args...)
+	return s.queryLines(ctx, rest, w.args...)
 }
 
 // Totals implements checkpoint.Finder.
 func (s *Store) Totals(ctx context.Context) (t checkpoint.Totals, err error) {
-	err = s.read(ctx, "add the checkpoints up", func(ctx context.Context) error {
+	err = s.retryRead(ctx, "sum up the checkpoints", func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `select count(*), coalesce(sum(count), 0)::bigint, coalesce(sum(bytes), 0)::bigint, coalesce(sum(stored), 0)::bigint
 			from checkpoint_lines`).Scan(&t.Series, &t.Count, &t.Bytes, &t.Stored)
 	})
@@ -188,7 +190,7 @@ func (s *Store) Deleted(ctx context.Context, ids []string) (map[string]bool, err
 	for i, id := range ids {
 		list[i] = []byte(id)
 	}
-	found, err := readList(ctx, s, "look up what was deleted", pgx.RowTo[[]byte], `select id from checkpoint_gone where id = any($1::bytea[])`, list)
+	found, err := queryList(ctx, s, "look up what was deleted", pgx.RowTo[[]byte], `select id from checkpoint_gone where id = any($1::bytea[])`, list)
 	gone := map[string]bool{}
 	for _, id := range found {
 		gone[string(id)] = true
@@ -198,12 +200,12 @@ func (s *Store) Deleted(ctx context.Context, ids []string) (map[string]bool, err
 
 // Notes implements checkpoint.Auditor.
 func (s *Store) Notes(ctx context.Context, user string, limit int) ([]checkpoint.Entry, error) {
-	var w where
-	w.text("user_id = %s", user)
-	sql := `select at, action, user_id, session, checkpoint, client, detail from checkpoint_audit` + w.sql() + ` order by n desc limit ` + w.arg(limit)
-	return readList(ctx, s, "read the audit log", func(row pgx.CollectableRow) (checkpoint.Entry, error) {
+	var w conditions
+	w.addEqual("user_id = %s", user)
+	sql := `select at, action, user_id, session, checkpoint, client, detail from checkpoint_audit` + w.whereClause() + ` order by n desc limit ` + w.addArg(limit)
+	return queryList(ctx, s, "read the audit log", func(row pgx.CollectableRow) (checkpoint.Entry, error) {
 		var e checkpoint.Entry
-		err := row.Scan(&e.At, (*octets)(&e.Action), (*octets)(&e.User), (*octets)(&e.Session), (*octets)(&e.Checkpoint), (*octets)(&e.Client), (*octets)(&e.Detail))
+		err := row.Scan(&e.At, (*byteString)(&e.Action), (*byteString)(&e.User), (*byteString)(&e.Session), (*byteString)(&e.Checkpoint), (*byteString)(&e.Client), (*byteString)(&e.Detail))
 		e.At = e.At.UTC()
 		return e, err
 	}, sql, w.args...)

@@ -14,52 +14,51 @@ import (
 var _ checkpoint.Index = (*Store)(nil)
 
 const (
-	// keepGone is how long it is remembered that a checkpoint was deleted.
-	keepGone = 45 * 24 * time.Hour
-	// keepAudit is how long entries of the audit log are kept.
-	keepAudit = 400 * 24 * time.Hour
+	// goneRetention is how long the store remembers the id of a deleted checkpoint.
+	goneRetention = 45 * 24 * time.Hour
+	// auditRetention is how long entries of the audit log are kept.
+	auditRetention = 400 * 24 * time.Hour
 )
 
-func conflictf(format string, args ...any) error {
+func conflictErrorf(format string, args ...any) error {
 	return guideway.Errorf(guideway.CodeConflict, format, args...)
 }
 
-// Apply implements checkpoint.Index. It is one transaction, which holds the row of
-// the line: changes to a line follow each other.
+// Apply implements checkpoint.Index. It is one transaction that locks the row of the
+// series, so that changes to a series are serialized.
 func (s *Store) Apply(ctx context.Context, c checkpoint.Change) error {
-	err := s.try(ctx, "change the index of checkpoints", func(ctx context.Context, doubt bool) error {
-		if doubt {
-			if done, err := s.applied(ctx, c); err != nil || done {
+	err := s.retryWrite(ctx, "change the index of checkpoints", func(ctx context.Context, maybeCommitted bool) error {
+		if maybeCommitted {
+			if done, err := s.changeApplied(ctx, c); err != nil || done {
 				return err
 			}
 		}
 		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return applyChange(ctx, tx, c) })
 		if code, _ := sqlState(err); code == codeUniqueViolation {
-			return conflictf("the checkpoint, or its number, is there already: %w", err)
+			return conflictErrorf("the checkpoint or its number already exists: %w", err)
 		}
 		return err
 	})
-	return ofRoom(err)
+	return markDiskFull(err)
 }
 
-// applied says whether a change that got no answer was carried out: what it brings
-// is there.
-func (s *Store) applied(ctx context.Context, c checkpoint.Change) (done bool, err error) {
+// changeApplied reports whether a change that got no answer was made, by its effects.
+func (s *Store) changeApplied(ctx context.Context, c checkpoint.Change) (done bool, err error) {
 	switch {
 	case c.Add != nil:
 		err = s.pool.QueryRow(ctx, `select exists (select from checkpoints where id = $1 and blob = $2)`,
-			octets(c.Add.ID), octets(c.Add.Blob)).Scan(&done)
+			byteString(c.Add.ID), byteString(c.Add.Blob)).Scan(&done)
 	case len(c.Swaps) > 0:
 		err = s.pool.QueryRow(ctx, `select exists (select from checkpoints where id = $1 and blob = $2)`,
-			octets(c.Swaps[0].ID), octets(c.Swaps[0].New.Blob)).Scan(&done)
+			byteString(c.Swaps[0].ID), byteString(c.Swaps[0].New.Blob)).Scan(&done)
 	case len(c.Remove) > 0:
-		err = s.pool.QueryRow(ctx, `select exists (select from checkpoint_gone where id = $1)`, octets(c.Remove[0])).Scan(&done)
+		err = s.pool.QueryRow(ctx, `select exists (select from checkpoint_gone where id = $1)`, byteString(c.Remove[0])).Scan(&done)
 	}
 	return done, err
 }
 
 func applyChange(ctx context.Context, tx pgx.Tx, c checkpoint.Change) error {
-	last, err := holdLine(ctx, tx, c)
+	last, err := lockLine(ctx, tx, c)
 	if err != nil {
 		return err
 	}
@@ -78,7 +77,7 @@ func applyChange(ctx context.Context, tx pgx.Tx, c checkpoint.Change) error {
 	}
 	for _, mark := range c.Marks {
 		_, err := tx.Exec(ctx, `update checkpoints set problem = $1 where id = $2 and user_id = $3 and session = $4`,
-			octets(mark.Problem), octets(mark.ID), octets(c.Series.User), octets(c.Series.Session))
+			byteString(mark.Problem), byteString(mark.ID), byteString(c.Series.User), byteString(c.Series.Session))
 		if err != nil {
 			return err
 		}
@@ -86,44 +85,44 @@ func applyChange(ctx context.Context, tx pgx.Tx, c checkpoint.Change) error {
 	if err := updateLine(ctx, tx, c); err != nil {
 		return err
 	}
-	return audit(ctx, tx, c.Audit)
+	return addAuditEntries(ctx, tx, c.Audit)
 }
 
-// holdLine takes the line's row until the end of the transaction, and gives the
-// line's last number. A line that something is added to gets a row.
-func holdLine(ctx context.Context, tx pgx.Tx, c checkpoint.Change) (last int64, err error) {
-	const most = 100 // each time another transaction has just ended the line
+// lockLine locks the row of the series until the end of the transaction and returns the
+// last number. It creates the row if a checkpoint is added.
+func lockLine(ctx context.Context, tx pgx.Tx, c checkpoint.Change) (last int64, err error) {
+	const most = 100 // an attempt fails only if another transaction has just deleted the row
 	for range most {
 		err = tx.QueryRow(ctx, `select last from checkpoint_lines where user_id = $1 and session = $2 for update`,
-			octets(c.Series.User), octets(c.Series.Session)).Scan(&last)
-		if !noRows(err) {
+			byteString(c.Series.User), byteString(c.Series.Session)).Scan(&last)
+		if !isNoRows(err) {
 			return last, err
 		}
 		if c.Add == nil {
 			return 0, nil
 		}
 		_, err = tx.Exec(ctx, `insert into checkpoint_lines (user_id, session) values ($1, $2) on conflict do nothing`,
-			octets(c.Series.User), octets(c.Series.Session))
+			byteString(c.Series.User), byteString(c.Series.Session))
 		if err != nil {
 			return 0, err
 		}
 	}
-	return 0, conflictf("the session %s ends and begins again and again", c.Series.Session)
+	return 0, conflictErrorf("the session %s was deleted repeatedly during the call", c.Series.Session)
 }
 
 const checkpointColumns = `c.id, c.user_id, c.session, c.run, c.run_seq, c.parent, c.branch, c.number, c.link, c.workflow, c.project,
 	c.agent, c.name, c.tags, c.kind, c.created, c.bytes, c.tokens, c.sum, c.blob, c.stored, c.base, c.key, c.problem`
 
-// addCheckpoint adds a record, if the line is as whoever made it has seen it.
+// addCheckpoint adds a record if the series has not changed since the caller read it.
 func addCheckpoint(ctx context.Context, tx pgx.Tx, c checkpoint.Change, last int64) error {
 	r := *c.Add
 	if r.Kind == checkpoint.KindFragment {
 		r.Number = 0
 	} else if !c.Adopt && r.Number != last+1 {
-		return conflictf("the session %s is at checkpoint %d, not at %d", c.Series.Session, last, r.Number-1)
+		return conflictErrorf("the session %s is at checkpoint %d, not at %d", c.Series.Session, last, r.Number-1)
 	}
 	if !c.Adopt && r.Parent != "" {
-		if err := wantInLine(ctx, tx, c.Series, r.Parent); err != nil {
+		if err := checkInLine(ctx, tx, c.Series, r.Parent); err != nil {
 			return err
 		}
 	}
@@ -133,7 +132,7 @@ func addCheckpoint(ctx context.Context, tx pgx.Tx, c checkpoint.Change, last int
 	}
 	var plain *string
 	if !c.NoWords {
-		text := plainWords(readable(cut(strings.Join([]string{r.Name, strings.Join(r.Tags, "\n"), r.Workflow, c.Words}, "\n"), 2*maxNote)))
+		text := plainWords(toValidText(truncate(strings.Join([]string{r.Name, strings.Join(r.Tags, "\n"), r.Workflow, c.Words}, "\n"), 2*maxNote)))
 		plain = &text
 	}
 	_, err := tx.Exec(ctx, `
@@ -141,35 +140,35 @@ func addCheckpoint(ctx context.Context, tx pgx.Tx, c checkpoint.Change, last int
 			kind, created, bytes, tokens, sum, blob, stored, base, key, problem, vector)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
 			to_tsvector('guideway_words', $25::text) || array_to_tsvector(array[$26::text]))`,
-		octets(r.ID), octets(r.User), octets(r.Session), octets(r.Run), r.RunSeq, octets(r.Parent), r.Branch, r.Number, r.Link,
-		octets(r.Workflow), octets(r.Project), octets(r.Agent), octets(r.Name), tags, octets(r.Kind), r.Created, r.Bytes, r.Tokens,
-		r.Sum, octets(r.Blob), r.Stored, octets(r.Base), octets(r.Key), octets(r.Problem), plain, userLexeme(r.User))
+		byteString(r.ID), byteString(r.User), byteString(r.Session), byteString(r.Run), r.RunSeq, byteString(r.Parent), r.Branch, r.Number, r.Link,
+		byteString(r.Workflow), byteString(r.Project), byteString(r.Agent), byteString(r.Name), tags, byteString(r.Kind), r.Created, r.Bytes, r.Tokens,
+		r.Sum, byteString(r.Blob), r.Stored, byteString(r.Base), byteString(r.Key), byteString(r.Problem), plain, userLexeme(r.User))
 	return err
 }
 
-// wantInLine refuses a checkpoint that is not in a line.
-func wantInLine(ctx context.Context, tx pgx.Tx, key checkpoint.SeriesKey, id string) error {
+// checkInLine returns an error if a checkpoint is not in the series.
+func checkInLine(ctx context.Context, tx pgx.Tx, key checkpoint.SeriesKey, id string) error {
 	var there bool
 	err := tx.QueryRow(ctx, `select exists (select from checkpoints where id = $1 and user_id = $2 and session = $3)`,
-		octets(id), octets(key.User), octets(key.Session)).Scan(&there)
+		byteString(id), byteString(key.User), byteString(key.Session)).Scan(&there)
 	if err == nil && !there {
-		return conflictf("the checkpoint %s is gone", id)
+		return conflictErrorf("the checkpoint %s is gone", id)
 	}
 	return err
 }
 
 func swapCheckpoint(ctx context.Context, tx pgx.Tx, key checkpoint.SeriesKey, swap checkpoint.Swap) error {
 	if swap.New.Base != "" {
-		if err := wantInLine(ctx, tx, key, swap.New.Base); err != nil {
+		if err := checkInLine(ctx, tx, key, swap.New.Base); err != nil {
 			return err
 		}
 	}
 	tag, err := tx.Exec(ctx, `update checkpoints set blob = $1, stored = $2, base = $3, key = $4
 		where id = $5 and user_id = $6 and session = $7 and blob = $8`,
-		octets(swap.New.Blob), swap.New.Stored, octets(swap.New.Base), octets(swap.New.Key),
-		octets(swap.ID), octets(key.User), octets(key.Session), octets(swap.Old))
+		byteString(swap.New.Blob), swap.New.Stored, byteString(swap.New.Base), byteString(swap.New.Key),
+		byteString(swap.ID), byteString(key.User), byteString(key.Session), byteString(swap.Old))
 	if err == nil && tag.RowsAffected() == 0 {
-		return conflictf("the checkpoint %s was stored again", swap.ID)
+		return conflictErrorf("the checkpoint %s was stored again by another process", swap.ID)
 	}
 	return err
 }
@@ -181,16 +180,16 @@ func removeCheckpoints(ctx context.Context, tx pgx.Tx, c checkpoint.Change) erro
 	ids := make([][]byte, len(c.Remove))
 	for i, id := range c.Remove {
 		ids[i] = []byte(id)
-		var parent octets
+		var parent byteString
 		err := tx.QueryRow(ctx, `delete from checkpoints where id = $1 and user_id = $2 and session = $3 returning parent`,
-			octets(id), octets(c.Series.User), octets(c.Series.Session)).Scan(&parent)
-		if noRows(err) {
-			return conflictf("the checkpoint %s is gone already", id)
+			byteString(id), byteString(c.Series.User), byteString(c.Series.Session)).Scan(&parent)
+		if isNoRows(err) {
+			return conflictErrorf("the checkpoint %s is already deleted", id)
 		}
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `update checkpoints set parent = $1 where parent = $2`, parent, octets(id)); err != nil {
+		if _, err := tx.Exec(ctx, `update checkpoints set parent = $1 where parent = $2`, parent, byteString(id)); err != nil {
 			return err
 		}
 	}
@@ -199,21 +198,21 @@ func removeCheckpoints(ctx context.Context, tx pgx.Tx, c checkpoint.Change) erro
 		return err
 	}
 	if needed {
-		return conflictf("another checkpoint still needs one of %d that should go", len(ids))
+		return conflictErrorf("another checkpoint depends on one of the %d to delete", len(ids))
 	}
 	if _, err := tx.Exec(ctx, `insert into checkpoint_gone (id, at) select id, $2 from unnest($1::bytea[]) id on conflict do nothing`, ids, c.At); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `delete from checkpoint_gone where at < $1`, c.At.Add(-keepGone))
+	_, err := tx.Exec(ctx, `delete from checkpoint_gone where at < $1`, c.At.Add(-goneRetention))
 	return err
 }
 
-// updateLine adds a line up anew.
+// updateLine recalculates the totals of a series.
 func updateLine(ctx context.Context, tx pgx.Tx, c checkpoint.Change) error {
-	user, session := octets(c.Series.User), octets(c.Series.Session)
+	user, session := byteString(c.Series.User), byteString(c.Series.Session)
 	if r := c.Add; r != nil && r.Kind != checkpoint.KindFragment {
 		_, err := tx.Exec(ctx, `update checkpoint_lines set run = $3, workflow = $4, project = $5 where user_id = $1 and session = $2 and last <= $6`,
-			user, session, octets(r.Run), octets(r.Workflow), octets(r.Project), r.Number)
+			user, session, byteString(r.Run), byteString(r.Workflow), byteString(r.Project), r.Number)
 		if err != nil {
 			return err
 		}
@@ -242,31 +241,31 @@ type executor interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// audit adds to the audit log, all entries in one exchange.
-func audit(ctx context.Context, e executor, list []checkpoint.Entry) error {
+// addAuditEntries appends to the audit log, all entries in one round trip.
+func addAuditEntries(ctx context.Context, e executor, list []checkpoint.Entry) error {
 	if len(list) == 0 {
 		return nil
 	}
 	var batch pgx.Batch
 	for _, entry := range list {
 		batch.Queue(`insert into checkpoint_audit (at, action, user_id, session, checkpoint, client, detail) values ($1, $2, $3, $4, $5, $6, $7)`,
-			entry.At, octets(entry.Action), octets(entry.User), octets(entry.Session), octets(entry.Checkpoint), octets(entry.Client), octets(entry.Detail))
+			entry.At, byteString(entry.Action), byteString(entry.User), byteString(entry.Session), byteString(entry.Checkpoint), byteString(entry.Client), byteString(entry.Detail))
 	}
 	return e.SendBatch(ctx, &batch).Close()
 }
 
-// Note implements checkpoint.Auditor. An entry whose answer got lost may be there
-// twice.
+// Note implements checkpoint.Auditor. An entry may be written twice if the answer of the
+// server was lost.
 func (s *Store) Note(ctx context.Context, list []checkpoint.Entry) error {
 	if len(list) == 0 {
 		return nil
 	}
-	err := s.try(ctx, "write the audit log", func(ctx context.Context, _ bool) error {
-		if err := audit(ctx, s.pool, list); err != nil {
+	err := s.retryWrite(ctx, "write the audit log", func(ctx context.Context, _ bool) error {
+		if err := addAuditEntries(ctx, s.pool, list); err != nil {
 			return err
 		}
-		_, err := s.pool.Exec(ctx, `delete from checkpoint_audit where at < now() - $1::interval`, keepAudit)
+		_, err := s.pool.Exec(ctx, `delete from checkpoint_audit where at < now() - $1::interval`, auditRetention)
 		return err
 	})
-	return ofRoom(err)
+	return markDiskFull(err)
 }

@@ -17,41 +17,40 @@ import (
 
 const (
 	defaultSchema = "guideway"
-	// oldestServer is the oldest version that is accepted, as the server
-	// numbers versions.
+	// oldestServer is the oldest supported server version, in the numbering of the server.
 	oldestServer = 140000
-	// lockWait bounds how long a statement waits for another one's row.
-	lockWait = 10 * time.Second
-	// idleTime is how long a connection that nobody uses stays open: there may
-	// be a process for each client, and the server's connections are few.
-	idleTime = 2 * time.Minute
+	// lockTimeout bounds how long a statement waits for a locked row.
+	lockTimeout = 10 * time.Second
+	// maxConnIdleTime is how long an idle connection stays open. There may be one process
+	// per client, and the server has few connections.
+	maxConnIdleTime = 2 * time.Minute
 )
 
-// config is what Open works with.
-type config struct {
+// storeConfig is the parsed form of Options.
+type storeConfig struct {
 	pool   *pgxpool.Config
 	schema string
-	// where names the database to people, without anything secret.
+	// where describes the database in messages, without secrets.
 	where string
 }
 
-// configure reads the options. The library's own words about a URL that it
-// cannot read are left out: they may quote a password.
-func configure(o Options) (*config, error) {
+// parseOptions parses the options. It drops the library's error for an invalid URL, which
+// may quote a password.
+func parseOptions(o Options) (*storeConfig, error) {
 	pool, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the URL of the PostgreSQL store cannot be read").
-			WithFix("write it as postgres://user@host:5432/database; a password with signs such as @ / # : is written with %%40 %%2F %%23 %%3A, or left out and put into PGPASSWORD or ~/.pgpass")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the URL of the PostgreSQL store is invalid").
+			WithFix("write it as postgres://user@host:5432/database; escape characters of the password such as @ / # : as %%40 %%2F %%23 %%3A, or put the password into PGPASSWORD or ~/.pgpass")
 	}
-	cfg := &config{pool: pool, schema: defaultSchema}
+	cfg := &storeConfig{pool: pool, schema: defaultSchema}
 	params := pool.ConnConfig.RuntimeParams
 	if given, ok := params["search_path"]; ok {
 		cfg.schema = given
 		delete(params, "search_path")
 	}
 	if !isSchemaName(cfg.schema) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "search_path=%q in the URL of the store names no schema that can be used", cfg.schema).
-			WithFix("use one name of small letters, digits and _, such as search_path=guideway")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "search_path=%q in the URL of the store is not a valid schema name", cfg.schema).
+			WithFix("use one name of lower-case letters, digits and _, such as search_path=guideway")
 	}
 	if params["application_name"] == "" {
 		params["application_name"] = "guideway"
@@ -65,8 +64,8 @@ func configure(o Options) (*config, error) {
 	if pool.ConnConfig.ConnectTimeout == 0 {
 		pool.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
-	pool.MaxConnIdleTime = idleTime
-	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error { return setUp(ctx, c, cfg.schema) }
+	pool.MaxConnIdleTime = maxConnIdleTime
+	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error { return setUpConn(ctx, c, cfg.schema) }
 	cc := pool.ConnConfig
 	cfg.where = fmt.Sprintf("%s/%s", net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port))), cc.Database)
 	return cfg, nil
@@ -76,19 +75,18 @@ func isSchemaName(name string) bool {
 	return regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`).MatchString(name) && !strings.HasPrefix(name, "pg_")
 }
 
-// setUp prepares a new connection. It uses statements rather than parameters of
-// the connection, which poolers refuse. A commit that is acknowledged must be on
-// disk: a server or role that has it otherwise is overruled, one that wants more
-// than that is not.
-func setUp(ctx context.Context, c *pgx.Conn, schema string) error {
+// setUpConn configures a new connection. It uses a statement instead of startup parameters,
+// which poolers refuse. An acknowledged commit must be on disk: synchronous_commit=off of a
+// server or role is overridden, stricter settings are kept.
+func setUpConn(ctx context.Context, c *pgx.Conn, schema string) error {
 	_, err := c.Exec(ctx, `
 		select set_config('search_path', $1::text, false), set_config('lock_timeout', $2::text, false),
 			case when current_setting('synchronous_commit') = 'off' then set_config('synchronous_commit', 'on', false) end`,
-		schema, strconv.FormatInt(lockWait.Milliseconds(), 10))
+		schema, strconv.FormatInt(lockTimeout.Milliseconds(), 10))
 	return err
 }
 
-// checkServer refuses a server that cannot keep what it is given.
+// checkServer returns an error if the server cannot store runs safely.
 func (s *Store) checkServer(ctx context.Context, _ bool) error {
 	var version int
 	var encoding, readOnly, fsync string
@@ -106,12 +104,12 @@ func (s *Store) checkServer(ctx context.Context, _ bool) error {
 			WithFix("use PostgreSQL %d or newer", oldestServer/10000)
 	case encoding != "UTF8":
 		return guideway.Errorf(guideway.CodeUnavailable, "the database at %s is encoded as %s", s.where, encoding).
-			WithFix("use a database that was made with: createdb --encoding=UTF8 --template=template0 NAME")
+			WithFix("use a database created with: createdb --encoding=UTF8 --template=template0 NAME")
 	case standby || readOnly == "on":
-		return s.readOnly(nil)
+		return s.readOnlyError(nil)
 	}
 	if fsync == "off" {
-		s.log.WarnContext(ctx, "the PostgreSQL server runs with fsync=off: a loss of power can lose runs", "server", s.where)
+		s.log.WarnContext(ctx, "the PostgreSQL server runs with fsync=off: a power failure can lose runs", "server", s.where)
 	}
 	return nil
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Setting gives a setting of a connection of the store.
-func Setting(tb testing.TB, s *Store, name string) string {
+// ConnSetting returns a setting of a connection of the store.
+func ConnSetting(tb testing.TB, s *Store, name string) string {
 	tb.Helper()
 	var value string
 	if err := s.pool.QueryRow(context.Background(), `select current_setting($1)`, name).Scan(&value); err != nil {
@@ -15,21 +15,19 @@ func Setting(tb testing.TB, s *Store, name string) string {
 	return value
 }
 
-// Migrate brings the tables of a store to the embedded version and then carries
-// out more steps, as a later version would.
+// Migrate applies the migrations of this version and then more, as a later version would.
 func Migrate(ctx context.Context, s *Store, more ...string) error {
-	steps := append(schemaSteps(), more...)
-	return s.try(ctx, "migrate", func(ctx context.Context, _ bool) error { return s.migrate(ctx, steps) })
+	steps := append(migrations(), more...)
+	return s.retryWrite(ctx, "migrate", func(ctx context.Context, _ bool) error { return s.applyMigrations(ctx, steps) })
 }
 
-// The words of a text as they are indexed, and the rows of a commit's words.
+// PlainWords and Notes return indexed text.
 var (
 	PlainWords = plainWords
-	Notes      = notes
+	Notes      = noteRows
 )
 
-// CommonRows is how many rows count for one word of a search, MaxNote the size
-// of one.
+// CommonRows and MaxNote are limits of the search.
 const (
 	CommonRows = commonRows
 	MaxNote    = maxNote

@@ -9,17 +9,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// changesAfter reads a page of the feed, with what is gone and whether there are
-// changes without a position yet, all as of one moment. A reader that is ahead
-// of the feed has read one that was rolled back: it begins anew.
-const changesAfter = `
+// sqlChangesAfter reads a page of the feed, its oldest position, and whether there are
+// changes without a position, all in one snapshot. A reader with a position after the end
+// of the feed has read a feed that was rolled back, and starts again.
+const sqlChangesAfter = `
 select f.pruned, f.last, exists (select from outbox), c.pos, c.at, c.subject, c.op, c.user_id, c.item, c.workflow, c.project, c.seq
 from feed f left join lateral (
 	select * from changes where pos > case when $1::bigint > f.last then f.pruned else $1::bigint end order by pos limit $2
 ) c on true order by c.pos`
 
-// page is what changesAfter gives.
-type page struct {
+// feedPage is the result of sqlChangesAfter.
+type feedPage struct {
 	pruned, last int64
 	more         bool
 	list         []run.Change
@@ -27,24 +27,24 @@ type page struct {
 
 // Changes implements run.Feed.
 func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]run.Change, bool, error) {
-	var p page
-	err := s.read(ctx, "read the feed", func(ctx context.Context) (err error) {
-		p, err = s.page(ctx, after, limit)
+	var p feedPage
+	err := s.retryRead(ctx, "read the feed", func(ctx context.Context) (err error) {
+		p, err = s.readPage(ctx, after, limit)
 		if err != nil || !p.more || len(p.list) >= limit {
 			return err
 		}
-		if err := s.settle(ctx); err != nil {
+		if err := s.assignPositions(ctx); err != nil {
 			return err
 		}
-		p, err = s.page(ctx, after, limit)
+		p, err = s.readPage(ctx, after, limit)
 		return err
 	})
 	return p.list, after < p.pruned || after > p.last, err
 }
 
-func (s *Store) page(ctx context.Context, after int64, limit int) (page, error) {
-	var p page
-	rows, err := s.pool.Query(ctx, changesAfter, after, max(limit, 0))
+func (s *Store) readPage(ctx context.Context, after int64, limit int) (feedPage, error) {
+	var p feedPage
+	rows, err := s.pool.Query(ctx, sqlChangesAfter, after, max(limit, 0))
 	if err != nil {
 		return p, err
 	}
@@ -55,7 +55,7 @@ func (s *Store) page(ctx context.Context, after int64, limit int) (page, error) 
 		var subject, op *string
 		var c run.Change
 		err := rows.Scan(&p.pruned, &p.last, &p.more, &pos, &at, &subject, &op,
-			(*octets)(&c.User), (*octets)(&c.ID), (*octets)(&c.Workflow), (*octets)(&c.Project), &seq)
+			(*byteString)(&c.User), (*byteString)(&c.ID), (*byteString)(&c.Workflow), (*byteString)(&c.Project), &seq)
 		if err != nil {
 			return p, err
 		}
@@ -70,13 +70,13 @@ func (s *Store) page(ctx context.Context, after int64, limit int) (page, error) 
 // Latest implements run.Feed.
 func (s *Store) Latest(ctx context.Context) (int64, error) {
 	var last int64
-	err := s.read(ctx, "read the feed", func(ctx context.Context) error {
+	err := s.retryRead(ctx, "read the feed", func(ctx context.Context) error {
 		const sql = `select last, exists (select from outbox) from feed`
 		var more bool
 		if err := s.pool.QueryRow(ctx, sql).Scan(&last, &more); err != nil || !more {
 			return err
 		}
-		if err := s.settle(ctx); err != nil {
+		if err := s.assignPositions(ctx); err != nil {
 			return err
 		}
 		return s.pool.QueryRow(ctx, sql).Scan(&last, &more)
@@ -84,11 +84,11 @@ func (s *Store) Latest(ctx context.Context) (int64, error) {
 	return last, err
 }
 
-// settle gives positions to the changes that have none yet, in the order in
-// which their transactions wrote them, and takes the oldest out of the feed. All
-// who settle wait for each other at the row of the feed; who writes does not
-// wait. The statements are one transaction and one exchange.
-func (s *Store) settle(ctx context.Context) error {
+// assignPositions assigns positions to new changes, in the order in which their
+// transactions wrote them, and prunes the feed. Concurrent calls wait for each other at the
+// row of the feed; writers do not wait. The statements are one transaction and one round
+// trip.
+func (s *Store) assignPositions(ctx context.Context) error {
 	b := &pgx.Batch{}
 	b.Queue(`select from feed for update`)
 	b.Queue(`
@@ -110,12 +110,12 @@ func (s *Store) settle(ctx context.Context) error {
 	return s.pool.SendBatch(ctx, b).Close()
 }
 
-// tidy settles where many changes wait for somebody to read them.
-func (s *Store) tidy(ctx context.Context) error {
+// maintainFeed assigns positions if many changes are waiting for a reader.
+func (s *Store) maintainFeed(ctx context.Context) error {
 	var waiting int
-	err := s.pool.QueryRow(ctx, `select count(*) from (select from outbox limit $1) o`, settleEvery).Scan(&waiting)
-	if err != nil || waiting < settleEvery {
+	err := s.pool.QueryRow(ctx, `select count(*) from (select from outbox limit $1) o`, maintainEvery).Scan(&waiting)
+	if err != nil || waiting < maintainEvery {
 		return err
 	}
-	return s.settle(ctx)
+	return s.assignPositions(ctx)
 }

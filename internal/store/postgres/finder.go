@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// defaultDocuments is how many documents a list has that asks for no number.
+// defaultDocuments is the limit of a list of documents without a limit.
 const defaultDocuments = 1000
 
 // Documents implements session.Finder.
@@ -28,23 +28,23 @@ const summaryColumns = `user_id, project, workflow, id, project_path, created, u
 func scanSummary(row pgx.CollectableRow) (session.Summary, error) {
 	var d session.Summary
 	err := row.Scan(
-		(*octets)(&d.User), (*octets)(&d.Project), (*octets)(&d.Workflow), (*octets)(&d.ID), (*octets)(&d.ProjectPath),
+		(*byteString)(&d.User), (*byteString)(&d.Project), (*byteString)(&d.Workflow), (*byteString)(&d.ID), (*byteString)(&d.ProjectPath),
 		&d.Created, &d.Updated, &d.Revision, (*[]byte)(&d.Dashboard),
 	)
 	d.Created, d.Updated = d.Created.UTC(), d.Updated.UTC()
 	return d, err
 }
 
-// listDocuments lists documents, the last changed first.
+// listDocuments returns documents, with the last changed one first.
 func listDocuments[T any](ctx context.Context, s *Store, columns string, f session.Filter, scan pgx.RowToFunc[T]) ([]T, error) {
-	var w where
-	w.and("user_id = %s", octets(f.Ref.User)) // no user is not every user
-	w.and("deleted is null")
-	w.text("project = %s", f.Ref.Project)
-	w.text("workflow = %s", f.Ref.Workflow)
-	w.text("id = %s", f.Ref.ID)
-	sql := `select ` + columns + ` from documents` + w.sql() + ` order by updated desc, n desc limit ` + w.arg(limitOr(f.Limit, defaultDocuments))
-	return readList(ctx, s, "list documents", scan, sql, w.args...)
+	var w conditions
+	w.addCondition("user_id = %s", byteString(f.Ref.User)) // an empty user matches no document
+	w.addCondition("deleted is null")
+	w.addEqual("project = %s", f.Ref.Project)
+	w.addEqual("workflow = %s", f.Ref.Workflow)
+	w.addEqual("id = %s", f.Ref.ID)
+	sql := `select ` + columns + ` from documents` + w.whereClause() + ` order by updated desc, n desc limit ` + w.addArg(limitOrDefault(f.Limit, defaultDocuments))
+	return queryList(ctx, s, "list documents", scan, sql, w.args...)
 }
 
 // Projects implements session.Finder. The path is that of the last change.
@@ -58,28 +58,28 @@ func (s *Store) Projects(ctx context.Context, user string) ([]session.ProjectSum
 		)
 		select project, (array_agg(path order by updated desc))[1], max(updated), sum(documents), sum(runs), array_agg(distinct workflow)
 		from work group by project order by max(updated) desc, project`
-	return readList(ctx, s, "list projects", func(row pgx.CollectableRow) (session.ProjectSummary, error) {
+	return queryList(ctx, s, "list projects", func(row pgx.CollectableRow) (session.ProjectSummary, error) {
 		var p session.ProjectSummary
 		var workflows [][]byte
-		err := row.Scan((*octets)(&p.ID), (*octets)(&p.Path), &p.Updated, &p.Sessions, &p.Runs, &workflows)
+		err := row.Scan((*byteString)(&p.ID), (*byteString)(&p.Path), &p.Updated, &p.Sessions, &p.Runs, &workflows)
 		p.Updated = p.Updated.UTC()
 		for _, w := range workflows {
 			p.Workflows = append(p.Workflows, string(w))
 		}
 		slices.Sort(p.Workflows)
 		return p, err
-	}, sql, octets(user))
+	}, sql, byteString(user))
 }
 
 // ValidationLog implements session.Finder.
 func (s *Store) ValidationLog(ctx context.Context, ref session.Ref, limit int) ([]session.LogEntry, error) {
-	return readList(ctx, s, "read a validation log", func(row pgx.CollectableRow) (session.LogEntry, error) {
+	return queryList(ctx, s, "read a validation log", func(row pgx.CollectableRow) (session.LogEntry, error) {
 		var e session.LogEntry
-		err := row.Scan(&e.At, &e.Revision, (*octets)(&e.Pointer), (*octets)(&e.Message))
+		err := row.Scan(&e.At, &e.Revision, (*byteString)(&e.Pointer), (*byteString)(&e.Message))
 		e.At = e.At.UTC()
 		return e, err
 	}, `
 		select l.at, l.revision, l.pointer, l.message from document_log l join documents d on d.n = l.document
 		where d.user_id = $1 and d.project = $2 and d.workflow = $3 and d.id = $4 and d.deleted is null
-		order by l.n desc limit $5`, append(refValues(ref), max(limit, 0))...)
+		order by l.n desc limit $5`, append(refArgs(ref), max(limit, 0))...)
 }

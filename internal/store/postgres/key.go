@@ -2,23 +2,23 @@ package postgres
 
 import "context"
 
-// PinKey keeps the fingerprint of the key that the runs of the store are chained
-// by, for good: the first one that any process gives. It answers the one that is
-// kept. Without a fingerprint it only looks, and nil is none.
+// PinKey stores the fingerprint of the key that signs the runs of the store, if the store
+// has none yet, and returns the stored one. The first fingerprint stays for good. With an
+// empty fingerprint PinKey only reads; it returns nil if none is stored.
 func (s *Store) PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error) {
 	look := func(ctx context.Context) error {
 		err := s.pool.QueryRow(ctx, `select value from facts where name = 'key'`).Scan(&kept)
-		if noRows(err) {
+		if isNoRows(err) {
 			return nil
 		}
 		return err
 	}
-	if err := s.read(ctx, "read the fingerprint of the key", look); err != nil || kept != nil || len(fingerprint) == 0 {
+	if err := s.retryRead(ctx, "read the fingerprint of the key", look); err != nil || kept != nil || len(fingerprint) == 0 {
 		return kept, err
 	}
-	// To do it twice is to do it once. A statement does not see what another has
-	// committed while it waited for it, so that what is kept is asked for after it.
-	err = s.try(ctx, "keep the fingerprint of the key", func(ctx context.Context, _ bool) error {
+	// The insert is idempotent. Its snapshot does not include a row that another
+	// transaction committed while it waited, so the fingerprint is read afterwards.
+	err = s.retryWrite(ctx, "store the fingerprint of the key", func(ctx context.Context, _ bool) error {
 		if _, err := s.pool.Exec(ctx, `insert into facts (name, value) values ('key', $1) on conflict do nothing`, fingerprint); err != nil {
 			return err
 		}

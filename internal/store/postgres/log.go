@@ -12,23 +12,23 @@ import (
 // Events implements run.Log.
 func (s *Store) Events(ctx context.Context, id string, after int64, limit int) ([]run.Event, error) {
 	var list []run.Event
-	err := s.read(ctx, "read events", func(ctx context.Context) (err error) {
-		list, err = s.events(ctx, id, after, limit)
+	err := s.retryRead(ctx, "read events", func(ctx context.Context) (err error) {
+		list, err = s.queryEvents(ctx, id, after, limit)
 		return err
 	})
 	return list, err
 }
 
-func (s *Store) events(ctx context.Context, id string, after int64, limit int) ([]run.Event, error) {
+func (s *Store) queryEvents(ctx context.Context, id string, after int64, limit int) ([]run.Event, error) {
 	rows, err := s.pool.Query(ctx, `
 		select seq, at, kind, by_user, by_client, via, data, mac from events where run = $1 and seq > $2 order by seq limit $3`,
-		octets(id), after, max(limit, 0))
+		byteString(id), after, max(limit, 0))
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (run.Event, error) {
 		var e run.Event
-		err := row.Scan(&e.Seq, &e.At, (*octets)(&e.Kind), (*octets)(&e.By.User), (*octets)(&e.By.Client), (*octets)(&e.By.Via),
+		err := row.Scan(&e.Seq, &e.At, (*byteString)(&e.Kind), (*byteString)(&e.By.User), (*byteString)(&e.By.Client), (*byteString)(&e.By.Via),
 			(*[]byte)(&e.Data), &e.MAC)
 		e.At = e.At.UTC()
 		return e, err
@@ -38,11 +38,11 @@ func (s *Store) events(ctx context.Context, id string, after int64, limit int) (
 // Snapshot implements run.Log.
 func (s *Store) Snapshot(ctx context.Context, id string) (*run.Snapshot, error) {
 	var found *run.Snapshot
-	err := s.read(ctx, "read a snapshot", func(ctx context.Context) error {
+	err := s.retryRead(ctx, "read a snapshot", func(ctx context.Context) error {
 		var snap run.Snapshot
-		err := s.pool.QueryRow(ctx, `select seq, head, state, mac from snapshots where run = $1`, octets(id)).
+		err := s.pool.QueryRow(ctx, `select seq, head, state, mac from snapshots where run = $1`, byteString(id)).
 			Scan(&snap.Seq, &snap.Head, &snap.State, &snap.MAC)
-		if noRows(err) {
+		if isNoRows(err) {
 			return nil
 		}
 		found = &snap
@@ -58,18 +58,18 @@ func (s *Store) Snapshot(ctx context.Context, id string) (*run.Snapshot, error) 
 func (s *Store) Definition(ctx context.Context, hash string) (run.Definition, error) {
 	d := run.Definition{Hash: hash}
 	missing := guideway.Errorf(guideway.CodeNotFound, "there is no definition %s", hash)
-	err := s.readRow(ctx, "read a definition", missing, `select text from definitions where hash = $1`, []any{octets(hash)}, []any{(*octets)(&d.Text)})
+	err := s.queryRow(ctx, "read a definition", missing, `select text from definitions where hash = $1`, []any{byteString(hash)}, []any{(*byteString)(&d.Text)})
 	return d, err
 }
 
 // Outcome implements run.Log.
 func (s *Store) Outcome(ctx context.Context, id, user, key string) (run.Handle, error) {
-	sql, args := `select run, seq, handle from commands where run = $1 and key = $2`, []any{octets(id), octets(key)}
+	sql, args := `select run, seq, handle from commands where run = $1 and key = $2`, []any{byteString(id), byteString(key)}
 	if id == "" {
-		sql, args = `select run, seq, handle from requests where user_id = $1 and key = $2`, []any{octets(user), octets(key)}
+		sql, args = `select run, seq, handle from requests where user_id = $1 and key = $2`, []any{byteString(user), byteString(key)}
 	}
 	var h run.Handle
-	missing := guideway.Errorf(guideway.CodeNotFound, "no command or request with this key is known")
-	err := s.readRow(ctx, "read an outcome", missing, sql, args, []any{(*octets)(&h.Run), &h.Seq, (*octets)(&h.Token)})
+	missing := guideway.Errorf(guideway.CodeNotFound, "no command or request has this key")
+	err := s.queryRow(ctx, "read an outcome", missing, sql, args, []any{(*byteString)(&h.Run), &h.Seq, (*byteString)(&h.Token)})
 	return h, err
 }

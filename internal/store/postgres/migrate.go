@@ -14,14 +14,14 @@ import (
 //go:embed schema.sql
 var schemaSQL string
 
-// schemaSteps returns the statements that bring the tables to the versions 1, 2 and
-// so on. A change of the tables adds a step: a step that was released is never edited.
-func schemaSteps() []string { return []string{schemaSQL} }
+// migrations returns the statements that migrate the tables to the versions 1, 2 and so on.
+// A change of the tables appends a migration; a released one is never edited.
+func migrations() []string { return []string{schemaSQL} }
 
-// migrate brings the tables up to date, all steps in one transaction. Many
-// processes may begin at once: one does it, the others wait for it.
-func (s *Store) migrate(ctx context.Context, steps []string) error {
-	have, err := s.version(ctx, s.pool, len(steps))
+// applyMigrations migrates the tables to the latest version in one transaction. If
+// processes start at the same time, one migrates and the others wait.
+func (s *Store) applyMigrations(ctx context.Context, steps []string) error {
+	have, err := s.schemaVersion(ctx, s.pool, len(steps))
 	if err != nil || have == len(steps) {
 		return err
 	}
@@ -34,7 +34,7 @@ func (s *Store) migrate(ctx context.Context, steps []string) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, int64(lock.Sum64())); err != nil {
 			return err
 		}
-		have, err := s.version(ctx, tx, len(steps)) // another process may have done it
+		have, err := s.schemaVersion(ctx, tx, len(steps)) // another process may have migrated them
 		if err != nil {
 			return err
 		}
@@ -45,20 +45,20 @@ func (s *Store) migrate(ctx context.Context, steps []string) error {
 		}
 		for i, sql := range steps[have:] {
 			if _, err := tx.Exec(ctx, sql); err != nil {
-				return fmt.Errorf("bring the tables to version %d: %w", have+i+1, err)
+				return fmt.Errorf("migrate the tables to version %d: %w", have+i+1, err)
 			}
 		}
-		s.log.InfoContext(ctx, "the tables were brought up to date", "schema", s.schema, "version", len(steps))
+		s.log.InfoContext(ctx, "migrated the tables", "schema", s.schema, "version", len(steps))
 		_, err = tx.Exec(ctx, `update guideway_schema set version = $1`, len(steps))
 		return err
 	})
 }
 
-// createSchema creates the schema where it does not exist.
+// createSchema creates the schema if it does not exist.
 func (s *Store) createSchema(ctx context.Context, tx pgx.Tx) error {
 	var exists bool
 	err := tx.QueryRow(ctx, `select exists (select from pg_namespace where nspname = $1)`, s.schema).Scan(&exists)
-	if err == nil && !exists { // "if not exists" needs the right to create it even where it exists
+	if err == nil && !exists { // "if not exists" needs the privilege to create it even if it exists
 		_, err = tx.Exec(ctx, `create schema `+pgx.Identifier{s.schema}.Sanitize())
 	}
 	return err
@@ -69,18 +69,19 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// version returns the version of the tables, 0 where there are none. It refuses those
-// of a newer version, of a version before the first release, and of another program.
-func (s *Store) version(ctx context.Context, q querier, newest int) (int, error) {
+// schemaVersion returns the version of the tables, or 0 if there are no tables. It returns
+// an error for tables of a newer version, of a version before the first release, and of
+// another program.
+func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, error) {
 	var own, other bool
-	// to_regclass would answer from a cache that is older than the lock.
+	// to_regclass would use a cache that is older than the lock.
 	err := q.QueryRow(ctx, `select coalesce(bool_or(tablename = 'guideway_schema'), false), coalesce(bool_or(tablename = 'schema_migrations'), false)
 		from pg_tables where schemaname = $1`, s.schema).Scan(&own, &other)
 	if err != nil || !own && !other {
 		return 0, err
 	}
 	if !own {
-		return 0, s.otherTables(ctx, q)
+		return 0, s.foreignTablesError(ctx, q)
 	}
 	var have int
 	if err := q.QueryRow(ctx, `select version from guideway_schema`).Scan(&have); err != nil {
@@ -88,15 +89,15 @@ func (s *Store) version(ctx context.Context, q querier, newest int) (int, error)
 	}
 	if have > newest {
 		return 0, guideway.Errorf(guideway.CodeUnavailable,
-			"the tables at %s are of version %d, and this guideway knows versions up to %d", s.where, have, newest).
-			WithFix("use the newer guideway that has made them, or another database")
+			"the tables at %s are of version %d, but this guideway only supports versions up to %d", s.where, have, newest).
+			WithFix("use the newer guideway that created them, or another database")
 	}
 	return have, nil
 }
 
-// otherTables returns the error for a schema with a table schema_migrations, which
-// other programs use as did guideway before its first release.
-func (s *Store) otherTables(ctx context.Context, q querier) error {
+// foreignTablesError returns the error for a schema with a table schema_migrations, which
+// other programs and versions of guideway before the first release use.
+func (s *Store) foreignTablesError(ctx context.Context, q querier) error {
 	var unreleased bool
 	err := q.QueryRow(ctx, `select exists (select from schema_migrations m where to_jsonb(m)->>'version' = '1' and to_jsonb(m)->>'name' = 'journal')`).
 		Scan(&unreleased)
@@ -105,10 +106,10 @@ func (s *Store) otherTables(ctx context.Context, q querier) error {
 		return err
 	case unreleased:
 		return guideway.Errorf(guideway.CodeUnavailable,
-			"the schema %s at %s has the tables that a development version of guideway made before the first release; this version cannot open them", s.schema, s.where).
-			WithFix("rename that schema, or add search_path=NEW to the URL of the store, to start a new store; to keep runs, first export them with the guideway that made the tables (guideway runs export RUN)")
+			"the schema %s at %s has the tables that a development version of guideway created before the first release; this version cannot open them", s.schema, s.where).
+			WithFix("rename that schema, or add search_path=NEW to the URL of the store, to start a new store; to keep runs, first export them with the guideway that created the tables (guideway runs export RUN)")
 	default:
-		return guideway.Errorf(guideway.CodeUnavailable, "the schema %s at %s holds the tables of another program", s.schema, s.where).
+		return guideway.Errorf(guideway.CodeUnavailable, "the schema %s at %s has the tables of another program", s.schema, s.where).
 			WithFix("name another schema: add search_path=guideway to the URL of the store")
 	}
 }

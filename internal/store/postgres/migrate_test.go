@@ -10,10 +10,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
 
-// Many processes may begin on an empty database at once.
-func TestMigrateTogether(t *testing.T) {
+// TestMigrateConcurrently has many processes open an empty database at the same time.
+func TestMigrateConcurrently(t *testing.T) {
 	t.Parallel()
-	u := inSchema(t)
+	u := newSchemaURL(t)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -26,36 +26,38 @@ func TestMigrateTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := number(t, u, `select count(*)::int from guideway_schema where version > 0`); n != 1 {
-		t.Errorf("%d versions are noted", n)
+	if n := queryNumber(t, u, `select count(*)::int from guideway_schema where version > 0`); n != 1 {
+		t.Errorf("%d versions are stored", n)
 	}
 }
 
-// Older tables are brought up to date with what is in them, all or nothing.
+// TestMigrateOlder checks that older tables are migrated with their content, completely or
+// not at all.
 func TestMigrateOlder(t *testing.T) {
 	t.Parallel()
-	u := inSchema(t)
-	s := open(t, postgres.Options{URL: u})
-	r := create(t, s, "r_a")
+	u := newSchemaURL(t)
+	s := openStore(t, postgres.Options{URL: u})
+	r := createTestRun(t, s, "r_a")
 	add := `alter table runs add column mood text not null default 'calm'; create table moods (mood text)`
 	err := postgres.Migrate(t.Context(), s, add, `alter table no_such_table add column x int`)
 	if err == nil {
-		t.Fatal("a broken migration went well")
+		t.Fatal("an invalid migration succeeded")
 	}
-	if n := number(t, u, `select count(*)::int from pg_tables where tablename = 'moods' and schemaname = current_schema`); n != 0 {
-		t.Fatal("half of a migration is there")
+	if n := queryNumber(t, u, `select count(*)::int from pg_tables where tablename = 'moods' and schemaname = current_schema`); n != 0 {
+		t.Fatal("a migration was applied in part")
 	}
-	must(t, s.Append(t.Context(), follow(r, 1, nil))) // the tables are as they were
-	must(t, postgres.Migrate(t.Context(), s, add))
-	must(t, postgres.Migrate(t.Context(), s, add)) // once is enough
-	if n := number(t, u, `select count(*)::int from runs where mood = 'calm' and seq = 2`); n != 1 {
+	requireNoError(t, s.Append(t.Context(), newCommit(r, 1, nil))) // the tables are unchanged
+	requireNoError(t, postgres.Migrate(t.Context(), s, add))
+	requireNoError(t, postgres.Migrate(t.Context(), s, add)) // a repetition has no effect
+	if n := queryNumber(t, u, `select count(*)::int from runs where mood = 'calm' and seq = 2`); n != 1 {
 		t.Error("the run is not in the migrated table")
 	}
 	_, err = postgres.Open(t.Context(), postgres.Options{URL: u})
-	wantFault(t, err, guideway.CodeUnavailable, "versions up to")
+	checkError(t, err, guideway.CodeUnavailable, "versions up to")
 }
 
-// Tables of another program, or of a version before the first release, are left alone.
+// TestMigrateForeign checks that tables of another program, or of a version before the
+// first release, are not changed.
 func TestMigrateForeign(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{
@@ -70,11 +72,11 @@ func TestMigrateForeign(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u := inSchema(t)
-			execute(t, u, `do $$ begin execute format('create schema %I', current_setting('search_path')); end $$; `+sql)
+			u := newSchemaURL(t)
+			execSQL(t, u, `do $$ begin execute format('create schema %I', current_setting('search_path')); end $$; `+sql)
 			_, err := postgres.Open(t.Context(), postgres.Options{URL: u})
-			wantFault(t, err, guideway.CodeUnavailable, words)
-			if n := number(t, u, `select count(*)::int from pg_tables where schemaname = current_schema`); n != 1 {
+			checkError(t, err, guideway.CodeUnavailable, words)
+			if n := queryNumber(t, u, `select count(*)::int from pg_tables where schemaname = current_schema`); n != 1 {
 				t.Errorf("there are %d tables now", n)
 			}
 		})

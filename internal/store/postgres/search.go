@@ -11,25 +11,24 @@ import (
 )
 
 const (
-	// commonRows is how many rows of words count for one word of a search, the
-	// newest. A word that more rows have tells little, and would cost much.
+	// commonRows is how many rows, the newest ones, count for a word of a search. A more
+	// frequent word is not selective and would be expensive.
 	commonRows = 2000
-	// maxWords is how many words of a search count.
+	// maxWords is the number of words of a search that count.
 	maxWords = 32
-	// maxExcerpt is the size of an excerpt.
+	// maxExcerpt bounds an excerpt, in bytes.
 	maxExcerpt = 300
-	// opens and closes enclose what was found in an excerpt that the server
-	// makes; no text that is shown has them.
-	opens, closes = "\x02", "\x03"
+	// excerptStart and excerptEnd enclose the matches in an excerpt of the server. No
+	// displayed text contains them.
+	excerptStart, excerptEnd = "\x02", "\x03"
 )
 
-// The statement of a search looks for rows of words for each word asked for. A
-// run counts for a word by how few others have it, and by where it has it: words
-// of the record weigh more than those of notes. $1 are the words, $2 is the
-// lexeme of the user or empty, $3 bounds the rows of a word. Between the two
-// parts stands what else a row has to fulfil.
+// The statement of a search selects rows for each word. The score of a run for a word
+// depends on how rare the word is and on where it is: words of the record weigh more than
+// those of notes. $1 are the words, $2 is the lexeme of the user or empty, $3 bounds the
+// rows of a word. More conditions on a row can be inserted between the parts.
 const (
-	searchBegins = `
+	sqlSearchStart = `
 with asked as materialized (
 	select n, query, case when $2::text = '' then query else query && quote_literal($2::text)::tsquery end as own
 	from (select n, plainto_tsquery('guideway_words', word) as query from unnest($1::text[]) with ordinality u (word, n)) q
@@ -39,7 +38,7 @@ with asked as materialized (
 	from asked a cross join lateral (
 		select id, run, vector from run_words where vector @@ a.own`
 
-	searchGoesOn = ` order by id desc limit $3
+	sqlSearchMiddle = ` order by id desc limit $3
 	) t
 	group by a.n, t.run
 ), weighed as (
@@ -49,7 +48,7 @@ with asked as materialized (
 	from found f join weighed w using (n) group by f.run
 ), ranked as (
 	select r.*, s.score, s.best[2]::bigint as words from scored s join runs r on r.id = s.run`
-	searchEnds = `
+	sqlSearchEnd = `
 )
 select ` + recordColumns + `, r.score, w.text from ranked r join run_words w on w.id = r.words
 order by r.score desc, r.updated desc, r.id desc`
@@ -65,17 +64,18 @@ func (s *Store) Search(ctx context.Context, q run.Search) ([]run.Hit, error) {
 	if q.Filter.User != "" {
 		user = userLexeme(q.Filter.User)
 	}
-	w := where{args: []any{words, user, commonRows}}
-	w.runs(q.Filter)
+	w := conditions{args: []any{words, user, commonRows}}
+	w.addRunFilter(q.Filter)
 	inner := ""
 	if len(w.conditions) > 1 || (user == "" && len(w.conditions) > 0) {
-		// The newest rows may all be of runs that the filter does not choose.
-		inner = ` and exists (select from runs r` + w.sql() + ` and r.id = run_words.run)`
+		// Without this condition the newest rows could all belong to runs that do not match
+		// the filter.
+		inner = ` and exists (select from runs r` + w.whereClause() + ` and r.id = run_words.run)`
 	}
-	sql := searchBegins + inner + searchGoesOn + w.sql() + ` order by s.score desc, r.updated desc, r.id desc limit ` +
-		w.arg(limitOr(q.Filter.Limit, defaultRuns)) + searchEnds
+	sql := sqlSearchStart + inner + sqlSearchMiddle + w.whereClause() + ` order by s.score desc, r.updated desc, r.id desc limit ` +
+		w.addArg(limitOrDefault(q.Filter.Limit, defaultRuns)) + sqlSearchEnd
 	var hits []run.Hit
-	err := s.read(ctx, "search runs", func(ctx context.Context) error {
+	err := s.retryRead(ctx, "search runs", func(ctx context.Context) error {
 		var texts []string
 		rows, err := s.pool.Query(ctx, sql, w.args...)
 		if err != nil {
@@ -85,41 +85,41 @@ func (s *Store) Search(ctx context.Context, q run.Search) ([]run.Hit, error) {
 			var h run.Hit
 			var text string
 			err := row.Scan(append(recordTargets(&h.Record), &h.Score, &text)...)
-			inUTC(&h.Record)
+			toUTC(&h.Record)
 			texts = append(texts, text)
 			return h, err
 		})
 		if err != nil || len(hits) == 0 {
 			return err
 		}
-		return s.excerpts(ctx, hits, texts, words)
+		return s.addExcerpts(ctx, hits, texts, words)
 	})
 	return hits, err
 }
 
-// searchWords gives the words as they are indexed, each once. One that has
-// several parts stays together: it is found where all of them are.
+// searchWords returns the words as they are indexed, without duplicates. A word of several
+// parts matches where all its parts match.
 func searchWords(words []string) []string {
 	var plain []string
 	for _, word := range words {
-		if p := plainWords(cut(word, maxNote)); p != "" && !slices.Contains(plain, p) && len(plain) < maxWords {
+		if p := plainWords(truncate(word, maxNote)); p != "" && !slices.Contains(plain, p) && len(plain) < maxWords {
 			plain = append(plain, p)
 		}
 	}
 	return plain
 }
 
-// excerpts adds to hits a piece of the words that matched. Where the server does
-// not find it in the text as it is written, because it stands in a path or has
-// accents, it is taken from the text as it is indexed.
-func (s *Store) excerpts(ctx context.Context, hits []run.Hit, texts, words []string) error {
+// addExcerpts adds to hits a part of the text that matched. If the server does not find the
+// match in the original text, for example because it is in a path or has accents, the
+// excerpt comes from the indexed text.
+func (s *Store) addExcerpts(ctx context.Context, hits []run.Hit, texts, words []string) error {
 	const sql = `
 		select ts_headline('guideway_words', t.text, q.query, $3::text)
 		from unnest($1::text[]) with ordinality t (text, n),
 			(select string_agg('(' || part::text || ')', ' | ')::tsquery as query
 				from (select plainto_tsquery('guideway_words', word) as part from unnest($2::text[]) word) p where numnode(part) > 0) q
 		order by t.n`
-	const how = `StartSel="` + opens + `", StopSel="` + closes + `", MaxWords=18, MinWords=6, ShortWord=0`
+	const how = `StartSel="` + excerptStart + `", StopSel="` + excerptEnd + `", MaxWords=18, MinWords=6, ShortWord=0`
 	look := func(texts []string) ([]string, error) {
 		rows, err := s.pool.Query(ctx, sql, texts, words, how)
 		if err != nil {
@@ -134,8 +134,8 @@ func (s *Store) excerpts(ctx context.Context, hits []run.Hit, texts, words []str
 	var missed []int
 	var plain []string
 	for i := range hits {
-		if i < len(found) && strings.Contains(found[i], opens) {
-			hits[i].Excerpt = excerpt(found[i])
+		if i < len(found) && strings.Contains(found[i], excerptStart) {
+			hits[i].Excerpt = cleanExcerpt(found[i])
 			continue
 		}
 		missed, plain = append(missed, i), append(plain, plainWords(texts[i]))
@@ -147,15 +147,15 @@ func (s *Store) excerpts(ctx context.Context, hits []run.Hit, texts, words []str
 		return err
 	}
 	for n, i := range missed {
-		if n < len(found) && strings.Contains(found[n], opens) {
-			hits[i].Excerpt = excerpt(found[n])
+		if n < len(found) && strings.Contains(found[n], excerptStart) {
+			hits[i].Excerpt = cleanExcerpt(found[n])
 		}
 	}
 	return nil
 }
 
-// excerpt makes a line of what the server has found.
-func excerpt(found string) string {
-	found = strings.NewReplacer(opens, "", closes, "").Replace(found)
-	return strings.ToValidUTF8(cut(strings.Join(strings.Fields(found), " "), maxExcerpt), "")
+// cleanExcerpt turns a headline of the server into one line.
+func cleanExcerpt(found string) string {
+	found = strings.NewReplacer(excerptStart, "", excerptEnd, "").Replace(found)
+	return strings.ToValidUTF8(truncate(strings.Join(strings.Fields(found), " "), maxExcerpt), "")
 }

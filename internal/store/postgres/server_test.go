@@ -19,18 +19,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
 
-// envServer names a throw-away server. The tests make schemas in its database.
+// envServer has the URL of a disposable server. The tests create schemas in its database.
 const envServer = "GUIDEWAY_TEST_POSTGRES"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envChild) != "" {
-		os.Exit(child())
+		os.Exit(runChild())
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// server gives the URL of the throw-away server, or skips the test.
-func server(tb testing.TB) string {
+// serverURL returns the URL of the disposable server, or skips the test.
+func serverURL(tb testing.TB) string {
 	tb.Helper()
 	u := os.Getenv(envServer)
 	if u == "" {
@@ -39,25 +39,25 @@ func server(tb testing.TB) string {
 	return u
 }
 
-// inSchema gives the URL with a schema of its own, which goes with the test.
-func inSchema(tb testing.TB) string {
+// newSchemaURL returns the URL with a new schema, which is dropped after the test.
+func newSchemaURL(tb testing.TB) string {
 	tb.Helper()
-	base := server(tb)
+	base := serverURL(tb)
 	name := "test_" + strings.ToLower(rand.Text())
-	tb.Cleanup(func() { execute(tb, base, "set client_min_messages = warning; drop schema if exists "+name+" cascade") })
-	return with(tb, base, "search_path", name)
+	tb.Cleanup(func() { execSQL(tb, base, "set client_min_messages = warning; drop schema if exists "+name+" cascade") })
+	return withParameter(tb, base, "search_path", name)
 }
 
-// schemaOf gives the name of the schema that a URL is for.
-func schemaOf(tb testing.TB, raw string) string {
+// schemaName returns the name of the schema of a URL.
+func schemaName(tb testing.TB, raw string) string {
 	tb.Helper()
 	u, err := url.Parse(raw)
-	must(tb, err)
+	requireNoError(tb, err)
 	return u.Query().Get("search_path")
 }
 
-// execute carries out statements on a connection of its own.
-func execute(tb testing.TB, u, sql string) {
+// execSQL runs statements on a new connection.
+func execSQL(tb testing.TB, u, sql string) {
 	tb.Helper()
 	ctx := context.Background()
 	c, err := pgx.Connect(ctx, u)
@@ -70,8 +70,8 @@ func execute(tb testing.TB, u, sql string) {
 	}
 }
 
-// number asks for one number.
-func number(tb testing.TB, u, sql string) int {
+// queryNumber returns the number that a query selects.
+func queryNumber(tb testing.TB, u, sql string) int {
 	tb.Helper()
 	ctx := context.Background()
 	c, err := pgx.Connect(ctx, u)
@@ -86,8 +86,8 @@ func number(tb testing.TB, u, sql string) int {
 	return n
 }
 
-// with sets a parameter of a URL.
-func with(tb testing.TB, raw, key, value string) string {
+// withParameter sets a parameter of a URL.
+func withParameter(tb testing.TB, raw, key, value string) string {
 	tb.Helper()
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -99,8 +99,8 @@ func with(tb testing.TB, raw, key, value string) string {
 	return u.String()
 }
 
-// at has a URL name another host.
-func at(tb testing.TB, raw, host string) string {
+// withHost replaces the host of a URL.
+func withHost(tb testing.TB, raw, host string) string {
 	tb.Helper()
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -110,68 +110,67 @@ func at(tb testing.TB, raw, host string) string {
 	return u.String()
 }
 
-// open opens a store that is closed with the test.
-func open(tb testing.TB, o postgres.Options) *postgres.Store {
+// openStore opens a store that is closed after the test.
+func openStore(tb testing.TB, o postgres.Options) *postgres.Store {
 	tb.Helper()
 	s, err := postgres.Open(context.Background(), o)
-	must(tb, err)
+	requireNoError(tb, err)
 	tb.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
-func must(tb testing.TB, err error) {
+func requireNoError(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatalf("%v (%s)", err, guideway.ErrorCode(err))
 	}
 }
 
-// create makes a run.
-func create(tb testing.TB, s run.Writer, id string) run.Record {
+// createTestRun creates a run.
+func createTestRun(tb testing.TB, s run.Writer, id string) run.Record {
 	tb.Helper()
-	d, c := begin(id, "ada", "an aim")
-	must(tb, s.Create(context.Background(), d, c))
+	d, c := newTestRun(id, "ada", "an aim")
+	requireNoError(tb, s.Create(context.Background(), d, c))
 	return c.Record
 }
 
-// listen gives a port of this machine's.
-func listen(tb testing.TB) net.Listener {
+// listenLocal returns a listener on a local port.
+func listenLocal(tb testing.TB) net.Listener {
 	tb.Helper()
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	must(tb, err)
+	requireNoError(tb, err)
 	return l
 }
 
-// proxy stands between a store and the server and can lose what the server
-// answers, or what it is asked.
+// proxy forwards between a store and the server and can lose answers or requests.
 type proxy struct {
 	server   string
 	listener net.Listener
-	// loseAnswer and loseRequest cut a connection when the next bytes come that
-	// way, and lose them.
+	// loseAnswer and loseRequest drop the next bytes of that direction and cut the
+	// connection.
 	loseAnswer, loseRequest atomic.Bool
 	cuts                    atomic.Int64
 	wg                      sync.WaitGroup
 }
 
-// newProxy gives a proxy and the URL that leads through it.
+// newProxy returns a proxy and the URL of the database through it.
 func newProxy(tb testing.TB, raw string) (*proxy, string) {
 	tb.Helper()
 	u, err := url.Parse(raw)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	l := listen(tb)
+	l := listenLocal(tb)
 	p := &proxy{server: u.Host, listener: l}
-	p.wg.Go(p.serve)
+	p.wg.Go(p.acceptConns)
 	tb.Cleanup(func() {
 		_ = l.Close()
 		p.wg.Wait()
 	})
-	return p, at(tb, raw, l.Addr().String())
+	return p, withHost(tb, raw, l.Addr().String())
 }
 
-func (p *proxy) serve() {
+func (p *proxy) acceptConns() {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
@@ -182,13 +181,13 @@ func (p *proxy) serve() {
 			_ = client.Close()
 			continue
 		}
-		p.wg.Go(func() { p.pass(client, server, &p.loseRequest) })
-		p.wg.Go(func() { p.pass(server, client, &p.loseAnswer) })
+		p.wg.Go(func() { p.forward(client, server, &p.loseRequest) })
+		p.wg.Go(func() { p.forward(server, client, &p.loseAnswer) })
 	}
 }
 
-// pass copies until either side ends, or until something is to be lost.
-func (p *proxy) pass(from, to net.Conn, lose *atomic.Bool) {
+// forward copies until either side closes or data is to be lost.
+func (p *proxy) forward(from, to net.Conn, lose *atomic.Bool) {
 	defer from.Close()
 	defer to.Close()
 	buf := make([]byte, 64<<10)

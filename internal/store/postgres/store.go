@@ -1,6 +1,6 @@
-// Package postgres keeps runs and session documents in PostgreSQL, for
-// installations of more than one machine. It passes the same suite as the
-// embedded journal: package journaltest.
+// Package postgres keeps runs and session documents in PostgreSQL, for installations on
+// more than one machine. It passes the same contract tests as the embedded journal: package
+// storetest.
 package postgres
 
 import (
@@ -21,25 +21,25 @@ var (
 	_ session.Store = (*Store)(nil)
 )
 
-// Options say where the database is. URL is needed.
+// Options configure a store. URL is required.
 type Options struct {
-	// URL is postgres://user@host:port/database, with the parameters of libpq
-	// and of pgxpool. What it leaves out comes from the PG* variables and
-	// ~/.pgpass. The parameter search_path names the schema that the tables are
-	// in; it is "guideway" otherwise, and made if it is not there.
+	// URL is postgres://user@host:port/database, with the parameters of libpq and pgxpool.
+	// Missing parts come from the PG* variables and ~/.pgpass. The parameter search_path
+	// names the schema of the tables; the default is "guideway". The schema is created if
+	// it does not exist.
 	URL string
-	// Logger gets what goes wrong beside a call; nil is silence.
+	// Logger gets errors that no caller receives. If it is nil, they are discarded.
 	Logger *slog.Logger
-	// MaxConns bounds the connections of the process, but for the one that
-	// listens; 0 is 8. pool_max_conns in the URL goes first.
+	// MaxConns bounds the connections of the process, except for the one that listens. The
+	// default is 8. pool_max_conns in the URL has precedence.
 	MaxConns int
-	// Patience is how long a call tries again while the server is away or
-	// starting; 0 is 5 s, a negative one does not try again.
+	// Patience is how long a call retries while the server is unreachable or starting. The
+	// default is 5 s; a negative value disables retries.
 	Patience time.Duration
-	// CallTimeout bounds one exchange with the server, so that a network that
-	// swallows packets is no call without an end; 0 is 15 s.
+	// CallTimeout bounds one round trip to the server, so that a network that drops packets
+	// does not block a call forever. The default is 15 s.
 	CallTimeout time.Duration
-	// KeepChanges is how many changes the feed keeps; 0 is 100,000.
+	// KeepChanges is how many changes the feed keeps. The default is 100,000.
 	KeepChanges int
 }
 
@@ -50,9 +50,8 @@ const (
 	defaultKeepChanges = 100_000
 )
 
-// Store is a journal and a store of session documents. It may be used by many
-// goroutines, and many processes on many machines may have one on the same
-// database.
+// Store is a journal and a store of session documents. It is safe for concurrent use, and
+// processes on several machines can use the same database.
 type Store struct {
 	pool        *pgxpool.Pool
 	log         *slog.Logger
@@ -62,20 +61,19 @@ type Store struct {
 	callTimeout time.Duration
 	keepChanges int64
 
-	hub  *hub
-	tell *teller
+	hub      *hub
+	notifier *notifier
 
-	// mu guards closed; underWay counts calls that Close waits for.
+	// mu guards closed. underWay counts the calls that Close waits for.
 	mu       sync.Mutex
 	closed   bool
 	underWay sync.WaitGroup
 }
 
-// Open connects to a database, makes the tables or brings them up to date, and
-// gives the store. Tables of a newer version are refused. Errors are
-// CodeUnavailable and CodeInvalid, say the way out, and hold nothing secret.
+// Open connects to a database and creates or migrates the tables. Tables of a newer version
+// are refused. Errors have CodeUnavailable or CodeInvalid and a fix, and contain no secret.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	cfg, err := configure(o)
+	cfg, err := parseOptions(o)
 	if err != nil {
 		return nil, err
 	}
@@ -97,33 +95,33 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s.pool, err = pgxpool.NewWithConfig(ctx, cfg.pool)
 	if err != nil {
-		return nil, s.fault("open the store", err)
+		return nil, s.wrapError("open the store", err)
 	}
 	s.hub = newHub(s)
-	s.tell = newTeller(s)
-	if err := s.prepare(ctx); err != nil {
+	s.notifier = newNotifier(s)
+	if err := s.setUpDatabase(ctx); err != nil {
 		_ = s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// prepare checks the server and brings the tables up to date.
-func (s *Store) prepare(ctx context.Context) error {
-	if err := s.try(ctx, "check the server", s.checkServer); err != nil {
+// setUpDatabase checks the server and migrates the tables.
+func (s *Store) setUpDatabase(ctx context.Context) error {
+	if err := s.retryWrite(ctx, "check the server", s.checkServer); err != nil {
 		return err
 	}
-	err := s.try(ctx, "bring the tables up to date", func(ctx context.Context, _ bool) error {
-		return s.migrate(ctx, schemaSteps())
+	err := s.retryWrite(ctx, "migrate the tables", func(ctx context.Context, _ bool) error {
+		return s.applyMigrations(ctx, migrations())
 	})
 	if err != nil {
 		return err
 	}
-	return s.try(ctx, "tidy the feed", func(ctx context.Context, _ bool) error { return s.tidy(ctx) })
+	return s.retryWrite(ctx, "maintain the feed", func(ctx context.Context, _ bool) error { return s.maintainFeed(ctx) })
 }
 
-// Close releases the store. Calls that are under way end first, and watches end.
-// It may be called again.
+// Close waits for calls in progress, ends watches and closes the connections. It may be
+// called more than once.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	already := s.closed
@@ -134,13 +132,13 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.hub.close()
-	s.tell.close()
+	s.notifier.close()
 	s.pool.Close()
 	return nil
 }
 
-// enter begins a call; done ends it.
-func (s *Store) enter() (done func(), err error) {
+// beginCall registers a call; done ends it.
+func (s *Store) beginCall() (done func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -7,13 +7,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/storetest"
 )
 
-// Every promise of the contract is kept, by two stores on one database too, as
-// two machines would have them.
+// TestJournal runs the contract tests, also with two stores on one database as on two
+// machines.
 func TestJournal(t *testing.T) {
 	t.Parallel()
-	server(t)
+	serverURL(t)
 	storetest.Exercise(t, func(t *testing.T) storetest.Opener {
-		u := inSchema(t)
-		return func(t *testing.T) storetest.Store { return open(t, postgres.Options{URL: u, MaxConns: 4}) }
+		u := newSchemaURL(t)
+		return func(t *testing.T) storetest.Store { return openStore(t, postgres.Options{URL: u, MaxConns: 4}) }
 	})
 }

@@ -9,20 +9,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
 
-// A list of summaries does not touch the data, however much of it there is.
+// TestSummariesReadNoData checks that a list of summaries does not read the data of the
+// documents.
 func TestSummariesReadNoData(t *testing.T) {
 	t.Parallel()
-	u := inSchema(t)
-	s := open(t, postgres.Options{URL: u})
+	u := newSchemaURL(t)
+	s := openStore(t, postgres.Options{URL: u})
 	for _, id := range []string{"old", "new"} {
-		must(t, s.CreateDocument(t.Context(), session.Document{
+		requireNoError(t, s.CreateDocument(t.Context(), session.Document{
 			Ref: session.Ref{User: "ann", Project: "p", Workflow: "w", ID: id}, Revision: 1,
 			Data: map[string]any{"dashboard": map[string]any{"title": id}},
 		}, nil))
 	}
 	titles := func() map[string]string {
 		list, err := s.Summaries(t.Context(), session.Filter{Ref: session.Ref{User: "ann"}})
-		must(t, err)
+		requireNoError(t, err)
 		found := map[string]string{}
 		for _, summary := range list {
 			found[summary.ID] = string(summary.Dashboard)
@@ -30,7 +31,7 @@ func TestSummariesReadNoData(t *testing.T) {
 		return found
 	}
 	want := map[string]string{"old": `{"title":"old"}`, "new": `{"title":"new"}`}
-	execute(t, u, `update documents set data = 'no JSON' where id = 'new'`)
+	execSQL(t, u, `update documents set data = 'no JSON' where id = 'new'`)
 	if diff := cmp.Diff(want, titles()); diff != "" {
 		t.Errorf("the data were read (-want +got):\n%s", diff)
 	}

@@ -11,28 +11,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lookEvery is how often the listener looks for changes that nobody told of: a
-// process can end between its commit and its word of it.
-const lookEvery = 2 * time.Second
+// pollInterval is how often the listener polls for changes without a notification: a
+// process can end between its commit and its notification.
+const pollInterval = 2 * time.Second
 
 // Watch implements run.Feed.
-func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.hub.watch(ctx) }
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.hub.addWatcher(ctx) }
 
-// hub wakes the watchers of a process. While there are any it has a connection
-// of its own that listens for the changes of other processes.
+// hub notifies the watchers of a process. While there are watchers, it has a separate
+// connection that listens for changes of other processes.
 type hub struct {
 	store *Store
 
 	mu       sync.Mutex
 	watchers map[chan struct{}]struct{}
-	stop     context.CancelFunc // of the listener; nil where none runs
+	stop     context.CancelFunc // ends the listener; nil if none runs
 	closed   bool
 	running  sync.WaitGroup
 }
 
 func newHub(s *Store) *hub { return &hub{store: s, watchers: map[chan struct{}]struct{}{}} }
 
-func (h *hub) watch(ctx context.Context) <-chan struct{} {
+func (h *hub) addWatcher(ctx context.Context) <-chan struct{} {
 	ch := make(chan struct{}, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,17 +42,17 @@ func (h *hub) watch(ctx context.Context) <-chan struct{} {
 	}
 	h.watchers[ch] = struct{}{}
 	if h.stop == nil {
-		// The listener serves all watchers, so it ends with the last of them.
+		// The listener serves all watchers, so it ends after the last of them.
 		listening, stop := context.WithCancel(context.WithoutCancel(ctx))
 		h.stop = stop
-		h.running.Go(func() { h.listen(listening) })
+		h.running.Go(func() { h.runListener(listening) })
 	}
-	context.AfterFunc(ctx, func() { h.leave(ch) })
+	context.AfterFunc(ctx, func() { h.removeWatcher(ch) })
 	return ch
 }
 
-// leave ends a watch.
-func (h *hub) leave(ch chan struct{}) {
+// removeWatcher ends a watch.
+func (h *hub) removeWatcher(ch chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, there := h.watchers[ch]; !there {
@@ -66,8 +66,8 @@ func (h *hub) leave(ch chan struct{}) {
 	}
 }
 
-// wake gives every watcher a value, unless one waits for it already.
-func (h *hub) wake() {
+// notifyAll sends a value to every watcher that has none pending.
+func (h *hub) notifyAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for ch := range h.watchers {
@@ -94,29 +94,30 @@ func (h *hub) close() {
 	h.running.Wait()
 }
 
-// listen wakes the watchers whenever a process tells of changes, until the
-// context ends. It connects again when the connection is lost, and wakes all
-// then: what happened meanwhile it was not told.
-func (h *hub) listen(ctx context.Context) {
+// runListener notifies the watchers whenever a process reports changes, until the context
+// ends. If the connection is lost, it reconnects and notifies all watchers, because
+// notifications may have been missed.
+func (h *hub) runListener(ctx context.Context) {
 	delay := firstPause
 	for ctx.Err() == nil {
-		heard, err := h.hear(ctx)
+		heard, err := h.listenUntilLost(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if heard {
 			delay = firstPause
 		}
-		h.store.log.WarnContext(ctx, "the connection that listens for changes is lost", "error", err, "again", delay)
+		h.store.log.WarnContext(ctx, "lost the connection that listens for changes", "error", err, "retry_in", delay)
 		if ctxsleep.For(ctx, delay) != nil {
 			return
 		}
-		delay = min(2*delay, 10*longPause)
+		delay = min(2*delay, 10*maxPause)
 	}
 }
 
-// hear listens on one connection until it is lost; heard says that it was there.
-func (h *hub) hear(ctx context.Context) (heard bool, err error) {
+// listenUntilLost listens on one connection until it is lost. heard reports whether it was
+// established.
+func (h *hub) listenUntilLost(ctx context.Context) (heard bool, err error) {
 	s := h.store
 	c, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
 	if err != nil {
@@ -127,10 +128,10 @@ func (h *hub) hear(ctx context.Context) (heard bool, err error) {
 		defer cancel()
 		_ = c.Close(closing)
 	}()
-	if err := setUp(ctx, c, s.schema); err != nil {
+	if err := setUpConn(ctx, c, s.schema); err != nil {
 		return false, err
 	}
-	if _, err := c.Exec(ctx, `listen `+s.channel().Sanitize()); err != nil {
+	if _, err := c.Exec(ctx, `listen `+s.channelName().Sanitize()); err != nil {
 		return false, err
 	}
 	seen := int64(-1)
@@ -140,25 +141,25 @@ func (h *hub) hear(ctx context.Context) (heard bool, err error) {
 			return true, err
 		}
 		if newest != seen {
-			h.wake()
+			h.notifyAll()
 			seen = newest
 		}
-		if err := h.await(ctx, c); err != nil {
+		if err := h.waitForNotifications(ctx, c); err != nil {
 			return true, err
 		}
 	}
 }
 
-// await wakes the watchers at every notification, until there was none for a
-// while.
-func (h *hub) await(ctx context.Context, c *pgx.Conn) error {
+// waitForNotifications notifies the watchers at every notification, and returns after an
+// interval without any.
+func (h *hub) waitForNotifications(ctx context.Context, c *pgx.Conn) error {
 	for {
-		quiet, cancel := context.WithTimeout(ctx, lookEvery)
+		quiet, cancel := context.WithTimeout(ctx, pollInterval)
 		_, err := c.WaitForNotification(quiet)
 		cancel()
 		switch {
 		case err == nil:
-			h.wake()
+			h.notifyAll()
 		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !c.IsClosed():
 			return nil
 		default:
@@ -167,8 +168,8 @@ func (h *hub) await(ctx context.Context, c *pgx.Conn) error {
 	}
 }
 
-// newestChange is a number that changes with the feed: positions are given to
-// changes in the order of their numbers in the outbox, each once.
+// newestChange returns a number that changes with the feed: changes get their positions in
+// the order of their numbers in the outbox, each once.
 func newestChange(ctx context.Context, c *pgx.Conn) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -177,5 +178,6 @@ func newestChange(ctx context.Context, c *pgx.Conn) (int64, error) {
 	return n, err
 }
 
-// channel is what processes on the same tables tell each other on.
-func (s *Store) channel() pgx.Identifier { return pgx.Identifier{"guideway " + s.schema} }
+// channelName returns the channel on which processes with the same tables notify each
+// other.
+func (s *Store) channelName() pgx.Identifier { return pgx.Identifier{"guideway " + s.schema} }

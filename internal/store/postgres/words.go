@@ -14,36 +14,34 @@ import (
 )
 
 const (
-	// maxNote is the size of one row of words: the excerpt of a hit is looked
-	// for in one row.
+	// maxNote bounds one row of words. The excerpt of a hit comes from one row.
 	maxNote = 8 << 10
-	// maxToken is longer than any word that somebody would look for; the
-	// server's limit is 2046.
+	// maxToken is longer than any useful search word. The server's limit is 2046.
 	maxToken = 500
 )
 
-// userLexeme is what a vector has of its run's user. Words have no "!".
+// userLexeme returns the lexeme of a user in the vectors of its runs. Words never contain
+// "!".
 func userLexeme(user string) string {
 	sum := sha256.Sum256([]byte(user))
 	return "u!" + hex.EncodeToString(sum[:8])
 }
 
-// readable makes a text fit for a column of text.
-func readable(s string) string {
+// toValidText removes characters that a text column cannot store.
+func toValidText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", " ")
 }
 
-// recordWords are the words of a run's record that it is found by.
+// recordWords returns the searchable words of a record.
 func recordWords(r run.Record) string {
-	words := readable(strings.Join([]string{r.Goal, r.Workflow, r.Name, filepath.Base(r.Project.Path), r.Project.Branch}, "\n"))
-	return cut(words, maxNote)
+	words := toValidText(strings.Join([]string{r.Goal, r.Workflow, r.Name, filepath.Base(r.Project.Path), r.Project.Branch}, "\n"))
+	return truncate(words, maxNote)
 }
 
-// notes gives the rows of the words of a commit: as they are written, and as
-// they are indexed.
-func notes(words string) (texts, plain []string) {
-	for rest := readable(words); strings.TrimSpace(rest) != ""; {
-		piece := cut(rest, maxNote)
+// noteRows returns the rows of the words of a commit: the original and the indexed text.
+func noteRows(words string) (texts, plain []string) {
+	for rest := toValidText(words); strings.TrimSpace(rest) != ""; {
+		piece := truncate(rest, maxNote)
 		if len(piece) < len(rest) {
 			if space := strings.LastIndexFunc(piece, unicode.IsSpace); space > 0 {
 				piece = piece[:space]
@@ -57,10 +55,9 @@ func notes(words string) (texts, plain []string) {
 	return texts, plain
 }
 
-// plainWords gives the words of a text in small letters, without accents, with
-// single spaces between them and nothing else. The server's parser would take
-// paths, branches and names of files as one word each, and nothing in a word of
-// a search is an operator any more.
+// plainWords returns the words of a text in lower case, without accents, separated by
+// single spaces. Without this, the server's parser would treat paths, branches and file
+// names as one word each. It also removes all operators from search words.
 func plainWords(text string) string {
 	var b strings.Builder
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool {
@@ -99,8 +96,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// cut shortens a text to at most so many bytes, at the end of a character.
-func cut(text string, most int) string {
+// truncate shortens a text to a number of bytes, at the end of a character.
+func truncate(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
 
-// What is indexed is words alone, whatever a text is made of.
+// TestPlainWords checks that only words are indexed, for any text.
 func TestPlainWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
 		{"", ""},
 		{" \n\x00-_./", ""},
-		{"Mend the LOGIN", "mend the login"},
+		{"Repair the LOGIN", "repair the login"},
 		{"feature/oauth-tokens auth.go foo_bar a@b", "feature oauth tokens auth go foo bar a b"},
 		{"Überprüfe naïve Tests", "uberprufe naive tests"},
 		{"e\u0301 é", "e e"},
@@ -36,8 +36,8 @@ func TestPlainWords(t *testing.T) {
 	}
 }
 
-// The rows of a text have its words, all of them and in order, and none is too
-// long for an excerpt.
+// TestNotes checks that the rows of a text have all its words in order and that no row is
+// too long for an excerpt.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -54,24 +54,24 @@ func TestNotes(t *testing.T) {
 			t.Fatalf("words (-text +rows):\n%s", diff)
 		}
 	})
-	// A word without an end is cut into rows, and is none that can be found.
+	// A very long word is split across rows and cannot be searched.
 	if texts, plain := postgres.Notes(strings.Repeat("é", 2*postgres.MaxNote)); len(texts) != 0 || len(plain) != 0 {
 		t.Errorf("%d rows", len(texts))
 	}
 }
 
-// A word that very many runs have is looked for in the newest of them, but of
-// those that the filter chooses.
+// TestSearchOfCommonWords checks that a word in very many runs is searched in the newest
+// runs that match the filter.
 func TestSearchOfCommonWords(t *testing.T) {
 	t.Parallel()
-	s := open(t, postgres.Options{URL: inSchema(t)})
-	d, c := begin("r_old", "ada", "mend the service")
+	s := openStore(t, postgres.Options{URL: newSchemaURL(t)})
+	d, c := newTestRun("r_old", "ada", "repair the service")
 	c.Record.Project.ID = "ba9876543210"
-	must(t, s.Create(t.Context(), d, c))
-	fill(t, s, postgres.CommonRows+200)
+	requireNoError(t, s.Create(t.Context(), d, c))
+	createSimilarRuns(t, s, postgres.CommonRows+200)
 	find := func(f run.Filter, words ...string) []string {
 		hits, err := s.Search(t.Context(), run.Search{Filter: f, Words: words})
-		must(t, err)
+		requireNoError(t, err)
 		var ids []string
 		for _, h := range hits {
 			ids = append(ids, h.Record.ID)
@@ -91,6 +91,6 @@ func TestSearchOfCommonWords(t *testing.T) {
 		t.Errorf("with a rare word: %v", got)
 	}
 	if got := find(run.Filter{User: "bob"}, "service"); got != nil {
-		t.Errorf("somebody else finds %v", got)
+		t.Errorf("another user finds %v", got)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// One commit is one statement, and so one transaction and one exchange with the
-// server. Its parameters are the run's columns ($1 to $25, as recordValues has
-// them) and what commitValues adds. Both statements end with the same parts.
-const commitParts = `, occurred as (
+// A commit is one statement, and so one transaction and one round trip. Its parameters are
+// the columns of the run ($1 to $25, from recordArgs) and those of commitArgs. Both
+// statements end with the same parts.
+const sqlCommitParts = `, occurred as (
 	insert into events (run, seq, at, kind, by_user, by_client, via, data, mac)
 	select c.id, e.* from changed c, unnest($26::bigint[], $27::timestamptz[], $28::bytea[], $29::bytea[], $30::bytea[],
 		$31::bytea[], $32::bytea[], $33::bytea[]) e
-), handed as (
+), handle_row as (
 	insert into handles (token, run, seq) select $34::bytea, id, seq from changed where $34::bytea <> ''
 ), noted as (
 	insert into run_words (run, seq, text, vector)
@@ -26,12 +26,12 @@ const commitParts = `, occurred as (
 	insert into snapshots (run, seq, head, state, mac) select id, $38::bigint, $39::bytea, $40::bytea, $41::bytea
 	from changed where $38::bigint > 0
 	on conflict (run) do update set seq = excluded.seq, head = excluded.head, state = excluded.state, mac = excluded.mac
-), told as (
+), notified as (
 	insert into outbox (at, subject, op, user_id, item, workflow, project, seq)
 	select updated, 'run', $46::text, user_id, id, '', '', seq from changed
 )`
 
-const createRun = `
+const sqlCreateRun = `
 with defined as (
 	insert into definitions (hash, text) values ($47::bytea, $48::bytea) on conflict do nothing
 ), changed as (
@@ -39,7 +39,7 @@ with defined as (
 		status, kind, step, title, person, done, parent, parent_seq, created, updated, seq, head, handle)
 	values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)
 	returning id, user_id, updated, seq, handle
-)` + commitParts + `, named as (
+)` + sqlCommitParts + `, named as (
 	insert into run_words (run, seq, text, vector)
 	select id, 0, $43::text, setweight(to_tsvector('guideway_words', $44::text), 'A') || array_to_tsvector(array[$42::text]) from changed
 ), requested as (
@@ -47,16 +47,16 @@ with defined as (
 )
 select $45::bigint is not null, true`
 
-// The update waits for another transaction on the same run, and then looks again
-// at the number that it expects: of many appends at one number one finds it.
-const appendRun = `
+// The update waits for another transaction on the same run and then checks the expected
+// number again: of several appends with the same number one succeeds.
+const sqlAppendRun = `
 with changed as (
 	update runs set client = $3, workflow = $4, name = $5, version = $6, hash = $7, goal = $8, project = $9, project_path = $10,
 		branch = $11, commit_id = $12, status = $13, kind = $14, step = $15, title = $16, person = $17, done = $18, parent = $19,
 		parent_seq = $20, created = $21, updated = $22, seq = $23, head = $24, handle = $25
 	where id = $1 and user_id = $2 and seq = $45::bigint
 	returning id, user_id, updated, seq, handle
-)` + commitParts + `, renamed as (
+)` + sqlCommitParts + `, renamed as (
 	update run_words w set text = $43::text,
 		vector = setweight(to_tsvector('guideway_words', $44::text), 'A') || array_to_tsvector(array[$42::text])
 	from changed c where w.run = c.id and w.seq = 0 and w.text <> $43::text
@@ -65,8 +65,8 @@ with changed as (
 )
 select exists (select from changed), exists (select from runs where id = $1)`
 
-// commitValues are the parameters of a commit from $1 to $46.
-func commitValues(c run.Commit, op string) []any {
+// commitArgs returns the parameters $1 to $46 of a commit.
+func commitArgs(c run.Commit, op string) []any {
 	n := len(c.Events)
 	seqs, times := make([]int64, n), make([]time.Time, n)
 	kinds, users, clients, vias := make([][]byte, n), make([][]byte, n), make([][]byte, n), make([][]byte, n)
@@ -79,26 +79,25 @@ func commitValues(c run.Commit, op string) []any {
 	if c.Snapshot != nil {
 		snap = *c.Snapshot
 	}
-	texts, plain := notes(c.Words)
+	texts, plain := noteRows(c.Words)
 	name := recordWords(c.Record)
-	return append(recordValues(c.Record),
+	return append(recordArgs(c.Record),
 		seqs, times, kinds, users, clients, vias, data, macs,
-		octets(c.Handle), octets(c.Key), texts, plain,
+		byteString(c.Handle), byteString(c.Key), texts, plain,
 		snap.Seq, snap.Head, snap.State, snap.MAC,
 		userLexeme(c.Record.User), name, plainWords(name), c.Expected, op,
 	)
 }
 
-// checkCommit refuses a commit that is not whole: what is in a journal has no
-// gaps.
+// checkCommit returns an error for a commit that would leave a gap in the journal.
 func checkCommit(c run.Commit) error {
 	for i, e := range c.Events {
 		if e.Seq != c.Expected+int64(i)+1 {
-			return guideway.Errorf(guideway.CodeInternal, "event %d of a commit for run %s follows %d", e.Seq, c.Record.ID, c.Expected+int64(i))
+			return guideway.Errorf(guideway.CodeInternal, "event %d of a commit for run %s must not follow event %d", e.Seq, c.Record.ID, c.Expected+int64(i))
 		}
 	}
 	if c.Record.Seq != c.Expected+int64(len(c.Events)) || len(c.Events) == 0 {
-		return guideway.Errorf(guideway.CodeInternal, "a commit for run %s brings %d events behind %d and names %d",
+		return guideway.Errorf(guideway.CodeInternal, "a commit for run %s with %d events after event %d must not end at event %d",
 			c.Record.ID, len(c.Events), c.Expected, c.Record.Seq)
 	}
 	return nil
@@ -110,10 +109,10 @@ func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) erro
 		return err
 	}
 	if c.Expected != 0 {
-		return guideway.Errorf(guideway.CodeInternal, "run %s begins behind event %d", c.Record.ID, c.Expected)
+		return guideway.Errorf(guideway.CodeInternal, "the first commit of run %s must not follow event %d", c.Record.ID, c.Expected)
 	}
-	args := append(commitValues(c, run.OpCreated), octets(d.Hash), octets(d.Text))
-	return s.commit(ctx, "create a run", createRun, args, c)
+	args := append(commitArgs(c, run.OpCreated), byteString(d.Hash), byteString(d.Text))
+	return s.commitRun(ctx, "create a run", sqlCreateRun, args, c)
 }
 
 // Append implements run.Writer.
@@ -121,40 +120,39 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 	if err := checkCommit(c); err != nil {
 		return err
 	}
-	return s.commit(ctx, "append to a run", appendRun, commitValues(c, run.OpChanged), c)
+	return s.commitRun(ctx, "append to a run", sqlAppendRun, commitArgs(c, run.OpChanged), c)
 }
 
-// commit carries out one of the two statements. After an attempt that got no
-// answer it looks first whether that one was carried out. The look cannot be too
-// early: a statement that is still under way makes the next one a conflict, and
-// then it looks once more.
-func (s *Store) commit(ctx context.Context, what, sql string, args []any, c run.Commit) error {
-	err := s.try(ctx, what, func(ctx context.Context, doubt bool) error {
-		if doubt {
-			if there, err := s.stored(ctx, c); err != nil || there {
+// commitRun executes one of the two statements. After an attempt without an answer it first
+// checks whether that attempt was committed. The check cannot be too early: if the first
+// statement is still in progress, the next one has a conflict and checks again.
+func (s *Store) commitRun(ctx context.Context, what, sql string, args []any, c run.Commit) error {
+	err := s.retryWrite(ctx, what, func(ctx context.Context, maybeCommitted bool) error {
+		if maybeCommitted {
+			if there, err := s.isStored(ctx, c); err != nil || there {
 				return err
 			}
 		}
-		err := s.send(ctx, sql, args, c)
-		if doubt && guideway.ErrorCode(err) == guideway.CodeConflict {
-			if there, again := s.stored(ctx, c); again != nil || there {
+		err := s.sendCommit(ctx, sql, args, c)
+		if maybeCommitted && guideway.ErrorCode(err) == guideway.CodeConflict {
+			if there, again := s.isStored(ctx, c); again != nil || there {
 				return again
 			}
 		}
 		return err
 	})
 	if err == nil {
-		s.changed()
+		s.afterCommit()
 	}
 	return err
 }
 
-// send carries out a statement once.
-func (s *Store) send(ctx context.Context, sql string, args []any, c run.Commit) error {
+// sendCommit executes a statement once.
+func (s *Store) sendCommit(ctx context.Context, sql string, args []any, c run.Commit) error {
 	var fits, there bool
 	err := s.pool.QueryRow(ctx, sql, args...).Scan(&fits, &there)
 	if code, _ := sqlState(err); code == codeUniqueViolation {
-		return guideway.Errorf(guideway.CodeConflict, "run %s, its handle or its request is there already: %w", c.Record.ID, err)
+		return guideway.Errorf(guideway.CodeConflict, "run %s, its handle or its request already exists: %w", c.Record.ID, err)
 	}
 	switch {
 	case err != nil:
@@ -162,15 +160,15 @@ func (s *Store) send(ctx context.Context, sql string, args []any, c run.Commit) 
 	case !there:
 		return guideway.Errorf(guideway.CodeNotFound, "there is no run %s", c.Record.ID)
 	case !fits:
-		return guideway.Errorf(guideway.CodeConflict, "run %s has gone on: its last event is not %d", c.Record.ID, c.Expected)
+		return guideway.Errorf(guideway.CodeConflict, "run %s has changed: its last event is not %d", c.Record.ID, c.Expected)
 	}
 	return nil
 }
 
-// stored says whether a commit is in the journal: its events are there as it
-// has them, and so is its handle, which nobody else can have made.
-func (s *Store) stored(ctx context.Context, c run.Commit) (bool, error) {
-	there, err := s.events(ctx, c.Record.ID, c.Expected, len(c.Events))
+// isStored reports whether a commit is in the journal: with the same events and the same
+// handle, which is unique.
+func (s *Store) isStored(ctx context.Context, c run.Commit) (bool, error) {
+	there, err := s.queryEvents(ctx, c.Record.ID, c.Expected, len(c.Events))
 	if err != nil || len(there) != len(c.Events) {
 		return false, err
 	}
@@ -182,7 +180,7 @@ func (s *Store) stored(ctx context.Context, c run.Commit) (bool, error) {
 	if c.Handle == "" {
 		return true, nil
 	}
-	h, err := s.handle(ctx, c.Handle)
+	h, err := s.readHandle(ctx, c.Handle)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		return false, nil
 	}

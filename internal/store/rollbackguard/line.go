@@ -16,56 +16,55 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// tagBytes is how much of the HMAC stands in a line.
+// tagBytes is the length of the truncated HMAC in a line.
 const tagBytes = 16
 
-// content is what stands in a file.
+// content is the parsed content of a file.
 type content struct {
 	heads map[string]run.Head
-	// last are the heads that came last, in the order of the file.
+	// last has the most recent head of each run, in the order of the file.
 	last map[string]run.Head
-	// notes are the lines that say when the file was restored.
+	// notes are the lines that record restores.
 	notes []string
-	// damaged are the numbers of the lines that are not as they were written.
+	// damaged has the numbers of the lines with an invalid tag.
 	damaged []int
 }
 
-// tag authenticates the text of a line.
-func (f *File) tag(text string) string {
+// computeTag returns the tag that authenticates the text of a line.
+func (f *File) computeTag(text string) string {
 	mac := hmac.New(sha256.New, f.key)
 	mac.Write([]byte("guideway head line 1\x00" + text))
 	return hex.EncodeToString(mac.Sum(nil)[:tagBytes])
 }
 
-// signed is a line with its tag.
-func (f *File) signed(text string) string { return text + " " + f.tag(text) + "\n" }
+// signLine returns a line with its tag.
+func (f *File) signLine(text string) string { return text + " " + f.computeTag(text) + "\n" }
 
-// witness ends the line of a head that only is kept as a witness.
-const witness = "witness"
+// witnessMark ends the line of a head that is only kept as evidence of a rollback.
+const witnessMark = "witness"
 
-// mostWitnesses bounds those of one run.
-const mostWitnesses = 32
+// maxWitnesses bounds the witnesses of a run.
+const maxWitnesses = 32
 
-// headLine is the line of a head. Ids have letters, digits and _; whatever else
-// is in one does not break the line.
+// headLine returns the line of a head. Ids consist of letters, digits and _; other
+// characters are escaped.
 func (f *File) headLine(id string, h run.Head) string {
-	return f.signed(plainLine(id, h))
+	return f.signLine(plainLine(id, h))
 }
 
 func plainLine(id string, h run.Head) string {
 	return fmt.Sprintf("%s %d %s", url.QueryEscape(id), h.Seq, hex.EncodeToString(h.MAC))
 }
 
-// noteLine is a line that says what was done with the file, when, and a number.
+// noteLine returns a line that records a change of the file, its time, and a number.
 func (f *File) noteLine(what string, n int) string {
-	return f.signed(fmt.Sprintf("# %s %s %d", what, f.now().UTC().Format(time.RFC3339), n))
+	return f.signLine(fmt.Sprintf("# %s %s %d", what, f.now().UTC().Format(time.RFC3339), n))
 }
 
-// parse reads a file. A last line without an end was not written whole, and is
-// left out; so are lines that say the same again, and lines with a NUL in them:
-// as lines are not synced, a power loss may leave zeros in their place, and who
-// writes zeros gains no more than who cuts the file.
-func (f *File) parse(text string) *content {
+// parseContent parses a file. It ignores an incomplete last line, repeated lines, and lines
+// with a NUL: lines are not synced, so a power failure can leave zeros in their place. An
+// attacker gains nothing by writing zeros, since cutting the file has the same effect.
+func (f *File) parseContent(text string) *content {
 	c := &content{heads: map[string]run.Head{}, last: map[string]run.Head{}}
 	text = text[:strings.LastIndexByte(text, '\n')+1]
 	number := 0
@@ -74,21 +73,21 @@ func (f *File) parse(text string) *content {
 		if strings.ContainsRune(line, 0) {
 			continue
 		}
-		if !f.take(c, strings.TrimSuffix(line, "\n")) {
+		if !f.parseLine(c, strings.TrimSuffix(line, "\n")) {
 			c.damaged = append(c.damaged, number)
 		}
 	}
 	return c
 }
 
-// take reads a line and says whether it is as it was written.
-func (f *File) take(c *content, line string) bool {
+// parseLine parses a line and reports whether its tag is valid.
+func (f *File) parseLine(c *content, line string) bool {
 	cutAt := strings.LastIndexByte(line, ' ')
 	if cutAt < 0 {
 		return false
 	}
 	text := line[:cutAt]
-	if !hmac.Equal([]byte(f.tag(text)), []byte(line[cutAt+1:])) {
+	if !hmac.Equal([]byte(f.computeTag(text)), []byte(line[cutAt+1:])) {
 		return false
 	}
 	fields := strings.Fields(text)
@@ -103,15 +102,15 @@ func (f *File) take(c *content, line string) bool {
 		return false
 	}
 	if len(fields) == 4 {
-		c.witness(id, h)
+		c.addWitness(id, h)
 		return true
 	}
 	if last, there := c.last[id]; there && h.Seq <= last.Seq && !bytes.Equal(h.MAC, last.MAC) {
-		c.witness(id, last)
+		c.addWitness(id, last)
 	}
 	c.last[id] = h
-	// Of two with one number the first stays: a journal that was rolled back
-	// and went on differently does not fit it.
+	// Of two heads with one number the first stays, so that it does not match a journal
+	// that was rolled back and continued differently.
 	if known, there := c.heads[id]; !there || h.Seq > known.Seq {
 		h.Witnesses = known.Witnesses
 		c.heads[id] = h
@@ -119,8 +118,8 @@ func (f *File) take(c *content, line string) bool {
 	return true
 }
 
-// witness keeps a head that was followed by a lower number.
-func (c *content) witness(id string, h run.Head) {
+// addWitness keeps a head that was followed by a lower number.
+func (c *content) addWitness(id string, h run.Head) {
 	known := c.heads[id]
 	h.Witnesses = nil
 	for _, w := range known.Witnesses {
@@ -129,12 +128,12 @@ func (c *content) witness(id string, h run.Head) {
 		}
 	}
 	known.Witnesses = append(slices.Clone(known.Witnesses), h)
-	known.Witnesses = known.Witnesses[max(0, len(known.Witnesses)-mostWitnesses):]
+	known.Witnesses = known.Witnesses[max(0, len(known.Witnesses)-maxWitnesses):]
 	c.heads[id] = known
 }
 
 func parseHead(fields []string) (id string, h run.Head, ok bool) {
-	if len(fields) != 3 && (len(fields) != 4 || fields[3] != witness) {
+	if len(fields) != 3 && (len(fields) != 4 || fields[3] != witnessMark) {
 		return "", h, false
 	}
 	id, err := url.QueryUnescape(fields[0])
@@ -148,24 +147,23 @@ func parseHead(fields []string) (id string, h run.Head, ok bool) {
 	return id, h, err == nil
 }
 
-// lines are those of a file with this content, but for its first.
-func (c *content) lines(f *File) string {
+// formatLines returns the lines of a file with this content, except for the first one.
+func (c *content) formatLines(f *File) string {
 	var text bytes.Buffer
 	for _, note := range c.notes {
 		text.WriteString(note)
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.heads)) {
 		for _, w := range c.heads[id].Witnesses {
-			text.WriteString(f.signed(plainLine(id, w) + " " + witness))
+			text.WriteString(f.signLine(plainLine(id, w) + " " + witnessMark))
 		}
 		text.WriteString(f.headLine(id, c.heads[id]))
 	}
 	return text.String()
 }
 
-// baseOf gives the size that a file had when it was written, from its first
-// line.
-func (f *File) baseOf(text string) int64 {
+// sizeWhenWritten returns the size of a file when it was written, from its first line.
+func (f *File) sizeWhenWritten(text string) int64 {
 	line, _, _ := strings.Cut(text, "\n")
 	fields := strings.Fields(line)
 	if len(fields) < 4 || fields[0] != "#" {

@@ -15,11 +15,11 @@ import (
 // openBench opens an empty store for a benchmark.
 func openBench(b *testing.B) *Store {
 	b.Helper()
-	return openAt(b, Options{Path: filepath.Join(b.TempDir(), testFile)})
+	return openTestStore(b, Options{Path: filepath.Join(b.TempDir(), testFile)})
 }
 
-// percentiles reports how long single calls took.
-func percentiles(b *testing.B, took []time.Duration) {
+// reportPercentiles reports the percentiles of the durations of single calls.
+func reportPercentiles(b *testing.B, took []time.Duration) {
 	b.Helper()
 	slices.Sort(took)
 	for _, p := range []struct {
@@ -31,8 +31,8 @@ func percentiles(b *testing.B, took []time.Duration) {
 	}
 }
 
-// BenchmarkAppend shows that an append costs the same at the beginning of a run
-// and far behind it.
+// BenchmarkAppend shows that the cost of an append does not depend on the length of the
+// run.
 func BenchmarkAppend(b *testing.B) {
 	for _, from := range []int64{10, 50_000} {
 		for _, size := range []int{4 << 10, 100 << 10} {
@@ -42,39 +42,39 @@ func BenchmarkAppend(b *testing.B) {
 				state := []byte(strings.Repeat("s", size))
 				var took []time.Duration
 				for seq := from; b.Loop(); seq++ {
-					c := aCommit("r_a", seq+1, "the notes of a step, about as long as they are")
+					c := newTestCommit("r_a", seq+1, "the notes of a step, about as long as they are")
 					c.Snapshot.State = state
 					start := time.Now()
-					if err := put(b.Context(), s, c); err != nil {
+					if err := putCommit(b.Context(), s, c); err != nil {
 						b.Fatal(err)
 					}
 					took = append(took, time.Since(start))
 				}
-				percentiles(b, took)
+				reportPercentiles(b, took)
 			})
 		}
 	}
 }
 
-// growTo gives a run so many events, a thousand in a commit; each commit has
-// notes.
+// growTo appends events to a run, a thousand per commit, until it has the given number of
+// events. Each commit has notes.
 func growTo(b *testing.B, s *Store, id string, events int64) {
 	b.Helper()
 	for seq := int64(0); seq < events; {
 		n := min(events-seq, 1000)
-		c := aCommit(id, seq+n, "notes")
+		c := newTestCommit(id, seq+n, "notes")
 		c.Expected, c.Events = seq, nil
 		for i := range n {
-			c.Events = append(c.Events, aCommit(id, seq+i+1, "event").Events...)
+			c.Events = append(c.Events, newTestCommit(id, seq+i+1, "event").Events...)
 		}
-		if err := put(b.Context(), s, c); err != nil {
+		if err := putCommit(b.Context(), s, c); err != nil {
 			b.Fatal(err)
 		}
 		seq += n
 	}
 }
 
-// BenchmarkWriters has goroutines append to runs of their own, in one process.
+// BenchmarkWriters has goroutines of one process append, each to its own run.
 func BenchmarkWriters(b *testing.B) {
 	for _, writers := range []int{1, 8} {
 		b.Run(fmt.Sprint("writers=", writers), func(b *testing.B) {
@@ -89,7 +89,7 @@ func BenchmarkWriters(b *testing.B) {
 						id := fmt.Sprintf("r_%d_%d", round, w)
 						for seq := range int64(each) {
 							start := time.Now()
-							if err := put(b.Context(), s, aCommit(id, seq+1, "notes")); err != nil {
+							if err := putCommit(b.Context(), s, newTestCommit(id, seq+1, "notes")); err != nil {
 								b.Error(err)
 							}
 							mu.Lock()
@@ -100,13 +100,13 @@ func BenchmarkWriters(b *testing.B) {
 				}
 				group.Wait()
 			}
-			percentiles(b, took)
+			reportPercentiles(b, took)
 		})
 	}
 }
 
-// BenchmarkSearch searches 20,000 runs, each with two rows of words, for words
-// that nearly all, some and few of them have.
+// BenchmarkSearch searches 20,000 runs with two rows of words each, for words that nearly
+// all, some and few of them contain.
 func BenchmarkSearch(b *testing.B) {
 	s := openBench(b)
 	fillForSearch(b, s, 20_000)
@@ -134,7 +134,7 @@ func BenchmarkSearch(b *testing.B) {
 				}
 				took = append(took, time.Since(start))
 			}
-			percentiles(b, took)
+			reportPercentiles(b, took)
 		})
 	}
 }
@@ -142,25 +142,25 @@ func BenchmarkSearch(b *testing.B) {
 func fillForSearch(b *testing.B, s *Store, runs int) {
 	b.Helper()
 	for i := range runs {
-		c := aCommit(fmt.Sprintf("r_%05d", i), 1, "")
+		c := newTestCommit(fmt.Sprintf("r_%05d", i), 1, "")
 		c.Record.Goal = fmt.Sprintf("refactor the module of topic%d", i%100)
 		c.Record.Project.ID, c.Record.Person = fmt.Sprint("p_", i%20), i%1000 == 0
 		c.Words, c.Snapshot = "", nil
-		if err := put(b.Context(), s, c); err != nil {
+		if err := putCommit(b.Context(), s, c); err != nil {
 			b.Fatal(err)
 		}
-		c = aCommit(c.Record.ID, 2, fmt.Sprintf("the tests pass now, subject%d is done", i%5000))
+		c = newTestCommit(c.Record.ID, 2, fmt.Sprintf("the tests pass now, subject%d is done", i%5000))
 		c.Snapshot = nil
-		if err := put(b.Context(), s, c); err != nil {
+		if err := putCommit(b.Context(), s, c); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// BenchmarkOpen opens a store that is there, and closes it.
+// BenchmarkOpen opens and closes an existing store.
 func BenchmarkOpen(b *testing.B) {
 	path := filepath.Join(b.TempDir(), testFile)
-	if err := openAt(b, Options{Path: path}).Close(); err != nil {
+	if err := openTestStore(b, Options{Path: path}).Close(); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

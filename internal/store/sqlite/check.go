@@ -7,25 +7,24 @@ import (
 	"slices"
 )
 
-// Health is what a check of the file has found.
+// Health is the result of a check of the file.
 type Health struct {
 	Path string `json:"path"`
-	// Bytes is the size of the file and of those beside it.
+	// Bytes is the size of the file, its write-ahead log and its shared-memory file.
 	Bytes int64 `json:"bytes"`
-	// Schema is the number of the last migration, SQLite the library's version.
+	// Schema is the number of the last migration. SQLite is the version of the library.
 	Schema int    `json:"schema"`
 	SQLite string `json:"sqlite"`
-	// Runs is how many runs there are.
+	// Runs is the number of runs.
 	Runs int64 `json:"runs"`
-	// Problems are what is damaged, the first few; none is a sound file.
+	// Problems lists the first errors that were found. It is empty if the file is intact.
 	Problems []string `json:"problems"`
 }
 
-// Check looks through the whole file. Damage is no error, but what keeps it from
-// looking is.
+// Check reads the whole file. Damage is reported in Health and not as an error.
 func (s *Store) Check(ctx context.Context) (Health, error) {
 	h := Health{Path: s.o.Path, Problems: []string{}}
-	err := s.read(ctx, "check the store", func() error {
+	err := s.withReadAccess(ctx, "check the store", func() error {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			if info, err := os.Stat(s.o.Path + suffix); err == nil {
 				h.Bytes += info.Size()
@@ -36,7 +35,7 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 			err = s.readers.db.QueryRowContext(ctx, `SELECT count(*) FROM runs`).Scan(&h.Runs)
 		}
 		if err == nil {
-			h.Problems, err = problems(ctx, s.readers.db)
+			h.Problems, err = quickCheck(ctx, s.readers.db)
 		}
 		if IsDamaged(err) {
 			h.Problems, err = append(h.Problems, err.Error()), nil
@@ -46,10 +45,11 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 	return h, err
 }
 
-// problems has SQLite look at every page, but not compare indices with tables.
-func problems(ctx context.Context, db *sql.DB) ([]string, error) {
+// quickCheck returns the errors that SQLite finds on the pages. It does not compare indices
+// with tables.
+func quickCheck(ctx context.Context, db *sql.DB) ([]string, error) {
 	rows, err := db.QueryContext(ctx, `PRAGMA quick_check(20)`)
-	list, err := collect(rows, err, func(row scanner) (text string, err error) {
+	list, err := collectRows(rows, err, func(row scanner) (text string, err error) {
 		err = row.Scan(&text)
 		return text, err
 	})

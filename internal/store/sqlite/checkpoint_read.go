@@ -10,7 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// selectCheckpoints begins the queries for records; checkpoints is called c.
+// selectCheckpoints is the beginning of all queries for records. The table checkpoints has
+// the alias c.
 const selectCheckpoints = `SELECT ` + checkpointColumns + `, num, EXISTS (SELECT 1 FROM checkpoints n WHERE n.parent = c.id)`
 
 func scanCheckpoint(row scanner) (checkpoint.Record, error) {
@@ -25,7 +26,7 @@ func scanCheckpoint(row scanner) (checkpoint.Record, error) {
 	r.Created = toTime(created)
 	if tags != "[]" {
 		if err := json.Unmarshal([]byte(tags), &r.Tags); err != nil {
-			return r, fmt.Errorf("the tags of the checkpoint %s: %w", r.ID, errors.Join(errGarbled, err))
+			return r, fmt.Errorf("decode the tags of checkpoint %s: %w", r.ID, errors.Join(errInvalidValue, err))
 		}
 	}
 	return r, nil
@@ -33,8 +34,8 @@ func scanCheckpoint(row scanner) (checkpoint.Record, error) {
 
 // Checkpoint implements checkpoint.Finder.
 func (s *Store) Checkpoint(ctx context.Context, id string) (r checkpoint.Record, err error) {
-	err = s.read(ctx, "read a checkpoint's record", func() error {
-		stmt, err := s.readers.prepare(ctx, selectCheckpoints+` FROM checkpoints c WHERE c.id = ?`)
+	err = s.withReadAccess(ctx, "read a checkpoint's record", func() error {
+		stmt, err := s.readers.prepareStatement(ctx, selectCheckpoints+` FROM checkpoints c WHERE c.id = ?`)
 		if err != nil {
 			return err
 		}
@@ -46,61 +47,61 @@ func (s *Store) Checkpoint(ctx context.Context, id string) (r checkpoint.Record,
 
 // Chain implements checkpoint.Finder.
 func (s *Store) Chain(ctx context.Context, id string, most int) ([]checkpoint.Record, error) {
-	return readList(ctx, s, "read what a checkpoint is made of", s.readers.rows, scanCheckpoint, `WITH RECURSIVE chain (one, needs, place) AS (
+	return queryList(ctx, s, "read the chain of a checkpoint", s.readers.queryRows, scanCheckpoint, `WITH RECURSIVE chain (one, needs, place) AS (
 			SELECT id, base, 1 FROM checkpoints WHERE id = ?
 			UNION ALL SELECT n.id, n.base, place + 1 FROM chain CROSS JOIN checkpoints n ON n.id = needs WHERE place < ?
 		) `+selectCheckpoints+` FROM chain CROSS JOIN checkpoints c ON c.id = one ORDER BY place`, id, most)
 }
 
-// chooseCheckpoints gives the conditions of a filter, but for its words.
-func chooseCheckpoints(f checkpoint.Filter) *conditions {
+// checkpointConditions returns the conditions of a filter except for its words.
+func checkpointConditions(f checkpoint.Filter) *conditions {
 	c := &conditions{}
-	c.equal("c.user", f.User)
-	c.equal("c.session", f.Session)
-	c.equal("c.workflow", f.Workflow)
-	c.equal("c.project", f.Project)
-	c.equal("c.run", f.Run)
-	c.equal("c.parent", f.Parent)
-	c.equal("c.base", f.Base)
-	c.equal("c.key", f.Key)
+	c.addEqual("c.user", f.User)
+	c.addEqual("c.session", f.Session)
+	c.addEqual("c.workflow", f.Workflow)
+	c.addEqual("c.project", f.Project)
+	c.addEqual("c.run", f.Run)
+	c.addEqual("c.parent", f.Parent)
+	c.addEqual("c.base", f.Base)
+	c.addEqual("c.key", f.Key)
 	if !f.Since.IsZero() {
-		c.add("c.created >= ?", fromTime(f.Since))
+		c.addCondition("c.created >= ?", fromTime(f.Since))
 	}
 	if !f.Until.IsZero() {
-		c.add("c.created < ?", fromTime(f.Until))
+		c.addCondition("c.created < ?", fromTime(f.Until))
 	}
 	for _, tag := range f.Tags {
-		c.add("c.num IN (SELECT t.num FROM checkpoint_tags t WHERE t.tag = ?)", tag)
+		c.addCondition("c.num IN (SELECT t.num FROM checkpoint_tags t WHERE t.tag = ?)", tag)
 	}
 	if f.Heads {
-		c.add("NOT EXISTS (SELECT 1 FROM checkpoints n WHERE n.parent = c.id)")
+		c.addCondition("NOT EXISTS (SELECT 1 FROM checkpoints n WHERE n.parent = c.id)")
 	}
 	switch {
 	case f.All:
 	case f.Fragments:
-		c.add("c.kind = 'piece'")
+		c.addCondition("c.kind = 'piece'")
 	default:
-		c.add("c.kind <> 'piece'")
+		c.addCondition("c.kind <> 'piece'")
 	}
 	if f.Before != nil && !f.Any {
-		c.add("c.num < ?", f.Before.Pos)
+		c.addCondition("c.num < ?", f.Before.Pos)
 	}
 	return c
 }
 
-// matchCheckpoints gives the query of FTS5 for the words of a filter; "" where
-// there is nothing to look for. In quotes nothing is an operator.
-func matchCheckpoints(f checkpoint.Filter) string {
+// matchCheckpoints returns the FTS5 query for the words of a filter, or "" if there is no
+// word to search for. Words are quoted, so that none of them is an operator.
+func checkpointMatchQuery(f checkpoint.Filter) string {
 	var scope strings.Builder
 	for _, part := range []struct {
 		kind rune
 		name string
 	}{{'u', f.User}, {'s', f.Session}, {'p', f.Project}, {'w', f.Workflow}} {
 		if part.name != "" {
-			scope.WriteString("scope : " + mark(part.kind, part.name) + " AND ")
+			scope.WriteString("scope : " + scopeToken(part.kind, part.name) + " AND ")
 		}
 	}
-	list := terms(f.Words, "")
+	list := parseTerms(f.Words, "")
 	if len(list) == 0 {
 		return ""
 	}
@@ -117,30 +118,30 @@ func matchCheckpoints(f checkpoint.Filter) string {
 
 // Checkpoints implements checkpoint.Finder.
 func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Record, error) {
-	text, args := listCheckpoints(f)
+	text, args := checkpointListQuery(f)
 	if text == "" {
 		return nil, nil
 	}
 	ask := s.readers.db.QueryContext
 	if f.Heads && len(f.Tags) == 0 {
-		ask = s.readers.rows // each load asks for them
+		ask = s.readers.queryRows // prepared, because each load runs this query
 	}
-	return readList(ctx, s, "list checkpoints", ask, scanCheckpoint, text, args...)
+	return queryList(ctx, s, "list checkpoints", ask, scanCheckpoint, text, args...)
 }
 
-// listCheckpoints gives the query of a list, "" where nothing can be found.
-func listCheckpoints(f checkpoint.Filter) (text string, args []any) {
-	c := chooseCheckpoints(f)
+// checkpointListQuery returns the query of a list, or "" if it cannot have any result.
+func checkpointListQuery(f checkpoint.Filter) (text string, args []any) {
+	c := checkpointConditions(f)
 	from, order := ` FROM checkpoints c`, ` ORDER BY c.num DESC LIMIT ?`
 	if len(f.Words) > 0 {
-		match := matchCheckpoints(f)
+		match := checkpointMatchQuery(f)
 		if match == "" {
 			return "", nil
 		}
-		// The words drive the query: they are read from the newest backwards, and
-		// no further than there are enough.
+		// The words drive the query: SQLite reads their rows from the newest to the oldest
+		// and stops at the limit.
 		from, order = ` FROM checkpoint_words w CROSS JOIN checkpoints c ON c.num = w.rowid`, ` ORDER BY w.rowid DESC LIMIT ?`
-		c.add("w.checkpoint_words MATCH ?", match)
+		c.addCondition("w.checkpoint_words MATCH ?", match)
 		if f.Any {
 			order = ` ORDER BY bm25(checkpoint_words, 0.0, 1.0), c.num DESC LIMIT ?`
 		}
@@ -149,7 +150,7 @@ func listCheckpoints(f checkpoint.Filter) (text string, args []any) {
 	if limit <= 0 {
 		limit = defaultLimit
 	}
-	return c.query(selectCheckpoints+from, order), append(c.args, limit)
+	return c.buildQuery(selectCheckpoints+from, order), append(c.args, limit)
 }
 
 // History implements checkpoint.Finder.
@@ -164,7 +165,7 @@ func (s *Store) History(ctx context.Context, key checkpoint.SeriesKey, h checkpo
 	if below <= 0 {
 		below = 1 << 62
 	}
-	return readList(ctx, s, "list the checkpoints of the session "+key.Session, s.readers.rows, scanCheckpoint, selectCheckpoints+` FROM checkpoints c
+	return queryList(ctx, s, "list the checkpoints of the session "+key.Session, s.readers.queryRows, scanCheckpoint, selectCheckpoints+` FROM checkpoints c
 		WHERE c.user = ? AND c.session = ? AND c.kind <> 'piece' AND c.number < ? ORDER BY c.number `+direction+` LIMIT ?`,
 		key.User, key.Session, below, limit)
 }
@@ -183,13 +184,13 @@ func scanLine(row scanner) (checkpoint.Series, error) {
 
 // Series implements checkpoint.Finder.
 func (s *Store) Series(ctx context.Context, key checkpoint.SeriesKey) (l checkpoint.Series, err error) {
-	err = s.read(ctx, "read the session "+key.Session, func() error {
-		stmt, err := s.readers.prepare(ctx, selectLines+` WHERE user = ? AND session = ?`)
+	err = s.withReadAccess(ctx, "read the session "+key.Session, func() error {
+		stmt, err := s.readers.prepareStatement(ctx, selectLines+` WHERE user = ? AND session = ?`)
 		if err != nil {
 			return err
 		}
 		l, err = scanLine(stmt.QueryRowContext(ctx, key.User, key.Session))
-		if errors.Is(err, errNone) {
+		if errors.Is(err, errNoRow) {
 			l, err = checkpoint.Series{SeriesKey: key}, nil
 		}
 		return err
@@ -200,22 +201,22 @@ func (s *Store) Series(ctx context.Context, key checkpoint.SeriesKey) (l checkpo
 // ListSeries implements checkpoint.Finder.
 func (s *Store) ListSeries(ctx context.Context, f checkpoint.SeriesFilter) ([]checkpoint.Series, error) {
 	c := &conditions{}
-	c.equal("user", f.User)
+	c.addEqual("user", f.User)
 	if !f.Before.IsZero() {
-		c.add("touched < ?", fromTime(f.Before))
+		c.addCondition("touched < ?", fromTime(f.Before))
 	}
 	limit := f.Limit
 	if limit <= 0 {
 		limit = -1
 	}
-	return readList(ctx, s, "list the sessions", s.readers.db.QueryContext, scanLine,
-		c.query(selectLines, ` ORDER BY touched, user, session LIMIT ?`), append(c.args, limit)...)
+	return queryList(ctx, s, "list the sessions", s.readers.db.QueryContext, scanLine,
+		c.buildQuery(selectLines, ` ORDER BY touched, user, session LIMIT ?`), append(c.args, limit)...)
 }
 
 // Totals implements checkpoint.Finder.
 func (s *Store) Totals(ctx context.Context) (t checkpoint.Totals, err error) {
-	err = s.read(ctx, "add the checkpoints up", func() error {
-		return s.readers.row(ctx, `SELECT count(*), coalesce(sum(count), 0), coalesce(sum(bytes), 0), coalesce(sum(stored), 0) FROM checkpoint_lines`,
+	err = s.withReadAccess(ctx, "sum up the checkpoints", func() error {
+		return s.readers.queryRow(ctx, `SELECT count(*), coalesce(sum(count), 0), coalesce(sum(bytes), 0), coalesce(sum(stored), 0) FROM checkpoint_lines`,
 			nil, []any{&t.Series, &t.Count, &t.Bytes, &t.Stored})
 	})
 	return t, err
@@ -228,7 +229,7 @@ func (s *Store) Deleted(ctx context.Context, ids []string) (map[string]bool, err
 		return nil, err
 	}
 	gone := map[string]bool{}
-	_, err = readList(ctx, s, "look up what was deleted", s.readers.rows, func(row scanner) (id string, err error) {
+	_, err = queryList(ctx, s, "look up what was deleted", s.readers.queryRows, func(row scanner) (id string, err error) {
 		err = row.Scan(&id)
 		gone[id] = true
 		return id, err
@@ -239,9 +240,9 @@ func (s *Store) Deleted(ctx context.Context, ids []string) (map[string]bool, err
 // Notes implements checkpoint.Auditor.
 func (s *Store) Notes(ctx context.Context, user string, limit int) ([]checkpoint.Entry, error) {
 	c := &conditions{}
-	c.equal("user", user)
-	text := c.query(`SELECT at, action, user, session, checkpoint, client, detail FROM checkpoint_audit`, ` ORDER BY num DESC LIMIT ?`)
-	return readList(ctx, s, "read the audit log", s.readers.db.QueryContext, func(row scanner) (checkpoint.Entry, error) {
+	c.addEqual("user", user)
+	text := c.buildQuery(`SELECT at, action, user, session, checkpoint, client, detail FROM checkpoint_audit`, ` ORDER BY num DESC LIMIT ?`)
+	return queryList(ctx, s, "read the audit log", s.readers.db.QueryContext, func(row scanner) (checkpoint.Entry, error) {
 		var e checkpoint.Entry
 		var at int64
 		err := row.Scan(&at, &e.Action, &e.User, &e.Session, &e.Checkpoint, &e.Client, &e.Detail)

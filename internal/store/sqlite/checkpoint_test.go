@@ -7,7 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint/indextest"
 )
 
-// TestCheckpoints holds the store to what every index of checkpoints promises.
+// TestCheckpoints runs the contract tests of the checkpoint index.
 func TestCheckpoints(t *testing.T) {
 	t.Parallel()
 	indextest.Exercise(t, func(t *testing.T) indextest.Opener {

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// The statements of commits.
+// The statements of a commit.
 const (
 	sqlInsertDefinition = `INSERT INTO definitions (hash, text) VALUES (?, ?) ON CONFLICT DO NOTHING`
 	sqlInsertRun        = `INSERT INTO runs (` + runColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -27,14 +27,14 @@ const (
 
 // Create implements run.Writer.
 func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) error {
-	return s.share(ctx, "create the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
-		if err := wellFormed(c); err != nil {
+	return s.commitShared(ctx, "create the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
+		if err := validateCommit(c); err != nil {
 			return err
 		}
-		if _, err := t.exec(ctx, sqlInsertDefinition, d.Hash, []byte(d.Text)); err != nil {
+		if _, err := t.execStatement(ctx, sqlInsertDefinition, d.Hash, []byte(d.Text)); err != nil {
 			return err
 		}
-		result, err := t.exec(ctx, sqlInsertRun, runValues(c.Record)...)
+		result, err := t.execStatement(ctx, sqlInsertRun, runValues(c.Record)...)
 		if err != nil {
 			return err
 		}
@@ -43,27 +43,27 @@ func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) erro
 			return err
 		}
 		if c.Key != "" {
-			_, err := t.exec(ctx, sqlInsertRequest, c.Record.User, c.Key, c.Record.ID, c.Record.Seq, c.Record.Handle)
+			_, err := t.execStatement(ctx, sqlInsertRequest, c.Record.User, c.Key, c.Record.ID, c.Record.Seq, c.Record.Handle)
 			if err != nil {
 				return err
 			}
 		}
-		return t.add(ctx, s, num, c, run.OpCreated, wordsOf(c.Record))
+		return t.insertCommit(ctx, s, num, c, run.OpCreated, searchText(c.Record))
 	})
 }
 
 // Append implements run.Writer.
 func (s *Store) Append(ctx context.Context, c run.Commit) error {
-	return s.share(ctx, "add to the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
-		if err := wellFormed(c); err != nil {
+	return s.commitShared(ctx, "add to the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
+		if err := validateCommit(c); err != nil {
 			return err
 		}
 		var num, seq int64
 		var before run.Record
-		err := t.row(ctx, sqlRunForCommit, []any{c.Record.ID}, []any{
+		err := t.queryRow(ctx, sqlRunForCommit, []any{c.Record.ID}, []any{
 			&num, &seq, &before.Goal, &before.Workflow, &before.Name, &before.Project.Path, &before.Project.Branch,
 		})
-		if errors.Is(err, errNone) {
+		if errors.Is(err, errNoRow) {
 			return guideway.Errorf(guideway.CodeNotFound, "there is no run %q", c.Record.ID)
 		}
 		if err != nil {
@@ -73,59 +73,59 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 			return guideway.Errorf(guideway.CodeConflict, "the run %s is at event %d, not at %d", c.Record.ID, seq, c.Expected)
 		}
 		if c.Key != "" {
-			if _, err := t.exec(ctx, sqlInsertCommand, c.Record.ID, c.Key, c.Record.Seq, c.Record.Handle); err != nil {
+			if _, err := t.execStatement(ctx, sqlInsertCommand, c.Record.ID, c.Key, c.Record.Seq, c.Record.Handle); err != nil {
 				return err
 			}
 		}
-		if _, err := t.exec(ctx, sqlUpdateRun, append(runValues(c.Record), num)...); err != nil {
+		if _, err := t.execStatement(ctx, sqlUpdateRun, append(runValues(c.Record), num)...); err != nil {
 			return err
 		}
-		about := wordsOf(c.Record)
-		if about == wordsOf(before) {
-			about = "" // they are there already
+		about := searchText(c.Record)
+		if about == searchText(before) {
+			about = "" // unchanged, so the words are already stored
 		}
-		return t.add(ctx, s, num, c, run.OpChanged, about)
+		return t.insertCommit(ctx, s, num, c, run.OpChanged, about)
 	})
 }
 
-// wellFormed refuses a commit that contradicts itself, before it does harm.
-func wellFormed(c run.Commit) error {
+// validateCommit returns an error if a commit contradicts itself.
+func validateCommit(c run.Commit) error {
 	if c.Record.Seq != c.Expected+int64(len(c.Events)) {
-		return fmt.Errorf("a commit of %d events behind %d says that it ends with %d", len(c.Events), c.Expected, c.Record.Seq)
+		return fmt.Errorf("a commit of %d events after event %d must not end at event %d", len(c.Events), c.Expected, c.Record.Seq)
 	}
 	for i, e := range c.Events {
 		if e.Seq != c.Expected+int64(i)+1 {
-			return fmt.Errorf("in a commit behind %d the event number %d has the sequence number %d", c.Expected, i+1, e.Seq)
+			return fmt.Errorf("in a commit after event %d, event number %d has the sequence number %d", c.Expected, i+1, e.Seq)
 		}
 	}
 	return nil
 }
 
-// add stores what Create and Append have in common; num is the run's number,
-// about are the words of its record.
-func (t *txn) add(ctx context.Context, s *Store, num int64, c run.Commit, op, about string) error {
+// insertCommit stores the parts that Create and Append have in common. num is the number of
+// the run, about contains the words of its record.
+func (t *txn) insertCommit(ctx context.Context, s *Store, num int64, c run.Commit, op, about string) error {
 	r := c.Record
 	for _, e := range c.Events {
-		_, err := t.exec(ctx, sqlInsertEvent,
+		_, err := t.execStatement(ctx, sqlInsertEvent,
 			r.ID, e.Seq, fromTime(e.At), e.Kind, e.By.User, e.By.Client, string(e.By.Via), []byte(e.Data), e.MAC)
 		if err != nil {
 			return err
 		}
 	}
 	if c.Handle != "" {
-		if _, err := t.exec(ctx, sqlInsertHandle, c.Handle, r.ID, r.Seq); err != nil {
+		if _, err := t.execStatement(ctx, sqlInsertHandle, c.Handle, r.ID, r.Seq); err != nil {
 			return err
 		}
 	}
 	if snap := c.Snapshot; snap != nil {
-		if _, err := t.exec(ctx, sqlPutSnapshot, r.ID, snap.Seq, snap.Head, snap.State, snap.MAC); err != nil {
+		if _, err := t.execStatement(ctx, sqlPutSnapshot, r.ID, snap.Seq, snap.Head, snap.State, snap.MAC); err != nil {
 			return err
 		}
 	}
 	if text := strings.TrimSpace(about + "\n" + c.Words); text != "" {
-		t.words = append(t.words, wordsEntry{row: wordsRow(num, r.Seq), scope: scopeOf(r), text: text})
+		t.words = append(t.words, wordsEntry{row: wordsRow(num, r.Seq), scope: runScope(r), text: text})
 	}
-	return t.tell(ctx, s, run.Change{
+	return t.insertChange(ctx, s, run.Change{
 		At: r.Updated, Subject: run.SubjectRun, Op: op, User: r.User, ID: r.ID, Workflow: r.Workflow, Project: r.Project.ID, Seq: r.Seq,
 	})
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// The store that the tests damage.
+// The size of the store that the tests damage.
 const (
 	soundRuns   = 20
 	soundEvents = 30
 )
 
-// soundFile gives the bytes of a closed store with runs, events and documents.
+// soundFile returns the bytes of a closed store with runs, events and documents.
 func soundFile(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), testFile)
@@ -32,7 +32,7 @@ func soundFile(t *testing.T) []byte {
 	}
 	for seq := range int64(soundEvents) {
 		for i := range soundRuns {
-			if err := put(t.Context(), s, aCommit(fmt.Sprintf("r_%02d", i), seq+1, strings.Repeat("words ", 40))); err != nil {
+			if err := putCommit(t.Context(), s, newTestCommit(fmt.Sprintf("r_%02d", i), seq+1, strings.Repeat("words ", 40))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -56,8 +56,8 @@ func soundFile(t *testing.T) []byte {
 	return data
 }
 
-// use calls all that reads, and a little that writes, and gives the errors.
-func use(ctx context.Context, s *Store) (errs []error) {
+// useStore calls all methods that read and some that write, and returns their errors.
+func useStore(ctx context.Context, s *Store) (errs []error) {
 	note := func(err error) { errs = append(errs, err) }
 	_, err := s.Runs(ctx, run.Filter{User: "ada"})
 	note(err)
@@ -76,7 +76,7 @@ func use(ctx context.Context, s *Store) (errs []error) {
 		_, err = s.Outcome(ctx, id, "", fmt.Sprintf("key %s 2", id))
 		note(err)
 		if err == nil && i%5 == 0 {
-			note(put(ctx, s, aCommit(id, r.Seq+1, "after the damage")))
+			note(putCommit(ctx, s, newTestCommit(id, r.Seq+1, "after the damage")))
 		}
 	}
 	_, err = s.Documents(ctx, session.Filter{Ref: session.Ref{User: "ada"}})
@@ -88,34 +88,35 @@ func use(ctx context.Context, s *Store) (errs []error) {
 	return errs
 }
 
-// wantClear ends the test where an error is none that a damaged file may give.
-func wantClear(t *testing.T, err error) {
+// checkClearError fails the test if an error is not one that a damaged file is allowed to
+// cause.
+func checkClearError(t *testing.T, err error) {
 	t.Helper()
 	switch guideway.ErrorCode(err) {
 	case "", guideway.CodeNotFound, guideway.CodeConflict:
 	case guideway.CodeUnavailable:
 		if guideway.ErrorFix(err) == "" {
-			t.Errorf("no way out: %v", err)
+			t.Errorf("no fix: %v", err)
 		}
 	default:
 		t.Errorf("not a clear error: %v (%s)", err, guideway.ErrorCode(err))
 	}
 }
 
-// tryDamaged uses a damaged file and salvages it; both may fail, clearly.
-func tryDamaged(t *testing.T, path string) (opened bool, salvaged *Salvaged) {
+// openAndSalvage opens and salvages a damaged file. Both may fail with a clear error.
+func openAndSalvage(t *testing.T, path string) (opened bool, salvaged *Salvaged) {
 	t.Helper()
 	salvaged, err := Salvage(t.Context(), path)
-	wantClear(t, err)
+	checkClearError(t, err)
 	s, err := Open(t.Context(), Options{Path: path})
-	wantClear(t, err)
+	checkClearError(t, err)
 	if err != nil {
 		return false, salvaged
 	}
-	for _, err := range use(t.Context(), s) {
-		wantClear(t, err)
+	for _, err := range useStore(t.Context(), s) {
+		checkClearError(t, err)
 	}
-	wantClear(t, s.Close())
+	checkClearError(t, s.Close())
 	return true, salvaged
 }
 
@@ -134,19 +135,19 @@ func TestTruncated(t *testing.T) {
 			if err := os.WriteFile(path, data[:offset], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			opened, salvaged := tryDamaged(t, path)
+			opened, salvaged := openAndSalvage(t, path)
 			if offset < 4096 && opened {
 				t.Error("a file without its first page was opened")
 			}
 			if offset >= len(data)-4096 && (salvaged == nil || len(salvaged.Runs)+len(salvaged.Events) < soundRuns) {
-				t.Errorf("of a file that lacks its end too little was salvaged: %+v", salvaged)
+				t.Errorf("too little was salvaged of a truncated file: %+v", salvaged)
 			}
 		})
 	}
 }
 
-// TestCorrupted writes nonsense over pages: no call panics, errors are clear,
-// and what is salvaged of the events is as it was written or visibly not.
+// TestCorrupted overwrites pages with garbage. No call panics, errors are clear, and
+// damaged events are salvaged unchanged or detectably changed.
 func TestCorrupted(t *testing.T) {
 	t.Parallel()
 	data := soundFile(t)
@@ -164,7 +165,7 @@ func TestCorrupted(t *testing.T) {
 					for i := range page {
 						broken[start+i] = byte(random.Uint32())
 					}
-				case 1: // zeros, as a lost write leaves them
+				case 1: // zeros, as after a lost write
 					clear(broken[start : start+page])
 				default: // a few bytes
 					for range 20 {
@@ -176,7 +177,7 @@ func TestCorrupted(t *testing.T) {
 			if err := os.WriteFile(path, broken, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, salvaged := tryDamaged(t, path)
+			_, salvaged := openAndSalvage(t, path)
 			if salvaged == nil {
 				return
 			}
@@ -184,15 +185,15 @@ func TestCorrupted(t *testing.T) {
 			for _, list := range salvaged.Events {
 				events += len(list)
 			}
-			// A page holds a few dozen rows; the rest must be there.
+			// A page holds a few dozen rows. All other rows must be salvaged.
 			if lost := soundRuns*soundEvents - events; lost > 100*pages && len(salvaged.Problems) == 0 {
-				t.Errorf("%d events are lost, and nothing is said of it", lost)
+				t.Errorf("%d events are lost and not reported", lost)
 			}
 		})
 	}
 }
 
-// TestSalvage takes pages out of the middle of a store, and gets all else.
+// TestSalvage wipes pages in the middle of a store and salvages everything else.
 func TestSalvage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), testFile)
@@ -205,10 +206,10 @@ func TestSalvage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(whole.Runs) != soundRuns || len(whole.Documents) != soundRuns || len(whole.Definitions) != 1 || len(whole.Problems) != 0 {
-		t.Fatalf("of a sound store: %d runs, %d documents, %d definitions, %v",
+		t.Fatalf("intact store: %d runs, %d documents, %d definitions, %v",
 			len(whole.Runs), len(whole.Documents), len(whole.Definitions), whole.Problems)
 	}
-	// The page that holds one event of the middle is wiped.
+	// Wipe the page of one event in the middle.
 	marker := []byte(`"run":"r_07","seq":15,`)
 	damagedOnce := false
 	for i := 0; ; {
@@ -231,7 +232,7 @@ func TestSalvage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(some.Problems) == 0 {
-		t.Error("nothing is said of the lost page")
+		t.Error("the lost page is not reported")
 	}
 	lost := 0
 	for id, list := range whole.Events {
@@ -243,7 +244,7 @@ func TestSalvage(t *testing.T) {
 			if i < 0 {
 				lost++
 			} else if !bytes.Equal(some.Events[id][i].Data, e.Data) {
-				t.Errorf("event %d of %s is not as it was", e.Seq, id)
+				t.Errorf("event %d of %s has changed", e.Seq, id)
 			}
 		}
 	}
@@ -258,11 +259,11 @@ func TestSalvage(t *testing.T) {
 		t.Errorf("salvaging has changed the file (%v)", err)
 	}
 	if _, err := Salvage(t.Context(), filepath.Join(t.TempDir(), "none")); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("of no file: %v", err)
+		t.Errorf("missing file: %v", err)
 	}
 }
 
-// TestCheckFindsDamage: doctor asks for it.
+// TestCheckFindsDamage covers the check that the command doctor calls.
 func TestCheckFindsDamage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), testFile)
@@ -270,13 +271,13 @@ func TestCheckFindsDamage(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := openAt(t, Options{Path: path})
+	s := openTestStore(t, Options{Path: path})
 	health, err := s.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if health.Runs != soundRuns || health.Bytes < int64(len(data)) || health.Schema < 1 || health.SQLite == "" || len(health.Problems) != 0 {
-		t.Errorf("of a sound store: %+v", health)
+		t.Errorf("intact store: %+v", health)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -285,8 +286,8 @@ func TestCheckFindsDamage(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s = openAt(t, Options{Path: path})
+	s = openTestStore(t, Options{Path: path})
 	if health, err = s.Check(t.Context()); err != nil || len(health.Problems) == 0 {
-		t.Errorf("of a damaged store: %+v, %v", health, err)
+		t.Errorf("damaged store: %+v, %v", health, err)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// fillDisk bounds the size of files of this process, appends until that is
-// reached, and goes on when it no longer is.
+// fillDisk limits the size of the files of this process, appends until the limit is
+// reached, and continues after the limit is lifted.
 func fillDisk(ctx context.Context, out io.Writer) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	s, err := Open(ctx, Options{Path: testFile})
@@ -28,11 +28,11 @@ func fillDisk(ctx context.Context, out io.Writer) error {
 	}
 	seq := int64(0)
 	for round := range uint64(3) {
-		if err := bound(600_000 + 300_000*round); err != nil {
+		if err := limitFileSize(600_000 + 300_000*round); err != nil {
 			return err
 		}
 		for {
-			err = put(ctx, s, aCommit("r_a", seq+1, strings.Repeat("much ", 2000)))
+			err = putCommit(ctx, s, newTestCommit("r_a", seq+1, strings.Repeat("much ", 2000)))
 			if err != nil {
 				break
 			}
@@ -48,18 +48,18 @@ func fillDisk(ctx context.Context, out io.Writer) error {
 			return fmt.Errorf("round %d: the run is at %d, %d were acknowledged: %w", round, r.Seq, seq, err)
 		}
 	}
-	if err := bound(1 << 40); err != nil {
+	if err := limitFileSize(1 << 40); err != nil {
 		return err
 	}
-	if err := put(ctx, s, aCommit("r_a", seq+1, "there is room again")); err != nil {
+	if err := putCommit(ctx, s, newTestCommit("r_a", seq+1, "the limit is lifted")); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, seq+1)
 	return s.Close()
 }
 
-// bound bounds the size of files of this process.
-func bound(size uint64) error {
+// limitFileSize limits the size of the files of this process.
+func limitFileSize(size uint64) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
@@ -68,9 +68,9 @@ func bound(size uint64) error {
 	return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)
 }
 
-// fillTogether is fillDisk by several writers at once, each on a run of its own, who
-// share transactions. It prints how far each has come.
-func fillTogether(ctx context.Context, out io.Writer) error {
+// fillDiskShared is fillDisk with several writers at the same time, each with its own run,
+// whose commits share transactions. It prints the last event of each.
+func fillDiskShared(ctx context.Context, out io.Writer) error {
 	const writers = 6
 	signal.Ignore(syscall.SIGXFSZ)
 	s, err := Open(ctx, Options{Path: testFile})
@@ -79,7 +79,7 @@ func fillTogether(ctx context.Context, out io.Writer) error {
 	}
 	var seqs [writers]int64
 	for round := range uint64(3) {
-		if err := bound(600_000 + 300_000*round); err != nil {
+		if err := limitFileSize(600_000 + 300_000*round); err != nil {
 			return err
 		}
 		var all sync.WaitGroup
@@ -87,8 +87,8 @@ func fillTogether(ctx context.Context, out io.Writer) error {
 		for i := range writers {
 			all.Go(func() {
 				for errs[i] == nil && seqs[i] < 2000 {
-					c := aCommit(fmt.Sprint("r_", i), seqs[i]+1, strings.Repeat("much ", 300*(i+1)))
-					if errs[i] = put(ctx, s, c); errs[i] == nil {
+					c := newTestCommit(fmt.Sprint("r_", i), seqs[i]+1, strings.Repeat("much ", 300*(i+1)))
+					if errs[i] = putCommit(ctx, s, c); errs[i] == nil {
 						seqs[i]++
 					}
 				}
@@ -110,12 +110,12 @@ func fillTogether(ctx context.Context, out io.Writer) error {
 	return s.Close()
 }
 
-// TestFullDiskTogether: of those who share a transaction on a full disk each is told
-// what is so, and nothing that was acknowledged is lost.
-func TestFullDiskTogether(t *testing.T) {
+// TestFullDiskShared checks that commits that share a transaction on a full disk get
+// correct results, and that no acknowledged event is lost.
+func TestFullDiskShared(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	out, err := child(t, "fill it together", dir).Output()
+	out, err := childCommand(t, "fill the disk shared", dir).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,37 +123,36 @@ func TestFullDiskTogether(t *testing.T) {
 	for i, line := range strings.Fields(string(out)) {
 		seq, err := strconv.ParseInt(line, 10, 64)
 		if err != nil {
-			t.Fatalf("the child says %q", out)
+			t.Fatalf("the child printed %q", out)
 		}
-		if seq > 0 { // who was never acknowledged has no run
+		if seq > 0 { // a writer without an acknowledged commit has no run
 			want[fmt.Sprint("r_", i)] = seq
 		}
 	}
 	if len(want) == 0 {
-		t.Fatalf("the child says %q", out)
+		t.Fatalf("the child printed %q", out)
 	}
-	wantConsistent(t, dir, want)
+	checkConsistent(t, dir, want)
 }
 
-// TestFullDisk: a full disk is a clear error, loses nothing, and what comes
-// behind it works.
+// TestFullDisk checks that a full disk causes a clear error and no loss, and that the store
+// works again after space is freed.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	out, err := child(t, "fill the disk", dir).Output()
+	out, err := childCommand(t, "fill the disk", dir).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var seq int64
 	if _, err := fmt.Sscan(string(out), &seq); err != nil || seq < 5 {
-		t.Fatalf("the child says %q", out)
+		t.Fatalf("the child printed %q", out)
 	}
-	wantConsistent(t, dir, map[string]int64{"r_a": seq})
+	checkConsistent(t, dir, map[string]int64{"r_a": seq})
 }
 
-// TestReadOnlyDirectory opens a store in a directory that may not be written,
-// once with a store in it and once without. Root may write everywhere, so that
-// the test goes down to another user.
+// TestReadOnlyDirectory opens a store in a read-only directory, with and without an
+// existing store. Root can write everywhere, so the test runs as another user.
 func TestReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
 	for _, there := range []bool{false, true} {
@@ -164,15 +163,15 @@ func TestReadOnlyDirectory(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = os.Chmod(dir, 0o700); _ = os.RemoveAll(dir) })
-			c := child(t, "open", dir)
+			c := childCommand(t, "open", dir)
 			if there {
 				if out, err := c.Output(); err != nil || string(out) != "opened\n" {
 					t.Fatalf("%q, %v", out, err)
 				}
-				c = child(t, "open", dir)
+				c = childCommand(t, "open", dir)
 			}
 			if os.Getuid() == 0 {
-				becomeNobody(t, dir, c.Path)
+				dropPrivileges(t, dir, c.Path)
 				c.Path = filepath.Join(dir, "child")
 				c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 			}
@@ -190,12 +189,12 @@ func TestReadOnlyDirectory(t *testing.T) {
 	}
 }
 
-// becomeNobody gives all in a directory to another user, who can run the test
-// from there.
-func becomeNobody(t *testing.T, dir, self string) {
+// dropPrivileges gives a directory and its content to another user, who can run the test
+// there.
+func dropPrivileges(t *testing.T, dir, self string) {
 	t.Helper()
-	// Not written by this process: another test may be starting a child of its
-	// own, which would have the file open for writing.
+	// Another process copies it: a child that another test starts at the same time would
+	// inherit the file open for writing.
 	if out, err := exec.CommandContext(t.Context(), "cp", self, filepath.Join(dir, "child")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// fillDisk needs a bound on the size of files.
+// fillDisk is not supported: it needs a limit on the size of files.
 func fillDisk(context.Context, io.Writer) error { return errors.ErrUnsupported }
 
-// fillTogether needs one, too.
-func fillTogether(context.Context, io.Writer) error { return errors.ErrUnsupported }
+// fillDiskShared is not supported either.
+func fillDiskShared(context.Context, io.Writer) error { return errors.ErrUnsupported }

@@ -11,10 +11,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// keepLog is how many entries of the validation log a document keeps.
-const keepLog = 500
+// maxLogEntries is the number of entries of the validation log that a document keeps.
+const maxLogEntries = 500
 
-// The statements of documents.
+// The statements of session documents.
 const (
 	documentColumns   = `project, workflow, id, project_path, created, updated, revision, data`
 	documentKey       = `user = ? AND project = ? AND workflow = ? AND id = ?`
@@ -25,9 +25,9 @@ const (
 		ON CONFLICT DO UPDATE SET dashboard = excluded.dashboard`
 )
 
-func keyOf(r session.Ref) []any { return []any{r.User, r.Project, r.Workflow, r.ID} }
+func documentKeyArgs(r session.Ref) []any { return []any{r.User, r.Project, r.Workflow, r.ID} }
 
-// scanDocument scans documentColumns, and columns before them.
+// scanDocument scans documentColumns after the given leading columns.
 func scanDocument(row scanner, user string, before ...any) (session.Document, error) {
 	d := session.Document{Ref: session.Ref{User: user}}
 	var created, updated int64
@@ -38,36 +38,36 @@ func scanDocument(row scanner, user string, before ...any) (session.Document, er
 	}
 	d.Created, d.Updated = toTime(created), toTime(updated)
 	if d.Data, err = session.DecodeData(data); err != nil {
-		return d, fmt.Errorf("the document %s is no JSON: %w", d.ID, errors.Join(errGarbled, err))
+		return d, fmt.Errorf("the document %s is not JSON: %w", d.ID, errors.Join(errInvalidValue, err))
 	}
 	return d, nil
 }
 
-func noDocument(ref session.Ref) error {
+func noDocumentError(ref session.Ref) error {
 	return guideway.Errorf(guideway.CodeNotFound, "there is no session document %q of the workflow %q in the project %q", ref.ID, ref.Workflow, ref.Project)
 }
 
 // CreateDocument implements session.Documents.
 func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []session.LogEntry) error {
-	return s.write(ctx, "create the document "+d.ID, func(ctx context.Context, t *txn) error {
+	return s.writeExclusive(ctx, "create the document "+d.ID, func(ctx context.Context, t *txn) error {
 		data, err := session.EncodeData(d.Data)
 		if err != nil {
 			return err
 		}
-		// A deleted one makes room, with its log and its summary.
+		// A deleted document with the same key is replaced, with its log and its summary.
 		const deleted = documentKey + ` AND deleted IS NOT NULL`
 		for _, text := range []string{
 			`DELETE FROM document_log WHERE document IN (SELECT num FROM documents WHERE ` + deleted + `)`,
 			`DELETE FROM document_summaries WHERE document IN (SELECT num FROM documents WHERE ` + deleted + `)`,
 			`DELETE FROM documents WHERE ` + deleted,
 		} {
-			if _, err = t.exec(ctx, text, keyOf(d.Ref)...); err != nil {
+			if _, err = t.execStatement(ctx, text, documentKeyArgs(d.Ref)...); err != nil {
 				return err
 			}
 		}
 		d.Revision = 1
-		result, err := t.exec(ctx, sqlInsertDocument,
-			append(keyOf(d.Ref), d.ProjectPath, fromTime(d.Created), fromTime(d.Updated), d.Revision, data)...)
+		result, err := t.execStatement(ctx, sqlInsertDocument,
+			append(documentKeyArgs(d.Ref), d.ProjectPath, fromTime(d.Created), fromTime(d.Updated), d.Revision, data)...)
 		if err != nil {
 			return err
 		}
@@ -75,28 +75,28 @@ func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []se
 		if err != nil {
 			return err
 		}
-		if err := t.summarise(ctx, num, d); err != nil {
+		if err := t.putSummary(ctx, num, d); err != nil {
 			return err
 		}
-		if err := t.log(ctx, num, log); err != nil {
+		if err := t.appendLog(ctx, num, log); err != nil {
 			return err
 		}
-		return t.tellDocument(ctx, s, run.OpCreated, d.Ref, d.Revision, d.Updated)
+		return t.insertDocumentChange(ctx, s, run.OpCreated, d.Ref, d.Revision, d.Updated)
 	})
 }
 
-// UpdateDocument implements session.Documents. change is called within the
-// transaction, so that nobody comes in between and it is called once.
+// UpdateDocument implements session.Documents. change is called once and within the
+// transaction, so that no other update interferes.
 func (s *Store) UpdateDocument(
 	ctx context.Context, ref session.Ref, change func(session.Document) (session.Document, []session.LogEntry, error),
 ) (session.Document, error) {
 	var next session.Document
 	var refused error
-	err := s.write(ctx, "update the document "+ref.ID, func(ctx context.Context, t *txn) error {
+	err := s.writeExclusive(ctx, "update the document "+ref.ID, func(ctx context.Context, t *txn) error {
 		var num int64
-		before, err := scanDocument(t.tx.QueryRowContext(ctx, sqlDocument, keyOf(ref)...), ref.User, &num)
-		if errors.Is(err, errNone) {
-			return noDocument(ref)
+		before, err := scanDocument(t.tx.QueryRowContext(ctx, sqlDocument, documentKeyArgs(ref)...), ref.User, &num)
+		if errors.Is(err, errNoRow) {
+			return noDocumentError(ref)
 		}
 		if err != nil {
 			return err
@@ -111,16 +111,16 @@ func (s *Store) UpdateDocument(
 		if err != nil {
 			return err
 		}
-		if _, err = t.exec(ctx, sqlUpdateDocument, next.ProjectPath, fromTime(next.Updated), next.Revision, data, num); err != nil {
+		if _, err = t.execStatement(ctx, sqlUpdateDocument, next.ProjectPath, fromTime(next.Updated), next.Revision, data, num); err != nil {
 			return err
 		}
-		if err := t.summarise(ctx, num, next); err != nil {
+		if err := t.putSummary(ctx, num, next); err != nil {
 			return err
 		}
-		if err := t.log(ctx, num, log); err != nil {
+		if err := t.appendLog(ctx, num, log); err != nil {
 			return err
 		}
-		return t.tellDocument(ctx, s, run.OpChanged, ref, next.Revision, next.Updated)
+		return t.insertDocumentChange(ctx, s, run.OpChanged, ref, next.Revision, next.Updated)
 	})
 	if refused != nil {
 		return session.Document{}, refused
@@ -134,59 +134,59 @@ func (s *Store) UpdateDocument(
 // DeleteDocument implements session.Documents.
 func (s *Store) DeleteDocument(ctx context.Context, ref session.Ref, at time.Time) error {
 	const hide = `UPDATE documents SET deleted = ? WHERE ` + documentKey + ` AND deleted IS NULL RETURNING revision`
-	return s.hide(ctx, "delete the document "+ref.ID, ref, at, hide, run.OpDeleted, fromTime(at))
+	return s.setDeleted(ctx, "delete the document "+ref.ID, ref, at, hide, run.OpDeleted, fromTime(at))
 }
 
 // RestoreDocument implements session.Documents.
 func (s *Store) RestoreDocument(ctx context.Context, ref session.Ref, at time.Time) error {
 	const show = `UPDATE documents SET deleted = ? WHERE ` + documentKey + ` AND deleted IS NOT NULL RETURNING revision`
-	return s.hide(ctx, "restore the document "+ref.ID, ref, at, show, run.OpCreated, nil)
+	return s.setDeleted(ctx, "restore the document "+ref.ID, ref, at, show, run.OpCreated, nil)
 }
 
-// hide hides a document or shows it again.
-func (s *Store) hide(ctx context.Context, doing string, ref session.Ref, at time.Time, text, op string, deleted any) error {
-	return s.write(ctx, doing, func(ctx context.Context, t *txn) error {
+// setDeleted marks a document as deleted or restores it.
+func (s *Store) setDeleted(ctx context.Context, doing string, ref session.Ref, at time.Time, text, op string, deleted any) error {
+	return s.writeExclusive(ctx, doing, func(ctx context.Context, t *txn) error {
 		var revision int64
-		err := t.row(ctx, text, append([]any{deleted}, keyOf(ref)...), []any{&revision})
-		if errors.Is(err, errNone) {
-			return noDocument(ref)
+		err := t.queryRow(ctx, text, append([]any{deleted}, documentKeyArgs(ref)...), []any{&revision})
+		if errors.Is(err, errNoRow) {
+			return noDocumentError(ref)
 		}
 		if err != nil {
 			return err
 		}
-		return t.tellDocument(ctx, s, op, ref, revision, at)
+		return t.insertDocumentChange(ctx, s, op, ref, revision, at)
 	})
 }
 
-// summarise keeps what lists show of a document.
-func (t *txn) summarise(ctx context.Context, document int64, d session.Document) error {
+// putSummary stores the summary of a document that lists show.
+func (t *txn) putSummary(ctx context.Context, document int64, d session.Document) error {
 	summary, err := d.Summary()
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, sqlSummarise, document, []byte(summary.Dashboard))
+	_, err = t.execStatement(ctx, sqlSummarise, document, []byte(summary.Dashboard))
 	return err
 }
 
-// log adds to a document's log and drops what is too old.
-func (t *txn) log(ctx context.Context, document int64, log []session.LogEntry) error {
+// appendLog appends to the log of a document and deletes its oldest entries.
+func (t *txn) appendLog(ctx context.Context, document int64, log []session.LogEntry) error {
 	if len(log) == 0 {
 		return nil
 	}
 	for _, entry := range log {
-		_, err := t.exec(ctx, `INSERT INTO document_log (document, at, revision, pointer, message) VALUES (?, ?, ?, ?, ?)`,
+		_, err := t.execStatement(ctx, `INSERT INTO document_log (document, at, revision, pointer, message) VALUES (?, ?, ?, ?, ?)`,
 			document, fromTime(entry.At), entry.Revision, entry.Pointer, entry.Message)
 		if err != nil {
 			return err
 		}
 	}
-	_, err := t.exec(ctx, `DELETE FROM document_log WHERE document = ?1 AND num <=
-		(SELECT num FROM document_log WHERE document = ?1 ORDER BY num DESC LIMIT 1 OFFSET ?2)`, document, keepLog)
+	_, err := t.execStatement(ctx, `DELETE FROM document_log WHERE document = ?1 AND num <=
+		(SELECT num FROM document_log WHERE document = ?1 ORDER BY num DESC LIMIT 1 OFFSET ?2)`, document, maxLogEntries)
 	return err
 }
 
-func (t *txn) tellDocument(ctx context.Context, s *Store, op string, ref session.Ref, revision int64, at time.Time) error {
-	return t.tell(ctx, s, run.Change{
+func (t *txn) insertDocumentChange(ctx context.Context, s *Store, op string, ref session.Ref, revision int64, at time.Time) error {
+	return t.insertChange(ctx, s, run.Change{
 		At: at, Subject: run.SubjectSession, Op: op, User: ref.User, ID: ref.ID, Workflow: ref.Workflow, Project: ref.Project, Seq: revision,
 	})
 }

@@ -14,14 +14,14 @@ const (
 	sqlLatest       = `SELECT coalesce(max(pos), 0) FROM feed`
 )
 
-// pruneEvery is how many changes pass between two prunings of the feed, so that
-// each costs little and most commits none.
+// pruneEvery is the number of changes between two prunings of the feed. Most commits do not
+// prune, and each pruning is cheap.
 const pruneEvery = 64
 
-// tell adds a change to the feed. It is the last that a transaction does.
-// Transactions follow each other, so positions become visible in order.
-func (t *txn) tell(ctx context.Context, s *Store, c run.Change) error {
-	result, err := t.exec(ctx, sqlInsertChange, fromTime(c.At), c.Subject, c.Op, c.User, c.ID, c.Workflow, c.Project, c.Seq)
+// insertChange adds a change to the feed. It must be the last statement of a transaction.
+// Transactions do not overlap, so positions become visible in order.
+func (t *txn) insertChange(ctx context.Context, s *Store, c run.Change) error {
+	result, err := t.execStatement(ctx, sqlInsertChange, fromTime(c.At), c.Subject, c.Op, c.User, c.ID, c.Workflow, c.Project, c.Seq)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (t *txn) tell(ctx context.Context, s *Store, c run.Change) error {
 	if err != nil || pos%pruneEvery != 0 || pos <= s.o.KeepFeed {
 		return err
 	}
-	_, err = t.exec(ctx, `DELETE FROM feed WHERE pos <= ?`, pos-s.o.KeepFeed)
+	_, err = t.execStatement(ctx, `DELETE FROM feed WHERE pos <= ?`, pos-s.o.KeepFeed)
 	return err
 }
 
@@ -41,26 +41,26 @@ func scanChange(row scanner) (run.Change, error) {
 	return c, err
 }
 
-// Changes implements run.Feed. A position that the feed has not reached yet is
-// of another file, or of this one before it was rolled back: it is reset, too.
+// Changes implements run.Feed. A position after the end of the feed comes from another
+// file, or from this file before a rollback: reset is true then, too.
 func (s *Store) Changes(ctx context.Context, after int64, limit int) (list []run.Change, reset bool, err error) {
 	after = max(after, 0)
-	err = s.read(ctx, "read the feed", func() error {
-		rows, err := s.readers.rows(ctx, sqlChanges, after, limit)
-		if list, err = collect(rows, err, scanChange); err != nil {
+	err = s.withReadAccess(ctx, "read the feed", func() error {
+		rows, err := s.readers.queryRows(ctx, sqlChanges, after, limit)
+		if list, err = collectRows(rows, err, scanChange); err != nil {
 			return err
 		}
 		if len(list) > 0 {
-			reset = list[0].Pos > after+1 // positions have no gaps but pruned ones
+			reset = list[0].Pos > after+1 // only pruning makes gaps in positions
 			return nil
 		}
 		var latest int64
-		if err := s.readers.row(ctx, sqlLatest, nil, []any{&latest}); err != nil || latest >= after {
+		if err := s.readers.queryRow(ctx, sqlLatest, nil, []any{&latest}); err != nil || latest >= after {
 			return err
 		}
 		reset = true
-		rows, err = s.readers.rows(ctx, sqlChanges, 0, limit)
-		list, err = collect(rows, err, scanChange)
+		rows, err = s.readers.queryRows(ctx, sqlChanges, 0, limit)
+		list, err = collectRows(rows, err, scanChange)
 		return err
 	})
 	return list, reset, err
@@ -68,11 +68,11 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int) (list []run
 
 // Latest implements run.Feed.
 func (s *Store) Latest(ctx context.Context) (pos int64, err error) {
-	err = s.read(ctx, "read the feed's end", func() error {
-		return s.readers.row(ctx, sqlLatest, nil, []any{&pos})
+	err = s.withReadAccess(ctx, "read the feed's end", func() error {
+		return s.readers.queryRow(ctx, sqlLatest, nil, []any{&pos})
 	})
 	return pos, err
 }
 
 // Watch implements run.Feed.
-func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch.add(ctx) }
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch.addWatcher(ctx) }

@@ -9,21 +9,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// defaultDocuments is how many documents a list gives that names no limit.
+// defaultDocuments is the limit of a list of documents without a limit.
 const defaultDocuments = 1000
 
 // Documents implements session.Finder.
 func (s *Store) Documents(ctx context.Context, f session.Filter) ([]session.Document, error) {
-	text, args := listDocuments(`SELECT `+documentColumns+` FROM documents`, f)
+	text, args := documentListQuery(`SELECT `+documentColumns+` FROM documents`, f)
 	scan := func(row scanner) (session.Document, error) { return scanDocument(row, f.Ref.User) }
-	return readList(ctx, s, "list documents", s.readers.db.QueryContext, scan, text, args...)
+	return queryList(ctx, s, "list documents", s.readers.db.QueryContext, scan, text, args...)
 }
 
 // Summaries implements session.Finder.
 func (s *Store) Summaries(ctx context.Context, f session.Filter) ([]session.Summary, error) {
-	text, args := listDocuments(sqlSummaries, f)
+	text, args := documentListQuery(sqlSummaries, f)
 	scan := func(row scanner) (session.Summary, error) { return scanSummary(row, f.Ref.User) }
-	return readList(ctx, s, "list summaries of documents", s.readers.db.QueryContext, scan, text, args...)
+	return queryList(ctx, s, "list summaries of documents", s.readers.db.QueryContext, scan, text, args...)
 }
 
 const sqlSummaries = `
@@ -39,19 +39,20 @@ func scanSummary(row scanner, user string) (session.Summary, error) {
 	return d, err
 }
 
-// listDocuments returns the query of a list of documents, the last changed first.
-func listDocuments(what string, f session.Filter) (text string, args []any) {
+// documentListQuery returns the query of a list of documents, with the last changed one
+// first.
+func documentListQuery(what string, f session.Filter) (text string, args []any) {
 	c := &conditions{}
-	c.add("user = ?", f.Ref.User) // an empty one is nobody
-	c.add("deleted IS NULL")
-	c.equal("project", f.Ref.Project)
-	c.equal("workflow", f.Ref.Workflow)
-	c.equal("id", f.Ref.ID)
+	c.addCondition("user = ?", f.Ref.User) // an empty user matches no document
+	c.addCondition("deleted IS NULL")
+	c.addEqual("project", f.Ref.Project)
+	c.addEqual("workflow", f.Ref.Workflow)
+	c.addEqual("id", f.Ref.ID)
 	limit := f.Limit
 	if limit <= 0 {
 		limit = defaultDocuments
 	}
-	return c.query(what, ` ORDER BY updated DESC, num DESC LIMIT ?`), append(c.args, limit)
+	return c.buildQuery(what, ` ORDER BY updated DESC, num DESC LIMIT ?`), append(c.args, limit)
 }
 
 // ValidationLog implements session.Finder.
@@ -63,21 +64,21 @@ func (s *Store) ValidationLog(ctx context.Context, ref session.Ref, limit int) (
 		entry.At = toTime(at)
 		return entry, err
 	}
-	return readList(ctx, s, "read the log of the document "+ref.ID, s.readers.rows, scan, `SELECT at, revision, pointer, message FROM document_log
+	return queryList(ctx, s, "read the log of the document "+ref.ID, s.readers.queryRows, scan, `SELECT at, revision, pointer, message FROM document_log
 		WHERE document = (SELECT num FROM documents WHERE `+documentKey+` AND deleted IS NULL)
-		ORDER BY num DESC LIMIT ?`, append(keyOf(ref), limit)...)
+		ORDER BY num DESC LIMIT ?`, append(documentKeyArgs(ref), limit)...)
 }
 
-// share is what one workflow has in a project, in documents or in runs.
-type share struct {
+// workflowCount is the number of documents or runs of a workflow in a project.
+type workflowCount struct {
 	project, workflow, path string
 	updated                 time.Time
 	sessions, runs          int
 }
 
-// sqlShares takes the path from the row that was changed last: SQLite gives
-// plain columns beside max() from its row.
-const sqlShares = `
+// sqlWorkflowCounts takes the path from the last changed row: SQLite reads plain columns
+// next to max() from the row of the maximum.
+const sqlWorkflowCounts = `
 	SELECT project, workflow, project_path, max(updated), count(*), 0 FROM documents
 	WHERE user = ?1 AND deleted IS NULL AND project <> '' GROUP BY project, workflow
 	UNION ALL
@@ -86,19 +87,19 @@ const sqlShares = `
 
 // Projects implements session.Finder.
 func (s *Store) Projects(ctx context.Context, user string) ([]session.ProjectSummary, error) {
-	shares, err := readList(ctx, s, "list projects", s.readers.rows, func(row scanner) (share, error) {
-		var one share
+	shares, err := queryList(ctx, s, "list projects", s.readers.queryRows, func(row scanner) (workflowCount, error) {
+		var one workflowCount
 		var updated int64
 		err := row.Scan(&one.project, &one.workflow, &one.path, &updated, &one.sessions, &one.runs)
 		one.updated = toTime(updated)
 		return one, err
-	}, sqlShares, user)
-	return summarise(shares), err
+	}, sqlWorkflowCounts, user)
+	return sumProjects(shares), err
 }
 
-// summarise adds up the shares of each project, the last changed first.
-func summarise(shares []share) []session.ProjectSummary {
-	slices.SortFunc(shares, func(a, b share) int { return b.updated.Compare(a.updated) })
+// sumProjects adds up the counts of each project, with the last changed project first.
+func sumProjects(shares []workflowCount) []session.ProjectSummary {
+	slices.SortFunc(shares, func(a, b workflowCount) int { return b.updated.Compare(a.updated) })
 	at := map[string]int{}
 	var list []session.ProjectSummary
 	for _, one := range shares {

@@ -12,26 +12,26 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// fileLock lets one writer of all processes in at a time. Writers queue in the
-// kernel rather than by trying again and again, as SQLite's own wait does: with
-// many of them the slowest waits a tenth as long.
+// fileLock admits one writer of all processes at a time. Writers queue in the kernel
+// instead of polling as SQLite's busy handler does: with many writers the longest wait is
+// ten times shorter.
 type fileLock struct {
 	file    *flock.Flock
 	timeout time.Duration
-	// turn has room for one writer of this process. Who is in it alone uses
-	// file, but for an attempt.
+	// turn has room for one writer of this process. Only the writer in it and the goroutine
+	// of a lockAttempt use file.
 	turn chan struct{}
 
 	mu sync.Mutex
-	// waiting is the attempt under way; it outlives who has made it.
-	waiting *attempt
+	// pending is the attempt in progress. It can outlive the writer that started it.
+	pending *lockAttempt
 }
 
-// attempt waits for the lock in the kernel, where nothing can stop it. A writer
-// that no longer waits leaves it behind, and the next one takes it over.
-type attempt struct {
+// lockAttempt waits for the lock in the kernel and cannot be interrupted. If its writer
+// stops waiting, the next writer takes the attempt over.
+type lockAttempt struct {
 	done   chan struct{}
-	wanted bool // somebody waits; else the lock is given back when it comes
+	wanted bool // a writer waits; otherwise the lock is released as soon as it is acquired
 	ended  bool
 	err    error
 }
@@ -40,14 +40,14 @@ func newFileLock(path string, timeout time.Duration) *fileLock {
 	return &fileLock{file: flock.New(path, flock.SetPermissions(0o600)), timeout: timeout, turn: make(chan struct{}, 1)}
 }
 
-// acquire waits for the lock, as long as the timeout and the context allow.
-func (l *fileLock) acquire(ctx context.Context) (release func(), err error) {
-	return l.acquireUnless(ctx, nil)
+// acquireLock waits for the lock until the timeout or the end of the context.
+func (l *fileLock) acquireLock(ctx context.Context) (release func(), err error) {
+	return l.acquireLockUnless(ctx, nil)
 }
 
-// acquireUnless is acquire for one who does not need the lock any more once
-// enough is closed: then there is neither a lock nor an error.
-func (l *fileLock) acquireUnless(ctx context.Context, enough <-chan struct{}) (release func(), err error) {
+// acquireLockUnless is acquireLock for a caller that no longer needs the lock once enough
+// is closed. It returns neither a lock nor an error then.
+func (l *fileLock) acquireLockUnless(ctx context.Context, enough <-chan struct{}) (release func(), err error) {
 	timer := time.NewTimer(l.timeout)
 	defer timer.Stop()
 	select {
@@ -57,21 +57,21 @@ func (l *fileLock) acquireUnless(ctx context.Context, enough <-chan struct{}) (r
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-timer.C:
-		return nil, l.late()
+		return nil, l.timeoutError()
 	}
-	if err := l.acquireFile(ctx, timer.C); err != nil {
+	if err := l.acquireFileLock(ctx, timer.C); err != nil {
 		<-l.turn
 		return nil, err
 	}
 	return func() {
-		_ = l.file.Unlock() // it fails where there is nothing to unlock
+		_ = l.file.Unlock() // fails if there is nothing to unlock
 		<-l.turn
 	}, nil
 }
 
-// acquireFile is acquire between processes. The caller has the turn.
-func (l *fileLock) acquireFile(ctx context.Context, late <-chan time.Time) error {
-	a, err := l.attempt()
+// acquireFileLock acquires the lock between processes. The caller has the turn.
+func (l *fileLock) acquireFileLock(ctx context.Context, late <-chan time.Time) error {
+	a, err := l.startAttempt()
 	if a == nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (l *fileLock) acquireFile(ctx context.Context, late <-chan time.Time) error
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-late:
-		err = l.late()
+		err = l.timeoutError()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,28 +88,28 @@ func (l *fileLock) acquireFile(ctx context.Context, late <-chan time.Time) error
 		a.wanted = false
 		return err
 	}
-	l.waiting = nil
+	l.pending = nil
 	if err == nil {
 		return a.err
 	}
-	_ = l.file.Unlock() // it came in the last moment
+	_ = l.file.Unlock() // acquired after the timeout
 	return err
 }
 
-// attempt gives the attempt to wait for; nil says that there is no need to,
-// with an error if there was one.
-func (l *fileLock) attempt() (*attempt, error) {
+// startAttempt tries to take the lock and otherwise returns the attempt to wait for. It
+// returns nil if the lock is taken or has failed with an error.
+func (l *fileLock) startAttempt() (*lockAttempt, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waiting != nil {
-		l.waiting.wanted = true
-		return l.waiting, nil
+	if l.pending != nil {
+		l.pending.wanted = true
+		return l.pending, nil
 	}
 	if free, err := l.file.TryLock(); free || err != nil {
 		return nil, err
 	}
-	a := &attempt{done: make(chan struct{}), wanted: true}
-	l.waiting = a
+	a := &lockAttempt{done: make(chan struct{}), wanted: true}
+	l.pending = a
 	go func() {
 		err := l.file.Lock()
 		for errors.Is(err, syscall.EINTR) {
@@ -120,23 +120,22 @@ func (l *fileLock) attempt() (*attempt, error) {
 		a.ended, a.err = true, err
 		if !a.wanted {
 			_ = l.file.Unlock()
-			l.waiting = nil
+			l.pending = nil
 		}
 		close(a.done)
 	}()
 	return a, nil
 }
 
-func (l *fileLock) late() error {
+func (l *fileLock) timeoutError() error {
 	return guideway.Errorf(guideway.CodeUnavailable, "another process has held the store's lock %s for %v", l.file.Path(), l.timeout).
-		WithFix("try again; if this persists, end the process that holds the lock")
+		WithFix("try again; if it fails again, end the process that holds the lock")
 }
 
-// close gives the lock's file back. An attempt that is still under way is
-// waited for as long as a writer would wait.
+// close waits for an attempt in progress, at most as long as a writer would.
 func (l *fileLock) close() {
 	l.mu.Lock()
-	a := l.waiting
+	a := l.pending
 	l.mu.Unlock()
 	if a == nil {
 		return
@@ -145,6 +144,6 @@ func (l *fileLock) close() {
 	defer timer.Stop()
 	select {
 	case <-a.done:
-	case <-timer.C: // it ends with the process that holds the lock
+	case <-timer.C: // the attempt ends when the other process releases the lock
 	}
 }

@@ -9,19 +9,19 @@ import (
 //go:embed schema.sql
 var schemaSQL string
 
-// schemaSteps returns the statements that bring a file to the versions 1, 2 and so
-// on. A change of the schema adds a step: a step that was released is never edited.
-func schemaSteps() []string { return []string{schemaSQL} }
+// migrations returns the statements that migrate a file to the versions 1, 2 and so on. A
+// change of the schema appends a migration; a released one is never edited.
+func migrations() []string { return []string{schemaSQL} }
 
-// migrate carries out the step to a version, completely or not at all.
-func (s *Store) migrate(ctx context.Context, version int, text string) error {
+// applyMigration migrates the file to a version in one transaction.
+func (s *Store) applyMigration(ctx context.Context, version int, text string) error {
 	tx, err := s.writer.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // has no effect after a commit
 	if _, err := tx.ExecContext(ctx, text); err != nil {
-		return fmt.Errorf("bring the store to the schema %d: %w", version, err)
+		return fmt.Errorf("migrate the store to schema %d: %w", version, err)
 	}
 	if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO facts (name, value) VALUES ('program', ?)", []byte(s.o.Program)); err != nil {
 		return err

@@ -18,52 +18,54 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// The application ids in a file's header.
+// The application ids in the header of a file.
 const (
-	// applicationID is that of a store: "gdws".
+	// applicationID is the id of a store: "gdws".
 	applicationID = 0x67647773
-	// unreleasedID is that of stores made before the first release: "gdwy".
+	// unreleasedID is the id of stores of development versions before the first release:
+	// "gdwy".
 	unreleasedID = 0x67647779
 )
 
-// prepare makes the file fit to work with, while no other process does.
-func (s *Store) prepare(ctx context.Context) error {
+// openDatabases creates, checks and migrates the file and opens its connections, while no
+// other process does.
+func (s *Store) openDatabases(ctx context.Context) error {
 	const doing = "open the store"
 	if err := atomicfile.MakeDir(filepath.Dir(s.o.Path)); err != nil {
-		return s.fault(doing, err)
+		return s.wrapError(doing, err)
 	}
-	// SQLite's locks then last even if somebody in this process opens and
+	// With OFD locks, SQLite's locks survive when other code in this process opens and
 	// closes the file. Not every system has them; the file lock remains.
 	_, _ = driver.OFDLocking(true)
-	release, err := s.lock.acquire(ctx)
+	release, err := s.lock.acquireLock(ctx)
 	if err != nil {
-		return s.fault(doing, err)
+		return s.wrapError(doing, err)
 	}
 	defer release()
 	if err := createPrivate(s.o.Path); err != nil {
-		return s.fault(doing, err)
+		return s.wrapError(doing, err)
 	}
-	if err := wantHeader(s.o.Path); err != nil {
-		return s.fault(doing, err)
+	if err := checkHeader(s.o.Path); err != nil {
+		return s.wrapError(doing, err)
 	}
-	if s.writer, err = s.connect("_txlock=immediate", "synchronous(FULL)", "journal_size_limit(67108864)", "cache_size(-1024)"); err != nil {
-		return s.fault(doing, err)
+	if s.writer, err = s.openDatabase("_txlock=immediate", "synchronous(FULL)", "journal_size_limit(67108864)", "cache_size(-1024)"); err != nil {
+		return s.wrapError(doing, err)
 	}
 	s.writer.db.SetMaxOpenConns(1)
-	if err := s.bringUpToDate(ctx); err != nil {
-		return errors.Join(s.fault(doing, err), s.writer.close())
+	if err := s.migrateToLatest(ctx); err != nil {
+		return errors.Join(s.wrapError(doing, err), s.writer.closeAll())
 	}
-	if s.readers, err = s.connect("", "query_only(1)"); err != nil {
-		return errors.Join(s.fault(doing, err), s.writer.close())
+	if s.readers, err = s.openDatabase("", "query_only(1)"); err != nil {
+		return errors.Join(s.wrapError(doing, err), s.writer.closeAll())
 	}
-	s.readers.db.SetMaxOpenConns(5) // one of them may watch
+	s.readers.db.SetMaxOpenConns(5) // one of them is used by Watch
 	s.readers.db.SetMaxIdleConns(5)
 	s.readers.db.SetConnMaxIdleTime(time.Minute)
 	return nil
 }
 
-// createPrivate makes an empty file for this user alone, where there is none.
-// SQLite gives the files beside it the same mode.
+// createPrivate creates an empty file that only this user can access, if there is none.
+// SQLite uses the same mode for the log and its index.
 func createPrivate(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -75,32 +77,32 @@ func createPrivate(path string) error {
 	return file.Close()
 }
 
-// wantHeader refuses a file that was cut off within its header. SQLite would
-// take it for an empty one and write over it.
-func wantHeader(path string) error {
+// checkHeader returns an error if a file is truncated within its header. SQLite would treat
+// it as empty and overwrite it.
+func checkHeader(path string) error {
 	const header = 512
 	info, err := os.Stat(path)
 	if err == nil && info.Size() > 0 && info.Size() < header {
-		return fmt.Errorf("it has only %d bytes: %w", info.Size(), errGarbled)
+		return fmt.Errorf("the file has only %d bytes: %w", info.Size(), errInvalidValue)
 	}
 	return err
 }
 
-// connect gives a handle to the file; it opens when it is first used.
-func (s *Store) connect(extra string, pragmas ...string) (*statements, error) {
+// openDatabase returns a handle of the file, which opens it on first use.
+func (s *Store) openDatabase(extra string, pragmas ...string) (*preparedDB, error) {
 	pragmas = append(pragmas, fmt.Sprintf("busy_timeout(%d)", s.o.BusyTimeout.Milliseconds()))
 	db, err := sql.Open("sqlite", dataSource(s.o.Path, extra, pragmas...))
 	if err != nil {
 		return nil, err
 	}
-	return newStatements(db), nil
+	return newPreparedDB(db), nil
 }
 
-// dataSource names a file for the driver. Pragmas stand in it because each
-// connection needs them.
+// dataSource returns the name of a file for the driver. It contains the pragmas, because
+// each connection needs them.
 func dataSource(path, extra string, pragmas ...string) string {
 	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") { // a volume
+	if !strings.HasPrefix(path, "/") { // starts with a volume name
 		path = "/" + path
 	}
 	query := url.Values{"_pragma": pragmas}.Encode()
@@ -110,27 +112,28 @@ func dataSource(path, extra string, pragmas ...string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + query
 }
 
-// bringUpToDate sees whose file it is and makes the steps that it lacks.
-func (s *Store) bringUpToDate(ctx context.Context) error {
-	id, version, err := s.identity(ctx)
+// migrateToLatest checks which program and version wrote the file and applies the missing
+// migrations.
+func (s *Store) migrateToLatest(ctx context.Context) error {
+	id, version, err := s.readHeader(ctx)
 	if err != nil {
 		return err
 	}
-	steps := s.o.steps
+	steps := s.o.migrations
 	if steps == nil {
-		steps = schemaSteps()
+		steps = migrations()
 	}
 	switch {
 	case id == unreleasedID:
-		return s.unreleased(version)
+		return s.unreleasedFileError(version)
 	case id != applicationID && (id != 0 || version != 0):
-		return s.foreign()
+		return s.foreignFileError()
 	case id == 0:
-		if err := s.wantEmpty(ctx); err != nil {
+		if err := s.checkEmpty(ctx); err != nil {
 			return err
 		}
 	case version > len(steps):
-		return s.newer(ctx, version, len(steps))
+		return s.newerFileError(ctx, version, len(steps))
 	}
 	var mode string
 	if err := s.writer.db.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
@@ -138,18 +141,18 @@ func (s *Store) bringUpToDate(ctx context.Context) error {
 	}
 	if mode != "wal" {
 		return guideway.Errorf(guideway.CodeUnavailable, "the store %s cannot keep a write-ahead log: its journal mode is %q", s.o.Path, mode).
-			WithFix("choose a data directory on a local disk: a network file system will not do")
+			WithFix("choose a data directory on a local disk and not on a network file system")
 	}
 	for i, step := range steps[version:] {
-		if err := s.migrate(ctx, version+i+1, step); err != nil {
+		if err := s.applyMigration(ctx, version+i+1, step); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// identity reads from the header whose file it is, and of which version.
-func (s *Store) identity(ctx context.Context) (id, version int, err error) {
+// readHeader reads the application id and the schema version from the header.
+func (s *Store) readHeader(ctx context.Context) (id, version int, err error) {
 	if err = s.writer.db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
 		return 0, 0, err
 	}
@@ -157,38 +160,39 @@ func (s *Store) identity(ctx context.Context) (id, version int, err error) {
 	return id, version, err
 }
 
-// wantEmpty refuses a file that has no mark of any program, but tables.
-func (s *Store) wantEmpty(ctx context.Context) error {
+// checkEmpty returns an error if a file without an application id has tables.
+func (s *Store) checkEmpty(ctx context.Context) error {
 	var n int
 	if err := s.writer.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&n); err != nil {
 		return err
 	}
 	if n > 0 {
-		return s.foreign()
+		return s.foreignFileError()
 	}
 	return nil
 }
 
-func (s *Store) foreign() error {
+func (s *Store) foreignFileError() error {
 	return guideway.Errorf(guideway.CodeUnavailable, "%s is the database of another program; the file was not changed", s.o.Path).
 		WithFix("choose another data directory, or move that file away")
 }
 
-// unreleased refuses a store that was made before the first release.
-func (s *Store) unreleased(version int) error {
+// unreleasedFileError is returned for a store of a version before the first release.
+func (s *Store) unreleasedFileError(version int) error {
 	return guideway.Errorf(guideway.CodeUnavailable,
-		"%s is a store that a development version of guideway made before the first release (application id gdwy, schema %d); this version cannot open it; it was left as it is", s.o.Path, version).
+		"%s is a store that a development version of guideway made before the first release (application id gdwy, schema %d); this version cannot open it; the file was not changed", s.o.Path, version).
 		WithFix("move the file away to start a new store; to keep runs, first export them with the guideway that made the file (guideway runs export RUN)")
 }
 
-// newer says which version can read a file that this one cannot.
-func (s *Store) newer(ctx context.Context, version, known int) error {
+// newerFileError returns the error for a schema that this version does not know, with the
+// version of the program that can read it.
+func (s *Store) newerFileError(ctx context.Context, version, known int) error {
 	var program string
 	err := s.writer.db.QueryRowContext(ctx, "SELECT CAST(value AS TEXT) FROM facts WHERE name = 'program'").Scan(&program)
 	if err != nil || program == "" {
 		program = "a newer version"
 	}
 	return guideway.Errorf(guideway.CodeUnavailable,
-		"the store %s has the schema %d, this version of guideway knows %d; it was left as it is", s.o.Path, version, known).
-		WithFix("use the guideway that has written it (%s) or a later one", program)
+		"the store %s has the schema %d, this version of guideway knows %d; the file was not changed", s.o.Path, version, known).
+		WithFix("use the version of guideway that wrote it (%s) or a later one", program)
 }

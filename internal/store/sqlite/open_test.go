@@ -16,8 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// execute runs statements on a file, past the store.
-func execute(t *testing.T, path string, statements ...string) {
+// execStatements runs statements on a file without the store.
+func execStatements(t *testing.T, path string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", dataSource(path, ""))
 	if err != nil {
@@ -31,8 +31,8 @@ func execute(t *testing.T, path string, statements ...string) {
 	}
 }
 
-// wantRefused ends the test where a file is not refused, or was changed by it.
-func wantRefused(t *testing.T, path string, words ...string) {
+// checkRefused fails the test if a file can be opened or if the attempt changes it.
+func checkRefused(t *testing.T, path string, words ...string) {
 	t.Helper()
 	before, err := os.ReadFile(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func wantRefused(t *testing.T, path string, words ...string) {
 	text := err.Error() + " | " + guideway.ErrorFix(err)
 	for _, word := range words {
 		if !strings.Contains(text, word) {
-			t.Errorf("the error does not say %q: %s", word, text)
+			t.Errorf("the error does not contain %q: %s", word, text)
 		}
 	}
 	after, err := os.ReadFile(path)
@@ -58,7 +58,7 @@ func wantRefused(t *testing.T, path string, words ...string) {
 	}
 }
 
-// TestForeignFiles: what another program has written is never touched.
+// TestForeignFiles checks that files of other programs are not changed.
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -69,63 +69,62 @@ func TestForeignFiles(t *testing.T) {
 		{"PRAGMA application_id = 7"},
 	} {
 		path := filepath.Join(dir, fmt.Sprint(i, ".db"))
-		execute(t, path, statements...)
-		wantRefused(t, path, "another program's", "move that file away")
+		execStatements(t, path, statements...)
+		checkRefused(t, path, "database of another program", "move that file away")
 	}
 	path := filepath.Join(dir, "text.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database\n", 500)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantRefused(t, path, "damaged", "doctor")
+	checkRefused(t, path, "damaged", "doctor")
 }
 
-// TestUnreleasedFile: the error for a store of a development version before the first
-// release names what it is, and what to do with it.
+// TestUnreleasedFile checks that the error for a store of a development version before the
+// first release names the version and a fix.
 func TestUnreleasedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), testFile)
-	execute(t, path, "CREATE TABLE runs (id)", "PRAGMA application_id = 1734637433", "PRAGMA user_version = 5") // "gdwy"
-	wantRefused(t, path, "before the first release", "cannot open it", "move the file away", "export")
+	execStatements(t, path, "CREATE TABLE runs (id)", "PRAGMA application_id = 1734637433", "PRAGMA user_version = 5") // "gdwy"
+	checkRefused(t, path, "before the first release", "cannot open it", "move the file away", "export")
 }
 
-// TestNewerFile: a file of a later version is refused, and the error says which
-// version to use.
+// TestNewerFile checks that a file of a later version is refused and that the error names a
+// version that can read it.
 func TestNewerFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), testFile)
-	if err := openAt(t, Options{Path: path, Program: "9.8.7"}).Close(); err != nil {
+	if err := openTestStore(t, Options{Path: path, Program: "9.8.7"}).Close(); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, path, "PRAGMA user_version = 99", "PRAGMA wal_checkpoint(TRUNCATE)")
-	wantRefused(t, path, "schema 99", "9.8.7", "or a later one")
+	execStatements(t, path, "PRAGMA user_version = 99", "PRAGMA wal_checkpoint(TRUNCATE)")
+	checkRefused(t, path, "schema 99", "9.8.7", "or a later one")
 }
 
-// TestOlderFile: a file of an earlier version is brought up to date with all
-// that is in it, by one of several processes, and each step is whole or not
-// done at all.
+// TestOlderFile checks that a file of an earlier version is migrated with its content, by
+// one of several processes, and that each migration is applied completely or not at all.
 func TestOlderFile(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), testFile)
-	old := openAt(t, Options{Path: path, Program: "1.0.0"})
-	if err := put(ctx, old, aCommit("r_a", 1, "one")); err != nil {
+	old := openTestStore(t, Options{Path: path, Program: "1.0.0"})
+	if err := putCommit(ctx, old, newTestCommit("r_a", 1, "one")); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
-	bad := append(schemaSteps(), "CREATE TABLE more (x); INSERT INTO nowhere VALUES (1)")
-	if s, err := Open(ctx, Options{Path: path, steps: bad}); err == nil {
+	bad := append(migrations(), "CREATE TABLE more (x); INSERT INTO nowhere VALUES (1)")
+	if s, err := Open(ctx, Options{Path: path, migrations: bad}); err == nil {
 		_ = s.Close()
-		t.Fatal("a step that fails was taken")
+		t.Fatal("a failing migration was applied")
 	}
-	openAt(t, Options{Path: path}) // this version still opens it
+	openTestStore(t, Options{Path: path}) // this version can still open it
 
-	good := append(schemaSteps(), "CREATE TABLE more (x); INSERT INTO more VALUES (1)")
+	good := append(migrations(), "CREATE TABLE more (x); INSERT INTO more VALUES (1)")
 	errs := make(chan error)
 	for range 4 {
 		go func() {
-			s, err := Open(ctx, Options{Path: path, Program: "2.0.0", steps: good})
+			s, err := Open(ctx, Options{Path: path, Program: "2.0.0", migrations: good})
 			if err == nil {
 				_, err = s.Run(ctx, "r_a")
 				err = errors.Join(err, s.Close())
@@ -138,14 +137,14 @@ func TestOlderFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantRefused(t, path, fmt.Sprint("schema ", len(good)), "2.0.0")
+	checkRefused(t, path, fmt.Sprint("schema ", len(good)), "2.0.0")
 }
 
 func TestModes(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data", "odd ?#% ünï'name")
-	s := openAt(t, Options{Path: filepath.Join(dir, testFile)})
-	if err := put(t.Context(), s, aCommit("r_a", 1, "one")); err != nil {
+	s := openTestStore(t, Options{Path: filepath.Join(dir, testFile)})
+	if err := putCommit(t.Context(), s, newTestCommit("r_a", 1, "one")); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(dir)
@@ -180,15 +179,15 @@ func TestImpossiblePaths(t *testing.T) {
 	}
 }
 
-// TestFeedIsPruned: the feed does not grow for good, and who is too far behind
-// is told.
+// TestFeedIsPruned checks that the feed stays bounded and that a reader with a pruned
+// position is reset.
 func TestFeedIsPruned(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	const keep, total = 100, 400
-	s := openAt(t, Options{Path: filepath.Join(t.TempDir(), testFile), KeepFeed: keep})
+	s := openTestStore(t, Options{Path: filepath.Join(t.TempDir(), testFile), KeepFeed: keep})
 	for seq := range int64(total) {
-		if err := put(ctx, s, aCommit("r_a", seq+1, "")); err != nil {
+		if err := putCommit(ctx, s, newTestCommit("r_a", seq+1, "")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -206,64 +205,65 @@ func TestFeedIsPruned(t *testing.T) {
 			t.Errorf("behind %d: reset %v, want %v (%v)", after, reset, want, err)
 		}
 		if reset && (len(list) == 0 || list[0].Pos != oldest) {
-			t.Errorf("behind %d a reset does not begin at the oldest: %v", after, list)
+			t.Errorf("a reset after %d does not begin at the oldest: %v", after, list)
 		}
 	}
 }
 
-// TestLockIsBounded: where another process holds the lock, a writer waits no
-// longer than it was told, and a reader not at all.
+// TestLockIsBounded checks that a writer waits at most the timeout while another process
+// holds the lock, and that a reader does not wait.
 func TestLockIsBounded(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), testFile)
-	s := openAt(t, Options{Path: path, LockTimeout: 20 * time.Millisecond})
-	if err := put(t.Context(), s, aCommit("r_a", 1, "one")); err != nil {
+	s := openTestStore(t, Options{Path: path, LockTimeout: 20 * time.Millisecond})
+	if err := putCommit(t.Context(), s, newTestCommit("r_a", 1, "one")); err != nil {
 		t.Fatal(err)
 	}
 	other := newFileLock(path+".lock", time.Minute)
-	release, err := other.acquire(t.Context())
+	release, err := other.acquireLock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := aCommit("r_a", 2, "two")
-	for range 3 { // the second takes over what the first has left behind
-		if err := put(t.Context(), s, c); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
+	c := newTestCommit("r_a", 2, "two")
+	for range 3 { // the later ones take over the attempt of the first
+		if err := putCommit(t.Context(), s, c); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
 			t.Errorf("got %v", err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := put(ctx, s, c); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+	if err := putCommit(ctx, s, c); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Errorf("got %v", err)
 	}
 	if r, err := s.Run(t.Context(), "r_a"); err != nil || r.Seq != 1 {
-		t.Errorf("a reader gets %+v, %v", r, err)
+		t.Errorf("the reader got %+v, %v", r, err)
 	}
 	release()
-	if err := put(t.Context(), s, c); err != nil {
-		t.Errorf("behind the lock: %v", err)
+	if err := putCommit(t.Context(), s, c); err != nil {
+		t.Errorf("while the lock is held: %v", err)
 	}
-	// What was left behind does not hold the lock.
-	if release, err = other.acquire(t.Context()); err != nil {
+	// An abandoned attempt does not hold the lock.
+	if release, err = other.acquireLock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	release()
 }
 
-// TestMalformedCommits: commits that contradict themselves and are refused whole.
+// TestMalformedCommits checks that commits that contradict themselves are refused
+// completely.
 func TestMalformedCommits(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s := openAt(t, Options{Path: filepath.Join(t.TempDir(), testFile)})
+	s := openTestStore(t, Options{Path: filepath.Join(t.TempDir(), testFile)})
 	for _, change := range []func(c *run.Commit){
 		func(c *run.Commit) { c.Record.Seq++ },
 		func(c *run.Commit) { c.Events[0].Seq++ },
 		func(c *run.Commit) { c.Events = nil },
 	} {
-		c := aCommit("r_a", 1, "one")
+		c := newTestCommit("r_a", 1, "one")
 		change(&c)
-		if err := put(ctx, s, c); err == nil {
-			t.Error("a commit that contradicts itself was taken")
+		if err := putCommit(ctx, s, c); err == nil {
+			t.Error("a commit that contradicts itself was accepted")
 		}
 	}
 	if latest, err := s.Latest(ctx); err != nil || latest != 0 {

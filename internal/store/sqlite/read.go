@@ -8,7 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// runColumns are those of a record, in the order of runValues and scanRun.
+// runColumns are the columns of a record, in the order of runValues and scanRun.
 const runColumns = `id, user, client, workflow, name, version, hash, goal, project, project_path, project_branch, project_commit, ` +
 	`status, kind, step, title, person, done, parent, parent_seq, created, updated, seq, head, handle`
 
@@ -22,7 +22,7 @@ func runValues(r run.Record) []any {
 
 func scanRun(row scanner) (run.Record, error) { return scanRunAnd(row) }
 
-// scanRunAnd scans a record, and columns before it.
+// scanRunAnd scans a record after the given leading columns.
 func scanRunAnd(row scanner, before ...any) (run.Record, error) {
 	var r run.Record
 	var created, updated int64
@@ -38,7 +38,7 @@ const eventColumns = `seq, at, kind, by_user, by_client, by_via, data, mac`
 
 func scanEvent(row scanner) (run.Event, error) { return scanEventAnd(row) }
 
-// scanEventAnd scans an event, and columns before it.
+// scanEventAnd scans an event after the given leading columns.
 func scanEventAnd(row scanner, before ...any) (run.Event, error) {
 	var e run.Event
 	var at int64
@@ -47,18 +47,18 @@ func scanEventAnd(row scanner, before ...any) (run.Event, error) {
 	return e, err
 }
 
-// read does something that only reads.
-func (s *Store) read(ctx context.Context, doing string, do func() error) error {
-	if err := s.enter(ctx, doing); err != nil {
+// withReadAccess calls do, which only reads, while the store is open.
+func (s *Store) withReadAccess(ctx context.Context, doing string, do func() error) error {
+	if err := s.beginCall(ctx, doing); err != nil {
 		return err
 	}
-	defer s.leave()
-	return s.fault(doing, do())
+	defer s.endCall()
+	return s.wrapError(doing, do())
 }
 
-// orMissing says what is not there where nothing is.
+// orMissing replaces errNoRow by an error with CodeNotFound.
 func orMissing(err error, format string, args ...any) error {
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNoRow) {
 		return guideway.Errorf(guideway.CodeNotFound, format, args...)
 	}
 	return err
@@ -66,8 +66,8 @@ func orMissing(err error, format string, args ...any) error {
 
 // Run implements run.Index.
 func (s *Store) Run(ctx context.Context, id string) (r run.Record, err error) {
-	err = s.read(ctx, "read the run "+id, func() error {
-		stmt, err := s.readers.prepare(ctx, `SELECT `+runColumns+` FROM runs WHERE id = ?`)
+	err = s.withReadAccess(ctx, "read the run "+id, func() error {
+		stmt, err := s.readers.prepareStatement(ctx, `SELECT `+runColumns+` FROM runs WHERE id = ?`)
 		if err != nil {
 			return err
 		}
@@ -80,8 +80,8 @@ func (s *Store) Run(ctx context.Context, id string) (r run.Record, err error) {
 // Handle implements run.Index.
 func (s *Store) Handle(ctx context.Context, token string) (run.Handle, error) {
 	h := run.Handle{Token: token}
-	err := s.read(ctx, "look up a handle", func() error {
-		err := s.readers.row(ctx, `SELECT run, seq FROM handles WHERE token = ?`, []any{token}, []any{&h.Run, &h.Seq})
+	err := s.withReadAccess(ctx, "look up a handle", func() error {
+		err := s.readers.queryRow(ctx, `SELECT run, seq FROM handles WHERE token = ?`, []any{token}, []any{&h.Run, &h.Seq})
 		return orMissing(err, "there is no such handle")
 	})
 	return h, err
@@ -90,33 +90,33 @@ func (s *Store) Handle(ctx context.Context, token string) (run.Handle, error) {
 // Outcome implements run.Log.
 func (s *Store) Outcome(ctx context.Context, id, user, key string) (run.Handle, error) {
 	h := run.Handle{Run: id}
-	err := s.read(ctx, "look up a command", func() error {
+	err := s.withReadAccess(ctx, "look up a command", func() error {
 		var err error
 		if id == "" {
-			err = s.readers.row(ctx, `SELECT run, seq, handle FROM requests WHERE user = ? AND key = ?`,
+			err = s.readers.queryRow(ctx, `SELECT run, seq, handle FROM requests WHERE user = ? AND key = ?`,
 				[]any{user, key}, []any{&h.Run, &h.Seq, &h.Token})
 		} else {
-			err = s.readers.row(ctx, `SELECT seq, handle FROM commands WHERE run = ? AND key = ?`,
+			err = s.readers.queryRow(ctx, `SELECT seq, handle FROM commands WHERE run = ? AND key = ?`,
 				[]any{id, key}, []any{&h.Seq, &h.Token})
 		}
-		return orMissing(err, "no command has had the key %q", key)
+		return orMissing(err, "no command has the key %q", key)
 	})
 	return h, err
 }
 
 // Events implements run.Log.
 func (s *Store) Events(ctx context.Context, id string, after int64, limit int) ([]run.Event, error) {
-	return readList(ctx, s, "read the events of the run "+id, s.readers.rows, scanEvent,
+	return queryList(ctx, s, "read the events of the run "+id, s.readers.queryRows, scanEvent,
 		`SELECT `+eventColumns+` FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?`, id, after, limit)
 }
 
 // Snapshot implements run.Log.
 func (s *Store) Snapshot(ctx context.Context, id string) (snap *run.Snapshot, err error) {
-	err = s.read(ctx, "read the snapshot of the run "+id, func() error {
+	err = s.withReadAccess(ctx, "read the snapshot of the run "+id, func() error {
 		var found run.Snapshot
-		err := s.readers.row(ctx, `SELECT seq, head, state, mac FROM snapshots WHERE run = ?`,
+		err := s.readers.queryRow(ctx, `SELECT seq, head, state, mac FROM snapshots WHERE run = ?`,
 			[]any{id}, []any{&found.Seq, &found.Head, &found.State, &found.MAC})
-		if errors.Is(err, errNone) {
+		if errors.Is(err, errNoRow) {
 			return nil
 		}
 		snap = &found
@@ -131,9 +131,9 @@ func (s *Store) Snapshot(ctx context.Context, id string) (snap *run.Snapshot, er
 // Definition implements run.Log.
 func (s *Store) Definition(ctx context.Context, hash string) (run.Definition, error) {
 	d := run.Definition{Hash: hash}
-	err := s.read(ctx, "read a pinned definition", func() error {
+	err := s.withReadAccess(ctx, "read a pinned definition", func() error {
 		var text []byte
-		err := s.readers.row(ctx, `SELECT text FROM definitions WHERE hash = ?`, []any{hash}, []any{&text})
+		err := s.readers.queryRow(ctx, `SELECT text FROM definitions WHERE hash = ?`, []any{hash}, []any{&text})
 		d.Text = string(text)
 		return orMissing(err, "there is no definition %s", hash)
 	})

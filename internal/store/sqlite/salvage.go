@@ -15,80 +15,79 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// Salvaged is what could be read of a damaged file. Nothing of it was checked:
-// the chains tell what is as it was written.
+// Salvaged is the readable content of a damaged file. It is not verified: the MAC chains of
+// the runs show which events are unchanged.
 type Salvaged struct {
 	Runs        []run.Record
 	Definitions []run.Definition
 	Documents   []session.Document
-	// Events are those of each run, in order but perhaps with gaps; also of
-	// runs whose record is gone.
+	// Events has the events of each run in order, with possible gaps, and those of runs
+	// whose record is lost.
 	Events map[string][]run.Event
-	// Problems say which rows could not be read.
+	// Problems describe the rows that could not be read.
 	Problems []string
 }
 
-// Salvage reads what can be read of a file, however damaged, without changing
-// it. It passes over rows on pages that are gone. Where the list of the tables is
-// gone, that of a new store takes its place, in a copy. Where nothing at all can
-// be read it gives an error.
+// Salvage reads what is readable in a damaged file without changing it. It skips rows on
+// lost pages. If the list of tables is lost, Salvage replaces it by the list of a new store
+// in a copy of the file. It returns an error if nothing is readable.
 func Salvage(ctx context.Context, path string) (*Salvaged, error) {
-	switch err := wantHeader(path); {
+	switch err := checkHeader(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no store %s to salvage", path)
 	case err != nil:
-		return nil, lost(path, err)
+		return nil, salvageError(path, err)
 	}
-	out, err := salvage(ctx, path)
+	out, err := salvageFile(ctx, path)
 	if err == nil || !IsDamaged(err) {
-		return out, lost(path, err)
+		return out, salvageError(path, err)
 	}
-	copied, remove, copyErr := withNewTables(ctx, path)
+	copied, remove, copyErr := copyWithNewSchema(ctx, path)
 	if copyErr != nil {
-		return nil, lost(path, errors.Join(err, copyErr))
+		return nil, salvageError(path, errors.Join(err, copyErr))
 	}
 	defer remove()
-	out, copyErr = salvage(ctx, copied)
+	out, copyErr = salvageFile(ctx, copied)
 	if copyErr != nil || len(out.Runs)+len(out.Definitions)+len(out.Documents)+len(out.Events) == 0 {
-		return nil, lost(path, errors.Join(err, ctx.Err()))
+		return nil, salvageError(path, errors.Join(err, ctx.Err()))
 	}
-	out.Problems = slices.Insert(out.Problems, 0, fmt.Sprintf("the list of the tables: that of a new store was taken: %v", err))
+	out.Problems = slices.Insert(out.Problems, 0, fmt.Sprintf("the list of tables was replaced by that of a new store: %v", err))
 	return out, nil
 }
 
-// lost is fault for a store of which nothing can be salvaged: to salvage it is no
-// way out.
-func lost(path string, err error) error {
+// salvageError is wrapStoreError for a store with nothing to salvage: the fix must not be
+// to salvage it.
+func salvageError(path string, err error) error {
 	if !IsDamaged(err) {
-		return fault(path, "salvage", err)
+		return wrapStoreError(path, "salvage", err)
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "salvage: nothing of the store %s can be read: %w", path, err).
-		WithFix("restore a backup of the file, or move it away to begin anew")
+	return guideway.Errorf(guideway.CodeUnavailable, "salvage: nothing in the store %s can be read: %w", path, err).
+		WithFix("restore a backup of the file, or move it away to start a new store")
 }
 
-// salvage reads a file by its own list of tables. The error is damaged where that
-// lacks one.
-func salvage(ctx context.Context, path string) (*Salvaged, error) {
-	db, err := sql.Open("sqlite", dataSource(path, "mode=ro", salvagePragmas()...))
+// salvageFile reads a file with its own list of tables. If a table is missing, the error is
+// one of damage.
+func salvageFile(ctx context.Context, path string) (*Salvaged, error) {
+	db, err := sql.Open("sqlite", dataSource(path, "mode=ro", readPragmas()...))
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	out := &Salvaged{Events: map[string][]run.Event{}}
-	tables := out.tables()
+	tables := out.tableReaders()
 	for _, t := range tables {
 		var there bool
 		err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?`, t.table).Scan(&there)
 		if err == nil && !there {
-			err = fmt.Errorf("there is no table %s: %w", t.table, errGarbled)
+			err = fmt.Errorf("there is no table %s: %w", t.table, errInvalidValue)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	for _, t := range tables {
-		problem, err := t.read(ctx, db)
+		problem, err := t.readTable(ctx, db)
 		if err != nil {
 			return nil, err
 		}
@@ -102,23 +101,23 @@ func salvage(ctx context.Context, path string) (*Salvaged, error) {
 	return out, nil
 }
 
-// tables are those that are read, into s.
-func (s *Salvaged) tables() []salvager {
-	return []salvager{
+// tableReaders returns the readers of the tables, which append to s.
+func (s *Salvaged) tableReaders() []tableReader {
+	return []tableReader{
 		{"runs", runColumns, func(row scanner, num *int64) error {
 			r, err := scanRunAnd(row, num)
-			return keep(&s.Runs, r, err)
+			return appendIfRead(&s.Runs, r, err)
 		}},
 		{"definitions", "hash, text", func(row scanner, num *int64) error {
 			var d run.Definition
 			err := row.Scan(num, &d.Hash, &d.Text)
-			return keep(&s.Definitions, d, err)
+			return appendIfRead(&s.Definitions, d, err)
 		}},
 		{"documents", "user, " + documentColumns, func(row scanner, num *int64) error {
 			var user string
 			d, err := scanDocument(row, "", num, &user)
 			d.User = user
-			return keep(&s.Documents, d, err)
+			return appendIfRead(&s.Documents, d, err)
 		}},
 		{"events", "run, " + eventColumns, func(row scanner, num *int64) error {
 			var id string
@@ -131,47 +130,47 @@ func (s *Salvaged) tables() []salvager {
 	}
 }
 
-// salvagePragmas have SQLite look closely at what it reads, and look at all into
-// a file that was cut off, which takes writable_schema; nothing is written.
-func salvagePragmas() []string {
+// readPragmas make SQLite check the cells that it reads. writable_schema makes it open a
+// truncated file; nothing is written.
+func readPragmas() []string {
 	return []string{"query_only(1)", "busy_timeout(5000)", "cell_size_check(1)", "writable_schema(1)"}
 }
 
-// keep adds to a list what was scanned well.
-func keep[T any](list *[]T, item T, err error) error {
+// appendIfRead appends a scanned item to a list unless err is set.
+func appendIfRead[T any](list *[]T, item T, err error) error {
 	if err == nil {
 		*list = append(*list, item)
 	}
 	return err
 }
 
-// salvager reads one table.
-type salvager struct {
+// tableReader reads one table.
+type tableReader struct {
 	table, columns string
-	// scan scans a row: its number, then the columns.
+	// scan scans a row: its number and then the columns.
 	scan func(row scanner, num *int64) error
 }
 
-// query reads some rows of the table.
-func (t salvager) query(which string) string {
+// selectRows returns the query for some rows of the table.
+func (t tableReader) selectRows(which string) string {
 	return "SELECT rowid, " + t.columns + " FROM " + t.table + " WHERE rowid " + which
 }
 
-// read reads the table from both ends until it comes to damage, and then tries
-// the rows in between, until very many in a row are not there. It gives an error
-// only where the context has ended.
-func (t salvager) read(ctx context.Context, db *sql.DB) (problem string, err error) {
-	const patience = 2000 // a page holds fewer rows
+// readTable reads the table from both ends up to the damage, and then the rows in between
+// one by one, until very many consecutive rows are missing. It only returns an error if the
+// context has ended.
+func (t tableReader) readTable(ctx context.Context, db *sql.DB) (problem string, err error) {
+	const patience = 2000 // more rows than a page holds
 	below, above := int64(0), int64(math.MaxInt64)
-	damage := t.scanAll(ctx, db, &below, t.query("> ? ORDER BY rowid"), math.MinInt64)
+	damage := t.scanRows(ctx, db, &below, t.selectRows("> ? ORDER BY rowid"), math.MinInt64)
 	switch {
 	case damage == nil:
 		return "", nil
-	case !IsDamaged(damage): // the table itself is gone, or nothing can be read
+	case !IsDamaged(damage): // the table itself is lost or unreadable
 		return t.table + ": " + damage.Error(), ctx.Err()
 	}
-	_ = t.scanAll(ctx, db, &above, t.query("< ? AND rowid > ? ORDER BY rowid DESC"), math.MaxInt64, below)
-	one, err := db.PrepareContext(ctx, t.query("= ?"))
+	_ = t.scanRows(ctx, db, &above, t.selectRows("< ? AND rowid > ? ORDER BY rowid DESC"), math.MaxInt64, below)
+	one, err := db.PrepareContext(ctx, t.selectRows("= ?"))
 	if err != nil {
 		return t.table + ": " + err.Error(), ctx.Err()
 	}
@@ -183,14 +182,14 @@ func (t salvager) read(ctx context.Context, db *sql.DB) (problem string, err err
 			missing = 0
 		}
 	}
-	return fmt.Sprintf("%s: some rows behind the row %d could not be read: %v", t.table, below, damage), ctx.Err()
+	return fmt.Sprintf("%s: some rows after row %d could not be read: %v", t.table, below, damage), ctx.Err()
 }
 
-// scanAll scans the rows of a query until one cannot be read; last is then the
-// number of the last one that could.
-func (t salvager) scanAll(ctx context.Context, db *sql.DB, last *int64, text string, args ...any) error {
+// scanRows scans the rows of a query until one cannot be read and sets last to the number
+// of the last readable one.
+func (t tableReader) scanRows(ctx context.Context, db *sql.DB, last *int64, text string, args ...any) error {
 	rows, err := db.QueryContext(ctx, text, args...)
-	_, err = collect(rows, err, func(row scanner) (struct{}, error) {
+	_, err = collectRows(rows, err, func(row scanner) (struct{}, error) {
 		var num int64
 		err := t.scan(row, &num)
 		if err == nil {

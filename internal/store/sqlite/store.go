@@ -1,8 +1,8 @@
-// Package sqlite keeps runs and session documents in one SQLite file. Several
-// processes may work on it at once: there is no primary, and nothing to elect.
+// Package sqlite keeps runs and session documents in one SQLite file. Several processes can
+// use the file at the same time; there is no primary.
 //
-// The file is only ever opened by SQLite itself. Whoever else in this process
-// opens and closes it would, on some systems, drop SQLite's locks.
+// Only SQLite may open the file: on some systems, other code in this process that opens and
+// closes it would drop SQLite's locks.
 package sqlite
 
 import (
@@ -24,32 +24,33 @@ var (
 	_ session.Store = (*Store)(nil)
 )
 
-// Options say what to open.
+// Options configure a store.
 type Options struct {
-	// Path is that of the file. It and its directory are made where they are
-	// not there, for this user alone.
+	// Path is the path of the file. The file and its directory are created if they do not
+	// exist, accessible only by this user.
 	Path string
-	// Program is the version of the program, for the word to an older one.
+	// Program is the version of the program, which an older program shows in its error.
 	Program string
-	// Logger gets what nobody can be told; nil discards it.
+	// Logger gets errors that no caller receives. If it is nil, they are discarded.
 	Logger *slog.Logger
-	// LockTimeout bounds the wait for other writers; 0 is 10 seconds.
+	// LockTimeout bounds the wait for other writers. The default is 10 seconds.
 	LockTimeout time.Duration
-	// BusyTimeout bounds SQLite's own wait, behind LockTimeout; 0 is 5 seconds.
+	// BusyTimeout bounds SQLite's own wait, which follows LockTimeout. The default is 5
+	// seconds.
 	BusyTimeout time.Duration
-	// KeepFeed is about how many changes the feed keeps; 0 is 100,000.
+	// KeepFeed is about how many changes the feed keeps. The default is 100,000.
 	KeepFeed int64
 
-	// pollEvery is how often a watch looks for changes of other processes; 0
-	// is 100 milliseconds.
+	// pollEvery is the interval at which a watch checks for changes of other processes. The
+	// default is 100 milliseconds.
 	pollEvery time.Duration
-	// steps are those of the schema; nil is schemaSteps.
-	steps []string
-	// commit ends a transaction; nil is as it is ended.
+	// migrations replaces the migrations of the schema in tests.
+	migrations []string
+	// commit replaces the commit of a transaction in tests.
 	commit func(*sql.Tx) error
 }
 
-// withDefaults fills in what is zero.
+// withDefaults returns the options with defaults for zero fields.
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -72,33 +73,31 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Store is an open file. It implements run.Journal and session.Store, whose
-// contracts say what its methods do.
+// Store is an open file. It implements run.Journal and session.Store.
 type Store struct {
 	o Options
-	// writer has one connection, readers a few.
-	writer, readers *statements
+	// writer has one connection, readers has a few.
+	writer, readers *preparedDB
 	lock            *fileLock
-	queue           queue
+	queue           commitQueue
 	watch           *watchers
 
-	// inUse is held for reading by every call, and for good by Close.
+	// inUse is read-locked by every call and locked by Close.
 	inUse  sync.RWMutex
 	closed bool
 }
 
-// Open opens a file, makes it where it is not there, and brings an older one up
-// to date. A file of a newer version, or of another program, is left as it is
-// and is CodeUnavailable.
+// Open opens a store, creates it if it does not exist, and migrates an older one. It does
+// not change a file of a newer version or of another program and returns CodeUnavailable.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o = o.withDefaults()
 	path, err := filepath.Abs(o.Path)
 	if err != nil || o.Path == "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the store has no path that can be used: %q", o.Path)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the path of the store is invalid: %q", o.Path)
 	}
 	o.Path = path
 	s := &Store{o: o, lock: newFileLock(path+".lock", o.LockTimeout)}
-	if err := s.prepare(ctx); err != nil {
+	if err := s.openDatabases(ctx); err != nil {
 		s.lock.close()
 		return nil, err
 	}
@@ -106,10 +105,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close implements run.Journal. It may be called again.
+// Close implements run.Journal. It may be called more than once.
 func (s *Store) Close() error {
 	if s.watch != nil {
-		s.watch.close()
+		s.watch.closeAll()
 	}
 	s.inUse.Lock()
 	defer s.inUse.Unlock()
@@ -117,18 +116,18 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	err := errors.Join(s.readers.close(), s.writer.close())
+	err := errors.Join(s.readers.closeAll(), s.writer.closeAll())
 	s.lock.close()
 	if err != nil {
-		return s.fault("close", err)
+		return s.wrapError("close", err)
 	}
 	return nil
 }
 
-// enter begins a call; leave must follow where it gives no error.
-func (s *Store) enter(ctx context.Context, what string) error {
+// beginCall must be followed by endCall unless it returns an error.
+func (s *Store) beginCall(ctx context.Context, what string) error {
 	if err := ctx.Err(); err != nil {
-		return s.fault(what, err)
+		return s.wrapError(what, err)
 	}
 	s.inUse.RLock()
 	if s.closed {
@@ -138,25 +137,25 @@ func (s *Store) enter(ctx context.Context, what string) error {
 	return nil
 }
 
-func (s *Store) leave() { s.inUse.RUnlock() }
+func (s *Store) endCall() { s.inUse.RUnlock() }
 
-// statements is a database with the statements that it has prepared.
-type statements struct {
+// preparedDB is a database with its prepared statements.
+type preparedDB struct {
 	db *sql.DB
 	mu sync.Mutex
-	// prepared has those of this database, by their text.
+	// prepared has the statements by their text.
 	prepared map[string]*sql.Stmt
 }
 
-func newStatements(db *sql.DB) *statements {
-	return &statements{db: db, prepared: map[string]*sql.Stmt{}}
+func newPreparedDB(db *sql.DB) *preparedDB {
+	return &preparedDB{db: db, prepared: map[string]*sql.Stmt{}}
 }
 
-// prepare gives the statement of a text. Texts are constants: there are only so
-// many. It waits for a connection without the lock: a transaction that has the
-// only one asks for its statements.
-func (s *statements) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
-	if stmt := s.known(text); stmt != nil {
+// prepareStatement returns the prepared statement of a text. All texts are constants, so
+// their number is bounded. It does not hold the mutex while it waits for a connection,
+// because a transaction with the only connection needs the mutex.
+func (s *preparedDB) prepareStatement(ctx context.Context, text string) (*sql.Stmt, error) {
+	if stmt := s.preparedStatement(text); stmt != nil {
 		return stmt, nil
 	}
 	stmt, err := s.db.PrepareContext(ctx, text)
@@ -166,40 +165,40 @@ func (s *statements) prepare(ctx context.Context, text string) (*sql.Stmt, error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first := s.prepared[text]; first != nil {
-		_ = stmt.Close() // somebody else was faster
+		_ = stmt.Close() // another caller was faster
 		return first, nil
 	}
 	s.prepared[text] = stmt
 	return stmt, nil
 }
 
-// known gives a statement that is prepared, or nil.
-func (s *statements) known(text string) *sql.Stmt {
+// preparedStatement returns a prepared statement, or nil if it is not prepared.
+func (s *preparedDB) preparedStatement(text string) *sql.Stmt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.prepared[text]
 }
 
-// row asks for one row by a constant text.
-func (s *statements) row(ctx context.Context, text string, args, into []any) error {
-	stmt, err := s.prepare(ctx, text)
+// queryRow queries one row with a constant text.
+func (s *preparedDB) queryRow(ctx context.Context, text string, args, into []any) error {
+	stmt, err := s.prepareStatement(ctx, text)
 	if err != nil {
 		return err
 	}
 	return stmt.QueryRowContext(ctx, args...).Scan(into...)
 }
 
-// rows asks for rows by a constant text.
-func (s *statements) rows(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
-	stmt, err := s.prepare(ctx, text)
+// queryRows queries rows with a constant text.
+func (s *preparedDB) queryRows(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	stmt, err := s.prepareStatement(ctx, text)
 	if err != nil {
 		return nil, err
 	}
 	return stmt.QueryContext(ctx, args...)
 }
 
-// close closes the statements and the database.
-func (s *statements) close() error {
+// closeAll closes the statements and the database.
+func (s *preparedDB) closeAll() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
@@ -210,8 +209,8 @@ func (s *statements) close() error {
 	return errors.Join(append(errs, s.db.Close())...)
 }
 
-// collect reads all rows.
-func collect[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) (list []T, _ error) {
+// collectRows reads and closes all rows.
+func collectRows[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) (list []T, _ error) {
 	if err != nil {
 		return nil, err
 	}
@@ -226,23 +225,23 @@ func collect[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) (l
 	return list, rows.Err()
 }
 
-// readList returns the rows of a query, which ask sends.
-func readList[T any](
+// queryList returns the rows of a query, which ask runs.
+func queryList[T any](
 	ctx context.Context, s *Store, doing string, ask func(context.Context, string, ...any) (*sql.Rows, error),
 	scan func(scanner) (T, error), text string, args ...any,
 ) (list []T, err error) {
-	err = s.read(ctx, doing, func() error {
+	err = s.withReadAccess(ctx, doing, func() error {
 		rows, err := ask(ctx, text, args...)
-		list, err = collect(rows, err, scan)
+		list, err = collectRows(rows, err, scan)
 		return err
 	})
 	return list, err
 }
 
-// scanner is a row.
+// scanner is a row of a result.
 type scanner interface{ Scan(into ...any) error }
 
-// toTime and fromTime are how times are kept.
+// toTime and fromTime convert between times and stored microseconds.
 func toTime(micro int64) time.Time { return time.UnixMicro(micro).UTC() }
 
 func fromTime(t time.Time) int64 { return t.UnixMicro() }

@@ -7,7 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/storetest"
 )
 
-// TestContract holds the store to what every journal promises.
+// TestContract runs the contract tests of run.Journal and session.Store.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	storetest.Exercise(t, func(t *testing.T) storetest.Opener {

@@ -9,12 +9,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// TestSummariesReadNoData: a list of summaries does not touch the data, however
-// much of it there is.
+// TestSummariesReadNoData checks that a list of summaries does not read the data of the
+// documents.
 func TestSummariesReadNoData(t *testing.T) {
 	t.Parallel()
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), testFile)
-	s := openAt(t, Options{Path: path})
+	s := openTestStore(t, Options{Path: path})
 	ref := session.Ref{User: "ann", Project: "p", Workflow: "w", ID: "new"}
 	d := session.Document{Ref: ref, Revision: 1, Data: map[string]any{"dashboard": map[string]any{"title": "new"}}}
 	if err := s.CreateDocument(ctx, d, nil); err != nil {
@@ -32,7 +32,7 @@ func TestSummariesReadNoData(t *testing.T) {
 		return found
 	}
 	want := map[string]string{"new": `{"title":"new"}`}
-	execute(t, path, `UPDATE documents SET data = CAST('no JSON' AS BLOB) WHERE id = 'new'`)
+	execStatements(t, path, `UPDATE documents SET data = CAST('no JSON' AS BLOB) WHERE id = 'new'`)
 	if diff := cmp.Diff(want, titles()); diff != "" {
 		t.Errorf("the data were read (-want +got):\n%s", diff)
 	}

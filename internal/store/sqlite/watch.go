@@ -8,34 +8,33 @@ import (
 	"time"
 )
 
-// watchers wakes those who watch the feed: at once for changes of this process,
-// and by looking now and then for those of others. It looks only while somebody
-// watches.
+// watchers notifies the watchers of the feed: immediately for changes of this process, and
+// by polling for changes of others. It polls only while there is a watcher.
 type watchers struct {
 	db     *sql.DB
 	every  time.Duration
 	logger *slog.Logger
 
-	mu     sync.Mutex
-	all    map[*watcher]struct{}
-	closed bool
-	// stop ends the looking; nil while nobody looks.
+	mu       sync.Mutex
+	watching map[*watcher]struct{}
+	closed   bool
+	// stop ends the polling. It is nil if nothing polls.
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// watcher is one who watches.
+// watcher is one watch of the feed.
 type watcher struct {
 	wake   chan struct{}
 	forget func() bool
 }
 
 func newWatchers(db *sql.DB, every time.Duration, logger *slog.Logger) *watchers {
-	return &watchers{db: db, every: every, logger: logger, all: map[*watcher]struct{}{}}
+	return &watchers{db: db, every: every, logger: logger, watching: map[*watcher]struct{}{}}
 }
 
-// add gives a channel that gets values until the context ends.
-func (w *watchers) add(ctx context.Context) <-chan struct{} {
+// addWatcher returns a channel that receives values until the context ends.
+func (w *watchers) addWatcher(ctx context.Context) <-chan struct{} {
 	one := &watcher{wake: make(chan struct{}, 1)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,60 +42,60 @@ func (w *watchers) add(ctx context.Context) <-chan struct{} {
 		close(one.wake)
 		return one.wake
 	}
-	w.all[one] = struct{}{}
+	w.watching[one] = struct{}{}
 	one.forget = context.AfterFunc(ctx, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.remove(one)
+		w.removeWatcher(one)
 	})
 	if w.stop == nil {
 		var looking context.Context
 		looking, w.stop = context.WithCancel(context.Background())
-		w.done.Go(func() { w.look(looking) })
+		w.done.Go(func() { w.pollChanges(looking) })
 	}
 	return one.wake
 }
 
-// remove ends a watch. The caller has the lock.
-func (w *watchers) remove(one *watcher) {
-	if _, there := w.all[one]; !there {
+// removeWatcher ends a watch. The caller holds the mutex.
+func (w *watchers) removeWatcher(one *watcher) {
+	if _, there := w.watching[one]; !there {
 		return
 	}
-	delete(w.all, one)
+	delete(w.watching, one)
 	close(one.wake)
-	if len(w.all) == 0 && w.stop != nil {
+	if len(w.watching) == 0 && w.stop != nil {
 		w.stop()
 		w.stop = nil
 	}
 }
 
-// notify wakes all.
-func (w *watchers) notify() {
+// notifyAll notifies all watchers.
+func (w *watchers) notifyAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for one := range w.all {
+	for one := range w.watching {
 		select {
 		case one.wake <- struct{}{}:
-		default: // a value is waiting already
+		default: // a notification is already pending
 		}
 	}
 }
 
-// close ends all watches and waits for the looking to end.
-func (w *watchers) close() {
+// closeAll ends all watches and waits for the polling to end.
+func (w *watchers) closeAll() {
 	w.mu.Lock()
 	w.closed = true
-	for one := range w.all {
+	for one := range w.watching {
 		one.forget()
-		w.remove(one)
+		w.removeWatcher(one)
 	}
 	w.mu.Unlock()
 	w.done.Wait()
 }
 
-// look wakes all when data_version shows that a commit of another connection
-// has come. Where it cannot look it wakes all now and then, to be sure.
-func (w *watchers) look(ctx context.Context) {
+// pollChanges notifies all watchers if data_version shows a commit of another connection.
+// If reading it fails, pollChanges notifies them at each interval.
+func (w *watchers) pollChanges(ctx context.Context) {
 	ticker := time.NewTicker(w.every)
 	defer ticker.Stop()
 	var conn *sql.Conn
@@ -112,12 +111,13 @@ func (w *watchers) look(ctx context.Context) {
 			return
 		}
 		if err != nil && !failed {
-			w.logger.Warn("cannot look for changes of other processes", "error", err)
+			w.logger.Warn("cannot poll for changes of other processes", "error", err)
 		}
-		// The first look knows nothing of what came since the watch began.
+		// The first poll cannot know about changes between the beginning of the watch and
+		// the poll.
 		if failed = err != nil; failed || version != last {
 			last = version
-			w.notify()
+			w.notifyAll()
 		}
 		select {
 		case <-ctx.Done():
@@ -127,8 +127,8 @@ func (w *watchers) look(ctx context.Context) {
 	}
 }
 
-// dataVersion reads the number that changes with each commit of another
-// connection. It is a connection's own, so that one is kept.
+// dataVersion reads a number that changes with each commit of another connection. It is
+// specific to a connection, so conn is kept open.
 func dataVersion(ctx context.Context, db *sql.DB, conn **sql.Conn) (version int64, err error) {
 	if *conn == nil {
 		if *conn, err = db.Conn(ctx); err != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// What shares a transaction shares one entry of the index of words, however the runs
-// come in it; what was refused is not found, and what is not refused is.
-func TestWordsAreEnteredTogether(t *testing.T) {
+// TestWordsOfABatch checks that changes of one transaction make one entry in the index of
+// words, in any order of their runs, and that words of refused changes are not found.
+func TestWordsOfABatch(t *testing.T) {
 	t.Parallel()
 	d := openFaulty(t)
-	var list []*wanted
+	var list []*submission
 	for i := range 6 {
-		w := &wanted{Commit: aCommit(fmt.Sprint("r_", i), 1, "first")}
+		w := &submission{Commit: newTestCommit(fmt.Sprint("r_", i), 1, "first")}
 		w.Handle = fmt.Sprint("h_", i)
 		list = append(list, w)
 	}
-	d.atOnce(t, list)
+	d.runTogether(t, list)
 	segments := func() (n int) {
 		t.Helper()
 		if err := d.readers.db.QueryRowContext(t.Context(), `SELECT count(DISTINCT segid) FROM words_idx`).Scan(&n); err != nil {
@@ -30,21 +30,21 @@ func TestWordsAreEnteredTogether(t *testing.T) {
 	before := segments()
 	list = nil
 	for i := 5; i >= 0; i-- {
-		c := aCommit(fmt.Sprint("r_", i), 2, "second")
+		c := newTestCommit(fmt.Sprint("r_", i), 2, "second")
 		c.Handle = fmt.Sprint("h_second_", i)
 		c.Words = fmt.Sprintf("the zebra of number%d", i)
 		if i == 3 {
-			c.Handle = "h_2" // which is another run's
+			c.Handle = "h_2" // already used by another run
 		}
-		list = append(list, &wanted{Commit: c})
+		list = append(list, &submission{Commit: c})
 	}
-	d.expect(nil)
-	d.atOnce(t, list)
-	if made := d.made(); made != 1 {
+	d.resetCommits(nil)
+	d.runTogether(t, list)
+	if made := d.commitCount(); made != 1 {
 		t.Errorf("there were %d transactions", made)
 	}
 	if more := segments() - before; more != 1 {
-		t.Errorf("five changes made %d entries of the index", more)
+		t.Errorf("five changes made %d entries in the index", more)
 	}
 	for i := range 6 {
 		err, code := list[5-i].err, guideway.Code("")

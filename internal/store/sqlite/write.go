@@ -10,60 +10,59 @@ import (
 // txn is a transaction that writes.
 type txn struct {
 	tx *sql.Tx
-	// prepared has the statements of every day; others are prepared anew.
-	prepared *statements
-	// words are what runs are to be found by, as it is to be entered at the end. The
-	// index of words writes out what it has gathered at each savepoint and whenever
-	// rows do not rise; together they are one entry of it.
+	// prepared has the prepared statements. Rare statements are not prepared.
+	prepared *preparedDB
+	// words are collected during the transaction and inserted at its end: FTS5 flushes its
+	// buffer at each savepoint and whenever row numbers do not ascend, and one flush is
+	// cheaper.
 	words []wordsEntry
 }
 
-// wordsEntry is a row of words.
+// wordsEntry is a row of the table words.
 type wordsEntry struct {
 	row         int64
 	scope, text string
 }
 
-// enterWords enters the words of all changes of the transaction.
-func (t *txn) enterWords(ctx context.Context) error {
+// insertWords inserts the words of all changes of the transaction.
+func (t *txn) insertWords(ctx context.Context) error {
 	slices.SortFunc(t.words, func(a, b wordsEntry) int { return cmp.Compare(a.row, b.row) })
 	for _, w := range t.words {
-		if _, err := t.exec(ctx, sqlInsertWords, w.row, w.scope, w.text); err != nil {
+		if _, err := t.execStatement(ctx, sqlInsertWords, w.row, w.scope, w.text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// write does something in a transaction of its own, with no other writer anywhere.
-// Once it has begun, the end of the context does not stop it: it is short, and its
-// outcome is never left open. doing is for errors. What may share a transaction
-// goes by share.
-func (s *Store) write(ctx context.Context, doing string, do func(context.Context, *txn) error) error {
-	if err := s.enter(ctx, doing); err != nil {
+// writeExclusive calls do in its own transaction, while no other process writes. Once the
+// transaction has begun, the end of the context does not stop it: it is short and its
+// result must be known. doing describes the operation in errors. Use commitShared for
+// changes that can share a transaction.
+func (s *Store) writeExclusive(ctx context.Context, doing string, do func(context.Context, *txn) error) error {
+	if err := s.beginCall(ctx, doing); err != nil {
 		return err
 	}
-	defer s.leave()
-	release, err := s.lock.acquire(ctx)
+	defer s.endCall()
+	release, err := s.lock.acquireLock(ctx)
 	if err != nil {
-		return s.fault(doing, err)
+		return s.wrapError(doing, err)
 	}
 	defer release()
-	if _, err := s.transact(ctx, do); err != nil {
-		return s.fault(doing, err)
+	if _, err := s.runTransaction(ctx, do); err != nil {
+		return s.wrapError(doing, err)
 	}
-	s.watch.notify()
+	s.watch.notifyAll()
 	return nil
 }
 
-// transact makes one transaction. The caller has the lock. begun says that what
-// failed, if anything has, was not the way to a transaction: another one of other
-// changes may do better.
-func (s *Store) transact(ctx context.Context, do func(context.Context, *txn) error) (begun bool, err error) {
+// runTransaction runs one transaction. The caller has the lock. begun is false if the
+// transaction itself could not begin, so that another one would fail as well.
+func (s *Store) runTransaction(ctx context.Context, do func(context.Context, *txn) error) (begun bool, err error) {
 	ctx = context.WithoutCancel(ctx)
-	for _, text := range everyDay() {
-		// Before the transaction, which has the only connection.
-		if _, err := s.writer.prepare(ctx, text); err != nil {
+	for _, text := range commitStatements() {
+		// Before the transaction, which occupies the only connection.
+		if _, err := s.writer.prepareStatement(ctx, text); err != nil {
 			return false, err
 		}
 	}
@@ -71,43 +70,43 @@ func (s *Store) transact(ctx context.Context, do func(context.Context, *txn) err
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = tx.Rollback() }() // behind a commit it does nothing
+	defer func() { _ = tx.Rollback() }() // no effect after a commit
 	t := &txn{tx: tx, prepared: s.writer}
 	if err := do(ctx, t); err != nil {
 		return true, err
 	}
-	if err := t.enterWords(ctx); err != nil {
+	if err := t.insertWords(ctx); err != nil {
 		return true, err
 	}
 	return true, s.o.commit(tx)
 }
 
-// everyDay are the statements of a commit, which stay prepared.
-func everyDay() []string {
+// commitStatements returns the statements of a commit, which stay prepared.
+func commitStatements() []string {
 	return []string{
 		sqlRunForCommit, sqlInsertEvent, sqlUpdateRun, sqlInsertHandle, sqlInsertCommand, sqlPutSnapshot, sqlInsertWords, sqlInsertChange,
-		sqlInsertDefinition, sqlInsertRun, sqlBeginChange, sqlUndoChange, sqlEndChange,
+		sqlInsertDefinition, sqlInsertRun, sqlSavepoint, sqlRollbackTo, sqlRelease,
 	}
 }
 
-// statement gives a prepared statement, or nil.
-func (t *txn) statement(ctx context.Context, text string) *sql.Stmt {
-	stmt := t.prepared.known(text)
+// preparedStatement returns a prepared statement bound to the transaction, or nil.
+func (t *txn) preparedStatement(ctx context.Context, text string) *sql.Stmt {
+	stmt := t.prepared.preparedStatement(text)
 	if stmt == nil {
 		return nil
 	}
 	return t.tx.StmtContext(ctx, stmt)
 }
 
-func (t *txn) exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
-	if stmt := t.statement(ctx, text); stmt != nil {
+func (t *txn) execStatement(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	if stmt := t.preparedStatement(ctx, text); stmt != nil {
 		return stmt.ExecContext(ctx, args...)
 	}
 	return t.tx.ExecContext(ctx, text, args...)
 }
 
-func (t *txn) row(ctx context.Context, text string, args, into []any) error {
-	if stmt := t.statement(ctx, text); stmt != nil {
+func (t *txn) queryRow(ctx context.Context, text string, args, into []any) error {
+	if stmt := t.preparedStatement(ctx, text); stmt != nil {
 		return stmt.QueryRowContext(ctx, args...).Scan(into...)
 	}
 	return t.tx.QueryRowContext(ctx, text, args...).Scan(into...)

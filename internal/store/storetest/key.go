@@ -5,48 +5,48 @@ import (
 	"testing"
 )
 
-// keyTests are about the fingerprint of the key: a store has one key.
+// keyTests cover the fingerprint of the key: a store has one key.
 func keyTests() []subtest {
 	return []subtest{
-		{"the first fingerprint is kept for good", keepKey},
-		{"of many fingerprints at once one is kept", raceKey},
+		{"the first fingerprint stays for good", testKeepKey},
+		{"one of concurrent fingerprints is stored", testConcurrentKeys},
 	}
 }
 
-func keepKey(t *testing.T, f *fixture) {
-	s, ctx := f.open(t), t.Context()
+func testKeepKey(t *testing.T, f *fixture) {
+	s, ctx := f.openStore(t), t.Context()
 	kept, err := s.PinKey(ctx, nil)
-	must(t, err)
+	requireNoError(t, err)
 	if kept != nil {
 		t.Fatalf("a new store has the fingerprint %x", kept)
 	}
 	first := []byte("the first\x00\xff")
 	for _, given := range [][]byte{first, []byte("another"), first, nil} {
 		kept, err := s.PinKey(ctx, given)
-		must(t, err)
-		want(t, "the fingerprint that is kept", kept, first)
+		requireNoError(t, err)
+		checkEqual(t, "the stored fingerprint", kept, first)
 	}
-	create(t, s, newRecord("r_a", "ada"))
-	kept, err = f.open(t).PinKey(ctx, []byte("another"))
-	must(t, err)
-	want(t, "the fingerprint that another process finds", kept, first)
+	createRun(t, s, newRecord("r_a", "ada"))
+	kept, err = f.openStore(t).PinKey(ctx, []byte("another"))
+	requireNoError(t, err)
+	checkEqual(t, "the fingerprint in another process", kept, first)
 }
 
-func raceKey(t *testing.T, f *fixture) {
-	stores := make([]Store, crowd)
+func testConcurrentKeys(t *testing.T, f *fixture) {
+	stores := make([]Store, concurrency)
 	for i := range stores {
-		stores[i] = f.open(t)
+		stores[i] = f.openStore(t)
 	}
-	kept := make([][]byte, crowd)
-	for _, err := range together(crowd, func(i int) (err error) {
+	kept := make([][]byte, concurrency)
+	for _, err := range runConcurrently(concurrency, func(i int) (err error) {
 		kept[i], err = stores[i].PinKey(t.Context(), []byte{byte(i)})
 		return err
 	}) {
-		must(t, err)
+		requireNoError(t, err)
 	}
 	for _, other := range kept {
 		if len(other) != 1 || !bytes.Equal(other, kept[0]) {
-			t.Fatalf("processes that began at once have kept several: %v", kept)
+			t.Fatalf("concurrent processes have different fingerprints: %v", kept)
 		}
 	}
 }

@@ -17,30 +17,30 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// modelTests compare random walks with a model.
+// modelTests compare random calls with a model.
 func modelTests() []subtest {
-	return []subtest{{"random calls do what a plain model says", randomCalls}}
+	return []subtest{{"random calls behave like a model", testRandomCalls}}
 }
 
-// randomCalls has rapid make calls of two stores on the same data, as two
-// processes would, and of a model in memory. Each walk has users of its own, so
-// that all can share the data.
-func randomCalls(t *testing.T, f *fixture) {
-	stores := []Store{f.open(t), f.open(t)}
+// testRandomCalls makes random calls of two stores with the same data, as two processes
+// would, and of a model in memory. Each sequence has separate users, so that all sequences
+// can share the data.
+func testRandomCalls(t *testing.T, f *fixture) {
+	stores := []Store{f.openStore(t), f.openStore(t)}
 	var walks atomic.Int64
 	rapid.Check(t, func(rt *rapid.T) {
 		start, err := stores[0].Latest(t.Context())
 		if err != nil {
 			rt.Fatal(err)
 		}
-		m := &machine{
-			stores: stores, ctx: t.Context(), walk: walks.Add(1), start: start, now: epoch(),
+		m := &modelTest{
+			stores: stores, ctx: t.Context(), walk: walks.Add(1), start: start, now: startTime(),
 			runs: map[string]*modelRun{}, requests: map[string]run.Handle{}, documents: map[session.Ref]*modelDocument{},
 		}
 		rt.Repeat(map[string]func(*rapid.T){
-			"":         m.check,
-			"create":   m.create,
-			"append":   m.append,
+			"":         m.checkStore,
+			"create":   m.createRun,
+			"append":   m.appendEvents,
 			"document": m.createDocument,
 			"update":   m.updateDocument,
 			"delete":   m.deleteDocument,
@@ -65,9 +65,9 @@ type modelDocument struct {
 	log     []session.LogEntry // newest first
 }
 
-// machine is the model, and the stores that should do the same. It keeps the
-// context of its test, which is as long as it lives.
-type machine struct {
+// modelTest is the model with the stores to compare. It keeps the context of its test,
+// which has the same lifetime.
+type modelTest struct {
 	stores []Store
 	ctx    context.Context
 	walk   int64
@@ -80,43 +80,45 @@ type machine struct {
 	feed      []run.Change
 }
 
-// store draws the process that makes a call.
-func (m *machine) store(t *rapid.T) Store { return rapid.SampledFrom(m.stores).Draw(t, "process") }
+// drawStore draws the store that receives a call.
+func (m *modelTest) drawStore(t *rapid.T) Store {
+	return rapid.SampledFrom(m.stores).Draw(t, "process")
+}
 
-// tick gives a time behind all others.
-func (m *machine) tick() time.Time {
+// nextTime returns a time after all previous ones.
+func (m *modelTest) nextTime() time.Time {
 	m.now = m.now.Add(time.Millisecond)
 	return m.now
 }
 
-func (m *machine) user(t *rapid.T) string {
+func (m *modelTest) drawUser(t *rapid.T) string {
 	return fmt.Sprintf("%s-%d", rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "user"), m.walk)
 }
 
-// same ends the walk where an answer is not the model's.
-func same(t *rapid.T, what string, got, expected any) {
+// modelEqual fails the test unless a result equals that of the model.
+func modelEqual(t *rapid.T, what string, got, expected any) {
 	t.Helper()
-	if diff := cmp.Diff(expected, got, alike()); diff != "" {
+	if diff := cmp.Diff(expected, got, equateOption()); diff != "" {
 		t.Fatalf("%s (-model +store):\n%s", what, diff)
 	}
 }
 
-// sameCode ends the walk where a call did not end with a code; "" is a success.
-func sameCode(t *rapid.T, err error, code guideway.Code) {
+// modelCode fails the test unless a call returned a code; "" is success.
+func modelCode(t *rapid.T, err error, code guideway.Code) {
 	t.Helper()
 	if got := guideway.ErrorCode(err); got != code {
-		t.Fatalf("the code is %q (%v), the model says %q", got, err, code)
+		t.Fatalf("the code is %q (%v), the model has %q", got, err, code)
 	}
 }
 
-func (m *machine) create(t *rapid.T) {
-	user := m.user(t)
+func (m *modelTest) createRun(t *rapid.T) {
+	user := m.drawUser(t)
 	r := newRecord(fmt.Sprintf("r_%d_%d", m.walk, rapid.IntRange(0, 3).Draw(t, "run")), user)
-	r.Created = m.tick()
+	r.Created = m.nextTime()
 	r.Updated = r.Created
 	r.Seq = int64(rapid.IntRange(1, 3).Draw(t, "events"))
 	r.Handle = fmt.Sprintf("h_%d_%d", m.walk, r.Created.UnixMicro())
-	c := first(r)
+	c := createCommit(r)
 	c.Key = rapid.SampledFrom([]string{"", "request-1", "request-2"}).Draw(t, "key")
 	request := user + "/" + c.Key
 	code := guideway.Code("")
@@ -126,7 +128,7 @@ func (m *machine) create(t *rapid.T) {
 	if _, there := m.requests[request]; there && c.Key != "" {
 		code = guideway.CodeConflict
 	}
-	sameCode(t, m.store(t).Create(m.ctx, definitionOf(r), c), code)
+	modelCode(t, m.drawStore(t).Create(m.ctx, newDefinition(r), c), code)
 	if code != "" {
 		return
 	}
@@ -135,19 +137,19 @@ func (m *machine) create(t *rapid.T) {
 	if c.Key != "" {
 		m.requests[request] = h
 	}
-	m.tellRun(run.OpCreated, r)
+	m.addRunChange(run.OpCreated, r)
 }
 
-func (m *machine) append(t *rapid.T) {
+func (m *modelTest) appendEvents(t *rapid.T) {
 	id := fmt.Sprintf("r_%d_%d", m.walk, rapid.IntRange(0, 3).Draw(t, "run"))
 	known, there := m.runs[id]
 	if !there {
-		sameCode(t, m.store(t).Append(m.ctx, next(newRecord(id, m.user(t)), "x")), guideway.CodeNotFound)
+		modelCode(t, m.drawStore(t).Append(m.ctx, appendCommit(newRecord(id, m.drawUser(t)), "x")), guideway.CodeNotFound)
 		return
 	}
 	before := known.record
 	before.Seq += int64(rapid.SampledFrom([]int{0, 0, 0, -1, 1}).Draw(t, "off"))
-	c := next(before, fmt.Sprint(m.tick().UnixMicro()))
+	c := appendCommit(before, fmt.Sprint(m.nextTime().UnixMicro()))
 	c.Record.Updated = m.now
 	c.Key = rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "key")
 	if rapid.Bool().Draw(t, "snapshot") {
@@ -160,7 +162,7 @@ func (m *machine) append(t *rapid.T) {
 	if _, used := known.outcomes[c.Key]; before.Seq != known.record.Seq || (used && c.Key != "") {
 		code = guideway.CodeConflict
 	}
-	sameCode(t, m.store(t).Append(m.ctx, c), code)
+	modelCode(t, m.drawStore(t).Append(m.ctx, c), code)
 	if code != "" {
 		return
 	}
@@ -175,88 +177,88 @@ func (m *machine) append(t *rapid.T) {
 	if c.Key != "" {
 		known.outcomes[c.Key] = h
 	}
-	m.tellRun(run.OpChanged, c.Record)
+	m.addRunChange(run.OpChanged, c.Record)
 }
 
-func (m *machine) tellRun(op string, r run.Record) {
+func (m *modelTest) addRunChange(op string, r run.Record) {
 	m.feed = append(m.feed, run.Change{At: r.Updated, Subject: run.SubjectRun, Op: op, User: r.User, ID: r.ID, Seq: r.Seq})
 }
 
-// ref draws the name of a document, which may not be there.
-func (m *machine) ref(t *rapid.T) session.Ref {
+// drawRef draws the reference of a document, which may not exist.
+func (m *modelTest) drawRef(t *rapid.T) session.Ref {
 	return session.Ref{
-		User: m.user(t), Project: rapid.SampledFrom([]string{"p1", "p2"}).Draw(t, "project"),
+		User: m.drawUser(t), Project: rapid.SampledFrom([]string{"p1", "p2"}).Draw(t, "project"),
 		Workflow: "w", ID: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "document"),
 	}
 }
 
-// log draws entries of a validation log.
-func (m *machine) log(t *rapid.T, revision int64) []session.LogEntry {
+// drawLog draws entries of a validation log.
+func (m *modelTest) drawLog(t *rapid.T, revision int64) []session.LogEntry {
 	var entries []session.LogEntry
 	for range rapid.IntRange(0, 2).Draw(t, "entries") {
-		entries = append(entries, session.LogEntry{At: m.tick(), Revision: revision, Pointer: "/a", Message: fmt.Sprint(m.now)})
+		entries = append(entries, session.LogEntry{At: m.nextTime(), Revision: revision, Pointer: "/a", Message: fmt.Sprint(m.now)})
 	}
 	return entries
 }
 
-func (m *machine) createDocument(t *rapid.T) {
-	ref := m.ref(t)
+func (m *modelTest) createDocument(t *rapid.T) {
+	ref := m.drawRef(t)
 	d := newDocument(ref.User, ref.Project, ref.Workflow, ref.ID)
-	d.Created = m.tick()
+	d.Created = m.nextTime()
 	d.Updated = d.Created
-	log := m.log(t, 1)
+	log := m.drawLog(t, 1)
 	known, there := m.documents[ref]
 	code := guideway.Code("")
 	if there && !known.deleted {
 		code = guideway.CodeConflict
 	}
-	sameCode(t, m.store(t).CreateDocument(m.ctx, d, log), code)
+	modelCode(t, m.drawStore(t).CreateDocument(m.ctx, d, log), code)
 	if code != "" {
 		return
 	}
 	slices.Reverse(log)
 	m.documents[ref] = &modelDocument{Document: d, log: log}
-	m.tellDocument(run.OpCreated, d, d.Updated)
+	m.addDocumentChange(run.OpCreated, d, d.Updated)
 }
 
-func (m *machine) updateDocument(t *rapid.T) {
-	ref := m.ref(t)
+func (m *modelTest) updateDocument(t *rapid.T) {
+	ref := m.drawRef(t)
 	known, there := m.documents[ref]
 	there = there && !known.deleted
-	key, at := rapid.SampledFrom([]string{"title", "a", "b"}).Draw(t, "key"), m.tick()
+	key, at := rapid.SampledFrom([]string{"title", "a", "b"}).Draw(t, "key"), m.nextTime()
 	var log []session.LogEntry
 	if there {
-		log = m.log(t, known.Revision+1)
+		log = m.drawLog(t, known.Revision+1)
 	}
-	got, err := m.store(t).UpdateDocument(m.ctx, ref, func(d session.Document) (session.Document, []session.LogEntry, error) {
-		d, _, err := put(key, fmt.Sprint(at))(d)
+	got, err := m.drawStore(t).UpdateDocument(m.ctx, ref, func(d session.Document) (session.Document, []session.LogEntry, error) {
+		d, _, err := setKey(key, fmt.Sprint(at))(d)
 		d.Updated = at
 		return d, log, err
 	})
 	if !there {
-		sameCode(t, err, guideway.CodeNotFound)
+		modelCode(t, err, guideway.CodeNotFound)
 		return
 	}
-	sameCode(t, err, "")
+	modelCode(t, err, "")
 	known.Data = maps.Clone(known.Data)
 	known.Data[key], known.Updated = fmt.Sprint(at), at
 	known.Revision++
 	for _, entry := range log {
 		known.log = slices.Insert(known.log, 0, entry)
 	}
-	same(t, "updated document", got, known.Document)
-	m.tellDocument(run.OpChanged, known.Document, at)
+	modelEqual(t, "updated document", got, known.Document)
+	m.addDocumentChange(run.OpChanged, known.Document, at)
 }
 
-func (m *machine) deleteDocument(t *rapid.T) { m.hide(t, true) }
+func (m *modelTest) deleteDocument(t *rapid.T) { m.setDeleted(t, true) }
 
-func (m *machine) restoreDocument(t *rapid.T) { m.hide(t, false) }
+func (m *modelTest) restoreDocument(t *rapid.T) { m.setDeleted(t, false) }
 
-// hide deletes or restores a document.
-func (m *machine) hide(t *rapid.T, hide bool) {
-	ref, at := m.ref(t), m.tick()
+// setDeleted deletes or restores a document.
+func (m *modelTest) setDeleted(t *rapid.T, hide bool) {
+	ref, at := m.drawRef(t), m.nextTime()
 	known, there := m.documents[ref]
-	s, op := m.store(t), run.OpCreated
+	s, op := m.drawStore(t), run.OpCreated
 	var err error
 	if hide {
 		op, err = run.OpDeleted, s.DeleteDocument(m.ctx, ref, at)
@@ -264,73 +266,73 @@ func (m *machine) hide(t *rapid.T, hide bool) {
 		err = s.RestoreDocument(m.ctx, ref, at)
 	}
 	if !there || known.deleted == hide {
-		sameCode(t, err, guideway.CodeNotFound)
+		modelCode(t, err, guideway.CodeNotFound)
 		return
 	}
-	sameCode(t, err, "")
+	modelCode(t, err, "")
 	known.deleted = hide
-	m.tellDocument(op, known.Document, at)
+	m.addDocumentChange(op, known.Document, at)
 }
 
-func (m *machine) tellDocument(op string, d session.Document, at time.Time) {
+func (m *modelTest) addDocumentChange(op string, d session.Document, at time.Time) {
 	m.feed = append(m.feed, run.Change{
 		At: at, Subject: run.SubjectSession, Op: op, User: d.User, ID: d.ID, Workflow: d.Workflow, Project: d.Project, Seq: d.Revision,
 	})
 }
 
-// check compares all that a store answers with the model, now and then.
-func (m *machine) check(t *rapid.T) {
+// checkStore compares the complete content of a store with the model, in one of five calls.
+func (m *modelTest) checkStore(t *rapid.T) {
 	if rapid.IntRange(0, 4).Draw(t, "look") > 0 {
 		return
 	}
-	s := m.store(t)
+	s := m.drawStore(t)
 	m.checkRuns(t, s)
 	m.checkDocuments(t, s)
 	list, reset, err := s.Changes(m.ctx, m.start, len(m.feed)+1)
-	sameCode(t, err, "")
-	same(t, "reset", reset, false)
+	modelCode(t, err, "")
+	modelEqual(t, "reset", reset, false)
 	for i := range list {
 		list[i].Pos = 0
 		if list[i].Subject == run.SubjectRun {
 			list[i].Workflow, list[i].Project = "", ""
 		}
 	}
-	same(t, "feed", list, m.feed)
+	modelEqual(t, "feed", list, m.feed)
 }
 
-func (m *machine) checkRuns(t *rapid.T, s Store) {
+func (m *modelTest) checkRuns(t *rapid.T, s Store) {
 	users := map[string][]run.Record{}
 	for id, known := range m.runs {
 		got, err := s.Run(m.ctx, id)
-		sameCode(t, err, "")
-		same(t, "record", got, known.record)
+		modelCode(t, err, "")
+		modelEqual(t, "record", got, known.record)
 		users[got.User] = append(users[got.User], got)
 		events, err := s.Events(m.ctx, id, 0, len(known.events)+1)
-		sameCode(t, err, "")
-		same(t, "events", events, known.events)
+		modelCode(t, err, "")
+		modelEqual(t, "events", events, known.events)
 		snap, err := s.Snapshot(m.ctx, id)
-		sameCode(t, err, "")
-		same(t, "snapshot", snap, known.snapshot)
+		modelCode(t, err, "")
+		modelEqual(t, "snapshot", snap, known.snapshot)
 		for token, expected := range known.handles {
 			h, err := s.Handle(m.ctx, token)
-			sameCode(t, err, "")
-			same(t, "handle", h, expected)
+			modelCode(t, err, "")
+			modelEqual(t, "handle", h, expected)
 		}
 		for key, expected := range known.outcomes {
 			h, err := s.Outcome(m.ctx, id, "", key)
-			sameCode(t, err, "")
-			same(t, "outcome", h, expected)
+			modelCode(t, err, "")
+			modelEqual(t, "outcome", h, expected)
 		}
 	}
 	for user, expected := range users {
 		slices.SortFunc(expected, func(a, b run.Record) int { return b.Updated.Compare(a.Updated) })
 		list, err := s.Runs(m.ctx, run.Filter{User: user})
-		sameCode(t, err, "")
-		same(t, "runs of "+user, list, expected)
+		modelCode(t, err, "")
+		modelEqual(t, "runs of "+user, list, expected)
 	}
 }
 
-func (m *machine) checkDocuments(t *rapid.T, s Store) {
+func (m *modelTest) checkDocuments(t *rapid.T, s Store) {
 	users := map[string][]session.Document{}
 	for ref, known := range m.documents {
 		if known.deleted {
@@ -338,15 +340,15 @@ func (m *machine) checkDocuments(t *rapid.T, s Store) {
 		}
 		users[ref.User] = append(users[ref.User], known.Document)
 		entries, err := s.ValidationLog(m.ctx, ref, 50)
-		sameCode(t, err, "")
-		same(t, "log", entries, known.log)
+		modelCode(t, err, "")
+		modelEqual(t, "log", entries, known.log)
 	}
 	for _, user := range []string{"ada", "bob"} {
 		user = fmt.Sprintf("%s-%d", user, m.walk)
 		expected := users[user]
 		slices.SortFunc(expected, func(a, b session.Document) int { return b.Updated.Compare(a.Updated) })
 		list, err := s.Documents(m.ctx, session.Filter{Ref: session.Ref{User: user}})
-		sameCode(t, err, "")
-		same(t, "documents of "+user, list, expected)
+		modelCode(t, err, "")
+		modelEqual(t, "documents of "+user, list, expected)
 	}
 }

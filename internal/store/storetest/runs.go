@@ -9,234 +9,234 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// runTests are about one run by one caller: what is written is what is read.
+// runTests cover a single run with a single caller.
 func runTests() []subtest {
 	return []subtest{
-		{"an empty store says that nothing is there", emptyStore},
-		{"a run comes back as it was written, in another process too", roundTrip},
-		{"an append moves the record, the events and the handle", appendMoves},
-		{"events come in pages, in order", eventPages},
-		{"a snapshot is replaced, kept, and never mixed up", snapshots},
-		{"a definition is stored once", definitions},
-		{"a key gives the outcome of its command", outcomes},
-		{"every handle of a run stays known", handles},
-		{"a closed store says so and can be closed again", closed},
+		{"an empty store returns not found", testEmptyStore},
+		{"a run is read as it was written, in another process too", testRoundTrip},
+		{"an append moves the record, the events and the handle", testAppend},
+		{"events come in pages, in order", testEventPages},
+		{"a snapshot is kept or replaced, separately for each run", testSnapshots},
+		{"a definition is stored once", testDefinitions},
+		{"a key returns the result of its command", testOutcomes},
+		{"every handle of a run stays known", testHandles},
+		{"a closed store returns errors and can be closed again", testClosed},
 	}
 }
 
-func emptyStore(t *testing.T, f *fixture) {
-	s, ctx := f.open(t), t.Context()
+func testEmptyStore(t *testing.T, f *fixture) {
+	s, ctx := f.openStore(t), t.Context()
 	_, err := s.Run(ctx, "r_none")
-	wantCode(t, err, guideway.CodeNotFound, "Run")
+	checkCode(t, err, guideway.CodeNotFound, "Run")
 	_, err = s.Handle(ctx, "h_none")
-	wantCode(t, err, guideway.CodeNotFound, "Handle")
+	checkCode(t, err, guideway.CodeNotFound, "Handle")
 	_, err = s.Definition(ctx, "sha256:none")
-	wantCode(t, err, guideway.CodeNotFound, "Definition")
+	checkCode(t, err, guideway.CodeNotFound, "Definition")
 	_, err = s.Outcome(ctx, "r_none", "", "key")
-	wantCode(t, err, guideway.CodeNotFound, "Outcome of a run")
+	checkCode(t, err, guideway.CodeNotFound, "Outcome of a run")
 	_, err = s.Outcome(ctx, "", "ada", "key")
-	wantCode(t, err, guideway.CodeNotFound, "Outcome of a user")
-	wantCode(t, s.Append(ctx, next(newRecord("r_none", "ada"), "x")), guideway.CodeNotFound, "Append")
+	checkCode(t, err, guideway.CodeNotFound, "Outcome of a user")
+	checkCode(t, s.Append(ctx, appendCommit(newRecord("r_none", "ada"), "x")), guideway.CodeNotFound, "Append")
 	events, err := s.Events(ctx, "r_none", 0, 10)
-	must(t, err)
-	want(t, "events", len(events), 0)
+	requireNoError(t, err)
+	checkEqual(t, "events", len(events), 0)
 	snap, err := s.Snapshot(ctx, "r_none")
-	must(t, err)
+	requireNoError(t, err)
 	if snap != nil {
-		t.Fatalf("a run that is not there has a snapshot: %+v", snap)
+		t.Fatalf("a missing run has a snapshot: %+v", snap)
 	}
 	runs, err := s.Runs(ctx, run.Filter{})
-	must(t, err)
-	want(t, "runs", len(runs), 0)
+	requireNoError(t, err)
+	checkEqual(t, "runs", len(runs), 0)
 	hits, err := s.Search(ctx, run.Search{Words: []string{"anything"}})
-	must(t, err)
-	want(t, "hits", len(hits), 0)
+	requireNoError(t, err)
+	checkEqual(t, "hits", len(hits), 0)
 	latest, err := s.Latest(ctx)
-	must(t, err)
-	want(t, "latest", latest, int64(0))
+	requireNoError(t, err)
+	checkEqual(t, "latest", latest, int64(0))
 	changes, reset, err := s.Changes(ctx, 0, 10)
-	must(t, err)
+	requireNoError(t, err)
 	if len(changes) != 0 || reset {
 		t.Fatalf("an empty feed has %d changes, reset %v", len(changes), reset)
 	}
 }
 
-// fullRecord has every field set to something of its own.
+// fullRecord returns a record with a different value in every field.
 func fullRecord() run.Record {
 	r := newRecord("r_full", "ada")
 	r.Status, r.Kind, r.Step, r.Title, r.Person = engine.StatusWaiting, engine.PositionGate, "approve", "Approve it", true
 	r.Done, r.Parent, r.ParentSeq = 7, "r_parent", 12
-	r.Updated, r.Seq, r.Head = at(5), 2, []byte{0, 1, 2, 0xFF}
+	r.Updated, r.Seq, r.Head = minutesAfter(5), 2, []byte{0, 1, 2, 0xFF}
 	return r
 }
 
-func roundTrip(t *testing.T, f *fixture) {
-	s, ctx := f.open(t), t.Context()
+func testRoundTrip(t *testing.T, f *fixture) {
+	s, ctx := f.openStore(t), t.Context()
 	r := fullRecord()
-	c := first(r)
+	c := createCommit(r)
 	c.Events[0].Data = nil
-	c.Events[1].Data = []byte("{ \"a\" :\t1.0,\n\"b\": \"\\u00e9é<&\", \"b\": 1e400 }") // kept byte for byte
+	c.Events[1].Data = []byte("{ \"a\" :\t1.0,\n\"b\": \"\\u00e9é<&\", \"b\": 1e400 }") // stored byte for byte
 	c.Events[1].By = run.By{Via: run.ViaServer}
-	must(t, s.Create(ctx, definitionOf(r), c))
-	for _, store := range []Store{s, f.open(t)} {
+	requireNoError(t, s.Create(ctx, newDefinition(r), c))
+	for _, store := range []Store{s, f.openStore(t)} {
 		got, err := store.Run(ctx, r.ID)
-		must(t, err)
-		wantRecord(t, got, r)
+		requireNoError(t, err)
+		checkRecord(t, got, r)
 		events, err := store.Events(ctx, r.ID, 0, 10)
-		must(t, err)
-		want(t, "events", events, c.Events)
+		requireNoError(t, err)
+		checkEqual(t, "events", events, c.Events)
 		h, err := store.Handle(ctx, r.Handle)
-		must(t, err)
-		want(t, "handle", h, run.Handle{Token: r.Handle, Run: r.ID, Seq: 2})
+		requireNoError(t, err)
+		checkEqual(t, "handle", h, run.Handle{Token: r.Handle, Run: r.ID, Seq: 2})
 		d, err := store.Definition(ctx, r.Hash)
-		must(t, err)
-		want(t, "definition", d, definitionOf(r))
+		requireNoError(t, err)
+		checkEqual(t, "definition", d, newDefinition(r))
 	}
 }
 
-func appendMoves(t *testing.T, f *fixture) {
-	s, other, ctx := f.open(t), f.open(t), t.Context()
-	r := create(t, s, newRecord("r_a", "ada"))
-	c := next(r, "two")
+func testAppend(t *testing.T, f *fixture) {
+	s, other, ctx := f.openStore(t), f.openStore(t), t.Context()
+	r := createRun(t, s, newRecord("r_a", "ada"))
+	c := appendCommit(r, "two")
 	c.Events = append(c.Events, newEvent(3, "three"))
 	c.Record.Seq, c.Record.Status, c.Record.Person = 3, engine.StatusWaiting, true
 	c.Record.Kind, c.Record.Step, c.Record.Title = engine.PositionGate, "gate", "A gate"
-	must(t, other.Append(ctx, c))
+	requireNoError(t, other.Append(ctx, c))
 	got, err := s.Run(ctx, r.ID)
-	must(t, err)
-	wantRecord(t, got, c.Record)
-	// A commit without a new handle keeps the one that there is.
-	quiet := next(c.Record, "four")
+	requireNoError(t, err)
+	checkRecord(t, got, c.Record)
+	// A commit without a new handle keeps the current handle.
+	quiet := appendCommit(c.Record, "four")
 	quiet.Handle, quiet.Record.Handle = "", c.Record.Handle
 	quiet.Record.Person, quiet.Record.Status = false, engine.StatusCompleted
-	must(t, s.Append(ctx, quiet))
+	requireNoError(t, s.Append(ctx, quiet))
 	got, err = other.Run(ctx, r.ID)
-	must(t, err)
-	wantRecord(t, got, quiet.Record)
-	events := wantWhole(t, other, r.ID)
-	want(t, "events", events[1:], append(c.Events, quiet.Events...))
+	requireNoError(t, err)
+	checkRecord(t, got, quiet.Record)
+	events := checkEvents(t, other, r.ID)
+	checkEqual(t, "events", events[1:], append(c.Events, quiet.Events...))
 }
 
-func eventPages(t *testing.T, f *fixture) {
-	s, ctx := f.open(t), t.Context()
+func testEventPages(t *testing.T, f *fixture) {
+	s, ctx := f.openStore(t), t.Context()
 	r := newRecord("r_a", "ada")
 	r.Seq = 25
-	create(t, s, r)
-	create(t, s, newRecord("r_b", "ada")) // another run's events stay its own
+	createRun(t, s, r)
+	createRun(t, s, newRecord("r_b", "ada")) // events of another run are separate
 	for _, c := range []struct {
 		after     int64
 		limit     int
 		from, num int64
 	}{{0, 10, 1, 10}, {10, 10, 11, 10}, {20, 10, 21, 5}, {24, 1, 25, 1}, {25, 10, 0, 0}, {99, 10, 0, 0}, {-5, 3, 1, 3}} {
 		events, err := s.Events(ctx, r.ID, c.after, c.limit)
-		must(t, err)
+		requireNoError(t, err)
 		if int64(len(events)) != c.num || (c.num > 0 && events[0].Seq != c.from) {
 			t.Errorf("after %d, limit %d: %d events, want %d from %d on", c.after, c.limit, len(events), c.num, c.from)
 		}
 	}
-	wantWhole(t, s, r.ID)
+	checkEvents(t, s, r.ID)
 }
 
-func snapshots(t *testing.T, f *fixture) {
-	s, ctx := f.open(t), t.Context()
-	a, b := create(t, s, newRecord("r_a", "ada")), newRecord("r_b", "ada")
-	with := first(b)
+func testSnapshots(t *testing.T, f *fixture) {
+	s, ctx := f.openStore(t), t.Context()
+	a, b := createRun(t, s, newRecord("r_a", "ada")), newRecord("r_b", "ada")
+	with := createCommit(b)
 	with.Snapshot = &run.Snapshot{Seq: 1, Head: []byte("b"), State: []byte("state of b"), MAC: []byte{0}}
-	must(t, s.Create(ctx, definitionOf(b), with))
+	requireNoError(t, s.Create(ctx, newDefinition(b), with))
 	read := func(id string) *run.Snapshot {
 		snap, err := s.Snapshot(ctx, id)
-		must(t, err)
+		requireNoError(t, err)
 		return snap
 	}
 	if got := read("r_a"); got != nil {
 		t.Fatalf("a run without a snapshot has one: %+v", got)
 	}
-	c := next(a, "two")
+	c := appendCommit(a, "two")
 	c.Snapshot = &run.Snapshot{Seq: 2, Head: []byte("a"), State: bytes.Repeat([]byte("state of a "), 20_000), MAC: []byte("mac")}
-	must(t, s.Append(ctx, c))
-	want(t, "snapshot of a", read("r_a"), c.Snapshot)
-	a = grow(t, s, c.Record, "three") // nil keeps it
-	want(t, "snapshot of a, kept", read("r_a"), c.Snapshot)
-	c = next(a, "four")
+	requireNoError(t, s.Append(ctx, c))
+	checkEqual(t, "snapshot of a", read("r_a"), c.Snapshot)
+	a = appendEvent(t, s, c.Record, "three") // nil keeps the snapshot
+	checkEqual(t, "snapshot of a, kept", read("r_a"), c.Snapshot)
+	c = appendCommit(a, "four")
 	c.Snapshot = &run.Snapshot{Seq: 4, Head: []byte("a4"), State: []byte("new"), MAC: []byte("mac4")}
-	must(t, s.Append(ctx, c))
-	want(t, "snapshot of a, replaced", read("r_a"), c.Snapshot)
-	want(t, "snapshot of b", read("r_b"), with.Snapshot)
+	requireNoError(t, s.Append(ctx, c))
+	checkEqual(t, "snapshot of a, replaced", read("r_a"), c.Snapshot)
+	checkEqual(t, "snapshot of b", read("r_b"), with.Snapshot)
 }
 
-func definitions(t *testing.T, f *fixture) {
-	s, ctx := f.open(t), t.Context()
+func testDefinitions(t *testing.T, f *fixture) {
+	s, ctx := f.openStore(t), t.Context()
 	a, b := newRecord("r_a", "ada"), newRecord("r_b", "bob")
 	b.Hash = a.Hash
 	d := run.Definition{Hash: a.Hash, Text: "{\"title\": \"é <&> \\u0000 🚀\"}\n"}
-	must(t, s.Create(ctx, d, first(a)))
-	must(t, s.Create(ctx, d, first(b)))
+	requireNoError(t, s.Create(ctx, d, createCommit(a)))
+	requireNoError(t, s.Create(ctx, d, createCommit(b)))
 	got, err := s.Definition(ctx, d.Hash)
-	must(t, err)
-	want(t, "definition", got, d)
+	requireNoError(t, err)
+	checkEqual(t, "definition", got, d)
 }
 
-func outcomes(t *testing.T, f *fixture) {
-	s, ctx := f.open(t), t.Context()
+func testOutcomes(t *testing.T, f *fixture) {
+	s, ctx := f.openStore(t), t.Context()
 	r := newRecord("r_a", "ada")
-	c := first(r)
+	c := createCommit(r)
 	c.Key = "request-1"
-	must(t, s.Create(ctx, definitionOf(r), c))
+	requireNoError(t, s.Create(ctx, newDefinition(r), c))
 	got, err := s.Outcome(ctx, "", "ada", "request-1")
-	must(t, err)
-	want(t, "outcome of the request", got, run.Handle{Token: r.Handle, Run: r.ID, Seq: 1})
+	requireNoError(t, err)
+	checkEqual(t, "outcome of the request", got, run.Handle{Token: r.Handle, Run: r.ID, Seq: 1})
 	_, err = s.Outcome(ctx, "", "bob", "request-1")
-	wantCode(t, err, guideway.CodeNotFound, "somebody else's request")
+	checkCode(t, err, guideway.CodeNotFound, "a request of another user")
 
-	c = next(r, "two")
+	c = appendCommit(r, "two")
 	c.Key = "command-1"
-	must(t, s.Append(ctx, c))
-	quiet := next(c.Record, "three")
+	requireNoError(t, s.Append(ctx, c))
+	quiet := appendCommit(c.Record, "three")
 	quiet.Key, quiet.Handle, quiet.Record.Handle = "command-2", "", c.Record.Handle
-	must(t, s.Append(ctx, quiet))
-	grow(t, s, quiet.Record, "four")
+	requireNoError(t, s.Append(ctx, quiet))
+	appendEvent(t, s, quiet.Record, "four")
 	for key, expected := range map[string]run.Handle{
 		"command-1": {Token: c.Handle, Run: r.ID, Seq: 2},
-		"command-2": {Token: c.Handle, Run: r.ID, Seq: 3}, // the handle that was current then
+		"command-2": {Token: c.Handle, Run: r.ID, Seq: 3}, // the handle at the time of the command
 	} {
 		got, err = s.Outcome(ctx, r.ID, "", key)
-		must(t, err)
-		want(t, "outcome of "+key, got, expected)
+		requireNoError(t, err)
+		checkEqual(t, "outcome of "+key, got, expected)
 	}
 	_, err = s.Outcome(ctx, r.ID, "", "command-3")
-	wantCode(t, err, guideway.CodeNotFound, "a key that was never used")
+	checkCode(t, err, guideway.CodeNotFound, "a key that was never used")
 	_, err = s.Outcome(ctx, "r_b", "", "command-1")
-	wantCode(t, err, guideway.CodeNotFound, "another run's key")
+	checkCode(t, err, guideway.CodeNotFound, "another run's key")
 }
 
-func handles(t *testing.T, f *fixture) {
-	s, ctx := f.open(t), t.Context()
-	r := create(t, s, newRecord("r_a", "ada"))
+func testHandles(t *testing.T, f *fixture) {
+	s, ctx := f.openStore(t), t.Context()
+	r := createRun(t, s, newRecord("r_a", "ada"))
 	expected := []run.Handle{{Token: r.Handle, Run: r.ID, Seq: 1}}
 	for range 5 {
-		r = grow(t, s, r, "more")
+		r = appendEvent(t, s, r, "more")
 		expected = append(expected, run.Handle{Token: r.Handle, Run: r.ID, Seq: r.Seq})
 	}
 	for _, h := range expected {
 		got, err := s.Handle(ctx, h.Token)
-		must(t, err)
-		want(t, "handle", got, h)
+		requireNoError(t, err)
+		checkEqual(t, "handle", got, h)
 	}
 	_, err := s.Handle(ctx, "")
-	wantCode(t, err, guideway.CodeNotFound, "the empty handle")
+	checkCode(t, err, guideway.CodeNotFound, "the empty handle")
 }
 
-func closed(t *testing.T, f *fixture) {
-	s, ctx := f.open(t), t.Context()
-	r := create(t, s, newRecord("r_a", "ada"))
+func testClosed(t *testing.T, f *fixture) {
+	s, ctx := f.openStore(t), t.Context()
+	r := createRun(t, s, newRecord("r_a", "ada"))
 	woken := s.Watch(ctx)
-	must(t, s.Close())
-	for range woken { // it is closed, perhaps behind a value
+	requireNoError(t, s.Close())
+	for range woken { // closed, possibly after a value
 		continue
 	}
 	_, err := s.Run(ctx, r.ID)
-	wantCode(t, err, guideway.CodeUnavailable, "Run")
-	wantCode(t, s.Append(ctx, next(r, "x")), guideway.CodeUnavailable, "Append")
-	must(t, s.Close())
-	wantWhole(t, f.open(t), r.ID)
+	checkCode(t, err, guideway.CodeUnavailable, "Run")
+	checkCode(t, s.Append(ctx, appendCommit(r, "x")), guideway.CodeUnavailable, "Append")
+	requireNoError(t, s.Close())
+	checkEvents(t, f.openStore(t), r.ID)
 }

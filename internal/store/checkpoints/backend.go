@@ -19,61 +19,62 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
-// parts opens what there is.
-func (o Options) parts(ctx context.Context) (*parts, error) {
+// openBackend opens the best available storage.
+func (o Options) openBackend(ctx context.Context) (*backend, error) {
 	switch {
 	case o.isDatabase():
-		return o.inDatabase(ctx)
+		return o.openPostgres(ctx)
 	case o.Store != "" && o.Store != StoreSQLite && o.Store != StoreFiles:
-		return nil, guideway.Errorf(guideway.CodeInvalid, "checkpoints cannot be kept in %.40q", o.Store).
-			WithFix("write %q, %q, or the URL of a PostgreSQL database", StoreSQLite, StoreFiles)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "invalid store of checkpoints %.40q", o.Store).
+			WithFix("use %q, %q, or the URL of a PostgreSQL database", StoreSQLite, StoreFiles)
 	}
-	blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: o.contexts(), MaxBytes: o.maxBlob()})
+	blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: o.contentDir(), MaxBytes: o.maxBlobBytes()})
 	if o.ReadOnly {
-		blobs, err = o.readable()
+		blobs, err = o.openReadOnly()
 	}
 	if err != nil {
-		return o.inMemory(err)
+		return o.useMemory(err)
 	}
-	p := &parts{blobs: blobs}
+	p := &backend{blobs: blobs}
 	why := ""
 	if o.Store != StoreFiles {
-		err := o.withSQLite(ctx, p)
+		err := o.useSQLite(ctx, p)
 		if err == nil {
 			return p, nil
 		}
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		why = "the SQLite store does not open, so that the metadata are files: " + err.Error()
+		why = "the SQLite store cannot be opened, so the metadata are in files: " + err.Error()
 	}
-	if err := o.withFiles(p, why); err != nil {
-		return o.inMemory(err)
+	if err := o.useFiles(p, why); err != nil {
+		return o.useMemory(err)
 	}
 	return p, nil
 }
 
-// readable opens the blobs to be read only.
-func (o Options) readable() (*blob.Files, error) {
-	return blob.OpenFiles(blob.FilesOptions{Dir: o.contexts(), MaxBytes: o.maxBlob(), ReadOnly: true})
+// openReadOnly opens the blobs read-only.
+func (o Options) openReadOnly() (*blob.Files, error) {
+	return blob.OpenFiles(blob.FilesOptions{Dir: o.contentDir(), MaxBytes: o.maxBlobBytes(), ReadOnly: true})
 }
 
-// inDatabase has both in PostgreSQL, or the contents in a shared directory.
-func (o Options) inDatabase(ctx context.Context) (*parts, error) {
-	index, closer, err := o.open(ctx)
+// openPostgres uses PostgreSQL for the metadata and for the contents, unless a shared
+// directory is configured for these.
+func (o Options) openPostgres(ctx context.Context) (*backend, error) {
+	index, closer, err := o.openIndex(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := &parts{index: index, store: checkpoint.Store{Mode: checkpoint.ModePostgres}, closers: closer}
+	p := &backend{index: index, store: checkpoint.Store{Mode: checkpoint.ModePostgres}, closers: closer}
 	db, ok := index.(*postgres.Store)
 	if !ok {
 		return nil, guideway.Errorf(guideway.CodeInternal, "the store of the runs is a %T, not PostgreSQL", index)
 	}
 	if o.BlobDir == "" {
-		p.blobs = db.Blobs(o.maxBlob())
+		p.blobs = db.Blobs(o.maxBlobBytes())
 		return p, nil
 	}
-	p.blobs, err = blob.OpenFiles(blob.FilesOptions{Dir: o.BlobDir, MaxBytes: o.maxBlob(), ReadOnly: o.ReadOnly})
+	p.blobs, err = blob.OpenFiles(blob.FilesOptions{Dir: o.BlobDir, MaxBytes: o.maxBlobBytes(), ReadOnly: o.ReadOnly})
 	if err != nil {
 		for _, one := range closer {
 			err = errors.Join(err, one.Close())
@@ -83,8 +84,8 @@ func (o Options) inDatabase(ctx context.Context) (*parts, error) {
 	return p, nil
 }
 
-// open gives the store of the runs, or opens one, which is then to be closed.
-func (o Options) open(ctx context.Context) (checkpoint.Index, []io.Closer, error) {
+// openIndex returns the store of the runs, or opens one with its closers.
+func (o Options) openIndex(ctx context.Context) (checkpoint.Index, []io.Closer, error) {
 	switch {
 	case o.Journal != nil:
 		index, err := o.Journal(ctx)
@@ -103,8 +104,8 @@ func (o Options) open(ctx context.Context) (checkpoint.Index, []io.Closer, error
 	return s, []io.Closer{s}, nil
 }
 
-// withSQLite has the metadata in SQLite. What may pass is tried again for a while.
-func (o Options) withSQLite(ctx context.Context, p *parts) error {
+// useSQLite keeps the metadata in SQLite. It retries transient errors.
+func (o Options) useSQLite(ctx context.Context, p *backend) error {
 	start := time.Now()
 	for wait := 20 * time.Millisecond; ; wait *= 2 {
 		err := o.trySQLite(ctx, p)
@@ -118,14 +119,14 @@ func (o Options) withSQLite(ctx context.Context, p *parts) error {
 	}
 }
 
-// trySQLite opens SQLite and reads a little of it: a file may open and be damaged
-// all the same.
-func (o Options) trySQLite(ctx context.Context, p *parts) error {
-	index, closer, err := o.open(ctx)
+// trySQLite opens SQLite and reads a part of it, because a damaged file can often be
+// opened.
+func (o Options) trySQLite(ctx context.Context, p *backend) error {
+	index, closer, err := o.openIndex(ctx)
 	if err != nil {
 		return err
 	}
-	if err := o.sound(ctx, index); err != nil {
+	if err := o.checkTables(ctx, index); err != nil {
 		for _, one := range closer {
 			err = errors.Join(err, one.Close())
 		}
@@ -135,12 +136,12 @@ func (o Options) trySQLite(ctx context.Context, p *parts) error {
 	return nil
 }
 
-// maxChecked is up to how many checkpoints the tables are read as a whole before
-// they are used: some tenths of a second.
+// maxChecked is the number of checkpoints up to which the tables are checked completely,
+// which takes some tenths of a second.
 const maxChecked = 20_000
 
-// sound gives an error where the tables are damaged.
-func (o Options) sound(ctx context.Context, index checkpoint.Index) error {
+// checkTables returns an error if the tables are damaged.
+func (o Options) checkTables(ctx context.Context, index checkpoint.Index) error {
 	totals, err := index.Totals(ctx)
 	if err != nil {
 		return err
@@ -155,10 +156,10 @@ func (o Options) sound(ctx context.Context, index checkpoint.Index) error {
 	return checker.CheckCheckpoints(ctx)
 }
 
-// withFiles has the metadata in files beside the blobs. To read only, where there
-// are none yet, they are made in memory.
-func (o Options) withFiles(p *parts, why string) error {
-	dir := filepath.Join(o.contexts(), indexDir)
+// useFiles keeps the metadata in files next to the blobs. Missing files are created in
+// memory if the storage is read-only.
+func (o Options) useFiles(p *backend, why string) error {
+	dir := filepath.Join(o.contentDir(), indexDir)
 	if o.ReadOnly {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			dir = ""
@@ -175,26 +176,26 @@ func (o Options) withFiles(p *parts, why string) error {
 	return nil
 }
 
-// inMemory has everything new in memory, over what can still be read.
-func (o Options) inMemory(cause error) (*parts, error) {
+// useMemory keeps everything new in memory, on top of the readable contents.
+func (o Options) useMemory(cause error) (*backend, error) {
 	index, err := fileindex.Open(fileindex.Options{Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
-	p := &parts{
-		index: index, closers: []io.Closer{index}, blobs: blob.NewMemory(o.maxBlob()),
-		store: checkpoint.Store{Mode: checkpoint.ModeMemory, Note: fmt.Sprintf("nothing can be written for good: %v", cause)},
+	p := &backend{
+		index: index, closers: []io.Closer{index}, blobs: blob.NewMemory(o.maxBlobBytes()),
+		store: checkpoint.Store{Mode: checkpoint.ModeMemory, Note: fmt.Sprintf("nothing can be stored permanently: %v", cause)},
 	}
-	if below, err := o.readable(); err == nil {
-		p.blobs = blob.NewOverlay(below, o.maxBlob())
+	if below, err := o.openReadOnly(); err == nil {
+		p.blobs = blob.NewOverlay(below, o.maxBlobBytes())
 	}
 	return p, nil
 }
 
-// takeOver takes up what happened while the metadata were files. Where it cannot,
-// the files stay, and the next process tries again.
-func (o Options) takeOver(ctx context.Context, c *Checkpoints) {
-	dir := filepath.Join(o.contexts(), indexDir)
+// importFiles imports the checkpoints that were saved while the metadata were files. After
+// an error the files stay, and the next process retries.
+func (o Options) importFiles(ctx context.Context, c *Checkpoints) {
+	dir := filepath.Join(o.contentDir(), indexDir)
 	if !fileindex.InUse(dir) {
 		return
 	}
@@ -203,6 +204,6 @@ func (o Options) takeOver(ctx context.Context, c *Checkpoints) {
 		err = errors.Join(c.MergeFallback(ctx, index), index.Close())
 	}
 	if err != nil {
-		o.Logger.WarnContext(ctx, "checkpoints that were saved while the metadata were files are not taken over yet", "error", err)
+		o.Logger.WarnContext(ctx, "cannot import checkpoints that were saved while the metadata were files", "error", err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 var _ checkpoint.Repairer = (*Store)(nil)
 
-// sqlMend makes right what follows from the records of checkpoints: SQLite's
-// indices, and the lines.
-func sqlMend() []string {
+// sqlRepair returns the statements that rebuild SQLite's indices and the rows of series
+// from the records of checkpoints.
+func sqlRepair() []string {
 	const ofLine = `FROM checkpoints c WHERE c.user = l.user AND c.session = l.session`
 	return []string{
 		`REINDEX checkpoints`,
@@ -32,9 +32,9 @@ func sqlMend() []string {
 
 // Repair implements checkpoint.Repairer.
 func (s *Store) Repair(ctx context.Context) error {
-	return s.write(ctx, "mend the index of checkpoints", func(ctx context.Context, t *txn) error {
-		for _, text := range sqlMend() {
-			if _, err := t.exec(ctx, text); err != nil {
+	return s.writeExclusive(ctx, "repair the index of checkpoints", func(ctx context.Context, t *txn) error {
+		for _, text := range sqlRepair() {
+			if _, err := t.execStatement(ctx, text); err != nil {
 				return err
 			}
 		}
@@ -44,18 +44,18 @@ func (s *Store) Repair(ctx context.Context) error {
 
 // Drop implements checkpoint.Repairer.
 func (s *Store) Drop(ctx context.Context, ids []string) error {
-	return s.write(ctx, "drop damaged records of checkpoints", func(ctx context.Context, t *txn) error {
+	return s.writeExclusive(ctx, "drop damaged records of checkpoints", func(ctx context.Context, t *txn) error {
 		for _, id := range ids {
 			var num int64
-			err := t.row(ctx, `SELECT num FROM checkpoints WHERE id = ?`, []any{id}, []any{&num})
-			if errors.Is(err, errNone) {
+			err := t.queryRow(ctx, `SELECT num FROM checkpoints WHERE id = ?`, []any{id}, []any{&num})
+			if errors.Is(err, errNoRow) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
 			for _, text := range sqlRemoveRecord() {
-				if _, err := t.exec(ctx, text, num); err != nil {
+				if _, err := t.execStatement(ctx, text, num); err != nil {
 					return err
 				}
 			}
@@ -64,20 +64,20 @@ func (s *Store) Drop(ctx context.Context, ids []string) error {
 	})
 }
 
-// sqlRemoveRecord are the statements that take a record out, by its num.
+// sqlRemoveRecord returns the statements that delete a record by its num.
 func sqlRemoveRecord() []string {
 	return []string{
 		`DELETE FROM checkpoints WHERE num = ?`, `DELETE FROM checkpoint_tags WHERE num = ?`, `DELETE FROM checkpoint_words WHERE rowid = ?`,
 	}
 }
 
-// CheckCheckpoints gives an error where the tables of checkpoints are damaged, as
-// far as SQLite can tell. It reads all of them.
+// CheckCheckpoints returns an error if SQLite finds damage in the tables of checkpoints. It
+// reads all of them.
 func (s *Store) CheckCheckpoints(ctx context.Context) error {
 	const doing = "check the index of checkpoints"
-	return s.read(ctx, doing, func() error {
-		rows, err := s.readers.rows(ctx, `SELECT name FROM sqlite_schema WHERE name GLOB 'checkpoint*' AND type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'`)
-		tables, err := collect(rows, err, func(row scanner) (name string, err error) {
+	return s.withReadAccess(ctx, doing, func() error {
+		rows, err := s.readers.queryRows(ctx, `SELECT name FROM sqlite_schema WHERE name GLOB 'checkpoint*' AND type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'`)
+		tables, err := collectRows(rows, err, func(row scanner) (name string, err error) {
 			err = row.Scan(&name)
 			return name, err
 		})
@@ -90,36 +90,36 @@ func (s *Store) CheckCheckpoints(ctx context.Context) error {
 				return err
 			}
 			if text != "ok" {
-				return fmt.Errorf("%s: %s: %w", table, text, errGarbled)
+				return fmt.Errorf("%s: %s: %w", table, text, errInvalidValue)
 			}
 		}
 		return nil
 	})
 }
 
-// briefly is how long to compact the file waits for readers: writers wait for it.
-const briefly = 100 * time.Millisecond
+// compactWait bounds how long Compact waits for readers, because writers wait for Compact.
+const compactWait = 100 * time.Millisecond
 
-// Compact moves what the write-ahead log has into the file and gives the log's
-// room back. Where somebody still reads the log it stays.
+// Compact copies the write-ahead log into the file and truncates the log. It leaves the log
+// as it is while a reader uses it.
 func (s *Store) Compact(ctx context.Context) error {
-	const doing = "give back the room of the write-ahead log"
-	if err := s.enter(ctx, doing); err != nil {
+	const doing = "truncate the write-ahead log"
+	if err := s.beginCall(ctx, doing); err != nil {
 		return err
 	}
-	defer s.leave()
-	release, err := s.lock.acquire(ctx)
+	defer s.endCall()
+	release, err := s.lock.acquireLock(ctx)
 	if err != nil {
-		return s.fault(doing, err)
+		return s.wrapError(doing, err)
 	}
 	defer release()
 	timeout := func(d time.Duration) error {
 		_, err := s.writer.db.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()))
 		return err
 	}
-	err = timeout(briefly)
+	err = timeout(compactWait)
 	if err == nil {
 		_, err = s.writer.db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
 	}
-	return s.fault(doing, errors.Join(err, timeout(s.o.BusyTimeout)))
+	return s.wrapError(doing, errors.Join(err, timeout(s.o.BusyTimeout)))
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// A test runs itself again as another process. The variable names what the
-// child does, with the file testFile in its directory.
+// A test starts its own binary as another process. The variable names the command that the
+// child runs; testFile is the store in its directory.
 const (
 	childVariable = "GUIDEWAY_TEST_SQLITE"
 	testFile      = "guideway.db"
@@ -34,25 +34,25 @@ func TestMain(m *testing.M) {
 		goleak.VerifyTestMain(m)
 		return
 	}
-	if err := children()[name](context.Background(), os.Stdout); err != nil {
+	if err := childCommands()[name](context.Background(), os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v (%s)\n", name, err, guideway.ErrorCode(err))
 		os.Exit(1)
 	}
 }
 
-// children are what a child process may do.
-func children() map[string]func(context.Context, io.Writer) error {
+// childCommands returns the commands of child processes by name.
+func childCommands() map[string]func(context.Context, io.Writer) error {
 	return map[string]func(context.Context, io.Writer) error{
-		"append for good":  appendForGood,
-		"grow":             growShared,
-		"fill the disk":    fillDisk,
-		"fill it together": fillTogether,
-		"open":             openOnly,
+		"append forever":       appendForever,
+		"grow":                 appendShared,
+		"fill the disk":        fillDisk,
+		"fill the disk shared": fillDiskShared,
+		"open":                 openStore,
 	}
 }
 
-// child prepares a process that does something in a directory.
-func child(t *testing.T, name, dir string) *exec.Cmd {
+// childCommand returns a child process that runs a command in a directory.
+func childCommand(t *testing.T, name, dir string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -64,8 +64,8 @@ func child(t *testing.T, name, dir string) *exec.Cmd {
 	return c
 }
 
-// openAt opens a file for a test.
-func openAt(t testing.TB, o Options) *Store {
+// openTestStore opens a store for a test.
+func openTestStore(t testing.TB, o Options) *Store {
 	t.Helper()
 	s, err := Open(context.Background(), o)
 	if err != nil {
@@ -79,22 +79,22 @@ func openAt(t testing.TB, o Options) *Store {
 	return s
 }
 
-// aRun gives a run's record at a sequence number.
-func aRun(id string, seq int64) run.Record {
+// newTestRun returns the record of a run at a sequence number.
+func newTestRun(id string, seq int64) run.Record {
 	return run.Record{
-		ID: id, User: "ada", Workflow: "coding-task", Name: "Coding task", Hash: "sha256:1", Goal: "mend the gate of " + id,
+		ID: id, User: "ada", Workflow: "coding-task", Name: "Coding task", Hash: "sha256:1", Goal: "repair the gate of " + id,
 		Status: engine.StatusRunning, Kind: engine.PositionStep, Created: toTime(1), Updated: toTime(seq),
 		Seq: seq, Head: fmt.Appendf(nil, "head %d", seq), Handle: fmt.Sprintf("h_%s_%d", id, seq),
 	}
 }
 
-// aCommit gives the commit of one event.
-func aCommit(id string, seq int64, text string) run.Commit {
+// newTestCommit returns a commit of one event.
+func newTestCommit(id string, seq int64, text string) run.Commit {
 	data, err := json.Marshal(map[string]any{"run": id, "seq": seq, "text": text})
 	if err != nil {
-		panic(err) // a map of plain values
+		panic(err) // unreachable: it is a map of plain values
 	}
-	r := aRun(id, seq)
+	r := newTestRun(id, seq)
 	return run.Commit{
 		Record: r, Expected: seq - 1, Handle: r.Handle, Key: fmt.Sprintf("key %s %d", id, seq), Words: "note " + text,
 		Events:   []run.Event{{Seq: seq, At: toTime(seq), Kind: "step_completed", By: run.By{Via: run.ViaAgent}, Data: data, MAC: r.Head}},
@@ -102,18 +102,17 @@ func aCommit(id string, seq int64, text string) run.Commit {
 	}
 }
 
-// put creates a run or appends to it.
-func put(ctx context.Context, s run.Writer, c run.Commit) error {
+// putCommit creates a run or appends to it.
+func putCommit(ctx context.Context, s run.Writer, c run.Commit) error {
 	if c.Expected == 0 {
 		return s.Create(ctx, run.Definition{Hash: c.Record.Hash, Text: "{}"}, c)
 	}
 	return s.Append(ctx, c)
 }
 
-// appendForGood has two goroutines append to a run each, beginning behind what
-// is there, and prints each event that was acknowledged. It ends by being
-// killed.
-func appendForGood(ctx context.Context, out io.Writer) error {
+// appendForever has two goroutines append, each to its own run after the events that the
+// run has, and prints each acknowledged event. It runs until it is killed.
+func appendForever(ctx context.Context, out io.Writer) error {
 	s, err := Open(ctx, Options{Path: testFile})
 	if err != nil {
 		return err
@@ -128,7 +127,7 @@ func appendForGood(ctx context.Context, out io.Writer) error {
 			}
 			for {
 				seq++
-				if err := put(ctx, s, aCommit(id, seq, strings.Repeat("x", int(seq%7)*900))); err != nil {
+				if err := putCommit(ctx, s, newTestCommit(id, seq, strings.Repeat("x", int(seq%7)*900))); err != nil {
 					errs <- err
 				}
 				mu.Lock()
@@ -140,15 +139,14 @@ func appendForGood(ctx context.Context, out io.Writer) error {
 	return <-errs
 }
 
-// TestKilled kills a process in the middle of its appends, again and again:
-// what it has acknowledged is there, once and in order, and nothing is half
-// done.
+// TestKilled kills a process repeatedly while it appends. Every acknowledged event is
+// stored once and in order, and no commit is stored in part.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	acknowledged := map[string]int64{}
 	for round := range 6 {
-		c := child(t, "append for good", dir)
+		c := childCommand(t, "append forever", dir)
 		pipe, err := c.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -161,7 +159,7 @@ func TestKilled(t *testing.T) {
 			var id string
 			var seq int64
 			if _, err := fmt.Sscan(lines.Text(), &id, &seq); err != nil {
-				break // the last line, half written
+				break // an incomplete last line
 			}
 			acknowledged[id] = max(acknowledged[id], seq)
 			if n == 20+round*17 {
@@ -171,16 +169,16 @@ func TestKilled(t *testing.T) {
 			}
 		}
 		_ = c.Wait() // it was killed
-		wantConsistent(t, dir, acknowledged)
+		checkConsistent(t, dir, acknowledged)
 	}
 }
 
-// wantConsistent ends the test where a file lacks what was acknowledged, or its
-// tables contradict each other.
-func wantConsistent(t *testing.T, dir string, acknowledged map[string]int64) {
+// checkConsistent fails the test if the store lacks an acknowledged event or if its tables
+// contradict each other.
+func checkConsistent(t *testing.T, dir string, acknowledged map[string]int64) {
 	t.Helper()
 	ctx := t.Context()
-	s := openAt(t, Options{Path: filepath.Join(dir, testFile)})
+	s := openTestStore(t, Options{Path: filepath.Join(dir, testFile)})
 	defer s.Close()
 	var commits int64
 	for id, seq := range acknowledged {
@@ -188,7 +186,7 @@ func wantConsistent(t *testing.T, dir string, acknowledged map[string]int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// One more may be there: it was killed before it could say so.
+		// The child may have been killed after a commit and before it printed the event.
 		if r.Seq != seq && r.Seq != seq+1 {
 			t.Fatalf("%s has %d events, %d were acknowledged", id, r.Seq, seq)
 		}
@@ -198,7 +196,7 @@ func wantConsistent(t *testing.T, dir string, acknowledged map[string]int64) {
 			t.Fatal(err)
 		}
 		if int64(len(events)) != r.Seq {
-			t.Fatalf("%s has %d events, its record says %d", id, len(events), r.Seq)
+			t.Fatalf("%s has %d events, its record has %d", id, len(events), r.Seq)
 		}
 		for i, e := range events {
 			if e.Seq != int64(i)+1 || !strings.Contains(string(e.Data), fmt.Sprintf(`"seq":%d,`, e.Seq)) {
@@ -229,21 +227,21 @@ func wantConsistent(t *testing.T, dir string, acknowledged map[string]int64) {
 	}
 }
 
-// perChild is how many events a child adds to the run that all share.
-const perChild = 60
+// eventsPerChild is the number of events that each child adds to the common run.
+const eventsPerChild = 60
 
-// growShared adds to a run that other processes add to as well.
-func growShared(ctx context.Context, out io.Writer) error {
+// appendShared appends to a run that other processes append to at the same time.
+func appendShared(ctx context.Context, out io.Writer) error {
 	s, err := Open(ctx, Options{Path: testFile})
 	if err != nil {
 		return err
 	}
-	for done, conflicts := 0, 0; done < perChild; {
+	for done, conflicts := 0, 0; done < eventsPerChild; {
 		r, err := s.Run(ctx, "r_shared")
 		if err != nil {
 			return err
 		}
-		c := aCommit("r_shared", r.Seq+1, fmt.Sprintf("by-%d-%d", os.Getpid(), done))
+		c := newTestCommit("r_shared", r.Seq+1, fmt.Sprintf("by-%d-%d", os.Getpid(), done))
 		c.Key = ""
 		switch err := s.Append(ctx, c); guideway.ErrorCode(err) {
 		case "":
@@ -261,19 +259,19 @@ func growShared(ctx context.Context, out io.Writer) error {
 	return s.Close()
 }
 
-// TestProcesses has processes add to one run at once, and start at once, too:
-// no event is lost or doubled.
+// TestProcesses has processes start and append to one run at the same time. No event is
+// lost or duplicated.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	const processes = 4
 	dir := t.TempDir()
-	s := openAt(t, Options{Path: filepath.Join(dir, testFile)})
-	if err := put(t.Context(), s, aCommit("r_shared", 1, "first")); err != nil {
+	s := openTestStore(t, Options{Path: filepath.Join(dir, testFile)})
+	if err := putCommit(t.Context(), s, newTestCommit("r_shared", 1, "first")); err != nil {
 		t.Fatal(err)
 	}
 	var running []*exec.Cmd
 	for range processes {
-		c := child(t, "grow", dir)
+		c := childCommand(t, "grow", dir)
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -296,13 +294,13 @@ func TestProcesses(t *testing.T) {
 		}
 		texts[data.Text] = true
 	}
-	if len(texts) != processes*perChild+1 {
-		t.Errorf("there are %d events, want %d", len(texts), processes*perChild+1)
+	if len(texts) != processes*eventsPerChild+1 {
+		t.Errorf("there are %d events, want %d", len(texts), processes*eventsPerChild+1)
 	}
 }
 
-// openOnly opens the file and says how that went.
-func openOnly(ctx context.Context, out io.Writer) error {
+// openStore opens the store and prints the result.
+func openStore(ctx context.Context, out io.Writer) error {
 	s, err := Open(ctx, Options{Path: testFile})
 	if err == nil {
 		fmt.Fprintln(out, "opened")
@@ -312,14 +310,14 @@ func openOnly(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// TestFirstProcesses has processes open a file at once that none has made yet.
+// TestFirstProcesses has processes open a store at the same time that does not exist yet.
 func TestFirstProcesses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	outputs := make(chan string)
 	const processes = 6
 	for range processes {
-		c := child(t, "open", dir)
+		c := childCommand(t, "open", dir)
 		go func() {
 			out, err := c.Output()
 			outputs <- fmt.Sprint(string(out), err)

@@ -8,11 +8,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// The database has a write-ahead log, and every list of checkpoints is answered by
-// an index, in the index's order: none reads or sorts all that there are.
+// TestListsAreIndexed checks that the database has a write-ahead log and that an index
+// answers every list of checkpoints in its order: no query scans or sorts all of them.
 func TestListsAreIndexed(t *testing.T) {
 	t.Parallel()
-	s := openAt(t, Options{Path: filepath.Join(t.TempDir(), testFile)})
+	s := openTestStore(t, Options{Path: filepath.Join(t.TempDir(), testFile)})
 	var mode string
 	if err := s.readers.db.QueryRowContext(t.Context(), "PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
 		t.Errorf("the journal is %q, %v", mode, err)
@@ -25,9 +25,9 @@ func TestListsAreIndexed(t *testing.T) {
 		"t USING PRIMARY KEY":     {User: "ann", Tags: []string{"t"}},
 		"w VIRTUAL TABLE INDEX":   {User: "ann", Words: []string{"auth"}},
 	} {
-		text, args := listCheckpoints(f)
+		text, args := checkpointListQuery(f)
 		rows, err := s.readers.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
-		plan, err := collect(rows, err, func(row scanner) (string, error) {
+		plan, err := collectRows(rows, err, func(row scanner) (string, error) {
 			var id, parent, unused int
 			var detail string
 			err := row.Scan(&id, &parent, &unused, &detail)

@@ -20,24 +20,24 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// faultyDisk is a store whose commits fail by their number.
-type faultyDisk struct {
+// faultyStore is a store whose commits fail by their number.
+type faultyStore struct {
 	*Store
 	mu sync.Mutex
-	// commits counts them from 0, fails are those that find the disk full.
+	// commits counts them from 0. fails has the numbers of those that report a full disk.
 	commits int
 	fails   map[int]bool
 }
 
-func openFaulty(t *testing.T) *faultyDisk {
+func openFaulty(t *testing.T) *faultyStore {
 	t.Helper()
-	d := &faultyDisk{}
-	d.Store = openAt(t, Options{Path: filepath.Join(t.TempDir(), testFile), commit: d.commit})
+	d := &faultyStore{}
+	d.Store = openTestStore(t, Options{Path: filepath.Join(t.TempDir(), testFile), commit: d.commitOrFail})
 	return d
 }
 
-// commit stands in the place of a transaction's own.
-func (d *faultyDisk) commit(tx *sql.Tx) error {
+// commitOrFail replaces the commit of a transaction.
+func (d *faultyStore) commitOrFail(tx *sql.Tx) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.commits++
@@ -47,38 +47,38 @@ func (d *faultyDisk) commit(tx *sql.Tx) error {
 	return tx.Commit()
 }
 
-// expect begins to count anew.
-func (d *faultyDisk) expect(fails map[int]bool) {
+// resetCommits restarts the count of commits.
+func (d *faultyStore) resetCommits(fails map[int]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.commits, d.fails = 0, fails
 }
 
-func (d *faultyDisk) made() int {
+func (d *faultyStore) commitCount() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.commits
 }
 
-func (d *faultyDisk) waiting() int {
+func (d *faultyStore) waitingCount() int {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
 	return len(d.queue.waiting)
 }
 
-// wanted is a commit that somebody makes, with what came of it.
-type wanted struct {
+// submission is a commit of a caller, with its result.
+type submission struct {
 	run.Commit
-	// gone says that the caller gives up before there is a transaction.
+	// gone reports whether the caller cancels before there is a transaction.
 	gone bool
 	err  error
 }
 
-// atOnce has callers wait in this order behind somebody who has the lock, lets those
-// that are gone give up, and then all others go on.
-func (d *faultyDisk) atOnce(t rapid.TB, list []*wanted) {
+// runTogether queues the callers in this order while the lock is held, cancels those that
+// are gone, and then releases the lock.
+func (d *faultyStore) runTogether(t rapid.TB, list []*submission) {
 	t.Helper()
-	release, err := d.lock.acquire(context.Background())
+	release, err := d.lock.acquireLock(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +91,8 @@ func (d *faultyDisk) atOnce(t rapid.TB, list []*wanted) {
 		if w.gone {
 			group, giveUps = &left, append(giveUps, giveUp)
 		}
-		group.Go(func() { w.err = put(ctx, d, w.Commit) })
-		for d.waiting() < i+1 {
+		group.Go(func() { w.err = putCommit(ctx, d, w.Commit) })
+		for d.waitingCount() < i+1 {
 			runtime.Gosched()
 		}
 	}
@@ -104,13 +104,13 @@ func (d *faultyDisk) atOnce(t rapid.TB, list []*wanted) {
 	all.Wait()
 }
 
-// journalModel is what the store should hold.
+// journalModel is the expected content of the store.
 type journalModel struct {
 	runs map[string][]run.Commit
 	feed []string
 }
 
-func (m journalModel) clone() journalModel {
+func (m journalModel) cloneModel() journalModel {
 	next := journalModel{runs: map[string][]run.Commit{}, feed: slices.Clone(m.feed)}
 	for id, commits := range m.runs {
 		next.runs[id] = slices.Clone(commits)
@@ -118,8 +118,8 @@ func (m journalModel) clone() journalModel {
 	return next
 }
 
-// add is a commit by the journal's contract.
-func (m journalModel) add(c run.Commit) (journalModel, guideway.Code) {
+// applyCommit applies a commit by the contract of run.Journal.
+func (m journalModel) applyCommit(c run.Commit) (journalModel, guideway.Code) {
 	id := c.Record.ID
 	known := m.runs[id]
 	switch {
@@ -130,29 +130,29 @@ func (m journalModel) add(c run.Commit) (journalModel, guideway.Code) {
 	}
 	for _, commits := range m.runs {
 		for _, old := range commits {
-			// A first commit has the key of a request, which is the user's.
+			// The key of a first commit is unique per user, other keys per run.
 			sameKeys := old.Record.ID == id && old.Expected > 0 && c.Expected > 0 || old.Expected+c.Expected == 0
 			if old.Handle == c.Handle || sameKeys && old.Key == c.Key {
 				return m, guideway.CodeConflict
 			}
 		}
 	}
-	next := m.clone()
+	next := m.cloneModel()
 	next.runs[id] = append(next.runs[id], c)
 	next.feed = append(next.feed, fmt.Sprint(id, " ", c.Record.Seq))
 	return next, ""
 }
 
-// outcomes says what comes of commits that wait together where some transactions
-// fail: first of one for all, then of one for each.
-func (m journalModel) outcomes(list []*wanted, fails map[int]bool) (after journalModel, codes []guideway.Code) {
+// predictOutcomes returns the results of commits that wait together if some transactions
+// fail: the first transaction commits all, the following ones commit one each.
+func (m journalModel) predictOutcomes(list []*submission, fails map[int]bool) (after journalModel, codes []guideway.Code) {
 	made := 0
 	fail := func() bool { made++; return fails[made-1] }
 	codes = make([]guideway.Code, len(list))
 	if len(list) > 1 {
 		after = m
 		for i, w := range list {
-			after, codes[i] = after.add(w.Commit)
+			after, codes[i] = after.applyCommit(w.Commit)
 		}
 		if !fail() {
 			return after, codes
@@ -160,7 +160,7 @@ func (m journalModel) outcomes(list []*wanted, fails map[int]bool) (after journa
 	}
 	after = m
 	for i, w := range list {
-		next, code := after.add(w.Commit)
+		next, code := after.applyCommit(w.Commit)
 		if code == "" && fail() {
 			next, code = after, guideway.CodeUnavailable
 		}
@@ -169,8 +169,8 @@ func (m journalModel) outcomes(list []*wanted, fails map[int]bool) (after journa
 	return after, codes
 }
 
-// holds compares the store with the model.
-func (m journalModel) holds(ctx context.Context, t rapid.TB, s *Store, start int64) {
+// checkStore compares the store with the model.
+func (m journalModel) checkStore(ctx context.Context, t rapid.TB, s *Store, start int64) {
 	t.Helper()
 	for id, commits := range m.runs {
 		last := commits[len(commits)-1]
@@ -216,16 +216,15 @@ func (m journalModel) holds(ctx context.Context, t rapid.TB, s *Store, start int
 	}
 }
 
-// drawWanted draws a commit that fits, or one that is to be refused: behind the
-// wrong event, with the key of an earlier one, or, when most of it is written
-// already, with a handle that is known.
-func drawWanted(t *rapid.T, m journalModel, walk, number int) *wanted {
+// drawSubmission draws a valid commit or one to be refused: after the wrong event, with the
+// key of an earlier one, or, after most of it is written, with a known handle.
+func drawSubmission(t *rapid.T, m journalModel, walk, number int) *submission {
 	id := fmt.Sprintf("r_%d_%d", walk, rapid.IntRange(0, 2).Draw(t, "run"))
 	at := int64(rapid.IntRange(0, 5).Draw(t, "behind")) - 1
-	if at < 0 { // most are to fit, as far as the round has come
+	if at < 0 { // most of them are valid for the current state
 		at = int64(len(m.runs[id]))
 	}
-	c := aCommit(id, at+1, fmt.Sprint("commit ", number))
+	c := newTestCommit(id, at+1, fmt.Sprint("commit ", number))
 	c.Handle = fmt.Sprintf("h_%d_%d", walk, number)
 	c.Key = fmt.Sprintf("key %d %d", walk, number)
 	c.Record.Handle = c.Handle
@@ -240,14 +239,13 @@ func drawWanted(t *rapid.T, m journalModel, walk, number int) *wanted {
 			c = old
 		}
 	}
-	return &wanted{Commit: c, gone: rapid.IntRange(0, 7).Draw(t, "gone") == 0}
+	return &submission{Commit: c, gone: rapid.IntRange(0, 7).Draw(t, "gone") == 0}
 }
 
-// TestShared has callers wait for one transaction: those that fit, those that are to
-// be refused, those that repeat what was done, those that give up; and a disk that
-// is full now and then. Each is told what is so, and the journal holds what was
-// acknowledged and nothing else.
-func TestShared(t *testing.T) {
+// TestSharedCommits has callers wait for one transaction: with valid and refused commits,
+// repetitions and cancelled calls, on a disk that is sometimes full. Each gets the correct
+// result, and the journal contains exactly the acknowledged commits.
+func TestSharedCommits(t *testing.T) {
 	t.Parallel()
 	d := openFaulty(t)
 	walk := 0
@@ -260,53 +258,53 @@ func TestShared(t *testing.T) {
 		m := journalModel{runs: map[string][]run.Commit{}}
 		number := 0
 		for range rapid.IntRange(1, 3).Draw(rt, "rounds") {
-			var list, stay []*wanted
+			var list, stay []*submission
 			hoped := m
 			for range rapid.IntRange(1, 8).Draw(rt, "callers") {
 				number++
-				w := drawWanted(rt, hoped, walk, number)
+				w := drawSubmission(rt, hoped, walk, number)
 				if list = append(list, w); !w.gone {
 					stay = append(stay, w)
-					hoped, _ = hoped.add(w.Commit)
+					hoped, _ = hoped.applyCommit(w.Commit)
 				}
 			}
 			fails := map[int]bool{}
 			for _, n := range rapid.SliceOfN(rapid.IntRange(0, 3), 0, 2).Draw(rt, "fails") {
 				fails[n] = true
 			}
-			d.expect(fails)
-			d.atOnce(rt, list)
+			d.resetCommits(fails)
+			d.runTogether(rt, list)
 			var codes []guideway.Code
-			m, codes = m.outcomes(stay, fails)
+			m, codes = m.predictOutcomes(stay, fails)
 			for i, w := range stay {
 				if got := guideway.ErrorCode(w.err); got != codes[i] {
-					rt.Fatalf("caller %d of %d: %q, the model says %q: %v", i, len(stay), got, codes[i], w.err)
+					rt.Fatalf("caller %d of %d: %q, the model predicts %q: %v", i, len(stay), got, codes[i], w.err)
 				}
 			}
 			for _, w := range list {
 				if w.gone && !errors.Is(w.err, context.Canceled) {
-					rt.Fatalf("who gave up was told %v", w.err)
+					rt.Fatalf("the cancelled caller got %v", w.err)
 				}
 			}
-			m.holds(rt.Context(), rt, d.Store, start)
+			m.checkStore(rt.Context(), rt, d.Store, start)
 		}
 	})
 }
 
-// TestOneTransaction: what waits is one transaction, up to a bound, and who comes
-// alone has one at once.
+// TestOneTransaction checks that waiting commits share one transaction up to a bound, and
+// that a single commit is not delayed.
 func TestOneTransaction(t *testing.T) {
 	t.Parallel()
-	for callers, transactions := range map[int]int{1: 1, 2: 1, maxTogether: 1, maxTogether + 1: 2, 3*maxTogether - 1: 3} {
+	for callers, transactions := range map[int]int{1: 1, 2: 1, maxBatch: 1, maxBatch + 1: 2, 3*maxBatch - 1: 3} {
 		d := openFaulty(t)
-		var list []*wanted
+		var list []*submission
 		for i := range callers {
-			list = append(list, &wanted{Commit: aCommit(fmt.Sprint("r_", i), 1, "first")})
+			list = append(list, &submission{Commit: newTestCommit(fmt.Sprint("r_", i), 1, "first")})
 		}
-		d.expect(nil)
-		d.atOnce(t, list)
-		if d.made() != transactions {
-			t.Errorf("%d callers made %d transactions, not %d", callers, d.made(), transactions)
+		d.resetCommits(nil)
+		d.runTogether(t, list)
+		if d.commitCount() != transactions {
+			t.Errorf("%d callers made %d transactions, not %d", callers, d.commitCount(), transactions)
 		}
 		for _, w := range list {
 			if w.err != nil {
@@ -316,21 +314,21 @@ func TestOneTransaction(t *testing.T) {
 	}
 }
 
-// TestTooLateToGiveUp: who gives up while the transaction is under way is told what
-// came of it.
-func TestTooLateToGiveUp(t *testing.T) {
+// TestTooLateToCancel checks that a caller that cancels during its transaction gets the
+// result of the transaction.
+func TestTooLateToCancel(t *testing.T) {
 	t.Parallel()
 	for _, full := range []bool{false, true} {
 		var d *Store
 		ctx, giveUp := context.WithCancel(t.Context())
-		d = openAt(t, Options{Path: filepath.Join(t.TempDir(), testFile), commit: func(tx *sql.Tx) error {
+		d = openTestStore(t, Options{Path: filepath.Join(t.TempDir(), testFile), commit: func(tx *sql.Tx) error {
 			giveUp()
 			if full {
 				return errors.Join(syscall.ENOSPC, tx.Rollback())
 			}
 			return tx.Commit()
 		}})
-		err := put(ctx, d, aCommit("r_a", 1, "first"))
+		err := putCommit(ctx, d, newTestCommit("r_a", 1, "first"))
 		_, found := d.Run(t.Context(), "r_a")
 		if full && (guideway.ErrorCode(err) != guideway.CodeUnavailable || errors.Is(err, context.Canceled) || found == nil) {
 			t.Errorf("on a full disk: %v, %v", err, found)
@@ -341,20 +339,20 @@ func TestTooLateToGiveUp(t *testing.T) {
 	}
 }
 
-// TestBrokenOff: where a transaction ends in a panic nobody waits for ever, and the
-// store goes on.
-func TestBrokenOff(t *testing.T) {
+// TestPanickedTransaction checks that no caller waits forever after a transaction panics,
+// and that the store continues to work.
+func TestPanickedTransaction(t *testing.T) {
 	t.Parallel()
 	broken := false
-	d := &faultyDisk{}
-	d.Store = openAt(t, Options{Path: filepath.Join(t.TempDir(), testFile), commit: func(tx *sql.Tx) error {
+	d := &faultyStore{}
+	d.Store = openTestStore(t, Options{Path: filepath.Join(t.TempDir(), testFile), commit: func(tx *sql.Tx) error {
 		if !broken {
 			broken = true
 			panic("a bug")
 		}
 		return tx.Commit()
 	}})
-	release, err := d.lock.acquire(t.Context())
+	release, err := d.lock.acquireLock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,9 +369,9 @@ func TestBrokenOff(t *testing.T) {
 				defer mu.Unlock()
 				told[outcome]++
 			}()
-			outcome = fmt.Sprint(errors.Is(put(t.Context(), d, aCommit(fmt.Sprint("r_", i), 1, "first")), errBroken))
+			outcome = fmt.Sprint(errors.Is(putCommit(t.Context(), d, newTestCommit(fmt.Sprint("r_", i), 1, "first")), errPanicked))
 		})
-		for d.waiting() < i+1 {
+		for d.waitingCount() < i+1 {
 			runtime.Gosched()
 		}
 	}
@@ -382,18 +380,18 @@ func TestBrokenOff(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"panic": 1, "true": callers - 1}, told); diff != "" {
 		t.Error(diff)
 	}
-	if err := put(t.Context(), d, aCommit("r_0", 1, "first")); err != nil {
+	if err := putCommit(t.Context(), d, newTestCommit("r_0", 1, "first")); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestFreeForAll has writers without any order, some of which give up at any moment,
-// on a disk that is full now and then: what each was told is what is there.
-func TestFreeForAll(t *testing.T) {
+// TestConcurrentWriters has concurrent writers, some of which cancel at any moment, on a
+// disk that is sometimes full. The results of the callers match the content of the store.
+func TestConcurrentWriters(t *testing.T) {
 	t.Parallel()
 	const writers, runs, share = 8, 3, 15
 	d := openFaulty(t)
-	d.expect(map[int]bool{5: true, 6: true, 20: true, 33: true, 34: true, 35: true, 60: true})
+	d.resetCommits(map[int]bool{5: true, 6: true, 20: true, 33: true, 34: true, 35: true, 60: true})
 	var mu sync.Mutex
 	acknowledged, refused := map[string]bool{}, map[string]bool{}
 	var all sync.WaitGroup
@@ -401,7 +399,7 @@ func TestFreeForAll(t *testing.T) {
 		all.Go(func() {
 			for n := range share {
 				id, text := fmt.Sprint("r_", (w+n)%runs), fmt.Sprintf("writer %d, %d", w, n)
-				err := d.giveUpNowAndThen(t, id, text, w+n)
+				err := d.appendWithCancels(t, id, text, w+n)
 				mu.Lock()
 				if err == nil {
 					acknowledged[text] = true
@@ -428,28 +426,28 @@ func TestFreeForAll(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(acknowledged, there); diff != "" {
-		t.Errorf("what was acknowledged is not what is there (-acknowledged +there):\n%s", diff)
+		t.Errorf("the store differs from the acknowledged events (-acknowledged +stored):\n%s", diff)
 	}
 	if len(acknowledged) == 0 || len(refused) == 0 {
-		t.Errorf("%d were acknowledged, %d refused: the test shows nothing", len(acknowledged), len(refused))
+		t.Errorf("%d acknowledged, %d refused: the test is not meaningful", len(acknowledged), len(refused))
 	}
 }
 
-// giveUpNowAndThen appends to a run where it stands, until it is not another one
-// that was faster. Every third caller gives up meanwhile.
-func (d *faultyDisk) giveUpNowAndThen(t *testing.T, id, text string, number int) error {
+// appendWithCancels appends to the end of a run and retries after conflicts. Every third
+// call is cancelled.
+func (d *faultyStore) appendWithCancels(t *testing.T, id, text string, number int) error {
 	for {
 		seq := int64(0)
 		if r, err := d.Run(t.Context(), id); err == nil {
 			seq = r.Seq
 		}
-		c := aCommit(id, seq+1, text)
+		c := newTestCommit(id, seq+1, text)
 		c.Key, c.Handle = text, "h "+text
 		ctx, giveUp := context.WithCancel(t.Context())
 		if number%3 == 0 {
 			go giveUp()
 		}
-		err := put(ctx, d, c)
+		err := putCommit(ctx, d, c)
 		giveUp()
 		if guideway.ErrorCode(err) != guideway.CodeConflict {
 			return err
@@ -461,9 +459,9 @@ func (d *faultyDisk) giveUpNowAndThen(t *testing.T, id, text string, number int)
 	}
 }
 
-// TestTake: who leads is in its own transaction, however many came before, and the
-// others are taken in the order in which they came.
-func TestTake(t *testing.T) {
+// TestTakeBatch checks that the caller's own change is in its batch even if many others
+// came earlier, and that the others are taken in their order.
+func TestTakeBatch(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name        string
@@ -472,16 +470,16 @@ func TestTake(t *testing.T) {
 	}{
 		{"the oldest", 0, []int{0, 1, 2}, []int{3, 4}},
 		{"one of the oldest", 2, []int{0, 1, 2}, []int{3, 4}},
-		{"a young one", 4, []int{0, 1, 4}, []int{2, 3}},
+		{"one of the newest", 4, []int{0, 1, 4}, []int{2, 3}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			q, numbers := queue{}, map[*change]int{}
+			q, numbers := commitQueue{}, map[*change]int{}
 			for i := range 5 {
 				c := &change{}
 				numbers[c] = i
-				q.add(c)
+				q.push(c)
 			}
 			numbered := func(list []*change) (out []int) {
 				for _, c := range list {
@@ -490,13 +488,13 @@ func TestTake(t *testing.T) {
 				return out
 			}
 			own := q.waiting[tt.own]
-			if diff := cmp.Diff(tt.taken, numbered(q.take(own, 3))); diff != "" {
+			if diff := cmp.Diff(tt.taken, numbered(q.takeBatch(own, 3))); diff != "" {
 				t.Errorf("taken:\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.left, numbered(q.waiting)); diff != "" {
 				t.Errorf("left:\n%s", diff)
 			}
-			if again := q.take(own, 3); again != nil {
+			if again := q.takeBatch(own, 3); again != nil {
 				t.Errorf("taken twice: %v", again)
 			}
 		})

@@ -11,12 +11,12 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Where the pages are gone that list the tables, the rows are still there: all of
-// them are salvaged, and it is said why that was not easy.
+// TestSalvageWithoutTheListOfTables checks that all rows are salvaged if the pages with the
+// list of tables are lost, and that the problem is reported.
 func TestSalvageWithoutTheListOfTables(t *testing.T) {
 	t.Parallel()
 	data := soundFile(t)
-	pages := append(pagesBelow(data[:pageSize]), 1)
+	pages := append(childPages(data[:pageSize]), 1)
 	if len(pages) < 2 {
 		t.Fatalf("the list of tables has the pages %v; the test wants more", pages)
 	}
@@ -41,7 +41,7 @@ func TestSalvageWithoutTheListOfTables(t *testing.T) {
 				if len(got.Runs) != soundRuns || len(got.Documents) != soundRuns || len(got.Definitions) != 1 || events != soundRuns*soundEvents {
 					t.Errorf("%d runs, %d documents, %d definitions, %d events", len(got.Runs), len(got.Documents), len(got.Definitions), events)
 				}
-				if len(got.Problems) != 1 || !strings.Contains(got.Problems[0], "the list of the tables") {
+				if len(got.Problems) != 1 || !strings.Contains(got.Problems[0], "the list of tables") {
 					t.Errorf("the problems are %v", got.Problems)
 				}
 				if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, broken) {
@@ -52,15 +52,15 @@ func TestSalvageWithoutTheListOfTables(t *testing.T) {
 	}
 }
 
-// A small store has its rows on the first pages: they are salvaged where nothing
-// else is left of the file.
+// TestSalvageOfTheFirstPages checks that the rows on the first pages are salvaged if the
+// rest of the file is lost.
 func TestSalvageOfTheFirstPages(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), testFile)
-	s := openAt(t, Options{Path: path})
+	s := openTestStore(t, Options{Path: path})
 	for _, id := range []string{"r_a", "r_b"} {
 		for seq := range int64(2) {
-			if err := put(t.Context(), s, aCommit(id, seq+1, "words")); err != nil {
+			if err := putCommit(t.Context(), s, newTestCommit(id, seq+1, "words")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -76,9 +76,9 @@ func TestSalvageOfTheFirstPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got.Runs) != 2 || len(got.Events["r_a"]) != 2 || len(got.Events["r_b"]) != 2 || len(got.Problems) == 0 {
-		t.Errorf("of the first pages: %+v", got)
+		t.Errorf("first pages: %+v", got)
 	}
-	// Of less there is nothing left, and to salvage it is no way out.
+	// With fewer pages nothing is readable, and the fix must not be to salvage.
 	if err := os.Truncate(path, pageSize); err != nil {
 		t.Fatal(err)
 	}

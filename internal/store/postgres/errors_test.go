@@ -15,33 +15,33 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
 
-// secret is a password that no message may have.
+// secret is a password that must not be in any message.
 const secret = "hunter2-sesame"
 
-// wantFault ends the test where an error does not have a code, a fix and a word,
-// or says a secret.
-func wantFault(tb testing.TB, err error, code guideway.Code, word string) {
+// checkError fails the test unless an error has a code, a fix and a word, and does not
+// contain the secret.
+func checkError(tb testing.TB, err error, code guideway.Code, word string) {
 	tb.Helper()
 	if got := guideway.ErrorCode(err); got != code {
 		tb.Fatalf("got the code %q (%v), want %q", got, err, code)
 	}
 	fix := guideway.ErrorFix(err)
 	if fix == "" {
-		tb.Errorf("%v: there is no fix", err)
+		tb.Errorf("%v: no fix", err)
 	}
 	if !strings.Contains(err.Error(), word) {
-		tb.Errorf("%v: does not say %q", err, word)
+		tb.Errorf("%v: does not contain %q", err, word)
 	}
 	for link := err; link != nil; link = errors.Unwrap(link) {
 		for _, said := range []string{link.Error(), fmt.Sprintf("%v %s", link, fix)} {
 			if strings.Contains(said, "hunter2") || strings.Contains(said, "sesame") {
-				tb.Errorf("the message %q holds the password", said)
+				tb.Errorf("the message %q contains the password", said)
 			}
 		}
 	}
 }
 
-// A URL that cannot be read is told without what stands in it.
+// TestOpenReadsURLs checks that the error for an invalid URL does not quote the URL.
 func TestOpenReadsURLs(t *testing.T) {
 	t.Parallel()
 	for name, u := range map[string]string{
@@ -56,23 +56,23 @@ func TestOpenReadsURLs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := postgres.Open(t.Context(), postgres.Options{URL: u, Patience: -1})
-			wantFault(t, err, guideway.CodeInvalid, "URL")
+			checkError(t, err, guideway.CodeInvalid, "URL")
 		})
 	}
 	for _, path := range []string{"", "a,b", `"$user"`, "pg_catalog", "x; drop table runs", strings.Repeat("a", 64), "Ä"} {
 		t.Run("search_path "+path, func(t *testing.T) {
 			t.Parallel()
-			_, err := postgres.Open(t.Context(), postgres.Options{URL: with(t, "postgres://ada:"+secret+"@host/db", "search_path", path), Patience: -1})
-			wantFault(t, err, guideway.CodeInvalid, "search_path")
+			_, err := postgres.Open(t.Context(), postgres.Options{URL: withParameter(t, "postgres://ada:"+secret+"@host/db", "search_path", path), Patience: -1})
+			checkError(t, err, guideway.CodeInvalid, "search_path")
 		})
 	}
 }
 
-// actor plays a server that lets everybody in, unless welcome is an error, and
-// answers every statement with an error.
-func actor(tb testing.TB, welcome, answer *pgproto3.ErrorResponse) string {
+// startFakeServer starts a server that accepts every login, unless welcome is an error, and
+// returns an error for every statement.
+func startFakeServer(tb testing.TB, welcome, answer *pgproto3.ErrorResponse) string {
 	tb.Helper()
-	l := listen(tb)
+	l := listenLocal(tb)
 	ended := make(chan struct{})
 	tb.Cleanup(func() {
 		_ = l.Close()
@@ -85,14 +85,14 @@ func actor(tb testing.TB, welcome, answer *pgproto3.ErrorResponse) string {
 			if err != nil {
 				return
 			}
-			play(c, welcome, answer)
+			serveFakeConn(c, welcome, answer)
 		}
 	}()
 	return fmt.Sprintf("postgres://ada:%s@%s/guides?sslmode=disable", secret, l.Addr())
 }
 
-// play serves one connection.
-func play(c net.Conn, welcome, answer *pgproto3.ErrorResponse) {
+// serveFakeConn serves one connection.
+func serveFakeConn(c net.Conn, welcome, answer *pgproto3.ErrorResponse) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
 	b := pgproto3.NewBackend(c, c)
@@ -122,57 +122,57 @@ func play(c net.Conn, welcome, answer *pgproto3.ErrorResponse) {
 	}
 }
 
-// What the server answers is told as what to do about it.
-func TestFaultsOfTheServer(t *testing.T) {
+// TestServerErrors checks that errors of the server are explained with a fix.
+func TestServerErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ code, word string }{
 		{"28P01", "password is wrong"},
-		{"28000", "does not let this user in"},
+		{"28000", "refuses this user"},
 		{"3D000", "does not exist"},
-		{"53300", "no connection to spare"},
+		{"53300", "no free connection"},
 		{"57P03", "starting"},
 		{"53100", "disk is full"},
 		{"53200", "memory"},
 		{"53400", "limit"},
 		{"25006", "read-only"},
-		{"42501", "right"},
-		{"42P01", "tables are gone"},
+		{"42501", "privilege"},
+		{"42P01", "tables do not exist"},
 		{"55P03", "another transaction"},
 		{"57014", "ended the statement"},
 		{"57P01", "does not answer"},
 		{"08006", "does not answer"},
-		{"40001", "in the way"},
+		{"40001", "conflicted with others"},
 		{"XX001", "damaged"},
 		{"XX002", "index"},
 	} {
-		response := &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: c.code, Message: "the server's own words"}
+		response := &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: c.code, Message: "the error of the server"}
 		t.Run(c.code+" at the door", func(t *testing.T) {
 			t.Parallel()
-			_, err := postgres.Open(t.Context(), postgres.Options{URL: actor(t, response, nil), Patience: -1})
-			wantFault(t, err, guideway.CodeUnavailable, c.word)
+			_, err := postgres.Open(t.Context(), postgres.Options{URL: startFakeServer(t, response, nil), Patience: -1})
+			checkError(t, err, guideway.CodeUnavailable, c.word)
 		})
 		t.Run(c.code+" to a statement", func(t *testing.T) {
 			t.Parallel()
-			_, err := postgres.Open(t.Context(), postgres.Options{URL: actor(t, nil, response), Patience: -1})
-			wantFault(t, err, guideway.CodeUnavailable, c.word)
+			_, err := postgres.Open(t.Context(), postgres.Options{URL: startFakeServer(t, nil, response), Patience: -1})
+			checkError(t, err, guideway.CodeUnavailable, c.word)
 		})
 	}
 }
 
-// A server that is not there is told, by its name.
-func TestFaultsOfTheNetwork(t *testing.T) {
+// TestNetworkErrors checks that the error for an unreachable server names the server.
+func TestNetworkErrors(t *testing.T) {
 	t.Parallel()
-	l := listen(t)
+	l := listenLocal(t)
 	gone := l.Addr().String()
-	must(t, l.Close())
+	requireNoError(t, l.Close())
 	_, err := postgres.Open(t.Context(), postgres.Options{URL: fmt.Sprintf("postgres://ada:%s@%s/guides", secret, gone), Patience: -1})
-	wantFault(t, err, guideway.CodeUnavailable, gone)
+	checkError(t, err, guideway.CodeUnavailable, gone)
 
-	silent := listen(t) // it takes connections and says nothing
+	silent := listenLocal(t) // accepts connections and never answers
 	defer silent.Close()
 	u := fmt.Sprintf("postgres://ada:%s@%s/guides?sslmode=disable", secret, silent.Addr())
 	_, err = postgres.Open(t.Context(), postgres.Options{URL: u, Patience: -1, CallTimeout: 50 * time.Millisecond})
-	wantFault(t, err, guideway.CodeUnavailable, "does not answer")
+	checkError(t, err, guideway.CodeUnavailable, "does not answer")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -182,53 +182,54 @@ func TestFaultsOfTheNetwork(t *testing.T) {
 	}
 }
 
-// The same faults, made by a real server.
-func TestFaultsOfARealServer(t *testing.T) {
+// TestRealServerErrors causes the same errors on a real server.
+func TestRealServerErrors(t *testing.T) {
 	t.Parallel()
-	u := inSchema(t)
-	s := open(t, postgres.Options{URL: u})
-	r := create(t, s, "r_a")
+	u := newSchemaURL(t)
+	s := openStore(t, postgres.Options{URL: u})
+	r := createTestRun(t, s, "r_a")
 
 	_, err := postgres.Open(t.Context(), postgres.Options{URL: strings.Replace(u, "/postgres?", "/no_such_database?", 1)})
-	wantFault(t, err, guideway.CodeUnavailable, "does not exist")
-	_, err = postgres.Open(t.Context(), postgres.Options{URL: with(t, u, "default_transaction_read_only", "on")})
-	wantFault(t, err, guideway.CodeUnavailable, "read-only")
-	execute(t, u, `alter table events add constraint narrow check (seq < 3)`) // a rule of somebody else's
-	must(t, s.Append(t.Context(), follow(r, 1, nil)))
-	r = follow(r, 1, nil).Record
-	if code := guideway.ErrorCode(s.Append(t.Context(), follow(r, 1, nil))); code != guideway.CodeInternal {
-		t.Errorf("got the code %q for a defect", code)
+	checkError(t, err, guideway.CodeUnavailable, "does not exist")
+	_, err = postgres.Open(t.Context(), postgres.Options{URL: withParameter(t, u, "default_transaction_read_only", "on")})
+	checkError(t, err, guideway.CodeUnavailable, "read-only")
+	execSQL(t, u, `alter table events add constraint narrow check (seq < 3)`) // a constraint that another program added
+	requireNoError(t, s.Append(t.Context(), newCommit(r, 1, nil)))
+	r = newCommit(r, 1, nil).Record
+	if code := guideway.ErrorCode(s.Append(t.Context(), newCommit(r, 1, nil))); code != guideway.CodeInternal {
+		t.Errorf("got the code %q for an unexpected error", code)
 	}
-	execute(t, u, `drop table events`)
-	wantFault(t, s.Append(t.Context(), follow(r, 1, nil)), guideway.CodeUnavailable, "tables are gone")
+	execSQL(t, u, `drop table events`)
+	checkError(t, s.Append(t.Context(), newCommit(r, 1, nil)), guideway.CodeUnavailable, "tables do not exist")
 }
 
-// A role without rights, and one whose connections are used up.
-func TestFaultsOfARole(t *testing.T) {
+// TestRoleErrors covers a role without rights and one without free connections.
+func TestRoleErrors(t *testing.T) {
 	t.Parallel()
-	u := inSchema(t)
-	role := schemaOf(t, u)
-	execute(t, u, `create role `+role+` login`)
-	t.Cleanup(func() { execute(t, u, `drop role `+role) })
+	u := newSchemaURL(t)
+	role := schemaName(t, u)
+	execSQL(t, u, `create role `+role+` login`)
+	t.Cleanup(func() { execSQL(t, u, `drop role `+role) })
 	_, host, _ := strings.Cut(u, "@")
 	as := "postgres://" + role + ":" + secret + "@" + host
 	_, err := postgres.Open(t.Context(), postgres.Options{URL: as})
-	wantFault(t, err, guideway.CodeUnavailable, "right")
-	execute(t, u, `alter role `+role+` connection limit 0`)
+	checkError(t, err, guideway.CodeUnavailable, "privilege")
+	execSQL(t, u, `alter role `+role+` connection limit 0`)
 	_, err = postgres.Open(t.Context(), postgres.Options{URL: as, Patience: -1})
-	wantFault(t, err, guideway.CodeUnavailable, "no connection to spare")
+	checkError(t, err, guideway.CodeUnavailable, "no free connection")
 }
 
-// What was acknowledged is on disk, whatever the role's settings are.
+// TestCommitsAreSynchronous checks that acknowledged commits are on disk regardless of the
+// settings of the role.
 func TestCommitsAreSynchronous(t *testing.T) {
 	t.Parallel()
-	u := with(t, inSchema(t), "synchronous_commit", "off")
-	s := open(t, postgres.Options{URL: u})
-	if got := postgres.Setting(t, s, "synchronous_commit"); got != "on" {
+	u := withParameter(t, newSchemaURL(t), "synchronous_commit", "off")
+	s := openStore(t, postgres.Options{URL: u})
+	if got := postgres.ConnSetting(t, s, "synchronous_commit"); got != "on" {
 		t.Errorf("synchronous_commit is %q", got)
 	}
-	s = open(t, postgres.Options{URL: with(t, u, "synchronous_commit", "remote_apply")})
-	if got := postgres.Setting(t, s, "synchronous_commit"); got != "remote_apply" {
-		t.Errorf("synchronous_commit is %q, and the operator wanted more", got)
+	s = openStore(t, postgres.Options{URL: withParameter(t, u, "synchronous_commit", "remote_apply")})
+	if got := postgres.ConnSetting(t, s, "synchronous_commit"); got != "remote_apply" {
+		t.Errorf("synchronous_commit is %q, and the operator set a stricter one", got)
 	}
 }

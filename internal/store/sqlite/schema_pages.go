@@ -11,13 +11,13 @@ import (
 	"path/filepath"
 )
 
-// pageSize is that of every store.
+// pageSize is the page size of every store.
 const pageSize = 4096
 
-// withNewTables copies a damaged file, with the list of tables of a new store in
-// the place of its own. That names the same pages: the first step of the schema
-// makes its tables in an empty file, always in one order. remove deletes the copy.
-func withNewTables(ctx context.Context, path string) (copied string, remove func(), err error) {
+// copyWithNewSchema copies a damaged file and replaces its list of tables by that of a new
+// store. The page numbers match, because the first migration always creates its tables in
+// the same order. remove deletes the copy.
+func copyWithNewSchema(ctx context.Context, path string) (copied string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "guideway-salvage-*") // 0700
 	if err != nil {
 		return "", nil, err
@@ -28,7 +28,7 @@ func withNewTables(ctx context.Context, path string) (copied string, remove func
 			remove()
 		}
 	}()
-	pages, err := newTables(ctx, filepath.Join(dir, "new.db"))
+	pages, err := schemaPages(ctx, filepath.Join(dir, "new.db"))
 	if err != nil {
 		return "", nil, err
 	}
@@ -39,12 +39,12 @@ func withNewTables(ctx context.Context, path string) (copied string, remove func
 	if err = copyFile(path, copied); err != nil {
 		return "", nil, err
 	}
-	return copied, remove, putPages(copied, pages)
+	return copied, remove, writePages(copied, pages)
 }
 
-// newTables gives the pages that list the tables of a new store, by their numbers.
-func newTables(ctx context.Context, path string) (map[uint32][]byte, error) {
-	s, err := Open(ctx, Options{Path: path, steps: schemaSteps()[:1]})
+// schemaPages returns the pages with the list of tables of a new store by their numbers.
+func schemaPages(ctx context.Context, path string) (map[uint32][]byte, error) {
+	s, err := Open(ctx, Options{Path: path, migrations: migrations()[:1]})
 	if err == nil {
 		err = s.Close()
 	}
@@ -56,7 +56,7 @@ func newTables(ctx context.Context, path string) (map[uint32][]byte, error) {
 		return nil, err
 	}
 	pages := map[uint32][]byte{}
-	for _, n := range append(pagesBelow(data[:pageSize]), 1) {
+	for _, n := range append(childPages(data[:pageSize]), 1) {
 		if int(n)*pageSize > len(data) {
 			return nil, fmt.Errorf("a new store has no page %d", n)
 		}
@@ -65,10 +65,10 @@ func newTables(ctx context.Context, path string) (map[uint32][]byte, error) {
 	return pages, nil
 }
 
-// pagesBelow gives the pages below the first one of a file, which is the root of
-// the list of tables; see "B-tree Pages" in SQLite's description of its format.
-func pagesBelow(first []byte) []uint32 {
-	const header, interior = 100, 5 // the file's own header comes first
+// childPages returns the children of the first page of a file, which is the root of the
+// list of tables. See "B-tree Pages" in SQLite's file format.
+func childPages(first []byte) []uint32 {
+	const header, interior = 100, 5 // after the header of the file
 	if first[header] != interior {
 		return nil
 	}
@@ -81,9 +81,9 @@ func pagesBelow(first []byte) []uint32 {
 	return list
 }
 
-// putPages writes pages into a file, which grows where they lie behind its end, and
-// has its header say how many there are now.
-func putPages(path string, pages map[uint32][]byte) error {
+// writePages writes pages into a file, which grows if necessary, and updates the number of
+// pages in its header.
+func writePages(path string, pages map[uint32][]byte) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err

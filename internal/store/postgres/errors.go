@@ -1,0 +1,216 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/guideway-dev/guideway"
+)
+
+// The error codes of the server (SQLSTATE) that are handled.
+const (
+	codeUniqueViolation        = "23505"
+	codeReadOnly               = "25006"
+	codeInvalidPassword        = "28P01"
+	codeInvalidUser            = "28000"
+	codeUnknownDatabase        = "3D000"
+	codeSerialization          = "40001"
+	codeDeadlock               = "40P01"
+	codeInsufficientRights     = "42501"
+	codeUndefinedTable         = "42P01"
+	codeDiskFull               = "53100"
+	codeOutOfMemory            = "53200"
+	codeTooManyConnections     = "53300"
+	codeProgramLimit           = "54000"
+	codeLockNotAvailable       = "55P03"
+	codeQueryCanceled          = "57014"
+	codeAdminShutdown          = "57P01"
+	codeCrashShutdown          = "57P02"
+	codeCannotConnectNow       = "57P03"
+	codeDatabaseDropped        = "57P04"
+	codeDataCorrupted          = "XX001"
+	codeIndexCorrupted         = "XX002"
+	classConnection            = "08"
+	codeInvalidCharacters      = "22021"
+	codeUntranslatable         = "22P05"
+	classInsufficientResources = "53"
+)
+
+// sqlState returns the code of an error of the server.
+func sqlState(err error) (string, bool) {
+	var p *pgconn.PgError
+	if errors.As(err, &p) {
+		return p.Code, true
+	}
+	return "", false
+}
+
+func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
+
+// outcome is the known result of a statement that returned an error.
+type outcome int
+
+const (
+	// outcomeFailed: nothing was done, and a retry would fail as well.
+	outcomeFailed outcome = iota
+	// outcomeTransient: nothing was done, and a retry may succeed.
+	outcomeTransient
+	// outcomeUnknown: the answer is lost, and the statement may have been executed.
+	outcomeUnknown
+)
+
+// outcomeOf classifies an error of the driver.
+func outcomeOf(err error) outcome {
+	var known *guideway.Error
+	if errors.As(err, &known) {
+		return outcomeFailed
+	}
+	if code, ok := sqlState(err); ok {
+		switch code {
+		case codeSerialization, codeDeadlock, codeCannotConnectNow, codeTooManyConnections:
+			return outcomeTransient
+		case codeAdminShutdown, codeCrashShutdown:
+			return outcomeUnknown
+		}
+		if strings.HasPrefix(code, classConnection) {
+			return outcomeUnknown
+		}
+		return outcomeFailed
+	}
+	var connecting *pgconn.ConnectError
+	if errors.As(err, &connecting) || pgconn.SafeToRetry(err) {
+		return outcomeTransient
+	}
+	if isNetwork(err) {
+		return outcomeUnknown
+	}
+	return outcomeFailed
+}
+
+// isNetwork reports whether an error only concerns the connection.
+func isNetwork(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, context.DeadlineExceeded) || strings.HasSuffix(err.Error(), "conn closed")
+}
+
+// wrapError adds a code and a fix to an error of the driver. Errors that have a code are
+// returned unchanged.
+func (s *Store) wrapError(what string, err error) error {
+	var known *guideway.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return guideway.Errorf(guideway.CodeUnavailable, "%s: the call was cancelled: %w", what, err)
+	case outcomeOf(err) == outcomeUnknown || errors.Is(err, context.DeadlineExceeded):
+		return guideway.Errorf(guideway.CodeUnavailable, "%s: the PostgreSQL server at %s does not answer: %w", what, s.where, err).
+			WithFix("check that the server runs and can be reached, then repeat the call")
+	}
+	if code, ok := sqlState(err); ok {
+		return s.wrapServerError(what, code, err)
+	}
+	var connecting *pgconn.ConnectError
+	if errors.As(err, &connecting) {
+		return guideway.Errorf(guideway.CodeUnavailable, "%s: the PostgreSQL server at %s cannot be reached: %w", what, s.where, err).
+			WithFix("check the host and port in the URL of the store, that the server runs, and sslmode")
+	}
+	return guideway.Errorf(guideway.CodeInternal, "%s: %w", what, err)
+}
+
+// errorHelp explains an error code of the server to its operator.
+type errorHelp struct {
+	code    guideway.Code
+	message string
+	fix     string
+}
+
+// errorHelps returns the codes that an operator can fix.
+func errorHelps() map[string]errorHelp {
+	const unavailable, invalid = guideway.CodeUnavailable, guideway.CodeInvalid
+	return map[string]errorHelp{
+		codeInvalidPassword: {
+			unavailable, "the password is wrong",
+			"put the right password into PGPASSWORD, ~/.pgpass or the URL of the store",
+		},
+		codeInvalidUser: {
+			unavailable, "the server refuses this user",
+			"check the user in the URL of the store, and pg_hba.conf",
+		},
+		codeUnknownDatabase: {
+			unavailable, "the database does not exist",
+			"create it with: createdb --encoding=UTF8 NAME, or name another database in the URL of the store",
+		},
+		codeInsufficientRights: {
+			unavailable, "the user lacks a privilege",
+			"make the user the owner of the database, or of the schema: alter schema NAME owner to USER",
+		},
+		codeUndefinedTable: {
+			unavailable, "the tables do not exist",
+			"restore the database from its backup, then run: guideway runs verify",
+		},
+		codeDiskFull: {
+			unavailable, "the server's disk is full",
+			"free space on the server's disk, then repeat the call; nothing was stored",
+		},
+		codeOutOfMemory: {
+			unavailable, "the server is out of memory",
+			"give the server more memory, then repeat the call; nothing was stored",
+		},
+		codeTooManyConnections: {
+			unavailable, "the server has no free connection",
+			"raise max_connections of the server, or lower pool_max_conns in the URL of the store",
+		},
+		codeCannotConnectNow: {unavailable, "the server is starting or stopping", "repeat the call in a moment"},
+		codeDatabaseDropped:  {unavailable, "the database was dropped", "restore it from its backup, then run: guideway runs verify"},
+		codeLockNotAvailable: {
+			unavailable, "another transaction holds a lock",
+			"repeat the call; if it fails again, look for a long transaction in pg_stat_activity",
+		},
+		codeQueryCanceled: {unavailable, "the server ended the statement", "repeat the call; check statement_timeout of the user"},
+		codeSerialization: {unavailable, "the transaction conflicted with others", "repeat the call"},
+		codeDeadlock:      {unavailable, "the transaction conflicted with others", "repeat the call"},
+		codeDataCorrupted: {
+			unavailable, "the database is damaged",
+			"restore it from its backup, then run: guideway runs verify",
+		},
+		codeIndexCorrupted: {
+			unavailable, "an index of the database is damaged",
+			"run: reindex database, then: guideway runs verify",
+		},
+		codeProgramLimit:      {invalid, "an id or a name is too long", "use a shorter one"},
+		codeInvalidCharacters: {invalid, "a text has characters that cannot be stored", "remove bytes that are not UTF-8"},
+		codeUntranslatable:    {invalid, "a text has characters that cannot be stored", "remove NUL characters"},
+	}
+}
+
+// wrapServerError explains an error that the server returned.
+func (s *Store) wrapServerError(what, code string, err error) error {
+	if code == codeReadOnly {
+		return s.readOnlyError(err)
+	}
+	if x, ok := errorHelps()[code]; ok {
+		return guideway.Errorf(x.code, "%s: %s (PostgreSQL at %s): %w", what, x.message, s.where, err).WithFix("%s", x.fix)
+	}
+	if strings.HasPrefix(code, classInsufficientResources) {
+		return guideway.Errorf(guideway.CodeUnavailable, "%s: the server at %s has reached a limit: %w", what, s.where, err).
+			WithFix("check the server's log, then repeat the call; nothing was stored")
+	}
+	return guideway.Errorf(guideway.CodeInternal, "%s: %w", what, err)
+}
+
+// readOnlyError is returned if the server does not accept writes.
+func (s *Store) readOnlyError(err error) error {
+	fix := "name the primary in the URL of the store, or all servers with target_session_attrs=read-write; check default_transaction_read_only of the user"
+	if err == nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "the PostgreSQL server at %s is read-only", s.where).WithFix("%s", fix)
+	}
+	return guideway.Errorf(guideway.CodeUnavailable, "the PostgreSQL server at %s is read-only: %w", s.where, err).WithFix("%s", fix)
+}

@@ -1,0 +1,92 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
+)
+
+const (
+	firstPause = 10 * time.Millisecond
+	maxPause   = 500 * time.Millisecond
+)
+
+// callAttempt is one attempt of a call. maybeCommitted reports whether an earlier attempt
+// got no answer and may have been committed: a writer then checks before it writes.
+type callAttempt func(ctx context.Context, maybeCommitted bool) error
+
+// retryWrite runs a call that writes. It retries while the server is unreachable, restarts
+// or rolls the transaction back, for at most the store's patience.
+func (s *Store) retryWrite(ctx context.Context, what string, f callAttempt) error {
+	maybeCommitted, err := s.retryCall(ctx, what, f)
+	if !maybeCommitted || guideway.ErrorCode(err) != guideway.CodeUnavailable {
+		return err
+	}
+	return guideway.Errorf(guideway.CodeUnavailable, "%w; it is unknown whether the call succeeded", err).
+		WithFix("after the server answers again, check the run or document before you repeat the call")
+}
+
+// retryRead runs a call that only reads, with the same retries.
+func (s *Store) retryRead(ctx context.Context, what string, f func(ctx context.Context) error) error {
+	_, err := s.retryCall(ctx, what, func(ctx context.Context, _ bool) error { return f(ctx) })
+	return err
+}
+
+// queryList returns the rows of a query.
+func queryList[T any](ctx context.Context, s *Store, what string, scan pgx.RowToFunc[T], sql string, args ...any) (list []T, err error) {
+	err = s.retryRead(ctx, what, func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, scan)
+		return err
+	})
+	return list, err
+}
+
+// queryRow scans the row of a query. It returns missing if there is no row.
+func (s *Store) queryRow(ctx context.Context, what string, missing error, sql string, args, into []any) error {
+	return s.retryRead(ctx, what, func(ctx context.Context) error {
+		err := s.pool.QueryRow(ctx, sql, args...).Scan(into...)
+		if isNoRows(err) {
+			return missing
+		}
+		return err
+	})
+}
+
+func (s *Store) retryCall(ctx context.Context, what string, f callAttempt) (maybeCommitted bool, err error) {
+	done, err := s.beginCall()
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	started, delay := time.Now(), firstPause
+	for {
+		if err := ctx.Err(); err != nil {
+			return maybeCommitted, s.wrapError(what, err)
+		}
+		err := s.callOnce(ctx, maybeCommitted, f)
+		if err == nil {
+			return false, nil
+		}
+		outcome := outcomeOf(err)
+		maybeCommitted = maybeCommitted || outcome == outcomeUnknown
+		if outcome == outcomeFailed || time.Since(started)+delay > s.patience || ctxsleep.For(ctx, delay) != nil {
+			return maybeCommitted, s.wrapError(what, err)
+		}
+		delay = min(2*delay, maxPause)
+	}
+}
+
+// callOnce makes one attempt with a timeout.
+func (s *Store) callOnce(ctx context.Context, maybeCommitted bool, f callAttempt) error {
+	ctx, cancel := context.WithTimeout(ctx, s.callTimeout)
+	defer cancel()
+	return f(ctx, maybeCommitted)
+}
