@@ -65,7 +65,7 @@ func TestCommandLinesOnRuns(t *testing.T) {
 	for line, want := range map[string]any{
 		"runs list": runscmd.RunsListOptions{Limit: 100},
 		"runs list --status running,waiting --status aborted --here --needs-approval --limit 3 --workflow w --json": runscmd.RunsListOptions{
-			Statuses: []string{"running", "waiting", "aborted"}, Here: true, Person: true, Limit: 3, Workflow: "w", JSON: true,
+			Statuses: []string{"running", "waiting", "aborted"}, Here: true, NeedsApproval: true, Limit: 3, Workflow: "w", JSON: true,
 		},
 		"runs show r_1 --events --vars":         runscmd.RunsShowOptions{Run: "r_1", Events: true, Vars: true},
 		"runs show r_1 --state":                 runscmd.RunsShowOptions{Run: "r_1", State: true},

@@ -38,7 +38,7 @@ Servers automatically delete sessions older than the setting checkpoints.retenti
   guideway cleanup --older-than 7d --keep-last 5`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(cmd, olderThan); err != nil {
+			if err := o.checkOptions(cmd, olderThan); err != nil {
 				return app.UsageError{Err: err}
 			}
 			return run(cmd.Context(), o)
@@ -52,7 +52,7 @@ Servers automatically delete sessions older than the setting checkpoints.retenti
 	return cmd
 }
 
-func (o *cleanupOptions) check(cmd *cobra.Command, olderThan string) error {
+func (o *cleanupOptions) checkOptions(cmd *cobra.Command, olderThan string) error {
 	const example = "guideway cleanup --older-than 7d --keep-last 5 --dry-run"
 	if cmd.Flags().Changed("older-than") {
 		age, err := config.ParseDuration(olderThan)

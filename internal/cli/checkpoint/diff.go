@@ -44,11 +44,11 @@ func runCheckpointDiff(ctx context.Context, o *checkpointDiffOptions) error {
 			return atCommandLine(err)
 		}
 		o.app.Host.WriteCheckpointWarnings(difference.Store, nil)
-		return o.app.Host.WriteJSONOr(o.JSON, difference, func() { o.write(difference) })
+		return o.app.Host.WriteJSONOr(o.JSON, difference, func() { o.writeText(difference) })
 	})
 }
 
-func (o *checkpointDiffOptions) write(d *checkpoint.Difference) {
+func (o *checkpointDiffOptions) writeText(d *checkpoint.Difference) {
 	host := o.app.Host
 	s := host.OutStyles()
 	fmt.Fprintf(host.Out, "%s %s, %s, %s\n", s.Red("---"), d.From.ID, app.FormatTime(d.From.Created), checkpointTitle(d.From))

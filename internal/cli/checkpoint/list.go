@@ -60,7 +60,7 @@ A * marks the last checkpoint of each branch.`,
 	return cmd
 }
 
-func (o *checkpointListOptions) request(here string) (checkpoint.ListRequest, error) {
+func (o *checkpointListOptions) newRequest(here string) (checkpoint.ListRequest, error) {
 	r := checkpoint.ListRequest{
 		Session: o.Session, Workflow: o.Workflow, Project: o.Project, Tags: o.Tags,
 		Query: strings.Join(o.Words, " "), Limit: o.Limit, Cursor: o.Cursor,
@@ -78,7 +78,7 @@ func (o *checkpointListOptions) request(here string) (checkpoint.ListRequest, er
 
 func runCheckpointList(ctx context.Context, o *checkpointListOptions) error {
 	return o.app.ListCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
-		request, err := o.request(d.ProjectID)
+		request, err := o.newRequest(d.ProjectID)
 		if err != nil {
 			return err
 		}
@@ -87,11 +87,11 @@ func runCheckpointList(ctx context.Context, o *checkpointListOptions) error {
 			return atCommandLine(err)
 		}
 		o.app.Host.WriteCheckpointWarnings(page.Store, nil)
-		return o.write(page)
+		return o.writePage(page)
 	})
 }
 
-func (o *checkpointListOptions) write(page *checkpoint.Page) error {
+func (o *checkpointListOptions) writePage(page *checkpoint.Page) error {
 	var more []string
 	if page.Partial {
 		more = append(more, "No checkpoint contains all words; these contain some, best match first.")

@@ -64,7 +64,7 @@ func runCheckpointShow(ctx context.Context, o *app.NameOptions) error {
 		}
 		host := o.App.Host
 		host.WriteCheckpointWarnings(answer.Store, nil)
-		return host.WriteJSONOr(o.JSON, answer, func() { answer.write(host) })
+		return host.WriteJSONOr(o.JSON, answer, func() { answer.writeText(host) })
 	})
 }
 
@@ -98,7 +98,7 @@ func jsonKind(text json.RawMessage) string {
 	}
 }
 
-func (a *checkpointShowAnswer) write(host *app.Host) {
+func (a *checkpointShowAnswer) writeText(host *app.Host) {
 	r := a.Checkpoint
 	s := host.OutStyles()
 	row := host.WriteFields(10)

@@ -59,11 +59,11 @@ func runCheckpointVerify(ctx context.Context, o *checkpointVerifyOptions) error 
 			return err
 		}
 		host.WriteCheckpointWarnings(answer.Store, nil)
-		return host.WriteCheckResult(o.JSON, answer, len(answer.Damaged) > 0, func() { answer.write(host) })
+		return host.WriteCheckResult(o.JSON, answer, len(answer.Damaged) > 0, func() { answer.writeText(host) })
 	})
 }
 
-func (a *checkpointVerifyAnswer) write(host *app.Host) {
+func (a *checkpointVerifyAnswer) writeText(host *app.Host) {
 	s := host.OutStyles()
 	if r := a.Rebuilt; r != nil {
 		fmt.Fprintf(host.Out, "rebuilt: %d added, %d repaired", r.Adopted, r.Mended)

@@ -77,7 +77,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 		return guideway.Errorf(guideway.CodeConflict, "%s wraps some of the same requests and is active: %s", o.ID, strings.Join(others, ", ")).
 			WithFix("guideway hooks enable %s --replace; or use bindings that do not overlap", o.ID)
 	}
-	if err := d.consent(ctx, e, o.JSON); err != nil {
+	if err := d.confirmApproval(ctx, e, o.JSON); err != nil {
 		return err
 	}
 	store, err := app.OpenApprovals(d.cfg, o.app.Host.CurrentTime)
@@ -85,7 +85,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 		return err
 	}
 	for _, other := range others {
-		if _, err := d.disable(ctx, store, other); err != nil {
+		if _, err := d.disableGraph(ctx, store, other); err != nil {
 			return err
 		}
 		if !o.JSON {
@@ -97,7 +97,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 	}
 	if o.JSON {
 		return app.WriteJSON(o.app.Host.Out, app.ChangeResult{
-			Action: "enabled", Changed: d.state(e) != hookengine.StateActive, Kind: app.KindHookGraph, Name: e.ID, Disabled: others,
+			Action: "enabled", Changed: d.graphState(e) != hookengine.StateActive, Kind: app.KindHookGraph, Name: e.ID, Disabled: others,
 		})
 	}
 	fmt.Fprintf(o.app.Host.Out, "Enabled %s: it wraps %s, for %s.\n", e.ID, e.Graph.Type, app.OneLine(bindingWords(e.Graph)))
@@ -105,7 +105,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 }
 
 // checkScripts refuses a graph with a script that does not compile.
-func (d *hookDesk) checkScripts(ctx context.Context, e *catalog.HookEntry) error {
+func (d *hookDeps) checkScripts(ctx context.Context, e *catalog.HookEntry) error {
 	return WithPool(ctx, func(pool *sandbox.Pool) error {
 		found, err := runner.Check(ctx, pool, e.Linked)
 		if err != nil {
@@ -120,10 +120,10 @@ func (d *hookDesk) checkScripts(ctx context.Context, e *catalog.HookEntry) error
 	})
 }
 
-// consent has a person agree where one must: to what came with a project, and,
+// confirmApproval has a person agree where one must: to what came with a project, and,
 // where a passphrase is set, to any change of what stands around calls. aside leaves
 // the output to an answer, and shows the graph beside it.
-func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry, aside bool) error {
+func (d *hookDeps) confirmApproval(ctx context.Context, e *catalog.HookEntry, aside bool) error {
 	person := app.NewApprover(d.app.Host, d.cfg)
 	if e.Own() {
 		return d.consentToChange(ctx, person)
@@ -148,7 +148,7 @@ func (d *hookDesk) consent(ctx context.Context, e *catalog.HookEntry, aside bool
 
 // consentToChange asks for the passphrase where there is one: a guard that a
 // person has set up is not for an agent to take down, nor to replace.
-func (d *hookDesk) consentToChange(ctx context.Context, person *app.Approver) error {
+func (d *hookDeps) consentToChange(ctx context.Context, person *app.Approver) error {
 	isSet, err := person.Passphrase.IsSet()
 	if err != nil || !isSet {
 		return err
@@ -159,9 +159,9 @@ func (d *hookDesk) consentToChange(ctx context.Context, person *app.Approver) er
 	return person.CheckPassphrase(ctx)
 }
 
-// disable takes the approval of a graph away, of all sources that are there; ok
+// disableGraph takes the approval of a graph away, of all sources that are there; ok
 // says whether there was one.
-func (d *hookDesk) disable(ctx context.Context, store *approval.Store, id string) (ok bool, err error) {
+func (d *hookDeps) disableGraph(ctx context.Context, store *approval.Store, id string) (ok bool, err error) {
 	present := func(r approval.Record) bool {
 		return slices.ContainsFunc(d.Snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Key() == r.Source })
 	}
@@ -207,7 +207,7 @@ func runHooksDisable(ctx context.Context, o *app.NameOptions) error {
 	if err != nil {
 		return err
 	}
-	ok, err := d.disable(ctx, store, o.Name)
+	ok, err := d.disableGraph(ctx, store, o.Name)
 	if err != nil {
 		return err
 	}

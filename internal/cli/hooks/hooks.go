@@ -41,8 +41,8 @@ hooks/modules. A graph runs only after you enable it.`,
 	)
 }
 
-// hookDesk is what the commands of hooks work with.
-type hookDesk struct {
+// hookDeps is what the commands of hooks work with.
+type hookDeps struct {
 	app       *app.App
 	cfg       *config.Config
 	Snapshot  *catalog.Snapshot
@@ -52,7 +52,7 @@ type hookDesk struct {
 }
 
 // OpenHooks reads all graphs and approvals.
-func OpenHooks(ctx context.Context, a *app.App) (*hookDesk, error) {
+func OpenHooks(ctx context.Context, a *app.App) (*hookDeps, error) {
 	cfg, cat, err := a.LoadCatalog(ctx)
 	if err != nil {
 		return nil, err
@@ -62,13 +62,13 @@ func OpenHooks(ctx context.Context, a *app.App) (*hookDesk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hookDesk{
+	return &hookDeps{
 		app: a, cfg: cfg, Snapshot: cat.Snapshot(), approvals: approvals, active: hookadmin.Activate(cat.Snapshot(), approvals),
 	}, nil
 }
 
-// state says how a graph stands.
-func (d *hookDesk) state(e *catalog.HookEntry) hookengine.State {
+// graphState says how a graph stands.
+func (d *hookDeps) graphState(e *catalog.HookEntry) hookengine.State {
 	c := hookadmin.Candidate(e)
 	return d.active.States[c.Key()]
 }
@@ -76,7 +76,7 @@ func (d *hookDesk) state(e *catalog.HookEntry) hookengine.State {
 // Find gives a graph by its id, or one in a file, linked with the modules beside
 // it and those of the library. A file that does not load is shown with its
 // problems.
-func (d *hookDesk) Find(ctx context.Context, name string) (*catalog.HookEntry, error) {
+func (d *hookDeps) Find(ctx context.Context, name string) (*catalog.HookEntry, error) {
 	if !app.IsPath(name) {
 		return d.Snapshot.HookOf(name)
 	}
@@ -85,7 +85,7 @@ func (d *hookDesk) Find(ctx context.Context, name string) (*catalog.HookEntry, e
 		return nil, err
 	}
 	file := app.DisplayName(name)
-	e, found := d.read(ctx, file, name, data)
+	e, found := d.readGraph(ctx, file, name, data)
 	if e == nil {
 		app.WriteDiagnostics(d.app.Host.Err, found, d.app.Host.ErrStyles())
 		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "%s is invalid (%s)", file, app.Plural(len(found), "error", "errors")).
@@ -95,7 +95,7 @@ func (d *hookDesk) Find(ctx context.Context, name string) (*catalog.HookEntry, e
 }
 
 // hookThatLoads opens the desk and finds a graph on it that loads.
-func hookThatLoads(ctx context.Context, a *app.App, name string) (*hookDesk, *catalog.HookEntry, error) {
+func hookThatLoads(ctx context.Context, a *app.App, name string) (*hookDeps, *catalog.HookEntry, error) {
 	d, err := OpenHooks(ctx, a)
 	if err != nil {
 		return nil, nil, err
@@ -108,22 +108,22 @@ func hookThatLoads(ctx context.Context, a *app.App, name string) (*hookDesk, *ca
 	return d, e, err
 }
 
-// read reads a graph of a file; the entry is nil where it does not load or link.
-func (d *hookDesk) read(ctx context.Context, file, path string, data []byte) (*catalog.HookEntry, []guideway.Diagnostic) {
+// readGraph reads a graph of a file; the entry is nil where it does not load or link.
+func (d *hookDeps) readGraph(ctx context.Context, file, path string, data []byte) (*catalog.HookEntry, []guideway.Diagnostic) {
 	document, found := workflow.ParseAs(file, data, workflow.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hookdef.KindGraph)})
 	if document == nil {
 		return nil, found
 	}
-	linked, found := hookdef.Link(document.Graph, d.library(ctx, path))
+	linked, found := hookdef.Link(document.Graph, d.loadLibrary(ctx, path))
 	if linked == nil {
 		return nil, found
 	}
 	return &catalog.HookEntry{ID: linked.ID, Graph: linked.Graph, Linked: linked, Path: file, Source: catalog.SourceInfo{Name: "file", Trust: catalog.TrustUser}}, nil
 }
 
-// library is the modules for a graph in a file: those in the folder modules beside
+// loadLibrary is the modules for a graph in a file: those in the folder modules beside
 // it, then those that this user has.
-func (d *hookDesk) library(ctx context.Context, path string) hookdef.Library {
+func (d *hookDeps) loadLibrary(ctx context.Context, path string) hookdef.Library {
 	var modules []hookdef.Module
 	if path != "-" {
 		dir := filepath.Join(filepath.Dir(d.app.Host.Abs(path)), "modules")

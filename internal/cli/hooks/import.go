@@ -81,7 +81,7 @@ func RunHooksImport(ctx context.Context, o *HooksImportOptions) error {
 		if e.Linked == nil {
 			return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem)
 		}
-		return o.graph(ctx, d, e.Linked, true)
+		return o.importGraph(ctx, d, e.Linked, true)
 	}
 	data, err := o.App.Host.ReadDefinition(ctx, o.Name)
 	if err != nil {
@@ -91,11 +91,11 @@ func RunHooksImport(ctx context.Context, o *HooksImportOptions) error {
 	document, found := workflow.ParseAs(file, data, workflow.As{Dialect: guideway.DialectHooks})
 	switch {
 	case document != nil && document.Module != nil:
-		return o.module(d, *document.Module)
+		return o.importModule(d, *document.Module)
 	case document != nil:
-		e, more := d.read(ctx, file, o.Name, data)
+		e, more := d.readGraph(ctx, file, o.Name, data)
 		if e != nil {
-			return o.graph(ctx, d, e.Linked, o.changes())
+			return o.importGraph(ctx, d, e.Linked, o.hasChanges())
 		}
 		found = more
 	}
@@ -104,23 +104,23 @@ func RunHooksImport(ctx context.Context, o *HooksImportOptions) error {
 		WithFix("guideway hooks validate %s", o.Name)
 }
 
-// changes says whether the graph is to be another one than in the file.
-func (o *HooksImportOptions) changes() bool {
+// hasChanges says whether the graph is to be another one than in the file.
+func (o *HooksImportOptions) hasChanges() bool {
 	return o.ID != "" || o.Title != "" || o.Upstream != "" || o.Tool != "" || len(o.Variables) > 0
 }
 
-// graph writes a graph into the user's directory, as it is or as a copy with other
+// importGraph writes a graph into the user's directory, as it is or as a copy with other
 // settings.
-func (o *HooksImportOptions) graph(ctx context.Context, d *hookDesk, linked *hookdef.Linked, asCopy bool) error {
+func (o *HooksImportOptions) importGraph(ctx context.Context, d *hookDeps, linked *hookdef.Linked, asCopy bool) error {
 	text, err := linked.Export(false)
 	if asCopy {
-		text, err = o.copied(linked)
+		text, err = o.copyText(linked)
 	}
 	if err != nil {
 		return err
 	}
 	// Read again, as it will be: what a setting made of it may be no graph.
-	e, found := d.read(ctx, "the copy", "-", text)
+	e, found := d.readGraph(ctx, "the copy", "-", text)
 	if e == nil {
 		app.WriteDiagnostics(o.App.Host.Err, found, o.App.Host.ErrStyles())
 		return guideway.Errorf(guideway.CodeInvalid, "the hook graph is invalid with these settings; nothing was imported")
@@ -129,21 +129,21 @@ func (o *HooksImportOptions) graph(ctx context.Context, d *hookDesk, linked *hoo
 		return err
 	}
 	path := filepath.Join(d.cfg.Workflows.UserDir, "hooks", e.ID+".json")
-	if err := o.write(path, text); err != nil {
+	if err := o.writeFile(path, text); err != nil {
 		return err
 	}
 	if o.JSON {
 		return app.WriteJSON(o.App.Host.Out, app.ChangeResult{Action: "imported", Changed: true, Kind: app.KindHookGraph, Name: e.ID, File: path})
 	}
 	fmt.Fprintf(o.App.Host.Out, "Imported %s to %s.\n", e.ID, path)
-	if d.state(e) != hookengine.StateTemplate && !e.Graph.Template {
+	if d.graphState(e) != hookengine.StateTemplate && !e.Graph.Template {
 		fmt.Fprintf(o.App.Host.Out, "It is disabled; to enable it: guideway hooks enable %s\n", e.ID)
 	}
 	return nil
 }
 
-// copied is the text of a copy.
-func (o *HooksImportOptions) copied(linked *hookdef.Linked) ([]byte, error) {
+// copyText is the text of a copy.
+func (o *HooksImportOptions) copyText(linked *hookdef.Linked) ([]byte, error) {
 	values, err := parseSet(o.Variables)
 	if err != nil {
 		return nil, app.UsageError{Err: err}
@@ -158,8 +158,8 @@ func (o *HooksImportOptions) copied(linked *hookdef.Linked) ([]byte, error) {
 	return linked.Copied(c)
 }
 
-// module writes a module into the user's directory.
-func (o *HooksImportOptions) module(d *hookDesk, m hookdef.Module) error {
+// importModule writes a module into the user's directory.
+func (o *HooksImportOptions) importModule(d *hookDeps, m hookdef.Module) error {
 	if o.ID != "" {
 		m.ID = o.ID
 	}
@@ -172,7 +172,7 @@ func (o *HooksImportOptions) module(d *hookDesk, m hookdef.Module) error {
 		return guideway.Errorf(guideway.CodeInvalid, "the module is invalid with this id; nothing was imported")
 	}
 	path := filepath.Join(d.cfg.Workflows.UserDir, "hooks", "modules", m.ID+".json")
-	if err := o.write(path, append(text, '\n')); err != nil {
+	if err := o.writeFile(path, append(text, '\n')); err != nil {
 		return err
 	}
 	return o.App.Host.WriteJSONOr(o.JSON, app.ChangeResult{Action: "imported", Changed: true, Kind: app.KindHookModule, Name: m.ID, File: path}, func() {
@@ -180,8 +180,8 @@ func (o *HooksImportOptions) module(d *hookDesk, m hookdef.Module) error {
 	})
 }
 
-// write makes a file; one that is there is only replaced where that is asked for.
-func (o *HooksImportOptions) write(path string, text []byte) error {
+// writeFile makes a file; one that is there is only replaced where that is asked for.
+func (o *HooksImportOptions) writeFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "create the directory of hooks: %w", err)
 	}
@@ -217,7 +217,7 @@ func runHooksExport(ctx context.Context, o *hooksExportOptions) error {
 	if err != nil {
 		return err
 	}
-	text, err := e.Linked.Export(d.state(e) == hookengine.StateActive)
+	text, err := e.Linked.Export(d.graphState(e) == hookengine.StateActive)
 	if err != nil {
 		return err
 	}

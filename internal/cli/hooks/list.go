@@ -87,9 +87,9 @@ type hookMissing struct {
 	Source string `json:"source"`
 }
 
-func (d *hookDesk) row(e *catalog.HookEntry) hookRow {
+func (d *hookDeps) newRow(e *catalog.HookEntry) hookRow {
 	row := hookRow{
-		ID: e.ID, State: d.state(e), Problem: e.Problem, Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Stale: e.Stale, Overrides: e.Overrides,
+		ID: e.ID, State: d.graphState(e), Problem: e.Problem, Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Stale: e.Stale, Overrides: e.Overrides,
 	}
 	if g := e.Graph; g != nil {
 		row.Name, row.Description, row.Version, row.Type, row.Bindings = g.Name, g.Description, g.Version, g.Type, g.Bindings
@@ -107,7 +107,7 @@ func runHooksList(ctx context.Context, o *hooksListOptions) error {
 	}
 	answer := hooksListAnswer{Graphs: []hookRow{}, Modules: []hookModule{}, Diagnostics: []guideway.Diagnostic{}}
 	for _, e := range d.Snapshot.Hooks() {
-		row := d.row(e)
+		row := d.newRow(e)
 		enabled := row.State == hookengine.StateActive || d.isEnabled(e)
 		if o.Active && !enabled || o.Templates && row.State != hookengine.StateTemplate {
 			continue
@@ -125,16 +125,16 @@ func runHooksList(ctx context.Context, o *hooksListOptions) error {
 			answer.Diagnostics = append(answer.Diagnostics, finding)
 		}
 	}
-	return o.app.Host.WriteJSONOr(o.JSON, answer, func() { o.write(d, answer) })
+	return o.app.Host.WriteJSONOr(o.JSON, answer, func() { o.writeText(d, answer) })
 }
 
 // isEnabled says whether a graph was approved, whatever became of it.
-func (d *hookDesk) isEnabled(e *catalog.HookEntry) bool {
+func (d *hookDeps) isEnabled(e *catalog.HookEntry) bool {
 	c := hookadmin.Candidate(e)
 	return d.approvals.Find(c.Key()) != nil
 }
 
-func (o *hooksListOptions) write(d *hookDesk, answer hooksListAnswer) {
+func (o *hooksListOptions) writeText(d *hookDeps, answer hooksListAnswer) {
 	host := o.app.Host
 	s := host.OutStyles()
 	switch {

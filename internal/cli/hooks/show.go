@@ -87,7 +87,7 @@ func runHooksShow(ctx context.Context, o *HooksShowOptions) error {
 }
 
 // Show tells of a graph, in the form that is asked for.
-func (o *HooksShowOptions) Show(d *hookDesk, e *catalog.HookEntry) error {
+func (o *HooksShowOptions) Show(d *hookDeps, e *catalog.HookEntry) error {
 	if e.Graph == nil {
 		return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
 			WithFix("guideway hooks validate %s", e.Path)
@@ -99,7 +99,7 @@ func (o *HooksShowOptions) Show(d *hookDesk, e *catalog.HookEntry) error {
 	}
 	switch {
 	case o.JSON:
-		answer := hooksShowAnswer{hookRow: d.row(e), Variables: e.Graph.Variables, Nodes: hookNodes(e, o.Scripts)}
+		answer := hooksShowAnswer{hookRow: d.newRow(e), Variables: e.Graph.Variables, Nodes: hookNodes(e, o.Scripts)}
 		if drawing != "" {
 			answer.Drawing = &app.GraphOutput{Format: o.Graph, Text: drawing}
 		}
@@ -108,7 +108,7 @@ func (o *HooksShowOptions) Show(d *hookDesk, e *catalog.HookEntry) error {
 		fmt.Fprint(out, drawing)
 	default:
 		t := &hookText{app.NewTextPrinter(o.App.Host, out)}
-		t.write(d, e, o.Scripts)
+		t.writeGraph(d, e, o.Scripts)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func hookNodes(e *catalog.HookEntry, scripts bool) []hookNode {
 // hookText tells of a graph in words.
 type hookText struct{ app.TextPrinter }
 
-func (v *hookText) write(d *hookDesk, e *catalog.HookEntry, scripts bool) {
+func (v *hookText) writeGraph(d *hookDeps, e *catalog.HookEntry, scripts bool) {
 	s, g := v.Styles, e.Graph
 	about := strings.TrimSpace(fmt.Sprintf("%s %s", g.ID, g.Version))
 	fmt.Fprintf(v.Out, "%s %s\n", s.Bold(app.OneLine(g.Name)), s.Faint(fmt.Sprintf("%s (%s, %s)", about, d.stateWords(e), app.OneLine(e.Path))))
@@ -173,19 +173,19 @@ func (v *hookText) write(d *hookDesk, e *catalog.HookEntry, scripts bool) {
 	}
 	fmt.Fprintf(v.Out, "\n%s\n", s.Bold("Nodes"))
 	for _, n := range hookNodes(e, scripts) {
-		v.node(n)
+		v.writeNode(n)
 	}
 }
 
 // stateWords says how a graph stands, for a person.
-func (d *hookDesk) stateWords(e *catalog.HookEntry) string {
-	if state := d.state(e); state != "" {
+func (d *hookDeps) stateWords(e *catalog.HookEntry) string {
+	if state := d.graphState(e); state != "" {
 		return string(state)
 	}
 	return "file"
 }
 
-func (v *hookText) node(n hookNode) {
+func (v *hookText) writeNode(n hookNode) {
 	s := v.Styles
 	what := string(n.Type)
 	if n.Blocking != nil && !*n.Blocking {

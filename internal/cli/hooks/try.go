@@ -69,7 +69,7 @@ func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 	if err != nil {
 		return err
 	}
-	sample, err := o.sample(ctx)
+	sample, err := o.readSample(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := o.write(answer); err != nil {
+	if err := o.writeTrial(answer); err != nil {
 		return err
 	}
 	if answer.Outcome == hookengine.StatusError {
@@ -118,23 +118,23 @@ func parseSet(set []string) (map[string]json.RawMessage, error) {
 	return values, nil
 }
 
-// sample reads the files of the request and of the response.
-func (o *hooksTestOptions) sample(ctx context.Context) (s hookadmin.Sample, err error) {
+// readSample reads the files of the request and of the response.
+func (o *hooksTestOptions) readSample(ctx context.Context) (s hookadmin.Sample, err error) {
 	s.Client, s.Server = o.Client, o.Server
 	if s.Variables, err = parseSet(o.Variables); err != nil {
 		return s, app.UsageError{Err: err}
 	}
-	if s.Request, err = o.object(ctx, "request", o.Request, `{"name": "a_tool", "arguments": {...}}`); err != nil {
+	if s.Request, err = o.readObject(ctx, "request", o.Request, `{"name": "a_tool", "arguments": {...}}`); err != nil {
 		return s, err
 	}
 	if o.Response != "" {
-		s.Response, err = o.object(ctx, "response", o.Response, `{"content": [{"type": "text", "text": "..."}]}`)
+		s.Response, err = o.readObject(ctx, "response", o.Response, `{"content": [{"type": "text", "text": "..."}]}`)
 	}
 	return s, err
 }
 
-// object reads a file with a JSON object.
-func (o *hooksTestOptions) object(ctx context.Context, what, name, form string) (json.RawMessage, error) {
+// readObject reads a file with a JSON object.
+func (o *hooksTestOptions) readObject(ctx context.Context, what, name, form string) (json.RawMessage, error) {
 	data, err := o.app.Host.ReadDefinition(ctx, name)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (o *hooksTestOptions) object(ctx context.Context, what, name, form string) 
 	return json.RawMessage(data), nil
 }
 
-func (o *hooksTestOptions) write(answer *hookadmin.Trial) error {
+func (o *hooksTestOptions) writeTrial(answer *hookadmin.Trial) error {
 	host := o.app.Host
 	if o.JSON {
 		return app.WriteJSON(host.Out, answer)

@@ -58,7 +58,7 @@ func runHooksValidate(ctx context.Context, o *hooksValidateOptions) error {
 	answer := app.ValidateAnswer{Files: []app.ValidateFile{}}
 	err = WithPool(ctx, func(pool *sandbox.Pool) error {
 		for _, name := range o.Names {
-			file, err := d.validate(ctx, pool, name)
+			file, err := d.validateGraph(ctx, pool, name)
 			if err != nil {
 				return err
 			}
@@ -72,9 +72,9 @@ func runHooksValidate(ctx context.Context, o *hooksValidateOptions) error {
 	return answer.Finish(o.app.Host, o.Strict, o.JSON)
 }
 
-// validate checks one graph, by its id or file. The error is of the checking
+// validateGraph checks one graph, by its id or file. The error is of the checking
 // itself.
-func (d *hookDesk) validate(ctx context.Context, pool *sandbox.Pool, name string) (app.ValidateFile, error) {
+func (d *hookDeps) validateGraph(ctx context.Context, pool *sandbox.Pool, name string) (app.ValidateFile, error) {
 	if app.IsPath(name) {
 		return d.validateFile(ctx, pool, name)
 	}
@@ -94,7 +94,7 @@ func (d *hookDesk) validate(ctx context.Context, pool *sandbox.Pool, name string
 	return d.validateScripts(ctx, pool, file, e)
 }
 
-func (d *hookDesk) validateFile(ctx context.Context, pool *sandbox.Pool, name string) (app.ValidateFile, error) {
+func (d *hookDeps) validateFile(ctx context.Context, pool *sandbox.Pool, name string) (app.ValidateFile, error) {
 	file := app.ValidateFile{File: name, Diagnostics: []guideway.Diagnostic{}}
 	data, err := d.app.Host.ReadDefinition(ctx, name)
 	if err != nil {
@@ -112,7 +112,7 @@ func (d *hookDesk) validateFile(ctx context.Context, pool *sandbox.Pool, name st
 		file.Valid = true
 		return file, nil
 	}
-	e, found := d.read(ctx, shown, name, data)
+	e, found := d.readGraph(ctx, shown, name, data)
 	if e == nil {
 		file.Diagnostics = append(file.Diagnostics, found...)
 		return file, nil
@@ -121,7 +121,7 @@ func (d *hookDesk) validateFile(ctx context.Context, pool *sandbox.Pool, name st
 }
 
 // validateScripts checks the scripts of a graph that links.
-func (d *hookDesk) validateScripts(ctx context.Context, pool *sandbox.Pool, file app.ValidateFile, e *catalog.HookEntry) (app.ValidateFile, error) {
+func (d *hookDeps) validateScripts(ctx context.Context, pool *sandbox.Pool, file app.ValidateFile, e *catalog.HookEntry) (app.ValidateFile, error) {
 	if e.Linked != nil {
 		file.Hash = e.Linked.Pin
 		found, err := runner.Check(ctx, pool, e.Linked)

@@ -64,7 +64,7 @@ Without a client, list the clients found.`,
 			if len(args) == 1 {
 				o.Client = args[0]
 			}
-			if err := o.check(); err != nil {
+			if err := o.checkOptions(); err != nil {
 				return app.UsageError{Err: err}
 			}
 			return run(cmd.Context(), o)
@@ -105,8 +105,8 @@ func CompleteInstallClients(_ *cobra.Command, args []string, _ string) ([]string
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// check finds what is wrong with the command line alone.
-func (o *InstallOptions) check() error {
+// checkOptions finds what is wrong with the command line alone.
+func (o *InstallOptions) checkOptions() error {
 	switch install.Scope(o.Scope) {
 	case install.ScopeUser, install.ScopeProject:
 	default:

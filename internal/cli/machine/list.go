@@ -92,8 +92,8 @@ error; --strict treats warnings as errors.`,
 	return cmd
 }
 
-// machineValidity is what is known of one machine.
-type machineValidity struct {
+// machineValidateRow is what is known of one machine.
+type machineValidateRow struct {
 	Machine     string                `json:"machine"`
 	Valid       bool                  `json:"valid"`
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
@@ -109,14 +109,14 @@ func runMachineValidate(ctx context.Context, o *machineValidateOptions) error {
 		return err
 	}
 	host := o.app.Host
-	var answers []machineValidity
+	var answers []machineValidateRow
 	invalid := false
 	for _, name := range o.Files {
 		one, err := resolver.Find(name)
 		if one == nil {
 			return err
 		}
-		v := machineValidity{Machine: name, Valid: one.Definition != nil, Diagnostics: app.OrEmpty(one.Diagnostics)}
+		v := machineValidateRow{Machine: name, Valid: one.Definition != nil, Diagnostics: app.OrEmpty(one.Diagnostics)}
 		if v.Valid {
 			v.Diagnostics = app.OrEmpty(append(one.Lint(), one.LintAvailableTools(offers)...))
 		}

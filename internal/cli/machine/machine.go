@@ -39,8 +39,8 @@ of any source of workflows.`,
 	)
 }
 
-// machineDesk is what a command on machines works with.
-type machineDesk struct {
+// machineDeps is what a command on machines works with.
+type machineDeps struct {
 	app      *app.App
 	cfg      *config.Config
 	resolver *server.MachineResolver
@@ -50,7 +50,7 @@ type machineDesk struct {
 }
 
 // withMachines opens the store of machines for one command.
-func withMachines(ctx context.Context, a *app.App, models driver.Models, do func(context.Context, *machineDesk) error) error {
+func withMachines(ctx context.Context, a *app.App, models driver.Models, do func(context.Context, *machineDeps) error) error {
 	cfg, person, err := a.LoadUser()
 	if err != nil {
 		return err
@@ -75,14 +75,14 @@ func withMachines(ctx context.Context, a *app.App, models driver.Models, do func
 		return err
 	}
 	defer store.Close()
-	return do(ctx, &machineDesk{
+	return do(ctx, &machineDeps{
 		app: a, cfg: cfg, resolver: store.Resolver, runs: store.Runs, here: a.Host.Project(),
 		caller: run.Caller{Principal: person, Via: run.ViaAgent},
 	})
 }
 
-// exitOf is the exit code of a command that has led a run to a status.
-func exitOf(s *driver.Status) error {
+// exitError is the exit code of a command that has led a run to a status.
+func exitError(s *driver.Status) error {
 	if s.Pause != nil || s.Status == "cancelled" {
 		return app.SilentError{Code: app.ExitFailed}
 	}

@@ -56,7 +56,7 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 	if err != nil {
 		return err
 	}
-	recording, d, err := o.recording(ctx)
+	recording, d, err := o.loadRecording(ctx)
 	if err != nil {
 		return err
 	}
@@ -74,17 +74,17 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 		}
 		d = one.Definition
 	}
-	out, err := o.replay(ctx, resolver, d, recording)
+	out, err := o.replayRecording(ctx, resolver, d, recording)
 	if err != nil {
 		return err
 	}
-	return o.app.Host.WriteCheckResult(o.JSON, out, len(out.Differences) > 0, func() { o.tell(out) })
+	return o.app.Host.WriteCheckResult(o.JSON, out, len(out.Differences) > 0, func() { o.writeResult(out) })
 }
 
-// recording reads a file, or makes the recording of a run, with its definition.
-func (o *machineReplayOptions) recording(ctx context.Context) (r *driver.Recording, d *machinedef.Definition, err error) {
+// loadRecording reads a file, or makes the recording of a run, with its definition.
+func (o *machineReplayOptions) loadRecording(ctx context.Context) (r *driver.Recording, d *machinedef.Definition, err error) {
 	if IsMachineRun(o.What) {
-		err = withMachines(ctx, o.app, nil, func(ctx context.Context, desk *machineDesk) error {
+		err = withMachines(ctx, o.app, nil, func(ctx context.Context, desk *machineDeps) error {
 			r, d, err = desk.runs.Record(ctx, desk.caller, o.What)
 			return err
 		})
@@ -101,8 +101,8 @@ func (o *machineReplayOptions) recording(ctx context.Context) (r *driver.Recordi
 	return r, nil, nil
 }
 
-// replay runs the machine on a journal that is gone afterwards.
-func (o *machineReplayOptions) replay(ctx context.Context, resolver *server.MachineResolver, d *machinedef.Definition, r *driver.Recording) (*driver.ReplayResult, error) {
+// replayRecording runs the machine on a journal that is gone afterwards.
+func (o *machineReplayOptions) replayRecording(ctx context.Context, resolver *server.MachineResolver, d *machinedef.Definition, r *driver.Recording) (*driver.ReplayResult, error) {
 	dir, err := os.MkdirTemp("", "guideway-replay-")
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "create a directory for the replay: %w", err)
@@ -132,8 +132,8 @@ func (o *machineReplayOptions) replay(ctx context.Context, resolver *server.Mach
 	}, d, r)
 }
 
-// tell tells how it went.
-func (o *machineReplayOptions) tell(r *driver.ReplayResult) {
+// writeResult tells how it went.
+func (o *machineReplayOptions) writeResult(r *driver.ReplayResult) {
 	host := o.app.Host
 	s := host.OutStyles()
 	u := r.Status.Usage
@@ -148,9 +148,9 @@ func (o *machineReplayOptions) tell(r *driver.ReplayResult) {
 	fmt.Fprintf(host.Out, "\n%s: %s in %s\n", s.Red("differs"), app.Plural(len(r.Differences), "difference", "differences"), what)
 }
 
-// record writes the recording of a run, without what looks like a secret and
+// writeRecording writes the recording of a run, without what looks like a secret and
 // without the keys of models.
-func (d *machineDesk) record(ctx context.Context, id, file string) error {
+func (d *machineDeps) writeRecording(ctx context.Context, id, file string) error {
 	r, _, err := d.runs.Record(ctx, d.caller, id)
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ type limitFlags struct {
 	Time                             string
 }
 
-func (l *limitFlags) add(cmd *cobra.Command) {
+func (l *limitFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVar(&l.States, "states", 0, "maximum number of states entered")
 	f.IntVar(&l.Calls, "calls", 0, "maximum number of model calls")
@@ -48,8 +48,8 @@ func (l *limitFlags) add(cmd *cobra.Command) {
 	f.StringVar(&l.Time, "time", "", "maximum working time, such as `30m`")
 }
 
-// limits reads the flags.
-func (l *limitFlags) limits() (engine.Limits, error) {
+// parseLimits reads the flags.
+func (l *limitFlags) parseLimits() (engine.Limits, error) {
 	const millionths = 1e6
 	out := engine.Limits{States: l.States, Calls: l.Calls, Tokens: l.Tokens, ToolCalls: l.ToolCalls, Cost: int64(l.Cost * millionths)}
 	if l.Time == "" {
@@ -95,7 +95,7 @@ the bundled recording of a machine, without an API key.`,
 	f.StringVar(&o.Record, "record", "", "record the answers of models, tools and people to this `file`, without secrets, for guideway machine replay and scripted:FILE")
 	f.BoolVar(&o.Demo, "demo", false, "run the bundled recording of the machine")
 	f.BoolVar(&o.JSON, "json", false, "print only the result, as JSON")
-	o.Limits.add(cmd)
+	o.Limits.addFlags(cmd)
 	return cmd
 }
 
@@ -120,7 +120,7 @@ func valuePairs(list []string) (map[string]json.RawMessage, error) {
 }
 
 func runMachineRun(ctx context.Context, o *machineRunOptions) error {
-	limits, err := o.Limits.limits()
+	limits, err := o.Limits.parseLimits()
 	if err != nil {
 		return app.UsageError{Err: err}
 	}
@@ -148,27 +148,27 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 		return err
 	}
 	if o.Demo {
-		if err := o.demonstrate(one, models, inputs, answers); err != nil {
+		if err := o.useDemonstration(one, models, inputs, answers); err != nil {
 			return err
 		}
 	}
 	if err := o.askInputs(ctx, one, inputs); err != nil {
 		return err
 	}
-	return withMachines(ctx, o.app, models, func(ctx context.Context, d *machineDesk) error {
+	return withMachines(ctx, o.app, models, func(ctx context.Context, d *machineDeps) error {
 		s, err := d.runs.Start(ctx, d.caller, driver.StartRequest{
 			Machine: one.Definition.Name, Definition: one.Definition, Inputs: inputs, Goal: o.Goal, Project: d.here, Limits: limits, Demo: o.Demo,
 		})
 		if err != nil {
 			return err
 		}
-		s, err = d.lead(ctx, s.RunID, answers, o.JSON)
+		s, err = d.driveRun(ctx, s.RunID, answers, o.JSON)
 		if o.Record != "" {
-			if err := d.record(context.WithoutCancel(ctx), s.RunID, o.Record); err != nil {
+			if err := d.writeRecording(context.WithoutCancel(ctx), s.RunID, o.Record); err != nil {
 				return err
 			}
 		}
-		return d.end(s, err, o.JSON)
+		return d.writeOutcome(s, err, o.JSON)
 	})
 }
 
@@ -197,8 +197,8 @@ func (o *machineRunOptions) askInputs(ctx context.Context, one *server.ResolvedM
 	return nil
 }
 
-// demonstrate has the shipped recording answer, and gives what nobody has given.
-func (o *machineRunOptions) demonstrate(one *server.ResolvedMachine, models *server.MachineModels, inputs, answers map[string]json.RawMessage) error {
+// useDemonstration has the shipped recording answer, and gives what nobody has given.
+func (o *machineRunOptions) useDemonstration(one *server.ResolvedMachine, models *server.MachineModels, inputs, answers map[string]json.RawMessage) error {
 	data, err := one.Recording()
 	if err != nil {
 		return err
@@ -225,17 +225,17 @@ func (o *machineRunOptions) demonstrate(one *server.ResolvedMachine, models *ser
 	return nil
 }
 
-// lead drives a run as far as it goes, with the answers that are there.
-func (d *machineDesk) lead(ctx context.Context, id string, answers map[string]json.RawMessage, quiet bool) (*driver.Status, error) {
+// driveRun drives a run as far as it goes, with the answers that are there.
+func (d *machineDeps) driveRun(ctx context.Context, id string, answers map[string]json.RawMessage, quiet bool) (*driver.Status, error) {
 	host := d.app.Host
 	view := &machineView{out: host.Out, styles: host.OutStyles()}
-	observe := view.update
+	observe := view.showUpdate
 	if quiet {
 		observe = nil
 	}
 	for {
 		driven := d.runs.Drive(ctx, d.caller.User, id, observe)
-		view.line()
+		view.endLine()
 		s, err := d.runs.Status(context.WithoutCancel(ctx), d.caller, id)
 		if driven != nil || err != nil {
 			if s == nil {
@@ -243,13 +243,13 @@ func (d *machineDesk) lead(ctx context.Context, id string, answers map[string]js
 			}
 			return s, orFirst(driven, err)
 		}
-		asking := waitingIn(s)
+		asking := waitingRun(s)
 		value, ok := json.RawMessage(nil), false
 		if asking != nil {
 			value, ok = answers[asking.Asks.Name]
 		}
 		if !ok && !quiet && asking != nil && host.InTerminal && host.OutTerminal {
-			value, ok, err = d.askPerson(ctx, asking)
+			value, ok, err = d.askUser(ctx, asking)
 			if err != nil {
 				return s, err
 			}
@@ -260,7 +260,7 @@ func (d *machineDesk) lead(ctx context.Context, id string, answers map[string]js
 		delete(answers, asking.Asks.Name) // once; a loop asks the person
 		caller := d.caller
 		if asking.Asks.Person {
-			if err := d.provePerson(ctx); err != nil {
+			if err := d.checkPassphrase(ctx); err != nil {
 				return s, err
 			}
 			caller.Via = run.ViaTerminal
@@ -280,16 +280,16 @@ func orFirst(list ...error) error {
 	return nil
 }
 
-// waitingIn is the run that waits for an input: the one itself, or one within it.
-func waitingIn(s *driver.Status) *driver.Status {
+// waitingRun is the run that waits for an input: the one itself, or one within it.
+func waitingRun(s *driver.Status) *driver.Status {
 	for s != nil && s.Asks == nil {
 		s = s.Child
 	}
 	return s
 }
 
-// end tells the outcome.
-func (d *machineDesk) end(s *driver.Status, err error, asJSON bool) error {
+// writeOutcome tells the outcome.
+func (d *machineDeps) writeOutcome(s *driver.Status, err error, asJSON bool) error {
 	if err != nil {
 		return err
 	}
@@ -298,17 +298,17 @@ func (d *machineDesk) end(s *driver.Status, err error, asJSON bool) error {
 		if err := app.WriteJSON(host.Out, s); err != nil {
 			return err
 		}
-		return exitOf(s)
+		return exitError(s)
 	}
-	tellStatus(host, s)
-	return exitOf(s)
+	writeStatus(host, s)
+	return exitError(s)
 }
 
-// askPerson asks for an input at the terminal; ok is false where the person wants
+// askUser asks for an input at the terminal; ok is false where the person wants
 // to answer later.
-func (d *machineDesk) askPerson(ctx context.Context, s *driver.Status) (value json.RawMessage, ok bool, err error) {
+func (d *machineDeps) askUser(ctx context.Context, s *driver.Status) (value json.RawMessage, ok bool, err error) {
 	t := app.NewPrompter(d.app.Host)
-	tellAsked(d.app.Host, s)
+	writeInputRequest(d.app.Host, s)
 	text, err := t.AskLine(ctx, s.Asks.Name+" (nothing to answer later): ")
 	if err != nil || strings.TrimSpace(text) == "" {
 		return nil, false, ignoreEOF(err)
@@ -316,8 +316,8 @@ func (d *machineDesk) askPerson(ctx context.Context, s *driver.Status) (value js
 	return quoteJSON(strings.TrimSpace(text)), true, nil
 }
 
-// provePerson asks for the passphrase that opens the gates of people.
-func (d *machineDesk) provePerson(ctx context.Context) error {
+// checkPassphrase asks for the passphrase that opens the gates of people.
+func (d *machineDeps) checkPassphrase(ctx context.Context) error {
 	if err := d.app.Host.RequireTerminal(); err != nil {
 		return err
 	}

@@ -59,13 +59,13 @@ type machineRow struct {
 }
 
 func runMachineStatus(ctx context.Context, o *machineRefOptions) error {
-	return withMachines(ctx, o.app, nil, func(ctx context.Context, d *machineDesk) error {
+	return withMachines(ctx, o.app, nil, func(ctx context.Context, d *machineDeps) error {
 		if o.Run != "" {
 			s, err := d.runs.Status(ctx, d.caller, o.Run)
 			if err != nil {
 				return err
 			}
-			return o.app.Host.WriteJSONOr(o.JSON, s, func() { tellStatus(o.app.Host, s) })
+			return o.app.Host.WriteJSONOr(o.JSON, s, func() { writeStatus(o.app.Host, s) })
 		}
 		list, err := d.runs.List(ctx, d.caller, run.Filter{})
 		if err != nil {
@@ -115,14 +115,14 @@ error to the agent.`,
 	return cmd
 }
 
-// goOn leads a run on after a command.
-func (d *machineDesk) goOn(ctx context.Context, id string, o *machineRefOptions) error {
-	s, err := d.lead(ctx, id, map[string]json.RawMessage{}, o.JSON)
-	return d.end(s, err, o.JSON)
+// continueRun leads a run on after a command.
+func (d *machineDeps) continueRun(ctx context.Context, id string, o *machineRefOptions) error {
+	s, err := d.driveRun(ctx, id, map[string]json.RawMessage{}, o.JSON)
+	return d.writeOutcome(s, err, o.JSON)
 }
 
 // withModels is withMachines for a command that goes on with a run.
-func (o *machineRefOptions) withModels(ctx context.Context, do func(context.Context, *machineDesk) error) error {
+func (o *machineRefOptions) withModels(ctx context.Context, do func(context.Context, *machineDeps) error) error {
 	cfg, resolver, err := server.OpenMachineResolver(ctx, o.app)
 	if err != nil {
 		return err
@@ -135,21 +135,21 @@ func (o *machineRefOptions) withModels(ctx context.Context, do func(context.Cont
 }
 
 func runMachineInput(ctx context.Context, o *machineRefOptions) error {
-	return o.withModels(ctx, func(ctx context.Context, d *machineDesk) error {
+	return o.withModels(ctx, func(ctx context.Context, d *machineDeps) error {
 		if o.Outcome != "" {
 			if _, err := d.runs.Decide(ctx, d.caller, o.Run, engine.Decision(o.Outcome), o.Result); err != nil {
 				return err
 			}
-			return d.goOn(ctx, o.Run, o)
+			return d.continueRun(ctx, o.Run, o)
 		}
 		s, err := d.runs.Status(ctx, d.caller, o.Run)
 		if err != nil {
 			return err
 		}
 		caller := d.caller
-		if waiting := waitingIn(s); waiting != nil && waiting.Asks.Person {
-			tellAsked(o.app.Host, waiting)
-			if err := d.provePerson(ctx); err != nil {
+		if waiting := waitingRun(s); waiting != nil && waiting.Asks.Person {
+			writeInputRequest(o.app.Host, waiting)
+			if err := d.checkPassphrase(ctx); err != nil {
 				return err
 			}
 			caller.Via = run.ViaTerminal
@@ -161,7 +161,7 @@ func runMachineInput(ctx context.Context, o *machineRefOptions) error {
 		if _, err := d.runs.Input(ctx, caller, o.Run, value); err != nil {
 			return err
 		}
-		return d.goOn(ctx, o.Run, o)
+		return d.continueRun(ctx, o.Run, o)
 	})
 }
 
@@ -177,20 +177,20 @@ attempt. To raise a budget that is used up, set its flag to the new total.`,
 	}
 	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on, as for guideway machine run")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print only the result, as JSON")
-	o.Limits.add(cmd)
+	o.Limits.addFlags(cmd)
 	return cmd
 }
 
 func runMachineResume(ctx context.Context, o *machineRefOptions) error {
-	limits, err := o.Limits.limits()
+	limits, err := o.Limits.parseLimits()
 	if err != nil {
 		return app.UsageError{Err: err}
 	}
-	return o.withModels(ctx, func(ctx context.Context, d *machineDesk) error {
+	return o.withModels(ctx, func(ctx context.Context, d *machineDeps) error {
 		if _, err := d.runs.Resume(ctx, d.caller, o.Run, limits); err != nil {
 			return err
 		}
-		return d.goOn(ctx, o.Run, o)
+		return d.continueRun(ctx, o.Run, o)
 	})
 }
 
@@ -208,12 +208,12 @@ func newMachineCancelCmd(a *app.App, do func(context.Context, *machineRefOptions
 }
 
 func runMachineCancel(ctx context.Context, o *machineRefOptions) error {
-	return withMachines(ctx, o.app, nil, func(ctx context.Context, d *machineDesk) error {
+	return withMachines(ctx, o.app, nil, func(ctx context.Context, d *machineDeps) error {
 		s, err := d.runs.Cancel(ctx, d.caller, o.Run, o.Reason)
 		if err != nil {
 			return err
 		}
-		return o.app.Host.WriteJSONOr(o.JSON, s, func() { tellStatus(o.app.Host, s) })
+		return o.app.Host.WriteJSONOr(o.JSON, s, func() { writeStatus(o.app.Host, s) })
 	})
 }
 
@@ -235,12 +235,12 @@ is not changed. "guideway machine show RUN" lists the events.`,
 }
 
 func runMachineFork(ctx context.Context, o *machineRefOptions) error {
-	return o.withModels(ctx, func(ctx context.Context, d *machineDesk) error {
+	return o.withModels(ctx, func(ctx context.Context, d *machineDeps) error {
 		s, err := d.runs.Fork(ctx, d.caller, o.Run, o.Seq)
 		if err != nil {
 			return err
 		}
-		return d.goOn(ctx, s.RunID, o)
+		return d.continueRun(ctx, s.RunID, o)
 	})
 }
 
@@ -274,7 +274,7 @@ func runMachineShow(ctx context.Context, o *MachineShowOptions) error {
 	if err != nil {
 		return err
 	}
-	return o.ShowOne(resolver)
+	return o.ShowMachine(resolver)
 }
 
 // showMachine tells what a machine does.
@@ -296,7 +296,7 @@ func showMachine(h *app.Host, one *server.ResolvedMachine, d *machinedef.Definit
 	for i := range d.Agents {
 		a := &d.Agents[i]
 		r := d.Roles[a.Role]
-		fmt.Fprintf(h.Out, "Agent %s: level %s, talks in %s as %s%s\n", st.Bold(app.OneLine(a.Role)), r.Level, app.OneLine(a.Context), a.Side, toolsOf(r))
+		fmt.Fprintf(h.Out, "Agent %s: level %s, talks in %s as %s%s\n", st.Bold(app.OneLine(a.Role)), r.Level, app.OneLine(a.Context), a.Side, toolsText(r))
 	}
 	fmt.Fprintln(h.Out)
 	for i := range d.States {
@@ -314,8 +314,8 @@ func showMachine(h *app.Host, one *server.ResolvedMachine, d *machinedef.Definit
 	}
 }
 
-// toolsOf tells what a role may use.
-func toolsOf(r *machinedef.Role) string {
+// toolsText tells what a role may use.
+func toolsText(r *machinedef.Role) string {
 	var parts []string
 	for _, t := range r.Parsing {
 		parts = append(parts, t.Name)
@@ -332,7 +332,7 @@ func toolsOf(r *machinedef.Role) string {
 
 // showRun lists the events of a run.
 func (o *MachineShowOptions) showRun(ctx context.Context) error {
-	return withMachines(ctx, o.App, nil, func(ctx context.Context, d *machineDesk) error {
+	return withMachines(ctx, o.App, nil, func(ctx context.Context, d *machineDeps) error {
 		events, err := d.runs.Events(ctx, d.caller, o.Name)
 		if err != nil {
 			return err
@@ -342,14 +342,14 @@ func (o *MachineShowOptions) showRun(ctx context.Context) error {
 			return app.WriteJSON(host.Out, events)
 		}
 		for _, e := range events {
-			fmt.Fprintf(host.Out, "%5d  %s  %-16s %s\n", e.Seq, e.At.Format("15:04:05.000"), e.Kind, app.OneLine(eventLine(e)))
+			fmt.Fprintf(host.Out, "%5d  %s  %-16s %s\n", e.Seq, e.At.Format("15:04:05.000"), e.Kind, app.OneLine(eventText(e)))
 		}
 		return nil
 	})
 }
 
-// eventLine tells an event in a few words.
-func eventLine(e run.Event) string {
+// eventText tells an event in a few words.
+func eventText(e run.Event) string {
 	var f engine.Event
 	if json.Unmarshal(e.Data, &f) != nil || f.Kind == "" {
 		return ""
@@ -362,7 +362,7 @@ func eventLine(e run.Event) string {
 		parts = append(parts, "→ "+f.Next)
 	}
 	if f.Error != nil {
-		parts = append(parts, "failed: "+faultLine(f.Error))
+		parts = append(parts, "failed: "+errorText(f.Error))
 	}
 	if f.Pause != nil {
 		parts = append(parts, f.Pause.Message)

@@ -13,8 +13,8 @@ import (
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 )
 
-// ShowOne shows a machine of the resolver.
-func (o *MachineShowOptions) ShowOne(resolver *server.MachineResolver) error {
+// ShowMachine shows a machine of the resolver.
+func (o *MachineShowOptions) ShowMachine(resolver *server.MachineResolver) error {
 	one, err := resolver.Find(o.Name)
 	if err != nil {
 		return err

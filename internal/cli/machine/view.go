@@ -21,97 +21,97 @@ import (
 type machineView struct {
 	out    io.Writer
 	styles app.Styles
-	// open says that a line has been begun.
-	open bool
-	// told says that the answer that is coming was shown in parts.
-	told bool
+	// lineOpen says that a line has been begun.
+	lineOpen bool
+	// streamed says that the answer that is coming was shown in parts.
+	streamed bool
 }
 
-// line ends the line that has been begun.
-func (v *machineView) line() {
-	if v.open {
+// endLine ends the line that has been begun.
+func (v *machineView) endLine() {
+	if v.lineOpen {
 		fmt.Fprintln(v.out)
-		v.open = false
+		v.lineOpen = false
 	}
 }
 
-func (v *machineView) say(format string, args ...any) {
-	v.line()
+func (v *machineView) writeLine(format string, args ...any) {
+	v.endLine()
 	fmt.Fprintf(v.out, format+"\n", args...)
 }
 
-// update shows what has happened.
-func (v *machineView) update(u driver.Update) {
+// showUpdate shows what has happened.
+func (v *machineView) showUpdate(u driver.Update) {
 	pad := strings.Repeat("  ", u.Depth)
 	if u.Event == nil {
-		v.delta(u, pad)
+		v.showDelta(u, pad)
 		return
 	}
 	switch e := u.Event; e.Kind {
 	case engine.KindStateEntered:
-		v.say("%s%s %s", pad, v.styles.Cyan("▸"), v.styles.Bold(app.OneLine(e.State)))
+		v.writeLine("%s%s %s", pad, v.styles.Cyan("▸"), v.styles.Bold(app.OneLine(e.State)))
 	case engine.KindModelIntent:
-		v.told = false
-		v.say("%s  %s %s", pad, app.OneLine(e.Agent), v.styles.Faint("("+app.OneLine(e.Model)+")"))
+		v.streamed = false
+		v.writeLine("%s  %s %s", pad, app.OneLine(e.Agent), v.styles.Faint("("+app.OneLine(e.Model)+")"))
 	case engine.KindModelResult:
-		v.answered(u, e, pad)
+		v.showAnswer(u, e, pad)
 	case engine.KindToolIntent:
-		v.say("%s  %s %s", pad, v.styles.Yellow("→ "+app.OneLine(e.Tool.Name)), v.styles.Faint(app.Truncate(app.OneLine(e.Tool.Arguments), 100)))
+		v.writeLine("%s  %s %s", pad, v.styles.Yellow("→ "+app.OneLine(e.Tool.Name)), v.styles.Faint(app.Truncate(app.OneLine(e.Tool.Arguments), 100)))
 	case engine.KindToolResult:
-		v.returned(e, pad)
+		v.showResult(e, pad)
 	case engine.KindSubIntent:
-		v.say("%s  machine %s %s", pad, app.OneLine(e.Machine), v.styles.Faint(e.Run))
+		v.writeLine("%s  machine %s %s", pad, app.OneLine(e.Machine), v.styles.Faint(e.Run))
 	case engine.KindHandlerResult:
 		for _, text := range e.Console {
-			v.say("%s  %s", pad, v.styles.Faint("console: "+app.OneLine(text)))
+			v.writeLine("%s  %s", pad, v.styles.Faint("console: "+app.OneLine(text)))
 		}
 		if e.Error != nil {
-			v.say("%s  %s", pad, v.styles.Red(faultLine(e.Error)))
+			v.writeLine("%s  %s", pad, v.styles.Red(errorText(e.Error)))
 		}
 	}
 }
 
-// delta shows a part of an answer.
-func (v *machineView) delta(u driver.Update, pad string) {
+// showDelta shows a part of an answer.
+func (v *machineView) showDelta(u driver.Update, pad string) {
 	if u.Delta.Text == "" {
 		return
 	}
-	if !v.open {
+	if !v.lineOpen {
 		fmt.Fprint(v.out, pad+"    ")
-		v.open, v.told = true, true
+		v.lineOpen, v.streamed = true, true
 	}
 	fmt.Fprint(v.out, strings.ReplaceAll(app.StripControls(u.Delta.Text), "\n", "\n"+pad+"    "))
 }
 
-func (v *machineView) answered(u driver.Update, e *engine.Event, pad string) {
-	v.line()
+func (v *machineView) showAnswer(u driver.Update, e *engine.Event, pad string) {
+	v.endLine()
 	if e.Response != nil {
-		if !v.told && e.Response.Message.Content != "" {
-			v.say("%s    %s", pad, app.StripControls(e.Response.Message.Content))
+		if !v.streamed && e.Response.Message.Content != "" {
+			v.writeLine("%s    %s", pad, app.StripControls(e.Response.Message.Content))
 		}
 		for _, c := range e.Response.Message.ToolCalls {
-			v.say("%s    %s", pad, v.styles.Faint(app.Truncate(app.OneLine(c.Function.Name+" "+c.Function.Arguments), 120)))
+			v.writeLine("%s    %s", pad, v.styles.Faint(app.Truncate(app.OneLine(c.Function.Name+" "+c.Function.Arguments), 120)))
 		}
 	}
 	if e.Error != nil {
-		v.say("%s  %s", pad, v.styles.Red(faultLine(e.Error)))
+		v.writeLine("%s  %s", pad, v.styles.Red(errorText(e.Error)))
 	}
-	v.say("%s  %s", pad, v.styles.Faint(spentLine(u.Usage)))
+	v.writeLine("%s  %s", pad, v.styles.Faint(usageText(u.Usage)))
 }
 
-func (v *machineView) returned(e *engine.Event, pad string) {
+func (v *machineView) showResult(e *engine.Event, pad string) {
 	switch {
 	case e.Unknown:
-		v.say("%s  %s", pad, v.styles.Red("← result unknown: "+app.OneLine(e.Tool.Name)))
+		v.writeLine("%s  %s", pad, v.styles.Red("← result unknown: "+app.OneLine(e.Tool.Name)))
 	case e.Result.Error:
-		v.say("%s  %s", pad, v.styles.Red("← "+app.Truncate(app.OneLine(e.Result.Content), 100)))
+		v.writeLine("%s  %s", pad, v.styles.Red("← "+app.Truncate(app.OneLine(e.Result.Content), 100)))
 	default:
-		v.say("%s  %s", pad, v.styles.Faint("← "+app.Truncate(app.OneLine(e.Result.Content), 100)))
+		v.writeLine("%s  %s", pad, v.styles.Faint("← "+app.Truncate(app.OneLine(e.Result.Content), 100)))
 	}
 }
 
-// faultLine tells what failed, and where.
-func faultLine(f *engine.RunError) string {
+// errorText tells what failed, and where.
+func errorText(f *engine.RunError) string {
 	text := app.OneLine(f.Message)
 	if f.File != "" && f.Line > 0 {
 		text = fmt.Sprintf("%s:%d:%d: %s", app.OneLine(f.File), f.Line, f.Column, text)
@@ -119,8 +119,8 @@ func faultLine(f *engine.RunError) string {
 	return text
 }
 
-// spentLine tells what a run has used.
-func spentLine(s engine.Usage) string {
+// usageText tells what a run has used.
+func usageText(s engine.Usage) string {
 	const millionths = 1e6
 	text := fmt.Sprintf("%s, %d + %d tokens", app.Plural(s.Calls, "call", "calls"), s.Tokens.Input, s.Tokens.Output)
 	if s.Cost > 0 {
@@ -142,8 +142,8 @@ func valueText(value json.RawMessage) string {
 	return app.StripControls(b.String())
 }
 
-// tellAsked shows what a run waits for.
-func tellAsked(h *app.Host, s *driver.Status) {
+// writeInputRequest shows what a run waits for.
+func writeInputRequest(h *app.Host, s *driver.Status) {
 	st := h.OutStyles()
 	fmt.Fprintf(h.Out, "\n%s %s\n", st.Bold("Waits for "+app.OneLine(s.Asks.Name)+":"), app.StripControls(s.Asks.Description))
 	if len(s.Asks.Show) > 0 {
@@ -154,8 +154,8 @@ func tellAsked(h *app.Host, s *driver.Status) {
 	}
 }
 
-// tellStatus tells where a run stands, and how to go on.
-func tellStatus(h *app.Host, s *driver.Status) {
+// writeStatus tells where a run stands, and how to go on.
+func writeStatus(h *app.Host, s *driver.Status) {
 	st := h.OutStyles()
 	fmt.Fprintf(h.Out, "\n%s %s is %s.\n", st.Bold(app.OneLine(s.Machine)), st.Faint(s.RunID), s.Status)
 	if s.Revision != "" {
@@ -184,21 +184,21 @@ func tellStatus(h *app.Host, s *driver.Status) {
 			fmt.Fprintf(h.Out, "  at %s:%d:%d\n", app.OneLine(f.File), f.Line, f.Column)
 		}
 	}
-	if waiting := waitingIn(s); waiting != nil {
-		tellAsked(h, waiting)
+	if waiting := waitingRun(s); waiting != nil {
+		writeInputRequest(h, waiting)
 	}
 	if len(s.Output) > 0 {
 		fmt.Fprintf(h.Out, "\n%s\n", valueText(s.Output))
 	}
-	if next := goOn(s); next != "" {
+	if next := nextCommand(s); next != "" {
 		fmt.Fprintf(h.Out, "try: %s\n", next)
 	}
 }
 
-// goOn is the command that goes on with a run, or "".
-func goOn(s *driver.Status) string {
+// nextCommand is the command that goes on with a run, or "".
+func nextCommand(s *driver.Status) string {
 	switch {
-	case waitingIn(s) != nil:
+	case waitingRun(s) != nil:
 		return "guideway machine input " + s.RunID + " VALUE"
 	case s.Pause != nil && s.Pause.Code == engine.ErrorKindUnknownOutcome:
 		return "guideway machine input " + s.RunID + " --outcome retry, done or failed"
@@ -211,7 +211,7 @@ func goOn(s *driver.Status) string {
 	case s.Pause != nil, s.Status == engine.StatusRunning && s.Driver == "":
 		return "guideway machine resume " + s.RunID
 	case s.Child != nil:
-		return goOn(s.Child)
+		return nextCommand(s.Child)
 	}
 	return ""
 }

@@ -42,7 +42,7 @@ names of the tool, upstream, client or hook graphs, or in the error.`,
 			return run(cmd.Context(), o)
 		},
 	}
-	o.Filter.add(a, cmd)
+	o.Filter.addFlags(a, cmd)
 	cmd.Flags().IntVar(&o.Limit, "limit", 50, "maximum number of results")
 	cmd.Flags().StringVar(&o.Cursor, "cursor", "", "`cursor` of the next page, as the previous page printed it")
 	app.AddJSONFlag(cmd, &o.JSON)
@@ -56,8 +56,8 @@ type RequestsListAnswer struct {
 }
 
 func runRequestsList(ctx context.Context, o *requestsListOptions) error {
-	return withRequests(ctx, o.app, func(ctx context.Context, d *requestDesk) error {
-		f, err := o.Filter.record(o.app.Host, d.user)
+	return withRequests(ctx, o.app, func(ctx context.Context, d *requestDeps) error {
+		f, err := o.Filter.toLogFilter(o.app.Host, d.user)
 		if err != nil {
 			return app.UsageError{Err: err}
 		}
@@ -76,11 +76,11 @@ func runRequestsList(ctx context.Context, o *requestsListOptions) error {
 				return err
 			}
 		}
-		return o.write(d, &answer)
+		return o.writeText(d, &answer)
 	})
 }
 
-func (o *requestsListOptions) write(d *requestDesk, answer *RequestsListAnswer) error {
+func (o *requestsListOptions) writeText(d *requestDeps, answer *RequestsListAnswer) error {
 	host, more := o.app.Host, ""
 	if answer.Next != "" {
 		more = "For more results: guideway requests list --cursor " + answer.Next
@@ -90,7 +90,7 @@ func (o *requestsListOptions) write(d *requestDesk, answer *RequestsListAnswer) 
 		Table: app.NewTable(4, "REQUEST", "WHEN", "STATUS", "CLIENT", "TOOL", "MS", "ANSWER", "HOOKS").AlignRight(5, 6),
 		Row: func(e requestlog.Entry) []string {
 			return []string{
-				e.ID, host.FormatAge(e.At), request(host.OutStyles(), e.Status), app.OrDash(app.OneLine(e.Client)), toolWords(&e),
+				e.ID, host.FormatAge(e.At), statusStyled(host.OutStyles(), e.Status), app.OrDash(app.OneLine(e.Client)), toolWords(&e),
 				millisecondWords(e.MS), app.FormatBytes(e.BytesOut), strings.Join(e.Hooks, ","),
 			}
 		},
@@ -141,7 +141,7 @@ func newRequestsStatsCmd(a *app.App, run func(context.Context, *requestsStatsOpt
 		Args:    app.NoArgs,
 		RunE:    app.RunWith(run, o),
 	}
-	o.Filter.add(a, cmd)
+	o.Filter.addFlags(a, cmd)
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -152,8 +152,8 @@ type requestsStatsAnswer struct {
 }
 
 func runRequestsStats(ctx context.Context, o *requestsStatsOptions) error {
-	return withRequests(ctx, o.app, func(ctx context.Context, d *requestDesk) error {
-		f, err := o.Filter.record(o.app.Host, d.user)
+	return withRequests(ctx, o.app, func(ctx context.Context, d *requestDeps) error {
+		f, err := o.Filter.toLogFilter(o.app.Host, d.user)
 		if err != nil {
 			return app.UsageError{Err: err}
 		}

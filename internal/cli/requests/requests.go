@@ -50,7 +50,7 @@ func requestStatuses() []string {
 	return list
 }
 
-func (f *requestFilter) add(a *app.App, cmd *cobra.Command) {
+func (f *requestFilter) addFlags(a *app.App, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.Client, "client", "", "filter by the `name` of the client, as it announces itself")
 	flags.StringVar(&f.Upstream, "upstream", "", "filter by the `name` of the upstream")
@@ -70,8 +70,8 @@ func (f *requestFilter) add(a *app.App, cmd *cobra.Command) {
 	})
 }
 
-// record is the filter that the flags mean.
-func (f *requestFilter) record(host *app.Host, user string) (requestlog.Filter, error) {
+// toLogFilter is the filter that the flags mean.
+func (f *requestFilter) toLogFilter(host *app.Host, user string) (requestlog.Filter, error) {
 	out := requestlog.Filter{
 		User: user, Client: f.Client, Upstream: f.Upstream, Tool: f.Tool, Method: f.Method, Graph: f.Hook, Words: f.Words,
 	}
@@ -93,8 +93,8 @@ func (f *requestFilter) record(host *app.Host, user string) (requestlog.Filter, 
 	return out, nil
 }
 
-// requestDesk is where a person looks at the record.
-type requestDesk struct {
+// requestDeps is where a person looks at the record.
+type requestDeps struct {
 	cfg  *config.Config
 	user string
 	// log is nil where there is no record yet.
@@ -102,12 +102,12 @@ type requestDesk struct {
 }
 
 // withRequests opens the record, if there is one.
-func withRequests(ctx context.Context, a *app.App, do func(context.Context, *requestDesk) error) error {
+func withRequests(ctx context.Context, a *app.App, do func(context.Context, *requestDeps) error) error {
 	cfg, person, err := a.LoadUser()
 	if err != nil {
 		return err
 	}
-	d := &requestDesk{cfg: cfg, user: person.User}
+	d := &requestDeps{cfg: cfg, user: person.User}
 	if requestlog.Exists(server.RequestLogPath(cfg)) {
 		if d.log, err = requestlog.Open(ctx, server.RequestLogPath(cfg)); err != nil {
 			return err
@@ -118,15 +118,15 @@ func withRequests(ctx context.Context, a *app.App, do func(context.Context, *req
 }
 
 // emptyText returns the reason that there is nothing to see.
-func (d *requestDesk) emptyText() string {
+func (d *requestDeps) emptyText() string {
 	if !d.cfg.Requests.Record {
 		return "Requests are not recorded: the setting requests.record is off."
 	}
 	return "No requests found. Requests to upstreams are recorded: guideway upstream list"
 }
 
-// request shows how a request came out.
-func request(s app.Styles, status requestlog.Status) string {
+// statusStyled shows how a request came out.
+func statusStyled(s app.Styles, status requestlog.Status) string {
 	text := strings.ReplaceAll(string(status), "_", " ")
 	switch {
 	case status == requestlog.StatusOK || status == requestlog.StatusAnswered:

@@ -23,7 +23,7 @@ func newRequestsShowCmd(a *app.App) *cobra.Command {
 }
 
 func runRequestsShow(ctx context.Context, o *app.NameOptions) error {
-	return withRequests(ctx, o.App, func(ctx context.Context, d *requestDesk) error {
+	return withRequests(ctx, o.App, func(ctx context.Context, d *requestDeps) error {
 		if d.log == nil {
 			return guideway.Errorf(guideway.CodeNotFound, "there is no request %q: no requests are recorded yet", o.Name).WithFix("guideway requests list")
 		}
@@ -45,7 +45,7 @@ func writeRequest(host *app.Host, e *requestlog.Entry, bodies bool) {
 	line("Project", app.OneLine(e.Project))
 	line("Client", app.OneLine(e.Client))
 	line("Token", app.OneLine(e.Token))
-	line("Status", request(s, e.Status))
+	line("Status", statusStyled(s, e.Status))
 	line("Error", app.OneLine(e.Error))
 	line("Took", millisecondWords(e.MS)+" ms")
 	line("Sizes", app.FormatBytes(e.BytesIn)+" in, "+app.FormatBytes(e.BytesOut)+" out")

@@ -42,7 +42,7 @@ func newRequestsTailCmd(a *app.App, run func(context.Context, *requestsTailOptio
 			return run(cmd.Context(), o)
 		},
 	}
-	o.Filter.add(a, cmd)
+	o.Filter.addFlags(a, cmd)
 	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 10, "number of earlier requests to print first")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print each request as a line of JSON")
 	return cmd
@@ -59,7 +59,7 @@ func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
 	if err != nil {
 		return err
 	}
-	f, err := o.Filter.record(o.app.Host, person.User)
+	f, err := o.Filter.toLogFilter(o.app.Host, person.User)
 	if err != nil {
 		return app.UsageError{Err: err}
 	}
@@ -72,7 +72,7 @@ func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
 	for {
 		reader, err := log.Read(ctx)
 		if err == nil && reader != nil {
-			err = o.step(ctx, reader, &f, begun)
+			err = o.showNew(ctx, reader, &f, begun)
 			begun = true
 		} else if reader == nil {
 			f.Limit, begun = tailPage, true // what comes is all new
@@ -91,8 +91,8 @@ func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
 	}
 }
 
-// step shows what is new.
-func (o *requestsTailOptions) step(ctx context.Context, reader *requestlog.Log, f *requestlog.Filter, begun bool) error {
+// showNew shows what is new.
+func (o *requestsTailOptions) showNew(ctx context.Context, reader *requestlog.Log, f *requestlog.Filter, begun bool) error {
 	latest, err := reader.Latest(ctx)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (o *requestsTailOptions) step(ctx context.Context, reader *requestlog.Log, 
 		}
 		slices.Reverse(list)
 		for i := range list {
-			if err := o.show(&list[i]); err != nil {
+			if err := o.writeEntry(&list[i]); err != nil {
 				return err
 			}
 			latest = max(latest, list[i].Num)
@@ -117,7 +117,7 @@ func (o *requestsTailOptions) step(ctx context.Context, reader *requestlog.Log, 
 	return nil
 }
 
-func (o *requestsTailOptions) show(e *requestlog.Entry) error {
+func (o *requestsTailOptions) writeEntry(e *requestlog.Entry) error {
 	host := o.app.Host
 	if o.JSON {
 		text, err := jsontext.Marshal(e)
@@ -126,7 +126,7 @@ func (o *requestsTailOptions) show(e *requestlog.Entry) error {
 		}
 		return err
 	}
-	text := fmt.Sprintf("%s  %s  %8s ms  %s", e.At.Local().Format("15:04:05.000"), request(host.OutStyles(), e.Status), millisecondWords(e.MS), toolWords(e))
+	text := fmt.Sprintf("%s  %s  %8s ms  %s", e.At.Local().Format("15:04:05.000"), statusStyled(host.OutStyles(), e.Status), millisecondWords(e.MS), toolWords(e))
 	if e.Error != "" {
 		text += "  " + app.OneLine(e.Error)
 	}
@@ -180,7 +180,7 @@ type requestsPruneAnswer struct {
 }
 
 func runRequestsPrune(ctx context.Context, o *requestsPruneOptions) error {
-	return withRequests(ctx, o.app, func(ctx context.Context, d *requestDesk) error {
+	return withRequests(ctx, o.app, func(ctx context.Context, d *requestDeps) error {
 		answer := requestsPruneAnswer{}
 		age, most := o.OlderThan, o.MaxSize
 		if age == 0 && most == 0 {

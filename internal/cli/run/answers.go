@@ -40,8 +40,8 @@ type series[T any] struct {
 	same bool
 }
 
-// at gives the nth answer, counted from 0.
-func (s series[T]) at(n int) (T, bool) {
+// nth gives the nth answer, counted from 0.
+func (s series[T]) nth(n int) (T, bool) {
 	switch {
 	case s.same && len(s.list) > 0:
 		return s.list[0], true
@@ -61,17 +61,17 @@ func readAnswers(ctx context.Context, h *app.Host, name string, c walk.WorkflowV
 	}
 	file := app.DisplayName(name)
 	root, problems := doc.Parse(file, data, doc.Limits{})
-	r := &answersReader{course: c, problems: problems}
+	r := &answersReader{course: c, diagnostics: problems}
 	r.answers = &answers{
 		file: file, outputs: map[string]series[string]{}, notes: map[string]series[string]{},
 		sets: map[string]series[map[string]any]{}, gates: map[string]series[string]{}, skips: map[string]series[string]{},
 	}
 	if root != nil {
-		r.root(root)
+		r.readRoot(root)
 	}
-	if len(r.problems) > 0 {
-		app.WriteDiagnostics(h.Err, r.problems, h.ErrStyles())
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the answers in %s are invalid (%s)", file, app.Plural(len(r.problems), "error", "errors")).
+	if len(r.diagnostics) > 0 {
+		app.WriteDiagnostics(h.Err, r.diagnostics, h.ErrStyles())
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the answers in %s are invalid (%s)", file, app.Plural(len(r.diagnostics), "error", "errors")).
 			WithFix("guideway run --help")
 	}
 	return r.answers, nil
@@ -81,56 +81,56 @@ func readAnswers(ctx context.Context, h *app.Host, name string, c walk.WorkflowV
 type answersReader struct {
 	*answers
 	course   walk.WorkflowView
-	problems []guideway.Diagnostic
+	diagnostics []guideway.Diagnostic
 }
 
-func (r *answersReader) errorf(n *doc.Node, fix, format string, args ...any) {
-	r.problems = append(r.problems, guideway.Diagnostic{
+func (r *answersReader) addError(n *doc.Node, fix, format string, args ...any) {
+	r.diagnostics = append(r.diagnostics, guideway.Diagnostic{
 		Severity: guideway.SeverityError, Code: "answers", File: r.file, Line: n.Line, Column: n.Column,
 		Message: fmt.Sprintf(format, args...), Fix: fix,
 	})
 }
 
-func (r *answersReader) root(root *doc.Node) {
-	if !r.object(root, "the answers") {
+func (r *answersReader) readRoot(root *doc.Node) {
+	if !r.checkObject(root, "the answers") {
 		return
 	}
 	for _, m := range root.Members {
-		if !r.object(m.Value, m.Key) {
+		if !r.checkObject(m.Value, m.Key) {
 			continue
 		}
 		switch m.Key {
 		case "context":
 			r.context, _ = m.Value.Any().(map[string]any)
 		case "outputs":
-			r.each(m.Value, r.output)
+			r.readMembers(m.Value, r.readOutput)
 		case "sets":
-			r.each(m.Value, r.set)
+			r.readMembers(m.Value, r.readVars)
 		case "answers":
-			r.each(m.Value, r.gate)
+			r.readMembers(m.Value, r.readGateAnswer)
 		case "notes":
-			r.each(m.Value, r.note)
+			r.readMembers(m.Value, r.readNote)
 		case "skips":
-			r.each(m.Value, r.skip)
+			r.readMembers(m.Value, r.readSkip)
 		default:
-			r.errorf(m.Value, "use context, outputs, notes, sets, answers and skips", "unknown member %q", m.Key)
+			r.addError(m.Value, "use context, outputs, notes, sets, answers and skips", "unknown member %q", m.Key)
 		}
 	}
 }
 
-func (r *answersReader) object(n *doc.Node, what string) bool {
+func (r *answersReader) checkObject(n *doc.Node, what string) bool {
 	if n.Kind != doc.Object {
-		r.errorf(n, "write an object of names and values", "%s must be an object, not a value of type %s", what, n.Kind)
+		r.addError(n, "write an object of names and values", "%s must be an object, not a value of type %s", what, n.Kind)
 		return false
 	}
 	return true
 }
 
-// each reads the members of an object whose keys are ids.
-func (r *answersReader) each(n *doc.Node, read func(id string, n *doc.Node, one bool)) {
+// readMembers reads the members of an object whose keys are ids.
+func (r *answersReader) readMembers(n *doc.Node, read func(id string, n *doc.Node, one bool)) {
 	for _, m := range n.Members {
 		if !r.course.ExpectedInput(m.Key).Known {
-			r.errorf(m.Value, "the steps are "+strings.Join(r.course.ExpectedInputIDs(), ", "), "the workflow has no step %q", m.Key)
+			r.addError(m.Value, "the steps are "+strings.Join(r.course.ExpectedInputIDs(), ", "), "the workflow has no step %q", m.Key)
 			continue
 		}
 		if m.Value.Kind != doc.Array {
@@ -138,7 +138,7 @@ func (r *answersReader) each(n *doc.Node, read func(id string, n *doc.Node, one 
 			continue
 		}
 		if len(m.Value.Items) == 0 {
-			r.errorf(m.Value, "write one value for each time, or a single value for every time", "the list of %q is empty", m.Key)
+			r.addError(m.Value, "write one value for each time, or a single value for every time", "the list of %q is empty", m.Key)
 		}
 		for _, item := range m.Value.Items {
 			read(m.Key, item, false)
@@ -146,9 +146,9 @@ func (r *answersReader) each(n *doc.Node, read func(id string, n *doc.Node, one 
 	}
 }
 
-func (r *answersReader) output(id string, n *doc.Node, same bool) {
+func (r *answersReader) readOutput(id string, n *doc.Node, same bool) {
 	if !r.course.ExpectedInput(id).Output {
-		r.errorf(n, "answer a gate in \"answers\"", "%q takes no output", id)
+		r.addError(n, "answer a gate in \"answers\"", "%q takes no output", id)
 		return
 	}
 	text := n.Text
@@ -157,45 +157,45 @@ func (r *answersReader) output(id string, n *doc.Node, same bool) {
 	case doc.Object:
 		data, err := json.Marshal(n.Any())
 		if err != nil {
-			r.errorf(n, "write a string", "the output of %q cannot be written as JSON: %v", id, err)
+			r.addError(n, "write a string", "the output of %q cannot be written as JSON: %v", id, err)
 			return
 		}
 		text = string(data)
 	default:
-		r.errorf(n, "write a string, or an object for JSON", "the output of %q is a value of type %s", id, n.Kind)
+		r.addError(n, "write a string, or an object for JSON", "the output of %q is a value of type %s", id, n.Kind)
 		return
 	}
 	r.outputs[id] = series[string]{list: append(r.outputs[id].list, text), same: same}
 }
 
-func (r *answersReader) set(id string, n *doc.Node, same bool) {
-	if r.object(n, "what "+id+" sets") {
+func (r *answersReader) readVars(id string, n *doc.Node, same bool) {
+	if r.checkObject(n, "what "+id+" sets") {
 		vars, _ := n.Any().(map[string]any)
 		r.sets[id] = series[map[string]any]{list: append(r.sets[id].list, vars), same: same}
 	}
 }
 
-func (r *answersReader) note(id string, n *doc.Node, same bool) {
+func (r *answersReader) readNote(id string, n *doc.Node, same bool) {
 	if n.Kind != doc.String {
-		r.errorf(n, "write a text", "the notes of %q are a value of type %s", id, n.Kind)
+		r.addError(n, "write a text", "the notes of %q are a value of type %s", id, n.Kind)
 		return
 	}
 	r.notes[id] = series[string]{list: append(r.notes[id].list, n.Text), same: same}
 }
 
-// skip reads the reason for leaving out a step; an empty one does not.
-func (r *answersReader) skip(id string, n *doc.Node, same bool) {
+// readSkip reads the reason for leaving out a step; an empty one does not.
+func (r *answersReader) readSkip(id string, n *doc.Node, same bool) {
 	switch {
 	case !r.course.ExpectedInput(id).Skippable:
-		r.errorf(n, "write its output in \"outputs\"", "%q cannot be skipped: it is required", id)
+		r.addError(n, "write its output in \"outputs\"", "%q cannot be skipped: it is required", id)
 	case n.Kind != doc.String:
-		r.errorf(n, "write the reason as a string", "the reason for skipping %q is a value of type %s", id, n.Kind)
+		r.addError(n, "write the reason as a string", "the reason for skipping %q is a value of type %s", id, n.Kind)
 	default:
 		r.skips[id] = series[string]{list: append(r.skips[id].list, n.Text), same: same}
 	}
 }
 
-func (r *answersReader) gate(id string, n *doc.Node, same bool) {
+func (r *answersReader) readGateAnswer(id string, n *doc.Node, same bool) {
 	gate := r.course.ExpectedInput(id)
 	options, text := gate.Options, n.Text
 	if gate.Declinable {
@@ -206,11 +206,11 @@ func (r *answersReader) gate(id string, n *doc.Node, same bool) {
 	}
 	switch {
 	case len(options) == 0:
-		r.errorf(n, "write its output in \"outputs\"", "%q is not a gate", id)
+		r.addError(n, "write its output in \"outputs\"", "%q is not a gate", id)
 	case n.Kind != doc.String || !slices.Contains(options, text):
-		r.errorf(n, "write "+strings.Join(options, " or "), "the gate of %q has no option %v", id, n.Any())
+		r.addError(n, "write "+strings.Join(options, " or "), "the gate of %q has no option %v", id, n.Any())
 	case same && slices.Contains(gate.Repeating, n.Text):
-		r.errorf(n, "write a list, such as ["+n.Text+", "+options[0]+"]", "to %s %q every time would never end", n.Text, id)
+		r.addError(n, "write a list, such as ["+n.Text+", "+options[0]+"]", "to %s %q every time would never end", n.Text, id)
 	default:
 		r.gates[id] = series[string]{list: append(r.gates[id].list, text), same: same}
 	}

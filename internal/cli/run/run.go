@@ -65,7 +65,7 @@ checkpoint that is not required. In addition:
   guideway run ./my-workflow.yaml --answers answers.yaml --json`,
 		Args:              app.ExactArgs(1, "one workflow, by id or file", "guideway run coding-task"),
 		ValidArgsFunction: a.CompleteDefinitions,
-		RunE:              app.RunWithArg(run, o, &o.Name, o.check),
+		RunE:              app.RunWithArg(run, o, &o.Name, o.checkOptions),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Answers, "answers", "", "read the answers from this `file`, or - for standard input")
@@ -74,8 +74,8 @@ checkpoint that is not required. In addition:
 	return cmd
 }
 
-// check finds what is wrong with the command line alone.
-func (o *RunOptions) check() error {
+// checkOptions finds what is wrong with the command line alone.
+func (o *RunOptions) checkOptions() error {
 	for _, pair := range o.Vars {
 		if _, _, err := app.ParsePair(pair); err != nil {
 			return err
@@ -119,7 +119,7 @@ func RunRun(ctx context.Context, o *RunOptions) error {
 			return err
 		}
 		maps.Copy(w.Vars, a.context)
-		p = &scripted{answers: a, times: map[string]int{}}
+		p = &scriptedPlayer{answers: a, times: map[string]int{}}
 	}
 	for _, pair := range o.Vars {
 		name, text, _ := app.ParsePair(pair) // checked

@@ -13,21 +13,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// scripted answers from a file.
-type scripted struct {
+// scriptedPlayer answers from a file.
+type scriptedPlayer struct {
 	answers *answers
 	// times counts how often each position was asked for, by kind and id.
 	times map[string]int
-	// waited is the id of the position that was given its variables last, where
+	// lastVarsID is the id of the position that was given its variables last, where
 	// they are the same every time.
-	waited string
+	lastVarsID string
 }
 
-var _ walk.Player = (*scripted)(nil)
+var _ walk.Player = (*scriptedPlayer)(nil)
 
-// keyed looks an answer up by the id of a position: first with its phase, since
+// lookupByID looks an answer up by the id of a position: first with its phase, since
 // ids are unique only there.
-func keyed[T any](list map[string]series[T], pos engine.Position) series[T] {
+func lookupByID[T any](list map[string]series[T], pos engine.Position) series[T] {
 	if pos.Phase != nil {
 		if s, ok := list[pos.Phase.ID+"/"+pos.ID]; ok {
 			return s
@@ -36,35 +36,35 @@ func keyed[T any](list map[string]series[T], pos engine.Position) series[T] {
 	return list[pos.ID]
 }
 
-func (s *scripted) NextInput(_ context.Context, w *walk.Walk, pos engine.Position) (*engine.Continue, error) {
-	n := s.count(pos)
+func (s *scriptedPlayer) NextInput(_ context.Context, w *walk.Walk, pos engine.Position) (*engine.Continue, error) {
+	n := s.countRequest(pos)
 	if pos.Kind != engine.PositionContext {
-		s.waited = ""
+		s.lastVarsID = ""
 	}
-	notes, _ := keyed(s.answers.notes, pos).at(n)
+	notes, _ := lookupByID(s.answers.notes, pos).nth(n)
 	switch pos.Kind {
 	case engine.PositionGate:
-		return s.gate(pos, n, notes)
+		return s.answerGate(pos, n, notes)
 	case engine.PositionContext:
-		return s.variables(w, pos, n)
+		return s.setVariables(w, pos, n)
 	}
-	if reason := s.skip(w, pos, n); reason != "" {
+	if reason := s.skipReason(w, pos, n); reason != "" {
 		return &engine.Continue{Skip: &engine.Skip{Reason: reason}}, nil
 	}
-	outputs := keyed(s.answers.outputs, pos)
-	output, ok := outputs.at(n)
+	outputs := lookupByID(s.answers.outputs, pos)
+	output, ok := outputs.nth(n)
 	if !ok && notes == "" {
-		return nil, s.missing(pos, n, len(outputs.list), "outputs", "...")
+		return nil, s.missingAnswerError(pos, n, len(outputs.list), "outputs", "...")
 	}
-	vars, _ := keyed(s.answers.sets, pos).at(n)
+	vars, _ := lookupByID(s.answers.sets, pos).nth(n)
 	return &engine.Continue{Output: output, Notes: notes, Context: vars}, nil
 }
 
-func (s *scripted) gate(pos engine.Position, n int, note string) (*engine.Continue, error) {
-	gates := keyed(s.answers.gates, pos)
-	option, ok := gates.at(n)
+func (s *scriptedPlayer) answerGate(pos engine.Position, n int, note string) (*engine.Continue, error) {
+	gates := lookupByID(s.answers.gates, pos)
+	option, ok := gates.nth(n)
 	if !ok {
-		return nil, s.missing(pos, n, len(gates.list), "answers", pos.Options[0].ID)
+		return nil, s.missingAnswerError(pos, n, len(gates.list), "answers", pos.Options[0].ID)
 	}
 	answer := &engine.Answer{OptionID: option, Note: note}
 	if option == declineWord {
@@ -73,34 +73,34 @@ func (s *scripted) gate(pos engine.Position, n int, note string) (*engine.Contin
 	return &engine.Continue{Answer: answer}, nil
 }
 
-// variables gives what a phase workflow waits for. That of a step workflow is
+// setVariables gives what a phase workflow waits for. That of a step workflow is
 // for the output of the step, which has the same id.
-func (s *scripted) variables(w *walk.Walk, pos engine.Position, n int) (*engine.Continue, error) {
-	sets := keyed(s.answers.sets, pos)
-	vars, ok := sets.at(n)
-	if w.Def.Phases == nil || !ok || len(vars) == 0 || s.waited == pos.ID {
-		return nil, s.needed(w, pos)
+func (s *scriptedPlayer) setVariables(w *walk.Walk, pos engine.Position, n int) (*engine.Continue, error) {
+	sets := lookupByID(s.answers.sets, pos)
+	vars, ok := sets.nth(n)
+	if w.Def.Phases == nil || !ok || len(vars) == 0 || s.lastVarsID == pos.ID {
+		return nil, s.missingVariablesError(w, pos)
 	}
 	if sets.same {
-		s.waited = pos.ID // they do not help a second time
+		s.lastVarsID = pos.ID // they do not help a second time
 	}
 	return &engine.Continue{Context: vars}, nil
 }
 
-// skip gives the reason for leaving out a step: its own, or that of its phase.
-func (s *scripted) skip(w *walk.Walk, pos engine.Position, n int) string {
+// skipReason gives the reason for leaving out a step: its own, or that of its phase.
+func (s *scriptedPlayer) skipReason(w *walk.Walk, pos engine.Position, n int) string {
 	if !w.Workflow.IsSkippable(pos) {
 		return ""
 	}
-	if reason, ok := keyed(s.answers.skips, pos).at(n); ok {
+	if reason, ok := lookupByID(s.answers.skips, pos).nth(n); ok {
 		return reason
 	}
-	reason, _ := s.answers.skips[pos.Phase.ID].at(0)
+	reason, _ := s.answers.skips[pos.Phase.ID].nth(0)
 	return reason
 }
 
-// count gives how often a position was asked for before.
-func (s *scripted) count(pos engine.Position) int {
+// countRequest gives how often a position was asked for before.
+func (s *scriptedPlayer) countRequest(pos engine.Position) int {
 	key := string(pos.Kind) + " " + pos.ID
 	if pos.Phase != nil {
 		key += " " + pos.Phase.ID
@@ -110,8 +110,8 @@ func (s *scripted) count(pos engine.Position) int {
 	return n
 }
 
-// missing says what the file lacks.
-func (s *scripted) missing(pos engine.Position, n, have int, key, example string) error {
+// missingAnswerError says what the file lacks.
+func (s *scriptedPlayer) missingAnswerError(pos engine.Position, n, have int, key, example string) error {
 	what := map[string]string{"outputs": "an output", "answers": "an answer"}[key]
 	if have == 0 {
 		return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: %s lacks %s", walk.DescribePosition(pos), s.answers.file, what).
@@ -121,8 +121,8 @@ func (s *scripted) missing(pos engine.Position, n, have int, key, example string
 		walk.DescribePosition(pos), what, walk.FormatOrdinal(n+1), s.answers.file, have).WithFix("add one to the list of %q in %q", pos.ID, key)
 }
 
-// needed says which variables a waiting run lacks.
-func (s *scripted) needed(w *walk.Walk, pos engine.Position) error {
+// missingVariablesError says which variables a waiting run lacks.
+func (s *scriptedPlayer) missingVariablesError(w *walk.Walk, pos engine.Position) error {
 	var names []string
 	why := ""
 	for _, need := range pos.Needs {
@@ -139,7 +139,7 @@ func (s *scripted) needed(w *walk.Walk, pos engine.Position) error {
 		WithFix("%s", fix)
 }
 
-func (s *scripted) HandleRefusal(pos engine.Position, r *engine.Refusal) error {
+func (s *scriptedPlayer) HandleRefusal(pos engine.Position, r *engine.Refusal) error {
 	text := r.Message
 	for _, issue := range r.Issues {
 		text += "\n  - " + app.OneLine(issue)

@@ -45,7 +45,7 @@ flag, a variable or a file. Wrong attempts delay the next one.`,
 			if o.SetPassphrase {
 				return app.NoArgs(cmd, args)
 			}
-			return oneRun("approve")(cmd, args)
+			return exactlyOneRun("approve")(cmd, args)
 		},
 		ValidArgsFunction: completeRuns(a, func(r run.Record) bool { return r.Kind == engine.PositionGate }),
 		RunE:              app.RunWithArg(do, o, &o.Run, a.Host.RequireTerminal),
@@ -68,12 +68,12 @@ func runRunsApprove(ctx context.Context, o *RunsApproveOptions) error {
 		return err
 	}
 	return changeRun(ctx, o.app, "Answered", false, func(ctx context.Context, d *app.RunDeps) (*run.Answer, error) {
-		return o.approve(ctx, d, person)
+		return o.approveRun(ctx, d, person)
 	})
 }
 
-func (o *RunsApproveOptions) approve(ctx context.Context, d *app.RunDeps, person *gateApprover) (*run.Answer, error) {
-	details, err := d.Runs.Get(ctx, d.Caller, refOf(o.Run))
+func (o *RunsApproveOptions) approveRun(ctx context.Context, d *app.RunDeps, person *gateApprover) (*run.Answer, error) {
+	details, err := d.Runs.Get(ctx, d.Caller, parseRunRef(o.Run))
 	if err != nil {
 		return nil, err
 	}
@@ -82,19 +82,19 @@ func (o *RunsApproveOptions) approve(ctx context.Context, d *app.RunDeps, person
 		return nil, guideway.Errorf(guideway.CodeConflict, "run %s does not wait for an answer: it is %s", details.ID, details.Status).
 			WithFix("guideway runs list --needs-approval")
 	}
-	k, err := newKeptWalk(details)
+	k, err := newRunReplay(details)
 	if err != nil {
 		return nil, err
 	}
-	person.show(k)
+	person.showGate(k)
 	if err := person.CheckPassphrase(ctx); err != nil {
 		return nil, err
 	}
-	given, err := person.answer(ctx, &k.Walk, pos)
+	given, err := person.askAnswer(ctx, &k.Walk, pos)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := answerFor(ctx, d, details.Current, pos, *given)
+	answer, err := answerGate(ctx, d, details.Current, pos, *given)
 	if refusal, ok := run.IsRefusal(err); ok && refusal.Rule == run.RuleStaleHandle {
 		return nil, guideway.Errorf(guideway.CodeConflict, "the run has changed in the meantime; your answer was not recorded").
 			WithFix("guideway runs approve %s, to see its current state", details.ID)
@@ -102,9 +102,9 @@ func (o *RunsApproveOptions) approve(ctx context.Context, d *app.RunDeps, person
 	return answer, err
 }
 
-// answerFor answers a gate for the person who has typed the passphrase. The handle
+// answerGate answers a gate for the person who has typed the passphrase. The handle
 // is that of the position which was shown: no later one is answered unseen.
-func answerFor(ctx context.Context, d *app.RunDeps, handle string, pos engine.Position, given engine.Answer) (*run.Answer, error) {
+func answerGate(ctx context.Context, d *app.RunDeps, handle string, pos engine.Position, given engine.Answer) (*run.Answer, error) {
 	caller := d.Caller
 	caller.Via = run.ViaTerminal
 	return d.Runs.Answer(ctx, caller, run.AnswerRequest{Ref: run.Ref{Handle: handle}, Step: pos.ID, Answer: given})
@@ -121,21 +121,21 @@ func newGateApprover(p *app.Approver) *gateApprover {
 	return &gateApprover{Approver: p, view: walk.NewTerminalFrom(p.Prompter)}
 }
 
-// show tells what is to be confirmed.
-func (p *gateApprover) show(k *keptWalk) {
+// showGate tells what is to be confirmed.
+func (p *gateApprover) showGate(k *runReplay) {
 	r := k.details.Record
 	fmt.Fprintf(p.Out, "%s %s\n", p.Styles.Bold(app.OneLine(r.Name)), p.Styles.Faint(r.ID))
 	if r.Goal != "" {
 		p.PrintText("", r.Goal)
 	}
-	p.showHandedIn(k)
+	p.showOutput(k)
 	p.view.Position(&k.Walk, k.details.Position)
 	fmt.Fprintln(p.Out)
 }
 
-// showHandedIn tells what the answer to the gate is about.
-func (p *gateApprover) showHandedIn(k *keptWalk) {
-	step, output, notes := k.handedIn()
+// showOutput tells what the answer to the gate is about.
+func (p *gateApprover) showOutput(k *runReplay) {
+	step, output, notes := k.lastOutput()
 	if output == "" && notes == "" {
 		return
 	}
@@ -146,12 +146,12 @@ func (p *gateApprover) showHandedIn(k *keptWalk) {
 	}
 }
 
-// handedIn gives what was handed in for the step that the run waits at; at a
+// lastOutput gives what was handed in for the step that the run waits at; at a
 // checkpoint, what was last handed in in its phase.
-func (k *keptWalk) handedIn() (step, output, notes string) {
+func (k *runReplay) lastOutput() (step, output, notes string) {
 	pos := k.details.Position
 	for _, e := range slices.Backward(k.details.Events) {
-		fact, ok, err := factOf(e)
+		fact, ok, err := decodeEngineEvent(e)
 		if err != nil || !ok {
 			continue
 		}
@@ -167,8 +167,8 @@ func (k *keptWalk) handedIn() (step, output, notes string) {
 	return "", "", ""
 }
 
-// answer asks for an option and a note.
-func (p *gateApprover) answer(ctx context.Context, w *walk.Walk, pos engine.Position) (*engine.Answer, error) {
+// askAnswer asks for an option and a note.
+func (p *gateApprover) askAnswer(ctx context.Context, w *walk.Walk, pos engine.Position) (*engine.Answer, error) {
 	for {
 		line, err := p.AskLine(ctx, fmt.Sprintf("Answer, 1 to %d: ", len(pos.Options)))
 		if errors.Is(err, io.EOF) {

@@ -38,7 +38,7 @@ The store is not changed.`,
 			if o.Salvage != "" {
 				return app.NoArgs(cmd, args)
 			}
-			return oneRun("export")(cmd, args)
+			return exactlyOneRun("export")(cmd, args)
 		},
 		ValidArgsFunction: completeRuns(a, anyRun),
 		RunE:              app.RunWithArg(run, o, &o.Run),
@@ -51,12 +51,12 @@ The store is not changed.`,
 
 func runRunsExport(ctx context.Context, o *RunsExportOptions) error {
 	if o.Salvage != "" {
-		return o.salvage(ctx)
+		return o.salvageStore(ctx)
 	}
 	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
-		bundle, err := d.Runs.Export(ctx, d.Caller, refOf(o.Run))
+		bundle, err := d.Runs.Export(ctx, d.Caller, parseRunRef(o.Run))
 		if err != nil {
-			return forPerson(err)
+			return userError(err)
 		}
 		return o.app.Host.WriteBundle(o.Output, bundle, o.Force, "guideway runs import")
 	})

@@ -32,7 +32,7 @@ func NewRunsForkCmd(a *app.App, run func(context.Context, *RunsForkOptions) erro
 there. The existing run is not changed.`,
 		Example: `  guideway runs fork r_06bmyb2ad4ft47c6abwmtxs
   guideway runs fork r_06bmyb2ad4ft47c6abwmtxs --seq 12`,
-		Args:              oneRun("fork"),
+		Args:              exactlyOneRun("fork"),
 		ValidArgsFunction: completeRuns(a, anyRun),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = args[0]
@@ -50,7 +50,7 @@ there. The existing run is not changed.`,
 
 func runRunsFork(ctx context.Context, o *RunsForkOptions) error {
 	return changeRun(ctx, o.app, "Forked", o.JSON, func(ctx context.Context, d *app.RunDeps) (*run.Answer, error) {
-		return d.Runs.Fork(ctx, d.Caller, run.ForkRequest{Ref: refOf(o.Run), Seq: o.Seq})
+		return d.Runs.Fork(ctx, d.Caller, run.ForkRequest{Ref: parseRunRef(o.Run), Seq: o.Seq})
 	})
 }
 
@@ -70,8 +70,8 @@ func NewRunsAbortCmd(a *app.App, run func(context.Context, *RunsAbortOptions) er
 		Long: `Abort a run permanently. Its events are kept; "guideway runs fork" continues from any
 of them in a new run.`,
 		Example:           `  guideway runs abort r_06bmyb2ad4ft47c6abwmtxs --reason "done by hand"`,
-		Args:              oneRun("abort"),
-		ValidArgsFunction: completeRuns(a, goesOn),
+		Args:              exactlyOneRun("abort"),
+		ValidArgsFunction: completeRuns(a, acceptsCommands),
 		RunE:              app.RunWithArg(run, o, &o.Run),
 	}
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "reason, recorded with the run")
@@ -81,7 +81,7 @@ of them in a new run.`,
 
 func runRunsAbort(ctx context.Context, o *RunsAbortOptions) error {
 	return changeRun(ctx, o.app, "Aborted", o.JSON, func(ctx context.Context, d *app.RunDeps) (*run.Answer, error) {
-		return d.Runs.Abort(ctx, d.Caller, run.AbortRequest{Ref: refOf(o.Run), Reason: o.Reason})
+		return d.Runs.Abort(ctx, d.Caller, run.AbortRequest{Ref: parseRunRef(o.Run), Reason: o.Reason})
 	})
 }
 
@@ -90,7 +90,7 @@ func changeRun(ctx context.Context, a *app.App, did string, inJSON bool, change 
 	return a.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
 		answer, err := change(ctx, d)
 		if err != nil {
-			return forPerson(err)
+			return userError(err)
 		}
 		return writeAnswer(a, answer, did, inJSON)
 	})

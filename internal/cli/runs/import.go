@@ -50,7 +50,7 @@ func (o *RunsImportOptions) importState(ctx context.Context, state []byte) error
 			answer, err = o.importAsPerson(ctx, d, state, err)
 		}
 		if err != nil {
-			return forPerson(err)
+			return userError(err)
 		}
 		if err := o.warnOfVersion(ctx, d, state, answer.RunID); err != nil {
 			return err
@@ -70,7 +70,7 @@ func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDeps, s
 	}
 	begun, err := d.Runs.Look(ctx, d.Caller, run.Ref{RunID: id})
 	if err != nil {
-		return forPerson(err)
+		return userError(err)
 	}
 	if begun.Version != of.Version {
 		fmt.Fprintf(o.app.Host.Err, "warning: the state is of version %s of %q, but the run uses version %s, which is served now; check its position\n",

@@ -19,7 +19,7 @@ type RunsListOptions struct {
 	Statuses []string
 	Workflow string
 	Here     bool
-	Person   bool
+	NeedsApproval   bool
 	Limit    int
 	JSON     bool
 }
@@ -42,13 +42,13 @@ func NewRunsListCmd(a *app.App, run func(context.Context, *RunsListOptions) erro
   guideway runs list --needs-approval
   guideway runs list --json`,
 		Args: app.NoArgs,
-		RunE: app.RunWith(run, o, o.check),
+		RunE: app.RunWith(run, o, o.checkOptions),
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&o.Statuses, "status", nil, "filter by `statuses`: "+strings.Join(runStatuses(), ", "))
 	f.StringVar(&o.Workflow, "workflow", "", "filter by the `id` of the workflow")
 	f.BoolVar(&o.Here, "here", false, "show only runs of the project in the working directory")
-	f.BoolVar(&o.Person, "needs-approval", false, "show only runs that wait for human approval")
+	f.BoolVar(&o.NeedsApproval, "needs-approval", false, "show only runs that wait for human approval")
 	app.AddLimitFlag(cmd, &o.Limit, "maximum number of runs")
 	app.AddJSONFlag(cmd, &o.JSON)
 	app.AddFixedCompletion(cmd, "status", runStatuses())
@@ -56,7 +56,7 @@ func NewRunsListCmd(a *app.App, run func(context.Context, *RunsListOptions) erro
 	return cmd
 }
 
-func (o *RunsListOptions) check() error {
+func (o *RunsListOptions) checkOptions() error {
 	for _, status := range o.Statuses {
 		if !slices.Contains(runStatuses(), status) {
 			return guideway.Errorf(guideway.CodeInvalid, "there is no status %q", status).
@@ -66,8 +66,8 @@ func (o *RunsListOptions) check() error {
 	return nil
 }
 
-func (o *RunsListOptions) filter(here run.Project) run.Filter {
-	f := run.Filter{Workflow: o.Workflow, Person: o.Person, Limit: o.Limit}
+func (o *RunsListOptions) newFilter(here run.Project) run.Filter {
+	f := run.Filter{Workflow: o.Workflow, Person: o.NeedsApproval, Limit: o.Limit}
 	for _, status := range o.Statuses {
 		f.Statuses = append(f.Statuses, engine.Status(status))
 	}
@@ -84,7 +84,7 @@ type runsListAnswer struct {
 
 func runRunsList(ctx context.Context, o *RunsListOptions) error {
 	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
-		list, err := d.Runs.List(ctx, d.Caller, o.filter(d.Project))
+		list, err := d.Runs.List(ctx, d.Caller, o.newFilter(d.Project))
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func runRunsList(ctx context.Context, o *RunsListOptions) error {
 			Empty: "No runs found. Agents start runs with the tool workflow_start; to configure a client: guideway install",
 			Table: app.NewTable(5, "RUN", "STATUS", "WORKFLOW", "AT", "CHANGED", "GOAL"),
 			Row: func(r run.Record) []string {
-				return []string{r.ID, statusWords(r), app.OneLine(r.Workflow), app.OrDash(app.OneLine(r.Step)), o.app.Host.FormatAge(r.Updated), app.OneLine(r.Goal)}
+				return []string{r.ID, statusText(r), app.OneLine(r.Workflow), app.OrDash(app.OneLine(r.Step)), o.app.Host.FormatAge(r.Updated), app.OneLine(r.Goal)}
 			},
 		})
 	})

@@ -42,7 +42,7 @@ With --json, print the runs found and resume none.`,
   guideway runs resume r_06bmyb2ad4ft47c6abwmtxs
   guideway runs resume auth --json`,
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: completeRuns(a, goesOn),
+		ValidArgsFunction: completeRuns(a, acceptsCommands),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Words = args
 			if host := a.Host; !o.JSON && (!host.InTerminal || !host.OutTerminal) {
@@ -68,25 +68,25 @@ func runRunsResume(ctx context.Context, o *RunsResumeOptions) error {
 		return err
 	}
 	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
-		candidates, err := d.Runs.Resume(ctx, d.Caller, o.request(d.Project))
+		candidates, err := d.Runs.Resume(ctx, d.Caller, o.newRequest(d.Project))
 		if err != nil {
-			return forPerson(err)
+			return userError(err)
 		}
 		if o.JSON {
 			return app.WriteJSON(o.app.Host.Out, runsResumeAnswer{Candidates: app.OrEmpty(candidates)})
 		}
 		t := walk.NewTerminal(o.app.Host)
 		t.RunIsSaved = true
-		id, err := o.pick(ctx, t, candidates)
+		id, err := o.chooseRun(ctx, t, candidates)
 		if err != nil {
 			return err
 		}
 		details, err := d.Runs.Get(ctx, d.Caller, run.Ref{RunID: id})
 		if err != nil {
-			return forPerson(err)
+			return userError(err)
 		}
 		person := &gateApprover{Approver: &app.Approver{Prompter: t.Prompter, Passphrase: o.app.Host.PassphraseFile(cfg)}, view: t}
-		err = (&resumed{RunDeps: d, person: person}).lead(ctx, details)
+		err = (&resumedRun{RunDeps: d, person: person}).runToEnd(ctx, details)
 		if errors.Is(err, walk.ErrStopped) {
 			fmt.Fprintf(t.Out, "\nThe run is saved. To resume: guideway runs resume %s\n", id)
 			return nil
@@ -95,7 +95,7 @@ func runRunsResume(ctx context.Context, o *RunsResumeOptions) error {
 	})
 }
 
-func (o *RunsResumeOptions) request(here run.Project) run.ResumeRequest {
+func (o *RunsResumeOptions) newRequest(here run.Project) run.ResumeRequest {
 	r := run.ResumeRequest{Here: here}
 	if o.Here {
 		r.Project = here.ID
@@ -108,9 +108,9 @@ func (o *RunsResumeOptions) request(here run.Project) run.ResumeRequest {
 	return r
 }
 
-// pick chooses the run: the only one that goes on, or the one that the person
+// chooseRun chooses the run: the only one that goes on, or the one that the person
 // names.
-func (o *RunsResumeOptions) pick(ctx context.Context, t *walk.Terminal, candidates []run.Candidate) (string, error) {
+func (o *RunsResumeOptions) chooseRun(ctx context.Context, t *walk.Terminal, candidates []run.Candidate) (string, error) {
 	open := slices.DeleteFunc(slices.Clone(candidates), func(c run.Candidate) bool {
 		return c.Status != engine.StatusRunning && c.Status != engine.StatusWaiting
 	})
@@ -151,28 +151,28 @@ func (o *RunsResumeOptions) pick(ctx context.Context, t *walk.Terminal, candidat
 	}
 }
 
-// resumed is a kept run that a person goes on with in the agent's place.
-type resumed struct {
+// resumedRun is a kept run that a person goes on with in the agent's place.
+type resumedRun struct {
 	*app.RunDeps
 	person *gateApprover
-	kept   *keptWalk
+	replay   *runReplay
 	at     *run.Answer
 }
 
-// lead goes from position to position until the run ends or the person stops.
-func (r *resumed) lead(ctx context.Context, details *run.Details) error {
+// runToEnd goes from position to position until the run ends or the person stops.
+func (r *resumedRun) runToEnd(ctx context.Context, details *run.Details) error {
 	var err error
-	if r.kept, err = newKeptWalk(details); err != nil {
+	if r.replay, err = newRunReplay(details); err != nil {
 		return err
 	}
-	t, w := r.person.view, &r.kept.Walk
+	t, w := r.person.view, &r.replay.Walk
 	t.Begin(w)
 	if details.Goal != "" {
 		t.PrintText("", "Goal: "+details.Goal)
 	}
-	r.at = standing(details)
+	r.at = answerOf(details)
 	if r.at.Position.Kind == engine.PositionGate {
-		r.person.showHandedIn(r.kept) // by somebody else, or another day
+		r.person.showOutput(r.replay) // by somebody else, or another day
 	}
 	for range walk.MaxMoves {
 		if err := ctx.Err(); err != nil {
@@ -183,61 +183,61 @@ func (r *resumed) lead(ctx context.Context, details *run.Details) error {
 			return nil
 		}
 		t.Position(w, r.at.Position)
-		if err := r.move(ctx); err != nil {
+		if err := r.submitUntilAccepted(ctx); err != nil {
 			return err
 		}
 	}
 	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d commands", walk.MaxMoves)
 }
 
-// standing is where the run stands by what was read of it: what is shown and the
+// answerOf is where the run stands by what was read of it: what is shown and the
 // handle that it is answered by are of one moment.
-func standing(d *run.Details) *run.Answer {
+func answerOf(d *run.Details) *run.Answer {
 	return &run.Answer{RunID: d.ID, Handle: d.Current, WorkflowID: d.Workflow, Status: d.Status, Position: d.Position}
 }
 
-// move hands in what the position asks for, as often as it is refused.
-func (r *resumed) move(ctx context.Context) error {
+// submitUntilAccepted hands in what the position asks for, as often as it is refused.
+func (r *resumedRun) submitUntilAccepted(ctx context.Context) error {
 	t := r.person.view
 	for {
-		_, err := r.handIn(ctx)
+		_, err := r.submitInput(ctx)
 		refusal, refused := run.IsRefusal(err)
 		switch {
 		case err == nil:
-			return r.catchUp(ctx)
+			return r.showNewEvents(ctx)
 		case !refused:
 			return err
 		case refusal.Rule == run.RuleStaleHandle:
 			fmt.Fprintf(t.Out, "\n%s: the run has changed in the meantime; your input was not recorded.\n", t.Styles.Yellow("Moved on"))
-			err := r.catchUp(ctx)
+			err := r.showNewEvents(ctx)
 			if r.at.Position.Kind == engine.PositionGate {
-				r.person.showHandedIn(r.kept)
+				r.person.showOutput(r.replay)
 			}
 			return err
 		}
 		said := &engine.Refusal{Rule: refusal.Rule, Message: refusal.Message, Issues: refusal.Issues}
-		t.Refusal(&r.kept.Walk, said)
+		t.Refusal(&r.replay.Walk, said)
 		if err := t.HandleRefusal(r.at.Position, said); err != nil {
 			return err
 		}
 	}
 }
 
-// handIn asks for what the position wants and hands it in. A gate that only a
+// submitInput asks for what the position wants and hands it in. A gate that only a
 // person opens wants the passphrase besides.
-func (r *resumed) handIn(ctx context.Context) (*run.Answer, error) {
+func (r *resumedRun) submitInput(ctx context.Context) (*run.Answer, error) {
 	pos := r.at.Position
 	if pos.Kind == engine.PositionGate && pos.Person {
 		if err := r.person.CheckPassphrase(ctx); err != nil {
 			return nil, err
 		}
-		given, err := r.person.answer(ctx, &r.kept.Walk, pos)
+		given, err := r.person.askAnswer(ctx, &r.replay.Walk, pos)
 		if err != nil {
 			return nil, err
 		}
-		return answerFor(ctx, r.RunDeps, r.at.Handle, pos, *given)
+		return answerGate(ctx, r.RunDeps, r.at.Handle, pos, *given)
 	}
-	given, err := r.person.view.NextInput(ctx, &r.kept.Walk, pos)
+	given, err := r.person.view.NextInput(ctx, &r.replay.Walk, pos)
 	if err != nil {
 		return nil, err
 	}
@@ -247,18 +247,18 @@ func (r *resumed) handIn(ctx context.Context) (*run.Answer, error) {
 	})
 }
 
-// catchUp shows what has happened since, and goes on from where the run stands.
-func (r *resumed) catchUp(ctx context.Context) error {
+// showNewEvents shows what has happened since, and goes on from where the run stands.
+func (r *resumedRun) showNewEvents(ctx context.Context) error {
 	details, err := r.Runs.Get(ctx, r.Caller, run.Ref{RunID: r.at.RunID})
 	if err != nil {
-		return forPerson(err)
+		return userError(err)
 	}
-	seen := r.kept.details.Seq
-	r.kept.details, r.at = details, standing(details)
+	seen := r.replay.details.Seq
+	r.replay.details, r.at = details, answerOf(details)
 	news := slices.DeleteFunc(slices.Clone(details.Events), func(e run.Event) bool { return e.Seq <= seen })
-	facts, err := r.kept.follow(news)
+	facts, err := r.replay.replayEvents(news)
 	for _, fact := range facts {
-		r.person.view.Event(&r.kept.Walk, fact)
+		r.person.view.Event(&r.replay.Walk, fact)
 	}
 	return err
 }

@@ -34,22 +34,22 @@ RUN is the id of a run; "guideway runs list" prints the ids.`,
 	)
 }
 
-// refOf names a run by its id or by a handle of it.
-func refOf(word string) run.Ref {
+// parseRunRef names a run by its id or by a handle of it.
+func parseRunRef(word string) run.Ref {
 	if strings.HasPrefix(word, "h_") {
 		return run.Ref{Handle: word}
 	}
 	return run.Ref{RunID: word}
 }
 
-// oneRun takes the single argument of most commands on runs.
-func oneRun(command string) cobra.PositionalArgs {
+// exactlyOneRun takes the single argument of most commands on runs.
+func exactlyOneRun(command string) cobra.PositionalArgs {
 	return app.ExactArgs(1, "the id of a run", "guideway runs "+command+" r_06bmyb2ad4ft47c6abwmtxs; guideway runs list prints the ids")
 }
 
-// forPerson says a refusal in the words of the command line: what an agent would
+// userError says a refusal in the words of the command line: what an agent would
 // do next is no help to a person at a terminal.
-func forPerson(err error) error {
+func userError(err error) error {
 	refusal, ok := run.IsRefusal(err)
 	if !ok {
 		return err
@@ -69,16 +69,16 @@ func forPerson(err error) error {
 	}
 }
 
-// statusWords says where a run stands, for a person.
-func statusWords(r run.Record) string {
+// statusText says where a run stands, for a person.
+func statusText(r run.Record) string {
 	if r.Person {
 		return "waiting for human approval"
 	}
 	return string(r.Status)
 }
 
-func status(s app.Styles, r run.Record) string {
-	text := statusWords(r)
+func statusStyled(s app.Styles, r run.Record) string {
+	text := statusText(r)
 	switch r.Status {
 	case engine.StatusCompleted:
 		return s.Green(text)
@@ -102,7 +102,7 @@ func completeRuns(a *app.App, useful func(run.Record) bool) cobra.CompletionFunc
 			list, err := d.Runs.List(ctx, d.Caller, run.Filter{})
 			for _, r := range list {
 				if useful(r) {
-					ids = append(ids, r.ID+"\t"+app.OneLine(r.Workflow+", "+statusWords(r)+": "+r.Goal))
+					ids = append(ids, r.ID+"\t"+app.OneLine(r.Workflow+", "+statusText(r)+": "+r.Goal))
 				}
 			}
 			return err // there is nobody to tell: a shell that completes shows no errors
@@ -113,7 +113,7 @@ func completeRuns(a *app.App, useful func(run.Record) bool) cobra.CompletionFunc
 
 func anyRun(run.Record) bool { return true }
 
-// goesOn says whether a run takes commands.
-func goesOn(r run.Record) bool {
+// acceptsCommands says whether a run takes commands.
+func acceptsCommands(r run.Record) bool {
 	return r.Status == engine.StatusRunning || r.Status == engine.StatusWaiting
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
-// salvage writes what can be read of a damaged store into a directory.
-func (o *RunsExportOptions) salvage(ctx context.Context) error {
+// salvageStore writes what can be read of a damaged store into a directory.
+func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 	cfg, err := o.app.Load()
 	if err != nil {
 		return err
@@ -42,27 +42,27 @@ func (o *RunsExportOptions) salvage(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "create the directory %s: %w", o.Salvage, err)
 	}
-	key := keyIfThere(cfg)
+	key := readKey(cfg)
 	if key == nil {
 		fmt.Fprintf(host.Err, "The key file %s cannot be read: the integrity of the events is not verified.\n", cfg.Journal.KeyFile)
 	}
 	for _, problem := range found.Problems {
 		fmt.Fprintf(host.Err, "lost: %s\n", app.OneLine(problem))
 	}
-	runs, whole, written := runsOf(found), 0, 0
+	runs, whole, written := salvagedRunIDs(found), 0, 0
 	for _, id := range runs {
-		r := rescued(found, id)
-		lost := r.cutAtBreak(key, found.Events[id])
+		r := newRescuedRun(found, id)
+		lost := r.truncateAtBreak(key, found.Events[id])
 		if lost == "" {
 			whole++
 		} else {
-			fmt.Fprintf(host.Err, "%s: %s\n", r.name(), lost)
+			fmt.Fprintf(host.Err, "%s: %s\n", r.fileName(), lost)
 		}
 		if len(r.events) == 0 {
 			continue // nothing that could be taken in again
 		}
 		written++
-		if err := r.write(host, dir, o.Force); err != nil {
+		if err := r.writeBundle(host, dir, o.Force); err != nil {
 			return err
 		}
 	}
@@ -77,8 +77,8 @@ func (o *RunsExportOptions) salvage(ctx context.Context) error {
 	return nil
 }
 
-// runsOf names the runs of which anything is left.
-func runsOf(found *sqlite.Salvaged) []string {
+// salvagedRunIDs names the runs of which anything is left.
+func salvagedRunIDs(found *sqlite.Salvaged) []string {
 	ids := slices.Collect(maps.Keys(found.Events))
 	for _, r := range found.Runs {
 		ids = append(ids, r.ID)
@@ -87,8 +87,8 @@ func runsOf(found *sqlite.Salvaged) []string {
 	return slices.Compact(ids)
 }
 
-// keyIfThere reads the key without making one; nil where that does not work.
-func keyIfThere(cfg *config.Config) run.Key {
+// readKey reads the key without making one; nil where that does not work.
+func readKey(cfg *config.Config) run.Key {
 	if _, err := os.Lstat(cfg.Journal.KeyFile); err != nil {
 		return nil
 	}
@@ -106,9 +106,9 @@ type rescuedRun struct {
 	events     []run.Event
 }
 
-// rescued puts together what there is of a run. Where its record is gone, its
+// newRescuedRun puts together what there is of a run. Where its record is gone, its
 // first event says what it was.
-func rescued(found *sqlite.Salvaged, id string) *rescuedRun {
+func newRescuedRun(found *sqlite.Salvaged, id string) *rescuedRun {
 	r := &rescuedRun{record: run.Record{ID: id}}
 	if i := slices.IndexFunc(found.Runs, func(rec run.Record) bool { return rec.ID == id }); i >= 0 {
 		r.record = found.Runs[i]
@@ -126,17 +126,17 @@ func rescued(found *sqlite.Salvaged, id string) *rescuedRun {
 	return r
 }
 
-// name tells a person which run it is.
-func (r *rescuedRun) name() string {
+// fileName tells a person which run it is.
+func (r *rescuedRun) fileName() string {
 	if r.record.Goal == "" {
 		return app.OneLine(r.record.ID)
 	}
 	return app.OneLine(r.record.ID + " (" + r.record.Goal + ")")
 }
 
-// cutAtBreak keeps the events up to the first one that is lost or, where there
+// truncateAtBreak keeps the events up to the first one that is lost or, where there
 // is a key, not as it was written. It says what is not whole, or "".
-func (r *rescuedRun) cutAtBreak(key run.Key, events []run.Event) string {
+func (r *rescuedRun) truncateAtBreak(key run.Key, events []run.Event) string {
 	mac := key.Root(r.record.ID)
 	for i, e := range events {
 		if e.Seq != int64(i)+1 {
@@ -162,7 +162,7 @@ func (r *rescuedRun) cutAtBreak(key run.Key, events []run.Event) string {
 	}
 }
 
-func (r *rescuedRun) write(host *app.Host, dir string, force bool) error {
+func (r *rescuedRun) writeBundle(host *app.Host, dir string, force bool) error {
 	bundle, err := run.Bundle(r.record, r.definition, r.events, host.CurrentTime().UTC())
 	if err != nil {
 		return err

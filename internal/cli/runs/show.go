@@ -41,7 +41,7 @@ phases --kind state". "guideway runs import" starts a run from such a document.`
 		Example: `  guideway runs show r_06bmyb2ad4ft47c6abwmtxs
   guideway runs show r_06bmyb2ad4ft47c6abwmtxs --events --vars
   guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state > state.json`,
-		Args:              oneRun("show"),
+		Args:              exactlyOneRun("show"),
 		ValidArgsFunction: completeRuns(a, anyRun),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = args[0]
@@ -63,29 +63,29 @@ phases --kind state". "guideway runs import" starts a run from such a document.`
 func runRunsShow(ctx context.Context, o *RunsShowOptions) error {
 	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
 		if o.State {
-			state, err := d.Runs.State(ctx, d.Caller, refOf(o.Run))
+			state, err := d.Runs.State(ctx, d.Caller, parseRunRef(o.Run))
 			if err != nil {
-				return forPerson(err)
+				return userError(err)
 			}
 			return app.WriteJSON(o.app.Host.Out, state)
 		}
-		details, err := d.Runs.Get(ctx, d.Caller, refOf(o.Run))
+		details, err := d.Runs.Get(ctx, d.Caller, parseRunRef(o.Run))
 		if err != nil {
-			return forPerson(err)
+			return userError(err)
 		}
 		if o.JSON {
 			return app.WriteJSON(o.app.Host.Out, details)
 		}
-		k, err := newKeptWalk(details)
+		k, err := newRunReplay(details)
 		if err != nil {
 			return err
 		}
-		o.write(k)
+		o.writeText(k)
 		return nil
 	})
 }
 
-func (o *RunsShowOptions) write(k *keptWalk) {
+func (o *RunsShowOptions) writeText(k *runReplay) {
 	host, r := o.app.Host, k.details.Record
 	t := walk.NewTerminal(host)
 	t.ReadOnly = true
@@ -100,7 +100,7 @@ func (o *RunsShowOptions) write(k *keptWalk) {
 		}
 	}
 	line("run", r.ID)
-	line("status", status(t.Styles, r)+", "+k.Walk.History.String())
+	line("status", statusStyled(t.Styles, r)+", "+k.Walk.History.String())
 	line("project", projectWords(r.Project))
 	line("started", app.FormatTime(r.Created)+byWords(r.Client))
 	line("changed", app.FormatTime(r.Updated)+" ("+host.FormatAge(r.Updated)+")")
@@ -108,7 +108,7 @@ func (o *RunsShowOptions) write(k *keptWalk) {
 		line("forked", fmt.Sprintf("from %s, after event %d", r.Parent, r.ParentSeq))
 	}
 	line("definition", r.Hash)
-	line("from", k.provenance())
+	line("from", k.sourceText())
 	if o.Events {
 		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Bold("Events"))
 		for _, e := range k.details.Events {
@@ -126,8 +126,8 @@ func (o *RunsShowOptions) write(k *keptWalk) {
 	}
 }
 
-// provenance says which source the definition came from, as far as the run knows.
-func (k *keptWalk) provenance() string {
+// sourceText says which source the definition came from, as far as the run knows.
+func (k *runReplay) sourceText() string {
 	for _, e := range k.details.Events {
 		var created run.Created
 		if e.Kind != run.KindCreated || json.Unmarshal(e.Data, &created) != nil || created.Source == "" {
@@ -146,7 +146,7 @@ func nextCommands(r run.Record) []string {
 	switch {
 	case r.Person:
 		return []string{"To approve: guideway runs approve " + r.ID}
-	case goesOn(r):
+	case acceptsCommands(r):
 		return []string{"To resume in the terminal: guideway runs resume " + r.ID}
 	default:
 		return nil
@@ -174,32 +174,32 @@ func byWords(client string) string {
 	return " by " + app.OneLine(client)
 }
 
-// keptWalk is a run that is kept, as a walk that can be shown.
-type keptWalk struct {
+// runReplay is a run that is kept, as a walk that can be shown.
+type runReplay struct {
 	walk.Walk
 	details *run.Details
 }
 
-// newKeptWalk replays a run.
-func newKeptWalk(details *run.Details) (*keptWalk, error) {
+// newRunReplay replays a run.
+func newRunReplay(details *run.Details) (*runReplay, error) {
 	def, problems := workflow.Parse("", []byte(details.Definition))
 	if def == nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the definition of run %s does not load: %s", details.ID, problems[0].Message).
 			WithFix("guideway runs verify %s", details.ID)
 	}
-	k := &keptWalk{details: details}
+	k := &runReplay{details: details}
 	k.Def = app.LoadedDefinition{Definition: def}
 	k.Workflow = walk.NewWorkflowView(k.Def)
-	_, err := k.follow(details.Events)
+	_, err := k.replayEvents(details.Events)
 	return k, err
 }
 
-// follow replays the events that came after those that are known, and gives the
+// replayEvents replays the events that came after those that are known, and gives the
 // engine's among them.
-func (k *keptWalk) follow(events []run.Event) ([]engine.Event, error) {
+func (k *runReplay) replayEvents(events []run.Event) ([]engine.Event, error) {
 	var facts []engine.Event
 	for _, e := range events {
-		fact, ok, err := factOf(e)
+		fact, ok, err := decodeEngineEvent(e)
 		if err != nil {
 			return nil, err
 		}
@@ -215,8 +215,8 @@ func (k *keptWalk) follow(events []run.Event) ([]engine.Event, error) {
 	return facts, nil
 }
 
-// factOf gives the engine's event; ok is false for one that is not the engine's.
-func factOf(e run.Event) (fact engine.Event, ok bool, err error) {
+// decodeEngineEvent gives the engine's event; ok is false for one that is not the engine's.
+func decodeEngineEvent(e run.Event) (fact engine.Event, ok bool, err error) {
 	if e.Kind == run.KindCreated || e.Kind == run.KindRefused || e.Kind == run.KindMarked {
 		return fact, false, nil
 	}
@@ -229,17 +229,17 @@ func factOf(e run.Event) (fact engine.Event, ok bool, err error) {
 }
 
 // writeEvent tells of an event on a line, and of what was handed in below it.
-func (k *keptWalk) writeEvent(t *walk.Terminal, e run.Event) {
+func (k *runReplay) writeEvent(t *walk.Terminal, e run.Event) {
 	mark, text, more := k.eventLine(e)
 	fmt.Fprintf(t.Out, "%5d  %s  %s  %s  %s\n", e.Seq, t.Styles.Faint(e.At.Local().Format("01-02 15:04:05")),
-		t.FormatMark(mark), text, t.Styles.Faint("("+viaWords(e.By)+")"))
+		t.FormatMark(mark), text, t.Styles.Faint("("+principalText(e.By)+")"))
 	for _, line := range more {
 		fmt.Fprintf(t.Out, "         %s\n", app.Truncate(line, max(t.Width, 72)-9))
 	}
 }
 
-// inBrackets says whether the notes of an event stand behind its words.
-func inBrackets(kind engine.EventKind) bool {
+// hasInlineNotes says whether the notes of an event stand behind its words.
+func hasInlineNotes(kind engine.EventKind) bool {
 	switch kind {
 	case engine.EventGateAnswered, engine.EventCheckpointAnswer, engine.EventBranchTaken, engine.EventAsserted:
 		return true
@@ -248,7 +248,7 @@ func inBrackets(kind engine.EventKind) bool {
 	}
 }
 
-func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
+func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
 	switch e.Kind {
 	case run.KindCreated:
 		var created run.Created
@@ -266,14 +266,14 @@ func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
 		_ = json.Unmarshal(e.Data, &marked)
 		return walk.MarkSet, "critical: " + app.OneLine(strings.Join(marked.Keys, ", ")), nil
 	}
-	fact, _, err := factOf(e)
+	fact, _, err := decodeEngineEvent(e)
 	if err != nil {
 		return e.Kind, app.OneLine(err.Error()), nil
 	}
 	if fact.Output != "" {
 		more = append(more, "output: "+app.OneLine(fact.Output))
 	}
-	if fact.Notes != "" && !inBrackets(fact.Kind) {
+	if fact.Notes != "" && !hasInlineNotes(fact.Kind) {
 		more = append(more, "notes: "+app.OneLine(fact.Notes))
 	}
 	if len(fact.Vars) > 0 && (fact.Kind == engine.EventStepCompleted || fact.Kind == engine.EventAsserted) {
@@ -282,13 +282,13 @@ func (k *keptWalk) eventLine(e run.Event) (mark, text string, more []string) {
 	if mark, text = walk.DescribeEvent(&k.Walk, fact); text != "" {
 		return mark, text, more
 	}
-	mark, text = plainWords(fact)
+	mark, text = hiddenEventText(fact)
 	return mark, text, more
 }
 
-// plainWords tells of the events that a walk passes over, because the position
+// hiddenEventText tells of the events that a walk passes over, because the position
 // behind them says it.
-func plainWords(fact engine.Event) (mark, text string) {
+func hiddenEventText(fact engine.Event) (mark, text string) {
 	switch fact.Kind {
 	case engine.EventRunStarted, engine.EventContextSet:
 		mark = walk.MarkSet
@@ -316,8 +316,8 @@ func plainWords(fact engine.Event) (mark, text string) {
 	return mark, text
 }
 
-// viaWords says whose doing an event was, and how that is known.
-func viaWords(by run.By) string {
+// principalText says whose doing an event was, and how that is known.
+func principalText(by run.By) string {
 	who := map[run.Via]string{
 		run.ViaAgent: "agent", run.ViaServer: "server", run.ViaElicitation: "human, in the client",
 		run.ViaTerminal: "person, at a terminal", run.ViaBrowser: "human, in the browser", run.ViaToken: "human, by token",

@@ -40,7 +40,7 @@ the valid history. Chains that are broken in themselves remain broken.`,
   guideway runs verify --accept-restore`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return oneRun("verify")(cmd, args)
+				return exactlyOneRun("verify")(cmd, args)
 			}
 			return nil
 		},
@@ -64,7 +64,7 @@ the valid history. Chains that are broken in themselves remain broken.`,
 func runRunsVerify(ctx context.Context, o *RunsVerifyOptions) error {
 	host := o.app.Host
 	return o.app.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
-		report, err := o.verify(ctx, d)
+		report, err := o.verifyRuns(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -72,9 +72,9 @@ func runRunsVerify(ctx context.Context, o *RunsVerifyOptions) error {
 	})
 }
 
-// verify checks guided runs and those of machines, which are in a store of their
+// verifyRuns checks guided runs and those of machines, which are in a store of their
 // own, or one of them.
-func (o *RunsVerifyOptions) verify(ctx context.Context, d *app.RunDeps) (*run.Report, error) {
+func (o *RunsVerifyOptions) verifyRuns(ctx context.Context, d *app.RunDeps) (*run.Report, error) {
 	report := &run.Report{}
 	if !machinecmd.IsMachineRun(o.Run) {
 		if o.AcceptRestore {
@@ -84,7 +84,7 @@ func (o *RunsVerifyOptions) verify(ctx context.Context, d *app.RunDeps) (*run.Re
 		}
 		var err error
 		if report, err = d.Runs.Verify(ctx, o.Run); err != nil {
-			return nil, forPerson(err)
+			return nil, userError(err)
 		}
 	}
 	if o.Run == "" || machinecmd.IsMachineRun(o.Run) {

@@ -51,7 +51,7 @@ func RunConnect(ctx context.Context, o *connectOptions) error {
 	if err != nil {
 		return err
 	}
-	address, token, err := o.where(ctx, cfg)
+	address, token, err := o.findServer(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -72,9 +72,9 @@ func RunConnect(ctx context.Context, o *connectOptions) error {
 	return b.Run(ctx, host.In)
 }
 
-// where says which server it is, and its token. The token of this machine's server
+// findServer says which server it is, and its token. The token of this machine's server
 // goes to that one alone.
-func (o *connectOptions) where(ctx context.Context, cfg *config.Config) (address, token string, err error) {
+func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (address, token string, err error) {
 	token = o.Token
 	if token == "" {
 		token = o.app.Host.Getenv("GUIDEWAY_TOKEN")

@@ -78,7 +78,7 @@ type doctorSetting struct {
 	Origin string `json:"origin"`
 }
 
-func (a *doctorAnswer) add(checks ...Check) {
+func (a *doctorAnswer) addChecks(checks ...Check) {
 	for _, c := range checks {
 		a.Checks = append(a.Checks, c)
 		if c.Status == CheckFail || c.Status == CheckWarn && a.Status == CheckOK {
@@ -104,7 +104,7 @@ func RunDoctor(ctx context.Context, o *DoctorOptions) error {
 			return err
 		}
 	} else {
-		answer.write(host)
+		answer.writeText(host)
 	}
 	if answer.Status == CheckFail {
 		return app.SilentError{Code: app.ExitFailed}
@@ -119,19 +119,19 @@ func (o *DoctorOptions) checkInstallation(ctx context.Context, answer *doctorAns
 	for _, v := range cfg.Values() {
 		answer.Settings = append(answer.Settings, doctorSetting{Name: v.Name, Value: v.Text, Origin: v.Origin.String()})
 	}
-	answer.add(checkSettings(cfg, err))
-	answer.add(checkDirectories(cfg)...)
+	answer.addChecks(checkSettings(cfg, err))
+	answer.addChecks(checkDirectories(cfg)...)
 	definitions, err := o.checkDefinitions(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	answer.add(definitions...)
-	answer.add(o.checkRuns(ctx, cfg)...)
-	answer.add(o.checkMachineRuns(ctx, cfg)...)
-	answer.add(o.checkCheckpoints(ctx, cfg)...)
-	answer.add(o.checkUpstreams(cfg)...)
-	answer.add(CheckGit(ctx, cfg), checkSandbox(ctx), checkToken(cfg), CheckServer(ctx, cfg))
-	answer.add(checkClients(ctx, o.app.Host)...)
+	answer.addChecks(definitions...)
+	answer.addChecks(o.checkRuns(ctx, cfg)...)
+	answer.addChecks(o.checkMachineRuns(ctx, cfg)...)
+	answer.addChecks(o.checkCheckpoints(ctx, cfg)...)
+	answer.addChecks(o.checkUpstreams(cfg)...)
+	answer.addChecks(CheckGit(ctx, cfg), checkSandbox(ctx), checkToken(cfg), CheckServer(ctx, cfg))
+	answer.addChecks(checkClients(ctx, o.app.Host)...)
 	return nil
 }
 
@@ -157,7 +157,7 @@ func checkSettings(cfg *config.Config, err error) Check {
 	return c
 }
 
-func (a *doctorAnswer) write(host *app.Host) {
+func (a *doctorAnswer) writeText(host *app.Host) {
 	s := host.OutStyles()
 	fmt.Fprintf(host.Out, "%s\n", a.Build)
 	if len(a.Settings) > 0 {

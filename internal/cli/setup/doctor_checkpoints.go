@@ -45,16 +45,16 @@ func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config
 	defer store.Close()
 	opened, done, err := store.OpenListed(ctx)
 	if err != nil {
-		return []Check{failed(c, err)}
+		return []Check{failCheck(c, err)}
 	}
 	defer done()
 	stats, err := opened.Stats(ctx, "")
 	if err != nil {
-		return []Check{failed(c, err)}
+		return []Check{failCheck(c, err)}
 	}
 	if locked := opened.Locked(); locked != nil {
 		stats.Store.Note = "" // it is told by the check of the encryption
-		encryption := failed(Check{Name: "encryption"}, locked)
+		encryption := failCheck(Check{Name: "encryption"}, locked)
 		encryption.Message += "; checkpoints cannot be saved or loaded until it is available"
 		return []Check{checkKept(cfg, stats), checkLimits(cfg, stats), encryption}
 	}
@@ -88,7 +88,7 @@ func checkContents(ctx context.Context, service *checkpoint.Service) Check {
 		c.Fix = "guideway checkpoint verify, which has no time limit"
 		return c
 	case err != nil:
-		return failed(c, err)
+		return failCheck(c, err)
 	}
 	c.Message = fmt.Sprintf("all of %s are readable", app.FormatBytes(report.Bytes))
 	if report.Unknown > 0 {
@@ -117,13 +117,13 @@ func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 	}
 	if limits.MaxTotal > 0 {
 		c.Message = fmt.Sprintf("%s of %s", app.FormatBytes(stats.Stored), app.FormatBytes(limits.MaxTotal))
-		if over(stats.Stored, limits.MaxTotal, limits.WarnAt) {
+		if exceedsPercent(stats.Stored, limits.MaxTotal, limits.WarnAt) {
 			warn(fmt.Sprintf("at %d %% the least recently used sessions are deleted", limits.CleanAt))
 		}
 	}
 	var full []string
 	for _, line := range stats.Sessions {
-		if over(int64(line.Count), int64(limits.Max), limits.WarnAt) || over(line.Stored, limits.MaxSession, limits.WarnAt) {
+		if exceedsPercent(int64(line.Count), int64(limits.Max), limits.WarnAt) || exceedsPercent(line.Stored, limits.MaxSession, limits.WarnAt) {
 			full = append(full, fmt.Sprintf("%s (%d, %s)", line.Session, line.Count, app.FormatBytes(line.Stored)))
 		}
 	}
@@ -133,8 +133,8 @@ func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 	return c
 }
 
-// over says whether something takes more than so many percent of a limit.
-func over(used, limit int64, percent int) bool {
+// exceedsPercent says whether something takes more than so many percent of a limit.
+func exceedsPercent(used, limit int64, percent int) bool {
 	return limit > 0 && float64(used) > float64(limit)*float64(percent)/100
 }
 

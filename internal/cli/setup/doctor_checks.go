@@ -94,7 +94,7 @@ func (o *DoctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	// compile, would stop an agent in the middle of a walk.
 	findings := slices.Concat(snap.Diagnostics(), app.FilterErrors(linted))
 	if len(findings) > 0 {
-		c.Status, c.Diagnostics = severest(findings), findings
+		c.Status, c.Diagnostics = worstSeverity(findings), findings
 		c.Message = fmt.Sprintf("%d served, %s", served, app.Plural(len(findings), "finding", "findings"))
 		c.Fix = "fix the files; guideway validate FILE checks one"
 	}
@@ -104,12 +104,12 @@ func (o *DoctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	}
 	c = Check{Name: "lint", Status: CheckOK, Message: "no likely mistakes"}
 	if len(linted) > 0 {
-		c.Status, c.Message, c.Diagnostics = severest(linted), app.Plural(len(linted), "finding", "findings"), linted
+		c.Status, c.Message, c.Diagnostics = worstSeverity(linted), app.Plural(len(linted), "finding", "findings"), linted
 	}
 	return append(checks, c), nil
 }
 
-func severest(findings []guideway.Diagnostic) string {
+func worstSeverity(findings []guideway.Diagnostic) string {
 	for _, d := range findings {
 		if d.Severity == guideway.SeverityError {
 			return CheckFail

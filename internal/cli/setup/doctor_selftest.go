@@ -50,7 +50,7 @@ func runSelfTest(ctx context.Context, answer *doctorAnswer, getenv func(string) 
 		if err != nil {
 			c.Status, c.Message, c.Fix = CheckFail, err.Error(), guideway.ErrorFix(err)
 		}
-		answer.add(c)
+		answer.addChecks(c)
 	}
 	return nil
 }
@@ -61,8 +61,8 @@ type selfTest struct {
 	getenv       func(string) string
 }
 
-// command returns the program with arguments, in an environment without the user's files.
-func (t *selfTest) command(ctx context.Context, args ...string) *exec.Cmd {
+// newCommand returns the program with arguments, in an environment without the user's files.
+func (t *selfTest) newCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, t.program, args...) //nolint:gosec // it is this program
 	cmd.Dir = t.dir
 	cmd.Env = []string{
@@ -79,7 +79,7 @@ func (t *selfTest) command(ctx context.Context, args ...string) *exec.Cmd {
 
 // checkStart runs the smallest command.
 func (t *selfTest) checkStart(ctx context.Context) (string, error) {
-	out, err := t.command(ctx, "version").Output()
+	out, err := t.newCommand(ctx, "version").Output()
 	if err != nil {
 		return "", wrapProcessError("cannot start "+t.program, err)
 	}
@@ -88,7 +88,7 @@ func (t *selfTest) checkStart(ctx context.Context) (string, error) {
 
 // checkBundled loads the definitions that are linked in.
 func (t *selfTest) checkBundled(ctx context.Context) (string, error) {
-	out, err := t.command(ctx, "list", "--json").Output()
+	out, err := t.newCommand(ctx, "list", "--json").Output()
 	if err != nil {
 		return "", wrapProcessError("cannot list the workflows", err)
 	}
@@ -109,7 +109,7 @@ func (t *selfTest) checkBundled(ctx context.Context) (string, error) {
 // checkSandbox sends a call through a bundled hook graph, whose script runs in a
 // worker process.
 func (t *selfTest) checkSandbox(ctx context.Context) (string, error) {
-	cmd := t.command(ctx, "hooks", "test", "redact-secrets", "--request", "-", "--response", "response.json", "--json")
+	cmd := t.newCommand(ctx, "hooks", "test", "redact-secrets", "--request", "-", "--response", "response.json", "--json")
 	cmd.Stdin = strings.NewReader(`{"name":"read_file","arguments":{"path":"x"}}`)
 	const secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
 	response := `{"content":[{"type":"text","text":"token ` + secret + `"}]}`

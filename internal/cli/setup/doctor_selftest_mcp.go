@@ -24,7 +24,7 @@ type selfTestClient struct {
 }
 
 func (t *selfTest) startServer(ctx context.Context) (*selfTestClient, error) {
-	c := &selfTestClient{cmd: t.command(ctx, "mcp")}
+	c := &selfTestClient{cmd: t.newCommand(ctx, "mcp")}
 	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -37,23 +37,23 @@ func (t *selfTest) startServer(ctx context.Context) (*selfTestClient, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, wrapProcessError("cannot start the server", err)
 	}
-	if _, err := c.ask("initialize", map[string]any{
+	if _, err := c.sendRequest("initialize", map[string]any{
 		"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
 		"clientInfo": map[string]any{"name": "guideway-selftest", "version": app.Version()},
 	}); err != nil {
-		c.kill()
+		c.killServer()
 		return nil, err
 	}
-	return c, c.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+	return c, c.sendMessage(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 }
 
-// kill ends the server without a warning, as a power failure does.
-func (c *selfTestClient) kill() {
+// killServer ends the server without a warning, as a power failure does.
+func (c *selfTestClient) killServer() {
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
 }
 
-func (c *selfTestClient) send(message map[string]any) error {
+func (c *selfTestClient) sendMessage(message map[string]any) error {
 	text, err := json.Marshal(message)
 	if err != nil {
 		return err
@@ -62,10 +62,10 @@ func (c *selfTestClient) send(message map[string]any) error {
 	return err
 }
 
-// ask sends a request and waits for its answer.
-func (c *selfTestClient) ask(method string, params map[string]any) (json.RawMessage, error) {
+// sendRequest sends a request and waits for its answer.
+func (c *selfTestClient) sendRequest(method string, params map[string]any) (json.RawMessage, error) {
 	c.last++
-	if err := c.send(map[string]any{"jsonrpc": "2.0", "id": c.last, "method": method, "params": params}); err != nil {
+	if err := c.sendMessage(map[string]any{"jsonrpc": "2.0", "id": c.last, "method": method, "params": params}); err != nil {
 		return nil, wrapProcessError("the server does not listen", err)
 	}
 	for {
@@ -110,8 +110,8 @@ type selfTestAnswer struct {
 	refused bool
 }
 
-func (c *selfTestClient) call(tool string, arguments map[string]any) (selfTestAnswer, error) {
-	result, err := c.ask("tools/call", map[string]any{"name": tool, "arguments": arguments})
+func (c *selfTestClient) callTool(tool string, arguments map[string]any) (selfTestAnswer, error) {
+	result, err := c.sendRequest("tools/call", map[string]any{"name": tool, "arguments": arguments})
 	if err != nil {
 		return selfTestAnswer{}, err
 	}
@@ -138,15 +138,15 @@ func (t *selfTest) checkEnforcement(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer c.kill()
-	began, err := c.call("workflow_start", map[string]any{"workflowId": selfTestWorkflow, "goal": "the self-test of an installation"})
+	defer c.killServer()
+	began, err := c.callTool("workflow_start", map[string]any{"workflowId": selfTestWorkflow, "goal": "the self-test of an installation"})
 	if err != nil {
 		return "", err
 	}
 	if began.refused || began.RunID == "" || began.Position.ID == "" {
 		return "", guideway.Errorf(guideway.CodeInternal, "a run of %s cannot be started", selfTestWorkflow)
 	}
-	cheat, err := c.call("workflow_continue", map[string]any{"handle": began.Handle, "output": "ok"})
+	cheat, err := c.callTool("workflow_continue", map[string]any{"handle": began.Handle, "output": "ok"})
 	if err != nil {
 		return "", err
 	}
@@ -162,8 +162,8 @@ func (t *selfTest) checkDurability(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	began, err := first.call("workflow_start", map[string]any{"workflowId": selfTestWorkflow, "goal": "a run that survives its server"})
-	first.kill()
+	began, err := first.callTool("workflow_start", map[string]any{"workflowId": selfTestWorkflow, "goal": "a run that survives its server"})
+	first.killServer()
 	if err != nil {
 		return "", err
 	}
@@ -171,8 +171,8 @@ func (t *selfTest) checkDurability(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer second.kill()
-	found, err := second.call("workflow_resume", map[string]any{"query": "survives its server"})
+	defer second.killServer()
+	found, err := second.callTool("workflow_resume", map[string]any{"query": "survives its server"})
 	if err != nil {
 		return "", err
 	}

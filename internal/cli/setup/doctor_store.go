@@ -51,23 +51,23 @@ func checkStore(ctx context.Context, cfg *config.Config, a *app.App) (Check, app
 	}
 	journal, err := app.OpenJournal(ctx, cfg, a.Logger(cfg))
 	if err != nil {
-		c = failed(c, app.StoreOpenError(err))
+		c = failCheck(c, app.StoreOpenError(err))
 		if app.IsDamaged(err) {
 			c.Fix = fmt.Sprintf(fixDamaged, app.StorePath(cfg))
 		}
 		return c, nil
 	}
-	found, err := inspect(ctx, journal)
+	found, err := describeStore(ctx, journal)
 	if err != nil {
 		_ = journal.Close()
-		return failed(c, app.StoreOpenError(err)), nil
+		return failCheck(c, app.StoreOpenError(err)), nil
 	}
 	c.Message += ", " + found
 	return c, journal
 }
 
-// failed is a check that has failed, with the way out that the error knows.
-func failed(c Check, err error) Check {
+// failCheck is a check that has failed, with the way out that the error knows.
+func failCheck(c Check, err error) Check {
 	c.Status, c.Message, c.Fix = CheckFail, err.Error(), guideway.ErrorFix(err)
 	return c
 }
@@ -81,7 +81,7 @@ func checkKey(ctx context.Context, cfg *config.Config, journal app.JournalStore)
 			return c, nil
 		}
 		if chained, err := app.HasKey(ctx, journal); err != nil || chained {
-			return failed(c, errors.Join(err, app.MissingKeyError(cfg.Journal.KeyFile))), nil
+			return failCheck(c, errors.Join(err, app.MissingKeyError(cfg.Journal.KeyFile))), nil
 		}
 		return c, nil
 	}
@@ -90,7 +90,7 @@ func checkKey(ctx context.Context, cfg *config.Config, journal app.JournalStore)
 		err = app.CheckKey(ctx, journal, key, cfg.Journal.KeyFile)
 	}
 	if err != nil {
-		return failed(c, err), nil
+		return failCheck(c, err), nil
 	}
 	return c, key
 }
@@ -116,11 +116,11 @@ func checkHeads(ctx context.Context, cfg *config.Config, journal app.JournalStor
 	}
 	heads, err := app.OpenHeads(cfg, key)
 	if err != nil {
-		return failed(c, err)
+		return failCheck(c, err)
 	}
 	known, err := heads.Heads()
 	if err != nil {
-		return failed(c, err)
+		return failCheck(c, err)
 	}
 	c.Message += ", " + app.Plural(len(known), "run", "runs") + "; guideway runs verify compares them"
 	return c
@@ -132,7 +132,7 @@ func checkPassphrase(h *app.Host, cfg *config.Config) Check {
 	c := Check{Name: "passphrase", Status: CheckOK, Message: file.Path}
 	switch isSet, err := file.IsSet(); {
 	case err != nil:
-		return failed(c, err)
+		return failCheck(c, err)
 	case !isSet:
 		c.Message = "not set, guideway runs approve is disabled; to set it: guideway runs approve --set-passphrase"
 	}
@@ -142,8 +142,8 @@ func checkPassphrase(h *app.Host, cfg *config.Config) Check {
 // storeTime bounds what doctor waits for a store that is away or locked.
 const storeTime = 20 * time.Second
 
-// inspect looks through an open store and says what it found.
-func inspect(ctx context.Context, journal app.JournalStore) (string, error) {
+// describeStore looks through an open store and says what it found.
+func describeStore(ctx context.Context, journal app.JournalStore) (string, error) {
 	if file, ok := journal.(*sqlite.Store); ok {
 		h, err := file.Check(ctx)
 		if err != nil {

@@ -39,7 +39,7 @@ func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
 			state = "waiting for approval"
 		default:
 			counts[state]++
-			secrets := upstream.Secrets{Getenv: o.app.Host.Getenv, Keychain: unasked}
+			secrets := upstream.Secrets{Getenv: o.app.Host.Getenv, Keychain: skipKeychain}
 			err := secrets.Check(gatewayadmin.EntryOf(u).Spec)
 			if err == nil {
 				continue
@@ -63,6 +63,6 @@ func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
 	return append([]Check{all}, checks...)
 }
 
-// unasked stands for the system's keychain, which may ask the person: that is for
+// skipKeychain stands for the system's keychain, which may ask the person: that is for
 // when the secret is needed.
-func unasked(string) (string, error) { return "in the keychain", nil }
+func skipKeychain(string) (string, error) { return "in the keychain", nil }

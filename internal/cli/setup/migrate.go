@@ -48,7 +48,7 @@ type migrateOptions struct {
 	JSON   bool
 }
 
-func (o *migrateOptions) flags(cmd *cobra.Command) *cobra.Command {
+func (o *migrateOptions) addFlags(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "show the changes without writing them")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
@@ -77,12 +77,12 @@ errors are reported.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.From, "from", "", "`directory` of WorkRail (default: ~/.workrail)")
-	return o.flags(cmd)
+	return o.addFlags(cmd)
 }
 
 func newMigratePhasesCmd(a *app.App, run func(context.Context, *migrateOptions) error) *cobra.Command {
 	o := &migrateOptions{app: a}
-	return o.flags(&cobra.Command{
+	return o.addFlags(&cobra.Command{
 		Use:   "phases DIR",
 		Short: "Migrate a directory of phase workflows",
 		Long: `Copy a directory of phase workflows with their activities, skills, guides and templates,
@@ -137,7 +137,7 @@ func runMigratePhases(ctx context.Context, o *migrateOptions) error {
 	if err != nil {
 		return err
 	}
-	return o.say(items)
+	return o.writeReport(items)
 }
 
 func runMigrateWorkrail(ctx context.Context, o *migrateOptions) error {
@@ -153,46 +153,46 @@ func runMigrateWorkrail(ctx context.Context, o *migrateOptions) error {
 		return err
 	}
 	var items []migrate.Item
-	if workflows := filepath.Join(o.From, "workflows"); exists(workflows) {
+	if workflows := filepath.Join(o.From, "workflows"); fileExists(workflows) {
 		if items, err = (migrate.Tree{From: workflows, To: to, Check: checkDefinition, DryRun: o.DryRun}).Copy(ctx); err != nil {
 			return err
 		}
 	}
-	sessions, err := o.sessions(ctx, cfg)
+	sessions, err := o.migrateSessions(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	items = append(append(items, sessions...), o.settings(ctx, cfg)...)
-	return o.say(append(items, migrate.Others(o.From)...))
+	items = append(append(items, sessions...), o.migrateSettings(ctx, cfg)...)
+	return o.writeReport(append(items, migrate.Others(o.From)...))
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// sessions keeps the session documents. The store is opened only where there are
+// migrateSessions keeps the session documents. The store is opened only where there are
 // any.
-func (o *migrateOptions) sessions(ctx context.Context, cfg *config.Config) (items []migrate.Item, err error) {
-	if !exists(filepath.Join(o.From, "sessions")) {
+func (o *migrateOptions) migrateSessions(ctx context.Context, cfg *config.Config) (items []migrate.Item, err error) {
+	if !fileExists(filepath.Join(o.From, "sessions")) {
 		return nil, nil
 	}
-	if o.DryRun && !strings.HasPrefix(cfg.Store, "postgres") && !exists(cfg.DataDir) { // to open the store would make it
+	if o.DryRun && !strings.HasPrefix(cfg.Store, "postgres") && !fileExists(cfg.DataDir) { // to open the store would make it
 		return migrate.Sessions(ctx, o.From, func(_ context.Context, doc migrate.Session) (migrate.Outcome, string, error) {
 			return migrate.Copied, sessioncmd.WholeName(session.Ref{Project: doc.Project, Workflow: doc.Workflow, ID: doc.ID}), nil
 		})
 	}
 	err = o.app.WithStore(ctx, func(ctx context.Context, s *app.Opened, person guideway.Principal) error {
 		items, err = migrate.Sessions(ctx, o.From, func(ctx context.Context, doc migrate.Session) (migrate.Outcome, string, error) {
-			return o.keep(ctx, s, person, doc)
+			return o.saveSession(ctx, s, person, doc)
 		})
 		return err
 	})
 	return items, err
 }
 
-// keep creates a document with the times that it had.
-func (o *migrateOptions) keep(ctx context.Context, s *app.Opened, p guideway.Principal, doc migrate.Session) (migrate.Outcome, string, error) {
+// saveSession creates a document with the times that it had.
+func (o *migrateOptions) saveSession(ctx context.Context, s *app.Opened, p guideway.Principal, doc migrate.Session) (migrate.Outcome, string, error) {
 	at := doc.CreatedAt
 	service := session.New(session.Options{Store: s, Now: func() time.Time {
 		if at.IsZero() {
@@ -230,9 +230,9 @@ func (o *migrateOptions) keep(ctx context.Context, s *app.Opened, p guideway.Pri
 	return migrate.Copied, shown, nil
 }
 
-// settings takes the settings over where they can be read as Guideway's, and else
+// migrateSettings takes the settings over where they can be read as Guideway's, and else
 // says what the file should be.
-func (o *migrateOptions) settings(ctx context.Context, cfg *config.Config) []migrate.Item {
+func (o *migrateOptions) migrateSettings(ctx context.Context, cfg *config.Config) []migrate.Item {
 	item := migrate.Item{Kind: "settings", From: filepath.Join(o.From, "config.json")}
 	data, err := os.ReadFile(item.From)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -267,13 +267,13 @@ type migrateAnswer struct {
 	Items  []migrate.Item `json:"items"`
 }
 
-// say reports every item. What could not be brought over makes the command fail.
-func (o *migrateOptions) say(items []migrate.Item) error {
+// writeReport reports every item. What could not be brought over makes the command fail.
+func (o *migrateOptions) writeReport(items []migrate.Item) error {
 	host := o.app.Host
-	return host.WriteCheckResult(o.JSON, migrateAnswer{DryRun: o.DryRun, Items: app.OrEmpty(items)}, migrate.Count(items, migrate.Broken) > 0, func() { o.print(items) })
+	return host.WriteCheckResult(o.JSON, migrateAnswer{DryRun: o.DryRun, Items: app.OrEmpty(items)}, migrate.Count(items, migrate.Broken) > 0, func() { o.writeText(items) })
 }
 
-func (o *migrateOptions) print(items []migrate.Item) {
+func (o *migrateOptions) writeText(items []migrate.Item) {
 	host, s := o.app.Host, o.app.Host.OutStyles()
 	for _, item := range items {
 		outcome := string(item.Outcome)

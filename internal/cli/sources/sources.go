@@ -77,22 +77,22 @@ func RunSources(ctx context.Context, o *SourcesOptions) error {
 		Table: app.NewTable(1, "SOURCE", "LOCATION", "SERVED", "SHADOWED", "PROBLEMS", "TRUST", "STATE").AlignRight(2, 3, 4),
 		Row: func(r SourceRow) []string {
 			location := cmp.Or(app.OneLine(r.Location), "(bundled)")
-			return []string{r.Name, location, fmt.Sprint(r.Served), fmt.Sprint(r.Shadowed), fmt.Sprint(r.Broken), r.trust(), r.state()}
+			return []string{r.Name, location, fmt.Sprint(r.Served), fmt.Sprint(r.Shadowed), fmt.Sprint(r.Broken), r.trustText(), r.stateText()}
 		},
 	})
 }
 
-// trust says who answers for the source, and where that matters how far it is
+// trustText says who answers for the source, and where that matters how far it is
 // trusted.
-func (r SourceRow) trust() string {
+func (r SourceRow) trustText() string {
 	if r.Level == (catalog.SourceInfo{Trust: r.Trust}).WithLevel().Level && r.Trust != catalog.TrustRemote {
 		return string(r.Trust)
 	}
 	return string(r.Trust) + ", " + string(r.Level)
 }
 
-// state says how the source is, for a person.
-func (r SourceRow) state() string {
+// stateText says how the source is, for a person.
+func (r SourceRow) stateText() string {
 	switch {
 	case r.State == catalog.SourceFailed:
 		return "failed: " + app.OneLine(r.Error)

@@ -55,7 +55,7 @@ func runSourcesSync(ctx context.Context, o *syncOptions) error {
 	if err != nil {
 		return err
 	}
-	followers, err := o.choose(o.app.CatalogSources(cfg))
+	followers, err := o.selectSources(o.app.CatalogSources(cfg))
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func runSourcesSync(ctx context.Context, o *syncOptions) error {
 		}
 	} else {
 		for _, row := range rows {
-			row.write(host)
+			row.writeText(host)
 		}
 	}
 	failed := slices.DeleteFunc(rows, func(r syncRow) bool { return r.Error == "" })
@@ -88,8 +88,8 @@ func runSourcesSync(ctx context.Context, o *syncOptions) error {
 	return nil
 }
 
-// choose finds the sources that were named, or all that can be brought up to date.
-func (o *syncOptions) choose(sources []catalog.Source) ([]catalog.Source, error) {
+// selectSources finds the sources that were named, or all that can be brought up to date.
+func (o *syncOptions) selectSources(sources []catalog.Source) ([]catalog.Source, error) {
 	var chosen []catalog.Source
 	known := map[string]bool{}
 	for _, source := range sources {
@@ -130,8 +130,8 @@ func syncOne(ctx context.Context, source catalog.Source) syncRow {
 	return row
 }
 
-// write tells of a source on one line.
-func (r syncRow) write(host *app.Host) {
+// writeText tells of a source on one line.
+func (r syncRow) writeText(host *app.Host) {
 	s := host.OutStyles()
 	switch {
 	case r.Error != "":
@@ -140,16 +140,16 @@ func (r syncRow) write(host *app.Host) {
 			fmt.Fprintf(host.Out, "  fix: %s\n", app.OneLine(r.Fix))
 		}
 	case r.Before == r.After:
-		fmt.Fprintf(host.Out, "%s is up to date at %s\n", s.Bold(r.Name), r.at())
+		fmt.Fprintf(host.Out, "%s is up to date at %s\n", s.Bold(r.Name), r.revisionText())
 	case r.Before == "":
-		fmt.Fprintf(host.Out, "%s was fetched at %s\n", s.Bold(r.Name), r.at())
+		fmt.Fprintf(host.Out, "%s was fetched at %s\n", s.Bold(r.Name), r.revisionText())
 	default:
-		fmt.Fprintf(host.Out, "%s was updated from %s to %s\n", s.Bold(r.Name), app.ShortRevision(r.Before), r.at())
+		fmt.Fprintf(host.Out, "%s was updated from %s to %s\n", s.Bold(r.Name), app.ShortRevision(r.Before), r.revisionText())
 	}
 }
 
-// at is the revision with what led there.
-func (r syncRow) at() string {
+// revisionText is the revision with what led there.
+func (r syncRow) revisionText() string {
 	if r.Reference == "" || strings.HasPrefix(r.After, r.Reference) {
 		return app.ShortRevision(r.After)
 	}

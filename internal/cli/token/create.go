@@ -54,7 +54,7 @@ creating it requires a terminal and your passphrase, if you have set one.`,
   guideway token create phone --scope approve`,
 		Args:              app.ExactArgs(1, "one name", "guideway token create laptop --upstream files"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              app.RunWithArg(run, o, &o.Name, o.check),
+		RunE:              app.RunWithArg(run, o, &o.Name, o.checkOptions),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Scope, "scope", string(auth.ScopeMCP), "scope of the token: "+strings.Join(tokenScopes(), ", "))
@@ -63,7 +63,7 @@ creating it requires a terminal and your passphrase, if you have set one.`,
 	f.StringSliceVar(&o.Allow.Tools, "tool", nil, "allow this tool, such as files__read or 'github__get_*'; can be repeated")
 	f.StringSliceVar(&o.Allow.Toolsets, "toolset", nil, "allow this toolset of Guideway; can be repeated")
 	f.BoolVar(&o.Allow.All, "all", false, "allow everything")
-	f.StringVar(&o.Exposure, "exposure", "", "presentation of upstream tools to the client: "+strings.Join(exposures(), " or ")+" (default: the setting gateway.exposure)")
+	f.StringVar(&o.Exposure, "exposure", "", "presentation of upstream tools to the client: "+strings.Join(exposureNames(), " or ")+" (default: the setting gateway.exposure)")
 	f.StringVar(&o.Expires, "expires", "", "lifetime, such as 30d or 12h (default: unlimited)")
 	app.AddChangeFlag(cmd, &o.JSON)
 	fixed := func(flag string, values []string) {
@@ -71,23 +71,23 @@ creating it requires a terminal and your passphrase, if you have set one.`,
 	}
 	fixed("scope", tokenScopes())
 	fixed("toolset", ownToolsets())
-	fixed("exposure", exposures())
+	fixed("exposure", exposureNames())
 	_ = cmd.RegisterFlagCompletionFunc("upstream", func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
 		return server.CompleteUpstreams(a)(cmd, nil, part)
 	})
 	return cmd
 }
 
-// exposures are the ways in which tools of upstreams are offered.
-func exposures() []string { return []string{string(auth.ExposureAll), string(auth.ExposureSearch)} }
+// exposureNames are the ways in which tools of upstreams are offered.
+func exposureNames() []string { return []string{string(auth.ExposureAll), string(auth.ExposureSearch)} }
 
 // ownToolsets are the toolsets of Guideway's own tools.
 func ownToolsets() []string {
 	return slices.DeleteFunc(config.Toolsets(), func(name string) bool { return name == "gateway" })
 }
 
-// check refuses a command line that makes no token.
-func (o *tokenCreateOptions) check() error {
+// checkOptions refuses a command line that makes no token.
+func (o *tokenCreateOptions) checkOptions() error {
 	if !slices.Contains(tokenScopes(), o.Scope) {
 		return guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", o.Scope).
 			WithFix("--scope %s", strings.Join(tokenScopes(), ", or --scope "))
@@ -98,8 +98,8 @@ func (o *tokenCreateOptions) check() error {
 				WithFix("use %s; for upstreams use --upstream, --project and --tool", strings.Join(ownToolsets(), ", "))
 		}
 	}
-	if o.Exposure != "" && !slices.Contains(exposures(), o.Exposure) {
-		return guideway.Errorf(guideway.CodeInvalid, "there is no exposure %q", o.Exposure).WithFix("--exposure %s", strings.Join(exposures(), ", or --exposure "))
+	if o.Exposure != "" && !slices.Contains(exposureNames(), o.Exposure) {
+		return guideway.Errorf(guideway.CodeInvalid, "there is no exposure %q", o.Exposure).WithFix("--exposure %s", strings.Join(exposureNames(), ", or --exposure "))
 	}
 	if o.Expires != "" {
 		var err error
@@ -151,19 +151,19 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 	if o.JSON {
 		token.Created = host.CurrentTime().UTC().Truncate(time.Second)
 		return app.WriteJSON(host.Out, tokenCreated{
-			ChangeResult: app.ChangeResult{Action: "created", Changed: true, Kind: app.KindToken, Name: token.Name, Notes: o.notes(cfg, token)}, Secret: secret, Token: token,
+			ChangeResult: app.ChangeResult{Action: "created", Changed: true, Kind: app.KindToken, Name: token.Name, Notes: o.accessNotes(cfg, token)}, Secret: secret, Token: token,
 		})
 	}
 	fmt.Fprintln(host.Out, secret)
 	fmt.Fprintln(host.Err, "The token is not shown again. Send it as: Authorization: Bearer TOKEN")
-	for _, note := range o.notes(cfg, token) {
+	for _, note := range o.accessNotes(cfg, token) {
 		fmt.Fprintln(host.Err, "note: "+note)
 	}
 	return nil
 }
 
-// notes say what a person may have meant otherwise.
-func (o *tokenCreateOptions) notes(cfg *config.Config, token auth.NamedToken) []string {
+// accessNotes say what a person may have meant otherwise.
+func (o *tokenCreateOptions) accessNotes(cfg *config.Config, token auth.NamedToken) []string {
 	if token.Allow == nil {
 		return nil
 	}

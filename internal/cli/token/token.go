@@ -70,7 +70,7 @@ func runTokenList(_ context.Context, o *app.PlainOptions) error {
 		Items: list, Answer: tokenListAnswer{Tokens: app.OrEmpty(list)}, Empty: "There are no named tokens. To create one: guideway token create NAME",
 		Table: app.NewTable(2, "NAME", "SCOPES", "MAY USE", "MADE", "USED", "ENDS"),
 		Row: func(t auth.NamedToken) []string {
-			return []string{app.OneLine(t.Name), scopesText(t.Scopes), app.OneLine(allowText(t)), host.FormatAge(t.Created), host.FormatAgeOr(t.Used, "never"), ends(host, t)}
+			return []string{app.OneLine(t.Name), scopesText(t.Scopes), app.OneLine(allowText(t)), host.FormatAge(t.Created), host.FormatAgeOr(t.Used, "never"), expiryText(host, t)}
 		},
 	})
 }
@@ -113,8 +113,8 @@ func exposureText(e auth.Exposure) string {
 	return "all in the list"
 }
 
-// ends says when a token ends by itself.
-func ends(h *app.Host, t auth.NamedToken) string {
+// expiryText says when a token ends by itself.
+func expiryText(h *app.Host, t auth.NamedToken) string {
 	switch {
 	case t.Expires == nil:
 		return "never"
@@ -156,7 +156,7 @@ func runTokenShow(_ context.Context, o *app.NameOptions) error {
 	if token.Exposure != "" {
 		fmt.Fprintf(host.Out, "  tools    %s\n", exposureText(token.Exposure))
 	}
-	fmt.Fprintf(host.Out, "  made     %s\n  used     %s\n  ends     %s\n", host.FormatAge(token.Created), host.FormatAgeOr(token.Used, "never"), ends(host, token))
+	fmt.Fprintf(host.Out, "  made     %s\n  used     %s\n  ends     %s\n", host.FormatAge(token.Created), host.FormatAgeOr(token.Used, "never"), expiryText(host, token))
 	return nil
 }
 

@@ -103,7 +103,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	if o.Diff {
 		return nil
 	}
-	if err := o.agree(ctx, cfg, len(waiting)); err != nil {
+	if err := o.confirmApproval(ctx, cfg, len(waiting)); err != nil {
 		return err
 	}
 	by, err := auth.SystemUser()
@@ -117,8 +117,8 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	return host.WriteChange(o.JSON, answer, app.Plural(len(waiting), "tool is", "tools are")+" approved. Running servers apply it immediately.")
 }
 
-// agree has the person say yes.
-func (o *upstreamApproveOptions) agree(ctx context.Context, cfg *config.Config, tools int) error {
+// confirmApproval has the person say yes.
+func (o *upstreamApproveOptions) confirmApproval(ctx context.Context, cfg *config.Config, tools int) error {
 	host := o.app.Host
 	person := app.NewApprover(host, cfg)
 	said, err := person.AskLine(ctx, fmt.Sprintf("Approve %s? Type yes: ", app.Plural(tools, "tool", "tools")))

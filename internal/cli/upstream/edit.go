@@ -91,7 +91,7 @@ server that the upstream announces.`,
 	return cmd
 }
 
-func pairs(list []string, flag string) (map[string]string, error) {
+func parsePairs(list []string, flag string) (map[string]string, error) {
 	var out map[string]string
 	for _, pair := range list {
 		name, value, ok := strings.Cut(pair, "=")
@@ -122,10 +122,10 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 		u.Command, u.Args = o.Command[0], o.Command[1:]
 	}
 	var err error
-	if u.Env, err = pairs(o.Env, "--env"); err != nil {
+	if u.Env, err = parsePairs(o.Env, "--env"); err != nil {
 		return err
 	}
-	if u.Headers, err = pairs(o.Headers, "--header"); err != nil {
+	if u.Headers, err = parsePairs(o.Headers, "--header"); err != nil {
 		return err
 	}
 	e := gatewayadmin.EntryOf(u)

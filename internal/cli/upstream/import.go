@@ -89,7 +89,7 @@ func runUpstreamImport(ctx context.Context, o *upstreamImportOptions) error {
 	if o.JSON {
 		return app.WriteJSON(o.app.Host.Out, list)
 	}
-	o.print(list)
+	o.writeText(list)
 	if !o.DryRun && len(list) > 0 {
 		sayToolset(o.app, cfg)
 	}
@@ -140,7 +140,7 @@ func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Conf
 	return list, nil
 }
 
-func (o *upstreamImportOptions) print(list []importedServer) {
+func (o *upstreamImportOptions) writeText(list []importedServer) {
 	host := o.app.Host
 	if len(list) == 0 {
 		fmt.Fprintln(host.Err, "No servers found to import.")

@@ -208,8 +208,8 @@ func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string 
 	return notes
 }
 
-// mark says what is special about a tool.
-func (d *upstreamDetails) mark(tool string) string {
+// toolMarks says what is special about a tool.
+func (d *upstreamDetails) toolMarks(tool string) string {
 	rule := d.Config.Tools[tool]
 	if rule.Hide {
 		return "  (hidden)"
@@ -258,7 +258,7 @@ func printUpstream(a *app.App, d upstreamDetails) {
 	fmt.Fprintf(out, "  server      %s %s, speaks %s\n", app.OneLine(d.Server.Server.Name), app.OneLine(d.Server.Server.Version), d.Server.Version)
 	fmt.Fprintf(out, "\n%s:\n", app.Plural(len(d.Offered), "tool", "tools"))
 	for _, name := range d.Offered {
-		fmt.Fprintf(out, "  %s\n", app.OneLine(name)+d.mark(name))
+		fmt.Fprintf(out, "  %s\n", app.OneLine(name)+d.toolMarks(name))
 	}
 	for _, note := range d.Notes {
 		fmt.Fprintf(out, "note: %s\n", app.OneLine(note))

@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// example is the definition that guideway init begins with.
+// exampleWorkflow is the definition that guideway init begins with.
 //
 //go:embed example/example.yaml
-var example string
+var exampleWorkflow string
 
 // exampleMachine is the machine that guideway init --dialect machines begins with.
 //
@@ -86,19 +86,19 @@ type initAnswer struct {
 func RunInit(_ context.Context, o *InitOptions) error {
 	host := o.app.Host
 	dir := filepath.Join(o.Dir, ".guideway", "workflows")
-	files, text := []string{"example.yaml"}, func(string) string { return example }
+	files, text := []string{"example.yaml"}, func(string) string { return exampleWorkflow }
 	first, next := filepath.Join(dir, "example.yaml"), nextSteps
 	if o.Dialect == string(guideway.DialectMachines) {
 		dir = filepath.Join(dir, "machines", "example")
-		files, text = machineExample()
-		first, next = dir, nextMachine
+		files, text = exampleMachineFiles()
+		first, next = dir, nextMachineSteps
 	}
 	answer := initAnswer{Dir: dir, Created: []string{}, Existing: []string{}}
 	err := os.MkdirAll(host.Abs(dir), 0o755)
 	for _, name := range files {
 		file := filepath.Join(dir, name)
 		if err == nil {
-			err = createNew(host.Abs(file), text(name))
+			err = createFile(host.Abs(file), text(name))
 		}
 		switch {
 		case err == nil:
@@ -136,8 +136,8 @@ func nextSteps(file, dir string) [][2]string {
 	}
 }
 
-// nextMachine are the same for an agent machine.
-func nextMachine(file, dir string) [][2]string {
+// nextMachineSteps are the same for an agent machine.
+func nextMachineSteps(file, dir string) [][2]string {
 	return [][2]string{
 		{"machine run " + file + " --demo", "run it on its recording"},
 		{"show " + file, "show its agents and states"},
@@ -151,8 +151,8 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// createNew writes a file that is not there yet.
-func createNew(path, text string) error {
+// createFile writes a file that is not there yet.
+func createFile(path, text string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
@@ -161,9 +161,9 @@ func createNew(path, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// machineExample are the files of a machine that guideway init begins with, by their
+// exampleMachineFiles are the files of a machine that guideway init begins with, by their
 // names.
-func machineExample() ([]string, func(name string) string) {
+func exampleMachineFiles() ([]string, func(name string) string) {
 	names := []string{"machine.json", "roles.json", "script.js", "recording.json"}
 	return names, func(name string) string {
 		text, err := exampleMachine.ReadFile("example/machine/" + name)

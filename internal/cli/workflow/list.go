@@ -48,11 +48,11 @@ machines, or "guideway hooks list" and "guideway machine list".`,
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Dialect, "dialect", "", "filter by `dialect`: "+strings.Join(dialects(), ", "))
+	cmd.Flags().StringVar(&o.Dialect, "dialect", "", "filter by `dialect`: "+strings.Join(dialectNames(), ", "))
 	cmd.Flags().StringVar(&o.Source, "source", "", "filter by the `name` of the source")
 	app.AddJSONFlag(cmd, &o.JSON)
 	_ = cmd.RegisterFlagCompletionFunc("source", sourcescmd.CompleteSources(a))
-	app.AddFixedCompletion(cmd, "dialect", dialects())
+	app.AddFixedCompletion(cmd, "dialect", dialectNames())
 	return cmd
 }
 
@@ -92,7 +92,7 @@ func RunList(ctx context.Context, o *ListOptions) error {
 		if err != nil {
 			return err
 		}
-		findings = ofSource(findings, status)
+		findings = filterBySource(findings, status)
 	}
 	answer := listAnswer{Definitions: []listRow{}, Diagnostics: app.OrEmpty(findings)}
 	if o.Dialect == string(guideway.DialectHooks) {
@@ -102,11 +102,11 @@ func RunList(ctx context.Context, o *ListOptions) error {
 		answer.Definitions = append(answer.Definitions, o.machineRows(snap)...)
 	}
 	for _, e := range snap.List(catalog.Filter{Source: o.Source, Dialect: guideway.Dialect(o.Dialect)}) {
-		if o.matches(e) {
+		if o.matchesEntry(e) {
 			answer.Definitions = append(answer.Definitions, newListRow(e))
 		}
 	}
-	return o.app.Host.WriteJSONOr(o.JSON, answer, func() { o.write(answer) })
+	return o.app.Host.WriteJSONOr(o.JSON, answer, func() { o.writeText(answer) })
 }
 
 func newListRow(e *catalog.Entry) listRow {
@@ -121,7 +121,7 @@ func newListRow(e *catalog.Entry) listRow {
 func (o *ListOptions) hookRows(snap *catalog.Snapshot) []listRow {
 	var rows []listRow
 	for _, e := range snap.Hooks() {
-		if e.Graph == nil || o.Source != "" && o.Source != e.Source.Name || !o.has(e.ID, e.Graph.Name, e.Graph.Description) {
+		if e.Graph == nil || o.Source != "" && o.Source != e.Source.Name || !o.containsAllWords(e.ID, e.Graph.Name, e.Graph.Description) {
 			continue
 		}
 		row := listRow{
@@ -136,13 +136,13 @@ func (o *ListOptions) hookRows(snap *catalog.Snapshot) []listRow {
 	return rows
 }
 
-// matches says whether a definition has all words of the query.
-func (o *ListOptions) matches(e *catalog.Entry) bool {
-	return o.has(e.ID, e.Name, e.Description)
+// matchesEntry says whether a definition has all words of the query.
+func (o *ListOptions) matchesEntry(e *catalog.Entry) bool {
+	return o.containsAllWords(e.ID, e.Name, e.Description)
 }
 
-// has says whether texts have all words of the query.
-func (o *ListOptions) has(texts ...string) bool {
+// containsAllWords says whether texts have all words of the query.
+func (o *ListOptions) containsAllWords(texts ...string) bool {
 	text := strings.ToLower(strings.Join(texts, "\n"))
 	for _, query := range o.Query {
 		for word := range strings.FieldsSeq(strings.ToLower(query)) {
@@ -154,7 +154,7 @@ func (o *ListOptions) has(texts ...string) bool {
 	return true
 }
 
-func (o *ListOptions) write(answer listAnswer) {
+func (o *ListOptions) writeText(answer listAnswer) {
 	host := o.app.Host
 	switch {
 	case len(answer.Definitions) > 0:
@@ -185,8 +185,8 @@ func namedSource(snap *catalog.Snapshot, name string) (catalog.SourceStatus, err
 		"there is no source %q; the sources are %s", name, strings.Join(names, ", ")).WithFix("guideway sources")}
 }
 
-// ofSource chooses the findings about the documents of a source.
-func ofSource(findings []guideway.Diagnostic, status catalog.SourceStatus) []guideway.Diagnostic {
+// filterBySource chooses the findings about the documents of a source.
+func filterBySource(findings []guideway.Diagnostic, status catalog.SourceStatus) []guideway.Diagnostic {
 	root := status.Name + ":"
 	if status.Location != "" {
 		root = status.Location

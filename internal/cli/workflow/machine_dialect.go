@@ -47,7 +47,7 @@ func (o *ListOptions) machineRows(snap *catalog.Snapshot) []listRow {
 	var rows []listRow
 	for _, e := range snap.Machines() {
 		d := e.Definition
-		if d == nil || o.Source != "" && o.Source != e.Source.Name || !o.has(d.Name, d.Description) {
+		if d == nil || o.Source != "" && o.Source != e.Source.Name || !o.containsAllWords(d.Name, d.Description) {
 			continue
 		}
 		rows = append(rows, listRow{
@@ -88,5 +88,5 @@ func (o *ShowOptions) showMachine(ctx context.Context) (is bool, err error) {
 			return false, nil
 		}
 	}
-	return true, (&machinecmd.MachineShowOptions{App: o.app, Name: o.Name, Graph: o.Graph, JSON: o.JSON}).ShowOne(shelf)
+	return true, (&machinecmd.MachineShowOptions{App: o.app, Name: o.Name, Graph: o.Graph, JSON: o.JSON}).ShowMachine(shelf)
 }

@@ -22,13 +22,13 @@ type SchemaOptions struct {
 	Kind string
 }
 
-// schemas lists what has a JSON Schema.
-func schemas() []string { return append(dialects(), "config") }
+// schemaNames lists what has a JSON Schema.
+func schemaNames() []string { return append(dialectNames(), "config") }
 
 func NewSchemaCmd(a *app.App, run func(context.Context, *SchemaOptions) error) *cobra.Command {
 	o := &SchemaOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "schema {" + strings.Join(schemas(), "|") + "}",
+		Use:   "schema {" + strings.Join(schemaNames(), "|") + "}",
 		Short: "Print the JSON Schema of a dialect or of guideway.json",
 		Long: `Print the JSON Schema (draft-07) of a dialect's definitions or of guideway.json, for
 editors and other tools. The dialects phases, hooks and machines have a schema for each
@@ -36,18 +36,18 @@ kind of document.`,
 		Example: `  guideway schema steps > steps.schema.json
   guideway schema phases --kind activity > activity.schema.json
   guideway schema config > guideway.schema.json`,
-		ValidArgs: schemas(),
+		ValidArgs: schemaNames(),
 		Args: func(cmd *cobra.Command, args []string) error {
-			if err := app.ExactArgs(1, "one of "+strings.Join(schemas(), ", "), "guideway schema "+schemas()[0])(cmd, args); err != nil {
+			if err := app.ExactArgs(1, "one of "+strings.Join(schemaNames(), ", "), "guideway schema "+schemaNames()[0])(cmd, args); err != nil {
 				return err
 			}
-			for _, name := range schemas() {
+			for _, name := range schemaNames() {
 				if args[0] == name {
 					return nil
 				}
 			}
-			return guideway.Errorf(guideway.CodeInvalid, "there is no schema %q; the schemas are %s", args[0], strings.Join(schemas(), ", ")).
-				WithFix("guideway schema %s", schemas()[0])
+			return guideway.Errorf(guideway.CodeInvalid, "there is no schema %q; the schemas are %s", args[0], strings.Join(schemaNames(), ", ")).
+				WithFix("guideway schema %s", schemaNames()[0])
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
@@ -62,8 +62,8 @@ kind of document.`,
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (default: workflow, graph or machine)")
-	app.AddFixedCompletion(cmd, "kind", kinds(""))
+	cmd.Flags().StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kindNames(""), ", ")+" (default: workflow, graph or machine)")
+	app.AddFixedCompletion(cmd, "kind", kindNames(""))
 	return cmd
 }
 

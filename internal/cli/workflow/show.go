@@ -79,7 +79,7 @@ func RunShow(ctx context.Context, o *ShowOptions) error {
 		fmt.Fprint(out, drawing)
 	default:
 		s := &showText{app.NewTextPrinter(o.app.Host, out)}
-		s.write(def)
+		s.writeWorkflow(def)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func newShowStep(s *steps.Step) showStep {
 // showText tells of a definition in words.
 type showText struct{ app.TextPrinter }
 
-func (v *showText) write(f app.LoadedDefinition) {
+func (v *showText) writeWorkflow(f app.LoadedDefinition) {
 	s := v.Styles
 	fmt.Fprintf(v.Out, "%s %s\n", s.Bold(app.OneLine(f.Name)), s.Faint(fmt.Sprintf("%s %s (%s, %s)", f.ID, f.Version, f.Dialect, app.OneLine(f.Path()))))
 	v.PrintText("", f.Description)
@@ -181,10 +181,10 @@ func (v *showText) write(f app.LoadedDefinition) {
 		fmt.Fprintf(v.Out, "%s the file no longer loads; this is the last valid version\n", s.Yellow("warning:"))
 	}
 	if f.Entry != nil {
-		v.provenance(f)
+		v.writeSource(f)
 	}
 	if f.Phases != nil {
-		v.phases(f.Phases)
+		v.writePhases(f.Phases)
 		return
 	}
 	v.PrintList("Preconditions", f.Steps.Preconditions)
@@ -195,12 +195,12 @@ func (v *showText) write(f app.LoadedDefinition) {
 		if i > 0 {
 			fmt.Fprintln(v.Out)
 		}
-		v.step("  ", fmt.Sprint(i+1), step)
+		v.writeStep("  ", fmt.Sprint(i+1), step)
 	}
 }
 
-// provenance tells where a definition comes from, and what it takes the place of.
-func (v *showText) provenance(f app.LoadedDefinition) {
+// writeSource tells where a definition comes from, and what it takes the place of.
+func (v *showText) writeSource(f app.LoadedDefinition) {
 	from := app.FormatSource(f.Entry.Source.Name, f.Entry.Revision)
 	fmt.Fprintf(v.Out, "%s\n", v.Styles.Faint(fmt.Sprintf("From %s (%s), %s", from, f.Entry.Source.Level, f.Hash)))
 	for _, o := range f.Entry.Overrides {
@@ -208,36 +208,36 @@ func (v *showText) provenance(f app.LoadedDefinition) {
 	}
 }
 
-// step tells of a step; number is 3, or 3.1 in a loop.
-func (v *showText) step(indent, number string, step showStep) {
+// writeStep tells of a step; number is 3, or 3.1 in a loop.
+func (v *showText) writeStep(indent, number string, step showStep) {
 	s := v.Styles
 	fmt.Fprintf(v.Out, "%s%s. %s %s\n", indent, number, s.Bold(app.OneLine(step.Title)), s.Faint("("+step.ID+")"))
 	below := indent + strings.Repeat(" ", len(number)+2)
 	if step.Condition != "" {
-		v.fact(below, "if", step.Condition)
+		v.writeField(below, "if", step.Condition)
 	}
 	if step.Confirm == string(expr.Always) {
-		v.fact(below, "gate", v.gateWords(step))
+		v.writeField(below, "gate", v.gateText(step))
 	} else if step.Confirm != "" {
-		v.fact(below, "gate", v.gateWords(step)+", if "+step.Confirm)
+		v.writeField(below, "gate", v.gateText(step)+", if "+step.Confirm)
 	}
 	for _, c := range step.Criteria {
-		v.fact(below, "must", c)
+		v.writeField(below, "must", c)
 	}
 	if step.Loop != nil {
-		v.frame(below, number, step.Loop)
+		v.writeLoop(below, number, step.Loop)
 	}
 }
 
-func (v *showText) gateWords(step showStep) string {
+func (v *showText) gateText(step showStep) string {
 	if step.Loop != nil {
 		return "confirmation before it starts"
 	}
 	return "confirmation of the result"
 }
 
-// fact prints a word and what it is about, with a hanging indent.
-func (v *showText) fact(indent, word, text string) {
+// writeField prints a word and what it is about, with a hanging indent.
+func (v *showText) writeField(indent, word, text string) {
 	lines := app.Wrap(app.OneLine(text), v.Width-app.TextWidth(indent)-len(word)-1)
 	for i, line := range lines {
 		lead := v.Styles.Cyan(word)
@@ -248,17 +248,17 @@ func (v *showText) fact(indent, word, text string) {
 	}
 }
 
-// frame draws a loop around the steps of its body.
-func (v *showText) frame(indent, number string, l *showLoop) {
-	v.corner(indent, l.Extent)
+// writeLoop draws a loop around the steps of its body.
+func (v *showText) writeLoop(indent, number string, l *showLoop) {
+	v.writeLoopStart(indent, l.Extent)
 	for i, step := range l.Steps {
-		v.step(indent+"│ ", fmt.Sprintf("%s.%d", number, i+1), step)
+		v.writeStep(indent+"│ ", fmt.Sprintf("%s.%d", number, i+1), step)
 	}
 	fmt.Fprintf(v.Out, "%s╰\n", indent)
 }
 
-// corner begins a frame with how far its loop goes.
-func (v *showText) corner(indent, extent string) {
+// writeLoopStart begins a frame with how far its loop goes.
+func (v *showText) writeLoopStart(indent, extent string) {
 	for i, line := range app.Wrap(app.OneLine(extent), v.Width-app.TextWidth(indent)-3) {
 		corner := "╭ "
 		if i > 0 {

@@ -37,7 +37,7 @@ type showPhase struct {
 	Loops         []showPhaseLoop  `json:"loops,omitempty"`
 	Checkpoints   []showCheckpoint `json:"checkpoints,omitempty"`
 	Decisions     []showDecision   `json:"decisions,omitempty"`
-	Ways          []showWay        `json:"transitions,omitempty"`
+	Ways          []showTransition        `json:"transitions,omitempty"`
 	Exit          []showAction     `json:"exit,omitempty"`
 	// Ends says that the run is complete behind it.
 	Ends bool `json:"ends,omitempty"`
@@ -84,11 +84,11 @@ type showOption struct {
 type showDecision struct {
 	ID   string    `json:"id"`
 	Name string    `json:"name"`
-	Ways []showWay `json:"branches"`
+	Ways []showTransition `json:"branches"`
 }
 
-// showWay is a branch or a transition.
-type showWay struct {
+// showTransition is a branch or a transition.
+type showTransition struct {
 	ID    string `json:"id,omitempty"`
 	Label string `json:"label,omitempty"`
 	To    string `json:"to"`
@@ -133,22 +133,22 @@ func newShowPhase(w *phases.Workflow, i int) showPhase {
 	for _, d := range phase.Decisions {
 		s := showDecision{ID: d.ID, Name: d.Name}
 		for _, b := range d.Branches {
-			s.Ways = append(s.Ways, showWay{ID: b.ID, Label: b.Label, To: b.TransitionTo, When: whenTaken(b.Condition, b.IsDefault, "by an answer, if no condition decides")})
+			s.Ways = append(s.Ways, showTransition{ID: b.ID, Label: b.Label, To: b.TransitionTo, When: transitionText(b.Condition, b.IsDefault, "by an answer, if no condition decides")})
 		}
 		p.Decisions = append(p.Decisions, s)
 	}
 	for _, t := range phase.Transitions {
-		p.Ways = append(p.Ways, showWay{To: t.To, When: whenTaken(t.Condition, t.IsDefault, always)})
+		p.Ways = append(p.Ways, showTransition{To: t.To, When: transitionText(t.Condition, t.IsDefault, unconditional)})
 	}
 	return p
 }
 
-// always is when a way is taken that nothing guards.
-const always = "always"
+// unconditional is when a way is taken that nothing guards.
+const unconditional = "always"
 
-// whenTaken says when a way is taken; bare is for one with neither a condition
+// transitionText says when a way is taken; bare is for one with neither a condition
 // nor a default.
-func whenTaken(c *expr.Expr, isDefault bool, bare string) string {
+func transitionText(c *expr.Expr, isDefault bool, bare string) string {
 	switch {
 	case c != nil && isDefault:
 		return "if " + c.String() + ", or by default"
@@ -187,14 +187,14 @@ func showActions(actions []phases.Action) []showAction {
 	return list
 }
 
-// phases tells of the phases of a definition.
-func (v *showText) phases(w *phases.Workflow) {
+// writePhases tells of the phases of a definition.
+func (v *showText) writePhases(w *phases.Workflow) {
 	s := v.Styles
 	v.PrintList("Holds throughout", w.Rules)
 	if vars := showVariables(w); len(vars) > 0 {
 		fmt.Fprintf(v.Out, "\n%s\n", s.Bold("Variables"))
 		for _, one := range vars {
-			v.variable(one)
+			v.writeVariable(one)
 		}
 	}
 	fmt.Fprintf(v.Out, "\n%s\n", s.Bold("Phases"))
@@ -205,11 +205,11 @@ func (v *showText) phases(w *phases.Workflow) {
 		if i > 0 {
 			fmt.Fprintln(v.Out)
 		}
-		v.phase(newShowPhase(w, i))
+		v.writePhase(newShowPhase(w, i))
 	}
 }
 
-func (v *showText) variable(one showVariable) {
+func (v *showText) writeVariable(one showVariable) {
 	text := fmt.Sprintf("%s (%s", one.Name, one.Type)
 	if one.Default != nil {
 		text += ", initially " + walk.FormatValue(one.Default)
@@ -227,7 +227,7 @@ func (v *showText) variable(one showVariable) {
 	v.PrintText("  ", "- "+app.OneLine(text))
 }
 
-func (v *showText) phase(p showPhase) {
+func (v *showText) writePhase(p showPhase) {
 	s := v.Styles
 	about := p.EstimatedTime
 	if p.Optional {
@@ -235,63 +235,63 @@ func (v *showText) phase(p showPhase) {
 	}
 	fmt.Fprintf(v.Out, "  %d. %s %s\n", p.Number, s.Bold(app.OneLine(p.Name)), s.Faint(strings.TrimSpace("("+p.ID+") "+about)))
 	below := "     "
-	v.actions(below, "enter", p.Entry)
+	v.writeActions(below, "enter", p.Entry)
 	n := 0
 	number := func() string {
 		n++
 		return fmt.Sprintf("%d.%d", p.Number, n)
 	}
 	for _, step := range p.Steps {
-		v.phaseStep(below, number(), step)
+		v.writePhaseStep(below, number(), step)
 	}
 	for _, l := range p.Loops {
 		at := number()
-		v.heading(below, at, l.Name, l.ID)
+		v.writeHeading(below, at, l.Name, l.ID)
 		inner := below + strings.Repeat(" ", len(at)+2)
-		v.corner(inner, l.Extent)
+		v.writeLoopStart(inner, l.Extent)
 		for i, step := range l.Steps {
-			v.phaseStep(inner+"│ ", fmt.Sprintf("%s.%d", at, i+1), step)
+			v.writePhaseStep(inner+"│ ", fmt.Sprintf("%s.%d", at, i+1), step)
 		}
 		fmt.Fprintf(v.Out, "%s╰\n", inner)
 	}
 	for _, c := range p.Checkpoints {
-		v.checkpoint(below, number(), c)
+		v.writeCheckpoint(below, number(), c)
 	}
 	for _, d := range p.Decisions {
 		at := number()
-		v.heading(below, at, d.Name, d.ID)
+		v.writeHeading(below, at, d.Name, d.ID)
 		for _, w := range d.Ways {
-			v.fact(below+strings.Repeat(" ", len(at)+2), "way", fmt.Sprintf("to %s %s (%s: %s)", w.To, w.When, w.ID, w.Label))
+			v.writeField(below+strings.Repeat(" ", len(at)+2), "way", fmt.Sprintf("to %s %s (%s: %s)", w.To, w.When, w.ID, w.Label))
 		}
 	}
 	for _, w := range p.Ways {
-		v.fact(below, "way", strings.TrimSuffix(fmt.Sprintf("to %s %s", w.To, w.When), " "+always))
+		v.writeField(below, "way", strings.TrimSuffix(fmt.Sprintf("to %s %s", w.To, w.When), " "+unconditional))
 	}
-	v.actions(below, "leave", p.Exit)
+	v.writeActions(below, "leave", p.Exit)
 	if p.Ends {
-		v.fact(below, "end", "the run is complete")
+		v.writeField(below, "end", "the run is complete")
 	}
 }
 
-func (v *showText) heading(indent, number, name, id string) {
+func (v *showText) writeHeading(indent, number, name, id string) {
 	fmt.Fprintf(v.Out, "%s%s. %s %s\n", indent, number, v.Styles.Bold(app.OneLine(name)), v.Styles.Faint("("+id+")"))
 }
 
-func (v *showText) phaseStep(indent, number string, step showPhaseStep) {
-	v.heading(indent, number, step.Name, step.ID)
+func (v *showText) writePhaseStep(indent, number string, step showPhaseStep) {
+	v.writeHeading(indent, number, step.Name, step.ID)
 	below := indent + strings.Repeat(" ", len(number)+2)
 	if step.Optional {
-		v.fact(below, "may", "can be skipped with a reason")
+		v.writeField(below, "may", "can be skipped with a reason")
 	}
-	v.actions(below, "does", step.Actions)
+	v.writeActions(below, "does", step.Actions)
 }
 
-func (v *showText) checkpoint(indent, number string, c showCheckpoint) {
-	v.heading(indent, number, c.Name, c.ID)
+func (v *showText) writeCheckpoint(indent, number string, c showCheckpoint) {
+	v.writeHeading(indent, number, c.Name, c.ID)
 	below := indent + strings.Repeat(" ", len(number)+2)
-	v.fact(below, "gate", c.Message)
+	v.writeField(below, "gate", c.Message)
 	if c.Person {
-		v.fact(below, "only", "human approval")
+		v.writeField(below, "only", "human approval")
 	}
 	for _, o := range c.Options {
 		text := o.ID + ": " + o.Label
@@ -301,15 +301,15 @@ func (v *showText) checkpoint(indent, number string, c showCheckpoint) {
 		if o.To != "" {
 			text += "; to " + o.To
 		}
-		v.fact(below, "  or", text)
+		v.writeField(below, "  or", text)
 	}
 	if c.Optional {
-		v.fact(below, "may", "be declined")
+		v.writeField(below, "may", "be declined")
 	}
 }
 
-func (v *showText) actions(indent, word string, actions []showAction) {
+func (v *showText) writeActions(indent, word string, actions []showAction) {
 	for _, a := range actions {
-		v.fact(indent, word, string(a.Action)+" "+a.Text)
+		v.writeField(indent, word, string(a.Action)+" "+a.Text)
 	}
 }

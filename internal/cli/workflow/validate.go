@@ -26,14 +26,14 @@ type ValidateOptions struct {
 	JSON    bool
 }
 
-// dialects lists the dialects that definitions can have.
-func dialects() []string { return words(workflow.Dialects()) }
+// dialectNames lists the dialects that definitions can have.
+func dialectNames() []string { return toStrings(workflow.Dialects()) }
 
-// kinds lists what documents of a dialect can be, and of any for "".
-func kinds(dialect string) []string { return words(workflow.Kinds(guideway.Dialect(dialect))) }
+// kindNames lists what documents of a dialect can be, and of any for "".
+func kindNames(dialect string) []string { return toStrings(workflow.Kinds(guideway.Dialect(dialect))) }
 
-// words gives names as strings.
-func words[T ~string](names []T) []string {
+// toStrings gives names as strings.
+func toStrings[T ~string](names []T) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
 		out[i] = string(name)
@@ -78,25 +78,25 @@ if there are only warnings; --strict treats warnings as errors.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Dialect, "dialect", "", "`dialect` of the definitions: "+strings.Join(dialects(), ", ")+" (default: detected)")
-	f.StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kinds(""), ", ")+" (default: detected)")
+	f.StringVar(&o.Dialect, "dialect", "", "`dialect` of the definitions: "+strings.Join(dialectNames(), ", ")+" (default: detected)")
+	f.StringVar(&o.Kind, "kind", "", "`kind` of the documents: "+strings.Join(kindNames(""), ", ")+" (default: detected)")
 	f.BoolVar(&o.Strict, "strict", false, "treat warnings as errors")
 	app.AddJSONFlag(cmd, &o.JSON)
-	app.AddFixedCompletion(cmd, "dialect", dialects())
-	app.AddFixedCompletion(cmd, "kind", kinds(""))
+	app.AddFixedCompletion(cmd, "dialect", dialectNames())
+	app.AddFixedCompletion(cmd, "kind", kindNames(""))
 	return cmd
 }
 
 // checkKind checks that there is such a dialect, and that it has such documents;
 // what is empty is guessed later.
 func checkKind(dialect, kind string) error {
-	if dialect != "" && !slices.Contains(dialects(), dialect) {
-		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no dialect %q; the dialects are %s", dialect, strings.Join(dialects(), ", ")).
-			WithFix("--dialect %s", dialects()[0])}
+	if dialect != "" && !slices.Contains(dialectNames(), dialect) {
+		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no dialect %q; the dialects are %s", dialect, strings.Join(dialectNames(), ", ")).
+			WithFix("--dialect %s", dialectNames()[0])}
 	}
-	if known := kinds(dialect); kind != "" && !slices.Contains(known, kind) {
+	if known := kindNames(dialect); kind != "" && !slices.Contains(known, kind) {
 		what, fix := "there is no kind "+fmt.Sprintf("%q", kind), "--kind "+known[0]
-		if slices.Contains(kinds(""), kind) {
+		if slices.Contains(kindNames(""), kind) {
 			what, fix = fmt.Sprintf("the %s dialect has no documents of the kind %q", dialect, kind), "--dialect "+dialectOf(kind)+" --kind "+kind
 		}
 		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%s; the kinds are %s", what, strings.Join(known, ", ")).WithFix("%s", fix)}
@@ -106,8 +106,8 @@ func checkKind(dialect, kind string) error {
 
 // dialectOf gives a dialect that has documents of a kind.
 func dialectOf(kind string) string {
-	for _, dialect := range dialects() {
-		if slices.Contains(kinds(dialect), kind) {
+	for _, dialect := range dialectNames() {
+		if slices.Contains(kindNames(dialect), kind) {
 			return dialect
 		}
 	}
@@ -128,7 +128,7 @@ func RunValidate(ctx context.Context, o *ValidateOptions) error {
 		}
 		for _, file := range files {
 			if !slices.ContainsFunc(answer.Files, func(f app.ValidateFile) bool { return f.File == file }) {
-				answer.Add(validate(ctx, host, file, workflow.As{Dialect: guideway.Dialect(o.Dialect), Kind: phases.Kind(o.Kind)}))
+				answer.Add(validateFile(ctx, host, file, workflow.As{Dialect: guideway.Dialect(o.Dialect), Kind: phases.Kind(o.Kind)}))
 			}
 			if err := ctx.Err(); err != nil {
 				return app.InterruptedError(err)
@@ -138,8 +138,8 @@ func RunValidate(ctx context.Context, o *ValidateOptions) error {
 	return answer.Finish(host, o.Strict, o.JSON)
 }
 
-// validate checks one file.
-func validate(ctx context.Context, h *app.Host, name string, as workflow.As) app.ValidateFile {
+// validateFile checks one file.
+func validateFile(ctx context.Context, h *app.Host, name string, as workflow.As) app.ValidateFile {
 	file := app.ValidateFile{File: name, Diagnostics: []guideway.Diagnostic{}}
 	data, err := h.ReadDefinition(ctx, name)
 	if err != nil {
@@ -184,11 +184,11 @@ func definitionFiles(ctx context.Context, h *app.Host, name string) ([]string, e
 			return fs.SkipAll
 		case path == root:
 			return nil
-		case passedOver(base) && entry.IsDir():
+		case isSkipped(base) && entry.IsDir():
 			return fs.SkipDir
-		case passedOver(base) || entry.IsDir() && err == nil:
+		case isSkipped(base) || entry.IsDir() && err == nil:
 			return nil
-		case err != nil || app.HasDefinitionExt(base) && !isBesides(path):
+		case err != nil || app.HasDefinitionExt(base) && !isAuxiliaryFile(path):
 			rel, relErr := filepath.Rel(root, path)
 			if relErr != nil {
 				return relErr
@@ -206,14 +206,14 @@ func definitionFiles(ctx context.Context, h *app.Host, name string) ([]string, e
 	return files, nil
 }
 
-// passedOver says whether a name below a directory is not looked at.
-func passedOver(base string) bool {
+// isSkipped says whether a name below a directory is not looked at.
+func isSkipped(base string) bool {
 	return strings.HasPrefix(base, ".") && base != ".guideway" || base == "testdata" || base == "node_modules"
 }
 
-// isBesides says whether a file lies where phase workflows have their rules and
+// isAuxiliaryFile says whether a file lies where phase workflows have their rules and
 // guides, or machines their recordings, which are no definitions.
-func isBesides(file string) bool {
+func isAuxiliaryFile(file string) bool {
 	if app.IsRecording(file) {
 		return true
 	}
