@@ -84,12 +84,12 @@ func TestGoldenCoversEveryCode(t *testing.T) {
 		}
 		all.Write(golden)
 	}
-	for _, source := range []string{"doc/parse.go", "shape/codes.go", "steps/codes.go", "steps/lint.go", "phases/codes.go", "phases/lint.go", "phases/lint_other.go", "hooks/codes.go", "hooks/lint.go"} {
+	for _, source := range []string{"doc/parse.go", "shape/codes.go", "steps/codes.go", "steps/lint.go", "phases/codes.go", "phases/lint.go", "phases/lint_other.go", "../hooks/definition/codes.go", "../hooks/definition/lint.go"} {
 		for _, code := range codesOf(t, source) {
 			// TestLimits creates a file of more than a mebibyte. No file is linted with its
 			// layout here, and no graph is linked with a library.
 			if code != "file-too-large" && code != "guide-unknown" && code != "module-unknown" && !strings.Contains(all.String(), "["+code+"]") {
-				t.Errorf("no sample in testdata has a finding [%s]", code)
+				t.Errorf("no sample in testdata has a diagnostic [%s]", code)
 			}
 		}
 	}

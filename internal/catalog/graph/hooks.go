@@ -33,7 +33,7 @@ func Hooks(g *hookdef.Graph) *Graph {
 	}
 	for _, e := range g.Edges {
 		edge := Edge{From: ids[e.Source], To: ids[e.Target], Label: string(e.Branch)}
-		if n := g.Node(e.Target); n != nil && n.Aside() {
+		if n := g.Node(e.Target); n != nil && n.IsFireAndForget() {
 			edge.Skip = true
 			if edge.Label == "" {
 				edge.Label = labelBackground

@@ -54,8 +54,8 @@ func TestAgreement(t *testing.T) {
 // beyondSchema are the codes of what no schema can say.
 func beyondSchema() []string {
 	return []string{
-		hookdef.CodeDuplicateID, hookdef.CodeBindingTool, hookdef.CodeAnswersAside, hookdef.CodeStartCount, hookdef.CodeEndMissing,
-		hookdef.CodeEdgeUnknown, hookdef.CodeEdgeTwice, hookdef.CodeStartInput, hookdef.CodeEndOutput, hookdef.CodeAsideOutput,
+		hookdef.CodeDuplicateID, hookdef.CodeBindingTool, hookdef.CodeFireAndForgetAnswers, hookdef.CodeStartCount, hookdef.CodeEndMissing,
+		hookdef.CodeEdgeUnknown, hookdef.CodeEdgeTwice, hookdef.CodeStartInput, hookdef.CodeEndOutput, hookdef.CodeFireAndForgetOutput,
 		hookdef.CodeInputMany, hookdef.CodeOutputMany, hookdef.CodeBranch, hookdef.CodeWayOpen, hookdef.CodeCycle,
 		hookdef.CodeUnreachable, hookdef.CodeCallTwice, hookdef.CodeCallMissing,
 	}

@@ -122,7 +122,7 @@ func (g *Graph) nextNodes(id string) []string {
 		if e.Source != id {
 			continue
 		}
-		if n := g.Node(e.Target); n.Aside() {
+		if n := g.Node(e.Target); n.IsFireAndForget() {
 			aside = append(aside, n.ID)
 		} else {
 			main = append(main, n.ID)

@@ -82,8 +82,8 @@ type Node struct {
 	Line, Column int
 }
 
-// Aside reports whether the node is a fire-and-forget hook.
-func (n *Node) Aside() bool { return n.Kind == HookNode && n.Hook != nil && !n.Hook.Blocking }
+// IsFireAndForget reports whether the node is a fire-and-forget hook.
+func (n *Node) IsFireAndForget() bool { return n.Kind == HookNode && n.Hook != nil && !n.Hook.Blocking }
 
 // Title returns the label of the node, or else its ID.
 func (n *Node) Title() string {

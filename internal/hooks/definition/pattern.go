@@ -30,8 +30,8 @@ func Match(pattern, name string) bool {
 	return i == len(p)
 }
 
-// Meet reports whether a name can match both patterns.
-func Meet(a, b string) bool {
+// PatternsOverlap reports whether a name can match both patterns.
+func PatternsOverlap(a, b string) bool {
 	if a == "" || b == "" {
 		return true
 	}
@@ -66,11 +66,11 @@ func (b Binding) Has(upstream, tool string) bool {
 
 // Meets reports whether both bindings can select the same request.
 func (b Binding) Meets(other Binding) bool {
-	return Meet(b.Upstream, other.Upstream) && Meet(b.Tool, other.Tool)
+	return PatternsOverlap(b.Upstream, other.Upstream) && PatternsOverlap(b.Tool, other.Tool)
 }
 
-// Binds reports whether the graph wraps a request.
-func (g *Graph) Binds(t Type, upstream, tool string) bool {
+// AppliesTo reports whether the graph wraps a request.
+func (g *Graph) AppliesTo(t Type, upstream, tool string) bool {
 	if g.Type != t {
 		return false
 	}

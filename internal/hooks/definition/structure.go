@@ -23,8 +23,8 @@ func (p *parser) checkStructure(at shape.Place, g *Graph) {
 	if len(g.Nodes) > maxNodes || len(g.Edges) > maxEdges {
 		return // checking all paths of a hostile graph would take too long
 	}
-	for _, problem := range g.Problems() {
-		p.Errorf(at.Below(string(problem.Pointer)), problem.Code, problem.Fix, "%s", problem.Message)
+	for _, diagnostic := range g.Diagnostics() {
+		p.Errorf(at.Below(string(diagnostic.Pointer)), diagnostic.Code, diagnostic.Fix, "%s", diagnostic.Message)
 	}
 }
 
@@ -40,8 +40,8 @@ func (p *parser) checkModuleIDs(at shape.Place, g *Graph) {
 	}
 }
 
-// Problem is a violation of a rule for graphs.
-type Problem struct {
+// Diagnostic is a violation of a rule for graphs.
+type Diagnostic struct {
 	Code string
 	// Pointer is the pointer to the node, edge or list.
 	Pointer doc.Pointer
@@ -50,9 +50,9 @@ type Problem struct {
 	Message, Fix string
 }
 
-// Problems returns the violated rules. A graph without problems is a tree from its start,
+// Diagnostics returns the violated rules. A valid graph is a tree from its start,
 // with at most one call on each path.
-func (g *Graph) Problems() []Problem {
+func (g *Graph) Diagnostics() []Diagnostic {
 	c := &checker{Graph: g, numbers: make(map[string]int, len(g.Nodes))}
 	c.indexEdges()
 	c.checkEnds()
@@ -67,14 +67,14 @@ func (g *Graph) Problems() []Problem {
 	return c.found
 }
 
-// checker collects the problems of one graph.
+// checker collects the diagnostics of one graph.
 type checker struct {
 	*Graph
 	// numbers are the indices of nodes by ID; the first node with an ID counts.
 	numbers map[string]int
 	// in and out are the indices of each node's valid edges, without duplicates.
 	in, out [][]int
-	found   []Problem
+	found   []Diagnostic
 }
 
 // isFirstOfID reports whether a node is the first one with its ID.
@@ -82,20 +82,20 @@ func (c *checker) isFirstOfID(n int) bool {
 	return c.numbers[c.Nodes[n].ID] == n && c.Nodes[n].ID != ""
 }
 
-// addNodeProblem adds a problem of a node.
-func (c *checker) addNodeProblem(n int, code, fix, format string, args ...any) {
-	c.found = append(c.found, Problem{
+// addNodeError adds a diagnostic of a node.
+func (c *checker) addNodeError(n int, code, fix, format string, args ...any) {
+	c.found = append(c.found, Diagnostic{
 		Code: code, Pointer: doc.Pointer("").Key("nodes").Index(n), Node: c.Nodes[n].ID, Message: fmt.Sprintf(format, args...), Fix: fix,
 	})
 }
 
-// addEdgeProblem adds a problem of an edge, or of one of its members.
-func (c *checker) addEdgeProblem(e int, key, code, fix, format string, args ...any) {
+// addEdgeError adds a diagnostic of an edge, or of one of its members.
+func (c *checker) addEdgeError(e int, key, code, fix, format string, args ...any) {
 	pointer := doc.Pointer("").Key("edges").Index(e)
 	if key != "" {
 		pointer = pointer.Key(key)
 	}
-	c.found = append(c.found, Problem{
+	c.found = append(c.found, Diagnostic{
 		Code: code, Pointer: pointer, Node: c.Edges[e].Source, Message: fmt.Sprintf(format, args...), Fix: fix,
 	})
 }
@@ -106,12 +106,12 @@ func (c *checker) indexEdges() {
 	for n := range c.Nodes {
 		id := c.Nodes[n].ID
 		if first, ok := c.numbers[id]; ok && id != "" {
-			c.addNodeProblem(n, CodeDuplicateID, "give each node an id of its own", "Duplicate node id '%s': node %d has it already.", id, first+1)
+			c.addNodeError(n, CodeDuplicateID, "give each node an id of its own", "Duplicate node id '%s': node %d has it already.", id, first+1)
 			continue
 		}
 		c.numbers[id] = n
 		if h := c.Nodes[n].Hook; c.Nodes[n].Kind == HookNode && h != nil && h.Answers && !h.Blocking {
-			c.addNodeProblem(n, CodeAnswersAside, "set 'blocking' to true, or remove 'answers'", "Hook '%s' is fire-and-forget: nothing waits for its answer.", id)
+			c.addNodeError(n, CodeFireAndForgetAnswers, "set 'blocking' to true, or remove 'answers'", "Hook '%s' is fire-and-forget: nothing waits for its answer.", id)
 		}
 	}
 	c.in, c.out = make([][]int, len(c.Nodes)), make([][]int, len(c.Nodes))
@@ -124,7 +124,7 @@ func (c *checker) indexEdges() {
 			continue
 		}
 		if first, ok := seen[edge]; ok {
-			c.addEdgeProblem(e, "", CodeEdgeTwice, "remove one of the two", "The edge from '%s' to '%s' is there twice: edge %d is the same.", edge.Source, edge.Target, first+1)
+			c.addEdgeError(e, "", CodeEdgeTwice, "remove one of the two", "The edge from '%s' to '%s' is there twice: edge %d is the same.", edge.Source, edge.Target, first+1)
 			continue
 		}
 		seen[edge] = e
@@ -148,7 +148,7 @@ func (c *checker) findEnd(e int, key, id string) (int, bool) {
 		if guess := (&shape.Report{}).Closest(id, ids); guess != "" {
 			fix = fmt.Sprintf("did you mean '%s'?", guess)
 		}
-		c.addEdgeProblem(e, key, CodeEdgeUnknown, fix, "There is no node '%s' for the edge from '%s' to '%s'.", id, c.Edges[e].Source, c.Edges[e].Target)
+		c.addEdgeError(e, key, CodeEdgeUnknown, fix, "There is no node '%s' for the edge from '%s' to '%s'.", id, c.Edges[e].Source, c.Edges[e].Target)
 	}
 	return n, ok
 }
@@ -163,7 +163,7 @@ func (c *checker) checkEnds() {
 		switch c.Nodes[n].Kind {
 		case Start:
 			if first >= 0 {
-				c.addNodeProblem(n, CodeStartCount, "remove one of the two", "A graph has one start, but '%s' is one and '%s' is another.", c.Nodes[first].ID, c.Nodes[n].ID)
+				c.addNodeError(n, CodeStartCount, "remove one of the two", "A graph has one start, but '%s' is one and '%s' is another.", c.Nodes[first].ID, c.Nodes[n].ID)
 				continue
 			}
 			first = n
@@ -173,7 +173,7 @@ func (c *checker) checkEnds() {
 		}
 	}
 	root := func(code, fix, message string) {
-		c.found = append(c.found, Problem{Code: code, Pointer: doc.Pointer("").Key("nodes"), Message: message, Fix: fix})
+		c.found = append(c.found, Diagnostic{Code: code, Pointer: doc.Pointer("").Key("nodes"), Message: message, Fix: fix})
 	}
 	if first < 0 {
 		root(CodeStartCount, `add {"id": "start", "type": "start"}`, "The graph has no start.")
@@ -189,20 +189,20 @@ func (c *checker) checkNode(n int) {
 	switch {
 	case node.Kind == Start:
 		for _, e := range c.in[n] {
-			c.addEdgeProblem(e, "target", CodeStartInput, "remove the edge", "An edge leads from '%s' to the start '%s', which nothing comes before.", c.Edges[e].Source, node.ID)
+			c.addEdgeError(e, "target", CodeStartInput, "remove the edge", "An edge leads from '%s' to the start '%s', which nothing comes before.", c.Edges[e].Source, node.ID)
 		}
 	case len(c.in[n]) > 1:
-		c.addNodeProblem(n, CodeInputMany, "keep one of the edges; a node that two branches need stands on each of them",
+		c.addNodeError(n, CodeInputMany, "keep one of the edges; a node that two branches need stands on each of them",
 			"%d edges lead to node '%s'; every node but the start has exactly one.", len(c.in[n]), node.ID)
 	}
 	switch {
 	case node.Kind == End:
 		for _, e := range c.out[n] {
-			c.addEdgeProblem(e, "source", CodeEndOutput, "remove the edge", "An edge leads from the end '%s' to '%s'; nothing comes after an end.", node.ID, c.Edges[e].Target)
+			c.addEdgeError(e, "source", CodeEndOutput, "remove the edge", "An edge leads from the end '%s' to '%s'; nothing comes after an end.", node.ID, c.Edges[e].Target)
 		}
-	case node.Aside():
+	case node.IsFireAndForget():
 		for _, e := range c.out[n] {
-			c.addEdgeProblem(e, "source", CodeAsideOutput, "remove the edge, or set 'blocking' of the hook to true",
+			c.addEdgeError(e, "source", CodeFireAndForgetOutput, "remove the edge, or set 'blocking' of the hook to true",
 				"An edge leads from '%s' to '%s'; nothing comes after a fire-and-forget hook.", node.ID, c.Edges[e].Target)
 		}
 	case node.Kind == ConditionNode:
@@ -218,7 +218,7 @@ func (c *checker) checkBranches(n int) {
 	for _, e := range c.out[n] {
 		branch := c.Edges[e].Branch
 		if branch != True && branch != False {
-			c.addEdgeProblem(e, "sourceHandle", CodeBranch, `write "sourceHandle": "true", or "false"`,
+			c.addEdgeError(e, "sourceHandle", CodeBranch, `write "sourceHandle": "true", or "false"`,
 				"The edge from condition '%s' to '%s' is for neither true nor false.", c.Nodes[n].ID, c.Edges[e].Target)
 			continue
 		}
@@ -234,7 +234,7 @@ func (c *checker) checkBranches(n int) {
 func (c *checker) checkContinuation(n int, edges []int, branch Branch) {
 	var main []int
 	for _, e := range edges {
-		if !c.Nodes[c.numbers[c.Edges[e].Target]].Aside() {
+		if !c.Nodes[c.numbers[c.Edges[e].Target]].IsFireAndForget() {
 			main = append(main, e)
 		}
 	}
@@ -244,9 +244,9 @@ func (c *checker) checkContinuation(n int, edges []int, branch Branch) {
 	}
 	switch {
 	case len(main) == 0:
-		c.addNodeProblem(n, CodeWayOpen, "lead from it to an mcp-call, a blocking hook, a condition or an end", "Nothing comes after node '%s'%s.", c.Nodes[n].ID, where)
+		c.addNodeError(n, CodeWayOpen, "lead from it to an mcp-call, a blocking hook, a condition or an end", "Nothing comes after node '%s'%s.", c.Nodes[n].ID, where)
 	case len(main) > 1:
-		c.addNodeProblem(n, CodeOutputMany, "keep one of them, put a condition before them, or set 'blocking' of the hooks to false",
+		c.addNodeError(n, CodeOutputMany, "keep one of them, put a condition before them, or set 'blocking' of the hooks to false",
 			"%d edges lead on from node '%s'%s; only one can, beside those to fire-and-forget hooks.", len(main), c.Nodes[n].ID, where)
 	}
 }
@@ -291,7 +291,7 @@ func (c *checker) checkCycles() {
 				circle = append(circle, c.Nodes[other].ID)
 			}
 		}
-		c.addNodeProblem(n, CodeCycle, "remove an edge of the circle: there are no loops", "The edges lead in a circle: %s.", shape.QuotedAll(circle))
+		c.addNodeError(n, CodeCycle, "remove an edge of the circle: there are no loops", "The edges lead in a circle: %s.", shape.QuotedAll(circle))
 	}
 }
 
@@ -309,7 +309,7 @@ func (c *checker) checkReachability() {
 	reached := c.reachableFrom(starts...)
 	for n := range c.Nodes {
 		if c.isFirstOfID(n) && !reached[n] && c.Nodes[n].Kind != Start {
-			c.addNodeProblem(n, CodeUnreachable, "lead to it, or remove it", "No way leads to node '%s', so it would never run.", c.Nodes[n].ID)
+			c.addNodeError(n, CodeUnreachable, "lead to it, or remove it", "No way leads to node '%s', so it would never run.", c.Nodes[n].ID)
 		}
 	}
 }
@@ -339,14 +339,14 @@ func (c *checker) checkPaths() {
 		seen[at] = true
 		node := &c.Nodes[at.node]
 		switch {
-		case node.Aside():
+		case node.IsFireAndForget():
 			continue
 		case node.Kind == Call && at.called && !told[CodeCallTwice+node.ID]:
 			told[CodeCallTwice+node.ID] = true
-			c.addNodeProblem(at.node, CodeCallTwice, "keep one of them: a call is sent at most once", "A way to '%s' has sent the call already.", node.ID)
+			c.addNodeError(at.node, CodeCallTwice, "keep one of them: a call is sent at most once", "A way to '%s' has sent the call already.", node.ID)
 		case node.Kind == End && !at.called && !at.answered && !told[CodeCallMissing+node.ID]:
 			told[CodeCallMissing+node.ID] = true
-			c.addNodeProblem(at.node, CodeCallMissing, "put an mcp-call on the way; or, if a hook on it answers in place of the server, set its 'answers' to true",
+			c.addNodeError(at.node, CodeCallMissing, "put an mcp-call on the way; or, if a hook on it answers in place of the server, set its 'answers' to true",
 				"A way to the end '%s' has no mcp-call and no hook that answers.", node.ID)
 		}
 		at.called = at.called || node.Kind == Call

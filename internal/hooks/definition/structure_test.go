@@ -15,7 +15,7 @@ import (
 // checkerRules names what the checker found as definitiontest.Judge does.
 func checkerRules(g *hookdef.Graph) []string {
 	var all []string
-	for _, p := range g.Problems() {
+	for _, p := range g.Diagnostics() {
 		where := p.Node
 		if edge, ok := strings.CutPrefix(string(p.Pointer), "/edges/"); ok {
 			number, _, _ := strings.Cut(edge, "/")
@@ -110,7 +110,7 @@ func TestPatterns(t *testing.T) {
 			meet = meet || naiveMatch(a, name) && naiveMatch(b, name)
 		}
 		// Two patterns of three that meet do so in a name of five at most.
-		if got := hookdef.Meet(a, b); got != meet {
+		if got := hookdef.PatternsOverlap(a, b); got != meet {
 			t.Fatalf("Meet(%q, %q) = %v", a, b, got)
 		}
 	})

@@ -25,7 +25,7 @@ type node struct {
 // Compile compiles a graph. It returns an error for an invalid graph: the engine runs
 // checked graphs only.
 func Compile(l *hookdef.Linked) (*Program, error) {
-	if problems := l.Problems(); len(problems) > 0 {
+	if problems := l.Diagnostics(); len(problems) > 0 {
 		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s breaks a rule: %s", l.ID, problems[0].Message).
 			WithFix("%s", problems[0].Fix)
 	}
@@ -44,7 +44,7 @@ func Compile(l *hookdef.Linked) (*Program, error) {
 	}
 	for _, e := range l.Edges {
 		from, to := &p.nodes[numbers[e.Source]], numbers[e.Target]
-		if p.nodes[to].Aside() {
+		if p.nodes[to].IsFireAndForget() {
 			from.background[e.Branch] = append(from.background[e.Branch], to)
 		} else {
 			from.next[e.Branch] = to

@@ -151,7 +151,7 @@ func (p *scenario) predictOutcome() model {
 		default:
 		}
 		for _, e := range p.graph.Edges {
-			if to := p.graph.Node(e.Target); e.Source == id && e.Branch == branch && !to.Aside() {
+			if to := p.graph.Node(e.Target); e.Source == id && e.Branch == branch && !to.IsFireAndForget() {
 				id = to.ID
 				break
 			}

@@ -20,29 +20,27 @@ const (
 	suggestReview  = "Review validation criteria and adjust output accordingly."
 )
 
-// maxTimeouts is how many patterns of one check may run into their time limit;
-// those after them are not tried.
+// maxTimeouts bounds the patterns of one check that may reach their time limit; later
+// patterns are not tried.
 const maxTimeouts = 3
 
-// Result reports whether an output is accepted, why not, and what to do. The lists
-// are never nil.
+// Result is the verdict on an output with its issues and hints. The lists are never nil.
 type Result struct {
 	Valid       bool
 	Issues      []string
 	Suggestions []string
 }
 
-// Check judges an output. vars are the variables that the rules' conditions
-// read: a rule whose condition does not hold is skipped, as is a composition of
-// skipped rules alone.
+// Check checks an output. vars are the variables of the rules' conditions: a rule whose
+// condition does not hold is skipped, and so is a composition of skipped rules only.
 //
-// A list tells every issue in the order of its rules; a composition tells
-// `Validation composition failed`, then what would have satisfied it. The
-// author's message replaces the issue of its rule (seed 000).
+// A list reports every issue in the order of its rules. A composition reports `Validation
+// composition failed`, then its requirements. The author's message replaces the issue of
+// its rule (seed 000).
 //
-// The error is for what only the author can fix: an unknown type, a pattern or
-// a schema that does not compile, a rule without the field it judges by. Its
-// code is guideway.CodeInvalidDefinition.
+// The error is for mistakes of the author: an unknown type, a pattern or a schema that does
+// not compile, a rule without its required field. Its code is
+// guideway.CodeInvalidDefinition.
 func (c *Criterion) Check(output string, vars expr.Lookup) (Result, error) {
 	if c == nil {
 		if strings.TrimFunc(output, expr.IsSpace) == "" {
@@ -64,19 +62,19 @@ func (c *Criterion) Check(output string, vars expr.Lookup) (Result, error) {
 	}, nil
 }
 
-// outcome is what became of one criterion.
+// outcome is the outcome of one criterion.
 type outcome uint8
 
 const (
 	skipped outcome = iota
 	passed
 	failed
-	// undecided is a pattern that ran into its time limit: neither it nor its
+	// undecided is the outcome of a pattern that reached its time limit: neither it nor its
 	// negation passes.
 	undecided
 )
 
-// verdict is the outcome of one criterion, with what to tell about it.
+// verdict is the outcome of one criterion with its issues and hints.
 type verdict struct {
 	outcome outcome
 	issues  []string
@@ -86,8 +84,8 @@ type verdict struct {
 // isAccepted reports whether the criterion lets the output pass.
 func (f verdict) isAccepted() bool { return f.outcome == passed || f.outcome == skipped }
 
-// listIssues are the issues of c as a list tells them: a composition says first that
-// it is one.
+// listIssues returns the issues of c for a list. A composition starts with an issue that
+// names it.
 func (f verdict) listIssues(c *Criterion) []string {
 	if c.isComposition() {
 		return append([]string{issueComposition}, f.issues...)
@@ -95,7 +93,7 @@ func (f verdict) listIssues(c *Criterion) []string {
 	return f.issues
 }
 
-// checker is one check.
+// checker is the state of one check.
 type checker struct {
 	output string
 	vars   expr.Lookup
@@ -103,7 +101,7 @@ type checker struct {
 	timeouts int
 }
 
-// checkCriterion judges one criterion.
+// checkCriterion checks one criterion.
 func (j *checker) checkCriterion(c *Criterion) (verdict, error) {
 	if c == nil {
 		return verdict{outcome: passed}, nil
@@ -137,7 +135,7 @@ func (j *checker) checkCriterion(c *Criterion) (verdict, error) {
 	}
 }
 
-// checkAll is a list or an and: all parts are judged, so that all issues are reported.
+// checkAll checks a list or an and. It checks all parts, so that all issues are reported.
 func (j *checker) checkAll(c *Criterion) (verdict, error) {
 	var all verdict
 	if len(c.Of) == 0 {
@@ -162,8 +160,8 @@ func (j *checker) checkAll(c *Criterion) (verdict, error) {
 	return all, nil
 }
 
-// checkAny is an or: the first part that passes decides. Without any part it fails,
-// as in seed 000.
+// checkAny checks an or: the first part that passes decides. Without parts it fails, as in
+// seed 000.
 func (j *checker) checkAny(c *Criterion) (verdict, error) {
 	if len(c.Of) == 0 {
 		return verdict{outcome: failed, issues: []string{"there is no alternative that could hold"}}, nil
@@ -194,7 +192,7 @@ func (j *checker) checkAny(c *Criterion) (verdict, error) {
 	return result, nil
 }
 
-// checkNot passes where its part fails. A part that is skipped or undecided stays so.
+// checkNot passes if its part fails. A skipped or undecided part has the same outcome.
 func (j *checker) checkNot(c *Criterion) (verdict, error) {
 	var part *Criterion
 	if len(c.Of) > 0 {
@@ -214,7 +212,7 @@ func (j *checker) checkNot(c *Criterion) (verdict, error) {
 	}
 }
 
-// ruleVerdict is the diagnostic of a simple rule.
+// ruleVerdict returns the verdict of a simple rule.
 func (c *Criterion) ruleVerdict(ok bool, issue string) verdict {
 	if ok {
 		return verdict{outcome: passed}
@@ -222,8 +220,8 @@ func (c *Criterion) ruleVerdict(ok bool, issue string) verdict {
 	return c.failWith(issue)
 }
 
-// failWith is a failed rule. Where the author's message takes the place of issues,
-// the rule in words becomes a hint.
+// failWith returns the verdict of a failed rule. If the author's message replaces the
+// issues, the description of the rule becomes a hint.
 func (c *Criterion) failWith(issues ...string) verdict {
 	f := verdict{outcome: failed, issues: issues}
 	if c.Message == "" {
@@ -236,13 +234,13 @@ func (c *Criterion) failWith(issues ...string) verdict {
 	return f
 }
 
-// checkRegex judges a pattern.
+// checkRegex checks a pattern.
 func (j *checker) checkRegex(c *Criterion) (verdict, error) {
 	p, err := c.compiledPattern()
 	if err != nil {
 		return verdict{}, guideway.Errorf(guideway.CodeInvalidDefinition,
 			"Invalid regex pattern in validationCriteria: %s", c.Pattern).
-			WithFix("mend the pattern: %v", err)
+			WithFix("fix the pattern: %v", err)
 	}
 	if j.timeouts >= maxTimeouts {
 		return c.timedOut(fmt.Sprintf("Pattern /%s/ was not tried: others took too long", c.Pattern)), nil
@@ -255,8 +253,8 @@ func (j *checker) checkRegex(c *Criterion) (verdict, error) {
 	return c.ruleVerdict(matched, "Output does not match required pattern: "+c.Pattern), nil
 }
 
-// timedOut is a rule that ran out of time. The author's message does not replace
-// the reason, for the output may be right.
+// timedOut returns the verdict of a rule that reached its time limit. The author's message
+// does not replace the reason, because the output may be valid.
 func (c *Criterion) timedOut(reason string) verdict {
 	f := verdict{outcome: undecided, issues: []string{reason}}
 	if c.Message != "" {
@@ -266,7 +264,7 @@ func (c *Criterion) timedOut(reason string) verdict {
 	return f
 }
 
-// checkLength judges the number of UTF-16 units, one issue per violated bound.
+// checkLength checks the number of UTF-16 units, with one issue per violated bound.
 func (j *checker) checkLength(c *Criterion) verdict {
 	n := float64(utf16Units(j.output))
 	var issues []string
@@ -296,13 +294,13 @@ func utf16Units(s string) int {
 	return n
 }
 
-// checkSchema judges the output as a JSON document.
+// checkSchema checks the output as a JSON document.
 func (j *checker) checkSchema(c *Criterion) (verdict, error) {
 	s, err := c.compiledSchema()
 	if err != nil {
 		return verdict{}, guideway.Errorf(guideway.CodeInvalidDefinition,
 			"invalid JSON schema in validationCriteria: %w", err).
-			WithFix("mend the schema of the rule")
+			WithFix("fix the schema of the rule")
 	}
 	if j.timeouts >= maxTimeouts {
 		return c.timedOut("The schema was not tried: other patterns took too long"), nil

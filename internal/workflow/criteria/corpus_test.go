@@ -36,7 +36,7 @@ func TestCorpus(t *testing.T) {
 		}
 		visitCriteria(document, func(criteria any) {
 			c := criteriapkg.Parse(criteria)
-			for _, p := range c.Problems() {
+			for _, p := range c.Diagnostics() {
 				if !p.Warning {
 					t.Errorf("%s: %+v", entry.Name(), p)
 				}
@@ -101,7 +101,7 @@ func TestCheckConcurrently(t *testing.T) {
 	wait.Wait()
 }
 
-// TestCheckByHand judges by criteria that Parse did not make.
+// TestCheckByHand uses criteria that Parse did not create.
 func TestCheckByHand(t *testing.T) {
 	t.Parallel()
 	c := &criteriapkg.Criterion{Type: criteriapkg.And, Of: []*criteriapkg.Criterion{
@@ -134,13 +134,13 @@ func FuzzCheck(f *testing.F) {
 		c := criteriapkg.Parse(v)
 		_ = c.String()
 		bad := false
-		for _, p := range c.Problems() {
+		for _, p := range c.Diagnostics() {
 			bad = bad || !p.Warning
 		}
 		result, err := c.Check(output, nil)
 		switch {
 		case err != nil && !bad:
-			t.Errorf("%s has no problem, but fails: %v", criteria, err)
+			t.Errorf("%s has no diagnostic, but fails: %v", criteria, err)
 		case err != nil:
 		case result.Valid != (len(result.Issues) == 0):
 			t.Errorf("%s on %q: %+v", criteria, output, result)

@@ -1,8 +1,8 @@
-// Package criteria judges a step's output: contains, regex, length and schema
-// rules, their compositions and their conditions.
+// Package criteria checks a step's output: contains, regex, length and schema rules, their
+// compositions and their conditions.
 //
-// Check says what the agent must fix; Problems says what the author must, and
-// Faults which of it keeps a definition from loading.
+// Check returns the diagnostics for the agent; Diagnostics returns those for the author,
+// and Errors the ones that prevent a definition from loading.
 package criteria
 
 import (
@@ -14,11 +14,11 @@ import (
 // every output that is not blank. One that Parse made is safe for concurrent
 // use and compiles its pattern or schema once, when it is first needed.
 type Criterion struct {
-	// Type says what the other fields mean.
+	// Type determines the meaning of the other fields.
 	Type Type
-	// Message is what the author wants said when the rule fails.
+	// Message is the author's message if the rule fails.
 	Message string
-	// Condition turns the rule off where it does not hold; nil is always on.
+	// Condition disables the rule if it does not hold; nil always holds.
 	Condition *expr.Expr
 
 	Value          string         // contains
@@ -29,12 +29,12 @@ type Criterion struct {
 	// Of are the parts of All, And, Or (any number) and Not (one).
 	Of []*Criterion
 
-	// unusable says why the rule cannot judge anything; "" where it can.
+	// unusable is the reason why the rule cannot check anything, or "".
 	unusable string
-	// problems are what Parse found wrong, with paths below this criterion.
-	problems []Problem
-	// compiled and schema give what Pattern and Schema compile to; nil where
-	// Parse did not make the Criterion.
+	// diagnostics are the errors that Parse found, with paths relative to this criterion.
+	diagnostics []Diagnostic
+	// compiled and schema compile Pattern and Schema; nil if Parse did not create the
+	// Criterion.
 	compiled func() (*pattern.Pattern, error)
 	schema   func() (*schema, error)
 }

@@ -39,7 +39,7 @@ func checkIssues(tb testing.TB, criteria, output string, vars map[string]any) []
 	return result.Issues
 }
 
-// TestCheck keeps the cases of seed 000.
+// TestCheck tests the cases of seed 000.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	const (
@@ -157,7 +157,7 @@ func TestCheckSuggestions(t *testing.T) {
 	}
 }
 
-// TestCheckErrors are for the author: the agent cannot fix them.
+// TestCheckErrors tests errors for the author, which the agent cannot fix.
 func TestCheckErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -247,7 +247,7 @@ func TestCheckIsBounded(t *testing.T) {
 	})
 }
 
-func TestProblems(t *testing.T) {
+func TestDiagnostics(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
@@ -278,7 +278,7 @@ func TestProblems(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, p := range criteriapkg.Parse(decodeJSON(t, tt.criteria)).Problems() {
+			for _, p := range criteriapkg.Parse(decodeJSON(t, tt.criteria)).Diagnostics() {
 				line := p.Path + " " + p.Code
 				if p.Warning {
 					line += " warning"
@@ -289,7 +289,7 @@ func TestProblems(t *testing.T) {
 				got = append(got, line)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("problems of %s (-want +got):\n%s", tt.criteria, diff)
+				t.Errorf("diagnostics of %s (-want +got):\n%s", tt.criteria, diff)
 			}
 		})
 	}
@@ -297,9 +297,9 @@ func TestProblems(t *testing.T) {
 
 func TestInlineFlagsFix(t *testing.T) {
 	t.Parallel()
-	problems := criteriapkg.Parse(decodeJSON(t, `{"type":"regex","pattern":"(?im)a","flags":"i","message":"m"}`)).Problems()
-	if len(problems) != 1 || problems[0].Fix != `remove (?im) and set "flags": "im"` {
-		t.Errorf("problems = %+v", problems)
+	diagnostics := criteriapkg.Parse(decodeJSON(t, `{"type":"regex","pattern":"(?im)a","flags":"i","message":"m"}`)).Diagnostics()
+	if len(diagnostics) != 1 || diagnostics[0].Fix != `remove (?im) and set "flags": "im"` {
+		t.Errorf("diagnostics = %+v", diagnostics)
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
 
-// Parse reads validationCriteria from decoded JSON: a list of rules, one rule, a
-// composition, or a bare text, which is a regex (the legacy form of seed 000).
-// What is null or empty gives nil. It never fails: what it cannot use, Check
-// refuses and Problems explains.
+// Parse parses validationCriteria from decoded JSON: a list of rules, one rule, a
+// composition, or a bare text, which is a regex (the legacy form of seed 000). It returns
+// nil for null or an empty value. It never fails: Check refuses invalid criteria and
+// Diagnostics explains them.
 func Parse(v any) *Criterion {
 	switch value := v.(type) {
 	case nil:
@@ -37,8 +37,7 @@ func Parse(v any) *Criterion {
 	}
 }
 
-// parseParts reads the elements of a list; what is empty in it is unusable, for it
-// says nothing.
+// parseParts parses the elements of a list. An empty element is unusable.
 func parseParts(list []any) []*Criterion {
 	of := make([]*Criterion, len(list))
 	for i, element := range list {
@@ -47,7 +46,7 @@ func parseParts(list []any) []*Criterion {
 	return of
 }
 
-// parsePart reads a criterion inside another.
+// parsePart parses a criterion inside another.
 func parsePart(v any) *Criterion {
 	if c := Parse(v); c != nil {
 		return c
@@ -57,7 +56,7 @@ func parsePart(v any) *Criterion {
 		`give an object with "type" and "message"`)
 }
 
-// parseObject reads a rule, which has a type, or a composition.
+// parseObject parses a rule, which has a type, or a composition.
 func parseObject(object map[string]any) *Criterion {
 	if _, ok := object["type"]; ok {
 		return parseRule(object)
@@ -83,7 +82,7 @@ func parseObject(object map[string]any) *Criterion {
 		`give a rule a "type": contains, regex, length or schema`)
 }
 
-// parseRule reads a rule. Fields of the wrong type count as missing.
+// parseRule parses a rule. Fields of the wrong type count as missing.
 func parseRule(object map[string]any) *Criterion {
 	c := &Criterion{Condition: expr.Parse(object["condition"])}
 	if name, ok := object["type"].(string); ok {
@@ -116,7 +115,7 @@ func parseRule(object map[string]any) *Criterion {
 	return c
 }
 
-// readField reads an optional field and notes one of the wrong type.
+// readField reads an optional field and records a wrong type.
 func readField[T any](c *Criterion, object map[string]any, name string) (T, bool) {
 	var none T
 	value, ok := object[name]
@@ -125,7 +124,7 @@ func readField[T any](c *Criterion, object map[string]any, name string) (T, bool
 	}
 	typed, ok := value.(T)
 	if !ok {
-		c.problems = append(c.problems, Problem{
+		c.diagnostics = append(c.diagnostics, Diagnostic{
 			Path:    "/" + name,
 			Code:    "criterion-field-type",
 			Message: fmt.Sprintf("%q must be %s, not %s", name, jsonKind(none), jsonKind(value)),
@@ -147,30 +146,30 @@ func readBound(c *Criterion, object map[string]any, name string) *float64 {
 	return nil
 }
 
-// addMissingField notes that a rule has no field to judge by.
+// addMissingField records that a rule lacks its required field.
 func (c *Criterion) addMissingField(name, what string) {
 	c.unusable = fmt.Sprintf("validation rule of type %s has no %s", c.Type, name)
-	for _, p := range c.problems {
+	for _, p := range c.diagnostics {
 		if p.Path == "/"+name {
 			return
 		}
 	}
-	c.problems = append(c.problems, Problem{
+	c.diagnostics = append(c.diagnostics, Diagnostic{
 		Code:    "criterion-field-missing",
 		Message: c.unusable,
 		Fix:     fmt.Sprintf("add %q: %s", name, what),
 	})
 }
 
-// newUnusable is a criterion that judges nothing.
+// newUnusable returns a criterion that cannot check anything.
 func newUnusable(path, code, message, fix string) *Criterion {
 	return &Criterion{
-		unusable: message,
-		problems: []Problem{{Path: path, Code: code, Message: message, Fix: fix}},
+		unusable:    message,
+		diagnostics: []Diagnostic{{Path: path, Code: code, Message: message, Fix: fix}},
 	}
 }
 
-// prepareCompile arranges that the pattern or schema is compiled once.
+// prepareCompile makes the pattern or schema compile once, on first use.
 func (c *Criterion) prepareCompile() {
 	switch c.Type {
 	case Regex:

@@ -13,25 +13,25 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
 
-// schemaURL names a schema inside the compiler, which needs an absolute name to
-// resolve references within it. Nothing is ever fetched by it.
+// schemaURL names a schema inside the compiler, which needs an absolute name to resolve
+// references. It is never fetched.
 const schemaURL = "urn:guideway:criterion"
 
 // maxErrors bounds the errors of one document that are reported.
 const maxErrors = 20
 
-// schema is a compiled JSON schema. Its patterns share one allowance of time,
-// so its checks go one at a time.
+// schema is a compiled JSON schema. Its patterns share one time limit, so checks are
+// serial.
 type schema struct {
 	mu       sync.Mutex
 	compiled *jsonschema.Schema
-	// late is set by the first pattern that ran into its limit in a check; the
-	// patterns after it are not tried.
+	// late is set by the first pattern that reaches its time limit in a check; later
+	// patterns are not tried.
 	late bool
 }
 
-// compileSchema compiles a schema: draft-07 where it names none, references
-// inside the document only.
+// compileSchema compiles a schema. The default is draft-07; only references inside the
+// document are allowed.
 func compileSchema(document map[string]any) (*schema, error) {
 	s := &schema{}
 	compiler := jsonschema.NewCompiler()
@@ -49,7 +49,7 @@ func compileSchema(document map[string]any) (*schema, error) {
 	return s, nil
 }
 
-// compileReason is an error of the compiler without the name that we gave the schema.
+// compileReason returns a compiler error without the internal name of the schema.
 func compileReason(err error) error {
 	var invalid *jsonschema.SchemaValidationError
 	if errors.As(err, &invalid) {
@@ -72,7 +72,7 @@ func (offline) Load(url string) (any, error) {
 	return nil, fmt.Errorf("references outside the schema are not followed: %s", url)
 }
 
-// compileExpression is a pattern of a schema; it is the library's regexp engine.
+// compileExpression compiles a pattern of a schema; it is the library's regexp engine.
 func (s *schema) compileExpression(source string) (jsonschema.Regexp, error) {
 	p, err := pattern.Compile(source, "")
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *schema) compileExpression(source string) (jsonschema.Regexp, error) {
 	return &expression{pattern: p, source: source, schema: s}, nil
 }
 
-// expression runs a pattern within the allowance of its schema.
+// expression runs a pattern within the time limit of its schema.
 type expression struct {
 	pattern *pattern.Pattern
 	source  string
@@ -105,8 +105,8 @@ func (e *expression) MatchString(s string) bool {
 // String implements jsonschema.Regexp.
 func (e *expression) String() string { return e.source }
 
-// validateOutput returns the issue that the output has, or "". The error is
-// pattern.ErrTooLong, or says why the output is no JSON.
+// validateOutput returns the issue of the output, or "". The error is pattern.ErrTooLong,
+// or the reason why the output is not JSON.
 func (s *schema) validateOutput(output string) (string, error) {
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(output))
 	if err != nil {
@@ -130,8 +130,8 @@ func (s *schema) validateOutput(output string) (string, error) {
 	}
 }
 
-// describeError writes the errors of a document, ordered by place: the library walks
-// objects in no particular order.
+// describeError returns the errors of a document ordered by place, because the library
+// visits objects in random order.
 func describeError(err *jsonschema.ValidationError) string {
 	var errs []string
 	for _, unit := range flattenErrors(err.BasicOutput()) {
@@ -152,7 +152,7 @@ func describeError(err *jsonschema.ValidationError) string {
 	return strings.Join(errs, "; ")
 }
 
-// flattenErrors are the errors of an output, or its only one.
+// flattenErrors returns the leaf errors of an output.
 func flattenErrors(out *jsonschema.OutputUnit) []jsonschema.OutputUnit {
 	if len(out.Errors) == 0 {
 		return []jsonschema.OutputUnit{*out}

@@ -8,12 +8,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// maxSchemaWords bounds the text of a schema in a description; an agent needs
-// most schemas whole to fit them.
+// maxSchemaWords bounds the text of a schema in a description; an agent needs most schemas
+// completely.
 const maxSchemaWords = 2000
 
-// Describe says the criteria in words for an agent, one line per rule of a list:
-// the author's message first, then what the rule asks for.
+// Describe describes the criteria for an agent, one line per rule of a list: the author's
+// message and then the requirement.
 func (c *Criterion) Describe() []string {
 	if c == nil {
 		return nil
@@ -28,7 +28,7 @@ func (c *Criterion) Describe() []string {
 	return lines
 }
 
-// String says the criteria in one line.
+// String describes the criteria in one line.
 func (c *Criterion) String() string {
 	if c == nil {
 		return "not blank"
@@ -101,7 +101,7 @@ func (c *Criterion) describeBounds() string {
 	}
 }
 
-// schemaWords is the schema as JSON.
+// schemaWords returns the schema as JSON.
 func (c *Criterion) schemaWords() string {
 	text, err := jsontext.Marshal(c.Schema)
 	if err != nil {

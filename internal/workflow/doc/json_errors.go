@@ -66,11 +66,11 @@ func (j *jsonReader) failCommonMistake() {
 	rest := j.text[j.pos:]
 	switch {
 	case rest[0] == '\'':
-		j.failAt(CodeJSONSyntax, j.pos, "a string stands in single quotes", "use double quotes")
+		j.failAt(CodeJSONSyntax, j.pos, "a string is in single quotes", "use double quotes")
 	case strings.HasPrefix(rest, "“") || strings.HasPrefix(rest, "”") || strings.HasPrefix(rest, "‘") || strings.HasPrefix(rest, "’"):
-		j.failAt(CodeJSONSyntax, j.pos, "a string stands in typographic quotes", `use plain double quotes: "`)
+		j.failAt(CodeJSONSyntax, j.pos, "a string is in typographic quotes", `use plain double quotes: "`)
 	case rest[0] == '`':
-		j.failAt(CodeJSONSyntax, j.pos, "a string stands in backquotes", "use double quotes")
+		j.failAt(CodeJSONSyntax, j.pos, "a string is in backquotes", "use double quotes")
 	case strings.HasPrefix(rest, "//") || strings.HasPrefix(rest, "/*") || rest[0] == '#':
 		j.failAt(CodeJSONSyntax, j.pos, "JSON has no comments", "remove the comment, or write the definition in YAML (.yaml), which has them")
 	case rest[0] == ',':
@@ -139,7 +139,7 @@ func (j *jsonReader) failSeparator(n *Node, closing byte) {
 	message := fmt.Sprintf("expected ',' or '%c', found %s", closing, j.describeNext())
 	switch rest[0] {
 	case '"', '{', '[':
-		j.failAt(CodeJSONSyntax, j.pos, message, "put a comma between this and what stands before it")
+		j.failAt(CodeJSONSyntax, j.pos, message, "put a comma before this")
 	case '}', ']':
 		j.failAt(CodeJSONSyntax, j.pos, message, fmt.Sprintf("close the %s that begins on line %d with '%c'", n.Kind, n.Line, closing))
 	default:

@@ -254,7 +254,7 @@ func (k *keySet) findKey(members []Member, key string) int {
 func (r *reporter) addDuplicateKey(to string, key string, line, column, firstLine int) {
 	r.addDiagnostic(Diagnostic{
 		Code: CodeDuplicateKey, Line: line, Column: column, Pointer: to,
-		Message: fmt.Sprintf("the key %q stands twice in this object, first on line %d", key, firstLine),
+		Message: fmt.Sprintf("the key %q is repeated in this object; it is first used on line %d", key, firstLine),
 		Fix:     "keep one of the two",
 	})
 }

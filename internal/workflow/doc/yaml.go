@@ -150,7 +150,7 @@ func (y *yamlReader) convertNode(n *yaml.Node) *Node {
 // expandAlias converts the value of an alias.
 func (y *yamlReader) expandAlias(n *yaml.Node) *Node {
 	if n.Alias == nil || y.open[n.Alias] {
-		y.failAt(n, CodeYAMLAlias, fmt.Sprintf("the alias *%s stands inside what it names", n.Value), "write the value out")
+		y.failAt(n, CodeYAMLAlias, fmt.Sprintf("the alias *%s refers to a value that contains it", n.Value), "write the value out")
 	}
 	y.open[n.Alias] = true
 	out := y.convertNode(n.Alias)

@@ -9,10 +9,9 @@ import "github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 // Expr is a condition. A nil Expr always holds. An Expr is never changed after
 // it is made, so it is safe for concurrent use.
 type Expr struct {
-	// Op says what the other fields mean.
+	// Op determines the meaning of the other fields.
 	Op Op
-	// Mode says by which rules comparisons read and compare. It is the same
-	// in the whole tree.
+	// Mode selects the rules of comparisons. It is the same in the whole tree.
 	Mode Mode
 	// Var is the variable of a comparison; in a Strict one it is a dotted path
 	// (see Lookup.Path), and the variable that it reads is its Root.
@@ -22,8 +21,8 @@ type Expr struct {
 	// Of are the operands of And, Or (any number) and Not (one).
 	Of []*Expr
 
-	// compiled returns the pattern of Matches, or nil where it does not compile;
-	// it is nil itself where Parse did not make the Expr.
+	// compiled returns the pattern of Matches, or nil if it does not compile. It is nil if
+	// Parse did not create the Expr.
 	compiled func() *pattern.Pattern
 }
 
@@ -32,11 +31,11 @@ type Mode uint8
 
 // The modes.
 const (
-	// Lenient are the rules of step workflows (seed 000): names are flat,
-	// values are converted, what is missing is null.
+	// Lenient are the rules of step workflows (seed 000): names are flat, values are
+	// converted, a missing variable is null.
 	Lenient Mode = iota
-	// Strict are the rules of phase workflows (seed 002): names are paths,
-	// nothing is converted, what is missing is not null.
+	// Strict are the rules of phase workflows (seed 002): names are paths, nothing is
+	// converted, a missing variable is not null.
 	Strict
 )
 
@@ -45,11 +44,10 @@ type Op string
 
 // The operators.
 const (
-	// Always and Never are constants: an empty condition, and one that cannot
-	// be understood.
+	// Always and Never are constants: an empty condition, and an invalid one.
 	Always Op = "always"
 	Never  Op = "never"
-	// Truthy is a variable alone.
+	// Truthy tests a variable without an operator.
 	Truthy Op = "truthy"
 
 	Equals     Op = "equals"
@@ -62,8 +60,8 @@ const (
 	StartsWith Op = "startsWith"
 	EndsWith   Op = "endsWith"
 	Matches    Op = "matches"
-	// Exists is neither missing nor null; NotExists is one of the two. Strict
-	// conditions alone have them.
+	// Exists holds if the variable is set and not null; NotExists is its negation. Only
+	// Strict conditions have them.
 	Exists    Op = "exists"
 	NotExists Op = "notExists"
 
@@ -76,8 +74,7 @@ const (
 // null is (nil, true).
 type Lookup func(name string) (value any, ok bool)
 
-// Map looks variables up in a map. Names are flat keys: "a.b" is one name
-// (seed 000).
+// Map returns a Lookup in a map. Names are flat keys: "a.b" is one name (seed 000).
 func Map(vars map[string]any) Lookup {
 	return func(name string) (any, bool) {
 		value, ok := vars[name]
@@ -85,16 +82,16 @@ func Map(vars map[string]any) Lookup {
 	}
 }
 
-// Verdict is the answer to a condition some of whose variables may be unset.
+// Verdict is the value of a condition whose variables may be unset.
 type Verdict uint8
 
 // The verdicts.
 const (
-	// Unknown waits for a variable that was never set.
+	// Unknown depends on a variable that was never set.
 	Unknown Verdict = iota
-	// No is false whatever the unset variables will be.
+	// No is false for all values of the unset variables.
 	No
-	// Yes is true whatever the unset variables will be.
+	// Yes is true for all values of the unset variables.
 	Yes
 )
 
@@ -110,7 +107,7 @@ func (v Verdict) String() string {
 	}
 }
 
-// negate is the negation in three-valued logic.
+// negate returns the negation in three-valued logic.
 func (v Verdict) negate() Verdict {
 	switch v {
 	case Yes:
@@ -122,7 +119,7 @@ func (v Verdict) negate() Verdict {
 	}
 }
 
-// compiledPattern is what the Value of a Matches compiles to, or nil for what is none.
+// compiledPattern returns the compiled Value of a Matches, or nil if it is invalid.
 func (e *Expr) compiledPattern() *pattern.Pattern {
 	if e.compiled != nil {
 		return e.compiled()
@@ -130,7 +127,7 @@ func (e *Expr) compiledPattern() *pattern.Pattern {
 	return compilePattern(e.Value)
 }
 
-// verdictOf is a decided answer.
+// verdictOf returns Yes or No.
 func verdictOf(holds bool) Verdict {
 	if holds {
 		return Yes

@@ -30,7 +30,7 @@ func decodeVars(tb testing.TB, document string) expr.Lookup {
 	return expr.Map(object)
 }
 
-// TestHolds keeps the cases of seed 000, and those where it is silent.
+// TestHolds tests the cases of seed 000, and cases that it leaves open.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -272,8 +272,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestHoldsIsBounded returns up on a pattern that needs exponential time: it does
-// not match.
+// TestHoldsIsBounded tests that a pattern which needs exponential time does not match.
 func TestHoldsIsBounded(t *testing.T) {
 	t.Parallel()
 	e := expr.Parse(decodeJSON(t, `{"var":"x","matches":"^(a+)+$"}`))

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Holds evaluates the condition as the seeds do, with what is set. In a Lenient
-// condition a variable that was never set counts as null: `not_equals "x"` holds
-// for it, and so does `equals null`. In a Strict one it equals nothing.
+// Holds evaluates the condition as the seeds do. In a Lenient condition a variable that was
+// never set counts as null: `not_equals "x"` holds for it, and so does `equals null`. In a
+// Strict one it equals nothing.
 func (e *Expr) Holds(vars Lookup) bool {
 	return e.evaluate(func(leaf *Expr) Verdict {
 		value, found, _ := leaf.readVariable(vars)
@@ -15,10 +15,10 @@ func (e *Expr) Holds(vars Lookup) bool {
 	}) == Yes
 }
 
-// Decide evaluates the condition in three-valued (Kleene) logic: a comparison
-// that reads a variable never set is Unknown, unless the rest of the condition
-// decides without it. An explicit null counts as set. Exists and NotExists are
-// decided in any case; a path is where the variable that it begins with is set.
+// Decide evaluates the condition in three-valued (Kleene) logic: a comparison that reads a
+// variable never set is Unknown, unless the rest of the condition decides. An explicit null
+// counts as set. Exists and NotExists are always decided. A path is set if its first
+// variable is set.
 func (e *Expr) Decide(vars Lookup) Verdict {
 	return e.evaluate(func(leaf *Expr) Verdict {
 		value, found, set := leaf.readVariable(vars)
@@ -43,8 +43,8 @@ func (e *Expr) Constant() (value, ok bool) {
 	return v == Yes, v != Unknown
 }
 
-// evaluate folds the tree over the verdicts of its comparisons. An operator that it
-// does not know never holds.
+// evaluate folds the tree over the verdicts of its comparisons. An unknown operator never
+// holds.
 func (e *Expr) evaluate(leaf func(*Expr) Verdict) Verdict {
 	if e == nil {
 		return Yes
@@ -66,8 +66,8 @@ func (e *Expr) evaluate(leaf func(*Expr) Verdict) Verdict {
 	}
 }
 
-// foldOperands is and (neutral Yes) and or (neutral No): the first operand that is the
-// opposite of neutral decides, else one that is Unknown leaves it open.
+// foldOperands evaluates and (neutral Yes) and or (neutral No): the first operand with the
+// opposite of neutral decides; otherwise an Unknown operand makes the result Unknown.
 func (e *Expr) foldOperands(leaf func(*Expr) Verdict, neutral Verdict) Verdict {
 	result := neutral
 	for _, operand := range e.Of {
@@ -82,7 +82,7 @@ func (e *Expr) foldOperands(leaf func(*Expr) Verdict, neutral Verdict) Verdict {
 	return result
 }
 
-// negatedOperand is what a Not negates.
+// negatedOperand returns the operand of a Not.
 func (e *Expr) negatedOperand() *Expr {
 	if len(e.Of) == 0 {
 		return nil
@@ -104,7 +104,7 @@ func (e *Expr) isComparison() bool {
 	}
 }
 
-// readVariable finds what a comparison looks at, and says whether its variable was ever
+// readVariable returns the value that a comparison reads, and whether its variable was ever
 // set.
 func (e *Expr) readVariable(vars Lookup) (value any, found, set bool) {
 	if e.Mode == Strict {
@@ -117,7 +117,7 @@ func (e *Expr) readVariable(vars Lookup) (value any, found, set bool) {
 	return toJSONValue(value), set, set
 }
 
-// testValue compares a value, as plain gives it; it is nil where it was not found.
+// testValue compares a value converted by toJSONValue; value is nil if it was not found.
 func (e *Expr) testValue(value any, found bool) bool {
 	if e.Mode == Strict {
 		return testStrict(e, value, found)
@@ -125,8 +125,8 @@ func (e *Expr) testValue(value any, found bool) bool {
 	return testLenient(e, value)
 }
 
-// Variables are the names that the condition reads, sorted, each once; those of
-// a Strict condition are paths.
+// Variables returns the sorted, unique names that the condition reads; those of a Strict
+// condition are paths.
 func (e *Expr) Variables() []string {
 	names := map[string]bool{}
 	e.visitComparisons(func(leaf *Expr) { names[leaf.Var] = true })
@@ -147,8 +147,8 @@ func (e *Expr) visitComparisons(visit func(leaf *Expr)) {
 	}
 }
 
-// Equal reports whether two conditions are written alike, so that tests and
-// differs can compare trees.
+// Equal reports whether two conditions are structurally equal, so that tests and differs
+// can compare trees.
 func (e *Expr) Equal(other *Expr) bool {
 	if e == nil || other == nil {
 		return e == other

@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// testLenient compares a value by the rules of step workflows (seed 000).
-// Missing is nil.
+// testLenient compares a value by the rules of step workflows (seed 000). A missing value
+// is nil.
 func testLenient(e *Expr, value any) bool {
 	switch e.Op {
 	case Truthy:
@@ -32,8 +32,8 @@ func testLenient(e *Expr, value any) bool {
 	}
 }
 
-// isTruthy is JavaScript's: null, false, 0 and "" are not, all else is, an empty
-// list and the text "false" included.
+// isTruthy follows JavaScript: null, false, 0 and "" are falsy, everything else is truthy,
+// including an empty list and the text "false".
 func isTruthy(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -49,11 +49,11 @@ func isTruthy(v any) bool {
 	}
 }
 
-// equalLenient is the lenient equality of seed 000: null equals only null (and what is
-// missing); texts are trimmed and their case ignored; a number equals a text by
-// JavaScript's Number(), by which a blank text is 0; a boolean equals the texts
-// true/1/yes and false/0/no; otherwise like compares with like. A number and a
-// boolean are never equal, and neither are lists or objects to anything.
+// equalLenient is the lenient equality of seed 000: null equals only null or a missing
+// value; texts are trimmed and their case is ignored; a number equals a text by
+// JavaScript's Number(), by which a blank text is 0; a boolean equals the texts true/1/yes
+// and false/0/no; otherwise only values of the same type are equal. A number and a boolean
+// are never equal, and lists and objects equal nothing.
 func equalLenient(a, b any) bool {
 	switch a := a.(type) {
 	case nil:
@@ -85,7 +85,7 @@ func equalLenient(a, b any) bool {
 	return false
 }
 
-// meansBool reports whether a text stands for a boolean.
+// meansBool reports whether a text spells the boolean.
 func meansBool(text string, b bool) bool {
 	switch normalizeText(text) {
 	case "true", "1", "yes":
@@ -97,9 +97,9 @@ func meansBool(text string, b bool) bool {
 	}
 }
 
-// compareNumbers compares numbers. A numeric text is a number here as it is in equals,
-// which is the documented intent of seed 000; a blank one is none, for an empty
-// answer is no measurement. Anything else compares as false.
+// compareNumbers compares numbers. A numeric text counts as a number, as in equals, which
+// is the documented intent of seed 000. A blank text does not, because an empty answer is
+// not a measurement. Any other operand compares as false.
 func compareNumbers(op Op, a, b any) bool {
 	x, ok := toNumber(a)
 	if !ok {
@@ -112,7 +112,7 @@ func compareNumbers(op Op, a, b any) bool {
 	return inOrder(op, x, y)
 }
 
-// inOrder compares two numbers.
+// inOrder reports whether two numbers are in the order of op.
 func inOrder(op Op, x, y float64) bool {
 	switch op {
 	case Gt:
@@ -126,7 +126,7 @@ func inOrder(op Op, x, y float64) bool {
 	}
 }
 
-// toNumber is the number that a value is or spells.
+// toNumber returns the number that a value is or spells.
 func toNumber(v any) (float64, bool) {
 	switch v := v.(type) {
 	case float64:
@@ -142,8 +142,8 @@ func toNumber(v any) (float64, bool) {
 	}
 }
 
-// testText is contains, startsWith and endsWith: both sides trimmed and lower
-// case, what is missing is "". On a list, contains asks for an element that is
+// testText evaluates contains, startsWith and endsWith: both sides are trimmed and
+// lower-cased, and a missing value is "". On a list, contains looks for an element that is
 // leniently equal; seed 000 leaves lists open.
 func testText(op Op, value, literal any) bool {
 	if list, ok := value.([]any); ok {
@@ -176,8 +176,8 @@ func testText(op Op, value, literal any) bool {
 	}
 }
 
-// testPattern is matches: on the trimmed text, ignoring case. A pattern that
-// does not compile or takes too long does not match.
+// testPattern evaluates matches on the trimmed text, ignoring case. A pattern that does not
+// compile or takes too long does not match.
 func testPattern(e *Expr, value any) bool {
 	whole, ok := toText(value)
 	if !ok {
@@ -191,7 +191,7 @@ func testPattern(e *Expr, value any) bool {
 	return err == nil && matched
 }
 
-// toText is a scalar as JavaScript writes it. Lists and objects have no text.
+// toText returns a scalar as JavaScript writes it. Lists and objects have no text.
 func toText(v any) (string, bool) {
 	switch v := v.(type) {
 	case nil:
@@ -220,8 +220,7 @@ func formatNumber(f float64) string {
 	return string(jsontext.AppendNumber(nil, f))
 }
 
-// parseNumber is JavaScript's Number() of a text: blank is 0, what is no number is
-// NaN.
+// parseNumber is JavaScript's Number() of a text: blank is 0, and an invalid number is NaN.
 func parseNumber(s string) float64 {
 	s = trimSpace(s)
 	if s == "" {
@@ -249,7 +248,7 @@ func parseNumber(s string) float64 {
 	return f
 }
 
-// radixOf is the base that a prefix letter announces, or 0.
+// radixOf returns the base for a prefix letter, or 0.
 func radixOf(letter byte) float64 {
 	switch letter {
 	case 'x', 'X':
@@ -263,7 +262,7 @@ func radixOf(letter byte) float64 {
 	}
 }
 
-// parseInteger reads digits of a base, or gives NaN.
+// parseInteger parses digits of a base, or returns NaN.
 func parseInteger(digits string, base float64) float64 {
 	var n float64
 	for _, r := range digits {
@@ -284,10 +283,10 @@ func parseInteger(digits string, base float64) float64 {
 	return n
 }
 
-// normalizeText is a text as equality sees it.
+// normalizeText returns a text in the form that equality compares.
 func normalizeText(s string) string { return strings.ToLower(trimSpace(s)) }
 
-// trimSpace removes what JavaScript's trim does.
+// trimSpace trims as JavaScript's trim does.
 func trimSpace(s string) string { return strings.TrimFunc(s, IsSpace) }
 
 // IsSpace reports whether JavaScript's trim removes r: Go's white space without
@@ -296,7 +295,7 @@ func IsSpace(r rune) bool {
 	return r == '\uFEFF' || r != '\u0085' && unicode.IsSpace(r)
 }
 
-// toJSONValue turns a Go value into what JSON decodes to: every number is a float64.
+// toJSONValue converts a Go value to the types of decoded JSON: every number is a float64.
 func toJSONValue(v any) any {
 	switch v := v.(type) {
 	case nil, string, bool, float64, []any, map[string]any:
@@ -313,7 +312,7 @@ func toJSONValue(v any) any {
 	return fromReflect(reflect.ValueOf(v))
 }
 
-// fromReflect is plain for values that only Go code makes.
+// fromReflect converts values of other Go types.
 func fromReflect(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Bool:

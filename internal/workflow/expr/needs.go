@@ -2,27 +2,25 @@ package expr
 
 import "slices"
 
-// Need is a variable that a condition waits for, or that stands in its way.
+// Need is a variable that a condition waits for or that prevents it from holding.
 type Need struct {
-	// Variable is its name, or the path of a Strict condition.
+	// Variable is the name, or the path in a Strict condition.
 	Variable string
-	// Allowed are the literals that would make its comparisons come out as
-	// needed. Empty where no literal says it, as for a bound; Tests always
-	// does.
+	// Allowed are the literals that would decide its comparisons as needed. It is empty if
+	// no literal does, as for a bound; Tests is never empty.
 	Allowed []any
 	// Tests are the comparisons in words, such as `attempts < 3` or
 	// `not (status is "done")`.
 	Tests []string
-	// Current is its value now; Set is false if it was never set.
+	// Current is the current value; Set is false if it was never set.
 	Current any
 	Set     bool
 }
 
-// Needs are the variables that must still be set for e to be decided, where
-// Decide is Unknown; those that must be set or changed for it to hold, where it
-// is No; none where it is Yes. Parts that are settled already need nothing. They
-// come in order of appearance, merged per variable: under an or, any one of them
-// may be enough.
+// Needs returns the variables that must be set to decide e if Decide is Unknown, those that
+// must be set or changed for e to hold if it is No, and nothing if it is Yes. Decided parts
+// need nothing. The needs are in order of appearance, merged per variable; under an or, one
+// of them may be enough.
 func (e *Expr) Needs(vars Lookup) []Need {
 	c := needCollector{vars: vars, at: map[string]int{}, leaves: map[*Expr]Verdict{}}
 	switch c.decideExpr(e) {
@@ -39,16 +37,16 @@ func (e *Expr) Needs(vars Lookup) []Need {
 // needCollector collects the needs of one condition.
 type needCollector struct {
 	vars Lookup
-	// undecided asks for what is unset only.
+	// undecided limits the needs to unset variables.
 	undecided bool
 	list      []Need
 	at        map[string]int
-	// leaves are the verdicts of comparisons: a pattern is matched once,
-	// however deep it stands.
+	// leaves caches the verdicts of comparisons, so that a pattern is matched once at any
+	// depth.
 	leaves map[*Expr]Verdict
 }
 
-// decideExpr is Decide with the comparisons remembered.
+// decideExpr is Decide with cached comparisons.
 func (c *needCollector) decideExpr(e *Expr) Verdict {
 	return e.evaluate(func(leaf *Expr) Verdict {
 		v, ok := c.leaves[leaf]
@@ -60,7 +58,7 @@ func (c *needCollector) decideExpr(e *Expr) Verdict {
 	})
 }
 
-// collectNeeds adds what must change for e to come out as wanted.
+// collectNeeds adds the needs for e to be want.
 func (c *needCollector) collectNeeds(e *Expr, want bool) {
 	switch v := c.decideExpr(e); {
 	case v == verdictOf(want), c.undecided && v != Unknown:
@@ -80,7 +78,7 @@ func (c *needCollector) collectNeeds(e *Expr, want bool) {
 	}
 }
 
-// addNeed merges the need of one comparison.
+// addNeed adds the need of one comparison.
 func (c *needCollector) addNeed(e *Expr, want bool) {
 	at, known := c.at[e.Var]
 	if !known {
@@ -102,7 +100,7 @@ func (c *needCollector) addNeed(e *Expr, want bool) {
 	}
 }
 
-// decidingLiteral is the literal by which a comparison comes out as wanted.
+// decidingLiteral returns the literal for which a comparison is want.
 func (e *Expr) decidingLiteral(want bool) (any, bool) {
 	switch {
 	case e.Op == Equals && want, e.Op == NotEquals && !want:
@@ -117,16 +115,16 @@ func (e *Expr) decidingLiteral(want bool) (any, bool) {
 	}
 }
 
-// equalTo reports whether another literal is written alike.
+// equalTo returns a test for structural equality with a literal.
 func equalTo(value any) func(any) bool {
 	written := formatLiteral(value)
 	return func(other any) bool { return formatLiteral(other) == written }
 }
 
-// Literals adds to some values those that the condition compares a variable with,
-// in order of appearance: each decides its comparison, one way or the other. For one
-// that is compared with true or false, or stands alone, they are both. What equals
-// one that is there already is left out.
+// Literals appends to known the literals that the condition compares a variable with, in
+// order of appearance: each decides its comparison. For a variable that is compared with a
+// boolean or tested without an operator, it appends true and false. It omits values that
+// known contains.
 func (e *Expr) Literals(name string, known []any) []any {
 	add := func(v any) {
 		there := equalTo(v)

@@ -6,19 +6,19 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
 
-// operatorOrder is the order in which operators on one object win (seed 000: the
-// first that is present is the only one that counts).
+// operatorOrder returns the precedence of several operators on one object (seed 000: only
+// the first one counts).
 func operatorOrder() []Op {
 	return []Op{Equals, NotEquals, Gt, Gte, Lt, Lte, Contains, StartsWith, EndsWith, Matches}
 }
 
-// Parse reads a condition of a step workflow from decoded JSON. It never fails,
-// as seed 000 never does: what is missing, empty or no object always holds, and
-// what is an object but not understood never does.
+// Parse parses a condition of a step workflow from decoded JSON. It never fails, as in seed
+// 000: a missing, empty or non-object condition always holds, and an invalid object never
+// does.
 //
-// Not understood are unknown keys alone, and/or that is no list, and a var that
-// is no name. A negation of what is not understood is not understood either: a
-// mistake must not hold because it stands under a not.
+// Invalid are objects with unknown keys only, an and or or that is not a list, and a var
+// that is not a name. The negation of an invalid condition is invalid too, so that a
+// mistake does not hold because it is negated.
 func Parse(v any) *Expr {
 	switch value := v.(type) {
 	case map[string]any:
@@ -35,8 +35,8 @@ func Parse(v any) *Expr {
 	return nil
 }
 
-// parseOperand is Parse for a part of a condition: it gives no nil, and says
-// whether all of it was understood.
+// parseOperand parses a part of a condition. It never returns nil; the bool reports whether
+// all of it is valid.
 func parseOperand(v any) (*Expr, bool) {
 	if object, ok := v.(map[string]any); ok && len(object) > 0 {
 		return parseObject(object)
@@ -48,8 +48,8 @@ func parseOperand(v any) (*Expr, bool) {
 	return e, false
 }
 
-// parseObject reads an object with at least one key: a comparison where it has
-// a var, else and, or, not in this order.
+// parseObject parses an object with at least one key: a comparison if it has a var, else
+// and, or, not in this order.
 func parseObject(object map[string]any) (*Expr, bool) {
 	if name, ok := object["var"].(string); ok && name != "" {
 		return parseComparison(name, object), true
@@ -69,7 +69,7 @@ func parseObject(object map[string]any) (*Expr, bool) {
 	return &Expr{Op: Never}, false
 }
 
-// parseComparison reads the operator that counts; a var alone is its truth.
+// parseComparison parses the first operator; a var without operators is tested for truth.
 func parseComparison(name string, object map[string]any) *Expr {
 	for _, op := range operatorOrder() {
 		value, ok := object[string(op)]
@@ -100,8 +100,8 @@ func parseList(op Op, v any) (*Expr, bool) {
 	return e, all
 }
 
-// compilePattern returns the pattern of a matches comparison, or nil for what is none.
-// The flag is always i (seed 000).
+// compilePattern compiles the pattern of a matches comparison; it returns nil if v is not a
+// text. The flag is always i (seed 000).
 func compilePattern(v any) *pattern.Pattern {
 	source, ok := v.(string)
 	if !ok {

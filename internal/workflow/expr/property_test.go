@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
-// sampleValues are few, so that literals and variables often meet.
+// sampleValues returns few values, so that literals and variables often match.
 func sampleValues() []any {
 	return []any{
 		nil, true, false, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 1e300,
@@ -25,8 +25,7 @@ func sampleValues() []any {
 // variableNames are the variables of random conditions.
 func variableNames() []string { return []string{"x", "y"} }
 
-// drawCondition returns a condition as decoded JSON, understood or, if wild, not
-// always so.
+// drawCondition returns a condition as decoded JSON, which may be invalid if wild is set.
 func drawCondition(t *rapid.T, depth int, wild bool) any {
 	shapes := []string{"leaf", "leaf", "and", "or", "not"}
 	if depth == 0 {
@@ -76,7 +75,7 @@ func drawVars(t *rapid.T, all bool) map[string]any {
 	return vars
 }
 
-// TestDecideAgreesWithHolds is about conditions whose variables are all set.
+// TestDecideAgreesWithHolds tests conditions whose variables are all set.
 func TestDecideAgreesWithHolds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,8 +88,8 @@ func TestDecideAgreesWithHolds(t *testing.T) {
 	})
 }
 
-// TestDecideIsMonotone sets the variables that were unset: what was decided
-// stays so.
+// TestDecideIsMonotone tests that setting more variables does not change a decided
+// condition.
 func TestDecideIsMonotone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -108,7 +107,7 @@ func TestDecideIsMonotone(t *testing.T) {
 	})
 }
 
-// TestDeMorgan holds in both logics.
+// TestDeMorgan tests De Morgan's laws in both logics.
 func TestDeMorgan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -123,7 +122,7 @@ func TestDeMorgan(t *testing.T) {
 	})
 }
 
-// TestConstantIsSound never meets variables for which it is wrong.
+// TestConstantIsSound tests that Constant agrees with Holds for all variables.
 func TestConstantIsSound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -141,8 +140,8 @@ func TestConstantIsSound(t *testing.T) {
 	})
 }
 
-// TestNeedsNameWhatDecides: an undecided condition needs something, and one
-// whose needs are all set is decided.
+// TestNeedsNameWhatDecides tests that an undecided condition has needs, and that setting
+// all of them decides it.
 func TestNeedsNameWhatDecides(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -167,7 +166,7 @@ func TestNeedsNameWhatDecides(t *testing.T) {
 	})
 }
 
-// TestWordsAreUnambiguous: conditions that read alike hold alike.
+// TestWordsAreUnambiguous tests that conditions with the same text have the same value.
 func TestWordsAreUnambiguous(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// testStrict compares a value by the rules of phase workflows (seed 002 and the
-// behaviour of its reference): equality without conversion, order between
-// numbers only, and what is missing is not null. Lists and objects equal
-// nothing.
+// testStrict compares a value by the rules of phase workflows (seed 002 and the behaviour
+// of its reference): equality without conversion, order between numbers only, and a missing
+// value is not null. Lists and objects equal nothing.
 func testStrict(e *Expr, value any, found bool) bool {
 	switch e.Op {
 	case Equals:
@@ -28,7 +27,7 @@ func testStrict(e *Expr, value any, found bool) bool {
 	}
 }
 
-// equalStrict is equality of null, booleans, numbers and texts.
+// equalStrict reports whether two nulls, booleans, numbers or texts are equal.
 func equalStrict(a, b any) bool {
 	switch a := a.(type) {
 	case nil:
@@ -47,16 +46,16 @@ func equalStrict(a, b any) bool {
 	}
 }
 
-// Root is the name of the variable that a dotted path begins with.
+// Root returns the name of the variable that a dotted path begins with.
 func Root(path string) string {
 	root, _, _ := strings.Cut(path, ".")
 	return root
 }
 
-// Path finds the value at a dotted path: the name of a variable, then keys of
-// objects and positions of lists; a list has a length too. Set says whether the
-// variable that the path begins with was ever set, found whether the path leads
-// to a value, which may be null. A key with a dot in it cannot be reached.
+// Path returns the value at a dotted path: the name of a variable, then keys of objects and
+// indices of lists; a list also has a length. set reports whether the variable was ever
+// set, found whether the path leads to a value, which may be null. A key that contains a
+// dot cannot be reached.
 func (l Lookup) Path(path string) (value any, found, set bool) {
 	if l == nil {
 		return nil, false, false
@@ -74,8 +73,8 @@ func (l Lookup) Path(path string) (value any, found, set bool) {
 	return value, found, true
 }
 
-// getMember goes one level down. Only what JSON has is there: no name is special
-// but the length of a list.
+// getMember returns a member of a value. It finds only JSON members; the only special name
+// is the length of a list.
 func getMember(value any, name string) (any, bool) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -86,7 +85,7 @@ func getMember(value any, name string) (any, bool) {
 			return float64(len(value)), true
 		}
 		i, err := strconv.Atoi(name)
-		// Strange spellings, such as 01 and +1, are no positions.
+		// Other spellings, such as 01 and +1, are not indices.
 		if err != nil || i < 0 || i >= len(value) || strconv.Itoa(i) != name {
 			return nil, false
 		}
@@ -104,9 +103,9 @@ func strictOperators() map[string]Op {
 	}
 }
 
-// ParseStrict reads a condition of a phase workflow from decoded JSON that was
-// checked against the dialect; nil stays nil. What it does not understand never
-// holds, a negation of it included.
+// ParseStrict parses a condition of a phase workflow from decoded JSON that was checked
+// against the dialect; nil stays nil. An invalid condition never holds, and neither does
+// its negation.
 func ParseStrict(v any) *Expr {
 	if v == nil {
 		return nil
@@ -118,7 +117,7 @@ func ParseStrict(v any) *Expr {
 	return e
 }
 
-// parseStrict is ParseStrict, and says whether all was understood.
+// parseStrict is ParseStrict; the bool reports whether the condition is valid.
 func parseStrict(v any) (*Expr, bool) {
 	object, _ := v.(map[string]any)
 	kind, _ := object["type"].(string)

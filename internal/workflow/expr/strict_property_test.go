@@ -12,9 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
-// evaluateNaive is a second evaluator, written from the description alone: it looks at
-// the condition as JSON. Known is false where a variable that decides was never
-// set.
+// evaluateNaive is a second evaluator, written from the description alone: it evaluates the
+// condition as JSON. known is false if a deciding variable was never set.
 func evaluateNaive(c map[string]any, vars map[string]any) (holds, known bool) {
 	switch c["type"] {
 	case "and", "or":
@@ -73,8 +72,8 @@ func evaluateNaive(c map[string]any, vars map[string]any) (holds, known bool) {
 	return compareNaive(c["operator"], value, c["value"]), set
 }
 
-// compareNaive compares by JSON texts: two values are equal if they are written alike
-// and are no list or object.
+// compareNaive compares JSON texts: two values are equal if their texts are equal and they
+// are not lists or objects.
 func compareNaive(operator, a, b any) bool {
 	x, _ := json.Marshal(a)
 	y, _ := json.Marshal(b)
@@ -143,8 +142,7 @@ func drawStrictVars(t *rapid.T) map[string]any {
 	return vars
 }
 
-// TestStrictAgreesWithNaive holds the evaluator against one that was written
-// from the description alone.
+// TestStrictAgreesWithNaive compares the evaluator with evaluateNaive.
 func TestStrictAgreesWithNaive(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -164,7 +162,7 @@ func TestStrictAgreesWithNaive(t *testing.T) {
 	})
 }
 
-// strictlyHolds is naive where nothing waits.
+// strictlyHolds is evaluateNaive with all variables known.
 func strictlyHolds(c map[string]any, vars map[string]any) bool {
 	switch c["type"] {
 	case "and", "or":
@@ -185,9 +183,9 @@ func strictlyHolds(c map[string]any, vars map[string]any) bool {
 	}
 }
 
-// TestStrictNeedsDecide sets what a condition needs until it is decided. Because
-// exists is decided before its variable is set, and otherwise after, that may
-// take several rounds, but in each one something is needed.
+// TestStrictNeedsDecide sets the needs of a condition until it is decided. Because exists
+// is decided before its variable is set, and other comparisons after, this may take several
+// rounds, but each round has a need.
 func TestStrictNeedsDecide(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -17,8 +17,8 @@ func comparisonText(variable, operator, value string) string {
 	return `{"type":"simple","variable":"` + variable + `","operator":"` + operator + `"` + value + `}`
 }
 
-// TestStrictHolds keeps the truth table of seed 002, as its reference behaves but
-// for what its language's objects inherit.
+// TestStrictHolds tests the truth table of seed 002 as its reference behaves, except for
+// members that its language's objects inherit.
 func TestStrictHolds(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -89,7 +89,7 @@ func TestStrictHolds(t *testing.T) {
 		{`{"type":"or","conditions":[` + comparisonText("a", "==", "1") + `,` + comparisonText("b", "==", "1") + `]}`, `{}`, false},
 		{`{"type":"and","conditions":[]}`, `{}`, true},
 		{`{"type":"or","conditions":[]}`, `{}`, false},
-		// What does not validate never holds, a negation included.
+		// An invalid condition never holds, and neither does its negation.
 		{`{"type":"bogus"}`, `{}`, false},
 		{`{"type":"not","condition":{"type":"bogus"}}`, `{}`, false},
 		{`{"type":"not","condition":{"var":"a","equals":1}}`, `{}`, false},
@@ -108,8 +108,8 @@ func TestStrictHolds(t *testing.T) {
 	}
 }
 
-// TestStrictTable goes through every operator, kind of literal and kind of value.
-// A row's letters say, literal by literal, whether the comparison holds.
+// TestStrictTable tests every operator with every kind of literal and value. The letters of
+// a row are the results for the literals.
 func TestStrictTable(t *testing.T) {
 	t.Parallel()
 	literals := []string{`null`, `true`, `false`, `0`, `5`, `""`, `"5"`}

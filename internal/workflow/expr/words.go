@@ -7,18 +7,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// String says the condition in words, for people and for the edges of a graph:
+// String describes the condition for people and for the edges of a graph:
 //
 //	taskComplexity is "Large" and attempts < 3
 //
-// Values are written as JSON, so a text cannot be taken for a number or for a
-// word of the sentence.
+// Values are written as JSON, so that a text is distinct from a number or a keyword.
 func (e *Expr) String() string {
 	words, _ := e.describe()
 	return words
 }
 
-// describe also says whether the words must be put in brackets inside and and or.
+// describe returns the description and whether it needs brackets inside and and or.
 func (e *Expr) describe() (string, bool) {
 	if e == nil {
 		return string(Always), false
@@ -39,7 +38,8 @@ func (e *Expr) describe() (string, bool) {
 	}
 }
 
-// describeOperands are the operands of and or or; empty is what none of them says.
+// describeOperands describes the operands of and or or; without operands it describes
+// empty.
 func (e *Expr) describeOperands(empty Op) (string, bool) {
 	switch len(e.Of) {
 	case 0:
@@ -58,7 +58,7 @@ func (e *Expr) describeOperands(empty Op) (string, bool) {
 	return strings.Join(parts, " "+string(e.Op)+" "), true
 }
 
-// describeComparison says one comparison.
+// describeComparison describes one comparison.
 func (e *Expr) describeComparison() string {
 	name, value := quoteName(e.Var), formatLiteral(e.Value)
 	switch e.Op {
@@ -89,7 +89,7 @@ func (e *Expr) describeComparison() string {
 	}
 }
 
-// quoteName writes a variable's name, in backquotes unless it is one plain word.
+// quoteName returns a variable's name, in backquotes unless it is one plain word.
 func quoteName(name string) string {
 	word := name != ""
 	for _, r := range name {

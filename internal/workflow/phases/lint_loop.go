@@ -73,7 +73,7 @@ func (l *linter) lintLoopEnd(at shape.Place, p *Phase, loop *Loop, what string) 
 		if loop.Type == LoopDoWhile {
 			rounds = "runs once"
 		}
-		l.Warnf(at, CodeLoopNever, "mend the condition, or write steps without a loop", "%s %s: its condition can never hold: %s.", shape.Capital(what), rounds, loop.Condition)
+		l.Warnf(at, CodeLoopNever, "fix the condition, or write steps without a loop", "%s %s: its condition can never hold: %s.", shape.Capital(what), rounds, loop.Condition)
 	case constant && loop.BreakCondition == nil:
 		l.Warnf(at, CodeLoopEndless, "compare a variable that changes, or add \"breakCondition\"",
 			"%s ends only after %d rounds, by maxIterations: its condition always holds: %s.", shape.Capital(what), loop.MaxIterations, loop.Condition)

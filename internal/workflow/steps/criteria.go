@@ -34,7 +34,7 @@ func (p *parser) readCriteria(at shape.Place) *criteriapkg.Criterion {
 	}
 	read := criteriapkg.Parse(at.Node.Any())
 	p.criteria = append(p.criteria, placedCriteria{at, read})
-	p.reportCriteria(at, read.Faults())
+	p.reportCriteria(at, read.Errors())
 	return read
 }
 
@@ -45,10 +45,10 @@ type placedCriteria struct {
 }
 
 // reportCriteria reports the errors of package criterion.
-func (p *parser) reportCriteria(at shape.Place, problems []criteriapkg.Problem) {
-	for _, problem := range problems {
-		if !problem.Warning {
-			p.Errorf(at.Below(problem.Path), problem.Code, problem.Fix, "%s (%s %s)", problem.Message, at.Name, at.Where)
+func (p *parser) reportCriteria(at shape.Place, diagnostics []criteriapkg.Diagnostic) {
+	for _, diagnostic := range diagnostics {
+		if !diagnostic.Warning {
+			p.Errorf(at.Below(diagnostic.Path), diagnostic.Code, diagnostic.Fix, "%s (%s %s)", diagnostic.Message, at.Name, at.Where)
 		}
 	}
 }
@@ -58,9 +58,9 @@ func (p *parser) reportCriteria(at shape.Place, problems []criteriapkg.Problem) 
 // If a definition does not load anyway, its author receives all errors at once.
 func (p *parser) reportDeepErrors() {
 	for _, j := range p.criteria {
-		shallow := j.criteria.Faults()
-		p.reportCriteria(j.at, slices.DeleteFunc(j.criteria.Problems(), func(problem criteriapkg.Problem) bool {
-			return slices.Contains(shallow, problem)
+		shallow := j.criteria.Errors()
+		p.reportCriteria(j.at, slices.DeleteFunc(j.criteria.Diagnostics(), func(diagnostic criteriapkg.Diagnostic) bool {
+			return slices.Contains(shallow, diagnostic)
 		}))
 	}
 }

@@ -132,12 +132,12 @@ func (l *linter) lintStep(at shape.Place, step *Step, s scope) {
 // lintCriteria reports the diagnostics of package criterion, and checks the variables in
 // the conditions of criteria.
 func (l *linter) lintCriteria(at shape.Place, step *Step, s scope) {
-	for _, problem := range step.Criteria.Problems() {
+	for _, d := range step.Criteria.Diagnostics() {
 		report := l.Warnf
-		if !problem.Warning {
+		if !d.Warning {
 			report = l.Errorf
 		}
-		report(at.Below(problem.Path), problem.Code, problem.Fix, "%s (step '%s')", problem.Message, step.ID)
+		report(at.Below(d.Path), d.Code, d.Fix, "%s (step '%s')", d.Message, step.ID)
 	}
 	l.lintRuleConditions(at, step, s)
 }

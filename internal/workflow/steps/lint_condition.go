@@ -18,7 +18,7 @@ func (l *linter) lintRunCondition(at shape.Place, step *Step, s scope) {
 	case constant && value:
 		l.Warnf(at, CodeConditionAlways, "remove the condition", "The runCondition of %s always holds%s.", stepSubject(step), conditionSuffix(step.RunCondition))
 	case constant:
-		l.Warnf(at, CodeUnreachable, "mend the condition, or remove the step", "%s never runs: its runCondition can never hold%s.", shape.Capital(stepSubject(step)), conditionSuffix(step.RunCondition))
+		l.Warnf(at, CodeUnreachable, "fix the condition, or remove the step", "%s never runs: its runCondition can never hold%s.", shape.Capital(stepSubject(step)), conditionSuffix(step.RunCondition))
 	case l.neverHoldsInRounds(step, s):
 		l.Warnf(at, CodeUnreachable, "compare with a number of a round that there is, or raise the number of rounds",
 			"%s never runs: its runCondition holds in none of the %d rounds of loop '%s': %s.", shape.Capital(stepSubject(step)), maxRoundsOf(s.loop.Loop), s.loop.ID, step.RunCondition)
@@ -37,7 +37,7 @@ func (l *linter) lintConfirmation(at shape.Place, step *Step, s scope) {
 	if value, constant := step.Confirm.Constant(); constant && value {
 		l.Warnf(at, CodeConditionAlways, "write true", "The requireConfirmation of %s always holds%s.", stepSubject(step), conditionSuffix(step.Confirm))
 	} else if constant {
-		l.Warnf(at, CodeConditionNever, "mend the condition, or remove it", "The requireConfirmation of %s can never hold%s.", stepSubject(step), conditionSuffix(step.Confirm))
+		l.Warnf(at, CodeConditionNever, "fix the condition, or remove it", "The requireConfirmation of %s can never hold%s.", stepSubject(step), conditionSuffix(step.Confirm))
 	}
 	by := s.order
 	if step.Loop != nil {
@@ -214,7 +214,7 @@ func (l *linter) lintIgnored(at shape.Place) {
 	name := at.Node.Get("var")
 	switch {
 	case name == nil && len(operators) > 0:
-		l.Warnf(at, CodeConditionIgnored, `add "var": the variable to compare`, "The condition compares nothing: '%s' stands without 'var', so it never holds.", operators[0])
+		l.Warnf(at, CodeConditionIgnored, `add "var": the variable to compare`, "The condition compares nothing: '%s' has no 'var', so it never holds.", operators[0])
 	case name != nil && name.Text == "":
 		l.Warnf(at.Key("var"), CodeConditionIgnored, "write the name of a variable", "The condition's variable has no name, so the condition never holds.")
 	case len(operators) > 1:

@@ -40,7 +40,7 @@ func (l *linter) lintLoopCondition(at shape.Place, step *Step, s scope) {
 			l.Warnf(at, CodeLoopEndless, "compare a variable that the body sets, or use a for loop",
 				"Loop '%s' ends only after %d rounds: its condition %s holds%s.", step.ID, loop.MaxIterations, alwaysOrNever(value), conditionSuffix(loop.Condition))
 		} else {
-			l.Warnf(at, CodeLoopNever, "mend the condition, or remove the loop",
+			l.Warnf(at, CodeLoopNever, "fix the condition, or remove the loop",
 				"Loop '%s' never runs: its condition %s holds%s.", step.ID, alwaysOrNever(value), conditionSuffix(loop.Condition))
 		}
 		return

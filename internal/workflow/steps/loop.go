@@ -46,7 +46,7 @@ func (p *parser) checkLoopType(at shape.Place) {
 	case kind.Node == nil:
 		p.Errorf(at, CodeRequired, fix, "Missing required field 'type' %s. This field is mandatory and must be provided.", at.Where)
 	case kind.Node.Kind != doc.String || kind.Node.Text != "loop":
-		p.Errorf(kind, CodeEnum, `write "type": "loop" here; the loop's own type stands inside "loop"`,
+		p.Errorf(kind, CodeEnum, `write "type": "loop" here; the loop's own type belongs inside "loop"`,
 			"Field 'type' %s must be 'loop', but it is %s.", at.Where, shape.Describe(kind.Node))
 	}
 }

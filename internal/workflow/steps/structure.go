@@ -71,7 +71,7 @@ func (p *parser) checkDuplicateID(step shape.Place, where string, seen map[strin
 	if line, ok := seen[id]; ok {
 		fix := "give each step an id of its own"
 		if line > 0 {
-			fix = fmt.Sprintf("give each step an id of its own; the first stands on line %d", line)
+			fix = fmt.Sprintf("give each step an id of its own; the first is on line %d", line)
 		}
 		p.Errorf(step.Key("id"), CodeDuplicateID, fix, "Duplicate step ID '%s'%s", id, where)
 		return

@@ -89,7 +89,7 @@ func (j *naiveJudge) checkIDs() {
 		}
 		j.nodes = append(j.nodes, n)
 		if n.Kind == hookdef.HookNode && n.Hook.Answers && !n.Hook.Blocking {
-			j.addBroken(hookdef.CodeAnswersAside, n.ID)
+			j.addBroken(hookdef.CodeFireAndForgetAnswers, n.ID)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (j *naiveJudge) checkEdges() {
 			j.addBroken(hookdef.CodeEndOutput, edge)
 		}
 		if from.Kind == hookdef.HookNode && !from.Hook.Blocking {
-			j.addBroken(hookdef.CodeAsideOutput, edge)
+			j.addBroken(hookdef.CodeFireAndForgetOutput, edge)
 		}
 		if from.Kind == hookdef.ConditionNode && e.Branch != "true" && e.Branch != "false" {
 			j.addBroken(hookdef.CodeBranch, edge)

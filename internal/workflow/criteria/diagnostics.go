@@ -9,61 +9,61 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
 
-// Problem is an error or a warning in criteria for their author.
-type Problem struct {
-	// Path is the JSON pointer to it, relative to the criteria.
+// Diagnostic is an error or a warning in criteria for their author.
+type Diagnostic struct {
+	// Path is the JSON pointer of the error, relative to the criteria.
 	Path string
-	// Code names the rule; it is stable.
+	// Code identifies the rule; it is stable.
 	Code string
 	// Message describes the error, Fix its correction.
 	Message string
 	Fix     string
-	// Warning reports whether the criteria work nevertheless.
+	// Warning is set if the criteria are usable in spite of it.
 	Warning bool
 }
 
-// Faults are those of the Problems that keep a definition from loading, in order
-// of the document. To find them nothing is compiled and no condition is looked
-// at, because every start pays for it: what they leave out is found by Problems,
-// and a run that meets it is refused by Check.
-func (c *Criterion) Faults() []Problem {
-	return c.collectProblems(func(c *Criterion) []Problem {
+// Errors returns the diagnostics that prevent a definition from loading, in document order.
+// It compiles nothing and ignores conditions, because every start calls it. Diagnostics
+// reports the remaining ones, and Check refuses them in a run.
+func (c *Criterion) Errors() []Diagnostic {
+	return c.collectDiagnostics(func(c *Criterion) []Diagnostic {
 		if c.unusable != "" {
 			return nil
 		}
-		return slices.DeleteFunc(c.shapeProblems(), func(p Problem) bool { return p.Warning })
+		return slices.DeleteFunc(c.shapeDiagnostics(), func(p Diagnostic) bool { return p.Warning })
 	})
 }
 
-// Problems are what the author must fix, in order of the document.
-func (c *Criterion) Problems() []Problem {
-	return c.collectProblems(func(c *Criterion) []Problem {
-		var found []Problem
+// Diagnostics returns all errors and warnings in document order.
+func (c *Criterion) Diagnostics() []Diagnostic {
+	return c.collectDiagnostics(func(c *Criterion) []Diagnostic {
+		var found []Diagnostic
 		if c.unusable == "" {
-			found = append(c.shapeProblems(), c.deepProblems()...)
+			found = append(c.shapeDiagnostics(), c.deepDiagnostics()...)
 		}
 		if c.Condition == nil {
 			return found
 		}
 		if value, constant := c.Condition.Constant(); constant && !value {
-			found = append(found, Problem{
+			found = append(found, Diagnostic{
 				Path: "/condition", Code: "criterion-never-applies", Warning: true,
 				Message: "the condition never holds, so the rule is never checked",
-				Fix:     "mend the condition or remove the rule",
+				Fix:     "fix the condition or remove the rule",
 			})
 		}
 		return found
 	})
 }
 
-// collectProblems are what Parse and own find wrong with the criterion and its parts.
-func (c *Criterion) collectProblems(own func(*Criterion) []Problem) []Problem {
+// collectDiagnostics returns the diagnostics of Parse and of own for the criterion and its
+// parts.
+func (c *Criterion) collectDiagnostics(own func(*Criterion) []Diagnostic) []Diagnostic {
 	if c == nil {
 		return nil
 	}
-	found := append(slices.Clip(c.problems), own(c)...)
+	found := append(slices.Clip(c.diagnostics), own(c)...)
 	for i, part := range c.Of {
-		for _, p := range part.collectProblems(own) {
+		for _, p := range part.collectDiagnostics(own) {
 			p.Path = c.pathTo(i) + p.Path
 			found = append(found, p)
 		}
@@ -71,7 +71,7 @@ func (c *Criterion) collectProblems(own func(*Criterion) []Problem) []Problem {
 	return found
 }
 
-// pathTo is the JSON pointer from the criterion to one of its parts.
+// pathTo returns the JSON pointer from the criterion to one of its parts.
 func (c *Criterion) pathTo(part int) string {
 	switch c.Type {
 	case All:
@@ -83,16 +83,16 @@ func (c *Criterion) pathTo(part int) string {
 	}
 }
 
-// shapeProblems are those of the criterion itself that its fields show.
-func (c *Criterion) shapeProblems() []Problem {
+// shapeDiagnostics returns the diagnostics of the criterion's fields.
+func (c *Criterion) shapeDiagnostics() []Diagnostic {
 	switch c.Type {
 	case Regex:
-		return c.flagProblems()
+		return c.flagDiagnostics()
 	case Length:
-		return c.lengthProblems()
+		return c.lengthDiagnostics()
 	case And, Or:
 		if len(c.Of) == 0 {
-			return []Problem{{
+			return []Diagnostic{{
 				Path: "/" + string(c.Type), Code: "criterion-empty",
 				Message: fmt.Sprintf("%q is empty: it %s", c.Type, map[Type]string{And: "accepts everything", Or: "accepts nothing"}[c.Type]),
 				Fix:     "add a rule or remove the composition", Warning: c.Type == And,
@@ -100,7 +100,7 @@ func (c *Criterion) shapeProblems() []Problem {
 		}
 	case Contains, Schema, All, Not:
 	default:
-		return []Problem{{
+		return []Diagnostic{{
 			Path: "/type", Code: "criterion-type-unknown",
 			Message: fmt.Sprintf("Unsupported validation rule type: %s", c.Type),
 			Fix:     "use contains, regex, length or schema",
@@ -109,48 +109,48 @@ func (c *Criterion) shapeProblems() []Problem {
 	return nil
 }
 
-// deepProblems are those of the criterion itself that compiling it shows.
-func (c *Criterion) deepProblems() []Problem {
+// deepDiagnostics returns the diagnostics found by compiling the criterion.
+func (c *Criterion) deepDiagnostics() []Diagnostic {
 	switch c.Type {
 	case Regex:
-		return c.patternProblems()
+		return c.patternDiagnostics()
 	case Schema:
-		return c.schemaProblems()
+		return c.schemaDiagnostics()
 	default:
 		return nil
 	}
 }
 
-// flagProblems are those of a pattern's flags.
-func (c *Criterion) flagProblems() []Problem {
+// flagDiagnostics checks the flags of a pattern.
+func (c *Criterion) flagDiagnostics() []Diagnostic {
 	err := pattern.CheckFlags(c.Flags)
 	if err == nil {
 		return nil
 	}
-	return []Problem{{
+	return []Diagnostic{{
 		Path: "/flags", Code: "criterion-flags-invalid",
 		Message: fmt.Sprintf("invalid flags %q: %v", c.Flags, err),
 		Fix:     "use each of i, m, s, u, g, y at most once",
 	}}
 }
 
-// patternProblems are those of a pattern whose flags are right.
-func (c *Criterion) patternProblems() []Problem {
+// patternDiagnostics checks a pattern with valid flags.
+func (c *Criterion) patternDiagnostics() []Diagnostic {
 	if pattern.CheckFlags(c.Flags) != nil {
 		return nil
 	}
 	if _, err := c.compiledPattern(); err != nil {
-		return []Problem{{
+		return []Diagnostic{{
 			Path: "/pattern", Code: "criterion-pattern-invalid",
 			Message: fmt.Sprintf("Invalid regex pattern in validationCriteria: %s (%v)", c.Pattern, err),
-			Fix:     "mend the pattern; it is a JavaScript regular expression",
+			Fix:     "fix the pattern; it is a JavaScript regular expression",
 		}}
 	}
 	group := inlineFlags(c.Pattern)
 	if group == "" {
 		return nil
 	}
-	p := Problem{
+	p := Diagnostic{
 		Path: "/pattern", Code: "criterion-inline-flags", Warning: true,
 		Message: fmt.Sprintf("the inline flags %s are no JavaScript; they are accepted here, but other tools may refuse them", group),
 		Fix:     fmt.Sprintf("remove %s and use the rule's flags instead", group),
@@ -158,10 +158,10 @@ func (c *Criterion) patternProblems() []Problem {
 	if letters := strings.Trim(group, "(?)"); strings.HasPrefix(c.Pattern, group) && strings.Trim(letters, "ims") == "" {
 		p.Fix = fmt.Sprintf(`remove %s and set "flags": %q`, group, mergeFlags(c.Flags, letters))
 	}
-	return []Problem{p}
+	return []Diagnostic{p}
 }
 
-// inlineFlags finds a group such as (?i) that sets flags for what follows it.
+// inlineFlags finds a group such as (?i) that sets flags for the rest of the pattern.
 func inlineFlags(source string) string {
 	for i := 0; i < len(source); i++ {
 		if source[i] == '\\' {
@@ -190,32 +190,32 @@ func mergeFlags(flags, letters string) string {
 	return flags
 }
 
-// lengthProblems are those of the bounds.
-func (c *Criterion) lengthProblems() []Problem {
-	var found []Problem
-	if c.Min == nil && c.Max == nil && len(c.problems) == 0 {
-		found = append(found, Problem{
+// lengthDiagnostics checks the bounds.
+func (c *Criterion) lengthDiagnostics() []Diagnostic {
+	var found []Diagnostic
+	if c.Min == nil && c.Max == nil && len(c.diagnostics) == 0 {
+		found = append(found, Diagnostic{
 			Code: "criterion-field-missing", Warning: true,
 			Message: "validation rule of type length has neither min nor max, so it accepts everything",
 			Fix:     `add "min" or "max"`,
 		})
 	}
 	if c.Min != nil && *c.Min < 0 {
-		found = append(found, Problem{
+		found = append(found, Diagnostic{
 			Path: "/min", Code: "criterion-bound-negative", Warning: true,
 			Message: fmt.Sprintf("min is %s; no output is shorter than 0", formatAmount(*c.Min)),
 			Fix:     "remove min or make it positive",
 		})
 	}
 	if c.Max != nil && *c.Max < 0 {
-		found = append(found, Problem{
+		found = append(found, Diagnostic{
 			Path: "/max", Code: "criterion-bound-negative",
 			Message: fmt.Sprintf("max is %s, which no output can meet", formatAmount(*c.Max)),
 			Fix:     "make max positive",
 		})
 	}
 	if c.Min != nil && c.Max != nil && *c.Min > *c.Max {
-		found = append(found, Problem{
+		found = append(found, Diagnostic{
 			Path: "/min", Code: "criterion-bounds-crossed",
 			Message: fmt.Sprintf("min %s is above max %s, which no output can meet", formatAmount(*c.Min), formatAmount(*c.Max)),
 			Fix:     "exchange min and max",
@@ -224,13 +224,13 @@ func (c *Criterion) lengthProblems() []Problem {
 	return found
 }
 
-// schemaProblems are those of a schema.
-func (c *Criterion) schemaProblems() []Problem {
+// schemaDiagnostics checks a schema.
+func (c *Criterion) schemaDiagnostics() []Diagnostic {
 	if _, err := c.compiledSchema(); err != nil {
-		return []Problem{{
+		return []Diagnostic{{
 			Path: "/schema", Code: "criterion-schema-invalid",
 			Message: fmt.Sprintf("invalid JSON schema in validationCriteria: %v", err),
-			Fix:     "mend the schema; draft-07 is assumed, and references outside it are not followed",
+			Fix:     "fix the schema; draft-07 is assumed, and references outside it are not followed",
 		}}
 	}
 	return nil
