@@ -36,7 +36,7 @@ func asTimes(list []float64) *measure.Times {
 // compareLangGraph measures a session of 100 checkpoints in both, in turns.
 func (b *bench) compareLangGraph(ctx context.Context) (*table, error) {
 	t := &table{
-		title: "### Beside LangGraph's SQLite checkpointer\n\nThe same 100 contexts of 100 kB in one session, one client; then 200 loads of the newest and 200 of any. Milliseconds; bytes of all files afterwards.",
+		title: "### Comparison with LangGraph's SQLite checkpointer\n\nThe same 100 contexts of 100 kB in one session, one client; then 200 loads of the newest and 200 of any. Milliseconds; bytes of all files afterwards.",
 		head:  []string{"what", "calls", "p50", "p95", "p99", "max", "bytes"},
 	}
 	if !b.langgraph {
