@@ -85,7 +85,7 @@ func TestConnectWithAWrongToken(t *testing.T) {
 	defer server.Close()
 	d := newHooksDesk(t)
 	c := d.bridge("--url", server.URL, "--token", "wrong")
-	if answer := c.ask("tools/list", map[string]any{}); answer.Error == nil || !strings.Contains(answer.Error.Message, "does not take the token") {
+	if answer := c.ask("tools/list", map[string]any{}); answer.Error == nil || !strings.Contains(answer.Error.Message, "does not accept the token") {
 		t.Errorf("the answer is %+v", answer)
 	}
 	c.end()

@@ -216,7 +216,7 @@ func TestServeAndConnect(t *testing.T) {
 	go func() { done <- bridged.say(t.Context(), "one__work", map[string]any{"ms": 600_000}) }()
 	<-bridged.working
 	s.kill()
-	if got := <-done; !strings.HasPrefix(got, "error: ") || !strings.Contains(got, "not known") {
+	if got := <-done; !strings.HasPrefix(got, "error: ") || !strings.Contains(got, "unknown whether") {
 		t.Errorf("with the server gone the call gives %s", got)
 	}
 	if got := bridged.say(t.Context(), "one__count", nil); !strings.Contains(got, "guideway serve") {
@@ -263,7 +263,7 @@ func TestKilledInMidCall(t *testing.T) {
 		go work("one__work")
 		<-c.working
 		killChildren(t, s.cmd.Process.Pid, os.Args[0])
-		if got := <-done; !strings.HasPrefix(got, "isError: ") || !strings.Contains(got, "not known") {
+		if got := <-done; !strings.HasPrefix(got, "isError: ") || !strings.Contains(got, "unknown whether") {
 			t.Errorf("%s: with the upstream killed the call gives %s", version, got)
 		}
 		back := func() bool { return c.say(t.Context(), "one__echo", map[string]any{"text": "back"}) == "back" }
