@@ -1,10 +1,10 @@
-// Command bench measures Guideway against its budgets and beside other programs. Run
+// Command bench measures Guideway against its budgets and other programs. Run
 // it in its own directory:
 //
 //	go run . [workflow | gateway | checkpoints | machines] [flags]
 //
 // Without a name it runs all measurements, with the flags that they share. It never
-// fails for a missed budget: walls on a busy machine prove nothing.
+// fails for a missed budget: elapsed times on a busy machine prove nothing.
 package main
 
 import (

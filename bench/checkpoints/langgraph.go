@@ -62,9 +62,9 @@ func (b *bench) compareLangGraph(ctx context.Context) (*table, error) {
 			return nil, err
 		}
 		who := fmt.Sprintf("%sLangGraph %s (synchronous=%d), ", name, theirs.Version, theirs.Synchronous)
-		t.add(append(append([]string{who + "save"}, cells(asTimes(theirs.Saves))...), size(theirs.Bytes))...)
-		t.add(append(append([]string{who + "load the newest"}, cells(asTimes(theirs.Newest))...), "")...)
-		t.add(append(append([]string{who + "load any"}, cells(asTimes(theirs.Any))...), "")...)
+		t.addRow(append(append([]string{who + "save"}, timeCells(asTimes(theirs.Saves))...), formatSize(theirs.Bytes))...)
+		t.addRow(append(append([]string{who + "load the newest"}, timeCells(asTimes(theirs.Newest))...), "")...)
+		t.addRow(append(append([]string{who + "load any"}, timeCells(asTimes(theirs.Any))...), "")...)
 	}
 	return t, nil
 }
@@ -92,7 +92,7 @@ func (b *bench) measureOurs(ctx context.Context, t *table, name string, list []j
 	if err != nil {
 		return err
 	}
-	c, err := b.open(ctx, dir)
+	c, err := b.openStore(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (b *bench) measureOurs(ctx context.Context, t *table, name string, list []j
 	var ids []string
 	for _, text := range list {
 		err := saves.Call(func() error {
-			saved, err := c.Save(ctx, ada(), checkpoint.SaveRequest{Session: "work", Context: text})
+			saved, err := c.Save(ctx, owner(), checkpoint.SaveRequest{Session: "work", Context: text})
 			if err == nil {
 				ids = append(ids, saved.ID)
 			}
@@ -113,7 +113,7 @@ func (b *bench) measureOurs(ctx context.Context, t *table, name string, list []j
 	for i := range 200 {
 		for took, r := range map[*measure.Times]checkpoint.LoadRequest{newest: {Session: "work"}, any: {ID: ids[i*37%len(ids)]}} {
 			if err := took.Call(func() error {
-				_, err := c.Load(ctx, ada(), r)
+				_, err := c.Load(ctx, owner(), r)
 				return err
 			}); err != nil {
 				return err
@@ -128,9 +128,9 @@ func (b *bench) measureOurs(ctx context.Context, t *table, name string, list []j
 		return err
 	}
 	who := name + "Guideway (synchronous=2), "
-	t.add(append(append([]string{who + "save"}, cells(saves)...), size(disk))...)
-	t.add(append(append([]string{who + "load the newest"}, cells(newest)...), "")...)
-	t.add(append(append([]string{who + "load any"}, cells(any)...), "")...)
+	t.addRow(append(append([]string{who + "save"}, timeCells(saves)...), formatSize(disk))...)
+	t.addRow(append(append([]string{who + "load the newest"}, timeCells(newest)...), "")...)
+	t.addRow(append(append([]string{who + "load any"}, timeCells(any)...), "")...)
 	return nil
 }
 

@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// contextSize is that of the contexts of the service levels, in bytes.
+	// contextSize is the size of the contexts of the service levels, in bytes.
 	contextSize = 100_000
-	// fresh is the share of a context that is new with each step.
-	fresh   = 0.10
-	clients = 8
+	// newShare is the share of a context that changes with each step.
+	newShare = 0.10
+	clients  = 8
 )
 
 // level is a service level of seed 003, and the budget of the design.
 type level struct{ seed, budget string }
 
-// ada returns the owner of all checkpoints.
-func ada() guideway.Principal { return guideway.Principal{User: "ada", Client: "bench"} }
+// owner returns the owner of all checkpoints.
+func owner() guideway.Principal { return guideway.Principal{User: "ada", Client: "bench"} }
 
-// open opens checkpoints in a directory.
-func (b *bench) open(ctx context.Context, dir string) (*checkpoints.Checkpoints, error) {
+// openStore opens checkpoints in a directory.
+func (b *bench) openStore(ctx context.Context, dir string) (*checkpoints.Checkpoints, error) {
 	return checkpoints.Open(ctx, checkpoints.Options{DataDir: dir, Limits: checkpoint.Limits{PerSeries: 1000}})
 }
 
@@ -57,8 +57,8 @@ func (b *bench) measureLevels(ctx context.Context) (*table, error) {
 	return t, nil
 }
 
-func (t *table) level(what string, took *measure.Times, l level) {
-	t.add(append(append([]string{what}, cells(took)...), l.seed, l.budget)...)
+func (t *table) addLevel(what string, took *measure.Times, l level) {
+	t.addRow(append(append([]string{what}, timeCells(took)...), l.seed, l.budget)...)
 }
 
 // saver saves the contexts of one session.
@@ -68,13 +68,13 @@ type saver struct {
 }
 
 func newSaver(seed uint64) *saver {
-	return &saver{session: fmt.Sprint("session-", seed), talk: conversation.New(seed, contextSize, fresh)}
+	return &saver{session: fmt.Sprint("session-", seed), talk: conversation.New(seed, contextSize, newShare)}
 }
 
-func (s *saver) save(ctx context.Context, c *checkpoints.Checkpoints, took *measure.Times) error {
+func (s *saver) saveNext(ctx context.Context, c *checkpoints.Checkpoints, took *measure.Times) error {
 	request := checkpoint.SaveRequest{Session: s.session, Context: s.talk.Next(), Workflow: "bench"}
 	return took.Call(func() error {
-		_, err := c.Save(ctx, ada(), request)
+		_, err := c.Save(ctx, owner(), request)
 		return err
 	})
 }
@@ -87,14 +87,14 @@ func (b *bench) measureSaves(ctx context.Context, t *table) error {
 		return err
 	}
 	one, many, cold := &measure.Times{}, &measure.Times{}, &measure.Times{}
-	c, err := b.open(ctx, dir)
+	c, err := b.openStore(ctx, dir)
 	if err != nil {
 		return err
 	}
 	for session := range b.Pick(25, 5) {
 		s := newSaver(uint64(session))
 		for range 20 {
-			if err := s.save(ctx, c, one); err != nil {
+			if err := s.saveNext(ctx, c, one); err != nil {
 				return err
 			}
 		}
@@ -102,7 +102,7 @@ func (b *bench) measureSaves(ctx context.Context, t *table) error {
 	err = measure.RunClients(clients, func(client int) error {
 		s := newSaver(uint64(1000 + client))
 		for range b.Pick(100, 20) {
-			if err := s.save(ctx, c, many); err != nil {
+			if err := s.saveNext(ctx, c, many); err != nil {
 				return err
 			}
 		}
@@ -118,16 +118,16 @@ func (b *bench) measureSaves(ctx context.Context, t *table) error {
 	for range b.Pick(60, 10) {
 		request := checkpoint.SaveRequest{Session: s.session, Context: s.talk.Next(), Workflow: "bench"}
 		err := b.callFresh(ctx, dir, cold, func(c *checkpoints.Checkpoints) error {
-			_, err := c.Save(ctx, ada(), request)
+			_, err := c.Save(ctx, owner(), request)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	t.level("save, one client", one, l)
-	t.level("save, 8 clients at once", many, l)
-	t.level("save, cold", cold, l)
+	t.addLevel("save, one client", one, l)
+	t.addLevel("save, 8 clients at once", many, l)
+	t.addLevel("save, cold", cold, l)
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (b *bench) measureSaves(ctx context.Context, t *table) error {
 func (b *bench) callFresh(ctx context.Context, dir string, took *measure.Times, do func(*checkpoints.Checkpoints) error) error {
 	var c *checkpoints.Checkpoints
 	err := took.Call(func() (err error) {
-		if c, err = b.open(ctx, dir); err == nil {
+		if c, err = b.openStore(ctx, dir); err == nil {
 			err = do(c)
 		}
 		return err
@@ -151,12 +151,12 @@ func (b *bench) saveSession(ctx context.Context, s *saver) (dir string, ids []st
 	if dir, err = b.newDir(); err != nil {
 		return "", nil, err
 	}
-	c, err := b.open(ctx, dir)
+	c, err := b.openStore(ctx, dir)
 	if err != nil {
 		return "", nil, err
 	}
 	for range 100 {
-		saved, err := c.Save(ctx, ada(), checkpoint.SaveRequest{Session: s.session, Context: s.talk.Next(), Workflow: "bench"})
+		saved, err := c.Save(ctx, owner(), checkpoint.SaveRequest{Session: s.session, Context: s.talk.Next(), Workflow: "bench"})
 		if err != nil {
 			return "", nil, err
 		}
@@ -174,13 +174,13 @@ func (b *bench) measureLoads(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	c, err := b.open(ctx, dir) // another process, which remembers nothing
+	c, err := b.openStore(ctx, dir) // another process, which remembers nothing
 	if err != nil {
 		return err
 	}
 	load := func(took *measure.Times, r checkpoint.LoadRequest) error {
 		return took.Call(func() error {
-			_, err := c.Load(ctx, ada(), r)
+			_, err := c.Load(ctx, owner(), r)
 			return err
 		})
 	}
@@ -209,17 +209,17 @@ func (b *bench) measureLoads(ctx context.Context, t *table) error {
 	}
 	for range b.Pick(60, 10) {
 		err := b.callFresh(ctx, dir, cold, func(c *checkpoints.Checkpoints) error {
-			_, err := c.Load(ctx, ada(), checkpoint.LoadRequest{Session: s.session})
+			_, err := c.Load(ctx, owner(), checkpoint.LoadRequest{Session: s.session})
 			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	t.level("load the newest, one client", newest, l)
-	t.level("load any of 100, one client", any, l)
-	t.level("load any of 100, 8 clients at once", many, l)
-	t.level("load the newest, cold", cold, l)
+	t.addLevel("load the newest, one client", newest, l)
+	t.addLevel("load any of 100, one client", any, l)
+	t.addLevel("load any of 100, 8 clients at once", many, l)
+	t.addLevel("load the newest, cold", cold, l)
 	return nil
 }
 
@@ -231,7 +231,7 @@ func (b *bench) measureQueries(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	c, err := b.open(ctx, dir)
+	c, err := b.openStore(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (b *bench) measureQueries(ctx context.Context, t *table) error {
 		one, many, cold := &measure.Times{}, &measure.Times{}, &measure.Times{}
 		list := func(took *measure.Times) error {
 			return took.Call(func() error {
-				_, err := c.List(ctx, ada(), q.request)
+				_, err := c.List(ctx, owner(), q.request)
 				return err
 			})
 		}
@@ -269,16 +269,16 @@ func (b *bench) measureQueries(ctx context.Context, t *table) error {
 		}
 		for range b.Pick(20, 3) {
 			if err := b.callFresh(ctx, dir, cold, func(c *checkpoints.Checkpoints) error {
-				_, err := c.List(ctx, ada(), q.request)
+				_, err := c.List(ctx, owner(), q.request)
 				return err
 			}); err != nil {
 				return err
 			}
 		}
 		name := fmt.Sprintf("list 20 of %d %s", count, q.name)
-		t.level(name+", one client", one, l)
-		t.level(name+", 8 clients at once", many, l)
-		t.level(name+", cold", cold, l)
+		t.addLevel(name+", one client", one, l)
+		t.addLevel(name+", 8 clients at once", many, l)
+		t.addLevel(name+", cold", cold, l)
 	}
 	return c.Close()
 }

@@ -65,12 +65,12 @@ func (b *bench) saveAndCount(ctx context.Context, t *table, what, each string, c
 	if err != nil {
 		return err
 	}
-	c, err := b.open(ctx, dir)
+	c, err := b.openStore(ctx, dir)
 	if err != nil {
 		return err
 	}
 	err = contexts(func(session string, text json.RawMessage) error {
-		_, err := c.Save(ctx, ada(), checkpoint.SaveRequest{Session: session, Context: text, Workflow: "bench"})
+		_, err := c.Save(ctx, owner(), checkpoint.SaveRequest{Session: session, Context: text, Workflow: "bench"})
 		return err
 	})
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *bench) saveAndCount(ctx context.Context, t *table, what, each string, c
 	if err != nil {
 		return err
 	}
-	t.add(what, each, size(stats.Bytes), size(stats.Stored), fmt.Sprintf("%.1fx", stats.Ratio), size(disk))
+	t.addRow(what, each, formatSize(stats.Bytes), formatSize(stats.Stored), fmt.Sprintf("%.1fx", stats.Ratio), formatSize(disk))
 	return nil
 }
 

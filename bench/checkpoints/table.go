@@ -8,17 +8,17 @@ import (
 	"github.com/guideway-dev/guideway/bench/measure"
 )
 
-// cells returns the number of calls and their percentiles.
-func cells(t *measure.Times) []string {
+// timeCells returns the number of calls and their percentiles.
+func timeCells(t *measure.Times) []string {
 	sorted := t.Sorted()
 	cells := []string{fmt.Sprint(len(sorted))}
 	for _, percent := range []int{50, 95, 99, 100} {
-		cells = append(cells, ms(measure.Percentile(sorted, percent)))
+		cells = append(cells, formatMillis(measure.Percentile(sorted, percent)))
 	}
 	return cells
 }
 
-func ms(d time.Duration) string {
+func formatMillis(d time.Duration) string {
 	value := float64(d.Microseconds()) / 1000
 	switch {
 	case value >= 100:
@@ -38,7 +38,7 @@ type table struct {
 	rows  [][]string
 }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) addRow(cells ...string) { t.rows = append(t.rows, cells) }
 
 func (t *table) String() string {
 	var b strings.Builder
@@ -59,8 +59,8 @@ func (t *table) String() string {
 	return b.String()
 }
 
-// size formats a number of bytes.
-func size(n int64) string {
+// formatSize formats a number of bytes.
+func formatSize(n int64) string {
 	switch {
 	case n >= 10e6:
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)

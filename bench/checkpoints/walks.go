@@ -30,7 +30,7 @@ type walked struct {
 	exports []json.RawMessage
 }
 
-// fixture is what the tests of the bundled workflows walk them by.
+// fixture is a test fixture of a bundled workflow.
 type fixture struct {
 	Context map[string]any `yaml:"context"`
 	Paths   []struct {
@@ -123,8 +123,8 @@ func (b *bench) openRuns(ctx context.Context, defs bundled) (*run.Service, func(
 func walkPath(ctx context.Context, service *run.Service, id string, fix fixture, path int) (walked, error) {
 	way := fix.Paths[path]
 	w := walked{name: id + " " + way.Name}
-	caller := run.Caller{Principal: ada(), Via: run.ViaAgent}
-	start := numbers(fix.Context, way.Context)
+	caller := run.Caller{Principal: owner(), Via: run.ViaAgent}
+	start := mergeNumbers(fix.Context, way.Context)
 	answer, err := service.Start(ctx, caller, run.StartRequest{WorkflowID: id, Goal: way.Name, Context: start})
 	counts := map[string]int{}
 	const longest = 200
@@ -147,7 +147,7 @@ func walkPath(ctx context.Context, service *run.Service, id string, fix fixture,
 		} else {
 			counts[pos.ID]++
 			request.Output = fix.Outputs[pos.ID].Good
-			request.Context = numbers(way.Sets[pos.ID], way.SetsAt[pos.ID][counts[pos.ID]])
+			request.Context = mergeNumbers(way.Sets[pos.ID], way.SetsAt[pos.ID][counts[pos.ID]])
 		}
 		if answer, err = service.Continue(ctx, caller, request); err != nil {
 			return w, err
@@ -156,29 +156,29 @@ func walkPath(ctx context.Context, service *run.Service, id string, fix fixture,
 	return w, fmt.Errorf("it does not end")
 }
 
-// numbers merges variables and turns YAML's integers into JSON's numbers.
-func numbers(layers ...map[string]any) map[string]any {
+// mergeNumbers merges variables and turns YAML's integers into JSON's numbers.
+func mergeNumbers(layers ...map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, layer := range layers {
 		for _, key := range slices.Sorted(maps.Keys(layer)) {
-			out[key] = number(layer[key])
+			out[key] = toJSONNumber(layer[key])
 		}
 	}
 	return out
 }
 
-func number(v any) any {
+func toJSONNumber(v any) any {
 	switch x := v.(type) {
 	case int:
 		return float64(x)
 	case []any:
 		list := slices.Clone(x)
 		for i := range list {
-			list[i] = number(list[i])
+			list[i] = toJSONNumber(list[i])
 		}
 		return list
 	case map[string]any:
-		return numbers(x)
+		return mergeNumbers(x)
 	}
 	return v
 }

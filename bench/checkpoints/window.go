@@ -14,7 +14,7 @@ import (
 func (b *bench) measureWindow(_ context.Context, t *table) error {
 	compression, classification := level{"10 / 20 / 50 / 100", "-"}, level{"1 / 5 / 10 / 50", "-"}
 	tokenizer := ctxcompress.NewTokenizer()
-	tokenizer.Count("loaded") // that is the process's affair, once
+	tokenizer.Count("loaded") // a cost per process, not per call
 	classifier, stems := ctxcompress.NewClassifier(ctxcompress.Hints{}), ctxcompress.NewStemCache()
 	compress := func(took *measure.Times, c ctxcompress.Context, counter ctxcompress.Counter) error {
 		return took.Call(func() error {
@@ -26,8 +26,8 @@ func (b *bench) measureWindow(_ context.Context, t *table) error {
 	first, next, many, classified, unknown := &measure.Times{}, &measure.Times{}, &measure.Times{}, &measure.Times{}, &measure.Times{}
 	for seed := range b.Pick(20, 3) {
 		counter := ctxcompress.NewCache(tokenizer, 0)
-		for i, text := range contextsOf(uint64(seed), 11, fresh) {
-			c, err := spread(text)
+		for i, text := range contextsOf(uint64(seed), 11, newShare) {
+			c, err := spreadLists(text)
 			if err != nil {
 				return err
 			}
@@ -39,21 +39,21 @@ func (b *bench) measureWindow(_ context.Context, t *table) error {
 				return err
 			}
 			for range 5 {
-				classify(classified, classifier, c, func(key string) string { return key })
-				classify(unknown, classifier, c, func(key string) string { return "x" + key })
+				measureClassify(classified, classifier, c, func(key string) string { return key })
+				measureClassify(unknown, classifier, c, func(key string) string { return "x" + key })
 			}
 		}
 	}
 	counter := ctxcompress.NewCache(tokenizer, 0)
 	err := measure.RunClients(clients, func(client int) error {
-		for i, text := range contextsOf(uint64(100+client), b.Pick(21, 4), fresh) {
-			c, err := spread(text)
+		for i, text := range contextsOf(uint64(100+client), b.Pick(21, 4), newShare) {
+			c, err := spreadLists(text)
 			if err != nil {
 				return err
 			}
 			took := many
 			if i == 0 {
-				took = &measure.Times{} // it fills the cache
+				took = &measure.Times{} // fills the cache
 			}
 			if err := compress(took, c, counter); err != nil {
 				return err
@@ -61,22 +61,21 @@ func (b *bench) measureWindow(_ context.Context, t *table) error {
 		}
 		return nil
 	})
-	t.level("compress to a quarter, one client", next, compression)
-	t.level("compress to a quarter, 8 clients at once", many, compression)
-	t.level("compress to a quarter, cold: no token counted before", first, compression)
-	t.level("classify all items", classified, classification)
-	t.level("classify all items, by their content alone", unknown, classification)
+	t.addLevel("compress to a quarter, one client", next, compression)
+	t.addLevel("compress to a quarter, 8 clients at once", many, compression)
+	t.addLevel("compress to a quarter, cold: no token counted before", first, compression)
+	t.addLevel("classify all items", classified, classification)
+	t.addLevel("classify all items, by their content alone", unknown, classification)
 	return err
 }
 
-// classify measures the classification of all items under the names that they are
-// given.
-func classify(took *measure.Times, classifier *ctxcompress.Classifier, c ctxcompress.Context, name func(key string) string) {
+// measureClassify measures the classification of all items under the given names.
+func measureClassify(took *measure.Times, classifier *ctxcompress.Classifier, c ctxcompress.Context, name func(key string) string) {
 	named := ctxcompress.Context{}
 	for key, value := range c {
 		named[name(key)] = value
 	}
-	_ = took.Call(func() error { // it cannot fail
+	_ = took.Call(func() error { // cannot fail
 		for key, value := range named {
 			classifier.Classify(key, value)
 		}
@@ -84,10 +83,10 @@ func classify(took *measure.Times, classifier *ctxcompress.Classifier, c ctxcomp
 	})
 }
 
-// spread makes variables of the lists of a context: of lines of code, logs and turns
-// some stay together. Where one ends its content says, so that a list that moves on
-// leaves most of its variables as they were.
-func spread(text json.RawMessage) (ctxcompress.Context, error) {
+// spreadLists splits the lists of a context into variables: some consecutive lines of code,
+// logs and turns stay together. The content determines the boundaries, so that a list that
+// moves on leaves most variables unchanged.
+func spreadLists(text json.RawMessage) (ctxcompress.Context, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, err

@@ -10,16 +10,16 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 )
 
-// BenchmarkCompress is what the row "compress to a quarter, one client" measures, by
-// the CPU and the allocations that it takes.
+// BenchmarkCompress measures the row "compress to a quarter, one client" by CPU time and
+// allocations.
 func BenchmarkCompress(b *testing.B) {
 	tokenizer := compress.NewTokenizer()
 	tokenizer.Count("loaded")
 	classifier, stems := compress.NewClassifier(compress.Hints{}), compress.NewStemCache()
 	var contexts []compress.Context
 	for seed := range 4 {
-		for _, text := range contextsOf(uint64(seed), 11, fresh) {
-			c, err := spread(text)
+		for _, text := range contextsOf(uint64(seed), 11, newShare) {
+			c, err := spreadLists(text)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -42,7 +42,7 @@ func BenchmarkCompress(b *testing.B) {
 	reportCPU(b, before)
 }
 
-// cpuTime is the processor time that the process has taken.
+// cpuTime returns the CPU time of the process.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -26,8 +26,8 @@ func newCaller(s *subject) *caller {
 	return &caller{s: s, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: 30 * time.Second}}
 }
 
-// post sends a message and keeps the answer in body.
-func (c *caller) post(ctx context.Context, text string) (session string, err error) {
+// postMessage sends a message and keeps the answer in body.
+func (c *caller) postMessage(ctx context.Context, text string) (session string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.s.url, strings.NewReader(text))
 	if err != nil {
 		return "", err
@@ -56,17 +56,17 @@ func (c *caller) post(ctx context.Context, text string) (session string, err err
 	return resp.Header.Get("Mcp-Session-Id"), nil
 }
 
-// open starts the session and checks that the tool is listed.
-func (c *caller) open(ctx context.Context) error {
-	session, err := c.post(ctx, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`)
+// openSession starts the session and checks that the tool is listed.
+func (c *caller) openSession(ctx context.Context) error {
+	session, err := c.postMessage(ctx, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`)
 	if err != nil {
 		return err
 	}
 	c.session = session
-	if _, err := c.post(ctx, `{"jsonrpc":"2.0","method":"notifications/initialized"}`); err != nil {
+	if _, err := c.postMessage(ctx, `{"jsonrpc":"2.0","method":"notifications/initialized"}`); err != nil {
 		return err
 	}
-	if _, err := c.post(ctx, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`); err != nil {
+	if _, err := c.postMessage(ctx, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`); err != nil {
 		return err
 	}
 	if !strings.Contains(c.body.String(), `"`+c.s.tool+`"`) {
@@ -75,10 +75,10 @@ func (c *caller) open(ctx context.Context) error {
 	return nil
 }
 
-// call makes one call, the id of which is in its text, and checks the answer.
-func (c *caller) call(ctx context.Context, id int, filling string) error {
+// callTool makes one call, the id of which is in its text, and checks the answer.
+func (c *caller) callTool(ctx context.Context, id int, filling string) error {
 	text := fmt.Sprintf("%d %s", id, filling)
-	if _, err := c.post(ctx, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"text":%q}}}`, id+10, c.s.tool, text)); err != nil {
+	if _, err := c.postMessage(ctx, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"text":%q}}}`, id+10, c.s.tool, text)); err != nil {
 		return err
 	}
 	if !bytes.Contains(c.body.Bytes(), []byte(text)) {
@@ -106,7 +106,7 @@ func (b *bench) measureSubject(ctx context.Context, s *subject, at level) (row, 
 	callers := make([]*caller, at.clients)
 	for i := range callers {
 		callers[i] = newCaller(s)
-		if err := callers[i].open(ctx); err != nil {
+		if err := callers[i].openSession(ctx); err != nil {
 			return row{}, err
 		}
 		defer callers[i].http.CloseIdleConnections()
@@ -115,12 +115,12 @@ func (b *bench) measureSubject(ctx context.Context, s *subject, at level) (row, 
 	if _, _, err := callTogether(ctx, callers, max(each/10, 2), filling); err != nil {
 		return row{}, err
 	}
-	before, _ := s.usage()
+	before, _ := s.treeUsage()
 	walls, took, err := callTogether(ctx, callers, each, filling)
 	if err != nil {
 		return row{}, err
 	}
-	after, memory := s.usage()
+	after, memory := s.treeUsage()
 	return row{
 		name: s.name, p50: measure.Percentile(walls, 50), p99: measure.Percentile(walls, 99), rate: float64(len(walls)) / took.Seconds(),
 		cpu: (after - before) / time.Duration(len(walls)), memory: memory,
@@ -133,7 +133,7 @@ func callTogether(ctx context.Context, callers []*caller, each int, filling stri
 	began := time.Now()
 	err = measure.RunClients(len(callers), func(client int) error {
 		for i := range each {
-			if err := times.Call(func() error { return callers[client].call(ctx, i, filling) }); err != nil {
+			if err := times.Call(func() error { return callers[client].callTool(ctx, i, filling) }); err != nil {
 				return err
 			}
 		}

@@ -80,7 +80,7 @@ type level struct {
 // String returns the heading of a level.
 func (l level) String() string { return fmt.Sprintf("%d KB, %d clients", l.size>>10, l.clients) }
 
-func levels() []level {
+func allLevels() []level {
 	return []level{{1 << 10, 1}, {1 << 10, 8}, {1 << 10, 32}, {64 << 10, 1}, {64 << 10, 8}, {64 << 10, 32}}
 }
 
@@ -90,22 +90,22 @@ func (b *bench) measureAll(ctx context.Context) error {
 	var running []*subject
 	defer func() {
 		for _, s := range running {
-			s.stop()
+			s.stopProcess()
 		}
 	}()
 	var missing []string
-	for _, each := range b.subjects() {
+	for _, each := range b.allSubjects() {
 		if each.name != direct && !b.only.MatchString(each.name) {
 			continue
 		}
-		if err := each.begin(ctx); err != nil {
+		if err := each.startProcess(ctx); err != nil {
 			missing = append(missing, fmt.Sprintf("%s: %v", each.name, err))
 			continue
 		}
 		running = append(running, each)
 	}
 	tables := map[level][]row{}
-	for _, at := range levels() {
+	for _, at := range allLevels() {
 		if !b.at.MatchString(at.String()) {
 			continue
 		}
@@ -120,7 +120,7 @@ func (b *bench) measureAll(ctx context.Context) error {
 	}
 	machine.Finish()
 	fmt.Fprint(b.Stdout, machine.String())
-	for _, at := range levels() {
+	for _, at := range allLevels() {
 		if tables[at] != nil {
 			b.printTable(at, tables[at])
 		}

@@ -17,7 +17,7 @@ import (
 // print their address.
 func serveRole(ctx context.Context, role, to string, out io.Writer) error {
 	server := mcp.NewServer(&mcp.Implementation{Name: "echo", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "echo", InputSchema: map[string]any{"type": "object"}}, echo)
+	server.AddTool(&mcp.Tool{Name: "echo", InputSchema: map[string]any{"type": "object"}}, echoText)
 	var handler http.Handler
 	switch role {
 	case "stdio":
@@ -41,7 +41,7 @@ func serveRole(ctx context.Context, role, to string, out io.Writer) error {
 	return http.Serve(listener, handler) //nolint:gosec // G114: it serves this measurement alone
 }
 
-func echo(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func echoText(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var in struct {
 		Text string `json:"text"`
 	}

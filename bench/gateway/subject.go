@@ -37,7 +37,7 @@ type subject struct {
 	url string
 }
 
-func (b *bench) subjects() []*subject {
+func (b *bench) allSubjects() []*subject {
 	var http string
 	first := &subject{name: direct, tool: "echo"}
 	first.start = func(ctx context.Context) (*exec.Cmd, string, error) {
@@ -48,11 +48,11 @@ func (b *bench) subjects() []*subject {
 		http = first.url
 		return b.roleCommand(ctx, "bytes", "-to", http), "", nil
 	}
-	list := []*subject{first, proxy, b.guideway(plain, ""), b.guideway("Guideway, a hook that does nothing", noop), b.guideway("Guideway, a hook that redacts", redacting)}
-	list = append(list, b.node("mcp-proxy (npm)", "mcp-proxy/dist/bin/mcp-proxy.mjs", func(port string) []string {
+	list := []*subject{first, proxy, b.guidewaySubject(plain, ""), b.guidewaySubject("Guideway, a hook that does nothing", noop), b.guidewaySubject("Guideway, a hook that redacts", redacting)}
+	list = append(list, b.npmSubject("mcp-proxy (npm)", "mcp-proxy/dist/bin/mcp-proxy.mjs", func(port string) []string {
 		return []string{"--port", port, "--", b.self, "gateway", "-role", "stdio"}
 	}))
-	list = append(list, b.node("supergateway (npm)", "supergateway/dist/index.js", func(port string) []string {
+	list = append(list, b.npmSubject("supergateway (npm)", "supergateway/dist/index.js", func(port string) []string {
 		return []string{"--stdio", b.self + " gateway -role stdio", "--outputTransport", "streamableHttp", "--stateful", "--port", port, "--logLevel", "none"}
 	}))
 	if b.peer != "" {
@@ -74,8 +74,8 @@ const (
 "edges": [{"source": "start", "target": "h"}, {"source": "h", "target": "call"}, {"source": "call", "target": "end"}]}`
 )
 
-// guideway returns our gateway, with a hook if script is not empty.
-func (b *bench) guideway(name, script string) *subject {
+// guidewaySubject returns our gateway, with a hook if script is not empty.
+func (b *bench) guidewaySubject(name, script string) *subject {
 	s := &subject{name: name, tool: "echo__echo"}
 	s.start = func(ctx context.Context) (*exec.Cmd, string, error) {
 		home := filepath.Join(b.Dir, strings.ReplaceAll(name, " ", "-"))
@@ -110,8 +110,8 @@ func (b *bench) guideway(name, script string) *subject {
 	return s
 }
 
-// node returns a proxy from npm.
-func (b *bench) node(name, script string, args func(port string) []string) *subject {
+// npmSubject returns a proxy from npm.
+func (b *bench) npmSubject(name, script string, args func(port string) []string) *subject {
 	return &subject{name: name, tool: "echo", start: func(ctx context.Context) (*exec.Cmd, string, error) {
 		path, err := filepath.Abs(filepath.Join("proxies", "node_modules", filepath.FromSlash(script)))
 		if err == nil {
@@ -169,8 +169,8 @@ func findPort(ctx context.Context) (string, error) {
 
 var announces = regexp.MustCompile(`MCP +(http\S+)`)
 
-// begin starts a subject and waits until it answers.
-func (s *subject) begin(ctx context.Context) error {
+// startProcess starts a subject and waits until it answers.
+func (s *subject) startProcess(ctx context.Context) error {
 	cmd, endpoint, err := s.start(ctx)
 	if err != nil {
 		return err
@@ -196,17 +196,17 @@ func (s *subject) begin(ctx context.Context) error {
 		select {
 		case s.url = <-said:
 		case <-time.After(20 * time.Second):
-			s.stop()
+			s.stopProcess()
 			return errors.New("it does not print its address")
 		}
 	}
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
 		c := newCaller(s)
-		if err = c.open(ctx); err == nil {
+		if err = c.openSession(ctx); err == nil {
 			return nil
 		}
 		if wait > 8*time.Second {
-			s.stop()
+			s.stopProcess()
 			return fmt.Errorf("it does not answer: %w", err)
 		}
 		select {
@@ -217,16 +217,16 @@ func (s *subject) begin(ctx context.Context) error {
 	}
 }
 
-func (s *subject) stop() {
+func (s *subject) stopProcess() {
 	if s.cmd != nil && s.cmd.Process != nil {
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait()
 	}
 }
 
-// usage returns the CPU time and the memory of the subject with its descendants, but
+// treeUsage returns the CPU time and the memory of the subject with its descendants, but
 // without the server that is called.
-func (s *subject) usage() (cpu time.Duration, memory int64) {
+func (s *subject) treeUsage() (cpu time.Duration, memory int64) {
 	return measure.TreeUsage(s.cmd.Process.Pid, func(command []byte) bool {
 		return bytes.Contains(command, []byte("-role\x00stdio")) && !bytes.Contains(command, []byte("node"))
 	})

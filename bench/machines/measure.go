@@ -42,8 +42,8 @@ const source = `export default {
 const next = (at) => ({ start: "middle", middle: "end" })[at] ?? "start";
 `
 
-// definition makes the machine.
-func (k kind) definition() (*machinedef.Definition, error) {
+// newDefinition makes the machine.
+func (k kind) newDefinition() (*machinedef.Definition, error) {
 	handlers := ""
 	if k == withHandlers {
 		handlers = `, "pre_handler": "ask", "post_handler": "note", "transition_handler": "on"`
@@ -86,10 +86,10 @@ func (b *bench) Model(driver.RunScope, machinedef.Level, string) (driver.Selecte
 	return driver.SelectedModel{Model: scripted.New(rules), Name: "scripted"}, nil
 }
 
-func open(ctx context.Context, dir string, k kind) (*bench, error) {
+func openBench(ctx context.Context, dir string, k kind) (*bench, error) {
 	b := &bench{}
 	var err error
-	if b.definition, err = k.definition(); err != nil {
+	if b.definition, err = k.newDefinition(); err != nil {
 		return nil, err
 	}
 	key, _, err := keyfile.LoadOrCreate(filepath.Join(dir, "journal.key"))
@@ -113,15 +113,15 @@ func open(ctx context.Context, dir string, k kind) (*bench, error) {
 	return b, err
 }
 
-func (b *bench) close(ctx context.Context) error {
+func (b *bench) closeAll(ctx context.Context) error {
 	if err := b.pool.Close(ctx); err != nil {
 		return err
 	}
 	return b.journal.Close()
 }
 
-// caller returns the owner of all runs.
-func caller() run.Caller {
+// ownerCaller returns the owner of all runs.
+func ownerCaller() run.Caller {
 	return run.Caller{Principal: guideway.Principal{User: "bench", Client: "bench"}, Via: run.ViaAgent}
 }
 
@@ -129,12 +129,12 @@ func caller() run.Caller {
 // step.
 func (b *bench) runMachine(ctx context.Context) (took time.Duration, steps []time.Duration, err error) {
 	begun := time.Now()
-	s, err := b.service.Start(ctx, caller(), driver.StartRequest{Definition: b.definition, Inputs: inputs()})
+	s, err := b.service.Start(ctx, ownerCaller(), driver.StartRequest{Definition: b.definition, Inputs: runInputs()})
 	if err != nil {
 		return 0, nil, err
 	}
 	last := time.Time{}
-	err = b.service.Drive(ctx, caller().User, s.RunID, func(u driver.Update) {
+	err = b.service.Drive(ctx, ownerCaller().User, s.RunID, func(u driver.Update) {
 		if u.Event == nil || u.Event.Kind != machineengine.KindStateEntered && u.Event.Kind != machineengine.KindCompleted {
 			return
 		}
@@ -169,7 +169,7 @@ func measureKind(ctx context.Context, k kind, o *options) (row, error) {
 	if err != nil {
 		return r, err
 	}
-	b, err := open(ctx, place, k)
+	b, err := openBench(ctx, place, k)
 	if err != nil {
 		return r, err
 	}
@@ -205,7 +205,7 @@ func measureKind(ctx context.Context, k kind, o *options) (row, error) {
 	if failed != nil {
 		return r, failed
 	}
-	return r, b.close(ctx)
+	return r, b.closeAll(ctx)
 }
 
 // startProfile starts the profile of -cpuprofile and returns a function that stops it.

@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/bench/measure"
 )
 
-// inputs are those of every run.
-func inputs() map[string]json.RawMessage {
+// runInputs returns the inputs of every run.
+func runInputs() map[string]json.RawMessage {
 	return map[string]json.RawMessage{"task": json.RawMessage(`"a task"`)}
 }
 
@@ -31,11 +31,11 @@ func readMemory() (own, workers int64) {
 	return own, workers
 }
 
-// reference is an engine that was measured before, with three steps that call
-// nothing. The figures are not of this machine today.
+// reference is an engine that was measured earlier, with three steps that call nothing. The
+// figures are not of this run.
 type reference struct{ name, alone, together, rate, memory string }
 
-func references() []reference {
+func earlierResults() []reference {
 	return []reference{
 		{"Temporal 1.29.1, dev server, in memory", "351 / 442 ms", "9.0 s", "22", "304 MB"},
 		{"Temporal 1.29.1, dev server, SQLite", "353 / 435 ms", "59.7 s", "3.4", "240 MB"},
@@ -54,11 +54,11 @@ func formatTable(rows []row, machines int) string {
 	line("what", "run p50/p95", "step p50/p99", strconv.Itoa(machines)+" at once", "runs/s", "step p50/p99 then", "memory")
 	for _, r := range rows {
 		line(string(r.kind),
-			pair(r.alone, 95), pair(r.aloneSteps, 99), fmt.Sprintf("%.2f s", r.together.Seconds()),
-			fmt.Sprintf("%.0f", float64(r.machines)/r.together.Seconds()), pair(r.steps, 99),
-			fmt.Sprintf("%.0f -> %.0f MB, workers %.0f MB", mb(r.before), mb(r.after), mb(r.workers)))
+			percentilePair(r.alone, 95), percentilePair(r.aloneSteps, 99), fmt.Sprintf("%.2f s", r.together.Seconds()),
+			fmt.Sprintf("%.0f", float64(r.machines)/r.together.Seconds()), percentilePair(r.steps, 99),
+			fmt.Sprintf("%.0f -> %.0f MB, workers %.0f MB", toMegabytes(r.before), toMegabytes(r.after), toMegabytes(r.workers)))
 	}
-	for _, r := range references() {
+	for _, r := range earlierResults() {
 		line(r.name+" *", r.alone, "-", r.together, r.rate, "-", r.memory)
 	}
 	b.WriteString(`
@@ -68,10 +68,10 @@ func formatTable(rows []row, machines int) string {
 	return b.String()
 }
 
-func mb(bytes int64) float64 { return float64(bytes) / 1e6 }
+func toMegabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
 
-// pair returns the median and another percentile of sorted durations.
-func pair(sorted []time.Duration, percent int) string {
+// percentilePair returns the median and another percentile of sorted durations.
+func percentilePair(sorted []time.Duration, percent int) string {
 	at := func(p int) float64 { return measure.Milliseconds(measure.Percentile(sorted, p)) }
 	return fmt.Sprintf("%.1f / %.1f ms", at(50), at(percent))
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
-// snapshotSize is that of a run with a usual context.
+// snapshotSize is the size of the snapshot of a run with a typical context.
 const snapshotSize = 4 << 10
 
-// appends measures what a command costs in the journal alone: one transaction of
-// one event, a handle, words and a snapshot, made durable.
-func (p plan) appends(ctx context.Context, w *workplace, rec record) (err error) {
+// measureAppends measures the part of a command in the journal: one durable transaction of
+// one event, a handle, words and a snapshot.
+func (p plan) measureAppends(ctx context.Context, w *workplace, rec record) (err error) {
 	journal, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(w.dir, "append", "journal.db")})
 	if err != nil {
 		return fmt.Errorf("open a journal: %w", err)
@@ -36,11 +36,11 @@ func (p plan) appends(ctx context.Context, w *workplace, rec record) (err error)
 		}
 		times = append(times, time.Since(began))
 	}
-	rec(rowAppend, latency(times))
+	rec(rowAppend, latencyFigure(times))
 	return nil
 }
 
-// commitOf is the commit of an event of a run that has one event each.
+// commitOf returns the commit of an event.
 func commitOf(seq int64) run.Commit {
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	mac := make([]byte, run.KeySize)

@@ -6,8 +6,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 )
 
-// BenchmarkLoad is the reading of 50 workflows from their files, which most of
-// the time to the first answer goes to.
+// BenchmarkLoad reads 50 workflows from their files, which takes most of the time to the
+// first answer.
 func BenchmarkLoad(b *testing.B) {
 	w, err := newWorkplace(b.TempDir())
 	if err != nil {

@@ -15,21 +15,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
 
-// The catalog of a large team: 2,000 definitions over six sources, three of which
-// are copies of what is elsewhere.
+// The catalog of a large team: 2,000 definitions in six sources, three of which are copies
+// of remote sources.
 const (
 	teamSources     = 6
 	teamDefinitions = 2_000
 )
 
-// texts gives the definitions of a source to its copy.
+// texts is a fetcher of definitions in memory.
 type texts struct {
 	names []string
 	texts map[string]string
 }
 
 // Fetch implements mirror.Fetcher.
-func (f *texts) Fetch(_ context.Context, have *mirror.Have, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
+func (f *texts) Fetch(_ context.Context, have *mirror.Previous, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
 	got := mirror.Fetched{Revision: "1"}
 	if have != nil {
 		return got, nil
@@ -46,9 +46,9 @@ func (f *texts) Fetch(_ context.Context, have *mirror.Have, stage func() (*mirro
 	return got, nil
 }
 
-// team writes the sources and gives what makes them anew, as a start does. One of the
-// directories is the first.
-func team(b *testing.B) (start func() []catalog.Source, dir string) {
+// writeTeamSources writes the sources. start returns them newly opened, as at a start of
+// the program; dir is the first directory.
+func writeTeamSources(b *testing.B) (start func() []catalog.Source, dir string) {
 	b.Helper()
 	root := b.TempDir()
 	var makers []func() catalog.Source
@@ -62,11 +62,11 @@ func team(b *testing.B) (start func() []catalog.Source, dir string) {
 		info := catalog.SourceInfo{Name: fmt.Sprint("source-", i), Location: location, Rank: i}
 		if i%2 == 0 {
 			for name, text := range f.texts {
-				ok(b, os.MkdirAll(location, 0o755))
+				failOn(b, os.MkdirAll(location, 0o755))
 				path := filepath.Join(location, name)
-				ok(b, os.WriteFile(path, []byte(text), 0o644))
+				failOn(b, os.WriteFile(path, []byte(text), 0o644))
 				past := time.Now().Add(-time.Hour)
-				ok(b, os.Chtimes(path, past, past))
+				failOn(b, os.Chtimes(path, past, past))
 			}
 			makers = append(makers, func() catalog.Source { return catalog.NewDir(info, catalog.DirOptions{}) })
 			continue
@@ -75,7 +75,7 @@ func team(b *testing.B) (start func() []catalog.Source, dir string) {
 			return mirror.New(info, mirror.Options{Dir: location, Origin: info.Name, Fetcher: f, Interval: time.Hour})
 		}
 		_, err := make().(*mirror.Source).Sync(b.Context())
-		ok(b, err)
+		failOn(b, err)
 		makers = append(makers, make)
 	}
 	return func() (sources []catalog.Source) {
@@ -95,7 +95,7 @@ func teamWorkflow(id string) string {
 	return fmt.Sprintf(`{"id": %q, "name": "N", "description": "D", "version": "1.0.0", "steps": [%s]}`, id, strings.Join(steps, ","))
 }
 
-func ok(b *testing.B, err error) {
+func failOn(b *testing.B, err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -105,20 +105,20 @@ func ok(b *testing.B, err error) {
 func loadTeam(b *testing.B, sources []catalog.Source, index string) *catalog.Catalog {
 	b.Helper()
 	c := catalog.New(sources, catalog.Options{Index: index})
-	ok(b, c.Load(b.Context()))
+	failOn(b, c.Load(b.Context()))
 	if n := len(c.List(catalog.Filter{})); n < teamDefinitions-teamSources {
 		b.Fatalf("%d definitions: %v", n, c.Diagnostics())
 	}
 	return c
 }
 
-// BenchmarkTeamStart is the share of the catalog in a start, from copies: the budget
-// is 100 ms. It says how much memory the catalog holds afterwards, and what CPU time a
-// start takes, which is the same on a machine that has other work.
+// BenchmarkTeamStart measures the catalog's part of a start from copies: the budget is 100
+// ms. It also reports the memory of the catalog, and the CPU time, which does not depend on
+// other work of the machine.
 func BenchmarkTeamStart(b *testing.B) {
-	start, _ := team(b)
+	start, _ := writeTeamSources(b)
 	index := b.TempDir()
-	loadTeam(b, start(), index) // which makes the index
+	loadTeam(b, start(), index) // creates the index
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -136,17 +136,17 @@ func BenchmarkTeamStart(b *testing.B) {
 	runtime.KeepAlive(c)
 }
 
-// BenchmarkTeamReload is a look at all sources after one of 2,000 definitions has
-// changed: the budget is a second, with what it takes to notice.
+// BenchmarkTeamReload measures a check of all sources after one of 2,000 definitions has
+// changed: the budget is a second, including the detection.
 func BenchmarkTeamReload(b *testing.B) {
-	start, dir := team(b)
+	start, dir := writeTeamSources(b)
 	c := loadTeam(b, start(), b.TempDir())
 	n := 0
 	for b.Loop() {
 		n++
 		text := strings.Replace(teamWorkflow("team-0-0007"), "1.0.0", fmt.Sprintf("1.0.%d", n), 1)
-		ok(b, os.WriteFile(filepath.Join(dir, "w0007.json"), []byte(text), 0o644))
-		ok(b, c.Load(b.Context()))
+		failOn(b, os.WriteFile(filepath.Join(dir, "w0007.json"), []byte(text), 0o644))
+		failOn(b, c.Load(b.Context()))
 		if e, err := c.Get("team-0-0007"); err != nil || e.Definition.Version != fmt.Sprintf("1.0.%d", n) {
 			b.Fatalf("%v: %v", e, err)
 		}

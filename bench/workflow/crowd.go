@@ -11,15 +11,14 @@ import (
 	"github.com/guideway-dev/guideway/bench/measure"
 )
 
-// The crowd: processes on one journal, each with clients that do not wait for
-// each other.
+// The crowd measurement: several processes on one journal, each with concurrent clients.
 const (
 	crowdProcesses = 4
 	crowdClients   = 8
 )
 
-// shared lets several clients call one server at once. An answer goes to who
-// has asked.
+// shared lets several clients call one server concurrently. It passes each answer to its
+// caller.
 type shared struct {
 	server *server
 
@@ -28,34 +27,34 @@ type shared struct {
 	ended   error
 }
 
-// answered is an answer with the time at which it came.
+// answered is an answer with its arrival time.
 type answered struct {
 	result json.RawMessage
 	at     time.Time
 	err    error
 }
 
-// share takes a server's output over. It ends with the server.
-func share(s *server) *shared {
+// newShared reads the output of a server until the server ends.
+func newShared(s *server) *shared {
 	c := &shared{server: s, waiting: map[int]chan answered{}}
-	go c.listen()
+	go c.readAnswers()
 	return c
 }
 
-// listen passes answers on until there are no more.
-func (c *shared) listen() {
+// readAnswers passes answers to their callers until the output ends.
+func (c *shared) readAnswers() {
 	for {
 		line, err := c.server.out.ReadBytes('\n')
 		at := time.Now()
 		if err != nil {
-			c.end(err)
+			c.failWaiting(err)
 			return
 		}
 		var a struct {
 			ID int `json:"id"`
 		}
 		if json.Unmarshal(line, &a) != nil {
-			continue // no answer to a call of ours
+			continue // not an answer to a call
 		}
 		result, ok, err := readAnswer(line, a.ID)
 		if !ok && err == nil {
@@ -71,8 +70,8 @@ func (c *shared) listen() {
 	}
 }
 
-// end tells everybody who waits that no answer will come.
-func (c *shared) end(err error) {
+// failWaiting fails all waiting calls.
+func (c *shared) failWaiting(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = err
@@ -82,10 +81,10 @@ func (c *shared) end(err error) {
 	}
 }
 
-// call implements caller.
-func (c *shared) call(ctx context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error) {
+// callTool implements caller.
+func (c *shared) callTool(ctx context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error) {
 	to := make(chan answered, 1)
-	began, err := c.send(method, params, to)
+	began, err := c.sendRequest(method, params, to)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s of %s: %w", method, c.server.target.name, err)
 	}
@@ -97,7 +96,7 @@ func (c *shared) call(ctx context.Context, method string, params map[string]any)
 	}
 }
 
-func (c *shared) send(method string, params map[string]any, to chan answered) (time.Time, error) {
+func (c *shared) sendRequest(method string, params map[string]any, to chan answered) (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended != nil {
@@ -105,7 +104,7 @@ func (c *shared) send(method string, params map[string]any, to chan answered) (t
 	}
 	c.server.lastID++
 	id := c.server.lastID
-	line, err := request(c.server.era, id, method, params)
+	line, err := newRequest(c.server.era, id, method, params)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -118,24 +117,24 @@ func (c *shared) send(method string, params map[string]any, to chan answered) (t
 	return began, nil
 }
 
-// crowd measures workflow_continue while many clients of several processes work
-// on one journal, each on a run of its own. The figure is the 99th percentile.
-func (p plan) crowd(ctx context.Context, w *workplace, ours *target, rec record) error {
-	t, err := w.durable(ours, "crowd")
+// measureCrowd measures workflow_continue while many clients of several processes work on
+// one journal, each on a separate run. The figure is the 99th percentile.
+func (p plan) measureCrowd(ctx context.Context, w *workplace, ours *target, rec record) error {
+	t, err := w.durableTarget(ours, "crowd")
 	if err != nil {
 		return err
 	}
 	var clients []caller
 	for range crowdProcesses {
-		s, err := t.start(ctx, legacy)
+		s, err := t.startServer(ctx, legacy)
 		if err != nil {
 			return err
 		}
 		defer s.stop()
-		if err := s.greet(ctx); err != nil {
+		if err := s.initializeSession(ctx); err != nil {
 			return err
 		}
-		c := share(s)
+		c := newShared(s)
 		for range crowdClients {
 			clients = append(clients, c)
 		}
@@ -148,7 +147,7 @@ func (p plan) crowd(ctx context.Context, w *workplace, ours *target, rec record)
 	if err != nil {
 		return err
 	}
-	f := latency(slices.Concat(times...))
+	f := latencyFigure(slices.Concat(times...))
 	if f.P99 != nil {
 		f.Value, f.P50, f.P99 = *f.P99, new(f.Value), nil
 	}
@@ -156,15 +155,15 @@ func (p plan) crowd(ctx context.Context, w *workplace, ours *target, rec record)
 	return nil
 }
 
-// workInCrowd is one of the crowd.
+// workInCrowd is the work of one client.
 func workInCrowd(ctx context.Context, c caller, n int) ([]time.Duration, error) {
 	d := &durableWalk{}
-	if err := d.begin(ctx, c); err != nil {
+	if err := d.startRun(ctx, c); err != nil {
 		return nil, err
 	}
 	var times []time.Duration
 	for range n {
-		took, err := d.goOn(ctx, c)
+		took, err := d.continueStep(ctx, c)
 		if err != nil {
 			return nil, err
 		}

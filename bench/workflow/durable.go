@@ -11,27 +11,27 @@ import (
 	"github.com/guideway-dev/guideway/bench/measure"
 )
 
-// The workflow of the durable runs: a loop that is long enough for a step 5,000.
-// It stands apart from the others, because the linter warns of such a loop.
+// The workflow of the durable runs: a loop with more than 5,000 steps. It is separate from
+// the others, because the linter warns about such a loop.
 const (
 	durableID     = "bench-durable"
 	durableInLoop = 6
 	durableRounds = 1000
 )
 
-// The steps at which workflow_continue is measured, side by side: some around
-// step 10 of one run after the other, and as many around step 5,000 of one.
+// The steps at which workflow_continue is measured in turns: some around step 10 of one run
+// after the other, and as many around step 5,000 of one run.
 const (
 	earlyStep = 10
 	lateStep  = 5000
-	// together is how many steps of either kind are measured in turn.
+	// together is the number of steps of each kind per turn.
 	together = 10
 )
 
 func durableDocument() document {
 	g := newGenerator(durableRounds)
-	d := g.head(durableID, "Walk for long")
-	d.Steps = append(d.Steps, g.step("before", ""))
+	d := g.newDocument(durableID, "Walk for long")
+	d.Steps = append(d.Steps, g.newStep("before", ""))
 	each := step{
 		ID: "each-round", Type: "loop", Title: "Go through the rounds",
 		Loop: &loop{Type: "for", Count: durableRounds, MaxIterations: durableRounds, IterationVar: "round"},
@@ -43,9 +43,9 @@ func durableDocument() document {
 	return d
 }
 
-// durable gives the target with that workflow, and with a home of its own, so
-// that it begins with an empty journal.
-func (w *workplace) durable(t *target, home string) (*target, error) {
+// durableTarget returns the target with that workflow and a new home directory, so that it
+// starts with an empty journal.
+func (w *workplace) durableTarget(t *target, home string) (*target, error) {
 	dir := filepath.Join(w.dir, "durable")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a directory to work in: %w", err)
@@ -57,7 +57,7 @@ func (w *workplace) durable(t *target, home string) (*target, error) {
 	if err := os.WriteFile(filepath.Join(dir, durableID+".json"), text, 0o600); err != nil {
 		return nil, fmt.Errorf("write a workflow: %w", err)
 	}
-	return t.with(w.environment(home, "WORKFLOW_STORAGE_PATH="+w.json+string(os.PathListSeparator)+dir)...), nil
+	return t.withEnv(w.environmentOf(home, "WORKFLOW_STORAGE_PATH="+w.json+string(os.PathListSeparator)+dir)...), nil
 }
 
 // walk is a client's durable run.
@@ -66,29 +66,29 @@ type durableWalk struct {
 	steps       int
 }
 
-// runAnswer is what the tools of runs answer.
+// runAnswer is the answer of the runs tools.
 type runAnswer struct {
 	RunID  string `json:"runId"`
 	Handle string `json:"handle"`
 	Status string `json:"status"`
 }
 
-// begin begins a new run.
-func (d *durableWalk) begin(ctx context.Context, c caller) error {
-	_, err := d.do(ctx, c, toolCall("workflow_start", map[string]any{"workflowId": durableID, "goal": "measure"}))
+// startRun starts a run.
+func (d *durableWalk) startRun(ctx context.Context, c caller) error {
+	_, err := d.callTool(ctx, c, toolCall("workflow_start", map[string]any{"workflowId": durableID, "goal": "measure"}))
 	d.steps = 0
 	return err
 }
 
-// goOn hands in a step's output and gives the time that it took.
-func (d *durableWalk) goOn(ctx context.Context, c caller) (time.Duration, error) {
-	took, err := d.do(ctx, c, toolCall("workflow_continue", map[string]any{"handle": d.handle, "output": goodOutput()}))
+// continueStep sends the output of a step and returns the duration of the call.
+func (d *durableWalk) continueStep(ctx context.Context, c caller) (time.Duration, error) {
+	took, err := d.callTool(ctx, c, toolCall("workflow_continue", map[string]any{"handle": d.handle, "output": goodOutput()}))
 	d.steps++
 	return took, err
 }
 
-func (d *durableWalk) do(ctx context.Context, c caller, params map[string]any) (time.Duration, error) {
-	result, took, err := c.call(ctx, "tools/call", params)
+func (d *durableWalk) callTool(ctx context.Context, c caller, params map[string]any) (time.Duration, error) {
+	result, took, err := c.callTool(ctx, "tools/call", params)
 	if err != nil {
 		return 0, err
 	}
@@ -103,18 +103,17 @@ func (d *durableWalk) do(ctx context.Context, c caller, params map[string]any) (
 	return took, nil
 }
 
-// until goes on to a step.
-func (d *durableWalk) until(ctx context.Context, c caller, step int) error {
+// continueUntil continues the run to a step.
+func (d *durableWalk) continueUntil(ctx context.Context, c caller, step int) error {
 	for d.steps < step {
-		if _, err := d.goOn(ctx, c); err != nil {
+		if _, err := d.continueStep(ctx, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// measured is the latency of calls that were made in several turns, with the
-// CPU time of the server.
+// measured is the latency of calls in several turns, with the CPU time of the server.
 type measured struct {
 	pid   int
 	times []time.Duration
@@ -122,12 +121,12 @@ type measured struct {
 	blind bool
 }
 
-// take measures some steps of a run.
-func (m *measured) take(ctx context.Context, c caller, d *durableWalk, n int) error {
+// measureSteps measures some steps of a run.
+func (m *measured) measureSteps(ctx context.Context, c caller, d *durableWalk, n int) error {
 	began, err := measure.CPUTime(m.pid)
 	m.blind = m.blind || err != nil
 	for range n {
-		took, err := d.goOn(ctx, c)
+		took, err := d.continueStep(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -139,23 +138,23 @@ func (m *measured) take(ctx context.Context, c caller, d *durableWalk, n int) er
 	return nil
 }
 
-func (m *measured) figure() figure {
-	f := latency(m.times)
+func (m *measured) toFigure() figure {
+	f := latencyFigure(m.times)
 	if !m.blind && len(m.times) > 0 {
 		f.CPU = new(measure.Milliseconds(m.cpu) / float64(len(m.times)))
 	}
 	return f
 }
 
-// runs measures workflow_continue of durable runs over stdio in one process: at
-// step 10 and at step 5,000 in turns, then the process's memory, and the start
-// of the next process that is asked about the run.
-func (p plan) runs(ctx context.Context, w *workplace, ours *target, rec record) error {
-	t, err := w.durable(ours, "durable")
+// measureRuns measures workflow_continue of durable runs over stdio in one process, at step
+// 10 and at step 5,000 in turns, then the memory of the process, and the start of the next
+// process until it reports the run.
+func (p plan) measureRuns(ctx context.Context, w *workplace, ours *target, rec record) error {
+	t, err := w.durableTarget(ours, "durable")
 	if err != nil {
 		return err
 	}
-	long, err := p.continues(ctx, t, rec)
+	long, err := p.measureContinues(ctx, t, rec)
 	if err != nil {
 		return err
 	}
@@ -167,63 +166,63 @@ func (p plan) runs(ctx context.Context, w *workplace, ours *target, rec record) 
 		}
 		walls, cpus = append(walls, wall), append(cpus, cpu)
 	}
-	f := latency(walls)
-	f.CPU = new(latency(cpus).Value)
+	f := latencyFigure(walls)
+	f.CPU = new(latencyFigure(cpus).Value)
 	rec(rowStartRun, f)
 	return nil
 }
 
-// continues is runs without the start, and gives the long run.
-func (p plan) continues(ctx context.Context, t *target, rec record) (*durableWalk, error) {
-	s, err := t.start(ctx, legacy)
+// measureContinues is measureRuns without the start. It returns the long run.
+func (p plan) measureContinues(ctx context.Context, t *target, rec record) (*durableWalk, error) {
+	s, err := t.startServer(ctx, legacy)
 	if err != nil {
 		return nil, err
 	}
 	defer s.stop()
-	if err := s.greet(ctx); err != nil {
+	if err := s.initializeSession(ctx); err != nil {
 		return nil, err
 	}
 	long := &durableWalk{}
-	if err := long.begin(ctx, s); err != nil {
+	if err := long.startRun(ctx, s); err != nil {
 		return nil, err
 	}
 	n := p.calls / 4
-	if err := long.until(ctx, s, lateStep-n/2); err != nil {
+	if err := long.continueUntil(ctx, s, lateStep-n/2); err != nil {
 		return nil, err
 	}
-	early, late := measured{pid: s.pid()}, measured{pid: s.pid()}
+	early, late := measured{pid: s.processID()}, measured{pid: s.processID()}
 	for len(late.times) < n {
 		short := &durableWalk{}
-		if err := short.begin(ctx, s); err != nil {
+		if err := short.startRun(ctx, s); err != nil {
 			return nil, err
 		}
-		if err := short.until(ctx, s, earlyStep-together/2); err != nil {
+		if err := short.continueUntil(ctx, s, earlyStep-together/2); err != nil {
 			return nil, err
 		}
-		if err := early.take(ctx, s, short, together); err != nil {
+		if err := early.measureSteps(ctx, s, short, together); err != nil {
 			return nil, err
 		}
-		if err := late.take(ctx, s, long, together); err != nil {
+		if err := late.measureSteps(ctx, s, long, together); err != nil {
 			return nil, err
 		}
 	}
-	rec(rowContinue, early.figure())
-	rec(rowContinueLate, late.figure())
-	// No time to settle, as after the calls of workflow_next.
-	return long, (plan{}).memory(ctx, s, rowContinued, rec)
+	rec(rowContinue, early.toFigure())
+	rec(rowContinueLate, late.toFigure())
+	// No pause before the reading, as after the calls of workflow_next.
+	return long, (plan{}).measureMemory(ctx, s, rowContinued, rec)
 }
 
-// askOnce starts a process and asks it where a run stands.
+// askOnce starts a process and requests the status of a run.
 func askOnce(ctx context.Context, t *target, run string) (wall, cpu time.Duration, err error) {
-	s, err := t.start(ctx, legacy)
+	s, err := t.startServer(ctx, legacy)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { cpu = s.stop() }()
-	if err := s.greet(ctx); err != nil {
+	if err := s.initializeSession(ctx); err != nil {
 		return 0, 0, err
 	}
-	result, _, err := s.call(ctx, "tools/call", toolCall("workflow_status", map[string]any{"runId": run}))
+	result, _, err := s.callTool(ctx, "tools/call", toolCall("workflow_status", map[string]any{"runId": run}))
 	wall = time.Since(s.started)
 	if err != nil {
 		return 0, 0, err

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// The workflows to walk through: some steps, a loop of three, and some more.
+// The workflows to walk: some steps, a loop of three steps, and some more steps.
 const (
 	aroundLoop = 3
 	inLoop     = 3
@@ -14,8 +14,8 @@ const (
 	longRounds = 100
 	loopLength = aroundLoop + inLoop*loopRounds + aroundLoop
 	longLength = aroundLoop + inLoop*longRounds + aroundLoop
-	// lateSteps is how many steps before its end the long walk is measured:
-	// at the second step of the last round.
+	// lateSteps is the distance from the end at which the long walk is measured: the second
+	// step of the last round.
 	lateSteps = aroundLoop + 2
 )
 
@@ -27,12 +27,12 @@ func longWalk() *walker {
 	return &walker{workflow: "bench-long", echoes: true, length: longLength}
 }
 
-// loopDocument is a workflow whose walk needs no variables.
+// loopDocument returns a workflow whose walk needs no variables.
 func loopDocument(id string, rounds int) document {
 	g := newGenerator(uint64(rounds))
-	d := g.head(id, "Walk through a loop")
+	d := g.newDocument(id, "Walk through a loop")
 	for i := range aroundLoop {
-		d.Steps = append(d.Steps, g.step(fmt.Sprintf("before-%d", i+1), ""))
+		d.Steps = append(d.Steps, g.newStep(fmt.Sprintf("before-%d", i+1), ""))
 	}
 	each := step{
 		ID: "each-round", Type: "loop", Title: "Go through the rounds",
@@ -43,106 +43,106 @@ func loopDocument(id string, rounds int) document {
 	}
 	d.Steps = append(d.Steps, each)
 	for i := range aroundLoop {
-		d.Steps = append(d.Steps, g.step(fmt.Sprintf("after-%d", i+1), ""))
+		d.Steps = append(d.Steps, g.newStep(fmt.Sprintf("after-%d", i+1), ""))
 	}
 	return d
 }
 
-// mixedDocument is the workflow of a number: the higher, the longer.
+// mixedDocument returns the workflow with a number; a higher number is a longer workflow.
 func mixedDocument(i int) document {
 	g := newGenerator(uint64(i))
 	size := 10_000 + 48_000*i/workflowCount
-	d := g.head(fmt.Sprintf("bench-mixed-%02d", i), fmt.Sprintf("Mixed work %d", i))
-	d.Steps = append(d.Steps, g.step("frame", "Set in `context`: `size` (string: small, medium or large)."))
+	d := g.newDocument(fmt.Sprintf("bench-mixed-%02d", i), fmt.Sprintf("Mixed work %d", i))
+	d.Steps = append(d.Steps, g.newStep("frame", "Set in `context`: `size` (string: small, medium or large)."))
 	for part := 1; ; part++ {
 		text, err := json.MarshalIndent(d, "", "  ")
 		if err != nil || len(text) >= size {
 			return d
 		}
-		d.Steps = append(d.Steps, g.part(part)...)
+		d.Steps = append(d.Steps, g.nextPart(part)...)
 	}
 }
 
-// generator makes workflows that are the same in every run.
+// generator generates workflows that are the same in every measurement.
 type generator struct{ random *rand.Rand }
 
 func newGenerator(seed uint64) *generator {
 	return &generator{rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // the same texts in every run are the point
 }
 
-func (g *generator) head(id, name string) document {
+func (g *generator) newDocument(id, name string) document {
 	return document{
 		ID: id, Name: name, Version: "1.0.0",
-		Description:          g.text(200),
-		Preconditions:        g.sayings(2),
-		ClarificationPrompts: g.sayings(2),
-		MetaGuidance:         g.sayings(4),
-		FunctionDefinitions:  []function{{Name: "verify", Definition: g.text(500)}},
+		Description:          g.randomText(200),
+		Preconditions:        g.randomSentences(2),
+		ClarificationPrompts: g.randomSentences(2),
+		MetaGuidance:         g.randomSentences(4),
+		FunctionDefinitions:  []function{{Name: "verify", Definition: g.randomText(500)}},
 	}
 }
 
-// part is a few steps that belong together: the parts take turns.
-func (g *generator) part(n int) []step {
+// nextPart returns a few steps of one kind; the kinds alternate.
+func (g *generator) nextPart(n int) []step {
 	id := func(name string) string { return fmt.Sprintf("%s-%d", name, n) }
 	variable := func(name string) string { return fmt.Sprintf("%s%d", name, n) }
 	switch n % 5 {
 	case 1:
-		only := g.step(id("small"), "")
+		only := g.newStep(id("small"), "")
 		only.RunCondition = condition{"var": "size", "equals": "small"}
-		large := g.step(id("large"), "")
+		large := g.newStep(id("large"), "")
 		large.RunCondition = condition{"or": []any{
 			condition{"var": "size", "equals": "large"},
 			condition{"and": []any{condition{"var": "size", "equals": "medium"}, condition{"not": condition{"var": "skipReview"}}}},
 		}}
-		ask := g.step(id("ask"), "Set in `context`: `skipReview` (boolean).")
+		ask := g.newStep(id("ask"), "Set in `context`: `skipReview` (boolean).")
 		return []step{ask, only, large}
 	case 2:
 		items := variable("items")
 		return []step{
-			g.step(id("collect"), fmt.Sprintf("Set in `context`: `%s` (list of strings).", items)),
-			g.loop(id("each"), &loop{Type: "forEach", Items: items, MaxIterations: 50, ItemVar: "item", IndexVar: "index"}, "Work on {{item}}, which is number {{index + 1}}."),
+			g.newStep(id("collect"), fmt.Sprintf("Set in `context`: `%s` (list of strings).", items)),
+			g.newLoop(id("each"), &loop{Type: "forEach", Items: items, MaxIterations: 50, ItemVar: "item", IndexVar: "index"}, "Work on {{item}}, which is number {{index + 1}}."),
 		}
 	case 3:
 		open := variable("openQuestions")
 		return []step{
-			g.step(id("ask-first"), fmt.Sprintf("Set in `context`: `%s` (number).", open)),
-			g.loop(id("while-open"), &loop{Type: "while", Condition: condition{"var": open, "gt": 0}, MaxIterations: 10},
+			g.newStep(id("ask-first"), fmt.Sprintf("Set in `context`: `%s` (number).", open)),
+			g.newLoop(id("while-open"), &loop{Type: "while", Condition: condition{"var": open, "gt": 0}, MaxIterations: 10},
 				fmt.Sprintf("Set in `context`: `%s` (number) to what is still open.", open)),
 		}
 	case 4:
 		count := variable("slices")
 		return []step{
-			g.step(id("cut"), fmt.Sprintf("Set in `context`: `%s` (number).", count)),
-			g.loop(id("slice"), &loop{Type: "for", Count: count, MaxIterations: 30, IterationVar: "slice"}, "This is slice {{slice}}."),
+			g.newStep(id("cut"), fmt.Sprintf("Set in `context`: `%s` (number).", count)),
+			g.newLoop(id("slice"), &loop{Type: "for", Count: count, MaxIterations: 30, IterationVar: "slice"}, "This is slice {{slice}}."),
 		}
 	default:
 		state := variable("state")
-		hard := g.step(id("confirm"), fmt.Sprintf("Set in `context`: `%s` (string: open or done).", state))
+		hard := g.newStep(id("confirm"), fmt.Sprintf("Set in `context`: `%s` (string: open or done).", state))
 		hard.RequireConfirmation = true
-		return []step{hard, g.loop(id("until-done"), &loop{Type: "until", Condition: condition{"var": state, "equals": "done"}, MaxIterations: 8},
+		return []step{hard, g.newLoop(id("until-done"), &loop{Type: "until", Condition: condition{"var": state, "equals": "done"}, MaxIterations: 8},
 			fmt.Sprintf("Set in `context`: `%s` (string: open or done).", state))}
 	}
 }
 
-func (g *generator) loop(id string, l *loop, each string) step {
+func (g *generator) newLoop(id string, l *loop, each string) step {
 	return step{
 		ID: id, Type: "loop", Title: "Repeat the work of " + id, Loop: l,
 		Body: []step{g.bodyStep(id+"-look", ""), g.bodyStep(id+"-work", each)},
 	}
 }
 
-// step is a step of the top level; last is the end of its prompt.
-func (g *generator) step(id, last string) step {
+// newStep returns a step of the top level; last is the end of its prompt.
+func (g *generator) newStep(id, last string) step {
 	s := g.bodyStep(id, last)
-	s.Prompt = g.text(700+g.random.IntN(900)) + "\n\n" + s.Prompt
-	s.AgentRole = "You are a careful engineer. " + g.text(120)
-	s.Guidance = g.sayings(2)
+	s.Prompt = g.randomText(700+g.random.IntN(900)) + "\n\n" + s.Prompt
+	s.AgentRole = "You are a careful engineer. " + g.randomText(120)
+	s.Guidance = g.randomSentences(2)
 	return s
 }
 
 func (g *generator) bodyStep(id, last string) step {
-	heading := g.heading()
-	prompt := g.text(300+g.random.IntN(500)) +
+	heading := g.randomHeading()
+	prompt := g.randomText(300+g.random.IntN(500)) +
 		"\n\n- " + heading + ": each one as path:line.\n- Checked: the command and what it printed, then verify()."
 	if last != "" {
 		prompt += "\n\n" + last

@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// rounds is more than lint recommends: what grows with the rounds shows.
+// rounds is more than the linter recommends, so that growth with the rounds is visible.
 const rounds = 500
 
 func compileLoop(b *testing.B) *engine.Program {
@@ -25,9 +25,9 @@ func compileLoop(b *testing.B) *engine.Program {
 	return engine.Compile(def.Steps)
 }
 
-// BenchmarkNext is the stateless call at the first step, and at step 2 of round
-// 500 for both kinds of client: one that sends back the context that it was
-// given, and one that sends its own variables alone.
+// BenchmarkNext measures the stateless call at the first step and at step 2 of round 500,
+// for a client that sends the returned context back and for one that sends only its
+// variables.
 func BenchmarkNext(b *testing.B) {
 	p := compileLoop(b)
 	late := completedUntil(rounds)
@@ -57,7 +57,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// completedUntil are the steps that are done at step 2 of a round.
+// completedUntil returns the steps completed before step 2 of a round.
 func completedUntil(round int) []string {
 	var done []string
 	for i := range aroundLoop {
@@ -71,8 +71,8 @@ func completedUntil(round int) []string {
 	return append(done, "round-1")
 }
 
-// BenchmarkDecide is the judging of an output and the events that follow, at
-// step 10 and at step 1,500.
+// BenchmarkDecide measures the check of an output and the resulting events, at step 10 and
+// at step 1,500.
 func BenchmarkDecide(b *testing.B) {
 	p := compileLoop(b)
 	for _, step := range []int{10, inLoop * rounds} {
@@ -80,7 +80,7 @@ func BenchmarkDecide(b *testing.B) {
 		b.Run(fmt.Sprintf("Step%d", step), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, refusal := p.Decide(s, output()); refusal != nil {
+				if _, refusal := p.Decide(s, goodCommand()); refusal != nil {
 					b.Fatal(refusal)
 				}
 			}
@@ -88,8 +88,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkApply is the fold of a run of 1,500 steps; it also tells the time of
-// one event.
+// BenchmarkApply measures the fold of a run of 1,500 steps; it also reports the time per
+// event.
 func BenchmarkApply(b *testing.B) {
 	p := compileLoop(b)
 	events := eventsUntil(b, p, inLoop*rounds)
@@ -103,7 +103,7 @@ func BenchmarkApply(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(events)), "ns/event")
 }
 
-// BenchmarkPositionOf is what a run asks for at step 1,500.
+// BenchmarkPositionOf measures the position of a run at step 1,500.
 func BenchmarkPositionOf(b *testing.B) {
 	p := compileLoop(b)
 	s := stateAt(b, p, inLoop*rounds)
@@ -124,13 +124,13 @@ func stateAt(b *testing.B, p *engine.Program, step int) engine.State {
 	return s
 }
 
-// eventsUntil are the events of a run that has done so many steps.
+// eventsUntil returns the events of a run with a number of completed steps.
 func eventsUntil(b *testing.B, p *engine.Program, steps int) []engine.Event {
 	b.Helper()
 	var s engine.State
 	var events []engine.Event
 	for i := range steps + 1 {
-		c := output()
+		c := goodCommand()
 		if i == 0 {
 			c = engine.Command{Start: &engine.Start{}}
 		}
@@ -146,7 +146,7 @@ func eventsUntil(b *testing.B, p *engine.Program, steps int) []engine.Event {
 	return events
 }
 
-// output meets the criteria of every generated step.
-func output() engine.Command {
+// goodCommand returns a command whose output meets the criteria of every generated step.
+func goodCommand() engine.Command {
 	return engine.Command{Continue: &engine.Continue{Output: goodOutput()}}
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// httpServer is our program serving over HTTP, and a client's session there.
+// httpServer is the program serving over HTTP, with one client session.
 type httpServer struct {
 	cmd     *exec.Cmd
 	client  *http.Client
@@ -29,7 +29,7 @@ type httpServer struct {
 // serveHTTP starts the program on a free port of the loopback interface.
 func (w *workplace) serveHTTP(ctx context.Context, ours *target) (*httpServer, error) {
 	tokenFile := filepath.Join(w.dir, "token")
-	ours = ours.with("GUIDEWAY_TOKEN_FILE=" + tokenFile)
+	ours = ours.withEnv("GUIDEWAY_TOKEN_FILE=" + tokenFile)
 	cmd := exec.CommandContext(ctx, ours.command[0], "serve", "--listen", "127.0.0.1:0") //nolint:gosec // the program to measure
 	cmd.Dir, cmd.Env = ours.dir, ours.env
 	said, err := cmd.StderrPipe()
@@ -53,7 +53,7 @@ func (w *workplace) serveHTTP(ctx context.Context, ours *target) (*httpServer, e
 	return h, nil
 }
 
-// findURL waits for the line that tells the address, and then lets the rest go.
+// findURL reads the line with the address and discards the rest.
 func findURL(said io.Reader) (string, error) {
 	address := regexp.MustCompile(`http://[0-9.:]+/mcp`)
 	lines := bufio.NewScanner(said)
@@ -72,31 +72,31 @@ func (h *httpServer) stop() {
 	_ = h.cmd.Wait()
 }
 
-// greet makes the session of an era.
-func (h *httpServer) greet(ctx context.Context, e era) error {
+// openSession opens a session of an era.
+func (h *httpServer) openSession(ctx context.Context, e era) error {
 	h.era, h.session = e, ""
 	if e == modern {
 		return nil
 	}
-	if _, _, err := h.call(ctx, "initialize", initializeParams()); err != nil {
+	if _, _, err := h.callTool(ctx, "initialize", initializeParams()); err != nil {
 		return err
 	}
-	line, err := notification("notifications/initialized")
+	line, err := newNotification("notifications/initialized")
 	if err != nil {
 		return err
 	}
-	_, _, err = h.post(ctx, line, "notifications/initialized", "")
+	_, _, err = h.postMessage(ctx, line, "notifications/initialized", "")
 	return err
 }
 
-func (h *httpServer) call(ctx context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error) {
+func (h *httpServer) callTool(ctx context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error) {
 	h.lastID++
-	body, err := request(h.era, h.lastID, method, params)
+	body, err := newRequest(h.era, h.lastID, method, params)
 	if err != nil {
 		return nil, 0, err
 	}
 	name, _ := params["name"].(string)
-	answer, took, err := h.post(ctx, body, method, name)
+	answer, took, err := h.postMessage(ctx, body, method, name)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -109,8 +109,8 @@ func (h *httpServer) call(ctx context.Context, method string, params map[string]
 	return nil, 0, fmt.Errorf("%s over HTTP: no answer in %.200s", method, answer)
 }
 
-// post sends a message and gives the whole body of the answer.
-func (h *httpServer) post(ctx context.Context, body []byte, method, name string) ([]byte, time.Duration, error) {
+// postMessage sends a message and returns the body of the answer.
+func (h *httpServer) postMessage(ctx context.Context, body []byte, method, name string) ([]byte, time.Duration, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s over HTTP: %w", method, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/bench/measure"
 )
 
-// options are the command line.
+// options are the command-line flags.
 type options struct {
 	measure.Options
 	json             bool
@@ -20,7 +20,7 @@ type options struct {
 	installReference bool
 }
 
-// maxDuration bounds a whole run, so that a server that never answers ends it.
+// maxDuration bounds a measurement, in case a server never answers.
 const maxDuration = 10 * time.Minute
 
 // Run measures and prints the table.
@@ -45,8 +45,8 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	ours := w.guideway(program)
-	reference, err := w.reference(ctx, &o)
+	ours := w.guidewayTarget(program)
+	reference, err := w.referenceTarget(ctx, &o)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.Short {
 		plan = shortPlan()
 	}
-	if err := plan.measure(ctx, w, ours, reference, report); err != nil {
+	if err := plan.measureAll(ctx, w, ours, reference, report); err != nil {
 		return err
 	}
 	report.Machine.Finish()
@@ -64,5 +64,5 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(report)
 	}
-	return report.write(stdout)
+	return report.writeTable(stdout)
 }

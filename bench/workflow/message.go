@@ -7,13 +7,13 @@ import (
 	"maps"
 )
 
-// era is one of the two shapes of the protocol.
+// era is one of the two generations of the protocol.
 type era string
 
 const (
-	// legacy begins with initialize.
+	// legacy starts with initialize.
 	legacy era = "2025-11-25"
-	// modern carries the version in every request.
+	// modern sends the version in every request.
 	modern era = "2026-07-28"
 )
 
@@ -24,8 +24,8 @@ type message struct {
 	Params  map[string]any `json:"params,omitempty"`
 }
 
-// request is a request as text.
-func request(e era, id int, method string, params map[string]any) ([]byte, error) {
+// newRequest returns a request as text.
+func newRequest(e era, id int, method string, params map[string]any) ([]byte, error) {
 	if e == modern {
 		params = maps.Clone(params)
 		if params == nil {
@@ -44,8 +44,8 @@ func request(e era, id int, method string, params map[string]any) ([]byte, error
 	return text, nil
 }
 
-// notification is a notification as text.
-func notification(method string) ([]byte, error) { return request(legacy, 0, method, nil) }
+// newNotification returns a notification as text.
+func newNotification(method string) ([]byte, error) { return newRequest(legacy, 0, method, nil) }
 
 func initializeParams() map[string]any {
 	return map[string]any{
@@ -55,13 +55,12 @@ func initializeParams() map[string]any {
 
 func clientInfo() map[string]any { return map[string]any{"name": "guideway-bench", "version": "1"} }
 
-// toolCall are the params of tools/call.
+// toolCall returns the params of tools/call.
 func toolCall(tool string, arguments map[string]any) map[string]any {
 	return map[string]any{"name": tool, "arguments": arguments}
 }
 
-// readAnswer gives the result of the answer to a request; ok is false for any
-// other line.
+// readAnswer returns the result of the answer to a request; ok is false for other lines.
 func readAnswer(line []byte, id int) (result json.RawMessage, ok bool, err error) {
 	var a struct {
 		ID     json.RawMessage `json:"id"`
@@ -80,8 +79,7 @@ func readAnswer(line []byte, id int) (result json.RawMessage, ok bool, err error
 	return a.Result, true, nil
 }
 
-// toolAnswer is the JSON of a tool's answer: its structured content, or the text of
-// a server that gives none.
+// toolAnswer returns the JSON of a tool's answer: its structured content, or else its text.
 func toolAnswer(result json.RawMessage, into any) error {
 	var r struct {
 		IsError bool `json:"isError"`

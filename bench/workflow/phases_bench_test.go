@@ -15,10 +15,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// BenchmarkPhaseWalkBytes walks a real phase workflow to its end by the runs
-// tools and reports what an agent reads on the way, the text of each answer once,
-// beside what get_workflow and get_phase for each phase cost it in the text form
-// of the system that the dialect comes from.
+// BenchmarkPhaseWalkBytes walks a real phase workflow to its end with the runs tools and
+// reports the bytes that an agent reads, each answer once. It compares them with the bytes
+// of get_workflow and of get_phase for each phase in the text form of the dialect's
+// original system.
 func BenchmarkPhaseWalkBytes(b *testing.B) {
 	dir := filepath.Join("..", "..", "..", "shared", "corpus", "phases")
 	text, err := os.ReadFile(filepath.Join(dir, "work-package", "work-package.json"))
@@ -30,17 +30,17 @@ func BenchmarkPhaseWalkBytes(b *testing.B) {
 		b.Fatal(found)
 	}
 	client := newReader(b, dir, def)
-	client.text(b, "get_workflow", map[string]any{"workflow_id": def.ID})
+	client.callAndCount(b, "get_workflow", map[string]any{"workflow_id": def.ID})
 	for i := range def.Phases.Phases {
-		client.text(b, "get_phase", map[string]any{"workflow_id": def.ID, "phase_id": def.Phases.Phases[i].ID})
+		client.callAndCount(b, "get_phase", map[string]any{"workflow_id": def.ID, "phase_id": def.Phases.Phases[i].ID})
 	}
 	reference := client.read
 	var moves int
 	for b.Loop() {
 		client.read, moves = 0, 0
-		a := client.call(b, "workflow_start", map[string]any{"workflowId": def.ID})
+		a := client.callRun(b, "workflow_start", map[string]any{"workflowId": def.ID})
 		for ; a.Position.Kind != engine.PositionEnd; moves++ {
-			a = client.call(b, "workflow_continue", along(a))
+			a = client.callRun(b, "workflow_continue", answerPosition(a))
 		}
 	}
 	b.ReportMetric(float64(client.read), "bytes/walk")
@@ -50,14 +50,14 @@ func BenchmarkPhaseWalkBytes(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// reader is a client that counts the text that it reads.
+// reader is a client that counts the text of its answers.
 type reader struct {
 	session *mcp.ClientSession
 	read    int
 }
 
-// newReader connects a client to a server of the definitions of a directory and of
-// runs of one of them.
+// newReader connects a client to a server with the definitions of a directory and runs of
+// one of them.
 func newReader(b *testing.B, dir string, def *workflow.Definition) *reader {
 	b.Helper()
 	cat := catalog.New(catalog.Standard(catalog.Layout{Custom: []string{dir}}), catalog.Options{})
@@ -84,8 +84,8 @@ func newReader(b *testing.B, dir string, def *workflow.Definition) *reader {
 	return &reader{session: session}
 }
 
-// text calls a tool and counts the text of its answer.
-func (r *reader) text(b *testing.B, name string, args map[string]any) (structured any) {
+// callAndCount calls a tool and counts the text of its answer.
+func (r *reader) callAndCount(b *testing.B, name string, args map[string]any) (structured any) {
 	b.Helper()
 	res, err := r.session.CallTool(b.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
 	if err != nil {
@@ -100,11 +100,11 @@ func (r *reader) text(b *testing.B, name string, args map[string]any) (structure
 	return res.StructuredContent
 }
 
-// call calls a tool that says where a run stands.
-func (r *reader) call(b *testing.B, name string, args map[string]any) *run.Answer {
+// callRun calls a tool that returns the position of a run.
+func (r *reader) callRun(b *testing.B, name string, args map[string]any) *run.Answer {
 	b.Helper()
 	var a run.Answer
-	structured, err := json.Marshal(r.text(b, name, args))
+	structured, err := json.Marshal(r.callAndCount(b, name, args))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -114,8 +114,8 @@ func (r *reader) call(b *testing.B, name string, args map[string]any) *run.Answe
 	return &a
 }
 
-// along is the first thing that a position takes.
-func along(a *run.Answer) map[string]any {
+// answerPosition returns the first valid answer to a position.
+func answerPosition(a *run.Answer) map[string]any {
 	args := map[string]any{"handle": a.Handle}
 	switch pos := a.Position; pos.Kind {
 	case engine.PositionStep:
@@ -125,7 +125,7 @@ func along(a *run.Answer) map[string]any {
 	case engine.PositionContext:
 		vars := map[string]any{}
 		for _, n := range pos.Needs {
-			if len(n.Allowed) == 0 && len(n.Tests) == 0 { // a loop's list
+			if len(n.Allowed) == 0 && len(n.Tests) == 0 { // the list of a loop
 				vars["plan"] = map[string]any{"tasks": []any{"one", "two"}}
 				continue
 			}

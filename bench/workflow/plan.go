@@ -9,14 +9,14 @@ import (
 	"github.com/guideway-dev/guideway/bench/measure"
 )
 
-// plan says how much is measured.
+// plan is the extent of the measurement.
 type plan struct {
-	// starts is the number of processes that are started for each row.
+	// starts is the number of processes started for each row.
 	starts int
-	// calls is the number of calls of a latency, memoryCalls that before the
-	// memory is read again.
+	// calls is the number of calls of a latency, memoryCalls the number of calls before the
+	// second memory reading.
 	calls, memoryCalls int
-	// quiet is how long a process is left alone before its memory is read.
+	// quiet is the idle time before the memory of a process is read.
 	quiet time.Duration
 }
 
@@ -28,29 +28,29 @@ func shortPlan() plan {
 	return plan{starts: 5, calls: 300, memoryCalls: 1000, quiet: 500 * time.Millisecond}
 }
 
-// measure fills the report. The reference may be nil.
-func (p plan) measure(ctx context.Context, w *workplace, ours, reference *target, r *report) error {
-	size, err := ours.size()
+// measureAll fills the report. The reference may be nil.
+func (p plan) measureAll(ctx context.Context, w *workplace, ours, reference *target, r *report) error {
+	size, err := ours.fileSize()
 	if err != nil {
 		return err
 	}
-	r.ours(rowBinary, figure{Value: megabytes(size)})
-	inYAML := ours.with("WORKFLOW_STORAGE_PATH=" + w.yaml)
+	r.setOurs(rowBinary, figure{Value: toMegabytes(size)})
+	inYAML := ours.withEnv("WORKFLOW_STORAGE_PATH=" + w.yaml)
 	for _, m := range []func() error{
-		func() error { return p.start(ctx, ours, legacy, rowStart, r.ours) },
-		func() error { return p.start(ctx, reference, legacy, rowStart, r.reference) },
-		func() error { return p.start(ctx, inYAML, legacy, rowStartYAML, r.ours) },
-		func() error { return p.start(ctx, ours, modern, rowStartModern, r.ours) },
-		func() error { return p.sizes(ctx, ours, r.ours) },
-		func() error { return p.sizes(ctx, reference, r.reference) },
-		func() error { return p.next(ctx, ours, legacy, rowNext, r.ours) },
-		func() error { return p.next(ctx, reference, legacy, rowNext, r.reference) },
-		func() error { return p.next(ctx, ours, modern, rowNextModern, r.ours) },
-		func() error { return p.late(ctx, ours, r.ours) },
-		func() error { return p.http(ctx, w, ours, r.ours) },
-		func() error { return p.runs(ctx, w, ours, r.ours) },
-		func() error { return p.appends(ctx, w, r.ours) },
-		func() error { return p.crowd(ctx, w, ours, r.ours) },
+		func() error { return p.measureStart(ctx, ours, legacy, rowStart, r.setOurs) },
+		func() error { return p.measureStart(ctx, reference, legacy, rowStart, r.setReference) },
+		func() error { return p.measureStart(ctx, inYAML, legacy, rowStartYAML, r.setOurs) },
+		func() error { return p.measureStart(ctx, ours, modern, rowStartModern, r.setOurs) },
+		func() error { return p.measureSizes(ctx, ours, r.setOurs) },
+		func() error { return p.measureSizes(ctx, reference, r.setReference) },
+		func() error { return p.measureNext(ctx, ours, legacy, rowNext, r.setOurs) },
+		func() error { return p.measureNext(ctx, reference, legacy, rowNext, r.setReference) },
+		func() error { return p.measureNext(ctx, ours, modern, rowNextModern, r.setOurs) },
+		func() error { return p.measureLate(ctx, ours, r.setOurs) },
+		func() error { return p.measureHTTP(ctx, w, ours, r.setOurs) },
+		func() error { return p.measureRuns(ctx, w, ours, r.setOurs) },
+		func() error { return p.measureAppends(ctx, w, r.setOurs) },
+		func() error { return p.measureCrowd(ctx, w, ours, r.setOurs) },
 	} {
 		if err := m(); err != nil {
 			return err
@@ -59,12 +59,12 @@ func (p plan) measure(ctx context.Context, w *workplace, ours, reference *target
 	return nil
 }
 
-// record takes a figure for a row.
+// record adds a figure to a row.
 type record func(row, figure)
 
-// start measures the time from making the process to its first answer of
+// measureStart measures the time from the creation of the process to its first answer of
 // workflow_list.
-func (p plan) start(ctx context.Context, t *target, e era, to row, rec record) error {
+func (p plan) measureStart(ctx context.Context, t *target, e era, to row, rec record) error {
 	if t == nil {
 		return nil
 	}
@@ -76,22 +76,22 @@ func (p plan) start(ctx context.Context, t *target, e era, to row, rec record) e
 		}
 		walls, cpus = append(walls, wall), append(cpus, cpu)
 	}
-	f := latency(walls)
-	f.CPU = new(latency(cpus).Value)
+	f := latencyFigure(walls)
+	f.CPU = new(latencyFigure(cpus).Value)
 	rec(to, f)
 	return nil
 }
 
 func startOnce(ctx context.Context, t *target, e era) (wall, cpu time.Duration, err error) {
-	s, err := t.start(ctx, e)
+	s, err := t.startServer(ctx, e)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { cpu = s.stop() }()
-	if err := s.greet(ctx); err != nil {
+	if err := s.initializeSession(ctx); err != nil {
 		return 0, 0, err
 	}
-	result, _, err := s.call(ctx, "tools/call", toolCall("workflow_list", map[string]any{}))
+	result, _, err := s.callTool(ctx, "tools/call", toolCall("workflow_list", map[string]any{}))
 	wall = time.Since(s.started)
 	if err != nil {
 		return 0, 0, err
@@ -110,34 +110,34 @@ func startOnce(ctx context.Context, t *target, e era) (wall, cpu time.Duration, 
 	return wall, 0, nil
 }
 
-// sizes measures one process: the list of its tools, and its memory before and
+// measureSizes measures one process: the size of tools/list, and its memory before and
 // after many calls.
-func (p plan) sizes(ctx context.Context, t *target, rec record) error {
+func (p plan) measureSizes(ctx context.Context, t *target, rec record) error {
 	if t == nil {
 		return nil
 	}
-	s, err := t.start(ctx, legacy)
+	s, err := t.startServer(ctx, legacy)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	if err := s.greet(ctx); err != nil {
+	if err := s.initializeSession(ctx); err != nil {
 		return err
 	}
-	if _, _, err := s.call(ctx, "tools/call", toolCall("workflow_list", map[string]any{})); err != nil {
+	if _, _, err := s.callTool(ctx, "tools/call", toolCall("workflow_list", map[string]any{})); err != nil {
 		return err
 	}
-	if err := p.memory(ctx, s, rowIdle, rec); err != nil {
+	if err := p.measureMemory(ctx, s, rowIdle, rec); err != nil {
 		return err
 	}
-	if _, err := loopWalk(t.echoes).walk(ctx, s, p.memoryCalls); err != nil {
+	if _, err := loopWalk(t.echoes).measureWalk(ctx, s, p.memoryCalls); err != nil {
 		return err
 	}
-	// No time to settle: what counts is what is held while work goes on.
-	if err := (plan{}).memory(ctx, s, rowWorked, rec); err != nil {
+	// No pause before the reading: the memory in use during work counts.
+	if err := (plan{}).measureMemory(ctx, s, rowWorked, rec); err != nil {
 		return err
 	}
-	tools, _, err := s.call(ctx, "tools/list", nil)
+	tools, _, err := s.callTool(ctx, "tools/list", nil)
 	if err != nil {
 		return err
 	}
@@ -145,14 +145,14 @@ func (p plan) sizes(ctx context.Context, t *target, rec record) error {
 	return nil
 }
 
-// memory reads the memory of a process after it was left alone.
-func (p plan) memory(ctx context.Context, s *server, to row, rec record) error {
+// measureMemory reads the memory of a process after an idle time.
+func (p plan) measureMemory(ctx context.Context, s *server, to row, rec record) error {
 	select {
 	case <-time.After(p.quiet):
 	case <-ctx.Done():
 		return fmt.Errorf("wait for a quiet process: %w", ctx.Err())
 	}
-	m, err := measure.MemoryOf(s.pid())
+	m, err := measure.MemoryOf(s.processID())
 	if errors.Is(err, measure.ErrNotMeasured) {
 		return nil
 	}
@@ -160,25 +160,25 @@ func (p plan) memory(ctx context.Context, s *server, to row, rec record) error {
 		return err
 	}
 	rec(to, figure{
-		Value: megabytes(m.Resident), Peak: new(megabytes(m.Peak)), Own: new(megabytes(m.Own)),
+		Value: toMegabytes(m.Resident), Peak: new(toMegabytes(m.Peak)), Own: new(toMegabytes(m.Own)),
 	})
 	return nil
 }
 
-// next measures workflow_next in one session over stdio, walk after walk.
-func (p plan) next(ctx context.Context, t *target, e era, to row, rec record) error {
+// measureNext measures workflow_next in one session over stdio, walk after walk.
+func (p plan) measureNext(ctx context.Context, t *target, e era, to row, rec record) error {
 	if t == nil {
 		return nil
 	}
-	s, err := t.start(ctx, e)
+	s, err := t.startServer(ctx, e)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	if err := s.greet(ctx); err != nil {
+	if err := s.initializeSession(ctx); err != nil {
 		return err
 	}
-	f, err := measureCalls(ctx, s, s.pid(), p.calls, loopWalk(t.echoes).walk)
+	f, err := measureCalls(ctx, s, s.processID(), p.calls, loopWalk(t.echoes).measureWalk)
 	if err != nil {
 		return err
 	}
@@ -186,21 +186,21 @@ func (p plan) next(ctx context.Context, t *target, e era, to row, rec record) er
 	return nil
 }
 
-// late measures workflow_next far into a walk.
-func (p plan) late(ctx context.Context, t *target, rec record) error {
-	s, err := t.start(ctx, legacy)
+// measureLate measures workflow_next at a late step of a walk.
+func (p plan) measureLate(ctx context.Context, t *target, rec record) error {
+	s, err := t.startServer(ctx, legacy)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	if err := s.greet(ctx); err != nil {
+	if err := s.initializeSession(ctx); err != nil {
 		return err
 	}
 	w := longWalk()
-	if _, err := w.walk(ctx, s, w.length-lateSteps); err != nil {
+	if _, err := w.measureWalk(ctx, s, w.length-lateSteps); err != nil {
 		return err
 	}
-	f, err := measureCalls(ctx, s, s.pid(), p.calls/2, w.repeat)
+	f, err := measureCalls(ctx, s, s.processID(), p.calls/2, w.measureRepeat)
 	if err != nil {
 		return err
 	}
@@ -208,8 +208,8 @@ func (p plan) late(ctx context.Context, t *target, rec record) error {
 	return nil
 }
 
-// http measures workflow_next over HTTP with the token.
-func (p plan) http(ctx context.Context, w *workplace, t *target, rec record) error {
+// measureHTTP measures workflow_next over HTTP with the token.
+func (p plan) measureHTTP(ctx context.Context, w *workplace, t *target, rec record) error {
 	h, err := w.serveHTTP(ctx, t)
 	if err != nil {
 		return err
@@ -219,10 +219,10 @@ func (p plan) http(ctx context.Context, w *workplace, t *target, rec record) err
 		era era
 		to  row
 	}{{modern, rowHTTPModern}, {legacy, rowHTTPLegacy}} {
-		if err := h.greet(ctx, m.era); err != nil {
+		if err := h.openSession(ctx, m.era); err != nil {
 			return err
 		}
-		f, err := measureCalls(ctx, h, h.cmd.Process.Pid, p.calls/2, loopWalk(true).walk)
+		f, err := measureCalls(ctx, h, h.cmd.Process.Pid, p.calls/2, loopWalk(true).measureWalk)
 		if err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func (p plan) http(ctx context.Context, w *workplace, t *target, rec record) err
 	return nil
 }
 
-// measureCalls makes n calls after some that warm up.
+// measureCalls makes n calls after some warm-up calls.
 func measureCalls(ctx context.Context, c caller, pid, n int, calls func(context.Context, caller, int) ([]time.Duration, error)) (figure, error) {
 	if _, err := calls(ctx, c, min(n/10, loopLength)); err != nil {
 		return figure{}, err
@@ -241,7 +241,7 @@ func measureCalls(ctx context.Context, c caller, pid, n int, calls func(context.
 	if err != nil {
 		return figure{}, err
 	}
-	f := latency(times)
+	f := latencyFigure(times)
 	f.CPU = clock.PerCall(n)
 	return f, nil
 }

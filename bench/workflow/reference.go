@@ -17,8 +17,8 @@ const (
 	referenceVersion = "0.6.1-beta.7"
 )
 
-// reference gives the reference, or nil if it is not to be run.
-func (w *workplace) reference(ctx context.Context, o *options) (*target, error) {
+// referenceTarget returns the reference, or nil if it is not measured.
+func (w *workplace) referenceTarget(ctx context.Context, o *options) (*target, error) {
 	dir := o.reference
 	if o.installReference {
 		cache, err := os.UserCacheDir()
@@ -38,16 +38,16 @@ func (w *workplace) reference(ctx context.Context, o *options) (*target, error) 
 		return nil, err
 	}
 	return &target{
-		name: "reference", command: []string{"node", script}, dir: w.project(),
-		// In loops it cannot read the context that it gives.
+		name: "reference", command: []string{"node", script}, dir: w.projectDir(),
+		// In loops it cannot read the context that it returned.
 		echoes: false,
-		// It ends neither with its input nor at SIGTERM.
+		// It ignores the end of its input and SIGTERM.
 		mustKill: true,
-		env:      w.environment("reference-home", "WORKRAIL_DISABLE_UNIFIED_DASHBOARD=1"),
+		env:      w.environmentOf("reference-home", "WORKRAIL_DISABLE_UNIFIED_DASHBOARD=1"),
 	}, nil
 }
 
-// installReference installs the reference below dir unless it is there.
+// installReference installs the reference below dir if it is missing.
 func installReference(ctx context.Context, dir string, stderr io.Writer) error {
 	if _, err := referenceScript(dir); err == nil {
 		return nil
@@ -64,8 +64,8 @@ func installReference(ctx context.Context, dir string, stderr io.Writer) error {
 	return nil
 }
 
-// referenceScript finds the program of an installed package: dir is where npm
-// was told to install, or the package's own directory.
+// referenceScript returns the script of an installed package: dir is the directory of the
+// npm installation, or of the package.
 func referenceScript(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -83,7 +83,7 @@ func referenceScript(dir string) (string, error) {
 	return "", fmt.Errorf("there is no %s with a program below %s", referencePackage, dir)
 }
 
-// binOf reads the member bin of a package.json: a path, or paths by name.
+// binOf reads the member bin of a package.json: a path, or a map of names to paths.
 func binOf(manifest []byte) string {
 	var m struct {
 		Bin json.RawMessage `json:"bin"`

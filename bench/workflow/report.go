@@ -38,45 +38,45 @@ const (
 
 // figure is a measurement in the unit of its row.
 type figure struct {
-	// Value is the median of a latency, or the one value of a size.
+	// Value is the median of a latency, or the value of a size.
 	Value float64 `json:"value"`
-	// N counts the measurements of a latency.
+	// N is the number of samples of a latency.
 	N   int      `json:"n,omitempty"`
 	P99 *float64 `json:"p99,omitempty"`
 	Max *float64 `json:"max,omitempty"`
-	// P50 is the median where Value is not.
+	// P50 is the median if Value is another percentile.
 	P50 *float64 `json:"p50,omitempty"`
-	// CPU is the server's time for each call, in milliseconds.
+	// CPU is the server's CPU time per call, in milliseconds.
 	CPU *float64 `json:"cpu,omitempty"`
 	// Peak and Own are VmHWM and RssAnon of a process.
 	Peak *float64 `json:"peak,omitempty"`
 	Own  *float64 `json:"own,omitempty"`
 }
 
-// enough is how many measurements make a 99th percentile worth telling.
-const enough = 100
+// minSamples is the number of samples from which a 99th percentile is reported.
+const minSamples = 100
 
-// latency sums up times in milliseconds.
-func latency(times []time.Duration) figure {
+// latencyFigure returns the figure of durations, in milliseconds.
+func latencyFigure(times []time.Duration) figure {
 	sorted := slices.Sorted(slices.Values(times))
 	n := len(sorted)
 	if n == 0 {
 		return figure{}
 	}
 	f := figure{Value: measure.Milliseconds(measure.Percentile(sorted, 50)), N: n, Max: new(measure.Milliseconds(sorted[n-1]))}
-	if n >= enough {
+	if n >= minSamples {
 		f.P99 = new(measure.Milliseconds(measure.Percentile(sorted, 99)))
 	}
 	return f
 }
 
-func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
+func toMegabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
 
-// line is a row with what is known of it.
+// line is a row with its figures.
 type line struct {
 	What string `json:"what"`
 	Unit string `json:"unit"`
-	// Budget is the most that the design allows; 0 is no budget.
+	// Budget is the maximum of the design; 0 means no budget.
 	Budget float64 `json:"budget,omitempty"`
 	Ours   *figure `json:"ours,omitempty"`
 	// Reference was measured in the same run, Earlier on another day.
@@ -84,7 +84,7 @@ type line struct {
 	Earlier   *span   `json:"referenceMeasuredEarlier,omitempty"`
 }
 
-// span is from the least to the most that was measured.
+// span is a range of measured values.
 type span struct {
 	Least float64 `json:"least"`
 	Most  float64 `json:"most"`
@@ -92,7 +92,7 @@ type span struct {
 
 type report struct {
 	Machine measure.Machine `json:"machine"`
-	// ReferenceRan says that the reference was measured in the same run.
+	// ReferenceRan is set if the reference was measured in the same run.
 	ReferenceRan bool    `json:"referenceRan"`
 	Lines        []*line `json:"lines"`
 }
@@ -120,29 +120,29 @@ func newReport(m measure.Machine, referenceRan bool) *report {
 	}}
 }
 
-func (r *report) ours(to row, f figure)      { r.Lines[to].Ours = &f }
-func (r *report) reference(to row, f figure) { r.Lines[to].Reference = &f }
+func (r *report) setOurs(to row, f figure)      { r.Lines[to].Ours = &f }
+func (r *report) setReference(to row, f figure) { r.Lines[to].Reference = &f }
 
-// write writes the table.
-func (r *report) write(out io.Writer) error {
+// writeTable writes the table.
+func (r *report) writeTable(out io.Writer) error {
 	fmt.Fprintln(out, r.Machine.String())
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "what\tbudget\tours\tspread\tCPU\treference\tratio\tbudget is")
 	for _, l := range r.Lines {
-		cells := []string{l.What, l.budget(), l.value(), l.spread(), l.cpu(), l.referenceCell(r.ReferenceRan), l.ratio(), l.verdict()}
+		cells := []string{l.What, l.budgetCell(), l.valueCell(), l.spreadCell(), l.cpuCell(), l.referenceCell(r.ReferenceRan), l.ratioCell(), l.verdictCell()}
 		fmt.Fprintln(t, strings.TrimRight(strings.Join(cells, "\t"), "\t "))
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}
-	_, err := fmt.Fprint(out, r.notes())
+	_, err := fmt.Fprint(out, r.notesText())
 	if err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}
 	return nil
 }
 
-func (r *report) notes() string {
+func (r *report) notesText() string {
 	if r.ReferenceRan {
 		return ""
 	}
@@ -150,60 +150,60 @@ func (r *report) notes() string {
 		"  To measure it now: go run . workflow -reference DIR, or -install-reference\n"
 }
 
-func (l *line) budget() string {
+func (l *line) budgetCell() string {
 	if l.Budget == 0 {
 		return "-"
 	}
-	return "<= " + l.amount(l.Budget)
+	return "<= " + l.formatAmount(l.Budget)
 }
 
-func (l *line) value() string {
+func (l *line) valueCell() string {
 	if l.Ours == nil {
 		return "not measured"
 	}
-	return l.amount(l.Ours.Value)
+	return l.formatAmount(l.Ours.Value)
 }
 
-func (l *line) spread() string {
+func (l *line) spreadCell() string {
 	switch {
 	case l.Ours == nil:
 		return "-"
 	case l.Ours.P50 != nil:
-		return "p50 " + l.amount(*l.Ours.P50)
+		return "p50 " + l.formatAmount(*l.Ours.P50)
 	case l.Ours.P99 != nil:
-		return "p99 " + l.amount(*l.Ours.P99)
+		return "p99 " + l.formatAmount(*l.Ours.P99)
 	case l.Ours.Max != nil:
-		return "max " + l.amount(*l.Ours.Max)
+		return "max " + l.formatAmount(*l.Ours.Max)
 	case l.Ours.Own != nil:
-		return "own " + l.amount(*l.Ours.Own)
+		return "own " + l.formatAmount(*l.Ours.Own)
 	default:
 		return "-"
 	}
 }
 
-func (l *line) cpu() string {
+func (l *line) cpuCell() string {
 	switch {
 	case l.Ours == nil || l.Unit != "ms":
 		return "-"
 	case l.Ours.CPU == nil:
 		return "not measured"
 	default:
-		return l.amount(*l.Ours.CPU)
+		return l.formatAmount(*l.Ours.CPU)
 	}
 }
 
 func (l *line) referenceCell(ran bool) string {
 	switch {
 	case ran && l.Reference != nil:
-		return l.amount(l.Reference.Value)
+		return l.formatAmount(l.Reference.Value)
 	case ran || l.Earlier == nil:
 		return "-"
 	default:
-		return fmt.Sprintf("%s-%s *", number(l.Earlier.Least), l.amount(l.Earlier.Most))
+		return fmt.Sprintf("%s-%s *", formatNumber(l.Earlier.Least), l.formatAmount(l.Earlier.Most))
 	}
 }
 
-func (l *line) ratio() string {
+func (l *line) ratioCell() string {
 	switch {
 	case l.Ours == nil || l.Ours.Value == 0:
 		return "-"
@@ -216,7 +216,7 @@ func (l *line) ratio() string {
 	}
 }
 
-func (l *line) verdict() string {
+func (l *line) verdictCell() string {
 	switch {
 	case l.Budget == 0 || l.Ours == nil:
 		return ""
@@ -227,10 +227,10 @@ func (l *line) verdict() string {
 	}
 }
 
-func (l *line) amount(v float64) string { return number(v) + " " + l.Unit }
+func (l *line) formatAmount(v float64) string { return formatNumber(v) + " " + l.Unit }
 
-// number writes three digits that count.
-func number(v float64) string {
+// formatNumber formats a number with three significant digits.
+func formatNumber(v float64) string {
 	switch {
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)

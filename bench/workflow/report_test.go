@@ -15,14 +15,14 @@ func TestLatency(t *testing.T) {
 	for i := range 200 {
 		times = append(times, time.Duration(200-i)*time.Millisecond)
 	}
-	f := latency(times)
+	f := latencyFigure(times)
 	if f.Value != 101 || *f.P99 != 199 || *f.Max != 200 || f.N != 200 {
 		t.Errorf("median %v, p99 %v, max %v of %d", f.Value, *f.P99, *f.Max, f.N)
 	}
-	if f := latency(times[:15]); f.P99 != nil {
+	if f := latencyFigure(times[:15]); f.P99 != nil {
 		t.Errorf("a 99th percentile of 15 measurements: %v", *f.P99)
 	}
-	if f := latency(nil); f != (figure{}) {
+	if f := latencyFigure(nil); f != (figure{}) {
 		t.Errorf("nothing was measured: %+v", f)
 	}
 }
@@ -59,7 +59,7 @@ func TestReportCells(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := tt.line
-			got := strings.Join([]string{l.budget(), l.value(), l.spread(), l.cpu(), l.referenceCell(tt.ran), l.ratio(), l.verdict()}, "|")
+			got := strings.Join([]string{l.budgetCell(), l.valueCell(), l.spreadCell(), l.cpuCell(), l.referenceCell(tt.ran), l.ratioCell(), l.verdictCell()}, "|")
 			if got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
@@ -67,11 +67,11 @@ func TestReportCells(t *testing.T) {
 	}
 }
 
-// A platform that measures nothing still gets a table.
+// A platform without figures also gets a table.
 func TestReportWithoutFigures(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if err := newReport(measure.Machine{Date: "2026-01-01", Platform: "plan9/arm"}, false).write(&out); err != nil {
+	if err := newReport(measure.Machine{Date: "2026-01-01", Platform: "plan9/arm"}, false).writeTable(&out); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Count(out.String(), "not measured"); got < int(rowBinary) {

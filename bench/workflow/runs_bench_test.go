@@ -21,9 +21,9 @@ func (o oneDefinition) Startable(context.Context, string) (*workflow.Definition,
 	return o.definition, nil
 }
 
-// BenchmarkContinue is workflow_continue at the service: the engine, the chain,
-// the journal with its syncs, and the heads; at step 10 of one run after the
-// other, and behind step 5,000 of one.
+// BenchmarkContinue measures workflow_continue at the service: the engine, the chain, the
+// journal with its syncs, and the heads; at step 10 of one run after the other, and after
+// step 5,000 of one run.
 func BenchmarkContinue(b *testing.B) {
 	def, _ := durableProgram(b)
 	service := newRuns(b, def)
@@ -43,8 +43,7 @@ func BenchmarkContinue(b *testing.B) {
 	}
 }
 
-// newRuns gives a service of one workflow on an empty journal, wired as the
-// program's is.
+// newRuns returns a service with one workflow on an empty journal, wired as in the program.
 func newRuns(b *testing.B, def *workflow.Definition) *run.Service {
 	b.Helper()
 	dir := b.TempDir()
@@ -69,7 +68,7 @@ func benchCaller() run.Caller {
 	return run.Caller{Principal: guideway.Principal{User: "bench"}, Via: run.ViaAgent}
 }
 
-// startAt gives a new run at a step.
+// startAt returns a new run at a step.
 func startAt(b *testing.B, s *run.Service, step int) *run.Answer {
 	b.Helper()
 	a, err := s.Start(b.Context(), benchCaller(), run.StartRequest{WorkflowID: durableID})

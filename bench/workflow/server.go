@@ -19,14 +19,14 @@ type target struct {
 	command []string
 	dir     string
 	env     []string
-	// echoes says that a client can send back the context that it was given.
+	// echoes is set if a client can send the returned context back.
 	echoes bool
-	// mustKill says that the program does not end by itself.
+	// mustKill is set if the program ends only when killed.
 	mustKill bool
 }
 
-// with gives the target with more variables, which win over those it has.
-func (t *target) with(env ...string) *target {
+// withEnv returns the target with additional variables, which override existing ones.
+func (t *target) withEnv(env ...string) *target {
 	c := *t
 	c.env = slices.Concat(t.env, env)
 	return &c
@@ -41,13 +41,13 @@ type server struct {
 	errors bytes.Buffer
 	era    era
 	lastID int
-	// started is the time just before the process was made.
+	// started is the time just before the process was created.
 	started time.Time
 }
 
-// start starts a target. The end of ctx kills it, so that no read waits for
+// startServer starts a target. The end of ctx kills it, so that reads do not block for
 // ever.
-func (t *target) start(ctx context.Context, e era) (*server, error) {
+func (t *target) startServer(ctx context.Context, e era) (*server, error) {
 	s := &server{target: t, era: e}
 	s.cmd = exec.CommandContext(ctx, t.command[0], t.command[1:]...) //nolint:gosec // the program to measure
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = t.dir, t.env, &s.errors
@@ -68,7 +68,7 @@ func (t *target) start(ctx context.Context, e era) (*server, error) {
 	return s, nil
 }
 
-// stop ends the process and gives the CPU time that it took in all.
+// stop ends the process and returns its total CPU time.
 func (s *server) stop() time.Duration {
 	_ = s.in.Close()
 	if s.target.mustKill {
@@ -80,61 +80,60 @@ func (s *server) stop() time.Duration {
 	return s.cmd.ProcessState.UserTime() + s.cmd.ProcessState.SystemTime()
 }
 
-// call sends a request and waits for its answer. The time ends when the answer
-// is there, before it is read. The end of ctx ends it only if it ends the
-// process too.
-func (s *server) call(_ context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error) {
+// callTool sends a request and waits for its answer. The duration ends when the answer has
+// arrived, before it is decoded. The end of ctx ends the call only if it ends the process.
+func (s *server) callTool(_ context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error) {
 	s.lastID++
-	line, err := request(s.era, s.lastID, method, params)
+	line, err := newRequest(s.era, s.lastID, method, params)
 	if err != nil {
 		return nil, 0, err
 	}
 	began := time.Now()
 	if _, err := s.in.Write(append(line, '\n')); err != nil {
-		return nil, 0, s.failed(method, err)
+		return nil, 0, s.callError(method, err)
 	}
 	for {
 		answer, err := s.out.ReadBytes('\n')
 		took := time.Since(began)
 		if err != nil {
-			return nil, 0, s.failed(method, err)
+			return nil, 0, s.callError(method, err)
 		}
-		// What is not the answer is a notification, or not JSON at all.
+		// Other lines are notifications, or not JSON.
 		if result, ok, err := readAnswer(answer, s.lastID); ok || err != nil {
 			return result, took, err
 		}
 	}
 }
 
-// greet does what a client of the legacy era does first.
-func (s *server) greet(ctx context.Context) error {
+// initializeSession sends the first messages of a client of the legacy era.
+func (s *server) initializeSession(ctx context.Context) error {
 	if s.era == modern {
 		return nil
 	}
-	if _, _, err := s.call(ctx, "initialize", initializeParams()); err != nil {
+	if _, _, err := s.callTool(ctx, "initialize", initializeParams()); err != nil {
 		return err
 	}
-	line, err := notification("notifications/initialized")
+	line, err := newNotification("notifications/initialized")
 	if err != nil {
 		return err
 	}
 	if _, err := s.in.Write(append(line, '\n')); err != nil {
-		return s.failed("notifications/initialized", err)
+		return s.callError("notifications/initialized", err)
 	}
 	return nil
 }
 
-func (s *server) failed(method string, err error) error {
+func (s *server) callError(method string, err error) error {
 	const most = 2000
 	said := bytes.TrimSpace(s.errors.Bytes())
 	return fmt.Errorf("%s of %s: %w\n%s", method, s.target.name, err, said[max(0, len(said)-most):])
 }
 
-// pid is the process to look at.
-func (s *server) pid() int { return s.cmd.Process.Pid }
+// processID returns the id of the server's process.
+func (s *server) processID() int { return s.cmd.Process.Pid }
 
-// size is the size of the program's file.
-func (t *target) size() (int64, error) {
+// fileSize returns the size of the program's file.
+func (t *target) fileSize() (int64, error) {
 	info, err := os.Stat(t.command[0])
 	if err != nil {
 		return 0, fmt.Errorf("look at the program: %w", err)

@@ -15,8 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
 )
 
-// BenchmarkStdio is workflow_next through the whole server in one process, so
-// that a profile shows where the time of a call goes:
+// BenchmarkStdio measures workflow_next through the whole server in one process, so that a
+// profile covers the whole call:
 //
 //	go test ./bench -run '^$' -bench Stdio -cpuprofile cpu.prof
 func BenchmarkStdio(b *testing.B) {
@@ -40,7 +40,7 @@ func BenchmarkStdio(b *testing.B) {
 			walk := loopWalk(true)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := walk.walk(b.Context(), c, 1); err != nil {
+				if _, err := walk.measureWalk(b.Context(), c, 1); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -48,7 +48,7 @@ func BenchmarkStdio(b *testing.B) {
 	}
 }
 
-// BenchmarkStdioContinue is workflow_continue in the same way:
+// BenchmarkStdioContinue measures workflow_continue in the same way:
 //
 //	go test ./bench -run '^$' -bench StdioContinue -cpuprofile cpu.prof
 func BenchmarkStdioContinue(b *testing.B) {
@@ -65,18 +65,18 @@ func BenchmarkStdioContinue(b *testing.B) {
 	c, end := callerOf(b, server, legacy)
 	defer end()
 	walk := &durableWalk{}
-	if err := walk.begin(b.Context(), c); err != nil {
+	if err := walk.startRun(b.Context(), c); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := walk.goOn(b.Context(), c); err != nil {
+		if _, err := walk.continueStep(b.Context(), c); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// callerOf gives a client that has said its greeting, and its end.
+// callerOf returns an initialized client, and a function that ends it.
 func callerOf(b *testing.B, server *mcpserver.Server, e era) (c *pipeCaller, end func()) {
 	b.Helper()
 	inRead, inWrite := io.Pipe()
@@ -86,7 +86,7 @@ func callerOf(b *testing.B, server *mcpserver.Server, e era) (c *pipeCaller, end
 	go func() { ended <- transport.ServeStdio(ctx, server.MCP(), nil, inRead, outWrite) }()
 	c = &pipeCaller{in: inWrite, out: bufio.NewReaderSize(outRead, 1<<20), era: e}
 	if e == legacy {
-		if _, _, err := c.call(b.Context(), "initialize", initializeParams()); err != nil {
+		if _, _, err := c.callTool(b.Context(), "initialize", initializeParams()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -106,9 +106,9 @@ type pipeCaller struct {
 	lastID int
 }
 
-func (c *pipeCaller) call(_ context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error) {
+func (c *pipeCaller) callTool(_ context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error) {
 	c.lastID++
-	line, err := request(c.era, c.lastID, method, params)
+	line, err := newRequest(c.era, c.lastID, method, params)
 	if err != nil {
 		return nil, 0, err
 	}

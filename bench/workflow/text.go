@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// sentences are what prompts are made of.
-func sentences() []string {
+// sampleSentences are the sentences of prompts.
+func sampleSentences() []string {
 	return []string{
 		"Read the request and the code that it lands in before you write anything.",
 		"Name each place that you will edit as path:line, after reading it.",
@@ -25,9 +25,9 @@ func sentences() []string {
 	}
 }
 
-// text is some sentences of at most so many characters.
-func (g *generator) text(most int) string {
-	all := sentences()
+// randomText returns sentences of at most that many characters together.
+func (g *generator) randomText(most int) string {
+	all := sampleSentences()
 	var b strings.Builder
 	for {
 		s := all[g.random.IntN(len(all))]
@@ -45,9 +45,9 @@ func (g *generator) text(most int) string {
 	return b.String()
 }
 
-// sayings are n sentences, each another one.
-func (g *generator) sayings(n int) []string {
-	all := sentences()
+// randomSentences returns n different sentences.
+func (g *generator) randomSentences(n int) []string {
+	all := sampleSentences()
 	var chosen []string
 	for _, i := range g.random.Perm(len(all))[:n] {
 		chosen = append(chosen, all[i])
@@ -55,20 +55,23 @@ func (g *generator) sayings(n int) []string {
 	return chosen
 }
 
-// headings are what outputs have; so hardly two steps have the same pattern.
-func headings() []string {
+// sampleHeadings are headings of outputs; there are many, so that few steps have the same
+// pattern.
+func sampleHeadings() []string {
 	return []string{
 		"Acceptance", "Assumed", "Baseline", "Callers", "Changed", "Decision", "Evidence", "Findings",
 		"Goal", "Open questions", "Risk", "Slices",
 	}
 }
 
-func (g *generator) heading() string { return headings()[g.random.IntN(len(headings()))] }
+func (g *generator) randomHeading() string {
+	return sampleHeadings()[g.random.IntN(len(sampleHeadings()))]
+}
 
 // goodOutput meets the criteria of every generated step.
 func goodOutput() string {
 	var b strings.Builder
-	for _, heading := range headings() {
+	for _, heading := range sampleHeadings() {
 		fmt.Fprintf(&b, "- %s: internal/run/store.go:42, the retry that had no bound\n", heading)
 	}
 	b.WriteString("- Checked: go test ./internal/run, exit 0, 31 tests passed\n")

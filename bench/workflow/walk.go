@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// walker is an obedient agent: it does each step that it is given, says so, and
-// begins again where a walk ends.
+// walker is an obedient agent: it completes each step that it gets, reports it, and starts
+// again at the end of a walk.
 type walker struct {
 	workflow string
-	// echoes has it send back the context that it was given.
+	// echoes makes it send the returned context back.
 	echoes bool
 	// length is the number of steps of a walk.
 	length int
@@ -20,7 +20,7 @@ type walker struct {
 	variables map[string]any
 }
 
-func (w *walker) params() map[string]any {
+func (w *walker) nextParams() map[string]any {
 	completed, variables := w.completed, w.variables
 	if completed == nil {
 		completed = []string{}
@@ -33,8 +33,8 @@ func (w *walker) params() map[string]any {
 	})
 }
 
-// took moves on by an answer of workflow_next.
-func (w *walker) took(result json.RawMessage) error {
+// advance updates the walk from an answer of workflow_next.
+func (w *walker) advance(result json.RawMessage) error {
 	var next struct {
 		Step *struct {
 			ID string `json:"id"`
@@ -57,33 +57,33 @@ func (w *walker) took(result json.RawMessage) error {
 	return nil
 }
 
-// caller sends a request and gives the answer's result and the time it took.
+// caller sends a request and returns the result and the duration.
 type caller interface {
-	call(ctx context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error)
+	callTool(ctx context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error)
 }
 
-// walk makes n calls of workflow_next and gives the time of each.
-func (w *walker) walk(ctx context.Context, c caller, n int) ([]time.Duration, error) {
+// measureWalk makes n calls of workflow_next and returns their durations.
+func (w *walker) measureWalk(ctx context.Context, c caller, n int) ([]time.Duration, error) {
 	times := make([]time.Duration, 0, n)
 	for range n {
-		result, took, err := c.call(ctx, "tools/call", w.params())
+		result, took, err := c.callTool(ctx, "tools/call", w.nextParams())
 		if err != nil {
 			return nil, err
 		}
 		times = append(times, took)
-		if err := w.took(result); err != nil {
+		if err := w.advance(result); err != nil {
 			return nil, err
 		}
 	}
 	return times, nil
 }
 
-// repeat makes the same call n times and gives the time of each.
-func (w *walker) repeat(ctx context.Context, c caller, n int) ([]time.Duration, error) {
-	params := w.params()
+// measureRepeat makes the same call n times and returns the durations.
+func (w *walker) measureRepeat(ctx context.Context, c caller, n int) ([]time.Duration, error) {
+	params := w.nextParams()
 	times := make([]time.Duration, 0, n)
 	for range n {
-		_, took, err := c.call(ctx, "tools/call", params)
+		_, took, err := c.callTool(ctx, "tools/call", params)
 		if err != nil {
 			return nil, err
 		}

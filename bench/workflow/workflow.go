@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// document is a step workflow as it is written.
+// document is a step workflow in JSON or YAML form.
 type document struct {
 	ID                   string     `json:"id" yaml:"id"`
 	Name                 string     `json:"name" yaml:"name"`
@@ -64,12 +64,12 @@ type loop struct {
 	IndexVar      string    `json:"indexVar,omitempty" yaml:"indexVar,omitempty"`
 }
 
-// workflowCount is how many workflows a catalog has in the measurements.
+// workflowCount is the number of workflows in the measured catalog.
 const workflowCount = 50
 
-// workflows makes the documents: two to walk through, and others of 10 to 60 kB
-// in which everything occurs that workflows have.
-func workflows() []document {
+// generateWorkflows returns the documents: two to walk, and others of 10 to 60 kB with all
+// constructs of workflows.
+func generateWorkflows() []document {
 	docs := []document{loopDocument("bench-loop", loopRounds), loopDocument("bench-long", longRounds)}
 	for i := len(docs); i < workflowCount; i++ {
 		docs = append(docs, mixedDocument(i))
@@ -79,7 +79,7 @@ func workflows() []document {
 
 // writeWorkflows writes each document into two directories, as JSON and as YAML.
 func writeWorkflows(jsonDir, yamlDir string) error {
-	for _, d := range workflows() {
+	for _, d := range generateWorkflows() {
 		text, err := json.MarshalIndent(d, "", "  ")
 		if err != nil {
 			return fmt.Errorf("write %s: %w", d.ID, err)

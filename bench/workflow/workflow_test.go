@@ -8,11 +8,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The generated workflows are what they are said to be: 50, of a realistic size
-// and without any finding, the same in both formats.
+// The generated workflows are 50, of a realistic size, without diagnostics, and the same in
+// both formats.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
-	docs := workflows()
+	docs := generateWorkflows()
 	if len(docs) != workflowCount {
 		t.Errorf("%d workflows, want %d", len(docs), workflowCount)
 	}
@@ -29,7 +29,7 @@ func TestWorkflows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inJSON, inYAML := parse(t, d.ID+".json", text), parse(t, d.ID+".yaml", other)
+		inJSON, inYAML := parseWorkflow(t, d.ID+".json", text), parseWorkflow(t, d.ID+".yaml", other)
 		if inJSON.Hash != inYAML.Hash {
 			t.Errorf("%s means something else in YAML", d.ID)
 		}
@@ -40,7 +40,7 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
-func parse(tb testing.TB, file string, text []byte) *workflow.Definition {
+func parseWorkflow(tb testing.TB, file string, text []byte) *workflow.Definition {
 	tb.Helper()
 	def, found := workflow.Check(file, text)
 	if def == nil {

@@ -22,7 +22,7 @@ func newWorkplace(dir string) (*workplace, error) {
 		json: filepath.Join(dir, "project", "workflows"),
 		yaml: filepath.Join(dir, "yaml"),
 	}
-	for _, sub := range []string{w.json, w.yaml, w.empty()} {
+	for _, sub := range []string{w.json, w.yaml, w.emptyDir()} {
 		if err := os.MkdirAll(sub, 0o700); err != nil {
 			return nil, fmt.Errorf("make a directory to work in: %w", err)
 		}
@@ -33,15 +33,15 @@ func newWorkplace(dir string) (*workplace, error) {
 	return w, nil
 }
 
-// project is the working directory of a program that finds the workflows there.
-func (w *workplace) project() string { return filepath.Dir(w.json) }
+// projectDir returns a working directory with the workflows.
+func (w *workplace) projectDir() string { return filepath.Dir(w.json) }
 
-// empty is a working directory without workflows.
-func (w *workplace) empty() string { return filepath.Join(w.dir, "empty") }
+// emptyDir returns a working directory without workflows.
+func (w *workplace) emptyDir() string { return filepath.Join(w.dir, "empty") }
 
-// environment is what a program under measurement sees: nothing of the user's
-// settings, and a home of its own.
-func (w *workplace) environment(home string, more ...string) []string {
+// environmentOf returns the environment of a measured program: without the user's settings,
+// and with a separate home directory.
+func (w *workplace) environmentOf(home string, more ...string) []string {
 	home = filepath.Join(w.dir, home)
 	env := []string{
 		"HOME=" + home,
@@ -61,10 +61,10 @@ func (w *workplace) environment(home string, more ...string) []string {
 	return append(env, more...)
 }
 
-// guideway returns the program under measurement.
-func (w *workplace) guideway(program string) *target {
+// guidewayTarget returns the program under measurement.
+func (w *workplace) guidewayTarget(program string) *target {
 	return &target{
-		name: "guideway", command: []string{program, "mcp"}, dir: w.empty(), echoes: true,
-		env: w.environment("home", "WORKFLOW_STORAGE_PATH="+w.json),
+		name: "guideway", command: []string{program, "mcp"}, dir: w.emptyDir(), echoes: true,
+		env: w.environmentOf("home", "WORKFLOW_STORAGE_PATH="+w.json),
 	}
 }
