@@ -92,7 +92,7 @@ error; --strict treats warnings as errors.`,
 	return cmd
 }
 
-// machineValidateRow is what is known of one machine.
+// machineValidateRow is the result of the validation of one machine.
 type machineValidateRow struct {
 	Machine     string                `json:"machine"`
 	Valid       bool                  `json:"valid"`

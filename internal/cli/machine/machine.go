@@ -39,7 +39,7 @@ of any source of workflows.`,
 	)
 }
 
-// machineDeps is what a command on machines works with.
+// machineDeps are the dependencies of a command on machines.
 type machineDeps struct {
 	app      *app.App
 	cfg      *config.Config
@@ -81,7 +81,7 @@ func withMachines(ctx context.Context, a *app.App, models driver.Models, do func
 	})
 }
 
-// exitError is the exit code of a command that has led a run to a status.
+// exitError returns the error with the exit code for the status of a run.
 func exitError(s *driver.Status) error {
 	if s.Pause != nil || s.Status == "cancelled" {
 		return app.SilentError{Code: app.ExitFailed}
@@ -93,7 +93,7 @@ func exitError(s *driver.Status) error {
 func quoteJSON(text string) json.RawMessage {
 	out, err := json.Marshal(text)
 	if err != nil {
-		return json.RawMessage(`""`) // a text can always be written
+		return json.RawMessage(`""`) // cannot happen for a string
 	}
 	return out
 }

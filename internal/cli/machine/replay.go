@@ -81,7 +81,7 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 	return o.app.Host.WriteCheckResult(o.JSON, out, len(out.Differences) > 0, func() { o.writeResult(out) })
 }
 
-// loadRecording reads a file, or makes the recording of a run, with its definition.
+// loadRecording reads a file, or creates the recording of a run, with its definition.
 func (o *machineReplayOptions) loadRecording(ctx context.Context) (r *driver.Recording, d *machinedef.Definition, err error) {
 	if IsMachineRun(o.What) {
 		err = withMachines(ctx, o.app, nil, func(ctx context.Context, desk *machineDeps) error {
@@ -101,7 +101,7 @@ func (o *machineReplayOptions) loadRecording(ctx context.Context) (r *driver.Rec
 	return r, nil, nil
 }
 
-// replayRecording runs the machine on a journal that is gone afterwards.
+// replayRecording runs the machine with a temporary journal.
 func (o *machineReplayOptions) replayRecording(ctx context.Context, resolver *server.MachineResolver, d *machinedef.Definition, r *driver.Recording) (*driver.ReplayResult, error) {
 	dir, err := os.MkdirTemp("", "guideway-replay-")
 	if err != nil {
@@ -132,7 +132,7 @@ func (o *machineReplayOptions) replayRecording(ctx context.Context, resolver *se
 	}, d, r)
 }
 
-// writeResult tells how it went.
+// writeResult prints the result of a replay.
 func (o *machineReplayOptions) writeResult(r *driver.ReplayResult) {
 	host := o.app.Host
 	s := host.OutStyles()
@@ -148,8 +148,7 @@ func (o *machineReplayOptions) writeResult(r *driver.ReplayResult) {
 	fmt.Fprintf(host.Out, "\n%s: %s in %s\n", s.Red("differs"), app.Plural(len(r.Differences), "difference", "differences"), what)
 }
 
-// writeRecording writes the recording of a run, without what looks like a secret and
-// without the keys of models.
+// writeRecording writes the recording of a run, without likely secrets and keys of models.
 func (d *machineDeps) writeRecording(ctx context.Context, id, file string) error {
 	r, _, err := d.runs.Record(ctx, d.caller, id)
 	if err != nil {

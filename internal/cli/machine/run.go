@@ -31,7 +31,7 @@ type machineRunOptions struct {
 	Limits  limitFlags
 }
 
-// limitFlags are the flags of budgets.
+// limitFlags are the flags of the budgets.
 type limitFlags struct {
 	States, Calls, Tokens, ToolCalls int
 	Cost                             float64
@@ -48,7 +48,7 @@ func (l *limitFlags) addFlags(cmd *cobra.Command) {
 	f.StringVar(&l.Time, "time", "", "maximum working time, such as `30m`")
 }
 
-// parseLimits reads the flags.
+// parseLimits returns the budgets of the flags.
 func (l *limitFlags) parseLimits() (engine.Limits, error) {
 	const millionths = 1e6
 	out := engine.Limits{States: l.States, Calls: l.Calls, Tokens: l.Tokens, ToolCalls: l.ToolCalls, Cost: int64(l.Cost * millionths)}
@@ -99,13 +99,13 @@ the bundled recording of a machine, without an API key.`,
 	return cmd
 }
 
-// demonstration is what is shipped with a machine besides the answers of models.
+// demonstration is the bundled data of a machine besides the answers of models.
 type demonstration struct {
 	Inputs  map[string]json.RawMessage `json:"inputs"`
 	Answers map[string]json.RawMessage `json:"answers"`
 }
 
-// valuePairs reads NAME=VALUE.
+// valuePairs parses NAME=VALUE pairs.
 func valuePairs(list []string) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	for _, text := range list {
@@ -113,7 +113,7 @@ func valuePairs(list []string) (map[string]json.RawMessage, error) {
 		if err != nil {
 			return nil, app.UsageError{Err: err}
 		}
-		// A text stays one: whether it is a number is for the type to say.
+		// A string stays a string: the type of the input decides whether it is a number.
 		out[name] = quoteJSON(value)
 	}
 	return out, nil
@@ -172,8 +172,8 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 	})
 }
 
-// askInputs asks at the terminal for what the machine needs and nobody has given.
-// Where nobody is asked the start says what is missing.
+// askInputs asks at the terminal for missing inputs of the machine. Without a terminal,
+// starting the run returns the error about missing inputs.
 func (o *machineRunOptions) askInputs(ctx context.Context, one *server.ResolvedMachine, inputs map[string]json.RawMessage) error {
 	host := o.app.Host
 	if o.JSON || !host.InTerminal || !host.OutTerminal {
@@ -197,7 +197,8 @@ func (o *machineRunOptions) askInputs(ctx context.Context, one *server.ResolvedM
 	return nil
 }
 
-// useDemonstration has the shipped recording answer, and gives what nobody has given.
+// useDemonstration sets the bundled recording as the model and adds its values for missing
+// inputs and answers.
 func (o *machineRunOptions) useDemonstration(one *server.ResolvedMachine, models *server.MachineModels, inputs, answers map[string]json.RawMessage) error {
 	data, err := one.Recording()
 	if err != nil {
@@ -225,7 +226,7 @@ func (o *machineRunOptions) useDemonstration(one *server.ResolvedMachine, models
 	return nil
 }
 
-// driveRun drives a run as far as it goes, with the answers that are there.
+// driveRun drives a run until it needs an input that is not in answers.
 func (d *machineDeps) driveRun(ctx context.Context, id string, answers map[string]json.RawMessage, quiet bool) (*driver.Status, error) {
 	host := d.app.Host
 	view := &machineView{out: host.Out, styles: host.OutStyles()}
@@ -257,7 +258,7 @@ func (d *machineDeps) driveRun(ctx context.Context, id string, answers map[strin
 		if !ok {
 			return s, nil
 		}
-		delete(answers, asking.Asks.Name) // once; a loop asks the person
+		delete(answers, asking.Asks.Name) // only once; a loop asks the user
 		caller := d.caller
 		if asking.Asks.Person {
 			if err := d.checkPassphrase(ctx); err != nil {
@@ -280,7 +281,7 @@ func orFirst(list ...error) error {
 	return nil
 }
 
-// waitingRun is the run that waits for an input: the one itself, or one within it.
+// waitingRun returns the run that waits for an input: s itself, or a nested run.
 func waitingRun(s *driver.Status) *driver.Status {
 	for s != nil && s.Asks == nil {
 		s = s.Child
@@ -288,7 +289,7 @@ func waitingRun(s *driver.Status) *driver.Status {
 	return s
 }
 
-// writeOutcome tells the outcome.
+// writeOutcome prints the result of a run.
 func (d *machineDeps) writeOutcome(s *driver.Status, err error, asJSON bool) error {
 	if err != nil {
 		return err
@@ -304,8 +305,7 @@ func (d *machineDeps) writeOutcome(s *driver.Status, err error, asJSON bool) err
 	return exitError(s)
 }
 
-// askUser asks for an input at the terminal; ok is false where the person wants
-// to answer later.
+// askUser asks for an input at the terminal; ok is false if the user answers later.
 func (d *machineDeps) askUser(ctx context.Context, s *driver.Status) (value json.RawMessage, ok bool, err error) {
 	t := app.NewPrompter(d.app.Host)
 	writeInputRequest(d.app.Host, s)
@@ -316,7 +316,7 @@ func (d *machineDeps) askUser(ctx context.Context, s *driver.Status) (value json
 	return quoteJSON(strings.TrimSpace(text)), true, nil
 }
 
-// checkPassphrase asks for the passphrase that opens the gates of people.
+// checkPassphrase asks for the passphrase of gates that require human approval.
 func (d *machineDeps) checkPassphrase(ctx context.Context) error {
 	if err := d.app.Host.RequireTerminal(); err != nil {
 		return err

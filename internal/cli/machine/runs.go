@@ -115,13 +115,13 @@ error to the agent.`,
 	return cmd
 }
 
-// continueRun leads a run on after a command.
+// continueRun drives a run after a command.
 func (d *machineDeps) continueRun(ctx context.Context, id string, o *machineRefOptions) error {
 	s, err := d.driveRun(ctx, id, map[string]json.RawMessage{}, o.JSON)
 	return d.writeOutcome(s, err, o.JSON)
 }
 
-// withModels is withMachines for a command that goes on with a run.
+// withModels is withMachines for a command that continues a run.
 func (o *machineRefOptions) withModels(ctx context.Context, do func(context.Context, *machineDeps) error) error {
 	cfg, resolver, err := server.OpenMachineResolver(ctx, o.app)
 	if err != nil {
@@ -277,7 +277,7 @@ func runMachineShow(ctx context.Context, o *MachineShowOptions) error {
 	return o.ShowMachine(resolver)
 }
 
-// showMachine tells what a machine does.
+// showMachine prints a machine.
 func showMachine(h *app.Host, one *server.ResolvedMachine, d *machinedef.Definition) {
 	st := h.OutStyles()
 	fmt.Fprintf(h.Out, "%s  %s\n%s\n", st.Bold(app.OneLine(d.Name)), st.Faint(app.FormatSource(one.Source, one.Revision)+", "+one.Path), app.StripControls(d.Description))
@@ -314,7 +314,7 @@ func showMachine(h *app.Host, one *server.ResolvedMachine, d *machinedef.Definit
 	}
 }
 
-// toolsText tells what a role may use.
+// toolsText returns the tools that a role may use.
 func toolsText(r *machinedef.Role) string {
 	var parts []string
 	for _, t := range r.Parsing {
@@ -348,7 +348,7 @@ func (o *MachineShowOptions) showRun(ctx context.Context) error {
 	})
 }
 
-// eventText tells an event in a few words.
+// eventText returns an event as short text.
 func eventText(e run.Event) string {
 	var f engine.Event
 	if json.Unmarshal(e.Data, &f) != nil || f.Kind == "" {

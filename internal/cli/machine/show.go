@@ -44,11 +44,11 @@ type machineShowAnswer struct {
 	Revision    string               `json:"revision,omitempty"`
 	Stale       bool                 `json:"stale,omitempty"`
 	Overrides   []catalog.Overridden `json:"overrides,omitempty"`
-	// Definition is what pins the machine: the configuration, the roles that its
-	// agents play, and the script.
+	// Definition is the pinned content of the machine: its configuration, the roles of its
+	// agents and its script.
 	Definition json.RawMessage `json:"definition"`
-	// Ways are the states that may follow each other, as far as the handlers tell
-	// without being run.
+	// Ways are the transitions between states, as far as they can be found without running
+	// the handlers.
 	Ways  []machinedef.Edge `json:"ways"`
 	Graph *app.GraphOutput  `json:"graph,omitempty"`
 }

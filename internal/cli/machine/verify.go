@@ -17,8 +17,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// VerifyMachines checks the journal of machines, of which there may be none: then
-// the report is empty. restored takes what is there for what has happened first.
+// VerifyMachines verifies the journal of machines. If there is none, the report is empty.
+// If restored is set, the current state is accepted as the valid history first.
 func VerifyMachines(ctx context.Context, a *app.App, cfg *config.Config, id string, restored bool) (*run.Report, error) {
 	own := server.MachineConfig(cfg)
 	switch there := HasMachineStore(own); {
@@ -56,8 +56,8 @@ func VerifyMachines(ctx context.Context, a *app.App, cfg *config.Config, id stri
 	return runs.Verify(ctx, id)
 }
 
-// HasMachineStore says whether there is, or was, a journal of machines. One that is
-// gone while its heads are there is to be missed.
+// HasMachineStore reports whether a journal of machines exists or existed. If its heads
+// exist, a missing journal is an error.
 func HasMachineStore(own *config.Config) bool {
 	if own.UsesPostgres() {
 		return true
@@ -70,5 +70,5 @@ func HasMachineStore(own *config.Config) bool {
 	return false
 }
 
-// IsMachineRun says whether an id is that of a run of a machine.
+// IsMachineRun reports whether an id is the id of a machine run.
 func IsMachineRun(id string) bool { return strings.HasPrefix(id, driver.RunPrefix) }

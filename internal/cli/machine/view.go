@@ -16,18 +16,18 @@ import (
 	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 )
 
-// machineView shows a run while it is at work: states, what agents say and call,
-// and what it has used.
+// machineView prints the progress of a run: states, messages and calls of agents, and
+// usage.
 type machineView struct {
 	out    io.Writer
 	styles app.Styles
-	// lineOpen says that a line has been begun.
+	// lineOpen reports whether the current line is not finished.
 	lineOpen bool
-	// streamed says that the answer that is coming was shown in parts.
+	// streamed reports whether parts of the next answer were already printed.
 	streamed bool
 }
 
-// endLine ends the line that has been begun.
+// endLine finishes the current line.
 func (v *machineView) endLine() {
 	if v.lineOpen {
 		fmt.Fprintln(v.out)
@@ -40,7 +40,7 @@ func (v *machineView) writeLine(format string, args ...any) {
 	fmt.Fprintf(v.out, format+"\n", args...)
 }
 
-// showUpdate shows what has happened.
+// showUpdate prints an update of the run.
 func (v *machineView) showUpdate(u driver.Update) {
 	pad := strings.Repeat("  ", u.Depth)
 	if u.Event == nil {
@@ -71,7 +71,7 @@ func (v *machineView) showUpdate(u driver.Update) {
 	}
 }
 
-// showDelta shows a part of an answer.
+// showDelta prints a part of an answer.
 func (v *machineView) showDelta(u driver.Update, pad string) {
 	if u.Delta.Text == "" {
 		return
@@ -110,7 +110,7 @@ func (v *machineView) showResult(e *engine.Event, pad string) {
 	}
 }
 
-// errorText tells what failed, and where.
+// errorText returns an error with its location.
 func errorText(f *engine.RunError) string {
 	text := app.OneLine(f.Message)
 	if f.File != "" && f.Line > 0 {
@@ -119,7 +119,7 @@ func errorText(f *engine.RunError) string {
 	return text
 }
 
-// usageText tells what a run has used.
+// usageText returns the usage of a run as text.
 func usageText(s engine.Usage) string {
 	const millionths = 1e6
 	text := fmt.Sprintf("%s, %d + %d tokens", app.Plural(s.Calls, "call", "calls"), s.Tokens.Input, s.Tokens.Output)
@@ -129,7 +129,7 @@ func usageText(s engine.Usage) string {
 	return text
 }
 
-// valueText is a value as people read it: a text as it is, anything else as JSON.
+// valueText returns a string value as it is, and any other value as JSON.
 func valueText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil {
@@ -142,7 +142,7 @@ func valueText(value json.RawMessage) string {
 	return app.StripControls(b.String())
 }
 
-// writeInputRequest shows what a run waits for.
+// writeInputRequest prints the input that a run waits for.
 func writeInputRequest(h *app.Host, s *driver.Status) {
 	st := h.OutStyles()
 	fmt.Fprintf(h.Out, "\n%s %s\n", st.Bold("Waits for "+app.OneLine(s.Asks.Name)+":"), app.StripControls(s.Asks.Description))
@@ -154,7 +154,7 @@ func writeInputRequest(h *app.Host, s *driver.Status) {
 	}
 }
 
-// writeStatus tells where a run stands, and how to go on.
+// writeStatus prints the status of a run and the next command.
 func writeStatus(h *app.Host, s *driver.Status) {
 	st := h.OutStyles()
 	fmt.Fprintf(h.Out, "\n%s %s is %s.\n", st.Bold(app.OneLine(s.Machine)), st.Faint(s.RunID), s.Status)
@@ -195,7 +195,7 @@ func writeStatus(h *app.Host, s *driver.Status) {
 	}
 }
 
-// nextCommand is the command that goes on with a run, or "".
+// nextCommand returns the command that continues a run, or "".
 func nextCommand(s *driver.Status) string {
 	switch {
 	case waitingRun(s) != nil:
@@ -216,7 +216,7 @@ func nextCommand(s *driver.Status) string {
 	return ""
 }
 
-// parseDuration reads a time such as 30m.
+// parseDuration parses a duration such as 30m.
 func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
@@ -225,7 +225,7 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// ignoreEOF takes the end of the input for no answer.
+// ignoreEOF returns nil for the end of the input: there is no answer.
 func ignoreEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

@@ -26,21 +26,21 @@ type answers struct {
 	skips   map[string]series[string]
 }
 
-// declineWord stands for an option where a gate is declined. declinePlain means
-// the same where no option has that id.
+// declineWord is the option that declines a gate. declinePlain has the same meaning if no
+// option has that id.
 const (
 	declineWord  = ":decline"
 	declinePlain = "decline"
 )
 
-// series is what is given the first time, the second time and so on; or the
-// same every time.
+// series is a list of values for the first time, the second time and so on, or one value
+// for every time.
 type series[T any] struct {
 	list []T
 	same bool
 }
 
-// nth gives the nth answer, counted from 0.
+// nth returns the nth value, counted from 0.
 func (s series[T]) nth(n int) (T, bool) {
 	switch {
 	case s.same && len(s.list) > 0:
@@ -53,7 +53,7 @@ func (s series[T]) nth(n int) (T, bool) {
 	}
 }
 
-// readAnswers reads and checks the answers to a course.
+// readAnswers reads and checks the answers for a workflow.
 func readAnswers(ctx context.Context, h *app.Host, name string, c walk.WorkflowView) (*answers, error) {
 	data, err := h.ReadDefinition(ctx, name)
 	if err != nil {
@@ -77,10 +77,10 @@ func readAnswers(ctx context.Context, h *app.Host, name string, c walk.WorkflowV
 	return r.answers, nil
 }
 
-// answersReader collects what is wrong with a file of answers.
+// answersReader reads a file of answers and collects its errors.
 type answersReader struct {
 	*answers
-	course   walk.WorkflowView
+	course      walk.WorkflowView
 	diagnostics []guideway.Diagnostic
 }
 
@@ -183,7 +183,7 @@ func (r *answersReader) readNote(id string, n *doc.Node, same bool) {
 	r.notes[id] = series[string]{list: append(r.notes[id].list, n.Text), same: same}
 }
 
-// readSkip reads the reason for leaving out a step; an empty one does not.
+// readSkip reads the reason for skipping a step; an empty reason does not skip.
 func (r *answersReader) readSkip(id string, n *doc.Node, same bool) {
 	switch {
 	case !r.course.ExpectedInput(id).Skippable:

@@ -17,11 +17,11 @@ import (
 // RunOptions is the command line of guideway run.
 type RunOptions struct {
 	app *app.App
-	// Name is the id of a definition, or its file.
+	// Name is the id or the file of a definition.
 	Name string
-	// Answers is the file of the answers; "" asks the person.
+	// Answers is the file of the answers; "" asks the user.
 	Answers string
-	// Vars are the first variables, as NAME=VALUE.
+	// Vars are the initial variables, as NAME=VALUE.
 	Vars []string
 	JSON bool
 }
@@ -74,7 +74,7 @@ checkpoint that is not required. In addition:
 	return cmd
 }
 
-// checkOptions finds what is wrong with the command line alone.
+// checkOptions returns an error if the options are invalid or cannot be combined.
 func (o *RunOptions) checkOptions() error {
 	for _, pair := range o.Vars {
 		if _, _, err := app.ParsePair(pair); err != nil {
@@ -122,7 +122,7 @@ func RunRun(ctx context.Context, o *RunOptions) error {
 		p = &scriptedPlayer{answers: a, times: map[string]int{}}
 	}
 	for _, pair := range o.Vars {
-		name, text, _ := app.ParsePair(pair) // checked
+		name, text, _ := app.ParsePair(pair) // checked by checkOptions
 		w.Workflow.SetVariable(w.State, w.Vars, name, w.Workflow.ParseVariable(name, text))
 	}
 	err = w.Run(ctx, p, v)

@@ -16,17 +16,17 @@ import (
 // scriptedPlayer answers from a file.
 type scriptedPlayer struct {
 	answers *answers
-	// times counts how often each position was asked for, by kind and id.
+	// times counts the requests of each position, by kind and id.
 	times map[string]int
-	// lastVarsID is the id of the position that was given its variables last, where
-	// they are the same every time.
+	// lastVarsID is the id of the last position that was given the variables that are the
+	// same every time.
 	lastVarsID string
 }
 
 var _ walk.Player = (*scriptedPlayer)(nil)
 
-// lookupByID looks an answer up by the id of a position: first with its phase, since
-// ids are unique only there.
+// lookupByID returns the answers for the id of a position. The id with its phase takes
+// precedence, since ids are unique only within a phase.
 func lookupByID[T any](list map[string]series[T], pos engine.Position) series[T] {
 	if pos.Phase != nil {
 		if s, ok := list[pos.Phase.ID+"/"+pos.ID]; ok {
@@ -73,8 +73,8 @@ func (s *scriptedPlayer) answerGate(pos engine.Position, n int, note string) (*e
 	return &engine.Continue{Answer: answer}, nil
 }
 
-// setVariables gives what a phase workflow waits for. That of a step workflow is
-// for the output of the step, which has the same id.
+// setVariables returns the variables that a phase workflow waits for. In a step workflow,
+// "sets" belongs to the output of the step, which has the same id.
 func (s *scriptedPlayer) setVariables(w *walk.Walk, pos engine.Position, n int) (*engine.Continue, error) {
 	sets := lookupByID(s.answers.sets, pos)
 	vars, ok := sets.nth(n)
@@ -82,12 +82,12 @@ func (s *scriptedPlayer) setVariables(w *walk.Walk, pos engine.Position, n int) 
 		return nil, s.missingVariablesError(w, pos)
 	}
 	if sets.same {
-		s.lastVarsID = pos.ID // they do not help a second time
+		s.lastVarsID = pos.ID // the same values do not help a second time
 	}
 	return &engine.Continue{Context: vars}, nil
 }
 
-// skipReason gives the reason for leaving out a step: its own, or that of its phase.
+// skipReason returns the reason for skipping a step: its own or the one of its phase.
 func (s *scriptedPlayer) skipReason(w *walk.Walk, pos engine.Position, n int) string {
 	if !w.Workflow.IsSkippable(pos) {
 		return ""
@@ -99,7 +99,7 @@ func (s *scriptedPlayer) skipReason(w *walk.Walk, pos engine.Position, n int) st
 	return reason
 }
 
-// countRequest gives how often a position was asked for before.
+// countRequest returns how often a position was requested before, and counts this time.
 func (s *scriptedPlayer) countRequest(pos engine.Position) int {
 	key := string(pos.Kind) + " " + pos.ID
 	if pos.Phase != nil {
@@ -110,7 +110,7 @@ func (s *scriptedPlayer) countRequest(pos engine.Position) int {
 	return n
 }
 
-// missingAnswerError says what the file lacks.
+// missingAnswerError returns the error for an answer that the file lacks.
 func (s *scriptedPlayer) missingAnswerError(pos engine.Position, n, have int, key, example string) error {
 	what := map[string]string{"outputs": "an output", "answers": "an answer"}[key]
 	if have == 0 {
@@ -121,7 +121,7 @@ func (s *scriptedPlayer) missingAnswerError(pos engine.Position, n, have int, ke
 		walk.DescribePosition(pos), what, walk.FormatOrdinal(n+1), s.answers.file, have).WithFix("add one to the list of %q in %q", pos.ID, key)
 }
 
-// missingVariablesError says which variables a waiting run lacks.
+// missingVariablesError returns the error for variables that a waiting run needs.
 func (s *scriptedPlayer) missingVariablesError(w *walk.Walk, pos engine.Position) error {
 	var names []string
 	why := ""

@@ -21,7 +21,7 @@ import (
 // RunsApproveOptions is the command line of guideway runs approve.
 type RunsApproveOptions struct {
 	app *app.App
-	// Run is empty where a passphrase is set.
+	// Run is empty if a passphrase is set.
 	Run           string
 	SetPassphrase bool
 }
@@ -63,7 +63,7 @@ func runRunsApprove(ctx context.Context, o *RunsApproveOptions) error {
 	if o.SetPassphrase {
 		return person.SetPassphrase(ctx)
 	}
-	// Without a passphrase nothing is asked for: no gate opens here.
+	// Without a passphrase, no gate can be answered here.
 	if err := person.Passphrase.CheckUsable(); err != nil {
 		return err
 	}
@@ -102,15 +102,15 @@ func (o *RunsApproveOptions) approveRun(ctx context.Context, d *app.RunDeps, per
 	return answer, err
 }
 
-// answerGate answers a gate for the person who has typed the passphrase. The handle
-// is that of the position which was shown: no later one is answered unseen.
+// answerGate answers a gate for the user who typed the passphrase. The handle must be the
+// one of the position that was shown, so that no later position is answered unseen.
 func answerGate(ctx context.Context, d *app.RunDeps, handle string, pos engine.Position, given engine.Answer) (*run.Answer, error) {
 	caller := d.Caller
 	caller.Via = run.ViaTerminal
 	return d.Runs.Answer(ctx, caller, run.AnswerRequest{Ref: run.Ref{Handle: handle}, Step: pos.ID, Answer: given})
 }
 
-// gateApprover asks a person for the answer to a gate of a run.
+// gateApprover asks the user for the answer to a gate of a run.
 type gateApprover struct {
 	*app.Approver
 	view *walk.Terminal
@@ -121,7 +121,7 @@ func newGateApprover(p *app.Approver) *gateApprover {
 	return &gateApprover{Approver: p, view: walk.NewTerminalFrom(p.Prompter)}
 }
 
-// showGate tells what is to be confirmed.
+// showGate prints what is to be confirmed.
 func (p *gateApprover) showGate(k *runReplay) {
 	r := k.details.Record
 	fmt.Fprintf(p.Out, "%s %s\n", p.Styles.Bold(app.OneLine(r.Name)), p.Styles.Faint(r.ID))
@@ -133,7 +133,7 @@ func (p *gateApprover) showGate(k *runReplay) {
 	fmt.Fprintln(p.Out)
 }
 
-// showOutput tells what the answer to the gate is about.
+// showOutput prints the output that the answer to the gate is about.
 func (p *gateApprover) showOutput(k *runReplay) {
 	step, output, notes := k.lastOutput()
 	if output == "" && notes == "" {
@@ -146,8 +146,8 @@ func (p *gateApprover) showOutput(k *runReplay) {
 	}
 }
 
-// lastOutput gives what was handed in for the step that the run waits at; at a
-// checkpoint, what was last handed in in its phase.
+// lastOutput returns the output of the step that the run waits at; at a checkpoint, the
+// last output of its phase.
 func (k *runReplay) lastOutput() (step, output, notes string) {
 	pos := k.details.Position
 	for _, e := range slices.Backward(k.details.Events) {
@@ -159,7 +159,7 @@ func (k *runReplay) lastOutput() (step, output, notes string) {
 		case fact.Kind == engine.EventPhaseEntered:
 			return "", "", ""
 		case fact.Kind == engine.EventStepCompleted && pos.Phase == nil && fact.Step != pos.ID:
-			return "", "", "" // a loop that has not begun
+			return "", "", "" // a loop that has not started
 		case fact.Kind == engine.EventStepCompleted:
 			return app.OneLine(fact.Step), fact.Output, fact.Notes
 		}

@@ -13,10 +13,10 @@ import (
 type RunsExportOptions struct {
 	app *app.App
 	Run string
-	// Output is a file; "" is the standard output.
+	// Output is a file; "" is standard output.
 	Output string
 	Force  bool
-	// Salvage is the directory for what can be read of a damaged store.
+	// Salvage is the directory for the recovered data of a damaged store.
 	Salvage string
 }
 

@@ -85,7 +85,7 @@ func runRunsAbort(ctx context.Context, o *RunsAbortOptions) error {
 	})
 }
 
-// changeRun opens the store, changes a run and says what came of it.
+// changeRun opens the store, changes a run and prints the result.
 func changeRun(ctx context.Context, a *app.App, did string, inJSON bool, change func(context.Context, *app.RunDeps) (*run.Answer, error)) error {
 	return a.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
 		answer, err := change(ctx, d)
@@ -96,7 +96,7 @@ func changeRun(ctx context.Context, a *app.App, did string, inJSON bool, change 
 	})
 }
 
-// writeAnswer says in a line or two what a command has made of a run.
+// writeAnswer prints the result of a change of a run.
 func writeAnswer(a *app.App, answer *run.Answer, did string, inJSON bool) error {
 	if inJSON {
 		return app.WriteJSON(a.Host.Out, answer)
@@ -117,7 +117,7 @@ func writeAnswer(a *app.App, answer *run.Answer, did string, inJSON bool) error 
 	return nil
 }
 
-// standsAt says where a run stands, in words.
+// standsAt returns the position of a run as text.
 func standsAt(answer *run.Answer) string {
 	if answer.Position.Kind == engine.PositionEnd {
 		return string(answer.Status)

@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// readState gives a state document as JSON; nil if the data are none, which their
-// members tell. What is wrong with one is shown on the error output.
+// readState returns a state document as JSON, or nil if the members of the data are not
+// those of a state document. Errors of the document are printed on standard error.
 func readState(h *app.Host, name string, data []byte) ([]byte, error) {
 	var bundle struct {
 		Format string `json:"format"`
@@ -26,7 +26,7 @@ func readState(h *app.Host, name string, data []byte) ([]byte, error) {
 	file := app.DisplayName(name)
 	root, found := doc.Parse(file, data, doc.Limits{MaxBytes: run.MaxBundle})
 	if root == nil || root.Kind != doc.Object || phases.Guess(root) != phases.KindState {
-		return nil, nil // the reader of bundles says what is wrong with it
+		return nil, nil // the reader of bundles reports the error
 	}
 	state, more := phases.ParseState(file, root)
 	if found = append(found, more...); len(found) > 0 {
@@ -59,8 +59,8 @@ func (o *RunsImportOptions) importState(ctx context.Context, state []byte) error
 	})
 }
 
-// warnOfVersion says where a document is of another version of the workflow than
-// its run goes by.
+// warnOfVersion prints a warning if the document is of another version of the workflow than
+// its run.
 func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDeps, state []byte, id string) error {
 	var of struct {
 		Version string `json:"workflowVersion"`
@@ -79,9 +79,9 @@ func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDeps, s
 	return nil
 }
 
-// importAsPerson asks for the passphrase and imports again: the document may say
-// that a person has answered what nobody else may. Where there is no terminal,
-// or no passphrase, the refusal stays.
+// importAsPerson asks for the passphrase and repeats the import: the document may contain
+// answers to gates that require human approval. Without a terminal or a passphrase, it
+// returns the refusal.
 func (o *RunsImportOptions) importAsPerson(ctx context.Context, d *app.RunDeps, state []byte, refused error) (*run.Answer, error) {
 	host := o.app.Host
 	if host.RequireTerminal() != nil {

@@ -15,13 +15,13 @@ import (
 
 // RunsListOptions is the command line of guideway runs list.
 type RunsListOptions struct {
-	app      *app.App
-	Statuses []string
-	Workflow string
-	Here     bool
-	NeedsApproval   bool
-	Limit    int
-	JSON     bool
+	app           *app.App
+	Statuses      []string
+	Workflow      string
+	Here          bool
+	NeedsApproval bool
+	Limit         int
+	JSON          bool
 }
 
 // runStatuses are those that a run can be listed by.

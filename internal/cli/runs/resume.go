@@ -22,7 +22,7 @@ import (
 // RunsResumeOptions is the command line of guideway runs resume.
 type RunsResumeOptions struct {
 	app *app.App
-	// Words are what somebody remembers of the run, or its id.
+	// Words are words to search for, or the id of a run.
 	Words []string
 	Here  bool
 	JSON  bool
@@ -108,8 +108,7 @@ func (o *RunsResumeOptions) newRequest(here run.Project) run.ResumeRequest {
 	return r
 }
 
-// chooseRun chooses the run: the only one that goes on, or the one that the person
-// names.
+// chooseRun returns the only run that can be resumed, or the one that the user chooses.
 func (o *RunsResumeOptions) chooseRun(ctx context.Context, t *walk.Terminal, candidates []run.Candidate) (string, error) {
 	open := slices.DeleteFunc(slices.Clone(candidates), func(c run.Candidate) bool {
 		return c.Status != engine.StatusRunning && c.Status != engine.StatusWaiting
@@ -151,15 +150,15 @@ func (o *RunsResumeOptions) chooseRun(ctx context.Context, t *walk.Terminal, can
 	}
 }
 
-// resumedRun is a kept run that a person goes on with in the agent's place.
+// resumedRun is a stored run that the user resumes in place of the agent.
 type resumedRun struct {
 	*app.RunDeps
 	person *gateApprover
-	replay   *runReplay
+	replay *runReplay
 	at     *run.Answer
 }
 
-// runToEnd goes from position to position until the run ends or the person stops.
+// runToEnd submits input until the run ends or the user stops.
 func (r *resumedRun) runToEnd(ctx context.Context, details *run.Details) error {
 	var err error
 	if r.replay, err = newRunReplay(details); err != nil {
@@ -172,7 +171,7 @@ func (r *resumedRun) runToEnd(ctx context.Context, details *run.Details) error {
 	}
 	r.at = answerOf(details)
 	if r.at.Position.Kind == engine.PositionGate {
-		r.person.showOutput(r.replay) // by somebody else, or another day
+		r.person.showOutput(r.replay) // by another client, or earlier
 	}
 	for range walk.MaxMoves {
 		if err := ctx.Err(); err != nil {
@@ -190,13 +189,13 @@ func (r *resumedRun) runToEnd(ctx context.Context, details *run.Details) error {
 	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d commands", walk.MaxMoves)
 }
 
-// answerOf is where the run stands by what was read of it: what is shown and the
-// handle that it is answered by are of one moment.
+// answerOf returns the state of a run as an answer. The position and the handle are of the
+// same read, so that the handle answers what was shown.
 func answerOf(d *run.Details) *run.Answer {
 	return &run.Answer{RunID: d.ID, Handle: d.Current, WorkflowID: d.Workflow, Status: d.Status, Position: d.Position}
 }
 
-// submitUntilAccepted hands in what the position asks for, as often as it is refused.
+// submitUntilAccepted submits input for the position until it is not refused.
 func (r *resumedRun) submitUntilAccepted(ctx context.Context) error {
 	t := r.person.view
 	for {
@@ -223,8 +222,8 @@ func (r *resumedRun) submitUntilAccepted(ctx context.Context) error {
 	}
 }
 
-// submitInput asks for what the position wants and hands it in. A gate that only a
-// person opens wants the passphrase besides.
+// submitInput asks for the input of the position and submits it. A gate that requires human
+// approval also needs the passphrase.
 func (r *resumedRun) submitInput(ctx context.Context) (*run.Answer, error) {
 	pos := r.at.Position
 	if pos.Kind == engine.PositionGate && pos.Person {
@@ -247,7 +246,7 @@ func (r *resumedRun) submitInput(ctx context.Context) (*run.Answer, error) {
 	})
 }
 
-// showNewEvents shows what has happened since, and goes on from where the run stands.
+// showNewEvents prints the events since the last call and updates the position.
 func (r *resumedRun) showNewEvents(ctx context.Context) error {
 	details, err := r.Runs.Get(ctx, r.Caller, run.Ref{RunID: r.at.RunID})
 	if err != nil {

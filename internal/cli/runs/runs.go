@@ -34,7 +34,7 @@ RUN is the id of a run; "guideway runs list" prints the ids.`,
 	)
 }
 
-// parseRunRef names a run by its id or by a handle of it.
+// parseRunRef parses the id or a handle of a run.
 func parseRunRef(word string) run.Ref {
 	if strings.HasPrefix(word, "h_") {
 		return run.Ref{Handle: word}
@@ -42,13 +42,13 @@ func parseRunRef(word string) run.Ref {
 	return run.Ref{RunID: word}
 }
 
-// exactlyOneRun takes the single argument of most commands on runs.
+// exactlyOneRun checks the single argument of most commands on runs.
 func exactlyOneRun(command string) cobra.PositionalArgs {
 	return app.ExactArgs(1, "the id of a run", "guideway runs "+command+" r_06bmyb2ad4ft47c6abwmtxs; guideway runs list prints the ids")
 }
 
-// userError says a refusal in the words of the command line: what an agent would
-// do next is no help to a person at a terminal.
+// userError replaces the fix of a refusal, which is meant for agents, by one for the
+// command line.
 func userError(err error) error {
 	refusal, ok := run.IsRefusal(err)
 	if !ok {
@@ -69,7 +69,7 @@ func userError(err error) error {
 	}
 }
 
-// statusText says where a run stands, for a person.
+// statusText returns the status of a run as text.
 func statusText(r run.Record) string {
 	if r.Person {
 		return "waiting for human approval"
@@ -91,7 +91,7 @@ func statusStyled(s app.Styles, r run.Record) string {
 	}
 }
 
-// completeRuns completes the ids of runs that a command can do something with.
+// completeRuns completes the ids of the runs that a command accepts.
 func completeRuns(a *app.App, useful func(run.Record) bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -105,7 +105,7 @@ func completeRuns(a *app.App, useful func(run.Record) bool) cobra.CompletionFunc
 					ids = append(ids, r.ID+"\t"+app.OneLine(r.Workflow+", "+statusText(r)+": "+r.Goal))
 				}
 			}
-			return err // there is nobody to tell: a shell that completes shows no errors
+			return err // completion has no place to show errors
 		})
 		return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
@@ -113,7 +113,7 @@ func completeRuns(a *app.App, useful func(run.Record) bool) cobra.CompletionFunc
 
 func anyRun(run.Record) bool { return true }
 
-// acceptsCommands says whether a run takes commands.
+// acceptsCommands reports whether a run accepts commands.
 func acceptsCommands(r run.Record) bool {
 	return r.Status == engine.StatusRunning || r.Status == engine.StatusWaiting
 }

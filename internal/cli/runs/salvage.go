@@ -21,7 +21,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
-// salvageStore writes what can be read of a damaged store into a directory.
+// salvageStore writes the readable data of a damaged store into a directory.
 func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 	cfg, err := o.app.Load()
 	if err != nil {
@@ -59,7 +59,7 @@ func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 			fmt.Fprintf(host.Err, "%s: %s\n", r.fileName(), lost)
 		}
 		if len(r.events) == 0 {
-			continue // nothing that could be taken in again
+			continue // nothing to import
 		}
 		written++
 		if err := r.writeBundle(host, dir, o.Force); err != nil {
@@ -77,7 +77,7 @@ func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 	return nil
 }
 
-// salvagedRunIDs names the runs of which anything is left.
+// salvagedRunIDs returns the ids of the runs of which any data is left.
 func salvagedRunIDs(found *sqlite.Salvaged) []string {
 	ids := slices.Collect(maps.Keys(found.Events))
 	for _, r := range found.Runs {
@@ -87,7 +87,7 @@ func salvagedRunIDs(found *sqlite.Salvaged) []string {
 	return slices.Compact(ids)
 }
 
-// readKey reads the key without making one; nil where that does not work.
+// readKey reads the key without creating one. It returns nil if the key cannot be read.
 func readKey(cfg *config.Config) run.Key {
 	if _, err := os.Lstat(cfg.Journal.KeyFile); err != nil {
 		return nil
@@ -99,20 +99,20 @@ func readKey(cfg *config.Config) run.Key {
 	return key
 }
 
-// rescuedRun is what is left of a run.
+// rescuedRun is the recovered data of a run.
 type rescuedRun struct {
 	record     run.Record
 	definition run.Definition
 	events     []run.Event
 }
 
-// newRescuedRun puts together what there is of a run. Where its record is gone, its
-// first event says what it was.
+// newRescuedRun collects the data of a run. If its record is lost, the data of its first
+// event is used.
 func newRescuedRun(found *sqlite.Salvaged, id string) *rescuedRun {
 	r := &rescuedRun{record: run.Record{ID: id}}
 	if i := slices.IndexFunc(found.Runs, func(rec run.Record) bool { return rec.ID == id }); i >= 0 {
 		r.record = found.Runs[i]
-	} else if first := found.Events[id][0]; first.Kind == run.KindCreated { // named by its events, so there is one
+	} else if first := found.Events[id][0]; first.Kind == run.KindCreated { // known by its events, so there is at least one
 		var created run.Created
 		if json.Unmarshal(first.Data, &created) == nil {
 			r.record.Workflow, r.record.Name, r.record.Version, r.record.Hash = created.Workflow, created.Name, created.Version, created.Hash
@@ -126,7 +126,7 @@ func newRescuedRun(found *sqlite.Salvaged, id string) *rescuedRun {
 	return r
 }
 
-// fileName tells a person which run it is.
+// fileName returns a name that identifies the run for the user.
 func (r *rescuedRun) fileName() string {
 	if r.record.Goal == "" {
 		return app.OneLine(r.record.ID)
@@ -134,8 +134,8 @@ func (r *rescuedRun) fileName() string {
 	return app.OneLine(r.record.ID + " (" + r.record.Goal + ")")
 }
 
-// truncateAtBreak keeps the events up to the first one that is lost or, where there
-// is a key, not as it was written. It says what is not whole, or "".
+// truncateAtBreak keeps the events before the first one that is lost or, if there is a key,
+// altered. It returns a description of the loss, or "".
 func (r *rescuedRun) truncateAtBreak(key run.Key, events []run.Event) string {
 	mac := key.Root(r.record.ID)
 	for i, e := range events {

@@ -24,7 +24,7 @@ type RunsShowOptions struct {
 	Run    string
 	Events bool
 	Vars   bool
-	// State prints the state document and nothing else.
+	// State prints only the state document.
 	State bool
 	JSON  bool
 }
@@ -126,7 +126,7 @@ func (o *RunsShowOptions) writeText(k *runReplay) {
 	}
 }
 
-// sourceText says which source the definition came from, as far as the run knows.
+// sourceText returns the source of the definition, as far as the run has it.
 func (k *runReplay) sourceText() string {
 	for _, e := range k.details.Events {
 		var created run.Created
@@ -141,7 +141,7 @@ func (k *runReplay) sourceText() string {
 	return ""
 }
 
-// nextCommands are what a person can do with a run.
+// nextCommands returns the commands that a user can call for a run.
 func nextCommands(r run.Record) []string {
 	switch {
 	case r.Person:
@@ -174,7 +174,7 @@ func byWords(client string) string {
 	return " by " + app.OneLine(client)
 }
 
-// runReplay is a run that is kept, as a walk that can be shown.
+// runReplay is a stored run, replayed as a walk that can be shown.
 type runReplay struct {
 	walk.Walk
 	details *run.Details
@@ -194,8 +194,7 @@ func newRunReplay(details *run.Details) (*runReplay, error) {
 	return k, err
 }
 
-// replayEvents replays the events that came after those that are known, and gives the
-// engine's among them.
+// replayEvents replays new events and returns the engine events among them.
 func (k *runReplay) replayEvents(events []run.Event) ([]engine.Event, error) {
 	var facts []engine.Event
 	for _, e := range events {
@@ -215,7 +214,7 @@ func (k *runReplay) replayEvents(events []run.Event) ([]engine.Event, error) {
 	return facts, nil
 }
 
-// decodeEngineEvent gives the engine's event; ok is false for one that is not the engine's.
+// decodeEngineEvent returns the engine event in e; ok is false if there is none.
 func decodeEngineEvent(e run.Event) (fact engine.Event, ok bool, err error) {
 	if e.Kind == run.KindCreated || e.Kind == run.KindRefused || e.Kind == run.KindMarked {
 		return fact, false, nil
@@ -228,7 +227,7 @@ func decodeEngineEvent(e run.Event) (fact engine.Event, ok bool, err error) {
 	return fact, true, nil
 }
 
-// writeEvent tells of an event on a line, and of what was handed in below it.
+// writeEvent prints an event on a line, and submitted text below it.
 func (k *runReplay) writeEvent(t *walk.Terminal, e run.Event) {
 	mark, text, more := k.eventLine(e)
 	fmt.Fprintf(t.Out, "%5d  %s  %s  %s  %s\n", e.Seq, t.Styles.Faint(e.At.Local().Format("01-02 15:04:05")),
@@ -238,7 +237,7 @@ func (k *runReplay) writeEvent(t *walk.Terminal, e run.Event) {
 	}
 }
 
-// hasInlineNotes says whether the notes of an event stand behind its words.
+// hasInlineNotes reports whether the notes of an event are printed on its line.
 func hasInlineNotes(kind engine.EventKind) bool {
 	switch kind {
 	case engine.EventGateAnswered, engine.EventCheckpointAnswer, engine.EventBranchTaken, engine.EventAsserted:
@@ -252,7 +251,7 @@ func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
 	switch e.Kind {
 	case run.KindCreated:
 		var created run.Created
-		_ = json.Unmarshal(e.Data, &created) // what cannot be read has no words
+		_ = json.Unmarshal(e.Data, &created) // an unreadable event has no text
 		return walk.MarkStart, app.OneLine(created.Workflow), nil
 	case run.KindRefused:
 		var refused run.Refused
@@ -286,8 +285,8 @@ func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
 	return mark, text, more
 }
 
-// hiddenEventText tells of the events that a walk passes over, because the position
-// behind them says it.
+// hiddenEventText returns the text of the events that a walk does not show because the next
+// position shows them.
 func hiddenEventText(fact engine.Event) (mark, text string) {
 	switch fact.Kind {
 	case engine.EventRunStarted, engine.EventContextSet:
@@ -316,7 +315,7 @@ func hiddenEventText(fact engine.Event) (mark, text string) {
 	return mark, text
 }
 
-// principalText says whose doing an event was, and how that is known.
+// principalText returns the principal of an event and how it was authenticated.
 func principalText(by run.By) string {
 	who := map[run.Via]string{
 		run.ViaAgent: "agent", run.ViaServer: "server", run.ViaElicitation: "human, in the client",

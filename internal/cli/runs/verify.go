@@ -72,8 +72,8 @@ func runRunsVerify(ctx context.Context, o *RunsVerifyOptions) error {
 	})
 }
 
-// verifyRuns checks guided runs and those of machines, which are in a store of their
-// own, or one of them.
+// verifyRuns verifies all guided runs and the runs of machines, which have their own store,
+// or one run.
 func (o *RunsVerifyOptions) verifyRuns(ctx context.Context, d *app.RunDeps) (*run.Report, error) {
 	report := &run.Report{}
 	if !machinecmd.IsMachineRun(o.Run) {
@@ -115,7 +115,7 @@ func WriteReport(host *app.Host, report *run.Report) {
 		where := f.Run + "  "
 		switch {
 		case f.Run == "":
-			where = "" // it is of no run
+			where = "" // it belongs to no run
 		case !strings.HasPrefix(f.Message, "event "):
 			where += fmt.Sprintf("event %d: ", f.Seq)
 		}
@@ -132,7 +132,7 @@ func WriteReport(host *app.Host, report *run.Report) {
 		fmt.Fprintln(host.Out, "If you restored the data from a backup: guideway runs verify --accept-restore")
 	}
 	if damaged {
-		// Last, and only then: it takes away what tells of runs that were cut off.
+		// The suggestion is last because it removes the evidence of truncated runs.
 		fmt.Fprintln(host.Out, "Find out why the heads changed. To accept the current state as the valid history: guideway runs verify --accept-restore")
 	}
 }

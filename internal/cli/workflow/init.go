@@ -16,14 +16,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exampleWorkflow is the definition that guideway init begins with.
+// exampleWorkflow is the definition that guideway init writes.
 //
-//go:embed example/example.yaml
+// go:embed example/example.yaml
 var exampleWorkflow string
 
-// exampleMachine is the machine that guideway init --dialect machines begins with.
+// exampleMachine is the machine that guideway init --dialect machines writes.
 //
-//go:embed example/machine
+// go:embed example/machine
 var exampleMachine embed.FS
 
 // InitOptions is the command line of guideway init.
@@ -31,7 +31,7 @@ type InitOptions struct {
 	app *app.App
 	// Dir is the project; "" is the working directory.
 	Dir string
-	// Dialect is that of the example.
+	// Dialect is the dialect of the example.
 	Dialect string
 	JSON    bool
 }
@@ -78,7 +78,7 @@ Existing files are not changed.`,
 // initAnswer is the answer of guideway init --json.
 type initAnswer struct {
 	Dir string `json:"dir"`
-	// Created and Existing are files, by what became of them.
+	// Created and Existing are the paths of the files that were written or already existed.
 	Created  []string `json:"created"`
 	Existing []string `json:"existing"`
 }
@@ -126,7 +126,7 @@ func RunInit(_ context.Context, o *InitOptions) error {
 	return nil
 }
 
-// nextSteps are commands for a workflow that was begun, with what they do.
+// nextSteps returns the next commands for a new workflow with their descriptions.
 func nextSteps(file, dir string) [][2]string {
 	return [][2]string{
 		{"show " + file, "show its steps"},
@@ -136,7 +136,7 @@ func nextSteps(file, dir string) [][2]string {
 	}
 }
 
-// nextMachineSteps are the same for an agent machine.
+// nextMachineSteps returns the next commands for a new agent machine.
 func nextMachineSteps(file, dir string) [][2]string {
 	return [][2]string{
 		{"machine run " + file + " --demo", "run it on its recording"},
@@ -151,7 +151,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// createFile writes a file that is not there yet.
+// createFile writes a new file. It fails if the file exists.
 func createFile(path, text string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -161,13 +161,13 @@ func createFile(path, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// exampleMachineFiles are the files of a machine that guideway init begins with, by their
-// names.
+// exampleMachineFiles returns the names of the files of the example machine and a function
+// that returns their contents.
 func exampleMachineFiles() ([]string, func(name string) string) {
 	names := []string{"machine.json", "roles.json", "script.js", "recording.json"}
 	return names, func(name string) string {
 		text, err := exampleMachine.ReadFile("example/machine/" + name)
-		if err != nil { // they are embedded
+		if err != nil { // cannot happen: the files are embedded
 			return ""
 		}
 		return strings.ReplaceAll(string(text), "\r\n", "\n")

@@ -20,8 +20,7 @@ type ListOptions struct {
 	app    *app.App
 	Query  []string
 	Source string
-	// Dialect chooses a dialect; hooks and machines are only listed where they are
-	// asked for.
+	// Dialect filters by dialect. Hooks and machines are listed only if it names them.
 	Dialect string
 	JSON    bool
 }
@@ -117,7 +116,7 @@ func newListRow(e *catalog.Entry) listRow {
 	}
 }
 
-// hookRows are the hook graphs that load; their steps are their nodes.
+// hookRows returns the hook graphs that load, with the number of their nodes as steps.
 func (o *ListOptions) hookRows(snap *catalog.Snapshot) []listRow {
 	var rows []listRow
 	for _, e := range snap.Hooks() {
@@ -136,12 +135,12 @@ func (o *ListOptions) hookRows(snap *catalog.Snapshot) []listRow {
 	return rows
 }
 
-// matchesEntry says whether a definition has all words of the query.
+// matchesEntry reports whether a definition contains all words of the query.
 func (o *ListOptions) matchesEntry(e *catalog.Entry) bool {
 	return o.containsAllWords(e.ID, e.Name, e.Description)
 }
 
-// containsAllWords says whether texts have all words of the query.
+// containsAllWords reports whether the texts contain all words of the query.
 func (o *ListOptions) containsAllWords(texts ...string) bool {
 	text := strings.ToLower(strings.Join(texts, "\n"))
 	for _, query := range o.Query {
@@ -185,7 +184,7 @@ func namedSource(snap *catalog.Snapshot, name string) (catalog.SourceStatus, err
 		"there is no source %q; the sources are %s", name, strings.Join(names, ", ")).WithFix("guideway sources")}
 }
 
-// filterBySource chooses the findings about the documents of a source.
+// filterBySource returns the diagnostics about the documents of a source.
 func filterBySource(findings []guideway.Diagnostic, status catalog.SourceStatus) []guideway.Diagnostic {
 	root := status.Name + ":"
 	if status.Location != "" {

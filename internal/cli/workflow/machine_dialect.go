@@ -19,14 +19,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// isMachine says whether a document is a configuration of a machine.
+// isMachine reports whether a document is the configuration of a machine.
 func isMachine(file string, data []byte, as workflow.As) bool {
 	guessed := workflow.Guess(file, data, as)
 	return guessed.Dialect == guideway.DialectMachines && guessed.Kind == phases.Kind(machinedef.KindMachine)
 }
 
-// validateMachine checks the machine of a configuration, with the script and the
-// roles that lie beside it.
+// validateMachine checks a machine with the script and the roles in its directory.
 func validateMachine(h *app.Host, name string, file app.ValidateFile) app.ValidateFile {
 	root, err := os.OpenRoot(filepath.Dir(h.Abs(name)))
 	if err != nil {
@@ -42,7 +41,7 @@ func validateMachine(h *app.Host, name string, file app.ValidateFile) app.Valida
 	return file
 }
 
-// machineRows are the machines that load; their steps are their states.
+// machineRows returns the machines that load, with the number of their states as steps.
 func (o *ListOptions) machineRows(snap *catalog.Snapshot) []listRow {
 	var rows []listRow
 	for _, e := range snap.Machines() {
@@ -58,11 +57,11 @@ func (o *ListOptions) machineRows(snap *catalog.Snapshot) []listRow {
 	return rows
 }
 
-// showMachine shows a machine, where the name is one: of a file, or of the catalog
-// where no workflow has it.
+// showMachine shows a machine if the name is a file of a machine, or an id of a machine in
+// the catalog that no workflow has.
 func (o *ShowOptions) showMachine(ctx context.Context) (is bool, err error) {
 	if o.Name == "-" {
-		return false, nil // the standard input can be read once, and is a workflow
+		return false, nil // standard input can be read only once, and is read as a workflow
 	}
 	if app.IsPath(o.Name) {
 		info, err := os.Stat(o.app.Host.Abs(o.Name))

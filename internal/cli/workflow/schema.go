@@ -22,7 +22,7 @@ type SchemaOptions struct {
 	Kind string
 }
 
-// schemaNames lists what has a JSON Schema.
+// schemaNames returns the names of all JSON Schemas.
 func schemaNames() []string { return append(dialectNames(), "config") }
 
 func NewSchemaCmd(a *app.App, run func(context.Context, *SchemaOptions) error) *cobra.Command {

@@ -22,9 +22,9 @@ import (
 // ShowOptions is the command line of guideway show.
 type ShowOptions struct {
 	app *app.App
-	// Name is the id of a definition, or its file.
+	// Name is the id or the file of a definition.
 	Name string
-	// Graph is the format of a drawing; "" tells in words.
+	// Graph is the format of a drawing; "" prints text.
 	Graph string
 	JSON  bool
 }
@@ -110,20 +110,20 @@ type showAnswer struct {
 	Graph                *app.GraphOutput     `json:"graph,omitempty"`
 }
 
-// showStep is a step, or a loop where Loop is set.
+// showStep is a step, or a loop if Loop is set.
 type showStep struct {
 	ID     string `json:"id"`
 	Title  string `json:"title"`
 	Prompt string `json:"prompt,omitempty"`
-	// Condition and Confirm are conditions in words; no Condition is always,
-	// and no Confirm never.
+	// Condition and Confirm are conditions as text. An empty Condition means always, an
+	// empty Confirm never.
 	Condition string    `json:"condition,omitempty"`
 	Confirm   string    `json:"confirm,omitempty"`
 	Criteria  []string  `json:"criteria,omitempty"`
 	Loop      *showLoop `json:"loop,omitempty"`
 }
 
-// showLoop is what repeats.
+// showLoop is the loop of a step.
 type showLoop struct {
 	Type          steps.LoopType `json:"type"`
 	Extent        string         `json:"extent"`
@@ -170,7 +170,7 @@ func newShowStep(s *steps.Step) showStep {
 	return step
 }
 
-// showText tells of a definition in words.
+// showText prints a definition as text.
 type showText struct{ app.TextPrinter }
 
 func (v *showText) writeWorkflow(f app.LoadedDefinition) {
@@ -199,7 +199,7 @@ func (v *showText) writeWorkflow(f app.LoadedDefinition) {
 	}
 }
 
-// writeSource tells where a definition comes from, and what it takes the place of.
+// writeSource prints the source of a definition and the definitions that it overrides.
 func (v *showText) writeSource(f app.LoadedDefinition) {
 	from := app.FormatSource(f.Entry.Source.Name, f.Entry.Revision)
 	fmt.Fprintf(v.Out, "%s\n", v.Styles.Faint(fmt.Sprintf("From %s (%s), %s", from, f.Entry.Source.Level, f.Hash)))
@@ -208,7 +208,7 @@ func (v *showText) writeSource(f app.LoadedDefinition) {
 	}
 }
 
-// writeStep tells of a step; number is 3, or 3.1 in a loop.
+// writeStep prints a step; number is 3, or 3.1 in a loop.
 func (v *showText) writeStep(indent, number string, step showStep) {
 	s := v.Styles
 	fmt.Fprintf(v.Out, "%s%s. %s %s\n", indent, number, s.Bold(app.OneLine(step.Title)), s.Faint("("+step.ID+")"))
@@ -236,7 +236,7 @@ func (v *showText) gateText(step showStep) string {
 	return "confirmation of the result"
 }
 
-// writeField prints a word and what it is about, with a hanging indent.
+// writeField prints a label and its text with a hanging indent.
 func (v *showText) writeField(indent, word, text string) {
 	lines := app.Wrap(app.OneLine(text), v.Width-app.TextWidth(indent)-len(word)-1)
 	for i, line := range lines {
@@ -257,7 +257,7 @@ func (v *showText) writeLoop(indent, number string, l *showLoop) {
 	fmt.Fprintf(v.Out, "%s╰\n", indent)
 }
 
-// writeLoopStart begins a frame with how far its loop goes.
+// writeLoopStart prints the first line of the frame of a loop, with its number of rounds.
 func (v *showText) writeLoopStart(indent, extent string) {
 	for i, line := range app.Wrap(app.OneLine(extent), v.Width-app.TextWidth(indent)-3) {
 		corner := "╭ "
@@ -268,11 +268,11 @@ func (v *showText) writeLoopStart(indent, extent string) {
 	}
 }
 
-// showHook shows a hook graph in place of a workflow, if that is what the name
-// means: a file of one, or an id that no workflow has.
+// showHook shows a hook graph if the name is a file of a graph, or an id of a graph that no
+// workflow has.
 func (o *ShowOptions) showHook(ctx context.Context) (isHook bool, err error) {
 	if o.Name == "-" {
-		return false, nil // the standard input can be read once, and is a workflow
+		return false, nil // standard input can be read only once, and is read as a workflow
 	}
 	if app.IsPath(o.Name) {
 		data, err := o.app.Host.ReadDefinition(ctx, o.Name)

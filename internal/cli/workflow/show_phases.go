@@ -20,11 +20,11 @@ type showVariable struct {
 	Description string              `json:"description,omitempty"`
 	Default     any                 `json:"default,omitempty"`
 	Required    bool                `json:"required,omitempty"`
-	// Workflow says that only the workflow sets it.
+	// Workflow reports whether only the workflow sets the variable.
 	Workflow bool `json:"setByWorkflow,omitempty"`
 }
 
-// showPhase is a phase. What is in it comes in the order of the members.
+// showPhase is a phase. Its contents are executed in the order of the members.
 type showPhase struct {
 	Number        int              `json:"number"`
 	ID            string           `json:"id"`
@@ -37,13 +37,13 @@ type showPhase struct {
 	Loops         []showPhaseLoop  `json:"loops,omitempty"`
 	Checkpoints   []showCheckpoint `json:"checkpoints,omitempty"`
 	Decisions     []showDecision   `json:"decisions,omitempty"`
-	Ways          []showTransition        `json:"transitions,omitempty"`
+	Ways          []showTransition `json:"transitions,omitempty"`
 	Exit          []showAction     `json:"exit,omitempty"`
-	// Ends says that the run is complete behind it.
+	// Ends reports whether the run is complete after the phase.
 	Ends bool `json:"ends,omitempty"`
 }
 
-// showAction is an action; Text is in words.
+// showAction is an action with its text.
 type showAction struct {
 	Action phases.ActionKind `json:"action"`
 	Text   string            `json:"text"`
@@ -76,14 +76,14 @@ type showCheckpoint struct {
 type showOption struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
-	// Effect is in words, To the phase that the answer leads to at once.
+	// Effect is the effect as text, and To the phase that the answer leads to directly.
 	Effect string `json:"effect,omitempty"`
 	To     string `json:"to,omitempty"`
 }
 
 type showDecision struct {
-	ID   string    `json:"id"`
-	Name string    `json:"name"`
+	ID   string           `json:"id"`
+	Name string           `json:"name"`
 	Ways []showTransition `json:"branches"`
 }
 
@@ -92,7 +92,7 @@ type showTransition struct {
 	ID    string `json:"id,omitempty"`
 	Label string `json:"label,omitempty"`
 	To    string `json:"to"`
-	// When says in words when it is taken.
+	// When is the condition as text.
 	When string `json:"when"`
 }
 
@@ -143,11 +143,11 @@ func newShowPhase(w *phases.Workflow, i int) showPhase {
 	return p
 }
 
-// unconditional is when a way is taken that nothing guards.
+// unconditional is the text of a transition without a condition.
 const unconditional = "always"
 
-// transitionText says when a way is taken; bare is for one with neither a condition
-// nor a default.
+// transitionText returns the condition of a transition as text; bare is the text of one
+// with neither a condition nor a default.
 func transitionText(c *expr.Expr, isDefault bool, bare string) string {
 	switch {
 	case c != nil && isDefault:
@@ -187,7 +187,7 @@ func showActions(actions []phases.Action) []showAction {
 	return list
 }
 
-// writePhases tells of the phases of a definition.
+// writePhases prints the phases of a definition.
 func (v *showText) writePhases(w *phases.Workflow) {
 	s := v.Styles
 	v.PrintList("Holds throughout", w.Rules)

@@ -26,13 +26,13 @@ type ValidateOptions struct {
 	JSON    bool
 }
 
-// dialectNames lists the dialects that definitions can have.
+// dialectNames returns all dialects.
 func dialectNames() []string { return toStrings(workflow.Dialects()) }
 
-// kindNames lists what documents of a dialect can be, and of any for "".
+// kindNames returns the kinds of documents of a dialect, or of all dialects for "".
 func kindNames(dialect string) []string { return toStrings(workflow.Kinds(guideway.Dialect(dialect))) }
 
-// toStrings gives names as strings.
+// toStrings converts names to strings.
 func toStrings[T ~string](names []T) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
@@ -87,8 +87,8 @@ if there are only warnings; --strict treats warnings as errors.`,
 	return cmd
 }
 
-// checkKind checks that there is such a dialect, and that it has such documents;
-// what is empty is guessed later.
+// checkKind returns an error if the dialect does not exist or has no documents of the kind.
+// Empty values are allowed and detected later.
 func checkKind(dialect, kind string) error {
 	if dialect != "" && !slices.Contains(dialectNames(), dialect) {
 		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no dialect %q; the dialects are %s", dialect, strings.Join(dialectNames(), ", ")).
@@ -104,7 +104,7 @@ func checkKind(dialect, kind string) error {
 	return nil
 }
 
-// dialectOf gives a dialect that has documents of a kind.
+// dialectOf returns a dialect that has documents of a kind.
 func dialectOf(kind string) string {
 	for _, dialect := range dialectNames() {
 		if slices.Contains(kindNames(dialect), kind) {
@@ -161,8 +161,8 @@ func validateFile(ctx context.Context, h *app.Host, name string, as workflow.As)
 	return file
 }
 
-// definitionFiles gives the file, or the definitions below a directory: what
-// the catalog would read, and .guideway too.
+// definitionFiles returns the file, or the definitions below a directory that the catalog
+// would read, including those in .guideway.
 func definitionFiles(ctx context.Context, h *app.Host, name string) ([]string, error) {
 	if name == "-" {
 		return []string{name}, nil
@@ -193,7 +193,7 @@ func definitionFiles(ctx context.Context, h *app.Host, name string) ([]string, e
 			if relErr != nil {
 				return relErr
 			}
-			files = append(files, filepath.Join(name, rel)) // reading says what is wrong with it
+			files = append(files, filepath.Join(name, rel)) // reading it reports the error
 		}
 		return nil
 	})
@@ -206,13 +206,13 @@ func definitionFiles(ctx context.Context, h *app.Host, name string) ([]string, e
 	return files, nil
 }
 
-// isSkipped says whether a name below a directory is not looked at.
+// isSkipped reports whether a name below a directory is skipped.
 func isSkipped(base string) bool {
 	return strings.HasPrefix(base, ".") && base != ".guideway" || base == "testdata" || base == "node_modules"
 }
 
-// isAuxiliaryFile says whether a file lies where phase workflows have their rules and
-// guides, or machines their recordings, which are no definitions.
+// isAuxiliaryFile reports whether a file is in a directory of rules or guides of phase
+// workflows or of recordings of machines, which are not definitions.
 func isAuxiliaryFile(file string) bool {
 	if app.IsRecording(file) {
 		return true
