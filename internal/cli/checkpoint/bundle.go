@@ -15,7 +15,7 @@ type checkpointExportOptions struct {
 	app     *app.App
 	ID      string
 	Session string
-	// Output is a file; "" is the standard output.
+	// Output is a file; "" is standard output.
 	Output string
 	Force  bool
 }
@@ -47,7 +47,7 @@ func runCheckpointExport(ctx context.Context, o *checkpointExportOptions) error 
 	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
 		bundle, err := d.Checkpoints.Export(ctx, d.User, checkpoint.ExportRequest{ID: o.ID, Session: o.Session})
 		if err != nil {
-			return notThere(ctx, d, "export", o.ID, err)
+			return notFoundError(ctx, d, "export", o.ID, err)
 		}
 		host.WriteCheckpointWarnings(d.Checkpoints.Store(), nil)
 		return host.WriteBundle(o.Output, bundle, o.Force, "guideway checkpoint import")
@@ -80,7 +80,7 @@ or to the one of --session. FILE is the bundle, or - for standard input.`,
 	return cmd
 }
 
-// maxCheckpointBundle bounds a bundle: it is read whole.
+// maxCheckpointBundle limits the size of a bundle, which is read into memory.
 const maxCheckpointBundle = 1 << 30
 
 func runCheckpointImport(ctx context.Context, o *checkpointImportOptions) error {
@@ -95,7 +95,7 @@ func runCheckpointImport(ctx context.Context, o *checkpointImportOptions) error 
 		}
 		imported, err := d.Checkpoints.Import(ctx, d.User, checkpoint.ImportRequest{Data: bundle, Session: o.Session})
 		if err != nil {
-			return atCommandLine(err)
+			return userError(err)
 		}
 		host.WriteCheckpointWarnings(imported.Store, nil)
 		if o.JSON {

@@ -35,15 +35,15 @@ CHECKPOINT is an id; "guideway checkpoint list" prints the ids.`,
 	)
 }
 
-// exampleCheckpoint is an id in examples.
+// exampleCheckpoint is the id in examples.
 const exampleCheckpoint = "c_0dx3k2v9q8f7m5n4p1r6t0w"
 
-// oneCheckpoint takes the single argument of most commands on checkpoints.
+// oneCheckpoint checks the single argument of most commands on checkpoints.
 func oneCheckpoint(command string) cobra.PositionalArgs {
 	return app.ExactArgs(1, "the id of a checkpoint", "guideway checkpoint "+command+" "+exampleCheckpoint+"; guideway checkpoint list prints the ids")
 }
 
-// byIDOrSession takes one id, or none where the flag --session says which.
+// byIDOrSession accepts one id, or none if --session is set.
 func byIDOrSession(command string, session *string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -56,9 +56,9 @@ func byIDOrSession(command string, session *string) cobra.PositionalArgs {
 	}
 }
 
-// atCommandLine says the way out in the words of the command line: the tools of an
-// agent are no help to a person at a terminal.
-func atCommandLine(err error) error {
+// userError replaces the fix of an error, which names tools for agents, by one for the
+// command line.
+func userError(err error) error {
 	var known *guideway.Error
 	if !errors.As(err, &known) || !strings.Contains(guideway.ErrorFix(err), "workflow_") {
 		return err
@@ -70,34 +70,34 @@ func atCommandLine(err error) error {
 	return said.WithFix("guideway checkpoint list")
 }
 
-// notThere is the error about a checkpoint that is not there. The id of a session is
-// easily taken for one.
-func notThere(ctx context.Context, d *app.CheckpointDeps, command, id string, err error) error {
+// notFoundError returns the error for a missing checkpoint. The fix considers that the id may be
+// the id of a session.
+func notFoundError(ctx context.Context, d *app.CheckpointDeps, command, id string, err error) error {
 	if id == "" || guideway.ErrorCode(err) != guideway.CodeNotFound {
-		return atCommandLine(err)
+		return userError(err)
 	}
 	page, failed := d.Checkpoints.List(ctx, d.User, checkpoint.ListRequest{Session: id, Limit: 1})
 	if failed != nil || len(page.Checkpoints) == 0 {
-		return atCommandLine(err)
+		return userError(err)
 	}
 	return guideway.Errorf(guideway.CodeNotFound, "%q is a session, not a checkpoint", id).
 		WithFix("guideway checkpoint %s --session %s", command, id)
 }
 
-// completeCheckpoints completes ids of checkpoints, up to so many arguments.
+// completeCheckpoints completes ids of checkpoints, up to most arguments.
 func completeCheckpoints(a *app.App, most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var ids []string
-		_ = lookAtCheckpoints(cmd.Context(), a, func(ctx context.Context, d *app.CheckpointDeps) error {
+		_ = withReadOnlyCheckpoints(cmd.Context(), a, func(ctx context.Context, d *app.CheckpointDeps) error {
 			page, err := d.Checkpoints.List(ctx, d.User, checkpoint.ListRequest{Limit: 100})
 			if err != nil {
-				return err // there is nobody to tell: a shell that completes shows no errors
+				return err // completion has no place to show errors
 			}
 			for _, r := range page.Checkpoints {
-				ids = append(ids, r.ID+"\t"+app.OneLine(checkpointWords(r)+", "+a.Host.FormatAge(r.Created)))
+				ids = append(ids, r.ID+"\t"+app.OneLine(checkpointText(r)+", "+a.Host.FormatAge(r.Created)))
 			}
 			return nil
 		})
@@ -109,7 +109,7 @@ func completeCheckpoints(a *app.App, most int) cobra.CompletionFunc {
 func completeCheckpointSessions(a *app.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var ids []string
-		_ = lookAtCheckpoints(cmd.Context(), a, func(ctx context.Context, d *app.CheckpointDeps) error {
+		_ = withReadOnlyCheckpoints(cmd.Context(), a, func(ctx context.Context, d *app.CheckpointDeps) error {
 			page, err := d.Checkpoints.List(ctx, d.User, checkpoint.ListRequest{Limit: 200})
 			if err != nil {
 				return err // as above
@@ -127,9 +127,9 @@ func completeCheckpointSessions(a *app.App) cobra.CompletionFunc {
 	}
 }
 
-// lookAtCheckpoints opens them for who only looks: nothing is made, and nothing is
-// asked for.
-func lookAtCheckpoints(ctx context.Context, a *app.App, do func(context.Context, *app.CheckpointDeps) error) error {
+// withReadOnlyCheckpoints opens the checkpoints for a command that only reads them: nothing is
+// created, and no passphrase is asked for.
+func withReadOnlyCheckpoints(ctx context.Context, a *app.App, do func(context.Context, *app.CheckpointDeps) error) error {
 	cfg, err := a.Load()
 	if err != nil {
 		return err
@@ -140,8 +140,8 @@ func lookAtCheckpoints(ctx context.Context, a *app.App, do func(context.Context,
 	return a.ListCheckpoints(ctx, do)
 }
 
-// checkpointWords says in a few words what a checkpoint is.
-func checkpointWords(r checkpoint.Record) string {
+// checkpointText returns a short description of a checkpoint.
+func checkpointText(r checkpoint.Record) string {
 	var words []string
 	for _, word := range []string{r.Name, r.Workflow, r.Session} {
 		if word != "" {

@@ -51,7 +51,7 @@ func runCheckpointDelete(ctx context.Context, o *checkpointDeleteOptions) error 
 	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
 		deleted, err := d.Checkpoints.Delete(ctx, d.User, checkpoint.DeleteRequest{IDs: o.IDs, Session: o.Session})
 		if err != nil {
-			return atCommandLine(err)
+			return userError(err)
 		}
 		host.WriteCheckpointWarnings(deleted.Store, nil)
 		if o.JSON {

@@ -41,7 +41,7 @@ func runCheckpointDiff(ctx context.Context, o *checkpointDiffOptions) error {
 	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
 		difference, err := d.Checkpoints.Diff(ctx, d.User, o.From, o.To)
 		if err != nil {
-			return atCommandLine(err)
+			return userError(err)
 		}
 		o.app.Host.WriteCheckpointWarnings(difference.Store, nil)
 		return o.app.Host.WriteJSONOr(o.JSON, difference, func() { o.writeText(difference) })
@@ -60,10 +60,10 @@ func (o *checkpointDiffOptions) writeText(d *checkpoint.Difference) {
 	for _, c := range d.Changes {
 		fmt.Fprintf(host.Out, "\n%s\n", s.Bold(app.OneLine(c.Path)))
 		if c.Op != "added" {
-			fmt.Fprintln(host.Out, s.Red("- "+changedWords(c.Before)))
+			fmt.Fprintln(host.Out, s.Red("- "+valueText(c.Before)))
 		}
 		if c.Op != "removed" {
-			fmt.Fprintln(host.Out, s.Green("+ "+changedWords(c.After)))
+			fmt.Fprintln(host.Out, s.Green("+ "+valueText(c.After)))
 		}
 	}
 	if d.More {
@@ -71,6 +71,6 @@ func (o *checkpointDiffOptions) writeText(d *checkpoint.Difference) {
 	}
 }
 
-// changedWords writes a value on one line. Texts stand as JSON has them, so that line
-// breaks and what would steer a terminal show.
-func changedWords(value json.RawMessage) string { return app.OneLine(string(value)) }
+// valueText returns a value on one line. Strings are kept in JSON form, so that line
+// breaks and terminal control characters are visible.
+func valueText(value json.RawMessage) string { return app.OneLine(string(value)) }

@@ -84,7 +84,7 @@ func runCheckpointList(ctx context.Context, o *checkpointListOptions) error {
 		}
 		page, err := d.Checkpoints.List(ctx, d.User, request)
 		if err != nil {
-			return atCommandLine(err)
+			return userError(err)
 		}
 		o.app.Host.WriteCheckpointWarnings(page.Store, nil)
 		return o.writePage(page)
@@ -113,7 +113,7 @@ func (o *checkpointListOptions) writePage(page *checkpoint.Page) error {
 	})
 }
 
-// checkpointTitle is the name of a checkpoint with its tags, and what is wrong.
+// checkpointTitle returns the name of a checkpoint with its tags and its damage.
 func checkpointTitle(r checkpoint.Record) string {
 	var parts []string
 	if r.Problem != "" {

@@ -67,7 +67,7 @@ func runCheckpointSave(ctx context.Context, o *checkpointSaveOptions) error {
 			ExpectedHead: o.ExpectedHead,
 		})
 		if err != nil {
-			return atCommandLine(err)
+			return userError(err)
 		}
 		host.WriteCheckpointWarnings(saved.Store, saved.Warnings)
 		if o.JSON {

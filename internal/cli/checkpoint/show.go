@@ -32,7 +32,7 @@ its variables. To print the context, use "guideway checkpoint load".`,
 // checkpointShowAnswer is the answer of guideway checkpoint show --json.
 type checkpointShowAnswer struct {
 	Checkpoint checkpoint.Record `json:"checkpoint"`
-	// Variables are those of the context; nil where it cannot be read.
+	// Variables are the variables of the context; nil if it cannot be read.
 	Variables []variableSize   `json:"variables"`
 	Problem   string           `json:"problem,omitempty"`
 	Store     checkpoint.Store `json:"store"`
@@ -49,7 +49,7 @@ func runCheckpointShow(ctx context.Context, o *app.NameOptions) error {
 	return o.App.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
 		record, err := d.Checkpoints.Get(ctx, d.User, o.Name)
 		if err != nil {
-			return notThere(ctx, d, "list", o.Name, err)
+			return notFoundError(ctx, d, "list", o.Name, err)
 		}
 		answer := checkpointShowAnswer{Checkpoint: record, Problem: record.Problem, Store: d.Checkpoints.Store()}
 		loaded, err := d.Checkpoints.Load(ctx, d.User, checkpoint.LoadRequest{ID: o.Name})
@@ -68,10 +68,10 @@ func runCheckpointShow(ctx context.Context, o *app.NameOptions) error {
 	})
 }
 
-// variableSizes lists the variables of a context, the largest first.
+// variableSizes returns the variables of a context, largest first.
 func variableSizes(text json.RawMessage) []variableSize {
 	var values map[string]json.RawMessage
-	_ = json.Unmarshal(text, &values) // a checkpoint holds an object
+	_ = json.Unmarshal(text, &values) // a checkpoint contains an object
 	list := []variableSize{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		list = append(list, variableSize{Name: name, Kind: jsonKind(values[name]), Bytes: len(values[name])})
@@ -80,7 +80,7 @@ func variableSizes(text json.RawMessage) []variableSize {
 	return list
 }
 
-// jsonKind names the kind of a JSON value.
+// jsonKind returns the kind of a JSON value.
 func jsonKind(text json.RawMessage) string {
 	switch text[0] {
 	case '{':
@@ -122,7 +122,7 @@ func (a *checkpointShowAnswer) writeText(host *app.Host) {
 	row("Project", app.OneLine(r.Project))
 	row("Name", app.OneLine(r.Name))
 	row("Tags", app.OneLine(strings.Join(r.Tags, ", ")))
-	row("Size", storedWords(r))
+	row("Size", storageText(r))
 	if a.Problem != "" {
 		row("State", s.Red("cannot be read: "+app.OneLine(a.Problem)))
 		return
@@ -134,8 +134,8 @@ func (a *checkpointShowAnswer) writeText(host *app.Host) {
 	})
 }
 
-// storedWords says how large a checkpoint is and how it is stored.
-func storedWords(r checkpoint.Record) string {
+// storageText returns the size of a checkpoint and its storage.
+func storageText(r checkpoint.Record) string {
 	words := app.FormatBytes(r.Bytes)
 	if r.Tokens > 0 {
 		words += fmt.Sprintf(", %d tokens", r.Tokens)
@@ -188,7 +188,7 @@ func runCheckpointLoad(ctx context.Context, o *checkpointLoadOptions) error {
 	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
 		loaded, err := d.Checkpoints.Load(ctx, d.User, checkpoint.LoadRequest{ID: o.ID, Session: o.Session, Keys: o.Keys})
 		if err != nil {
-			return notThere(ctx, d, "load", o.ID, err)
+			return notFoundError(ctx, d, "load", o.ID, err)
 		}
 		host := o.app.Host
 		host.WriteCheckpointWarnings(loaded.Store, loaded.Warnings)

@@ -52,17 +52,17 @@ func writeStats(host *app.Host, stats *checkpoint.Stats) {
 		func(line checkpoint.Series) []string {
 			return []string{
 				line.Session, app.OrDash(app.OneLine(line.Workflow)), fmt.Sprint(line.Count), app.FormatBytes(line.Bytes), app.FormatBytes(line.Stored),
-				ratioWords(line.Bytes, line.Stored), host.FormatAge(line.Touched),
+				ratioText(line.Bytes, line.Stored), host.FormatAge(line.Touched),
 			}
 		})
 	fmt.Fprintf(host.Out, "\n%s\n", s.Bold("Growth"))
 	app.WriteRows(host, app.NewTable(0, "DAY", "CHECKPOINTS", "CONTEXTS", "ON DISK", "RATIO").AlignRight(1, 2, 3, 4), stats.Growth, func(day checkpoint.Day) []string {
-		return []string{day.Date, fmt.Sprint(day.Checkpoints), app.FormatBytes(day.Bytes), app.FormatBytes(day.Stored), ratioWords(day.Bytes, day.Stored)}
+		return []string{day.Date, fmt.Sprint(day.Checkpoints), app.FormatBytes(day.Bytes), app.FormatBytes(day.Stored), ratioText(day.Bytes, day.Stored)}
 	})
 }
 
-// ratioWords says how many times smaller something is stored.
-func ratioWords(bytes, stored int64) string {
+// ratioText returns the compression ratio as text.
+func ratioText(bytes, stored int64) string {
 	if stored == 0 {
 		return "-"
 	}

@@ -90,7 +90,7 @@ func (a *checkpointVerifyAnswer) writeText(host *app.Host) {
 	}
 }
 
-// VerifiedWords says how much was looked through.
+// VerifiedWords returns the number of checkpoints that were verified and their size.
 func VerifiedWords(r *checkpoint.Report) string {
 	said := app.Plural(r.Checkpoints, "checkpoint", "checkpoints")
 	if r.Fragments > 0 {

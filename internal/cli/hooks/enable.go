@@ -100,7 +100,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 			Action: "enabled", Changed: d.graphState(e) != hookengine.StateActive, Kind: app.KindHookGraph, Name: e.ID, Disabled: others,
 		})
 	}
-	fmt.Fprintf(o.app.Host.Out, "Enabled %s: it wraps %s, for %s.\n", e.ID, e.Graph.Type, app.OneLine(bindingWords(e.Graph)))
+	fmt.Fprintf(o.app.Host.Out, "Enabled %s: it wraps %s, for %s.\n", e.ID, e.Graph.Type, app.OneLine(bindingText(e.Graph)))
 	return nil
 }
 
@@ -120,13 +120,13 @@ func (d *hookDeps) checkScripts(ctx context.Context, e *catalog.HookEntry) error
 	})
 }
 
-// confirmApproval has a person agree where one must: to what came with a project, and,
-// where a passphrase is set, to any change of what stands around calls. aside leaves
-// the output to an answer, and shows the graph beside it.
+// confirmApproval asks the user to confirm the approval of a graph from a project and, if a
+// passphrase is set, any change of the graphs that wrap calls. If aside is set, standard
+// output is reserved for the answer and the graph is shown on standard error.
 func (d *hookDeps) confirmApproval(ctx context.Context, e *catalog.HookEntry, aside bool) error {
 	person := app.NewApprover(d.app.Host, d.cfg)
 	if e.Own() {
-		return d.consentToChange(ctx, person)
+		return d.checkPassphrase(ctx, person)
 	}
 	if err := d.app.Host.RequireTerminal(); err != nil {
 		return app.UsageError{Err: err}
@@ -146,9 +146,9 @@ func (d *hookDeps) confirmApproval(ctx context.Context, e *catalog.HookEntry, as
 	return person.ConfirmName(ctx, "graph", "id", e.ID)
 }
 
-// consentToChange asks for the passphrase where there is one: a guard that a
-// person has set up is not for an agent to take down, nor to replace.
-func (d *hookDeps) consentToChange(ctx context.Context, person *app.Approver) error {
+// checkPassphrase asks for the passphrase if one is set: an agent must not disable or
+// replace a guard of the user.
+func (d *hookDeps) checkPassphrase(ctx context.Context, person *app.Approver) error {
 	isSet, err := person.Passphrase.IsSet()
 	if err != nil || !isSet {
 		return err
@@ -159,8 +159,8 @@ func (d *hookDeps) consentToChange(ctx context.Context, person *app.Approver) er
 	return person.CheckPassphrase(ctx)
 }
 
-// disableGraph takes the approval of a graph away, of all sources that are there; ok
-// says whether there was one.
+// disableGraph removes the approvals of a graph from all sources; ok reports whether there
+// was one.
 func (d *hookDeps) disableGraph(ctx context.Context, store *approval.Store, id string) (ok bool, err error) {
 	present := func(r approval.Record) bool {
 		return slices.ContainsFunc(d.Snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Key() == r.Source })
@@ -200,7 +200,7 @@ func runHooksDisable(ctx context.Context, o *app.NameOptions) error {
 		return notEnabled
 	}
 	person := app.NewApprover(o.App.Host, d.cfg)
-	if err := d.consentToChange(ctx, person); err != nil {
+	if err := d.checkPassphrase(ctx, person); err != nil {
 		return err
 	}
 	store, err := app.OpenApprovals(d.cfg, o.App.Host.CurrentTime)

@@ -41,17 +41,17 @@ hooks/modules. A graph runs only after you enable it.`,
 	)
 }
 
-// hookDeps is what the commands of hooks work with.
+// hookDeps are the dependencies of the commands of hooks.
 type hookDeps struct {
 	app       *app.App
 	cfg       *config.Config
 	Snapshot  *catalog.Snapshot
 	approvals approval.Records
-	// active says which graphs are, by the approvals.
+	// active reports which graphs are active, by their approvals.
 	active *hookengine.Activation
 }
 
-// OpenHooks reads all graphs and approvals.
+// OpenHooks loads all graphs and approvals.
 func OpenHooks(ctx context.Context, a *app.App) (*hookDeps, error) {
 	cfg, cat, err := a.LoadCatalog(ctx)
 	if err != nil {
@@ -67,15 +67,14 @@ func OpenHooks(ctx context.Context, a *app.App) (*hookDeps, error) {
 	}, nil
 }
 
-// graphState says how a graph stands.
+// graphState returns the state of a graph.
 func (d *hookDeps) graphState(e *catalog.HookEntry) hookengine.State {
 	c := hookadmin.Candidate(e)
 	return d.active.States[c.Key()]
 }
 
-// Find gives a graph by its id, or one in a file, linked with the modules beside
-// it and those of the library. A file that does not load is shown with its
-// problems.
+// Find returns a graph by its id or file, linked with the modules next to it and those of
+// the library. A file that does not load is returned as an error with its diagnostics.
 func (d *hookDeps) Find(ctx context.Context, name string) (*catalog.HookEntry, error) {
 	if !app.IsPath(name) {
 		return d.Snapshot.HookOf(name)
@@ -94,8 +93,8 @@ func (d *hookDeps) Find(ctx context.Context, name string) (*catalog.HookEntry, e
 	return e, nil
 }
 
-// hookThatLoads opens the desk and finds a graph on it that loads.
-func hookThatLoads(ctx context.Context, a *app.App, name string) (*hookDeps, *catalog.HookEntry, error) {
+// loadHook returns the dependencies and a graph that loads, or an error.
+func loadHook(ctx context.Context, a *app.App, name string) (*hookDeps, *catalog.HookEntry, error) {
 	d, err := OpenHooks(ctx, a)
 	if err != nil {
 		return nil, nil, err
@@ -108,7 +107,7 @@ func hookThatLoads(ctx context.Context, a *app.App, name string) (*hookDeps, *ca
 	return d, e, err
 }
 
-// readGraph reads a graph of a file; the entry is nil where it does not load or link.
+// readGraph parses the graph in a file; the entry is nil if it does not load or link.
 func (d *hookDeps) readGraph(ctx context.Context, file, path string, data []byte) (*catalog.HookEntry, []guideway.Diagnostic) {
 	document, found := workflow.ParseAs(file, data, workflow.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hookdef.KindGraph)})
 	if document == nil {
@@ -121,13 +120,13 @@ func (d *hookDeps) readGraph(ctx context.Context, file, path string, data []byte
 	return &catalog.HookEntry{ID: linked.ID, Graph: linked.Graph, Linked: linked, Path: file, Source: catalog.SourceInfo{Name: "file", Trust: catalog.TrustUser}}, nil
 }
 
-// loadLibrary is the modules for a graph in a file: those in the folder modules beside
-// it, then those that this user has.
+// loadLibrary returns the modules for a graph in a file: those in the folder "modules" next
+// to it, then those of the user.
 func (d *hookDeps) loadLibrary(ctx context.Context, path string) hookdef.Library {
 	var modules []hookdef.Module
 	if path != "-" {
 		dir := filepath.Join(filepath.Dir(d.app.Host.Abs(path)), "modules")
-		entries, _ := os.ReadDir(dir) // no folder, no modules
+		entries, _ := os.ReadDir(dir) // without the folder there are no modules
 		for _, entry := range entries {
 			place := hookdef.PlaceOf("hooks/modules/" + entry.Name())
 			if place.Kind == "" || !entry.Type().IsRegular() {
@@ -153,7 +152,7 @@ func (d *hookDeps) loadLibrary(ctx context.Context, path string) hookdef.Library
 	return hookdef.NewLibrary(modules)
 }
 
-// WithPool has scripts run in workers that end with do.
+// WithPool calls do with a pool of script workers and closes the pool afterwards.
 func WithPool(ctx context.Context, do func(*sandbox.Pool) error) error {
 	pool, err := sandbox.NewPool(sandbox.Options{Workers: 1})
 	if err != nil {
@@ -167,7 +166,7 @@ func WithPool(ctx context.Context, do func(*sandbox.Pool) error) error {
 	return do(pool)
 }
 
-// completeHooks completes the ids of graphs; files are completed too.
+// completeHooks completes the ids of graphs, and files.
 func completeHooks(a *app.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -189,8 +188,8 @@ func completeHooks(a *app.App) cobra.CompletionFunc {
 	}
 }
 
-// bindingWords says which requests a graph stands around.
-func bindingWords(g *hookdef.Graph) string {
+// bindingText returns the requests that a graph wraps as text.
+func bindingText(g *hookdef.Graph) string {
 	var words []string
 	for _, b := range g.Bindings {
 		switch {

@@ -20,12 +20,12 @@ import (
 // HooksImportOptions is the command line of guideway hooks import.
 type HooksImportOptions struct {
 	App *app.App
-	// Name is a file, or the id of a graph where Template is set.
+	// Name is a file, or the id of a graph if Template is set.
 	Name     string
 	Template bool
 	ID       string
 	Title    string
-	// Upstream and Tool bind the copy; Variables set what it begins with.
+	// Upstream and Tool bind the copy; Variables are its initial values.
 	Upstream, Tool string
 	Variables      []string
 	Force, JSON    bool
@@ -104,13 +104,13 @@ func RunHooksImport(ctx context.Context, o *HooksImportOptions) error {
 		WithFix("guideway hooks validate %s", o.Name)
 }
 
-// hasChanges says whether the graph is to be another one than in the file.
+// hasChanges reports whether the options change the graph of the file.
 func (o *HooksImportOptions) hasChanges() bool {
 	return o.ID != "" || o.Title != "" || o.Upstream != "" || o.Tool != "" || len(o.Variables) > 0
 }
 
-// importGraph writes a graph into the user's directory, as it is or as a copy with other
-// settings.
+// importGraph writes a graph into the directory of the user, unchanged or as a copy with
+// other settings.
 func (o *HooksImportOptions) importGraph(ctx context.Context, d *hookDeps, linked *hookdef.Linked, asCopy bool) error {
 	text, err := linked.Export(false)
 	if asCopy {
@@ -119,7 +119,7 @@ func (o *HooksImportOptions) importGraph(ctx context.Context, d *hookDeps, linke
 	if err != nil {
 		return err
 	}
-	// Read again, as it will be: what a setting made of it may be no graph.
+	// Parse the result: with the new settings the graph may be invalid.
 	e, found := d.readGraph(ctx, "the copy", "-", text)
 	if e == nil {
 		app.WriteDiagnostics(o.App.Host.Err, found, o.App.Host.ErrStyles())
@@ -142,7 +142,7 @@ func (o *HooksImportOptions) importGraph(ctx context.Context, d *hookDeps, linke
 	return nil
 }
 
-// copyText is the text of a copy.
+// copyText returns the text of a copy.
 func (o *HooksImportOptions) copyText(linked *hookdef.Linked) ([]byte, error) {
 	values, err := parseSet(o.Variables)
 	if err != nil {
@@ -158,7 +158,7 @@ func (o *HooksImportOptions) copyText(linked *hookdef.Linked) ([]byte, error) {
 	return linked.Copied(c)
 }
 
-// importModule writes a module into the user's directory.
+// importModule writes a module into the directory of the user.
 func (o *HooksImportOptions) importModule(d *hookDeps, m hookdef.Module) error {
 	if o.ID != "" {
 		m.ID = o.ID
@@ -180,7 +180,7 @@ func (o *HooksImportOptions) importModule(d *hookDeps, m hookdef.Module) error {
 	})
 }
 
-// writeFile makes a file; one that is there is only replaced where that is asked for.
+// writeFile writes a file. It overwrites an existing one only with --force.
 func (o *HooksImportOptions) writeFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "create the directory of hooks: %w", err)
@@ -213,7 +213,7 @@ Other installations can import it.`,
 }
 
 func runHooksExport(ctx context.Context, o *hooksExportOptions) error {
-	d, e, err := hookThatLoads(ctx, o.app, o.Name)
+	d, e, err := loadHook(ctx, o.app, o.Name)
 	if err != nil {
 		return err
 	}

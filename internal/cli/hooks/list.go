@@ -18,7 +18,7 @@ import (
 // hooksListOptions is the command line of guideway hooks list.
 type hooksListOptions struct {
 	app *app.App
-	// Templates, Active and Modules choose what is listed.
+	// Templates, Active and Modules filter the list.
 	Templates, Active, Modules bool
 	JSON                       bool
 }
@@ -50,7 +50,7 @@ blocks the requests that it wraps. Diagnostics of graphs that did not load follo
 type hooksListAnswer struct {
 	Graphs  []hookRow    `json:"graphs"`
 	Modules []hookModule `json:"modules"`
-	// Missing are graphs that are enabled and gone.
+	// Missing are enabled graphs that no source has.
 	Missing     []hookMissing         `json:"missing,omitempty"`
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 }
@@ -81,7 +81,7 @@ type hookModule struct {
 	Path   string `json:"path"`
 }
 
-// hookMissing is a graph that is enabled and gone.
+// hookMissing is an enabled graph that no source has.
 type hookMissing struct {
 	ID     string `json:"id"`
 	Source string `json:"source"`
@@ -128,7 +128,7 @@ func runHooksList(ctx context.Context, o *hooksListOptions) error {
 	return o.app.Host.WriteJSONOr(o.JSON, answer, func() { o.writeText(d, answer) })
 }
 
-// isEnabled says whether a graph was approved, whatever became of it.
+// isEnabled reports whether a graph was approved, in any state.
 func (d *hookDeps) isEnabled(e *catalog.HookEntry) bool {
 	c := hookadmin.Candidate(e)
 	return d.approvals.Find(c.Key()) != nil
@@ -146,7 +146,7 @@ func (o *hooksListOptions) writeText(d *hookDeps, answer hooksListAnswer) {
 			if err != nil || e.Graph == nil {
 				return []string{row.ID, "", string(row.State), row.Source, "", app.OneLine(row.Problem)}
 			}
-			return []string{row.ID, string(row.Type), string(row.State), row.Source, app.OneLine(bindingWords(e.Graph)), app.OneLine(row.Name + ": " + row.Description)}
+			return []string{row.ID, string(row.Type), string(row.State), row.Source, app.OneLine(bindingText(e.Graph)), app.OneLine(row.Name + ": " + row.Description)}
 		})
 	default:
 		fmt.Fprintln(host.Err, "No hook graphs found.")

@@ -21,7 +21,7 @@ import (
 type HooksShowOptions struct {
 	App  *app.App
 	Name string
-	// Graph is the format of a drawing; "" tells in words.
+	// Graph is the format of a drawing; "" prints text.
 	Graph   string
 	Scripts bool
 	JSON    bool
@@ -54,7 +54,7 @@ type hooksShowAnswer struct {
 	Drawing   *app.GraphOutput           `json:"graph,omitempty"`
 }
 
-// hookNode is one node with the ways on from it.
+// hookNode is a node with its outgoing edges.
 type hookNode struct {
 	ID        string           `json:"id"`
 	Type      hookdef.NodeKind `json:"type"`
@@ -65,11 +65,11 @@ type hookNode struct {
 	Script    string           `json:"script,omitempty"`
 	Source    string           `json:"source,omitempty"`
 	Condition string           `json:"condition,omitempty"`
-	To        []hookWay        `json:"to,omitempty"`
+	To        []hookEdge       `json:"to,omitempty"`
 }
 
-// hookWay is a way on.
-type hookWay struct {
+// hookEdge is an outgoing edge.
+type hookEdge struct {
 	ID     string         `json:"id"`
 	Branch hookdef.Branch `json:"branch,omitempty"`
 }
@@ -86,7 +86,7 @@ func runHooksShow(ctx context.Context, o *HooksShowOptions) error {
 	return o.Show(d, e)
 }
 
-// Show tells of a graph, in the form that is asked for.
+// Show prints a graph in the requested format.
 func (o *HooksShowOptions) Show(d *hookDeps, e *catalog.HookEntry) error {
 	if e.Graph == nil {
 		return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
@@ -113,7 +113,7 @@ func (o *HooksShowOptions) Show(d *hookDeps, e *catalog.HookEntry) error {
 	return nil
 }
 
-// hookNodes are the nodes of a graph in the order of its ways.
+// hookNodes returns the nodes of a graph in order of execution.
 func hookNodes(e *catalog.HookEntry, scripts bool) []hookNode {
 	var nodes []hookNode
 	var visit func(id string)
@@ -134,7 +134,7 @@ func hookNodes(e *catalog.HookEntry, scripts bool) []hookNode {
 		}
 		for _, edge := range e.Graph.Edges {
 			if edge.Source == id {
-				node.To = append(node.To, hookWay{ID: edge.Target, Branch: edge.Branch})
+				node.To = append(node.To, hookEdge{ID: edge.Target, Branch: edge.Branch})
 			}
 		}
 		nodes = append(nodes, node)
@@ -150,18 +150,18 @@ func hookNodes(e *catalog.HookEntry, scripts bool) []hookNode {
 	return nodes
 }
 
-// hookText tells of a graph in words.
+// hookText prints a graph as text.
 type hookText struct{ app.TextPrinter }
 
 func (v *hookText) writeGraph(d *hookDeps, e *catalog.HookEntry, scripts bool) {
 	s, g := v.Styles, e.Graph
 	about := strings.TrimSpace(fmt.Sprintf("%s %s", g.ID, g.Version))
-	fmt.Fprintf(v.Out, "%s %s\n", s.Bold(app.OneLine(g.Name)), s.Faint(fmt.Sprintf("%s (%s, %s)", about, d.stateWords(e), app.OneLine(e.Path))))
+	fmt.Fprintf(v.Out, "%s %s\n", s.Bold(app.OneLine(g.Name)), s.Faint(fmt.Sprintf("%s (%s, %s)", about, d.stateText(e), app.OneLine(e.Path))))
 	for _, o := range e.Overrides {
 		fmt.Fprintln(v.Out, s.Faint(fmt.Sprintf("Overrides %s of %s (%s): guideway hooks show %s@%s", o.Version, o.Source.Name, app.OneLine(o.Path), g.ID, o.Source.Name)))
 	}
 	v.PrintText("", g.Description)
-	fmt.Fprintf(v.Out, "%s %s, for %s\n", s.Cyan("around"), g.Type, app.OneLine(bindingWords(g)))
+	fmt.Fprintf(v.Out, "%s %s, for %s\n", s.Cyan("around"), g.Type, app.OneLine(bindingText(g)))
 	for _, name := range slices.Sorted(maps.Keys(g.Variables)) {
 		fmt.Fprintf(v.Out, "%s %s = %s\n", s.Cyan("variable"), name, app.OneLine(string(g.Variables[name])))
 	}
@@ -177,8 +177,8 @@ func (v *hookText) writeGraph(d *hookDeps, e *catalog.HookEntry, scripts bool) {
 	}
 }
 
-// stateWords says how a graph stands, for a person.
-func (d *hookDeps) stateWords(e *catalog.HookEntry) string {
+// stateText returns the state of a graph as text.
+func (d *hookDeps) stateText(e *catalog.HookEntry) string {
 	if state := d.graphState(e); state != "" {
 		return string(state)
 	}

@@ -19,7 +19,7 @@ import (
 type hooksTestOptions struct {
 	app  *app.App
 	Name string
-	// Request and Response are files; - is the standard input.
+	// Request and Response are files; - is standard input.
 	Request, Response string
 	Client, Server    string
 	Variables         []string
@@ -65,7 +65,7 @@ The exit code is 1 if a hook or the call fails.`,
 }
 
 func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
-	_, e, err := hookThatLoads(ctx, o.app, o.Name)
+	_, e, err := loadHook(ctx, o.app, o.Name)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 	return nil
 }
 
-// parseSet reads values of variables. What is no JSON is a text.
+// parseSet parses values of variables. A value that is not JSON is a string.
 func parseSet(set []string) (map[string]json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	for _, one := range set {
@@ -173,7 +173,7 @@ func (o *hooksTestOptions) writeTrial(answer *hookadmin.Trial) error {
 	return nil
 }
 
-// writeNodeTrace prints what a node did.
+// writeNodeTrace prints the actions of a node.
 func writeNodeTrace(host *app.Host, s app.Styles, n hookengine.NodeTrace) {
 	more := ""
 	switch {

@@ -18,7 +18,7 @@ import (
 // InstallOptions is the command line of guideway install.
 type InstallOptions struct {
 	Host *app.Host
-	// Client is the client to install into; empty lists all.
+	// Client is the client to configure; if it is empty, all clients are listed.
 	Client string
 	Scope  string
 	Name   string
@@ -27,7 +27,7 @@ type InstallOptions struct {
 
 	DryRun, Undo, Force, JSON bool
 
-	// GOOS and Executable stand for the machine; a test sets its own.
+	// GOOS and Executable describe the machine; tests replace them.
 	GOOS       string
 	Executable func() (string, error)
 }
@@ -105,7 +105,7 @@ func CompleteInstallClients(_ *cobra.Command, args []string, _ string) ([]string
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// checkOptions finds what is wrong with the command line alone.
+// checkOptions returns an error if the options are invalid or cannot be combined.
 func (o *InstallOptions) checkOptions() error {
 	switch install.Scope(o.Scope) {
 	case install.ScopeUser, install.ScopeProject:
@@ -142,7 +142,7 @@ func (o *InstallOptions) checkOptions() error {
 	return install.CheckName(o.Name)
 }
 
-// installEnv reads NAME=value pairs; the last of a name wins.
+// installEnv parses NAME=value pairs; the last value of a name wins.
 func installEnv(pairs []string) (map[string]string, error) {
 	env := make(map[string]string, len(pairs))
 	for _, pair := range pairs {
@@ -156,8 +156,7 @@ func installEnv(pairs []string) (map[string]string, error) {
 	return env, nil
 }
 
-// Request is what to install; the binary may be unknown where nothing is
-// written.
+// Request returns the installation request. The binary may be empty if nothing is written.
 func (o *InstallOptions) Request() (install.Request, error) {
 	req := install.Request{Name: o.Name, Force: o.Force}
 	var err error
@@ -175,7 +174,7 @@ func (o *InstallOptions) Request() (install.Request, error) {
 func RunInstall(ctx context.Context, o *InstallOptions) error {
 	req, err := o.Request()
 	if o.Client == "" {
-		return listInstall(ctx, o, req) // a list is right without a binary too
+		return listInstall(ctx, o, req) // listing does not need the binary
 	}
 	if err != nil && !o.Undo {
 		return err
@@ -195,8 +194,8 @@ func RunInstall(ctx context.Context, o *InstallOptions) error {
 	return nil
 }
 
-// installTries bounds how often a file is planned anew because a running client
-// wrote it in between.
+// installTries is the maximum number of attempts if a running client writes the file at the
+// same time.
 const installTries = 3
 
 func carryOut(ctx context.Context, o *InstallOptions, client install.Client, req install.Request) (install.Change, bool, string, error) {
@@ -212,8 +211,8 @@ func carryOut(ctx context.Context, o *InstallOptions, client install.Client, req
 	}
 }
 
-// planInstall reads the file and plans; it also says whether the client seems
-// to be on this machine.
+// planInstall reads the file and plans its change. It also reports whether the client seems
+// to be installed.
 func planInstall(ctx context.Context, o *InstallOptions, client install.Client, req install.Request) (install.Change, bool, error) {
 	env := o.Host.InstallEnv(o.GOOS)
 	loc, err := install.Locate(env, client, install.Scope(o.Scope))
@@ -314,5 +313,5 @@ func writeInstallJSON(o *InstallOptions, c install.Change, req install.Request, 
 	return app.WriteJSON(o.Host.Out, a)
 }
 
-// installWord makes a stable word for machines.
+// installWord returns a stable identifier for JSON.
 func installWord(s string) string { return strings.ReplaceAll(s, " ", "_") }

@@ -20,7 +20,7 @@ type InstallRow struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// listInstall shows what is installed where.
+// listInstall prints the clients and their installations.
 func listInstall(ctx context.Context, o *InstallOptions, req install.Request) error {
 	env := o.Host.InstallEnv(o.GOOS)
 	scope := install.Scope(o.Scope)

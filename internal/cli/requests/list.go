@@ -90,8 +90,8 @@ func (o *requestsListOptions) writeText(d *requestDeps, answer *RequestsListAnsw
 		Table: app.NewTable(4, "REQUEST", "WHEN", "STATUS", "CLIENT", "TOOL", "MS", "ANSWER", "HOOKS").AlignRight(5, 6),
 		Row: func(e requestlog.Entry) []string {
 			return []string{
-				e.ID, host.FormatAge(e.At), statusStyled(host.OutStyles(), e.Status), app.OrDash(app.OneLine(e.Client)), toolWords(&e),
-				millisecondWords(e.MS), app.FormatBytes(e.BytesOut), strings.Join(e.Hooks, ","),
+				e.ID, host.FormatAge(e.At), statusStyled(host.OutStyles(), e.Status), app.OrDash(app.OneLine(e.Client)), toolText(&e),
+				formatMilliseconds(e.MS), app.FormatBytes(e.BytesOut), strings.Join(e.Hooks, ","),
 			}
 		},
 	})
@@ -101,8 +101,8 @@ func (o *requestsListOptions) writeText(d *requestDeps, answer *RequestsListAnsw
 	return err
 }
 
-// toolWords says what a request was for.
-func toolWords(e *requestlog.Entry) string {
+// toolText returns the tool, or the other target, of a request.
+func toolText(e *requestlog.Entry) string {
 	what := app.OneLine(e.Tool)
 	if e.Upstream != "" {
 		what = app.OneLine(e.Upstream) + " " + what
@@ -113,8 +113,8 @@ func toolWords(e *requestlog.Entry) string {
 	return strings.TrimSpace(what)
 }
 
-// millisecondWords writes a time so that its size shows.
-func millisecondWords(ms float64) string {
+// formatMilliseconds returns a duration with a precision that fits its size.
+func formatMilliseconds(ms float64) string {
 	switch {
 	case ms < 10:
 		return fmt.Sprintf("%.2f", ms)
@@ -169,8 +169,8 @@ func runRequestsStats(ctx context.Context, o *requestsStatsOptions) error {
 			Table: app.NewTable(0, "TOOL", "REQUESTS", "ERRORS", "P50 MS", "P99 MS", "ANSWERS").AlignRight(1, 2, 3, 4, 5),
 			Row: func(s requestlog.ToolStats) []string {
 				return []string{
-					toolWords(&requestlog.Entry{Method: s.Method, Upstream: s.Upstream, Tool: s.Tool}), fmt.Sprint(s.Count), fmt.Sprint(s.Errors),
-					millisecondWords(s.P50), millisecondWords(s.P99), app.FormatBytes(s.BytesOut),
+					toolText(&requestlog.Entry{Method: s.Method, Upstream: s.Upstream, Tool: s.Tool}), fmt.Sprint(s.Count), fmt.Sprint(s.Errors),
+					formatMilliseconds(s.P50), formatMilliseconds(s.P99), app.FormatBytes(s.BytesOut),
 				}
 			},
 		})

@@ -32,7 +32,7 @@ requests.bodies is on; likely secrets in them are redacted.`,
 	)
 }
 
-// requestFilter are the flags that choose entries.
+// requestFilter holds the flags that filter entries.
 type requestFilter struct {
 	Client, Upstream, Tool, Method string
 	Statuses                       []string
@@ -70,7 +70,7 @@ func (f *requestFilter) addFlags(a *app.App, cmd *cobra.Command) {
 	})
 }
 
-// toLogFilter is the filter that the flags mean.
+// toLogFilter returns the filter of the flags.
 func (f *requestFilter) toLogFilter(host *app.Host, user string) (requestlog.Filter, error) {
 	out := requestlog.Filter{
 		User: user, Client: f.Client, Upstream: f.Upstream, Tool: f.Tool, Method: f.Method, Graph: f.Hook, Words: f.Words,
@@ -93,15 +93,15 @@ func (f *requestFilter) toLogFilter(host *app.Host, user string) (requestlog.Fil
 	return out, nil
 }
 
-// requestDeps is where a person looks at the record.
+// requestDeps are the dependencies of the commands on requests.
 type requestDeps struct {
 	cfg  *config.Config
 	user string
-	// log is nil where there is no record yet.
+	// log is nil if there is no log yet.
 	log *requestlog.Log
 }
 
-// withRequests opens the record, if there is one.
+// withRequests opens the log, if there is one.
 func withRequests(ctx context.Context, a *app.App, do func(context.Context, *requestDeps) error) error {
 	cfg, person, err := a.LoadUser()
 	if err != nil {
@@ -117,7 +117,7 @@ func withRequests(ctx context.Context, a *app.App, do func(context.Context, *req
 	return do(ctx, d)
 }
 
-// emptyText returns the reason that there is nothing to see.
+// emptyText returns the message for an empty list.
 func (d *requestDeps) emptyText() string {
 	if !d.cfg.Requests.Record {
 		return "Requests are not recorded: the setting requests.record is off."
@@ -125,7 +125,7 @@ func (d *requestDeps) emptyText() string {
 	return "No requests found. Requests to upstreams are recorded: guideway upstream list"
 }
 
-// statusStyled shows how a request came out.
+// statusStyled returns the status of a request with its color.
 func statusStyled(s app.Styles, status requestlog.Status) string {
 	text := strings.ReplaceAll(string(status), "_", " ")
 	switch {

@@ -41,13 +41,13 @@ func writeRequest(host *app.Host, e *requestlog.Entry, bodies bool) {
 	line := host.WriteFields(9)
 	line("Request", e.ID)
 	line("When", e.At.Local().Format(time.RFC3339)+", "+host.FormatAge(e.At))
-	line("For", e.Method+" "+toolWords(&requestlog.Entry{Method: "tools/call", Upstream: e.Upstream, Tool: e.Tool}))
+	line("For", e.Method+" "+toolText(&requestlog.Entry{Method: "tools/call", Upstream: e.Upstream, Tool: e.Tool}))
 	line("Project", app.OneLine(e.Project))
 	line("Client", app.OneLine(e.Client))
 	line("Token", app.OneLine(e.Token))
 	line("Status", statusStyled(s, e.Status))
 	line("Error", app.OneLine(e.Error))
-	line("Took", millisecondWords(e.MS)+" ms")
+	line("Took", formatMilliseconds(e.MS)+" ms")
 	line("Sizes", app.FormatBytes(e.BytesIn)+" in, "+app.FormatBytes(e.BytesOut)+" out")
 	line("Trace", e.TraceID)
 	for i := range e.Graphs {
@@ -73,7 +73,7 @@ func writeRequest(host *app.Host, e *requestlog.Entry, bodies bool) {
 	}
 }
 
-// writeNode prints what one node of a hook graph did.
+// writeNode prints the actions of a node of a hook graph.
 func writeNode(out io.Writer, s app.Styles, n *requestlog.Node) {
 	name := app.OneLine(n.ID)
 	if n.Label != "" {
@@ -91,7 +91,7 @@ func writeNode(out io.Writer, s app.Styles, n *requestlog.Node) {
 	if n.Aside {
 		note = "  aside" + note
 	}
-	fmt.Fprintf(out, "  %8s ms  %-9s  %s%s\n", millisecondWords(n.MS), n.Kind, name, s.Faint(note))
+	fmt.Fprintf(out, "  %8s ms  %-9s  %s%s\n", formatMilliseconds(n.MS), n.Kind, name, s.Faint(note))
 	if n.Error != nil {
 		place := ""
 		if n.Error.Line > 0 {

@@ -48,10 +48,10 @@ func newRequestsTailCmd(a *app.App, run func(context.Context, *requestsTailOptio
 	return cmd
 }
 
-// tailTime is how often the record is looked at.
-const tailTime = 500 * time.Millisecond
+// tailInterval is the polling interval.
+const tailInterval = 500 * time.Millisecond
 
-// tailPage bounds what is shown at once; what came before it is passed over.
+// tailPage is the maximum number of entries printed at once; earlier ones are skipped.
 const tailPage = 10_000
 
 func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
@@ -67,7 +67,7 @@ func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
 	defer log.Close()
 	f.Limit = o.Lines
 	begun := false
-	tick := time.NewTicker(tailTime)
+	tick := time.NewTicker(tailInterval)
 	defer tick.Stop()
 	for {
 		reader, err := log.Read(ctx)
@@ -75,10 +75,10 @@ func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
 			err = o.showNew(ctx, reader, &f, begun)
 			begun = true
 		} else if reader == nil {
-			f.Limit, begun = tailPage, true // what comes is all new
+			f.Limit, begun = tailPage, true // all further entries are new
 		}
 		if ctx.Err() != nil {
-			return nil // Ctrl-C is how it ends
+			return nil // Ctrl-C ends the command without an error
 		}
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
 	}
 }
 
-// showNew shows what is new.
+// showNew prints new entries.
 func (o *requestsTailOptions) showNew(ctx context.Context, reader *requestlog.Log, f *requestlog.Filter, begun bool) error {
 	latest, err := reader.Latest(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (o *requestsTailOptions) writeEntry(e *requestlog.Entry) error {
 		}
 		return err
 	}
-	text := fmt.Sprintf("%s  %s  %8s ms  %s", e.At.Local().Format("15:04:05.000"), statusStyled(host.OutStyles(), e.Status), millisecondWords(e.MS), toolWords(e))
+	text := fmt.Sprintf("%s  %s  %8s ms  %s", e.At.Local().Format("15:04:05.000"), statusStyled(host.OutStyles(), e.Status), formatMilliseconds(e.MS), toolText(e))
 	if e.Error != "" {
 		text += "  " + app.OneLine(e.Error)
 	}

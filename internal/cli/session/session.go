@@ -31,17 +31,17 @@ the workflow: WORKFLOW/ID or PROJECT/WORKFLOW/ID.`,
 	)
 }
 
-// sessionDesk is what a command on session documents works with.
-type sessionDesk struct {
+// sessionDeps are the dependencies of a command on session documents.
+type sessionDeps struct {
 	sessions *session.Service
 	person   guideway.Principal
 	// here is the id of the project of the working directory.
 	here string
 }
 
-func withSessions(ctx context.Context, a *app.App, do func(context.Context, *sessionDesk) error) error {
+func withSessions(ctx context.Context, a *app.App, do func(context.Context, *sessionDeps) error) error {
 	return a.WithStore(ctx, func(ctx context.Context, o *app.Opened, person guideway.Principal) error {
-		return do(ctx, &sessionDesk{
+		return do(ctx, &sessionDeps{
 			sessions: session.New(session.Options{Store: o}),
 			person:   person,
 			here:     a.Host.Project().ID,
@@ -49,8 +49,7 @@ func withSessions(ctx context.Context, a *app.App, do func(context.Context, *ses
 	})
 }
 
-// sessionName reads ID, WORKFLOW/ID or PROJECT/WORKFLOW/ID, or the URI that an
-// agent was given.
+// sessionName parses ID, WORKFLOW/ID or PROJECT/WORKFLOW/ID, or the URI of a document.
 func sessionName(word, here string) (session.Name, error) {
 	if strings.Contains(word, "://") {
 		return session.ParseURI(word)
@@ -70,7 +69,7 @@ func sessionName(word, here string) (session.Name, error) {
 	return n, nil
 }
 
-// WholeName names a document so that nothing else is meant.
+// WholeName returns the unique name of a document.
 func WholeName(r session.Ref) string { return r.Project + "/" + r.Workflow + "/" + r.ID }
 
 // completeSessions completes names of documents.
@@ -80,7 +79,7 @@ func completeSessions(a *app.App) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []string
-		_ = withSessions(cmd.Context(), a, func(ctx context.Context, d *sessionDesk) error {
+		_ = withSessions(cmd.Context(), a, func(ctx context.Context, d *sessionDeps) error {
 			list, err := d.sessions.Summaries(ctx, d.person, session.ListOptions{})
 			ids := map[string]int{}
 			for _, doc := range list {
@@ -93,7 +92,7 @@ func completeSessions(a *app.App) cobra.CompletionFunc {
 				}
 				names = append(names, name+"\t"+app.OneLine(doc.Workflow+" "+dashboardTitle(doc)))
 			}
-			return err // a shell that completes shows no errors
+			return err // completion has no place to show errors
 		})
 		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
@@ -135,7 +134,7 @@ type SessionsListAnswer struct {
 }
 
 func runSessionsList(ctx context.Context, o *SessionsListOptions) error {
-	return withSessions(ctx, o.app, func(ctx context.Context, d *sessionDesk) error {
+	return withSessions(ctx, o.app, func(ctx context.Context, d *sessionDeps) error {
 		options := session.ListOptions{Project: o.Project, Workflow: o.Workflow, Limit: o.Limit}
 		if o.Here {
 			options.Project = d.here
@@ -162,10 +161,10 @@ func runSessionsList(ctx context.Context, o *SessionsListOptions) error {
 	})
 }
 
-// dashboardText reads a text of the part that agents write for people.
+// dashboardText returns a text from the dashboard section of a document.
 func dashboardText(doc session.Summary, field string) string {
 	var dashboard map[string]any
-	_ = json.Unmarshal(doc.Dashboard, &dashboard) // what is no object has no title
+	_ = json.Unmarshal(doc.Dashboard, &dashboard) // a dashboard that is not an object has no title
 	text, _ := dashboard[field].(string)
 	return app.OneLine(text)
 }
@@ -218,7 +217,7 @@ type sessionsLogAnswer struct {
 }
 
 func runSessionsShow(ctx context.Context, o *SessionsShowOptions) error {
-	return withSessions(ctx, o.app, func(ctx context.Context, d *sessionDesk) error {
+	return withSessions(ctx, o.app, func(ctx context.Context, d *sessionDeps) error {
 		name, err := sessionName(o.Name, d.here)
 		if err != nil {
 			return app.UsageError{Err: err}
@@ -238,7 +237,7 @@ func runSessionsShow(ctx context.Context, o *SessionsShowOptions) error {
 	})
 }
 
-func (o *SessionsShowOptions) showLog(ctx context.Context, d *sessionDesk, name session.Name) error {
+func (o *SessionsShowOptions) showLog(ctx context.Context, d *sessionDeps, name session.Name) error {
 	log, err := d.sessions.ValidationLog(ctx, d.person, name, 0)
 	if err != nil {
 		return err
@@ -282,14 +281,14 @@ another one with that name.`,
 }
 
 func runSessionsDelete(ctx context.Context, o *SessionsDeleteOptions) error {
-	return withSessions(ctx, o.app, func(ctx context.Context, d *sessionDesk) error {
+	return withSessions(ctx, o.app, func(ctx context.Context, d *sessionDeps) error {
 		name, err := sessionName(o.Name, d.here)
 		if err != nil {
 			return app.UsageError{Err: err}
 		}
 		if o.Undo {
 			if name.Project == "" {
-				name.Project = d.here // a deleted document stands in no list to look it up
+				name.Project = d.here // a deleted document is in no list and cannot be looked up
 			}
 			ref, err := d.sessions.Restore(ctx, d.person, name)
 			if err != nil {

@@ -72,8 +72,8 @@ func RunConnect(ctx context.Context, o *connectOptions) error {
 	return b.Run(ctx, host.In)
 }
 
-// findServer says which server it is, and its token. The token of this machine's server
-// goes to that one alone.
+// findServer returns the address of the server and its token. The token of the local server
+// is sent only to that server.
 func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (address, token string, err error) {
 	token = o.Token
 	if token == "" {
@@ -95,7 +95,7 @@ func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (ad
 		return address, token, nil
 	}
 	if _, err := os.Stat(cfg.TokenFile); err != nil {
-		return address, "", nil // a server that runs has made it
+		return address, "", nil // a running server has created it
 	}
 	token, _, err = auth.LoadOrCreateToken(cfg.TokenFile)
 	return address, token, err

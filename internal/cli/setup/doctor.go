@@ -15,7 +15,7 @@ import (
 type DoctorOptions struct {
 	app  *app.App
 	Lint bool
-	// SelfTest checks the program in an empty directory in place of the installation.
+	// SelfTest tests the program in an empty directory instead of the installation.
 	SelfTest bool
 	JSON     bool
 }
@@ -45,21 +45,21 @@ read.`,
 	return cmd
 }
 
-// The outcomes of a check.
+// The statuses of a check.
 const (
 	CheckOK   = "ok"
 	CheckWarn = "warn"
 	CheckFail = "fail"
 )
 
-// Check is one thing that doctor looked at.
+// Check is the result of one check.
 type Check struct {
 	Name    string `json:"name"`
 	Status  string `json:"status"`
 	Message string `json:"message"`
-	// Fix is the next step; empty where all is well.
+	// Fix is the next step; empty if the check is ok.
 	Fix string `json:"fix,omitempty"`
-	// Diagnostics are the findings behind the outcome.
+	// Diagnostics are the details of the status.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
 }
 
@@ -71,7 +71,7 @@ type doctorAnswer struct {
 	Checks   []Check         `json:"checks"`
 }
 
-// doctorSetting is a setting that is in force.
+// doctorSetting is the effective value of a setting.
 type doctorSetting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
@@ -112,9 +112,9 @@ func RunDoctor(ctx context.Context, o *DoctorOptions) error {
 	return nil
 }
 
-// checkInstallation adds the settings and all checks of them, of files and of services.
+// checkInstallation adds the settings and all checks of files and services.
 func (o *DoctorOptions) checkInstallation(ctx context.Context, answer *doctorAnswer) error {
-	// What the settings say is still in force where some of them are wrong.
+	// Valid settings apply even if others are invalid.
 	cfg, err := o.app.Load()
 	for _, v := range cfg.Values() {
 		answer.Settings = append(answer.Settings, doctorSetting{Name: v.Name, Value: v.Text, Origin: v.Origin.String()})
@@ -135,7 +135,7 @@ func (o *DoctorOptions) checkInstallation(ctx context.Context, answer *doctorAns
 	return nil
 }
 
-// checkSettings tells of the configuration file, the environment and flags.
+// checkSettings checks the configuration file, the environment and the flags.
 func checkSettings(cfg *config.Config, err error) Check {
 	c := Check{Name: "settings", Status: CheckOK, Message: "defaults; there is no configuration file"}
 	if cfg.File != "" {

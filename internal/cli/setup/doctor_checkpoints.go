@@ -17,12 +17,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// checkCheckpoints tells of the saved contexts: what keeps them, whether they can be
-// read, how much of their limits they take, and how they are encrypted. It makes
-// nothing and asks for nothing.
+// checkCheckpoints checks the storage, the readability, the limits and the encryption of
+// checkpoints. It creates nothing and asks for nothing.
 func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config) []Check {
 	if cfg.DataDir == "" {
-		return nil // the check of the data directory has said so
+		return nil // reported by the check of the data directory
 	}
 	c := Check{Name: "checkpoints", Status: CheckOK}
 	if !app.CheckpointsExist(cfg) {
@@ -36,7 +35,7 @@ func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config
 			return []Check{c, checkEncryption(cfg, "")}
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	s := o.app.NewStore(cfg, nil)
 	defer s.Close()
@@ -53,18 +52,18 @@ func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config
 		return []Check{failCheck(c, err)}
 	}
 	if locked := opened.Locked(); locked != nil {
-		stats.Store.Note = "" // it is told by the check of the encryption
+		stats.Store.Note = "" // reported by the check of the encryption
 		encryption := failCheck(Check{Name: "encryption"}, locked)
 		encryption.Message += "; checkpoints cannot be saved or loaded until it is available"
-		return []Check{checkKept(cfg, stats), checkLimits(cfg, stats), encryption}
+		return []Check{checkStorage(cfg, stats), checkLimits(cfg, stats), encryption}
 	}
 	return []Check{
-		checkKept(cfg, stats), checkContents(ctx, opened.Service), checkLimits(cfg, stats), checkEncryption(cfg, opened.Encryption()),
+		checkStorage(cfg, stats), checkContents(ctx, opened.Service), checkLimits(cfg, stats), checkEncryption(cfg, opened.Encryption()),
 	}
 }
 
-// checkKept tells what keeps checkpoints, and how many.
-func checkKept(cfg *config.Config, stats *checkpoint.Stats) Check {
+// checkStorage reports the storage and the number of checkpoints.
+func checkStorage(cfg *config.Config, stats *checkpoint.Stats) Check {
 	c := Check{Name: "checkpoints", Status: CheckOK, Message: fmt.Sprintf("stored in %s, %s of %s", stats.Store.Mode,
 		app.Plural(stats.Count, "checkpoint", "checkpoints"), app.Plural(stats.Series, "session", "sessions"))}
 	if cfg.Checkpoints.ReadOnly {
@@ -78,13 +77,13 @@ func checkKept(cfg *config.Config, stats *checkpoint.Stats) Check {
 	return c
 }
 
-// checkContents reads every checkpoint, as far as the time allows.
+// checkContents reads every checkpoint until the timeout.
 func checkContents(ctx context.Context, service *checkpoint.Service) Check {
 	c := Check{Name: "contexts", Status: CheckOK}
 	report, err := service.Verify(ctx)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		c.Status, c.Message = CheckWarn, fmt.Sprintf("not all checkpoints could be read within %s", storeTime)
+		c.Status, c.Message = CheckWarn, fmt.Sprintf("not all checkpoints could be read within %s", storeTimeout)
 		c.Fix = "guideway checkpoint verify, which has no time limit"
 		return c
 	case err != nil:
@@ -106,7 +105,7 @@ func checkContents(ctx context.Context, service *checkpoint.Service) Check {
 	return c
 }
 
-// checkLimits tells how much of the limits is taken.
+// checkLimits reports how much of the limits is used.
 func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 	limits := cfg.Checkpoints
 	c := Check{Name: "checkpoint limits", Status: CheckOK, Message: app.FormatBytes(stats.Stored) + ", without a limit"}
@@ -133,13 +132,13 @@ func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 	return c
 }
 
-// exceedsPercent says whether something takes more than so many percent of a limit.
+// exceedsPercent reports whether used is more than percent of the limit.
 func exceedsPercent(used, limit int64, percent int) bool {
 	return limit > 0 && float64(used) > float64(limit)*float64(percent)/100
 }
 
-// checkEncryption tells how checkpoints are encrypted; kind is where the key in use
-// is, if one is.
+// checkEncryption reports the encryption of checkpoints; kind is the kind of the key source
+// in use, or "".
 func checkEncryption(cfg *config.Config, kind string) Check {
 	c := Check{Name: "encryption", Status: CheckOK, Message: "off: checkpoints are stored unencrypted"}
 	e := cfg.Encryption

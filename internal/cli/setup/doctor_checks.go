@@ -32,10 +32,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/install"
 )
 
-// indented writes lines below a check.
+// indented indents the lines below a check.
 type indented struct{ w io.Writer }
 
-// Write implements io.Writer; each call holds whole lines.
+// Write implements io.Writer. Each call must contain whole lines.
 func (i indented) Write(p []byte) (int, error) {
 	for line := range bytes.Lines(p) {
 		if _, err := fmt.Fprintf(i.w, "      %s", line); err != nil {
@@ -45,7 +45,7 @@ func (i indented) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// checkDirectories tells of the user's directories.
+// checkDirectories checks the directories of the user.
 func checkDirectories(cfg *config.Config) []Check {
 	return []Check{
 		checkDirectory("config directory", cfg.Dirs.Config, "created on first use"),
@@ -72,7 +72,7 @@ func checkDirectory(name, path, missing string) Check {
 	return c
 }
 
-// checkDefinitions tells of the sources and of what did not load.
+// checkDefinitions checks the sources and reports definitions that did not load.
 func (o *DoctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config) ([]Check, error) {
 	cat, err := o.app.OpenCatalog(ctx, cfg, false)
 	if err != nil {
@@ -90,8 +90,8 @@ func (o *DoctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	}
 	served := len(snap.List(catalog.Filter{}))
 	c := Check{Name: "definitions", Status: CheckOK, Message: fmt.Sprintf("%d served, all files load", served)}
-	// An error that only the linter finds, such as a pattern that does not
-	// compile, would stop an agent in the middle of a walk.
+	// An error that only the linter detects, such as a pattern that does not compile, would
+	// stop an agent in the middle of a run.
 	findings := slices.Concat(snap.Diagnostics(), app.FilterErrors(linted))
 	if len(findings) > 0 {
 		c.Status, c.Diagnostics = worstSeverity(findings), findings
@@ -139,7 +139,7 @@ func checkSource(r sourcescmd.SourceRow) Check {
 	return c
 }
 
-// CheckGit looks for the program that fetches repositories.
+// CheckGit checks the git program, which fetches repositories.
 func CheckGit(ctx context.Context, cfg *config.Config) Check {
 	version, err := git.Version(ctx)
 	if err == nil {
@@ -152,8 +152,8 @@ func CheckGit(ctx context.Context, cfg *config.Config) Check {
 	return c
 }
 
-// checkSandbox starts a worker for scripts, which finds out whether this machine or
-// container lets it put up all its walls.
+// checkSandbox starts a script worker to check whether this machine or container supports
+// all isolation.
 func checkSandbox(ctx context.Context) Check {
 	c := Check{Name: "script sandbox", Status: CheckOK, Message: "workers start with full isolation"}
 	missing := ""
@@ -165,7 +165,7 @@ func checkSandbox(ctx context.Context) Check {
 	return SandboxFound(c, missing, err)
 }
 
-// SandboxFound adds what starting a worker has shown.
+// SandboxFound adds the result of starting a worker to c.
 func SandboxFound(c Check, missing string, err error) Check {
 	switch {
 	case err != nil:
@@ -180,7 +180,7 @@ func SandboxFound(c Check, missing string, err error) Check {
 	return c
 }
 
-// checkToken tells of the token file without making one.
+// checkToken checks the token file without creating one.
 func checkToken(cfg *config.Config) Check {
 	c := Check{Name: "token", Status: CheckOK, Message: cfg.TokenFile}
 	if _, err := os.Lstat(cfg.TokenFile); errors.Is(err, fs.ErrNotExist) || cfg.TokenFile == "" {
@@ -193,8 +193,8 @@ func checkToken(cfg *config.Config) Check {
 	return c
 }
 
-// CheckServer looks whether a Guideway is alive on the data directory, or answers
-// on the listen address. That none does is no fault: clients start their own.
+// CheckServer checks whether a server uses the data directory or answers on the listen
+// address. A missing server is not an error: clients start their own.
 func CheckServer(ctx context.Context, cfg *config.Config) Check {
 	c := Check{Name: "server", Status: CheckOK}
 	if address, ok := server.FindLiveServer(ctx, cfg); ok {
@@ -227,16 +227,16 @@ func CheckServer(ctx context.Context, cfg *config.Config) Check {
 	return c
 }
 
-// refusedConnection says that nothing listens.
+// refusedConnection reports whether nothing listens.
 func refusedConnection(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout()
 }
 
-// checkClients tells of the clients that are on this machine.
+// checkClients checks the clients on this machine.
 func checkClients(ctx context.Context, host *app.Host) []Check {
 	o := &installcmd.InstallOptions{Host: host, Scope: string(install.ScopeUser), Name: install.DefaultName, GOOS: runtime.GOOS, Executable: os.Executable}
-	req, _ := o.Request() // a listing is right without the binary's path
+	req, _ := o.Request() // listing does not need the path of the binary
 	var checks []Check
 	var here []string
 	installed := false

@@ -17,10 +17,10 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// selfTestTimeout bounds each check of a self-test.
+// selfTestTimeout is the timeout of each check of a self-test.
 const selfTestTimeout = 30 * time.Second
 
-// runSelfTest adds the checks that try this program out in an empty directory.
+// runSelfTest adds the checks that test the program in an empty directory.
 func runSelfTest(ctx context.Context, answer *doctorAnswer, getenv func(string) string) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -31,7 +31,7 @@ func runSelfTest(ctx context.Context, answer *doctorAnswer, getenv func(string) 
 		return guideway.Errorf(guideway.CodeInvalid, "cannot create a temporary directory (%w)", err).
 			WithFix("set TMPDIR to a writable directory")
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what is left is in the system's temporary directory
+	defer func() { _ = os.RemoveAll(dir) }() // a leftover is in the temporary directory of the system
 	t := &selfTest{program: program, dir: dir, getenv: getenv}
 	for _, each := range []struct {
 		name string
@@ -55,7 +55,7 @@ func runSelfTest(ctx context.Context, answer *doctorAnswer, getenv func(string) 
 	return nil
 }
 
-// selfTest runs the program in a directory of its own.
+// selfTest runs the program in a temporary directory.
 type selfTest struct {
 	program, dir string
 	getenv       func(string) string
@@ -86,7 +86,7 @@ func (t *selfTest) checkStart(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s starts: %s", t.program, strings.TrimSpace(string(out))), nil
 }
 
-// checkBundled loads the definitions that are linked in.
+// checkBundled loads the bundled definitions.
 func (t *selfTest) checkBundled(ctx context.Context) (string, error) {
 	out, err := t.newCommand(ctx, "list", "--json").Output()
 	if err != nil {

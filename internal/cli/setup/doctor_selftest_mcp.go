@@ -47,7 +47,7 @@ func (t *selfTest) startServer(ctx context.Context) (*selfTestClient, error) {
 	return c, c.sendMessage(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 }
 
-// killServer ends the server without a warning, as a power failure does.
+// killServer kills the server without a chance to shut down.
 func (c *selfTestClient) killServer() {
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
@@ -129,10 +129,10 @@ func (c *selfTestClient) callTool(tool string, arguments map[string]any) (selfTe
 	return m, json.Unmarshal(r.StructuredContent, &m)
 }
 
-// selfTestWorkflow is the bundled workflow that a self-test begins.
+// selfTestWorkflow is the bundled workflow that a self-test starts.
 const selfTestWorkflow = "coding-task"
 
-// checkEnforcement tries to pass a step with an output without content.
+// checkEnforcement submits an empty output, which must be refused.
 func (t *selfTest) checkEnforcement(ctx context.Context) (string, error) {
 	c, err := t.startServer(ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func (t *selfTest) checkEnforcement(ctx context.Context) (string, error) {
 	return fmt.Sprintf("a client started %s over MCP; an empty output was refused", selfTestWorkflow), nil
 }
 
-// checkDurability kills the server and finds its run with another one.
+// checkDurability kills the server and finds its run with another server.
 func (t *selfTest) checkDurability(ctx context.Context) (string, error) {
 	first, err := t.startServer(ctx)
 	if err != nil {

@@ -22,13 +22,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
-// checkRuns tells of what runs are kept in: the store, the key and the heads of
-// its chains, and the passphrase that opens gates. It makes nothing.
+// checkRuns checks the store of runs, its key and heads, and the passphrase of gates. It
+// creates nothing.
 func (o *DoctorOptions) checkRuns(ctx context.Context, cfg *config.Config) []Check {
 	if cfg.DataDir == "" {
-		return nil // the check of the data directory has said so
+		return nil // reported by the check of the data directory
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	store, journal := checkStore(ctx, cfg, o.app)
 	key, chainKey := checkKey(ctx, cfg, journal)
@@ -39,7 +39,7 @@ func (o *DoctorOptions) checkRuns(ctx context.Context, cfg *config.Config) []Che
 	return checks
 }
 
-// checkStore opens the store if there is one, and gives it where that works.
+// checkStore opens the store, if it exists, and returns it if it opens.
 func checkStore(ctx context.Context, cfg *config.Config, a *app.App) (Check, app.JournalStore) {
 	c := Check{Name: "store", Status: CheckOK, Message: cfg.RedactedStore()}
 	if !cfg.UsesPostgres() {
@@ -66,13 +66,13 @@ func checkStore(ctx context.Context, cfg *config.Config, a *app.App) (Check, app
 	return c, journal
 }
 
-// failCheck is a check that has failed, with the way out that the error knows.
+// failCheck returns c with the status failed and the fix of the error.
 func failCheck(c Check, err error) Check {
 	c.Status, c.Message, c.Fix = CheckFail, err.Error(), guideway.ErrorFix(err)
 	return c
 }
 
-// checkKey tells of the key, and gives it where it can be read.
+// checkKey checks the key and returns it if it is readable.
 func checkKey(ctx context.Context, cfg *config.Config, journal app.JournalStore) (Check, run.Key) {
 	c := Check{Name: "journal key", Status: CheckOK, Message: cfg.Journal.KeyFile}
 	if _, err := os.Lstat(cfg.Journal.KeyFile); errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func checkKey(ctx context.Context, cfg *config.Config, journal app.JournalStore)
 	return c, key
 }
 
-// checkHeads tells of the file that remembers how far the runs have come.
+// checkHeads checks the file of heads, which records the last event of each run.
 func checkHeads(ctx context.Context, cfg *config.Config, journal app.JournalStore, key run.Key) Check {
 	path := app.HeadsPath(cfg)
 	c := Check{Name: "heads", Status: CheckOK, Message: path}
@@ -126,7 +126,7 @@ func checkHeads(ctx context.Context, cfg *config.Config, journal app.JournalStor
 	return c
 }
 
-// checkPassphrase tells whether gates open at a terminal.
+// checkPassphrase reports whether gates can be answered at a terminal.
 func checkPassphrase(h *app.Host, cfg *config.Config) Check {
 	file := h.PassphraseFile(cfg)
 	c := Check{Name: "passphrase", Status: CheckOK, Message: file.Path}
@@ -139,10 +139,10 @@ func checkPassphrase(h *app.Host, cfg *config.Config) Check {
 	return c
 }
 
-// storeTime bounds what doctor waits for a store that is away or locked.
-const storeTime = 20 * time.Second
+// storeTimeout is the timeout for a store that is unreachable or locked.
+const storeTimeout = 20 * time.Second
 
-// describeStore looks through an open store and says what it found.
+// describeStore returns a summary of an open store.
 func describeStore(ctx context.Context, journal app.JournalStore) (string, error) {
 	if file, ok := journal.(*sqlite.Store); ok {
 		h, err := file.Check(ctx)
@@ -159,20 +159,19 @@ func describeStore(ctx context.Context, journal app.JournalStore) (string, error
 	return "it answers", err
 }
 
-// fixDamaged is the way out of a damaged file.
+// fixDamaged is the fix for a damaged file.
 const fixDamaged = "guideway runs export --salvage DIR, to recover the readable data; then restore %s from a backup, or move it away to start with an empty store"
 
-// checkMachineRuns tells of the store of machines, as checkRuns does of that of
-// guided runs.
+// checkMachineRuns checks the store of machines, like checkRuns the one of guided runs.
 func (o *DoctorOptions) checkMachineRuns(ctx context.Context, cfg *config.Config) []Check {
 	if cfg.DataDir == "" {
-		return nil // the check of the data directory has said so
+		return nil // reported by the check of the data directory
 	}
 	own := server.MachineConfig(cfg)
 	if !own.UsesPostgres() && !machinecmd.HasMachineStore(own) {
 		return nil // no machine has run
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	store, journal := checkStore(ctx, own, o.app)
 	store.Name = "machine store"

@@ -14,8 +14,8 @@ import (
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 )
 
-// checkUpstreams tells of other MCP servers, without starting one: all in a line, and
-// each that somebody has to look at.
+// checkUpstreams checks the upstreams without starting them: one check for all, and one for
+// each that needs attention.
 func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
 	if len(cfg.Upstreams) == 0 {
 		return nil
@@ -63,6 +63,6 @@ func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
 	return append([]Check{all}, checks...)
 }
 
-// skipKeychain stands for the system's keychain, which may ask the person: that is for
-// when the secret is needed.
+// skipKeychain replaces the system keychain, which may ask the user for permission: the
+// secret is not needed here.
 func skipKeychain(string) (string, error) { return "in the keychain", nil }

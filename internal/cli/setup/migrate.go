@@ -96,8 +96,8 @@ in the same layout, into your own workflow directory.`,
 	})
 }
 
-// newMigrateHooksCmd is guideway hooks import by the name that who comes from
-// another system looks for.
+// newMigrateHooksCmd returns guideway hooks import under a name that users of another
+// system look for.
 func newMigrateHooksCmd(a *app.App, run func(context.Context, *hookscmd.HooksImportOptions) error) *cobra.Command {
 	o := &hookscmd.HooksImportOptions{App: a}
 	return &cobra.Command{
@@ -111,7 +111,7 @@ func newMigrateHooksCmd(a *app.App, run func(context.Context, *hookscmd.HooksImp
 	}
 }
 
-// checkDefinition finds what is wrong with a file, of whatever dialect.
+// checkDefinition returns the diagnostics of a file of any dialect.
 func checkDefinition(file string, data []byte) []guideway.Diagnostic {
 	_, found := workflow.CheckAs(file, data, workflow.As{})
 	return found
@@ -171,13 +171,12 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// migrateSessions keeps the session documents. The store is opened only where there are
-// any.
+// migrateSessions copies the session documents. The store is opened only if there are any.
 func (o *migrateOptions) migrateSessions(ctx context.Context, cfg *config.Config) (items []migrate.Item, err error) {
 	if !fileExists(filepath.Join(o.From, "sessions")) {
 		return nil, nil
 	}
-	if o.DryRun && !strings.HasPrefix(cfg.Store, "postgres") && !fileExists(cfg.DataDir) { // to open the store would make it
+	if o.DryRun && !strings.HasPrefix(cfg.Store, "postgres") && !fileExists(cfg.DataDir) { // opening the store would create it
 		return migrate.Sessions(ctx, o.From, func(_ context.Context, doc migrate.Session) (migrate.Outcome, string, error) {
 			return migrate.Copied, sessioncmd.WholeName(session.Ref{Project: doc.Project, Workflow: doc.Workflow, ID: doc.ID}), nil
 		})
@@ -191,7 +190,7 @@ func (o *migrateOptions) migrateSessions(ctx context.Context, cfg *config.Config
 	return items, err
 }
 
-// saveSession creates a document with the times that it had.
+// saveSession creates a document with its original times.
 func (o *migrateOptions) saveSession(ctx context.Context, s *app.Opened, p guideway.Principal, doc migrate.Session) (migrate.Outcome, string, error) {
 	at := doc.CreatedAt
 	service := session.New(session.Options{Store: s, Now: func() time.Time {
@@ -230,8 +229,8 @@ func (o *migrateOptions) saveSession(ctx context.Context, s *app.Opened, p guide
 	return migrate.Copied, shown, nil
 }
 
-// migrateSettings takes the settings over where they can be read as Guideway's, and else
-// says what the file should be.
+// migrateSettings copies settings that Guideway accepts, and otherwise reports how to write
+// them.
 func (o *migrateOptions) migrateSettings(ctx context.Context, cfg *config.Config) []migrate.Item {
 	item := migrate.Item{Kind: "settings", From: filepath.Join(o.From, "config.json")}
 	data, err := os.ReadFile(item.From)
@@ -267,7 +266,7 @@ type migrateAnswer struct {
 	Items  []migrate.Item `json:"items"`
 }
 
-// writeReport reports every item. What could not be brought over makes the command fail.
+// writeReport prints every item. It returns an error if an item could not be copied.
 func (o *migrateOptions) writeReport(items []migrate.Item) error {
 	host := o.app.Host
 	return host.WriteCheckResult(o.JSON, migrateAnswer{DryRun: o.DryRun, Items: app.OrEmpty(items)}, migrate.Count(items, migrate.Broken) > 0, func() { o.writeText(items) })

@@ -61,7 +61,7 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 	if err != nil {
 		return err
 	}
-	if !isTaken(ctx, link) {
+	if !isAccepted(ctx, link) {
 		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s does not accept a login of %s: it was started with another key file", address, app.UserSecretsDir(cfg)).
 			WithFix("use the key file of the server: --journal-key-file, or journal.keyFile in guideway.json for both")
 	}
@@ -73,7 +73,7 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 	return nil
 }
 
-// newLoginLink makes a link that logs a browser in.
+// newLoginLink returns a link that logs a browser in.
 func newLoginLink(cfg *config.Config, address string) (string, error) {
 	user, err := auth.SystemUser()
 	if err != nil {
@@ -90,15 +90,15 @@ func newLoginLink(cfg *config.Config, address string) (string, error) {
 	return "http://" + address + "/login/" + code, nil
 }
 
-// isTaken asks the server whether a link is good. It does not use it up.
-func isTaken(ctx context.Context, link string) bool {
+// isAccepted reports whether the server accepts a link. It does not use the link up.
+func isAccepted(ctx context.Context, link string) bool {
 	ctx, cancel := context.WithTimeout(ctx, app.ServerProbeTimeout)
 	defer cancel()
 	status, _, err := server.FetchPage(ctx, link)
 	return err == nil && status == http.StatusOK
 }
 
-// startBrowser has the system open a link.
+// startBrowser opens a link in the default browser.
 func startBrowser(ctx context.Context, link string) error {
 	opener := []string{"xdg-open"}
 	switch runtime.GOOS {

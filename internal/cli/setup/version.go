@@ -22,8 +22,8 @@ func NewVersionCmd(a *app.App, run app.RunFunc[app.PlainOptions]) *cobra.Command
 // build is the answer of guideway version --json.
 type build struct {
 	Version string `json:"version"`
-	// Commit is the revision, Time its time, and Modified says that the tree
-	// had changes besides; empty where the build does not know.
+	// Commit is the revision, Time its time, and Modified reports uncommitted changes; they
+	// are empty if the build has no such information.
 	Commit   string `json:"commit,omitempty"`
 	Time     string `json:"time,omitempty"`
 	Modified bool   `json:"modified,omitempty"`
@@ -51,7 +51,7 @@ func thisBuild() build {
 	return b
 }
 
-// String says the build on one line.
+// String returns the build on one line.
 func (b build) String() string {
 	text := "guideway " + b.Version
 	if b.Commit != "" {

@@ -43,13 +43,13 @@ available as ID@SOURCE.`,
 // SourceRow is one source in the answer of guideway sources --json.
 type SourceRow struct {
 	catalog.SourceStatus
-	// Shadowed counts the definitions that a higher source takes the place of.
+	// Shadowed is the number of definitions that sources of higher precedence override.
 	Shadowed int `json:"shadowed"`
-	// Watched says that changes are noticed while Guideway serves.
+	// Watched reports whether servers follow changes of the source.
 	Watched bool `json:"watched"`
 }
 
-// SourceRows lists the sources, the highest first.
+// SourceRows returns the sources, highest precedence first.
 func SourceRows(cat *catalog.Catalog) []SourceRow {
 	snap := cat.Snapshot()
 	shadowed := map[string]int{}
@@ -82,8 +82,7 @@ func RunSources(ctx context.Context, o *SourcesOptions) error {
 	})
 }
 
-// trustText says who answers for the source, and where that matters how far it is
-// trusted.
+// trustText returns the owner of the source and, for remote sources, whether it is trusted.
 func (r SourceRow) trustText() string {
 	if r.Level == (catalog.SourceInfo{Trust: r.Trust}).WithLevel().Level && r.Trust != catalog.TrustRemote {
 		return string(r.Trust)
@@ -91,7 +90,7 @@ func (r SourceRow) trustText() string {
 	return string(r.Trust) + ", " + string(r.Level)
 }
 
-// stateText says how the source is, for a person.
+// stateText returns the state of the source as text.
 func (r SourceRow) stateText() string {
 	switch {
 	case r.State == catalog.SourceFailed:

@@ -37,7 +37,7 @@ running servers load the result within a second.`,
 	return cmd
 }
 
-// syncRow is what came of one source.
+// syncRow is the result of one source.
 type syncRow struct {
 	Name     string `json:"name"`
 	Location string `json:"location"`
@@ -88,7 +88,7 @@ func runSourcesSync(ctx context.Context, o *syncOptions) error {
 	return nil
 }
 
-// selectSources finds the sources that were named, or all that can be brought up to date.
+// selectSources returns the named sources, or all remote sources.
 func (o *syncOptions) selectSources(sources []catalog.Source) ([]catalog.Source, error) {
 	var chosen []catalog.Source
 	known := map[string]bool{}
@@ -112,7 +112,7 @@ func (o *syncOptions) selectSources(sources []catalog.Source) ([]catalog.Source,
 	return chosen, nil
 }
 
-// syncOne brings one source up to date.
+// syncOne updates one source.
 func syncOne(ctx context.Context, source catalog.Source) syncRow {
 	row := syncRow{Name: source.Info().Name, Location: source.Info().Location}
 	follower, ok := source.(catalog.Syncer)
@@ -130,7 +130,7 @@ func syncOne(ctx context.Context, source catalog.Source) syncRow {
 	return row
 }
 
-// writeText tells of a source on one line.
+// writeText prints the result of a source on one line.
 func (r syncRow) writeText(host *app.Host) {
 	s := host.OutStyles()
 	switch {
@@ -148,7 +148,7 @@ func (r syncRow) writeText(host *app.Host) {
 	}
 }
 
-// revisionText is the revision with what led there.
+// revisionText returns the revision with the reference that resolved to it.
 func (r syncRow) revisionText() string {
 	if r.Reference == "" || strings.HasPrefix(r.After, r.Reference) {
 		return app.ShortRevision(r.After)

@@ -24,7 +24,7 @@ type tokenCreateOptions struct {
 	Scope   string
 	Allow   auth.Allow
 	Expires string
-	// Exposure is auth.Exposure's.
+	// Exposure is an auth.Exposure.
 	Exposure string
 	JSON     bool
 
@@ -78,15 +78,15 @@ creating it requires a terminal and your passphrase, if you have set one.`,
 	return cmd
 }
 
-// exposureNames are the ways in which tools of upstreams are offered.
+// exposureNames returns the ways to present tools of upstreams.
 func exposureNames() []string { return []string{string(auth.ExposureAll), string(auth.ExposureSearch)} }
 
-// ownToolsets are the toolsets of Guideway's own tools.
+// ownToolsets returns the toolsets of Guideway's own tools.
 func ownToolsets() []string {
 	return slices.DeleteFunc(config.Toolsets(), func(name string) bool { return name == "gateway" })
 }
 
-// checkOptions refuses a command line that makes no token.
+// checkOptions returns an error if the options do not describe a valid token.
 func (o *tokenCreateOptions) checkOptions() error {
 	if !slices.Contains(tokenScopes(), o.Scope) {
 		return guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", o.Scope).
@@ -162,7 +162,7 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 	return nil
 }
 
-// accessNotes say what a person may have meant otherwise.
+// accessNotes returns notes about likely mistakes in the permissions of a token.
 func (o *tokenCreateOptions) accessNotes(cfg *config.Config, token auth.NamedToken) []string {
 	if token.Allow == nil {
 		return nil

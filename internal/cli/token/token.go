@@ -83,7 +83,7 @@ func scopesText(scopes []auth.Scope) string {
 	return strings.Join(texts, ", ")
 }
 
-// allowText says in a line what a token may use on /mcp.
+// allowText returns the permissions of a token on /mcp on one line.
 func allowText(t auth.NamedToken) string {
 	switch {
 	case !slices.Contains(t.Scopes, auth.ScopeMCP):
@@ -105,7 +105,7 @@ func allowText(t auth.NamedToken) string {
 	return strings.Join(parts, "; ")
 }
 
-// exposureText says how a client is offered tools.
+// exposureText returns how tools are presented to a client.
 func exposureText(e auth.Exposure) string {
 	if e == auth.ExposureSearch {
 		return "by tool_search and tool_call"
@@ -113,7 +113,7 @@ func exposureText(e auth.Exposure) string {
 	return "all in the list"
 }
 
-// expiryText says when a token ends by itself.
+// expiryText returns the expiry of a token as text.
 func expiryText(h *app.Host, t auth.NamedToken) string {
 	switch {
 	case t.Expires == nil:
@@ -164,7 +164,7 @@ func completeTokens(a *app.App) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var names []string
 		if tokens, _, err := openTokens(a); err == nil && len(args) == 0 {
-			list, _ := tokens.List() // a shell that completes shows no errors
+			list, _ := tokens.List() // completion has no place to show errors
 			for _, token := range list {
 				names = append(names, token.Name)
 			}

@@ -29,7 +29,7 @@ type upstreamApproveOptions struct {
 // upstreamApproved is the answer of guideway upstream approve --json.
 type upstreamApproved struct {
 	app.ChangeResult
-	// Tools are those that were looked at, with what differs.
+	// Tools are the reviewed tools with their differences.
 	Tools []gatewayadmin.Waiting `json:"tools"`
 }
 
@@ -69,7 +69,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	if err != nil {
 		return err
 	}
-	c, err := askUpstream(ctx, o.app, cfg, u)
+	c, err := queryUpstream(ctx, o.app, cfg, u)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	if err != nil {
 		return err
 	}
-	waiting, err = chosenTools(waiting, o.Tools)
+	waiting, err = selectTools(waiting, o.Tools)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	return host.WriteChange(o.JSON, answer, app.Plural(len(waiting), "tool is", "tools are")+" approved. Running servers apply it immediately.")
 }
 
-// confirmApproval has the person say yes.
+// confirmApproval asks the user to confirm.
 func (o *upstreamApproveOptions) confirmApproval(ctx context.Context, cfg *config.Config, tools int) error {
 	host := o.app.Host
 	person := app.NewApprover(host, cfg)
@@ -131,8 +131,8 @@ func (o *upstreamApproveOptions) confirmApproval(ctx context.Context, cfg *confi
 	return person.CheckPassphraseIfSet(ctx)
 }
 
-// chosenTools leaves the named ones; without names all of them.
-func chosenTools(waiting []gateway.Waiting, names []string) ([]gateway.Waiting, error) {
+// selectTools returns the named tools, or all of them without names.
+func selectTools(waiting []gateway.Waiting, names []string) ([]gateway.Waiting, error) {
 	if len(names) == 0 {
 		return waiting, nil
 	}

@@ -143,7 +143,7 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 	if d.Action == "replaced" && !o.Replace {
 		return guideway.Errorf(guideway.CodeConflict, "the upstream %q already exists", u.Name).WithFix("add --replace, or use another name")
 	}
-	if d.File, err = putUpstream(ctx, o.app, cfg, u); err != nil {
+	if d.File, err = saveUpstream(ctx, o.app, cfg, u); err != nil {
 		return err
 	}
 	said := fmt.Sprintf("Added %s to %s. To test it: guideway upstream show %s --check", u.Name, d.File, u.Name)
@@ -154,8 +154,8 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 	return o.app.Host.WriteChange(o.JSON, d, said)
 }
 
-// putUpstream writes an upstream into the configuration.
-func putUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config.Upstream) (string, error) {
+// saveUpstream writes an upstream to the configuration file.
+func saveUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config.Upstream) (string, error) {
 	text, err := json.Marshal(u)
 	if err != nil {
 		return "", guideway.Errorf(guideway.CodeInternal, "write an upstream: %w", err)
@@ -196,7 +196,7 @@ func runUpstreamRemove(ctx context.Context, o *app.NameOptions) error {
 		fmt.Sprintf("Removed %s from %s.", u.Name, file))
 }
 
-// newUpstreamSwitchCmd makes enable and disable.
+// newUpstreamSwitchCmd returns the command enable or disable.
 func newUpstreamSwitchCmd(a *app.App, on bool) *cobra.Command {
 	use, short, word := "disable", "Disable an upstream", "disabled"
 	if on {

@@ -50,8 +50,8 @@ use are skipped.`,
 	return cmd
 }
 
-// importedServer is one server in the answer of guideway upstream import --json.
-// File is the client's own.
+// importedServer is one server in the answer of guideway upstream import --json. File is
+// the configuration file of the client.
 type importedServer struct {
 	app.ChangeResult
 	Client string `json:"client"`
@@ -91,12 +91,12 @@ func runUpstreamImport(ctx context.Context, o *upstreamImportOptions) error {
 	}
 	o.writeText(list)
 	if !o.DryRun && len(list) > 0 {
-		sayToolset(o.app, cfg)
+		writeToolsetNote(o.app, cfg)
 	}
 	return nil
 }
 
-// importFrom takes over the servers of one client.
+// importFrom imports the servers of one client.
 func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Config, client install.Client, taken map[string]bool) ([]importedServer, error) {
 	scope := install.Scope(o.Scope)
 	if scope == install.ScopeProject && client.Project == "" {
@@ -130,7 +130,7 @@ func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Conf
 			row.Taken, taken[u.Name] = true, true
 			row.Action, row.Changed = "imported", !o.DryRun
 			if !o.DryRun {
-				if _, err := putUpstream(ctx, o.app, cfg, u); err != nil {
+				if _, err := saveUpstream(ctx, o.app, cfg, u); err != nil {
 					return list, err
 				}
 			}

@@ -40,7 +40,7 @@ recorded: a tool whose description changes is withheld until you approve it.`,
 	)
 }
 
-// loadUpstream finds an upstream of the configuration.
+// loadUpstream returns the configuration and the named upstream in it.
 func loadUpstream(a *app.App, name string) (*config.Config, config.Upstream, error) {
 	cfg, err := a.Load()
 	if err != nil {
@@ -87,14 +87,14 @@ func runUpstreamList(_ context.Context, o *app.PlainOptions) error {
 	})
 }
 
-// sayToolset tells a person why agents do not see the upstreams.
-func sayToolset(a *app.App, cfg *config.Config) {
+// writeToolsetNote prints why agents do not see the upstreams, if they do not.
+func writeToolsetNote(a *app.App, cfg *config.Config) {
 	if why := toolsetNote(cfg); why != "" {
 		fmt.Fprintf(a.Host.Err, "\n%s\n", why)
 	}
 }
 
-// toolsetNote says why agents do not see the upstreams; empty is that they do.
+// toolsetNote returns the reason why agents do not see the upstreams, or "".
 func toolsetNote(cfg *config.Config) string {
 	if slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
 		return ""
@@ -137,20 +137,20 @@ start it and query it now. Secrets are not shown.`,
 	return cmd
 }
 
-// checkTime bounds how long an upstream is waited for.
-const checkTime = time.Minute
+// checkTimeout is the timeout for querying an upstream.
+const checkTimeout = time.Minute
 
-// askUpstream starts an upstream and gives what it offers.
-func askUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config.Upstream) (*upstream.Catalog, error) {
+// queryUpstream starts an upstream and returns its catalog.
+func queryUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config.Upstream) (*upstream.Catalog, error) {
 	spec := gatewayadmin.EntryOf(u).Spec
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	up := upstream.New(spec, server.UpstreamOptions(a, cfg))
 	defer up.Close(ctx)
-	c, err := up.RefreshAll(ctx) // what waits for approval may be for clients that can be asked
+	c, err := up.RefreshAll(ctx) // tools that need approval may be offered only to clients that support elicitation
 	if err != nil {
 		for _, line := range up.Log(10) {
 			fmt.Fprintln(a.Host.Err, "  "+line)
@@ -165,7 +165,7 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 		return err
 	}
 	if o.Check {
-		if _, err := askUpstream(ctx, o.app, cfg, u); err != nil {
+		if _, err := queryUpstream(ctx, o.app, cfg, u); err != nil {
 			return err
 		}
 	}
@@ -180,8 +180,8 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 	return o.app.Host.WriteJSONOr(o.JSON, d, func() { printUpstream(o.app, d) })
 }
 
-// RuleNotes say which rules of the configuration come to nothing: those of tools that are
-// not there, and those that give a tool the name of another one.
+// RuleNotes returns a note for each rule of the configuration without effect: for a tool
+// that does not exist, or one that gives a tool the name of another one.
 func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string {
 	var notes []string
 	for _, tool := range slices.Sorted(maps.Keys(rules)) {
@@ -208,7 +208,7 @@ func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string 
 	return notes
 }
 
-// toolMarks says what is special about a tool.
+// toolMarks returns the remarks on a tool.
 func (d *upstreamDetails) toolMarks(tool string) string {
 	rule := d.Config.Tools[tool]
 	if rule.Hide {
