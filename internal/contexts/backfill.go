@@ -166,7 +166,7 @@ func (s *Service) flushSaves(ctx context.Context, c run.Caller, id string) {
 		s.o.AutoSaver.waitForSaves(ctx, "")
 		return
 	}
-	if _, err := s.o.Runs.Look(ctx, c, run.Ref{RunID: id}); err == nil { // this makes the run seen
+	if _, err := s.o.Runs.Get(ctx, c, run.Ref{RunID: id}); err == nil { // this makes the run seen
 		s.o.AutoSaver.waitForSaves(ctx, id)
 	}
 }
@@ -191,7 +191,7 @@ func (k *AutoSaver) backfill(ctx context.Context, runs Runs, rec run.Record) err
 	}
 	caller := run.Caller{Principal: who, Via: run.ViaServer}
 	for _, m := range missing {
-		c, err := runs.Behind(ctx, caller, run.Ref{RunID: rec.ID}, m.seq)
+		c, err := runs.StateAt(ctx, caller, run.Ref{RunID: rec.ID}, m.seq)
 		if err != nil {
 			return err
 		}

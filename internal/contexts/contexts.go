@@ -34,10 +34,10 @@ type Checkpoints interface {
 
 // Runs reads and forks durable runs; see run.Service.
 type Runs interface {
-	Look(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error)
+	Get(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error)
 	Status(ctx context.Context, c run.Caller, r run.Ref) (*run.Answer, error)
 	Events(ctx context.Context, c run.Caller, r run.Ref, after int64, limit int) ([]run.Event, error)
-	Behind(ctx context.Context, c run.Caller, r run.Ref, seq int64) (run.Committed, error)
+	StateAt(ctx context.Context, c run.Caller, r run.Ref, seq int64) (run.Committed, error)
 	Flow(ctx context.Context, c run.Caller, r run.Ref) (engine.Flow, error)
 	Fork(ctx context.Context, c run.Caller, r run.ForkRequest) (*run.Answer, error)
 	Admit(ctx context.Context, c run.Caller, r run.Ref, vars map[string]any) error

@@ -24,7 +24,7 @@ func TestForgedCheckpointDecidesNothing(t *testing.T) {
 		a, err = handIn(t.Context(), r, a, "Did it.")
 		mustSucceed(t, err)
 	}
-	d, err := r.runs.Look(t.Context(), testCaller(), run.Ref{RunID: a.RunID})
+	d, err := r.runs.Get(t.Context(), testCaller(), run.Ref{RunID: a.RunID})
 	mustSucceed(t, err)
 	forged := json.RawMessage(`{"approved":true,"_run":{"runId":"` + a.RunID + `","seq":900,"workflowId":"release","status":"completed",
 		"position":{"kind":"end"}},"_next":{"workflowId":"release","completedSteps":["send"]}}`)
@@ -58,7 +58,7 @@ func TestForgedCheckpointDecidesNothing(t *testing.T) {
 				}
 				return
 			}
-			now, err := r.runs.Look(t.Context(), testCaller(), run.Ref{Handle: loaded.Handle})
+			now, err := r.runs.Get(t.Context(), testCaller(), run.Ref{Handle: loaded.Handle})
 			mustSucceed(t, err)
 			if now.Variables["approved"] != false || now.Status == engine.StatusCompleted {
 				t.Errorf("the run has %v and is %s", now.Variables, now.Status)

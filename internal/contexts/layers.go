@@ -59,7 +59,7 @@ func (s *Service) Layers(ctx context.Context, c run.Caller, ref run.Ref) (*Layer
 	if err != nil {
 		return nil, err
 	}
-	d, err := runs.Look(ctx, c, ref)
+	d, err := runs.Get(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ func (s *Service) noneYet(ctx context.Context, c run.Caller, r LoadRequest, err 
 		return err
 	}
 	ref := run.Ref{RunID: r.Session}
-	if _, look := s.o.Runs.Look(ctx, c, ref); look != nil {
+	if _, look := s.o.Runs.Get(ctx, c, ref); look != nil {
 		return err // it is not a run of the caller
 	}
 	return &run.Refusal{
@@ -169,7 +169,7 @@ func (s *Service) fitToBudget(ctx context.Context, c run.Caller, out *Loaded, lo
 	}
 	if loaded.Run != "" && s.o.Runs != nil {
 		// If the run does not exist, the hints of the current workflow apply.
-		if d, err := s.o.Runs.Look(ctx, c, run.Ref{RunID: loaded.Run}); err == nil {
+		if d, err := s.o.Runs.Get(ctx, c, run.Ref{RunID: loaded.Run}); err == nil {
 			own, err := s.materialOf(ctx, c, d)
 			if err != nil {
 				return nil, err
@@ -202,7 +202,7 @@ func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkp
 	}
 	if moved {
 		if now, err = s.forkAt(ctx, c, loaded); err != nil {
-			if refusal, ok := run.IsRefusal(err); ok {
+			if refusal, ok := run.AsRefusal(err); ok {
 				out.Note, out.Next = "the run cannot continue from there: "+refusal.Message, refusal.Next
 				return nil
 			}
@@ -218,7 +218,7 @@ func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkp
 // notSet sets the variables that the checkpoint has in addition to the run's: they were
 // stored for the agent, which may hand them in.
 func (s *Service) notSet(ctx context.Context, c run.Caller, id string, back *storedContext, out *Loaded) error {
-	d, err := s.o.Runs.Look(ctx, c, run.Ref{RunID: id})
+	d, err := s.o.Runs.Get(ctx, c, run.Ref{RunID: id})
 	if err != nil {
 		return err
 	}

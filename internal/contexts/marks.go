@@ -60,7 +60,7 @@ func (s *Service) markRun(ctx context.Context, c run.Caller, ref run.Ref, r Mark
 	if err != nil {
 		return nil, err
 	}
-	d, err := runs.Look(ctx, c, ref)
+	d, err := runs.Get(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func (s *Service) runMaterial(ctx context.Context, c run.Caller, ref run.Ref) (*
 	if err != nil {
 		return nil, err
 	}
-	d, err := runs.Look(ctx, c, ref)
+	d, err := runs.Get(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func (s *Service) loadValue(ctx context.Context, c run.Caller, id string, seq in
 	if err != nil {
 		return nil, err
 	}
-	d, err := runs.Look(ctx, c, run.Ref{RunID: id})
+	d, err := runs.Get(ctx, c, run.Ref{RunID: id})
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func runVictim(dir, flow string) error {
 	if err != nil {
 		return err
 	}
-	d, err := r.runs.Look(ctx, testCaller(), run.Ref{RunID: a.RunID})
+	d, err := r.runs.Get(ctx, testCaller(), run.Ref{RunID: a.RunID})
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func TestKilledAndResumed(t *testing.T) {
 			if d := cmp.Diff(asJSON(t, was.Variables), string(loaded.Context)); d != "" {
 				t.Errorf("context (-before +after):\n%s", d)
 			}
-			now, err := r.runs.Look(t.Context(), testCaller(), run.Ref{Handle: loaded.Handle})
+			now, err := r.runs.Get(t.Context(), testCaller(), run.Ref{Handle: loaded.Handle})
 			mustSucceed(t, err)
 			if d := cmp.Diff(asJSON(t, was.Variables), asJSON(t, now.Variables)); d != "" {
 				t.Errorf("the run's variables (-before +after):\n%s", d)

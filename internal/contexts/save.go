@@ -82,7 +82,7 @@ func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r Save
 	if err != nil {
 		return nil, err
 	}
-	d, err := runs.Look(ctx, c, ref)
+	d, err := runs.Get(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (s *Service) Brief(ctx context.Context, c run.Caller, id string) (*Brief, e
 	if err != nil {
 		return nil, err
 	}
-	d, err := runs.Look(ctx, c, run.Ref{RunID: id})
+	d, err := runs.Get(ctx, c, run.Ref{RunID: id})
 	if err != nil {
 		return nil, err
 	}

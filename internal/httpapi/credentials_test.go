@@ -93,7 +93,7 @@ func (s *rig) tryGate(t *testing.T, who credential, workflow string, status int,
 	if got.StatusCode != status {
 		t.Errorf("the gate of %s: %d %s, want %d", workflow, got.StatusCode, got.body, status)
 	}
-	details, err := s.runs.Get(t.Context(), callerAnn(), run.Ref{RunID: a.RunID})
+	details, err := s.runs.GetWithEvents(t.Context(), callerAnn(), run.Ref{RunID: a.RunID})
 	if err != nil {
 		t.Fatal(err)
 	}

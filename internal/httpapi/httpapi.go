@@ -91,7 +91,7 @@ type Runs interface {
 	Resume(context.Context, run.Caller, run.ResumeRequest) ([]run.Candidate, error)
 	List(context.Context, run.Caller, run.Filter) ([]run.Record, error)
 	State(context.Context, run.Caller, run.Ref) (*engine.StateDocument, error)
-	Look(context.Context, run.Caller, run.Ref) (*run.Details, error)
+	Get(context.Context, run.Caller, run.Ref) (*run.Details, error)
 	Events(ctx context.Context, c run.Caller, r run.Ref, after int64, limit int) ([]run.Event, error)
 	Export(context.Context, run.Caller, run.Ref) ([]byte, error)
 }

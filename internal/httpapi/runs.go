@@ -110,7 +110,7 @@ func (a *api) getRun(c *call) (any, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	details, err := a.Runs.Look(c.Context(), c.runCaller(), c.runRef())
+	details, err := a.Runs.Get(c.Context(), c.runCaller(), c.runRef())
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (a *api) runEvents(c *call, after, last int64) ([]run.Event, error) {
 }
 
 func (a *api) runDefinition(c *call) (any, error) {
-	details, err := a.Runs.Look(c.Context(), c.runCaller(), c.runRef())
+	details, err := a.Runs.Get(c.Context(), c.runCaller(), c.runRef())
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (c *contextTools) bindHandler(t *tool, do func(ctx context.Context, caller 
 // explainRefusal adds the argument in question and a call that works to an error of a
 // service.
 func (t *tool) explainRefusal(in arguments, err error) error {
-	if _, ok := run.IsRefusal(err); ok {
+	if _, ok := run.AsRefusal(err); ok {
 		return withNext(err, &run.Call{Tool: "workflow_resume", Arguments: map[string]any{}})
 	}
 	var ce *callError
@@ -260,7 +260,7 @@ func (c *contextTools) loadTool() *tool {
 		out := loadedAnswer{Loaded: loaded}
 		if pos := loaded.Position; pos != nil && pos.Kind == engine.PositionGate {
 			if out.Hint = run.AskUser; pos.Person {
-				out.Hint = run.PersonWays(loaded.RunID)
+				out.Hint = run.ApprovalFix(loaded.RunID)
 			}
 		}
 		return out, nil

@@ -85,7 +85,7 @@ func TestCheckpointBypassesNoGate(t *testing.T) {
 		t.Fatalf("at a person's gate: %v", loaded)
 	}
 	callRefused(t, cs, "workflow_continue", map[string]any{"handle": loaded["handle"], "answer": map[string]any{"optionId": "confirm"}}, engine.RulePerson)
-	details, err := r.runs.Look(t.Context(), newCaller("ann"), run.Ref{RunID: textMember(a, "runId")})
+	details, err := r.runs.Get(t.Context(), newCaller("ann"), run.Ref{RunID: textMember(a, "runId")})
 	if err != nil || len(details.Variables) != 0 {
 		t.Errorf("the run has %v, %v", details.Variables, err)
 	}

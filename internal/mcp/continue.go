@@ -97,7 +97,7 @@ func (r *runTools) legalCall(ctx context.Context, suggested *nextCall) *nextCall
 // ones are left out, as in other suggestions.
 func withGiven(err error, in arguments) error {
 	const longest = 512
-	refusal, ok := run.IsRefusal(err)
+	refusal, ok := run.AsRefusal(err)
 	if !ok || refusal.Next == nil || refusal.Next.Tool != "workflow_continue" || refusal.Next.Arguments["handle"] != in["handle"] {
 		return err
 	}

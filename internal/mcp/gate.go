@@ -57,7 +57,7 @@ func refuseAgentAnswer(req *mcp.CallToolRequest, runID, handle string) *run.Refu
 	r := &run.Refusal{
 		Code: guideway.CodeRefused, Rule: engine.RulePerson, RunID: runID,
 		Message: "this gate requires human approval, which an agent cannot give",
-		Fix:     run.PersonWays(runID), Next: statusCall(handle),
+		Fix:     run.ApprovalFix(runID), Next: statusCall(handle),
 	}
 	if canAsk(req) {
 		r.Fix, r.Next = "call workflow_continue with the handle alone: the client asks the person", askCall(handle)
@@ -68,7 +68,7 @@ func refuseAgentAnswer(req *mcp.CallToolRequest, runID, handle string) *run.Refu
 // addGateOptions adds the options of this client to a refusal at a human approval.
 func addGateOptions(req *mcp.CallToolRequest, handle string, err error) error {
 	err = withNext(err, statusCall(handle))
-	r, ok := run.IsRefusal(err)
+	r, ok := run.AsRefusal(err)
 	if !ok || r.Next.Tool != "workflow_status" ||
 		r.Rule != engine.RulePerson && r.Rule != engine.RuleGateUnanswered {
 		return err
@@ -104,7 +104,7 @@ func (r *runTools) newQuestion(ctx context.Context, c run.Caller, a *run.Answer)
 		state: r.forms.sealState(formState{User: c.User, Run: a.RunID, Handle: a.Handle, Gate: a.Position.ID}),
 		failed: &run.Refusal{
 			Code: guideway.CodeUnavailable, Rule: ruleFormFailed, RunID: a.RunID,
-			Message: "the client could not ask the person", Fix: run.PersonWays(a.RunID), Next: statusCall(a.Handle),
+			Message: "the client could not ask the person", Fix: run.ApprovalFix(a.RunID), Next: statusCall(a.Handle),
 		},
 	}
 }
@@ -119,7 +119,7 @@ func (r *runTools) formText(ctx context.Context, c run.Caller, a *run.Answer) st
 	)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nWorkflow %s, run %s.", plainLine(a.Position.Message, longest), a.WorkflowID, a.RunID)
-	d, err := r.runs.Look(ctx, c, run.Ref{RunID: a.RunID})
+	d, err := r.runs.Get(ctx, c, run.Ref{RunID: a.RunID})
 	if err != nil {
 		return b.String() // the output is optional
 	}

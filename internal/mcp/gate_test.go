@@ -102,7 +102,7 @@ func TestPersonAnswersForm(t *testing.T) {
 		if positionID(next) != "step draft" || p.asked.Load() != 2 {
 			t.Fatalf("after the person's confirmation, asked %d times: %v", p.asked.Load(), next)
 		}
-		d, err := r.runs.Get(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, run.Ref{RunID: textMember(next, "runId")})
+		d, err := r.runs.GetWithEvents(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, run.Ref{RunID: textMember(next, "runId")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -416,7 +416,7 @@ func (p *phaseTools) newRunJudge(ctx context.Context, t *tool, in arguments, w *
 	if err != nil {
 		return nil, runPosition{}, w, err
 	}
-	details, err := p.runs.Look(ctx, caller, run.Ref{Handle: in.textArg("handle")})
+	details, err := p.runs.Get(ctx, caller, run.Ref{Handle: in.textArg("handle")})
 	if err != nil {
 		return nil, runPosition{}, w, err
 	}

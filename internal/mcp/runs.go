@@ -20,7 +20,7 @@ type Runs interface {
 	Abort(ctx context.Context, c run.Caller, r run.AbortRequest) (*run.Answer, error)
 	List(ctx context.Context, c run.Caller, f run.Filter) ([]run.Record, error)
 	State(ctx context.Context, c run.Caller, r run.Ref) (*engine.StateDocument, error)
-	Look(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error)
+	Get(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error)
 	Events(ctx context.Context, c run.Caller, r run.Ref, after int64, limit int) ([]run.Event, error)
 }
 
@@ -131,7 +131,7 @@ func (r *runTools) newBareAnswer(req *mcp.CallToolRequest, a *run.Answer) runAns
 		copied.Next = askCall(a.Handle)
 		return runAnswer{Answer: &copied, Hint: "only a person can open this gate; the call asks them"}
 	}
-	return runAnswer{Answer: a, Hint: run.PersonWays(a.RunID)}
+	return runAnswer{Answer: a, Hint: run.ApprovalFix(a.RunID)}
 }
 
 func (r *runTools) startTool() *tool {
@@ -175,7 +175,7 @@ func (r *runTools) startTool() *tool {
 // suggestWorkflow adds the known workflows, and the call with the closest one, to the
 // refusal of an unknown workflow.
 func (r *runTools) suggestWorkflow(t *tool, in arguments, err error) error {
-	refusal, ok := run.IsRefusal(err)
+	refusal, ok := run.AsRefusal(err)
 	if !ok || refusal.Rule != run.RuleUnknownWorkflow {
 		return err
 	}
@@ -216,7 +216,7 @@ func (r *runTools) bindRunHandler(t *tool, do func(context.Context, run.Caller, 
 
 // withNext adds a next call to a refusal without one.
 func withNext(err error, next *run.Call) error {
-	r, ok := run.IsRefusal(err)
+	r, ok := run.AsRefusal(err)
 	if !ok || r.Next != nil {
 		return err
 	}

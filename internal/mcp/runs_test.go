@@ -293,7 +293,7 @@ func TestProjectsOfRuns(t *testing.T) {
 	begun := map[string]string{}
 	for name, project := range map[string]any{"here": nil, "by id": "ba9876543210", "by path": dir, "elsewhere": "/not/on/this/machine", "on another system": `C:\work\app`} {
 		a := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "guarded", "project": project, "goal": name})
-		d, err := r.runs.Get(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, run.Ref{RunID: textMember(a, "runId")})
+		d, err := r.runs.GetWithEvents(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, run.Ref{RunID: textMember(a, "runId")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -170,7 +170,7 @@ func (e *callError) Error() string { return e.Message }
 // newErrorResult returns the result of a failed call. Details of an internal error only go
 // to the log.
 func (t *tool) newErrorResult(ctx context.Context, logger *slog.Logger, err error) *mcp.CallToolResult {
-	if refusal, ok := run.IsRefusal(err); ok {
+	if refusal, ok := run.AsRefusal(err); ok {
 		return errorResult(refusal)
 	}
 	var ce *callError

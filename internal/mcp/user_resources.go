@@ -38,7 +38,7 @@ func (s *Server) readRun(ctx context.Context, req *mcp.ReadResourceRequest) (*mc
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
 	ref := run.Ref{RunID: strings.TrimPrefix(uri, runPrefix)}
-	d, err := s.runs.Look(ctx, caller, ref)
+	d, err := s.runs.Get(ctx, caller, ref)
 	if err != nil {
 		return nil, s.readError(ctx, uri, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// The bounds of what a caller sends, in bytes.
+// The limits of input, in bytes.
 const (
 	maxGoal   = 4 << 10
 	maxKey    = 128
@@ -21,42 +21,42 @@ const (
 	maxOutput = 1 << 20
 )
 
-// limit is a text with the most bytes that it may have.
-type limit struct {
+// sizeLimit is a text with its maximum size in bytes.
+type sizeLimit struct {
 	name, text string
 	most       int
 }
 
-// fix says how to shorten the text.
-func (l limit) fix() string {
+// shortenFix returns how to shorten the text.
+func (l sizeLimit) shortenFix() string {
 	switch l.name {
 	case "output", "notes":
 		return "keep large results in files and hand in their paths with a summary"
 	default:
-		return "write it shorter"
+		return "shorten the text"
 	}
 }
 
-// withinLimits refuses a text that is too long.
-func withinLimits(limits ...limit) error {
+// checkLimits returns a refusal for the first text that is too long.
+func checkLimits(limits ...sizeLimit) error {
 	for _, l := range limits {
 		if len(l.text) > l.most {
 			return &Refusal{
 				Code: guideway.CodeTooLarge, Rule: RuleTooLarge, Given: len(l.text), Allowed: l.most,
 				Message: l.name + " is too long (bytes)",
-				Fix:     l.fix(),
+				Fix:     l.shortenFix(),
 			}
 		}
 	}
 	return nil
 }
 
-// wellFormed makes a text what JSON keeps of it.
-func wellFormed(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+// toValidUTF8 replaces invalid UTF-8 as JSON does.
+func toValidUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// own copies variables that a caller has sent, as a journal gives them back: what
-// is in memory is what was written, and nobody else's to change.
-func own(vars map[string]any) (map[string]any, error) {
+// normalizeVars copies the variables of a caller as the journal will return them, so that
+// the state in memory equals the stored one and the caller cannot change it.
+func normalizeVars(vars map[string]any) (map[string]any, error) {
 	if len(vars) == 0 {
 		return nil, nil
 	}
@@ -68,30 +68,30 @@ func own(vars map[string]any) (map[string]any, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
 	if err := dec.Decode(&copied); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the context cannot be read back: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the context cannot be decoded: %w", err)
 	}
 	return copied, nil
 }
 
-// byHandle finds the run of a handle of the caller's. What is somebody else's is
-// not there.
-func (s *Service) byHandle(ctx context.Context, c Caller, token string) (Handle, Record, error) {
+// findByHandle finds a run of the caller by a handle. A run of another user is treated as
+// missing.
+func (s *Service) findByHandle(ctx context.Context, c Caller, token string) (Handle, Record, error) {
 	unknown := &Refusal{
-		Code: guideway.CodeNotFound, Rule: RuleUnknownHandle, Given: cut(token, maxHandle),
-		Message: "there is no such handle", Fix: "use the handle of the last answer, or find the run by words",
-		Next: &Call{Tool: "workflow_resume", Arguments: map[string]any{"query": "what the run is about"}},
+		Code: guideway.CodeNotFound, Rule: RuleUnknownHandle, Given: truncate(token, maxHandle),
+		Message: "there is no such handle", Fix: "use the handle of the last answer, or search for the run with workflow_resume",
+		Next: &Call{Tool: "workflow_resume", Arguments: map[string]any{"query": "words that describe the run"}},
 	}
 	if isRunID(token) {
-		unknown.Fix = "that is a run's id: workflow_status answers its handle"
+		unknown.Fix = "this is a run id: workflow_status returns the handle of the run"
 		unknown.Next = StatusCall(Ref{RunID: token})
 	}
 	if !isHandle(token) {
 		return Handle{}, Record{}, unknown
 	}
-	if err := s.open(ctx); err != nil {
+	if err := s.openJournal(ctx); err != nil {
 		return Handle{}, Record{}, err
 	}
-	if h, rec, ok := s.byGivenHandle(ctx, c, token); ok {
+	if h, rec, ok := s.findByIssuedHandle(ctx, c, token); ok {
 		return h, rec, nil
 	}
 	h, err := s.journal.Handle(ctx, token)
@@ -103,7 +103,7 @@ func (s *Service) byHandle(ctx context.Context, c Caller, token string) (Handle,
 	}
 	rec, err := s.journal.Run(ctx, h.Run)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		err = guideway.Errorf(guideway.CodeUnavailable, "the record of run %s is gone", h.Run).WithFix("guideway runs verify %s", h.Run)
+		err = guideway.Errorf(guideway.CodeUnavailable, "the record of run %s is missing", h.Run).WithFix("guideway runs verify %s", h.Run)
 	}
 	if err != nil {
 		return Handle{}, Record{}, err
@@ -114,11 +114,10 @@ func (s *Service) byHandle(ctx context.Context, c Caller, token string) (Handle,
 	return h, rec, nil
 }
 
-// byGivenHandle finds a run of the caller's by a handle that this process has given,
-// if it is the run's current one still: then the journal need not be asked what the
-// handle stands for. Of any other the journal has the say.
-func (s *Service) byGivenHandle(ctx context.Context, c Caller, token string) (Handle, Record, bool) {
-	h, ok := s.cache.handle(token)
+// findByIssuedHandle finds a run of the caller by a handle that this process issued, if it
+// is still the run's current handle. This saves looking up the handle in the journal.
+func (s *Service) findByIssuedHandle(ctx context.Context, c Caller, token string) (Handle, Record, bool) {
+	h, ok := s.cache.getHandle(token)
 	if !ok {
 		return h, Record{}, false
 	}
@@ -127,28 +126,27 @@ func (s *Service) byGivenHandle(ctx context.Context, c Caller, token string) (Ha
 	return h, rec, ok
 }
 
-// byRef finds a run of the caller's. Named by its id, the handle is the current
-// one.
-func (s *Service) byRef(ctx context.Context, c Caller, ref Ref) (Handle, Record, error) {
+// findByRef finds a run of the caller. For a run id it returns the current handle.
+func (s *Service) findByRef(ctx context.Context, c Caller, ref Ref) (Handle, Record, error) {
 	if ref.Handle != "" {
-		h, rec, err := s.byHandle(ctx, c, ref.Handle)
+		h, rec, err := s.findByHandle(ctx, c, ref.Handle)
 		if err == nil && ref.RunID != "" && ref.RunID != rec.ID {
 			return Handle{}, Record{}, &Refusal{
-				Code: guideway.CodeInvalid, Rule: RuleUnknownRun, Given: cut(ref.RunID, maxHandle),
-				Message: "the handle and the run's id are of two runs", Fix: "give one of them",
+				Code: guideway.CodeInvalid, Rule: RuleUnknownRun, Given: truncate(ref.RunID, maxHandle),
+				Message: "the handle and the run id belong to different runs", Fix: "send only one of them",
 			}
 		}
 		return h, rec, err
 	}
-	if err := s.open(ctx); err != nil {
+	if err := s.openJournal(ctx); err != nil {
 		return Handle{}, Record{}, err
 	}
 	rec, err := s.journal.Run(ctx, ref.RunID)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != c.User {
 		return Handle{}, Record{}, &Refusal{
-			Code: guideway.CodeNotFound, Rule: RuleUnknownRun, Given: cut(ref.RunID, maxHandle),
-			Message: "there is no such run", Fix: "find the run by words",
-			Next: &Call{Tool: "workflow_resume", Arguments: map[string]any{"query": "what the run is about"}},
+			Code: guideway.CodeNotFound, Rule: RuleUnknownRun, Given: truncate(ref.RunID, maxHandle),
+			Message: "there is no such run", Fix: "search for the run with workflow_resume",
+			Next: &Call{Tool: "workflow_resume", Arguments: map[string]any{"query": "words that describe the run"}},
 		}
 	}
 	if err != nil {
@@ -156,22 +154,22 @@ func (s *Service) byRef(ctx context.Context, c Caller, ref Ref) (Handle, Record,
 	}
 	h, err := s.journal.Handle(ctx, rec.Handle)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		err = guideway.Errorf(guideway.CodeUnavailable, "the handle of run %s is gone", rec.ID).WithFix("guideway runs verify %s", rec.ID)
+		err = guideway.Errorf(guideway.CodeUnavailable, "the handle of run %s is missing", rec.ID).WithFix("guideway runs verify %s", rec.ID)
 	}
 	return h, rec, err
 }
 
-// answerOf tells where a run stands.
-func answerOf(rec Record, p *program, state engine.State, handle string) *Answer {
+// newAnswer returns the position of a run as an answer.
+func newAnswer(rec Record, p *program, state engine.State, handle string) *Answer {
 	pos := p.PositionOf(state)
 	return &Answer{
 		RunID: rec.ID, Handle: handle, WorkflowID: rec.Workflow, Workflow: rec.Workflow,
-		Status: p.Status(state), Position: pos, Next: nextCall(handle, pos),
+		Status: p.Status(state), Position: pos, Next: legalCall(handle, pos),
 	}
 }
 
-// nextCall is a legal call at a position, ready to copy, or nil at the end.
-func nextCall(handle string, pos engine.Position) *Call {
+// legalCall returns a legal call at a position, ready to copy, or nil at the end.
+func legalCall(handle string, pos engine.Position) *Call {
 	args := map[string]any{"handle": handle}
 	switch pos.Kind {
 	case engine.PositionStep:
@@ -195,7 +193,7 @@ func nextCall(handle string, pos engine.Position) *Call {
 	return &Call{Tool: "workflow_continue", Arguments: args}
 }
 
-// StatusCall asks where a run stands, by a handle of it where that is known.
+// StatusCall returns a call that asks for the status of a run, by its handle if known.
 func StatusCall(r Ref) *Call {
 	args := map[string]any{"handle": r.Handle}
 	if r.Handle == "" {
@@ -204,51 +202,50 @@ func StatusCall(r Ref) *Call {
 	return &Call{Tool: "workflow_status", Arguments: args}
 }
 
-// AskUser says what an agent does at a gate whose answer it hands on.
-const AskUser = "ask the user and hand on their answer: the choice is theirs"
+// AskUser is the fix for an agent at a gate that passes on the user's answer.
+const AskUser = "ask the user and pass on their answer: the user decides"
 
-// PersonWays says how a person opens a gate that is theirs, where the client
-// shows no form.
-func PersonWays(runID string) string {
+// ApprovalFix returns how a person gives a human approval if the client cannot show a form.
+func ApprovalFix(runID string) string {
 	return "ask the person to open the gate at a terminal, with guideway runs approve " + runID +
 		" (before the first time: guideway runs approve --set-passphrase); then call workflow_status"
 }
 
-// refused passes on what the engine refused.
-func refused(r *engine.Refusal) *Refusal {
+// newRefusal converts a refusal of the engine.
+func newRefusal(r *engine.Refusal) *Refusal {
 	return &Refusal{
 		Code: guideway.CodeRefused, Rule: r.Rule, Message: r.Message,
 		Given: r.Given, Allowed: r.Allowed, Issues: r.Issues,
 	}
 }
 
-// refusedAt passes on what the engine refused, with the call that is legal.
-func refusedAt(r *engine.Refusal, rec Record, l *loaded) *Refusal {
-	out := refused(r)
+// newRefusalAt converts a refusal of the engine and adds the legal call.
+func newRefusalAt(r *engine.Refusal, rec Record, l *loadedRun) *Refusal {
+	out := newRefusal(r)
 	pos := l.program.PositionOf(l.state)
-	out.RunID, out.Next = rec.ID, nextCall(rec.Handle, pos)
+	out.RunID, out.Next = rec.ID, legalCall(rec.Handle, pos)
 	switch r.Rule {
 	case engine.RuleCriteria:
-		out.Fix = "mend what the issues name and hand in the whole output again, with the same handle"
+		out.Fix = "fix the issues and hand in the complete output again, with the same handle"
 	case engine.RuleEnded:
-		out.Fix = "fork the run to go on from an earlier event, or start a new one"
+		out.Fix = "fork the run to continue from an earlier event, or start a new run"
 		out.Next = &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}}
 	case engine.RuleDefinition:
-		out.Fix = "the pinned definition has an error; abort the run, mend the definition and start anew"
+		out.Fix = "the pinned definition has an error; abort the run, fix the definition and start a new run"
 		out.Next = &Call{Tool: "workflow_abort", Arguments: map[string]any{"handle": rec.Handle}}
 	default:
 		if pos.Kind == engine.PositionGate {
 			out.Fix = AskUser
 		}
 		if pos.Person {
-			out.Fix = PersonWays(rec.ID)
+			out.Fix = ApprovalFix(rec.ID)
 		}
 	}
 	return out
 }
 
-// IsRefusal gives the refusal that an error is, if it is one.
-func IsRefusal(err error) (*Refusal, bool) {
+// AsRefusal returns the refusal in the chain of an error, if there is one.
+func AsRefusal(err error) (*Refusal, bool) {
 	var r *Refusal
 	ok := errors.As(err, &r)
 	return r, ok

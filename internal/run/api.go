@@ -7,42 +7,42 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Caller is who commands: the owner of the runs, and how the command came by.
-// Nothing that a caller sends fills it in; the surfaces know it.
+// Caller identifies the sender of a command: the owner of the runs and the channel of the
+// command. The surfaces set it; nothing that a caller sends is used.
 type Caller struct {
 	guideway.Principal
 	// Via is ViaAgent unless the surface has proof of a person.
 	Via Via
 }
 
-// Answer is where a run stands, for its owner.
+// Answer describes the position of a run to its owner.
 type Answer struct {
 	RunID  string `json:"runId"`
 	Handle string `json:"handle"`
-	// WorkflowID is left out where the caller goes on with a run.
+	// WorkflowID is omitted when the caller continues a run.
 	WorkflowID string          `json:"workflowId,omitempty"`
 	Status     engine.Status   `json:"status"`
 	Position   engine.Position `json:"position"`
-	// Workflow is the run's, whether WorkflowID is told or not.
+	// Workflow is the workflow of the run, also if WorkflowID is omitted.
 	Workflow string `json:"-"`
-	// Next is a legal call, ready to copy; nil at the end.
+	// Next is a legal call, ready to copy. It is nil at the end.
 	Next *Call `json:"next,omitempty"`
-	// State is the run as a state document, where it was asked for.
+	// State is the run as a state document, if the caller asked for it.
 	State *engine.StateDocument `json:"state,omitempty"`
-	// Replayed says that the command had been carried out before and that this
-	// is its answer.
+	// Replayed reports whether the command was executed before and this is its original
+	// answer.
 	Replayed bool `json:"replayed,omitempty"`
 }
 
-// Call is a call of a tool.
+// Call is a tool call.
 type Call struct {
 	Tool      string         `json:"tool"`
 	Arguments map[string]any `json:"arguments"`
 }
 
-// Refusal is the answer to an illegal command. It is an error with the code
-// guideway.CodeRefused, or CodeNotFound for what the caller may not know of.
-// The run stays where it is.
+// Refusal is the response to an illegal command. It is an error with the code
+// guideway.CodeRefused, or CodeNotFound for a run that the caller must not know about. The
+// run does not change.
 type Refusal struct {
 	Code    guideway.Code `json:"code"`
 	Rule    string        `json:"rule"`
@@ -51,11 +51,11 @@ type Refusal struct {
 	Allowed any           `json:"allowed,omitempty"`
 	// Issues are the criteria that an output failed.
 	Issues []string `json:"issues,omitempty"`
-	// Fix says in words what to do.
+	// Fix describes what to do.
 	Fix string `json:"fix,omitempty"`
 	// Next is a call that is legal now.
 	Next *Call `json:"next,omitempty"`
-	// RunID and Position tell where the run is, where the caller may know.
+	// RunID and Position describe the run if the caller may know it.
 	RunID    string           `json:"runId,omitempty"`
 	Position *engine.Position `json:"position,omitempty"`
 }
@@ -63,44 +63,43 @@ type Refusal struct {
 // Error implements error.
 func (r *Refusal) Error() string { return r.Message }
 
-// Unwrap gives the error's code to guideway.ErrorCode.
+// Unwrap returns an error with the code, for guideway.ErrorCode.
 func (r *Refusal) Unwrap() error {
 	return &guideway.Error{Code: r.Code, Message: r.Message, Fix: r.Fix}
 }
 
 // The rules that the service adds to those of the engine.
 const (
-	// RuleUnknownHandle is a handle that was never given out, or to somebody
-	// else.
+	// RuleUnknownHandle refuses a handle that was never issued, or issued to another user.
 	RuleUnknownHandle = "handle-unknown"
-	// RuleStaleHandle is a handle of an earlier position, with other input
-	// than it was used with.
+	// RuleStaleHandle refuses a handle of an earlier position with input that differs from
+	// its original input.
 	RuleStaleHandle = "handle-stale"
-	// RuleUnknownRun is a run that is not there, or somebody else's.
+	// RuleUnknownRun refuses a run that does not exist or belongs to another user.
 	RuleUnknownRun = "run-unknown"
-	// RuleUnknownWorkflow is a workflow that is not in the catalog.
+	// RuleUnknownWorkflow refuses a workflow that is not in the catalog.
 	RuleUnknownWorkflow = "workflow-unknown"
-	// RuleRequestReused is a request id that has begun another run.
+	// RuleRequestReused refuses a request id that has started another run.
 	RuleRequestReused = "request-reused"
-	// RuleTooLarge is input over a stated limit.
+	// RuleTooLarge refuses input over a limit.
 	RuleTooLarge = "input-too-large"
-	// RuleUnknownSeq is a place in a run that does not exist.
+	// RuleUnknownSeq refuses an event number that the run does not have.
 	RuleUnknownSeq = "seq-unknown"
 )
 
-// StartRequest begins a run.
+// StartRequest starts a run.
 type StartRequest struct {
 	WorkflowID string
 	Goal       string
 	Context    map[string]any
-	// Project is where the client works.
+	// Project is the project of the client.
 	Project Project
-	// RequestID makes the request repeatable: the same one again gives the same
-	// run. Empty makes a new run every time.
+	// RequestID makes the request idempotent: repeating it returns the same run. If it is
+	// empty, every request starts a new run.
 	RequestID string
 }
 
-// ContinueRequest hands in what a position asked for.
+// ContinueRequest hands in the input that a position asks for.
 type ContinueRequest struct {
 	Handle string
 	// Step, if set, must be the id of the position.
@@ -112,14 +111,14 @@ type ContinueRequest struct {
 	Skip    *engine.Skip
 }
 
-// Ref names a run by a handle of it, old or current, or by its id.
+// Ref identifies a run by one of its handles, old or current, or by its id.
 type Ref struct {
 	Handle string
 	RunID  string
 }
 
-// AnswerRequest is a person's answer to the gate that a run waits at. A surface
-// that shows a gate gives the handle of the position that it showed.
+// AnswerRequest is a person's answer to the gate that a run waits at. A surface that shows
+// a gate sends the handle of the shown position.
 type AnswerRequest struct {
 	Ref
 	// Step, if set, must be the id of the gate.
@@ -127,13 +126,13 @@ type AnswerRequest struct {
 	Answer engine.Answer
 }
 
-// ForkRequest makes a new run of an old one's beginning.
+// ForkRequest creates a new run from the first events of another run.
 type ForkRequest struct {
 	Ref
-	// Seq is the last event that the fork takes over; 0 is the handle's
-	// position, or with a run's id its last event.
+	// Seq is the last event that the fork copies. If it is 0, the fork begins at the
+	// position of the handle, or for a run id at the last event.
 	Seq int64
-	// RequestID is as in StartRequest.
+	// RequestID makes the request idempotent, as in StartRequest.
 	RequestID string
 }
 
@@ -143,20 +142,21 @@ type AbortRequest struct {
 	Reason string
 }
 
-// ResumeRequest looks for a run to go on with.
+// ResumeRequest searches for a run to continue.
 type ResumeRequest struct {
-	// Query is what somebody remembers of it, in words.
+	// Query describes the run in words.
 	Query string
 	RunID string
-	// Project is the id or the path of a project; empty looks everywhere.
+	// Project is the id or the path of a project. If it is empty, all projects are
+	// searched.
 	Project string
-	// Here is the project that the caller is in; its runs rank higher.
+	// Here is the project of the caller, whose runs rank higher.
 	Here Project
-	// Limit bounds the answer; 0 is 5.
+	// Limit bounds the answer. The default is 5.
 	Limit int
 }
 
-// Candidate is a run that may be the one that is looked for.
+// Candidate is a run that matches a ResumeRequest.
 type Candidate struct {
 	RunID      string          `json:"runId"`
 	Handle     string          `json:"handle"`
@@ -165,70 +165,69 @@ type Candidate struct {
 	Status     engine.Status   `json:"status"`
 	Position   engine.Position `json:"position"`
 	Project    Project         `json:"project"`
-	// Score is between 0 and 1; Why says in words what it is made of.
+	// Score is between 0 and 1. Why explains it in words.
 	Score     float64   `json:"score"`
 	Why       string    `json:"why"`
 	UpdatedAt time.Time `json:"updatedAt"`
 	Next      *Call     `json:"next,omitempty"`
 }
 
-// Details is all that there is to know of a run.
+// Details is the complete description of a run.
 type Details struct {
 	Record
-	// Current is the run's handle.
+	// Current is the current handle of the run.
 	Current  string          `json:"handle"`
 	Position engine.Position `json:"position"`
-	// Variables are the run's.
+	// Variables are the variables of the run.
 	Variables map[string]any `json:"variables"`
-	// Marks are the variables that were called critical.
+	// Marks are the variables marked as critical.
 	Marks []Mark `json:"marks,omitempty"`
-	// Events are all of them, or those that were asked for.
+	// Events are all events, or the requested ones.
 	Events []Event `json:"events"`
-	// Definition is the pinned one's canonical text.
+	// Definition is the canonical text of the pinned definition.
 	Definition string `json:"-"`
 }
 
-// Report is what a check of the chains has found.
+// Report is the result of a verification of the chains.
 type Report struct {
 	Runs   int   `json:"runs"`
 	Events int64 `json:"events"`
-	// Faults are the broken links, the first one of each run.
+	// Faults are the broken links, at most one for each run.
 	Faults []Fault `json:"faults"`
 }
 
 // Fault is a broken link.
 type Fault struct {
 	Run string `json:"runId"`
-	// Seq is the first event that is not as it was written, or that is missing.
+	// Seq is the first event that was changed or is missing.
 	Seq int64 `json:"seq"`
 	// Kind is one of the Fault constants.
 	Kind    FaultKind `json:"kind"`
 	Message string    `json:"message"`
 }
 
-// FaultKind says what is wrong with a chain.
+// FaultKind is the kind of a broken link.
 type FaultKind string
 
-// The kinds of faults.
+// The kinds of broken links.
 const (
-	// FaultEdited is an event whose MAC does not fit, also where the editor
-	// has recomputed hashes without the key.
+	// FaultEdited is an event with a wrong MAC, also if an editor without the key has
+	// recomputed hashes.
 	FaultEdited FaultKind = "edited"
-	// FaultGap is a missing event with others behind it.
+	// FaultGap is a missing event that is followed by others.
 	FaultGap FaultKind = "gap"
-	// FaultTruncated is a run that has fewer events than are known to have
-	// been written: its tail was removed, or the file was rolled back.
+	// FaultTruncated is a run with fewer events than were written: its last events were
+	// removed, or the file was rolled back.
 	FaultTruncated FaultKind = "truncated"
-	// FaultMissing is a whole run that is gone.
+	// FaultMissing is a run that is completely missing.
 	FaultMissing FaultKind = "missing"
-	// FaultReplaced is a run whose events fit, but are not those that were
+	// FaultReplaced is a run whose events have valid MACs, but are not those that were
 	// written.
 	FaultReplaced FaultKind = "replaced"
-	// FaultDefinition is a pinned definition that is gone or was changed.
+	// FaultDefinition is a pinned definition that is missing or was changed.
 	FaultDefinition FaultKind = "definition"
-	// FaultHeads is damage of the heads themselves; the chains are checked
-	// against those that are left.
+	// FaultHeads is damage of the heads. The chains are checked against the remaining ones.
 	FaultHeads FaultKind = "heads"
-	// FaultRecord is a record that does not follow from the events.
+	// FaultRecord is a record that does not match the events.
 	FaultRecord FaultKind = "record"
 )

@@ -10,19 +10,19 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// The form of an exported run. Version counts the changes that an older reader
-// would get wrong.
+// The format of an exported run. The version increases with changes that an older reader
+// would misinterpret.
 const (
 	bundleFormat  = "guideway-run"
 	bundleVersion = 1
 )
 
-// MaxBundle bounds what is imported, in bytes.
+// MaxBundle bounds an imported bundle, in bytes.
 const MaxBundle = 256 << 20
 
-// bundle is an exported run: all that another installation needs to go on with
+// runBundle is an exported run, with everything that another installation needs to continue
 // it.
-type bundle struct {
+type runBundle struct {
 	Format     string     `json:"format"`
 	Version    int        `json:"version"`
 	ExportedAt time.Time  `json:"exportedAt"`
@@ -31,55 +31,53 @@ type bundle struct {
 	Events     []Event    `json:"events"`
 }
 
-// Export gives a run as a self-contained JSON document, its definition
-// included.
+// Export returns a run as a self-contained JSON document, including its definition.
 func (s *Service) Export(ctx context.Context, c Caller, ref Ref) ([]byte, error) {
-	d, err := s.Get(ctx, c, ref)
+	d, err := s.GetWithEvents(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
-	return Bundle(d.Record, Definition{Hash: d.Hash, Text: d.Definition}, d.Events, s.clock())
+	return Bundle(d.Record, Definition{Hash: d.Hash, Text: d.Definition}, d.Events, s.currentTime())
 }
 
-// Bundle writes a run in the form that Export gives, for one that no service can
-// load any more: it was read out of a damaged journal.
+// Bundle writes a run in the format of Export. It serves runs that were salvaged from a
+// damaged journal and cannot be loaded by a service.
 func Bundle(r Record, d Definition, events []Event, at time.Time) ([]byte, error) {
-	out, err := json.MarshalIndent(bundle{
+	out, err := json.MarshalIndent(runBundle{
 		Format: bundleFormat, Version: bundleVersion, ExportedAt: at, Run: r, Definition: d, Events: events,
 	}, "", "  ")
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "write the bundle: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInternal, "encode the bundle: %w", err)
 	}
 	return append(out, '\n'), nil
 }
 
-// Import stores an exported run as a new run of the caller's. Its events must
-// fit its definition; that they happened is what the bundle claims, and they
-// count as ViaImport. That a person has answered a person's gate is not taken
-// from a bundle: the imported run waits there again, unless c.Via proves a
-// person.
+// Import stores an exported run as a new run of the caller. Its events must be valid for
+// its definition. They are claims of the bundle and are recorded with ViaImport. Human
+// approvals in a bundle are not accepted: the imported run waits at that gate again, unless
+// c.Via proves a person.
 func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, error) {
-	b, err := readBundle(data)
+	b, err := parseBundle(data)
 	if err != nil {
 		return nil, err
 	}
 	d, err := parsePinned(b.Definition)
 	if err != nil {
-		return nil, badBundle("%s", err.Error())
+		return nil, bundleError("%s", err.Error())
 	}
-	p := compile(d)
+	p := compileProgram(d)
 	var entries []entry
 	var facts []engine.Event
-	now := s.clock()
+	now := s.currentTime()
 	for _, e := range b.Events {
-		fact, ok, err := factOf(e)
+		fact, ok, err := parseFact(e)
 		if err != nil {
-			return nil, badBundle("event %d does not read: %s", e.Seq, err.Error())
+			return nil, bundleError("event %d cannot be decoded: %s", e.Seq, err.Error())
 		}
 		if !ok {
 			continue
 		}
-		e.By = By{User: cut(e.By.User, maxKey), Client: cut(e.By.Client, maxKey), Via: ViaImport}
+		e.By = By{User: truncate(e.By.User, maxKey), Client: truncate(e.By.Client, maxKey), Via: ViaImport}
 		if e.At = e.At.UTC().Truncate(time.Microsecond); e.At.IsZero() || e.At.After(now) {
 			e.At = now
 		}
@@ -87,23 +85,23 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 		facts = append(facts, fact)
 	}
 	if len(facts) == 0 {
-		return nil, badBundle("it has no events")
+		return nil, bundleError("it has no events")
 	}
 	if _, err := engine.Recheck(p.Flow, facts); err != nil {
-		return nil, badBundle("%s", err.Error())
+		return nil, bundleError("%s", err.Error())
 	}
 	if !c.Via.Person() {
-		entries = beforePersons(entries)
+		entries = beforeHumanApproval(entries)
 	}
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash,
-		Goal: cut(b.Run.Goal, maxGoal), Project: b.Run.Project.bounded(), Imported: cut(b.Run.ID, maxKey),
+		Goal: truncate(b.Run.Goal, maxGoal), Project: b.Run.Project.truncateNames(), Imported: truncate(b.Run.ID, maxKey),
 	}
-	return s.begin(ctx, c, p, created, entries, "")
+	return s.createRun(ctx, c, p, created, entries, "")
 }
 
-// beforePersons keeps what comes before the first answer at a person's gate.
-func beforePersons(entries []entry) []entry {
+// beforeHumanApproval returns the entries before the first human approval.
+func beforeHumanApproval(entries []entry) []entry {
 	var state engine.State
 	for i, e := range entries {
 		next := engine.Apply(state, e.fact)
@@ -115,25 +113,25 @@ func beforePersons(entries []entry) []entry {
 	return entries
 }
 
-func readBundle(data []byte) (*bundle, error) {
+func parseBundle(data []byte) (*runBundle, error) {
 	if len(data) > MaxBundle {
-		return nil, badBundle("it is too large: %d bytes", len(data))
+		return nil, bundleError("it is too large: %d bytes", len(data))
 	}
-	var b bundle
+	var b runBundle
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&b); err != nil {
-		return nil, badBundle("it is not JSON: %s", err.Error())
+		return nil, bundleError("it is not JSON: %s", err.Error())
 	}
 	if b.Format != bundleFormat {
-		return nil, badBundle("its format is %q, not %q", cut(b.Format, maxKey), bundleFormat)
+		return nil, bundleError("its format is %q, not %q", truncate(b.Format, maxKey), bundleFormat)
 	}
 	if b.Version > bundleVersion {
-		return nil, badBundle("it is of version %d and this program reads up to %d", b.Version, bundleVersion).
+		return nil, bundleError("its version is %d, and this program reads versions up to %d", b.Version, bundleVersion).
 			WithFix("use a newer guideway")
 	}
 	return &b, nil
 }
 
-func badBundle(format string, args ...any) *guideway.Error {
+func bundleError(format string, args ...any) *guideway.Error {
 	return guideway.Errorf(guideway.CodeInvalid, "the bundle cannot be imported: "+format, args...).
-		WithFix("guideway runs export RUN makes one")
+		WithFix("create a bundle with: guideway runs export RUN")
 }

@@ -7,72 +7,71 @@ import (
 	"hash"
 )
 
-// Key authenticates the chains of a journal. It lies outside of it, so that an
-// editor of the database cannot make events that fit.
+// Key authenticates the chains of a journal. It is stored outside of the journal, so that
+// an editor of the database cannot forge events.
 type Key []byte
 
 // KeySize is the length of a key in bytes.
 const KeySize = sha256.Size
 
-// Root is what the first event of a run is chained to.
+// Root returns the value that the first event of a run is chained to.
 func (k Key) Root(run string) []byte {
-	return k.mac("guideway run 1", func(h hash.Hash) { field(h, []byte(run)) })
+	return k.computeMAC("guideway run 1", func(h hash.Hash) { writeField(h, []byte(run)) })
 }
 
-// Chain is the MAC of an event of a run that follows one with the MAC prev.
+// Chain returns the MAC of an event that follows an event with the MAC prev.
 func (k Key) Chain(run string, prev []byte, e Event) []byte {
-	return k.mac("guideway event 1", func(h hash.Hash) {
-		field(h, prev)
-		field(h, []byte(run))
-		number(h, e.Seq)
-		number(h, e.At.UnixMicro())
-		field(h, []byte(e.Kind))
-		field(h, []byte(e.By.User))
-		field(h, []byte(e.By.Client))
-		field(h, []byte(e.By.Via))
-		field(h, e.Data)
+	return k.computeMAC("guideway event 1", func(h hash.Hash) {
+		writeField(h, prev)
+		writeField(h, []byte(run))
+		writeNumber(h, e.Seq)
+		writeNumber(h, e.At.UnixMicro())
+		writeField(h, []byte(e.Kind))
+		writeField(h, []byte(e.By.User))
+		writeField(h, []byte(e.By.Client))
+		writeField(h, []byte(e.By.Via))
+		writeField(h, e.Data)
 	})
 }
 
-// snapshot is the MAC of a snapshot. It holds whose run of which definition it is:
-// an edited record must not find a state that fits it.
-func (k Key) snapshot(r Record, s Snapshot) []byte {
-	return k.mac("guideway snapshot 1", func(h hash.Hash) {
-		field(h, []byte(r.ID))
-		field(h, []byte(r.User))
-		field(h, []byte(r.Workflow))
-		field(h, []byte(r.Hash))
-		number(h, s.Seq)
-		field(h, s.Head)
-		field(h, s.State)
+// snapshotMAC returns the MAC of a snapshot. It covers the owner, the workflow and the
+// definition of the run, so that no snapshot is valid for an edited record.
+func (k Key) snapshotMAC(r Record, s Snapshot) []byte {
+	return k.computeMAC("guideway snapshot 1", func(h hash.Hash) {
+		writeField(h, []byte(r.ID))
+		writeField(h, []byte(r.User))
+		writeField(h, []byte(r.Workflow))
+		writeField(h, []byte(r.Hash))
+		writeNumber(h, s.Seq)
+		writeField(h, s.Head)
+		writeField(h, s.State)
 	})
 }
 
-// mac authenticates what write writes; the purpose keeps one kind of value from
-// standing in for another.
-func (k Key) mac(purpose string, write func(hash.Hash)) []byte {
+// computeMAC authenticates the output of write. The purpose separates the kinds of values.
+func (k Key) computeMAC(purpose string, write func(hash.Hash)) []byte {
 	h := hmac.New(sha256.New, k)
-	field(h, []byte(purpose))
+	writeField(h, []byte(purpose))
 	write(h)
 	return h.Sum(nil)
 }
 
-// field writes a value with its length, so that no two lists of fields are the
-// same bytes.
-func field(h hash.Hash, value []byte) {
-	number(h, int64(len(value)))
+// writeField writes a value with its length, so that different lists of fields have
+// different bytes.
+func writeField(h hash.Hash, value []byte) {
+	writeNumber(h, int64(len(value)))
 	h.Write(value)
 }
 
-func number(h hash.Hash, n int64) {
+func writeNumber(h hash.Hash, n int64) {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], uint64(n))
 	h.Write(b[:])
 }
 
-// chain numbers and chains events behind the last one of a run, in place, and
-// gives the new head.
-func (k Key) chain(run string, seq int64, head []byte, events []Event) []byte {
+// chainEvents numbers and chains the events that follow the last one of a run, in place,
+// and returns the new head.
+func (k Key) chainEvents(run string, seq int64, head []byte, events []Event) []byte {
 	for i := range events {
 		seq++
 		events[i].Seq = seq
@@ -82,5 +81,5 @@ func (k Key) chain(run string, seq int64, head []byte, events []Event) []byte {
 	return head
 }
 
-// sameMAC compares in constant time.
-func sameMAC(a, b []byte) bool { return hmac.Equal(a, b) }
+// equalMAC compares in constant time.
+func equalMAC(a, b []byte) bool { return hmac.Equal(a, b) }

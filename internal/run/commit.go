@@ -8,47 +8,46 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// The bounds of what a record keeps for lists.
+// The limits of the texts in a record, which lists show.
 const (
 	maxTitle = 200
 	maxWords = 4000
 )
 
-// change is what a command adds to a run.
-type change struct {
-	// facts are the engine's events; others come after them.
-	facts  []engine.Event
-	others []Event
-	// news are the facts that an observer is told of, besides facts.
-	news []engine.Event
-	// moves says that the run moves to another position, and so gets a new
-	// handle.
+// runChange is the change that a command makes to a run.
+type runChange struct {
+	// facts are events of the engine. otherEvents follow them.
+	facts       []engine.Event
+	otherEvents []Event
+	// extraFacts are facts that only the observer receives.
+	extraFacts []engine.Event
+	// moves reports whether the run moves to another position and gets a new handle.
 	moves bool
-	// key is the command's.
+	// key is the key of the command.
 	key string
-	// words are what the run is to be found by.
+	// words are added to the searchable text of the run.
 	words string
 }
 
-// commit appends a change to a run.
-func (s *Service) commit(ctx context.Context, by By, r Record, l *loaded, ch change) (Record, *loaded, error) {
+// commitChange appends a change to a run.
+func (s *Service) commitChange(ctx context.Context, by By, r Record, l *loadedRun, ch runChange) (Record, *loadedRun, error) {
 	next := *l
-	events := make([]Event, 0, len(ch.facts)+len(ch.others))
+	events := make([]Event, 0, len(ch.facts)+len(ch.otherEvents))
 	for _, fact := range ch.facts {
-		e, err := eventOf(fact)
+		e, err := newFactEvent(fact)
 		if err != nil {
 			return r, nil, err
 		}
 		events = append(events, e)
 		next.state = engine.Apply(next.state, fact)
 	}
-	events = append(events, ch.others...)
-	next.note(events)
+	events = append(events, ch.otherEvents...)
+	next.applyServiceEvents(events)
 	if ch.moves {
 		next.refused = 0
 	}
-	at := s.clock()
-	if at.Before(r.Updated) { // the clock was set back, or is another machine's
+	at := s.currentTime()
+	if at.Before(r.Updated) { // the clock was set back or is that of another machine
 		at = r.Updated
 	}
 	for i := range events {
@@ -59,21 +58,21 @@ func (s *Service) commit(ctx context.Context, by By, r Record, l *loaded, ch cha
 			r.Updated = events[i].At
 		}
 	}
-	c := Commit{Expected: r.Seq, Events: events, Key: ch.key, Words: cut(ch.words, maxWords)}
-	next.head = s.key.chain(r.ID, r.Seq, l.head, events)
+	c := Commit{Expected: r.Seq, Events: events, Key: ch.key, Words: truncate(ch.words, maxWords)}
+	next.head = s.key.chainEvents(r.ID, r.Seq, l.head, events)
 	next.seq = r.Seq + int64(len(events))
 	r.Seq, r.Head = next.seq, next.head
-	describe(&r, &next, next.program.PositionOf(next.state))
+	updateRecord(&r, &next, next.program.PositionOf(next.state))
 	before := r.Handle
 	if ch.moves {
 		c.Handle = newHandle()
 		r.Handle = c.Handle
 	}
 	c.Record = r
-	c.Snapshot = s.takeSnapshot(r, &next)
+	c.Snapshot = s.newSnapshot(r, &next)
 	var err error
 	if c.Expected == 0 {
-		// A run's first commit brings its definition.
+		// The first commit of a run stores its definition.
 		err = s.journal.Create(ctx, Definition{Hash: r.Hash, Text: next.program.text}, c)
 	} else {
 		err = s.journal.Append(ctx, c)
@@ -81,44 +80,43 @@ func (s *Service) commit(ctx context.Context, by By, r Record, l *loaded, ch cha
 	if err != nil {
 		return r, nil, err
 	}
-	s.cache.keep(r.ID, &next)
+	s.cache.putRun(r.ID, &next)
 	if c.Handle != "" {
-		s.cache.gave(Handle{Token: c.Handle, Run: r.ID, Seq: r.Seq}, before)
+		s.cache.addHandle(Handle{Token: c.Handle, Run: r.ID, Seq: r.Seq}, before)
 	}
-	s.record(ctx, r)
+	s.recordHead(ctx, r)
 	if s.observer != nil {
 		s.observer.Committed(ctx, Committed{
-			Record: r, By: by, Facts: append(ch.news, ch.facts...), State: next.state, Flow: next.program.Flow, Marks: next.marks,
+			Record: r, By: by, Facts: append(ch.extraFacts, ch.facts...), State: next.state, Flow: next.program.Flow, Marks: next.marks,
 		})
 	}
 	return r, &next, nil
 }
 
-// takeSnapshot gives a snapshot where it is time for one: the larger the state,
-// the rarer, so that a command's cost does not grow with it and no more than a
-// few dozen events are ever folded.
-func (s *Service) takeSnapshot(r Record, l *loaded) *Snapshot {
+// newSnapshot returns a snapshot if one is due. A larger state has fewer snapshots, so that
+// the cost per command does not grow with the state. A few dozen events at most are folded
+// after a snapshot.
+func (s *Service) newSnapshot(r Record, l *loadedRun) *Snapshot {
 	const perEvent, rarest = 4 << 10, 32
-	if l.seq-l.snapshot < int64(min(1+l.size/perEvent, rarest)) {
+	if l.seq-l.snapshotSeq < int64(min(1+l.snapshotSize/perEvent, rarest)) {
 		return nil
 	}
-	state, err := jsontext.Marshal(stored{State: l.state, Marks: l.marks})
+	state, err := jsontext.Marshal(snapshotState{State: l.state, Marks: l.marks})
 	if err != nil {
 		return nil
 	}
 	snap := Snapshot{Seq: l.seq, Head: l.head, State: state}
-	snap.MAC = s.key.snapshot(r, snap)
-	l.snapshot, l.size = l.seq, len(state)
+	snap.MAC = s.key.snapshotMAC(r, snap)
+	l.snapshotSeq, l.snapshotSize = l.seq, len(state)
 	return &snap
 }
 
-// wordsOf are what a command's facts are found by: notes, and the beginning of
-// outputs.
-func wordsOf(facts []engine.Event) string {
+// searchText returns the searchable text of facts: notes and the beginning of outputs.
+func searchText(facts []engine.Event) string {
 	const most = 1000
 	var words []byte
 	for _, e := range facts {
-		for _, text := range []string{e.Notes, cut(e.Output, most)} {
+		for _, text := range []string{e.Notes, truncate(e.Output, most)} {
 			if text != "" {
 				words = append(append(words, text...), '\n')
 			}
@@ -127,20 +125,20 @@ func wordsOf(facts []engine.Event) string {
 	return string(words)
 }
 
-// cut shortens a text to at most so many bytes, at the end of a character.
-func cut(text string, most int) string {
+// truncate shortens a text to a number of bytes, at the end of a character.
+func truncate(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	for most > 0 && !utf8Start(text[most]) {
+	for most > 0 && !isRuneStart(text[most]) {
 		most--
 	}
 	return text[:most]
 }
 
-func utf8Start(b byte) bool { return b&0xC0 != 0x80 }
+func isRuneStart(b byte) bool { return b&0xC0 != 0x80 }
 
-// isEnded says whether a run takes no more commands.
+// isEnded reports whether a run accepts no more commands.
 func isEnded(status engine.Status) bool {
 	return slices.Contains([]engine.Status{engine.StatusCompleted, engine.StatusAborted}, status)
 }

@@ -10,16 +10,15 @@ import (
 const (
 	runPrefix    = "r_"
 	handlePrefix = "h_"
-	// maxHandle is longer than any id or handle that this package makes.
+	// maxHandle is longer than any id or handle of this package.
 	maxHandle = 64
 )
 
 func newRunID(now time.Time) string { return shortid.Timed(runPrefix, now) }
 
-// newHandle makes a token of 23 characters.
+// newHandle returns a token of 23 characters.
 func newHandle() string { return shortid.Token(handlePrefix) }
 
-// isRunID and isHandle say what a token looks like, so that one in the place of
-// the other is told.
+// isRunID and isHandle check the format of a token, so that a mix-up is detected.
 func isRunID(s string) bool  { return strings.HasPrefix(s, runPrefix) && len(s) <= maxHandle }
 func isHandle(s string) bool { return strings.HasPrefix(s, handlePrefix) && len(s) <= maxHandle }

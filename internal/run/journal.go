@@ -7,148 +7,144 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Journal keeps runs for good. What it acknowledges survives the end of the
-// process and of the machine. It checks no chain and knows no key: that is the
-// service's. Every method may be called by many goroutines and many processes
-// at once. Errors carry a code: CodeNotFound, CodeConflict, CodeUnavailable (a
-// full disk, a lock that does not come free, a database that is away; it may
-// work later) or CodeInternal.
+// Journal stores runs durably. What it acknowledges survives the end of the process and of
+// the machine. It does not check chains and has no key; the service has. All methods are
+// safe for concurrent use by goroutines and processes. Errors have a code: CodeNotFound,
+// CodeConflict, CodeUnavailable (a full disk, a lock timeout, an unreachable database; a
+// retry may succeed) or CodeInternal.
 //
-// package storetest has the contract tests that every implementation passes.
+// Package storetest has the contract tests that every implementation passes.
 type Journal interface {
 	Writer
 	Log
 	Index
 	Feed
-	// Close releases the journal. Calls that are under way end first.
+	// Close waits for calls in progress and releases the journal.
 	Close() error
 }
 
-// Writer adds to a journal. Each method is one transaction, and adds one
-// change to the feed.
+// Writer adds to a journal. Each method is one transaction and adds one change to the feed.
 type Writer interface {
-	// Create stores a run with its first events, its definition where that is
-	// not there yet, and all else that a Commit has. Its Expected is 0. A run
-	// with that id, or a request id that this user has used, is CodeConflict.
+	// Create stores a run with its first events, its definition if it is not stored yet,
+	// and the other parts of the Commit. Its Expected is 0. It returns CodeConflict if the
+	// run id exists or the user has used the request id.
 	Create(ctx context.Context, d Definition, c Commit) error
-	// Append adds events to a run. CodeConflict where the run's last sequence
-	// number is not Expected, or the key is known; CodeNotFound where there is
-	// no such run.
+	// Append adds events to a run. It returns CodeConflict if the last sequence number of
+	// the run is not Expected or if the key exists, and CodeNotFound if the run does not
+	// exist.
 	Append(ctx context.Context, c Commit) error
 }
 
-// Commit is what one command adds.
+// Commit is the effect of one command.
 type Commit struct {
-	// Record is the run as it is afterwards. Its Seq is Expected plus the
-	// number of events.
+	// Record is the run after the commit. Its Seq is Expected plus the number of events.
 	Record Record
-	// Expected is the run's last sequence number before.
+	// Expected is the last sequence number of the run before the commit.
 	Expected int64
 	// Events follow Expected without a gap.
 	Events []Event
-	// Handle is the token that is new with this commit; empty where the
-	// position stays. Record.Handle is the current one in both cases. Its
-	// sequence number is Record.Seq.
+	// Handle is the new handle, or empty if the position does not change. Record.Handle is
+	// the current handle in both cases. The sequence number of the handle is Record.Seq.
 	Handle string
-	// Key names the command, unique within the run; "" is none. In Create it
-	// names the request, unique for the user.
+	// Key identifies the command and is unique within the run. In Create it identifies the
+	// request and is unique for the user. It may be empty.
 	Key string
-	// Words are what the run is to be found by from now on, besides the words
-	// of its Record.
+	// Words are added to the searchable text of the run, in addition to the words of its
+	// Record.
 	Words string
-	// Snapshot replaces the one that the run has; nil keeps it.
+	// Snapshot replaces the snapshot of the run. If it is nil, the old one stays.
 	Snapshot *Snapshot
 }
 
-// Log reads what was written.
+// Log reads the log of a run.
 type Log interface {
-	// Events gives up to limit events after a sequence number, in order.
+	// Events returns up to limit events after a sequence number, in order.
 	Events(ctx context.Context, run string, after int64, limit int) ([]Event, error)
-	// Snapshot gives the run's, or nil.
+	// Snapshot returns the snapshot of the run, or nil.
 	Snapshot(ctx context.Context, run string) (*Snapshot, error)
-	// Definition gives a pinned definition, or CodeNotFound.
+	// Definition returns a pinned definition, or CodeNotFound.
 	Definition(ctx context.Context, hash string) (Definition, error)
-	// Outcome gives the sequence number that the commit with a key ended with,
-	// and the handle that was current then. With an empty run it finds the run
-	// that a user's request id has made. CodeNotFound where there is none.
+	// Outcome returns the last sequence number of the commit with a key, and the handle
+	// that was current then. With an empty run it finds the run that a user's request id
+	// has started. It returns CodeNotFound if the key is unknown.
 	Outcome(ctx context.Context, run, user, key string) (Handle, error)
 }
 
 // Index finds runs.
 type Index interface {
-	// Run gives the record of a run, or CodeNotFound.
+	// Run returns the record of a run, or CodeNotFound.
 	Run(ctx context.Context, id string) (Record, error)
-	// Handle says what a token stands for, or CodeNotFound.
+	// Handle returns the run and the position of a token, or CodeNotFound.
 	Handle(ctx context.Context, token string) (Handle, error)
-	// Runs lists runs, the last changed first.
+	// Runs lists runs, with the last changed one first.
 	Runs(ctx context.Context, f Filter) ([]Record, error)
 	// Search finds runs by words; see Search.
 	Search(ctx context.Context, s Search) ([]Hit, error)
 }
 
-// Filter chooses runs. An empty field does not choose.
+// Filter selects runs. Empty fields match all runs.
 type Filter struct {
 	User     string
 	Project  string
 	Workflow string
 	Statuses []engine.Status
-	// Since and Until bound the time of the last change, Until exclusively.
+	// Since and Until bound the time of the last change. Until is exclusive.
 	Since, Until time.Time
-	// Person chooses runs that wait for a person.
+	// Person selects runs that wait for a person.
 	Person bool
-	// Before continues a list behind its last record.
+	// Before continues a list after its last record.
 	Before *Record
-	// Limit bounds the answer; 0 is 100.
+	// Limit bounds the answer. The default is 100.
 	Limit int
 }
 
-// Search is a search for runs by words: those of goal, workflow, project, branch
-// and notes, stemmed. A run is found by any of the words; more of them, and rarer
-// ones, rank higher. Words never are a query language.
+// Search is a search for runs by stemmed words of goal, workflow, project, branch and
+// notes. A run matches if it contains any of the words. More words and rarer words rank
+// higher. Words are never interpreted as a query language.
 type Search struct {
 	Filter Filter
 	Words  []string
 }
 
-// Hit is a run that was found.
+// Hit is a run that matches a search.
 type Hit struct {
 	Record Record
-	// Score is higher for a better match; only comparable within one answer.
+	// Score is higher for a better match. Scores of different answers cannot be compared.
 	Score float64
-	// Excerpt is a piece of the words that matched; it may be empty.
+	// Excerpt is a part of the matching text. It may be empty.
 	Excerpt string
 }
 
-// Feed tells of changes, across processes.
+// Feed reports changes of all processes.
 type Feed interface {
-	// Changes gives up to limit changes after a position of the feed, in
-	// order, each exactly once. What was committed later has a higher position,
-	// and no position becomes visible before a lower one. reset says that some
-	// after the position are gone for good; the answer begins at the oldest.
+	// Changes returns up to limit changes after a position of the feed, in order, each
+	// exactly once. Later commits have higher positions, and no position becomes visible
+	// before a lower one. reset reports that some changes after the position are no longer
+	// available; the answer then begins at the oldest.
 	Changes(ctx context.Context, after int64, limit int) (list []Change, reset bool, err error)
-	// Latest gives the position of the last change, or 0.
+	// Latest returns the position of the last change, or 0.
 	Latest(ctx context.Context) (int64, error)
-	// Watch gets a value soon after every change, of any process, until the
-	// context ends and it is closed. Values for several changes may be one.
+	// Watch sends a value soon after every change of any process. The channel is closed
+	// when the context ends. One value may stand for several changes.
 	Watch(ctx context.Context) <-chan struct{}
 }
 
-// Change says that something has changed.
+// Change is an entry of the feed.
 type Change struct {
-	// Pos is the position in the feed, 1-based and rising.
+	// Pos is the position in the feed, starting at 1 and ascending.
 	Pos int64     `json:"pos"`
 	At  time.Time `json:"at"`
 	// Subject is "run" or "session", Op "created", "changed" or "deleted".
 	Subject string `json:"subject"`
 	Op      string `json:"op"`
-	// User may see it.
+	// User is allowed to see the change.
 	User string `json:"-"`
-	// ID is the run's or the session document's; Workflow and Project go with
-	// a session document's.
+	// ID is the id of the run or of the session document. Workflow and Project are set for
+	// a session document.
 	ID       string `json:"id"`
 	Workflow string `json:"workflowId,omitempty"`
 	Project  string `json:"projectId,omitempty"`
-	// Seq is the run's last sequence number, or the document's revision.
+	// Seq is the last sequence number of the run, or the revision of the document.
 	Seq int64 `json:"seq"`
 }
 

@@ -6,23 +6,23 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// List lists the caller's runs, the last changed first.
+// List returns the runs of the caller, with the last changed one first.
 func (s *Service) List(ctx context.Context, c Caller, f Filter) ([]Record, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.openJournal(ctx); err != nil {
 		return nil, err
 	}
 	f.User = c.User
 	list, err := s.journal.Runs(ctx, f)
 	for _, rec := range list {
-		s.seen(ctx, rec)
+		s.notifySeen(ctx, rec)
 	}
 	return list, err
 }
 
-// Events gives up to limit events of a run of the caller's after one, each checked
-// against the one before it.
+// Events returns up to limit events of a run after an event, each checked against the
+// previous one.
 func (s *Service) Events(ctx context.Context, c Caller, ref Ref, after int64, limit int) ([]Event, error) {
-	_, rec, err := s.byRef(ctx, c, ref)
+	_, rec, err := s.findByRef(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (s *Service) Events(ctx context.Context, c Caller, ref Ref, after int64, li
 			return nil, err
 		}
 		if len(before) == 0 || before[0].Seq != after {
-			return nil, broken(rec.ID, after, "it is missing")
+			return nil, untrustedEventError(rec.ID, after, "it is missing")
 		}
 		head = before[0].MAC
 	}
@@ -43,35 +43,35 @@ func (s *Service) Events(ctx context.Context, c Caller, ref Ref, after int64, li
 		return nil, err
 	}
 	for i, e := range events {
-		if e.Seq != after+int64(i)+1 || !sameMAC(e.MAC, s.key.Chain(rec.ID, head, e)) {
-			return nil, broken(rec.ID, after+int64(i)+1, "it is not what was written")
+		if e.Seq != after+int64(i)+1 || !equalMAC(e.MAC, s.key.Chain(rec.ID, head, e)) {
+			return nil, untrustedEventError(rec.ID, after+int64(i)+1, "it was changed")
 		}
 		head = e.MAC
 	}
 	return events, nil
 }
 
-// Get tells all of a run of the caller's, with its whole history.
-func (s *Service) Get(ctx context.Context, c Caller, ref Ref) (*Details, error) {
-	d, err := s.Look(ctx, c, ref)
+// GetWithEvents returns the details of a run of the caller with all its events.
+func (s *Service) GetWithEvents(ctx context.Context, c Caller, ref Ref) (*Details, error) {
+	d, err := s.Get(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
-	d.Events, err = s.events(ctx, d.Record, d.Seq)
+	d.Events, err = s.readEvents(ctx, d.Record, d.Seq)
 	if err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-// Look tells all of a run of the caller's but its events, so that its cost does
-// not grow with them; Events gives those that are wanted.
-func (s *Service) Look(ctx context.Context, c Caller, ref Ref) (*Details, error) {
-	_, rec, err := s.byRef(ctx, c, ref)
+// Get returns the details of a run of the caller without its events, so that the cost does
+// not depend on their number. Events returns those.
+func (s *Service) Get(ctx context.Context, c Caller, ref Ref) (*Details, error) {
+	_, rec, err := s.findByRef(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.load(ctx, rec)
+	l, err := s.loadRun(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +85,13 @@ func (s *Service) Look(ctx context.Context, c Caller, ref Ref) (*Details, error)
 	}, nil
 }
 
-// Flow gives the pinned definition of a run of the caller's, ready to run.
+// Flow returns the compiled definition of a run of the caller.
 func (s *Service) Flow(ctx context.Context, c Caller, ref Ref) (engine.Flow, error) {
-	_, rec, err := s.byRef(ctx, c, ref)
+	_, rec, err := s.findByRef(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.compiled(ctx, rec.Hash)
+	p, err := s.compiledProgram(ctx, rec.Hash)
 	if err != nil {
 		return nil, err
 	}

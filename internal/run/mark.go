@@ -9,27 +9,27 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Mark calls a variable critical: it is never left out where a context must
-// shrink. It changes nothing of what the run asks for.
+// Mark marks a variable as critical: it is kept when a context must shrink. It does not
+// affect the position.
 type Mark struct {
 	Key  string   `json:"key"`
 	Tags []string `json:"tags,omitempty"`
 }
 
-// Marked is the data of an event that calls variables critical.
+// Marked is the data of an event that marks variables as critical.
 type Marked struct {
 	Keys []string `json:"keys"`
 	Tags []string `json:"tags,omitempty"`
 }
 
-// MarkRequest calls variables of a run critical.
+// MarkRequest marks variables of a run as critical.
 type MarkRequest struct {
 	Ref
 	Keys []string
 	Tags []string
 }
 
-// The bounds of marks.
+// The limits of marks.
 const (
 	maxMarks    = 500
 	maxMarkKey  = 200
@@ -37,43 +37,42 @@ const (
 	maxMarkTag  = 64
 )
 
-// RuleMarks is a mark that is out of bounds.
+// RuleMarks refuses marks over a limit.
 const RuleMarks = "marks-invalid"
 
-// Mark calls variables critical, whether they are set yet or not, and gives all
-// that are. The run's position and handle stay. What is marked already is not
-// recorded again.
+// Mark marks variables as critical, whether they are set yet or not, and returns all marks.
+// The position and the handle do not change. Existing marks are not recorded again.
 func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, error) {
 	for i := range r.Keys {
-		r.Keys[i] = wellFormed(r.Keys[i])
+		r.Keys[i] = toValidUTF8(r.Keys[i])
 	}
 	for i := range r.Tags {
-		r.Tags[i] = wellFormed(r.Tags[i])
+		r.Tags[i] = toValidUTF8(r.Tags[i])
 	}
-	if problem := r.problem(); problem != "" {
+	if problem := r.invalidReason(); problem != "" {
 		return nil, &Refusal{
 			Code: guideway.CodeInvalid, Rule: RuleMarks, Message: problem,
 			Allowed: map[string]int{"keys": maxMarks, "bytesOfAKey": maxMarkKey, "tags": maxMarkTags, "bytesOfATag": maxMarkTag},
 			Next:    &Call{Tool: "workflow_mark_critical", Arguments: map[string]any{"handle": r.Handle, "keys": []string{"goal"}}},
 		}
 	}
-	return again(ctx, func() ([]Mark, error) {
-		_, rec, err := s.byRef(ctx, c, r.Ref)
+	return retryOnConflict(ctx, func() ([]Mark, error) {
+		_, rec, err := s.findByRef(ctx, c, r.Ref)
 		if err != nil {
 			return nil, err
 		}
-		l, err := s.load(ctx, rec)
+		l, err := s.loadRun(ctx, rec)
 		if err != nil {
 			return nil, err
 		}
-		next := marked(l.marks, Marked{Keys: r.Keys, Tags: r.Tags})
-		if sameMarks(next, l.marks) {
+		next := addMarks(l.marks, Marked{Keys: r.Keys, Tags: r.Tags})
+		if equalMarks(next, l.marks) {
 			return l.marks, nil
 		}
 		if len(next) > maxMarks {
 			return nil, &Refusal{
 				Code: guideway.CodeRefused, Rule: RuleMarks, Given: len(next), Allowed: maxMarks, RunID: rec.ID,
-				Message: "too many variables would be marked: what is all critical is all alike",
+				Message: "too many variables would be marked as critical",
 				Next:    StatusCall(Ref{RunID: rec.ID}),
 			}
 		}
@@ -81,7 +80,7 @@ func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, er
 		if err != nil {
 			return nil, err
 		}
-		_, l, err = s.commit(ctx, by(c), rec, l, change{others: []Event{e}})
+		_, l, err = s.commitChange(ctx, byCaller(c), rec, l, runChange{otherEvents: []Event{e}})
 		if err != nil {
 			return nil, err
 		}
@@ -89,11 +88,11 @@ func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, er
 	})
 }
 
-// problem says what is out of bounds, or "".
-func (r MarkRequest) problem() string {
+// invalidReason returns the limit that the request exceeds, or "".
+func (r MarkRequest) invalidReason() string {
 	switch {
 	case len(r.Keys) == 0:
-		return "keys is empty: name the variables that must stay"
+		return "keys is empty: name the variables to mark"
 	case len(r.Keys) > maxMarks:
 		return "there are too many keys"
 	case len(r.Tags) > maxMarkTags:
@@ -107,8 +106,8 @@ func (r MarkRequest) problem() string {
 	}
 }
 
-// marked adds marks to those that there are, and leaves the given list as it was.
-func marked(list []Mark, m Marked) []Mark {
+// addMarks returns a list with marks added. It does not change the given list.
+func addMarks(list []Mark, m Marked) []Mark {
 	next := slices.Clone(list)
 	for _, key := range m.Keys {
 		at := slices.IndexFunc(next, func(one Mark) bool { return one.Key == key })
@@ -125,18 +124,18 @@ func marked(list []Mark, m Marked) []Mark {
 	return next
 }
 
-func sameMarks(a, b []Mark) bool {
+func equalMarks(a, b []Mark) bool {
 	return slices.EqualFunc(a, b, func(x, y Mark) bool { return x.Key == y.Key && slices.Equal(x.Tags, y.Tags) })
 }
 
-// stored is what a snapshot holds.
-type stored struct {
+// snapshotState is the content of a snapshot.
+type snapshotState struct {
 	engine.State
 	Marks []Mark `json:",omitempty"`
 }
 
-// note takes in the events that are not the engine's.
-func (l *loaded) note(events []Event) {
+// applyServiceEvents applies the events that are not the engine's.
+func (l *loadedRun) applyServiceEvents(events []Event) {
 	for _, e := range events {
 		switch e.Kind {
 		case KindRefused:
@@ -144,28 +143,28 @@ func (l *loaded) note(events []Event) {
 		case KindMarked:
 			var m Marked
 			if json.Unmarshal(e.Data, &m) == nil {
-				l.marks = marked(l.marks, m)
+				l.marks = addMarks(l.marks, m)
 			}
 		}
 	}
 }
 
-// Admit says whether the caller may set variables of a run, as Continue would
-// judge it, and sets none. What it refuses is a *Refusal.
+// Admit reports whether the caller may set variables of a run, by the rules of Continue,
+// without setting them. It returns a *Refusal if not.
 func (s *Service) Admit(ctx context.Context, c Caller, ref Ref, vars map[string]any) error {
-	_, rec, err := s.byRef(ctx, c, ref)
+	_, rec, err := s.findByRef(ctx, c, ref)
 	if err != nil {
 		return err
 	}
-	l, err := s.load(ctx, rec)
+	l, err := s.loadRun(ctx, rec)
 	if err != nil {
 		return err
 	}
-	if vars, err = own(vars); err != nil {
+	if vars, err = normalizeVars(vars); err != nil {
 		return err
 	}
 	if refusal := l.program.Admit(l.state, vars); refusal != nil {
-		return refusedAt(refusal, rec, l)
+		return newRefusalAt(refusal, rec, l)
 	}
 	return nil
 }

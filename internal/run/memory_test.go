@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// memory is a journal without a disk, and open to who wants to tamper with it.
-type memory struct {
+// memoryJournal is a journal in memory that tests can tamper with.
+type memoryJournal struct {
 	mu       sync.Mutex
 	records  map[string]run.Record
 	events   map[string][]run.Event
@@ -21,25 +21,25 @@ type memory struct {
 	snaps    map[string]run.Snapshot
 	defs     map[string]run.Definition
 	words    map[string]string
-	// failing is what the next write fails with.
+	// failing is the error of the next write.
 	failing error
 	writes  int
-	// lookups counts the handles that were looked up.
+	// lookups counts the looked up handles.
 	lookups int
 }
 
-var _ run.Journal = (*memory)(nil)
+var _ run.Journal = (*memoryJournal)(nil)
 
-func newMemory() *memory {
-	return &memory{
+func newMemoryJournal() *memoryJournal {
+	return &memoryJournal{
 		records: map[string]run.Record{}, events: map[string][]run.Event{}, handles: map[string]run.Handle{},
 		outcomes: map[string]run.Handle{}, snaps: map[string]run.Snapshot{}, defs: map[string]run.Definition{}, words: map[string]string{},
 	}
 }
 
-func missing(what string) error { return guideway.Errorf(guideway.CodeNotFound, "no %s", what) }
+func notFoundError(what string) error { return guideway.Errorf(guideway.CodeNotFound, "no %s", what) }
 
-func (m *memory) Create(_ context.Context, d run.Definition, c run.Commit) error {
+func (m *memoryJournal) Create(_ context.Context, d run.Definition, c run.Commit) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.records[c.Record.ID]; ok {
@@ -49,23 +49,23 @@ func (m *memory) Create(_ context.Context, d run.Definition, c run.Commit) error
 		return guideway.Errorf(guideway.CodeConflict, "the request is known")
 	}
 	m.defs[d.Hash] = d
-	return m.add(c, "user "+c.Record.User+" "+c.Key)
+	return m.appendCommit(c, "user "+c.Record.User+" "+c.Key)
 }
 
-func (m *memory) Append(_ context.Context, c run.Commit) error {
+func (m *memoryJournal) Append(_ context.Context, c run.Commit) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old, ok := m.records[c.Record.ID]
 	if !ok {
-		return missing("run")
+		return notFoundError("run")
 	}
 	if _, known := m.outcomes[c.Record.ID+" "+c.Key]; old.Seq != c.Expected || known && c.Key != "" {
-		return guideway.Errorf(guideway.CodeConflict, "somebody was faster")
+		return guideway.Errorf(guideway.CodeConflict, "another command was first")
 	}
-	return m.add(c, c.Record.ID+" "+c.Key)
+	return m.appendCommit(c, c.Record.ID+" "+c.Key)
 }
 
-func (m *memory) add(c run.Commit, key string) error {
+func (m *memoryJournal) appendCommit(c run.Commit, key string) error {
 	if err := m.failing; err != nil {
 		m.failing = nil
 		return err
@@ -87,7 +87,7 @@ func (m *memory) add(c run.Commit, key string) error {
 	return nil
 }
 
-func (m *memory) Events(_ context.Context, id string, after int64, limit int) ([]run.Event, error) {
+func (m *memoryJournal) Events(_ context.Context, id string, after int64, limit int) ([]run.Event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []run.Event
@@ -99,7 +99,7 @@ func (m *memory) Events(_ context.Context, id string, after int64, limit int) ([
 	return out, nil
 }
 
-func (m *memory) Snapshot(_ context.Context, id string) (*run.Snapshot, error) {
+func (m *memoryJournal) Snapshot(_ context.Context, id string) (*run.Snapshot, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s, ok := m.snaps[id]; ok {
@@ -108,16 +108,16 @@ func (m *memory) Snapshot(_ context.Context, id string) (*run.Snapshot, error) {
 	return nil, nil
 }
 
-func (m *memory) Definition(_ context.Context, hash string) (run.Definition, error) {
+func (m *memoryJournal) Definition(_ context.Context, hash string) (run.Definition, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if d, ok := m.defs[hash]; ok {
 		return d, nil
 	}
-	return run.Definition{}, missing("definition")
+	return run.Definition{}, notFoundError("definition")
 }
 
-func (m *memory) Outcome(_ context.Context, id, user, key string) (run.Handle, error) {
+func (m *memoryJournal) Outcome(_ context.Context, id, user, key string) (run.Handle, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	name := id + " " + key
@@ -127,29 +127,29 @@ func (m *memory) Outcome(_ context.Context, id, user, key string) (run.Handle, e
 	if h, ok := m.outcomes[name]; ok {
 		return h, nil
 	}
-	return run.Handle{}, missing("command")
+	return run.Handle{}, notFoundError("command")
 }
 
-func (m *memory) Run(_ context.Context, id string) (run.Record, error) {
+func (m *memoryJournal) Run(_ context.Context, id string) (run.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r, ok := m.records[id]; ok {
 		return r, nil
 	}
-	return run.Record{}, missing("run")
+	return run.Record{}, notFoundError("run")
 }
 
-func (m *memory) Handle(_ context.Context, token string) (run.Handle, error) {
+func (m *memoryJournal) Handle(_ context.Context, token string) (run.Handle, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lookups++
 	if h, ok := m.handles[token]; ok {
 		return h, nil
 	}
-	return run.Handle{}, missing("handle")
+	return run.Handle{}, notFoundError("handle")
 }
 
-func (m *memory) Runs(_ context.Context, f run.Filter) ([]run.Record, error) {
+func (m *memoryJournal) Runs(_ context.Context, f run.Filter) ([]run.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []run.Record
@@ -173,7 +173,7 @@ func (m *memory) Runs(_ context.Context, f run.Filter) ([]run.Record, error) {
 	return out, nil
 }
 
-func (m *memory) Search(ctx context.Context, s run.Search) ([]run.Hit, error) {
+func (m *memoryJournal) Search(ctx context.Context, s run.Search) ([]run.Hit, error) {
 	runs, _ := m.Runs(ctx, s.Filter)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -190,22 +190,22 @@ func (m *memory) Search(ctx context.Context, s run.Search) ([]run.Hit, error) {
 	return out, nil
 }
 
-func (m *memory) Changes(context.Context, int64, int) ([]run.Change, bool, error) {
+func (m *memoryJournal) Changes(context.Context, int64, int) ([]run.Change, bool, error) {
 	return nil, false, nil
 }
-func (m *memory) Latest(context.Context) (int64, error) { return 0, nil }
-func (m *memory) Watch(context.Context) <-chan struct{} { return nil }
-func (m *memory) Close() error                          { return nil }
+func (m *memoryJournal) Latest(context.Context) (int64, error) { return 0, nil }
+func (m *memoryJournal) Watch(context.Context) <-chan struct{} { return nil }
+func (m *memoryJournal) Close() error                          { return nil }
 
-// heads are kept in memory.
-type heads struct {
+// memoryHeads are heads in memory.
+type memoryHeads struct {
 	mu   sync.Mutex
 	last map[string]run.Head
 }
 
-func newHeads() *heads { return &heads{last: map[string]run.Head{}} }
+func newMemoryHeads() *memoryHeads { return &memoryHeads{last: map[string]run.Head{}} }
 
-func (h *heads) Record(id string, seq int64, mac []byte) error {
+func (h *memoryHeads) Record(id string, seq int64, mac []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.last[id].Seq < seq {
@@ -214,7 +214,7 @@ func (h *heads) Record(id string, seq int64, mac []byte) error {
 	return nil
 }
 
-func (h *heads) Heads() (map[string]run.Head, error) {
+func (h *memoryHeads) Heads() (map[string]run.Head, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := map[string]run.Head{}
@@ -224,7 +224,7 @@ func (h *heads) Heads() (map[string]run.Head, error) {
 	return out, nil
 }
 
-func (h *heads) Replace(next map[string]run.Head) error {
+func (h *memoryHeads) Replace(next map[string]run.Head) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = next

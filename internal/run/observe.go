@@ -7,37 +7,36 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Observer is told of what runs do, once it is in the journal. It decides
-// nothing.
+// Observer receives the commands of runs after they are in the journal. It cannot refuse
+// them.
 type Observer interface {
-	// Committed is called before the caller has its answer, so it must not wait.
-	// What it is given is nobody's to change.
+	// Committed is called before the answer is returned, so it must not block. It must not
+	// change its argument.
 	Committed(ctx context.Context, c Committed)
-	// Seen is called when a run comes into this process's view: it was listed, or
-	// its state was made of the journal. It comes often, and must not wait.
+	// Seen is called when this process lists a run or loads its state from the journal. It
+	// is called often and must not block.
 	Seen(ctx context.Context, r Record)
 }
 
-// Committed is what a command has added to a run.
+// Committed is the effect of a command on a run.
 type Committed struct {
-	// Record is the run as it is now.
+	// Record is the run after the command.
 	Record Record
-	// By says whose doing it is.
+	// By is the author.
 	By By
-	// Facts are the engine's events that the command has brought. A fork, an
-	// import and a refused attempt bring none.
+	// Facts are the engine's new events. A fork, an import and a refused attempt have none.
 	Facts []engine.Event
-	// State is the run behind them, Flow its definition.
+	// State is the state after the facts, Flow the definition.
 	State engine.State
 	Flow  engine.Flow
-	// Marks are the variables that were called critical.
+	// Marks are the variables marked as critical.
 	Marks []Mark
 }
 
-// Behind gives a run of the caller's as it was behind one of its events, as an
-// observer was told of it then, but without the facts.
-func (s *Service) Behind(ctx context.Context, c Caller, ref Ref, seq int64) (Committed, error) {
-	_, rec, err := s.byRef(ctx, c, ref)
+// StateAt returns a run of the caller as it was after one of its events, as an observer
+// received it then, but without the facts.
+func (s *Service) StateAt(ctx context.Context, c Caller, ref Ref, seq int64) (Committed, error) {
+	_, rec, err := s.findByRef(ctx, c, ref)
 	if err != nil {
 		return Committed{}, err
 	}
@@ -49,23 +48,23 @@ func (s *Service) Behind(ctx context.Context, c Caller, ref Ref, seq int64) (Com
 		return Committed{}, err
 	}
 	if len(last) == 0 {
-		return Committed{}, broken(rec.ID, seq, "it is missing")
+		return Committed{}, untrustedEventError(rec.ID, seq, "it is missing")
 	}
 	rec.Seq, rec.Head, rec.Updated = seq, last[0].MAC, last[0].At
-	from := s.fromSnapshot(ctx, rec)
-	l, err := s.follow(ctx, rec, from)
+	from := s.loadSnapshot(ctx, rec)
+	l, err := s.foldEvents(ctx, rec, from)
 	if err != nil && from != nil {
-		l, err = s.follow(ctx, rec, nil)
+		l, err = s.foldEvents(ctx, rec, nil)
 	}
 	if err != nil {
 		return Committed{}, err
 	}
-	describe(&rec, l, l.program.PositionOf(l.state))
+	updateRecord(&rec, l, l.program.PositionOf(l.state))
 	return Committed{Record: rec, By: last[0].By, State: l.state, Flow: l.program.Flow, Marks: l.marks}, nil
 }
 
-// seen tells the observer that a run is in view.
-func (s *Service) seen(ctx context.Context, r Record) {
+// notifySeen calls Seen of the observer.
+func (s *Service) notifySeen(ctx context.Context, r Record) {
 	if s.observer != nil {
 		s.observer.Seen(ctx, r)
 	}

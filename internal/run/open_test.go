@@ -12,73 +12,83 @@ import (
 // errorOf returns the error of a call.
 func errorOf[T any](_ T, err error) error { return err }
 
-// Any call may be the first one of a service: it opens the store, and where that fails
-// it says so and leaves it to the next call.
+// TestEveryFirstCallOpensTheStore checks that any call can be the first one of a service:
+// it opens the store and returns its error, and the next call retries.
 func TestEveryFirstCallOpensTheStore(t *testing.T) {
 	t.Parallel()
-	source := newBench(t)
-	begun, err := source.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "guarded"})
+	source := newTestBench(t)
+	begun, err := source.Start(t.Context(), agentCaller(), run.StartRequest{WorkflowID: "guarded"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	byID, byHandle := run.Ref{RunID: begun.RunID}, run.Ref{Handle: begun.Handle}
-	bundle, err := source.Export(t.Context(), agent(), byID)
+	bundle, err := source.Export(t.Context(), agentCaller(), byID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	closed := errors.New("the store is closed")
 	for name, call := range map[string]func(ctx context.Context, s *run.Service) error{
 		"Start": func(ctx context.Context, s *run.Service) error {
-			return errorOf(s.Start(ctx, agent(), run.StartRequest{WorkflowID: "guarded"}))
+			return errorOf(s.Start(ctx, agentCaller(), run.StartRequest{WorkflowID: "guarded"}))
 		},
 		"Start, repeated": func(ctx context.Context, s *run.Service) error {
-			return errorOf(s.Start(ctx, agent(), run.StartRequest{WorkflowID: "guarded", RequestID: "a"}))
+			return errorOf(s.Start(ctx, agentCaller(), run.StartRequest{WorkflowID: "guarded", RequestID: "a"}))
 		},
 		"Continue": func(ctx context.Context, s *run.Service) error {
-			return errorOf(s.Continue(ctx, agent(), run.ContinueRequest{Handle: begun.Handle}))
+			return errorOf(s.Continue(ctx, agentCaller(), run.ContinueRequest{Handle: begun.Handle}))
 		},
 		"Answer": func(ctx context.Context, s *run.Service) error {
-			return errorOf(s.Answer(ctx, agent(), run.AnswerRequest{Ref: byID}))
+			return errorOf(s.Answer(ctx, agentCaller(), run.AnswerRequest{Ref: byID}))
 		},
-		"Status, handle": func(ctx context.Context, s *run.Service) error { return errorOf(s.Status(ctx, agent(), byHandle)) },
-		"Status, id":     func(ctx context.Context, s *run.Service) error { return errorOf(s.Status(ctx, agent(), byID)) },
+		"Status, handle": func(ctx context.Context, s *run.Service) error {
+			return errorOf(s.Status(ctx, agentCaller(), byHandle))
+		},
+		"Status, id": func(ctx context.Context, s *run.Service) error { return errorOf(s.Status(ctx, agentCaller(), byID)) },
 		"Abort": func(ctx context.Context, s *run.Service) error {
-			return errorOf(s.Abort(ctx, agent(), run.AbortRequest{Ref: byID}))
+			return errorOf(s.Abort(ctx, agentCaller(), run.AbortRequest{Ref: byID}))
 		},
 		"Fork": func(ctx context.Context, s *run.Service) error {
-			return errorOf(s.Fork(ctx, agent(), run.ForkRequest{Ref: byID}))
+			return errorOf(s.Fork(ctx, agentCaller(), run.ForkRequest{Ref: byID}))
 		},
-		"List":   func(ctx context.Context, s *run.Service) error { return errorOf(s.List(ctx, agent(), run.Filter{})) },
-		"Events": func(ctx context.Context, s *run.Service) error { return errorOf(s.Events(ctx, agent(), byID, 0, 1)) },
-		"Get":    func(ctx context.Context, s *run.Service) error { return errorOf(s.Get(ctx, agent(), byID)) },
-		"Look":   func(ctx context.Context, s *run.Service) error { return errorOf(s.Look(ctx, agent(), byID)) },
-		"Flow":   func(ctx context.Context, s *run.Service) error { return errorOf(s.Flow(ctx, agent(), byID)) },
+		"List": func(ctx context.Context, s *run.Service) error {
+			return errorOf(s.List(ctx, agentCaller(), run.Filter{}))
+		},
+		"Events": func(ctx context.Context, s *run.Service) error {
+			return errorOf(s.Events(ctx, agentCaller(), byID, 0, 1))
+		},
+		"GetWithEvents": func(ctx context.Context, s *run.Service) error {
+			return errorOf(s.GetWithEvents(ctx, agentCaller(), byID))
+		},
+		"Get":  func(ctx context.Context, s *run.Service) error { return errorOf(s.Get(ctx, agentCaller(), byID)) },
+		"Flow": func(ctx context.Context, s *run.Service) error { return errorOf(s.Flow(ctx, agentCaller(), byID)) },
 		"Mark": func(ctx context.Context, s *run.Service) error {
-			return errorOf(s.Mark(ctx, agent(), run.MarkRequest{Ref: byID, Keys: []string{"a"}}))
+			return errorOf(s.Mark(ctx, agentCaller(), run.MarkRequest{Ref: byID, Keys: []string{"a"}}))
 		},
 		"Admit": func(ctx context.Context, s *run.Service) error {
-			return s.Admit(ctx, agent(), byID, map[string]any{"a": 1})
+			return s.Admit(ctx, agentCaller(), byID, map[string]any{"a": 1})
 		},
-		"Behind": func(ctx context.Context, s *run.Service) error { return errorOf(s.Behind(ctx, agent(), byID, 1)) },
+		"StateAt": func(ctx context.Context, s *run.Service) error {
+			return errorOf(s.StateAt(ctx, agentCaller(), byID, 1))
+		},
 		"Resume, words": func(ctx context.Context, s *run.Service) error {
-			return errorOf(s.Resume(ctx, agent(), run.ResumeRequest{Query: "guarded"}))
+			return errorOf(s.Resume(ctx, agentCaller(), run.ResumeRequest{Query: "guarded"}))
 		},
 		"Resume, the last": func(ctx context.Context, s *run.Service) error {
-			return errorOf(s.Resume(ctx, agent(), run.ResumeRequest{}))
+			return errorOf(s.Resume(ctx, agentCaller(), run.ResumeRequest{}))
 		},
 		"Resume, id": func(ctx context.Context, s *run.Service) error {
-			return errorOf(s.Resume(ctx, agent(), run.ResumeRequest{Query: begun.RunID}))
+			return errorOf(s.Resume(ctx, agentCaller(), run.ResumeRequest{Query: begun.RunID}))
 		},
-		"State":         func(ctx context.Context, s *run.Service) error { return errorOf(s.State(ctx, agent(), byID)) },
-		"Export":        func(ctx context.Context, s *run.Service) error { return errorOf(s.Export(ctx, agent(), byID)) },
-		"Import":        func(ctx context.Context, s *run.Service) error { return errorOf(s.Import(ctx, agent(), bundle)) },
+		"State":         func(ctx context.Context, s *run.Service) error { return errorOf(s.State(ctx, agentCaller(), byID)) },
+		"Export":        func(ctx context.Context, s *run.Service) error { return errorOf(s.Export(ctx, agentCaller(), byID)) },
+		"Import":        func(ctx context.Context, s *run.Service) error { return errorOf(s.Import(ctx, agentCaller(), bundle)) },
 		"Verify":        func(ctx context.Context, s *run.Service) error { return errorOf(s.Verify(ctx, "")) },
 		"AcceptRestore": func(ctx context.Context, s *run.Service) error { return s.AcceptRestore(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			failure, asked := closed, 0
-			b := newBench(t, func(o *run.Options) {
+			b := newTestBench(t, func(o *run.Options) {
 				journal, heads := o.Journal, o.Heads
 				o.Journal, o.Key, o.Heads = nil, nil, nil
 				o.Open = func(context.Context) (run.Journal, run.Key, run.Heads, error) {

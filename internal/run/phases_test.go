@@ -10,9 +10,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// shipping is a workflow of phases with one of each thing that an agent would like
-// to get around.
-const shipping = `{"id":"shipping","version":"1.0.0","title":"Ship it","initialPhase":"make",
+// shippingWorkflow is a workflow of phases with every element that an agent might try to
+// bypass.
+const shippingWorkflow = `{"id":"shipping","version":"1.0.0","title":"Ship it","initialPhase":"make",
 "variables":[{"name":"approved","type":"boolean","required":false,"defaultValue":false},
   {"name":"tests","type":"number","required":false},{"name":"urgent","type":"boolean","required":false}],
 "phases":[
@@ -28,13 +28,13 @@ const shipping = `{"id":"shipping","version":"1.0.0","title":"Ship it","initialP
   "transitions":[{"to":"ship","condition":{"type":"simple","variable":"approved","operator":"==","value":true}}]},
  {"id":"ship","name":"Ship","required":true,"steps":[{"id":"send","name":"SECRET LAST STEP","required":true}]}]}`
 
-// No agent gets around a phase workflow: each illegal move at each position is
-// refused by the rule that it breaks and leaves the run where it was, also in
-// another process; the legal way is open all along.
+// TestPhaseRunsCannotBeCheated makes each illegal move at each position of a phase
+// workflow. Each is refused by its rule and leaves the run unchanged, also in another
+// process, and the legal move works.
 func TestPhaseRunsCannotBeCheated(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	b.shelf["shipping"] = shipping
+	b := newTestBench(t)
+	b.shelf["shipping"] = shippingWorkflow
 	answer := func(option string) *engine.Answer { return &engine.Answer{OptionID: option} }
 	type illegal struct {
 		name, rule string
@@ -81,10 +81,10 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 			{"skip the last step", engine.RuleStepRequired, run.ContinueRequest{Skip: &engine.Skip{Reason: "sent"}}},
 		}, run.ContinueRequest{Output: "sent"}, ""},
 	}
-	a := start(t, b.Service, "shipping", nil)
+	a := startRun(t, b.Service, "shipping", nil)
 	for i, place := range walk {
-		s := b.service(t) // each position is that of another process
-		now, err := s.Status(t.Context(), agent(), run.Ref{RunID: a.RunID})
+		s := b.newService(t) // another process at each position
+		now, err := s.Status(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 		if err != nil || now.Position.ID != place.at || now.Handle != a.Handle {
 			t.Fatalf("%d: the run is at %+v (%v), want %s", i, now, err, place.at)
 		}
@@ -93,27 +93,27 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 			case try.name == "name the last step" && place.at == "send":
 				continue
 			case try.rule == engine.RuleServerVariable && now.Position.Kind == engine.PositionGate:
-				try.rule = engine.RuleGateUnanswered // it comes first
+				try.rule = engine.RuleGateUnanswered // this rule is checked first
 			}
 			try.request.Handle = a.Handle
-			_, err := s.Continue(t.Context(), agent(), try.request)
-			r, ok := run.IsRefusal(err)
+			_, err := s.Continue(t.Context(), agentCaller(), try.request)
+			r, ok := run.AsRefusal(err)
 			if !ok || r.Rule != try.rule {
 				t.Errorf("%d %s: %s: got %v, want a refusal by %s", i, place.at, try.name, err, try.rule)
 				continue
 			}
 			if told, _ := json.Marshal(r); place.at != "send" && strings.Contains(string(told), "SECRET LAST") {
-				t.Errorf("%d %s: %s: the refusal tells what is not reached: %s", i, place.at, try.name, told)
+				t.Errorf("%d %s: %s: the refusal reveals later steps: %s", i, place.at, try.name, told)
 			}
-			same, err := s.Status(t.Context(), agent(), run.Ref{RunID: a.RunID})
+			same, err := s.Status(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 			if d := cmp.Diff(now, same); err != nil || d != "" {
 				t.Fatalf("%d %s: %s: the run has moved (%v):\n%s", i, place.at, try.name, err, d)
 			}
 		}
 		place.legal.Handle = a.Handle
-		who := agent()
+		who := agentCaller()
 		if place.via != "" {
-			who = person(place.via)
+			who = personCaller(place.via)
 		}
 		if a, err = s.Continue(t.Context(), who, place.legal); err != nil {
 			t.Fatalf("%d %s: the legal move: %v", i, place.at, err)
@@ -127,10 +127,11 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 	}
 }
 
-// The call that an answer offers is one that the run takes as it is.
+// TestTheNextCallOfAPhaseRunIsLegal checks that a run accepts the call that an answer
+// proposes.
 func TestTheNextCallOfAPhaseRunIsLegal(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestBench(t)
 	b.shelf["checked"] = `{"id":"checked","version":"1.0.0","title":"Checked","initialPhase":"a",
 		"variables":[{"name":"names","type":"array","required":true},{"name":"size","type":"number"},{"name":"plan","type":"object"},{"name":"ready","type":"boolean"}],
 		"phases":[{"id":"a","name":"A","required":true,
@@ -139,7 +140,7 @@ func TestTheNextCallOfAPhaseRunIsLegal(t *testing.T) {
 			{"action":"validate","target":"size"},{"action":"validate","target":"names"},{"action":"validate","target":"ready","value":true}]}],
 		"loops":[{"id":"l","name":"L","type":"forEach","over":"plan.parts.list","variable":"part","maxIterations":9,"steps":[{"id":"p","name":"Do it","required":true}]}],
 		"checkpoints":[{"id":"c","name":"C","message":"Good?","required":true,"blocking":true,"options":[{"id":"yes","label":"Yes"}]}]}]}`
-	a := start(t, b.Service, "checked", nil)
+	a := startRun(t, b.Service, "checked", nil)
 	var moves int
 	for ; a.Next != nil; moves++ {
 		var r struct {
@@ -154,7 +155,7 @@ func TestTheNextCallOfAPhaseRunIsLegal(t *testing.T) {
 		if err := json.Unmarshal(text, &r); err != nil {
 			t.Fatal(err)
 		}
-		a = legal(t, b.Service, run.ContinueRequest{Handle: r.Handle, Output: r.Output, Notes: r.Notes, Answer: r.Answer, Context: r.Context})
+		a = mustContinue(t, b.Service, run.ContinueRequest{Handle: r.Handle, Output: r.Output, Notes: r.Notes, Answer: r.Answer, Context: r.Context})
 	}
 	if moves != 6 || a.Status != engine.StatusCompleted {
 		t.Errorf("%d moves, then %+v", moves, a)

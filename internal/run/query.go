@@ -7,18 +7,18 @@ import (
 	"unicode"
 )
 
-// query is what somebody remembers of a run.
-type query struct {
-	// words are what to look for, without those that every request has.
+// resumeQuery is the description of a run in words.
+type resumeQuery struct {
+	// words are the search words without those of every request.
 	words []string
-	// since and until bound the time, if the query names one.
+	// since and until bound the time if the query mentions one.
 	since, until time.Time
 }
 
-// parseQuery takes words of time and words of no meaning out of a request such
-// as "resume the auth refactoring from yesterday".
-func parseQuery(text string, now time.Time) query {
-	var q query
+// parseQuery removes time expressions and stop words from a request such as "resume the
+// auth refactoring from yesterday".
+func parseQuery(text string, now time.Time) resumeQuery {
+	var q resumeQuery
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./#@", r)
 	})
@@ -28,9 +28,9 @@ func parseQuery(text string, now time.Time) query {
 		if i+1 < len(words) {
 			following = strings.Trim(words[i+1], "-_./#@")
 		}
-		used := q.time(word, following, now)
+		used := q.parseTime(word, following, now)
 		i += max(used-1, 0)
-		if used == 0 && word != "" && !isNoise(word) && !slices.Contains(q.words, word) {
+		if used == 0 && word != "" && !isStopWord(word) && !slices.Contains(q.words, word) {
 			q.words = append(q.words, word)
 		}
 	}
@@ -39,9 +39,9 @@ func parseQuery(text string, now time.Time) query {
 	return q
 }
 
-// time reads a word of time, with the one that follows it where they belong
-// together, and says how many words it has used.
-func (q *query) time(word, following string, now time.Time) int {
+// parseTime parses a time expression of one or two words and returns the number of words
+// used.
+func (q *resumeQuery) parseTime(word, following string, now time.Time) int {
 	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	week := today.AddDate(0, 0, -(int(today.Weekday())+6)%7)
 	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, now.Location())
@@ -71,9 +71,8 @@ func (q *query) time(word, following string, now time.Time) int {
 	return 2
 }
 
-// isNoise says whether a word says nothing about a run: what every request to
-// resume one is made of.
-func isNoise(word string) bool {
+// isStopWord reports whether a word occurs in every request to resume a run.
+func isStopWord(word string) bool {
 	switch word {
 	case "a", "an", "the", "this", "that", "my", "our", "your", "it", "its", "i", "we", "you", "me", "us",
 		"to", "of", "on", "in", "at", "for", "from", "with", "about", "by", "and", "or", "as", "is", "was", "were", "be",

@@ -40,7 +40,8 @@ func TestParseQuery(t *testing.T) {
 	}
 }
 
-// No request makes the parser fail, and no word of it is longer than the request.
+// FuzzParseQuery checks that the parser never panics and that no word is longer than the
+// request.
 func FuzzParseQuery(f *testing.F) {
 	f.Add("resume the auth refactoring from last week")
 	f.Add("2026-11-03 \x00 é")

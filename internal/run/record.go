@@ -7,77 +7,77 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Record is what is known of a run without reading its events. All of it follows
-// from them; journals keep it so that runs can be listed and found.
+// Record is the part of a run that is available without reading its events. It is derived
+// from them; journals store it to list and find runs.
 type Record struct {
-	// ID is the run's, "r_" and 23 letters and digits that sort by time.
+	// ID is the id of the run, "r_" and 23 letters and digits that sort by time.
 	ID string `json:"runId"`
-	// User owns the run, Client is what the client that began it calls itself.
+	// User is the owner of the run. Client is the self-reported name of the client that
+	// started it.
 	User   string `json:"user"`
 	Client string `json:"client,omitempty"`
-	// Workflow, Name and Version are the definition's, Hash pins it.
+	// Workflow, Name and Version identify the definition. Hash pins it.
 	Workflow string `json:"workflowId"`
 	Name     string `json:"workflowName"`
 	Version  string `json:"version"`
 	Hash     string `json:"hash"`
-	// Goal is what the caller wants to achieve.
+	// Goal is the goal of the caller.
 	Goal string `json:"goal,omitempty"`
-	// Project is where the run was begun.
+	// Project is the project in which the run was started.
 	Project Project `json:"project"`
-	// Status, Kind, Step and Title say where the run stands.
+	// Status, Kind, Step and Title describe the position.
 	Status engine.Status       `json:"status"`
 	Kind   engine.PositionKind `json:"kind"`
 	Step   string              `json:"step,omitempty"`
 	Title  string              `json:"title,omitempty"`
-	// Person says that the run waits for a gate that only a person opens.
+	// Person reports whether the run waits for human approval.
 	Person bool `json:"person,omitempty"`
 	// Done counts the completed steps.
 	Done int `json:"done"`
-	// Parent and ParentSeq say which run this one was forked from, and where.
+	// Parent and ParentSeq are the run and the event from which this run was forked.
 	Parent    string `json:"parent,omitempty"`
 	ParentSeq int64  `json:"parentSeq,omitempty"`
 	// Created and Updated are in UTC, with microseconds.
 	Created time.Time `json:"createdAt"`
 	Updated time.Time `json:"updatedAt"`
-	// Seq is the number of the last event, Head its MAC.
+	// Seq is the number of the last event, Head is its MAC.
 	Seq  int64  `json:"seq"`
 	Head []byte `json:"-"`
-	// Handle is the current one, for the owner alone.
+	// Handle is the current handle, which only the owner may see.
 	Handle string `json:"-"`
 }
 
-// Project is a directory under work: all work trees of one repository are one
-// project.
+// Project is a directory under work. All work trees of a repository are one project.
 type Project struct {
-	// ID is the first 12 hexadecimal digits of the SHA-256 of the path of the
-	// repository's main work tree, or of the directory where there is none.
+	// ID is the first 12 hexadecimal digits of the SHA-256 of the path of the repository's
+	// main work tree. Without a repository it is that of the directory.
 	ID string `json:"id,omitempty"`
-	// Path is where the client works.
+	// Path is the working directory of the client.
 	Path string `json:"path,omitempty"`
-	// Branch and Commit are those that were checked out; empty if unknown.
+	// Branch and Commit are those that were checked out, or empty if unknown.
 	Branch string `json:"branch,omitempty"`
 	Commit string `json:"commit,omitempty"`
 }
 
-// bounded is the project with names of a length that lists can carry.
-func (p Project) bounded() Project {
-	return Project{ID: cut(p.ID, maxKey), Path: cut(p.Path, maxGoal), Branch: cut(p.Branch, maxBranch), Commit: cut(p.Commit, maxKey)}
+// truncateNames returns the project with names that are short enough for lists.
+func (p Project) truncateNames() Project {
+	return Project{ID: truncate(p.ID, maxKey), Path: truncate(p.Path, maxGoal), Branch: truncate(p.Branch, maxBranch), Commit: truncate(p.Commit, maxKey)}
 }
 
-// By says whose doing an event is.
+// By is the author of an event.
 type By struct {
-	// User is who is answerable, Client what the client calls itself.
+	// User is the responsible user. Client is the self-reported name of the client.
 	User   string `json:"user,omitempty"`
 	Client string `json:"client,omitempty"`
-	// Via says how the server knows: one of the Via constants.
+	// Via is the channel of the command: one of the Via constants.
 	Via Via `json:"via"`
 }
 
-// Via is the way that a command came by.
+// Via is the channel of a command.
 type Via string
 
-// The ways. Person says which of them prove a person, as far as the client, the
-// browser or the terminal does.
+// The channels. Person reports which of them prove a person, as far as the client, the
+// browser or the terminal can be trusted.
 const (
 	ViaAgent       Via = "agent"
 	ViaServer      Via = "server"
@@ -85,11 +85,11 @@ const (
 	ViaTerminal    Via = "terminal"
 	ViaBrowser     Via = "browser"
 	ViaToken       Via = "token"
-	// ViaImport is what a bundle claims.
+	// ViaImport is an event of an imported bundle.
 	ViaImport Via = "import"
 )
 
-// Person says whether a person stands behind the way.
+// Person reports whether the channel proves a person.
 func (v Via) Person() bool {
 	switch v {
 	case ViaElicitation, ViaTerminal, ViaBrowser, ViaToken:
@@ -99,40 +99,38 @@ func (v Via) Person() bool {
 	}
 }
 
-// Event is an immutable fact of a run, as a journal keeps it.
+// Event is an immutable fact in the log of a run.
 type Event struct {
-	// Seq is 1-based and without gaps.
+	// Seq starts at 1 and has no gaps.
 	Seq int64 `json:"seq"`
-	// At is when it was decided, in UTC, with microseconds.
+	// At is the time of the decision, in UTC, with microseconds.
 	At time.Time `json:"at"`
-	// Kind is one of guide's, or one of this package's.
+	// Kind is a kind of the engine or of this package.
 	Kind string `json:"kind"`
 	By   By     `json:"by"`
-	// Data is the JSON of the fact. Journals keep it byte for byte.
+	// Data is the JSON of the fact. Journals store it byte for byte.
 	Data json.RawMessage `json:"data,omitempty"`
-	// MAC chains the event to the one before it. See Key.Chain.
+	// MAC chains the event to the previous one. See Key.Chain.
 	MAC []byte `json:"-"`
 }
 
-// The kinds of events that are not the engine's. They leave its state alone.
+// The kinds of events that are not the engine's. They do not change its state.
 const (
-	// KindCreated is every run's first event. Its data is a Created.
+	// KindCreated is the first event of every run. Its data is a Created.
 	KindCreated = "run_created"
-	// KindRefused records an attempt that was refused. Its data is a Refused.
+	// KindRefused records a refused attempt. Its data is a Refused.
 	KindRefused = "command_refused"
-	// KindMarked records that variables were called critical. Its data is a
-	// Marked.
+	// KindMarked records that variables were marked as critical. Its data is a Marked.
 	KindMarked = "context_marked"
 )
 
-// Created is the data of the first event: what a run is about.
+// Created is the data of the first event.
 type Created struct {
 	Workflow string `json:"workflowId"`
 	Name     string `json:"workflowName"`
 	Version  string `json:"version"`
 	Hash     string `json:"hash"`
-	// Source and Revision say where the definition came from, as far as that is
-	// known.
+	// Source and Revision are the origin of the definition, if known.
 	Source   string  `json:"source,omitempty"`
 	Revision string  `json:"revision,omitempty"`
 	Goal     string  `json:"goal,omitempty"`
@@ -140,13 +138,13 @@ type Created struct {
 	// Parent and ParentSeq are set in a fork.
 	Parent    string `json:"parent,omitempty"`
 	ParentSeq int64  `json:"parentSeq,omitempty"`
-	// Marks are those that the run takes over from the one it was forked from.
+	// Marks are the marks that a fork copies from its parent.
 	Marks []Mark `json:"marks,omitempty"`
-	// Imported is the id that the run had where it was exported.
+	// Imported is the id of the run where it was exported.
 	Imported string `json:"imported,omitempty"`
 }
 
-// Refused is the data of a refused attempt. What was handed in is not kept.
+// Refused is the data of a refused attempt. The input is not stored.
 type Refused struct {
 	Rule    string   `json:"rule"`
 	Message string   `json:"message"`
@@ -154,29 +152,29 @@ type Refused struct {
 	Issues  []string `json:"issues,omitempty"`
 }
 
-// Handle is a short token that a client holds for a run at a position.
+// Handle is the short token that a client holds for a run at a position.
 type Handle struct {
-	// Token is at most 24 characters long and cannot be guessed.
+	// Token has at most 24 characters and cannot be guessed.
 	Token string
 	Run   string
-	// Seq is the last event of the position that the handle was given for.
+	// Seq is the last event of the position of the handle.
 	Seq int64
 }
 
-// Snapshot is a cache of a run's state. Its MAC keeps anybody from entering
-// another state than the events give; one that does not fit is as good as none.
+// Snapshot is a cache of a run's state. Its MAC prevents forged states. An invalid snapshot
+// is ignored.
 type Snapshot struct {
-	// Seq is the last event in it, Head that event's MAC.
+	// Seq is the last event in it, Head is the MAC of that event.
 	Seq  int64
 	Head []byte
-	// State is the JSON of a engine.State.
+	// State is the JSON of an engine.State.
 	State []byte
 	MAC   []byte
 }
 
 // Definition is a pinned definition.
 type Definition struct {
-	// Hash is that of the canonical text, "sha256:…".
+	// Hash is the hash of the canonical text, "sha256:…".
 	Hash string `json:"hash"`
 	// Text is the canonical JSON.
 	Text string `json:"text"`

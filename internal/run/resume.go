@@ -12,11 +12,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Resume finds runs of the caller's to go on with: by id, by words over goal,
-// notes, workflow, project, branch and time, or, without any, the ones that were
-// last at work. Each comes with a handle that is ready to use.
+// Resume finds runs of the caller to continue: by id, by words in goal, notes, workflow,
+// project, branch and time, or, without words, the most recently used ones. Each has a
+// handle that is ready to use.
 func (s *Service) Resume(ctx context.Context, c Caller, r ResumeRequest) ([]Candidate, error) {
-	if err := withinLimits(limit{"query", r.Query, maxGoal}, limit{"project", r.Project, maxGoal}); err != nil {
+	if err := checkLimits(sizeLimit{"query", r.Query, maxGoal}, sizeLimit{"project", r.Project, maxGoal}); err != nil {
 		return nil, err
 	}
 	if id := strings.TrimSpace(r.RunID); id != "" {
@@ -29,32 +29,32 @@ func (s *Service) Resume(ctx context.Context, c Caller, r ResumeRequest) ([]Cand
 	if isHandle(query) && !strings.ContainsAny(query, " \t\n") {
 		return s.resumeOne(ctx, c, Ref{Handle: query})
 	}
-	now := s.now() // in the time zone of this machine: its days are the person's
+	now := s.now() // in the time zone of this machine, which is the user's
 	q := parseQuery(query, now)
 	most := r.Limit
 	if most <= 0 {
 		most = 5
 	}
-	hits, err := s.hits(ctx, c, q, r, most)
+	hits, err := s.findHits(ctx, c, q, r, most)
 	if err != nil {
 		return nil, err
 	}
-	ranked := rank(hits, r.Here, now)
-	return s.candidates(ctx, ranked[:min(len(ranked), most)])
+	ranked := rankHits(hits, r.Here, now)
+	return s.newCandidates(ctx, ranked[:min(len(ranked), most)])
 }
 
 func (s *Service) resumeOne(ctx context.Context, c Caller, ref Ref) ([]Candidate, error) {
-	_, rec, err := s.byRef(ctx, c, ref)
+	_, rec, err := s.findByRef(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
-	return s.candidates(ctx, []ranking{{rec: rec, score: 1, why: "it is named"}})
+	return s.newCandidates(ctx, []rankedHit{{rec: rec, score: 1, why: "exact id"}})
 }
 
-// hits finds runs. Where the words find nothing in the time that the query
-// names, the words alone count; where they find nothing at all, nothing does.
-func (s *Service) hits(ctx context.Context, c Caller, q query, r ResumeRequest, most int) ([]Hit, error) {
-	if err := s.open(ctx); err != nil {
+// findHits finds runs. If the words match nothing in the time of the query, the time is
+// ignored. If they match nothing at all, there is no hit.
+func (s *Service) findHits(ctx context.Context, c Caller, q resumeQuery, r ResumeRequest, most int) ([]Hit, error) {
+	if err := s.openJournal(ctx); err != nil {
 		return nil, err
 	}
 	const perCandidate, least = 6, 30
@@ -63,7 +63,7 @@ func (s *Service) hits(ctx context.Context, c Caller, q query, r ResumeRequest, 
 		f.Project = projectID(r.Project, r.Here)
 	}
 	if len(q.words) == 0 {
-		return s.recent(ctx, f)
+		return s.recentHits(ctx, f)
 	}
 	hits, err := s.journal.Search(ctx, Search{Filter: f, Words: q.words})
 	if err != nil || len(hits) > 0 || q.since.IsZero() {
@@ -73,8 +73,8 @@ func (s *Service) hits(ctx context.Context, c Caller, q query, r ResumeRequest, 
 	return s.journal.Search(ctx, Search{Filter: f, Words: q.words})
 }
 
-// recent gives the runs that were last at work, those that have not ended first.
-func (s *Service) recent(ctx context.Context, f Filter) ([]Hit, error) {
+// recentHits returns the most recently used runs, with those that have not ended first.
+func (s *Service) recentHits(ctx context.Context, f Filter) ([]Hit, error) {
 	open := f
 	open.Statuses = []engine.Status{engine.StatusRunning, engine.StatusWaiting}
 	var hits []Hit
@@ -92,7 +92,7 @@ func (s *Service) recent(ctx context.Context, f Filter) ([]Hit, error) {
 	return hits, nil
 }
 
-// projectID gives the id of a project that is named by its id or path.
+// projectID returns the id of a project by its id or path.
 func projectID(name string, here Project) string {
 	if name == here.ID || filepath.Clean(name) == filepath.Clean(here.Path) {
 		return here.ID
@@ -100,54 +100,53 @@ func projectID(name string, here Project) string {
 	return name
 }
 
-// ranking is a run with how well it fits.
-type ranking struct {
+// rankedHit is a run with its rank.
+type rankedHit struct {
 	rec   Record
 	score float64
 	why   string
 }
 
-// The shares of what makes a run likely to be the one that is meant.
+// The weights of the ranking.
 const (
 	shareWords  = 0.55
 	shareOpen   = 0.20
 	shareRecent = 0.15
 	shareHere   = 0.10
-	// fresh is the age at which a run's recency counts half.
-	fresh = 72 * time.Hour
+	// recencyHalfLife is the age at which the recency of a run counts half.
+	recencyHalfLife = 72 * time.Hour
 )
 
-// rank orders hits by how likely they are meant: the words, whether the run is
-// still open, how long ago it was at work, and whether it is of the project
-// that the caller is in.
-func rank(hits []Hit, here Project, now time.Time) []ranking {
+// rankHits sorts hits by the match of the words, whether the run is open, its last use, and
+// whether it belongs to the caller's project.
+func rankHits(hits []Hit, here Project, now time.Time) []rankedHit {
 	best := 0.0
 	for _, h := range hits {
 		best = max(best, h.Score)
 	}
-	out := make([]ranking, 0, len(hits))
+	out := make([]rankedHit, 0, len(hits))
 	for _, h := range hits {
-		r := ranking{rec: h.Record}
+		r := rankedHit{rec: h.Record}
 		var why []string
 		if best > 0 {
 			r.score += shareWords * h.Score / best
-			why = append(why, "the words fit")
+			why = append(why, "the words match")
 			if h.Excerpt != "" {
-				why = []string{"the words fit: " + strings.Join(strings.Fields(h.Excerpt), " ")}
+				why = []string{"the words match: " + strings.Join(strings.Fields(h.Excerpt), " ")}
 			}
 		}
 		if !isEnded(h.Record.Status) {
 			r.score += shareOpen
 			why = append(why, "it is "+string(h.Record.Status))
 		} else {
-			why = append(why, "it is "+string(h.Record.Status)+": fork it to go on")
+			why = append(why, "it is "+string(h.Record.Status)+": fork it to continue")
 		}
 		age := now.Sub(h.Record.Updated)
-		r.score += shareRecent * math.Exp2(-float64(max(age, 0))/float64(fresh))
-		why = append(why, "last at work "+ago(age))
+		r.score += shareRecent * math.Exp2(-float64(max(age, 0))/float64(recencyHalfLife))
+		why = append(why, "last used "+formatAge(age))
 		if here.ID != "" && h.Record.Project.ID == here.ID {
 			r.score += shareHere
-			why = append(why, "it is of this project")
+			why = append(why, "same project")
 			if here.Branch != "" && here.Branch == h.Record.Project.Branch {
 				why[len(why)-1] += " and branch"
 			}
@@ -156,7 +155,7 @@ func rank(hits []Hit, here Project, now time.Time) []ranking {
 		r.why = strings.Join(why, "; ")
 		out = append(out, r)
 	}
-	slices.SortStableFunc(out, func(a, b ranking) int {
+	slices.SortStableFunc(out, func(a, b rankedHit) int {
 		switch {
 		case a.score != b.score:
 			if a.score > b.score {
@@ -170,8 +169,8 @@ func rank(hits []Hit, here Project, now time.Time) []ranking {
 	return out
 }
 
-// ago says an age in words.
-func ago(age time.Duration) string {
+// formatAge formats an age in words.
+func formatAge(age time.Duration) string {
 	switch {
 	case age < time.Minute:
 		return "just now"
@@ -184,20 +183,20 @@ func ago(age time.Duration) string {
 	}
 }
 
-// candidates adds to each run where it stands. One that cannot be loaded is left
-// to a person: it shows in its place with the reason.
-func (s *Service) candidates(ctx context.Context, list []ranking) ([]Candidate, error) {
+// newCandidates adds the position of each run. A run that cannot be loaded is listed with
+// the error, so that a person can handle it.
+func (s *Service) newCandidates(ctx context.Context, list []rankedHit) ([]Candidate, error) {
 	out := make([]Candidate, 0, len(list))
 	for _, r := range list {
 		c := Candidate{
 			RunID: r.rec.ID, Handle: r.rec.Handle, WorkflowID: r.rec.Workflow, Goal: r.rec.Goal, Status: r.rec.Status,
 			Project: r.rec.Project, Score: r.score, Why: r.why, UpdatedAt: r.rec.Updated,
 		}
-		l, err := s.load(ctx, r.rec)
+		l, err := s.loadRun(ctx, r.rec)
 		switch {
 		case err == nil:
 			c.Position = l.program.PositionOf(l.state)
-			c.Next = nextCall(c.Handle, c.Position)
+			c.Next = legalCall(c.Handle, c.Position)
 			if isEnded(c.Status) {
 				c.Next = &Call{Tool: "workflow_fork", Arguments: map[string]any{"runId": c.RunID}}
 			}

@@ -11,23 +11,22 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// Definitions is where a run's definition comes from when it starts. From then
-// on the journal's copy counts.
+// Definitions provides the definition when a run starts. After that the journal's copy is
+// used.
 type Definitions interface {
-	// Startable gives the definition that is served for an id. CodeNotFound
-	// where there is none, CodeInvalidDefinition where it has errors, those
-	// included that only the linter finds.
+	// Startable returns the definition with an id. It returns CodeNotFound if it does not
+	// exist, and CodeInvalidDefinition if it has errors, including those of the linter.
 	Startable(ctx context.Context, id string) (*workflow.Definition, error)
 }
 
-// Heads remembers the last event of every run where a rollback of the journal
-// does not reach. It may be behind the journal, never ahead of it.
+// Heads stores the last event of every run outside of the journal, where a rollback of the
+// journal does not affect it. It may lag behind the journal, but is never ahead of it.
 type Heads interface {
-	// Record notes that a run has had an event.
+	// Record stores a new event of a run.
 	Record(run string, seq int64, mac []byte) error
-	// Heads gives the highest event of each run that was recorded.
+	// Heads returns the highest recorded event of each run.
 	Heads() (map[string]Head, error)
-	// Replace forgets everything and records what is given.
+	// Replace replaces all heads.
 	Replace(heads map[string]Head) error
 }
 
@@ -35,37 +34,37 @@ type Heads interface {
 type Head struct {
 	Seq int64
 	MAC []byte
-	// Witnesses are earlier heads that were followed by a lower number: two
-	// commands that were noted in the other order, or a journal that was rolled
-	// back and went on. They tell which, when the run has long outgrown them.
+	// Witnesses are earlier heads that were followed by a lower number: either two commands
+	// were recorded in reverse order, or the journal was rolled back and continued. They
+	// show which of both, even after the run has passed them.
 	Witnesses []Head
 }
 
-// Options say what a Service works with. Definitions are needed, and Journal and
-// Key or Open.
+// Options configure a Service. Definitions is required, and either Open or both Journal and
+// Key.
 type Options struct {
 	Journal     Journal
 	Definitions Definitions
 	Key         Key
-	// Heads may be nil: then a rolled-back journal is not detected.
+	// Heads may be nil. Then a rollback of the journal is not detected.
 	Heads Heads
-	// Open returns the journal, the key and the heads where they are not there yet.
-	// Each call asks for them, and all answers without an error must be the same.
+	// Open returns the journal, the key and the heads if they are not set. It is called for
+	// each call, and all results without an error must be the same.
 	Open func(context.Context) (Journal, Key, Heads, error)
-	// PersonGates has only people open the gates of runs that start.
+	// PersonGates makes all gates of new runs require human approval.
 	PersonGates bool
-	// Observer is told of what runs do; nil is nobody.
+	// Observer receives the commands of runs. It may be nil.
 	Observer Observer
-	// Now is the clock, time.Now if nil.
+	// Now is the clock. The default is time.Now.
 	Now func() time.Time
-	// Logger gets what goes wrong beside a command; nil is silence.
+	// Logger gets errors that no caller receives. If it is nil, they are discarded.
 	Logger *slog.Logger
 }
 
-// Service runs guided workflows. It may be used by many goroutines, and by many
-// processes on one journal.
+// Service runs guided workflows. It is safe for concurrent use, and several processes can
+// use the same journal.
 type Service struct {
-	// journal, key and heads are there after open.
+	// journal, key and heads are set by openJournal.
 	journal     Journal
 	definitions Definitions
 	key         Key
@@ -76,17 +75,17 @@ type Service struct {
 	observer    Observer
 	now         func() time.Time
 	log         *slog.Logger
-	cache       *cache
+	cache       *runCache
 }
 
-// New makes a service.
+// New returns a service.
 func New(o Options) (*Service, error) {
 	if o.Open == nil && len(o.Key) != KeySize {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the journal's key has %d bytes, not %d", len(o.Key), KeySize)
 	}
 	s := &Service{
 		journal: o.Journal, definitions: o.Definitions, key: o.Key, heads: o.Heads, openStore: o.Open,
-		personGates: o.PersonGates, observer: o.Observer, now: o.Now, log: o.Logger, cache: newCache(),
+		personGates: o.PersonGates, observer: o.Observer, now: o.Now, log: o.Logger, cache: newRunCache(),
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -97,9 +96,9 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
-// open makes the journal, the key and the heads ready. Each call that may be a
-// service's first one begins with it.
-func (s *Service) open(ctx context.Context) error {
+// openJournal opens the journal, the key and the heads. Each exported method that may be
+// the first call begins with it.
+func (s *Service) openJournal(ctx context.Context) error {
 	if s.openStore == nil {
 		return nil
 	}
@@ -110,25 +109,25 @@ func (s *Service) open(ctx context.Context) error {
 	return err
 }
 
-// clock is the time as journals keep it.
-func (s *Service) clock() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
+// currentTime returns the time in the precision of journals.
+func (s *Service) currentTime() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
 
-// by says whose doing a command of the caller's is.
-func by(c Caller) By {
+// byCaller returns the caller as the author of an event.
+func byCaller(c Caller) By {
 	via := c.Via
 	if via == "" {
 		via = ViaAgent
 	}
-	return By{User: c.User, Client: cut(c.Client, maxKey), Via: via}
+	return By{User: c.User, Client: truncate(c.Client, maxKey), Via: via}
 }
 
-// attempts is how often a command is decided anew after another one was faster.
-// Each time somebody got on, so that all get through.
-const attempts = 100
+// maxAttempts bounds the retries after conflicts. Each conflict means that another command
+// succeeded, so that all callers make progress.
+const maxAttempts = 100
 
-// again carries out a command until no other one came in between.
-func again[T any](ctx context.Context, command func() (T, error)) (T, error) {
-	for range attempts - 1 {
+// retryOnConflict runs a command until it has no conflict.
+func retryOnConflict[T any](ctx context.Context, command func() (T, error)) (T, error) {
+	for range maxAttempts - 1 {
 		out, err := command()
 		if guideway.ErrorCode(err) != guideway.CodeConflict {
 			return out, err
@@ -140,20 +139,20 @@ func again[T any](ctx context.Context, command func() (T, error)) (T, error) {
 	return command()
 }
 
-// record tells the heads of a commit. That it fails loses nothing: heads may be
+// recordHead records a commit in the heads. An error loses nothing, because heads may lag
 // behind.
-func (s *Service) record(ctx context.Context, r Record) {
+func (s *Service) recordHead(ctx context.Context, r Record) {
 	if s.heads == nil {
 		return
 	}
 	if err := s.heads.Record(r.ID, r.Seq, r.Head); err != nil {
-		s.log.WarnContext(ctx, "the head of a run could not be noted; a rollback to before it would not be detected", "run", r.ID, "error", err)
+		s.log.WarnContext(ctx, "cannot record the head of a run; a rollback to before it would not be detected", "run", r.ID, "error", err)
 	}
 }
 
-// describe puts where a run stands into its record.
-func describe(r *Record, l *loaded, pos engine.Position) {
+// updateRecord stores the position of a run in its record.
+func updateRecord(r *Record, l *loadedRun, pos engine.Position) {
 	r.Status = l.program.Status(l.state)
-	r.Kind, r.Step, r.Title, r.Person = pos.Kind, pos.ID, cut(pos.Title, maxTitle), pos.Person
+	r.Kind, r.Step, r.Title, r.Person = pos.Kind, pos.ID, truncate(pos.Title, maxTitle), pos.Person
 	r.Done = l.state.Steps
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// shelf serves definitions by id.
-type shelf map[string]string
+// definitionMap provides definitions by id.
+type definitionMap map[string]string
 
-func (s shelf) Startable(_ context.Context, id string) (*workflow.Definition, error) {
+func (s definitionMap) Startable(_ context.Context, id string) (*workflow.Definition, error) {
 	text, ok := s[id]
 	if !ok {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found", id)
@@ -48,28 +48,28 @@ const guardedSteps = `[
 
 const personSteps = `[{"id":"plan","title":"Plan","prompt":"Plan.","approval":"human"},{"id":"build","title":"Build","prompt":"Build."}]`
 
-// bench is a service with all that it works with.
-type bench struct {
+// testBench is a service with its dependencies.
+type testBench struct {
 	*run.Service
-	journal *memory
-	heads   *heads
-	shelf   shelf
+	journal *memoryJournal
+	heads   *memoryHeads
+	shelf   definitionMap
 	mu      sync.Mutex
 	now     time.Time
 }
 
-func newBench(t testing.TB, change ...func(*run.Options)) *bench {
+func newTestBench(t testing.TB, change ...func(*run.Options)) *testBench {
 	t.Helper()
-	b := &bench{
-		journal: newMemory(), heads: newHeads(), now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
-		shelf: shelf{"guarded": testWorkflow("guarded", guardedSteps), "person": testWorkflow("person", personSteps)},
+	b := &testBench{
+		journal: newMemoryJournal(), heads: newMemoryHeads(), now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+		shelf: definitionMap{"guarded": testWorkflow("guarded", guardedSteps), "person": testWorkflow("person", personSteps)},
 	}
-	b.Service = b.service(t, change...)
+	b.Service = b.newService(t, change...)
 	return b
 }
 
-// service is another process on the same journal.
-func (b *bench) service(t testing.TB, change ...func(*run.Options)) *run.Service {
+// newService returns a service like that of another process with the same journal.
+func (b *testBench) newService(t testing.TB, change ...func(*run.Options)) *run.Service {
 	t.Helper()
 	o := run.Options{
 		Journal: b.journal, Definitions: b.shelf, Key: bytes.Repeat([]byte{7}, run.KeySize), Heads: b.heads,
@@ -90,62 +90,62 @@ func (b *bench) service(t testing.TB, change ...func(*run.Options)) *run.Service
 	return s
 }
 
-func agent() run.Caller {
+func agentCaller() run.Caller {
 	return run.Caller{Principal: guideway.Principal{User: "ada", Client: "editor"}}
 }
 
-func person(via run.Via) run.Caller {
+func personCaller(via run.Via) run.Caller {
 	return run.Caller{Principal: guideway.Principal{User: "ada"}, Via: via}
 }
 
-func start(t testing.TB, s *run.Service, id string, vars map[string]any) *run.Answer {
+func startRun(t testing.TB, s *run.Service, id string, vars map[string]any) *run.Answer {
 	t.Helper()
-	a, err := s.Start(t.Context(), agent(), run.StartRequest{WorkflowID: id, Goal: "make the " + id, Context: vars})
+	a, err := s.Start(t.Context(), agentCaller(), run.StartRequest{WorkflowID: id, Goal: "make the " + id, Context: vars})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-// legal hands in what must be accepted.
-func legal(t testing.TB, s *run.Service, r run.ContinueRequest) *run.Answer {
+// mustContinue hands in input that must be accepted.
+func mustContinue(t testing.TB, s *run.Service, r run.ContinueRequest) *run.Answer {
 	t.Helper()
-	a, err := s.Continue(t.Context(), agent(), r)
+	a, err := s.Continue(t.Context(), agentCaller(), r)
 	if err != nil {
 		t.Fatalf("continue: %v", err)
 	}
 	return a
 }
 
-func confirm() *engine.Answer { return &engine.Answer{OptionID: engine.OptionConfirm} }
+func confirmAnswer() *engine.Answer { return &engine.Answer{OptionID: engine.OptionConfirm} }
 
-// wantRule checks that an error is a refusal by a rule.
-func wantRule(t testing.TB, err error, rule string) {
+// checkRule fails the test unless an error is a refusal by a rule.
+func checkRule(t testing.TB, err error, rule string) {
 	t.Helper()
-	_ = refusalBy(t, err, rule)
+	_ = requireRefusal(t, err, rule)
 }
 
-// refusalBy gives the refusal that an error must be.
-func refusalBy(t testing.TB, err error, rule string) *run.Refusal {
+// requireRefusal returns the refusal in an error, or fails the test.
+func requireRefusal(t testing.TB, err error, rule string) *run.Refusal {
 	t.Helper()
-	r, ok := run.IsRefusal(err)
+	r, ok := run.AsRefusal(err)
 	if !ok || r.Rule != rule {
 		t.Fatalf("got %v (%+v), want a refusal by %s", err, r, rule)
 	}
 	return r
 }
 
-// walk takes the guarded workflow to its last step and gives every answer.
-func walk(t testing.TB, s *run.Service) []*run.Answer {
+// runToLastStep runs the guarded workflow to its last step and returns every answer.
+func runToLastStep(t testing.TB, s *run.Service) []*run.Answer {
 	t.Helper()
-	answers := []*run.Answer{start(t, s, "guarded", nil)}
+	answers := []*run.Answer{startRun(t, s, "guarded", nil)}
 	next := func(r run.ContinueRequest) {
 		r.Handle = answers[len(answers)-1].Handle
-		answers = append(answers, legal(t, s, r))
+		answers = append(answers, mustContinue(t, s, r))
 	}
 	next(run.ContinueRequest{Output: "PLAN: a careful one", Notes: "looked at the parser"})
 	next(run.ContinueRequest{Output: "please approve"})
-	next(run.ContinueRequest{Answer: confirm()})
+	next(run.ContinueRequest{Answer: confirmAnswer()})
 	next(run.ContinueRequest{Context: map[string]any{"size": "small"}})
 	for i := range 3 {
 		next(run.ContinueRequest{Output: fmt.Sprint("round ", i)})
@@ -155,8 +155,8 @@ func walk(t testing.TB, s *run.Service) []*run.Answer {
 
 func TestARunWalksFromStartToEnd(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	answers := walk(t, b.Service)
+	b := newTestBench(t)
+	answers := runToLastStep(t, b.Service)
 	last := answers[len(answers)-1]
 	if last.Position.ID != "report" || last.Status != engine.StatusRunning {
 		t.Fatalf("at %+v", last)
@@ -170,7 +170,7 @@ func TestARunWalksFromStartToEnd(t *testing.T) {
 			t.Errorf("a step that is not reached is shown: %s", text)
 		}
 	}
-	end := legal(t, b.Service, run.ContinueRequest{Handle: last.Handle, Output: "done"})
+	end := mustContinue(t, b.Service, run.ContinueRequest{Handle: last.Handle, Output: "done"})
 	if end.Status != engine.StatusCompleted || end.Next != nil || end.Position.Kind != engine.PositionEnd {
 		t.Errorf("the end is %+v", end)
 	}
@@ -180,12 +180,12 @@ func TestARunWalksFromStartToEnd(t *testing.T) {
 	}
 }
 
-// The call that an answer suggests is legal, at every position but where only
-// the caller knows what to hand in.
+// TestNextIsLegal checks that the call that an answer proposes is legal, at every position
+// where the input is known.
 func TestNextIsLegal(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	a := start(t, b.Service, "guarded", nil)
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
 	for range 20 {
 		if a.Next == nil {
 			break
@@ -208,7 +208,7 @@ func TestNextIsLegal(t *testing.T) {
 		if r.Answer != nil {
 			req.Answer = &engine.Answer{OptionID: r.Answer.OptionID}
 		}
-		a = legal(t, b.Service, req)
+		a = mustContinue(t, b.Service, req)
 	}
 	if a.Status != engine.StatusCompleted {
 		t.Errorf("it ended at %+v", a.Position)
@@ -217,18 +217,18 @@ func TestNextIsLegal(t *testing.T) {
 
 func TestRefusalsKeepTheRunWhereItIs(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	a := start(t, b.Service, "guarded", nil)
-	_, err := b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "no plan"})
-	r := refusalBy(t, err, engine.RuleCriteria)
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
+	_, err := b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "no plan"})
+	r := requireRefusal(t, err, engine.RuleCriteria)
 	if !slices.Equal(r.Issues, []string{"say PLAN"}) || r.Next == nil || r.Next.Arguments["handle"] != a.Handle {
 		t.Errorf("the refusal is %+v", r)
 	}
-	after, err := b.Status(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	after, err := b.Status(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 	if err != nil || after.Handle != a.Handle || after.Position.ID != "plan" {
 		t.Errorf("after it: %+v, %v", after, err)
 	}
-	d, err := b.Get(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	d, err := b.GetWithEvents(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,24 +238,25 @@ func TestRefusalsKeepTheRunWhereItIs(t *testing.T) {
 	if strings.Contains(fmt.Sprint(d.Events), "no plan") {
 		t.Error("the refused output is kept")
 	}
-	legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
+	mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
 }
 
-// The same handle with the same input gives the same answer and adds nothing, at
-// once, later, and in another process; with other input it is refused.
+// TestRepeatsAreIdempotent checks that the same handle with the same input returns the same
+// answer and adds nothing: immediately, later, and in another process. Other input is
+// refused.
 func TestRepeatsAreIdempotent(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	a := start(t, b.Service, "guarded", nil)
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
 	first := run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"b": json.Number("2"), "a": 1.0}}
-	want := legal(t, b.Service, first)
+	want := mustContinue(t, b.Service, first)
 	second := run.ContinueRequest{Handle: want.Handle, Output: "please approve"}
-	legal(t, b.Service, second)
+	mustContinue(t, b.Service, second)
 	writes := b.journal.writes
-	for _, s := range []*run.Service{b.Service, b.service(t)} {
-		got := legal(t, s, first)
+	for _, s := range []*run.Service{b.Service, b.newService(t)} {
+		got := mustContinue(t, s, first)
 		if !got.Replayed {
-			t.Error("it does not say that it is a repeat")
+			t.Error("the answer is not marked as replayed")
 		}
 		got.Replayed = false
 		if d := cmp.Diff(want, got); d != "" {
@@ -267,12 +268,12 @@ func TestRepeatsAreIdempotent(t *testing.T) {
 	}
 	other := first
 	other.Output = "PLAN B"
-	_, err := b.Continue(t.Context(), agent(), other)
-	r := refusalBy(t, err, run.RuleStaleHandle)
+	_, err := b.Continue(t.Context(), agentCaller(), other)
+	r := requireRefusal(t, err, run.RuleStaleHandle)
 	if r.Next.Tool != "workflow_status" {
 		t.Errorf("next is %+v", r.Next)
 	}
-	status, err := b.Status(t.Context(), agent(), run.Ref{Handle: a.Handle})
+	status, err := b.Status(t.Context(), agentCaller(), run.Ref{Handle: a.Handle})
 	if err != nil || status.Position.Kind != engine.PositionGate {
 		t.Errorf("an old handle gives %+v, %v", status, err)
 	}
@@ -280,17 +281,17 @@ func TestRepeatsAreIdempotent(t *testing.T) {
 
 func TestNobodyElseGetsIn(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	a := start(t, b.Service, "guarded", nil)
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
 	eve := run.Caller{Principal: guideway.Principal{User: "eve"}}
 	forged := a.Handle[:len(a.Handle)-1] + map[bool]string{true: "1", false: "0"}[a.Handle[len(a.Handle)-1] == '0']
 	for _, handle := range []string{a.Handle} {
 		_, err := b.Continue(t.Context(), eve, run.ContinueRequest{Handle: handle, Output: "PLAN"})
-		wantRule(t, err, run.RuleUnknownHandle)
+		checkRule(t, err, run.RuleUnknownHandle)
 	}
 	for _, handle := range []string{forged, "", "x", a.RunID, strings.ToUpper(a.Handle), a.Handle + " ", a.Handle[:10], strings.Repeat("h_", 500)} {
-		_, err := b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: handle, Output: "PLAN"})
-		r := refusalBy(t, err, run.RuleUnknownHandle)
+		_, err := b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: handle, Output: "PLAN"})
+		r := requireRefusal(t, err, run.RuleUnknownHandle)
 		if text, _ := json.Marshal(r); len(text) > 500 {
 			t.Errorf("the refusal has %d bytes", len(text))
 		}
@@ -305,16 +306,16 @@ func TestNobodyElseGetsIn(t *testing.T) {
 			_, err := b.Abort(t.Context(), eve, run.AbortRequest{Ref: run.Ref{RunID: a.RunID}})
 			return err
 		},
-		"get":    func() error { _, err := b.Get(t.Context(), eve, run.Ref{RunID: a.RunID}); return err },
+		"get":    func() error { _, err := b.GetWithEvents(t.Context(), eve, run.Ref{RunID: a.RunID}); return err },
 		"export": func() error { _, err := b.Export(t.Context(), eve, run.Ref{RunID: a.RunID}); return err },
 		"answer": func() error {
-			_, err := b.Answer(t.Context(), eve, run.AnswerRequest{Ref: run.Ref{RunID: a.RunID}, Answer: *confirm()})
+			_, err := b.Answer(t.Context(), eve, run.AnswerRequest{Ref: run.Ref{RunID: a.RunID}, Answer: *confirmAnswer()})
 			return err
 		},
 		"resume": func() error { _, err := b.Resume(t.Context(), eve, run.ResumeRequest{RunID: a.RunID}); return err },
 	} {
-		if r := refusalBy(t, call(), run.RuleUnknownRun); r.Position != nil {
-			t.Errorf("%s tells where the run is", name)
+		if r := requireRefusal(t, call(), run.RuleUnknownRun); r.Position != nil {
+			t.Errorf("%s reveals the position of the run", name)
 		}
 	}
 	found, err := b.Resume(t.Context(), eve, run.ResumeRequest{Query: "guarded"})
@@ -327,53 +328,54 @@ func TestNobodyElseGetsIn(t *testing.T) {
 	}
 }
 
-// A gate for people opens by the ways that prove one, and by no other.
-func TestAPersonsGate(t *testing.T) {
+// TestHumanApproval checks that only the channels that prove a person open a gate with
+// human approval.
+func TestHumanApproval(t *testing.T) {
 	t.Parallel()
 	for _, via := range []run.Via{run.ViaElicitation, run.ViaTerminal, run.ViaBrowser, run.ViaToken} {
-		b := newBench(t)
-		a := start(t, b.Service, "person", nil)
-		gate := legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "the plan"})
+		b := newTestBench(t)
+		a := startRun(t, b.Service, "person", nil)
+		gate := mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "the plan"})
 		if !gate.Position.Person || gate.Next.Tool != "workflow_status" {
 			t.Fatalf("at the gate: %+v", gate)
 		}
-		for _, c := range []run.Caller{agent(), person(run.ViaServer), person(run.ViaImport), person("person"), person("")} {
-			_, err := b.Continue(t.Context(), c, run.ContinueRequest{Handle: gate.Handle, Answer: confirm()})
-			wantRule(t, err, engine.RulePerson)
-			_, err = b.Answer(t.Context(), c, run.AnswerRequest{Ref: run.Ref{RunID: a.RunID}, Answer: *confirm()})
-			wantRule(t, err, engine.RulePerson)
+		for _, c := range []run.Caller{agentCaller(), personCaller(run.ViaServer), personCaller(run.ViaImport), personCaller("person"), personCaller("")} {
+			_, err := b.Continue(t.Context(), c, run.ContinueRequest{Handle: gate.Handle, Answer: confirmAnswer()})
+			checkRule(t, err, engine.RulePerson)
+			_, err = b.Answer(t.Context(), c, run.AnswerRequest{Ref: run.Ref{RunID: a.RunID}, Answer: *confirmAnswer()})
+			checkRule(t, err, engine.RulePerson)
 		}
-		open, err := b.Answer(t.Context(), person(via), run.AnswerRequest{Ref: run.Ref{RunID: a.RunID}, Answer: *confirm()})
+		open, err := b.Answer(t.Context(), personCaller(via), run.AnswerRequest{Ref: run.Ref{RunID: a.RunID}, Answer: *confirmAnswer()})
 		if err != nil || open.Position.ID != "build" {
 			t.Fatalf("%s: %+v, %v", via, open, err)
 		}
-		d, _ := b.Get(t.Context(), agent(), run.Ref{RunID: a.RunID})
+		d, _ := b.GetWithEvents(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 		if e := d.Events[len(d.Events)-1]; e.Kind != string(engine.EventGateAnswered) || e.By.Via != via {
-			t.Errorf("the journal says %+v", e)
+			t.Errorf("the journal has %+v", e)
 		}
-		// The agent's handle is of an earlier position now, and says so.
-		_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: gate.Handle, Output: "built"})
-		wantRule(t, err, run.RuleStaleHandle)
+		// The handle of the agent belongs to an earlier position now and is refused.
+		_, err = b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: gate.Handle, Output: "built"})
+		checkRule(t, err, run.RuleStaleHandle)
 	}
 }
 
 func TestEveryGateCanBeAPersons(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(o *run.Options) { o.PersonGates = true })
-	a := start(t, b.Service, "guarded", nil)
-	a = legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
-	a = legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "please"})
-	lax := b.service(t) // the run keeps to what it began with
-	_, err := lax.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Answer: confirm()})
-	wantRule(t, err, engine.RulePerson)
+	b := newTestBench(t, func(o *run.Options) { o.PersonGates = true })
+	a := startRun(t, b.Service, "guarded", nil)
+	a = mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
+	a = mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "please"})
+	lax := b.newService(t) // the run keeps its original setting
+	_, err := lax.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Answer: confirmAnswer()})
+	checkRule(t, err, engine.RulePerson)
 }
 
 func TestAForkGoesItsOwnWay(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	answers := walk(t, b.Service)
+	b := newTestBench(t)
+	answers := runToLastStep(t, b.Service)
 	for i, a := range answers {
-		fork, err := b.Fork(t.Context(), agent(), run.ForkRequest{Ref: run.Ref{Handle: a.Handle}})
+		fork, err := b.Fork(t.Context(), agentCaller(), run.ForkRequest{Ref: run.Ref{Handle: a.Handle}})
 		if err != nil {
 			t.Fatalf("fork at answer %d: %v", i, err)
 		}
@@ -381,38 +383,38 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 			t.Errorf("fork at answer %d (-old +fork):\n%s", i, d)
 		}
 	}
-	whole, err := b.Fork(t.Context(), agent(), run.ForkRequest{Ref: run.Ref{RunID: answers[0].RunID}})
+	whole, err := b.Fork(t.Context(), agentCaller(), run.ForkRequest{Ref: run.Ref{RunID: answers[0].RunID}})
 	if err != nil || whole.Position.ID != "report" {
 		t.Errorf("a fork by id begins at the last event: %+v, %v", whole, err)
 	}
 	for _, seq := range []int64{-1, 1, 1000} {
-		_, err = b.Fork(t.Context(), agent(), run.ForkRequest{Ref: run.Ref{RunID: answers[0].RunID}, Seq: seq})
-		r := refusalBy(t, err, run.RuleUnknownSeq)
-		if _, err := b.Fork(t.Context(), agent(), run.ForkRequest{
+		_, err = b.Fork(t.Context(), agentCaller(), run.ForkRequest{Ref: run.Ref{RunID: answers[0].RunID}, Seq: seq})
+		r := requireRefusal(t, err, run.RuleUnknownSeq)
+		if _, err := b.Fork(t.Context(), agentCaller(), run.ForkRequest{
 			Ref: run.Ref{RunID: r.Next.Arguments["runId"].(string)}, Seq: r.Next.Arguments["seq"].(int64),
 		}); err != nil {
 			t.Errorf("the fork that the refusal of %d proposes: %v", seq, err)
 		}
 	}
-	done := walk(t, b.Service)
-	end := legal(t, b.Service, run.ContinueRequest{Handle: done[len(done)-1].Handle, Output: "report"})
+	done := runToLastStep(t, b.Service)
+	end := mustContinue(t, b.Service, run.ContinueRequest{Handle: done[len(done)-1].Handle, Output: "report"})
 	for _, ref := range []run.Ref{{RunID: end.RunID}, {Handle: end.Handle}} {
-		again, err := b.Fork(t.Context(), agent(), run.ForkRequest{Ref: ref})
+		again, err := b.Fork(t.Context(), agentCaller(), run.ForkRequest{Ref: ref})
 		if err != nil || again.Position.ID != "report" {
 			t.Errorf("a fork of a completed run: %+v, %v", again, err)
 		}
 	}
-	aborted, err := b.Abort(t.Context(), agent(), run.AbortRequest{Ref: run.Ref{RunID: answers[0].RunID}, Reason: "enough"})
+	aborted, err := b.Abort(t.Context(), agentCaller(), run.AbortRequest{Ref: run.Ref{RunID: answers[0].RunID}, Reason: "enough"})
 	if err != nil || aborted.Status != engine.StatusAborted {
 		t.Fatalf("abort: %+v, %v", aborted, err)
 	}
-	again, err := b.Abort(t.Context(), agent(), run.AbortRequest{Ref: run.Ref{RunID: answers[0].RunID}})
+	again, err := b.Abort(t.Context(), agentCaller(), run.AbortRequest{Ref: run.Ref{RunID: answers[0].RunID}})
 	if err != nil || !again.Replayed {
 		t.Errorf("abort again: %+v, %v", again, err)
 	}
-	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: aborted.Handle, Output: "x"})
-	wantRule(t, err, engine.RuleEnded)
-	revived, err := b.Fork(t.Context(), agent(), run.ForkRequest{Ref: run.Ref{RunID: answers[0].RunID}})
+	_, err = b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: aborted.Handle, Output: "x"})
+	checkRule(t, err, engine.RuleEnded)
+	revived, err := b.Fork(t.Context(), agentCaller(), run.ForkRequest{Ref: run.Ref{RunID: answers[0].RunID}})
 	if err != nil || revived.Position.ID != "report" {
 		t.Errorf("a fork of an aborted run: %+v, %v", revived, err)
 	}
@@ -424,13 +426,13 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 
 func TestStartIsRepeatableByItsRequestID(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestBench(t)
 	req := run.StartRequest{WorkflowID: "guarded", Goal: "once", RequestID: "req-1"}
 	var wg sync.WaitGroup
 	ids := make([]string, 8)
 	for i := range ids {
 		wg.Go(func() {
-			a, err := b.Start(t.Context(), agent(), req)
+			a, err := b.Start(t.Context(), agentCaller(), req)
 			if err != nil {
 				t.Error(err)
 				return
@@ -443,33 +445,33 @@ func TestStartIsRepeatableByItsRequestID(t *testing.T) {
 		t.Errorf("%d runs were started: %v", len(b.journal.records), ids)
 	}
 	req.WorkflowID = "person"
-	_, err := b.Start(t.Context(), agent(), req)
-	wantRule(t, err, run.RuleRequestReused)
-	_, err = b.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "nope"})
-	wantRule(t, err, run.RuleUnknownWorkflow)
+	_, err := b.Start(t.Context(), agentCaller(), req)
+	checkRule(t, err, run.RuleRequestReused)
+	_, err = b.Start(t.Context(), agentCaller(), run.StartRequest{WorkflowID: "nope"})
+	checkRule(t, err, run.RuleUnknownWorkflow)
 	b.shelf["bad"] = testWorkflow("bad", `[{"id":"one","title":"One","prompt":"p","validationCriteria":[{"type":"regex","pattern":"(","message":"m"}]}]`)
-	_, err = b.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "bad"})
-	wantRule(t, err, engine.RuleDefinition)
-	_, err = b.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "guarded", Context: map[string]any{"_loopState": 1}})
-	wantRule(t, err, engine.RuleServerVariable)
+	_, err = b.Start(t.Context(), agentCaller(), run.StartRequest{WorkflowID: "bad"})
+	checkRule(t, err, engine.RuleDefinition)
+	_, err = b.Start(t.Context(), agentCaller(), run.StartRequest{WorkflowID: "guarded", Context: map[string]any{"_loopState": 1}})
+	checkRule(t, err, engine.RuleServerVariable)
 }
 
-// Clients that race on one handle: one gets on, the others get its answer if
-// they said the same, else a refusal.
+// TestARaceHasOneWinner has clients use one handle concurrently. One succeeds; the others
+// get its answer for the same input, and otherwise a refusal.
 func TestARaceHasOneWinner(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	a := start(t, b.Service, "guarded", nil)
-	services := []*run.Service{b.Service, b.service(t), b.service(t)}
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
+	services := []*run.Service{b.Service, b.newService(t), b.newService(t)}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	won, replayed, stale := 0, 0, 0
 	for i := range 30 {
 		wg.Go(func() {
-			got, err := services[i%3].Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: fmt.Sprint("PLAN ", i%2)})
+			got, err := services[i%3].Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: fmt.Sprint("PLAN ", i%2)})
 			mu.Lock()
 			defer mu.Unlock()
-			switch r, refused := run.IsRefusal(err); {
+			switch r, refused := run.AsRefusal(err); {
 			case err == nil && got.Replayed:
 				replayed++
 			case err == nil:
@@ -487,27 +489,28 @@ func TestARaceHasOneWinner(t *testing.T) {
 	}
 }
 
-// An edit of the definition does not reach a run that has begun.
+// TestTheDefinitionIsPinned checks that editing the definition does not affect a started
+// run.
 func TestTheDefinitionIsPinned(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	a := start(t, b.Service, "guarded", nil)
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
 	b.shelf["guarded"] = testWorkflow("guarded", `[{"id":"other","title":"Other","prompt":"Other."}]`)
-	fresh := b.service(t)
-	status, err := fresh.Status(t.Context(), agent(), run.Ref{Handle: a.Handle})
+	fresh := b.newService(t)
+	status, err := fresh.Status(t.Context(), agentCaller(), run.Ref{Handle: a.Handle})
 	if err != nil || status.Position.ID != "plan" {
 		t.Errorf("the run is at %+v, %v", status, err)
 	}
-	if next := start(t, fresh, "guarded", nil); next.Position.ID != "other" {
+	if next := startRun(t, fresh, "guarded", nil); next.Position.ID != "other" {
 		t.Errorf("a new run is at %+v", next.Position)
 	}
 }
 
 func TestResumeFindsTheRunThatIsMeant(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestBench(t)
 	begin := func(goal, project string) *run.Answer {
-		a, err := b.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "guarded", Goal: goal, Project: run.Project{ID: project, Path: "/src/" + project}})
+		a, err := b.Start(t.Context(), agentCaller(), run.StartRequest{WorkflowID: "guarded", Goal: goal, Project: run.Project{ID: project, Path: "/src/" + project}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -516,7 +519,7 @@ func TestResumeFindsTheRunThatIsMeant(t *testing.T) {
 	auth := begin("refactoring of auth tokens", "api")
 	docs := begin("write the docs", "web")
 	old := begin("auth cleanup", "api")
-	if _, err := b.Abort(t.Context(), agent(), run.AbortRequest{Ref: run.Ref{RunID: old.RunID}}); err != nil {
+	if _, err := b.Abort(t.Context(), agentCaller(), run.AbortRequest{Ref: run.Ref{RunID: old.RunID}}); err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct {
@@ -531,11 +534,11 @@ func TestResumeFindsTheRunThatIsMeant(t *testing.T) {
 		{"what is open comes first", run.ResumeRequest{}, []string{docs.RunID, auth.RunID, old.RunID}},
 		{"in one project", run.ResumeRequest{Project: "api"}, []string{auth.RunID, old.RunID}},
 		{"by the path of here", run.ResumeRequest{Project: "/src/web", Here: run.Project{ID: "web", Path: "/src/web"}}, []string{docs.RunID}},
-		{"by nothing that is known", run.ResumeRequest{Query: "kubernetes"}, nil},
+		{"by unknown words", run.ResumeRequest{Query: "kubernetes"}, nil},
 		{"with a limit", run.ResumeRequest{Limit: 1}, []string{docs.RunID}},
 	}
 	for _, tt := range tests {
-		found, err := b.Resume(t.Context(), agent(), tt.req)
+		found, err := b.Resume(t.Context(), agentCaller(), tt.req)
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
@@ -554,22 +557,22 @@ func TestResumeFindsTheRunThatIsMeant(t *testing.T) {
 
 func TestABundleGoesOnElsewhere(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	answers := walk(t, b.Service)
-	bundle, err := b.Export(t.Context(), agent(), run.Ref{RunID: answers[0].RunID})
+	b := newTestBench(t)
+	answers := runToLastStep(t, b.Service)
+	bundle, err := b.Export(t.Context(), agentCaller(), run.Ref{RunID: answers[0].RunID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := newBench(t, func(o *run.Options) { o.Key = bytes.Repeat([]byte{9}, run.KeySize) })
-	a, err := elsewhere.Import(t.Context(), agent(), bundle)
+	elsewhere := newTestBench(t, func(o *run.Options) { o.Key = bytes.Repeat([]byte{9}, run.KeySize) })
+	a, err := elsewhere.Import(t.Context(), agentCaller(), bundle)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(answers[len(answers)-1].Position, a.Position); d != "" {
-		t.Errorf("the imported run is elsewhere (-want +got):\n%s", d)
+		t.Errorf("the imported run has another position (-want +got):\n%s", d)
 	}
-	if end := legal(t, elsewhere.Service, run.ContinueRequest{Handle: a.Handle, Output: "done"}); end.Status != engine.StatusCompleted {
-		t.Errorf("it goes on to %+v", end)
+	if end := mustContinue(t, elsewhere.Service, run.ContinueRequest{Handle: a.Handle, Output: "done"}); end.Status != engine.StatusCompleted {
+		t.Errorf("it continues to %+v", end)
 	}
 	for name, edit := range map[string]func(string) string{
 		"no JSON":              func(string) string { return "{" },
@@ -579,7 +582,7 @@ func TestABundleGoesOnElsewhere(t *testing.T) {
 		"a forged event":       func(s string) string { return strings.Replace(s, `"step": "plan"`, `"step": "report"`, 1) },
 		"no events":            func(s string) string { before, _, _ := strings.Cut(s, `"events"`); return before + `"events": []}` },
 	} {
-		if _, err := elsewhere.Import(t.Context(), agent(), []byte(edit(string(bundle)))); guideway.ErrorCode(err) != guideway.CodeInvalid {
+		if _, err := elsewhere.Import(t.Context(), agentCaller(), []byte(edit(string(bundle)))); guideway.ErrorCode(err) != guideway.CodeInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -8,48 +8,48 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Start begins a run of the definition that is served for an id now. The
-// definition is pinned: later edits do not change the run.
+// Start starts a run of the current definition with an id. The definition is pinned: later
+// edits do not change the run.
 func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer, error) {
-	err := withinLimits(limit{"goal", r.Goal, maxGoal}, limit{"requestId", r.RequestID, maxKey},
-		limit{"project.id", r.Project.ID, maxKey}, limit{"project.path", r.Project.Path, maxGoal},
-		limit{"project.branch", r.Project.Branch, maxBranch}, limit{"project.commit", r.Project.Commit, maxKey})
+	err := checkLimits(sizeLimit{"goal", r.Goal, maxGoal}, sizeLimit{"requestId", r.RequestID, maxKey},
+		sizeLimit{"project.id", r.Project.ID, maxKey}, sizeLimit{"project.path", r.Project.Path, maxGoal},
+		sizeLimit{"project.branch", r.Project.Branch, maxBranch}, sizeLimit{"project.commit", r.Project.Commit, maxKey})
 	if err != nil {
 		return nil, err
 	}
 	if r.RequestID != "" {
-		if a, err := s.started(ctx, c, r); a != nil || err != nil {
+		if a, err := s.replayStart(ctx, c, r); a != nil || err != nil {
 			return a, err
 		}
 	}
 	d, err := s.definitions.Startable(ctx, r.WorkflowID)
 	if err != nil {
-		return nil, cannotStart(r.WorkflowID, err)
+		return nil, startError(r.WorkflowID, err)
 	}
-	p := compile(d)
-	vars, err := own(r.Context)
+	p := compileProgram(d)
+	vars, err := normalizeVars(r.Context)
 	if err != nil {
 		return nil, err
 	}
 	facts, refusal := p.Decide(engine.State{}, engine.Command{Start: &engine.Start{Context: vars, Person: s.personGates}})
 	if refusal != nil {
-		return nil, refused(refusal)
+		return nil, newRefusal(refusal)
 	}
 	created := Created{
-		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Source: d.Source, Revision: d.Revision, Goal: goalOf(r), Project: r.Project,
+		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Source: d.Source, Revision: d.Revision, Goal: normalizeGoal(r), Project: r.Project,
 	}
-	a, err := s.begin(ctx, c, p, created, factsOnly(facts), r.RequestID)
+	a, err := s.createRun(ctx, c, p, created, factEntries(facts), r.RequestID)
 	if r.RequestID != "" && guideway.ErrorCode(err) == guideway.CodeConflict {
-		if first, again := s.started(ctx, c, r); first != nil {
-			return first, again // the same request was faster
+		if first, again := s.replayStart(ctx, c, r); first != nil {
+			return first, again // the same request succeeded first
 		}
 	}
 	return a, err
 }
 
-// started gives the answer of a request that was carried out before, or nil.
-func (s *Service) started(ctx context.Context, c Caller, r StartRequest) (*Answer, error) {
-	if err := s.open(ctx); err != nil {
+// replayStart returns the answer of a request that was executed before, or nil.
+func (s *Service) replayStart(ctx context.Context, c Caller, r StartRequest) (*Answer, error) {
+	if err := s.openJournal(ctx); err != nil {
 		return nil, err
 	}
 	h, err := s.journal.Outcome(ctx, "", c.User, r.RequestID)
@@ -63,22 +63,22 @@ func (s *Service) started(ctx context.Context, c Caller, r StartRequest) (*Answe
 	if err != nil {
 		return nil, err
 	}
-	id, _, _ := strings.Cut(r.WorkflowID, "@") // what follows names a source
-	if rec.Workflow != id || rec.Goal != goalOf(r) {
+	id, _, _ := strings.Cut(r.WorkflowID, "@") // "@" is followed by a source
+	if rec.Workflow != id || rec.Goal != normalizeGoal(r) {
 		return nil, &Refusal{
 			Code: guideway.CodeRefused, Rule: RuleRequestReused, Given: r.RequestID, RunID: rec.ID,
-			Message: "this request id has begun another run", Fix: "use a new request id for each run",
+			Message: "this request id has started another run", Fix: "use a new request id for each run",
 			Next: StatusCall(Ref{RunID: rec.ID}),
 		}
 	}
-	return s.answerAt(ctx, rec, h)
+	return s.earlierAnswer(ctx, rec, h)
 }
 
-// goalOf is the goal of a request as it is kept.
-func goalOf(r StartRequest) string { return strings.TrimSpace(wellFormed(r.Goal)) }
+// normalizeGoal returns the goal of a request as it is stored.
+func normalizeGoal(r StartRequest) string { return strings.TrimSpace(toValidUTF8(r.Goal)) }
 
-// cannotStart says why a workflow cannot be run.
-func cannotStart(id string, err error) error {
+// startError returns the error for a workflow that cannot be started.
+func startError(id string, err error) error {
 	switch code := guideway.ErrorCode(err); code {
 	case guideway.CodeNotFound, guideway.CodeInvalidDefinition:
 		rule := RuleUnknownWorkflow
@@ -86,7 +86,7 @@ func cannotStart(id string, err error) error {
 			rule = engine.RuleDefinition
 		}
 		return &Refusal{
-			Code: code, Rule: rule, Message: err.Error(), Given: cut(id, maxKey), Fix: guideway.ErrorFix(err),
+			Code: code, Rule: rule, Message: err.Error(), Given: truncate(id, maxKey), Fix: guideway.ErrorFix(err),
 			Next: &Call{Tool: "workflow_list", Arguments: map[string]any{}},
 		}
 	default:
@@ -94,13 +94,13 @@ func cannotStart(id string, err error) error {
 	}
 }
 
-// entry is an event with whose doing it was, or without for the command's own.
+// entry is an event with its author. Events of the command itself have none yet.
 type entry struct {
 	fact  engine.Event
 	event Event
 }
 
-func factsOnly(facts []engine.Event) []entry {
+func factEntries(facts []engine.Event) []entry {
 	entries := make([]entry, len(facts))
 	for i, f := range facts {
 		entries[i].fact = f
@@ -108,38 +108,38 @@ func factsOnly(facts []engine.Event) []entry {
 	return entries
 }
 
-// begin stores a new run that has had these events.
-func (s *Service) begin(ctx context.Context, c Caller, p *program, created Created, entries []entry, request string) (*Answer, error) {
-	if err := s.open(ctx); err != nil {
+// createRun stores a new run with these events.
+func (s *Service) createRun(ctx context.Context, c Caller, p *program, created Created, entries []entry, request string) (*Answer, error) {
+	if err := s.openJournal(ctx); err != nil {
 		return nil, err
 	}
 	first, err := newEvent(KindCreated, created)
 	if err != nil {
 		return nil, err
 	}
-	now := s.clock()
-	first.At, first.By = now, by(c)
-	rec := recordOf(newRunID(now), created, first)
-	l := &loaded{of: rec.identity(), head: s.key.Root(rec.ID), program: p, marks: created.Marks}
-	ch := change{others: []Event{first}, key: request, moves: true}
+	now := s.currentTime()
+	first.At, first.By = now, byCaller(c)
+	rec := initialRecord(newRunID(now), created, first)
+	l := &loadedRun{identity: rec.identityOf(), head: s.key.Root(rec.ID), program: p, marks: created.Marks}
+	ch := runChange{otherEvents: []Event{first}, key: request, moves: true}
 	facts := make([]engine.Event, 0, len(entries))
 	for _, e := range entries {
-		ev, err := eventOf(e.fact)
+		ev, err := newFactEvent(e.fact)
 		if err != nil {
 			return nil, err
 		}
 		ev.At, ev.By = e.event.At, e.event.By
-		ch.others = append(ch.others, ev)
+		ch.otherEvents = append(ch.otherEvents, ev)
 		l.state = engine.Apply(l.state, e.fact)
 		facts = append(facts, e.fact)
 		if e.event.At.IsZero() {
-			ch.news = append(ch.news, e.fact)
+			ch.extraFacts = append(ch.extraFacts, e.fact)
 		}
 	}
-	ch.words = wordsOf(facts)
-	rec, l, err = s.commit(ctx, by(c), rec, l, ch)
+	ch.words = searchText(facts)
+	rec, l, err = s.commitChange(ctx, byCaller(c), rec, l, ch)
 	if err != nil {
 		return nil, err
 	}
-	return answerOf(rec, l.program, l.state, rec.Handle), nil
+	return newAnswer(rec, l.program, l.state, rec.Handle), nil
 }

@@ -8,30 +8,30 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// State gives a run of the caller's as a document that is valid against the
-// state schema (seed 002), whatever its dialect.
+// State returns a run of the caller as a document that is valid against the state schema
+// (seed 002), for either dialect.
 func (s *Service) State(ctx context.Context, c Caller, ref Ref) (*engine.StateDocument, error) {
-	_, rec, err := s.byRef(ctx, c, ref)
+	_, rec, err := s.findByRef(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.compiled(ctx, rec.Hash)
+	p, err := s.compiledProgram(ctx, rec.Hash)
 	if err != nil {
 		return nil, err
 	}
-	events, err := s.events(ctx, rec, rec.Seq)
+	events, err := s.readEvents(ctx, rec, rec.Seq)
 	if err != nil {
 		return nil, err
 	}
 	timed := make([]engine.TimedEvent, 0, len(events))
 	for _, e := range events {
 		if e.Kind == KindRefused {
-			timed = append(timed, refusedAttempt(e))
+			timed = append(timed, newRefusedEvent(e))
 			continue
 		}
-		fact, ok, err := factOf(e)
+		fact, ok, err := parseFact(e)
 		if err != nil {
-			return nil, broken(rec.ID, e.Seq, err.Error())
+			return nil, untrustedEventError(rec.ID, e.Seq, err.Error())
 		}
 		if ok {
 			timed = append(timed, engine.TimedEvent{At: e.At, Event: fact})
@@ -41,8 +41,8 @@ func (s *Service) State(ctx context.Context, c Caller, ref Ref) (*engine.StateDo
 	return &doc, nil
 }
 
-// refusedAttempt tells a refused attempt as documents do.
-func refusedAttempt(e Event) engine.TimedEvent {
+// newRefusedEvent returns a refused attempt in the format of state documents.
+func newRefusedEvent(e Event) engine.TimedEvent {
 	out := engine.TimedEvent{At: e.At, Event: engine.Event{Kind: engine.EventError, Message: "an attempt was refused"}}
 	var r Refused
 	if json.Unmarshal(e.Data, &r) == nil {
@@ -51,32 +51,32 @@ func refusedAttempt(e Event) engine.TimedEvent {
 	return out
 }
 
-// ImportState begins a run of the caller's where a state document says, of the
-// definition that is served for its workflowId now. What the document says was
-// done is believed, so that where gates are a person's, only a person imports.
+// ImportState starts a run of the caller at the position of a state document, with the
+// current definition of its workflowId. The document is trusted, so if the workflow needs
+// human approvals, only a person can import.
 func (s *Service) ImportState(ctx context.Context, c Caller, document []byte, project Project) (*Answer, error) {
 	var head struct {
 		WorkflowID      string `json:"workflowId"`
 		WorkflowVersion string `json:"workflowVersion"`
 	}
 	if err := json.Unmarshal(document, &head); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the state does not read: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the state cannot be decoded: %w", err)
 	}
 	d, err := s.definitions.Startable(ctx, head.WorkflowID)
 	if err != nil {
-		return nil, cannotStart(head.WorkflowID, err)
+		return nil, startError(head.WorkflowID, err)
 	}
-	p := compile(d)
+	p := compileProgram(d)
 	importer, ok := p.Flow.(*engine.PhaseProgram)
 	if !ok {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "'%s' is no phase workflow: a state document cannot say where it stands", d.ID).
-			WithFix("guideway runs import takes the bundle of a run")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "'%s' is not a phase workflow: a state document cannot describe its position", d.ID).
+			WithFix("import the bundle of a run with: guideway runs import")
 	}
 	if (s.personGates || importer.AsksPersons()) && !c.Via.Person() {
 		return nil, &Refusal{
 			Code: guideway.CodeRefused, Rule: engine.RulePerson,
-			Message: "the workflow has gates that only a person opens, and a document could claim that one did",
-			Fix:     "a person imports it, or the run is started anew",
+			Message: "the workflow needs human approval, and a document could claim it",
+			Fix:     "let a person import it, or start a new run",
 			Next:    &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": d.ID}},
 		}
 	}
@@ -89,7 +89,7 @@ func (s *Service) ImportState(ctx context.Context, c Caller, document []byte, pr
 	}
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Project: project,
-		Imported: cut("state of version "+head.WorkflowVersion, maxKey),
+		Imported: truncate("state of version "+head.WorkflowVersion, maxKey),
 	}
-	return s.begin(ctx, c, p, created, factsOnly([]engine.Event{e}), "")
+	return s.createRun(ctx, c, p, created, factEntries([]engine.Event{e}), "")
 }

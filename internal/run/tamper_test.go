@@ -16,58 +16,59 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// What a bundle says of a person's gate opens none.
-func TestAPersonsAnswerIsNotImported(t *testing.T) {
+// TestHumanApprovalIsNotImported checks that a human approval in a bundle is not accepted.
+func TestHumanApprovalIsNotImported(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	a := start(t, b.Service, "person", nil)
-	a = legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "the plan"})
-	a, err := b.Answer(t.Context(), person(run.ViaTerminal), run.AnswerRequest{Ref: run.Ref{Handle: a.Handle}, Answer: *confirm()})
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "person", nil)
+	a = mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "the plan"})
+	a, err := b.Answer(t.Context(), personCaller(run.ViaTerminal), run.AnswerRequest{Ref: run.Ref{Handle: a.Handle}, Answer: *confirmAnswer()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := b.Export(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	bundle, err := b.Export(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := b.Import(t.Context(), agent(), bundle)
+	again, err := b.Import(t.Context(), agentCaller(), bundle)
 	if err != nil || again.Position.Kind != engine.PositionGate || !again.Position.Person {
 		t.Errorf("imported by an agent: %+v, %v", again, err)
 	}
-	again, err = b.Import(t.Context(), person(run.ViaTerminal), bundle)
+	again, err = b.Import(t.Context(), personCaller(run.ViaTerminal), bundle)
 	if err != nil || again.Position.ID != "build" {
 		t.Errorf("imported by a person: %+v, %v", again, err)
 	}
 }
 
-// An agent that goes on trying does not fill the journal.
+// TestRefusalsAreRecordedUpToABound checks that an agent that retries forever does not fill
+// the journal.
 func TestRefusalsAreRecordedUpToABound(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	a := start(t, b.Service, "guarded", nil)
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
 	for range 300 {
-		_, err := b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "no"})
-		wantRule(t, err, engine.RuleCriteria)
+		_, err := b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "no"})
+		checkRule(t, err, engine.RuleCriteria)
 	}
 	if n := len(b.journal.events[a.RunID]); n > 120 {
 		t.Errorf("the journal has %d events", n)
 	}
 }
 
-// Whatever is changed in the journal by somebody without the key is found, with
-// the first event that is not as it was.
+// TestVerifyFindsTampering checks that every change of the journal without the key is
+// found, with the first changed event.
 func TestVerifyFindsTampering(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
-		tamper func(b *bench, id string)
+		tamper func(b *testBench, id string)
 		kind   run.FaultKind
 		seq    int64
 	}{
-		{"an edited event", func(b *bench, id string) { b.journal.events[id][2].Data = []byte(`{}`) }, run.FaultEdited, 3},
-		{"an edited time", func(b *bench, id string) { b.journal.events[id][2].At = time.Unix(0, 0) }, run.FaultEdited, 3},
-		{"an edited author", func(b *bench, id string) { b.journal.events[id][2].By.Via = run.ViaTerminal }, run.FaultEdited, 3},
-		{"a recomputed chain", func(b *bench, id string) {
+		{"an edited event", func(b *testBench, id string) { b.journal.events[id][2].Data = []byte(`{}`) }, run.FaultEdited, 3},
+		{"an edited time", func(b *testBench, id string) { b.journal.events[id][2].At = time.Unix(0, 0) }, run.FaultEdited, 3},
+		{"an edited author", func(b *testBench, id string) { b.journal.events[id][2].By.Via = run.ViaTerminal }, run.FaultEdited, 3},
+		{"a recomputed chain", func(b *testBench, id string) {
 			events := b.journal.events[id]
 			events[2].Data = []byte(`{}`)
 			forger := run.Key(bytes.Repeat([]byte{8}, run.KeySize))
@@ -80,36 +81,36 @@ func TestVerifyFindsTampering(t *testing.T) {
 			r.Head = prev
 			b.journal.records[id] = r
 		}, run.FaultEdited, 3},
-		{"a removed event", func(b *bench, id string) { b.journal.events[id] = slices.Delete(b.journal.events[id], 2, 3) }, run.FaultGap, 3},
-		{"a removed tail", func(b *bench, id string) { b.journal.events[id] = b.journal.events[id][:4] }, run.FaultTruncated, 5},
-		{"a removed tail with its record", func(b *bench, id string) {
+		{"a removed event", func(b *testBench, id string) { b.journal.events[id] = slices.Delete(b.journal.events[id], 2, 3) }, run.FaultGap, 3},
+		{"a removed tail", func(b *testBench, id string) { b.journal.events[id] = b.journal.events[id][:4] }, run.FaultTruncated, 5},
+		{"a removed tail with its record", func(b *testBench, id string) {
 			b.journal.events[id] = b.journal.events[id][:4]
 			r := b.journal.records[id]
 			r.Seq, r.Head = 4, b.journal.events[id][3].MAC
 			b.journal.records[id] = r
 		}, run.FaultTruncated, 5},
-		{"a removed run", func(b *bench, id string) { delete(b.journal.records, id); delete(b.journal.events, id) }, run.FaultMissing, 1},
-		{"another goal", func(b *bench, id string) {
+		{"a removed run", func(b *testBench, id string) { delete(b.journal.records, id); delete(b.journal.events, id) }, run.FaultMissing, 1},
+		{"another goal", func(b *testBench, id string) {
 			r := b.journal.records[id]
 			r.Goal = "another"
 			b.journal.records[id] = r
 		}, run.FaultRecord, 15},
-		{"another status", func(b *bench, id string) {
+		{"another status", func(b *testBench, id string) {
 			r := b.journal.records[id]
 			r.Status = engine.StatusCompleted
 			b.journal.records[id] = r
 		}, run.FaultRecord, 15},
-		{"fewer events named than there are", func(b *bench, id string) {
+		{"a record with fewer events", func(b *testBench, id string) {
 			r := b.journal.records[id]
 			r.Seq, r.Head = 8, b.journal.events[id][7].MAC
 			b.journal.records[id] = r
 		}, run.FaultRecord, 9},
-		{"another owner", func(b *bench, id string) {
+		{"another owner", func(b *testBench, id string) {
 			r := b.journal.records[id]
 			r.User = "eve"
 			b.journal.records[id] = r
 		}, run.FaultRecord, 1},
-		{"an edited definition", func(b *bench, id string) {
+		{"an edited definition", func(b *testBench, id string) {
 			r := b.journal.records[id]
 			d := b.journal.defs[r.Hash]
 			d.Text = strings.Replace(d.Text, "PLAN", "P", 1)
@@ -119,11 +120,11 @@ func TestVerifyFindsTampering(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			id := walk(t, b.Service)[0].RunID
-			start(t, b.Service, "person", nil)
+			b := newTestBench(t)
+			id := runToLastStep(t, b.Service)[0].RunID
+			startRun(t, b.Service, "person", nil)
 			tt.tamper(b, id)
-			report, err := b.service(t).Verify(t.Context(), "")
+			report, err := b.newService(t).Verify(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,26 +135,26 @@ func TestVerifyFindsTampering(t *testing.T) {
 	}
 }
 
-// A rolled-back journal that went on differently is found, and a deliberate
-// restore can be accepted.
+// TestARollbackIsFound checks that a journal that was rolled back and continued is
+// detected, and that a deliberate restore can be accepted.
 func TestARollbackIsFound(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	a := start(t, b.Service, "guarded", nil)
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
 	oldEvents, oldRecord := slices.Clone(b.journal.events[a.RunID]), b.journal.records[a.RunID]
-	legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN one"})
+	mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN one"})
 	b.journal.events[a.RunID], b.journal.records[a.RunID] = oldEvents, oldRecord
 	delete(b.journal.snaps, a.RunID)
 	b.journal.outcomes = map[string]run.Handle{}
-	fresh := b.service(t)
+	fresh := b.newService(t)
 	report, err := fresh.Verify(t.Context(), a.RunID)
 	if err != nil || len(report.Faults) != 1 || report.Faults[0].Kind != run.FaultTruncated {
 		t.Fatalf("after the rollback: %+v, %v", report, err)
 	}
-	legal(t, fresh, run.ContinueRequest{Handle: a.Handle, Output: "PLAN two"})
+	mustContinue(t, fresh, run.ContinueRequest{Handle: a.Handle, Output: "PLAN two"})
 	report, err = fresh.Verify(t.Context(), "")
 	if err != nil || len(report.Faults) != 1 || report.Faults[0].Kind != run.FaultReplaced {
-		t.Fatalf("after it went on: %+v, %v", report, err)
+		t.Fatalf("after it continued: %+v, %v", report, err)
 	}
 	if err := fresh.AcceptRestore(t.Context()); err != nil {
 		t.Fatal(err)
@@ -164,42 +165,42 @@ func TestARollbackIsFound(t *testing.T) {
 	}
 }
 
-// Damage of the heads is told, and hides nothing else; a run that is not there is
-// no run whose links hold.
+// TestVerifyGoesOnWithDamagedHeads checks that damaged heads are reported and hide no other
+// error, and that a missing run does not pass the verification.
 func TestVerifyGoesOnWithDamagedHeads(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(o *run.Options) { o.Heads = damaged{newHeads()} })
-	a := start(t, b.Service, "guarded", nil)
+	b := newTestBench(t, func(o *run.Options) { o.Heads = damagedHeads{newMemoryHeads()} })
+	a := startRun(t, b.Service, "guarded", nil)
 	b.journal.events[a.RunID][1].Data = []byte(`{}`)
 	report, err := b.Verify(t.Context(), "")
 	if err != nil || len(report.Faults) != 2 || report.Faults[0].Kind != run.FaultHeads || report.Faults[1].Kind != run.FaultEdited {
 		t.Errorf("verify: %+v, %v", report, err)
 	}
-	fine := newBench(t)
+	fine := newTestBench(t)
 	if _, err := fine.Verify(t.Context(), "r_nosuchrun"); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("a run that is not there: %v", err)
+		t.Errorf("a missing run: %v", err)
 	}
 }
 
-// damaged are heads with a line that does not read.
-type damaged struct{ *heads }
+// damagedHeads are heads with an unreadable line.
+type damagedHeads struct{ *memoryHeads }
 
-func (d damaged) Heads() (map[string]run.Head, error) {
-	known, _ := d.heads.Heads()
+func (d damagedHeads) Heads() (map[string]run.Head, error) {
+	known, _ := d.memoryHeads.Heads()
 	return known, guideway.Errorf(guideway.CodeInvalid, "1 line of the heads is damaged")
 }
 
-// A page of events is checked by itself.
+// TestEventsByThePage checks that each page of events is verified.
 func TestEventsByThePage(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	id := walk(t, b.Service)[0].RunID
-	d, err := b.Get(t.Context(), agent(), run.Ref{RunID: id})
+	b := newTestBench(t)
+	id := runToLastStep(t, b.Service)[0].RunID
+	d, err := b.GetWithEvents(t.Context(), agentCaller(), run.Ref{RunID: id})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for after := range d.Seq + 2 {
-		page, err := b.Events(t.Context(), agent(), run.Ref{RunID: id}, after, 3)
+		page, err := b.Events(t.Context(), agentCaller(), run.Ref{RunID: id}, after, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,17 +210,17 @@ func TestEventsByThePage(t *testing.T) {
 		}
 	}
 	b.journal.events[id][4].Data = []byte(`{}`)
-	if _, err := b.Events(t.Context(), agent(), run.Ref{RunID: id}, 3, 3); guideway.ErrorCode(err) != guideway.CodeUnavailable {
-		t.Errorf("an edited event is told: %v", err)
+	if _, err := b.Events(t.Context(), agentCaller(), run.Ref{RunID: id}, 3, 3); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+		t.Errorf("an edited event is returned: %v", err)
 	}
 }
 
-// A snapshot is a cache: a forged one opens no way past a step, and a run whose
-// events were changed takes no command.
+// TestSnapshotsAndEventsAreNotTrusted checks that a forged snapshot skips no step, and that
+// a run with changed events accepts no command.
 func TestSnapshotsAndEventsAreNotTrusted(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	a := start(t, b.Service, "guarded", nil)
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
 	snap := b.journal.snaps[a.RunID]
 	var state engine.State
 	if err := json.Unmarshal(snap.State, &state); err != nil {
@@ -228,36 +229,37 @@ func TestSnapshotsAndEventsAreNotTrusted(t *testing.T) {
 	state.Cursor = 4
 	snap.State, _ = json.Marshal(state)
 	b.journal.snaps[a.RunID] = snap
-	status, err := b.service(t).Status(t.Context(), agent(), run.Ref{Handle: a.Handle})
+	status, err := b.newService(t).Status(t.Context(), agentCaller(), run.Ref{Handle: a.Handle})
 	if err != nil || status.Position.ID != "plan" {
 		t.Fatalf("a forged snapshot leads to %+v, %v", status, err)
 	}
 	b.journal.events[a.RunID][1].Data = []byte(`{"kind":"run_started","vars":{"size":"small"}}`)
-	_, err = b.service(t).Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
+	_, err = b.newService(t).Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "runs verify") {
 		t.Errorf("a changed run takes a command: %v", err)
 	}
 }
 
-// An edited record opens no way to another's run, nor to laxer rules for one's own.
+// TestEditedRecordsOpenNothing checks that an edited record does not open another user's
+// run or weaken the rules of a run.
 func TestEditedRecordsOpenNothing(t *testing.T) {
 	t.Parallel()
-	for name, edit := range map[string]func(b *bench, r *run.Record){
-		"the owner": func(_ *bench, r *run.Record) { r.User = "eve" },
-		"the definition": func(b *bench, r *run.Record) {
+	for name, edit := range map[string]func(b *testBench, r *run.Record){
+		"the owner": func(_ *testBench, r *run.Record) { r.User = "eve" },
+		"the definition": func(b *testBench, r *run.Record) {
 			lax, _ := b.shelf.Startable(t.Context(), "guarded")
 			d, _ := workflow.Check("", []byte(strings.Replace(lax.Canonical, "PLAN", "", 1)))
 			b.journal.defs[d.Hash] = run.Definition{Hash: d.Hash, Text: d.Canonical}
 			r.Hash = d.Hash
 		},
 	} {
-		b := newBench(t)
-		a := start(t, b.Service, "guarded", nil)
+		b := newTestBench(t)
+		a := startRun(t, b.Service, "guarded", nil)
 		r := b.journal.records[a.RunID]
 		edit(b, &r)
 		b.journal.records[a.RunID] = r
 		caller := run.Caller{Principal: guideway.Principal{User: r.User}}
-		for _, s := range []*run.Service{b.Service, b.service(t)} {
+		for _, s := range []*run.Service{b.Service, b.newService(t)} {
 			_, err := s.Continue(t.Context(), caller, run.ContinueRequest{Handle: a.Handle, Output: "no"})
 			if guideway.ErrorCode(err) != guideway.CodeUnavailable {
 				t.Errorf("%s: %v", name, err)
@@ -266,62 +268,64 @@ func TestEditedRecordsOpenNothing(t *testing.T) {
 	}
 }
 
-// What could not be stored did not happen.
+// TestAFailedWriteChangesNothing checks that a command that cannot be stored has no effect.
 func TestAFailedWriteChangesNothing(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	a := start(t, b.Service, "guarded", nil)
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
 	b.journal.failing = guideway.Errorf(guideway.CodeUnavailable, "the disk is full")
 	req := run.ContinueRequest{Handle: a.Handle, Output: "PLAN"}
-	if _, err := b.Continue(t.Context(), agent(), req); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+	if _, err := b.Continue(t.Context(), agentCaller(), req); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Fatalf("got %v", err)
 	}
-	status, err := b.Status(t.Context(), agent(), run.Ref{Handle: a.Handle})
+	status, err := b.Status(t.Context(), agentCaller(), run.Ref{Handle: a.Handle})
 	if err != nil || status.Position.ID != "plan" {
 		t.Errorf("after it: %+v, %v", status, err)
 	}
-	if got := legal(t, b.Service, req); got.Replayed || got.Position.ID != "approve" {
+	if got := mustContinue(t, b.Service, req); got.Replayed || got.Position.ID != "approve" {
 		t.Errorf("the command again: %+v", got)
 	}
 }
 
-// An answer is for the gate that was shown, and not for a later one.
+// TestAnAnswerOpensTheGateThatWasShown checks that an answer applies to the shown gate and
+// not to a later one.
 func TestAnAnswerOpensTheGateThatWasShown(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestBench(t)
 	b.shelf["rounds"] = testWorkflow("rounds", `[{"id":"loop","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":2},
 		"body":[{"id":"work","title":"Work","prompt":"p","approval":"human"}]}]`)
-	a := start(t, b.Service, "rounds", nil)
-	first := legal(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "one"})
-	open := run.AnswerRequest{Ref: run.Ref{Handle: first.Handle}, Step: "work", Answer: *confirm()}
-	next, err := b.Answer(t.Context(), person(run.ViaBrowser), open)
+	a := startRun(t, b.Service, "rounds", nil)
+	first := mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "one"})
+	open := run.AnswerRequest{Ref: run.Ref{Handle: first.Handle}, Step: "work", Answer: *confirmAnswer()}
+	next, err := b.Answer(t.Context(), personCaller(run.ViaBrowser), open)
 	if err != nil {
 		t.Fatal(err)
 	}
-	legal(t, b.Service, run.ContinueRequest{Handle: next.Handle, Output: "two"})
-	_, err = b.Answer(t.Context(), person(run.ViaBrowser), open)
-	wantRule(t, err, run.RuleStaleHandle)
-	status, err := b.Status(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	mustContinue(t, b.Service, run.ContinueRequest{Handle: next.Handle, Output: "two"})
+	_, err = b.Answer(t.Context(), personCaller(run.ViaBrowser), open)
+	checkRule(t, err, run.RuleStaleHandle)
+	status, err := b.Status(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 	if err != nil || status.Position.Kind != engine.PositionGate {
-		t.Errorf("the second gate is gone: %+v, %v", status, err)
+		t.Errorf("the second gate is open: %+v, %v", status, err)
 	}
 }
 
-// What a caller changes afterwards in what it has sent changes no run.
+// TestTheCallersValuesAreCopied checks that changing the input after the call does not
+// change the run.
 func TestTheCallersValuesAreCopied(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestBench(t)
 	list := []any{"a"}
-	a, err := b.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "guarded", Goal: "bad \xff text", Context: map[string]any{"files": list}})
+	a, err := b.Start(t.Context(), agentCaller(), run.StartRequest{WorkflowID: "guarded", Goal: "bad \xff text", Context: map[string]any{"files": list}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	list[0] = "b"
-	here, err := b.Get(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	here, err := b.GetWithEvents(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	there, err := b.service(t).Get(t.Context(), agent(), run.Ref{RunID: a.RunID})
+	there, err := b.newService(t).Get(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,40 +336,41 @@ func TestTheCallersValuesAreCopied(t *testing.T) {
 
 func TestInputIsBounded(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	a := start(t, b.Service, "guarded", nil)
-	_, err := b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: strings.Repeat("PLAN", 1<<20)})
-	wantRule(t, err, run.RuleTooLarge)
-	_, err = b.Start(t.Context(), agent(), run.StartRequest{WorkflowID: "guarded", Goal: strings.Repeat("g", 5000)})
-	wantRule(t, err, run.RuleTooLarge)
-	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": strings.Repeat("x", 200_000)}})
-	wantRule(t, err, engine.RuleContextTooLarge)
-	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": json.Number(strings.Repeat("1", 200_000))}})
-	wantRule(t, err, engine.RuleContextTooLarge)
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
+	_, err := b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: strings.Repeat("PLAN", 1<<20)})
+	checkRule(t, err, run.RuleTooLarge)
+	_, err = b.Start(t.Context(), agentCaller(), run.StartRequest{WorkflowID: "guarded", Goal: strings.Repeat("g", 5000)})
+	checkRule(t, err, run.RuleTooLarge)
+	_, err = b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": strings.Repeat("x", 200_000)}})
+	checkRule(t, err, engine.RuleContextTooLarge)
+	_, err = b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": json.Number(strings.Repeat("1", 200_000))}})
+	checkRule(t, err, engine.RuleContextTooLarge)
 	var deep any
 	for range 200 {
 		deep = []any{deep}
 	}
-	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": deep}})
-	wantRule(t, err, engine.RuleContextTooDeep)
+	_, err = b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": deep}})
+	checkRule(t, err, engine.RuleContextTooDeep)
 	for range 20_000 {
 		deep = []any{deep}
 	}
-	_, err = b.Continue(t.Context(), agent(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": deep}})
+	_, err = b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": deep}})
 	if err == nil {
-		t.Error("a context that nobody can read back is taken")
+		t.Error("a context that cannot be decoded is accepted")
 	}
 }
 
-// "Yesterday" is the person's, where the day began hours before UTC's.
+// TestResumeByTheDaysOfThisMachine checks that "yesterday" is in the user's time zone, even
+// if the UTC day differs.
 func TestResumeByTheDaysOfThisMachine(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestBench(t)
 	east := time.FixedZone("east", 10*60*60)
 	b.now = time.Date(2026, 11, 19, 23, 30, 0, 0, east)
-	a := start(t, b.Service, "guarded", nil)
+	a := startRun(t, b.Service, "guarded", nil)
 	b.now = time.Date(2026, 11, 20, 8, 0, 0, 0, east) // still the 19th in UTC
-	found, err := b.Resume(t.Context(), agent(), run.ResumeRequest{Query: "yesterday"})
+	found, err := b.Resume(t.Context(), agentCaller(), run.ResumeRequest{Query: "yesterday"})
 	if err != nil || len(found) != 1 || found[0].RunID != a.RunID {
 		t.Errorf("%v, %v", found, err)
 	}

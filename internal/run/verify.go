@@ -11,72 +11,71 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Verify checks the chains of all runs, of every user, or of one run: each event
-// against the one before, the last one against the heads that are kept apart,
-// the pinned definitions and the records. A fault is no error.
+// Verify checks the chains of one run or of all runs of all users: each event against the
+// previous one, the last one against the separately stored heads, the pinned definitions
+// and the records. Broken links are reported and not returned as an error.
 func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.openJournal(ctx); err != nil {
 		return nil, err
 	}
-	return s.verifier().Verify(ctx, runID)
+	return s.newVerifier().Verify(ctx, runID)
 }
 
-// AcceptRestore has the heads follow the journal as it is now. It is for after
-// a deliberate restore, and forgets what was lost by it.
+// AcceptRestore replaces the heads by the current journal after a deliberate restore. What
+// the restore lost is no longer detected.
 func (s *Service) AcceptRestore(ctx context.Context) error {
-	if err := s.open(ctx); err != nil {
+	if err := s.openJournal(ctx); err != nil {
 		return err
 	}
-	return s.verifier().AcceptRestore(ctx)
+	return s.newVerifier().AcceptRestore(ctx)
 }
 
-func (s *Service) verifier() *Verifier {
-	return &Verifier{Journal: s.journal, Key: s.key, Heads: s.heads, Now: s.clock, Follow: s.follower}
+func (s *Service) newVerifier() *Verifier {
+	return &Verifier{Journal: s.journal, Key: s.key, Heads: s.heads, Now: s.currentTime, Follow: s.newFollower}
 }
 
-// follower implements Verifier.Follow for guided runs.
-func (s *Service) follower(ctx context.Context, rec Record) (Follower, error) {
-	program, err := s.compiled(ctx, rec.Hash)
+// newFollower implements Verifier.Follow for guided runs.
+func (s *Service) newFollower(ctx context.Context, rec Record) (Follower, error) {
+	program, err := s.compiledProgram(ctx, rec.Hash)
 	if err != nil {
 		return nil, err
 	}
-	return &guided{loaded{program: program}}, nil
+	return &guidedFollower{loadedRun{program: program}}, nil
 }
 
-// guided follows a guided run.
-type guided struct{ loaded loaded }
+// guidedFollower follows a guided run.
+type guidedFollower struct{ loaded loadedRun }
 
-func (g *guided) Event(e Event) error {
-	fact, ok, err := factOf(e)
+func (g *guidedFollower) Event(e Event) error {
+	fact, ok, err := parseFact(e)
 	if err == nil && ok {
 		g.loaded.state, err = g.loaded.program.FoldFrom(g.loaded.state, []engine.Event{fact})
 	}
 	return err
 }
 
-func (g *guided) Describe(r *Record) {
-	describe(r, &g.loaded, g.loaded.program.PositionOf(g.loaded.state))
+func (g *guidedFollower) Describe(r *Record) {
+	updateRecord(r, &g.loaded, g.loaded.program.PositionOf(g.loaded.state))
 }
 
 // Follower follows one run from its first event on.
 type Follower interface {
-	// Event takes the next event, which the chain vouches for. An error says that
-	// it cannot have happened there.
+	// Event applies the next event, whose MAC is valid. It returns an error if the event is
+	// impossible at this position.
 	Event(e Event) error
-	// Describe puts where the run stands now into its record.
+	// Describe stores the current position in the record.
 	Describe(r *Record)
 }
 
-// Verifier checks a journal, whatever its runs are of. All fields but Heads are
-// needed.
+// Verifier checks a journal with runs of any kind. All fields except Heads are required.
 type Verifier struct {
 	Journal Journal
 	Key     Key
-	// Heads may be nil: then the end of a run that was removed is not noticed.
+	// Heads may be nil. Then removed events at the end of a run are not detected.
 	Heads Heads
 	Now   func() time.Time
-	// Follow makes the follower of a run. An error of CodeUnavailable or
-	// CodeNotFound says what is wrong with the pinned definition.
+	// Follow returns the follower of a run. It returns CodeUnavailable or CodeNotFound for
+	// an error of the pinned definition.
 	Follow func(ctx context.Context, r Record) (Follower, error)
 }
 
@@ -100,19 +99,20 @@ func (v *Verifier) Verify(ctx context.Context, runID string) (*Report, error) {
 		seen[rec.ID] = true
 		report.Runs++
 		head, known := heads[rec.ID]
-		n, fault, err := v.verify(ctx, rec, head, known)
+		n, fault, err := v.verifyRun(ctx, rec, head, known)
 		report.Events += n
 		if fault != nil {
 			report.Faults = append(report.Faults, *fault)
 		}
 		return err
 	}
-	if err := v.eachRun(ctx, runID, visit); err != nil {
+	if err := v.visitRuns(ctx, runID, visit); err != nil {
 		return nil, err
 	}
-	// A run that is at work moves in the list, and may have been missed.
+	// A run that changes during the verification moves in the list and may have been
+	// missed.
 	if runID == "" {
-		if err := v.eachSince(ctx, begun, seen, visit); err != nil {
+		if err := v.visitSince(ctx, begun, seen, visit); err != nil {
 			return nil, err
 		}
 	}
@@ -120,27 +120,27 @@ func (v *Verifier) Verify(ctx context.Context, runID string) (*Report, error) {
 		if seen[id] || runID != "" && runID != id {
 			continue
 		}
-		err := v.eachRun(ctx, id, visit)
+		err := v.visitRuns(ctx, id, visit)
 		if err != nil {
 			return nil, err
 		}
 		if !seen[id] {
 			report.Faults = append(report.Faults, Fault{
 				Run: id, Seq: 1, Kind: FaultMissing,
-				Message: fmt.Sprintf("the run is gone; it had %d events", heads[id].Seq),
+				Message: fmt.Sprintf("the run is missing; it had %d events", heads[id].Seq),
 			})
 		}
 	}
 	if runID != "" && report.Runs == 0 && len(report.Faults) == 0 {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no run %s", cut(runID, maxHandle)).WithFix("guideway runs list")
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no run %s", truncate(runID, maxHandle)).WithFix("guideway runs list")
 	}
 	return report, nil
 }
 
-// eachSince visits the runs that have changed since a time and were not seen.
-func (v *Verifier) eachSince(ctx context.Context, since time.Time, seen map[string]bool, visit func(Record) error) error {
-	const skew = 10 * time.Minute // of the clocks of several machines
-	f := Filter{Since: since.Add(-skew), Limit: page}
+// visitSince visits the runs that changed since a time and are not in seen.
+func (v *Verifier) visitSince(ctx context.Context, since time.Time, seen map[string]bool, visit func(Record) error) error {
+	const skew = 10 * time.Minute // between the clocks of several machines
+	f := Filter{Since: since.Add(-skew), Limit: pageSize}
 	for {
 		runs, err := v.Journal.Runs(ctx, f)
 		if err != nil {
@@ -161,10 +161,10 @@ func (v *Verifier) eachSince(ctx context.Context, since time.Time, seen map[stri
 	}
 }
 
-// AcceptRestore has the heads follow the journal as it is now.
+// AcceptRestore replaces the heads by the current journal.
 func (v *Verifier) AcceptRestore(ctx context.Context) error {
 	if v.Heads == nil {
-		return guideway.Errorf(guideway.CodeInvalid, "no heads are kept for this journal")
+		return guideway.Errorf(guideway.CodeInvalid, "this journal has no heads")
 	}
 	begun, seen := v.Now(), map[string]bool{}
 	heads := map[string]Head{}
@@ -173,28 +173,28 @@ func (v *Verifier) AcceptRestore(ctx context.Context) error {
 		heads[rec.ID] = Head{Seq: rec.Seq, MAC: rec.Head}
 		return nil
 	}
-	if err := v.eachRun(ctx, "", visit); err != nil {
+	if err := v.visitRuns(ctx, "", visit); err != nil {
 		return err
 	}
-	if err := v.eachSince(ctx, begun, seen, visit); err != nil {
+	if err := v.visitSince(ctx, begun, seen, visit); err != nil {
 		return err
 	}
 	return v.Heads.Replace(heads)
 }
 
-// eachRun visits every run, or one.
-func (v *Verifier) eachRun(ctx context.Context, id string, visit func(Record) error) error {
+// visitRuns visits one run or all runs.
+func (v *Verifier) visitRuns(ctx context.Context, id string, visit func(Record) error) error {
 	if id != "" {
 		rec, err := v.Journal.Run(ctx, id)
 		if guideway.ErrorCode(err) == guideway.CodeNotFound {
-			return nil // the heads may know it
+			return nil // the heads may contain it
 		}
 		if err != nil {
 			return err
 		}
 		return visit(rec)
 	}
-	f := Filter{Limit: page}
+	f := Filter{Limit: pageSize}
 	for {
 		runs, err := v.Journal.Runs(ctx, f)
 		if err != nil {
@@ -212,28 +212,28 @@ func (v *Verifier) eachRun(ctx context.Context, id string, visit func(Record) er
 	}
 }
 
-// verify checks one run. What is appended while it is checked counts too.
-func (v *Verifier) verify(ctx context.Context, rec Record, head Head, known bool) (int64, *Fault, error) {
-	w := &walk{key: v.Key, rec: rec, head: head, mac: v.Key.Root(rec.ID)}
+// verifyRun checks one run, including events appended during the check.
+func (v *Verifier) verifyRun(ctx context.Context, rec Record, head Head, known bool) (int64, *Fault, error) {
+	w := &chainCheck{key: v.Key, rec: rec, head: head, mac: v.Key.Root(rec.ID)}
 	var err error
 	w.follower, err = v.Follow(ctx, rec)
 	if guideway.ErrorCode(err) == guideway.CodeUnavailable || guideway.ErrorCode(err) == guideway.CodeNotFound {
-		return 0, w.fault(1, FaultDefinition, "%s", err.Error()), nil
+		return 0, w.newFault(1, FaultDefinition, "%s", err.Error()), nil
 	}
 	if err != nil {
 		return 0, nil, err
 	}
 	for {
-		events, err := v.Journal.Events(ctx, rec.ID, w.seq, page)
+		events, err := v.Journal.Events(ctx, rec.ID, w.seq, pageSize)
 		if err != nil {
 			return w.seq, nil, err
 		}
 		for _, e := range events {
-			if f := w.event(e); f != nil {
+			if f := w.checkEvent(e); f != nil {
 				return w.seq, f, nil
 			}
 		}
-		if len(events) < page {
+		if len(events) < pageSize {
 			break
 		}
 	}
@@ -241,47 +241,46 @@ func (v *Verifier) verify(ctx context.Context, rec Record, head Head, known bool
 	if err != nil && guideway.ErrorCode(err) != guideway.CodeNotFound {
 		return w.seq, nil, err
 	}
-	return w.seq, w.end(now, known), nil
+	return w.seq, w.checkEnd(now, known), nil
 }
 
-// walk is the check of one run's chain.
-type walk struct {
+// chainCheck is the verification of one run.
+type chainCheck struct {
 	key      Key
 	rec      Record
 	head     Head
 	follower Follower
-	// seq and mac are of the last event that was checked.
+	// seq and mac belong to the last checked event.
 	seq int64
 	mac []byte
-	// derived is the record that follows from the events so far.
+	// derived is the record derived from the checked events.
 	derived Record
-	// atRecord and atHead are the MACs of the events that the record and the
-	// head name.
+	// atRecord and atHead are the MACs of the events that the record and the head name.
 	atRecord, atHead []byte
 }
 
-func (w *walk) fault(seq int64, kind FaultKind, format string, args ...any) *Fault {
+func (w *chainCheck) newFault(seq int64, kind FaultKind, format string, args ...any) *Fault {
 	return &Fault{Run: w.rec.ID, Seq: seq, Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// event checks the next event: its number, its chain, and that it fits what was
-// before.
-func (w *walk) event(e Event) *Fault {
+// checkEvent checks the next event: its number, its MAC, and that it is possible after the
+// previous ones.
+func (w *chainCheck) checkEvent(e Event) *Fault {
 	if e.Seq != w.seq+1 {
-		return w.fault(w.seq+1, FaultGap, "event %d is missing, and there are others behind it", w.seq+1)
+		return w.newFault(w.seq+1, FaultGap, "event %d is missing, and later events exist", w.seq+1)
 	}
-	if !sameMAC(e.MAC, w.key.Chain(w.rec.ID, w.mac, e)) {
-		return w.fault(e.Seq, FaultEdited, "event %d (%s) is not what was written", e.Seq, e.Kind)
+	if !equalMAC(e.MAC, w.key.Chain(w.rec.ID, w.mac, e)) {
+		return w.newFault(e.Seq, FaultEdited, "event %d (%s) was changed", e.Seq, e.Kind)
 	}
 	if e.Seq == 1 {
-		c, err := createdOf(w.rec, e)
+		c, err := parseCreated(w.rec, e)
 		if err != nil {
-			return w.fault(1, FaultRecord, "event 1 (%s): %s", e.Kind, err.Error())
+			return w.newFault(1, FaultRecord, "event 1 (%s): %s", e.Kind, err.Error())
 		}
-		w.derived = recordOf(w.rec.ID, c, e)
+		w.derived = initialRecord(w.rec.ID, c, e)
 	}
 	if err := w.follower.Event(e); err != nil {
-		return w.fault(e.Seq, FaultEdited, "event %d (%s): %s", e.Seq, e.Kind, err.Error())
+		return w.newFault(e.Seq, FaultEdited, "event %d (%s): %s", e.Seq, e.Kind, err.Error())
 	}
 	w.seq, w.mac = e.Seq, e.MAC
 	w.derived.Seq, w.derived.Head = e.Seq, e.MAC
@@ -295,40 +294,40 @@ func (w *walk) event(e Event) *Fault {
 		w.atHead = e.MAC
 	}
 	for _, h := range w.head.Witnesses {
-		if h.Seq == e.Seq && !sameMAC(h.MAC, e.MAC) {
-			return w.fault(e.Seq, FaultReplaced, "event %d is not the one that was written: the run went on from an older copy", e.Seq)
+		if h.Seq == e.Seq && !equalMAC(h.MAC, e.MAC) {
+			return w.newFault(e.Seq, FaultReplaced, "event %d was replaced: the run was continued from an older copy", e.Seq)
 		}
 	}
 	return nil
 }
 
-// end checks the last event against the head and the record; now is the record
-// as it is after the walk.
-func (w *walk) end(now Record, known bool) *Fault {
+// checkEnd checks the last event against the head and the record. now is the record after
+// the check.
+func (w *chainCheck) checkEnd(now Record, known bool) *Fault {
 	switch {
 	case known && w.seq < w.head.Seq:
-		return w.fault(w.seq+1, FaultTruncated, "the run had %d events and has %d: its end was removed, or the database is an older copy", w.head.Seq, w.seq)
-	case known && !sameMAC(w.atHead, w.head.MAC):
-		return w.fault(w.head.Seq, FaultReplaced, "event %d is not the one that was written: the run went on from an older copy", w.head.Seq)
+		return w.newFault(w.seq+1, FaultTruncated, "the run had %d events and has %d: its last events were removed, or the database is an older copy", w.head.Seq, w.seq)
+	case known && !equalMAC(w.atHead, w.head.MAC):
+		return w.newFault(w.head.Seq, FaultReplaced, "event %d was replaced: the run was continued from an older copy", w.head.Seq)
 	case w.seq < w.rec.Seq:
-		return w.fault(w.seq+1, FaultTruncated, "the record names %d events and there are %d", w.rec.Seq, w.seq)
-	case !sameMAC(w.atRecord, w.rec.Head):
-		return w.fault(w.rec.Seq, FaultRecord, "the record of the run does not name its last event")
+		return w.newFault(w.seq+1, FaultTruncated, "the record has %d events, the log has %d", w.rec.Seq, w.seq)
+	case !equalMAC(w.atRecord, w.rec.Head):
+		return w.newFault(w.rec.Seq, FaultRecord, "the record of the run does not match its last event")
 	case now.Seq < w.seq:
-		return w.fault(now.Seq+1, FaultRecord, "the record of the run names %d events and there are %d", now.Seq, w.seq)
+		return w.newFault(now.Seq+1, FaultRecord, "the record of the run has %d events, the log has %d", now.Seq, w.seq)
 	}
 	if now.Seq != w.seq {
-		return nil // it went on behind the walk
+		return nil // events were appended during the check
 	}
 	w.follower.Describe(&w.derived)
-	if field := differs(w.derived, now); field != "" {
-		return w.fault(w.seq, FaultRecord, "the %s in the record of the run does not follow from its events", field)
+	if field := differingField(w.derived, now); field != "" {
+		return w.newFault(w.seq, FaultRecord, "the %s in the record of the run does not match its events", field)
 	}
 	return nil
 }
 
-// recordOf is the record of a run as its first event gives it.
-func recordOf(id string, c Created, e Event) Record {
+// initialRecord returns the record of a run after its first event.
+func initialRecord(id string, c Created, e Event) Record {
 	return Record{
 		ID: id, User: e.By.User, Client: e.By.Client,
 		Workflow: c.Workflow, Name: c.Name, Version: c.Version, Hash: c.Hash,
@@ -336,9 +335,9 @@ func recordOf(id string, c Created, e Event) Record {
 	}
 }
 
-// differs names the first field in which two records of a run differ; the handle
-// is not of the events.
-func differs(a, b Record) string {
+// differingField returns the first field in which two records of a run differ, except the
+// handle, which does not depend on the events.
+func differingField(a, b Record) string {
 	for _, field := range []struct {
 		name string
 		same bool
@@ -354,7 +353,7 @@ func differs(a, b Record) string {
 		{"status", a.Status == b.Status},
 		{"position", a.Kind == b.Kind && a.Step == b.Step && a.Title == b.Title && a.Person == b.Person},
 		{"count of steps", a.Done == b.Done},
-		{"last event", sameMAC(a.Head, b.Head)},
+		{"last event", equalMAC(a.Head, b.Head)},
 	} {
 		if !field.same {
 			return field.name

@@ -73,7 +73,7 @@ func runRunsApprove(ctx context.Context, o *RunsApproveOptions) error {
 }
 
 func (o *RunsApproveOptions) approveRun(ctx context.Context, d *app.RunDeps, person *gateApprover) (*run.Answer, error) {
-	details, err := d.Runs.Get(ctx, d.Caller, parseRunRef(o.Run))
+	details, err := d.Runs.GetWithEvents(ctx, d.Caller, parseRunRef(o.Run))
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (o *RunsApproveOptions) approveRun(ctx context.Context, d *app.RunDeps, per
 		return nil, err
 	}
 	answer, err := answerGate(ctx, d, details.Current, pos, *given)
-	if refusal, ok := run.IsRefusal(err); ok && refusal.Rule == run.RuleStaleHandle {
+	if refusal, ok := run.AsRefusal(err); ok && refusal.Rule == run.RuleStaleHandle {
 		return nil, guideway.Errorf(guideway.CodeConflict, "the run has changed in the meantime; your answer was not recorded").
 			WithFix("guideway runs approve %s, to see its current state", details.ID)
 	}

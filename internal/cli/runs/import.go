@@ -46,7 +46,7 @@ func (o *RunsImportOptions) importState(ctx context.Context, state []byte) error
 	defer cat.Close()
 	return o.app.WithRunsAndDefinitions(ctx, app.StartableDefinitions{Catalog: cat}, func(ctx context.Context, d *app.RunDeps) error {
 		answer, err := d.Runs.ImportState(ctx, d.Caller, state, d.Project)
-		if refusal, ok := run.IsRefusal(err); ok && refusal.Rule == engine.RulePerson {
+		if refusal, ok := run.AsRefusal(err); ok && refusal.Rule == engine.RulePerson {
 			answer, err = o.importAsPerson(ctx, d, state, err)
 		}
 		if err != nil {
@@ -68,7 +68,7 @@ func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDeps, s
 	if err := json.Unmarshal(state, &of); err != nil {
 		return fmt.Errorf("read the version in the state: %w", err)
 	}
-	begun, err := d.Runs.Look(ctx, d.Caller, run.Ref{RunID: id})
+	begun, err := d.Runs.Get(ctx, d.Caller, run.Ref{RunID: id})
 	if err != nil {
 		return userError(err)
 	}

@@ -81,7 +81,7 @@ func runRunsResume(ctx context.Context, o *RunsResumeOptions) error {
 		if err != nil {
 			return err
 		}
-		details, err := d.Runs.Get(ctx, d.Caller, run.Ref{RunID: id})
+		details, err := d.Runs.GetWithEvents(ctx, d.Caller, run.Ref{RunID: id})
 		if err != nil {
 			return userError(err)
 		}
@@ -200,7 +200,7 @@ func (r *resumedRun) submitUntilAccepted(ctx context.Context) error {
 	t := r.person.view
 	for {
 		_, err := r.submitInput(ctx)
-		refusal, refused := run.IsRefusal(err)
+		refusal, refused := run.AsRefusal(err)
 		switch {
 		case err == nil:
 			return r.showNewEvents(ctx)
@@ -248,7 +248,7 @@ func (r *resumedRun) submitInput(ctx context.Context) (*run.Answer, error) {
 
 // showNewEvents prints the events since the last call and updates the position.
 func (r *resumedRun) showNewEvents(ctx context.Context) error {
-	details, err := r.Runs.Get(ctx, r.Caller, run.Ref{RunID: r.at.RunID})
+	details, err := r.Runs.GetWithEvents(ctx, r.Caller, run.Ref{RunID: r.at.RunID})
 	if err != nil {
 		return userError(err)
 	}

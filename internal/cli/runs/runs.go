@@ -50,7 +50,7 @@ func exactlyOneRun(command string) cobra.PositionalArgs {
 // userError replaces the fix of a refusal, which is meant for agents, by one for the
 // command line.
 func userError(err error) error {
-	refusal, ok := run.IsRefusal(err)
+	refusal, ok := run.AsRefusal(err)
 	if !ok {
 		return err
 	}

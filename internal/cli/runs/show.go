@@ -69,7 +69,7 @@ func runRunsShow(ctx context.Context, o *RunsShowOptions) error {
 			}
 			return app.WriteJSON(o.app.Host.Out, state)
 		}
-		details, err := d.Runs.Get(ctx, d.Caller, parseRunRef(o.Run))
+		details, err := d.Runs.GetWithEvents(ctx, d.Caller, parseRunRef(o.Run))
 		if err != nil {
 			return userError(err)
 		}

@@ -37,7 +37,7 @@ func (h *handles) abortAgain(p place) {
 	h.Helper()
 	before := h.on.state()
 	a, err := h.on.Abort(h.on.ctx, h.on.agent(), run.AbortRequest{Ref: run.Ref{RunID: h.on.answer.RunID}, Reason: "again"})
-	r, _ := run.IsRefusal(err)
+	r, _ := run.AsRefusal(err)
 	switch {
 	case p.status == "aborted" && (err != nil || !a.Replayed):
 		h.Fatalf("a second abort: %s, %v", asJSON(a), err)
@@ -55,7 +55,7 @@ func (h *handles) unknown(p place, cheat string, c run.Caller, ref run.Ref, rule
 	h.Helper()
 	before := h.on.state()
 	for what, err := range h.on.asks(c, ref) {
-		r, ok := run.IsRefusal(err)
+		r, ok := run.AsRefusal(err)
 		if !ok || r.Rule != rule || r.Code != guideway.CodeNotFound || r.Message == "" || r.RunID != "" || r.Position != nil {
 			h.Fatalf("%s: %s by %+v: %v (%s)", cheat, what, ref, err, asJSON(r))
 		}
@@ -128,7 +128,7 @@ func (h *handles) stale(p place) {
 	}
 	before := h.on.state()
 	_, err := h.on.Continue(h.on.ctx, h.on.agent(), r)
-	refusal, _ := run.IsRefusal(err)
+	refusal, _ := run.AsRefusal(err)
 	if refusal == nil || refusal.Rule != ruleStaleHandle || !strings.Contains(asJSON(refusal.Allowed), `"workflow_fork"`) {
 		h.Fatalf("an old handle with other input: %v (%s)", err, asJSON(refusal))
 	}
@@ -214,7 +214,7 @@ func (h *handles) race(p place, c command) {
 		if i == winner {
 			continue
 		}
-		r, _ := run.IsRefusal(errs[i])
+		r, _ := run.AsRefusal(errs[i])
 		switch same := asJSON(c.request("")) == asJSON(won.request("")); {
 		case same && (errs[i] != nil || answers[i].Handle != answers[winner].Handle):
 			h.Fatalf("the same command answers %s and %s (%v)", asJSON(answers[winner]), asJSON(answers[i]), errs[i])
@@ -249,8 +249,8 @@ func (h *handles) forks() {
 			continue // there are many, and one is like the other
 		}
 		a, err := h.on.Fork(h.on.ctx, h.on.agent(), run.ForkRequest{Ref: run.Ref{RunID: d.ID}, Seq: e.Seq})
-		if r, ok := run.IsRefusal(err); ok && r.Rule == ruleSeq && (e.Seq == 1 || e.Kind == "run_completed" || d.Status == "completed") {
-			continue // there is nothing to do behind it
+		if r, ok := run.AsRefusal(err); ok && r.Rule == ruleSeq && (e.Seq == 1 || e.Kind == "run_completed" || d.Status == "completed") {
+			continue // there is nothing is left to do after it
 		}
 		if err != nil {
 			h.Fatalf("fork at %d (%s): %v", e.Seq, e.Kind, err)
@@ -266,7 +266,7 @@ func (h *handles) forks() {
 		}
 		h.tally.forks++
 		_, err = h.on.Status(h.on.ctx, h.on.agent(), run.Ref{Handle: h.on.answer.Handle, RunID: a.RunID})
-		if r, ok := run.IsRefusal(err); !ok || r.Rule != ruleUnknownRun {
+		if r, ok := run.AsRefusal(err); !ok || r.Rule != ruleUnknownRun {
 			h.Fatalf("the handle of one run with the id of another: %v", err)
 		}
 		h.tally.illegal["a handle with another run's id"]++
@@ -275,7 +275,7 @@ func (h *handles) forks() {
 	h.forksByHandle()
 	for _, seq := range []int64{-1, int64(len(d.Events)) + 1, 1 << 40} {
 		_, err := h.on.Fork(h.on.ctx, h.on.agent(), run.ForkRequest{Ref: run.Ref{RunID: d.ID}, Seq: seq})
-		r, ok := run.IsRefusal(err)
+		r, ok := run.AsRefusal(err)
 		if !ok || r.Rule != ruleSeq {
 			h.Fatalf("fork at %d: %v", seq, err)
 		}

@@ -60,7 +60,7 @@ func TestOddContextsAreRefusedOrKept(t *testing.T) {
 			s := small(t)
 			a, err := s.Start(t.Context(), s.agent(), run.StartRequest{WorkflowID: "random", Context: map[string]any{"odd": tt.value}})
 			if err != nil {
-				r, _ := run.IsRefusal(err)
+				r, _ := run.AsRefusal(err)
 				switch code := guideway.ErrorCode(err); {
 				case code != guideway.CodeInvalid && r == nil:
 					t.Errorf("got %v, want a refusal or %s", err, guideway.CodeInvalid)

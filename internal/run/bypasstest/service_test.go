@@ -125,7 +125,7 @@ func (s *service) told(a *run.Answer, err error) (seen, *denial) {
 	if err == nil {
 		return seen{status: string(a.Status), position: a.Position, whole: asJSON(a)}, nil
 	}
-	r, ok := run.IsRefusal(err)
+	r, ok := run.AsRefusal(err)
 	if !ok {
 		s.Fatalf("an error that is no refusal: %v", err)
 	}
@@ -167,7 +167,7 @@ func (s *service) asks(c run.Caller, ref run.Ref) map[string]error {
 	_, errs["answer"] = s.Answer(s.ctx, c, run.AnswerRequest{Ref: ref, Answer: engine.Answer{OptionID: "confirm"}})
 	_, errs["abort"] = s.Abort(s.ctx, c, run.AbortRequest{Ref: ref})
 	_, errs["fork"] = s.Fork(s.ctx, c, run.ForkRequest{Ref: ref})
-	_, errs["get"] = s.Get(s.ctx, c, ref)
+	_, errs["get"] = s.GetWithEvents(s.ctx, c, ref)
 	_, errs["export"] = s.Export(s.ctx, c, ref)
 	if ref.Handle != "" {
 		_, errs["continue"] = s.Continue(s.ctx, c, run.ContinueRequest{Handle: ref.Handle, Output: "DONE", Answer: nil})

@@ -105,7 +105,7 @@ func (c *client) race(ctx context.Context, id string) {
 		return
 	}
 	next, text, err := c.send(ctx, a)
-	refusal, refused := run.IsRefusal(err)
+	refusal, refused := run.AsRefusal(err)
 	switch {
 	case err == nil && next.Replayed:
 		c.seen.Errors = append(c.seen.Errors, "a command that nobody has sent before was replayed: "+text)

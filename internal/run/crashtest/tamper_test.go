@@ -397,7 +397,7 @@ func (c *crime) stopped(d *desk) {
 		who.User = user
 		rec := c.record(d, c.first)
 		_, err := d.service.Continue(c.t.Context(), who, run.ContinueRequest{Handle: rec.Handle, Output: "one more done"})
-		if refusal, ok := run.IsRefusal(err); ok && refusal.Rule == run.RuleUnknownHandle {
+		if refusal, ok := run.AsRefusal(err); ok && refusal.Rule == run.RuleUnknownHandle {
 			continue // it is not this user's
 		}
 		if guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {

@@ -130,7 +130,7 @@ func (d *desk) do(ctx context.Context, o order) (reply, error) {
 	case opStatus:
 		return answered(d.service.Status(ctx, caller(), run.Ref{RunID: o.Run}))
 	case opEvents:
-		details, err := d.service.Get(ctx, caller(), run.Ref{RunID: o.Run})
+		details, err := d.service.GetWithEvents(ctx, caller(), run.Ref{RunID: o.Run})
 		if err != nil {
 			return reply{}, err
 		}
@@ -162,7 +162,7 @@ func answered(a *run.Answer, err error) (reply, error) {
 
 func failed(err error) reply {
 	r := reply{Code: guideway.ErrorCode(err), Message: err.Error(), Fix: guideway.ErrorFix(err)}
-	if refusal, ok := run.IsRefusal(err); ok {
+	if refusal, ok := run.AsRefusal(err); ok {
 		r.Rule, r.Fix = refusal.Rule, refusal.Fix
 	}
 	return r
