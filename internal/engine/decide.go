@@ -40,7 +40,7 @@ type Continue struct {
 	// Step, if set, must be the ID of the position; the command is refused if the caller
 	// expects another step.
 	Step string
-	// Person reports whether a person sent the command, as far as the server can know. Some
+	// Person is set if a person sent the command, as far as the server can know. Some
 	// gates require it.
 	Person bool
 }

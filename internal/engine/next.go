@@ -26,7 +26,7 @@ type NextResult struct {
 	Step *StepView
 	// Guidance is the text for the agent.
 	Guidance Guidance
-	// IsComplete reports whether all applicable steps are done.
+	// IsComplete is set if all applicable steps are done.
 	IsComplete bool
 	// Context must be sent with the next call.
 	Context map[string]any

@@ -11,7 +11,7 @@ type PhaseState struct {
 	// Part is the current part of the phase, Index the 0-based index of the item in it.
 	Part  Part
 	Index int
-	// Started reports whether the item at Index was announced, Done whether the step at
+	// Started is set if the item at Index was announced, Done if the step at
 	// Index is completed and its actions run. Act is the index of the next action.
 	Started, Done bool
 	Act           int

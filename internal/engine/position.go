@@ -32,7 +32,7 @@ type Position struct {
 	Prompt string       `json:"prompt,omitempty"`
 	// Guides are the guides in the workflow's directory that the prompt names.
 	Guides []GuideText `json:"guides,omitempty"`
-	// NeedsNotes reports whether the step requires notes.
+	// NeedsNotes is set if the step requires notes.
 	NeedsNotes bool `json:"needsNotes,omitempty"`
 	// Criteria describe the requirements for the output.
 	Criteria []string `json:"criteria,omitempty"`
@@ -49,9 +49,9 @@ type Position struct {
 	// person who sent a step back.
 	Message string   `json:"message,omitempty"`
 	Options []Option `json:"options,omitempty"`
-	// Declinable reports whether the gate can be declined.
+	// Declinable is set if the gate can be declined.
 	Declinable bool `json:"declinable,omitempty"`
-	// Person reports whether the gate requires human approval.
+	// Person is set if the gate requires human approval.
 	Person bool `json:"person,omitempty"`
 	// Phase is the phase of the position in a phase workflow.
 	Phase *PhasePosition `json:"phase,omitempty"`

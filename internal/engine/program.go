@@ -54,7 +54,7 @@ type item struct {
 	body  []*steps.Step
 	// inBody is the set of IDs of the body.
 	inBody map[string]bool
-	// shared reports whether a later loop has the same body.
+	// shared is set if a later loop has the same body.
 	shared bool
 }
 

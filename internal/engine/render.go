@@ -48,11 +48,11 @@ type stepText struct {
 	loop  *item
 	round int
 	list  []any
-	// first reports whether this is the first text of the workflow.
+	// first is set if this is the first text of the workflow.
 	first bool
-	// startsLoop reports whether the step is the first of its loop.
+	// startsLoop is set if the step is the first of its loop.
 	startsLoop bool
-	// stateless reports whether the caller keeps the list of completed steps.
+	// stateless is set if the caller keeps the list of completed steps.
 	stateless bool
 }
 

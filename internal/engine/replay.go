@@ -14,7 +14,7 @@ type loopProgress struct {
 	round int
 	// before is the number of body completions in earlier rounds.
 	before int
-	// done reports whether the loop ended or was skipped.
+	// done is set if the loop ended or was skipped.
 	done bool
 	// at is the body step that the round asks for; nil unless the loop is active.
 	at *steps.Step

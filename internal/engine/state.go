@@ -24,7 +24,7 @@ const (
 
 // State is a run as the fold of its events. The zero State is a run that has not started.
 type State struct {
-	// Started reports whether the run has a run_started event.
+	// Started is set if the run has a run_started event.
 	Started bool
 	// Ended is StatusCompleted or StatusAborted after the end of the run.
 	Ended Status
@@ -36,11 +36,11 @@ type State struct {
 	Frame *Frame
 	// Gate is set while a gate waits for its answer.
 	Gate *OpenGate
-	// Person reports whether all gates of the run require human approval.
+	// Person is set if all gates of the run require human approval.
 	Person bool
-	// Confirmed reports whether the loop at the cursor was confirmed and may start.
+	// Confirmed is set if the loop at the cursor was confirmed and may start.
 	Confirmed bool
-	// Again reports whether the step at the cursor was sent back. It must be repeated
+	// Again is set if the step at the cursor was sent back. It must be repeated
 	// regardless of its condition: an agent must not avoid it with the variables of its
 	// output.
 	Again bool
@@ -74,7 +74,7 @@ type OpenGate struct {
 	// Before is true for the gate of a loop, which comes before its first round; a step's
 	// gate comes after its output.
 	Before bool
-	// Person reports whether the gate requires human approval.
+	// Person is set if the gate requires human approval.
 	Person bool
 }
 
@@ -143,10 +143,10 @@ type Event struct {
 	// Rounds and List pin the bounds of a loop; Rounds is -1 for while and until.
 	Rounds int   `json:"rounds,omitempty"`
 	List   []any `json:"list,omitempty"`
-	// Gate reports whether the completed step must be confirmed. It is part of the
+	// Gate is set if the completed step must be confirmed. It is part of the
 	// completion event, so that no prefix of a run is past a step without its gate.
 	Gate bool `json:"gate,omitempty"`
-	// Person reports whether the gate requires human approval; for a start event, whether
+	// Person is set if the gate requires human approval; for a start event, if
 	// all gates of the run do.
 	Person bool `json:"person,omitempty"`
 	// Option is the answer to a gate.

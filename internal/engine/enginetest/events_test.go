@@ -100,7 +100,7 @@ func isStructural(what string) bool {
 }
 
 // violation explains why legal commands cannot result in the events; the zero value means
-// that they can. follows reports whether the event is automatic.
+// that they can. follows is set if the event is automatic.
 type violation struct {
 	text    string
 	follows bool

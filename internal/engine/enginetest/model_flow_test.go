@@ -167,8 +167,8 @@ func chooseBranch(vars lookup, d *decision) (b *branch, needs []string) {
 	return nil, nil
 }
 
-// offerBranches offers the branches without a condition that are not the default. It
-// returns nil if there are none.
+// offerBranches offers the branches that are neither conditional nor the default. It
+// returns nil if no branch qualifies.
 func (w *modelRun) offerBranches(d *decision) *branch {
 	p := place{kind: "gate", status: "waiting", id: d.elementID(), title: d.titleText(), human: w.humanOnly, visible: []element{d.element}, part: "decisions"}
 	byID := map[string]*branch{}
@@ -190,7 +190,7 @@ func (w *modelRun) offerBranches(d *decision) *branch {
 }
 
 // runTransitions returns the target of the first transition that applies, or else of the
-// default. If there is none, the run waits.
+// default. Without a target the run waits.
 func (w *modelRun) runTransitions(ph *phase) (to int, p place) {
 	if len(ph.transitions) == 0 {
 		d := ph.decisions[len(ph.decisions)-1]

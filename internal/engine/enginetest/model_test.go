@@ -18,7 +18,7 @@ type command struct {
 	skip          bool
 	// step is the step that the caller expects.
 	step string
-	// person reports whether a person sent the command; for a start, whether all gates
+	// person is set if a person sent the command; for a start, if all gates
 	// require human approval.
 	person bool
 }
@@ -41,8 +41,8 @@ type place struct {
 	loop          *loop
 	round, rounds int
 	item          any
-	// options are those of a gate, human reports whether it requires human approval,
-	// declinable whether it can be declined.
+	// options are those of a gate, human is set if it requires human approval,
+	// declinable if it can be declined.
 	options           []string
 	human, declinable bool
 	// needs are the variables that the run waits for.
@@ -51,9 +51,9 @@ type place struct {
 	step *step
 	// must is the validate action that the variables must meet.
 	must *action
-	// unordered reports whether the order of needs is arbitrary.
+	// unordered is set if the order of needs is arbitrary.
 	unordered bool
-	// stuck reports whether no command except an abort continues the run; the text of the
+	// stuck is set if no command except an abort continues the run; the text of the
 	// position is not checked then.
 	stuck bool
 	// part is the current part of the phase.
@@ -114,7 +114,7 @@ type modelRun struct {
 	def  *definition
 	rest []command
 	vars map[string]any
-	// humanOnly reports whether all gates require human approval.
+	// humanOnly is set if all gates require human approval.
 	humanOnly bool
 	// skips are the phases that answers have skipped.
 	skips map[int]bool
@@ -143,7 +143,7 @@ func (w *modelRun) completePlace(p place) place {
 	return p
 }
 
-// nextCommand returns the next command, or ends the execution if there is none.
+// nextCommand returns the next command, or ends the execution after the last one.
 func (w *modelRun) nextCommand(p place) command {
 	if len(w.rest) == 0 {
 		panic(stopWalk{w.completePlace(p)})

@@ -61,7 +61,7 @@ func beyondSchema() []string {
 	}
 }
 
-// Every property is explained to whoever writes a graph in an editor, and each
+// Every property has a description for authors who write a graph in an editor, and each
 // kind has a schema.
 func TestSchemas(t *testing.T) {
 	t.Parallel()

@@ -99,10 +99,10 @@ type Hook struct {
 	// Module is the ID or name of a library module; Script is an inline script. One of the
 	// two is set.
 	Module, Script string
-	// Blocking reports whether the request waits for the hook; otherwise the hook is
+	// Blocking is set if the request waits for the hook; otherwise the hook is
 	// fire-and-forget.
 	Blocking bool
-	// Answers reports whether the hook must return the response in place of the server.
+	// Answers is set if the hook must return the response in place of the server.
 	Answers bool
 	// Timeout limits the hook; zero means the engine's default.
 	Timeout time.Duration

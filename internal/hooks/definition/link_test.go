@@ -109,8 +109,7 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// What is exported reads as the same graph, complete, and is exported the same
-// again.
+// An exported graph parses as the same complete graph, and its export is identical.
 func TestExportRoundTrip(t *testing.T) {
 	t.Parallel()
 	full, err := os.ReadFile("../../workflow/testdata/hooks-full.json")
@@ -143,7 +142,7 @@ func TestExportRoundTrip(t *testing.T) {
 	}
 }
 
-// Where documents lie says what they are.
+// The path of a document determines its kind.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]hookdef.Place{

@@ -36,7 +36,7 @@ func PatternsOverlap(a, b string) bool {
 		return true
 	}
 	x, y := []rune(a), []rune(b)
-	// meets[j] reports whether a text can match both the processed part of x and y[:j].
+	// meets[j] is set if a text can match both the processed part of x and y[:j].
 	meets := make([]bool, len(y)+1)
 	meets[0] = true
 	for j := range y {

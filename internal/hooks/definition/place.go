@@ -9,7 +9,7 @@ import (
 type Place struct {
 	// Kind is "" for other files.
 	Kind Kind
-	// Plain reports whether the document is a plain script, not JSON or YAML.
+	// Plain is set if the document is a plain script, not JSON or YAML.
 	Plain bool
 	// Name is the file name without extension: the ID of a plain script.
 	Name string

@@ -23,7 +23,7 @@ type File struct {
 // Files are the files of a machine.
 type Files struct {
 	Config File
-	// Script is the file of the handlers; nil if there is none.
+	// Script is the file of the handlers, or nil.
 	Script *File
 	// Roles are files of roles. If several files define a role, the first one counts; roles
 	// of the configuration have precedence.

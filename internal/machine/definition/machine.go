@@ -26,7 +26,7 @@ type Machine struct {
 	Tools []ToolPolicy
 	// Roles are the roles of the machine's agents by name.
 	Roles map[string]*Role
-	// Script is the source of the handlers; "" if there is none.
+	// Script is the source of the handlers, or "".
 	Script string
 }
 
@@ -53,15 +53,14 @@ type Input struct {
 	Name        string
 	Type        Type
 	Description string
-	// Optional reports whether the value may be missing. Default is the default value, nil
-	// if there is none.
+	// Optional is set if the value may be missing. Default is the default value, or nil.
 	Optional bool
 	Default  json.RawMessage
 	// Options are the allowed values; empty if any value is allowed.
 	Options []string
 	// Show is the path of the value to show to the person, such as "common_data.draft".
 	Show string
-	// Person reports whether the input requires human approval.
+	// Person is set if the input requires human approval.
 	Person bool
 }
 
@@ -210,7 +209,7 @@ type Role struct {
 	// Included and Excluded are patterns of tools; at most one is set. Without either the
 	// role has no tools.
 	Included, Excluded []string
-	// HasExcluded reports whether Excluded is set: an empty list allows all tools.
+	// HasExcluded is set if Excluded is set: an empty list allows all tools.
 	HasExcluded bool
 	// Parsing are the tools whose call is the answer: they are never executed.
 	Parsing []Tool

@@ -43,10 +43,10 @@ func (d *Definition) Mermaid() string {
 type Edge struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Sure reports whether the handlers of From name all possible next states; otherwise an
+	// Sure is set if the handlers of From name all possible next states; otherwise an
 	// edge may be missing or never be taken.
 	Sure bool `json:"sure"`
-	// Failed reports whether the edge belongs to the error handler.
+	// Failed is set if the edge belongs to the error handler.
 	Failed bool `json:"failed,omitempty"`
 }
 

@@ -80,7 +80,7 @@ func (n *Node) shareText(text string) {
 // canonicalWriter writes the canonical form.
 type canonicalWriter struct {
 	out []byte
-	// mark reports whether the ranges are recorded in the nodes.
+	// mark is set if the ranges are recorded in the nodes.
 	mark bool
 }
 

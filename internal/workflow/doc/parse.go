@@ -204,7 +204,7 @@ type pathStep struct {
 	key   string
 	index int
 	array bool
-	// unread reports whether the key has not been read yet.
+	// unread is set if the key has not been read yet.
 	unread bool
 }
 

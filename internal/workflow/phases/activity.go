@@ -6,41 +6,41 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// Activity leads from a goal in a user's words to the skills that serve it. It
-// may have members beyond these; Canonical has all of them.
+// Activity maps a goal in a user's words to the skills that serve it. It may have
+// additional members; Canonical contains all of them.
 type Activity struct {
 	ID, Version string
-	// Problem says which problem of the user's the activity solves.
+	// Problem is the user's problem that the activity solves.
 	Problem string
 	// Recognition are phrases by which the goal is recognised.
 	Recognition []string
 	Skills      ActivitySkills
-	// Outcome is what is so when it is done, Flow how to get there.
+	// Outcome is the desired result, Flow the way to it.
 	Outcome, Flow []string
-	// ContextToPreserve is what must not be lost on the way.
+	// ContextToPreserve lists the information that must be kept.
 	ContextToPreserve []string
 	Usage             string
 	Notes             []string
-	// Guide is the guide to read first, if there is one.
+	// Guide is the guide to read first, or nil.
 	Guide *MandatoryGuide
 	// Canonical is the document as RFC 8785 JSON.
 	Canonical string
 }
 
-// ActivitySkills names the skills of an activity by their ids.
+// ActivitySkills lists the skills of an activity by id.
 type ActivitySkills struct {
 	Primary    string
 	Supporting []string
 }
 
-// MandatoryGuide is a guide of a workflow by its index. The seed's schema has no
-// such member; its server reads it.
+// MandatoryGuide refers to a guide of a workflow by its index. The seed's schema has no
+// such member, but its server reads it.
 type MandatoryGuide struct {
 	WorkflowID, Index string
 }
 
-// ParseActivity checks a document that is an activity and reads it. All problems
-// are reported at once; the activity is nil if there is one.
+// ParseActivity checks and parses an activity. It reports all errors at once; the activity
+// is nil if there are any.
 func ParseActivity(file string, root *doc.Node) (*Activity, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "activity")
 	if !p.Document(at, "An activity", "write one object with id, version, problem, recognition, skills, outcome and flow") {
@@ -70,7 +70,7 @@ func ParseActivity(file string, root *doc.Node) (*Activity, []guideway.Diagnosti
 	return a, nil
 }
 
-// mandatoryGuide reads what no schema describes: nil where it is not understood.
+// mandatoryGuide parses a member that no schema describes; it returns nil if it is invalid.
 func mandatoryGuide(n *doc.Node) *MandatoryGuide {
 	workflow, index := n.Get("workflow_id"), n.Get("index")
 	if workflow == nil || index == nil || workflow.Kind != doc.String || index.Kind != doc.String && index.Kind != doc.Number {

@@ -15,8 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape/shapetest"
 )
 
-// TestAgreement holds the parsers and the published schemas together: for valid
-// documents and for thousands of damaged ones, both say the same.
+// TestAgreement checks that the parsers and the published schemas agree on valid documents
+// and on thousands of damaged ones.
 func TestAgreement(t *testing.T) {
 	t.Parallel()
 	for kind, patterns := range map[phases.Kind][]string{
@@ -45,7 +45,7 @@ func TestAgreement(t *testing.T) {
 	}
 }
 
-// mutationCount is how many damages to try on a file: most on those that have every
+// mutationCount returns the number of damages to try on a file: most on files with every
 // construct.
 func mutationCount(file string) int {
 	if strings.Contains(file, "-full.") {
@@ -54,7 +54,7 @@ func mutationCount(file string) int {
 	return 150
 }
 
-// kindAgreement is about one kind.
+// kindAgreement returns the comparison for one kind.
 func kindAgreement(t *testing.T, kind phases.Kind) *shapetest.Agreement {
 	t.Helper()
 	return &shapetest.Agreement{
@@ -77,13 +77,13 @@ func kindAgreement(t *testing.T, kind phases.Kind) *shapetest.Agreement {
 	}
 }
 
-// corpusPath is where real documents lie, beside a checkout that has them.
+// corpusPath returns the path of real documents, if the checkout has them next to it.
 func corpusPath(pattern string) string {
 	return filepath.Join("..", "..", "..", "..", "shared", "corpus", "phases", pattern)
 }
 
-// TestSchemas checks that every property is explained, and that conditions are
-// the same in the schema of workflows and in their own.
+// TestSchemas checks that every property has a description, and that the schema of
+// workflows and the schema of conditions define conditions alike.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	definitions := func(kind phases.Kind) map[string]any {

@@ -2,8 +2,7 @@ package phases
 
 import "github.com/guideway-dev/guideway/internal/workflow/shape"
 
-// The codes of what the schemas say. A diagnostic with one of these is one that the
-// published schema of the kind makes too.
+// The codes of schema errors: the published schema of the kind reports them too.
 const (
 	CodeRequired   = shape.CodeRequired
 	CodeUnexpected = shape.CodeUnexpected

@@ -7,8 +7,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// ParseCondition checks a document that is a condition and reads it. All problems
-// are reported at once; the condition is nil if there is one.
+// ParseCondition checks and parses a condition document. It reports all errors at once; the
+// condition is nil if there are any.
 func ParseCondition(file string, root *doc.Node) (*expr.Expr, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "")
 	if !p.Document(at, "A condition", "write one object with a type: simple, and, or, not") {
@@ -21,8 +21,8 @@ func ParseCondition(file string, root *doc.Node) (*expr.Expr, []guideway.Diagnos
 	return expr.ParseStrict(root.Any()), nil
 }
 
-// CheckCondition checks a condition in a document of another dialect, which
-// reports as it does, and reads it; nil if it is invalid.
+// CheckCondition checks and parses a condition in a document of another dialect and reports
+// to its report; it returns nil if the condition is invalid.
 func CheckCondition(r *shape.Report, at shape.Place) *expr.Expr {
 	p := parser{Report: *r}
 	e := p.readCondition(at)
@@ -30,7 +30,7 @@ func CheckCondition(r *shape.Report, at shape.Place) *expr.Expr {
 	return e
 }
 
-// readCondition reads a condition; nil if there is none, and where it is broken.
+// readCondition parses a condition; it returns nil if the condition is missing or invalid.
 func (p *parser) readCondition(at shape.Place) *expr.Expr {
 	if at.Node == nil || !p.checkCondition(at) {
 		return nil
@@ -38,8 +38,7 @@ func (p *parser) readCondition(at shape.Place) *expr.Expr {
 	return expr.ParseStrict(at.Node.Any())
 }
 
-// checkCondition checks a condition at every depth. False means that there was
-// something wrong.
+// checkCondition checks a condition recursively. It returns false after an error.
 func (p *parser) checkCondition(at shape.Place) bool {
 	before := len(p.Found)
 	if at.Node.Kind != doc.Object {
@@ -73,7 +72,7 @@ func (p *parser) checkCondition(at shape.Place) bool {
 	return len(p.Found) == before
 }
 
-// joinName is the name of a part; a whole document has no name.
+// joinName returns the name of a part; a whole document has no name.
 func joinName(name, part string) string {
 	if name == "" {
 		return part
@@ -120,7 +119,7 @@ func (p *parser) checkComparison(at shape.Place) {
 	}
 }
 
-// checkOperands checks and and or; outer is where the whole condition stands.
+// checkOperands checks and and or; outer is the location of the whole condition.
 func (p *parser) checkOperands(at shape.Place, outer string) {
 	p.Closed(at, "", []string{"type", "conditions"})
 	p.Require(at, "conditions")

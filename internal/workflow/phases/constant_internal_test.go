@@ -55,7 +55,7 @@ func TestConstantIn(t *testing.T) {
 	}
 }
 
-// TestConstantInIsSound looks for a value for which a constant condition is not so.
+// TestConstantInIsSound looks for a value that contradicts a constant condition.
 func TestConstantInIsSound(t *testing.T) {
 	t.Parallel()
 	values := []any{nil, true, false, -1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, "", "a", "~", "a~", "b", []any{1.0}, map[string]any{"a": 1.0}}

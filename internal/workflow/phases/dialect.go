@@ -23,8 +23,7 @@ func newParser(file string) parser {
 	}}}
 }
 
-// otherNames are our names of what people call otherwise, and of what the steps
-// dialect does.
+// otherNames returns other names for a member, and names of the steps dialect.
 func otherNames(name string) []string {
 	var names []string
 	for _, alias := range aliasTable() {
@@ -35,7 +34,7 @@ func otherNames(name string) []string {
 	return names
 }
 
-// alias is a name of ours and what others call it, in small letters.
+// alias is a name of the dialect and other names for it, in lower case.
 type alias struct{ name, others string }
 
 func aliasTable() []alias {
@@ -94,12 +93,12 @@ func sampleValue(key string) string {
 	}
 }
 
-// readList reads a list of objects; noun names one of them.
+// readList parses a list of objects; noun names one of them.
 func readList[T any](p *parser, at shape.Place, noun string, read func(shape.Place) T) []T {
 	return shape.Entries(&p.Report, at, pluralOf(noun), func(item shape.Place, i int) string { return entryLocation(item, noun, i) }, read)
 }
 
-// entryLocation reports whether something is in an entry of a list: "in checkpoint 1 ('ask') of
+// entryLocation returns the location of an entry of a list: "in checkpoint 1 ('ask') of
 // phase 2 ('plan')".
 func entryLocation(item shape.Place, noun string, i int) string {
 	where := shape.Entry(noun, i, idOf(item.Node))
@@ -109,8 +108,8 @@ func entryLocation(item shape.Place, noun string, i int) string {
 	return where
 }
 
-// openNested checks a member that is an object of known members; what is wrong inside
-// it is said to be in it. False means that there is nothing to read.
+// openNested checks an object member with known members and sets the location of
+// diagnostics inside it. It returns false if there is nothing to read.
 func (p *parser) openNested(at shape.Place, known ...string) (shape.Place, bool) {
 	if !p.Open(at) {
 		return at, false
@@ -120,7 +119,7 @@ func (p *parser) openNested(at shape.Place, known ...string) (shape.Place, bool)
 	return at, true
 }
 
-// nestedLocation reports whether something is in a member that is an object.
+// nestedLocation returns the location of an object member.
 func nestedLocation(at shape.Place) string {
 	if outer, ok := strings.CutPrefix(at.Where, "in "); ok {
 		return "in " + at.Name + " of " + outer
@@ -128,7 +127,7 @@ func nestedLocation(at shape.Place) string {
 	return "in " + at.Name
 }
 
-// pluralOf is the plural of a noun.
+// pluralOf returns the plural of a noun.
 func pluralOf(noun string) string {
 	if strings.HasSuffix(noun, "ch") {
 		return noun + "es"
@@ -139,8 +138,7 @@ func pluralOf(noun string) string {
 	return noun + "s"
 }
 
-// idOf returns the id of an object that may be anything, or the name of what has
-// no id.
+// idOf returns the id of an object, or else its name.
 func idOf(n *doc.Node) string {
 	for _, key := range []string{"id", "name"} {
 		if id := n.Get(key); id != nil && id.Kind == doc.String {
@@ -150,14 +148,13 @@ func idOf(n *doc.Node) string {
 	return ""
 }
 
-// readID reads a member that names something: a text that is not empty.
+// readID reads a text that is not empty.
 func (p *parser) readID(at shape.Place) string { return p.Text(at, 1, 0) }
 
-// readText reads a member that is any text.
+// readText reads a text.
 func (p *parser) readText(at shape.Place) string { return p.Text(at, 0, 0) }
 
-// readFlag reads a member that is true or false, and has a value where it is
-// missing.
+// readFlag reads a boolean; missing is its default.
 func (p *parser) readFlag(at shape.Place, missing bool) bool {
 	if at.Node == nil {
 		return missing
@@ -165,7 +162,7 @@ func (p *parser) readFlag(at shape.Place, missing bool) bool {
 	return p.Flag(at)
 }
 
-// checkInteger checks a member that is a whole number of at least low.
+// checkInteger checks an integer of at least low.
 func (p *parser) checkInteger(at shape.Place, low float64) {
 	switch {
 	case at.Node == nil:
@@ -177,7 +174,7 @@ func (p *parser) checkInteger(at shape.Place, low float64) {
 	}
 }
 
-// checkIntegers checks a list of whole numbers from 1.
+// checkIntegers checks a list of integers from 1.
 func (p *parser) checkIntegers(at shape.Place) {
 	if !p.Array(at, "a list of numbers") {
 		return
@@ -187,7 +184,7 @@ func (p *parser) checkIntegers(at shape.Place) {
 	}
 }
 
-// checkTime checks a member that is a moment (RFC 3339).
+// checkTime checks an RFC 3339 time.
 func (p *parser) checkTime(at shape.Place) {
 	text := p.readText(at)
 	if at.Node == nil || at.Node.Kind != doc.String || isTime(text) {
@@ -205,8 +202,8 @@ func (p *parser) checkTime(at shape.Place) {
 
 // isTime reports whether the text is an RFC 3339 time.
 func isTime(text string) bool {
-	// time.Parse is more generous: it takes a comma for the point, and hours of
-	// one digit.
+	// time.Parse is less strict: it accepts a comma as the decimal point, and hours of one
+	// digit.
 	if len(text) < len("2006-01-02T15:04:05Z") || strings.Contains(text, ",") || text[13] != ':' {
 		return false
 	}
@@ -214,7 +211,7 @@ func isTime(text string) bool {
 	return err == nil
 }
 
-// checkNotEmpty checks that a list that is there has an entry.
+// checkNotEmpty reports a list that is present but empty.
 func (p *parser) checkNotEmpty(at shape.Place, fix string) {
 	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) == 0 {
 		p.Errorf(at, CodeEmptyList, fix, "Field '%s' %s is empty.", at.Name, at.Where)

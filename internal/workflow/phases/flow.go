@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// readCheckpoint reads a question.
+// readCheckpoint parses a checkpoint.
 func (p *parser) readCheckpoint(at shape.Place) Checkpoint {
 	p.Object(at, "id", "name", "message", "prerequisite", "guide", "options", "required", "blocking", "approval")
 	p.Require(at, "id", "name", "message", "options")
@@ -33,7 +33,7 @@ func (p *parser) readCheckpoint(at shape.Place) Checkpoint {
 	}
 }
 
-// readOption reads an answer.
+// readOption parses an option.
 func (p *parser) readOption(at shape.Place) Option {
 	p.Object(at, "id", "label", "description", "effect")
 	p.Require(at, "id", "label")
@@ -43,7 +43,7 @@ func (p *parser) readOption(at shape.Place) Option {
 	}
 }
 
-// readEffect reads what an answer brings about.
+// readEffect parses the effect of an option.
 func (p *parser) readEffect(at shape.Place) Effect {
 	at, ok := p.openNested(at, "setVariable", "transitionTo", "skipPhases")
 	if !ok {
@@ -60,7 +60,7 @@ func (p *parser) readEffect(at shape.Place) Effect {
 	return e
 }
 
-// readDecision reads a branching.
+// readDecision parses a decision.
 func (p *parser) readDecision(at shape.Place) Decision {
 	p.Object(at, "id", "name", "description", "guide", "branches")
 	p.Require(at, "id", "name", "branches")
@@ -77,7 +77,7 @@ func (p *parser) readDecision(at shape.Place) Decision {
 	return d
 }
 
-// readBranch reads one way out of a decision.
+// readBranch parses a branch of a decision.
 func (p *parser) readBranch(at shape.Place) Branch {
 	p.Object(at, "id", "label", "condition", "transitionTo", "isDefault")
 	p.Require(at, "id", "label", "transitionTo")
@@ -87,14 +87,14 @@ func (p *parser) readBranch(at shape.Place) Branch {
 	}
 }
 
-// readTransition reads a way to another phase.
+// readTransition parses a transition.
 func (p *parser) readTransition(at shape.Place) Transition {
 	p.Object(at, "to", "condition", "isDefault")
 	p.Require(at, "to")
 	return Transition{To: p.readID(at.Key("to")), Condition: p.readCondition(at.Key("condition")), IsDefault: p.Flag(at.Key("isDefault"))}
 }
 
-// readLoop reads what repeats and until when.
+// readLoop parses a loop.
 func (p *parser) readLoop(at shape.Place) Loop {
 	p.Object(at, "id", "name", "type", "variable", "over", "condition", "maxIterations", "breakCondition", "steps", "phases")
 	p.Require(at, "id", "name", "type")
@@ -125,7 +125,7 @@ func (p *parser) readLoop(at shape.Place) Loop {
 	return l
 }
 
-// capitalizeWhere makes the subject of a sentence of where something stands.
+// capitalizeWhere turns a location into the subject of a sentence.
 func capitalizeWhere(where string) string {
 	if len(where) > 3 && where[:3] == "in " {
 		return shape.Capital(where[3:])
@@ -133,7 +133,7 @@ func capitalizeWhere(where string) string {
 	return where
 }
 
-// readMaxIterations reads the bound of a loop.
+// readMaxIterations reads the limit of a loop.
 func (p *parser) readMaxIterations(at shape.Place) int {
 	if at.Node == nil {
 		return DefaultMaxIterations

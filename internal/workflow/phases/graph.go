@@ -2,16 +2,16 @@ package phases
 
 import "slices"
 
-// phaseGraph is the ways between the phases of a workflow, by their positions. Ids
-// that are not there lead nowhere.
+// phaseGraph is the graph of the phases of a workflow by their indices. Unknown ids have no
+// edges.
 type phaseGraph struct {
 	w       *Workflow
 	numbers map[string]int
-	// targets are where each phase can lead, conditions left aside.
+	// targets are the possible next phases of each phase for any values of the variables.
 	targets [][]int
 }
 
-// newGraph makes the graph of a workflow.
+// newGraph returns the graph of a workflow.
 func newGraph(w *Workflow, numbers map[string]int) *phaseGraph {
 	g := &phaseGraph{w: w, numbers: numbers, targets: make([][]int, len(w.Phases))}
 	for i := range w.Phases {
@@ -20,7 +20,7 @@ func newGraph(w *Workflow, numbers map[string]int) *phaseGraph {
 	return g
 }
 
-// targetsOf returns where a phase can lead, each once.
+// targetsOf returns the unique targets of a phase.
 func (g *phaseGraph) targetsOf(p *Phase) []int {
 	var ways []int
 	seen := map[int]bool{}
@@ -46,8 +46,8 @@ func (g *phaseGraph) targetsOf(p *Phase) []int {
 	return ways
 }
 
-// reachableFrom marks the phases that can be reached from some, these included only where
-// a way leads back to them, or if self is set.
+// reachableFrom marks the phases that can be reached from starts. It includes the starts
+// themselves if an edge leads back to them, or if self is set.
 func (g *phaseGraph) reachableFrom(starts []int, self bool) []bool {
 	seen := make([]bool, len(g.targets))
 	queue := slices.Clone(starts)
@@ -69,7 +69,7 @@ func (g *phaseGraph) reachableFrom(starts []int, self bool) []bool {
 	return seen
 }
 
-// neverEnding marks the phases from which no way leads to the end of a run.
+// neverEnding marks the phases from which a run cannot end.
 func (g *phaseGraph) neverEnding() []bool {
 	back := make([][]int, len(g.targets))
 	var ends []int
@@ -89,16 +89,16 @@ func (g *phaseGraph) neverEnding() []bool {
 }
 
 // canEndRun reports whether a run can end in the phase: it is terminal, and no checkpoint
-// leads away whatever the answer is.
+// leaves it for every answer.
 func (p *Phase) canEndRun() bool {
 	return p.Terminal() && !slices.ContainsFunc(p.Checkpoints, func(c Checkpoint) bool {
 		return c.Required && !slices.ContainsFunc(c.Options, func(o Option) bool { return o.Effect.TransitionTo == "" })
 	})
 }
 
-// defaultTarget is the position of the phase that follows where no condition holds:
-// that of the first default branch, else of the default transition, else of one
-// without a condition; -1 if there is none.
+// defaultTarget returns the index of the next phase if no condition holds: that of the
+// first default branch, else of the default transition, else of one without a condition; -1
+// if there is no such phase.
 func (g *phaseGraph) defaultTarget(p *Phase) int {
 	id := ""
 	for i := range p.Decisions {
@@ -124,10 +124,9 @@ func (g *phaseGraph) defaultTarget(p *Phase) int {
 	return -1
 }
 
-// skipCycle returns the phases, of those that are skipped, whose default ways lead
-// in a circle; nil where there is no circle.
+// skipCycle returns the skipped phases whose default targets form a cycle, or nil.
 func (g *phaseGraph) skipCycle(skipped []int) []int {
-	// Each phase is walked over once: 0 is not yet, else the walk that did.
+	// Each phase is visited once: 0 means not visited, otherwise the number of the walk.
 	walked := make(map[int]int, len(skipped))
 	for _, n := range skipped {
 		walked[n] = 0
@@ -149,7 +148,7 @@ func (g *phaseGraph) skipCycle(skipped []int) []int {
 	return nil
 }
 
-// indicesOf returns the positions of phases by their ids.
+// indicesOf returns the indices of phases by id.
 func (g *phaseGraph) indicesOf(ids []string) []int {
 	var out []int
 	for _, id := range ids {
@@ -160,7 +159,7 @@ func (g *phaseGraph) indicesOf(ids []string) []int {
 	return out
 }
 
-// idsOf returns the ids of phases by their positions.
+// idsOf returns the ids of phases by index.
 func (g *phaseGraph) idsOf(positions []int) []string {
 	out := make([]string, len(positions))
 	for i, n := range positions {

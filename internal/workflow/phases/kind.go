@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
-// Kind is what a document of the dialect is.
+// Kind is the kind of a document of the dialect.
 type Kind string
 
 // The kinds.
@@ -21,13 +21,12 @@ const (
 	KindActivity  Kind = "activity"
 )
 
-// Kinds are all kinds.
+// Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{KindWorkflow, KindCondition, KindState, KindSkill, KindActivity}
 }
 
-// Guess tells the kind of a document by the members that only this kind has; ""
-// where it has none of them.
+// Guess returns the kind of a document by the members that only this kind has, or "".
 func Guess(root *doc.Node) Kind {
 	has := func(keys ...string) bool {
 		return slices.ContainsFunc(keys, func(key string) bool { return root.Get(key) != nil })
@@ -51,8 +50,8 @@ func Guess(root *doc.Node) Kind {
 	return ""
 }
 
-// KindAt tells the kind of a document by where it lies: a skill or an activity in
-// the layout of directories (see Entry), wherever its root is; "" elsewhere.
+// KindAt returns the kind of a document by its path: a skill or an activity in the
+// directory layout (see Entry), for any root; "" otherwise.
 func KindAt(file string) Kind {
 	const deep = 3
 	parts := strings.Split(filepath.ToSlash(file), "/")
@@ -70,9 +69,9 @@ func KindAt(file string) Kind {
 //go:embed schema/*.schema.json
 var schemas embed.FS
 
-// Schema returns the published JSON Schema (draft-07) of a kind; nil where there is
-// no such kind. It accepts what the kind's parser accepts, but for the rules that
-// no schema can say.
+// Schema returns the published JSON Schema (draft-07) of a kind, or nil for an unknown
+// kind. It accepts what the parser of the kind accepts, except for rules that a schema
+// cannot express.
 func Schema(kind Kind) []byte {
 	text, err := schemas.ReadFile("schema/" + string(kind) + ".schema.json")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// EntryKind is what a file of the layout is.
+// EntryKind is the kind of a file of the layout.
 type EntryKind string
 
 // The kinds of files.
@@ -22,8 +22,8 @@ const (
 	EntryTemplate EntryKind = "template"
 )
 
-// Meta is the directory of what belongs to no single workflow: activities,
-// universal skills and rules. It is a workflow, too.
+// Meta is the directory of shared files: activities, universal skills and rules. It is also
+// a workflow.
 const Meta = "meta"
 
 // Entry is a file of the layout:
@@ -39,16 +39,16 @@ const Meta = "meta"
 // Definitions may be YAML as well.
 type Entry struct {
 	Kind EntryKind
-	// Workflow is the id of the workflow by the file's place.
+	// Workflow is the id of the workflow, derived from the path.
 	Workflow string
-	// Index is the number before the name; -1 if there is none.
+	// Index is the number before the name, or -1.
 	Index int
 	// Name is the name of the file without number and extension.
 	Name string
 }
 
-// Locate says what a file is by its path, with slashes, below the layout's root;
-// ok is false for what is none of it.
+// Locate classifies a file by its slash-separated path below the layout's root; ok is false
+// for other files.
 func Locate(file string) (entry Entry, ok bool) {
 	parts := strings.Split(file, "/")
 	base := parts[len(parts)-1]
@@ -87,15 +87,14 @@ func Locate(file string) (entry Entry, ok bool) {
 	return entry, ok
 }
 
-// cutIndex takes the number off a name such as 01-start-here.
+// cutIndex splits the number from a name such as 01-start-here.
 func cutIndex(name string) (index int, rest string, ok bool) {
 	digits, rest, ok := strings.Cut(name, "-")
 	index, numbered := Index(digits)
 	return index, rest, ok && numbered && rest != ""
 }
 
-// Index reads the number of a guide or template as people write it: 1, 01 and
-// 001 are the same.
+// Index parses the number of a guide or template: 1, 01 and 001 are equal.
 func Index(text string) (int, bool) {
 	const most = 6
 	if !isDigits(text) || len(text) > most {
@@ -105,7 +104,7 @@ func Index(text string) (int, bool) {
 	return index, err == nil
 }
 
-// Title makes a title of a name: start-here becomes Start Here.
+// Title converts a name to a title: start-here becomes Start Here.
 func (e Entry) Title() string {
 	words := strings.FieldsFunc(e.Name, func(r rune) bool { return r == '-' || r == '_' })
 	for i, word := range words {
@@ -115,15 +114,14 @@ func (e Entry) Title() string {
 	return strings.Join(words, " ")
 }
 
-// Layout describes the files beside a workflow.
+// Layout lists the files that belong to a workflow.
 type Layout struct {
-	// Guides are the names of the files of its guides, such as 01-review.md;
-	// nil means that they are not known.
+	// Guides are the file names of the guides, such as 01-review.md; nil means unknown.
 	Guides []string
 }
 
-// Guide finds the file of a guide by what a document says of it: its name with or
-// without the directory, the number and the extension, or the number alone.
+// Guide returns the file of a guide by a reference: its name with or without the directory,
+// the number and the extension, or the number only.
 func (l Layout) Guide(reference string) (file string, ok bool) {
 	reference = strings.TrimPrefix(strings.TrimPrefix(reference, "./"), "guides/")
 	wanted, numbered := Index(reference)
@@ -138,8 +136,7 @@ func (l Layout) Guide(reference string) (file string, ok bool) {
 	return "", false
 }
 
-// isExternalGuide reports whether a guide is a URL, or a file that is none of the
-// layout's guides.
+// isExternalGuide reports whether a guide is a URL, or a file outside the layout's guides.
 func isExternalGuide(reference string) bool {
 	return strings.Contains(reference, "://") || strings.Contains(strings.TrimPrefix(strings.TrimPrefix(reference, "./"), "guides/"), "/")
 }

@@ -43,9 +43,9 @@ const (
 	CodeGuideUnknown       = "guide-unknown"
 )
 
-// Lint looks for what is legal and most likely not meant; all diagnostics are
-// warnings. The root gives the positions; without one the diagnostics have pointers
-// only. The layout says which guides there are.
+// Lint reports valid constructs that are probably mistakes; all diagnostics are warnings.
+// root provides the positions; without it the diagnostics have only pointers. layout lists
+// the guides.
 func Lint(w *Workflow, root *doc.Node, file string, layout Layout) []guideway.Diagnostic {
 	at := shape.Root(root, "workflow")
 	numbers := make(map[string]int, len(w.Phases))
@@ -70,11 +70,11 @@ type linter struct {
 	layout Layout
 	graph  *phaseGraph
 	vars   *variableIndex
-	// compared counts the conditions that were compared with each other.
+	// compared counts the compared pairs of conditions.
 	compared int
 }
 
-// lintIDForm checks the name by which the workflow is started.
+// lintIDForm checks the form of the workflow's id.
 func (l *linter) lintIDForm(at shape.Place, id string) {
 	if strings.ContainsFunc(id, func(r rune) bool {
 		return r != '-' && r != '_' && r != '.' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
@@ -102,7 +102,7 @@ func (l *linter) lintPhase(at shape.Place, p *Phase) {
 	l.lintActions(at.Key("exitActions"), p.ExitActions, "an exit action of phase '"+p.ID+"'")
 }
 
-// lintSteps checks tasks.
+// lintSteps checks steps.
 func (l *linter) lintSteps(at shape.Place, steps []Step) {
 	for i := range steps {
 		one := at.Index(i)
@@ -111,7 +111,7 @@ func (l *linter) lintSteps(at shape.Place, steps []Step) {
 	}
 }
 
-// lintGuide looks for the text that is referred to.
+// lintGuide checks that a referenced guide exists.
 func (l *linter) lintGuide(at shape.Place, g *Guide) {
 	if g == nil || l.layout.Guides == nil || isExternalGuide(g.Path) {
 		return
@@ -123,7 +123,7 @@ func (l *linter) lintGuide(at shape.Place, g *Guide) {
 	}
 }
 
-// lintCheckpoint checks a question and at what its answers bring about.
+// lintCheckpoint checks a checkpoint and the effects of its options.
 func (l *linter) lintCheckpoint(at shape.Place, c *Checkpoint) {
 	l.lintGuide(at.Key("guide"), c.Guide)
 	for i := range c.Options {
@@ -142,7 +142,7 @@ func (l *linter) lintCheckpoint(at shape.Place, c *Checkpoint) {
 	}
 }
 
-// lintActions checks actions; what names one of them.
+// lintActions checks actions. The diagnostics name what as their subject.
 func (l *linter) lintActions(at shape.Place, actions []Action, what string) {
 	for i := range actions {
 		a, one := &actions[i], at.Index(i)
@@ -175,7 +175,7 @@ func (l *linter) lintActions(at shape.Place, actions []Action, what string) {
 	}
 }
 
-// lintValidate looks for a check of a variable that fails whatever happens.
+// lintValidate reports a validation of a variable that always fails.
 func (l *linter) lintValidate(at shape.Place, a *Action, what string) {
 	v := l.vars.declared[a.Target]
 	if v == nil || !a.HasValue || a.Value == nil || v.Type.Fits(a.Value) {

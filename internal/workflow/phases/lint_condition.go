@@ -18,20 +18,20 @@ func LintCondition(e *expr.Expr, root *doc.Node, file string) []guideway.Diagnos
 	return l.Findings(guideway.SeverityWarning)
 }
 
-// The limits of comparisons between conditions, against hostile workflows.
+// The limits of comparisons between conditions, as a protection against hostile workflows.
 const (
 	maxCompared = 200
 	maxBefore   = 16
 )
 
-// lintCondition checks a condition and at the variables that it reads. True means
-// that it is the same whatever the variables are.
+// lintCondition checks a condition and the variables that it reads. It returns true if the
+// condition is constant.
 func (l *linter) lintCondition(at shape.Place, e *expr.Expr, what string) bool {
 	l.lintReads(at, e, what)
 	return l.lintConstant(at, e, what)
 }
 
-// lintConstant reports comparisons, and conditions, that always or never hold.
+// lintConstant reports comparisons and conditions that always or never hold.
 func (l *linter) lintConstant(at shape.Place, e *expr.Expr, what string) bool {
 	found := false
 	l.visitComparisons(at, e, func(at shape.Place, leaf *expr.Expr) {
@@ -80,7 +80,7 @@ func onlyPath(e *expr.Expr) (path string, ok bool) {
 	return paths[0], true
 }
 
-// constantIn tries a condition on the values of the one path that it reads.
+// constantIn evaluates a condition for the sample values of the one path that it reads.
 func constantIn(e *expr.Expr, d domain) (value, ok bool) {
 	literals := literalsOf(e)
 	if len(literals) > maxLeaves {
@@ -98,7 +98,7 @@ func constantIn(e *expr.Expr, d domain) (value, ok bool) {
 	return holds, holds != fails
 }
 
-// literalsOf returns the values that a condition compares with.
+// literalsOf returns the literals of a condition.
 func literalsOf(e *expr.Expr) []any {
 	if len(e.Of) == 0 {
 		return []any{e.Value}
@@ -110,7 +110,7 @@ func literalsOf(e *expr.Expr) []any {
 	return all
 }
 
-// reportConstant reports what always or never holds.
+// reportConstant reports a constant condition.
 func (l *linter) reportConstant(at shape.Place, value bool, subject string, e *expr.Expr, reason string) {
 	code, verb, fix := CodeConditionNever, "can never hold", "compare with a value that the variable can have"
 	if value {
@@ -126,7 +126,7 @@ func (l *linter) reportConstant(at shape.Place, value bool, subject string, e *e
 	l.Warnf(at, code, fix, "%s %s%s.", shape.Capital(subject), verb, said)
 }
 
-// lintComparison reports parts of a comparison without effect.
+// lintComparison reports parts of a comparison that have no effect.
 func (l *linter) lintComparison(at shape.Place, leaf *expr.Expr) {
 	if value := at.Key("value"); value.Node != nil && (leaf.Op == expr.Exists || leaf.Op == expr.NotExists) {
 		l.Warnf(value, CodeConditionIgnored, "remove it, or compare with '=='", "The value has no effect: '%s' compares with nothing.", leaf)
@@ -176,8 +176,8 @@ func samePath(conditions []*expr.Expr, path string) []*expr.Expr {
 }
 
 // coversAll reports whether one of the conditions always holds once their variables are
-// set, as far as those of one path show it. That a variable which the engine writes
-// is written by then is assumed: late looks for exceptions.
+// set, as far as conditions on one path show it. It assumes that the engine has written its
+// variables by then; lintLateReads reports the exceptions.
 func (l *linter) coversAll(conditions []*expr.Expr) bool {
 	if len(conditions) > maxBefore || l.compared >= maxCompared {
 		return true // no warning about conditions that were not compared

@@ -8,8 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// lintGraph looks for phases that no run comes to, and for those that none
-// gets out of.
+// lintGraph reports unreachable phases, and phases that no run leaves.
 func (l *linter) lintGraph(at shape.Place) {
 	first, ok := l.graph.numbers[l.w.InitialPhase]
 	if !ok {
@@ -41,7 +40,7 @@ func (l *linter) lintGraph(at shape.Place) {
 		"A run that comes to %s never ends: no way from there leads to a phase that ends it.", what)
 }
 
-// lintSkips checks the phases that answers have skipped.
+// lintSkips checks the phases that options skip.
 func (l *linter) lintSkips(at shape.Place) {
 	var skipped []int
 	alone := false
@@ -94,8 +93,8 @@ func (l *linter) lintExits(at shape.Place, p *Phase) {
 	}
 }
 
-// alwaysMoves reports whether a decision always leads on: it has a default, or branches to
-// choose from, or its conditions cover everything.
+// alwaysMoves reports whether a decision always selects a branch: it has a default, or
+// branches that a person chooses from, or its conditions cover all cases.
 func (l *linter) alwaysMoves(d *Decision) bool {
 	conditions := make([]*expr.Expr, 0, len(d.Branches))
 	for _, b := range d.Branches {
@@ -107,8 +106,7 @@ func (l *linter) alwaysMoves(d *Decision) bool {
 	return l.coversAll(conditions)
 }
 
-// alwaysLeaves reports whether the transitions, with the decisions before them, always
-// lead on.
+// alwaysLeaves reports whether the decisions and transitions always leave the phase.
 func (l *linter) alwaysLeaves(p *Phase) bool {
 	var conditions []*expr.Expr
 	for i := range p.Decisions {
@@ -178,7 +176,7 @@ func (l *linter) lintTransitions(at shape.Place, p *Phase) {
 	}
 }
 
-// lintConditionalExit checks a way with a condition behind others.
+// lintConditionalExit checks a conditional branch or transition that follows others.
 func (l *linter) lintConditionalExit(at shape.Place, c *expr.Expr, before []*expr.Expr, what string, isDefault bool) {
 	if l.lintCondition(at.Key("condition"), c, "the condition of "+what) || isDefault || !l.isShadowed(c, before) {
 		return

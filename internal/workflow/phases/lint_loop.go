@@ -8,10 +8,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// longLoop is the number of rounds above which a bound protects little.
+// longLoop is the number of rounds above which a limit is hardly a protection.
 const longLoop = 1000
 
-// lintLoop checks how a loop counts and ends.
+// lintLoop checks the limit and the end of a loop.
 func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 	what := fmt.Sprintf("loop '%s'", loop.ID)
 	l.lintSteps(at.Key("steps"), loop.Steps)
@@ -44,7 +44,7 @@ func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 	l.lintLoopEnd(at.Key("condition"), p, loop, what)
 }
 
-// lintForEach checks a loop that goes through a list.
+// lintForEach checks a forEach loop.
 func (l *linter) lintForEach(at shape.Place, loop *Loop, what string) {
 	if loop.Condition != nil {
 		l.Warnf(at.Key("condition"), CodeLoopIgnored, "remove it, or write \"breakCondition\"", "The condition of %s has no effect: a forEach loop ends with its list.", what)
@@ -64,7 +64,7 @@ func (l *linter) lintForEach(at shape.Place, loop *Loop, what string) {
 	}
 }
 
-// lintLoopEnd checks what ends a loop.
+// lintLoopEnd checks the conditions that end a loop.
 func (l *linter) lintLoopEnd(at shape.Place, p *Phase, loop *Loop, what string) {
 	value, constant := l.constantValue(loop.Condition)
 	switch {
@@ -84,8 +84,7 @@ func (l *linter) lintLoopEnd(at shape.Place, p *Phase, loop *Loop, what string) 
 	}
 }
 
-// canChange reports whether anything the condition of a loop reads can change in its
-// rounds.
+// canChange reports whether a variable of the loop's condition can change during the loop.
 func (l *linter) canChange(loop *Loop) bool {
 	return slices.ContainsFunc(loop.Condition.Variables(), func(path string) bool {
 		name := expr.Root(path)

@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// The codes of what a person should look at in activities and skills.
+// The codes of warnings about activities and skills.
 const (
 	CodeFieldMisspelt   = "field-misspelt"
 	CodePhraseTwice     = "recognition-twice"
@@ -56,8 +56,7 @@ func LintSkill(root *doc.Node, file string) []guideway.Diagnostic {
 	return l.Findings(guideway.SeverityWarning)
 }
 
-// lintMisspelled looks for members of an open object that look like known ones, which
-// are missing.
+// lintMisspelled reports members of an open object that resemble a missing known member.
 func (l *linter) lintMisspelled(at shape.Place, known ...string) {
 	missing := slices.DeleteFunc(slices.Clone(known), func(key string) bool { return at.Node.Get(key) != nil })
 	for i := range min(len(at.Node.Members), shape.MaxNames) {

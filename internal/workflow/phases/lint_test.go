@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape/shapetest"
 )
 
-// lintText returns the pointers and codes of what the linter says of a workflow.
+// lintText returns the pointers and codes of a workflow's diagnostics.
 func lintText(t *testing.T, text string, layout phases.Layout) []string {
 	t.Helper()
 	root, found := doc.Parse("x.json", []byte(text), doc.Limits{})
@@ -34,14 +34,15 @@ func lintText(t *testing.T, text string, layout phases.Layout) []string {
 	return got
 }
 
-// twoPhases is a workflow of two phases with variables; the first has more members.
+// twoPhases returns a workflow of two phases with variables; first is added to the first
+// phase.
 func twoPhases(variables, first string) string {
 	return `{"id":"w","version":"1.0.0","title":"T","variables":[` + variables + `],"initialPhase":"a","phases":[
 		{"id":"a","name":"A","steps":[{"id":"s","name":"S"}]` + first + `},{"id":"b","name":"B","steps":[{"id":"s","name":"S"}]}]}`
 }
 
-// TestLint holds what the samples beside it do not show: where the linter must be
-// silent, and the finer points of what it knows.
+// TestLint tests cases that the samples in testdata do not cover: valid workflows without
+// warnings, and corner cases.
 func TestLint(t *testing.T) {
 	t.Parallel()
 	const (
@@ -82,7 +83,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestLintGuides looks for guides where it is known which there are.
+// TestLintGuides checks guides against a known layout.
 func TestLintGuides(t *testing.T) {
 	t.Parallel()
 	guide := func(path string) string {
@@ -108,7 +109,7 @@ func TestLintGuides(t *testing.T) {
 	}
 }
 
-// TestLintWithoutPositions lints a workflow whose document is gone.
+// TestLintWithoutPositions lints a workflow without its document.
 func TestLintWithoutPositions(t *testing.T) {
 	t.Parallel()
 	const file = "../testdata/phases-lint.json"
@@ -121,8 +122,8 @@ func TestLintWithoutPositions(t *testing.T) {
 	}
 }
 
-// TestRealWorkflow reads a real workflow, where it is at hand, and checks that
-// the linter says of it what is so and nothing else.
+// TestRealWorkflow lints a real workflow, if it is available, and checks the exact
+// diagnostics.
 func TestRealWorkflow(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(corpusPath("work-package/work-package.json"))

@@ -9,19 +9,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// lintReads checks the variables that a condition outside of all loops reads.
+// lintReads checks the variables that a condition reads outside of loops.
 func (l *linter) lintReads(at shape.Place, e *expr.Expr, what string) {
 	l.lintReadsIn(at, e, what, "")
 }
 
-// lintReadsIn is reads inside a loop, which has a variable or "".
+// lintReadsIn checks the variables that a condition reads inside a loop; loop is its
+// variable or "".
 func (l *linter) lintReadsIn(at shape.Place, e *expr.Expr, what, loop string) {
 	l.visitComparisons(at, e, func(at shape.Place, leaf *expr.Expr) {
 		l.lintRead(at.Key("variable"), leaf.Var, what, loop)
 	})
 }
 
-// lintRead checks one variable that is read.
+// lintRead checks a read of a variable.
 func (l *linter) lintRead(at shape.Place, path, what, loop string) {
 	name := expr.Root(path)
 	if name == "" || name == loop {
@@ -48,7 +49,7 @@ func (l *linter) lintRead(at shape.Place, path, what, loop string) {
 	}
 }
 
-// lintWrite checks one variable that is written.
+// lintWrite checks a write of a variable.
 func (l *linter) lintWrite(at shape.Place, name, what string) {
 	if strings.Contains(name, ".") {
 		if l.Once(CodeVariablePath + name) {
@@ -63,7 +64,7 @@ func (l *linter) lintWrite(at shape.Place, name, what string) {
 	}
 }
 
-// declaredNames are the declared variables.
+// declaredNames returns the declared variables.
 func (l *linter) declaredNames() []string {
 	names := make([]string, len(l.w.Variables))
 	for i := range l.w.Variables {
@@ -72,8 +73,8 @@ func (l *linter) declaredNames() []string {
 	return names
 }
 
-// lintLateReads reports variables that only the engine sets and that are read before it
-// can have done so: they are null there.
+// lintLateReads reports variables that only the engine sets and that are always null where
+// they are read, because the write comes later.
 func (l *linter) lintLateReads(at shape.Place) {
 	after := map[string][]bool{}
 	for i := range l.w.Phases {
@@ -100,8 +101,7 @@ func (l *linter) lintLateReads(at shape.Place) {
 	}
 }
 
-// lintLateRead reports one variable. What stands in the phase itself may come before
-// the reading.
+// lintLateRead reports one variable. A write in the phase itself may precede the read.
 func (l *linter) lintLateRead(at shape.Place, name string, phase int, what string, after map[string][]bool) {
 	declared, writers := l.vars.declared[name], l.vars.writers[name]
 	if len(writers) == 0 || l.vars.loops[name] || declared != nil && declared.HasDefault || slices.Contains(writers, phase) || l.Full() {

@@ -8,9 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// Parse checks a document against the phases dialect and reads it as a workflow.
-// All errors are returned at once, in document order; the workflow
-// is nil if there is one.
+// Parse checks a document against the phases dialect and parses it as a workflow. It
+// returns all errors at once in document order; the workflow is nil if there are any.
 func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "workflow")
 	if !p.Document(at, "A workflow", "write one object with id, version, title, initialPhase and phases") {
@@ -26,7 +25,7 @@ func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
 	return w, nil
 }
 
-// readWorkflow reads the root.
+// readWorkflow parses the root.
 func (p *parser) readWorkflow(at shape.Place) *Workflow {
 	p.Object(at, "$schema", "id", "version", "title", "description", "author", "tags", "rules", "variables", "contextRules", "initialPhase", "phases")
 	p.Require(at, "id", "version", "title", "initialPhase", "phases")
@@ -48,7 +47,7 @@ func (p *parser) readWorkflow(at shape.Place) *Workflow {
 	return w
 }
 
-// readVariable reads a declaration.
+// readVariable parses a declaration.
 func (p *parser) readVariable(at shape.Place) Variable {
 	p.Object(at, "name", "type", "description", "defaultValue", "required")
 	p.Require(at, "name", "type")
@@ -63,12 +62,12 @@ func (p *parser) readVariable(at shape.Place) Variable {
 	}
 }
 
-// typeNames are the names of the types of variables.
+// typeNames returns the names of the variable types.
 func typeNames() []string {
 	return []string{string(TypeString), string(TypeNumber), string(TypeBoolean), string(TypeArray), string(TypeObject)}
 }
 
-// readPhase reads one stage.
+// readPhase parses a phase.
 func (p *parser) readPhase(at shape.Place) Phase {
 	p.Object(at, "id", "name", "description", "required", "estimatedTime", "guide", "entryActions", "exitActions",
 		"steps", "checkpoints", "decisions", "loops", "transitions")
@@ -91,7 +90,7 @@ func (p *parser) readPhase(at shape.Place) Phase {
 	}
 }
 
-// readEstimate reads how long a phase takes.
+// readEstimate reads the estimated time of a phase.
 func (p *parser) readEstimate(at shape.Place) string {
 	text := p.readText(at)
 	if at.Node == nil || at.Node.Kind != doc.String || isEstimate(text) {
@@ -105,7 +104,7 @@ func (p *parser) readEstimate(at shape.Place) string {
 	return text
 }
 
-// isEstimate reports whether the text is a number or a range, and a unit or none.
+// isEstimate reports whether the text is a number or a range with an optional unit.
 func isEstimate(text string) bool {
 	unit := strings.TrimLeft(text, "0123456789-")
 	low, high, ranged := strings.Cut(text[:len(text)-len(unit)], "-")
@@ -122,7 +121,7 @@ func isEstimate(text string) bool {
 	}
 }
 
-// readGuide reads a reference to a text; nil if there is none.
+// readGuide parses a reference to a guide, or returns nil.
 func (p *parser) readGuide(at shape.Place) *Guide {
 	at, ok := p.openNested(at, "path", "section", "title")
 	if !ok {
@@ -132,7 +131,7 @@ func (p *parser) readGuide(at shape.Place) *Guide {
 	return &Guide{Path: p.readID(at.Key("path")), Section: p.readText(at.Key("section")), Title: p.readText(at.Key("title"))}
 }
 
-// readAction reads something to do.
+// readAction parses an action.
 func (p *parser) readAction(at shape.Place) Action {
 	p.Object(at, "action", "target", "message", "value")
 	p.Require(at, "action")
@@ -144,7 +143,7 @@ func (p *parser) readAction(at shape.Place) Action {
 	}
 }
 
-// readStep reads a task.
+// readStep parses a step.
 func (p *parser) readStep(at shape.Place) Step {
 	p.Object(at, "id", "name", "description", "guide", "required", "actions")
 	p.Require(at, "id", "name")

@@ -15,7 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape/shapetest"
 )
 
-// parseText has a document checked as a kind.
+// parseText parses a text as a document of a kind.
 func parseText(t *testing.T, kind phases.Kind, text string) []guideway.Diagnostic {
 	t.Helper()
 	root, found := doc.Parse("x.json", []byte(text), doc.Limits{})
@@ -25,7 +25,7 @@ func parseText(t *testing.T, kind phases.Kind, text string) []guideway.Diagnosti
 	return parseKind(kind, root)
 }
 
-// parseKind has a tree checked as a kind.
+// parseKind parses a tree as a document of a kind.
 func parseKind(kind phases.Kind, root *doc.Node) (found []guideway.Diagnostic) {
 	switch kind {
 	case phases.KindWorkflow:
@@ -42,29 +42,29 @@ func parseKind(kind phases.Kind, root *doc.Node) (found []guideway.Diagnostic) {
 	return found
 }
 
-// workflowText is the smallest workflow, with more at its root and in its phase.
+// workflowText returns a minimal workflow with additional members in its root and its
+// phase.
 func workflowText(root, phase string) string {
 	return `{"id":"w","version":"1.0.0","title":"T","initialPhase":"p1"` + root + `,"phases":[{"id":"p1","name":"P1"` + phase + `}]}`
 }
 
-// loopText is the smallest workflow with a loop.
+// loopText returns a minimal workflow with a loop.
 func loopText(members string) string {
 	return workflowText("", `,"loops":[{"id":"l","name":"L",`+members+`}]`)
 }
 
-// transitionText is the smallest workflow with a condition.
+// transitionText returns a minimal workflow with a condition.
 func transitionText(condition string) string {
 	return workflowText("", `,"transitions":[{"to":"p1","condition":`+condition+`}]`)
 }
 
-// stateText is the smallest state, with more.
+// stateText returns a minimal state with additional members.
 func stateText(more string) string {
 	return `{"workflowId":"w","workflowVersion":"1","startedAt":"2026-01-22T10:00:00Z","updatedAt":"2026-01-22T10:00:00Z","currentPhase":1` + more + `}`
 }
 
-// TestConformance holds the cases of the dialect's origin: where its two
-// validators differ or are weak, ours has the verdict that its documentation
-// intends.
+// TestConformance tests the cases of the dialect's original system: where its two
+// validators differ or are weak, the result is what its documentation intends.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	const (
@@ -163,9 +163,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestOriginalExamples reads the complete examples of the document that describes
-// the dialect, where it is at hand. Only the one whose list of phases is empty
-// breaks the schema that it stands beside.
+// TestOriginalExamples parses the complete examples of the document that describes the
+// dialect, if it is available. Only the example with an empty list of phases violates the
+// schema in the same document.
 func TestOriginalExamples(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../../shared/seeds/002_1ad3c5cb6ce7647a.txt")
@@ -202,7 +202,7 @@ func TestOriginalExamples(t *testing.T) {
 	}
 }
 
-// TestWorkflow reads everything that a workflow can have.
+// TestWorkflow parses a workflow with every construct.
 func TestWorkflow(t *testing.T) {
 	t.Parallel()
 	w, found := phases.Parse("full.json", shapetest.Load(t, "../testdata/phases-full.json"))
@@ -295,7 +295,7 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
-// TestSource finds what the document says of phases and checkpoints in it.
+// TestSource checks the source texts of phases and checkpoints.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	root, _ := doc.Parse("x.json", []byte(workflowText("", `, "checkpoints": [ {"message": "M", "id": "c", "name": "C", "options": [{"label": "O", "id": "o"}]} ]`)), doc.Limits{})

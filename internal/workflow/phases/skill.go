@@ -6,18 +6,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// Skill says how an agent uses the tools for something. Its documents are open at
-// every level; Canonical has all of them.
+// Skill describes how an agent uses tools for a capability. Its documents are open at every
+// level; Canonical contains all members.
 type Skill struct {
 	ID, Version string
-	// Capability is what an agent can do by it.
+	// Capability is what the skill enables an agent to do.
 	Capability, Description string
 	// Canonical is the document as RFC 8785 JSON.
 	Canonical string
 }
 
-// ParseSkill checks a document that is a skill and reads it. All problems are
-// reported at once; the skill is nil if there is one.
+// ParseSkill checks and parses a skill. It reports all errors at once; the skill is nil if
+// there are any.
 func ParseSkill(file string, root *doc.Node) (*Skill, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "skill")
 	if !p.Document(at, "A skill", "write one object with id, version and capability") {
@@ -38,13 +38,13 @@ func ParseSkill(file string, root *doc.Node) (*Skill, []guideway.Diagnostic) {
 	return s, nil
 }
 
-// member is a member of an open object and how it is checked.
+// member is a member of an open object with its check.
 type member struct {
 	key  string
 	read func(shape.Place)
 }
 
-// skillMembers are the members of a skill beyond those that Skill has.
+// skillMembers returns the members of a skill that Skill does not have.
 func (p *parser) skillMembers() []member {
 	text := func(at shape.Place) { p.readText(at) }
 	texts := func(at shape.Place) { p.Texts(at, 0, 0) }
@@ -80,7 +80,7 @@ func (p *parser) skillMembers() []member {
 	}
 }
 
-// textsOrObject checks a list of texts, or an object of any members.
+// textsOrObject checks a list of texts or any object.
 func (p *parser) textsOrObject(at shape.Place) {
 	if at.Node != nil && at.Node.Kind == doc.Array {
 		p.Texts(at, 0, 0)
@@ -91,7 +91,7 @@ func (p *parser) textsOrObject(at shape.Place) {
 	}
 }
 
-// openObject checks an object by the members that are known of it; others are free.
+// openObject checks the known members of an object; others are allowed.
 func (p *parser) openObject(groups ...[]member) func(shape.Place) {
 	return func(at shape.Place) {
 		if !p.Open(at) {
@@ -106,7 +106,7 @@ func (p *parser) openObject(groups ...[]member) func(shape.Place) {
 	}
 }
 
-// checkMembers checks every member of an object alike.
+// checkMembers applies one check to every member of an object.
 func (p *parser) checkMembers(read func(shape.Place)) func(shape.Place) {
 	return func(at shape.Place) {
 		if !p.Open(at) {

@@ -9,19 +9,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// State is a document that says how far a workflow has come. Phases, steps,
-// checkpoints, decisions and loops are numbers from 1, in the order of the
-// workflow. What it means to a run is the engine's to say, which reads it from
-// Canonical.
+// State is a document with the progress of a workflow. It refers to phases, steps,
+// checkpoints, decisions and loops by numbers from 1, in the order of the workflow. The
+// engine interprets it from Canonical.
 type State struct {
 	WorkflowID, WorkflowVersion string
 	// Canonical is the document as RFC 8785 JSON.
 	Canonical string
 }
 
-// ParseState checks a document that is a state and reads it. All problems are
-// reported at once; the state is nil if there is one. Whether its numbers are of
-// phases and steps that a workflow has is not asked here.
+// ParseState checks and parses a state. It reports all errors at once; the state is nil if
+// there are any. It does not check its numbers against a workflow.
 func ParseState(file string, root *doc.Node) (*State, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "state")
 	if !p.Document(at, "A state", "write one object with workflowId, workflowVersion, startedAt, updatedAt and currentPhase") {
@@ -71,7 +69,7 @@ func (p *parser) checkTimes(at shape.Place, keys ...string) {
 	}
 }
 
-// checkNumbers checks members that are whole numbers from 1.
+// checkNumbers checks members that are integers from 1.
 func (p *parser) checkNumbers(at shape.Place, keys ...string) {
 	for _, key := range keys {
 		p.checkInteger(at.Key(key), 1)
@@ -86,8 +84,8 @@ func (p *parser) checkEntries(at shape.Place, noun string, check func(shape.Plac
 	})
 }
 
-// checkTable checks an object whose keys are numbers from 1, or so many of them with a
-// hyphen between.
+// checkTable checks an object whose keys are the given number of integers from 1, joined by
+// hyphens.
 func (p *parser) checkTable(at shape.Place, numbers int, check func(shape.Place)) {
 	if !p.Open(at) {
 		return
@@ -108,7 +106,8 @@ func (p *parser) checkTable(at shape.Place, numbers int, check func(shape.Place)
 	}
 }
 
-// isStateKey reports whether a key is so many numbers from 1 with hyphens between.
+// isStateKey reports whether a key is the given number of integers from 1, joined by
+// hyphens.
 func isStateKey(key string, numbers int) bool {
 	parts := strings.Split(key, "-")
 	for _, part := range parts {
@@ -135,7 +134,7 @@ func (p *parser) checkResponse(at shape.Place) {
 	}
 }
 
-// checkOutcome checks the branch that was taken.
+// checkOutcome checks the selected branch of a decision.
 func (p *parser) checkOutcome(at shape.Place) {
 	at, ok := p.openNested(at, "branchId", "decidedAt", "transitionedTo")
 	if !ok {
@@ -147,7 +146,7 @@ func (p *parser) checkOutcome(at shape.Place) {
 	p.checkNumbers(at, "transitionedTo")
 }
 
-// checkActiveLoop checks a loop active.
+// checkActiveLoop checks a loop in progress.
 func (p *parser) checkActiveLoop(at shape.Place) {
 	p.Object(at, "phaseIndex", "loopIndex", "currentIteration", "totalItems", "currentItem", "startedAt")
 	p.Require(at, "phaseIndex", "loopIndex", "currentIteration", "startedAt")
@@ -157,7 +156,7 @@ func (p *parser) checkActiveLoop(at shape.Place) {
 	p.checkTimes(at, "startedAt")
 }
 
-// checkHistoryEntry checks something that has happened.
+// checkHistoryEntry checks an entry of the history.
 func (p *parser) checkHistoryEntry(at shape.Place) {
 	p.Object(at, "timestamp", "type", "phase", "step", "checkpoint", "decision", "loop", "data", "error")
 	p.Require(at, "timestamp", "type")

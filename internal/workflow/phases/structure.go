@@ -6,8 +6,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// checkStructure checks what the schema cannot say: ids, references between phases,
-// and the types of values.
+// checkStructure checks rules that the schema cannot express: ids, references between
+// phases, and the types of values.
 func (p *parser) checkStructure(at shape.Place, w *Workflow) {
 	phases := at.Key("phases")
 	numbers := p.checkUnique(phases, len(w.Phases), "phase", func(i int) string { return w.Phases[i].ID })
@@ -20,19 +20,18 @@ func (p *parser) checkStructure(at shape.Place, w *Workflow) {
 	}
 }
 
-// checker checks the parts of phases against the whole.
+// checker checks the parts of phases against the whole workflow.
 type checker struct {
 	*parser
 	w *Workflow
-	// numbers are the positions of phases by id.
+	// numbers are the indices of phases by id.
 	numbers map[string]int
 	// declared are the variables by name.
 	declared map[string]*Variable
 	graph    *phaseGraph
 }
 
-// checkUnique reports the ids of a list that occur twice, and gives the position of
-// each.
+// checkUnique reports repeated ids of a list, and returns the index of each id.
 func (p *parser) checkUnique(at shape.Place, n int, noun string, id func(int) string) map[string]int {
 	seen := make(map[string]int, n)
 	for i := range n {
@@ -74,8 +73,7 @@ func (p *parser) checkDeclarations(at shape.Place, w *Workflow) map[string]*Vari
 	return declared
 }
 
-// checkType reports a value that is not of its variable's type. Null is the absence
-// of a value and fits every variable.
+// checkType reports a value that is not of its variable's type. Null fits every type.
 func (p *parser) checkType(at shape.Place, v *Variable, value any, what string) {
 	if v == nil || value == nil || !isKnownType(v.Type) || v.Type.Fits(value) {
 		return
@@ -84,7 +82,7 @@ func (p *parser) checkType(at shape.Place, v *Variable, value any, what string) 
 		"Variable '%s' is %s, but %s is %s.", v.Name, shape.WithArticle(string(v.Type)), what, shape.Describe(at.Node))
 }
 
-// isKnownType reports whether there is such a type.
+// isKnownType reports whether the type exists.
 func isKnownType(t VariableType) bool {
 	for _, name := range typeNames() {
 		if string(t) == name {
@@ -94,8 +92,8 @@ func isKnownType(t VariableType) bool {
 	return false
 }
 
-// checkReference checks that a phase is there. Without any phases, that there are none
-// is what is wrong.
+// checkReference checks that a phase exists. It reports nothing if the workflow has no
+// phases, because that is the error.
 func (c *checker) checkReference(at shape.Place, id string) {
 	if _, ok := c.numbers[id]; ok || id == "" || len(c.w.Phases) == 0 {
 		return
@@ -116,7 +114,7 @@ func (c *checker) checkReference(at shape.Place, id string) {
 	c.Errorf(at, CodePhaseUnknown, c.Guess(id, ids, fix), "Field '%s' %s refers to the phase '%s', which does not exist.", at.Name, at.Where, id)
 }
 
-// manyPhases is the number of phases from which on a message does not list them.
+// manyPhases is the number of phases from which a message does not list them.
 const manyPhases = 12
 
 // checkPhase checks one phase.
@@ -161,7 +159,7 @@ func (c *checker) checkSteps(at shape.Place, phase *Phase) {
 	}
 }
 
-// checkActions checks the values that set actions give.
+// checkActions checks the values of set actions.
 func (c *checker) checkActions(at shape.Place, actions []Action) {
 	for i := range actions {
 		if a := &actions[i]; a.Action == ActionSet && a.HasValue {
@@ -184,7 +182,7 @@ func (c *checker) checkCheckpoints(at shape.Place, phase *Phase) {
 	}
 }
 
-// checkEffect checks what an answer brings about.
+// checkEffect checks the effect of an option.
 func (c *checker) checkEffect(at shape.Place, phase *Phase, e *Effect) {
 	c.checkReference(at.Key("transitionTo"), e.TransitionTo)
 	set := at.Key("setVariable")

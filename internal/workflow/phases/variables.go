@@ -13,15 +13,15 @@ import (
 // variableIndex describes the variables of a workflow.
 type variableIndex struct {
 	declared map[string]*Variable
-	// written are the different values that effects and set actions give, by
-	// name; of lists and objects one is enough.
+	// written are the different values of effects and set actions by variable; for lists
+	// and objects one value is enough.
 	written map[string][]any
-	// writers are the positions of the phases that write a variable, by name.
+	// writers are the indices of the phases that write a variable, by name.
 	writers map[string][]int
 	// loops are the variables of loops.
 	loops map[string]bool
-	// asked are the variables that a validate action wants: the run asks for
-	// them where the author meant it to.
+	// asked are the variables that a validate action requires: the run asks for them where
+	// the author intended it.
 	asked map[string]bool
 }
 
@@ -72,10 +72,10 @@ func (v *variableIndex) addActions(phase int, actions []Action) {
 	}
 }
 
-// manyValues is the number of values from which on a variable may have any.
+// manyValues is the number of values from which the domain of a variable is unknown.
 const manyValues = 64
 
-// addWrite notes a value that the engine gives a variable.
+// addWrite records a value that the engine writes to a variable.
 func (v *variableIndex) addWrite(phase int, name string, value any) {
 	if values := v.written[name]; len(values) <= manyValues && !slices.ContainsFunc(values, func(other any) bool { return areAlike(value, other) }) {
 		v.written[name] = append(values, value)
@@ -85,7 +85,7 @@ func (v *variableIndex) addWrite(phase int, name string, value any) {
 	}
 }
 
-// areAlike reports whether no comparison tells two values apart.
+// areAlike reports whether no comparison distinguishes two values.
 func areAlike(a, b any) bool {
 	switch a.(type) {
 	case []any:
@@ -102,18 +102,18 @@ func areAlike(a, b any) bool {
 	return a == b
 }
 
-// domain is the knowledge of the values at a path. The zero value knows nothing.
+// domain describes the possible values at a path. The zero value means unknown.
 type domain struct {
-	// kind is the type of all values; "" is any.
+	// kind is the type of all values; "" means any.
 	kind VariableType
-	// values are all values that there can be; nil if they are not known.
+	// values are all possible values; nil means unknown.
 	values []any
-	// set is true if there always is a value.
+	// set is true if there is always a value.
 	set bool
 }
 
 // sampleValues returns values of the domain such that any other value compares with the
-// literals as one of them does.
+// literals like one of them.
 func (d domain) sampleValues(literals []any) []any {
 	if d.values != nil {
 		return d.values
@@ -133,9 +133,8 @@ func (d domain) sampleValues(literals []any) []any {
 	return slices.DeleteFunc(append(all, word), func(value any) bool { return d.kind != "" && !d.kind.Fits(value) })
 }
 
-// domainOf returns the knowledge of the values at a path. A variable that the engine
-// writes has the values that it writes and no others, and is null before; see
-// Workflow.Owned.
+// domainOf returns the domain of a path. A variable that the engine writes has only the
+// written values, and is null before; see Workflow.Owned.
 func (v *variableIndex) domainOf(path string) domain {
 	root := expr.Root(path)
 	declared := v.declared[root]
@@ -158,15 +157,15 @@ func (v *variableIndex) domainOf(path string) domain {
 	if declared == nil {
 		return domain{}
 	}
-	// A default of null is no value.
+	// A default of null is not a value.
 	if declared.HasDefault && declared.DefaultValue == nil {
 		return domain{set: true}
 	}
 	return domain{kind: declared.Type, set: declared.HasDefault || declared.Required}
 }
 
-// partDomain is the domain of a path into a variable: one that is no list and no object
-// has no parts, and a list has positions and a length.
+// partDomain returns the domain of a path into a variable: a scalar has no parts, and a
+// list has indices and a length.
 func (v *variableIndex) partDomain(declared *Variable, path string) domain {
 	if declared == nil {
 		return domain{}
@@ -182,7 +181,8 @@ func (v *variableIndex) partDomain(declared *Variable, path string) domain {
 	}
 }
 
-// constantReason says why a comparison is constant, "" where the comparison says it.
+// constantReason returns the reason why a comparison is constant, or "" if the comparison
+// itself shows it.
 func (v *variableIndex) constantReason(leaf *expr.Expr) string {
 	root := expr.Root(leaf.Var)
 	declared := v.declared[root]

@@ -1,6 +1,6 @@
-// Package phases is the dialect of phase workflows (seed 002) and of the
-// documents that belong to them: conditions, states, skills and activities. It
-// has their types, the parsers, every check and the linter, and reads no files.
+// Package phases is the dialect of phase workflows (seed 002) and of the documents that
+// belong to them: conditions, states, skills and activities. It contains their types,
+// parsers, checks and the linter, and reads no files.
 package phases
 
 import (
@@ -12,28 +12,28 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
-// DefaultMaxIterations bounds a loop that does not say its own bound.
+// DefaultMaxIterations limits a loop without a limit.
 const DefaultMaxIterations = 100
 
-// Workflow is a parsed phase workflow. It is immutable once parsed: every id
-// that it refers to is there, and no id is there twice.
+// Workflow is a parsed phase workflow. It is immutable: all ids are unique, and all
+// references are valid.
 type Workflow struct {
 	ID, Version, Title, Description, Author string
 	Tags                                    []string
-	// Rules hold in every phase.
+	// Rules apply to every phase.
 	Rules     []string
 	Variables []Variable
-	// ContextRules say what the workflow's variables are worth where a context
-	// must shrink. They are our extension of the seed's dialect.
+	// ContextRules define the importance of the workflow's variables when a context is
+	// compressed. They are an extension of the seed's dialect.
 	ContextRules compress.Rules
-	// InitialPhase is the id of the phase to begin with, which need not be the
-	// first.
+	// InitialPhase is the id of the first phase to run, which need not be the first in the
+	// list.
 	InitialPhase string
-	// Phases are in document order: a phase's number, as state
-	// documents and tools have it, is its position in this list plus one.
+	// Phases are in document order. The number of a phase in state documents and tools is
+	// its index in this list plus one.
 	Phases []Phase
-	// Canonical is the document as RFC 8785 JSON. The texts of the workflow
-	// are parts of it where they can be.
+	// Canonical is the document as RFC 8785 JSON. The texts of the workflow are substrings
+	// of it where possible.
 	Canonical string
 }
 
@@ -54,21 +54,21 @@ type Variable struct {
 	Name        string
 	Type        VariableType
 	Description string
-	// DefaultValue is the value that a run begins with, as JSON decodes it, if
-	// HasDefault; it is of the variable's type.
+	// DefaultValue is the initial value, as decoded from JSON, if HasDefault is set. It is
+	// of the variable's type.
 	DefaultValue any
 	HasDefault   bool
-	// Required reports whether a run cannot do without the variable.
+	// Required is set if a run needs the variable.
 	Required bool
 }
 
-// Phase is one stage of a workflow. Inside it this is the order: entry actions,
-// steps, loops, checkpoints, decisions, transitions, exit actions.
+// Phase is one stage of a workflow. The order inside a phase is: entry actions, steps,
+// loops, checkpoints, decisions, transitions, exit actions.
 type Phase struct {
 	ID, Name, Description string
-	// Required is true unless the document says otherwise.
+	// Required defaults to true.
 	Required bool
-	// EstimatedTime is such as "10-15m".
+	// EstimatedTime is a duration such as "10-15m".
 	EstimatedTime string
 	Guide         *Guide
 	EntryActions  []Action
@@ -78,34 +78,33 @@ type Phase struct {
 	Decisions     []Decision
 	Loops         []Loop
 	Transitions   []Transition
-	// Source is what the document says of the phase, as canonical JSON.
+	// Source is the part of the document with the phase, as canonical JSON.
 	Source string
 }
 
-// Terminal reports whether a run that has done the phase is complete: it has
-// neither decisions nor transitions, so only an answer at a checkpoint can
-// lead on.
+// Terminal reports whether a run that completed the phase is complete: it has neither
+// decisions nor transitions, so only an option of a checkpoint can leave it.
 func (p *Phase) Terminal() bool { return len(p.Decisions) == 0 && len(p.Transitions) == 0 }
 
 // Step is one task of a phase or of a loop's round.
 type Step struct {
 	ID, Name, Description string
 	Guide                 *Guide
-	// Required is true unless the document says otherwise.
+	// Required defaults to true.
 	Required bool
 	Actions  []Action
 }
 
-// Guide points to a text that says how to do something.
+// Guide refers to a text with instructions.
 type Guide struct {
 	// Path is a URL, or the name of a guide of the workflow.
 	Path string
-	// Section is the heading of the part that is meant.
+	// Section is the heading of the relevant part.
 	Section string
 	Title   string
 }
 
-// ActionKind is what an action does.
+// ActionKind is the kind of an action.
 type ActionKind string
 
 // The kinds of actions.
@@ -116,12 +115,12 @@ const (
 	ActionEmit     ActionKind = "emit"
 )
 
-// Action is something to do on entering or leaving a phase, or with a step.
+// Action is an action on entering or leaving a phase, or with a step.
 type Action struct {
 	Action  ActionKind
 	Target  string
 	Message string
-	// Value is as JSON decodes it, if HasValue.
+	// Value is decoded from JSON, if HasValue is set.
 	Value    any
 	HasValue bool
 }
@@ -131,20 +130,19 @@ type Checkpoint struct {
 	ID, Name string
 	// Message is the question.
 	Message string
-	// Prerequisite is what must have been done before the question is put, or
-	// "". The seed does not have it; real workflows do.
+	// Prerequisite is the condition for asking the question, or "". The seed does not have
+	// it; real workflows do.
 	Prerequisite string
 	Guide        *Guide
 	Options      []Option
-	// Required is true unless the document says otherwise; one that is not
-	// required can be declined.
+	// Required defaults to true; a checkpoint that is not required can be declined.
 	Required bool
 	// Blocking is always true: the dialect has no other checkpoints.
 	Blocking bool
-	// Person reports whether only a person may answer, by a way that no agent has.
-	// It is our extension of the seed's dialect ("approval": "human").
+	// Person is set if only a person may answer, through a channel that no agent has. It is
+	// an extension of the seed's dialect ("approval": "human").
 	Person bool
-	// Source is what the document says of the checkpoint, as canonical JSON.
+	// Source is the part of the document with the checkpoint, as canonical JSON.
 	Source string
 }
 
@@ -154,45 +152,43 @@ type Option struct {
 	Effect                 Effect
 }
 
-// Effect is what an answer brings about; the zero value is nothing.
+// Effect is the effect of an answer; the zero value has no effect.
 type Effect struct {
 	// SetVariable are the variables to set, sorted by name.
 	SetVariable []Assignment
 	// TransitionTo is the id of the phase to go to at once, or "".
 	TransitionTo string
-	// SkipPhases are ids of phases to pass through, never that of the phase
-	// itself.
+	// SkipPhases are ids of phases to pass through, never of the current phase.
 	SkipPhases []string
 }
 
-// Assignment is a variable and the value that it gets, as JSON decodes it.
+// Assignment is a variable and its new value, as decoded from JSON.
 type Assignment struct {
 	Name  string
 	Value any
 }
 
-// Decision is a branching that is decided by variables.
+// Decision is a branching decided by variables.
 type Decision struct {
 	ID, Name, Description string
 	Guide                 *Guide
-	// Branches are at least two, in the order in which they are tried.
+	// Branches are at least two, in the order of evaluation.
 	Branches []Branch
 }
 
-// Branch is one way out of a decision. One that has neither condition nor
-// IsDefault is never taken automatically: it is offered to a person where nothing
-// else applies.
+// Branch is an outcome of a decision. A branch with neither condition nor IsDefault is
+// never taken automatically: it is offered to a person if no other branch applies.
 type Branch struct {
 	ID, Label string
-	// Condition is nil if there is none. A nil condition holds.
+	// Condition is nil for an unconditional branch.
 	Condition    *expr.Expr
 	TransitionTo string
-	// IsDefault makes the branch the one to take if no condition holds,
-	// wherever it stands in the list. It may have a condition too.
+	// IsDefault makes the branch the one to take if no condition holds, at any position in
+	// the list. It may also have a condition.
 	IsDefault bool
 }
 
-// LoopType is the way in which a loop counts.
+// LoopType is the type of a loop.
 type LoopType string
 
 // The loop types.
@@ -208,41 +204,38 @@ type Loop struct {
 	Type     LoopType
 	// Variable is the name of the iteration variable, or "".
 	Variable string
-	// Over is the dotted path of the list that forEach goes through, such as
-	// "plan.tasks"; see expr.Lookup.Path.
+	// Over is the dotted path of the list of a forEach loop, such as "plan.tasks"; see
+	// expr.Lookup.Path.
 	Over string
-	// Condition is asked before each round of while and after each of doWhile;
-	// it is never nil there.
+	// Condition is evaluated before each round of while and after each round of doWhile; it
+	// is never nil there.
 	Condition *expr.Expr
-	// MaxIterations bounds the rounds, from 1; the parser fills in
-	// DefaultMaxIterations.
+	// MaxIterations limits the rounds, from 1; the default is DefaultMaxIterations.
 	MaxIterations int
-	// BreakCondition ends the loop where it holds; nil if there is none.
-	// A nil condition holds.
+	// BreakCondition ends the loop if it holds; it may be nil.
 	BreakCondition *expr.Expr
 	Steps          []Step
-	// Phases are ids of phases. The seed's schema has them, nothing says what
-	// they mean, and the engine ignores them.
+	// Phases are ids of phases. The seed's schema has them without a meaning, and the
+	// engine ignores them.
 	Phases []string
 }
 
-// Transition is a way from a phase to another.
+// Transition leads from a phase to another.
 type Transition struct {
 	To string
-	// Condition is nil if there is none. A nil condition holds.
+	// Condition is nil for an unconditional transition.
 	Condition *expr.Expr
-	// IsDefault makes the transition the one to take if no condition holds,
-	// wherever it stands in the list. It may have a condition too. A
-	// transition with neither always applies where it is reached.
+	// IsDefault makes the transition the one to take if no condition holds, at any position
+	// in the list. It may also have a condition. A transition with neither always applies.
 	IsDefault bool
 }
 
-// Index is the position of a phase in Phases, or -1.
+// Index returns the index of a phase in Phases, or -1.
 func (w *Workflow) Index(id string) int {
 	return slices.IndexFunc(w.Phases, func(p Phase) bool { return p.ID == id })
 }
 
-// Variable is the declaration of a variable, or nil.
+// Variable returns the declaration of a variable, or nil.
 func (w *Workflow) Variable(name string) *Variable {
 	i := slices.IndexFunc(w.Variables, func(v Variable) bool { return v.Name == name })
 	if i < 0 {
@@ -251,8 +244,8 @@ func (w *Workflow) Variable(name string) *Variable {
 	return &w.Variables[i]
 }
 
-// Owned are the names of the variables that an effect, a set action or a loop
-// writes, sorted. They belong to the engine: only the engine may write them.
+// Owned returns the sorted names of the variables that an effect, a set action or a loop
+// writes. Only the engine may write them.
 func (w *Workflow) Owned() []string {
 	names := map[string]bool{}
 	note := func(actions []Action) {
@@ -288,8 +281,7 @@ func (w *Workflow) Owned() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Fits reports whether a value, as JSON decodes it, is of the type. Null is of
-// none.
+// Fits reports whether a value decoded from JSON is of the type. Null is of no type.
 func (t VariableType) Fits(value any) bool {
 	switch v := value.(type) {
 	case string:

@@ -38,7 +38,7 @@ type Step struct {
 	// Confirm is the condition of a confirmation by a person; nil means never, and Always
 	// means always.
 	Confirm *expr.Expr
-	// Person reports whether the confirmation requires human approval. It is an extension
+	// Person is set if the confirmation requires human approval. It is an extension
 	// of the seed's dialect ("approval": "human").
 	Person bool
 	// RunCondition decides whether the step applies; nil means always.

@@ -13,14 +13,14 @@ import (
 type Part struct {
 	// Text is the piece as written, braces included.
 	Text string
-	// Expr reports whether the piece is in braces.
+	// Expr is set if the piece is in braces.
 	Expr bool
 	// Path is the variable's name followed by members and indices; nil if the piece is
 	// text, or not a valid path in braces.
 	Path []string
 	// Offset is the integer to add to the value.
 	Offset int
-	// Added reports whether an integer is added, including zero.
+	// Added is set if an integer is added, including zero.
 	Added bool
 }
 

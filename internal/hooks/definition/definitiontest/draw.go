@@ -1,5 +1,5 @@
-// Package definitiontest draws hook graphs, legal and illegal ones, and judges them by
-// a second and naive reading of the rules.
+// Package definitiontest generates valid and invalid hook graphs, and checks them with a
+// second, naive implementation of the rules.
 package definitiontest
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
-// maxDrawn bounds the nodes of a graph that may be illegal: the naive checker
-// walks all ways through it.
+// maxDrawn bounds the nodes of a possibly invalid graph: the naive checker walks all its
+// paths.
 const maxDrawn = 6
 
-// Any draws a graph that breaks any rules, or none.
+// Any draws a graph that may violate any rules.
 func Any(t *rapid.T) *hookdef.Graph {
 	g := &hookdef.Graph{ID: "drawn", Name: "Drawn", Type: hookdef.ToolsCall}
 	for i := range rapid.IntRange(1, maxDrawn).Draw(t, "nodes") {
@@ -39,7 +39,7 @@ func Any(t *rapid.T) *hookdef.Graph {
 	return g
 }
 
-// anyID draws the id of a node, or seldom one that there is not.
+// anyID draws the id of a node, or rarely an unknown id.
 func anyID(t *rapid.T, g *hookdef.Graph) string {
 	i := rapid.IntRange(0, 6*len(g.Nodes)).Draw(t, "end")
 	if i == 6*len(g.Nodes) {
@@ -65,21 +65,20 @@ func newNode(t *rapid.T, id string, kind hookdef.NodeKind) hookdef.Node {
 	return n
 }
 
-// Legal draws a graph that breaks no rule. Each condition reads the variable with
-// the id of its node.
+// Legal draws a valid graph. Each condition reads the variable with the id of its node.
 func Legal(t *rapid.T) *hookdef.Graph {
 	d := &graphDrawer{T: t, g: &hookdef.Graph{ID: "drawn", Name: "Drawn", Type: hookdef.ToolsCall}}
 	d.drawFrom(d.addNode(hookdef.Start), hookdef.NoBranch, 4, false, false)
 	return d.g
 }
 
-// graphDrawer is a legal graph in the making.
+// graphDrawer builds a valid graph.
 type graphDrawer struct {
 	*rapid.T
 	g *hookdef.Graph
 }
 
-// addNode adds a node and gives its position.
+// addNode adds a node and returns its index.
 func (d *graphDrawer) addNode(kind hookdef.NodeKind) int {
 	n := newNode(d.T, fmt.Sprintf("n%d", len(d.g.Nodes)), kind)
 	if n.Hook != nil {
@@ -94,7 +93,7 @@ func (d *graphDrawer) addEdge(from, to int, branch hookdef.Branch) {
 	d.g.Edges = append(d.g.Edges, hookdef.Edge{Source: d.g.Nodes[from].ID, Target: d.g.Nodes[to].ID, Branch: branch})
 }
 
-// drawFrom draws all that comes after a node, by one of its branches.
+// drawFrom draws all nodes that follow a node on one of its branches.
 func (d *graphDrawer) drawFrom(from int, branch hookdef.Branch, left int, called, answered bool) {
 	for range rapid.IntRange(0, 2).Draw(d.T, "aside") {
 		aside := d.addNode(hookdef.HookNode)

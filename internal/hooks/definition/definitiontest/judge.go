@@ -7,9 +7,8 @@ import (
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 )
 
-// Judge names the rules that a graph breaks and where: "call-twice n3". It takes
-// each rule by its words and tries all that there is, with nothing in common with
-// the checker that it is compared with.
+// Judge returns the violated rules with their places: "call-twice n3". It implements each
+// rule literally by exhaustive search and shares no code with the checker.
 func Judge(g *hookdef.Graph) []string {
 	j := &naiveJudge{g: g, broken: map[string]bool{}}
 	j.checkIDs()
@@ -44,11 +43,11 @@ func Judge(g *hookdef.Graph) []string {
 	return all
 }
 
-// naiveJudge is one judgement.
+// naiveJudge is the state of one check.
 type naiveJudge struct {
 	g *hookdef.Graph
-	// nodes and ways are those that count: the first of an id, and those between
-	// such nodes, each once.
+	// nodes and ways are the relevant ones: the first node of each id, and the unique edges
+	// between such nodes.
 	nodes  []*hookdef.Node
 	edges  []hookdef.Edge
 	broken map[string]bool
@@ -56,7 +55,7 @@ type naiveJudge struct {
 
 func (j *naiveJudge) addBroken(code, where string) { j.broken[code+" "+where] = true }
 
-// nodesOf gives the nodes of a kind.
+// nodesOf returns the nodes of a kind.
 func (j *naiveJudge) nodesOf(kind hookdef.NodeKind) (nodes []*hookdef.Node) {
 	for _, n := range j.nodes {
 		if n.Kind == kind {
@@ -66,7 +65,7 @@ func (j *naiveJudge) nodesOf(kind hookdef.NodeKind) (nodes []*hookdef.Node) {
 	return nodes
 }
 
-// nodesBefore gives the nodes that stand before another in the document.
+// nodesBefore returns the nodes that precede a node in the document.
 func (j *naiveJudge) nodesBefore(n *hookdef.Node) []*hookdef.Node {
 	return j.nodes[:slices.Index(j.nodes, n)]
 }
@@ -153,10 +152,10 @@ func (j *naiveJudge) checkEdgeCounts(n *hookdef.Node) {
 	}
 }
 
-// isBlocking says whether the call waits for a node.
+// isBlocking reports whether the call waits for a node.
 func isBlocking(n *hookdef.Node) bool { return n.Kind != hookdef.HookNode || n.Hook.Blocking }
 
-// hasPath says whether a way of at least one edge leads from one node to another.
+// hasPath reports whether a path of at least one edge connects two nodes.
 func (j *naiveJudge) hasPath(from, to string) bool {
 	reached := []string{from}
 	for range j.nodes {
@@ -174,7 +173,7 @@ func (j *naiveJudge) hasPath(from, to string) bool {
 	return false
 }
 
-// walkPaths tries all ways of so many nodes, circles included.
+// walkPaths visits all paths of at most that many nodes, cycles included.
 func (j *naiveJudge) walkPaths(n *hookdef.Node, left int, called, answered bool) {
 	if left < 0 || !isBlocking(n) {
 		return

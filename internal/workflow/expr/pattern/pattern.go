@@ -1,12 +1,10 @@
-// Package pattern runs the regular expressions of definitions: JavaScript's
-// syntax, with a limit on the time of every match.
+// Package pattern runs the regular expressions of definitions: JavaScript's syntax, with a
+// limit on the time of every match.
 //
-// It is the only door to regexp2 in the process. The clock of that library is
-// read by every match and set through a package variable, so it must be set
-// before the first match and never again; Compile does that, and no match
-// happens without a Compile before it. The clock is a goroutine,
-// regexp2.runClock, that ends about a second after the last match: tests that
-// look for leaked goroutines ignore it by that name.
+// It is the only user of regexp2 in the process. Every match reads the clock of that
+// library, whose period is a package variable, so it must be set before the first match and
+// never again; Compile does that. The clock is a goroutine, regexp2.runClock, that ends
+// about a second after the last match: tests for leaked goroutines ignore it by that name.
 package pattern
 
 import (
@@ -19,20 +17,20 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// Limit is the longest that one match may take. It is of the wall, and a busy
-// machine can take a thread away for as long in the middle of a match that needs
-// a microsecond; so a match is tried so many times before it is given up.
+// Limit bounds the elapsed time of one match. A busy machine can suspend a thread for as
+// long in the middle of a match that needs a microsecond, so a match is retried several
+// times before it fails.
 const (
 	Limit    = 250 * time.Millisecond
 	maxTries = 3
 )
 
-// checkPeriod is how often the clock ticks that ends a match; the library's own
-// choice of 100 ms would let a match run for nearly twice its limit.
+// checkPeriod is the period of the clock that ends a match; with the library's default of
+// 100 ms a match could take nearly twice its limit.
 const checkPeriod = 5 * time.Millisecond
 
-// ErrTooLong reports whether a match was given up at the limit: nobody knows whether
-// the pattern matches.
+// ErrTooLong is returned if a match reached its limit. Whether the pattern matches is
+// unknown.
 var ErrTooLong = errors.New("the pattern took too long")
 
 // clockOnce sets the period of the library's clock before the first match.
@@ -44,11 +42,10 @@ type Pattern struct {
 	sticky bool
 }
 
-// Compile compiles a pattern with JavaScript's flags: i, m, s and u as there; y
-// matches at the start alone; g and d change nothing for a single test. An
-// unknown or repeated flag is an error, as in JavaScript. Inline flags such as
-// (?i), which JavaScript refuses, are accepted: a good half of the patterns in
-// use carry them.
+// Compile compiles a pattern with JavaScript's flags: i, m, s and u as there; y matches
+// only at the start; g and d have no effect on a single test. An unknown or repeated flag
+// is an error, as in JavaScript. Inline flags such as (?i), which JavaScript rejects, are
+// accepted, because half of the patterns in use contain them.
 func Compile(source, flags string) (*Pattern, error) {
 	clockOnce.Do(func() { regexp2.SetTimeoutCheckPeriod(checkPeriod) })
 	options, sticky, err := parseFlags(flags)
@@ -68,7 +65,7 @@ func Compile(source, flags string) (*Pattern, error) {
 	return &Pattern{re: re, sticky: sticky}, nil
 }
 
-// CheckFlags says what is wrong with flags, without compiling anything.
+// CheckFlags returns the error in flags, if any, without compiling a pattern.
 func CheckFlags(flags string) error {
 	_, _, err := parseFlags(flags)
 	return err
@@ -94,7 +91,7 @@ func (p *Pattern) matchOnce(s string) (bool, error) {
 	return match != nil && match.Index == 0, err
 }
 
-// parseFlags turns JavaScript's flags into the library's options.
+// parseFlags converts JavaScript's flags to the library's options.
 func parseFlags(flags string) (regexp2.RegexOptions, bool, error) {
 	options := regexp2.RegexOptions(regexp2.ECMAScript)
 	sticky := false
