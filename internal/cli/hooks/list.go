@@ -156,7 +156,7 @@ func (o *hooksListOptions) writeText(d *hookDeps, answer hooksListAnswer) {
 			s.Yellow("warning:"), m.ID, app.OneLine(m.Source), m.ID)
 	}
 	if len(answer.Diagnostics) > 0 {
-		fmt.Fprintf(host.Err, "\n%s about hook graphs:\n", app.Plural(len(answer.Diagnostics), "finding", "findings"))
+		fmt.Fprintf(host.Err, "\n%s about hook graphs:\n", app.Plural(len(answer.Diagnostics), "diagnostic", "diagnostics"))
 		app.WriteDiagnostics(host.Err, answer.Diagnostics, host.ErrStyles())
 	}
 }

@@ -111,7 +111,7 @@ func writeConnectHelp(a *app.App, cfg *config.Config, addr net.Addr, cat *catalo
 	fmt.Fprintf(out, "Or let your client start Guideway by itself: guideway install\n")
 	fmt.Fprintf(out, "Stop with Ctrl-C.\n")
 	if n := len(snap.Diagnostics()); n > 0 {
-		fmt.Fprintf(out, "\n%s about definitions: guideway doctor\n", app.Plural(n, "finding", "findings"))
+		fmt.Fprintf(out, "\n%s about definitions: guideway doctor\n", app.Plural(n, "diagnostic", "diagnostics"))
 	}
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(cfg.AllowedHosts) == 0 {
 		fmt.Fprintf(out, "\nwarning: %s can be reached from outside this machine, but only requests to loopback names are answered; name others with --allowed-host\n", addr)

@@ -92,10 +92,10 @@ func (o *DoctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	c := Check{Name: "definitions", Status: CheckOK, Message: fmt.Sprintf("%d served, all files load", served)}
 	// An error that only the linter detects, such as a pattern that does not compile, would
 	// stop an agent in the middle of a run.
-	findings := slices.Concat(snap.Diagnostics(), app.FilterErrors(linted))
-	if len(findings) > 0 {
-		c.Status, c.Diagnostics = worstSeverity(findings), findings
-		c.Message = fmt.Sprintf("%d served, %s", served, app.Plural(len(findings), "finding", "findings"))
+	diagnostics := slices.Concat(snap.Diagnostics(), app.FilterErrors(linted))
+	if len(diagnostics) > 0 {
+		c.Status, c.Diagnostics = worstSeverity(diagnostics), diagnostics
+		c.Message = fmt.Sprintf("%d served, %s", served, app.Plural(len(diagnostics), "diagnostic", "diagnostics"))
 		c.Fix = "fix the files; guideway validate FILE checks one"
 	}
 	checks = append(checks, c)
@@ -104,13 +104,13 @@ func (o *DoctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	}
 	c = Check{Name: "lint", Status: CheckOK, Message: "no likely mistakes"}
 	if len(linted) > 0 {
-		c.Status, c.Message, c.Diagnostics = worstSeverity(linted), app.Plural(len(linted), "finding", "findings"), linted
+		c.Status, c.Message, c.Diagnostics = worstSeverity(linted), app.Plural(len(linted), "diagnostic", "diagnostics"), linted
 	}
 	return append(checks, c), nil
 }
 
-func worstSeverity(findings []guideway.Diagnostic) string {
-	for _, d := range findings {
+func worstSeverity(diagnostics []guideway.Diagnostic) string {
+	for _, d := range diagnostics {
 		if d.Severity == guideway.SeverityError {
 			return CheckFail
 		}

@@ -101,7 +101,7 @@ func (t *selfTest) checkBundled(ctx context.Context) (string, error) {
 	}
 	if len(answer.Diagnostics) > 0 || len(answer.Definitions) == 0 {
 		return "", guideway.Errorf(guideway.CodeInternal, "%d bundled workflows load, with %s",
-			len(answer.Definitions), app.Plural(len(answer.Diagnostics), "finding", "findings"))
+			len(answer.Definitions), app.Plural(len(answer.Diagnostics), "diagnostic", "diagnostics"))
 	}
 	return fmt.Sprintf("%d bundled workflows, all load", len(answer.Definitions)), nil
 }

@@ -18,12 +18,12 @@ import (
 
 // exampleWorkflow is the definition that guideway init writes.
 //
-// go:embed example/example.yaml
+//go:embed example/example.yaml
 var exampleWorkflow string
 
 // exampleMachine is the machine that guideway init --dialect machines writes.
 //
-// go:embed example/machine
+//go:embed example/machine
 var exampleMachine embed.FS
 
 // InitOptions is the command line of guideway init.

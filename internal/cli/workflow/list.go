@@ -85,15 +85,15 @@ func RunList(ctx context.Context, o *ListOptions) error {
 	}
 	defer cat.Close()
 	snap := cat.Snapshot()
-	findings := snap.Diagnostics()
+	diagnostics := snap.Diagnostics()
 	if o.Source != "" {
 		status, err := namedSource(snap, o.Source)
 		if err != nil {
 			return err
 		}
-		findings = filterBySource(findings, status)
+		diagnostics = filterBySource(diagnostics, status)
 	}
-	answer := listAnswer{Definitions: []listRow{}, Diagnostics: app.OrEmpty(findings)}
+	answer := listAnswer{Definitions: []listRow{}, Diagnostics: app.OrEmpty(diagnostics)}
 	if o.Dialect == string(guideway.DialectHooks) {
 		answer.Definitions = append(answer.Definitions, o.hookRows(snap)...)
 	}
@@ -166,7 +166,7 @@ func (o *ListOptions) writeText(answer listAnswer) {
 		fmt.Fprintln(host.Err, "There are no workflows. To create one: guideway init")
 	}
 	if len(answer.Diagnostics) > 0 {
-		fmt.Fprintf(host.Err, "\n%s about definitions:\n", app.Plural(len(answer.Diagnostics), "finding", "findings"))
+		fmt.Fprintf(host.Err, "\n%s about definitions:\n", app.Plural(len(answer.Diagnostics), "diagnostic", "diagnostics"))
 		app.WriteDiagnostics(host.Err, answer.Diagnostics, host.ErrStyles())
 	}
 }
@@ -185,13 +185,13 @@ func namedSource(snap *catalog.Snapshot, name string) (catalog.SourceStatus, err
 }
 
 // filterBySource returns the diagnostics about the documents of a source.
-func filterBySource(findings []guideway.Diagnostic, status catalog.SourceStatus) []guideway.Diagnostic {
+func filterBySource(diagnostics []guideway.Diagnostic, status catalog.SourceStatus) []guideway.Diagnostic {
 	root := status.Name + ":"
 	if status.Location != "" {
 		root = status.Location
 	}
 	var own []guideway.Diagnostic
-	for _, d := range findings {
+	for _, d := range diagnostics {
 		if d.File == root || strings.HasPrefix(d.File, root+"/") || strings.HasPrefix(d.File, root+string(filepath.Separator)) {
 			own = append(own, d)
 		}
