@@ -52,7 +52,7 @@ async function called(name: string, args: Record<string, unknown>): Promise<stri
   return (await client.answer(name, args)).content.map((c) => c.text).join("\n");
 }
 
-test("a graph is drawn, saved and enabled, and stands around a call", async () => {
+test("a graph is drawn, saved and enabled, and wraps a call", async () => {
   const { page, complaints } = person;
   complaints.length = 0;
   await page.setViewportSize({ width: 1280, height: 900 });
