@@ -14,17 +14,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// slow divides the number of cases: with the race detector each takes so much
-// longer.
-const slow = 1 + 11*race
+// raceSlowdown divides the number of cases, because the race detector slows each case down.
+const raceSlowdown = 1 + 11*race
 
-// fixedSeed makes a failure in one place the same in another.
+// fixedSeed makes failures reproducible.
 const fixedSeed = 20_261_121
 
-// seeds are two fixed ones, so that a change is judged by the same cases wherever it
-// is looked at; or what GUIDEWAY_CHEAT_SEED says: a number to see a failure again,
-// "new" to look for cases that nobody has seen.
-func seeds(t *testing.T) map[string]uint64 {
+// testSeeds returns two fixed seeds, so that every machine tests the same cases.
+// GUIDEWAY_CHEAT_SEED overrides them: a number repeats a failure, "new" tests random cases.
+func testSeeds(t *testing.T) map[string]uint64 {
 	t.Helper()
 	switch text := os.Getenv("GUIDEWAY_CHEAT_SEED"); text {
 	case "":
@@ -40,82 +38,84 @@ func seeds(t *testing.T) map[string]uint64 {
 	}
 }
 
-// told says with a failure how to see it again.
-type told struct {
+// reproduction adds to a failure how to reproduce it.
+type reproduction struct {
 	failer
 	how string
 }
 
-func (t told) Fatalf(format string, args ...any) {
+func (t reproduction) Fatalf(format string, args ...any) {
 	t.Helper()
 	t.failer.Fatalf("%s", t.how+fmt.Sprintf(format, args...))
 }
 
-// Over the engine: every illegal command is refused by a rule that it breaks,
-// leaves the run as it was and learns nothing; no legal one is refused.
+// TestTheEngineCannotBeCheated checks the engine alone: every illegal command is refused by
+// a rule that it breaks, leaves the run unchanged and reveals nothing. No legal command is
+// refused.
 func TestTheEngineCannotBeCheated(t *testing.T) {
 	t.Parallel()
-	for name, seed := range seeds(t) {
+	for name, seed := range testSeeds(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newTally()
-			for i := range uint64(400 / slow) {
+			for i := range uint64(400 / raceSlowdown) {
 				d := seeded{rand.New(rand.NewPCG(seed, i))}
-				attack(told{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, definition %d: ", seed, i)}, d, n)
+				attackRun(reproduction{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, definition %d: ", seed, i)}, d, n)
 			}
 			var b strings.Builder
-			n.print(&b)
+			n.printCounts(&b)
 			t.Logf("seed %d: %s", seed, b.String())
 		})
 	}
 }
 
-// Over the service: the same, and besides forged handles, those of others and of
-// earlier positions, repeats, races and forks. A person's gate is tried by every
-// way in.
+// TestTheServiceCannotBeCheated checks the same for the service, and also forged, foreign
+// and stale handles, repeats, races and forks. Gates with human approval are tried through
+// every channel.
 func TestTheServiceCannotBeCheated(t *testing.T) {
 	t.Parallel()
-	for name, seed := range seeds(t) {
+	for name, seed := range testSeeds(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newTally()
-			for i := range uint64(60 / slow) {
+			for i := range uint64(60 / raceSlowdown) {
 				d := seeded{rand.New(rand.NewPCG(seed, i))}
-				by := told{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, definition %d: ", seed, i)}
+				by := reproduction{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, definition %d: ", seed, i)}
 				attackService(t.Context(), by, d, n)
 			}
 			var b strings.Builder
-			n.print(&b)
+			n.printCounts(&b)
 			t.Logf("seed %d: %s", seed, b.String())
 		})
 	}
 }
 
-func attackService(ctx context.Context, t failer, d dice, n *tally) {
+func attackService(ctx context.Context, t failer, d randomSource, n *tally) {
 	t.Helper()
 	def := drawDefinition(d)
 	n.definitions++
 	people := oneIn(d, 6)
-	on := newService(ctx, t, d, parse(t, def.document()), people)
-	h := &handles{&walk{failer: t, dice: d, def: def, rig: on, tally: n, people: people}, on}
-	h.hook, h.contest = h.attack, h.race
-	h.run()
-	h.forks()
+	on := newService(ctx, t, d, parseDefinition(t, def.marshalDefinition()), people)
+	h := &handleAttacks{&attackedRun{failer: t, randomSource: d, def: def, rig: on, tally: n, people: people}, on}
+	h.hook, h.contest = h.attackHandles, h.raceCommands
+	h.runAttacks()
+	h.tryForks()
 }
 
-// The same with cases that rapid draws, because it shrinks what fails.
+// TestTheEngineCannotBeCheatedAtItsSimplest draws the cases with rapid, which shrinks
+// failures.
 func TestTheEngineCannotBeCheatedAtItsSimplest(t *testing.T) {
 	t.Parallel()
 	n := newTally()
-	rapid.Check(t, func(t *rapid.T) { attack(t, drawn{t}, n) })
+	rapid.Check(t, func(t *rapid.T) { attackRun(t, drawn{t}, n) })
 }
 
-func attack(t failer, d dice, n *tally) {
+func attackRun(t failer, d randomSource, n *tally) {
 	t.Helper()
 	def := drawDefinition(d)
 	n.definitions++
 	people := oneIn(d, 6)
-	program := engine.Compile(parse(t, def.document()).Steps)
-	w := &walk{failer: t, dice: d, def: def, rig: &flowEngine{program: program, people: people}, tally: n, people: people}
-	w.run()
+	program := engine.Compile(parseDefinition(t, def.marshalDefinition()).Steps)
+	w := &attackedRun{failer: t, randomSource: d, def: def, rig: &flowEngine{program: program, people: people}, tally: n, people: people}
+	w.runAttacks()
 }

@@ -10,35 +10,35 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// workflow_next and a run lead through the same steps in the same words, as long
-// as every variable is set from the beginning and stays (docs/adr/0003,
-// docs/rough-edges.md): a run waits for variables and holds at gates, the
-// stateless walk does neither. Left out are loops with one body, which a list of
-// completed steps cannot tell apart, and conditions on the variables of a loop
-// outside of it, which in a stateless walk are the caller's to set.
+// TestAStatelessWalkAndARunAgree checks that workflow_next and a run show the same steps
+// with the same texts if every variable is set from the beginning (docs/adr/0003,
+// docs/rough-edges.md): a run waits for variables and stops at gates, the stateless walk
+// does neither. The test excludes loops with one body, which a list of completed steps
+// cannot distinguish, and conditions outside of a loop on its variables, which the caller
+// of a stateless walk could set.
 func TestAStatelessWalkAndARunAgree(t *testing.T) {
 	t.Parallel()
-	for name, seed := range seeds(t) {
+	for name, seed := range testSeeds(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			walks, steps := 0, 0
-			for i := range uint64(1500 / slow) {
+			for i := range uint64(1500 / raceSlowdown) {
 				d := seeded{rand.New(rand.NewPCG(seed, i))}
-				by := told{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, definition %d: ", seed, i)}
-				def := draw(d, true)
-				vars := settled(d, def)
-				program := engine.Compile(parse(by, def.document()).Steps)
-				shown, ok := led(by, d, def, program, vars)
+				by := reproduction{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, definition %d: ", seed, i)}
+				def := drawWith(d, true)
+				vars := completeVars(d, def)
+				program := engine.Compile(parseDefinition(by, def.marshalDefinition()).Steps)
+				shown, ok := walkRun(by, d, def, program, vars)
 				if !ok {
 					continue
 				}
 				walks++
 				steps += len(shown)
 				for _, echo := range []bool{true, false} {
-					agree(by, def, program, vars, shown, echo)
+					compareStateless(by, def, program, vars, shown, echo)
 				}
 			}
-			if walks < 600/slow || steps < 2400/slow {
+			if walks < 600/raceSlowdown || steps < 2400/raceSlowdown {
 				t.Errorf("only %d walks with %d steps were compared", walks, steps)
 			}
 			t.Logf("seed %d: %d walks with %d steps", seed, walks, steps)
@@ -46,29 +46,29 @@ func TestAStatelessWalkAndARunAgree(t *testing.T) {
 	}
 }
 
-// settled sets every variable so that loops can begin.
-func settled(d dice, def *definition) map[string]any {
+// completeVars sets every variable, so that loops can begin.
+func completeVars(d randomSource, def *definition) map[string]any {
 	vars := map[string]any{}
 	for _, name := range scalarNames() {
-		vars[name] = pick(d, scalars()...)
+		vars[name] = pickOne(d, scalarValues()...)
 	}
 	for _, name := range listNames() {
-		vars[name] = pick(d, lists()...)
+		vars[name] = pickOne(d, listValues()...)
 	}
 	for _, s := range def.items {
 		if s.loop == nil {
 			continue
 		}
 		if name, ok := s.loop.count.(string); ok {
-			vars[name] = pick[any](d, 0.0, 1.0, 2.0, 3.0, "2")
+			vars[name] = pickOne[any](d, 0.0, 1.0, 2.0, 3.0, "2")
 		}
 	}
-	return without(vars, def)
+	return withoutServerVars(vars, def)
 }
 
-// led walks a run and gives the steps that it has shown; ok is false where no
-// output fits a step's criteria.
-func led(t failer, d dice, def *definition, program *engine.Program, vars map[string]any) (shown []engine.Position, ok bool) {
+// walkRun completes a run and returns the shown steps. ok is false if no output meets the
+// criteria of a step.
+func walkRun(t failer, d randomSource, def *definition, program *engine.Program, vars map[string]any) (shown []engine.Position, ok bool) {
 	t.Helper()
 	e := &flowEngine{program: program}
 	if _, refused := e.start(vars); refused != nil {
@@ -76,7 +76,7 @@ func led(t failer, d dice, def *definition, program *engine.Program, vars map[st
 	}
 	accepted := []command{{kind: "start", context: vars}}
 	for {
-		p := whereIs(def, accepted)
+		p := positionAfter(def, accepted)
 		c := command{kind: "continue", answer: &reply{option: "confirm"}, person: true}
 		switch p.kind {
 		case "end":
@@ -84,7 +84,7 @@ func led(t failer, d dice, def *definition, program *engine.Program, vars map[st
 		case "context":
 			t.Fatalf("the run waits for %v at %s", p.needs, p)
 		case "step":
-			c = command{kind: "continue", output: output(d, p, nil)}
+			c = command{kind: "continue", output: validOutput(d, p, nil)}
 			if c.output == "" {
 				return nil, false
 			}
@@ -97,8 +97,8 @@ func led(t failer, d dice, def *definition, program *engine.Program, vars map[st
 	}
 }
 
-// agree walks without a state and compares.
-func agree(t failer, def *definition, program *engine.Program, vars map[string]any, shown []engine.Position, echo bool) {
+// compareStateless walks without a state and compares.
+func compareStateless(t failer, def *definition, program *engine.Program, vars map[string]any, shown []engine.Position, echo bool) {
 	t.Helper()
 	context := vars
 	var completed []string
@@ -112,23 +112,23 @@ func agree(t failer, def *definition, program *engine.Program, vars map[string]a
 		}
 		if i == len(shown) {
 			if res.Step != nil || !res.IsComplete {
-				t.Fatalf("the run is over, and the walk is at %s\nafter %v with %s, echo %v\nof %s", asJSON(res), completed, asJSON(vars), echo, def.document())
+				t.Fatalf("the run is over, and the walk is at %s\nafter %v with %s, echo %v\nof %s", asJSON(res), completed, asJSON(vars), echo, def.marshalDefinition())
 			}
 			return
 		}
 		want := shown[i]
 		if res.Step == nil || res.Step.ID != want.ID {
-			t.Fatalf("the run shows %s, the walk %s\nafter %v with %s, echo %v\nof %s", want.ID, asJSON(res), completed, asJSON(vars), echo, def.document())
+			t.Fatalf("the run shows %s, the walk %s\nafter %v with %s, echo %v\nof %s", want.ID, asJSON(res), completed, asJSON(vars), echo, def.marshalDefinition())
 		}
 		if prompt := withoutCounting(res.Guidance.Prompt); prompt != want.Prompt || res.Step.Title != want.Title {
-			t.Fatalf("the run says %q, the walk %q\nof %s", want.Prompt, prompt, def.document())
+			t.Fatalf("the run shows %q, the walk %q\nof %s", want.Prompt, prompt, def.marshalDefinition())
 		}
 		completed = append(completed, want.ID)
 	}
 }
 
-// withoutCounting takes out the line that tells a stateless caller how to keep
-// its list.
+// withoutCounting removes the line that explains to a stateless caller how to keep its
+// list.
 func withoutCounting(prompt string) string {
 	lines := slices.DeleteFunc(strings.Split(prompt, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "- When done: append")

@@ -1,12 +1,12 @@
-// Package bypasstest is the adversary of durable runs. It has tests alone.
+// Package bypasstest contains adversarial tests of durable runs.
 //
-// A generator makes definitions of the steps dialect; a naive model, written from
-// the documents and not from the engine, says where a run stands and what is
-// legal there; a driver walks the runs legally and at every position hands in
-// what is not. Each of those must be refused by a rule that the model names too,
-// must leave the run as it was, and must tell nothing of a step that the run has
-// not reached. No legal command may be refused.
+// A generator creates definitions of the steps dialect. A simple model, written from the
+// documentation and not from the engine, computes the position of a run and the legal
+// commands. A driver completes runs with legal commands and sends illegal ones at every
+// position. Each illegal command must be refused by a rule that the model names too, must
+// leave the run unchanged, and must reveal nothing about steps that the run has not
+// reached. No legal command may be refused.
 //
-// The model imports nothing of the product, which a test sees to: it would
-// otherwise share the defects that it is to find.
+// A test checks that the model imports nothing of the product, so that they cannot share
+// defects.
 package bypasstest

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dice is where chance comes from: a seed, or rapid, which shrinks what fails.
-type dice interface {
-	// below gives a number from 0 up to n, exclusively.
+// randomSource is a source of random numbers: a seed, or rapid, which shrinks failures.
+type randomSource interface {
+	// below returns a number from 0 to n, exclusive.
 	below(n int) int
 }
 
@@ -22,30 +22,30 @@ type drawn struct{ *rapid.T }
 
 func (d drawn) below(n int) int { return rapid.IntRange(0, n-1).Draw(d.T, "n") }
 
-// one in n.
-func oneIn(d dice, n int) bool { return d.below(n) == n-1 }
+// oneIn returns true in one of n cases.
+func oneIn(d randomSource, n int) bool { return d.below(n) == n-1 }
 
-func pick[T any](d dice, list ...T) T { return list[d.below(len(list))] }
+func pickOne[T any](d randomSource, list ...T) T { return list[d.below(len(list))] }
 
-// The variables that conditions, counts and lists read.
+// scalarNames returns the variables that conditions and counts read.
 func scalarNames() []string { return []string{"size", "risk", "tries", "ready"} }
 func listNames() []string   { return []string{"files", "parts"} }
 
-func scalars() []any {
+func scalarValues() []any {
 	return []any{"large", "Large ", " small", "yes", "no", "2", "0", 0.0, 1.0, 2.0, 3.0, true, false, nil, ""}
 }
 
-func lists() []any {
+func listValues() []any {
 	return []any{[]any{}, []any{"a.go"}, []any{"a.go", "b.go"}, []any{map[string]any{"name": "a"}, "b", 3.0}}
 }
 
-// drawDefinition makes a definition.
-func drawDefinition(d dice) *definition { return draw(d, false) }
+// drawDefinition draws a definition.
+func drawDefinition(d randomSource) *definition { return drawWith(d, false) }
 
-// draw makes a definition; in a tame one no condition reads the variables of a
-// loop that it is not in, and no loops have one body.
-func draw(d dice, tame bool) *definition {
-	g := &generator{dice: d, tame: tame, def: &definition{id: "random"}, serial: 100 * d.below(90)}
+// drawWith draws a definition. In a tame one no condition outside of a loop reads its
+// variables, and no loop has one body.
+func drawWith(d randomSource, tame bool) *definition {
+	g := &generator{randomSource: d, tame: tame, def: &definition{id: "random"}, serial: 100 * d.below(90)}
 	if oneIn(d, 2) {
 		g.def.meta = "Hold to this throughout."
 	}
@@ -54,9 +54,9 @@ func draw(d dice, tame bool) *definition {
 	}
 	for range 1 + d.below(7) {
 		if oneIn(d, 3) {
-			g.def.items = append(g.def.items, g.loop())
+			g.def.items = append(g.def.items, g.drawLoop())
 		} else {
-			g.def.items = append(g.def.items, g.step(true))
+			g.def.items = append(g.def.items, g.drawStep(true))
 		}
 	}
 	return g.def
@@ -64,30 +64,30 @@ func draw(d dice, tame bool) *definition {
 
 // generator numbers the steps of one definition.
 type generator struct {
-	dice
+	randomSource
 	def    *definition
 	tame   bool
 	serial int
-	// loopNames are the variables of loops so far, readable by conditions.
+	// loopNames are the loop variables so far, which conditions can read.
 	loopNames []string
 }
 
-func (g *generator) next() *step {
+func (g *generator) newStep() *step {
 	g.serial++
 	return &step{id: fmt.Sprintf("s-%d-id", g.serial), serial: g.serial}
 }
 
-func (g *generator) step(conditional bool) *step {
-	s := g.next()
+func (g *generator) drawStep(conditional bool) *step {
+	s := g.newStep()
 	if conditional && oneIn(g, 3) {
-		s.when = g.test(2)
+		s.when = g.drawCondition(2)
 	}
-	g.gated(s, 4)
+	g.drawConfirmation(s, 4)
 	if oneIn(g, 2) {
-		s.criteria = g.criteria()
-		g.name(s.criteria, s.secret())
+		s.criteria = g.drawCriteria()
+		g.markMessages(s.criteria, s.secretMark())
 	}
-	s.template = pick(g, "", "", " for {{size}}", " in {{currentIteration}}", " on {{ currentItem }}", " on {{file}}", " with {{files[0]}} of {{files.length}}", " next {{tries + 1}}", " {{risk ? 1 : 2}}")
+	s.template = pickOne(g, "", "", " for {{size}}", " in {{currentIteration}}", " on {{ currentItem }}", " on {{file}}", " with {{files[0]}} of {{files.length}}", " next {{tries + 1}}", " {{risk ? 1 : 2}}")
 	s.role, s.guidance = oneIn(g, 4), oneIn(g, 4)
 	for _, f := range g.def.functions {
 		if oneIn(g, 3) {
@@ -95,41 +95,41 @@ func (g *generator) step(conditional bool) *step {
 		}
 	}
 	if oneIn(g, 6) {
-		s.functions = []function{{"own", "Own " + s.secret()}}
+		s.functions = []function{{"own", "Own " + s.secretMark()}}
 	}
 	return s
 }
 
-// gated draws a confirmation, in one of rarely cases.
-func (g *generator) gated(s *step, rarely int) {
+// drawConfirmation draws a confirmation in one of rarely cases.
+func (g *generator) drawConfirmation(s *step, rarely int) {
 	switch g.below(rarely * 4) {
 	case 0:
 		s.confirm = &confirmation{}
 	case 1:
-		s.confirm = &confirmation{g.test(1)}
+		s.confirm = &confirmation{g.drawCondition(1)}
 	case 2:
 		s.human = true
 	case 3:
-		s.human, s.confirm = true, &confirmation{pick(g, nil, g.test(1))}
+		s.human, s.confirm = true, &confirmation{pickOne(g, nil, g.drawCondition(1))}
 	}
 }
 
-func (g *generator) loop() *step {
-	s := g.next()
-	l := &loop{kind: pick(g, "for", "forEach", "while", "until"), most: 1 + g.below(4)}
+func (g *generator) drawLoop() *step {
+	s := g.newStep()
+	l := &loop{kind: pickOne(g, "for", "forEach", "while", "until"), most: 1 + g.below(4)}
 	s.loop = l
 	if oneIn(g, 4) {
-		s.when = g.test(1)
+		s.when = g.drawCondition(1)
 	}
-	g.gated(s, 3)
-	l.round = pick(g, "", "", "round", "pass")
-	l.index = pick(g, "", "", "at")
+	g.drawConfirmation(s, 3)
+	l.round = pickOne(g, "", "", "round", "pass")
+	l.index = pickOne(g, "", "", "at")
 	switch l.kind {
 	case "for":
-		l.count = pick[any](g, 0, 1, 2, 3, "tries", "size")
+		l.count = pickOne[any](g, 0, 1, 2, 3, "tries", "size")
 	case "forEach":
-		l.items = pick(g, listNames()...)
-		l.item = pick(g, "", "", "file")
+		l.items = pickOne(g, listNames()...)
+		l.item = pickOne(g, "", "", "file")
 	}
 	before := g.loopNames
 	g.loopNames = append(slices.Clone(before), l.roundVar(), l.roundVar(), l.indexVar())
@@ -137,121 +137,121 @@ func (g *generator) loop() *step {
 		g.loopNames = append(g.loopNames, l.itemVar())
 	}
 	if l.kind == "while" || l.kind == "until" {
-		l.when = g.test(2)
+		l.when = g.drawCondition(2)
 	}
-	g.body(l)
+	g.drawBody(l)
 	if g.tame || !oneIn(g, 3) {
-		// Conditions behind a loop rarely read its variables.
+		// Conditions after a loop rarely read its variables.
 		g.loopNames = before
 	}
 	return s
 }
 
-func (g *generator) body(l *loop) {
+func (g *generator) drawBody(l *loop) {
 	switch {
 	case oneIn(g, 5) && len(g.def.bodies) > 0 && !g.tame:
-		l.ref, l.body = true, []*step{pick(g, g.def.bodies...)}
+		l.ref, l.body = true, []*step{pickOne(g, g.def.bodies...)}
 	case oneIn(g, 4):
-		b := g.step(false)
+		b := g.drawStep(false)
 		g.def.bodies = append(g.def.bodies, b)
 		l.ref, l.body = true, []*step{b}
 	default:
 		for range 1 + g.below(3) {
-			l.body = append(l.body, g.step(true))
+			l.body = append(l.body, g.drawStep(true))
 		}
 	}
 }
 
-// test draws a condition of some depth.
-func (g *generator) test(depth int) *test {
+// drawCondition draws a condition with a maximum depth.
+func (g *generator) drawCondition(depth int) *test {
 	if depth > 0 {
 		switch g.below(7) {
 		case 0:
-			return &test{op: "and", of: []*test{g.test(depth - 1), g.test(depth - 1)}}
+			return &test{op: "and", of: []*test{g.drawCondition(depth - 1), g.drawCondition(depth - 1)}}
 		case 1:
-			return &test{op: "or", of: []*test{g.test(depth - 1), g.test(depth - 1)}}
+			return &test{op: "or", of: []*test{g.drawCondition(depth - 1), g.drawCondition(depth - 1)}}
 		case 2:
-			return &test{op: "not", of: []*test{g.test(depth - 1)}}
+			return &test{op: "not", of: []*test{g.drawCondition(depth - 1)}}
 		}
 	}
 	if oneIn(g, 30) {
 		return &test{op: "always"}
 	}
 	if oneIn(g, 10) {
-		return &test{op: "truthy", variable: pick(g, listNames()...)}
+		return &test{op: "truthy", variable: pickOne(g, listNames()...)}
 	}
-	t := &test{variable: pick(g, scalarNames()...)}
+	t := &test{variable: pickOne(g, scalarNames()...)}
 	if len(g.loopNames) > 0 && oneIn(g, 3) {
-		t.variable = pick(g, g.loopNames...)
+		t.variable = pickOne(g, g.loopNames...)
 	}
-	t.op = pick(g, "truthy", "equals", "equals", "equals", "not_equals", "gt", "gte", "lt", "lte", "contains", "startsWith", "endsWith", "matches")
+	t.op = pickOne(g, "truthy", "equals", "equals", "equals", "not_equals", "gt", "gte", "lt", "lte", "contains", "startsWith", "endsWith", "matches")
 	switch t.op {
 	case "equals", "not_equals":
-		t.value = pick(g, scalars()...)
+		t.value = pickOne(g, scalarValues()...)
 	case "gt", "gte", "lt", "lte":
 		t.value = float64(g.below(4))
 	case "contains", "startsWith", "endsWith":
-		t.value = pick[any](g, "la", "GE", "s", "2", "e")
+		t.value = pickOne[any](g, "la", "GE", "s", "2", "e")
 	case "matches":
-		t.value = pick[any](g, "^la", "ge$", "[0-9]", "^(yes|true)$")
+		t.value = pickOne[any](g, "^la", "ge$", "[0-9]", "^(yes|true)$")
 	}
 	return t
 }
 
-// criteria draws a list of rules or a composition.
-func (g *generator) criteria() *rule {
+// drawCriteria draws a list of rules or a composition.
+func (g *generator) drawCriteria() *rule {
 	if oneIn(g, 3) {
-		return g.rule(2, true)
+		return g.drawRule(2, true)
 	}
 	r := &rule{kind: "list"}
 	for range 1 + g.below(3) {
-		r.of = append(r.of, g.rule(0, false))
+		r.of = append(r.of, g.drawRule(0, false))
 	}
 	return r
 }
 
-func (g *generator) rule(depth int, composed bool) *rule {
+func (g *generator) drawRule(depth int, composed bool) *rule {
 	if depth > 0 && (composed || oneIn(g, 3)) {
-		r := &rule{kind: pick(g, "and", "or", "not")}
+		r := &rule{kind: pickOne(g, "and", "or", "not")}
 		for range 1 + g.below(2) {
-			r.of = append(r.of, g.rule(depth-1, false))
+			r.of = append(r.of, g.drawRule(depth-1, false))
 		}
 		if r.kind == "not" {
 			r.of = r.of[:1]
 		}
 		return r
 	}
-	r := &rule{kind: pick(g, "contains", "regex", "length", "schema", "contains"), message: "Give it"}
+	r := &rule{kind: pickOne(g, "contains", "regex", "length", "schema", "contains"), message: "Give it"}
 	switch r.kind {
 	case "contains":
-		r.text = pick(g, "DONE", "note", "sha")
+		r.text = pickOne(g, "DONE", "note", "sha")
 	case "regex":
-		r.text, r.flags = pick(g, `\bdone\b`, `[0-9a-f]{7}`, `^#`, `e`), pick(g, "", "i", "m")
+		r.text, r.flags = pickOne(g, `\bdone\b`, `[0-9a-f]{7}`, `^#`, `e`), pickOne(g, "", "i", "m")
 	case "length":
-		r.min = pick(g, 0, 3, 20)
-		r.max = r.min + pick(g, 5, 100)
+		r.min = pickOne(g, 0, 3, 20)
+		r.max = r.min + pickOne(g, 5, 100)
 	case "schema":
-		r.shape = pick(g, shapes()...)
+		r.shape = pickOne(g, testSchemas()...)
 	}
 	if oneIn(g, 4) {
-		r.when = g.test(1)
+		r.when = g.drawCondition(1)
 	}
 	return r
 }
 
-// name puts the step's mark into every message.
-func (g *generator) name(r *rule, secret string) {
+// markMessages adds the mark of the step to every message.
+func (g *generator) markMessages(r *rule, secret string) {
 	if r.message != "" {
 		r.message += " for " + secret
 	}
 	for _, part := range r.of {
-		g.name(part, secret)
+		g.markMessages(part, secret)
 	}
 }
 
-// outputs are what an agent might hand in. For nearly all criteria one of them
-// fits.
-func outputs() []string {
+// sampleOutputs returns possible outputs of an agent. For nearly all criteria one of them
+// is valid.
+func sampleOutputs() []string {
 	return []string{
 		"worked", "DONE", "done", "DONE: note sha 1a2b3c4d", "# note\nDONE sha 1a2b3c4d", "a note", "sha", "it is done, and more than twenty units long",
 		"\U0001F600\U0001F600", "x", "q", `{"ok":true}`, `{"ok":true,"note":"DONE sha 1a2b3c4d"}`, `{"ok":"no","note":"n","n":0}`, `{"n":2,"note":"sha"}`,
@@ -259,27 +259,27 @@ func outputs() []string {
 	}
 }
 
-// values draws a value that may stand in a variable.
-func value(d dice, name string) any {
+// drawValue draws a value for a variable.
+func drawValue(d randomSource, name string) any {
 	if slices.Contains(listNames(), name) && !oneIn(d, 8) {
-		return pick(d, lists()...)
+		return pickOne(d, listValues()...)
 	}
 	if slices.Contains(listNames(), name) {
-		return pick[any](d, "a.go, b.go", 7.0, true, nil, map[string]any{"name": "a.go"})
+		return pickOne[any](d, "a.go, b.go", 7.0, true, nil, map[string]any{"name": "a.go"})
 	}
-	return pick(d, scalars()...)
+	return pickOne(d, scalarValues()...)
 }
 
 // drawVars sets some variables.
-func drawVars(d dice, most int) map[string]any {
+func drawVars(d randomSource, most int) map[string]any {
 	vars := map[string]any{}
 	for _, name := range append(scalarNames(), listNames()...) {
 		if d.below(10) < most {
-			vars[name] = value(d, name)
+			vars[name] = drawValue(d, name)
 		}
 	}
 	if oneIn(d, 6) {
-		vars[pick(d, "unread", "a.b", "constructor", "")] = pick(d, scalars()...)
+		vars[pickOne(d, "unread", "a.b", "constructor", "")] = pickOne(d, scalarValues()...)
 	}
 	return vars
 }

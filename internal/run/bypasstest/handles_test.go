@@ -12,31 +12,31 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// handles attacks a run of a service by its handles.
-type handles struct {
-	*walk
+// handleAttacks attacks a run of a service with handles.
+type handleAttacks struct {
+	*attackedRun
 	on *service
 }
 
-// attack is the hook of a walk: it tries forged handles, those of others, old
-// ones, and repeats of what was accepted.
-func (h *handles) attack(p place) {
+// attackHandles is the hook of a walk: it tries forged, foreign and stale handles, and
+// repeats accepted commands.
+func (h *handleAttacks) attackHandles(p position) {
 	h.Helper()
-	h.forged(p)
-	h.foreign(p)
-	h.stale(p)
-	h.repeats(p)
+	h.tryForged(p)
+	h.tryForeign(p)
+	h.tryStale(p)
+	h.tryRepeats(p)
 	if p.kind == "end" {
 		h.abortAgain(p)
 	}
 }
 
-// abortAgain aborts what has ended: what is aborted stays as it is, what is
-// completed cannot be.
-func (h *handles) abortAgain(p place) {
+// abortAgain aborts an ended run: an aborted run stays aborted, a completed run cannot be
+// aborted.
+func (h *handleAttacks) abortAgain(p position) {
 	h.Helper()
 	before := h.on.state()
-	a, err := h.on.Abort(h.on.ctx, h.on.agent(), run.AbortRequest{Ref: run.Ref{RunID: h.on.answer.RunID}, Reason: "again"})
+	a, err := h.on.Abort(h.on.ctx, h.on.agentCaller(), run.AbortRequest{Ref: run.Ref{RunID: h.on.answer.RunID}, Reason: "again"})
 	r, _ := run.AsRefusal(err)
 	switch {
 	case p.status == "aborted" && (err != nil || !a.Replayed):
@@ -49,17 +49,17 @@ func (h *handles) abortAgain(p place) {
 	}
 }
 
-// unknown checks that nothing can be done by a reference, for the reason that it
-// is not there, and that this leaves everything as it was.
-func (h *handles) unknown(p place, cheat string, c run.Caller, ref run.Ref, rule string) {
+// checkUnknown checks that all calls with a reference are refused because it is unknown,
+// and that this changes nothing.
+func (h *handleAttacks) checkUnknown(p position, cheat string, c run.Caller, ref run.Ref, rule string) {
 	h.Helper()
 	before := h.on.state()
-	for what, err := range h.on.asks(c, ref) {
+	for what, err := range h.on.callAll(c, ref) {
 		r, ok := run.AsRefusal(err)
 		if !ok || r.Rule != rule || r.Code != guideway.CodeNotFound || r.Message == "" || r.RunID != "" || r.Position != nil {
 			h.Fatalf("%s: %s by %+v: %v (%s)", cheat, what, ref, err, asJSON(r))
 		}
-		h.hides(place{vars: p.vars}, command{}, asJSON(r))
+		h.checkHidden(position{vars: p.vars}, command{}, asJSON(r))
 		h.tally.illegal[cheat]++
 		h.tally.rules[r.Rule]++
 	}
@@ -68,7 +68,7 @@ func (h *handles) unknown(p place, cheat string, c run.Caller, ref run.Ref, rule
 	}
 }
 
-func (h *handles) forged(p place) {
+func (h *handleAttacks) tryForged(p position) {
 	token := h.on.answer.Handle
 	at := 2 + h.below(len(token)-2)
 	other := byte('0')
@@ -86,48 +86,48 @@ func (h *handles) forged(p place) {
 	case 3:
 		cheat, forged = "a handle in capitals", strings.ToUpper(token)
 	case 4:
-		cheat, forged = "a handle with a space", pick(h.dice, token+" ", " "+token, token+"\n", token+"\x00")
+		cheat, forged = "a handle with a space", pickOne(h.randomSource, token+" ", " "+token, token+"\n", token+"\x00")
 	case 5:
 		cheat, forged = "a run's id for a handle", h.on.answer.RunID
 	case 6:
-		cheat, forged = "a pattern for a handle", pick(h.dice, "h_%", "h_*", "%", "h_' OR '1'='1", "../"+token)
+		cheat, forged = "a pattern for a handle", pickOne(h.randomSource, "h_%", "h_*", "%", "h_' OR '1'='1", "../"+token)
 	default:
 		cheat, forged = "two handles in one", token+token
 	}
 	if forged == token {
-		return // it has no letters
+		return // has no letters
 	}
-	h.unknown(p, cheat, h.on.agent(), run.Ref{Handle: forged}, ruleUnknownHandle)
+	h.checkUnknown(p, cheat, h.on.agentCaller(), run.Ref{Handle: forged}, ruleUnknownHandle)
 }
 
-// foreign is somebody else with the run's own handle or id.
-func (h *handles) foreign(p place) {
-	c := pick(h.dice, h.on.agent(), h.on.someone())
-	c.User = pick(h.dice, "eve", "Ada", "ada ", "")
-	if oneIn(h.dice, 2) {
-		h.unknown(p, "another principal's handle", c, run.Ref{Handle: h.on.answer.Handle}, ruleUnknownHandle)
+// tryForeign uses the run's handle or id as another user.
+func (h *handleAttacks) tryForeign(p position) {
+	c := pickOne(h.randomSource, h.on.agentCaller(), h.on.personCaller())
+	c.User = pickOne(h.randomSource, "eve", "Ada", "ada ", "")
+	if oneIn(h.randomSource, 2) {
+		h.checkUnknown(p, "another principal's handle", c, run.Ref{Handle: h.on.answer.Handle}, ruleUnknownHandle)
 		return
 	}
-	h.unknown(p, "another principal's run", c, run.Ref{RunID: h.on.answer.RunID}, ruleUnknownRun)
+	h.checkUnknown(p, "another principal's run", c, run.Ref{RunID: h.on.answer.RunID}, ruleUnknownRun)
 }
 
-// stale hands in something else with a handle of an earlier position.
-func (h *handles) stale(p place) {
+// tryStale hands in other input with a handle of an earlier position.
+func (h *handleAttacks) tryStale(p position) {
 	h.Helper()
 	if len(h.on.past) == 0 {
 		return
 	}
 	m := h.on.past[h.below(len(h.on.past))]
-	now, ok := legal(h.dice, h.def, p)
+	now, ok := legalCommand(h.randomSource, h.def, p)
 	if !ok || now.kind != "continue" {
 		now = command{kind: "continue", output: "DONE"}
 	}
-	r := now.request(m.request.Handle)
-	if asJSON(r) == asJSON(m.request) || h.known(r) {
+	r := now.newRequest(m.request.Handle)
+	if asJSON(r) == asJSON(m.request) || h.isAccepted(r) {
 		return
 	}
 	before := h.on.state()
-	_, err := h.on.Continue(h.on.ctx, h.on.agent(), r)
+	_, err := h.on.Continue(h.on.ctx, h.on.agentCaller(), r)
 	refusal, _ := run.AsRefusal(err)
 	if refusal == nil || refusal.Rule != ruleStaleHandle || !strings.Contains(asJSON(refusal.Allowed), `"workflow_fork"`) {
 		h.Fatalf("an old handle with other input: %v (%s)", err, asJSON(refusal))
@@ -135,24 +135,23 @@ func (h *handles) stale(p place) {
 	if after := h.on.state(); after != before {
 		h.Fatalf("an old handle has changed the run from\n%s\nto\n%s", before, after)
 	}
-	h.hides(p, now, asJSON(refusal))
+	h.checkHidden(p, now, asJSON(refusal))
 	h.tally.illegal["an old handle with other input"]++
 	h.tally.rules[refusal.Rule]++
 }
 
-// known says whether a request was accepted before.
-func (h *handles) known(r run.ContinueRequest) bool {
-	return slices.ContainsFunc(h.on.past, func(m memory) bool { return asJSON(m.request) == asJSON(r) })
+// isAccepted reports whether a request was accepted before.
+func (h *handleAttacks) isAccepted(r run.ContinueRequest) bool {
+	return slices.ContainsFunc(h.on.past, func(m acceptedCommand) bool { return asJSON(m.request) == asJSON(r) })
 }
 
-// repeats hands in again what was accepted: the answer is the same, and nothing
-// is added.
-func (h *handles) repeats(p place) {
+// tryRepeats repeats accepted commands: the answer is the same and nothing is added.
+func (h *handleAttacks) tryRepeats(p position) {
 	h.Helper()
 	for range min(2, len(h.on.past)) {
 		m := h.on.past[h.below(len(h.on.past))]
 		before := h.on.state()
-		a, err := h.on.Continue(h.on.ctx, h.on.agent(), m.request)
+		a, err := h.on.Continue(h.on.ctx, h.on.agentCaller(), m.request)
 		if err != nil {
 			h.Fatalf("a repeat is refused at %s: %v", p, err)
 		}
@@ -171,16 +170,16 @@ func (h *handles) repeats(p place) {
 	}
 }
 
-// race has several clients hand in commands by one handle at the same time: the
-// same one twice, and another legal one. One of the two wins; who lost by the
-// same command gets its answer, the other is told that the handle is old.
-func (h *handles) race(p place, c command) {
+// raceCommands has several clients use one handle concurrently: one command twice, and
+// another legal one. One of the two commands succeeds. Its repetition gets the same answer,
+// the other command is refused as stale.
+func (h *handleAttacks) raceCommands(p position, c command) {
 	h.Helper()
-	other, ok := legal(h.dice, h.def, p)
+	other, ok := legalCommand(h.randomSource, h.def, p)
 	if !ok || other.kind != "continue" || other.person || other.String() == c.String() {
 		other = c
 		other.notes += " and more"
-		if len(h.def.breaks(p, other)) > 0 {
+		if len(h.def.brokenRules(p, other)) > 0 {
 			return
 		}
 	}
@@ -190,11 +189,11 @@ func (h *handles) race(p place, c command) {
 		h.Fatalf("new: %v", err)
 	}
 	answers, errs := make([]*run.Answer, len(commands)), make([]error, len(commands))
-	caller, handle, before := h.on.agent(), h.on.answer.Handle, stanceOf(h.on.answer.Position, nil)
+	caller, handle, before := h.on.agentCaller(), h.on.answer.Handle, stanceOf(h.on.answer.Position, nil)
 	var wg sync.WaitGroup
 	for i, c := range commands {
 		on := []*run.Service{h.on.Service, second, second}[i]
-		wg.Go(func() { answers[i], errs[i] = on.Continue(h.on.ctx, caller, c.request(handle)) })
+		wg.Go(func() { answers[i], errs[i] = on.Continue(h.on.ctx, caller, c.newRequest(handle)) })
 	}
 	wg.Wait()
 	winner := -1
@@ -207,7 +206,7 @@ func (h *handles) race(p place, c command) {
 		}
 	}
 	if winner < 0 {
-		h.Fatalf("nobody has won at %s: %v", p, errs)
+		h.Fatalf("no command succeeded at %s: %v", p, errs)
 	}
 	won := commands[winner]
 	for i, c := range commands {
@@ -215,57 +214,56 @@ func (h *handles) race(p place, c command) {
 			continue
 		}
 		r, _ := run.AsRefusal(errs[i])
-		switch same := asJSON(c.request("")) == asJSON(won.request("")); {
+		switch same := asJSON(c.newRequest("")) == asJSON(won.newRequest("")); {
 		case same && (errs[i] != nil || answers[i].Handle != answers[winner].Handle):
 			h.Fatalf("the same command answers %s and %s (%v)", asJSON(answers[winner]), asJSON(answers[i]), errs[i])
 		case !same && (r == nil || r.Rule != ruleStaleHandle):
-			h.Fatalf("who lost the race gets %s, %v", asJSON(answers[i]), errs[i])
+			h.Fatalf("the later command got %s, %v", asJSON(answers[i]), errs[i])
 		}
 	}
 	h.tally.races++
 	h.tally.legal++
 	h.on.answer = answers[winner]
-	h.on.past = append(h.on.past, memory{won.request(handle), *h.on.answer, before})
+	h.on.past = append(h.on.past, acceptedCommand{won.newRequest(handle), *h.on.answer, before})
 	h.accepted = append(h.accepted, won)
-	s, _ := h.on.told(h.on.answer, nil)
-	h.check(whereIs(h.def, h.accepted), s)
+	s, _ := h.on.toSeen(h.on.answer, nil)
+	h.checkSeen(positionAfter(h.def, h.accepted), s)
 }
 
-// forks forks the run at every event that it has had. A fork stands where the
-// run has stood, with the variables that it had there, and its gates are for
-// those whom they were for.
-func (h *handles) forks() {
+// tryForks forks the run at every event. A fork has the position and the variables that the
+// run had at the event, and its gates need the same approval.
+func (h *handleAttacks) tryForks() {
 	h.Helper()
 	var stood []string
 	for n := 1; n <= len(h.accepted); n++ {
-		stood = append(stood, stance(whereIs(h.def, h.accepted[:n])))
+		stood = append(stood, positionText(positionAfter(h.def, h.accepted[:n])))
 	}
-	d, err := h.on.Get(h.on.ctx, h.on.agent(), run.Ref{RunID: h.on.answer.RunID})
+	d, err := h.on.Get(h.on.ctx, h.on.agentCaller(), run.Ref{RunID: h.on.answer.RunID})
 	if err != nil {
 		h.Fatalf("get: %v", err)
 	}
 	for _, e := range d.Events {
-		if e.Kind == run.KindRefused && !oneIn(h.dice, 50) {
-			continue // there are many, and one is like the other
+		if e.Kind == run.KindRefused && !oneIn(h.randomSource, 50) {
+			continue // skips some of many similar events
 		}
-		a, err := h.on.Fork(h.on.ctx, h.on.agent(), run.ForkRequest{Ref: run.Ref{RunID: d.ID}, Seq: e.Seq})
+		a, err := h.on.Fork(h.on.ctx, h.on.agentCaller(), run.ForkRequest{Ref: run.Ref{RunID: d.ID}, Seq: e.Seq})
 		if r, ok := run.AsRefusal(err); ok && r.Rule == ruleSeq && (e.Seq == 1 || e.Kind == "run_completed" || d.Status == "completed") {
-			continue // there is nothing is left to do after it
+			continue // nothing is left to do after it
 		}
 		if err != nil {
 			h.Fatalf("fork at %d (%s): %v", e.Seq, e.Kind, err)
 		}
-		fork, err := h.on.Get(h.on.ctx, h.on.agent(), run.Ref{RunID: a.RunID})
+		fork, err := h.on.Get(h.on.ctx, h.on.agentCaller(), run.Ref{RunID: a.RunID})
 		if err != nil {
 			h.Fatalf("get the fork: %v", err)
 		}
 		got := stanceOf(a.Position, fork.Variables)
 		if !slices.Contains(stood, got) {
-			h.Fatalf("the fork at %d (%s) stands where the run never stood:\n%s\nThe run stood at\n%s\nof %s",
-				e.Seq, e.Kind, got, strings.Join(stood, "\n"), h.def.document())
+			h.Fatalf("the fork at %d (%s) has a position that the run never had:\n%s\nThe run had\n%s\nof %s",
+				e.Seq, e.Kind, got, strings.Join(stood, "\n"), h.def.marshalDefinition())
 		}
 		h.tally.forks++
-		_, err = h.on.Status(h.on.ctx, h.on.agent(), run.Ref{Handle: h.on.answer.Handle, RunID: a.RunID})
+		_, err = h.on.Status(h.on.ctx, h.on.agentCaller(), run.Ref{Handle: h.on.answer.Handle, RunID: a.RunID})
 		if r, ok := run.AsRefusal(err); !ok || r.Rule != ruleUnknownRun {
 			h.Fatalf("the handle of one run with the id of another: %v", err)
 		}
@@ -274,7 +272,7 @@ func (h *handles) forks() {
 	}
 	h.forksByHandle()
 	for _, seq := range []int64{-1, int64(len(d.Events)) + 1, 1 << 40} {
-		_, err := h.on.Fork(h.on.ctx, h.on.agent(), run.ForkRequest{Ref: run.Ref{RunID: d.ID}, Seq: seq})
+		_, err := h.on.Fork(h.on.ctx, h.on.agentCaller(), run.ForkRequest{Ref: run.Ref{RunID: d.ID}, Seq: seq})
 		r, ok := run.AsRefusal(err)
 		if !ok || r.Rule != ruleSeq {
 			h.Fatalf("fork at %d: %v", seq, err)
@@ -284,24 +282,24 @@ func (h *handles) forks() {
 	}
 }
 
-// forksByHandle forks by the handles that the run had: a fork stands where the
-// handle was given.
-func (h *handles) forksByHandle() {
+// forksByHandle forks with the handles of the run: a fork begins at the position of the
+// handle.
+func (h *handleAttacks) forksByHandle() {
 	h.Helper()
 	for _, m := range h.on.past {
-		a, err := h.on.Fork(h.on.ctx, h.on.agent(), run.ForkRequest{Ref: run.Ref{Handle: m.request.Handle}})
+		a, err := h.on.Fork(h.on.ctx, h.on.agentCaller(), run.ForkRequest{Ref: run.Ref{Handle: m.request.Handle}})
 		if err != nil {
 			h.Fatalf("fork by an old handle: %v", err)
 		}
 		if got := stanceOf(a.Position, nil); got != m.before {
-			h.Fatalf("the fork by a handle stands at\n%s\nnot at\n%s", got, m.before)
+			h.Fatalf("the fork by a handle is at\n%s\nnot at\n%s", got, m.before)
 		}
 		h.tally.forks++
 	}
 }
 
-// stance is where a run stands, in a form that a place and a position share.
-func stance(p place) string {
+// positionText formats a position of the model like one of the product.
+func positionText(p position) string {
 	id := ""
 	if p.at != nil {
 		id = p.at.id

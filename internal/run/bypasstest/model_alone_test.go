@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// The model stands alone: its files compile without the others of this package,
-// and import the standard library only. It cannot share a defect with what it
-// judges.
+// TestTheModelKnowsNothingOfTheProduct checks that the files of the model compile without
+// the others of this package and import only the standard library, so that the model cannot
+// share a defect with the product.
 func TestTheModelKnowsNothingOfTheProduct(t *testing.T) {
 	t.Parallel()
 	files := token.NewFileSet()
 	var parsed []*ast.File
-	for _, name := range []string{"shape_test.go", "model_condition_test.go", "model_criterion_test.go", "model_test.go"} {
+	for _, name := range []string{"definition_test.go", "model_condition_test.go", "model_criterion_test.go", "model_test.go"} {
 		f, err := parser.ParseFile(files, name, nil, 0)
 		if err != nil {
 			t.Fatal(err)

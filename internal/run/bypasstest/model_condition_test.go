@@ -9,7 +9,8 @@ import (
 	"unicode"
 )
 
-// verdict is what a condition says; maybe is one that waits for a variable.
+// verdict is the result of a condition. maybe is the result of one that waits for a
+// variable.
 type verdict int
 
 const (
@@ -18,54 +19,54 @@ const (
 	yes
 )
 
-// lookup finds a variable; ok is false for one that was never set.
+// lookup finds a variable. ok is false for one that was never set.
 type lookup func(name string) (value any, ok bool)
 
-// decide says whether the condition holds, as far as the variables that are set
-// tell (docs/steps.md, "Conditions"): one that reads a variable never set is
-// undecided, unless the rest decides without it. A nil condition always holds.
-func (t *test) decide(vars lookup) verdict {
+// evalVerdict evaluates the condition with the variables set so far (docs/steps.md,
+// "Conditions"). A condition that reads an unset variable is undecided, unless the rest
+// decides it. A nil condition is true.
+func (t *test) evalVerdict(vars lookup) verdict {
 	if t == nil || t.op == "always" {
 		return yes
 	}
 	switch t.op {
 	case "not":
-		return yes - t.of[0].decide(vars)
+		return yes - t.of[0].evalVerdict(vars)
 	case "and":
-		return slices.Min(t.verdicts(vars))
+		return slices.Min(t.operandVerdicts(vars))
 	case "or":
-		return slices.Max(t.verdicts(vars))
+		return slices.Max(t.operandVerdicts(vars))
 	}
 	value, ok := vars(t.variable)
 	if !ok {
 		return maybe
 	}
-	if t.compare(value) {
+	if t.compareValue(value) {
 		return yes
 	}
 	return no
 }
 
-func (t *test) verdicts(vars lookup) []verdict {
+func (t *test) operandVerdicts(vars lookup) []verdict {
 	var list []verdict
 	for _, part := range t.of {
-		list = append(list, part.decide(vars))
+		list = append(list, part.evalVerdict(vars))
 	}
 	return list
 }
 
-// holds takes a variable that was never set for null, as conditions of criteria
-// and of a stateless walk do.
-func (t *test) holds(vars lookup) bool {
-	return t.decide(func(name string) (any, bool) {
+// evalBool treats an unset variable as null, like conditions of criteria and of a stateless
+// walk.
+func (t *test) evalBool(vars lookup) bool {
+	return t.evalVerdict(func(name string) (any, bool) {
 		value, _ := vars(name)
 		return value, true
 	}) == yes
 }
 
-// needs are the variables that the condition waits for.
-func (t *test) needs(vars lookup) []string {
-	if t.decide(vars) != maybe {
+// missingVars returns the variables that the condition waits for.
+func (t *test) missingVars(vars lookup) []string {
+	if t.evalVerdict(vars) != maybe {
 		return nil
 	}
 	if t.variable != "" {
@@ -73,7 +74,7 @@ func (t *test) needs(vars lookup) []string {
 	}
 	var names []string
 	for _, part := range t.of {
-		for _, name := range part.needs(vars) {
+		for _, name := range part.missingVars(vars) {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -82,25 +83,25 @@ func (t *test) needs(vars lookup) []string {
 	return names
 }
 
-func (t *test) compare(value any) bool {
+func (t *test) compareValue(value any) bool {
 	switch t.op {
 	case "truthy":
 		return value != nil && value != false && value != "" && value != float64(0)
 	case "equals":
-		return same(value, t.value)
+		return lenientEqual(value, t.value)
 	case "not_equals":
-		return !same(value, t.value)
+		return !lenientEqual(value, t.value)
 	case "contains":
-		return strings.Contains(plain(value), plain(t.value))
+		return strings.Contains(normalizeText(value), normalizeText(t.value))
 	case "startsWith":
-		return strings.HasPrefix(plain(value), plain(t.value))
+		return strings.HasPrefix(normalizeText(value), normalizeText(t.value))
 	case "endsWith":
-		return strings.HasSuffix(plain(value), plain(t.value))
+		return strings.HasSuffix(normalizeText(value), normalizeText(t.value))
 	case "matches":
-		return regexp.MustCompile("(?i)" + t.value.(string)).MatchString(strings.TrimSpace(spelled(value)))
+		return regexp.MustCompile("(?i)" + t.value.(string)).MatchString(strings.TrimSpace(toText(value)))
 	}
-	a, ok := measured(value)
-	b, _ := measured(t.value)
+	a, ok := toNumber(value)
+	b, _ := toNumber(t.value)
 	switch {
 	case !ok:
 		return false
@@ -115,8 +116,8 @@ func (t *test) compare(value any) bool {
 	}
 }
 
-// same is the lenient equality of facts/steps.md 1.3.
-func same(a, b any) bool {
+// lenientEqual is the lenient equality of facts/steps.md 1.3.
+func lenientEqual(a, b any) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
@@ -135,19 +136,19 @@ func same(a, b any) bool {
 	}
 	switch b := b.(type) {
 	case string:
-		return plain(text) == plain(b)
+		return normalizeText(text) == normalizeText(b)
 	case float64:
-		n, err := strconv.ParseFloat(or(strings.TrimSpace(text), "0"), 64)
+		n, err := strconv.ParseFloat(orDefault(strings.TrimSpace(text), "0"), 64)
 		return err == nil && n == b
 	case bool:
-		return b && slices.Contains([]string{"true", "1", "yes"}, plain(text)) ||
-			!b && slices.Contains([]string{"false", "0", "no"}, plain(text))
+		return b && slices.Contains([]string{"true", "1", "yes"}, normalizeText(text)) ||
+			!b && slices.Contains([]string{"false", "0", "no"}, normalizeText(text))
 	}
 	return false
 }
 
-// measured is the number that a value is or spells.
-func measured(v any) (float64, bool) {
+// toNumber returns the number that a value is or contains as text.
+func toNumber(v any) (float64, bool) {
 	switch v := v.(type) {
 	case float64:
 		return v, true
@@ -158,8 +159,8 @@ func measured(v any) (float64, bool) {
 	return 0, false
 }
 
-// spelled is a scalar as a text; what is missing is "".
-func spelled(v any) string {
+// toText returns a scalar as a text, and "" for a missing one.
+func toText(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
@@ -171,10 +172,10 @@ func spelled(v any) string {
 	return ""
 }
 
-func plain(v any) string { return strings.ToLower(strings.TrimSpace(spelled(v))) }
+func normalizeText(v any) string { return strings.ToLower(strings.TrimSpace(toText(v))) }
 
-// blank says whether a text has nothing to read, as JavaScript's trim sees it.
-func blank(text string) bool {
+// isBlank reports whether a text consists of characters that JavaScript's trim removes.
+func isBlank(text string) bool {
 	return strings.TrimFunc(text, func(r rune) bool {
 		return r == '\uFEFF' || unicode.IsSpace(r) && r != '\u0085'
 	}) == ""

@@ -7,21 +7,21 @@ import (
 	"unicode/utf16"
 )
 
-// shape is a JSON Schema, and the same in Go.
-type shape struct {
+// testSchema is a JSON Schema with the same check in Go.
+type testSchema struct {
 	schema map[string]any
 	fits   func(v any) bool
 }
 
-// shapes are the schemas that random criteria use.
-func shapes() []shape {
+// testSchemas returns the schemas that random criteria use.
+func testSchemas() []testSchema {
 	field := func(v any, name string) (any, bool) {
 		m, _ := v.(map[string]any)
 		found, ok := m[name]
 		return found, ok
 	}
 	object := func(v any) bool { _, ok := v.(map[string]any); return ok }
-	return []shape{
+	return []testSchema{
 		{
 			map[string]any{"type": "object", "required": []any{"ok"}, "properties": map[string]any{"ok": map[string]any{"type": "boolean"}}},
 			func(v any) bool { f, _ := field(v, "ok"); _, ok := f.(bool); return ok },
@@ -45,47 +45,47 @@ func shapes() []shape {
 	}
 }
 
-// accepts says whether an output meets the criteria (docs/steps.md, "Criteria").
-// A step without criteria takes anything.
-func (r *rule) accepts(output string, vars lookup) bool {
-	return r == nil || r.judge(output, vars) != no
+// acceptsOutput reports whether an output meets the criteria (docs/steps.md, "Criteria"). A
+// step without criteria accepts any output.
+func (r *rule) acceptsOutput(output string, vars lookup) bool {
+	return r == nil || r.judgeOutput(output, vars) != no
 }
 
-// judge gives yes or no, or maybe for a rule that does not count, because its
-// condition does not hold, and for a composition of such rules alone.
-func (r *rule) judge(output string, vars lookup) verdict {
-	if !r.when.holds(vars) {
+// judgeOutput returns yes or no, or maybe for a rule that does not count because its
+// condition is false, and for a composition of only such rules.
+func (r *rule) judgeOutput(output string, vars lookup) verdict {
+	if !r.when.evalBool(vars) {
 		return maybe
 	}
 	counted := false
 	every, some := true, false
 	for _, part := range r.of {
-		v := part.judge(output, vars)
+		v := part.judgeOutput(output, vars)
 		counted = counted || v != maybe
 		every = every && v != no
 		some = some || v == yes
 	}
 	switch r.kind {
 	case "list", "and":
-		return counts(counted, every)
+		return verdictOf(counted, every)
 	case "or":
-		return counts(counted, some)
+		return verdictOf(counted, some)
 	case "not":
-		return counts(counted, !some)
+		return verdictOf(counted, !some)
 	case "contains":
-		return counts(true, strings.Contains(output, r.text))
+		return verdictOf(true, strings.Contains(output, r.text))
 	case "regex":
-		return counts(true, regexp.MustCompile("(?"+or(r.flags, "s")+")"+r.text).MatchString(output))
+		return verdictOf(true, regexp.MustCompile("(?"+orDefault(r.flags, "s")+")"+r.text).MatchString(output))
 	case "length":
 		n := len(utf16.Encode([]rune(output)))
-		return counts(true, n >= r.min && n <= r.max)
+		return verdictOf(true, n >= r.min && n <= r.max)
 	default:
 		var v any
-		return counts(true, json.Unmarshal([]byte(output), &v) == nil && r.shape.fits(v))
+		return verdictOf(true, json.Unmarshal([]byte(output), &v) == nil && r.shape.fits(v))
 	}
 }
 
-func counts(counted, holds bool) verdict {
+func verdictOf(counted, holds bool) verdict {
 	switch {
 	case !counted:
 		return maybe

@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 )
 
-// command is what somebody asks of a run.
+// command is a request to change a run.
 type command struct {
 	// kind is start, continue or abort.
 	kind          string
@@ -17,10 +17,10 @@ type command struct {
 	context       map[string]any
 	answer        *reply
 	skip          bool
-	// step is the step that the caller believes to be at.
+	// step is the step that the caller names.
 	step string
-	// person says that the command came by a way that proves a person; of a
-	// start, that only people open the run's gates.
+	// person reports whether the channel of the command proves a person; for a start,
+	// whether all gates of the run need human approval.
 	person bool
 }
 
@@ -31,30 +31,30 @@ type reply struct {
 	note    string
 }
 
-// place is where a run stands.
-type place struct {
-	// kind is step, gate, context or end; status is as in answers.
+// position is the position of a run.
+type position struct {
+	// kind is step, gate, context or end. status is the status of the answer.
 	kind, status string
 	at           *step
-	// in is the loop that a step is asked for in.
+	// in is the loop that contains the step.
 	in            *step
 	round, rounds int
-	// prompt is the line of the step's prompt.
+	// prompt is the first line of the step's prompt.
 	prompt string
-	// options are those of a gate, human says that only a person answers.
+	// options are those of a gate. human reports whether it needs human approval.
 	options []string
 	human   bool
 	// needs are the variables that the run waits for.
 	needs []string
-	// vars are the variables that were set, scope looks up all that can be seen.
+	// vars are the set variables. scope finds all visible variables.
 	vars  map[string]any
 	scope lookup
-	// done counts the steps that are done, reached are those that were shown.
+	// done counts the completed steps. reached are the shown steps.
 	done    int
 	reached []*step
 }
 
-func (p place) String() string {
+func (p position) String() string {
 	id := ""
 	if p.at != nil {
 		id = p.at.id
@@ -62,34 +62,34 @@ func (p place) String() string {
 	return fmt.Sprintf("%s %q round %d of %d, options %v, needs %v, %s", p.kind, id, p.round, p.rounds, p.options, p.needs, p.status)
 }
 
-// whereIs says where a run stands after the commands that it has accepted. It
-// goes through the definition from its beginning every time, and takes a command
-// wherever the definition asks for something.
-func whereIs(d *definition, accepted []command) place {
+// positionAfter returns the position of a run after its accepted commands. It walks the
+// definition from the beginning each time and takes a command wherever the definition needs
+// input.
+func positionAfter(d *definition, accepted []command) position {
 	w := &walker{def: d, rest: accepted[1:], vars: maps.Clone(accepted[0].context), people: accepted[0].person}
 	if w.vars == nil {
 		w.vars = map[string]any{}
 	}
 	for _, s := range d.items {
-		if !w.item(s) {
+		if !w.walkItem(s) {
 			return w.at
 		}
 	}
 	if len(w.rest) > 0 {
 		panic("a command was accepted after the end")
 	}
-	return place{kind: "end", status: "completed", vars: w.vars, scope: w.lookup, done: w.done, reached: w.reached}
+	return position{kind: "end", status: "completed", vars: w.vars, scope: w.lookUpVar, done: w.done, reached: w.reached}
 }
 
-// walker goes through a definition. Its methods say false where the run stands.
+// walker walks a definition. Its methods return false at the position of the run.
 type walker struct {
 	def  *definition
 	rest []command
 	vars map[string]any
-	at   place
-	// people says that only people open gates, whatever the definition says.
+	at   position
+	// people makes every gate need human approval.
 	people bool
-	// in is the loop that the walk is in, with its round and its list.
+	// in is the current loop, with its round and its list.
 	in      *step
 	round   int
 	rounds  int
@@ -98,10 +98,10 @@ type walker struct {
 	reached []*step
 }
 
-// ask takes the next command, or says that the run stands here.
-func (w *walker) ask(p place) (command, bool) {
+// nextCommand takes the next command. It returns false if the run waits here.
+func (w *walker) nextCommand(p position) (command, bool) {
 	seen := *w
-	p.vars, p.scope, p.done, p.reached = w.vars, seen.lookup, w.done, w.reached
+	p.vars, p.scope, p.done, p.reached = w.vars, seen.lookUpVar, w.done, w.reached
 	if len(w.rest) == 0 {
 		w.at = p
 		return command{}, false
@@ -109,22 +109,21 @@ func (w *walker) ask(p place) (command, bool) {
 	c := w.rest[0]
 	w.rest = w.rest[1:]
 	if c.kind == "abort" {
-		w.at = place{kind: "end", status: "aborted", vars: w.vars, scope: w.lookup, done: w.done, reached: w.reached}
+		w.at = position{kind: "end", status: "aborted", vars: w.vars, scope: w.lookUpVar, done: w.done, reached: w.reached}
 		return c, false
 	}
 	return c, true
 }
 
-// set takes over the variables of a command. The earlier ones stay as they were
-// for who looks at them still.
-func (w *walker) set(vars map[string]any) {
+// mergeVars adds the variables of a command to a copy of the variables.
+func (w *walker) mergeVars(vars map[string]any) {
 	w.vars = maps.Clone(w.vars)
 	maps.Copy(w.vars, vars)
 }
 
-// lookup finds a variable: a loop's own in it, else what was set. What only the
-// server sets is null elsewhere, so that nothing waits for it.
-func (w *walker) lookup(name string) (any, bool) {
+// lookUpVar finds a variable: first those of the current loop, then the set ones. Variables
+// of the server are null elsewhere, so that nothing waits for them.
+func (w *walker) lookUpVar(name string) (any, bool) {
 	if w.in != nil {
 		l := w.in.loop
 		switch {
@@ -136,19 +135,19 @@ func (w *walker) lookup(name string) (any, bool) {
 			return float64(w.round - 1), true
 		}
 	}
-	if w.def.owns(name) {
+	if w.def.isServerVar(name) {
 		return nil, true
 	}
 	v, ok := w.vars[name]
 	return v, ok
 }
 
-// owns says whether only the server sets a variable.
-func (d *definition) owns(name string) bool { return slices.Contains(d.owned(), name) }
+// isServerVar reports whether only the server sets a variable.
+func (d *definition) isServerVar(name string) bool { return slices.Contains(d.serverVars(), name) }
 
-// owned are the variables that only the server sets: those of loops, and the
-// engine's own.
-func (d *definition) owned() []string {
+// serverVars returns the variables that only the server sets: those of loops and of the
+// engine.
+func (d *definition) serverVars() []string {
 	names := []string{"_currentLoop", "_loopState", "_warnings", "_contextSize"}
 	for _, s := range d.items {
 		if s.loop == nil {
@@ -162,57 +161,57 @@ func (d *definition) owned() []string {
 	return names
 }
 
-func (w *walker) item(s *step) bool {
+func (w *walker) walkItem(s *step) bool {
 	if s.loop != nil {
-		return w.loop(s)
+		return w.walkLoop(s)
 	}
-	return w.step(s)
+	return w.walkStep(s)
 }
 
-// applies waits until a condition is decided.
-func (w *walker) applies(s *step, condition *test) (holds, ok bool) {
+// waitForCondition waits until a condition is decided.
+func (w *walker) waitForCondition(s *step, condition *test) (holds, ok bool) {
 	for {
-		switch condition.decide(w.lookup) {
+		switch condition.evalVerdict(w.lookUpVar) {
 		case yes:
 			return true, true
 		case no:
 			return false, true
 		}
-		if !w.wait(s, condition.needs(w.lookup)) {
+		if !w.waitForVars(s, condition.missingVars(w.lookUpVar)) {
 			return false, false
 		}
 	}
 }
 
-// wait takes variables.
-func (w *walker) wait(s *step, needs []string) bool {
-	c, ok := w.ask(place{kind: "context", status: "waiting", at: s, needs: needs})
+// waitForVars waits for variables.
+func (w *walker) waitForVars(s *step, needs []string) bool {
+	c, ok := w.nextCommand(position{kind: "context", status: "waiting", at: s, needs: needs})
 	if ok {
-		w.set(c.context)
+		w.mergeVars(c.context)
 	}
 	return ok
 }
 
-// gate asks for a confirmation (docs/adr/0004).
-func (w *walker) gate(s *step, options ...string) (option string, ok bool) {
-	c, ok := w.ask(place{kind: "gate", status: "waiting", at: s, options: options, human: s.human || w.people})
+// walkGate asks for a confirmation (docs/adr/0004).
+func (w *walker) walkGate(s *step, options ...string) (option string, ok bool) {
+	c, ok := w.nextCommand(position{kind: "gate", status: "waiting", at: s, options: options, human: s.human || w.people})
 	if !ok {
 		return "", false
 	}
 	return c.answer.option, true
 }
 
-// asks says whether a step wants to be confirmed; where the condition cannot be
-// decided it does.
-func (s *step) asks(vars lookup) bool {
+// needsConfirmation reports whether a step needs a confirmation. An undecided condition
+// counts as true.
+func (s *step) needsConfirmation(vars lookup) bool {
 	if s.confirm == nil {
 		return s.human
 	}
-	return s.confirm.when.decide(vars) != no
+	return s.confirm.when.evalVerdict(vars) != no
 }
 
-func (w *walker) step(s *step) bool {
-	holds, ok := w.applies(s, s.when)
+func (w *walker) walkStep(s *step) bool {
+	holds, ok := w.waitForCondition(s, s.when)
 	if !ok || !holds {
 		return ok
 	}
@@ -220,18 +219,18 @@ func (w *walker) step(s *step) bool {
 		if !slices.Contains(w.reached, s) {
 			w.reached = append(w.reached, s)
 		}
-		p := place{kind: "step", status: "running", at: s, in: w.in, round: w.round, rounds: w.rounds, prompt: w.fill(s.promptText())}
-		confirm := s.asks(w.lookup)
-		c, ok := w.ask(p)
+		p := position{kind: "step", status: "running", at: s, in: w.in, round: w.round, rounds: w.rounds, prompt: w.fillTemplate(s.promptText())}
+		confirm := s.needsConfirmation(w.lookUpVar)
+		c, ok := w.nextCommand(p)
 		if !ok {
 			return false
 		}
-		w.set(c.context)
+		w.mergeVars(c.context)
 		w.done++
-		if !confirm && !s.asks(w.lookup) {
+		if !confirm && !s.needsConfirmation(w.lookUpVar) {
 			return true
 		}
-		option, ok := w.gate(s, "confirm", "revise")
+		option, ok := w.walkGate(s, "confirm", "revise")
 		if !ok || option == "confirm" {
 			return ok
 		}
@@ -239,13 +238,13 @@ func (w *walker) step(s *step) bool {
 	}
 }
 
-func (w *walker) loop(s *step) bool {
-	count, list, enters, ok := w.extent(s)
+func (w *walker) walkLoop(s *step) bool {
+	count, list, enters, ok := w.loopExtent(s)
 	if !ok || !enters {
 		return ok
 	}
-	if s.asks(w.lookup) {
-		option, ok := w.gate(s, "confirm", "skip")
+	if s.needsConfirmation(w.lookUpVar) {
+		option, ok := w.walkGate(s, "confirm", "skip")
 		if !ok || option == "skip" {
 			return ok
 		}
@@ -255,7 +254,7 @@ func (w *walker) loop(s *step) bool {
 	for round := 1; round <= s.loop.most && (count < 0 || round <= count); round++ {
 		w.in, w.round, w.rounds = s, round, max(0, min(count, s.loop.most))
 		if kind := s.loop.kind; kind == "while" || kind == "until" {
-			holds, ok := w.applies(s, s.loop.when)
+			holds, ok := w.waitForCondition(s, s.loop.when)
 			if !ok {
 				return false
 			}
@@ -264,7 +263,7 @@ func (w *walker) loop(s *step) bool {
 			}
 		}
 		for _, b := range s.loop.body {
-			if !w.step(b) {
+			if !w.walkStep(b) {
 				return false
 			}
 		}
@@ -272,12 +271,12 @@ func (w *walker) loop(s *step) bool {
 	return true
 }
 
-// extent waits until it is known whether a loop is entered, and how many rounds
-// its count or list allows: -1 where it has none. A count or list that only the
-// server sets will never be there: the loop is passed over.
-func (w *walker) extent(s *step) (count int, list []any, enters, ok bool) {
+// loopExtent waits until it is known whether a loop is entered and how many rounds its
+// count or list allows: -1 if it has neither. A loop over a variable of the server is
+// skipped, because that is never set.
+func (w *walker) loopExtent(s *step) (count int, list []any, enters, ok bool) {
 	for {
-		holds, ok := w.applies(s, s.when)
+		holds, ok := w.waitForCondition(s, s.when)
 		if !ok || !holds {
 			return 0, nil, false, ok
 		}
@@ -288,10 +287,10 @@ func (w *walker) extent(s *step) (count int, list []any, enters, ok bool) {
 		if variable, named := s.loop.count.(string); s.loop.kind == "for" && named {
 			name = variable
 		}
-		v, _ := w.lookup(name)
+		v, _ := w.lookUpVar(name)
 		switch s.loop.kind {
 		case "for":
-			if n, ok := measured(v); ok && n >= 0 && n == float64(int(n)) {
+			if n, ok := toNumber(v); ok && n >= 0 && n == float64(int(n)) {
 				return int(n), nil, true, true
 			}
 		case "forEach":
@@ -301,28 +300,28 @@ func (w *walker) extent(s *step) (count int, list []any, enters, ok bool) {
 		default:
 			return -1, nil, true, true
 		}
-		if w.def.owns(name) {
+		if w.def.isServerVar(name) {
 			return 0, nil, false, true
 		}
-		if !w.wait(s, []string{name}) {
+		if !w.waitForVars(s, []string{name}) {
 			return 0, nil, false, false
 		}
 	}
 }
 
-// braces are the placeholders that the generator writes.
+// braces matches the placeholders of the generator.
 var braces = regexp.MustCompile(`\{\{\s*(\w+)(\[0\]|\.length)?(\s*\+\s*1)?\s*\}\}`)
 
-// fill replaces what stands in braces by values; what has none stays.
-func (w *walker) fill(text string) string {
+// fillTemplate replaces placeholders by values. Placeholders without a value stay.
+func (w *walker) fillTemplate(text string) string {
 	return braces.ReplaceAllStringFunc(text, func(found string) string {
 		part := braces.FindStringSubmatch(found)
-		v, ok := w.lookup(part[1])
-		if !ok || v == nil && w.def.owns(part[1]) {
+		v, ok := w.lookUpVar(part[1])
+		if !ok || v == nil && w.def.isServerVar(part[1]) {
 			return found
 		}
 		if part[2] != "" {
-			if v, ok = member(v, part[2]); !ok {
+			if v, ok = memberOf(v, part[2]); !ok {
 				return found
 			}
 		}
@@ -344,8 +343,8 @@ func (w *walker) fill(text string) string {
 	})
 }
 
-// member is the first element of a list, or the length of a list or a text.
-func member(v any, which string) (any, bool) {
+// memberOf returns the first element of a list, or the length of a list or a text.
+func memberOf(v any, which string) (any, bool) {
 	list, isList := v.([]any)
 	text, isText := v.(string)
 	switch {
@@ -359,7 +358,7 @@ func member(v any, which string) (any, bool) {
 	return nil, false
 }
 
-// The rules that a command can break. They are part of the contract.
+// The rules that a command can break. They are part of the API.
 const (
 	ruleServerVariable = "server-variable"
 	ruleTooLarge       = "context-too-large"
@@ -382,8 +381,9 @@ const (
 	ruleInput          = "input-too-large"
 )
 
-// breaks gives the rules that a command breaks at a place; none if it is legal.
-func (d *definition) breaks(p place, c command) []string {
+// brokenRules returns the rules that a command breaks at a position. It is empty for a
+// legal command.
+func (d *definition) brokenRules(p position, c command) []string {
 	var rules []string
 	add := func(broken bool, rule string) {
 		if broken && !slices.Contains(rules, rule) {
@@ -398,16 +398,16 @@ func (d *definition) breaks(p place, c command) []string {
 	if c.kind == "abort" {
 		return nil
 	}
-	owned := d.owned()
+	owned := d.serverVars()
 	for name := range c.context {
 		add(slices.Contains(owned, name), ruleServerVariable)
 	}
 	after := maps.Clone(p.vars)
 	maps.Copy(after, c.context)
-	add(len(c.context) > 0 && estimate(after) >= 256*1024, ruleTooLarge)
-	add(depth(c.context) > 130, ruleTooDeep)
+	add(len(c.context) > 0 && estimateSize(after) >= 256*1024, ruleTooLarge)
+	add(nestingDepth(c.context) > 130, ruleTooDeep)
 	add(c.step != "" && c.step != p.at.id, ruleStep)
-	handedIn := !blank(c.output) || !blank(c.notes)
+	handedIn := !isBlank(c.output) || !isBlank(c.notes)
 	switch p.kind {
 	case "gate":
 		add(c.answer == nil || c.output != "" || c.notes != "" || len(c.context) > 0 || c.skip, ruleGate)
@@ -422,14 +422,14 @@ func (d *definition) breaks(p place, c command) []string {
 		add(c.answer != nil, ruleNoGate)
 		add(c.skip, ruleRequired)
 		add(!handedIn, ruleOutput)
-		add(!p.at.criteria.accepts(c.output, p.scope), ruleCriteria)
-		add(!p.at.criteria.accepts(c.output, over(c.context, p.scope)), ruleCriteria)
+		add(!p.at.criteria.acceptsOutput(c.output, p.scope), ruleCriteria)
+		add(!p.at.criteria.acceptsOutput(c.output, overlayVars(c.context, p.scope)), ruleCriteria)
 	}
 	return rules
 }
 
-// over puts variables before others. The server's cannot be among them.
-func over(vars map[string]any, below lookup) lookup {
+// overlayVars looks variables up before others. They cannot include those of the server.
+func overlayVars(vars map[string]any, below lookup) lookup {
 	return func(name string) (any, bool) {
 		if v, ok := vars[name]; ok {
 			return v, true
@@ -438,8 +438,8 @@ func over(vars map[string]any, below lookup) lookup {
 	}
 }
 
-// estimate is the size of a context (facts/steps.md 1.6).
-func estimate(v any) int {
+// estimateSize returns the size of a context (facts/steps.md 1.6).
+func estimateSize(v any) int {
 	text := func(s string) int { return 2 * len(utf16.Encode([]rune(s))) }
 	switch v := v.(type) {
 	case string:
@@ -451,30 +451,30 @@ func estimate(v any) int {
 	case []any:
 		n := 4
 		for _, part := range v {
-			n += estimate(part)
+			n += estimateSize(part)
 		}
 		return n
 	case map[string]any:
 		n := 4
 		for k, part := range v {
-			n += text(k) + estimate(part)
+			n += text(k) + estimateSize(part)
 		}
 		return n
 	}
 	return 4
 }
 
-// depth counts the levels of nesting.
-func depth(v any) int {
+// nestingDepth returns the levels of nesting.
+func nestingDepth(v any) int {
 	deepest := 0
 	switch v := v.(type) {
 	case []any:
 		for _, part := range v {
-			deepest = max(deepest, 1+depth(part))
+			deepest = max(deepest, 1+nestingDepth(part))
 		}
 	case map[string]any:
 		for _, part := range v {
-			deepest = max(deepest, 1+depth(part))
+			deepest = max(deepest, 1+nestingDepth(part))
 		}
 	}
 	return deepest

@@ -2,5 +2,5 @@
 
 package bypasstest
 
-// race is 1 with the race detector.
+// race is 1 with the race detector, otherwise 0.
 const race = 0

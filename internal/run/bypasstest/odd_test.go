@@ -11,15 +11,15 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// small is a service with a definition of two steps, the first of which tells a
+// newSmallService returns a service with a definition of two steps. The first one shows a
 // variable.
-func small(t *testing.T) *service {
+func newSmallService(t *testing.T) *service {
 	t.Helper()
 	def := &definition{id: "random", items: []*step{{id: "s-1-id", serial: 1, template: " with {{odd}}"}, {id: "s-2-id", serial: 2}}}
-	return newService(t.Context(), t, seeded{rand.New(rand.NewPCG(1, 1))}, parse(t, def.document()), false)
+	return newService(t.Context(), t, seeded{rand.New(rand.NewPCG(1, 1))}, parseDefinition(t, def.marshalDefinition()), false)
 }
 
-func nested(levels int) any {
+func nestedValue(levels int) any {
 	v := any("deep")
 	for range levels {
 		v = []any{v}
@@ -27,8 +27,8 @@ func nested(levels int) any {
 	return v
 }
 
-// A context of any form is refused by a rule, or kept so that another process
-// sees the same: what is acknowledged can be read again.
+// TestOddContextsAreRefusedOrKept checks that a context of any form is either refused by a
+// rule or stored so that another process reads the same.
 func TestOddContextsAreRefusedOrKept(t *testing.T) {
 	t.Parallel()
 	wide := map[string]any{}
@@ -37,7 +37,7 @@ func TestOddContextsAreRefusedOrKept(t *testing.T) {
 	}
 	tests := map[string]struct {
 		value any
-		// rule must refuse it; "" is either, "no" any refusal.
+		// rule must refuse it; "" allows both, "no" any refusal.
 		rule string
 	}{
 		"null":                           {value: nil},
@@ -48,17 +48,17 @@ func TestOddContextsAreRefusedOrKept(t *testing.T) {
 		"a number that a float rounds":   {value: json.Number("12345678901234567890")},
 		"a negative zero":                {value: json.Number("-0")},
 		"a long number":                  {value: json.Number(strings.Repeat("7", 400_000)), rule: ruleTooLarge},
-		"50 levels":                      {value: nested(50)},
-		"deeper than any reader goes":    {value: nested(10_500), rule: "no"},
-		"as deep as the readers go":      {value: nested(9_999), rule: "no"},
+		"50 levels":                      {value: nestedValue(50)},
+		"deeper than any reader goes":    {value: nestedValue(10_500), rule: "no"},
+		"as deep as the readers go":      {value: nestedValue(9_999), rule: "no"},
 		"a text that is not UTF-8":       {value: "\xff\xfe"},
 		"a text with every control code": {value: "\x00\x01\x1f\x7f\u2028\u0085"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := small(t)
-			a, err := s.Start(t.Context(), s.agent(), run.StartRequest{WorkflowID: "random", Context: map[string]any{"odd": tt.value}})
+			s := newSmallService(t)
+			a, err := s.Start(t.Context(), s.agentCaller(), run.StartRequest{WorkflowID: "random", Context: map[string]any{"odd": tt.value}})
 			if err != nil {
 				r, _ := run.AsRefusal(err)
 				switch code := guideway.ErrorCode(err); {
@@ -73,24 +73,25 @@ func TestOddContextsAreRefusedOrKept(t *testing.T) {
 				t.Fatalf("accepted: %.300s", asJSON(a))
 			}
 			s.answer = a
-			s.restart()
+			s.restartProcess()
 			if again := s.look(); again.whole != asJSON(a) {
 				t.Errorf("another process answers %.300s, want %.300s", again.whole, asJSON(a))
 			}
 			if _, refused := s.send(command{kind: "continue", output: "done"}); refused != nil {
 				t.Errorf("the run does not go on: %s", refused.message)
 			}
-			if _, err := s.Export(t.Context(), s.agent(), run.Ref{RunID: s.answer.RunID}); err != nil {
+			if _, err := s.Export(t.Context(), s.agentCaller(), run.Ref{RunID: s.answer.RunID}); err != nil {
 				t.Errorf("export: %v", err)
 			}
 		})
 	}
 }
 
-// Texts beyond their bounds are refused, and the run stays.
+// TestTextsAreBounded checks that texts over the limits are refused and do not change the
+// run.
 func TestTextsAreBounded(t *testing.T) {
 	t.Parallel()
-	s := small(t)
+	s := newSmallService(t)
 	s.start(nil)
 	for name, c := range map[string]command{
 		"output": {kind: "continue", output: strings.Repeat("x", 1<<20+1)},
@@ -107,10 +108,11 @@ func TestTextsAreBounded(t *testing.T) {
 	}
 }
 
-// What a caller does with its variables after a call is no command.
+// TestTheRunKeepsNothingOfTheCallers checks that changing the variables after a call does
+// not change the run.
 func TestTheRunKeepsNothingOfTheCallers(t *testing.T) {
 	t.Parallel()
-	s := small(t)
+	s := newSmallService(t)
 	list := []any{"a", map[string]any{"b": "c"}}
 	first, _ := s.start(map[string]any{"odd": list})
 	list[0], list[1].(map[string]any)["b"] = "changed", "changed"
@@ -119,13 +121,13 @@ func TestTheRunKeepsNothingOfTheCallers(t *testing.T) {
 	}
 }
 
-// A person's answer opens the gate that the person has seen: sent again, or late,
-// it does not open the same gate in a later round.
+// TestAnAnswerIsForTheRoundThatWasSeen checks that an answer opens only the shown gate:
+// repeated or late, it does not open the same gate in a later round.
 func TestAnAnswerIsForTheRoundThatWasSeen(t *testing.T) {
 	t.Parallel()
 	body := &step{id: "s-2-id", serial: 2, human: true}
 	def := &definition{id: "random", items: []*step{{id: "s-1-id", serial: 1, loop: &loop{kind: "for", count: 2, most: 3, body: []*step{body}}}}}
-	s := newService(t.Context(), t, seeded{rand.New(rand.NewPCG(1, 1))}, parse(t, def.document()), false)
+	s := newService(t.Context(), t, seeded{rand.New(rand.NewPCG(1, 1))}, parseDefinition(t, def.marshalDefinition()), false)
 	s.start(nil)
 	done := command{kind: "continue", output: "done"}
 	if _, refused := s.send(done); refused != nil {
@@ -133,7 +135,7 @@ func TestAnAnswerIsForTheRoundThatWasSeen(t *testing.T) {
 	}
 	shown := s.answer.Handle
 	confirm := func() error {
-		a, err := s.Answer(t.Context(), s.someone(), run.AnswerRequest{
+		a, err := s.Answer(t.Context(), s.personCaller(), run.AnswerRequest{
 			Ref: run.Ref{Handle: shown}, Step: "s-2-id", Answer: engine.Answer{OptionID: engine.OptionConfirm},
 		})
 		if err == nil && !a.Replayed {

@@ -13,114 +13,113 @@ import (
 // service is the run service with one run under attack.
 type service struct {
 	failer
-	dice
+	randomSource
 	*run.Service
 	ctx     context.Context
 	options run.Options
-	ledger  *ledger
-	// answer is the last one.
+	ledger  *memoryJournal
+	// answer is the last answer.
 	answer *run.Answer
-	// past are the commands that were accepted, with their answers.
-	past []memory
+	// past are the accepted commands with their answers.
+	past []acceptedCommand
 }
 
-// memory is a command that was accepted, its answer, and where the run stood
-// before.
-type memory struct {
+// acceptedCommand is an accepted command, its answer, and the position before it.
+type acceptedCommand struct {
 	request run.ContinueRequest
 	answer  run.Answer
 	before  string
 }
 
-// only serves one definition.
-type only struct{ *parsed.Definition }
+// singleDefinition provides one definition.
+type singleDefinition struct{ *parsed.Definition }
 
-func (o only) Startable(context.Context, string) (*parsed.Definition, error) {
+func (o singleDefinition) Startable(context.Context, string) (*parsed.Definition, error) {
 	return o.Definition, nil
 }
 
-func newService(ctx context.Context, t failer, d dice, def *parsed.Definition, people bool) *service {
+func newService(ctx context.Context, t failer, d randomSource, def *parsed.Definition, people bool) *service {
 	l := newLedger()
-	s := &service{failer: t, dice: d, ctx: ctx, ledger: l, options: run.Options{
-		Journal: l, Definitions: only{def}, Key: bytes.Repeat([]byte{1}, run.KeySize), PersonGates: people,
+	s := &service{failer: t, randomSource: d, ctx: ctx, ledger: l, options: run.Options{
+		Journal: l, Definitions: singleDefinition{def}, Key: bytes.Repeat([]byte{1}, run.KeySize), PersonGates: people,
 	}}
-	s.restart()
+	s.restartProcess()
 	return s
 }
 
-// restart is another process on the same journal.
-func (s *service) restart() {
+// restartProcess replaces the service by one of another process with the same journal.
+func (s *service) restartProcess() {
 	var err error
 	if s.Service, err = run.New(s.options); err != nil {
 		s.Fatalf("new: %v", err)
 	}
 }
 
-func (s *service) agent() run.Caller {
+func (s *service) agentCaller() run.Caller {
 	return run.Caller{
 		Principal: guideway.Principal{User: "ada", Client: "editor"},
-		Via:       pick(s.dice, run.ViaAgent, run.ViaAgent, "", run.ViaServer, run.ViaImport, "person", "Terminal", "browser "),
+		Via:       pickOne(s.randomSource, run.ViaAgent, run.ViaAgent, "", run.ViaServer, run.ViaImport, "person", "Terminal", "browser "),
 	}
 }
 
-// someone comes by a way that proves a person.
-func (s *service) someone() run.Caller {
+// personCaller returns a caller whose channel proves a person.
+func (s *service) personCaller() run.Caller {
 	return run.Caller{
 		Principal: guideway.Principal{User: "ada"},
-		Via:       pick(s.dice, run.ViaBrowser, run.ViaElicitation, run.ViaTerminal, run.ViaToken),
+		Via:       pickOne(s.randomSource, run.ViaBrowser, run.ViaElicitation, run.ViaTerminal, run.ViaToken),
 	}
 }
 
 func (s *service) start(vars map[string]any) (seen, *denial) {
-	a, err := s.Start(s.ctx, s.agent(), run.StartRequest{WorkflowID: "random", Goal: "see", Context: vars})
+	a, err := s.Start(s.ctx, s.agentCaller(), run.StartRequest{WorkflowID: "random", Goal: "see", Context: vars})
 	if err == nil {
 		s.answer = a
 	}
-	return s.told(a, err)
+	return s.toSeen(a, err)
 }
 
 func (s *service) send(c command) (seen, *denial) {
-	if oneIn(s.dice, 10) {
-		s.restart()
+	if oneIn(s.randomSource, 10) {
+		s.restartProcess()
 	}
-	a, err := s.deliver(c)
+	a, err := s.sendVia(c)
 	if err == nil {
 		s.answer = a
 	}
-	return s.told(a, err)
+	return s.toSeen(a, err)
 }
 
-// deliver hands a command in by one of the ways that there are for it.
-func (s *service) deliver(c command) (*run.Answer, error) {
-	caller := s.agent()
+// sendVia sends a command through one of its possible methods.
+func (s *service) sendVia(c command) (*run.Answer, error) {
+	caller := s.agentCaller()
 	if c.person {
-		caller = s.someone()
+		caller = s.personCaller()
 	}
-	ref := pick(s.dice, run.Ref{Handle: s.answer.Handle}, run.Ref{RunID: s.answer.RunID}, run.Ref{Handle: s.answer.Handle, RunID: s.answer.RunID})
+	ref := pickOne(s.randomSource, run.Ref{Handle: s.answer.Handle}, run.Ref{RunID: s.answer.RunID}, run.Ref{Handle: s.answer.Handle, RunID: s.answer.RunID})
 	if c.kind == "abort" {
 		return s.Abort(s.ctx, caller, run.AbortRequest{Ref: ref, Reason: "enough"})
 	}
-	r := c.request(s.answer.Handle)
+	r := c.newRequest(s.answer.Handle)
 	answerOnly := c.answer != nil && c.output == "" && c.notes == "" && len(c.context) == 0 && !c.skip
-	if answerOnly && oneIn(s.dice, 2) {
+	if answerOnly && oneIn(s.randomSource, 2) {
 		return s.Answer(s.ctx, caller, run.AnswerRequest{Ref: ref, Step: c.step, Answer: *r.Answer})
 	}
 	a, err := s.Continue(s.ctx, caller, r)
 	if err == nil {
-		s.past = append(s.past, memory{r, *a, stanceOf(s.answer.Position, nil)})
+		s.past = append(s.past, acceptedCommand{r, *a, stanceOf(s.answer.Position, nil)})
 	}
 	return a, err
 }
 
-// request is a command as the service takes it.
-func (c command) request(handle string) run.ContinueRequest {
+// newRequest returns a command as a request of the service.
+func (c command) newRequest(handle string) run.ContinueRequest {
 	r := run.ContinueRequest{Handle: handle, Step: c.step, Output: c.output, Notes: c.notes, Context: c.context}
-	r.Answer, r.Skip = c.parts()
+	r.Answer, r.Skip = c.answerAndSkip()
 	return r
 }
 
-// told is what an answer or a refusal shows.
-func (s *service) told(a *run.Answer, err error) (seen, *denial) {
+// toSeen converts an answer or a refusal.
+func (s *service) toSeen(a *run.Answer, err error) (seen, *denial) {
 	s.Helper()
 	if err == nil {
 		return seen{status: string(a.Status), position: a.Position, whole: asJSON(a)}, nil
@@ -133,35 +132,35 @@ func (s *service) told(a *run.Answer, err error) (seen, *denial) {
 }
 
 func (s *service) look() seen {
-	a, err := s.Status(s.ctx, s.agent(), run.Ref{Handle: s.answer.Handle})
+	a, err := s.Status(s.ctx, s.agentCaller(), run.Ref{Handle: s.answer.Handle})
 	if err != nil {
 		s.Fatalf("status: %v", err)
 	}
 	if a.Handle != s.answer.Handle || a.RunID != s.answer.RunID {
 		s.Fatalf("status answers %s of %s, want %s of %s", a.Handle, a.RunID, s.answer.Handle, s.answer.RunID)
 	}
-	out, _ := s.told(a, nil)
+	out, _ := s.toSeen(a, nil)
 	return out
 }
 
-// state is what a refusal must leave alone: everything but the record of it.
-// Now and then another process says so.
+// state returns everything that a refusal must not change, except the record of the
+// refusal. It is sometimes read by another process.
 func (s *service) state() string {
 	if s.answer == nil {
 		return ""
 	}
-	now := []any{s.look().whole, s.ledger.facts()}
-	if !oneIn(s.dice, 10) {
+	now := []any{s.look().whole, s.ledger.countFacts()}
+	if !oneIn(s.randomSource, 10) {
 		return asJSON(now)
 	}
 	kept := s.Service
 	defer func() { s.Service = kept }()
-	s.restart()
-	return asJSON([]any{s.look().whole, s.ledger.facts()})
+	s.restartProcess()
+	return asJSON([]any{s.look().whole, s.ledger.countFacts()})
 }
 
-// asks are the things that can be asked of a run, each by its reference.
-func (s *service) asks(c run.Caller, ref run.Ref) map[string]error {
+// callAll makes every possible call with a reference and returns the errors.
+func (s *service) callAll(c run.Caller, ref run.Ref) map[string]error {
 	errs := map[string]error{}
 	_, errs["status"] = s.Status(s.ctx, c, ref)
 	_, errs["answer"] = s.Answer(s.ctx, c, run.AnswerRequest{Ref: ref, Answer: engine.Answer{OptionID: "confirm"}})

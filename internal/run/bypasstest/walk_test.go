@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// tally counts what was tried.
+// tally counts the attempts.
 type tally struct {
 	definitions, runs, completed, legal int
-	// illegal counts by cheat, rules by the rule that refused.
+	// illegal counts by bypass, rules by the rule of the refusal.
 	illegal, rules map[string]int
-	// leftOver counts attempts that the model found legal after all.
+	// leftOver counts attempts that are legal according to the model.
 	leftOver int
-	// repeats, races and forks count what only a service has.
+	// repeats, races and forks count attempts that only apply to a service.
 	repeats, races, forks int
 }
 
 func newTally() *tally { return &tally{illegal: map[string]int{}, rules: map[string]int{}} }
 
-func (n *tally) total() int {
+func (n *tally) totalCount() int {
 	sum := 0
 	for _, k := range n.rules {
 		sum += k
@@ -31,10 +31,10 @@ func (n *tally) total() int {
 	return sum
 }
 
-// print writes the counts.
-func (n *tally) print(w io.Writer) {
+// printCounts prints the counts.
+func (n *tally) printCounts(w io.Writer) {
 	fmt.Fprintf(w, "%d definitions, %d runs (%d completed, the rest aborted), %d legal commands, none refused; %d illegal commands, all refused\n",
-		n.definitions, n.runs, n.completed, n.legal, n.total())
+		n.definitions, n.runs, n.completed, n.legal, n.totalCount())
 	if n.repeats > 0 {
 		fmt.Fprintf(w, "%d repeats answered the same, %d races with one winner, %d forks\n", n.repeats, n.races, n.forks)
 	}
@@ -49,38 +49,38 @@ func (n *tally) print(w io.Writer) {
 	}
 }
 
-// walk is one run that is walked legally and attacked on the way.
-type walk struct {
+// attackedRun is a run that is completed with legal commands and attacked at each position.
+type attackedRun struct {
 	failer
-	dice
+	randomSource
 	def      *definition
-	rig      rig
+	rig      system
 	tally    *tally
 	accepted []command
-	// people says that only people open the run's gates.
+	// people makes every gate need human approval.
 	people bool
-	// hook, if set, is called at every place, before the attempts.
-	hook func(p place)
-	// contest, if set, hands in some of the legal commands in place of accept.
-	contest func(p place, c command)
+	// hook, if set, is called at every position before the attempts.
+	hook func(p position)
+	// contest, if set, sends some of the legal commands instead of sendLegal.
+	contest func(p position, c command)
 }
 
-// longest bounds a walk: no random definition needs more, but for revisions and
+// maxCommands bounds a walk. No random definition needs more, except for revisions and
 // waiting.
-const longest = 150
+const maxCommands = 150
 
-func (w *walk) run() {
+func (w *attackedRun) runAttacks() {
 	w.Helper()
 	w.tally.runs++
-	w.begin()
-	for range longest {
-		p := whereIs(w.def, w.accepted)
-		w.check(p, w.rig.look())
+	w.startRun()
+	for range maxCommands {
+		p := positionAfter(w.def, w.accepted)
+		w.checkSeen(p, w.rig.look())
 		if w.hook != nil {
 			w.hook(p)
 		}
-		for _, a := range attempts(w.dice, w.def, p) {
-			w.refuse(p, a)
+		for _, a := range illegalAttempts(w.randomSource, w.def, p) {
+			w.sendIllegal(p, a)
 		}
 		if p.kind == "end" {
 			if p.status == "completed" {
@@ -88,33 +88,33 @@ func (w *walk) run() {
 			}
 			return
 		}
-		c, ok := legal(w.dice, w.def, p)
+		c, ok := legalCommand(w.randomSource, w.def, p)
 		if !ok {
-			c = command{kind: "abort"} // no output fits the criteria
+			c = command{kind: "abort"} // no output meets the criteria
 		}
-		if w.contest != nil && c.kind == "continue" && !c.person && oneIn(w.dice, 4) {
+		if w.contest != nil && c.kind == "continue" && !c.person && oneIn(w.randomSource, 4) {
 			w.contest(p, c)
 			continue
 		}
-		w.accept(p, c)
+		w.sendLegal(p, c)
 	}
 }
 
-// begin starts the run, after starts that are illegal.
-func (w *walk) begin() {
+// startRun starts the run after illegal starts.
+func (w *attackedRun) startRun() {
 	w.Helper()
-	vars := without(drawVars(w.dice, pick(w.dice, 2, 6, 9)), w.def)
+	vars := withoutServerVars(drawVars(w.randomSource, pickOne(w.randomSource, 2, 6, 9)), w.def)
 	for _, bad := range []struct {
 		cheat, rule, name string
 		value             any
 	}{
-		{"a run started with the server's variable", ruleServerVariable, pick(w.dice, w.def.owned()...), 1.0},
+		{"a run started with the server's variable", ruleServerVariable, pickOne(w.randomSource, w.def.serverVars()...), 1.0},
 		{"a run started with too much", ruleTooLarge, "pad", strings.Repeat("x", 131_072)},
 	} {
 		forged := maps.Clone(vars)
 		forged[bad.name] = bad.value
 		if _, d := w.rig.start(forged); d == nil || d.rule != bad.rule {
-			w.Fatalf("%s: %s\nof %s", bad.cheat, asJSON(d), w.def.document())
+			w.Fatalf("%s: %s\nof %s", bad.cheat, asJSON(d), w.def.marshalDefinition())
 		}
 		w.tally.illegal[bad.cheat]++
 		w.tally.rules[bad.rule]++
@@ -126,22 +126,22 @@ func (w *walk) begin() {
 	w.accepted = []command{{kind: "start", context: vars, person: w.people}}
 }
 
-// accept hands in a legal command.
-func (w *walk) accept(p place, c command) {
+// sendLegal sends a legal command.
+func (w *attackedRun) sendLegal(p position, c command) {
 	w.Helper()
 	s, d := w.rig.send(c)
 	if d != nil {
-		w.fail(p, c, "a legal command is refused by %s: %s", d.rule, d.message)
+		w.failAt(p, c, "a legal command is refused by %s: %s", d.rule, d.message)
 	}
 	w.tally.legal++
 	w.accepted = append(w.accepted, c)
-	w.check(whereIs(w.def, w.accepted), s)
+	w.checkSeen(positionAfter(w.def, w.accepted), s)
 }
 
-// refuse hands in an attempt. What the model finds legal is not handed in.
-func (w *walk) refuse(p place, a attempt) {
+// sendIllegal sends an attempt unless it is legal according to the model.
+func (w *attackedRun) sendIllegal(p position, a cheatAttempt) {
 	w.Helper()
-	rules := w.def.breaks(p, a.command)
+	rules := w.def.brokenRules(p, a.command)
 	if len(rules) == 0 {
 		w.tally.leftOver++
 		return
@@ -150,26 +150,26 @@ func (w *walk) refuse(p place, a attempt) {
 	s, d := w.rig.send(a.command)
 	switch {
 	case d == nil:
-		w.fail(p, a.command, "%s is accepted, and leads to %s; it breaks %v", a.cheat, s.whole, rules)
+		w.failAt(p, a.command, "%s is accepted, and leads to %s; it breaks %v", a.cheat, s.whole, rules)
 	case !slices.Contains(rules, d.rule):
-		w.fail(p, a.command, "%s is refused by %s (%s), which it does not break; it breaks %v", a.cheat, d.rule, d.message, rules)
+		w.failAt(p, a.command, "%s is refused by %s (%s), which it does not break; it breaks %v", a.cheat, d.rule, d.message, rules)
 	case d.message == "":
-		w.fail(p, a.command, "%s is refused by %s without a word", a.cheat, d.rule)
+		w.failAt(p, a.command, "%s is refused by %s without a word", a.cheat, d.rule)
 	}
 	if after := w.rig.state(); after != before {
-		w.fail(p, a.command, "%s is refused, but has changed the run from\n%s\nto\n%s", a.cheat, before, after)
+		w.failAt(p, a.command, "%s is refused, but has changed the run from\n%s\nto\n%s", a.cheat, before, after)
 	}
-	w.hides(p, a.command, d.whole)
+	w.checkHidden(p, a.command, d.whole)
 	w.tally.illegal[a.cheat]++
 	w.tally.rules[d.rule]++
 }
 
-func (w *walk) fail(p place, c command, format string, args ...any) {
+func (w *attackedRun) failAt(p position, c command, format string, args ...any) {
 	w.Helper()
-	w.Fatalf("%s\nat %s with %s\ncommand %s\nafter %s\nof %s", fmt.Sprintf(format, args...), p, asJSON(p.vars), c, w.accepted, w.def.document())
+	w.Fatalf("%s\nat %s with %s\ncommand %s\nafter %s\nof %s", fmt.Sprintf(format, args...), p, asJSON(p.vars), c, w.accepted, w.def.marshalDefinition())
 }
 
-// String shows a command without what would fill the screen.
+// String formats a command without long texts.
 func (c command) String() string {
 	context := asJSON(c.context)
 	if len(context) > 300 {
@@ -182,8 +182,8 @@ func (c command) String() string {
 	return fmt.Sprintf("{%s output %q notes %q context %s answer %s skip %v step %q person %v}", c.kind, c.output, c.notes, context, answer, c.skip, c.step, c.person)
 }
 
-// check compares what is seen with what the model says.
-func (w *walk) check(p place, s seen) {
+// checkSeen compares an answer with the model.
+func (w *attackedRun) checkSeen(p position, s seen) {
 	w.Helper()
 	pos := s.position
 	var differs []string
@@ -196,7 +196,7 @@ func (w *walk) check(p place, s seen) {
 	expect("status", s.status, p.status)
 	id, title := "", ""
 	if p.at != nil {
-		id, title = p.at.id, p.at.title()
+		id, title = p.at.id, p.at.titleMark()
 	}
 	expect("id", pos.ID, id)
 	expect("title", pos.Title, title)
@@ -230,18 +230,18 @@ func (w *walk) check(p place, s seen) {
 	}
 	if len(differs) > 0 {
 		w.Fatalf("the run is elsewhere: %s\nat %s with %s\nafter %s\nof %s",
-			strings.Join(differs, "; "), p, asJSON(p.vars), w.accepted, w.def.document())
+			strings.Join(differs, "; "), p, asJSON(p.vars), w.accepted, w.def.marshalDefinition())
 	}
-	w.hides(p, command{}, s.whole)
+	w.checkHidden(p, command{}, s.whole)
 }
 
-// mark finds the texts of steps and functions in an answer.
+// mark matches the marks of steps and functions in an answer.
 var mark = regexp.MustCompile(`(SECRET|TITLE|SHARED)-(\d+)-`)
 
-// hides checks that an answer tells nothing of what the run has not reached:
-// the texts of steps that were not shown, titles and ids of steps that it is not
-// at. What the caller has said itself may be repeated.
-func (w *walk) hides(p place, said command, whole string) {
+// checkHidden checks that an answer reveals nothing that the run has not reached: no texts
+// of steps that were not shown, and no titles or ids of other steps. Texts of the caller
+// may be repeated.
+func (w *attackedRun) checkHidden(p position, said command, whole string) {
 	w.Helper()
 	known := map[int]bool{}
 	for _, s := range p.reached {
@@ -263,18 +263,18 @@ func (w *walk) hides(p place, said command, whole string) {
 		n, err := strconv.Atoi(m[2])
 		switch {
 		case err != nil:
-			w.fail(p, said, "%s is no mark: %v", m[0], err)
+			w.failAt(p, said, "%s is no mark: %v", m[0], err)
 		case m[1] == "SECRET" && !known[n]:
-			w.fail(p, said, "the texts of step %d, which is not reached, are told: %s", n, whole)
+			w.failAt(p, said, "the texts of step %d, which is not reached, are told: %s", n, whole)
 		case m[1] == "TITLE" && !named[n]:
-			w.fail(p, said, "the title of step %d, which is not reached, is told: %s", n, whole)
+			w.failAt(p, said, "the title of step %d, which is not reached, is told: %s", n, whole)
 		case m[1] == "SHARED" && !shared[w.def.functions[n].name]:
-			w.fail(p, said, "a function of steps that are not reached is told: %s", whole)
+			w.failAt(p, said, "a function of steps that are not reached is told: %s", whole)
 		}
 	}
-	for _, s := range w.def.all() {
+	for _, s := range w.def.allSteps() {
 		if !named[s.serial] && s.id != said.step && strings.Contains(whole, s.id) {
-			w.fail(p, said, "the id %s, which is not reached, is told: %s", s.id, whole)
+			w.failAt(p, said, "the id %s, which is not reached, is told: %s", s.id, whole)
 		}
 	}
 }

@@ -15,29 +15,29 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// crowd has many clients work at once, each on a run of its own and, every
-// fourth command, on one that all workers' clients race for.
-func (d *desk) crowd(ctx context.Context, o crowdOrder) (reply, error) {
+// runCrowd runs many clients concurrently. Each uses its own run and, for every fourth
+// command, a run that the clients of all workers share.
+func (d *workerState) runCrowd(ctx context.Context, o crowdOrder) (reply, error) {
 	all := crowdReply{Runs: map[string][]string{}, Won: map[string][]string{}, Lost: map[string]int{}}
 	var mu sync.Mutex
 	var clients sync.WaitGroup
 	for i := range o.Clients {
 		clients.Go(func() {
-			c := client{d: d, name: fmt.Sprintf("%s client %d", o.Name, i), seen: crowdReply{
+			c := crowdClient{d: d, name: fmt.Sprintf("%s client %d", o.Name, i), seen: crowdReply{
 				Runs: map[string][]string{}, Won: map[string][]string{}, Lost: map[string]int{},
 			}}
-			c.work(ctx, o.Steps, o.Shared)
+			c.runSteps(ctx, o.Steps, o.Shared)
 			mu.Lock()
 			defer mu.Unlock()
-			all.add(c.seen)
+			all.addReply(c.seen)
 		})
 	}
 	clients.Wait()
 	return reply{Crowd: &all}, nil
 }
 
-// add adds what a client or a worker has seen.
-func (r *crowdReply) add(more crowdReply) {
+// addReply adds the results of a client or a worker.
+func (r *crowdReply) addReply(more crowdReply) {
 	maps.Copy(r.Runs, more.Runs)
 	for id, texts := range more.Won {
 		r.Won[id] = append(r.Won[id], texts...)
@@ -49,16 +49,16 @@ func (r *crowdReply) add(more crowdReply) {
 	r.Errors = append(r.Errors, more.Errors...)
 }
 
-// client is one of a crowd.
-type client struct {
-	d    *desk
+// crowdClient is a client of a crowd.
+type crowdClient struct {
+	d    *workerState
 	name string
 	sent int
 	seen crowdReply
 }
 
-func (c *client) work(ctx context.Context, steps int, shared []string) {
-	a, err := c.d.service.Start(ctx, caller(), run.StartRequest{WorkflowID: workflowID, Goal: c.name})
+func (c *crowdClient) runSteps(ctx context.Context, steps int, shared []string) {
+	a, err := c.d.service.Start(ctx, testCaller(), run.StartRequest{WorkflowID: workflowID, Goal: c.name})
 	if err != nil {
 		c.seen.Errors = append(c.seen.Errors, err.Error())
 		return
@@ -66,10 +66,10 @@ func (c *client) work(ctx context.Context, steps int, shared []string) {
 	own := []string{}
 	for i := range steps {
 		if i%4 == 3 && len(shared) > 0 {
-			c.race(ctx, shared[(i/4)%len(shared)])
+			c.raceForRun(ctx, shared[(i/4)%len(shared)])
 			continue
 		}
-		next, text, err := c.send(ctx, a)
+		next, text, err := c.sendStep(ctx, a)
 		if err != nil {
 			c.seen.Errors = append(c.seen.Errors, err.Error())
 			return
@@ -80,8 +80,8 @@ func (c *client) work(ctx context.Context, steps int, shared []string) {
 	c.seen.Runs[a.RunID] = own
 }
 
-// send hands in what the position asks for, with a text that nobody else has.
-func (c *client) send(ctx context.Context, a *run.Answer) (*run.Answer, string, error) {
+// sendStep hands in the input of the position, with a unique text.
+func (c *crowdClient) sendStep(ctx context.Context, a *run.Answer) (*run.Answer, string, error) {
 	c.sent++
 	text := fmt.Sprintf("%s %d done", c.name, c.sent)
 	r := run.ContinueRequest{Handle: a.Handle, Output: text}
@@ -89,22 +89,21 @@ func (c *client) send(ctx context.Context, a *run.Answer) (*run.Answer, string, 
 		r = run.ContinueRequest{Handle: a.Handle, Answer: &engine.Answer{OptionID: engine.OptionConfirm, Note: text}}
 	}
 	began := time.Now()
-	next, err := c.d.service.Continue(ctx, caller(), r)
+	next, err := c.d.service.Continue(ctx, testCaller(), r)
 	if err == nil {
 		c.seen.Took = append(c.seen.Took, time.Since(began))
 	}
 	return next, text, err
 }
 
-// race tries to move a shared run on. Who is late is refused, by a rule that
-// says so.
-func (c *client) race(ctx context.Context, id string) {
-	a, err := c.d.service.Status(ctx, caller(), run.Ref{RunID: id})
+// raceForRun tries to move a shared run. A late command is refused by a rule for conflicts.
+func (c *crowdClient) raceForRun(ctx context.Context, id string) {
+	a, err := c.d.service.Status(ctx, testCaller(), run.Ref{RunID: id})
 	if err != nil {
 		c.seen.Errors = append(c.seen.Errors, err.Error())
 		return
 	}
-	next, text, err := c.send(ctx, a)
+	next, text, err := c.sendStep(ctx, a)
 	refusal, refused := run.AsRefusal(err)
 	switch {
 	case err == nil && next.Replayed:
@@ -118,27 +117,27 @@ func (c *client) race(ctx context.Context, id string) {
 	}
 }
 
-// TestCrowd has 4 processes with 8 clients each work on one journal. No event is
-// lost or doubled, and nobody gets an error but for refusals in races.
+// TestCrowd has 4 processes with 8 clients each use one journal. No event is lost or
+// duplicated, and the only errors are refusals in races.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
-	for _, store := range stores() {
+	for _, store := range storeKinds() {
 		t.Run(store.name, func(t *testing.T) {
 			t.Parallel()
-			crowd(t, store.place(t), crash.Amount(t, "GUIDEWAY_CRASH_STEPS", 40, 40))
+			testCrowd(t, store.place(t), crash.Amount(t, "GUIDEWAY_CRASH_STEPS", 40, 40))
 		})
 	}
 }
 
-// crowd runs the crowd and checks what it leaves.
-func crowd(t *testing.T, p place, steps int) {
+// testCrowd runs the crowd and checks the journal afterwards.
+func testCrowd(t *testing.T, p workerPlace, steps int) {
 	t.Helper()
 	const processes, clients, races = 4, 8, 3
 	var workers []*worker
 	for range processes {
-		workers = append(workers, hire(t, p))
+		workers = append(workers, startWorker(t, p))
 	}
-	for _, w := range workers { // they open one new journal at once
+	for _, w := range workers { // open the same new journal at the same time
 		w.MustOpen()
 	}
 	var shared []string
@@ -161,7 +160,7 @@ func crowd(t *testing.T, p place, steps int) {
 		if errs[i] != nil || !r.OK() {
 			t.Fatalf("worker %d: %v %+v", i, errs[i], r)
 		}
-		all.add(*r.Crowd)
+		all.addReply(*r.Crowd)
 	}
 	for _, text := range all.Errors {
 		t.Errorf("an answer is neither good nor a refusal: %s", text)
@@ -182,15 +181,15 @@ func crowd(t *testing.T, p place, steps int) {
 		}
 	}
 	for _, w := range workers {
-		if err := verified(w, ""); err != nil {
+		if err := verifyChains(w, ""); err != nil {
 			t.Error(err)
 		}
 		w.Shutdown()
 	}
-	tell(t, fmt.Sprintf("%d processes x %d clients, %d lost races", processes, clients, all.Lost[run.RuleStaleHandle]), all.Took)
+	printLatency(t, fmt.Sprintf("%d processes x %d clients, %d lost races", processes, clients, all.Lost[run.RuleStaleHandle]), all.Took)
 }
 
-// textsOf are the texts that were handed in to a run, in order.
+// textsOf returns the texts that were handed in to a run, in order.
 func textsOf(t *testing.T, w *worker, id string) []string {
 	t.Helper()
 	texts := []string{}
@@ -201,14 +200,14 @@ func textsOf(t *testing.T, w *worker, id string) []string {
 		}
 		switch engine.EventKind(e.Kind) {
 		case engine.EventStepCompleted, engine.EventGateAnswered:
-			texts = append(texts, decode(t, e).Output+decode(t, e).Notes)
+			texts = append(texts, decodeFact(t, e).Output+decodeFact(t, e).Notes)
 		}
 	}
 	return texts
 }
 
-// tell prints the latency of commands.
-func tell(t *testing.T, what string, took []time.Duration) {
+// printLatency prints the latency of commands.
+func printLatency(t *testing.T, what string, took []time.Duration) {
 	t.Helper()
 	slices.Sort(took)
 	if n := len(took); n > 0 {

@@ -12,20 +12,19 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// TestDamagedFiles cuts files off and writes noise into them. A worker answers
-// with an error that says what to do, or as if nothing were where the damage
-// touches nothing that it reads; it never dies, and never shows an event that
-// was not written.
+// TestDamagedFiles truncates files and writes noise into them. A worker answers with an
+// error and a fix, or correctly if it does not read the damaged part. It never crashes, and
+// never returns an event that was not written.
 func TestDamagedFiles(t *testing.T) {
 	t.Parallel()
 	shelf, err := newShelf()
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := place{Dir: t.TempDir()}
+	whole := workerPlace{Dir: t.TempDir()}
 	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
-	w := hire(t, whole).MustOpen()
-	if err := l.drive(w, 60); err != nil {
+	w := startWorker(t, whole).MustOpen()
+	if err := l.sendCommands(w, 60); err != nil {
 		t.Fatal(err)
 	}
 	closed, logged := t.TempDir(), t.TempDir()
@@ -37,8 +36,8 @@ func TestDamagedFiles(t *testing.T) {
 			t.Run(fmt.Sprintf("seed %d/%d", seed, i), func(t *testing.T) {
 				t.Parallel()
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
-				p := place{Dir: crash.Dir(t)}
-				from, name := closed, p.database()
+				p := workerPlace{Dir: crash.Dir(t)}
+				from, name := closed, p.databasePath()
 				if random.IntN(3) == 0 {
 					from = logged
 					if random.IntN(2) == 0 {
@@ -46,8 +45,8 @@ func TestDamagedFiles(t *testing.T) {
 					}
 				}
 				copyPlace(t, from, p.Dir)
-				t.Logf("%s: %s", filepath.Base(name), damage(t, name, random))
-				survive(t, p, l)
+				t.Logf("%s: %s", filepath.Base(name), damageFile(t, name, random))
+				useDamaged(t, p, l)
 			})
 		}
 	}
@@ -70,8 +69,8 @@ func copyPlace(t *testing.T, from, to string) {
 	}
 }
 
-// damage damages a file and says how.
-func damage(t *testing.T, name string, random *rand.Rand) string {
+// damageFile damages a file and returns a description of the damage.
+func damageFile(t *testing.T, name string, random *rand.Rand) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -108,10 +107,10 @@ func damage(t *testing.T, name string, random *rand.Rand) string {
 	return how
 }
 
-// survive has a worker do all there is to do with a damaged journal.
-func survive(t *testing.T, p place, l *lane) {
+// useDamaged has a worker make all calls on a damaged journal.
+func useDamaged(t *testing.T, p workerPlace, l *modelClient) {
 	t.Helper()
-	w := hire(t, p)
+	w := startWorker(t, p)
 	defer w.Kill()
 	r, err := w.Opened()
 	if err != nil {
@@ -149,37 +148,38 @@ func survive(t *testing.T, p place, l *lane) {
 		if shown.Run == "" {
 			continue
 		}
-		whole, err := led.begins(shown.Events)
+		whole, err := led.isPrefix(shown.Events)
 		if err != nil {
 			t.Error(err)
 		}
 		if !whole && report.Report != nil && len(report.Report.Faults) == 0 {
-			t.Errorf("run %s has %d events, of %d, and verify finds nothing", led.id, len(shown.Events), led.length())
+			t.Errorf("run %s has %d events, of %d, and verify finds nothing", led.id, len(shown.Events), led.eventCount())
 		}
 	}
 }
 
-// begins says whether events are a beginning of what a run has had, or all of it.
-func (led *ledger) begins(events []run.Event) (whole bool, err error) {
+// isPrefix reports whether events are the first events of a run, and whether they are all
+// of them.
+func (led *runLedger) isPrefix(events []run.Event) (whole bool, err error) {
 	for n := range led.facts {
-		part := &ledger{id: led.id, facts: led.facts[:n], tried: led.tried}
-		if _, err := part.compare(events); err == nil {
+		part := &runLedger{id: led.id, facts: led.facts[:n], tried: led.tried}
+		if _, err := part.compareEvents(events); err == nil {
 			return false, nil
 		}
 	}
-	_, err = (&ledger{id: led.id, facts: led.facts, refused: led.refused, tried: led.tried}).compare(events)
+	_, err = (&runLedger{id: led.id, facts: led.facts, refused: led.refused, tried: led.tried}).compareEvents(events)
 	return err == nil, err
 }
 
-// length is the number of events that a run had, its creation and the refused
-// attempts included.
-func (led *ledger) length() int { return 1 + len(led.facts) + led.refused }
+// eventCount returns the number of events of a run, including its creation and refused
+// attempts.
+func (led *runLedger) eventCount() int { return 1 + len(led.facts) + led.refused }
 
 // mustSayWhatToDo checks the answer to an order on a damaged journal.
 func mustSayWhatToDo(t *testing.T, what op, r reply) {
 	t.Helper()
 	switch {
-	case r.Rule != "": // what the damage has taken is not there
+	case r.Rule != "": // not found because of the damage
 	case r.Code == guideway.CodeUnavailable && r.Fix != "":
 	default:
 		t.Errorf("%s is answered with code %q: %s (fix: %q)", what, r.Code, r.Message, r.Fix)

@@ -9,12 +9,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// room is that of a bounded directory: the write-ahead log alone may grow to 5 MB.
-const room = 16 << 20
+// diskRoom is the size of a bounded directory. The write-ahead log alone may grow to 5 MB.
+const diskRoom = 16 << 20
 
-// TestFullDisk fills the disk under a worker to various degrees. What there is no
-// room for is answered with a clear error and has not happened; reading goes on;
-// with room again, so does everything else, and nothing was lost.
+// TestFullDisk fills the disk of a worker to various degrees. A command without room
+// returns a clear error and has no effect. Reading works; after space is freed everything
+// works, and nothing is lost.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	crash.NeedMounts(t)
@@ -22,9 +22,9 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := hire(t, place{Dir: t.TempDir(), Room: room}).MustOpen()
+	w := startWorker(t, workerPlace{Dir: t.TempDir(), Room: diskRoom}).MustOpen()
 	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
-	if err := l.drive(w, 20); err != nil {
+	if err := l.sendCommands(w, 20); err != nil {
 		t.Fatal(err)
 	}
 	full := 0
@@ -33,20 +33,20 @@ func TestFullDisk(t *testing.T) {
 		if driveUntilFull(t, l, w) {
 			full++
 		}
-		led := l.current()
+		led := l.currentRun()
 		if led.id != "" {
-			if err := led.check(w); err != nil {
+			if err := led.checkJournal(w); err != nil {
 				t.Errorf("with %d bytes left, reading: %v", left, err)
 			}
 		}
 		w.MustDo(order{Do: opDrain})
-		if err := l.drive(w, 5); err != nil {
+		if err := l.sendCommands(w, 5); err != nil {
 			t.Fatalf("with room again after %d bytes: %v", left, err)
 		}
-		if err := l.current().check(w); err != nil {
+		if err := l.currentRun().checkJournal(w); err != nil {
 			t.Fatal(err)
 		}
-		if err := verified(w, ""); err != nil {
+		if err := verifyChains(w, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,12 +56,12 @@ func TestFullDisk(t *testing.T) {
 	w.Shutdown()
 }
 
-// driveUntilFull sends commands until one is answered with an error, which must
-// say what is wrong and what to do.
-func driveUntilFull(t *testing.T, l *lane, w *worker) bool {
+// driveUntilFull sends commands until one returns an error, which must have a clear message
+// and a fix.
+func driveUntilFull(t *testing.T, l *modelClient, w *worker) bool {
 	t.Helper()
 	for range 400 {
-		led, p := l.next()
+		led, p := l.nextCommand()
 		r, err := w.Do(p.order)
 		if err != nil {
 			t.Fatalf("the worker did not survive a full disk: %v", err)
@@ -71,18 +71,18 @@ func driveUntilFull(t *testing.T, l *lane, w *worker) bool {
 			return true
 		}
 		if p.refusal != nil && r.Code == guideway.CodeRefused {
-			led.pending = nil // that it is recorded, nobody promises
+			led.pending = nil // the record of a refusal may be lost
 			continue
 		}
-		if err := l.acknowledge(led, r); err != nil {
+		if err := l.applyReply(led, r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return false
 }
 
-// mustBeClear checks that an error says what is wrong, what to do, and that it may
-// work later.
+// mustBeClear checks that an error has a clear message, a fix, and a code that allows a
+// retry.
 func mustBeClear(t *testing.T, what string, r reply) {
 	t.Helper()
 	if r.Code != guideway.CodeUnavailable || r.Fix == "" || strings.Contains(r.Message, "goroutine") {
@@ -90,8 +90,8 @@ func mustBeClear(t *testing.T, what string, r reply) {
 	}
 }
 
-// TestOpenOnFullDisk opens a journal where there is no room: an error that says
-// so, and the journal with all that is in it once there is.
+// TestOpenOnFullDisk opens a journal on a full disk. It returns a clear error, and opens
+// with its complete content after space is freed.
 func TestOpenOnFullDisk(t *testing.T) {
 	t.Parallel()
 	crash.NeedMounts(t)
@@ -99,10 +99,10 @@ func TestOpenOnFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := hire(t, place{Dir: t.TempDir(), Room: room}).MustOpen()
+	w := startWorker(t, workerPlace{Dir: t.TempDir(), Room: diskRoom}).MustOpen()
 	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
 	for range 3 {
-		if err := l.drive(w, 30); err != nil {
+		if err := l.sendCommands(w, 30); err != nil {
 			t.Fatal(err)
 		}
 		w.MustDo(order{Do: opFill})
@@ -115,18 +115,18 @@ func TestOpenOnFullDisk(t *testing.T) {
 		}
 		w.MustDo(order{Do: opDrain})
 		w.MustDo(order{Do: opReopen})
-		if err := l.current().check(w); err != nil {
+		if err := l.currentRun().checkJournal(w); err != nil {
 			t.Fatal(err)
 		}
-		if err := verified(w, ""); err != nil {
+		if err := verifyChains(w, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.Shutdown()
 }
 
-// TestReadOnlyDirectory opens journals where nothing can be written: an error
-// that says so, and no damage.
+// TestReadOnlyDirectory opens journals in a read-only directory. It returns a clear error
+// and damages nothing.
 func TestReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
 	crash.NeedMounts(t)
@@ -134,32 +134,32 @@ func TestReadOnlyDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := place{Dir: t.TempDir()}
+	p := workerPlace{Dir: t.TempDir()}
 	sealed := p
 	sealed.Sealed = true
-	r, err := hire(t, sealed).Opened()
+	r, err := startWorker(t, sealed).Opened()
 	if err != nil || r.OK() {
 		t.Fatalf("a journal is made in a read-only directory: %v %+v", err, r)
 	}
 	mustBeClear(t, "a new journal in a read-only directory", r)
 
-	w := hire(t, p).MustOpen()
+	w := startWorker(t, p).MustOpen()
 	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
-	if err := l.drive(w, 30); err != nil {
+	if err := l.sendCommands(w, 30); err != nil {
 		t.Fatal(err)
 	}
 	for _, how := range []struct {
 		name string
 		end  func()
 	}{{"closed", w.Shutdown}, {"killed", func() {
-		w = hire(t, p).MustOpen()
-		if err := l.drive(w, 10); err != nil {
+		w = startWorker(t, p).MustOpen()
+		if err := l.sendCommands(w, 10); err != nil {
 			t.Error(err)
 		}
 		w.Kill()
 	}}} {
 		how.end()
-		reader := hire(t, sealed)
+		reader := startWorker(t, sealed)
 		r, err := reader.Opened()
 		if err != nil {
 			t.Fatalf("%s: %v %s", how.name, err, reader.Stderr())
@@ -167,23 +167,23 @@ func TestReadOnlyDirectory(t *testing.T) {
 		if !r.OK() {
 			mustBeClear(t, "a journal that was "+how.name+", in a read-only directory", r)
 		} else {
-			led, next := l.next()
+			led, next := l.nextCommand()
 			answer, err := reader.Do(next.order)
 			if err != nil {
 				t.Fatal(err)
 			}
 			mustBeClear(t, "a command in a read-only directory", answer)
-			if err := led.check(reader); err != nil {
+			if err := led.checkJournal(reader); err != nil {
 				t.Error(err)
 			}
 		}
 		reader.Kill()
 	}
-	w = hire(t, p).MustOpen()
-	if err := l.drive(w, 10); err != nil {
+	w = startWorker(t, p).MustOpen()
+	if err := l.sendCommands(w, 10); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.current().check(w); err != nil {
+	if err := l.currentRun().checkJournal(w); err != nil {
 		t.Error(err)
 	}
 	w.Shutdown()

@@ -11,14 +11,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// TestHeadsMayBeBehind takes heads away: that is no fault, and the journal goes
-// on. What the heads say may not be edited.
+// TestHeadsMayBeBehind removes heads, which is no error: the journal continues. Edited
+// heads are an error.
 func TestHeadsMayBeBehind(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
 		edit func(text []byte) []byte
-		// bad says that somebody has edited what was written.
+		// bad reports whether written heads were edited.
 		bad bool
 	}{
 		{"no heads", func([]byte) []byte { return nil }, false},
@@ -33,7 +33,7 @@ func TestHeadsMayBeBehind(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := scene(t)
+			c := newTamperTest(t)
 			for _, name := range headFiles(t, c.place) {
 				text, err := os.ReadFile(name)
 				if err != nil {
@@ -49,28 +49,28 @@ func TestHeadsMayBeBehind(t *testing.T) {
 				}
 			}
 			if test.bad {
-				c.with(func(d *desk) {
+				c.withStore(func(d *workerState) {
 					report, err := d.service.Verify(t.Context(), "")
 					if err == nil && len(report.Faults) == 0 {
 						t.Error("verify finds nothing")
 					}
 					if err != nil && guideway.ErrorFix(err) == "" {
-						t.Errorf("verify does not say what to do: %v", err)
+						t.Errorf("verify returns no fix: %v", err)
 					}
 				})
 				return
 			}
-			c.expect()
-			c.with(func(d *desk) { c.advance(d, c.first, 3) })
-			c.expect()
+			c.checkFaults()
+			c.withStore(func(d *workerState) { c.advanceRun(d, c.first, 3) })
+			c.checkFaults()
 		})
 	}
 }
 
 func lastLine(text []byte) int { return strings.LastIndexByte(string(text), '\n') }
 
-// headFiles are the files that hold heads.
-func headFiles(t *testing.T, p place) []string {
+// headFiles returns the files of the heads.
+func headFiles(t *testing.T, p workerPlace) []string {
 	t.Helper()
 	var names []string
 	err := filepath.WalkDir(filepath.Join(p.Dir, stateName), func(name string, e os.DirEntry, err error) error {
@@ -87,20 +87,20 @@ func headFiles(t *testing.T, p place) []string {
 	return names
 }
 
-// TestAnotherKeyFitsNothing opens a journal with a key that is not its own.
+// TestAnotherKeyFitsNothing opens a journal with a wrong key.
 func TestAnotherKeyFitsNothing(t *testing.T) {
 	t.Parallel()
-	c, other := scene(t), scene(t)
-	key, err := os.ReadFile(other.place.key())
+	c, other := newTamperTest(t), newTamperTest(t)
+	key, err := os.ReadFile(other.place.keyPath())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(c.place.key(), key, 0o600); err != nil {
+	if err := os.WriteFile(c.place.keyPath(), key, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(filepath.Join(c.place.Dir, stateName)); err != nil {
 		t.Fatal(err)
 	}
-	c.with(func(d *desk) { c.stopped(d) })
-	c.expect(c.fault(1, run.FaultEdited), run.Fault{Run: c.second, Seq: 1, Kind: run.FaultEdited})
+	c.withStore(func(d *workerState) { c.checkStopped(d) })
+	c.checkFaults(c.newFault(1, run.FaultEdited), run.Fault{Run: c.second, Seq: 1, Kind: run.FaultEdited})
 }

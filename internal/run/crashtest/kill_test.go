@@ -12,9 +12,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// TestKilled kills workers at random moments, while they open the journal and
-// while they work, and has others go on. Two of them work on one directory at a
-// time, and one goes on while the other one dies.
+// TestKilled kills workers at random moments, while they open the journal and while they
+// execute commands, and continues with new ones. Two workers use a directory at the same
+// time, and one continues while the other one is killed.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	const each = 50
@@ -23,65 +23,64 @@ func TestKilled(t *testing.T) {
 		for i := range max(kills/each, 1) {
 			t.Run(fmt.Sprintf("seed %d/%d", seed, i), func(t *testing.T) {
 				t.Parallel()
-				j := newJourney(t, place{Dir: crash.Dir(t)}, seed, uint64(i))
-				j.travel(min(kills, each))
-				j.arrive()
+				j := newJourney(t, workerPlace{Dir: crash.Dir(t)}, seed, uint64(i))
+				j.killWorkers(min(kills, each))
+				j.checkFinal()
 			})
 		}
 		t.Run(fmt.Sprintf("seed %d/postgres", seed), func(t *testing.T) {
 			t.Parallel()
-			j := newJourney(t, place{Dir: crash.Dir(t), Postgres: crash.EmptyPostgres(t)}, seed, uint64(kills))
-			j.travel(min(kills, each))
-			j.arrive()
+			j := newJourney(t, workerPlace{Dir: crash.Dir(t), Postgres: crash.EmptyPostgres(t)}, seed, uint64(kills))
+			j.killWorkers(min(kills, each))
+			j.checkFinal()
 		})
 	}
 }
 
-// journey is the life of one journal under several workers.
-type journey struct {
+// killTest is a journal that several workers use.
+type killTest struct {
 	t     *testing.T
-	place place
-	seats []*seat
+	place workerPlace
+	seats []*workerSlot
 }
 
-// seat is where one worker after the other sits, with the clients that it
-// serves. Clients outlive workers.
-type seat struct {
-	j      *journey
+// workerSlot runs one worker after the other for the same clients.
+type workerSlot struct {
+	j      *killTest
 	random *rand.Rand
-	lanes  []*lane
-	// opened counts the workers that were killed after they had opened, midst the
-	// commands that were under way then.
+	lanes  []*modelClient
+	// opened counts the workers that were killed after they had opened the journal. midst
+	// counts the commands in progress at that time.
 	opened, midst int
 }
 
-func newJourney(t *testing.T, p place, seed, number uint64) *journey {
+func newJourney(t *testing.T, p workerPlace, seed, number uint64) *killTest {
 	t.Helper()
 	shelf, err := newShelf()
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &journey{t: t, place: p}
+	j := &killTest{t: t, place: p}
 	for s := range 2 {
-		seat := &seat{j: j, random: rand.New(rand.NewPCG(seed, number<<8|uint64(s)))}
+		seat := &workerSlot{j: j, random: rand.New(rand.NewPCG(seed, number<<8|uint64(s)))}
 		for l := range 4 {
 			name := fmt.Sprintf("client %d of seat %d", l, s)
 			random := rand.New(rand.NewPCG(seat.random.Uint64(), 0))
-			seat.lanes = append(seat.lanes, newLane(name, random, shelf.of(l%2)))
+			seat.lanes = append(seat.lanes, newLane(name, random, shelf.projectAt(l%2)))
 		}
 		j.seats = append(j.seats, seat)
 	}
 	return j
 }
 
-// travel kills so many workers.
-func (j *journey) travel(kills int) {
+// killWorkers kills the given number of workers.
+func (j *killTest) killWorkers(kills int) {
 	j.t.Helper()
 	var seats sync.WaitGroup
 	for _, s := range j.seats {
 		seats.Go(func() {
 			for range kills / len(j.seats) {
-				if err := s.life(); err != nil {
+				if err := s.runWorker(); err != nil {
 					j.t.Error(err)
 					return
 				}
@@ -94,53 +93,53 @@ func (j *journey) travel(kills int) {
 	}
 }
 
-// life is one worker from its start to its end.
-func (s *seat) life() error {
-	life := crash.WorkerLife[order, reply]{Random: s.random, Check: s.check, Replies: 12, Rest: 4 * time.Millisecond}
+// runWorker runs a worker until it is killed.
+func (s *workerSlot) runWorker() error {
+	life := crash.WorkerLife[order, reply]{Random: s.random, Check: s.checkRuns, Replies: 12, Rest: 4 * time.Millisecond}
 	for _, l := range s.lanes {
-		life.Clients = append(life.Clients, func(w *worker) error { return l.drive(w, 1e6) })
+		life.Clients = append(life.Clients, func(w *worker) error { return l.sendCommands(w, 1e6) })
 	}
-	opened, err := life.Run(hire(s.j.t, s.j.place))
+	opened, err := life.Run(startWorker(s.j.t, s.j.place))
 	if !opened {
 		return err
 	}
 	s.opened++
 	for _, l := range s.lanes {
-		if l.current().pending != nil {
+		if l.currentRun().pending != nil {
 			s.midst++
 		}
 	}
 	return err
 }
 
-// check compares the runs that the seat's clients work on with what they know.
-// Now and then it checks the whole journal.
-func (s *seat) check(w *worker) error {
+// checkRuns compares the runs of the slot's clients with their ledgers. It sometimes
+// verifies the whole journal.
+func (s *workerSlot) checkRuns(w *worker) error {
 	for _, l := range s.lanes {
-		led := l.current()
+		led := l.currentRun()
 		if led.id == "" {
 			continue
 		}
-		if err := led.check(w); err != nil {
+		if err := led.checkJournal(w); err != nil {
 			return err
 		}
-		if err := verified(w, led.id); err != nil {
+		if err := verifyChains(w, led.id); err != nil {
 			return err
 		}
 	}
 	if s.random.IntN(10) == 0 {
-		return verified(w, "")
+		return verifyChains(w, "")
 	}
 	return nil
 }
 
-// check compares a run in a journal with its ledger.
-func (led *ledger) check(w *worker) error {
+// checkJournal compares a run in a journal with its ledger.
+func (led *runLedger) checkJournal(w *worker) error {
 	r, err := w.Do(order{Do: opEvents, Run: led.id})
 	if err != nil || !r.OK() {
 		return fmt.Errorf("read run %s: %w %+v", led.id, err, r)
 	}
-	happened, err := led.compare(r.Events)
+	happened, err := led.compareEvents(r.Events)
 	if err != nil {
 		return err
 	}
@@ -150,8 +149,8 @@ func (led *ledger) check(w *worker) error {
 	return nil
 }
 
-// verified has a worker check the chains.
-func verified(w *worker, id string) error {
+// verifyChains has a worker verify the chains.
+func verifyChains(w *worker, id string) error {
 	r, err := w.Do(order{Do: opVerify, Run: id})
 	if err != nil || !r.OK() {
 		return fmt.Errorf("verify: %w %+v", err, r)
@@ -162,21 +161,20 @@ func verified(w *worker, id string) error {
 	return nil
 }
 
-// arrive has every pending command acknowledged and compares all runs that there
-// ever were.
-func (j *journey) arrive() {
+// checkFinal completes the pending commands and compares all runs.
+func (j *killTest) checkFinal() {
 	j.t.Helper()
-	w := hire(j.t, j.place).MustOpen()
+	w := startWorker(j.t, j.place).MustOpen()
 	runs, events, opened, midst, commands := 0, 0, 0, 0, 0
 	for _, s := range j.seats {
 		opened, midst = opened+s.opened, midst+s.midst
 		for _, l := range s.lanes {
-			if err := l.drive(w, 1); err != nil {
+			if err := l.sendCommands(w, 1); err != nil {
 				j.t.Fatal(err)
 			}
 			commands += l.sent
 			for _, led := range l.runs {
-				if err := led.check(w); err != nil {
+				if err := led.checkJournal(w); err != nil {
 					j.t.Fatal(err)
 				}
 				if led.pending != nil {
@@ -198,7 +196,7 @@ func (j *journey) arrive() {
 	j.t.Logf("%d workers were killed at work, in the midst of %d commands; %d commands, %d runs, %d events", opened, midst, commands, runs, events)
 }
 
-// TestComparisonFindsLossAndDoubling holds the comparison itself to its task.
+// TestComparisonFindsLossAndDoubling tests the comparison itself.
 func TestComparisonFindsLossAndDoubling(t *testing.T) {
 	t.Parallel()
 	shelf, err := newShelf()
@@ -206,13 +204,13 @@ func TestComparisonFindsLossAndDoubling(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLane("client", rand.New(rand.NewPCG(1, 1)), shelf.inSteps())
-	led, _ := l.next()
+	led, _ := l.nextCommand()
 	led.id = "r_1"
-	l.happened(led)
+	l.applyPending(led)
 	for range 3 {
-		l.compose(led)
+		l.newCommand(led)
 	}
-	led.pending = &pending{facts: []engine.Event{{Kind: "a"}, {Kind: "b"}}}
+	led.pending = &pendingCommand{facts: []engine.Event{{Kind: "a"}, {Kind: "b"}}}
 	facts := led.facts
 	for _, test := range []struct {
 		name     string
@@ -226,7 +224,7 @@ func TestComparisonFindsLossAndDoubling(t *testing.T) {
 		{"one is lost", facts[:len(facts)-1], false, true},
 		{"one is doubled", append(facts[:len(facts):len(facts)], facts[len(facts)-1]), false, true},
 	} {
-		happened, err := led.compare(eventsOf(test.facts))
+		happened, err := led.compareEvents(eventsOf(test.facts))
 		if (err != nil) != test.fails || (happened != test.happened && !test.fails) {
 			t.Errorf("%s: happened %v, %v", test.name, happened, err)
 		}
@@ -236,7 +234,7 @@ func TestComparisonFindsLossAndDoubling(t *testing.T) {
 func eventsOf(facts []engine.Event) []run.Event {
 	events := []run.Event{{Seq: 1, Kind: run.KindCreated}}
 	for _, fact := range facts {
-		events = append(events, run.Event{Seq: int64(len(events) + 1), Kind: string(fact.Kind), Data: encode(fact)})
+		events = append(events, run.Event{Seq: int64(len(events) + 1), Kind: string(fact.Kind), Data: encodeFact(fact)})
 	}
 	return events
 }

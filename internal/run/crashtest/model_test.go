@@ -14,62 +14,61 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// ledger is what must be in the journal of one run, as its client knows it.
-type ledger struct {
+// runLedger is the expected content of the journal for one run, as its client knows it.
+type runLedger struct {
 	project
-	// request began the run; id and handle are known once that was acknowledged.
+	// request started the run. id and handle are set after the acknowledgement.
 	request, id, handle string
 	state               engine.State
-	// facts are the events of every acknowledged command.
+	// facts are the events of all acknowledged commands.
 	facts []engine.Event
-	// refused counts the acknowledged refusals, tried all attempts that were
-	// refused or would have been: each may be recorded once.
+	// refused counts the acknowledged refusals. tried counts all attempts that were or
+	// would be refused: each may be recorded once.
 	refused, tried int
-	// pending is the command whose acknowledgement has not come.
-	pending *pending
+	// pending is the command without an acknowledgement.
+	pending *pendingCommand
 }
 
-// pending is a command that was sent.
-type pending struct {
+// pendingCommand is a command that was sent.
+type pendingCommand struct {
 	order order
-	// facts are the events that it makes, or refusal says why it makes none.
+	// facts are the resulting events, or refusal is the reason why there are none.
 	facts   []engine.Event
 	refusal *engine.Refusal
 }
 
-// lane is a client that works on one run after the other and keeps their
-// ledgers. What a command does to a run is what the engine says; the engine is
-// not under test here.
-type lane struct {
+// modelClient is a client that uses one run after the other and keeps their ledgers. The
+// engine computes the expected effect of a command; it is not under test here.
+type modelClient struct {
 	name   string
 	random *rand.Rand
 	project
-	runs []*ledger
+	runs []*runLedger
 	sent int
 }
 
-// longest is how many events a run of a lane gets.
-const longest = 120
+// maxEvents is the number of events after which a client starts another run.
+const maxEvents = 120
 
-func newLane(name string, random *rand.Rand, p project) *lane {
-	return &lane{name: name, random: random, project: p}
+func newLane(name string, random *rand.Rand, p project) *modelClient {
+	return &modelClient{name: name, random: random, project: p}
 }
 
-// current is the run that the lane works on.
-func (l *lane) current() *ledger {
+// currentRun returns the run that the client uses.
+func (l *modelClient) currentRun() *runLedger {
 	if n := len(l.runs); n > 0 && l.program.Status(l.runs[n-1].state) != engine.StatusAborted {
 		return l.runs[n-1]
 	}
-	led := &ledger{project: l.project, request: fmt.Sprintf("%s-%d", l.name, len(l.runs))}
+	led := &runLedger{project: l.project, request: fmt.Sprintf("%s-%d", l.name, len(l.runs))}
 	l.runs = append(l.runs, led)
 	return led
 }
 
-// next is the command that the lane sends: the pending one again, or a new one.
-func (l *lane) next() (*ledger, *pending) {
-	led := l.current()
+// nextCommand returns the pending command again, or a new one.
+func (l *modelClient) nextCommand() (*runLedger, *pendingCommand) {
+	led := l.currentRun()
 	if led.pending == nil {
-		led.pending = l.compose(led)
+		led.pending = l.newCommand(led)
 	}
 	if led.pending.refusal != nil {
 		led.tried++
@@ -77,8 +76,8 @@ func (l *lane) next() (*ledger, *pending) {
 	return led, led.pending
 }
 
-// compose makes a command that nobody has sent before.
-func (l *lane) compose(led *ledger) *pending {
+// newCommand returns a unique command.
+func (l *modelClient) newCommand(led *runLedger) *pendingCommand {
 	l.sent++
 	text := fmt.Sprintf("%s %d done", l.name, l.sent)
 	var o order
@@ -88,11 +87,11 @@ func (l *lane) compose(led *ledger) *pending {
 	case len(led.facts) == 0:
 		o = order{Do: opStart, Workflow: l.id, Request: led.request, Goal: "survive " + led.request}
 		c.Start = &engine.Start{}
-	case len(led.facts) > longest:
+	case len(led.facts) > maxEvents:
 		o = order{Do: opAbort, Run: led.id, Notes: text}
 		c.Abort = &engine.Abort{Reason: text}
 	case l.random.IntN(6) == 0 && pos.Kind != engine.PositionContext:
-		o, c.Continue = l.odd(pos, text)
+		o, c.Continue = l.newOddCommand(pos, text)
 	case pos.Kind == engine.PositionGate:
 		o = order{Do: opContinue, Option: pos.Options[l.random.IntN(len(pos.Options))].ID, Notes: text}
 		c.Continue = &engine.Continue{Answer: &engine.Answer{OptionID: o.Option, Note: text}}
@@ -112,15 +111,15 @@ func (l *lane) compose(led *ledger) *pending {
 		}
 	}
 	o.Handle = led.handle
-	p := &pending{order: o}
+	p := &pendingCommand{order: o}
 	p.facts, p.refusal = l.program.Decide(led.state, c)
 	return p
 }
 
-// odd makes a command that most positions refuse: an output that fails the
-// criterion, an output in place of an answer, an answer that nobody offers, a skip
-// of what is required. The engine says which.
-func (l *lane) odd(pos engine.Position, text string) (order, *engine.Continue) {
+// newOddCommand returns a command that most positions refuse: an output that fails the
+// criterion, an output instead of an answer, an answer that is not offered, or a skip of a
+// required step. The engine decides which.
+func (l *modelClient) newOddCommand(pos engine.Position, text string) (order, *engine.Continue) {
 	switch {
 	case pos.Kind == engine.PositionGate && l.random.IntN(2) == 0:
 		return order{Do: opContinue, Option: "no-such-option", Notes: text},
@@ -132,8 +131,8 @@ func (l *lane) odd(pos engine.Position, text string) (order, *engine.Continue) {
 	}
 }
 
-// acknowledge enters a reply to the pending command.
-func (l *lane) acknowledge(led *ledger, r reply) error {
+// applyReply applies a reply to the pending command.
+func (l *modelClient) applyReply(led *runLedger, r reply) error {
 	p := led.pending
 	if p.refusal != nil {
 		if r.Code != guideway.CodeRefused || r.Rule != p.refusal.Rule {
@@ -146,7 +145,7 @@ func (l *lane) acknowledge(led *ledger, r reply) error {
 	if !r.OK() {
 		return fmt.Errorf("%+v is legal, and the answer is %+v", p.order, r)
 	}
-	l.happened(led)
+	l.applyPending(led)
 	if led.id == "" {
 		led.id = r.Run
 	}
@@ -158,8 +157,8 @@ func (l *lane) acknowledge(led *ledger, r reply) error {
 	return nil
 }
 
-// happened enters the pending command.
-func (l *lane) happened(led *ledger) {
+// applyPending applies the pending command.
+func (l *modelClient) applyPending(led *runLedger) {
 	for _, fact := range led.pending.facts {
 		led.state = engine.Apply(led.state, fact)
 	}
@@ -167,10 +166,10 @@ func (l *lane) happened(led *ledger) {
 	led.pending = nil
 }
 
-// drive sends commands until the worker dies, or for so many commands.
-func (l *lane) drive(w *worker, most int) error {
+// sendCommands sends commands until the worker ends or the maximum is reached.
+func (l *modelClient) sendCommands(w *worker, most int) error {
 	for range most {
-		led, p := l.next()
+		led, p := l.nextCommand()
 		r, err := w.Do(p.order)
 		if errors.Is(err, crash.ErrDied) {
 			return nil
@@ -178,16 +177,16 @@ func (l *lane) drive(w *worker, most int) error {
 		if err != nil {
 			return err
 		}
-		if err := l.acknowledge(led, r); err != nil {
+		if err := l.applyReply(led, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// compare says how the events of a journal differ from what a client knows.
-// whole says that the pending command has happened.
-func (led *ledger) compare(events []run.Event) (whole bool, err error) {
+// compareEvents returns the difference between the events of a journal and the ledger.
+// whole reports whether the pending command was executed.
+func (led *runLedger) compareEvents(events []run.Event) (whole bool, err error) {
 	if len(events) == 0 || events[0].Kind != run.KindCreated {
 		return false, fmt.Errorf("run %s does not begin with its creation", led.id)
 	}
@@ -208,9 +207,9 @@ func (led *ledger) compare(events []run.Event) (whole bool, err error) {
 			continue
 		}
 		if had == len(want) {
-			return false, fmt.Errorf("run %s has an event that nobody made: %d %s %s", led.id, e.Seq, e.Kind, e.Data)
+			return false, fmt.Errorf("run %s has an unexpected event: %d %s %s", led.id, e.Seq, e.Kind, e.Data)
 		}
-		if text := encode(want[had]); e.Kind != string(want[had].Kind) || !bytes.Equal(text, e.Data) {
+		if text := encodeFact(want[had]); e.Kind != string(want[had].Kind) || !bytes.Equal(text, e.Data) {
 			return false, fmt.Errorf("event %d of run %s is\n%s, not\n%s", e.Seq, led.id, e.Data, text)
 		}
 		had++
@@ -229,19 +228,19 @@ func (led *ledger) compare(events []run.Event) (whole bool, err error) {
 	return true, nil
 }
 
-// encode writes a fact as journals keep it.
-func encode(fact engine.Event) []byte {
+// encodeFact encodes a fact as journals store it.
+func encodeFact(fact engine.Event) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(fact); err != nil {
-		panic(err) // it was decoded from what the engine made
+		panic(err) // unreachable: the engine created it
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// decode reads a fact as journals keep it.
-func decode(t testing.TB, e run.Event) engine.Event {
+// decodeFact decodes a fact of a journal.
+func decodeFact(t testing.TB, e run.Event) engine.Event {
 	t.Helper()
 	var fact engine.Event
 	if err := json.Unmarshal(e.Data, &fact); err != nil {

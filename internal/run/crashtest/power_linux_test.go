@@ -14,26 +14,26 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// entry is a command of a run in the order in which they were sent, each after
-// the one before it was acknowledged.
+// entry is a command of a run in the order in which they were sent. Each was sent after the
+// acknowledgement of the previous one.
 type entry struct {
-	// life and reply say which line acknowledged it.
+	// life and reply identify the line that acknowledged it.
 	life, reply int
-	pending     *pending
-	// id and handle are the run's after it.
+	pending     *pendingCommand
+	// id and handle are those of the run after the command.
 	id, handle string
 }
 
-// recording is what workers wrote, and what their clients know.
+// recording has the writes of workers and the ledgers of their clients.
 type recording struct {
-	place   place
+	place   workerPlace
 	lives   [][]*call
-	history map[*ledger][]entry
+	history map[*runLedger][]entry
 }
 
-// record has two workers, one after the other, serve some clients while all
-// that they write is recorded.
-func record(t *testing.T, seed uint64, commands int) *recording {
+// recordWorkers runs two consecutive workers with some clients and records all their
+// writes.
+func recordWorkers(t *testing.T, seed uint64, commands int) *recording {
 	t.Helper()
 	shelf, err := newShelf()
 	if err != nil {
@@ -43,21 +43,21 @@ func record(t *testing.T, seed uint64, commands int) *recording {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recording{place: place{Dir: dir}, history: map[*ledger][]entry{}}
+	r := &recording{place: workerPlace{Dir: dir}, history: map[*runLedger][]entry{}}
 	logs := t.TempDir()
 	random := rand.New(rand.NewPCG(seed, 0))
-	var lanes []*lane
+	var lanes []*modelClient
 	for i := range 2 {
-		lanes = append(lanes, newLane(fmt.Sprintf("client %d", i), rand.New(rand.NewPCG(random.Uint64(), 0)), shelf.of(i)))
+		lanes = append(lanes, newLane(fmt.Sprintf("client %d", i), rand.New(rand.NewPCG(random.Uint64(), 0)), shelf.projectAt(i)))
 	}
 	for life := range 2 {
 		log := filepath.Join(logs, fmt.Sprint(life))
-		w := hire(t, r.place, tracer(t, log)...).MustOpen()
+		w := startWorker(t, r.place, traceCommand(t, log)...).MustOpen()
 		errs := make([]error, len(lanes))
 		var writing sync.Mutex
 		var clients sync.WaitGroup
 		for i, l := range lanes {
-			clients.Go(func() { errs[i] = r.drive(w, l, life, commands/2, &writing) })
+			clients.Go(func() { errs[i] = r.sendCommands(w, l, life, commands/2, &writing) })
 		}
 		clients.Wait()
 		if err := errors.Join(errs...); err != nil {
@@ -73,14 +73,14 @@ func record(t *testing.T, seed uint64, commands int) *recording {
 	return r
 }
 
-// drive sends commands and notes which reply acknowledged which.
-func (r *recording) drive(w *worker, l *lane, life, commands int, writing *sync.Mutex) error {
+// sendCommands sends commands and records which reply acknowledged which command.
+func (r *recording) sendCommands(w *worker, l *modelClient, life, commands int, writing *sync.Mutex) error {
 	for range commands {
-		led, p := l.next()
+		led, p := l.nextCommand()
 		number, replied := w.Send(p.order)
 		answer, err := replied()
 		if err == nil {
-			err = l.acknowledge(led, answer)
+			err = l.applyReply(led, answer)
 		}
 		if err != nil {
 			return fmt.Errorf("%+v: %w", p.order, err)
@@ -99,8 +99,8 @@ type moment struct {
 	end  bool
 }
 
-// moments are the beginnings and ends of calls, in order.
-func moments(calls []*call) []moment {
+// callMoments returns the beginnings and ends of calls, in order.
+func callMoments(calls []*call) []moment {
 	var list []moment
 	for _, c := range calls {
 		list = append(list, moment{c.begin, c, false})
@@ -112,8 +112,8 @@ func moments(calls []*call) []moment {
 	return list
 }
 
-// replies are the numbers of the lines that a call writes to standard output.
-func (c *call) replies() []int {
+// replyNumbers returns the numbers of the lines that a call writes to standard output.
+func (c *call) replyNumbers() []int {
 	if c.name != "write" || c.args[0].word != "1" {
 		return nil
 	}
@@ -126,12 +126,12 @@ func (c *call) replies() []int {
 	return ids
 }
 
-// cuts replays the recording and calls visit at each of some random moments,
-// with the layer as it was, and what had been acknowledged by then.
-func (r *recording) cuts(l *layer, random *rand.Rand, cuts int, visit func(acknowledged map[[2]int]bool) error) error {
+// visitCuts replays the recording and calls visit at random moments, with the file system
+// and the acknowledged commands at that moment.
+func (r *recording) visitCuts(l *crashFS, random *rand.Rand, cuts int, visit func(acknowledged map[[2]int]bool) error) error {
 	total := 0
 	for _, calls := range r.lives {
-		total += len(moments(calls))
+		total += len(callMoments(calls))
 	}
 	chosen := map[int]int{}
 	for range cuts {
@@ -141,14 +141,14 @@ func (r *recording) cuts(l *layer, random *rand.Rand, cuts int, visit func(ackno
 	acknowledged := map[[2]int]bool{}
 	at := 0
 	for life, calls := range r.lives {
-		l.reboot()
-		for _, m := range moments(calls) {
+		l.closeAll()
+		for _, m := range callMoments(calls) {
 			var err error
 			if m.end {
-				err = l.end(m.call)
+				err = l.endCall(m.call)
 			} else {
-				err = l.begin(m.call)
-				for _, id := range m.call.replies() {
+				err = l.beginCall(m.call)
+				for _, id := range m.call.replyNumbers() {
 					acknowledged[[2]int{life, id}] = true
 				}
 			}
@@ -166,13 +166,13 @@ func (r *recording) cuts(l *layer, random *rand.Rand, cuts int, visit func(ackno
 	return nil
 }
 
-// known are the ledgers of the clients when so much was acknowledged.
-func (r *recording) known(acknowledged map[[2]int]bool) []*lane {
-	var lanes []*lane
+// ledgersAt returns the ledgers of the clients after the given acknowledgements.
+func (r *recording) ledgersAt(acknowledged map[[2]int]bool) []*modelClient {
+	var lanes []*modelClient
 	for led, entries := range r.history {
 		l := newLane("after "+led.request, rand.New(rand.NewPCG(1, 1)), led.project)
-		then := &ledger{project: led.project, request: led.request}
-		l.runs = []*ledger{then}
+		then := &runLedger{project: led.project, request: led.request}
+		l.runs = []*runLedger{then}
 		for _, e := range entries {
 			if e.pending.refusal != nil {
 				then.tried++
@@ -187,65 +187,65 @@ func (r *recording) known(acknowledged map[[2]int]bool) []*lane {
 				then.pending = nil
 				continue
 			}
-			l.happened(then)
+			l.applyPending(then)
 		}
 		lanes = append(lanes, l)
 	}
 	return lanes
 }
 
-// check starts a worker on what a power loss has left, compares it with what was
-// acknowledged, and has it go on.
-func (r *recording) check(t *testing.T, dir string, acknowledged map[[2]int]bool) error {
-	w := hire(t, place{Dir: dir})
+// checkSurvivors starts a worker on the files after a power failure, compares it with the
+// acknowledged commands, and continues.
+func (r *recording) checkSurvivors(t *testing.T, dir string, acknowledged map[[2]int]bool) error {
+	w := startWorker(t, workerPlace{Dir: dir})
 	defer w.Kill()
 	first, err := w.Opened()
 	if err != nil || !first.OK() {
 		return fmt.Errorf("a worker does not open its journal: %w %+v %s", err, first, w.Stderr())
 	}
-	if err := verified(w, ""); err != nil {
+	if err := verifyChains(w, ""); err != nil {
 		return err
 	}
-	for _, l := range r.known(acknowledged) {
+	for _, l := range r.ledgersAt(acknowledged) {
 		led := l.runs[0]
 		if led.id == "" {
-			continue // nobody knows of it
+			continue // the client does not know it
 		}
-		if err := led.check(w); err != nil {
+		if err := led.checkJournal(w); err != nil {
 			return err
 		}
-		if err := l.drive(w, 2); err != nil {
+		if err := l.sendCommands(w, 2); err != nil {
 			return err
 		}
-		if err := l.runs[0].check(w); err != nil {
+		if err := l.runs[0].checkJournal(w); err != nil {
 			return err
 		}
 	}
-	return verified(w, "")
+	return verifyChains(w, "")
 }
 
-// TestPowerLoss cuts the power at random moments: what was synced is kept, and
-// of the rest what chance leaves. Everything that was acknowledged is there.
+// TestPowerLoss simulates power failures at random moments: synced data survives, other
+// data survives at random. All acknowledged commands are stored.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	for _, seed := range crash.Seeds(t) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			r := record(t, seed, 160)
+			r := recordWorkers(t, seed, 160)
 			random := rand.New(rand.NewPCG(seed, 1))
 			l := newLayer(r.place.Dir)
 			n := 0
-			err := r.cuts(l, random, crash.Amount(t, "GUIDEWAY_CRASH_CUTS", 20, 20), func(acknowledged map[[2]int]bool) error {
+			err := r.visitCuts(l, random, crash.Amount(t, "GUIDEWAY_CRASH_CUTS", 20, 20), func(acknowledged map[[2]int]bool) error {
 				n++
-				m := mercy(random.IntN(int(mercies)))
+				m := lossMode(random.IntN(int(mercies)))
 				if m != keepSome && random.IntN(2) == 0 {
 					m = keepSome
 				}
 				dir := filepath.Join(t.TempDir(), fmt.Sprint(n))
-				if err := l.lose(dir, m, random); err != nil {
+				if err := l.writeSurvivors(dir, m, random); err != nil {
 					return err
 				}
-				if err := r.check(t, dir, acknowledged); err != nil {
+				if err := r.checkSurvivors(t, dir, acknowledged); err != nil {
 					return fmt.Errorf("cut %d, mercy %d: %w", n, m, err)
 				}
 				return os.RemoveAll(dir)
@@ -258,23 +258,23 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// TestPowerLossFindsMissingSyncs holds the layer itself to its task: a journal
-// that does not sync loses what it has acknowledged.
+// TestPowerLossFindsMissingSyncs tests crashFS itself: a journal that does not sync loses
+// acknowledged commands.
 func TestPowerLossFindsMissingSyncs(t *testing.T) {
 	t.Parallel()
-	r := record(t, 1, 20)
+	r := recordWorkers(t, 1, 20)
 	l := newLayer(r.place.Dir)
 	l.careless = "-wal"
 	lost := 0
-	err := r.cuts(l, rand.New(rand.NewPCG(1, 1)), 20, func(acknowledged map[[2]int]bool) error {
+	err := r.visitCuts(l, rand.New(rand.NewPCG(1, 1)), 20, func(acknowledged map[[2]int]bool) error {
 		if len(acknowledged) < 5 {
 			return nil
 		}
 		dir := filepath.Join(t.TempDir(), "left")
-		if err := l.lose(dir, keepNothing, rand.New(rand.NewPCG(1, 1))); err != nil {
+		if err := l.writeSurvivors(dir, keepNothing, rand.New(rand.NewPCG(1, 1))); err != nil {
 			return err
 		}
-		if r.check(t, dir, acknowledged) != nil {
+		if r.checkSurvivors(t, dir, acknowledged) != nil {
 			lost++
 		}
 		return os.RemoveAll(dir)

@@ -10,21 +10,23 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// place is where a worker finds its journal, as one value of its environment.
-type place struct {
+// workerPlace is the storage of a worker, which gets it as an environment variable.
+type workerPlace struct {
 	// Dir holds the database, the key and the heads.
 	Dir string `json:"dir"`
-	// Postgres, if set, is the URL of the server that takes the database's part.
+	// Postgres, if set, is the URL of the server that replaces the database file.
 	Postgres string `json:"postgres,omitempty"`
-	// Room, if not 0, bounds the directory to so many bytes: the worker mounts a
-	// file system of its own there, which is gone when it ends.
+	// Room, if not 0, bounds the directory in bytes: the worker mounts a private file
+	// system there, which disappears when the worker ends.
 	Room int64 `json:"room,omitempty"`
-	// Sealed has the worker see the directory read-only.
+	// Sealed makes the directory read-only for the worker.
 	Sealed bool `json:"sealed,omitempty"`
 }
 
 // Disk implements crash.Place.
-func (p place) Disk() crash.Disk { return crash.Disk{Dir: p.Dir, Room: p.Room, ReadOnly: p.Sealed} }
+func (p workerPlace) Disk() crash.Disk {
+	return crash.Disk{Dir: p.Dir, Room: p.Room, ReadOnly: p.Sealed}
+}
 
 // order is a line on a worker's standard input.
 type order struct {
@@ -32,7 +34,7 @@ type order struct {
 
 	Handle string `json:"handle,omitempty"`
 	Run    string `json:"run,omitempty"`
-	// Workflow is the one to start, that of steps if empty.
+	// Workflow is the workflow to start. The default is the one of steps.
 	Workflow string         `json:"workflow,omitempty"`
 	Request  string         `json:"request,omitempty"`
 	Goal     string         `json:"goal,omitempty"`
@@ -45,7 +47,7 @@ type order struct {
 	Crowd    *crowdOrder    `json:"crowd,omitempty"`
 }
 
-// op is what a worker does.
+// op is an operation of a worker.
 type op string
 
 const (
@@ -57,17 +59,16 @@ const (
 	opVerify   op = "verify"
 	opRestore  op = "accept-restore"
 	opCrowd    op = "crowd"
-	// opFill takes the room of a bounded directory but for Room bytes, opDrain
-	// gives it back. opReopen closes the journal and opens it again.
+	// opFill fills a bounded directory except for Room bytes, opDrain frees the space.
+	// opReopen closes the journal and opens it again.
 	opFill   op = "fill"
 	opDrain  op = "drain"
 	opReopen op = "reopen"
 )
 
-// reply is a line on a worker's standard output: the acknowledgement of what is
-// in it.
+// reply is a line on a worker's standard output, which acknowledges the result in it.
 type reply struct {
-	// Code, Rule, Message and Fix are of an error.
+	// Code, Rule, Message and Fix are those of an error.
 	Code    guideway.Code `json:"code,omitempty"`
 	Rule    string        `json:"rule,omitempty"`
 	Message string        `json:"message,omitempty"`
@@ -84,33 +85,32 @@ type reply struct {
 	Crowd  *crowdReply `json:"crowd,omitempty"`
 }
 
-// OK says that the order was carried out.
+// OK reports whether the order succeeded.
 func (r reply) OK() bool { return r.Code == "" }
 
 // worker is a process that has a journal open.
 type worker = crash.Worker[order, reply]
 
-// hire starts a worker.
-func hire(t testing.TB, p place, front ...string) *worker {
+// startWorker starts a worker.
+func startWorker(t testing.TB, p workerPlace, front ...string) *worker {
 	t.Helper()
 	return crash.StartWorker[order, reply](t, p, front...)
 }
 
-// crowdOrder has a worker play many clients at once.
+// crowdOrder makes a worker run many clients concurrently.
 type crowdOrder struct {
-	// Clients is how many, Steps how many commands each gets through.
+	// Clients is the number of clients, Steps the number of commands of each.
 	Clients int `json:"clients"`
 	Steps   int `json:"steps"`
-	// Name is that of the worker, for the texts that it hands in.
+	// Name is the name of the worker in the texts that it hands in.
 	Name string `json:"name"`
-	// Shared are runs that the clients of all workers race for.
+	// Shared are runs that the clients of all workers use.
 	Shared []string `json:"shared"`
 }
 
-// crowdReply is what the clients saw.
+// crowdReply has the results of the clients.
 type crowdReply struct {
-	// Runs are the runs that each client had for itself, with the outputs that
-	// were acknowledged, in order.
+	// Runs has the acknowledged outputs of the private run of each client, in order.
 	Runs map[string][]string `json:"runs"`
 	// Won are the acknowledged outputs of the shared runs.
 	Won map[string][]string `json:"won"`
@@ -118,6 +118,6 @@ type crowdReply struct {
 	Lost map[string]int `json:"lost"`
 	// Took is the time of each acknowledged command.
 	Took []time.Duration `json:"took"`
-	// Errors are answers that are no refusal.
+	// Errors are answers that are not refusals.
 	Errors []string `json:"errors"`
 }

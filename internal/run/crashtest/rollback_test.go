@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// copyTo keeps the files elsewhere; what is not there is not there in the copy.
-func copyTo(t *testing.T, files []string, dir string) {
+// copyFiles copies the files that exist and deletes the others in the target.
+func copyFiles(t *testing.T, files []string, dir string) {
 	t.Helper()
 	for _, name := range files {
 		to := filepath.Join(dir, filepath.Base(name))
@@ -30,59 +30,59 @@ func copyTo(t *testing.T, files []string, dir string) {
 	}
 }
 
-// TestRollbackIsFound puts an older copy of the database back.
+// TestRollbackIsFound restores an older copy of the database.
 func TestRollbackIsFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
-		// open has the copy made while a process has the database open, so
-		// that it has a write-ahead log.
+		// open makes the copy while a process has the database open, so that there is a
+		// write-ahead log.
 		open bool
 	}{{"a copy of a closed database", false}, {"a copy with its log", true}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := scene(t)
+			c := newTamperTest(t)
 			elsewhere := t.TempDir()
 			if test.open {
-				w := hire(t, c.place).MustOpen()
+				w := startWorker(t, c.place).MustOpen()
 				w.MustDo(order{Do: opStart, Goal: "a third run"})
-				copyTo(t, c.files(), elsewhere)
+				copyFiles(t, c.databaseFiles(), elsewhere)
 				w.Kill()
 			} else {
-				copyTo(t, c.files(), elsewhere)
+				copyFiles(t, c.databaseFiles(), elsewhere)
 			}
 			var late string
-			c.with(func(d *desk) {
-				c.advance(d, c.first, 4)
-				late = c.start(d, "a late run")
+			c.withStore(func(d *workerState) {
+				c.advanceRun(d, c.first, 4)
+				late = c.startRun(d, "a late run")
 			})
-			c.expect()
+			c.checkFaults()
 			var back []string
-			for _, name := range c.files() {
+			for _, name := range c.databaseFiles() {
 				back = append(back, filepath.Join(elsewhere, filepath.Base(name)))
 			}
-			copyTo(t, back, filepath.Dir(c.place.database()))
-			want := []run.Fault{c.fault(c.events+1, run.FaultTruncated), {Run: late, Seq: 1, Kind: run.FaultMissing}}
-			c.expect(want...)
+			copyFiles(t, back, filepath.Dir(c.place.databasePath()))
+			want := []run.Fault{c.newFault(c.events+1, run.FaultTruncated), {Run: late, Seq: 1, Kind: run.FaultMissing}}
+			c.checkFaults(want...)
 
-			c.with(func(d *desk) { c.advance(d, c.first, 1) })
-			found := c.verify()
+			c.withStore(func(d *workerState) { c.advanceRun(d, c.first, 1) })
+			found := c.verifyJournal()
 			if !slices.ContainsFunc(found, func(f run.Fault) bool { return f.Run == c.first }) {
 				t.Errorf("after one more command the rollback is forgotten: %+v", found)
 			}
-			c.with(func(d *desk) { c.advance(d, c.first, 8) })
-			found = c.verify()
+			c.withStore(func(d *workerState) { c.advanceRun(d, c.first, 8) })
+			found = c.verifyJournal()
 			if !slices.ContainsFunc(found, func(f run.Fault) bool { return f.Run == c.first && f.Kind == run.FaultReplaced }) {
 				t.Errorf("once the run is longer than it was, the rollback is forgotten: %+v", found)
 			}
-			c.with(func(d *desk) {
+			c.withStore(func(d *workerState) {
 				if err := d.service.AcceptRestore(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			})
-			c.expect()
-			c.with(func(d *desk) { c.advance(d, c.first, 2) })
-			c.expect()
+			c.checkFaults()
+			c.withStore(func(d *workerState) { c.advanceRun(d, c.first, 2) })
+			c.checkFaults()
 		})
 	}
 }

@@ -6,23 +6,23 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// store is a kind of journal.
-type store struct {
+// storeKind is a kind of journal.
+type storeKind struct {
 	name string
-	// place makes an empty one.
-	place func(t *testing.T) place
+	// place creates an empty one.
+	place func(t *testing.T) workerPlace
 }
 
-// stores are the kinds of journals.
-func stores() []store {
-	return []store{
-		{"sqlite", func(t *testing.T) place {
+// storeKinds returns the kinds of journals.
+func storeKinds() []storeKind {
+	return []storeKind{
+		{"sqlite", func(t *testing.T) workerPlace {
 			t.Helper()
-			return place{Dir: crash.Dir(t)}
+			return workerPlace{Dir: crash.Dir(t)}
 		}},
-		{"postgres", func(t *testing.T) place {
+		{"postgres", func(t *testing.T) workerPlace {
 			t.Helper()
-			return place{Dir: crash.Dir(t), Postgres: crash.EmptyPostgres(t)}
+			return workerPlace{Dir: crash.Dir(t), Postgres: crash.EmptyPostgres(t)}
 		}},
 	}
 }

@@ -19,36 +19,36 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// crime is a journal with two runs in it, and somebody who edits it.
-type crime struct {
+// tamperTest is a journal with two runs that a test edits.
+type tamperTest struct {
 	t     *testing.T
-	place place
-	// first and second are the runs; each has had so many events.
+	place workerPlace
+	// first and second are the runs. events is the number of events of each.
 	first, second string
 	events        int64
 }
 
-// scene makes a journal with two runs of as many events.
-func scene(t *testing.T) *crime {
+// newTamperTest creates a journal with two runs of the same length.
+func newTamperTest(t *testing.T) *tamperTest {
 	t.Helper()
-	c := &crime{t: t, place: place{Dir: t.TempDir()}}
-	c.with(func(d *desk) {
-		c.first, c.second = c.start(d, "the first run"), c.start(d, "the second run")
+	c := &tamperTest{t: t, place: workerPlace{Dir: t.TempDir()}}
+	c.withStore(func(d *workerState) {
+		c.first, c.second = c.startRun(d, "the first run"), c.startRun(d, "the second run")
 		for _, id := range []string{c.first, c.second} {
-			c.advance(d, id, 12)
+			c.advanceRun(d, id, 12)
 		}
-		c.events = c.record(d, c.first).Seq
-		if other := c.record(d, c.second).Seq; other != c.events {
+		c.events = c.readRecord(d, c.first).Seq
+		if other := c.readRecord(d, c.second).Seq; other != c.events {
 			t.Fatalf("the runs have %d and %d events", c.events, other)
 		}
 	})
 	return c
 }
 
-// with opens the journal as a new process would, and closes it.
-func (c *crime) with(do func(d *desk)) {
+// withStore opens the journal like a new process, and closes it.
+func (c *tamperTest) withStore(do func(d *workerState)) {
 	c.t.Helper()
-	d, err := c.place.open(c.t.Context())
+	d, err := c.place.openStore(c.t.Context())
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -60,26 +60,26 @@ func (c *crime) with(do func(d *desk)) {
 	do(d)
 }
 
-func (c *crime) start(d *desk, goal string) string {
+func (c *tamperTest) startRun(d *workerState, goal string) string {
 	c.t.Helper()
-	a, err := d.service.Start(c.t.Context(), caller(), run.StartRequest{WorkflowID: workflowID, Goal: goal})
+	a, err := d.service.Start(c.t.Context(), testCaller(), run.StartRequest{WorkflowID: workflowID, Goal: goal})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return a.RunID
 }
 
-// advance hands in so many commands, some of which are refused.
-func (c *crime) advance(d *desk, id string, commands int) {
+// advanceRun sends commands, some of which are refused.
+func (c *tamperTest) advanceRun(d *workerState, id string, commands int) {
 	c.t.Helper()
 	ctx := c.t.Context()
-	a, err := d.service.Status(ctx, caller(), run.Ref{RunID: id})
+	a, err := d.service.Status(ctx, testCaller(), run.Ref{RunID: id})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	for i := range commands {
 		if a.Position.ID == "act" {
-			_, err := d.service.Continue(ctx, caller(), run.ContinueRequest{Handle: a.Handle, Output: refusedOutput})
+			_, err := d.service.Continue(ctx, testCaller(), run.ContinueRequest{Handle: a.Handle, Output: refusedOutput})
 			if guideway.ErrorCode(err) != guideway.CodeRefused {
 				c.t.Fatalf("%q is answered with %v", refusedOutput, err)
 			}
@@ -88,13 +88,13 @@ func (c *crime) advance(d *desk, id string, commands int) {
 		if a.Position.Kind == engine.PositionGate {
 			r = run.ContinueRequest{Handle: a.Handle, Answer: &engine.Answer{OptionID: engine.OptionConfirm}}
 		}
-		if a, err = d.service.Continue(ctx, caller(), r); err != nil {
+		if a, err = d.service.Continue(ctx, testCaller(), r); err != nil {
 			c.t.Fatal(err)
 		}
 	}
 }
 
-func (c *crime) record(d *desk, id string) run.Record {
+func (c *tamperTest) readRecord(d *workerState, id string) run.Record {
 	c.t.Helper()
 	rec, err := d.journal.Run(c.t.Context(), id)
 	if err != nil {
@@ -103,10 +103,10 @@ func (c *crime) record(d *desk, id string) run.Record {
 	return rec
 }
 
-// edit changes the database by hand. Each statement must change something.
-func (c *crime) edit(statements ...string) {
+// execEdits edits the database directly. Each statement must change something.
+func (c *tamperTest) execEdits(statements ...string) {
 	c.t.Helper()
-	c.sql(func(ctx context.Context, db *sql.DB) {
+	c.withDatabase(func(ctx context.Context, db *sql.DB) {
 		for _, text := range statements {
 			text = strings.NewReplacer("$first", "'"+c.first+"'", "$second", "'"+c.second+"'").Replace(text)
 			res, err := db.ExecContext(ctx, text)
@@ -120,9 +120,9 @@ func (c *crime) edit(statements ...string) {
 	})
 }
 
-func (c *crime) sql(do func(ctx context.Context, db *sql.DB)) {
+func (c *tamperTest) withDatabase(do func(ctx context.Context, db *sql.DB)) {
 	c.t.Helper()
-	db, err := sql.Open("sqlite", c.place.database())
+	db, err := sql.Open("sqlite", c.place.databasePath())
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -134,11 +134,11 @@ func (c *crime) sql(do func(ctx context.Context, db *sql.DB)) {
 	do(c.t.Context(), db)
 }
 
-// verify checks the journal as a new process would.
-func (c *crime) verify() []run.Fault {
+// verifyJournal verifies the journal like a new process.
+func (c *tamperTest) verifyJournal() []run.Fault {
 	c.t.Helper()
 	var report *run.Report
-	c.with(func(d *desk) {
+	c.withStore(func(d *workerState) {
 		var err error
 		if report, err = d.service.Verify(c.t.Context(), ""); err != nil {
 			c.t.Fatal(err)
@@ -152,11 +152,11 @@ func (c *crime) verify() []run.Fault {
 	return report.Faults
 }
 
-// expect compares what verify finds with what was done.
-func (c *crime) expect(want ...run.Fault) {
+// checkFaults compares the result of a verification with the edits.
+func (c *tamperTest) checkFaults(want ...run.Fault) {
 	c.t.Helper()
 	byRun := func(a, b run.Fault) int { return strings.Compare(a.Run, b.Run) }
-	got := c.verify()
+	got := c.verifyJournal()
 	slices.SortFunc(got, byRun)
 	slices.SortFunc(want, byRun)
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(run.Fault{}, "Message"), cmpopts.EquateEmpty()); diff != "" {
@@ -164,19 +164,19 @@ func (c *crime) expect(want ...run.Fault) {
 	}
 }
 
-func (c *crime) fault(seq int64, kind run.FaultKind) run.Fault {
+func (c *tamperTest) newFault(seq int64, kind run.FaultKind) run.Fault {
 	return run.Fault{Run: c.first, Seq: seq, Kind: kind}
 }
 
-// TestEditsAreFound edits the database by hand, as somebody does who knows all
-// but the key. Each edit is found, at the first event that it falsifies; the
-// other run is not suspected.
+// TestEditsAreFound edits the database directly, as an attacker who knows everything except
+// the key. Each edit is found at the first event that it changes, and the other run stays
+// valid.
 func TestEditsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		edits []string
-		// seq is the first broken event; below 1 it counts from the last.
+		// seq is the first invalid event; below 1 it counts from the last.
 		seq  int64
 		kind run.FaultKind
 	}{
@@ -233,9 +233,9 @@ func TestEditsAreFound(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := scene(t)
-			c.expect() // none is found on untouched data
-			c.edit(test.edits...)
+			c := newTamperTest(t)
+			c.checkFaults() // unchanged data is valid
+			c.execEdits(test.edits...)
 			seq := test.seq
 			switch {
 			case seq == 0:
@@ -243,13 +243,13 @@ func TestEditsAreFound(t *testing.T) {
 			case seq < 0:
 				seq = c.events - seq
 			}
-			c.expect(c.fault(seq, test.kind))
+			c.checkFaults(c.newFault(seq, test.kind))
 		})
 	}
 }
 
-// TestEditedRecordsAreFound edits what lists and searches show of a run. All of
-// it follows from the events.
+// TestEditedRecordsAreFound edits the fields that lists and searches show, which are
+// derived from the events.
 func TestEditedRecordsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, set := range []string{
@@ -263,9 +263,9 @@ func TestEditedRecordsAreFound(t *testing.T) {
 	} {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()
-			c := scene(t)
-			c.edit("update runs set " + set + " where id = $first")
-			found := c.verify()
+			c := newTamperTest(t)
+			c.execEdits("update runs set " + set + " where id = $first")
+			found := c.verifyJournal()
 			if len(found) != 1 || found[0].Run != c.first || found[0].Kind != run.FaultRecord && !strings.HasPrefix(set, "hash") {
 				t.Errorf("verify finds %+v", found)
 			}
@@ -273,8 +273,8 @@ func TestEditedRecordsAreFound(t *testing.T) {
 	}
 }
 
-// TestForgedChainIsFound has an editor recompute all MACs from an edited event
-// on, with whatever is not the key.
+// TestForgedChainIsFound recomputes all MACs from an edited event on, with keys other than
+// the real one.
 func TestForgedChainIsFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -283,15 +283,15 @@ func TestForgedChainIsFound(t *testing.T) {
 	}{{"an empty key", make([]byte, run.KeySize)}, {"a hash of what is known", nil}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := scene(t)
+			c := newTamperTest(t)
 			var events []run.Event
-			c.with(func(d *desk) {
+			c.withStore(func(d *workerState) {
 				var err error
 				if events, err = d.journal.Events(t.Context(), c.first, 0, 1000); err != nil {
 					t.Fatal(err)
 				}
 			})
-			c.sql(func(ctx context.Context, db *sql.DB) {
+			c.withDatabase(func(ctx context.Context, db *sql.DB) {
 				mac := events[2].MAC
 				for _, e := range events[3:] {
 					e.Data = []byte(strings.ReplaceAll(string(e.Data), "done", "gone"))
@@ -309,13 +309,13 @@ func TestForgedChainIsFound(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			c.expect(c.fault(4, run.FaultEdited))
+			c.checkFaults(c.newFault(4, run.FaultEdited))
 		})
 	}
 }
 
-// TestEditsOpenNoShortcut edits what a run is loaded from. The service never
-// goes on from another state than the events give.
+// TestEditsOpenNoShortcut edits the data that a run is loaded from. The service never
+// continues with a state that differs from the events.
 func TestEditsOpenNoShortcut(t *testing.T) {
 	t.Parallel()
 	lax, found := workflow.Parse("lax.yaml", []byte(strings.NewReplacer("value: done", "value: e", "requireConfirmation: true", "requireConfirmation: false").Replace(crashWorkflow)))
@@ -324,26 +324,26 @@ func TestEditsOpenNoShortcut(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name string
-		edit func(c *crime)
-		// stays says that the run goes on as if nothing were; else it stops.
+		edit func(c *tamperTest)
+		// stays reports whether the run is unaffected; otherwise it cannot be continued.
 		stays bool
 	}{
-		{"the state of the snapshot", func(c *crime) {
-			c.edit(`update snapshots set state = cast(replace(replace(cast(state as text), '"act"', '"note"'), '"check"', '"note"') as blob)`)
+		{"the state of the snapshot", func(c *tamperTest) {
+			c.execEdits(`update snapshots set state = cast(replace(replace(cast(state as text), '"act"', '"note"'), '"check"', '"note"') as blob)`)
 		}, true},
-		{"the snapshot of another run", func(c *crime) {
-			c.edit(`delete from snapshots where run = $first`,
+		{"the snapshot of another run", func(c *tamperTest) {
+			c.execEdits(`delete from snapshots where run = $first`,
 				`insert into snapshots select $first, seq, (select head from runs where id = $first), state, mac from snapshots where run = $second`)
 		}, true},
-		{"the sequence number of the snapshot", func(c *crime) {
-			c.edit(`update snapshots set (seq, head) = (select seq, head from runs where id = $first) where run = $first`)
+		{"the sequence number of the snapshot", func(c *tamperTest) {
+			c.execEdits(`update snapshots set (seq, head) = (select seq, head from runs where id = $first) where run = $first`)
 		}, true},
-		{"a snapshot that is not JSON", func(c *crime) { c.edit(`update snapshots set state = x'00ff'`) }, true},
-		{"the definition", func(c *crime) {
-			c.edit(`update definitions set text = cast(replace(cast(text as text), '"requireConfirmation":true', '"requireConfirmation":false') as blob)`)
+		{"a snapshot that is not JSON", func(c *tamperTest) { c.execEdits(`update snapshots set state = x'00ff'`) }, true},
+		{"the definition", func(c *tamperTest) {
+			c.execEdits(`update definitions set text = cast(replace(cast(text as text), '"requireConfirmation":true', '"requireConfirmation":false') as blob)`)
 		}, false},
-		{"the definition that the record names", func(c *crime) {
-			c.sql(func(ctx context.Context, db *sql.DB) {
+		{"the definition that the record names", func(c *tamperTest) {
+			c.withDatabase(func(ctx context.Context, db *sql.DB) {
 				if _, err := db.ExecContext(ctx, `insert into definitions values (?, ?)`, lax.Hash, []byte(lax.Steps.Canonical)); err != nil {
 					c.t.Fatal(err)
 				}
@@ -352,35 +352,35 @@ func TestEditsOpenNoShortcut(t *testing.T) {
 				}
 			})
 		}, false},
-		{"the owner that the record names", func(c *crime) { c.edit(`update runs set user = 'mallory' where id = $first`) }, false},
+		{"the owner that the record names", func(c *tamperTest) { c.execEdits(`update runs set user = 'mallory' where id = $first`) }, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := scene(t)
+			c := newTamperTest(t)
 			var before *run.Answer
-			c.with(func(d *desk) { before = c.status(d, "ada") })
+			c.withStore(func(d *workerState) { before = c.runStatus(d, "ada") })
 			test.edit(c)
-			c.with(func(d *desk) {
+			c.withStore(func(d *workerState) {
 				if !test.stays {
-					c.stopped(d)
+					c.checkStopped(d)
 					return
 				}
-				after := c.status(d, "ada")
+				after := c.runStatus(d, "ada")
 				if diff := cmp.Diff(before, after); diff != "" {
-					t.Errorf("the run stands elsewhere (-before +after):\n%s", diff)
+					t.Errorf("the position has changed (-before +after):\n%s", diff)
 				}
-				c.advance(d, c.first, 6)
+				c.advanceRun(d, c.first, 6)
 			})
 			if test.stays {
-				c.expect()
+				c.checkFaults()
 			}
 		})
 	}
 }
 
-func (c *crime) status(d *desk, user string) *run.Answer {
+func (c *tamperTest) runStatus(d *workerState, user string) *run.Answer {
 	c.t.Helper()
-	who := caller()
+	who := testCaller()
 	who.User = user
 	a, err := d.service.Status(c.t.Context(), who, run.Ref{RunID: c.first})
 	if err != nil {
@@ -389,16 +389,16 @@ func (c *crime) status(d *desk, user string) *run.Answer {
 	return a
 }
 
-// stopped checks that nobody can go on with the first run.
-func (c *crime) stopped(d *desk) {
+// checkStopped checks that the first run cannot be continued.
+func (c *tamperTest) checkStopped(d *workerState) {
 	c.t.Helper()
 	for _, user := range []string{"ada", "mallory"} {
-		who := caller()
+		who := testCaller()
 		who.User = user
-		rec := c.record(d, c.first)
+		rec := c.readRecord(d, c.first)
 		_, err := d.service.Continue(c.t.Context(), who, run.ContinueRequest{Handle: rec.Handle, Output: "one more done"})
 		if refusal, ok := run.AsRefusal(err); ok && refusal.Rule == run.RuleUnknownHandle {
-			continue // it is not this user's
+			continue // belongs to another user
 		}
 		if guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
 			c.t.Errorf("%s goes on with the run: %v", user, err)
@@ -406,25 +406,25 @@ func (c *crime) stopped(d *desk) {
 	}
 }
 
-// files are the database with what belongs to it.
-func (c *crime) files() []string {
-	return []string{c.place.database(), c.place.database() + "-wal", c.place.database() + "-shm"}
+// databaseFiles returns the database file and its companions.
+func (c *tamperTest) databaseFiles() []string {
+	return []string{c.place.databasePath(), c.place.databasePath() + "-wal", c.place.databasePath() + "-shm"}
 }
 
-// TestDeletedDatabaseIsFound deletes all of it. A new one is made, and the runs
-// are missed.
+// TestDeletedDatabaseIsFound deletes the database. A new one is created, and the missing
+// runs are reported.
 func TestDeletedDatabaseIsFound(t *testing.T) {
 	t.Parallel()
-	c := scene(t)
-	for _, name := range c.files() {
+	c := newTamperTest(t)
+	for _, name := range c.databaseFiles() {
 		if err := os.RemoveAll(name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.expect(c.fault(1, run.FaultMissing), run.Fault{Run: c.second, Seq: 1, Kind: run.FaultMissing})
+	c.checkFaults(c.newFault(1, run.FaultMissing), run.Fault{Run: c.second, Seq: 1, Kind: run.FaultMissing})
 }
 
-// TestEditedDefinitionIsFound edits what runs are pinned to.
+// TestEditedDefinitionIsFound edits a pinned definition.
 func TestEditedDefinitionIsFound(t *testing.T) {
 	t.Parallel()
 	for _, edit := range []string{
@@ -434,9 +434,9 @@ func TestEditedDefinitionIsFound(t *testing.T) {
 	} {
 		t.Run(edit, func(t *testing.T) {
 			t.Parallel()
-			c := scene(t)
-			c.edit(edit)
-			c.expect(c.fault(1, run.FaultDefinition), run.Fault{Run: c.second, Seq: 1, Kind: run.FaultDefinition})
+			c := newTamperTest(t)
+			c.execEdits(edit)
+			c.checkFaults(c.newFault(1, run.FaultDefinition), run.Fault{Run: c.second, Seq: 1, Kind: run.FaultDefinition})
 		})
 	}
 }

@@ -14,16 +14,15 @@ import (
 	"testing"
 )
 
-// traced are the system calls that change files, make them last, or move the
-// place that is written to.
+// traced are the system calls that change files, make them durable, or move the file
+// offset.
 const traced = "openat,openat2,open,creat,dup,dup2,dup3,lseek,write,pwrite64,writev,pwritev,pwritev2," +
 	"ftruncate,truncate,fallocate,fsync,fdatasync,msync,sync,syncfs,sync_file_range," +
 	"rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,symlink,symlinkat," +
 	"copy_file_range,sendfile,splice,mmap,io_uring_setup"
 
-// tracer gives the program that records what a worker writes to a log, or skips
-// the test with the reason.
-func tracer(t *testing.T, log string) []string {
+// traceCommand returns the command that logs the writes of a worker, or skips the test.
+func traceCommand(t *testing.T, log string) []string {
 	t.Helper()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -37,14 +36,14 @@ func tracer(t *testing.T, log string) []string {
 	return front
 }
 
-// readTrace reads the log of a tracer.
+// readTrace reads the log of traceCommand.
 func readTrace(name string) ([]*call, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
 	var calls []*call
-	open := map[string]string{} // by thread: the beginning of a call
+	open := map[string]string{} // the beginning of a call, by thread
 	begun := map[string]*call{}
 	at := 0
 	lines := bufio.NewScanner(bytes.NewReader(text))
@@ -66,28 +65,28 @@ func readTrace(name string) ([]*call, error) {
 				return nil, fmt.Errorf("line %d ends a call that has not begun", at)
 			}
 			c.end = at
-			if err := c.read(open[thread] + more); err != nil {
+			if err := c.parseLine(open[thread] + more); err != nil {
 				return nil, fmt.Errorf("line %d: %w", at, err)
 			}
 			delete(begun, thread)
 		default:
 			c := &call{begin: at, end: at}
-			if err := c.read(rest); err != nil {
+			if err := c.parseLine(rest); err != nil {
 				return nil, fmt.Errorf("line %d: %w", at, err)
 			}
 			calls = append(calls, c)
 		}
 	}
-	for thread, c := range begun { // it was under way when the process ended
-		if err := c.read(open[thread] + ") = ?"); err != nil {
+	for thread, c := range begun { // still in progress when the process ended
+		if err := c.parseLine(open[thread] + ") = ?"); err != nil {
 			return nil, err
 		}
 	}
 	return calls, lines.Err()
 }
 
-// read reads a line of strace: name(arguments) = result.
-func (c *call) read(line string) error {
+// parseLine parses a line of strace: name(arguments) = result.
+func (c *call) parseLine(line string) error {
 	name, rest, ok := strings.Cut(line, "(")
 	last := strings.LastIndex(rest, ") = ")
 	if !ok || last < 0 {
@@ -102,7 +101,7 @@ func (c *call) read(line string) error {
 		}
 		c.args = append(c.args, a)
 	}
-	c.relative()
+	c.toRelative()
 	result, _, _ := strings.Cut(rest[last+len(") = "):], " ")
 	result, _, _ = strings.Cut(result, "<")
 	if result == "?" {
@@ -117,9 +116,8 @@ func (c *call) read(line string) error {
 	return nil
 }
 
-// relative turns a call with paths alone into the one that has a directory
-// before each.
-func (c *call) relative() {
+// toRelative converts a call with plain paths to the variant with directory descriptors.
+func (c *call) toRelative() {
 	const paths = "open mkdir unlink link rename"
 	if !slices.Contains(strings.Fields(paths), c.name) {
 		return
@@ -132,8 +130,8 @@ func (c *call) relative() {
 	c.name += "at"
 }
 
-// splitArguments splits at the commas that are not within brackets. Strings are
-// written in hexadecimal, so that nothing in them counts.
+// splitArguments splits at commas outside of brackets. Strings are in hexadecimal, so they
+// contain neither.
 func splitArguments(text string) []string {
 	var args []string
 	depth, from := 0, 0
@@ -160,13 +158,13 @@ func readArgument(text string) (argument, error) {
 		if !strings.HasSuffix(text, `"`) {
 			return a, errors.New("a string was cut off")
 		}
-		data, err := unhex(strings.Trim(text, `"`))
+		data, err := decodeHex(strings.Trim(text, `"`))
 		a.data = data
 		return a, err
 	}
 	if number, rest, ok := strings.Cut(text, "<"); ok && strings.Contains(rest, ">") {
 		name, _, _ := strings.Cut(rest, ">")
-		path, err := unhex(name)
+		path, err := decodeHex(name)
 		if err != nil {
 			return a, err
 		}
@@ -175,8 +173,8 @@ func readArgument(text string) (argument, error) {
 	return a, nil
 }
 
-// unhex reads what strace writes with -xx.
-func unhex(text string) ([]byte, error) {
+// decodeHex decodes a string in the format of strace -xx.
+func decodeHex(text string) ([]byte, error) {
 	if text == "" {
 		return []byte{}, nil
 	}

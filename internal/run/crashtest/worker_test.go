@@ -18,33 +18,33 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-func TestMain(m *testing.M) { crash.Main(m, begin) }
+func TestMain(m *testing.M) { crash.Main(m, openWorker) }
 
-// The files of a place.
+// The files of a workerPlace.
 const (
 	databaseName = "guideway.db"
 	dataName     = "data"
 	stateName    = "state"
 )
 
-func (p place) database() string { return filepath.Join(p.Dir, dataName, databaseName) }
-func (p place) key() string      { return filepath.Join(p.Dir, dataName, "journal.key") }
-func (p place) heads() string    { return filepath.Join(p.Dir, stateName, "heads") }
+func (p workerPlace) databasePath() string { return filepath.Join(p.Dir, dataName, databaseName) }
+func (p workerPlace) keyPath() string      { return filepath.Join(p.Dir, dataName, "journal.key") }
+func (p workerPlace) headsPath() string    { return filepath.Join(p.Dir, stateName, "heads") }
 
-// desk is what a worker works at.
-type desk struct {
-	place   place
+// workerState is the open journal and service of a worker.
+type workerState struct {
+	place   workerPlace
 	service *run.Service
 	journal run.Journal
 }
 
-// open opens a place the way that the program does: key, journal, heads.
-func (p place) open(ctx context.Context) (*desk, error) {
+// openStore opens the key, the journal and the heads like the program.
+func (p workerPlace) openStore(ctx context.Context) (*workerState, error) {
 	shelf, err := newShelf()
 	if err != nil {
 		return nil, err
 	}
-	key, _, err := keyfile.LoadOrCreate(p.key())
+	key, _, err := keyfile.LoadOrCreate(p.keyPath())
 	if err != nil {
 		return nil, err
 	}
@@ -52,12 +52,12 @@ func (p place) open(ctx context.Context) (*desk, error) {
 	if p.Postgres != "" {
 		journal, err = postgres.Open(ctx, postgres.Options{URL: p.Postgres})
 	} else {
-		journal, err = sqlite.Open(ctx, sqlite.Options{Path: p.database()})
+		journal, err = sqlite.Open(ctx, sqlite.Options{Path: p.databasePath()})
 	}
 	if err != nil {
 		return nil, err
 	}
-	heads, err := rollbackguard.Open(p.heads(), key)
+	heads, err := rollbackguard.Open(p.headsPath(), key)
 	if err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
@@ -65,19 +65,19 @@ func (p place) open(ctx context.Context) (*desk, error) {
 	if err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
-	return &desk{place: p, service: service, journal: journal}, nil
+	return &workerState{place: p, service: service, journal: journal}, nil
 }
 
-// reopen stands for another process on the same file system. Nothing else may be
-// under way.
-func (d *desk) reopen(ctx context.Context) error {
+// reopenStore opens the store again like another process on the same file system. No other
+// call may be in progress.
+func (d *workerState) reopenStore(ctx context.Context) error {
 	if d.journal != nil {
 		if err := d.journal.Close(); err != nil {
 			return err
 		}
 		d.journal, d.service = nil, nil
 	}
-	next, err := d.place.open(ctx)
+	next, err := d.place.openStore(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,36 +85,36 @@ func (d *desk) reopen(ctx context.Context) error {
 	return nil
 }
 
-// begin opens a worker's place.
-func begin(ctx context.Context, p place) (crash.Handler[order, reply], reply) {
-	d, err := p.open(ctx)
+// openWorker opens the storage of a worker.
+func openWorker(ctx context.Context, p workerPlace) (crash.Handler[order, reply], reply) {
+	d, err := p.openStore(ctx)
 	if err != nil {
-		return nil, failed(err)
+		return nil, errorReply(err)
 	}
 	return d, reply{}
 }
 
-// Close ends the worker's work.
-func (d *desk) Close() error { return d.journal.Close() }
+// Close closes the journal.
+func (d *workerState) Close() error { return d.journal.Close() }
 
-// caller is whose runs they all are.
-func caller() run.Caller {
+// testCaller returns the owner of all runs.
+func testCaller() run.Caller {
 	return run.Caller{Principal: guideway.Principal{User: "ada", Client: "crashtest"}, Via: run.ViaAgent}
 }
 
 // Handle implements crash.Handler.
-func (d *desk) Handle(ctx context.Context, o order) reply {
-	r, err := d.do(ctx, o)
+func (d *workerState) Handle(ctx context.Context, o order) reply {
+	r, err := d.runOrder(ctx, o)
 	if err != nil {
-		return failed(err)
+		return errorReply(err)
 	}
 	return r
 }
 
-func (d *desk) do(ctx context.Context, o order) (reply, error) {
+func (d *workerState) runOrder(ctx context.Context, o order) (reply, error) {
 	switch o.Do {
 	case opStart:
-		return answered(d.service.Start(ctx, caller(), run.StartRequest{WorkflowID: cmp.Or(o.Workflow, workflowID), Goal: o.Goal, RequestID: o.Request}))
+		return toReply(d.service.Start(ctx, testCaller(), run.StartRequest{WorkflowID: cmp.Or(o.Workflow, workflowID), Goal: o.Goal, RequestID: o.Request}))
 	case opContinue:
 		c := run.ContinueRequest{Handle: o.Handle, Output: o.Output, Notes: o.Notes, Context: o.Context}
 		if o.Option != "" {
@@ -124,13 +124,13 @@ func (d *desk) do(ctx context.Context, o order) (reply, error) {
 		if o.Skip != "" {
 			c.Skip = &engine.Skip{Reason: o.Skip}
 		}
-		return answered(d.service.Continue(ctx, caller(), c))
+		return toReply(d.service.Continue(ctx, testCaller(), c))
 	case opAbort:
-		return answered(d.service.Abort(ctx, caller(), run.AbortRequest{Ref: run.Ref{RunID: o.Run}, Reason: o.Notes}))
+		return toReply(d.service.Abort(ctx, testCaller(), run.AbortRequest{Ref: run.Ref{RunID: o.Run}, Reason: o.Notes}))
 	case opStatus:
-		return answered(d.service.Status(ctx, caller(), run.Ref{RunID: o.Run}))
+		return toReply(d.service.Status(ctx, testCaller(), run.Ref{RunID: o.Run}))
 	case opEvents:
-		details, err := d.service.GetWithEvents(ctx, caller(), run.Ref{RunID: o.Run})
+		details, err := d.service.GetWithEvents(ctx, testCaller(), run.Ref{RunID: o.Run})
 		if err != nil {
 			return reply{}, err
 		}
@@ -141,26 +141,26 @@ func (d *desk) do(ctx context.Context, o order) (reply, error) {
 	case opRestore:
 		return reply{}, d.service.AcceptRestore(ctx)
 	case opCrowd:
-		return d.crowd(ctx, *o.Crowd)
+		return d.runCrowd(ctx, *o.Crowd)
 	case opFill:
 		return reply{}, d.place.Disk().Fill(o.Room)
 	case opDrain:
 		return reply{}, d.place.Disk().Drain()
 	case opReopen:
-		return reply{}, d.reopen(ctx)
+		return reply{}, d.reopenStore(ctx)
 	default:
-		return reply{}, fmt.Errorf("nobody knows how to %s", o.Do)
+		return reply{}, fmt.Errorf("unknown operation %s", o.Do)
 	}
 }
 
-func answered(a *run.Answer, err error) (reply, error) {
+func toReply(a *run.Answer, err error) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
 	return reply{Run: a.RunID, Handle: a.Handle, Status: a.Status, Step: a.Position.ID, Replayed: a.Replayed}, nil
 }
 
-func failed(err error) reply {
+func errorReply(err error) reply {
 	r := reply{Code: guideway.ErrorCode(err), Message: err.Error(), Fix: guideway.ErrorFix(err)}
 	if refusal, ok := run.AsRefusal(err); ok {
 		r.Rule, r.Fix = refusal.Rule, refusal.Fix

@@ -9,9 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// The workflows of all runs, neither of which a test comes to the end of. That of
-// steps is a loop with a step that has a criterion, a gate, and a step that has
-// neither.
+// The workflows of all runs. No test reaches their end. The workflow of steps is a loop
+// with a step with a criterion, a gate, and a plain step.
 const (
 	workflowID    = "crash-loop"
 	crashWorkflow = `
@@ -45,8 +44,8 @@ steps:
 	refusedOutput = "not yet"
 )
 
-// That of phases goes in a circle of two: a question with effects, an optional
-// step, a loop over a list that the caller has to bring, actions and guarded ways.
+// The workflow of phases alternates between two: a question with effects, an optional step,
+// a loop over a list from the caller, actions and guarded transitions.
 const (
 	phasesID = "crash-circle"
 	circle   = `
@@ -125,11 +124,11 @@ phases:
 `
 )
 
-// shelf is a catalog of both workflows.
-type shelf map[string]*workflow.Definition
+// testCatalog is a catalog of both workflows.
+type testCatalog map[string]*workflow.Definition
 
-func newShelf() (shelf, error) {
-	s := shelf{}
+func newShelf() (testCatalog, error) {
+	s := testCatalog{}
 	for id, text := range map[string]string{workflowID: crashWorkflow, phasesID: circle} {
 		d, found := workflow.Parse(id+".yaml", []byte(text))
 		if d == nil {
@@ -141,26 +140,30 @@ func newShelf() (shelf, error) {
 }
 
 // Startable implements run.Definitions.
-func (s shelf) Startable(_ context.Context, id string) (*workflow.Definition, error) {
+func (s testCatalog) Startable(_ context.Context, id string) (*workflow.Definition, error) {
 	if d := s[id]; d != nil {
 		return d, nil
 	}
 	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no workflow %s", id)
 }
 
-// project is what a lane works on: a workflow and its program.
+// project is the workflow of a client and its program.
 type project struct {
 	id      string
 	program engine.Flow
 }
 
-// inSteps and inPhases are the projects of either dialect.
-func (s shelf) inSteps() project { return project{workflowID, engine.Compile(s[workflowID].Steps)} }
+// inSteps and inPhases return the projects of the dialects.
+func (s testCatalog) inSteps() project {
+	return project{workflowID, engine.Compile(s[workflowID].Steps)}
+}
 
-func (s shelf) inPhases() project { return project{phasesID, engine.CompilePhases(s[phasesID].Phases)} }
+func (s testCatalog) inPhases() project {
+	return project{phasesID, engine.CompilePhases(s[phasesID].Phases)}
+}
 
-// of gives the projects in turn.
-func (s shelf) of(n int) project {
+// projectAt alternates between the projects.
+func (s testCatalog) projectAt(n int) project {
 	if n%2 == 1 {
 		return s.inPhases()
 	}

@@ -7,23 +7,23 @@ import (
 	parsed "github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// rig is the product, or its engine alone, with one run in it.
-type rig interface {
-	// start begins the run.
+// system is the service or the engine alone, with one run.
+type system interface {
+	// start starts the run.
 	start(vars map[string]any) (seen, *denial)
-	// send hands a command in, with the current handle.
+	// send sends a command with the current handle.
 	send(c command) (seen, *denial)
-	// look says where the run is, and changes nothing.
+	// look returns the position of the run without changing it.
 	look() seen
-	// state is all of the run that a refusal must leave alone.
+	// state returns everything that a refusal must not change.
 	state() string
 }
 
-// seen is what an answer shows.
+// seen is the content of an answer.
 type seen struct {
 	status   string
 	position engine.Position
-	// whole is the JSON of all of it.
+	// whole is the complete JSON.
 	whole string
 }
 
@@ -33,29 +33,29 @@ type denial struct {
 	whole         string
 }
 
-// flowEngine is guide alone: the rules without handles, stores and users.
+// flowEngine is the engine alone, without handles, stores and users.
 type flowEngine struct {
 	program *engine.Program
 	run     engine.State
-	// people has only people open gates.
+	// people makes every gate need human approval.
 	people bool
 }
 
 func (e *flowEngine) start(vars map[string]any) (seen, *denial) {
-	return e.decide(engine.Command{Start: &engine.Start{Context: vars, Person: e.people}})
+	return e.applyCommand(engine.Command{Start: &engine.Start{Context: vars, Person: e.people}})
 }
 
 func (e *flowEngine) send(c command) (seen, *denial) {
 	if c.kind == "abort" {
-		return e.decide(engine.Command{Abort: &engine.Abort{Reason: "enough"}})
+		return e.applyCommand(engine.Command{Abort: &engine.Abort{Reason: "enough"}})
 	}
 	do := &engine.Continue{Output: c.output, Notes: c.notes, Context: c.context, Step: c.step, Person: c.person}
-	do.Answer, do.Skip = c.parts()
-	return e.decide(engine.Command{Continue: do})
+	do.Answer, do.Skip = c.answerAndSkip()
+	return e.applyCommand(engine.Command{Continue: do})
 }
 
-// parts gives a command's answer and skip as the engine takes them.
-func (c command) parts() (*engine.Answer, *engine.Skip) {
+// answerAndSkip returns the answer and the skip of a command for the engine.
+func (c command) answerAndSkip() (*engine.Answer, *engine.Skip) {
 	var answer *engine.Answer
 	if c.answer != nil {
 		answer = &engine.Answer{OptionID: c.answer.option, Decline: c.answer.decline, Note: c.answer.note}
@@ -67,7 +67,7 @@ func (c command) parts() (*engine.Answer, *engine.Skip) {
 	return answer, skip
 }
 
-func (e *flowEngine) decide(c engine.Command) (seen, *denial) {
+func (e *flowEngine) applyCommand(c engine.Command) (seen, *denial) {
 	events, refusal := e.program.Decide(e.run, c)
 	if refusal != nil {
 		return seen{}, &denial{refusal.Rule, refusal.Message, asJSON(refusal)}
@@ -85,15 +85,15 @@ func (e *flowEngine) look() seen {
 
 func (e *flowEngine) state() string { return asJSON(e.run) }
 
-// failer is a test, of testing or of rapid.
+// failer is a test of package testing or of rapid.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
 	Logf(format string, args ...any)
 }
 
-// parse reads a definition as the product does.
-func parse(t failer, document []byte) *parsed.Definition {
+// parseDefinition parses a definition with the parser of the product.
+func parseDefinition(t failer, document []byte) *parsed.Definition {
 	t.Helper()
 	def, found := parsed.Parse("random.json", document)
 	if def == nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// ledger is a journal in memory: what a service needs to hold runs, without the
-// lists and the search. The rest of the interface is not there.
-type ledger struct {
+// memoryJournal is a journal in memory without lists and search, which a service does not
+// need to execute runs.
+type memoryJournal struct {
 	run.Journal
 	mu       sync.Mutex
 	records  map[string]run.Record
@@ -21,36 +21,36 @@ type ledger struct {
 	snaps    map[string]run.Snapshot
 }
 
-func newLedger() *ledger {
-	return &ledger{
+func newLedger() *memoryJournal {
+	return &memoryJournal{
 		records: map[string]run.Record{}, events: map[string][]run.Event{}, handles: map[string]run.Handle{},
 		outcomes: map[[3]string]run.Handle{}, pinned: map[string]run.Definition{}, snaps: map[string]run.Snapshot{},
 	}
 }
 
-func (l *ledger) Create(_ context.Context, d run.Definition, c run.Commit) error {
+func (l *memoryJournal) Create(_ context.Context, d run.Definition, c run.Commit) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.outcomes[[3]string{"", c.Record.User, c.Key}]; known && c.Key != "" {
 		return guideway.Errorf(guideway.CodeConflict, "the request is known")
 	}
 	l.pinned[d.Hash] = d
-	l.add(c, [3]string{"", c.Record.User, c.Key})
+	l.addCommit(c, [3]string{"", c.Record.User, c.Key})
 	return nil
 }
 
-func (l *ledger) Append(_ context.Context, c run.Commit) error {
+func (l *memoryJournal) Append(_ context.Context, c run.Commit) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := [3]string{c.Record.ID, "", c.Key}
 	if _, known := l.outcomes[key]; known && c.Key != "" || l.records[c.Record.ID].Seq != c.Expected {
-		return guideway.Errorf(guideway.CodeConflict, "somebody was faster")
+		return guideway.Errorf(guideway.CodeConflict, "another command was first")
 	}
-	l.add(c, key)
+	l.addCommit(c, key)
 	return nil
 }
 
-func (l *ledger) add(c run.Commit, key [3]string) {
+func (l *memoryJournal) addCommit(c run.Commit, key [3]string) {
 	id := c.Record.ID
 	l.records[id] = c.Record
 	l.events[id] = append(l.events[id], c.Events...)
@@ -65,7 +65,7 @@ func (l *ledger) add(c run.Commit, key [3]string) {
 	}
 }
 
-func (l *ledger) Events(_ context.Context, id string, after int64, limit int) ([]run.Event, error) {
+func (l *memoryJournal) Events(_ context.Context, id string, after int64, limit int) ([]run.Event, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	events := l.events[id]
@@ -73,7 +73,7 @@ func (l *ledger) Events(_ context.Context, id string, after int64, limit int) ([
 	return events[:min(limit, len(events))], nil
 }
 
-func (l *ledger) Snapshot(_ context.Context, id string) (*run.Snapshot, error) {
+func (l *memoryJournal) Snapshot(_ context.Context, id string) (*run.Snapshot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s, ok := l.snaps[id]; ok {
@@ -82,23 +82,23 @@ func (l *ledger) Snapshot(_ context.Context, id string) (*run.Snapshot, error) {
 	return nil, nil //nolint:nilnil // the interface says so
 }
 
-func (l *ledger) Definition(_ context.Context, hash string) (run.Definition, error) {
-	return find(l, l.pinned, hash)
+func (l *memoryJournal) Definition(_ context.Context, hash string) (run.Definition, error) {
+	return lookUp(l, l.pinned, hash)
 }
 
-func (l *ledger) Outcome(_ context.Context, id, user, key string) (run.Handle, error) {
-	return find(l, l.outcomes, [3]string{id, user, key})
+func (l *memoryJournal) Outcome(_ context.Context, id, user, key string) (run.Handle, error) {
+	return lookUp(l, l.outcomes, [3]string{id, user, key})
 }
 
-func (l *ledger) Run(_ context.Context, id string) (run.Record, error) {
-	return find(l, l.records, id)
+func (l *memoryJournal) Run(_ context.Context, id string) (run.Record, error) {
+	return lookUp(l, l.records, id)
 }
 
-func (l *ledger) Handle(_ context.Context, token string) (run.Handle, error) {
-	return find(l, l.handles, token)
+func (l *memoryJournal) Handle(_ context.Context, token string) (run.Handle, error) {
+	return lookUp(l, l.handles, token)
 }
 
-func find[K comparable, V any](l *ledger, in map[K]V, key K) (V, error) {
+func lookUp[K comparable, V any](l *memoryJournal, in map[K]V, key K) (V, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v, ok := in[key]
@@ -108,8 +108,8 @@ func find[K comparable, V any](l *ledger, in map[K]V, key K) (V, error) {
 	return v, nil
 }
 
-// facts counts the events of all runs, refused attempts left out.
-func (l *ledger) facts() int {
+// countFacts counts the events of all runs except refused attempts.
+func (l *memoryJournal) countFacts() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0

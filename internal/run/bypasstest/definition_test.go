@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// definition is a random definition of the steps dialect: what the model reads,
-// and what becomes the document that the product reads.
+// definition is a random definition of the steps dialect, which the model reads and which
+// is written as a document for the product.
 type definition struct {
 	id        string
 	meta      string
 	functions []function
 	items     []*step
-	// bodies are the top-level steps that only run in loops.
+	// bodies are the top-level steps that only loops use.
 	bodies []*step
 }
 
 // step is a step or, with a loop, a loop.
 type step struct {
 	id string
-	// serial makes the step's texts unique; see the marks.
+	// serial makes the texts of the step unique; see secretMark.
 	serial    int
 	when      *test
 	confirm   *confirmation
@@ -48,7 +48,7 @@ type loop struct {
 	// round, item and index name the loop's variables; empty is the default.
 	round, item, index string
 	body               []*step
-	// ref says that the body is a top-level step.
+	// ref reports whether the body is a top-level step.
 	ref bool
 }
 
@@ -67,29 +67,30 @@ type rule struct {
 	text     string
 	flags    string
 	min, max int
-	shape    shape
+	shape    testSchema
 	when     *test
 	of       []*rule
 }
 
-// The marks by which a test finds a step's texts in an answer: those of its
-// prompt, role, guidance, criteria and own functions, and that of its title.
-func (s *step) secret() string { return fmt.Sprintf("SECRET-%d-", s.serial) }
-func (s *step) title() string  { return fmt.Sprintf("Title TITLE-%d-", s.serial) }
+// secretMark and titleMark return the marks by which a test finds the texts of a step in an
+// answer: those of its prompt, role, guidance, criteria and functions, and that of its
+// title.
+func (s *step) secretMark() string { return fmt.Sprintf("SECRET-%d-", s.serial) }
+func (s *step) titleMark() string  { return fmt.Sprintf("Title TITLE-%d-", s.serial) }
 
-func (l *loop) roundVar() string { return or(l.round, "currentIteration") }
-func (l *loop) itemVar() string  { return or(l.item, "currentItem") }
-func (l *loop) indexVar() string { return or(l.index, "currentIndex") }
+func (l *loop) roundVar() string { return orDefault(l.round, "currentIteration") }
+func (l *loop) itemVar() string  { return orDefault(l.item, "currentItem") }
+func (l *loop) indexVar() string { return orDefault(l.index, "currentIndex") }
 
-func or(name, fallback string) string {
+func orDefault(name, fallback string) string {
 	if name == "" {
 		return fallback
 	}
 	return name
 }
 
-// all gives every step and loop, bodies included, each once.
-func (d *definition) all() []*step {
+// allSteps returns every step and loop once, including bodies.
+func (d *definition) allSteps() []*step {
 	var list []*step
 	for _, s := range d.items {
 		list = append(list, s)
@@ -100,11 +101,11 @@ func (d *definition) all() []*step {
 	return append(list, d.bodies...)
 }
 
-// document is the definition as the product reads it.
-func (d *definition) document() []byte {
+// marshalDefinition returns the definition as a document for the product.
+func (d *definition) marshalDefinition() []byte {
 	var list []any
 	for _, s := range append(append([]*step{}, d.items...), d.bodies...) {
-		list = append(list, s.document())
+		list = append(list, s.stepDocument())
 	}
 	m := map[string]any{
 		"id": d.id, "name": "Random", "description": "A random definition.", "version": "1.0.0", "steps": list,
@@ -112,18 +113,18 @@ func (d *definition) document() []byte {
 	if d.meta != "" {
 		m["metaGuidance"] = []any{d.meta}
 	}
-	put(m, "functionDefinitions", functions(d.functions))
+	putList(m, "functionDefinitions", functionDocuments(d.functions))
 	text, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
-		panic(err) // of values that the generator has made
+		panic(err) // unreachable: the generator only uses JSON values
 	}
 	return text
 }
 
-func (s *step) document() map[string]any {
-	m := map[string]any{"id": s.id, "title": s.title()}
+func (s *step) stepDocument() map[string]any {
+	m := map[string]any{"id": s.id, "title": s.titleMark()}
 	if s.when != nil {
-		m["runCondition"] = s.when.document()
+		m["runCondition"] = s.when.conditionDocument()
 	}
 	if s.human {
 		m["approval"] = "human"
@@ -131,35 +132,35 @@ func (s *step) document() map[string]any {
 	if s.confirm != nil {
 		m["requireConfirmation"] = any(true)
 		if s.confirm.when != nil {
-			m["requireConfirmation"] = s.confirm.when.document()
+			m["requireConfirmation"] = s.confirm.when.conditionDocument()
 		}
 	}
-	put(m, "functionDefinitions", functions(s.functions))
+	putList(m, "functionDefinitions", functionDocuments(s.functions))
 	if s.loop != nil {
-		s.loop.fill(m)
+		s.loop.fillDocument(m)
 		return m
 	}
 	m["prompt"] = s.promptText()
 	if s.role {
-		m["agentRole"] = "You are the role of " + s.secret()
+		m["agentRole"] = "You are the role of " + s.secretMark()
 	}
 	if s.guidance {
-		m["guidance"] = []any{"Mind " + s.secret()}
+		m["guidance"] = []any{"Mind " + s.secretMark()}
 	}
 	if s.criteria != nil {
-		m["validationCriteria"] = s.criteria.document()
+		m["validationCriteria"] = s.criteria.ruleDocument()
 	}
 	var refs []any
 	for _, r := range s.refers {
 		refs = append(refs, r+"()")
 	}
-	put(m, "functionReferences", refs)
+	putList(m, "functionReferences", refs)
 	return m
 }
 
-func (s *step) promptText() string { return "Do " + s.secret() + s.template + "." }
+func (s *step) promptText() string { return "Do " + s.secretMark() + s.template + "." }
 
-func (l *loop) fill(m map[string]any) {
+func (l *loop) fillDocument(m map[string]any) {
 	c := map[string]any{"type": l.kind, "maxIterations": l.most}
 	switch l.kind {
 	case "for":
@@ -167,7 +168,7 @@ func (l *loop) fill(m map[string]any) {
 	case "forEach":
 		c["items"] = l.items
 	default:
-		c["condition"] = l.when.document()
+		c["condition"] = l.when.conditionDocument()
 	}
 	for key, name := range map[string]string{"iterationVar": l.round, "itemVar": l.item, "indexVar": l.index} {
 		if name != "" {
@@ -181,12 +182,12 @@ func (l *loop) fill(m map[string]any) {
 	}
 	var body []any
 	for _, b := range l.body {
-		body = append(body, b.document())
+		body = append(body, b.stepDocument())
 	}
 	m["body"] = body
 }
 
-func (t *test) document() map[string]any {
+func (t *test) conditionDocument() map[string]any {
 	switch t.op {
 	case "always":
 		return map[string]any{}
@@ -195,20 +196,20 @@ func (t *test) document() map[string]any {
 	case "and", "or":
 		list := make([]any, len(t.of))
 		for i, part := range t.of {
-			list[i] = part.document()
+			list[i] = part.conditionDocument()
 		}
 		return map[string]any{t.op: list}
 	case "not":
-		return map[string]any{"not": t.of[0].document()}
+		return map[string]any{"not": t.of[0].conditionDocument()}
 	default:
 		return map[string]any{"var": t.variable, t.op: t.value}
 	}
 }
 
-func (r *rule) document() any {
+func (r *rule) ruleDocument() any {
 	list := make([]any, len(r.of))
 	for i, part := range r.of {
-		list[i] = part.document()
+		list[i] = part.ruleDocument()
 	}
 	switch r.kind {
 	case "list":
@@ -233,12 +234,12 @@ func (r *rule) document() any {
 		m["schema"] = r.shape.schema
 	}
 	if r.when != nil {
-		m["condition"] = r.when.document()
+		m["condition"] = r.when.conditionDocument()
 	}
 	return m
 }
 
-func functions(list []function) []any {
+func functionDocuments(list []function) []any {
 	var out []any
 	for _, f := range list {
 		out = append(out, map[string]any{"name": f.name, "definition": f.text})
@@ -246,7 +247,7 @@ func functions(list []function) []any {
 	return out
 }
 
-func put(m map[string]any, key string, list []any) {
+func putList(m map[string]any, key string, list []any) {
 	if len(list) > 0 {
 		m[key] = list
 	}
