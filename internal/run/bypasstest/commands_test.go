@@ -68,7 +68,7 @@ func (a *attacker) tryOtherSteps() {
 		case slices.Contains(a.place.reached, s):
 			cheat = "wrong order"
 		case a.place.in != nil && !slices.Contains(a.place.in.loop.body, s):
-			cheat = "false loop exit: a step behind the loop"
+			cheat = "false loop exit: a step after the loop"
 		}
 		a.addAttempt(cheat, func(c *command) { c.step = s.id })
 	}

@@ -267,14 +267,14 @@ func (w *attackedRun) checkHidden(p position, said command, whole string) {
 		case m[1] == "SECRET" && !known[n]:
 			w.failAt(p, said, "the texts of step %d, which is not reached, are told: %s", n, whole)
 		case m[1] == "TITLE" && !named[n]:
-			w.failAt(p, said, "the title of step %d, which is not reached, is told: %s", n, whole)
+			w.failAt(p, said, "the title of the later step %d is revealed: %s", n, whole)
 		case m[1] == "SHARED" && !shared[w.def.functions[n].name]:
-			w.failAt(p, said, "a function of steps that are not reached is told: %s", whole)
+			w.failAt(p, said, "a function of later steps is revealed: %s", whole)
 		}
 	}
 	for _, s := range w.def.allSteps() {
 		if !named[s.serial] && s.id != said.step && strings.Contains(whole, s.id) {
-			w.failAt(p, said, "the id %s, which is not reached, is told: %s", s.id, whole)
+			w.failAt(p, said, "the id %s of a later step is revealed: %s", s.id, whole)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (c *crowdClient) raceForRun(ctx context.Context, id string) {
 	refusal, refused := run.AsRefusal(err)
 	switch {
 	case err == nil && next.Replayed:
-		c.seen.Errors = append(c.seen.Errors, "a command that nobody has sent before was replayed: "+text)
+		c.seen.Errors = append(c.seen.Errors, "a new command was answered as a replay: "+text)
 	case err == nil:
 		c.seen.Won[id] = append(c.seen.Won[id], text)
 	case refused && refusal.Code == guideway.CodeRefused && refusal.Rule == run.RuleStaleHandle:

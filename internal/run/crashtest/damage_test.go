@@ -130,7 +130,7 @@ func useDamaged(t *testing.T, p workerPlace, l *modelClient) {
 			{Do: opVerify},
 			{Do: opEvents, Run: led.id},
 			{Do: opContinue, Handle: led.handle, Output: "one more done"},
-			{Do: opStart, Goal: "begin anew"},
+			{Do: opStart, Goal: "start again"},
 			{Do: opStatus, Run: led.id},
 		} {
 			r, err := w.Do(o)

@@ -210,7 +210,7 @@ func TestEditsAreFound(t *testing.T) {
 			`update events set seq = -seq where run = $first and seq > 4`,
 			`update events set seq = -seq - 1 where run = $first and seq < 0`,
 		}, 4, run.FaultEdited},
-		{"an event that nobody made", []string{
+		{"an unexpected event", []string{
 			`insert into events select run, seq + 1, at, kind, by_user, by_client, by_via, data, mac from events
 				where run = $first and seq = (select max(seq) from events where run = $first)`,
 		}, 1 - 2, run.FaultEdited},
