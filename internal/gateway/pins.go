@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -62,8 +60,7 @@ func pinOf(raw json.RawMessage) (Pin, error) {
 	}
 	slices.SortFunc(kept, func(a, b jsonrpc.Member) int { return strings.Compare(a.Key, b.Key) })
 	definition := jsonrpc.Object(kept...)
-	sum := sha256.Sum256(definition)
-	return Pin{Hash: hex.EncodeToString(sum[:]), Definition: definition}, nil
+	return Pin{Hash: hashOfDefinition(definition), Definition: definition}, nil
 }
 
 // canonicalJSON encodes JSON independently of the order of members and white space.

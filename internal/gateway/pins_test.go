@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,46 +75,6 @@ func TestDamagedPins(t *testing.T) {
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Pins: newPins(t, dir)})
 	if names := r.connect(t, ways{user: "ann", version: legacy}).toolNames(); len(names) != 1 {
 		t.Errorf("the tools are %v", names)
-	}
-}
-
-// The pin files of earlier versions are imported once: waiting tools still wait, approved
-// tools stay approved, and a file that is added later has no effect.
-func TestPinsOfEarlierVersions(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	pins := newPins(t, dir)
-	const definition = `{"description":"Reads.","name":"read"}`
-	sum := sha256.Sum256([]byte(definition))
-	old := filepath.Join(dir, "pins", "one.json")
-	put := func(tool string) {
-		text, err := json.MarshalIndent(map[string]gateway.Pin{tool: {Hash: hex.EncodeToString(sum[:]), Definition: json.RawMessage(definition), By: "ann"}}, "", "  ")
-		if err == nil {
-			err = errors.Join(os.MkdirAll(filepath.Dir(old), 0o700), os.WriteFile(old, text, 0o600))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("read")
-	if _, err := pins.Approved("two"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the file that was taken over: %v", err)
-	}
-	for range 2 {
-		got, err := pins.Approved("one")
-		if err != nil || len(got) != 1 || got["read"].By != "ann" || string(got["read"].Definition) != definition {
-			t.Fatalf("the pins are %v, %v", got, err)
-		}
-		put("evil")
-	}
-	if err := pins.Forget("one"); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := pins.Approved("one"); err != nil || got != nil {
-		t.Errorf("after it was forgotten: %v, %v", got, err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,10 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
@@ -34,8 +31,7 @@ type Approvals interface {
 // the store.
 type PinStore struct {
 	Approvals Approvals
-	// Dir holds the definitions. Earlier versions also stored the pins there, one file for
-	// each upstream; those files are imported once.
+	// Dir holds the definitions.
 	Dir string
 }
 
@@ -56,12 +52,6 @@ func seenKey(name string) approval.Key {
 	return approval.Key{Kind: approval.KindUpstream, Source: "configuration", Subject: name}
 }
 
-// movedKey returns the key of the record that the files of earlier versions were imported:
-// files added later are not.
-func movedKey() approval.Key {
-	return approval.Key{Kind: approval.KindUpstream, Source: "files", Subject: "moved"}
-}
-
 func toolKey(name, tool string) approval.Key {
 	return approval.Key{Kind: approval.KindUpstreamTool, Source: "upstream:" + name, Subject: tool}
 }
@@ -79,17 +69,6 @@ func (p PinStore) Approved(name string) (map[string]Pin, error) {
 	records, err := p.Approvals.List()
 	if err != nil {
 		return nil, err
-	}
-	if old, err := p.oldFiles(); err != nil || len(old) > 0 && records.Find(movedKey()) == nil {
-		if err == nil {
-			err = p.updateRecords(nil)
-		}
-		if err == nil {
-			records, err = p.Approvals.List()
-		}
-		if err != nil {
-			return nil, err
-		}
 	}
 	if records.Find(seenKey(name)) == nil {
 		return nil, nil
@@ -136,9 +115,8 @@ func (p PinStore) Forget(name string) error {
 	if err := os.Remove(p.definitionsPath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget the approved tools: %w", err)
 	}
-	old, err := p.oldFiles()
-	if err != nil || records.Find(seenKey(name)) == nil && len(old) == 0 {
-		return err
+	if records.Find(seenKey(name)) == nil {
+		return nil
 	}
 	return p.updateRecords(func(records approval.Records) (approval.Records, error) {
 		return slices.DeleteFunc(records, func(r approval.Record) bool {
@@ -147,28 +125,15 @@ func (p PinStore) Forget(name string) error {
 	})
 }
 
-// update edits the approvals after it has imported the files of earlier versions.
+// updateRecords edits the approvals.
 func (p PinStore) updateRecords(edit func(approval.Records) (approval.Records, error)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
 	defer cancel()
-	var moved []string
-	err := p.Approvals.Change(ctx, func(records approval.Records) (_ approval.Records, err error) {
-		records = slices.Clone(records)
-		if records.Find(movedKey()) == nil {
-			if records, moved, err = p.importOldFiles(records); err != nil {
-				return nil, err
-			}
-		}
-		if edit == nil {
-			return records, nil
-		}
-		return edit(records)
+	err := p.Approvals.Change(ctx, func(records approval.Records) (approval.Records, error) {
+		return edit(slices.Clone(records))
 	})
 	if err != nil {
 		return fmt.Errorf("store the approved tools: %w", err)
-	}
-	for _, file := range moved {
-		_ = os.Remove(file) // it is not read again
 	}
 	return nil
 }
@@ -198,52 +163,6 @@ func (p PinStore) addPins(records approval.Records, name string, pins map[string
 		}
 	}
 	return records, p.writeDefinitions(name, definitions)
-}
-
-// importOldFiles imports the files of earlier versions.
-func (p PinStore) importOldFiles(records approval.Records) (approval.Records, []string, error) {
-	files, err := p.oldFiles()
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".json")
-		text, err := p.privateFile(file).Read()
-		if err != nil {
-			return nil, nil, err
-		}
-		pins := map[string]Pin{}
-		if err := json.Unmarshal([]byte(text), &pins); err != nil {
-			return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "the file of approved tools %s is damaged", file).
-				WithFix("check it, or move it away to approve the tools again")
-		}
-		for tool, pin := range pins { // the file was indented
-			var compact bytes.Buffer
-			if json.Compact(&compact, pin.Definition) == nil {
-				pin.Definition = compact.Bytes()
-				pins[tool] = pin
-			}
-		}
-		if records, err = p.addPins(records, name, pins); err != nil {
-			return nil, nil, err
-		}
-	}
-	return append(records, newRecord(movedKey(), pinned, "guideway", time.Now())), files, nil
-}
-
-// oldFiles returns the existing files of earlier versions.
-func (p PinStore) oldFiles() ([]string, error) {
-	entries, err := os.ReadDir(p.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("find files of approved tools: %w", err)
-	}
-	var files []string
-	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok && upstream.CheckName(name) == nil && !e.IsDir() {
-			files = append(files, filepath.Join(p.Dir, e.Name()))
-		}
-	}
-	return files, nil
 }
 
 func (p PinStore) privateFile(path string) atomicfile.File {
