@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
@@ -93,10 +94,21 @@ func (c *Client) stateOwner() string {
 	return c.Principal.User + "\x00" + c.Holder
 }
 
-// setHolder sets the name of the client's token.
-func (c *Client) setHolder(ctx context.Context) {
+// newClient returns the client of a request, as far as the credentials and the headers
+// describe it.
+func newClient(ctx context.Context, header http.Header) *Client {
+	principal, _ := auth.PrincipalFrom(ctx)
+	c := &Client{Principal: principal, Logs: true, Trace: traceOfHeader(header)}
 	if h := auth.TokenLeaseFrom(ctx); h != nil {
 		c.Holder = h.ID
+	}
+	return c
+}
+
+// setName sets the name that the client sends, unless its token has one.
+func (c *Client) setName(name string) {
+	if c.Principal.Client == "" {
+		c.Principal.Client = clipText(name, 64)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
-	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -135,9 +134,7 @@ func answerTo(id, result json.RawMessage, err error) [][]byte {
 
 // fastClient returns the client of a message, or nil if the SDK has to decide.
 func (g *Gateway) fastClient(ctx context.Context, session *mcp.ServerSession, header http.Header, meta json.RawMessage, t *tool) *Client {
-	principal, _ := auth.PrincipalFrom(ctx)
-	c := &Client{Principal: principal, Logs: true, Trace: traceOfHeader(header)}
-	c.setHolder(ctx)
+	c := newClient(ctx, header)
 	var has map[string]json.RawMessage
 	if meta != nil {
 		var err error
@@ -165,8 +162,8 @@ func (g *Gateway) fastClient(ctx context.Context, session *mcp.ServerSession, he
 	if params.Capabilities != nil {
 		c.Capabilities = capabilitiesOf(params.Capabilities)
 	}
-	if params.ClientInfo != nil && c.Principal.Client == "" {
-		c.Principal.Client = clipText(params.ClientInfo.Name, 64)
+	if params.ClientInfo != nil {
+		c.setName(params.ClientInfo.Name)
 	}
 	of := g.downstreamOf().sessionOf(session)
 	c.Session, c.Level = of.id, of.level
@@ -210,9 +207,7 @@ func (c *Client) setFromMeta(header http.Header, has map[string]json.RawMessage,
 	if has[metaClientInfo] != nil && json.Unmarshal(has[metaClientInfo], &info) != nil {
 		return nil
 	}
-	if c.Principal.Client == "" {
-		c.Principal.Client = clipText(info.Name, 64)
-	}
+	c.setName(info.Name)
 	if has[metaLevel] != nil && json.Unmarshal(has[metaLevel], &c.Level) != nil {
 		return nil
 	}
@@ -286,9 +281,6 @@ func (g *Gateway) takeResponse(session *mcp.ServerSession, m *jsonrpc.Message) f
 func (s *fastCalls) addQuestion(key fastCallID) chan *jsonrpc.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.asked == nil {
-		s.asked = map[fastCallID]chan *jsonrpc.Message{}
-	}
 	answer := make(chan *jsonrpc.Message, 1)
 	s.asked[key] = answer
 	return answer
@@ -309,9 +301,6 @@ func (s *fastCalls) addCall(session *mcp.ServerSession, id json.RawMessage) func
 	key, call := fastCallID{session, string(id)}, &fastCall{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calls == nil {
-		s.calls = map[fastCallID]*fastCall{}
-	}
 	s.calls[key] = call
 	return func(ctx context.Context) (context.Context, func()) {
 		ctx, cancel := context.WithCancelCause(ctx)

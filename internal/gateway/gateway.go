@@ -119,9 +119,7 @@ type Gateway struct {
 	members []*member
 	// project is the current setting.
 	project string
-	notify  func(kind Kind)
 	own     reservedNames
-	hear    func(client, method string, params json.RawMessage)
 	// downstream connects the gateway to the clients.
 	downstream *downstream
 	closed     bool
@@ -160,9 +158,11 @@ func New(opts Options) (*Gateway, error) {
 	g := &Gateway{
 		opts: opts, logger: opts.Logger, sealer: sealer{key: opts.Key, now: time.Now},
 		subscriptions: map[subscription]*following{},
+		parking:       parking{calls: map[string]*parkedCall{}},
+		limits:        limits{buckets: map[string]*bucket{}, answered: map[string]time.Time{}},
+		fastCalls:     fastCalls{calls: map[fastCallID]*fastCall{}, asked: map[fastCallID]chan *jsonrpc.Message{}},
 	}
 	g.life, g.end = context.WithCancel(context.Background())
-	g.parking.initCalls()
 	if err := g.Configure(Settings{
 		Upstreams: opts.Upstreams, Lazy: opts.Lazy, Project: opts.Project, ClientPerMinute: opts.ClientPerMinute,
 	}); err != nil {
@@ -353,23 +353,16 @@ func (g *Gateway) rebuild() {
 	before := g.surface.Load()
 	next := g.buildSurface(g.members)
 	g.surface.Store(next)
-	notify := g.notify
+	d := g.downstream
 	g.mu.Unlock()
-	if notify == nil || before == nil || !g.held.Load() {
+	if d == nil || before == nil || !g.held.Load() {
 		return // no client holds a list yet
 	}
 	for _, kind := range []Kind{KindTools, KindPrompts, KindResources} {
 		if before.prints[kind] != next.prints[kind] {
-			notify(kind)
+			d.notifyChanged(kind)
 		}
 	}
-}
-
-// OnChange calls f for each list that changed.
-func (g *Gateway) OnChange(f func(Kind)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.notify = f
 }
 
 // listTime is the default of Options.ListTime.
@@ -451,12 +444,15 @@ func toolError(code guideway.Code, message, fix string) json.RawMessage {
 	if fix != "" {
 		said = append(said, jsonrpc.Member{Key: "fix", Value: jsonrpc.Text(fix)})
 	}
-	body := jsonrpc.Object(said...)
+	return toolResult(jsonrpc.Object(said...), jsonrpc.Member{Key: "isError", Value: json.RawMessage("true")})
+}
+
+// toolResult returns the result of a tool with an object as text and as structured content.
+func toolResult(body json.RawMessage, more ...jsonrpc.Member) json.RawMessage {
 	content := jsonrpc.Object(jsonrpc.Member{Key: "type", Value: jsonrpc.Text("text")}, jsonrpc.Member{Key: "text", Value: jsonrpc.Text(string(body))})
-	return jsonrpc.Object(
-		jsonrpc.Member{Key: "content", Value: append(append(json.RawMessage{'['}, content...), ']')},
-		jsonrpc.Member{Key: "structuredContent", Value: body},
-		jsonrpc.Member{Key: "isError", Value: json.RawMessage("true")})
+	return jsonrpc.Object(append([]jsonrpc.Member{
+		{Key: "content", Value: encodeList(content)}, {Key: "structuredContent", Value: body},
+	}, more...)...)
 }
 
 // MemberHealth is the health of one upstream.

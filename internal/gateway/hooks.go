@@ -247,10 +247,7 @@ func (g *Gateway) toolsFromHooks(m *member, known map[string]*tool, list []json.
 
 // Relist tells clients to list the tools again after the list hooks changed.
 func (g *Gateway) Relist() {
-	g.mu.Lock()
-	notify := g.notify
-	g.mu.Unlock()
-	if notify != nil && g.held.Load() {
-		notify(KindTools)
+	if d := g.downstreamOf(); d != nil && g.held.Load() {
+		d.notifyChanged(KindTools)
 	}
 }

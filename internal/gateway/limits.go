@@ -71,9 +71,6 @@ func (l *limits) bucketOf(now time.Time, of bound) *bucket {
 		if len(l.buckets) >= maxBuckets {
 			l.removeIdle(now)
 		}
-		if l.buckets == nil {
-			l.buckets = map[string]*bucket{}
-		}
 		b = &bucket{Limiter: rate.NewLimiter(rate.Limit(float64(of.perMinute)/60), of.perMinute), perMinute: of.perMinute}
 		l.buckets[key] = b
 	}
@@ -104,9 +101,6 @@ func (l *limits) isFirstAnswer(state string) bool {
 	}
 	if len(l.answered) >= maxBuckets {
 		return false
-	}
-	if l.answered == nil {
-		l.answered = map[string]time.Time{}
 	}
 	l.answered[key] = now
 	return true

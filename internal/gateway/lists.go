@@ -87,16 +87,21 @@ func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.Raw
 	if e == nil || !g.accessOf(ctx).allowsUpstream(e.member) {
 		return o.endUnrouted(ctx, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clipText(r.Name, maxName))})
 	}
-	ctx = o.setTarget(ctx, e.member, e.original, &r)
-	if err := g.checkRequestLimits(c, e.member, r); err != nil {
+	return g.sendRouted(ctx, c, o, route{method: "prompts/get", member: e.member, original: e.original, shown: e.name}, r)
+}
+
+// sendRouted sends an observed request to its upstream, unless a limit refuses it.
+func (g *Gateway) sendRouted(ctx context.Context, c *Client, o *observation, a route, r Request) (json.RawMessage, error) {
+	ctx = o.setTarget(ctx, a.member, a.original, &r)
+	if err := g.checkRequestLimits(c, a.member, r); err != nil {
 		return o.endUnrouted(ctx, err)
 	}
-	result, err := g.send(ctx, c, route{method: "prompts/get", member: e.member, original: e.original, shown: e.name}, r)
+	result, err := g.send(ctx, c, a, r)
 	o.endWith(ctx, result, err)
 	if err != nil {
 		return nil, err
 	}
-	return g.rewriteURIs(e.member, result), nil
+	return g.rewriteURIs(a.member, result), nil
 }
 
 // resourceNotFound returns the MCP error for an unknown URI in the client's protocol
@@ -125,16 +130,7 @@ func (g *Gateway) ReadResource(ctx context.Context, c *Client, r Request) (json.
 	if err != nil {
 		return o.endUnrouted(ctx, err)
 	}
-	ctx = o.setTarget(ctx, m, original, &r)
-	if err := g.checkRequestLimits(c, m, r); err != nil {
-		return o.endUnrouted(ctx, err)
-	}
-	result, err := g.send(ctx, c, route{method: "resources/read", member: m, original: original, shown: r.Name}, r)
-	o.endWith(ctx, result, err)
-	if err != nil {
-		return nil, err
-	}
-	return c.withCacheHints(g.rewriteURIs(m, result), nil)
+	return c.withCacheHints(g.sendRouted(ctx, c, o, route{method: "resources/read", member: m, original: original, shown: r.Name}, r))
 }
 
 // withCacheHints adds the cache hints that a modern client requires to a resource of a

@@ -70,8 +70,6 @@ type parkedQuestion struct {
 	answer chan json.RawMessage
 }
 
-func (p *parking) initCalls() { p.calls = map[string]*parkedCall{} }
-
 func (p *parking) closeAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

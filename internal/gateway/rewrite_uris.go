@@ -45,41 +45,12 @@ func (a *uriRewriter) rewriteMembers(raw json.RawMessage, by map[string]change) 
 	if len(raw) == 0 || raw[0] != '{' {
 		return raw
 	}
-	var all []jsonrpc.Member
-	changed := false
-	err := jsonrpc.Each(raw, func(key string, value json.RawMessage) error {
-		next := value
+	return rewriteObject(raw, func(key string, value json.RawMessage) json.RawMessage {
 		if f := by[key]; f != nil {
-			next = f(value)
+			return f(value)
 		}
-		changed = changed || !sameBytes(next, value)
-		all = append(all, jsonrpc.Member{Key: key, Value: next})
-		return nil
+		return value
 	})
-	if err != nil || !changed {
-		return raw
-	}
-	return jsonrpc.Object(all...)
-}
-
-// rewriteList changes the entries of a list; f also gets a value that is not a list.
-func rewriteList(raw json.RawMessage, f change) json.RawMessage {
-	if raw[0] != '[' {
-		return f(raw)
-	}
-	var parts []json.RawMessage
-	if json.Unmarshal(raw, &parts) != nil {
-		return raw
-	}
-	changed := false
-	for i, part := range parts {
-		parts[i] = f(part)
-		changed = changed || !sameBytes(parts[i], part)
-	}
-	if !changed {
-		return raw
-	}
-	return append(append(json.RawMessage{'['}, bytes.Join(rawParts(parts), []byte{','})...), ']')
 }
 
 // rewriteItems rewrites parts of a message or of a tool's answer.

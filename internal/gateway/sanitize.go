@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -43,7 +42,7 @@ func (c *sanitizer) sanitizeValue(value json.RawMessage) json.RawMessage {
 	case '{':
 		return c.sanitizeObject(value, false)
 	case '[':
-		return c.sanitizeList(value)
+		return rewriteList(value, c.sanitizeValue)
 	case '"':
 		c.left += countHidden(value)
 	}
@@ -56,73 +55,32 @@ func (c *sanitizer) sanitizeObject(value json.RawMessage, named bool) json.RawMe
 	top := c.depth == 0
 	c.depth++
 	defer func() { c.depth-- }()
-	var members []jsonrpc.Member
-	changed := false
-	err := jsonrpc.Each(value, func(key string, sub json.RawMessage) error {
+	return rewriteObject(value, func(key string, sub json.RawMessage) json.RawMessage {
 		c.left += hiddenIn(key)
-		next := sub
-		keyword := key
 		if named {
-			keyword = ""
+			key = ""
 		}
-		switch keyword {
+		switch key {
 		case "description", "title":
 			switch {
 			case sub[0] != '"':
-				next = c.sanitizeValue(sub)
+				return c.sanitizeValue(sub)
 			case !top:
-				next = c.sanitizeText(sub)
+				return c.sanitizeText(sub)
 			}
+			return sub
 		case "properties", "patternProperties", "dependentSchemas", "$defs", "definitions":
 			if sub[0] == '{' {
-				next = c.sanitizeObject(sub, true)
-			} else {
-				next = c.sanitizeValue(sub)
+				return c.sanitizeObject(sub, true)
 			}
 		case "default", "const", "enum", "examples", "_meta": // data, even if a member has the name of a keyword
 			data := &sanitizer{depth: 1}
 			data.sanitizeValue(sub)
 			c.left += data.left + data.taken
-		default:
-			next = c.sanitizeValue(sub)
+			return sub
 		}
-		changed = changed || !sameBytes(next, sub)
-		members = append(members, jsonrpc.Member{Key: key, Value: next})
-		return nil
+		return c.sanitizeValue(sub)
 	})
-	if err != nil || !changed {
-		return value
-	}
-	return jsonrpc.Object(members...)
-}
-
-func (c *sanitizer) sanitizeList(value json.RawMessage) json.RawMessage {
-	var parts []json.RawMessage
-	if json.Unmarshal(value, &parts) != nil {
-		return value
-	}
-	changed := false
-	for i, sub := range parts {
-		parts[i] = c.sanitizeValue(sub)
-		changed = changed || !sameBytes(parts[i], sub)
-	}
-	if !changed {
-		return value
-	}
-	return append(append(json.RawMessage{'['}, bytes.Join(rawParts(parts), []byte{','})...), ']')
-}
-
-func rawParts(parts []json.RawMessage) [][]byte {
-	out := make([][]byte, len(parts))
-	for i, part := range parts {
-		out[i] = part
-	}
-	return out
-}
-
-// sameBytes reports whether two values share the same memory.
-func sameBytes(a, b json.RawMessage) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // sanitizeText sanitizes a description.
@@ -185,15 +143,7 @@ func Flagged(c *upstream.Catalog) []string {
 		list []json.RawMessage
 	}{{"name", c.Tools}, {"name", c.Prompts}, {"uri", c.Resources}, {"uriTemplate", c.Templates}} {
 		for _, raw := range each.list {
-			_, found := sanitize(raw)
-			texts := []string{"description", "title"}
-			if each.key != "name" {
-				texts = append(texts, "name")
-			}
-			for _, key := range texts {
-				_, wrong := cleanDescription(textMember(raw, key))
-				found = append(found, wrong...)
-			}
+			_, found := sanitizeEntry(raw, each.key)
 			name, _ := cleanDescription(textMember(raw, each.key))
 			for _, text := range found {
 				notes = append(notes, name+": "+text)

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
-	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -42,8 +43,6 @@ func (g *Gateway) Attach(server *mcp.Server, tools []string) {
 	g.mu.Unlock()
 	g.rebuild()
 	server.AddReceivingMiddleware(d.middleware)
-	g.OnChange(d.notifyChanged)
-	g.OnNotification(d.forwardNotification)
 }
 
 // Reserve reserves names of prompts for the server: no upstream can use them from now on.
@@ -101,7 +100,7 @@ func (d *downstream) notifyChanged(kind Kind) {
 	}
 }
 
-// forward forwards notifications that an upstream sends outside of calls.
+// forwardNotification forwards notifications that an upstream sends outside of calls.
 func (d *downstream) forwardNotification(client, method string, params json.RawMessage) {
 	ctx := context.Background()
 	if method == "notifications/resources/updated" {
@@ -112,16 +111,11 @@ func (d *downstream) forwardNotification(client, method string, params json.RawM
 		return
 	}
 	d.mu.Lock()
-	var to *mcp.ServerSession
-	var logs *outbox
+	defer d.mu.Unlock()
 	for session, of := range d.sessions {
 		if "session:"+of.id == client {
-			to, logs = session, of.logs
+			of.logs.addParcel(parcel{size: len(params), send: func() { sendNotification(ctx, session, method, params) }})
 		}
-	}
-	d.mu.Unlock()
-	if to != nil {
-		logs.addParcel(parcel{size: len(params), send: func() { sendNotification(ctx, to, method, params) }})
 	}
 }
 
@@ -155,19 +149,13 @@ func (d *downstream) clientOf(ctx context.Context, req request) (*Client, error)
 	if !ok {
 		return nil, errors.New("the request has no session")
 	}
-	principal, _ := auth.PrincipalFrom(ctx)
-	if info := req.ClientInfo(); info != nil && principal.Client == "" {
-		principal.Client = clipText(info.Name, 64)
+	c := newClient(ctx, headerOf(req))
+	c.Modern = req.ProtocolVersion() >= upstream.ModernVersion
+	c.Notify = func(ctx context.Context, method string, params json.RawMessage) {
+		sendNotification(ctx, session, method, params)
 	}
-	c := &Client{
-		Principal: principal, Modern: req.ProtocolVersion() >= upstream.ModernVersion, Logs: true,
-		Notify: func(ctx context.Context, method string, params json.RawMessage) {
-			sendNotification(ctx, session, method, params)
-		},
-	}
-	c.setHolder(ctx)
-	if extra := req.GetExtra(); extra != nil {
-		c.Trace = traceOfHeader(extra.Header)
+	if info := req.ClientInfo(); info != nil {
+		c.setName(info.Name)
 	}
 	if caps := req.ClientCapabilities(); caps != nil {
 		c.Capabilities = capabilitiesOf(caps)
@@ -180,6 +168,14 @@ func (d *downstream) clientOf(ctx context.Context, req request) (*Client, error)
 		}
 	}
 	return c, nil
+}
+
+// headerOf returns the HTTP headers of a request, or nil.
+func headerOf(req mcp.Request) http.Header {
+	if extra := req.GetExtra(); extra != nil {
+		return extra.Header
+	}
+	return nil
 }
 
 // capabilitiesOf returns the declared capabilities of a client.
@@ -252,8 +248,7 @@ func typedAnswer(result any, err error) (json.RawMessage, *jsonrpc.Error) {
 			return text, nil
 		}
 	}
-	var failure *sdkjsonrpc.Error
-	if errors.As(err, &failure) {
+	if failure := (*sdkjsonrpc.Error)(nil); errors.As(err, &failure) {
 		return nil, &jsonrpc.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
 	}
 	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the client could not be asked: " + err.Error()}
@@ -300,12 +295,16 @@ func (d *downstream) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, err
 		}
 		result, err := handle(ctx, c, req, func() (mcp.Result, error) { return next(ctx, method, req) })
-		var failure *jsonrpc.Error
-		if errors.As(err, &failure) {
-			return nil, &sdkjsonrpc.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
-		}
-		return result, err
+		return result, sdkError(err)
 	}
+}
+
+// sdkError returns a protocol error as the SDK's type, so that clients get its code.
+func sdkError(err error) error {
+	if failure := (*jsonrpc.Error)(nil); errors.As(err, &failure) {
+		return &sdkjsonrpc.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
+	}
+	return err
 }
 
 // handler answers a request; own answers it without the gateway.
@@ -377,36 +376,44 @@ func mergeLists(member, id string, theirs func(context.Context, *Client) []json.
 			return nil, err
 		}
 		text, err := json.Marshal(result)
+		if err == nil {
+			text, err = mergeList(text, member, id, func() []json.RawMessage { return theirs(ctx, c) })
+		}
 		if err != nil {
 			return nil, fmt.Errorf("write a list: %w", err)
 		}
-		members, err := jsonrpc.Members(text)
-		if err != nil {
-			return nil, fmt.Errorf("write a list: %w", err)
-		}
-		var list []json.RawMessage
-		if members[member] != nil {
-			if err := json.Unmarshal(members[member], &list); err != nil {
-				return nil, fmt.Errorf("write a list: %w", err)
-			}
-		}
-		list = slices.DeleteFunc(list, func(entry json.RawMessage) bool {
-			name := textMember(entry, id)
-			return name == changeMark || name == "guideway://"+changeMark
-		})
-		if members["nextCursor"] == nil {
-			list = append(list, theirs(ctx, c)...)
-		}
-		if list == nil {
-			list = []json.RawMessage{}
-		}
-		all, err := json.Marshal(list)
-		if err != nil {
-			return nil, fmt.Errorf("write a list: %w", err)
-		}
-		text, err = jsonrpc.With(text, jsonrpc.Member{Key: member, Value: all})
-		return rawResult(c.finishResult(text, err))
+		return rawResult(c.finishResult(text, nil))
 	}
+}
+
+// mergeList adds the upstreams' entries to an encoded page of the server's own list, if it
+// is the last one, and removes changeMark.
+func mergeList(page json.RawMessage, member, id string, theirs func() []json.RawMessage) (json.RawMessage, error) {
+	members, err := jsonrpc.Members(page)
+	if err != nil {
+		return nil, err
+	}
+	var list []json.RawMessage
+	if members[member] != nil {
+		if err := json.Unmarshal(members[member], &list); err != nil {
+			return nil, err
+		}
+	}
+	list = slices.DeleteFunc(list, func(entry json.RawMessage) bool {
+		name := textMember(entry, id)
+		return name == changeMark || name == "guideway://"+changeMark
+	})
+	if members["nextCursor"] == nil {
+		list = append(list, theirs()...)
+	}
+	if list == nil {
+		list = []json.RawMessage{}
+	}
+	all, err := json.Marshal(list)
+	if err != nil {
+		return nil, err
+	}
+	return jsonrpc.With(page, jsonrpc.Member{Key: member, Value: all})
 }
 
 func (d *downstream) callTool(ctx context.Context, c *Client, req mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error) {
@@ -415,29 +422,24 @@ func (d *downstream) callTool(ctx context.Context, c *Client, req mcp.Request, o
 		return own()
 	}
 	p := r.Params
-	if !d.gateway.HasTool(p.Name) && d.isOwnTool(ctx, p.Name) {
+	if !d.gateway.HasTool(p.Name) && d.isOwnTool(p.Name) {
 		return own()
 	}
 	in, err := d.newRequest(c, p.Name, p.Meta, p.InputResponses, p.RequestState)
 	if err != nil {
 		return nil, err
 	}
-	in.Arguments = p.Arguments
-	if extra := r.GetExtra(); extra != nil {
-		in.Header = extra.Header
-	}
+	in.Arguments, in.Header = p.Arguments, headerOf(r)
 	return rawResult(d.gateway.Call(ctx, c, in))
 }
 
 // isOwnTool reports whether to look up a tool that no upstream has among the server's own
 // tools. It is false for a name with an upstream's prefix.
-func (d *downstream) isOwnTool(_ context.Context, name string) bool {
-	for _, m := range d.gateway.allMembers() {
-		if p := m.namePrefix(); p != "" && len(name) > len(p) && name[:len(p)] == p {
-			return false
-		}
-	}
-	return true
+func (d *downstream) isOwnTool(name string) bool {
+	return !slices.ContainsFunc(d.gateway.allMembers(), func(m *member) bool {
+		p := m.namePrefix()
+		return p != "" && len(name) > len(p) && strings.HasPrefix(name, p)
+	})
 }
 
 // newRequest builds a Request from SDK params.
@@ -532,12 +534,7 @@ func (g *Gateway) subscribeHandler(ctx context.Context, req *mcp.SubscribeReques
 	if err != nil {
 		return err
 	}
-	err = g.Subscribe(ctx, c, req.Params.URI)
-	var failure *jsonrpc.Error
-	if errors.As(err, &failure) {
-		return &sdkjsonrpc.Error{Code: failure.Code, Message: failure.Message, Data: failure.Data}
-	}
-	return err
+	return sdkError(g.Subscribe(ctx, c, req.Params.URI))
 }
 
 func (g *Gateway) unsubscribeHandler(ctx context.Context, req *mcp.UnsubscribeRequest) error {

@@ -86,11 +86,8 @@ func (g *Gateway) lazyCall(ctx context.Context, c *Client, r Request) (json.RawM
 func searchResult(tools []*tool, query string, limit int) json.RawMessage {
 	best := rankTools(tools, query)
 	total := len(best)
-	var list []byte
-	for i, t := range best[:min(limit, total)] {
-		if i > 0 {
-			list = append(list, ',')
-		}
+	var list []json.RawMessage
+	for _, t := range best[:min(limit, total)] {
 		shown := []jsonrpc.Member{{Key: "name", Value: jsonrpc.Text(t.name)}, {Key: "description", Value: jsonrpc.Text(t.description)}}
 		_ = jsonrpc.Each(t.shown, func(key string, value json.RawMessage) error {
 			if key == "inputSchema" {
@@ -98,16 +95,12 @@ func searchResult(tools []*tool, query string, limit int) json.RawMessage {
 			}
 			return nil
 		})
-		list = append(list, jsonrpc.Object(shown...)...)
+		list = append(list, jsonrpc.Object(shown...))
 	}
-	body := jsonrpc.Object(
-		jsonrpc.Member{Key: "tools", Value: append(append([]byte{'['}, list...), ']')},
+	return toolResult(jsonrpc.Object(
+		jsonrpc.Member{Key: "tools", Value: encodeList(list...)},
 		jsonrpc.Member{Key: "found", Value: jsonrpc.Number(int64(total))},
-		jsonrpc.Member{Key: "of", Value: jsonrpc.Number(int64(len(tools)))})
-	content := jsonrpc.Object(jsonrpc.Member{Key: "type", Value: jsonrpc.Text("text")}, jsonrpc.Member{Key: "text", Value: jsonrpc.Text(string(body))})
-	return jsonrpc.Object(
-		jsonrpc.Member{Key: "content", Value: append(append([]byte{'['}, content...), ']')},
-		jsonrpc.Member{Key: "structuredContent", Value: body})
+		jsonrpc.Member{Key: "of", Value: jsonrpc.Number(int64(len(tools)))}))
 }
 
 // The weights of BM25, and the factor of a word in the name compared to one in the

@@ -245,18 +245,15 @@ func (g *Gateway) handleNotification(name, client, method string, params json.Ra
 		g.notifyFollowers(subscription{name, textMember(params, "uri"), client}, params)
 		return
 	}
-	g.mu.Lock()
-	hear := g.hear
-	g.mu.Unlock()
-	if hear != nil && method == "notifications/message" && client != "" {
-		hear(client, method, params)
+	if d := g.downstreamOf(); d != nil && method == "notifications/message" && client != "" {
+		d.forwardNotification(client, method, params)
 	}
 }
 
 // notifyFollowers reports an update under each URI that a follower uses for it.
 func (g *Gateway) notifyFollowers(key subscription, params json.RawMessage) {
 	g.mu.Lock()
-	hear := g.hear
+	d := g.downstream
 	shown := map[string]bool{}
 	if f := g.subscriptions[key]; f != nil {
 		for who := range f.users {
@@ -264,23 +261,14 @@ func (g *Gateway) notifyFollowers(key subscription, params json.RawMessage) {
 		}
 	}
 	g.mu.Unlock()
-	if hear == nil {
+	if d == nil {
 		return
 	}
 	for uri := range shown {
 		if mine, err := jsonrpc.With(params, jsonrpc.Member{Key: "uri", Value: jsonrpc.Text(uri)}, jsonrpc.Member{Key: "_meta"}); err == nil {
-			hear("", "notifications/resources/updated", mine)
+			d.forwardNotification("", "notifications/resources/updated", mine)
 		}
 	}
-}
-
-// OnNotification calls f for notifications that upstreams send outside of calls: updates of
-// followed resources, and the log messages of a client's own sessions together with the
-// client. f must not block for long.
-func (g *Gateway) OnNotification(f func(client, method string, params json.RawMessage)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.hear = f
 }
 
 // SetLevel sets the log level of a client at the upstreams, in the client's own sessions.

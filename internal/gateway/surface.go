@@ -176,28 +176,37 @@ func shownTool(raw json.RawMessage, name, description string) json.RawMessage {
 
 // shownAs returns a prompt, a resource or a template as clients see it.
 func (s *surface) shownAs(m *member, raw json.RawMessage, key, value string) json.RawMessage {
-	set := []jsonrpc.Member{{Key: key, Value: jsonrpc.Text(value)}}
+	shown, found := sanitizeEntry(raw, key)
+	for _, text := range found {
+		s.addNote(m, textMember(raw, key), text)
+	}
+	out, err := jsonrpc.With(shown, jsonrpc.Member{Key: key, Value: jsonrpc.Text(value)})
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// sanitizeEntry returns an entry of a list with texts that are safe to show, and warnings
+// about changed and hidden characters. The text of the entry's key stays unchanged.
+func sanitizeEntry(raw json.RawMessage, key string) (json.RawMessage, []string) {
 	inner, found := sanitize(raw)
-	for _, each := range []string{"description", "title"} {
+	texts := []string{"description", "title"}
+	if key != "name" { // only people read the name of a resource
+		texts = append(texts, "name")
+	}
+	var set []jsonrpc.Member
+	for _, each := range texts {
 		if text := textMember(raw, each); text != "" {
 			shown, wrong := cleanDescription(text)
 			set = append(set, jsonrpc.Member{Key: each, Value: jsonrpc.Text(shown)})
 			found = append(found, wrong...)
 		}
 	}
-	if name := textMember(raw, "name"); key != "name" && name != "" { // only people read the name of a resource
-		shown, wrong := cleanDescription(name)
-		set = append(set, jsonrpc.Member{Key: "name", Value: jsonrpc.Text(shown)})
-		found = append(found, wrong...)
+	if out, err := jsonrpc.With(inner, set...); err == nil {
+		return out, found
 	}
-	for _, text := range found {
-		s.addNote(m, textMember(raw, key), text)
-	}
-	out, err := jsonrpc.With(inner, set...)
-	if err != nil {
-		return raw
-	}
-	return out
+	return raw, found
 }
 
 // textMember returns a text member of an object, or "".

@@ -1,0 +1,60 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+)
+
+// rewriteObject changes the members of an object. It returns the same bytes if nothing
+// changes.
+func rewriteObject(raw json.RawMessage, f func(key string, value json.RawMessage) json.RawMessage) json.RawMessage {
+	var all []jsonrpc.Member
+	changed := false
+	err := jsonrpc.Each(raw, func(key string, value json.RawMessage) error {
+		next := f(key, value)
+		changed = changed || !sameBytes(next, value)
+		all = append(all, jsonrpc.Member{Key: key, Value: next})
+		return nil
+	})
+	if err != nil || !changed {
+		return raw
+	}
+	return jsonrpc.Object(all...)
+}
+
+// rewriteList changes the entries of a list; f also gets a value that is not a list. It
+// returns the same bytes if nothing changes.
+func rewriteList(raw json.RawMessage, f change) json.RawMessage {
+	if raw[0] != '[' {
+		return f(raw)
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(raw, &parts) != nil {
+		return raw
+	}
+	changed := false
+	for i, part := range parts {
+		parts[i] = f(part)
+		changed = changed || !sameBytes(parts[i], part)
+	}
+	if !changed {
+		return raw
+	}
+	return encodeList(parts...)
+}
+
+// encodeList returns a JSON list of values, which it keeps byte for byte.
+func encodeList(parts ...json.RawMessage) json.RawMessage {
+	list := make([][]byte, len(parts))
+	for i, part := range parts {
+		list[i] = part
+	}
+	return append(append(json.RawMessage{'['}, bytes.Join(list, []byte{','})...), ']')
+}
+
+// sameBytes reports whether two values share the same memory.
+func sameBytes(a, b json.RawMessage) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
