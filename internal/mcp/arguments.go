@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -54,23 +54,12 @@ const (
 )
 
 func (p param) jsonSchema() map[string]any {
-	var s map[string]any
-	switch p.kind {
-	case kindStrings:
+	s := typeSchema(string(p.kind))
+	switch {
+	case p.kind == kindStrings:
 		s = listSchema(typeSchema("string"))
-	case kindObject:
-		s = typeSchema("object")
-		if p.members != nil {
-			s = inputSchema(p.members)
-		}
-	case kindBool:
-		s = typeSchema("boolean")
-	case kindInteger:
-		s = typeSchema("integer")
-	case kindNumber:
-		s = typeSchema("number")
-	default:
-		s = typeSchema("string")
+	case p.members != nil:
+		s = inputSchema(p.members)
 	}
 	if p.description != "" {
 		s["description"] = p.description
@@ -200,20 +189,17 @@ func (p param) checkValue(v any) string {
 	wrongType := ""
 	switch p.kind {
 	case kindString:
-		s, ok := v.(string)
-		if ok {
+		if s, ok := v.(string); ok {
 			return p.checkText(s)
 		}
 		wrongType = "a string"
 	case kindStrings:
-		list, ok := v.([]any)
-		if ok {
+		if list, ok := v.([]any); ok {
 			return p.checkTexts(list)
 		}
 		wrongType = "a list of strings"
 	case kindObject:
-		m, ok := v.(map[string]any)
-		if ok {
+		if m, ok := v.(map[string]any); ok {
 			return p.checkObject(m)
 		}
 		wrongType = "an object"
@@ -222,28 +208,26 @@ func (p param) checkValue(v any) string {
 			return ""
 		}
 		wrongType = "true or false"
-	case kindInteger:
-		n, ok := v.(json.Number)
-		if !ok {
+	case kindInteger, kindNumber:
+		if n, ok := v.(json.Number); ok {
+			return p.checkNumber(n)
+		}
+		wrongType = "a number"
+		if p.kind == kindInteger {
 			wrongType = "a whole number"
-			break
 		}
-		if _, err := n.Int64(); err != nil {
-			return p.name + " must be a whole number"
-		}
-		return ""
-	case kindNumber:
-		n, ok := v.(json.Number)
-		if !ok {
-			wrongType = "a number"
-			break
-		}
-		if _, err := n.Float64(); err != nil {
-			return p.name + " is out of range"
-		}
-		return ""
 	}
 	return fmt.Sprintf("%s must be %s, not %s", p.name, wrongType, jsonType(v))
+}
+
+func (p param) checkNumber(n json.Number) string {
+	if _, err := n.Int64(); p.kind == kindInteger && err != nil {
+		return p.name + " must be a whole number"
+	}
+	if _, err := n.Float64(); err != nil {
+		return p.name + " is out of range"
+	}
+	return ""
 }
 
 func (p param) checkText(s string) string {
@@ -386,11 +370,4 @@ func paramNames(params []param) []string {
 	return names
 }
 
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
-}
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -62,21 +62,15 @@ func contextParam(description string) param {
 
 func workflowParam() param { return param{name: "workflowId", kind: kindString, maxLength: maxID} }
 
-// bindHandler sets the handler of a tool: it passes the caller, and adds a call that works
-// to errors.
-func (c *contextTools) bindHandler(t *tool, do func(ctx context.Context, caller run.Caller, in arguments) (any, error)) *tool {
-	t.handle = func(ctx context.Context, in arguments) (any, error) {
-		caller, err := callerFrom(ctx)
+// explained returns a handler that adds a call that works to the errors of do.
+func explained(do func(context.Context, call) (any, error)) func(context.Context, call) (any, error) {
+	return func(ctx context.Context, c call) (any, error) {
+		out, err := do(ctx, c)
 		if err != nil {
-			return nil, err
-		}
-		out, err := do(ctx, caller, in)
-		if err != nil {
-			return nil, t.explainRefusal(in, err)
+			return nil, c.tool.explainRefusal(c.arguments, err)
 		}
 		return out, nil
 	}
-	return t
 }
 
 // explainRefusal adds the argument in question and a call that works to an error of a
@@ -187,8 +181,8 @@ func (t *tool) exampleCall() *nextCall {
 	return &nextCall{Tool: t.name, Arguments: args}
 }
 
-func (c *contextTools) saveTool() *tool {
-	t := &tool{
+func (t *contextTools) saveTool() *tool {
+	return &tool{
 		name: "workflow_checkpoint_save", title: "Save a checkpoint", effect: effectAdds,
 		description: "Save your context so that it outlives this conversation: that of a run by its handle (only the checkpoint gets context), " +
 			"or any under a sessionId. Runs save automatically at phase ends and gates.",
@@ -203,17 +197,17 @@ func (c *contextTools) saveTool() *tool {
 			"checkpointId": typeSchema("string"), "sessionId": typeSchema("string"), "parentId": typeSchema("string"), "bytes": typeSchema("integer"),
 			"storedBytes": typeSchema("integer"), "tokens": typeSchema("integer"), "warnings": typeSchema("array"),
 		}),
+		serve: explained(func(ctx context.Context, c call) (any, error) {
+			if c.textArg("handle") == "" && c.objectArg("context") == nil {
+				return nil, c.badCall("context", "context is required without a handle")
+			}
+			return t.memory.Save(ctx, c.caller, contexts.SaveRequest{
+				Handle: c.textArg("handle"), Session: c.textArg("sessionId"), Workflow: c.textArg("workflowId"), Context: c.objectArg("context"),
+				Name: c.textArg("name"), Tags: c.textsArg("tags"), Agent: c.textArg("agentId"), Project: t.places.currentProject(ctx).ID,
+				ExpectedHead: c.textArg("expectedHead"),
+			})
+		}),
 	}
-	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
-		if in.textArg("handle") == "" && in.objectArg("context") == nil {
-			return nil, t.badCall(in, "context", "context is required without a handle")
-		}
-		return c.memory.Save(ctx, caller, contexts.SaveRequest{
-			Handle: in.textArg("handle"), Session: in.textArg("sessionId"), Workflow: in.textArg("workflowId"), Context: in.objectArg("context"),
-			Name: in.textArg("name"), Tags: in.textsArg("tags"), Agent: in.textArg("agentId"), Project: c.places.currentProject(ctx).ID,
-			ExpectedHead: in.textArg("expectedHead"),
-		})
-	})
 }
 
 // loadedAnswer is the answer of workflow_checkpoint_load.
@@ -222,8 +216,8 @@ type loadedAnswer struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-func (c *contextTools) loadTool() *tool {
-	t := &tool{
+func (t *contextTools) loadTool() *tool {
+	return &tool{
 		name: "workflow_checkpoint_load", title: "Load a checkpoint", effect: effectAdds,
 		description: "Load a checkpoint's context, or the content of a ref. For a run it also returns a handle to continue from there, in a fork if the run has moved on.",
 		params: []param{
@@ -237,38 +231,38 @@ func (c *contextTools) loadTool() *tool {
 			"checkpointId": typeSchema("string"), "sessionId": typeSchema("string"), "context": typeSchema("object"), "handle": typeSchema("string"),
 			"position": typeSchema("object"), "degraded": typeSchema("object"), "next": typeSchema("object"),
 		}),
-	}
-	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
-		r := contexts.LoadRequest{
-			ID: in.textArg("checkpointId"), Session: in.textArg("sessionId"), Ref: in.textArg("ref"), Keys: in.textsArg("keys"),
-			Budget: int(in.intArg("budgetTokens")),
-		}
-		if r.ID == "" && r.Session == "" && r.Ref == "" {
-			bad := t.badCall(in, "checkpointId", "checkpointId, sessionId or ref is required")
-			bad.Next = t.exampleCall() // it lists the ids
-			return nil, bad
-		}
-		if in.isBelow("budgetTokens", 1) {
-			bad := t.badCall(in, "budgetTokens", "budgetTokens must be 1 or more")
-			bad.Next.Arguments["budgetTokens"] = 2000
-			return nil, bad
-		}
-		loaded, err := c.memory.Load(ctx, caller, r)
-		if err != nil {
-			return nil, err
-		}
-		out := loadedAnswer{Loaded: loaded}
-		if pos := loaded.Position; pos != nil && pos.Kind == engine.PositionGate {
-			if out.Hint = run.AskUser; pos.Person {
-				out.Hint = run.ApprovalFix(loaded.RunID)
+		serve: explained(func(ctx context.Context, c call) (any, error) {
+			r := contexts.LoadRequest{
+				ID: c.textArg("checkpointId"), Session: c.textArg("sessionId"), Ref: c.textArg("ref"), Keys: c.textsArg("keys"),
+				Budget: int(c.intArg("budgetTokens")),
 			}
-		}
-		return out, nil
-	})
+			if r.ID == "" && r.Session == "" && r.Ref == "" {
+				bad := c.badCall("checkpointId", "checkpointId, sessionId or ref is required")
+				bad.Next = c.tool.exampleCall() // it lists the ids
+				return nil, bad
+			}
+			if c.isBelow("budgetTokens", 1) {
+				bad := c.badCall("budgetTokens", "budgetTokens must be 1 or more")
+				bad.Next.Arguments["budgetTokens"] = 2000
+				return nil, bad
+			}
+			loaded, err := t.memory.Load(ctx, c.caller, r)
+			if err != nil {
+				return nil, err
+			}
+			out := loadedAnswer{Loaded: loaded}
+			if pos := loaded.Position; pos != nil && pos.Kind == engine.PositionGate {
+				if out.Hint = run.AskUser; pos.Person {
+					out.Hint = run.ApprovalFix(loaded.RunID)
+				}
+			}
+			return out, nil
+		}),
+	}
 }
 
-func (c *contextTools) listTool() *tool {
-	t := &tool{
+func (t *contextTools) listTool() *tool {
+	return &tool{
 		name: "workflow_checkpoint_list", title: "List checkpoints",
 		description: "Find checkpoints, newest first. Confirm with the user which one is meant.",
 		params: []param{
@@ -283,34 +277,34 @@ func (c *contextTools) listTool() *tool {
 		output: objectSchema(map[string]any{
 			"checkpoints": listSchema(typeSchema("object")), "nextCursor": typeSchema("string"),
 		}),
-	}
-	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
-		r := checkpoint.ListRequest{
-			Session: in.textArg("sessionId"), Workflow: in.textArg("workflowId"), Query: in.textArg("query"), Tags: in.textsArg("tags"),
-			Limit: int(in.intArg("limit")), Cursor: in.textArg("cursor"),
-		}
-		var err error
-		if r.Since, err = parseSince(t, in); err != nil {
-			return nil, err
-		}
-		if in.textArg("project") != "" {
-			p, err := c.places.findProject(ctx, t, in)
+		serve: explained(func(ctx context.Context, c call) (any, error) {
+			r := checkpoint.ListRequest{
+				Session: c.textArg("sessionId"), Workflow: c.textArg("workflowId"), Query: c.textArg("query"), Tags: c.textsArg("tags"),
+				Limit: int(c.intArg("limit")), Cursor: c.textArg("cursor"),
+			}
+			var err error
+			if r.Since, err = parseSince(c); err != nil {
+				return nil, err
+			}
+			if c.textArg("project") != "" {
+				p, err := t.places.findProject(ctx, c)
+				if err != nil {
+					return nil, err
+				}
+				r.Project = p.ID
+			}
+			page, err := t.memory.List(ctx, c.caller, r)
 			if err != nil {
 				return nil, err
 			}
-			r.Project = p.ID
-		}
-		page, err := c.memory.List(ctx, caller, r)
-		if err != nil {
-			return nil, err
-		}
-		return newCheckpointList(page), nil
-	})
+			return newCheckpointList(page), nil
+		}),
+	}
 }
 
 // parseSince reads a time or a date.
-func parseSince(t *tool, in arguments) (time.Time, error) {
-	text := in.textArg("since")
+func parseSince(c call) (time.Time, error) {
+	text := c.textArg("since")
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -319,7 +313,7 @@ func parseSince(t *tool, in arguments) (time.Time, error) {
 			return at, nil
 		}
 	}
-	bad := t.badCall(in, "since", "since is neither a date nor a time")
+	bad := c.badCall("since", "since is neither a date nor a time")
 	bad.Allowed = []string{"2026-01-31", "2026-01-31T08:00:00Z"}
 	bad.Next.Arguments["since"] = "2026-01-31"
 	return time.Time{}, bad

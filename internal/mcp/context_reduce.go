@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/guideway-dev/guideway/internal/contexts"
-	"github.com/guideway-dev/guideway/internal/run"
 )
 
 // reduceParams name a context and its target size.
@@ -18,72 +17,72 @@ func reduceParams(more ...param) []param {
 }
 
 // reduceRequest reads the arguments of both reducing tools.
-func reduceRequest(t *tool, in arguments) (contexts.ReduceRequest, error) {
+func reduceRequest(c call) (contexts.ReduceRequest, error) {
 	r := contexts.ReduceRequest{
-		Handle: in.textArg("handle"), Session: in.textArg("sessionId"), Workflow: in.textArg("workflowId"), Context: in.objectArg("context"),
-		Fit: contexts.Fit{Budget: int(in.intArg("budgetTokens")), Ratio: in.floatArg("ratio"), Question: in.textArg("question")},
+		Handle: c.textArg("handle"), Session: c.textArg("sessionId"), Workflow: c.textArg("workflowId"), Context: c.objectArg("context"),
+		Fit: contexts.Fit{Budget: int(c.intArg("budgetTokens")), Ratio: c.floatArg("ratio"), Question: c.textArg("question")},
 	}
 	switch {
 	case r.Handle == "" && r.Session == "" && r.Context == nil:
-		return r, t.badCall(in, "context", "context or handle is required")
+		return r, c.badCall("context", "context or handle is required")
 	case r.Handle != "" && r.Context != nil:
-		bad := t.badCall(in, "handle", "context and handle exclude each other")
+		bad := c.badCall("handle", "context and handle exclude each other")
 		delete(bad.Next.Arguments, "handle")
 		return r, bad
-	case in.isBelow("budgetTokens", 1):
-		bad := t.badCall(in, "budgetTokens", "budgetTokens must be 1 or more")
+	case c.isBelow("budgetTokens", 1):
+		bad := c.badCall("budgetTokens", "budgetTokens must be 1 or more")
 		bad.Next.Arguments["budgetTokens"] = 2000
 		return r, bad
-	case in.isBelow("ratio", 1):
-		bad := t.badCall(in, "ratio", "ratio is the factor of reduction: it must be 1 or more")
+	case c.isBelow("ratio", 1):
+		bad := c.badCall("ratio", "ratio is the factor of reduction: it must be 1 or more")
 		bad.Next.Arguments["ratio"] = 4
 		return r, bad
 	case r.Budget > 0 && r.Ratio > 0:
-		bad := t.badCall(in, "ratio", "budgetTokens and ratio exclude each other")
+		bad := c.badCall("ratio", "budgetTokens and ratio exclude each other")
 		delete(bad.Next.Arguments, "ratio")
 		return r, bad
 	}
 	return r, nil
 }
 
-func (c *contextTools) compressTool() *tool {
-	t := &tool{
+func (t *contextTools) compressTool() *tool {
+	return &tool{
 		name: "workflow_context_compress", title: "Shrink a context", effect: effectAddsOnce,
 		description: "Make a context (or that of a run) smaller by omitting items that the question needs least. Critical items stay whole; workflow_checkpoint_load {ref} returns an omitted item.",
 		params:      reduceParams(param{name: "ratio", kind: kindNumber, description: "Instead of budgetTokens, such as 4", example: 4}),
 		output: objectSchema(map[string]any{
 			"context": typeSchema("object"), "tokensBefore": typeSchema("integer"), "tokensAfter": typeSchema("integer"), "omitted": typeSchema("array"),
 		}),
+		serve: explained(func(ctx context.Context, c call) (any, error) {
+			r, err := reduceRequest(c)
+			if err != nil {
+				return nil, err
+			}
+			return t.memory.Compress(ctx, c.caller, r)
+		}),
 	}
-	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
-		r, err := reduceRequest(t, in)
-		if err != nil {
-			return nil, err
-		}
-		return c.memory.Compress(ctx, caller, r)
-	})
 }
 
-func (c *contextTools) prioritizeTool() *tool {
-	t := &tool{
+func (t *contextTools) prioritizeTool() *tool {
+	return &tool{
 		name: "workflow_context_prioritize", title: "Sort a context", effect: effectAddsOnce,
 		description: "Keep the most important items of a context, whole, within a token budget; drop ephemeral ones. Returns each item's layer and the reason.",
 		params:      reduceParams(),
 		output: objectSchema(map[string]any{
 			"context": typeSchema("object"), "items": typeSchema("array"),
 		}),
+		serve: explained(func(ctx context.Context, c call) (any, error) {
+			r, err := reduceRequest(c)
+			if err != nil {
+				return nil, err
+			}
+			return t.memory.Prioritize(ctx, c.caller, r)
+		}),
 	}
-	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
-		r, err := reduceRequest(t, in)
-		if err != nil {
-			return nil, err
-		}
-		return c.memory.Prioritize(ctx, caller, r)
-	})
 }
 
-func (c *contextTools) markTool() *tool {
-	t := &tool{
+func (t *contextTools) markTool() *tool {
+	return &tool{
 		name: "workflow_mark_critical", title: "Mark as critical", effect: effectAddsOnce,
 		description: "Mark variables of a run or session that must never be changed or omitted.",
 		params: []param{
@@ -92,16 +91,16 @@ func (c *contextTools) markTool() *tool {
 			{name: "tags", kind: kindStrings},
 		},
 		output: objectSchema(map[string]any{"marked": typeSchema("array")}),
+		serve: explained(func(ctx context.Context, c call) (any, error) {
+			if c.textArg("handle") == "" && c.textArg("sessionId") == "" {
+				bad := c.badCall("handle", "handle or sessionId is required")
+				delete(bad.Next.Arguments, "handle")
+				bad.Next.Arguments["sessionId"] = exampleSession
+				return nil, bad
+			}
+			return t.memory.Mark(ctx, c.caller, contexts.MarkRequest{
+				Handle: c.textArg("handle"), Session: c.textArg("sessionId"), Keys: c.textsArg("keys"), Tags: c.textsArg("tags"),
+			})
+		}),
 	}
-	return c.bindHandler(t, func(ctx context.Context, caller run.Caller, in arguments) (any, error) {
-		if in.textArg("handle") == "" && in.textArg("sessionId") == "" {
-			bad := t.badCall(in, "handle", "handle or sessionId is required")
-			delete(bad.Next.Arguments, "handle")
-			bad.Next.Arguments["sessionId"] = exampleSession
-			return nil, bad
-		}
-		return c.memory.Mark(ctx, caller, contexts.MarkRequest{
-			Handle: in.textArg("handle"), Session: in.textArg("sessionId"), Keys: in.textsArg("keys"), Tags: in.textsArg("tags"),
-		})
-	})
 }

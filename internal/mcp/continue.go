@@ -12,7 +12,7 @@ import (
 )
 
 func (r *runTools) continueTool() *tool {
-	t := &tool{
+	return &tool{
 		name: "workflow_continue", title: "Submit and continue", effect: effectAddsOnce,
 		description: "Submit what the position asks for: output (or notes) of a step, answer to a gate, context for variables. " +
 			"Output that fails the criteria is refused with the issues: fix it and call again with the same handle. " +
@@ -42,30 +42,25 @@ func (r *runTools) continueTool() *tool {
 			},
 		},
 		output: answerSchema(),
+		legal:  r.legalCall,
+		serve: func(ctx context.Context, c call) (any, error) {
+			if c.req.Params.RequestState != "" || len(c.req.Params.InputResponses) > 0 {
+				return r.acceptFormAnswer(ctx, c.req, c.caller, c.textArg("handle"))
+			}
+			request, err := continueRequest(c)
+			if err != nil {
+				return nil, err
+			}
+			if q := r.askAtGate(ctx, c.req, c.caller, request); q != nil {
+				return q, nil
+			}
+			a, err := r.runs.Continue(ctx, c.caller, request)
+			if err != nil {
+				return nil, addGateOptions(c.req, request.Handle, withGiven(err, c.arguments))
+			}
+			return r.newAnswer(c.req, a), nil
+		},
 	}
-	t.legal = r.legalCall
-	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
-		caller, err := callerFrom(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if req.Params.RequestState != "" || len(req.Params.InputResponses) > 0 {
-			return r.acceptFormAnswer(ctx, req, caller, in.textArg("handle"))
-		}
-		request, err := continueRequest(t, in)
-		if err != nil {
-			return nil, err
-		}
-		if q := r.askAtGate(ctx, req, caller, request); q != nil {
-			return q, nil
-		}
-		a, err := r.runs.Continue(ctx, caller, request)
-		if err != nil {
-			return nil, addGateOptions(req, request.Handle, withGiven(err, in))
-		}
-		return r.newAnswer(req, a), nil
-	}
-	return t
 }
 
 // legalCall returns the run's own next call if a suggested call has no output or an option
@@ -121,20 +116,20 @@ func withGiven(err error, in arguments) error {
 }
 
 // continueRequest reads the arguments of workflow_continue.
-func continueRequest(t *tool, in arguments) (run.ContinueRequest, error) {
+func continueRequest(c call) (run.ContinueRequest, error) {
 	r := run.ContinueRequest{
-		Handle: in.textArg("handle"), Step: in.textArg("stepId"), Output: in.textArg("output"), Notes: in.textArg("notes"),
-		Context: in.objectArg("context"),
+		Handle: c.textArg("handle"), Step: c.textArg("stepId"), Output: c.textArg("output"), Notes: c.textArg("notes"),
+		Context: c.objectArg("context"),
 	}
-	if answer := in.membersArg("answer"); answer != nil {
+	if answer := c.membersArg("answer"); answer != nil {
 		r.Answer = &engine.Answer{OptionID: answer.textArg("optionId"), Decline: answer.boolArg("decline"), Note: answer.textArg("note")}
 		if (r.Answer.OptionID == "") != r.Answer.Decline {
-			bad := t.badCall(in, "answer", "answer takes either optionId or decline: true")
+			bad := c.badCall("answer", "answer takes either optionId or decline: true")
 			bad.Next.Arguments["answer"] = map[string]any{"optionId": engine.OptionConfirm}
 			return r, bad
 		}
 	}
-	if skip := in.membersArg("skip"); skip != nil {
+	if skip := c.membersArg("skip"); skip != nil {
 		r.Skip = &engine.Skip{Reason: skip.textArg("reason")}
 	}
 	return r, nil

@@ -10,7 +10,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Machines is the service of the toolset "machines". Its refusals are *run.Refusal; see
@@ -72,26 +71,22 @@ func machineSchema() map[string]any {
 }
 
 func (m *machineTools) listTool() *tool {
-	t := &tool{
+	return &tool{
 		name: "machine_list", title: "Agent machines",
 		description: "List the agent machines: several agents that work on a task together, driven through states by a script.",
 		output:      objectSchema(map[string]any{"machines": listSchema(typeSchema("object"))}),
+		handle: func(ctx context.Context, _ arguments) (any, error) {
+			list, err := m.machines.Served(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return map[string]any{"machines": append([]MachineInfo{}, list...)}, nil
+		},
 	}
-	t.handle = func(ctx context.Context, _ arguments) (any, error) {
-		list, err := m.machines.Served(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if list == nil {
-			list = []MachineInfo{}
-		}
-		return map[string]any{"machines": list}, nil
-	}
-	return t
 }
 
 func (m *machineTools) startTool() *tool {
-	t := &tool{
+	return &tool{
 		name: "machine_start", title: "Start an agent machine", effect: effectAdds,
 		description: "Start a run of an agent machine. It runs in the background; machine_status reports its progress.",
 		params: []param{
@@ -101,38 +96,35 @@ func (m *machineTools) startTool() *tool {
 			waitParam(), requestParam(),
 		},
 		output: machineSchema(),
-	}
-	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
-		caller, err := callerFrom(ctx)
-		if err != nil {
-			return nil, err
-		}
-		inputs := map[string]json.RawMessage{}
-		for name, value := range in.objectArg("inputs") {
-			if inputs[name], err = json.Marshal(value); err != nil {
-				return nil, t.badCall(in, "inputs", "inputs."+name+" cannot be encoded as JSON")
+		serve: func(ctx context.Context, c call) (any, error) {
+			inputs := map[string]json.RawMessage{}
+			for name, value := range c.objectArg("inputs") {
+				text, err := json.Marshal(value)
+				if err != nil {
+					return nil, c.badCall("inputs", "inputs."+name+" cannot be encoded as JSON")
+				}
+				inputs[name] = text
 			}
-		}
-		allow, err := encodeAllow(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s, err := m.machines.Start(ctx, caller, driver.StartRequest{
-			Machine: in.textArg("machine"), Inputs: inputs, Goal: in.textArg("goal"), RequestID: in.textArg("requestId"), Allow: allow,
-		})
-		if err != nil {
-			return s, err
-		}
-		// The request may repeat the request of another client.
-		if err := m.checkOwnRun(ctx, caller, s.RunID); err != nil {
-			return nil, err
-		}
-		if in.intArg("wait") <= 0 {
-			return s, nil
-		}
-		return m.waitForRun(ctx, req, caller, s.RunID, in)
+			allow, err := encodeAllow(ctx)
+			if err != nil {
+				return nil, err
+			}
+			s, err := m.machines.Start(ctx, c.caller, driver.StartRequest{
+				Machine: c.textArg("machine"), Inputs: inputs, Goal: c.textArg("goal"), RequestID: c.textArg("requestId"), Allow: allow,
+			})
+			if err != nil {
+				return s, err
+			}
+			// The request may repeat the request of another client.
+			if err := m.checkOwnRun(ctx, c.caller, s.RunID); err != nil {
+				return nil, err
+			}
+			if c.intArg("wait") <= 0 {
+				return s, nil
+			}
+			return m.waitForRun(ctx, c, s.RunID)
+		},
 	}
-	return t
 }
 
 // encodeAllow returns the permissions for the agents of a run that this client starts: its
@@ -167,74 +159,75 @@ func (m *machineTools) checkOwnRun(ctx context.Context, c run.Caller, id string)
 	}
 }
 
-// bindRunHandler sets the handler of a tool that concerns one run of the client.
-func (m *machineTools) bindRunHandler(t *tool, do func(context.Context, *mcp.CallToolRequest, run.Caller, arguments) (*driver.Status, error)) *tool {
-	t.output = machineSchema()
-	t.params = append([]param{machineRunParam()}, t.params...)
-	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
-		caller, err := callerFrom(ctx)
-		if err != nil {
+// serveOwnRun returns the handler of a tool that concerns one run of the client.
+func (m *machineTools) serveOwnRun(do func(context.Context, call) (*driver.Status, error)) func(context.Context, call) (any, error) {
+	return func(ctx context.Context, c call) (any, error) {
+		if err := m.checkOwnRun(ctx, c.caller, c.textArg("runId")); err != nil {
 			return nil, err
 		}
-		if err := m.checkOwnRun(ctx, caller, in.textArg("runId")); err != nil {
-			return nil, err
-		}
-		return do(ctx, req, caller, in)
+		return do(ctx, c)
 	}
-	return t
 }
 
 func (m *machineTools) statusTool() *tool {
-	return m.bindRunHandler(&tool{
+	return &tool{
 		name: "machine_status", title: "Get a machine run", effect: effectAddsOnce,
 		description: "Get the status of a machine run; resumes an interrupted one. With wait and a progress token, it sends progress while it waits.",
-		params:      []param{waitParam()},
-	}, func(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
-		return m.waitForRun(ctx, req, c, in.textArg("runId"), in)
-	})
+		params:      []param{machineRunParam(), waitParam()},
+		output:      machineSchema(),
+		serve: m.serveOwnRun(func(ctx context.Context, c call) (*driver.Status, error) {
+			return m.waitForRun(ctx, c, c.textArg("runId"))
+		}),
+	}
 }
 
 func (m *machineTools) inputTool() *tool {
-	t := &tool{
+	return &tool{
 		name: "machine_input", title: "Answer a machine", effect: effectAdds,
 		description: "Give a run the value that it asks for: the user's, not yours. If a tool's outcome is unknown, report the outcome.",
 		params: []param{
+			machineRunParam(),
 			{name: "value", kind: kindString, description: "The value, as JSON if it is not text"},
 			{name: "outcome", kind: kindString, enum: []string{"retry", "done", "failed"}, description: "Outcome of the tool call"},
 			{name: "result", kind: kindString, description: "With outcome: the tool's result"},
 			waitParam(),
 		},
-	}
-	give := func(ctx context.Context, c run.Caller, in arguments) (*driver.Status, error) {
-		id := in.textArg("runId")
-		if outcome := in.textArg("outcome"); outcome != "" {
-			return m.machines.Decide(ctx, c, id, machineengine.Decision(outcome), in.textArg("result"))
-		}
-		var value json.RawMessage
-		if _, given := in["value"]; given {
-			text, err := json.Marshal(in.textArg("value"))
-			if err != nil {
-				return nil, t.badCall(in, "value", "value cannot be encoded as JSON")
+		output: machineSchema(),
+		serve: m.serveOwnRun(func(ctx context.Context, c call) (*driver.Status, error) {
+			s, err := m.giveInput(ctx, c)
+			if err != nil || c.intArg("wait") <= 0 {
+				return s, err
 			}
-			value = text
-		}
-		return m.machines.Input(ctx, c, id, value)
+			return m.waitForRun(ctx, c, c.textArg("runId"))
+		}),
 	}
-	return m.bindRunHandler(t, func(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
-		s, err := give(ctx, c, in)
-		if err != nil || in.intArg("wait") <= 0 {
-			return s, err
+}
+
+// giveInput gives a run the value or the decision of a call.
+func (m *machineTools) giveInput(ctx context.Context, c call) (*driver.Status, error) {
+	id := c.textArg("runId")
+	if outcome := c.textArg("outcome"); outcome != "" {
+		return m.machines.Decide(ctx, c.caller, id, machineengine.Decision(outcome), c.textArg("result"))
+	}
+	var value json.RawMessage
+	if _, given := c.arguments["value"]; given {
+		text, err := json.Marshal(c.textArg("value"))
+		if err != nil {
+			return nil, c.badCall("value", "value cannot be encoded as JSON")
 		}
-		return m.waitForRun(ctx, req, c, in.textArg("runId"), in)
-	})
+		value = text
+	}
+	return m.machines.Input(ctx, c.caller, id, value)
 }
 
 func (m *machineTools) cancelTool() *tool {
-	return m.bindRunHandler(&tool{
+	return &tool{
 		name: "machine_cancel", title: "Cancel a machine", effect: effectReplaces,
 		description: "End a machine run permanently.",
-		params:      []param{{name: "reason", kind: kindString, description: "Why"}},
-	}, func(ctx context.Context, _ *mcp.CallToolRequest, c run.Caller, in arguments) (*driver.Status, error) {
-		return m.machines.Cancel(ctx, c, in.textArg("runId"), in.textArg("reason"))
-	})
+		params:      []param{machineRunParam(), {name: "reason", kind: kindString, description: "Why"}},
+		output:      machineSchema(),
+		serve: m.serveOwnRun(func(ctx context.Context, c call) (*driver.Status, error) {
+			return m.machines.Cancel(ctx, c.caller, c.textArg("runId"), c.textArg("reason"))
+		}),
+	}
 }

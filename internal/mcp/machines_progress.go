@@ -7,7 +7,6 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
-	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -18,14 +17,14 @@ func waitParam() param {
 
 // waitForRun returns the status of a run when it pauses or ends, or when the time is over.
 // Until then it sends progress if the client asked for it.
-func (m *machineTools) waitForRun(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, id string, in arguments) (*driver.Status, error) {
-	patience := time.Duration(min(max(in.intArg("wait"), 0), maxWaitSeconds)) * time.Second
-	token := req.Params.GetProgressToken()
-	if token == nil || req.Session == nil || patience == 0 {
-		return m.machines.Wait(ctx, c, id, patience)
+func (m *machineTools) waitForRun(ctx context.Context, c call, id string) (*driver.Status, error) {
+	patience := time.Duration(min(max(c.intArg("wait"), 0), maxWaitSeconds)) * time.Second
+	token := c.req.Params.GetProgressToken()
+	if token == nil || c.req.Session == nil || patience == 0 {
+		return m.machines.Wait(ctx, c.caller, id, patience)
 	}
 	// Wait checks that the run belongs to the caller.
-	if _, err := m.machines.Wait(ctx, c, id, 0); err != nil {
+	if _, err := m.machines.Wait(ctx, c.caller, id, 0); err != nil {
 		return nil, err
 	}
 	updates, cancel := m.machines.Watch(id)
@@ -34,9 +33,9 @@ func (m *machineTools) waitForRun(ctx context.Context, req *mcp.CallToolRequest,
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		sendProgress(ctx, req, token, updates, done)
+		sendProgress(ctx, c.req, token, updates, done)
 	}()
-	s, err := m.machines.Wait(ctx, c, id, patience)
+	s, err := m.machines.Wait(ctx, c.caller, id, patience)
 	close(done)
 	<-told
 	return s, err

@@ -130,13 +130,7 @@ func (p *phaseTools) getWorkflow() *tool {
 			if err != nil {
 				return nil, err
 			}
-			members, err := decodeDocument(w.Canonical)
-			if err != nil {
-				return nil, err
-			}
-			withDefaults(members)
-			text, err := encodeReadable(members)
-			return textAnswer{structure: text}, err
+			return wholeDocument(w.Canonical, withDefaults)
 		},
 	}
 }
@@ -160,13 +154,7 @@ func (p *phaseTools) getPhase() *tool {
 			if err != nil {
 				return nil, err
 			}
-			members, err := decodeDocument(phase.Source)
-			if err != nil {
-				return nil, err
-			}
-			phaseDefaults(members)
-			text, err := encodeReadable(members)
-			return textAnswer{structure: text}, err
+			return wholeDocument(phase.Source, phaseDefaults)
 		},
 	}
 }
@@ -196,13 +184,7 @@ func (p *phaseTools) getCheckpoint() *tool {
 			if err != nil {
 				return nil, err
 			}
-			members, err := decodeDocument(checkpoint.Source)
-			if err != nil {
-				return nil, err
-			}
-			checkpointDefaults(members)
-			text, err := encodeReadable(members)
-			return textAnswer{structure: text}, err
+			return wholeDocument(checkpoint.Source, checkpointDefaults)
 		},
 	}
 }
@@ -275,16 +257,23 @@ func (e *callError) suggestRetry(toolName string, in arguments) {
 
 // findPhase finds a phase by its id or its 1-based number.
 func (p *phaseTools) findPhase(toolName string, in arguments, w *phases.Workflow, field string) (*phases.Phase, error) {
-	id := in.textArg(field)
-	if i := w.Index(id); i >= 0 {
+	if i := indexByID(phaseIDs(w), in.textArg(field)); i >= 0 {
 		return &w.Phases[i], nil
 	}
-	if n, ok := phases.Index(id); ok && n >= 1 && n <= len(w.Phases) {
-		return &w.Phases[n-1], nil
-	}
-	bad := notFound("Phase", field, id, phaseIDs(w))
+	bad := notFound("Phase", field, in.textArg(field), phaseIDs(w))
 	bad.suggestRetry(toolName, in)
 	return nil, bad
+}
+
+// indexByID returns the index of an id, or of a 1-based number; -1 if there is none.
+func indexByID(ids []string, id string) int {
+	if i := slices.Index(ids, id); i >= 0 {
+		return i
+	}
+	if n, ok := phases.Index(id); ok && n >= 1 && n <= len(ids) {
+		return n - 1
+	}
+	return -1
 }
 
 func phaseIDs(w *phases.Workflow) []string {
@@ -298,15 +287,12 @@ func phaseIDs(w *phases.Workflow) []string {
 // findCheckpoint finds a checkpoint of a phase by its id or its 1-based number.
 func findCheckpoint(in arguments, phase *phases.Phase) (*phases.Checkpoint, error) {
 	id := in.textArg("checkpoint_id")
-	if i := slices.IndexFunc(phase.Checkpoints, func(c phases.Checkpoint) bool { return c.ID == id }); i >= 0 {
-		return &phase.Checkpoints[i], nil
-	}
-	if n, ok := phases.Index(id); ok && n >= 1 && n <= len(phase.Checkpoints) {
-		return &phase.Checkpoints[n-1], nil
-	}
 	ids := []string{}
 	for _, c := range phase.Checkpoints {
 		ids = append(ids, c.ID)
+	}
+	if i := indexByID(ids, id); i >= 0 {
+		return &phase.Checkpoints[i], nil
 	}
 	bad := notFound("Checkpoint", "checkpoint_id", id, ids)
 	if len(ids) == 0 {

@@ -136,13 +136,13 @@ func writeReadable(b *bytes.Buffer, v any, ranks map[string]int) error {
 	return nil
 }
 
-// wholeDocument returns a document with more members after its own.
-func wholeDocument(canonical string, more map[string]any) (any, error) {
+// wholeDocument returns a document after complete has changed its members.
+func wholeDocument(canonical string, complete func(members map[string]any)) (any, error) {
 	members, err := decodeDocument(canonical)
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(members, more)
+	complete(members)
 	text, err := encodeReadable(members)
 	return textAnswer{structure: text}, err
 }

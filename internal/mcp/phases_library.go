@@ -110,7 +110,7 @@ func (p *phaseTools) getActivity() *tool {
 			if e == nil {
 				return nil, p.explainMissing(lib, library.KindActivity, "get_activity", "activity_id", "", id, entryIDs(lib.Activities()), in)
 			}
-			return wholeDocument(e.Canonical, map[string]any{"next_action": skillAction(e.Activity.Skills.Primary)})
+			return wholeDocument(e.Canonical, func(members map[string]any) { members["next_action"] = skillAction(e.Activity.Skills.Primary) })
 		},
 	}
 }
@@ -204,7 +204,7 @@ func (p *phaseTools) getRules() *tool {
 			lib := p.currentLibrary()
 			e := lib.Rules()
 			if e != nil {
-				return wholeDocument(e.Canonical, nil)
+				return wholeDocument(e.Canonical, func(map[string]any) {})
 			}
 			bad := &callError{
 				Code: guideway.CodeNotFound, Message: "Global rules not found",
@@ -337,7 +337,7 @@ func (p *phaseTools) getSkill() *tool {
 			}
 			for _, e := range []*library.Entry{lib.Skill(workflow, id), library.Numbered(own, id), library.Numbered(shared, id)} {
 				if e != nil {
-					return wholeDocument(e.Canonical, nil)
+					return wholeDocument(e.Canonical, func(map[string]any) {})
 				}
 			}
 			allowed := entryIDs(own)

@@ -40,8 +40,8 @@ func (p projects) currentProject(ctx context.Context) run.Project {
 
 // findProject returns the project that a call names by id or path, or the client's current
 // one. For a path that is not on this machine, the path is the project's name.
-func (p projects) findProject(ctx context.Context, t *tool, in arguments) (run.Project, error) {
-	name, here := in.textArg("project"), p.currentProject(ctx)
+func (p projects) findProject(ctx context.Context, c call) (run.Project, error) {
+	name, here := c.textArg("project"), p.currentProject(ctx)
 	switch {
 	case name == "" || name == here.ID || name == here.Path:
 		return here, nil
@@ -50,7 +50,7 @@ func (p projects) findProject(ctx context.Context, t *tool, in arguments) (run.P
 	case drivePath().MatchString(name):
 		return run.Project{ID: project.ID(name), Path: name}, nil
 	case !filepath.IsAbs(name):
-		bad := t.badCall(in, "project", fmt.Sprintf("%q is neither an absolute path nor a project's id", shortenValue(name)))
+		bad := c.badCall("project", fmt.Sprintf("%q is neither an absolute path nor a project's id", shortenValue(name)))
 		bad.Fix = "omit it, or pass the absolute path of your working directory"
 		delete(bad.Next.Arguments, "project")
 		return run.Project{}, bad

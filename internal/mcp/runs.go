@@ -135,7 +135,7 @@ func (r *runTools) newBareAnswer(req *mcp.CallToolRequest, a *run.Answer) runAns
 }
 
 func (r *runTools) startTool() *tool {
-	t := &tool{
+	return &tool{
 		name: "workflow_start", title: "Start a run", effect: effectAdds,
 		description: "Start a run of a workflow. The server keeps its state and returns one step at a time. " +
 			"Do what position asks, then call workflow_continue with the handle.",
@@ -147,71 +147,57 @@ func (r *runTools) startTool() *tool {
 			requestParam(),
 		},
 		output: answerSchema(),
+		serve: func(ctx context.Context, c call) (any, error) {
+			project, err := r.places.findProject(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			a, err := r.runs.Start(ctx, c.caller, run.StartRequest{
+				WorkflowID: c.textArg("workflowId"), Goal: c.textArg("goal"), Context: c.objectArg("context"),
+				Project: project, RequestID: c.textArg("requestId"),
+			})
+			if err != nil {
+				err = r.suggestWorkflow(c, err)
+				again := c.tool.nextCall(c.arguments, "")
+				delete(again.Arguments, "context")
+				return nil, withNext(err, (*run.Call)(again))
+			}
+			return r.newAnswer(c.req, a), nil
+		},
 	}
-	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
-		caller, err := callerFrom(ctx)
-		if err != nil {
-			return nil, err
-		}
-		project, err := r.places.findProject(ctx, t, in)
-		if err != nil {
-			return nil, err
-		}
-		a, err := r.runs.Start(ctx, caller, run.StartRequest{
-			WorkflowID: in.textArg("workflowId"), Goal: in.textArg("goal"), Context: in.objectArg("context"),
-			Project: project, RequestID: in.textArg("requestId"),
-		})
-		if err != nil {
-			err = r.suggestWorkflow(t, in, err)
-			again := t.nextCall(in, "")
-			delete(again.Arguments, "context")
-			return nil, withNext(err, (*run.Call)(again))
-		}
-		return r.newAnswer(req, a), nil
-	}
-	return t
 }
 
 // suggestWorkflow adds the known workflows, and the call with the closest one, to the
 // refusal of an unknown workflow.
-func (r *runTools) suggestWorkflow(t *tool, in arguments, err error) error {
+func (r *runTools) suggestWorkflow(c call, err error) error {
 	refusal, ok := run.AsRefusal(err)
 	if !ok || refusal.Rule != run.RuleUnknownWorkflow {
 		return err
 	}
-	ids, meant := similarWorkflows(r.catalog.Snapshot(), in.textArg("workflowId"))
+	ids, meant := similarWorkflows(r.catalog.Snapshot(), c.textArg("workflowId"))
 	copied := *refusal
 	if ids != nil {
 		copied.Allowed = ids
 	}
 	if meant != "" {
-		next := t.nextCall(in, "")
+		next := c.tool.nextCall(c.arguments, "")
 		next.Arguments["workflowId"] = meant
 		copied.Fix, copied.Next = fmt.Sprintf("did you mean %s?", meant), (*run.Call)(next)
 	}
 	return &copied
 }
 
-// bindRunHandler sets the handler of a tool that concerns one run: it checks that the call
-// names a run, and makes the answer.
-func (r *runTools) bindRunHandler(t *tool, do func(context.Context, run.Caller, run.Ref, arguments) (*run.Answer, error)) *tool {
-	t.output = answerSchema()
-	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
-		caller, err := callerFrom(ctx)
-		if err != nil {
-			return nil, err
-		}
-		ref := run.Ref{Handle: in.textArg("handle"), RunID: in.textArg("runId")}
-		if ref == (run.Ref{}) {
-			return nil, t.badCall(in, "handle", "handle or runId is required")
-		}
-		a, err := do(ctx, caller, ref, in)
-		if err != nil {
-			return nil, withNext(err, run.StatusCall(ref))
-		}
-		return r.newAnswer(req, a), nil
+// answerRunCall answers a call that names a run with the state that do returns.
+func (r *runTools) answerRunCall(c call, do func(run.Ref) (*run.Answer, error)) (runAnswer, error) {
+	ref := run.Ref{Handle: c.textArg("handle"), RunID: c.textArg("runId")}
+	if ref == (run.Ref{}) {
+		return runAnswer{}, c.badCall("handle", "handle or runId is required")
 	}
-	return t
+	a, err := do(ref)
+	if err != nil {
+		return runAnswer{}, withNext(err, run.StatusCall(ref))
+	}
+	return r.newAnswer(c.req, a), nil
 }
 
 // withNext adds a next call to a refusal without one.
@@ -226,60 +212,61 @@ func withNext(err error, next *run.Call) error {
 }
 
 func (r *runTools) statusTool() *tool {
-	t := r.bindRunHandler(&tool{
+	return &tool{
 		name: "workflow_status", title: "Get a run",
 		description: "Get the current handle, position and context of a run.",
 		params: append(refParams(),
 			param{name: "state", kind: kindBool, description: "Add the whole run as a state document"}),
-	}, func(ctx context.Context, c run.Caller, ref run.Ref, in arguments) (*run.Answer, error) {
-		a, err := r.runs.Status(ctx, c, ref)
-		if err != nil || !in.boolArg("state") {
-			return a, err
-		}
-		a.State, err = r.runs.State(ctx, c, run.Ref{RunID: a.RunID})
-		return a, err
-	})
-	plain := t.converse
-	t.converse = func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
-		out, err := plain(ctx, req, in)
-		a, ok := out.(runAnswer)
-		if err != nil || !ok {
-			return out, err
-		}
-		caller, err := callerFrom(ctx)
-		if err != nil {
-			return nil, err
-		}
-		a.Brief = r.loadBrief(ctx, caller, a.RunID)
-		return a, nil
+		output: answerSchema(),
+		serve: func(ctx context.Context, c call) (any, error) {
+			out, err := r.answerRunCall(c, func(ref run.Ref) (*run.Answer, error) {
+				a, err := r.runs.Status(ctx, c.caller, ref)
+				if err == nil && c.boolArg("state") {
+					a.State, err = r.runs.State(ctx, c.caller, run.Ref{RunID: a.RunID})
+				}
+				return a, err
+			})
+			if err != nil {
+				return nil, err
+			}
+			out.Brief = r.loadBrief(ctx, c.caller, out.RunID)
+			return out, nil
+		},
 	}
-	return t
 }
 
 func (r *runTools) forkTool() *tool {
-	return r.bindRunHandler(&tool{
+	return &tool{
 		name: "workflow_fork", title: "Fork a run", effect: effectAdds,
 		description: "Start a new run from an earlier point of a run, to try another way. The old run stays unchanged.",
 		params: append(refParams(),
 			param{name: "seq", kind: kindInteger, description: "Last event to copy; default: the handle's position"},
 			requestParam()),
-	}, func(ctx context.Context, c run.Caller, ref run.Ref, in arguments) (*run.Answer, error) {
-		return r.runs.Fork(ctx, c, run.ForkRequest{Ref: ref, Seq: in.intArg("seq"), RequestID: in.textArg("requestId")})
-	})
+		output: answerSchema(),
+		serve: func(ctx context.Context, c call) (any, error) {
+			return r.answerRunCall(c, func(ref run.Ref) (*run.Answer, error) {
+				return r.runs.Fork(ctx, c.caller, run.ForkRequest{Ref: ref, Seq: c.intArg("seq"), RequestID: c.textArg("requestId")})
+			})
+		},
+	}
 }
 
 func (r *runTools) abortTool() *tool {
-	return r.bindRunHandler(&tool{
+	return &tool{
 		name: "workflow_abort", title: "Abort a run", effect: effectReplaces,
 		description: "End a run permanently. Only if the user wants that.",
 		params:      append(refParams(), param{name: "reason", kind: kindString}),
-	}, func(ctx context.Context, c run.Caller, ref run.Ref, in arguments) (*run.Answer, error) {
-		return r.runs.Abort(ctx, c, run.AbortRequest{Ref: ref, Reason: in.textArg("reason")})
-	})
+		output:      answerSchema(),
+		serve: func(ctx context.Context, c call) (any, error) {
+			return r.answerRunCall(c, func(ref run.Ref) (*run.Answer, error) {
+				return r.runs.Abort(ctx, c.caller, run.AbortRequest{Ref: ref, Reason: c.textArg("reason")})
+			})
+		},
+	}
 }
 
 func (r *runTools) resumeTool() *tool {
-	t := &tool{
+	return &tool{
 		name: "workflow_resume", title: "Find a run to continue",
 		description: "Find a run to continue, by words of its goal, notes, workflow, branch or time, or by id; without arguments, the last ones. " +
 			"Do this when the user wants to continue earlier work.",
@@ -292,31 +279,26 @@ func (r *runTools) resumeTool() *tool {
 			"runId": typeSchema("string"), "handle": typeSchema("string"), "goal": typeSchema("string"), "status": typeSchema("string"),
 			"position": positionSchema(), "score": typeSchema("number"), "why": typeSchema("string"), "next": typeSchema("object"),
 		}))}),
-	}
-	t.handle = func(ctx context.Context, in arguments) (any, error) {
-		caller, err := callerFrom(ctx)
-		if err != nil {
-			return nil, err
-		}
-		request := run.ResumeRequest{Query: in.textArg("query"), RunID: in.textArg("runId"), Here: r.places.currentProject(ctx)}
-		if in.textArg("project") != "" {
-			p, err := r.places.findProject(ctx, t, in)
+		serve: func(ctx context.Context, c call) (any, error) {
+			request := run.ResumeRequest{Query: c.textArg("query"), RunID: c.textArg("runId"), Here: r.places.currentProject(ctx)}
+			if c.textArg("project") != "" {
+				p, err := r.places.findProject(ctx, c)
+				if err != nil {
+					return nil, err
+				}
+				request.Project = p.ID
+			}
+			found, err := r.runs.Resume(ctx, c.caller, request)
 			if err != nil {
 				return nil, err
 			}
-			request.Project = p.ID
-		}
-		found, err := r.runs.Resume(ctx, caller, request)
-		if err != nil {
-			return nil, err
-		}
-		out := newCandidateAnswer(found)
-		if len(found) > 0 && found[0].Status != run.StatusError {
-			out.Brief = r.loadBrief(ctx, caller, found[0].RunID)
-		}
-		return out, nil
+			out := newCandidateAnswer(found)
+			if len(found) > 0 && found[0].Status != run.StatusError {
+				out.Brief = r.loadBrief(ctx, c.caller, found[0].RunID)
+			}
+			return out, nil
+		},
 	}
-	return t
 }
 
 // candidateAnswer is the answer of workflow_resume.

@@ -70,18 +70,18 @@ func sessionParams(more ...param) []param {
 }
 
 // documentName returns the name of the document of a call.
-func (s *sessionTools) documentName(ctx context.Context, t *tool, in arguments) (session.Name, error) {
-	n := session.Name{Workflow: in.textArg("workflowId"), ID: in.textArg("sessionId"), Here: s.places.currentProject(ctx).ID}
-	if in.textArg("project") == "" {
+func (s *sessionTools) documentName(ctx context.Context, c call) (session.Name, error) {
+	n := session.Name{Workflow: c.textArg("workflowId"), ID: c.textArg("sessionId"), Here: s.places.currentProject(ctx).ID}
+	if c.textArg("project") == "" {
 		return n, nil
 	}
-	p, err := s.places.findProject(ctx, t, in)
+	p, err := s.places.findProject(ctx, c)
 	n.Project = p.ID
 	return n, err
 }
 
 func (s *sessionTools) createTool() *tool {
-	t := &tool{
+	return &tool{
 		name: "workrail_create_session", title: "Create a session document", effect: effectAdds,
 		description: "Create a JSON document in which you keep notes on a task, for the user to watch on the dashboard. It never overwrites one.",
 		params:      sessionParams(param{name: "initialData", kind: kindObject}),
@@ -89,83 +89,73 @@ func (s *sessionTools) createTool() *tool {
 			"success": typeSchema("boolean"), "sessionId": typeSchema("string"), "workflowId": typeSchema("string"), "projectId": typeSchema("string"),
 			"path": typeSchema("string"), "dashboardUrl": typeSchema("string"), "message": typeSchema("string"), "createdAt": typeSchema("string"),
 		}),
+		serve: func(ctx context.Context, c call) (any, error) {
+			where, err := s.places.findProject(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			if where.ID == "" {
+				bad := c.badCall("project", "project is required: your working directory is unknown")
+				bad.Next.Arguments["project"] = "/absolute/path/of/your/directory"
+				return nil, bad
+			}
+			d, err := s.sessions.Create(ctx, c.caller.Principal, session.CreateRequest{
+				Project: where.ID, ProjectPath: where.Path,
+				Workflow: c.textArg("workflowId"), ID: c.textArg("sessionId"), Data: c.objectArg("initialData"),
+			})
+			if err != nil {
+				return nil, s.explainError(ctx, c, err)
+			}
+			out := struct {
+				Success      bool      `json:"success"`
+				SessionID    string    `json:"sessionId"`
+				WorkflowID   string    `json:"workflowId"`
+				ProjectID    string    `json:"projectId"`
+				Path         string    `json:"path"`
+				DashboardURL string    `json:"dashboardUrl,omitempty"`
+				Message      string    `json:"message"`
+				CreatedAt    time.Time `json:"createdAt"`
+			}{
+				Success: true, SessionID: d.ID, WorkflowID: d.Workflow, ProjectID: d.Project, Path: d.URI(),
+				Message: "Session created: " + d.Workflow + "/" + d.ID, CreatedAt: d.Created,
+			}
+			if s.live != nil {
+				out.DashboardURL = s.live(ctx, d.ID)
+			}
+			return out, nil
+		},
 	}
-	t.handle = func(ctx context.Context, in arguments) (any, error) {
-		caller, err := callerFrom(ctx)
-		if err != nil {
-			return nil, err
-		}
-		where, err := s.places.findProject(ctx, t, in)
-		if err != nil {
-			return nil, err
-		}
-		if where.ID == "" {
-			bad := t.badCall(in, "project", "project is required: your working directory is unknown")
-			bad.Next.Arguments["project"] = "/absolute/path/of/your/directory"
-			return nil, bad
-		}
-		d, err := s.sessions.Create(ctx, caller.Principal, session.CreateRequest{
-			Project: where.ID, ProjectPath: where.Path,
-			Workflow: in.textArg("workflowId"), ID: in.textArg("sessionId"), Data: in.objectArg("initialData"),
-		})
-		if err != nil {
-			return nil, s.explainError(ctx, caller.Principal, t, in, err)
-		}
-		out := struct {
-			Success      bool      `json:"success"`
-			SessionID    string    `json:"sessionId"`
-			WorkflowID   string    `json:"workflowId"`
-			ProjectID    string    `json:"projectId"`
-			Path         string    `json:"path"`
-			DashboardURL string    `json:"dashboardUrl,omitempty"`
-			Message      string    `json:"message"`
-			CreatedAt    time.Time `json:"createdAt"`
-		}{
-			Success: true, SessionID: d.ID, WorkflowID: d.Workflow, ProjectID: d.Project, Path: d.URI(),
-			Message: "Session created: " + d.Workflow + "/" + d.ID, CreatedAt: d.Created,
-		}
-		if s.live != nil {
-			out.DashboardURL = s.live(ctx, d.ID)
-		}
-		return out, nil
-	}
-	return t
 }
 
 func (s *sessionTools) updateTool() *tool {
-	t := &tool{
+	return &tool{
 		name: "workrail_update_session", title: "Update a session document", effect: effectReplaces,
 		description: "Merge updates into a session document. Objects merge, all else replaces; a key may be a path, such as dashboard.progress or hypotheses[0].status.",
 		params:      sessionParams(param{name: "updates", kind: kindObject, required: true, example: map[string]any{"dashboard": map[string]any{"progress": 25}}}),
 		output: objectSchema(map[string]any{
 			"success": typeSchema("boolean"), "message": typeSchema("string"), "updatedAt": typeSchema("string"), "revision": typeSchema("integer"),
 		}),
+		serve: func(ctx context.Context, c call) (any, error) {
+			name, err := s.documentName(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			d, err := s.sessions.Update(ctx, c.caller.Principal, name, c.objectArg("updates"))
+			if err != nil {
+				return nil, s.explainError(ctx, c, err)
+			}
+			return struct {
+				Success   bool      `json:"success"`
+				Message   string    `json:"message"`
+				UpdatedAt time.Time `json:"updatedAt"`
+				Revision  int64     `json:"revision"`
+			}{true, "Session updated: " + d.Workflow + "/" + d.ID, d.Updated, d.Revision}, nil
+		},
 	}
-	t.handle = func(ctx context.Context, in arguments) (any, error) {
-		caller, err := callerFrom(ctx)
-		if err != nil {
-			return nil, err
-		}
-		name, err := s.documentName(ctx, t, in)
-		if err != nil {
-			return nil, err
-		}
-		d, err := s.sessions.Update(ctx, caller.Principal, name, in.objectArg("updates"))
-		if err != nil {
-			return nil, s.explainError(ctx, caller.Principal, t, in, err)
-		}
-		return struct {
-			Success   bool      `json:"success"`
-			Message   string    `json:"message"`
-			UpdatedAt time.Time `json:"updatedAt"`
-			Revision  int64     `json:"revision"`
-		}{true, "Session updated: " + d.Workflow + "/" + d.ID, d.Updated, d.Revision}, nil
-	}
-	return t
 }
 
 func (s *sessionTools) readTool() *tool {
-	t := &tool{
+	return &tool{
 		name: "workrail_read_session", title: "Read a session document",
 		description: "Read a session document, or a part of it. found is false if the path does not exist.",
 		params: sessionParams(param{
@@ -175,30 +165,25 @@ func (s *sessionTools) readTool() *tool {
 		output: objectSchema(map[string]any{
 			"success": typeSchema("boolean"), "query": typeSchema("string"), "found": typeSchema("boolean"), "data": map[string]any{}, "message": typeSchema("string"),
 		}),
+		serve: func(ctx context.Context, c call) (any, error) {
+			name, err := s.documentName(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			found, err := s.sessions.Read(ctx, c.caller.Principal, name, c.textArg("path"))
+			if err != nil {
+				return nil, s.explainError(ctx, c, err)
+			}
+			out := map[string]any{"success": true, "query": found.Query, "found": found.Found}
+			if found.Found {
+				out["data"] = found.Data
+			} else {
+				out["message"] = fmt.Sprintf("There is nothing at %s in the session %s/%s. Without a path you get all of it.",
+					found.Query, found.Ref.Workflow, found.Ref.ID)
+			}
+			return out, nil
+		},
 	}
-	t.handle = func(ctx context.Context, in arguments) (any, error) {
-		caller, err := callerFrom(ctx)
-		if err != nil {
-			return nil, err
-		}
-		name, err := s.documentName(ctx, t, in)
-		if err != nil {
-			return nil, err
-		}
-		found, err := s.sessions.Read(ctx, caller.Principal, name, in.textArg("path"))
-		if err != nil {
-			return nil, s.explainError(ctx, caller.Principal, t, in, err)
-		}
-		out := map[string]any{"success": true, "query": found.Query, "found": found.Found}
-		if found.Found {
-			out["data"] = found.Data
-		} else {
-			out["message"] = fmt.Sprintf("There is nothing at %s in the session %s/%s. Without a path you get all of it.",
-				found.Query, found.Ref.Workflow, found.Ref.ID)
-		}
-		return out, nil
-	}
-	return t
 }
 
 func (s *sessionTools) dashboardTool() *tool {
@@ -209,11 +194,8 @@ func (s *sessionTools) dashboardTool() *tool {
 		output: objectSchema(map[string]any{
 			"success": typeSchema("boolean"), "url": typeSchema("string"), "message": typeSchema("string"), "note": typeSchema("string"),
 		}),
-		handle: func(ctx context.Context, in arguments) (any, error) {
-			if _, err := callerFrom(ctx); err != nil {
-				return nil, err
-			}
-			url, err := s.open(ctx, in.textArg("sessionId"))
+		serve: func(ctx context.Context, c call) (any, error) {
+			url, err := s.open(ctx, c.textArg("sessionId"))
 			if err != nil {
 				return nil, err
 			}

@@ -12,28 +12,28 @@ import (
 // explainError adds the known documents and a call that works to an error about a document:
 // an existing one can be read, a missing one created. Only a read suggests a document with
 // a similar name: a write to BUG-18 must not suggest BUG-17.
-func (s *sessionTools) explainError(ctx context.Context, p guideway.Principal, t *tool, in arguments, err error) error {
+func (s *sessionTools) explainError(ctx context.Context, c call, err error) error {
 	const most = 20
-	code, creates := guideway.ErrorCode(err), t.name == "workrail_create_session"
+	code, creates := guideway.ErrorCode(err), c.tool.name == "workrail_create_session"
 	if code != guideway.CodeNotFound && (code != guideway.CodeConflict || !creates) {
 		return err
 	}
 	bad := &callError{
-		Code: code, Message: err.Error(), Field: "sessionId", Given: shortenValue(in.textArg("sessionId")), Fix: guideway.ErrorFix(err),
+		Code: code, Message: err.Error(), Field: "sessionId", Given: shortenValue(c.textArg("sessionId")), Fix: guideway.ErrorFix(err),
 	}
 	call := func(tool, id string) *nextCall {
-		args := map[string]any{"workflowId": in.textArg("workflowId"), "sessionId": id}
-		if project := in.textArg("project"); project != "" {
+		args := map[string]any{"workflowId": c.textArg("workflowId"), "sessionId": id}
+		if project := c.textArg("project"); project != "" {
 			args["project"] = project
 		}
 		return &nextCall{Tool: tool, Arguments: args}
 	}
 	if creates {
-		bad.Next = call("workrail_read_session", in.textArg("sessionId"))
+		bad.Next = call("workrail_read_session", c.textArg("sessionId"))
 		return bad
 	}
-	bad.Next = call("workrail_create_session", in.textArg("sessionId"))
-	there, err := s.sessions.Summaries(ctx, p, session.ListOptions{Workflow: in.textArg("workflowId"), Limit: most})
+	bad.Next = call("workrail_create_session", c.textArg("sessionId"))
+	there, err := s.sessions.Summaries(ctx, c.caller.Principal, session.ListOptions{Workflow: c.textArg("workflowId"), Limit: most})
 	if err != nil || len(there) == 0 {
 		return bad
 	}
@@ -42,10 +42,10 @@ func (s *sessionTools) explainError(ctx context.Context, p guideway.Principal, t
 		ids[i] = d.ID
 	}
 	bad.Allowed = ids
-	if meant := spelling.Closest(in.textArg("sessionId"), ids); meant != "" && t.effect == effectNone {
+	if meant := spelling.Closest(c.textArg("sessionId"), ids); meant != "" && c.tool.effect == effectNone {
 		bad.Fix = fmt.Sprintf("did you mean %s?", meant)
-		bad.Next = call(t.name, meant)
-		if path := in.textArg("path"); path != "" {
+		bad.Next = call(c.tool.name, meant)
+		if path := c.textArg("path"); path != "" {
 			bad.Next.Arguments["path"] = path
 		}
 	}

@@ -25,9 +25,9 @@ type tool struct {
 	output map[string]any
 	// handle answers a call with valid arguments. The answer must marshal to a JSON object.
 	handle func(ctx context.Context, in arguments) (any, error)
-	// converse replaces handle if the answer may be a *question to the person at the
-	// client.
-	converse func(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error)
+	// serve replaces handle if the tool acts for a caller. The answer may be a *question to
+	// the person at the client.
+	serve func(ctx context.Context, c call) (any, error)
 	// legal, if set, returns a legal call to replace the one that an error suggests, or
 	// nil.
 	legal func(ctx context.Context, suggested *nextCall) *nextCall
@@ -87,12 +87,7 @@ func (t *tool) newHandler(logger *slog.Logger) mcp.ToolHandler {
 			t.suggestLegal(ctx, err)
 			return t.newErrorResult(ctx, logger, err), nil
 		}
-		var out any
-		if t.converse != nil {
-			out, err = t.converse(ctx, req, in)
-		} else {
-			out, err = t.handle(ctx, in)
-		}
+		out, err := t.answerCall(ctx, req, in)
 		if err != nil {
 			return t.newErrorResult(ctx, logger, err), nil
 		}
@@ -108,6 +103,30 @@ func (t *tool) newHandler(logger *slog.Logger) mcp.ToolHandler {
 		}
 		return res, nil
 	}
+}
+
+// call is a call of a known caller.
+type call struct {
+	tool   *tool
+	req    *mcp.CallToolRequest
+	caller run.Caller
+	arguments
+}
+
+// badCall returns an error about one field of the call, with a call that works.
+func (c call) badCall(field, message string) *callError {
+	return c.tool.badCall(c.arguments, field, message)
+}
+
+func (t *tool) answerCall(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
+	if t.handle != nil {
+		return t.handle(ctx, in)
+	}
+	caller, err := callerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t.serve(ctx, call{tool: t, req: req, caller: caller, arguments: in})
 }
 
 // suggestLegal replaces the call that an error suggests by one that is legal now.
