@@ -168,28 +168,22 @@ func (c *Catalog) addEntry(l list, entry json.RawMessage, seen map[string]bool) 
 		return
 	}
 	var id string
-	if json.Unmarshal(members[l.id], &id) != nil || id == "" || len(id) > 2<<10 {
+	schema := members["inputSchema"]
+	switch {
+	case json.Unmarshal(members[l.id], &id) != nil || id == "" || len(id) > 2<<10:
 		c.addNote("an entry of %s is left out: it has no valid %s", l.member, l.id)
-		return
-	}
-	if seen["id "+id] {
+	case seen["id "+id]:
 		c.addNote("%s of %s is a duplicate; the first one is used", quoteID(id), l.member)
-		return
-	}
-	if len(entry) > maxEntry {
+	case len(entry) > maxEntry:
 		c.addNote("%s of %s is left out: it is larger than %d bytes", quoteID(id), l.member, maxEntry)
-		return
-	}
-	if !jsonrpc.Within(entry, maxEntryDepth) {
+	case !jsonrpc.Within(entry, maxEntryDepth):
 		c.addNote("%s of %s is left out: it is nested deeper than %d levels", quoteID(id), l.member, maxEntryDepth)
-		return
-	}
-	if schema := members["inputSchema"]; l.member == "tools" && (schema == nil || schema[0] != '{') {
+	case l.member == "tools" && (schema == nil || schema[0] != '{'):
 		c.addNote("the tool %s is left out: it has no input schema", quoteID(id))
-		return
+	default:
+		seen["id "+id] = true
+		*l.into = append(*l.into, append(json.RawMessage(nil), entry...))
 	}
-	seen["id "+id] = true
-	*l.into = append(*l.into, append(json.RawMessage(nil), entry...))
 }
 
 // maxNotes is the maximum number of warnings about a server.

@@ -122,6 +122,19 @@ func (w *httpConn) inSession() bool {
 	return w.session != ""
 }
 
+// protocolVersion returns the negotiated version, "" before.
+func (w *httpConn) protocolVersion() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.version
+}
+
+func (w *httpConn) setVersion(version string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.version = version
+}
+
 // send implements conn.
 func (w *httpConn) send(ctx context.Context, m outgoing) error {
 	req, err := w.newRequest(ctx, http.MethodPost, w.spec.URL, bytes.NewReader(m.text))
@@ -130,9 +143,7 @@ func (w *httpConn) send(ctx context.Context, m outgoing) error {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	w.mu.Lock()
-	modern := w.version >= ModernVersion
-	w.mu.Unlock()
+	modern := w.protocolVersion() >= ModernVersion
 	if m.method == "server/discover" {
 		req.Header.Set("Mcp-Protocol-Version", ModernVersion)
 		modern = true

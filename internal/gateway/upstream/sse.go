@@ -92,11 +92,7 @@ func (f *sseConn) send(ctx context.Context, m outgoing) error {
 }
 
 // negotiated implements conn: the stream is open already.
-func (f *sseConn) negotiated(version string) {
-	f.mu.Lock()
-	f.version = version
-	f.mu.Unlock()
-}
+func (f *sseConn) negotiated(version string) { f.setVersion(version) }
 
 // close implements conn.
 func (f *sseConn) close() {

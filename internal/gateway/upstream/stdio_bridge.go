@@ -114,11 +114,7 @@ func (b *Bridge) explainError(err error) error {
 }
 
 // hasAnswered reports whether the server has answered with MCP before.
-func (b *Bridge) hasAnswered() bool {
-	b.web.mu.Lock()
-	defer b.web.mu.Unlock()
-	return b.web.version != ""
-}
+func (b *Bridge) hasAnswered() bool { return b.web.protocolVersion() != "" }
 
 // Refuse answers the first request of in with an error, for the client to show.
 func (b *Bridge) Refuse(in io.Reader, why error) {
@@ -266,9 +262,7 @@ func (b *Bridge) setHeaders(out *outgoing, m *jsonrpc.Message) {
 	}
 	if meta := members["_meta"]; meta != nil && m.Method != "server/discover" {
 		if version := memberText(meta, "io.modelcontextprotocol/protocolVersion"); version >= ModernVersion {
-			b.web.mu.Lock()
-			b.web.version = version
-			b.web.mu.Unlock()
+			b.web.setVersion(version)
 		}
 	}
 }
@@ -284,11 +278,8 @@ func memberText(object json.RawMessage, name string) string {
 
 // cancelCall cancels a modern call.
 func (b *Bridge) cancelCall(params json.RawMessage) bool {
-	b.web.mu.Lock()
-	modern := b.web.version >= ModernVersion
-	b.web.mu.Unlock()
 	members, err := jsonrpc.Members(params)
-	if !modern || err != nil {
+	if b.web.protocolVersion() < ModernVersion || err != nil {
 		return false
 	}
 	b.mu.Lock()
@@ -322,11 +313,9 @@ func (b *Bridge) resendInNewSession(ctx context.Context, out outgoing) error {
 	if err := b.web.send(ctx, outgoing{text: jsonrpc.Request(json.RawMessage(helloAgain), m.Method, m.Params), method: m.Method, call: helloAgain}); err != nil {
 		return err
 	}
-	b.web.mu.Lock()
-	if b.web.version == "" {
-		b.web.version = version
+	if b.web.protocolVersion() == "" {
+		b.web.setVersion(version)
 	}
-	b.web.mu.Unlock()
 	if err := b.web.send(ctx, outgoing{text: jsonrpc.Request(nil, "notifications/initialized", nil), method: "notifications/initialized"}); err != nil {
 		return err
 	}

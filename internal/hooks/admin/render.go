@@ -2,7 +2,9 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,23 +65,15 @@ func memberOrder() []string {
 // keysOf returns the keys of an object in a readable order.
 func keysOf(object map[string]any) []string {
 	known := memberOrder()
-	keys := make([]string, 0, len(object))
-	for key := range object {
-		keys = append(keys, key)
-	}
 	rank := func(key string) int {
 		if i := slices.Index(known, key); i >= 0 {
 			return i
 		}
 		return len(known)
 	}
-	slices.SortFunc(keys, func(a, b string) int {
-		if d := rank(a) - rank(b); d != 0 {
-			return d
-		}
-		return strings.Compare(a, b)
+	return slices.SortedFunc(maps.Keys(object), func(a, b string) int {
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a, b))
 	})
-	return keys
 }
 
 // shortLine is the maximum length of an object on one line.
@@ -88,69 +82,41 @@ const shortLine = 100
 // writeJSON writes a value with an indent. Short flat values are on one line, so that a
 // change of one node changes few lines.
 func writeJSON(b *bytes.Buffer, value any, indent string) {
-	object, isObject := value.(map[string]any)
-	items, isList := value.([]any)
-	if (isObject || isList) && isFlat(value) {
+	if isFlat(value) {
 		var line bytes.Buffer
-		writeLine(&line, value)
+		writeParts(&line, value, "", ", ", "", func(part any) { writeScalar(&line, part) })
 		if line.Len() <= shortLine {
 			b.Write(line.Bytes())
 			return
 		}
 	}
 	inner := indent + "  "
-	switch {
-	case isObject:
-		b.WriteByte('{')
-		for i, key := range keysOf(object) {
-			writeSeparator(b, i, inner)
-			writeScalar(b, key)
-			b.WriteString(": ")
-			writeJSON(b, object[key], inner)
-		}
-		b.WriteString("\n" + indent + "}")
-	case isList:
-		b.WriteByte('[')
-		for i, item := range items {
-			writeSeparator(b, i, inner)
-			writeJSON(b, item, inner)
-		}
-		b.WriteString("\n" + indent + "]")
-	default:
-		writeScalar(b, value)
-	}
+	writeParts(b, value, "\n"+inner, ",\n"+inner, "\n"+indent, func(part any) { writeJSON(b, part, inner) })
 }
 
-func writeSeparator(b *bytes.Buffer, i int, indent string) {
-	if i > 0 {
-		b.WriteByte(',')
-	}
-	b.WriteString("\n" + indent)
-}
-
-// writeLine writes a value on one line.
-func writeLine(b *bytes.Buffer, value any) {
+// writeParts writes an object, a list or a scalar. write writes the values of members and
+// the items; first, between and last are the texts around them.
+func writeParts(b *bytes.Buffer, value any, first, between, last string, write func(part any)) {
+	separator := first
 	switch value := value.(type) {
 	case map[string]any:
 		b.WriteByte('{')
-		for i, key := range keysOf(value) {
-			if i > 0 {
-				b.WriteString(", ")
-			}
+		for _, key := range keysOf(value) {
+			b.WriteString(separator)
 			writeScalar(b, key)
 			b.WriteString(": ")
-			writeLine(b, value[key])
+			write(value[key])
+			separator = between
 		}
-		b.WriteByte('}')
+		b.WriteString(last + "}")
 	case []any:
 		b.WriteByte('[')
-		for i, item := range value {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			writeLine(b, item)
+		for _, item := range value {
+			b.WriteString(separator)
+			write(item)
+			separator = between
 		}
-		b.WriteByte(']')
+		b.WriteString(last + "]")
 	default:
 		writeScalar(b, value)
 	}
@@ -158,26 +124,18 @@ func writeLine(b *bytes.Buffer, value any) {
 
 // isFlat reports whether no object or list within a value contains another one.
 func isFlat(value any) bool {
-	plain := func(v any) bool {
+	isNested := func(v any) bool {
 		switch v.(type) {
 		case map[string]any, []any:
-			return false
+			return true
 		}
-		return true
+		return false
 	}
 	switch value := value.(type) {
 	case map[string]any:
-		for _, v := range value {
-			if !plain(v) {
-				return false
-			}
-		}
+		return !slices.ContainsFunc(slices.Collect(maps.Values(value)), isNested)
 	case []any:
-		for _, v := range value {
-			if !plain(v) {
-				return false
-			}
-		}
+		return !slices.ContainsFunc(value, isNested)
 	}
 	return true
 }
@@ -321,11 +279,7 @@ func hasLines(value any) bool {
 	case string:
 		return strings.Contains(value, "\n")
 	case map[string]any:
-		for _, v := range value {
-			if hasLines(v) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(slices.Collect(maps.Values(value)), hasLines)
 	case []any:
 		return slices.ContainsFunc(value, hasLines)
 	}

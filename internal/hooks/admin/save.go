@@ -37,14 +37,8 @@ type SaveRequest struct {
 // started from another version, and a graph that would make two active graphs apply to one
 // request. If an active graph belongs to the user, its new version is active at once.
 func (d *Service) Save(ctx context.Context, r SaveRequest) (*Detail, error) {
-	d.writing.Lock()
-	err := d.saveDocument(ctx, r)
-	d.writing.Unlock()
-	if err != nil {
+	if err := d.changeFile(ctx, func() error { return d.saveDocument(ctx, r) }); err != nil {
 		return nil, err
-	}
-	if err := d.opts.Catalog.Load(context.WithoutCancel(ctx)); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "read the catalog again: %w", err)
 	}
 	return d.Get(ctx, r.ID)
 }
@@ -149,8 +143,13 @@ func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) erro
 // Remove deletes the file of a graph. Its version is kept. An enabled graph is refused,
 // because the requests that it applies to would be refused, too.
 func (d *Service) Remove(ctx context.Context, id, source, base string) error {
+	return d.changeFile(ctx, func() error { return d.removeFile(id, source, base) })
+}
+
+// changeFile changes a file of the catalog, and loads the catalog again.
+func (d *Service) changeFile(ctx context.Context, change func() error) error {
 	d.writing.Lock()
-	err := d.removeFile(id, source, base)
+	err := change()
 	d.writing.Unlock()
 	if err != nil {
 		return err
@@ -291,14 +290,11 @@ func (d *Service) SaveModule(ctx context.Context, r SaveRequest) (*ModuleText, e
 	if err != nil {
 		return nil, err
 	}
-	d.writing.Lock()
-	err = writer.Save(info, writer.Change{Name: "hooks/modules/" + r.ID + ".js", Text: r.Text, Base: r.Base})
-	d.writing.Unlock()
+	err = d.changeFile(ctx, func() error {
+		return writer.Save(info, writer.Change{Name: "hooks/modules/" + r.ID + ".js", Text: r.Text, Base: r.Base})
+	})
 	if err != nil {
 		return nil, err
-	}
-	if err := d.opts.Catalog.Load(context.WithoutCancel(ctx)); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "read the catalog again: %w", err)
 	}
 	return d.GetModule(ctx, r.ID)
 }

@@ -2,6 +2,7 @@ package definition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -51,12 +52,9 @@ type linter struct {
 
 // refersTo reports whether a hook runs a module of the graph.
 func (l *linter) refersTo(own Library, m *Module) bool {
-	for i := range l.g.Nodes {
-		if h := l.g.Nodes[i].Hook; h != nil && h.Module != "" && own.Find(h.Module) == m {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.g.Nodes, func(n Node) bool {
+		return n.Hook != nil && n.Hook.Module != "" && own.Find(n.Hook.Module) == m
+	})
 }
 
 // predecessors returns the nodes on the path to a node, the nearest first. In a valid graph
@@ -81,12 +79,7 @@ func (l *linter) predecessors(id string) []*Node {
 
 // hasPredecessor reports whether a node on the path to another one satisfies has.
 func (l *linter) hasPredecessor(id string, has func(*Node) bool) bool {
-	for _, n := range l.predecessors(id) {
-		if has(n) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.predecessors(id), has)
 }
 
 func answersRequest(n *Node) bool { return n.Kind == HookNode && n.Hook != nil && n.Hook.Answers }

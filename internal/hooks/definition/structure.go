@@ -295,14 +295,20 @@ func (c *checker) checkCycles() {
 	}
 }
 
-// checkReachability reports the nodes that are not reachable from a start.
-func (c *checker) checkReachability() {
+// findStarts returns the nodes of the kind Start.
+func (c *checker) findStarts() []int {
 	var starts []int
 	for n := range c.Nodes {
 		if c.isFirstOfID(n) && c.Nodes[n].Kind == Start {
 			starts = append(starts, n)
 		}
 	}
+	return starts
+}
+
+// checkReachability reports the nodes that are not reachable from a start.
+func (c *checker) checkReachability() {
+	starts := c.findStarts()
 	if len(starts) == 0 {
 		return
 	}
@@ -326,10 +332,8 @@ type pathState struct {
 func (c *checker) checkPaths() {
 	seen, told := map[pathState]bool{}, map[string]bool{}
 	var queue []pathState
-	for n := range c.Nodes {
-		if c.isFirstOfID(n) && c.Nodes[n].Kind == Start {
-			queue = append(queue, pathState{node: n})
-		}
+	for _, n := range c.findStarts() {
+		queue = append(queue, pathState{node: n})
 	}
 	for ; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
