@@ -62,7 +62,7 @@ func call(h *server.ActiveHooks, t *testing.T, params, answer string) (result st
 
 // Nothing looks at a call until a graph is enabled; what another process enables
 // is in force soon after; and an edited file of approvals lets nothing pass.
-func TestHooksAroundCalls(t *testing.T) {
+func TestActiveHooksOnCalls(t *testing.T) {
 	t.Parallel()
 	const params = `{"name":"read","arguments":{"path":"/home/u/.ssh/id_rsa"}}`
 	d := newHooksDesk(t)

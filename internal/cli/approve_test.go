@@ -97,7 +97,7 @@ var (
 // after each, and all that stands on the terminal at the end. RUN is the run's
 // id; a line of "secret:" before what is typed stands for it being typed at a
 // passphrase, which does not show.
-func TestPersonTranscripts(t *testing.T) {
+func TestApprovalTranscripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/person/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -177,7 +177,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func TestAgo(t *testing.T) {
+func TestFormatAge(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)
 	host := &app.Host{Now: func() time.Time { return now }}

@@ -17,7 +17,7 @@ import (
 
 // At a terminal the passphrase of an encryption is asked for: twice where it is new,
 // and then once. A wrong one changes nothing.
-func TestPassphraseOfCheckpointsIsAskedFor(t *testing.T) {
+func TestCheckpointPassphrasePrompt(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1", "GUIDEWAY_ENCRYPTION": "passphrase"})
 	if err := os.WriteFile(filepath.Join(host.Dir, "plan.json"), []byte(`{"plan":"b"}`), 0o600); err != nil {
@@ -67,7 +67,7 @@ func checkpointsOf(t *testing.T, host *app.Host) *app.CheckpointStore {
 
 // What cleans up asks the store of the runs which of them are under way: the last
 // checkpoint of those stays, however old it is.
-func TestCheckpointsOfActiveRunsStay(t *testing.T) {
+func TestCleanupKeepsActiveRuns(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1", "GUIDEWAY_CHECKPOINT_AUTO_SAVE": "false"})
 	write(t, filepath.Join(host.Dir, "workflows", "flow.json"), stepsFlow)
@@ -106,7 +106,7 @@ func TestCheckpointsOfActiveRunsStay(t *testing.T) {
 }
 
 // Checkpoints go on where the key of the runs is missing: they do not need it.
-func TestCheckpointsNeedNoKeyOfTheRuns(t *testing.T) {
+func TestCheckpointsWithoutJournalKey(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
 	write(t, filepath.Join(host.Dir, "workflows", "flow.json"), stepsFlow)
@@ -125,7 +125,7 @@ func TestCheckpointsNeedNoKeyOfTheRuns(t *testing.T) {
 }
 
 // Who waits while another call opens the checkpoints can give up.
-func TestWhoWaitsForCheckpointsCanGiveUp(t *testing.T) {
+func TestWaitingForCheckpointsIsCancellable(t *testing.T) {
 	t.Parallel()
 	host, _ := desk(t, nil)
 	c := checkpointsOf(t, &host)

@@ -79,7 +79,7 @@ func TestConnect(t *testing.T) {
 }
 
 // A token that is not taken is told to the client.
-func TestConnectWithAWrongToken(t *testing.T) {
+func TestConnectWithWrongToken(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }))
 	defer server.Close()

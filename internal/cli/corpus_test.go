@@ -71,7 +71,7 @@ func corpusWays() []corpusWay {
 
 // A real workflow is validated, shown, drawn and walked to its end on several
 // ways, with nothing but a file of answers.
-func TestWorkPackageAtTheCommandLine(t *testing.T) {
+func TestWorkPackageOnCommandLine(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(corpusWorkflow)
 	if err != nil {

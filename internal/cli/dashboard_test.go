@@ -121,7 +121,7 @@ func get(t *testing.T, url string) (status int, body string) {
 
 // Where no server is alive, the client's own process becomes one, for as long as
 // it lives; another process sends its person to the one that there is.
-func TestADashboardIsWhereAServerIs(t *testing.T) {
+func TestDashboardUsesLiveServer(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	one := begin(t, home, "mcp")

@@ -125,7 +125,7 @@ func (b block) leaves() (beginnings []string, err error) {
 
 // Every block of the documentation is run, or checked by what reads it in earnest, or
 // says why it is not. Where another test is the reason, there is one of that name.
-func TestBlocksOfTheDocumentation(t *testing.T) {
+func TestDocumentationBlocks(t *testing.T) {
 	t.Parallel()
 	pool, err := sandbox.NewPool(sandbox.Options{Workers: 1})
 	if err != nil {

@@ -209,7 +209,7 @@ const strict = "set -euo pipefail\ntrap 'echo \"this failed: $BASH_COMMAND\" >&2
 func (s *pageScript) shell(b block) {
 	text := strings.ReplaceAll(s.replaced.Replace(b.text), "\\\n", " ")
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	leaves, _ := b.leaves() // TestBlocksOfTheDocumentation says what is wrong with them
+	leaves, _ := b.leaves() // TestDocumentationBlocks says what is wrong with them
 	for i, line := range lines {
 		command, _, _ := strings.Cut(strings.TrimSpace(line), " #")
 		switch {

@@ -103,7 +103,7 @@ var assignment = regexp.MustCompile(`^[A-Z_]+=\S* `)
 
 // Every command that the documentation names is there, with every flag that it
 // gives.
-func TestCommandsOfTheDocumentation(t *testing.T) {
+func TestDocumentationCommands(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	for _, p := range pages(t) {
@@ -123,7 +123,7 @@ func TestCommandsOfTheDocumentation(t *testing.T) {
 }
 
 // Every package that the documentation has tested or run is there.
-func TestPackagesOfTheDocumentation(t *testing.T) {
+func TestDocumentationPackages(t *testing.T) {
 	t.Parallel()
 	named := regexp.MustCompile(`go (?:-C bench )?(?:test|run|build|install)((?: +[^ \n` + "`" + `|]+)+)`)
 	for _, p := range pages(t) {
@@ -158,7 +158,7 @@ func findPackage(dir string) string {
 
 // Every test that the documentation has somebody run by its name is there: a name that
 // nothing has passes as well as one that passes.
-func TestTestsOfTheDocumentation(t *testing.T) {
+func TestDocumentationTests(t *testing.T) {
 	t.Parallel()
 	named := regexp.MustCompile("go (?:-C bench )?test ((?:[^`\n|]* )?)(?:-run|-bench) '?([A-Za-z|]+)[^`\n]*")
 	seen := 0
@@ -200,7 +200,7 @@ func hasTest(t *testing.T, dir, pattern string) bool {
 
 // Every link within the documentation leads to a file, and to a heading of it, and
 // every page is found from the index.
-func TestLinksOfTheDocumentation(t *testing.T) {
+func TestDocumentationLinks(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	list := pages(t)
@@ -441,12 +441,12 @@ func unrun(example string) string {
 			{"| ssh ", "it needs another machine"},
 			{"| jq ", "jq is not on every machine"},
 			{"guideway connect", "it serves a client for as long as that lives; TestServeAndConnect"},
-			{"openai:", "it asks a model that costs money; TestModelsByVariables asks a server of its own"},
+			{"openai:", "it asks a model that costs money; TestModelsFromEnvironment asks a server of its own"},
 			{"--browser", "it opens a browser"},
 			{"migrate workrail --from", "it reads a backup; TestScripts brings one over"},
 			{"sources sync team", "it needs a repository; TestScripts has one"},
 			{"upstream approve files read_file", "it needs a server whose tools have changed; TestChangedToolNeedsApproval"},
-			{"guideway machine run support-desk --input", "it asks the models of your configuration; TestModelsByVariables asks a server of its own"},
+			{"guideway machine run support-desk --input", "it asks the models of your configuration; TestModelsFromEnvironment asks a server of its own"},
 			{"--outcome", "it needs a call that was lost in a crash"},
 		} {
 			if strings.Contains(line, left[0]) {

@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-func TestDoctorLooksForAServer(t *testing.T) {
+func TestDoctorFindsServer(t *testing.T) {
 	t.Parallel()
 	answer := func(status int, body string) string {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -64,7 +64,7 @@ func TestDoctorLooksForAServer(t *testing.T) {
 
 // A container that takes a wall from the sandbox of scripts is told of, and so is one
 // in which nothing starts.
-func TestDoctorTellsOfTheSandbox(t *testing.T) {
+func TestDoctorReportsSandbox(t *testing.T) {
 	t.Parallel()
 	ok := setupcmd.Check{Name: "script sandbox", Status: setupcmd.CheckOK}
 	for _, tt := range []struct {

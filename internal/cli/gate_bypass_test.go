@@ -176,7 +176,7 @@ func (b *besieged) ways() []way {
 // Whatever place an agent names, none of the commands that a person has opens a
 // gate without the passphrase: not by itself, and not by a link or a token that
 // the server which is alive then takes. The person is let in by all of them.
-func TestThePassphraseCannotBeSidestepped(t *testing.T) {
+func TestPassphraseCannotBeBypassed(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]string{
 		"everything in its place":       "",

@@ -14,7 +14,7 @@ import (
 // addHelp sets the texts of the help, the help command and its topic.
 func addHelp(root *cobra.Command) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
-		_, err := io.WriteString(cmd.OutOrStderr(), usage(cmd))
+		_, err := io.WriteString(cmd.OutOrStderr(), formatUsage(cmd))
 		return err
 	})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
@@ -24,13 +24,13 @@ func addHelp(root *cobra.Command) {
 		}
 		fmt.Fprintln(cmd.OutOrStdout(), strings.TrimSpace(about))
 		if cmd.Runnable() || cmd.HasSubCommands() {
-			fmt.Fprint(cmd.OutOrStdout(), "\n"+usage(cmd))
+			fmt.Fprint(cmd.OutOrStdout(), "\n"+formatUsage(cmd))
 		}
 	})
 	root.SetHelpCommandGroupID(groupSetup)
 	root.SetHelpCommand(&cobra.Command{
 		Use:     "help [COMMAND]",
-		Short:   "Tell more of a command or a topic",
+		Short:   "Show help for a command or a topic",
 		GroupID: groupSetup,
 		Args:    cobra.ArbitraryArgs,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -62,9 +62,9 @@ func helpTopics(root *cobra.Command, args []string) []string {
 	return names
 }
 
-// usage says how a command is called. The flags of the settings would bury its
-// own, so the topic "settings" has them.
-func usage(cmd *cobra.Command) string {
+// formatUsage returns the usage text of a command. The setting flags are in the topic
+// "settings", because there are too many of them.
+func formatUsage(cmd *cobra.Command) string {
 	var b strings.Builder
 	line := cmd.UseLine()
 	if cmd.HasSubCommands() {
@@ -75,27 +75,27 @@ func usage(cmd *cobra.Command) string {
 		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
 	}
 	for _, group := range cmd.Groups() {
-		usageCommands(&b, cmd, group.ID, group.Title)
+		writeCommands(&b, cmd, group.ID, group.Title)
 	}
-	usageCommands(&b, cmd, "", "Commands:")
-	if flags := ownFlags(cmd); flags != "" {
+	writeCommands(&b, cmd, "", "Commands:")
+	if flags := localFlags(cmd); flags != "" {
 		b.WriteString("\nFlags:\n" + flags)
 	}
 	if cmd.HasParent() {
 		b.WriteString("\nSettings are flags too: guideway help settings\n")
 	} else {
-		b.WriteString("\n\"guideway help COMMAND\" tells more of a command, and \"guideway help settings\" of\n" +
-			"what can be set, in which file, variable or flag.\n")
+		b.WriteString("\n\"guideway help COMMAND\" describes a command, and \"guideway help settings\" of\n" +
+			"the settings with their files, variables and flags.\n")
 	}
 	return b.String()
 }
 
-// usageCommands lists the commands of a group.
-func usageCommands(b *strings.Builder, cmd *cobra.Command, group, title string) {
+// writeCommands writes the commands of a group.
+func writeCommands(b *strings.Builder, cmd *cobra.Command, group, title string) {
 	const least = 11
 	first, names := true, least
 	for _, child := range cmd.Commands() {
-		if child.IsAvailableCommand() { // a hidden one has no say in the layout
+		if child.IsAvailableCommand() { // hidden commands do not affect the layout
 			names = max(names, app.TextWidth(child.Name()))
 		}
 	}
@@ -111,21 +111,21 @@ func usageCommands(b *strings.Builder, cmd *cobra.Command, group, title string) 
 	}
 }
 
-// ownFlags are the flags of a command that are not settings.
-func ownFlags(cmd *cobra.Command) string {
+// localFlags returns the flags of a command that are not settings.
+func localFlags(cmd *cobra.Command) string {
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags = false
 	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { own.AddFlag(f) })
 	return own.FlagUsages()
 }
 
-// settingsHelp describes every setting.
+// settingsHelp returns the description of every setting.
 func settingsHelp() string {
 	var b strings.Builder
-	b.WriteString(`A setting is looked for in the flags, then in the environment, then in
+	b.WriteString(`Settings are read from the flags, then from the environment, then from
 guideway.json, which is in the user's configuration directory unless --config or
-` + config.EnvConfig + ` names another file. "guideway doctor" shows the values that are in
-force and where each came from; "guideway schema config" prints the JSON Schema of
+` + config.EnvConfig + ` names another file. "guideway doctor" shows the current values
+and where each comes from; "guideway schema config" prints the JSON Schema of
 the file.
 `)
 	for _, s := range config.Settings() {

@@ -62,7 +62,7 @@ func (d *hooksDesk) want(code int, text, command string, typed ...string) {
 // What came with a project runs nothing until a person has seen its scripts and
 // typed its id; and it is exactly that which was approved: after an edit it is off,
 // and what it stood around is refused, until it is approved again.
-func TestProjectHooksWantAPerson(t *testing.T) {
+func TestProjectHooksNeedApproval(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)
 	d.want(app.ExitOK, "theirs             tools/call  off", "hooks list")
@@ -91,7 +91,7 @@ func TestProjectHooksWantAPerson(t *testing.T) {
 
 // Where a person has set a passphrase, who does not know it turns no guard on or
 // off.
-func TestHooksWantThePassphrase(t *testing.T) {
+func TestHookApprovalNeedsPassphrase(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)
 	d.want(app.ExitOK, "Enabled redact-secrets", "hooks enable redact-secrets")
@@ -99,8 +99,8 @@ func TestHooksWantThePassphrase(t *testing.T) {
 	d.want(app.ExitFailed, "", "hooks disable redact-secrets", "wrong horse battery")
 	d.want(app.ExitOK, "redact-secrets  tools/call  active", "hooks list --active")
 	d.host.InTerminal = false
-	d.want(app.ExitUsage, "only a person at a terminal approves", "hooks disable redact-secrets")
-	d.want(app.ExitUsage, "only a person at a terminal approves", "hooks enable cap-result-size --replace")
+	d.want(app.ExitUsage, "an approval needs a terminal", "hooks disable redact-secrets")
+	d.want(app.ExitUsage, "an approval needs a terminal", "hooks enable cap-result-size --replace")
 	d.host.InTerminal = true
 	d.want(app.ExitOK, "redact-secrets  tools/call  active", "hooks list --active")
 }

@@ -110,7 +110,7 @@ edges: [{ source: start, target: h }, { source: h, target: call }, { source: cal
 // The bundled graphs work in the running gateway: a response is redacted, a call
 // is refused by its argument, a call is audited aside, tools are renamed, and a
 // hook that fails lets nothing pass. Each call is sent once.
-func TestGraphsInTheGateway(t *testing.T) {
+func TestGatewayRunsHookGraphs(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
 	failing := filepath.Join(t.TempDir(), "failing.yaml")
@@ -158,7 +158,7 @@ func TestGraphsInTheGateway(t *testing.T) {
 
 // What is enabled and disabled while a gateway runs is in force soon after; and
 // clients hear that the list of tools is another one.
-func TestGraphsComeAndGoInTheGateway(t *testing.T) {
+func TestGatewayFollowsHookGraphs(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
 	d.want(app.ExitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"echo":"say"}`)

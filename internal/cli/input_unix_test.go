@@ -15,10 +15,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-// TestNoCommandWaitsForAPipe protects from commands that hang for good: whoever
+// TestCommandsRefusePipes protects from commands that hang for good: whoever
 // opens a named pipe waits for its other end, and whoever reads one of a
 // directory that came from elsewhere was not even told of it.
-func TestNoCommandWaitsForAPipe(t *testing.T) {
+func TestCommandsRefusePipes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, ".guideway/workflows/machines/pipes"), 0o700))
@@ -60,9 +60,9 @@ func TestNoCommandWaitsForAPipe(t *testing.T) {
 	}
 }
 
-// TestInputEndsWithTheCommand protects from commands that no signal ends: the
+// TestInputIsCancellable protects from commands that no signal ends: the
 // standard input may never say anything.
-func TestInputEndsWithTheCommand(t *testing.T) {
+func TestInputIsCancellable(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"validate -", "validate --json -", "checkpoint save -", "runs import -", "hooks validate -"} {
 		t.Run(args, func(t *testing.T) {

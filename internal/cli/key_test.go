@@ -49,7 +49,7 @@ func aStore(t *testing.T) *sqlite.Store {
 
 // Of machines that begin on one store at once, each with no key or with one of
 // its own, one has made the store's; the others are told, and may not chain.
-func TestAStoreHasOneKey(t *testing.T) {
+func TestStoreHasOneKey(t *testing.T) {
 	t.Parallel()
 	journal, dir := aStore(t), t.TempDir()
 	const machines = 6
@@ -84,7 +84,7 @@ func TestAStoreHasOneKey(t *testing.T) {
 
 // A store of an earlier version has runs and kept no fingerprint: the key that
 // its runs are chained by is taken, and no other becomes it.
-func TestAnOlderStoreKeepsItsKey(t *testing.T) {
+func TestStoreWithoutFingerprintKeepsKey(t *testing.T) {
 	t.Parallel()
 	host, _ := desk(t, nil)
 	write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"),

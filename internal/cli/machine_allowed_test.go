@@ -22,7 +22,7 @@ import (
 // The agents of a run that a client with a token of its own has begun are held to
 // that token: they are offered, and may call, what it names and nothing else, of
 // other servers and of ours. With the token that ends.
-func TestAgentsAreHeldToTheToken(t *testing.T) {
+func TestAgentsUseTokenPermissions(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
 	host := d.host
@@ -123,7 +123,7 @@ func TestAgentsAreHeldToTheToken(t *testing.T) {
 
 // A client begins machines of the catalog by their names: no path leads it to a file,
 // be it of the working directory or of a machine that nobody has approved.
-func TestClientsBeginNoFiles(t *testing.T) {
+func TestClientsCannotStartFiles(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
 	host := d.host

@@ -52,7 +52,7 @@ func offered(t *testing.T, m *server.MachineTools, f driver.RunScope) []string {
 
 // A tool that is held back until a person approves it is not offered to an agent, and
 // refused where it calls it all the same: by the machine, and by the gateway behind it.
-func TestAnAgentMeetsAHeldTool(t *testing.T) {
+func TestAgentCallsHeldTool(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
 	f := driver.RunScope{User: "anna", Run: "r", Machine: "helper"}
@@ -104,7 +104,7 @@ func TestAnAgentMeetsAHeldTool(t *testing.T) {
 
 // What a token may use bounds the agents of the runs that were begun with it: other
 // tools are not offered to them, and not called.
-func TestATokenBoundsAgents(t *testing.T) {
+func TestTokenLimitsAgents(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
 	m := agentTools(t, d)

@@ -140,7 +140,7 @@ func TestGroceryScripted(t *testing.T) {
 
 // What is sent for it over the wire is what was recorded, in model, bound, tools
 // and the choice of tools.
-func TestGroceryOnTheWire(t *testing.T) {
+func TestGroceryOverHTTP(t *testing.T) {
 	t.Parallel()
 	g := newGrocery(t)
 	var mu sync.Mutex

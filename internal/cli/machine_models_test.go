@@ -14,7 +14,7 @@ import (
 
 // The variables of models choose one for each level, and one for all; keys and
 // addresses go to the service that they are for, and to no other.
-func TestModelsByVariables(t *testing.T) {
+func TestModelsFromEnvironment(t *testing.T) {
 	t.Parallel()
 	var seen http.Header
 	var path string

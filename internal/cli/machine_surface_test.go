@@ -12,7 +12,7 @@ import (
 
 // What a machine needs and nobody has given is asked for at the terminal, and nowhere
 // else.
-func TestMachineAsksForInputs(t *testing.T) {
+func TestMachinePromptsForInputs(t *testing.T) {
 	t.Parallel()
 	url := serveMind(t, func(last said, _ []string) (text, name, arguments string) { return "heard " + last.Content, "", "" })
 	machine := machineOf(t, t.TempDir(), `[]`)

@@ -80,7 +80,7 @@ func machineOf(t *testing.T, dir, included string) string {
 // A machine's agent is led through a guided workflow by the same tools as clients: it
 // gets one step at a time, is refused what the criterion of a step forbids, and comes
 // to the end only by doing it. The run is its user's, as any other.
-func TestAnAgentWalksAWorkflow(t *testing.T) {
+func TestAgentRunsWorkflow(t *testing.T) {
 	t.Parallel()
 	var refused, steps []string
 	url := serveMind(t, func(last said, tools []string) (text, name, arguments string) {
@@ -129,7 +129,7 @@ steps:
 // A tool of another server is called on a client's way: a hook that blocks refuses
 // the call and nothing is sent, one that is quarantined is not offered, and what is
 // neither is called once.
-func TestAnAgentAtTheGateway(t *testing.T) {
+func TestAgentCallsUpstream(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
 	var offered, answers []string
@@ -172,7 +172,7 @@ func TestAnAgentAtTheGateway(t *testing.T) {
 }
 
 // The role's patterns decide on names as models see them.
-func TestPlainNames(t *testing.T) {
+func TestModelToolNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"one__a": "one__a", "fs.read": "fs_read", "a/b": "a_b"} {
 		if got := server.ModelToolName(name); got != want || !machinedef.MatchTool(want, got) {
@@ -183,7 +183,7 @@ func TestPlainNames(t *testing.T) {
 
 // A tool whose server is gone in the midst of a call has an outcome that nobody
 // knows: the run waits for a person to look, and sends nothing twice.
-func TestAnAgentAtACrashingServer(t *testing.T) {
+func TestAgentCallsCrashingUpstream(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
 	calls := 0

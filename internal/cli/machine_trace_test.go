@@ -92,7 +92,7 @@ func tracedRun(t *testing.T, more map[string]string) (spans map[string][]sentSpa
 // A run is one trace: the run, its states, within them the requests to models and the
 // calls of tools, and within a call the gateway's span. They say what was used, and
 // nothing of what was said.
-func TestMachinesAreTraced(t *testing.T) {
+func TestMachineTraces(t *testing.T) {
 	t.Parallel()
 	spans, sent := tracedRun(t, nil)
 	for name, count := range map[string]int{"invoke_workflow helper": 1, "invoke_agent helper": 1, "chat m": 2, "execute_tool one__params": 1, "tools/call one/params": 1} {
@@ -131,7 +131,7 @@ func TestMachinesAreTraced(t *testing.T) {
 }
 
 // Where the variable asks for it, spans have what was said, and no credential.
-func TestTracesWithContent(t *testing.T) {
+func TestMachineTracesWithContent(t *testing.T) {
 	t.Parallel()
 	spans, sent := tracedRun(t, map[string]string{server.ContentVariable: "true"})
 	if len(spans["chat m"]) != 2 || len(spans["execute_tool one__params"]) != 1 {

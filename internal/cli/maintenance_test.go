@@ -21,7 +21,7 @@ import (
 
 // What is done at start-up begins behind the first answer and a while, or when
 // nobody asks; never before, and not at all where the process ends first.
-func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
+func TestMaintenanceWaitsForFirstAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -74,7 +74,7 @@ func TestUpkeepWaitsForTheFirstAnswer(t *testing.T) {
 }
 
 // What is under way ends with the process.
-func TestUpkeepEndsWithTheProcess(t *testing.T) {
+func TestMaintenanceStopsWithProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		u := &server.Maintenance{Log: slog.New(slog.DiscardHandler), Run: func(ctx context.Context) error {
@@ -91,7 +91,7 @@ func TestUpkeepEndsWithTheProcess(t *testing.T) {
 // Start-up retires sessions without activity, each time; it looks through
 // everything that is stored once in a while; and it makes nothing where there is
 // nothing.
-func TestStartUpKeepsCheckpoints(t *testing.T) {
+func TestMaintenanceOfCheckpoints(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
 	c := checkpointsOf(t, &host)

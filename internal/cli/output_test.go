@@ -56,7 +56,7 @@ func TestWrapKeepsEveryWord(t *testing.T) {
 	})
 }
 
-func TestCut(t *testing.T) {
+func TestTruncate(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		text string

@@ -246,7 +246,7 @@ edges: [{ source: start, target: h }, { source: h, target: call }, { source: cal
 // What is killed in mid-call, by a signal that nobody can catch, is told, and
 // nothing is done twice: an upstream, a script's worker (the call was not made
 // then), and the gateway itself.
-func TestKilledInMidCall(t *testing.T) {
+func TestServerKilledDuringCall(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
 	slow := filepath.Join(t.TempDir(), "slow.yaml")
@@ -391,7 +391,7 @@ edges: [{ source: start, target: h }, { source: h, target: call }, { source: cal
 
 // While a hook does its worst, its own call is refused and others are served, with
 // hooks and without.
-func TestHostileHooksInTheGateway(t *testing.T) {
+func TestGatewayWithHostileHooks(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
 	hostile := filepath.Join(t.TempDir(), "hostile.yaml")

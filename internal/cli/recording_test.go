@@ -18,7 +18,7 @@ import (
 
 // With the standard variable a call is a span below its client's, with the hook as
 // a part of it; its upstream gets the span as the parent, and the record its trace.
-func TestCallsAreTraced(t *testing.T) {
+func TestCallTraces(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var sent string
@@ -83,7 +83,7 @@ func TestCallsAreTraced(t *testing.T) {
 
 // What is counted has bounded names: one that no upstream has is not told apart,
 // nor are addresses.
-func TestWhatIsCounted(t *testing.T) {
+func TestMetrics(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)
 	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}

@@ -11,7 +11,7 @@ import (
 
 // Being ended is how guideway requests tail ends: by Ctrl-C or by a supervisor it has
 // done what it was asked for.
-func TestTailEndsWell(t *testing.T) {
+func TestTailStopsOnSignal(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
 	a := d.connect("--toolsets", "gateway")

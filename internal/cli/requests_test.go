@@ -40,7 +40,7 @@ func (d *hooksDesk) requests(flags string) []requestlog.Entry {
 
 // A call that an agent makes is in the record soon after, with what each hook did,
 // that of one that runs aside included; what was sent is not, until that is wanted.
-func TestRequestsAreRecorded(t *testing.T) {
+func TestRequestLog(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
 	graph := filepath.Join(t.TempDir(), "watched.yaml")
@@ -104,7 +104,7 @@ func TestRequestsAreRecorded(t *testing.T) {
 }
 
 // Without the setting nothing is written at all.
-func TestRequestsAreNotRecorded(t *testing.T) {
+func TestRequestLogDisabled(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
 	a := d.connect("--toolsets", "gateway", "--record-requests=false")
@@ -124,7 +124,7 @@ func TestRequestsAreNotRecorded(t *testing.T) {
 }
 
 // The words of the gateway are those of the record.
-func TestOutcomesAreStatuses(t *testing.T) {
+func TestOutcomesMatchStatuses(t *testing.T) {
 	t.Parallel()
 	outcomes, statuses := []gateway.Outcome{
 		gateway.OutcomeOK, gateway.OutcomeToolError, gateway.OutcomeAnswered, gateway.OutcomeAsked, gateway.OutcomeRefused,

@@ -1,3 +1,5 @@
+// Package cli is the command line: it builds the command tree from the packages of
+// the nouns and runs it.
 package cli
 
 import (
@@ -44,13 +46,13 @@ func newRootCmd(host *app.Host) *cobra.Command {
 		Long: `Guideway leads AI agents through workflows one step at a time, over the Model
 Context Protocol. Without arguments, and where the input is no terminal, it
 serves MCP on standard input and output, as "guideway mcp" does.`,
-		Example: `  guideway list                      what workflows there are
-  guideway show coding-task          what one does, step by step
-  guideway run coding-task           walk through it in the agent's place
-  guideway init                      begin a workflow of your own
+		Example: `  guideway list                      list the workflows
+  guideway show coding-task          show the steps of a workflow
+  guideway run coding-task           run it interactively
+  guideway init                      create a workflow
   guideway validate .guideway        check it
   guideway install                   give them to an MCP client
-  guideway runs resume auth          go on with a run that an agent has started`,
+  guideway runs resume auth          continue a run that an agent has started`,
 		Version:           app.Version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -83,7 +85,7 @@ serves MCP on standard input and output, as "guideway mcp" does.`,
 	root.AddCommand(server.NewScriptWorkerCmd(host))
 	addHelp(root)
 	addCompletion(root)
-	usageErrors(root)
+	wrapArgErrors(root)
 	return root
 }
 
@@ -94,9 +96,8 @@ func addCommands(root *cobra.Command, group string, commands ...*cobra.Command) 
 	}
 }
 
-// usageErrors has every command's check of its arguments fail as a wrong command
-// line.
-func usageErrors(cmd *cobra.Command) {
+// wrapArgErrors makes the errors of all argument checks usage errors.
+func wrapArgErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
@@ -106,12 +107,12 @@ func usageErrors(cmd *cobra.Command) {
 		}
 	}
 	for _, child := range cmd.Commands() {
-		usageErrors(child)
+		wrapArgErrors(child)
 	}
 }
 
-// addCompletion adds cobra's command for shell completion. Without a shell, or
-// with one that it does not know, it is a wrong command line.
+// addCompletion adds the completion command of cobra. A missing or unknown shell is a usage
+// error.
 func addCompletion(root *cobra.Command) {
 	root.SetCompletionCommandGroupID(groupSetup)
 	root.InitDefaultCompletionCmd()
@@ -146,7 +147,7 @@ func Main(args []string, host app.Host) int {
 func Run(ctx context.Context, args []string, host app.Host) int {
 	root := newRootCmd(&host)
 	if args == nil {
-		args = []string{} // nil would mean those of the process
+		args = []string{} // nil would mean the arguments of the process
 	}
 	root.SetArgs(args)
 	root.SetIn(host.In)

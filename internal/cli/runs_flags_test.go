@@ -52,7 +52,7 @@ func parsedRuns(t *testing.T, args []string, terminal bool) (any, error) {
 		sessioncmd.NewSessionsDeleteCmd(a, func(_ context.Context, o *sessioncmd.SessionsDeleteOptions) error { got = *o; return nil }),
 	)
 	root.AddCommand(runs, sessions, setupcmd.NewOpenCmd(a, func(_ context.Context, o *setupcmd.OpenOptions) error { got = *o; return nil }))
-	usageErrors(root)
+	wrapArgErrors(root)
 	root.SetArgs(args)
 	root.SetOut(io.Discard)
 	root.SetErr(io.Discard)
@@ -60,7 +60,7 @@ func parsedRuns(t *testing.T, args []string, terminal bool) (any, error) {
 	return got, err
 }
 
-func TestCommandLinesOnRuns(t *testing.T) {
+func TestRunsCommandLines(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]any{
 		"runs list": runscmd.RunsListOptions{Limit: 100},
@@ -104,7 +104,7 @@ func TestCommandLinesOnRuns(t *testing.T) {
 	}
 }
 
-func TestWrongCommandLinesOnRunsSayWhatToTry(t *testing.T) {
+func TestInvalidRunsCommandLines(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
 		"runs show", "runs show a b", "runs list x", "runs list --status done", "runs list --limit 0", "runs fork", "runs fork r_1 --seq 0",

@@ -11,7 +11,7 @@ import (
 
 // A report names each broken link once, and proposes to take what is there for
 // what has happened behind everything else.
-func TestReportOfBrokenLinks(t *testing.T) {
+func TestVerifyReportsBrokenLinks(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
 	runscmd.WriteReport(&host, &run.Report{Runs: 3, Events: 20, Faults: []run.Fault{

@@ -131,10 +131,10 @@ func gitRepo(t *testing.T, dir string) (commit func()) {
 	}
 }
 
-// TestProcessesShareOneCopy has two processes bring one copy up to date at once, in
+// TestProcessesShareSourceCopy has two processes bring one copy up to date at once, in
 // every other round with one of them killed while it writes: the other one brings the
 // newest version all the same, and whoever reads has all of one version.
-func TestProcessesShareOneCopy(t *testing.T) {
+func TestProcessesShareSourceCopy(t *testing.T) {
 	t.Parallel()
 	const flows = 60
 	repo := filepath.Join(t.TempDir(), "repo")
@@ -269,9 +269,9 @@ func between(t *testing.T, registry *url.URL) (address string, unchanged <-chan 
 	return server.URL + registry.Path, told, fetched
 }
 
-// TestOneServerFeedsAnother is the registry as a team has it: a server with the
+// TestServerAsRegistry is the registry as a team has it: a server with the
 // definitions, and a server on a laptop that follows it, both as processes.
-func TestOneServerFeedsAnother(t *testing.T) {
+func TestServerAsRegistry(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -365,8 +365,8 @@ func (h *household) wantApproval(machine, source string) {
 	}
 }
 
-// TestMachinesComeWhole brings machines by a repository and by a package.
-func TestMachinesComeWhole(t *testing.T) {
+// TestSyncedMachinesAreComplete brings machines by a repository and by a package.
+func TestSyncedMachinesAreComplete(t *testing.T) {
 	t.Parallel()
 	repo := filepath.Join(t.TempDir(), "repo")
 	commit := gitRepo(t, repo)

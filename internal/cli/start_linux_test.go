@@ -14,7 +14,7 @@ import (
 
 // A server that has answered gives back what its start has used: a second later it has
 // less memory of its own, and it answers as before.
-func TestServersGiveBackTheirStart(t *testing.T) {
+func TestServersReleaseStartMemory(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("waits for more than a second")

@@ -12,7 +12,7 @@ import (
 // Before main a program of ours makes next to nothing: no pattern is compiled and no
 // table filled until something needs it. Each client starts a process of its own,
 // and pays for what is made there with time and memory.
-func TestPackagesMakeLittleAtStart(t *testing.T) {
+func TestPackageInitAllocations(t *testing.T) {
 	t.Parallel()
 	const most = 200 << 10 // it was 1.1 MB
 	self, err := os.Executable()

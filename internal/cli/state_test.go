@@ -58,7 +58,7 @@ func stateSchema(t *testing.T) *jsonschema.Schema {
 // Wherever a run of either dialect stands, what runs show --state prints is valid
 // against the published schema. A state of a phase workflow that goes on can be
 // imported, and the new run stands at the same place.
-func TestStatesAreValidAndGoOn(t *testing.T) {
+func TestImportedStatesContinue(t *testing.T) {
 	t.Parallel()
 	schema := stateSchema(t)
 	for _, tt := range []struct {
@@ -141,7 +141,7 @@ func TestStatesAreValidAndGoOn(t *testing.T) {
 }
 
 // A state of another version of the workflow is taken, and said to be one.
-func TestStateOfAnotherVersionIsToldSo(t *testing.T) {
+func TestImportStateOfOtherVersion(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
 	host.Dir = filepath.Join(host.Dir, "work")
@@ -161,7 +161,7 @@ func TestStateOfAnotherVersionIsToldSo(t *testing.T) {
 
 // Where a workflow has a gate that only a person opens, a state that claims its
 // answer wants the passphrase, and nothing else imports it.
-func TestStateOfAPersonsGateWantsThePerson(t *testing.T) {
+func TestImportedStateNeedsHumanApproval(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
 	host.Dir = filepath.Join(host.Dir, "work")
@@ -203,7 +203,7 @@ completedPhases: [1]
 }
 
 // What is wrong with a state is said with its place, and nothing is begun.
-func TestWrongStates(t *testing.T) {
+func TestInvalidStates(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
 	write(t, filepath.Join(host.Dir, "workflows", "flow.json"), phasesFlow)

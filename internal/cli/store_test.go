@@ -11,7 +11,7 @@ import (
 
 // While one call opens the store, which may take as long as another program locks
 // it, the others wait as long as they want to, and not as long as that one does.
-func TestWhoWaitsForTheStoreCanGiveUp(t *testing.T) {
+func TestWaitingForStoreIsCancellable(t *testing.T) {
 	t.Parallel()
 	host, _ := desk(t, nil)
 	root := &app.App{Host: &host, Flags: &app.SettingFlags{}}

@@ -100,7 +100,7 @@ func TestTerminalTranscripts(t *testing.T) {
 	}
 }
 
-func TestColourOnTerminalsOnly(t *testing.T) {
+func TestColorOnlyOnTerminals(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
@@ -129,7 +129,7 @@ func TestColourOnTerminalsOnly(t *testing.T) {
 }
 
 // A terminal alone shows the help; a pipe is for clients.
-func TestNoArgumentsAtATerminalShowHelp(t *testing.T) {
+func TestNoArgumentsPrintHelp(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, nil)
 	if code := Run(t.Context(), nil, host); code != app.ExitOK || !strings.Contains(out.String(), "guideway COMMAND") {
@@ -138,7 +138,7 @@ func TestNoArgumentsAtATerminalShowHelp(t *testing.T) {
 }
 
 // Who presses Ctrl-C is not kept by a read that does not end.
-func TestInterruptEndsARun(t *testing.T) {
+func TestInterruptStopsRun(t *testing.T) {
 	t.Parallel()
 	in, typing := io.Pipe()
 	defer func() { _ = typing.Close() }()
@@ -152,7 +152,7 @@ func TestInterruptEndsARun(t *testing.T) {
 }
 
 // The texts of a definition cannot steer the terminal.
-func TestDefinitionsCannotSteerTheTerminal(t *testing.T) {
+func TestControlCharactersAreStripped(t *testing.T) {
 	t.Parallel()
 	const flow = `{"id": "flow", "name": "A\u001b[2Jflow", "description": "It \u001b]0;steers\u0007 and \u202ehides.", "version": "1.0.0",
 		"metaGuidance": ["\u001b[31mred"],

@@ -39,7 +39,7 @@ func others(t *testing.T, host app.Host, id string) {
 
 // An answer at the terminal is one to what stood there: where the run has gone on
 // meanwhile, to the same gate with another output, it confirms nothing.
-func TestAnAnswerIsToWhatWasShown(t *testing.T) {
+func TestAnswerAppliesToShownPosition(t *testing.T) {
 	t.Parallel()
 	const flow = `{"id": "flow", "name": "Flow", "description": "A gate.", "version": "1.0.0",
 		"steps": [{"id": "one", "title": "One", "prompt": "Do it.", "requireConfirmation": true, "approval": "human"},

@@ -32,7 +32,7 @@ func (d *hooksDesk) set(gateway string) {
 }
 
 // Exposure and project are in force without a restart, and clients hear of it.
-func TestSettingsAreInForceAtOnce(t *testing.T) {
+func TestReloadAppliesSettings(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
 	a := d.connect("--toolsets", "gateway")
@@ -63,7 +63,7 @@ func TestSettingsAreInForceAtOnce(t *testing.T) {
 
 // What is in force at the next start alone is said by name, once; what the gateway
 // takes over is not.
-func TestSettingsThatWaitAreNamed(t *testing.T) {
+func TestPendingSettingsAreLogged(t *testing.T) {
 	t.Parallel()
 	host, _ := desk(t, nil)
 	load := func(file string) *config.Config {
@@ -96,7 +96,7 @@ func TestSettingsThatWaitAreNamed(t *testing.T) {
 }
 
 // A rule that comes to nothing is told.
-func TestRulesThatComeToNothing(t *testing.T) {
+func TestInvalidRulesAreReported(t *testing.T) {
 	t.Parallel()
 	got := upstreamcmd.RuleNotes(map[string]config.UpstreamTool{
 		"gone": {Hide: true}, "b": {Name: "a"}, "c": {Hide: true, Name: "a"}, "d": {Name: "e"},

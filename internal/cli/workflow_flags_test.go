@@ -40,7 +40,7 @@ func parsed(t *testing.T, args []string, terminal bool) (any, error) {
 		setupcmd.NewDoctorCmd(a, func(_ context.Context, o *setupcmd.DoctorOptions) error { got = *o; return nil }),
 		setupcmd.NewVersionCmd(a, func(_ context.Context, o *app.PlainOptions) error { got = *o; return nil }),
 	)
-	usageErrors(root)
+	wrapArgErrors(root)
 	root.SetArgs(args)
 	root.SetOut(io.Discard)
 	root.SetErr(io.Discard)
@@ -89,7 +89,7 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-func TestWrongCommandLinesSayWhatToTry(t *testing.T) {
+func TestInvalidCommandLines(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
 		"show", "show a b", "show a --graph dot", "run", "run a b", "run a --var x", "run a --json", "run -",

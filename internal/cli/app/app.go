@@ -20,21 +20,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// App is what the commands share: the process, and the settings from the flags
-// that every command has.
+// App has what all commands share: the process and the flags of the settings.
 type App struct {
 	Host  *Host
 	Flags *SettingFlags
 }
 
-// SettingFlags are the flags of the settings, by the setting's name.
+// SettingFlags holds the flags of the settings, keyed by the name of the setting.
 type SettingFlags struct {
 	File   string
 	values map[string]*[]string
 	flags  map[string][]*pflag.Flag
 }
 
-// AddSettingFlags gives a command a flag for each setting.
+// AddSettingFlags adds a flag for each setting to fs.
 func AddSettingFlags(fs *pflag.FlagSet) *SettingFlags {
 	f := &SettingFlags{values: map[string]*[]string{}, flags: map[string][]*pflag.Flag{}}
 	fs.StringVar(&f.File, "config", "", "configuration file (default: guideway.json in the user's configuration directory)")
@@ -75,8 +74,8 @@ func (a *App) Load() (*config.Config, error) {
 	return config.Load(opts)
 }
 
-// LoadUser reads the settings for the person at the command line: the system's user,
-// as on stdio.
+// LoadUser reads the settings and returns the principal of the command line: the operating
+// system user, as on stdio.
 func (a *App) LoadUser() (*config.Config, guideway.Principal, error) {
 	cfg, err := a.Load()
 	if err != nil {
@@ -86,10 +85,11 @@ func (a *App) LoadUser() (*config.Config, guideway.Principal, error) {
 	return cfg, guideway.Principal{User: user, Client: ClientName}, err
 }
 
-// Logger writes to the error output: the standard output is the protocol's.
+// Logger returns a logger that writes to the error output, because the standard output
+// belongs to the protocol.
 func (a *App) Logger(cfg *config.Config) *slog.Logger { return a.newLogger(cfg, cfg.Log.Threshold()) }
 
-// newLogger is logger with another threshold.
+// newLogger returns a logger with the threshold level.
 func (a *App) newLogger(cfg *config.Config, level slog.Level) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: level}
 	if cfg.Log.Format == "json" {
@@ -98,9 +98,9 @@ func (a *App) newLogger(cfg *config.Config, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Host.Err, opts))
 }
 
-// OpenCatalog loads the definitions of all sources. With watch it follows their
-// changes until it is closed, and does not wait for those that are elsewhere;
-// without, it first fetches what is due.
+// OpenCatalog loads the definitions of all sources. If watch is true, the catalog follows
+// changes until it is closed and does not wait for remote sources. Otherwise it first
+// fetches the remote sources that are due.
 func (a *App) OpenCatalog(ctx context.Context, cfg *config.Config, watch bool) (*catalog.Catalog, error) {
 	sources := a.CatalogSources(cfg)
 	if !watch {
@@ -127,19 +127,19 @@ func (a *App) LoadCatalog(ctx context.Context) (*config.Config, *catalog.Catalog
 	return cfg, cat, err
 }
 
-// OpenCachedCatalog loads the definitions without fetching any, for completion.
+// OpenCachedCatalog loads the definitions without fetching remote sources. Shell completion
+// uses it.
 func (a *App) OpenCachedCatalog(ctx context.Context, cfg *config.Config) (*catalog.Catalog, error) {
 	cat := catalog.New(a.CatalogSources(cfg), catalogOptions(cfg))
 	return cat, cat.Load(ctx)
 }
 
-// catalogOptions adjust a catalog to the configuration.
+// catalogOptions returns the options of a catalog from the configuration.
 func catalogOptions(cfg *config.Config) catalog.Options {
 	return catalog.Options{TTL: cfg.Workflows.CacheTTL, Index: filepath.Join(sourceCacheDir(cfg), "index"), Program: buildID()}
 }
 
-// buildID tells this build apart from others, so that nothing counts that another one
-// has found out.
+// buildID identifies this build, so that it does not use index entries of another build.
 func buildID() string {
 	name, err := os.Executable()
 	if err != nil {
@@ -152,7 +152,7 @@ func buildID() string {
 	return fmt.Sprintf("%s %d %d", Version(), info.Size(), info.ModTime().UnixNano())
 }
 
-// CatalogSources makes the sources of the configuration.
+// CatalogSources returns the sources that the configuration names.
 func (a *App) CatalogSources(cfg *config.Config) []catalog.Source {
 	layout := catalog.Layout{Custom: cfg.Workflows.Paths, More: append(a.npmSources(cfg), a.remoteSources(cfg)...), Levels: map[string]catalog.Level{}}
 	for name, level := range cfg.Workflows.Trust {
@@ -170,7 +170,7 @@ func (a *App) CatalogSources(cfg *config.Config) []catalog.Source {
 	return catalog.Standard(layout)
 }
 
-// Version is what the build says about itself.
+// Version returns the module version of the build, or "dev".
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
@@ -179,22 +179,21 @@ func Version() string {
 	return info.Main.Version
 }
 
-// ServerProbeTimeout is how long a server may take to say that it is there.
+// ServerProbeTimeout is the maximum time to wait for the health answer of a server.
 const ServerProbeTimeout = 500 * time.Millisecond
 
-// ConfigFile is the file that upstreams are kept in.
+// ConfigFile returns the path of the configuration file.
 func ConfigFile(cfg *config.Config) (string, error) {
 	switch {
 	case cfg.File != "":
 		return cfg.File, nil
 	case cfg.Dirs.Config == "":
-		return "", guideway.Errorf(guideway.CodeUnavailable, "there is no directory for the configuration").WithFix("set HOME, or name a file with --config")
+		return "", guideway.Errorf(guideway.CodeUnavailable, "the configuration directory is unknown").WithFix("set HOME, or name a file with --config")
 	}
 	return filepath.Join(cfg.Dirs.Config, "guideway.json"), nil
 }
 
-// EditConfig changes the configuration file and leaves every other byte of it as
-// it is.
+// EditConfig changes the configuration file with edit and returns its path.
 func (a *App) EditConfig(ctx context.Context, cfg *config.Config, edit func([]byte) ([]byte, error)) (string, error) {
 	path, err := ConfigFile(cfg)
 	if err != nil {
@@ -214,7 +213,7 @@ func (a *App) EditConfig(ctx context.Context, cfg *config.Config, edit func([]by
 	return path, err
 }
 
-// InstallEnv returns what a plan to install sees of this process.
+// InstallEnv returns the environment of this process for an install plan.
 func (h *Host) InstallEnv(goos string) install.Env {
 	home := h.Getenv("HOME")
 	if goos == "windows" {

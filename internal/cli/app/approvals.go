@@ -12,8 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/keyfile"
 )
 
-// ApprovalsPath is the file of approvals; its key lies with all that opens a
-// person's gate.
+// ApprovalsPath returns the path of the approvals file. Its key is in UserSecretsDir.
 func ApprovalsPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "approvals.json") }
 
 // OpenApprovals opens the store of approvals.
@@ -25,7 +24,7 @@ func OpenApprovals(cfg *config.Config, now func() time.Time) (*approval.Store, e
 	return approval.Open(approval.Options{Path: ApprovalsPath(cfg), Key: key, Now: now})
 }
 
-// ReadApprovals reads what is approved. Where there is no file, no key is made.
+// ReadApprovals returns the approvals. If there is no file, it does not create a key.
 func ReadApprovals(cfg *config.Config, now func() time.Time) (approval.Records, error) {
 	if _, err := os.Lstat(ApprovalsPath(cfg)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -12,16 +12,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// RequireTerminal refuses to work where no person sits: a pipe cannot approve.
+// RequireTerminal returns an error if the input or the output is not a terminal: a pipe
+// cannot approve.
 func (h *Host) RequireTerminal() error {
 	if h.InTerminal && h.OutTerminal && h.ReadSecret != nil {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeForbidden, "only a person at a terminal approves: the input or the output is a file or a pipe").
+	return guideway.Errorf(guideway.CodeForbidden, "an approval needs a terminal: the input or the output is a file or a pipe").
 		WithFix("run it yourself in a terminal")
 }
 
-// Approver asks a person for the passphrase that an agent does not know.
+// Approver asks the user for the passphrase, which an agent does not know.
 type Approver struct {
 	*Prompter
 	Passphrase passphrase.File
@@ -31,7 +32,7 @@ func NewApprover(host *Host, cfg *config.Config) *Approver {
 	return &Approver{Prompter: NewPrompter(host), Passphrase: host.PassphraseFile(cfg)}
 }
 
-// CheckPassphrase asks for the passphrase.
+// CheckPassphrase asks for the passphrase and checks it.
 func (p *Approver) CheckPassphrase(ctx context.Context) error {
 	typed, err := p.askSecret(ctx, "Passphrase: ")
 	if err != nil {
@@ -40,8 +41,8 @@ func (p *Approver) CheckPassphrase(ctx context.Context) error {
 	return p.Passphrase.Check(ctx, typed)
 }
 
-// CheckPassphraseIfSet asks for the passphrase where there is one: what opens the same
-// gates must not be easier to come by.
+// CheckPassphraseIfSet asks for the passphrase if one is set. A command that grants the
+// same access must not be easier to run.
 func (p *Approver) CheckPassphraseIfSet(ctx context.Context) error {
 	isSet, err := p.Passphrase.IsSet()
 	if err != nil || !isSet {
@@ -50,7 +51,7 @@ func (p *Approver) CheckPassphraseIfSet(ctx context.Context) error {
 	return p.CheckPassphrase(ctx)
 }
 
-// ConfirmName has the person type a name to approve something.
+// ConfirmName asks the user to type a name as the confirmation of an approval.
 func (p *Approver) ConfirmName(ctx context.Context, kind, what, name string) error {
 	if err := p.CheckPassphraseIfSet(ctx); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (p *Approver) ConfirmName(ctx context.Context, kind, what, name string) err
 	return nil
 }
 
-// askSecret asks for a secret.
+// askSecret prints a prompt and reads a secret.
 func (p *Approver) askSecret(ctx context.Context, what string) (string, error) {
 	fmt.Fprint(p.Out, what)
 	typed, err := p.Host.ReadSecret(ctx)
@@ -76,10 +77,11 @@ func (p *Approver) askSecret(ctx context.Context, what string) (string, error) {
 	return typed, err
 }
 
-// StoppedError is the end that a person wanted.
+// StoppedError returns the error of a command that the user stopped.
 func StoppedError() error { return SilentError{Code: ExitFailed} }
 
-// SetPassphrase has the person set the passphrase, or another one.
+// SetPassphrase asks for a passphrase and stores it. If one is set, it asks for that one
+// first.
 func (p *Approver) SetPassphrase(ctx context.Context) error {
 	isSet, err := p.Passphrase.IsSet()
 	if err != nil {
@@ -87,29 +89,29 @@ func (p *Approver) SetPassphrase(ctx context.Context) error {
 	}
 	old := ""
 	if isSet {
-		if old, err = p.askSecret(ctx, "The old passphrase: "); err != nil {
+		if old, err = p.askSecret(ctx, "Current passphrase: "); err != nil {
 			return err
 		}
-		// Looked at first: who does not know it is not asked for another one.
+		// Check it before asking for the new one.
 		if err := p.Passphrase.Check(ctx, old); err != nil {
 			return err
 		}
 	}
-	first, err := p.askSecret(ctx, fmt.Sprintf("A new passphrase, of at least %d characters: ", passphrase.MinLength))
+	first, err := p.askSecret(ctx, fmt.Sprintf("New passphrase, at least %d characters: ", passphrase.MinLength))
 	if err != nil {
 		return err
 	}
-	again, err := p.askSecret(ctx, "The same again: ")
+	again, err := p.askSecret(ctx, "Repeat the new passphrase: ")
 	if err != nil {
 		return err
 	}
 	if first != again {
-		return guideway.Errorf(guideway.CodeInvalid, "the two are not the same; nothing was changed").
+		return guideway.Errorf(guideway.CodeInvalid, "the passphrases do not match; nothing was changed").
 			WithFix("guideway runs approve --set-passphrase")
 	}
 	if err := p.Passphrase.Set(ctx, old, first); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Out, "The passphrase is set. Keep it from agents: what one can read, it can type.\n")
+	fmt.Fprintf(p.Out, "The passphrase is set. Do not store it where an agent can read it.\n")
 	return nil
 }

@@ -13,22 +13,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// keychainService and keychainAccount name the entry in the system's keychain.
+// keychainService and keychainAccount identify the entry in the system keychain.
 const (
 	keychainService = "guideway"
 	keychainAccount = "checkpoints"
 )
 
-// MasterKey finds the key that checkpoints are encrypted with, where the settings
-// say that it is.
+// MasterKey locates the key that encrypts checkpoints, as the settings configure it.
 type MasterKey struct {
 	Host *Host
-	// mayAsk has a person asked for the passphrase at the terminal. Servers do not
-	// ask: nobody may be there.
+	// mayAsk allows a prompt for the passphrase at the terminal. Servers do not prompt.
 	mayAsk bool
 }
 
-// keySource gives the source of the key; nil where encryption is off.
+// keySource returns the source of the key, or nil if encryption is off.
 func (k MasterKey) keySource(cfg *config.Config) (seal.Source, error) {
 	keychain := seal.Keychain{Service: keychainService, Account: keychainAccount}
 	switch e := cfg.Encryption; e.Mode {
@@ -45,8 +43,8 @@ func (k MasterKey) keySource(cfg *config.Config) (seal.Source, error) {
 	}
 }
 
-// passphraseSource takes the passphrase of the environment, else that of the file, else
-// asks for it when it is needed.
+// passphraseSource returns the passphrase from the environment, then from the file, then
+// from a prompt when it is needed.
 func (k MasterKey) passphraseSource(e config.Encryption) (seal.Source, error) {
 	if e.Passphrase != "" || e.PassphraseFile == "" {
 		return &promptedPassphrase{MasterKey: k, words: e.Passphrase}, nil
@@ -57,7 +55,7 @@ func (k MasterKey) passphraseSource(e config.Encryption) (seal.Source, error) {
 	}.Read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s is not there", e.PassphraseFile).
-			WithFix("put it back, or give the passphrase in " + config.EnvPassphrase)
+			WithFix("restore it, or set the passphrase in " + config.EnvPassphrase)
 	}
 	if err != nil {
 		return nil, err
@@ -65,8 +63,8 @@ func (k MasterKey) passphraseSource(e config.Encryption) (seal.Source, error) {
 	return seal.Passphrase{Words: strings.TrimRight(text, "\r\n")}, nil
 }
 
-// promptedPassphrase is the passphrase of the environment, or what a person types. That
-// is asked for once: a store without a key loads it twice.
+// promptedPassphrase is a passphrase from the environment or from a prompt. It prompts
+// once, because a store without a key loads the passphrase twice.
 type promptedPassphrase struct {
 	MasterKey
 	words string
@@ -77,11 +75,11 @@ var _ seal.Source = (*promptedPassphrase)(nil)
 // Kind implements seal.Source, as do the methods after it.
 func (*promptedPassphrase) Kind() string { return seal.KindPassphrase }
 
-// Fix says what to do where it is another one.
+// Fix returns the hint for a wrong passphrase.
 func (*promptedPassphrase) Fix() string { return seal.Passphrase{}.Fix() }
 
-// Load derives the secret, and asks for the words where they were not given: twice
-// where they are new.
+// Load derives the secret. It prompts for the passphrase if there is none, and prompts
+// twice for a new one.
 func (g *promptedPassphrase) Load(ctx context.Context, salt []byte, create bool) ([]byte, error) {
 	if g.words != "" {
 		return seal.Passphrase{Words: g.words}.Load(ctx, salt, create)
@@ -99,7 +97,7 @@ func (g *promptedPassphrase) Load(ctx context.Context, salt []byte, create bool)
 		return nil, err
 	}
 	if create {
-		again, err := g.askPassphrase(ctx, "Once more: ")
+		again, err := g.askPassphrase(ctx, "Repeat the passphrase: ")
 		if err != nil {
 			return nil, err
 		}

@@ -16,31 +16,29 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/checkpoints"
 )
 
-// CheckpointStore opens the checkpoints when the first call needs them, on the store
-// that the runs are in. That they cannot be opened is the answer to that call; the
-// next one tries again.
+// CheckpointStore opens the checkpoints at the first call, in the store of the runs. If
+// that fails, the call returns the error and the next call tries again.
 type CheckpointStore struct {
 	Store *Store
 	key   MasterKey
 	now   func() time.Time
 	Log   *slog.Logger
-	// ReadOnly has them read only, whatever the settings say.
+	// ReadOnly opens the checkpoints read-only, regardless of the settings.
 	ReadOnly bool
 
-	// Lock is held by who looks at what follows, or changes it.
+	// Lock guards the fields below.
 	Lock   chan struct{}
 	opened *checkpoints.Checkpoints
 	closed bool
 }
 
-// NewCheckpointStore makes one that is opened later. It must be closed before the
-// store is.
+// NewCheckpointStore returns a store that opens at the first call. Close it before s.
 func (a *App) NewCheckpointStore(s *Store, key MasterKey) *CheckpointStore {
 	return &CheckpointStore{Store: s, key: key, now: a.Host.Now, Log: s.Log, Lock: make(chan struct{}, 1)}
 }
 
-// Open gives the checkpoints. Calls that come while they are being opened wait for
-// it, each as long as its own context lasts.
+// Open returns the checkpoints. Concurrent calls wait until they are open or their own
+// context is done.
 func (c *CheckpointStore) Open(ctx context.Context) (*checkpoints.Checkpoints, error) {
 	select {
 	case c.Lock <- struct{}{}:
@@ -66,16 +64,16 @@ func (c *CheckpointStore) Open(ctx context.Context) (*checkpoints.Checkpoints, e
 	return opened, nil
 }
 
-// OpenListed gives the checkpoints to be listed and counted, which needs no master
-// key: where that cannot be had nothing else is possible, and all else is refused with
-// the reason. done must be called.
+// OpenListed returns the checkpoints for listing and counting, which needs no master key.
+// If the key is not available, all other calls on them fail with the reason. The caller
+// must call done.
 func (c *CheckpointStore) OpenListed(ctx context.Context) (opened *checkpoints.Checkpoints, done func(), err error) {
 	opened, err = c.Open(ctx)
 	var locked *checkpoints.Locked
 	if !errors.As(err, &locked) {
 		return opened, func() {}, err
 	}
-	options, _ := c.storeOptions() // it may be this that has no key
+	options, _ := c.storeOptions() // may fail again for want of a key
 	opened, err = checkpoints.OpenLocked(ctx, options, locked.Cause)
 	if err != nil {
 		return nil, nil, StoreOpenError(err)
@@ -87,7 +85,7 @@ func (c *CheckpointStore) OpenListed(ctx context.Context) (opened *checkpoints.C
 	}, nil
 }
 
-// storeInfo says what keeps the checkpoints; before they are opened, what is to.
+// storeInfo describes where checkpoints are stored, or will be stored once they are open.
 func (c *CheckpointStore) storeInfo() checkpoint.Store {
 	c.Lock <- struct{}{}
 	defer func() { <-c.Lock }()
@@ -113,7 +111,7 @@ func (c *CheckpointStore) storeOptions() (checkpoints.Options, error) {
 	}, err
 }
 
-// openIndex shares the store of the runs.
+// openIndex returns the checkpoint index in the store of the runs.
 func (c *CheckpointStore) openIndex(ctx context.Context) (checkpoint.Index, error) {
 	journal, err := c.Store.openJournalAlone(ctx)
 	if err != nil {
@@ -121,12 +119,12 @@ func (c *CheckpointStore) openIndex(ctx context.Context) (checkpoint.Index, erro
 	}
 	index, ok := journal.(checkpoint.Index)
 	if !ok {
-		return nil, guideway.Errorf(guideway.CodeInternal, "a %T keeps no checkpoints", journal)
+		return nil, guideway.Errorf(guideway.CodeInternal, "a %T does not store checkpoints", journal)
 	}
 	return index, nil
 }
 
-// isActive says whether a run is under way.
+// isActive reports whether a run is running or waiting.
 func (c *CheckpointStore) isActive(ctx context.Context, id string) (bool, error) {
 	journal, err := c.Store.openJournalAlone(ctx)
 	if err != nil {
@@ -139,7 +137,7 @@ func (c *CheckpointStore) isActive(ctx context.Context, id string) (bool, error)
 	return r.Status == engine.StatusRunning || r.Status == engine.StatusWaiting, err
 }
 
-// Close closes what was opened. Calls that are under way end first.
+// Close closes the checkpoints after the calls in progress have ended.
 func (c *CheckpointStore) Close() {
 	c.Lock <- struct{}{}
 	defer func() { <-c.Lock }()
@@ -153,7 +151,7 @@ func (c *CheckpointStore) Close() {
 	c.opened = nil
 }
 
-// checkpointLimits are the limits of the settings, where 0 does not bound.
+// checkpointLimits returns the limits of the settings, in which 0 means no limit.
 func checkpointLimits(c config.Checkpoints) checkpoint.Limits {
 	return checkpoint.Limits{
 		PerSeries: orUnlimited(c.Max), SeriesBytes: orUnlimited(c.MaxSession), CheckpointBytes: orUnlimited(c.MaxSize), RawBytes: orUnlimited(c.MaxContext),
@@ -161,7 +159,7 @@ func checkpointLimits(c config.Checkpoints) checkpoint.Limits {
 	}
 }
 
-// orUnlimited says "no limit" as limits do.
+// orUnlimited returns -1, which means no limit, if n is not positive.
 func orUnlimited[T int | int64 | time.Duration](n T) T {
 	if n <= 0 {
 		return -1
@@ -169,7 +167,7 @@ func orUnlimited[T int | int64 | time.Duration](n T) T {
 	return n
 }
 
-// CheckpointDeps is what a command on checkpoints works with.
+// CheckpointDeps are the dependencies of a command on checkpoints.
 type CheckpointDeps struct {
 	Checkpoints *checkpoints.Checkpoints
 	User        guideway.Principal
@@ -177,8 +175,7 @@ type CheckpointDeps struct {
 	ProjectID string
 }
 
-// WithCheckpoints opens the checkpoints for one command. The passphrase of an
-// encryption may be asked for.
+// WithCheckpoints opens the checkpoints for one command. It may prompt for the passphrase.
 func (a *App) WithCheckpoints(ctx context.Context, do func(context.Context, *CheckpointDeps) error) error {
 	return a.withUnlockedCheckpoints(ctx, MasterKey{Host: a.Host, mayAsk: true}, do)
 }
@@ -190,8 +187,8 @@ func (a *App) withUnlockedCheckpoints(ctx context.Context, key MasterKey, do fun
 	})
 }
 
-// ListCheckpoints opens the checkpoints to be listed and counted. No passphrase is
-// asked for, as none is needed.
+// ListCheckpoints opens the checkpoints for listing and counting. It does not prompt for
+// the passphrase.
 func (a *App) ListCheckpoints(ctx context.Context, do func(context.Context, *CheckpointDeps) error) error {
 	return a.withCheckpointStore(ctx, MasterKey{Host: a.Host}, do, func(c *CheckpointStore) (*checkpoints.Checkpoints, func(), error) {
 		return c.OpenListed(ctx)
@@ -210,7 +207,7 @@ func (a *App) withCheckpointStore(ctx context.Context, key MasterKey, do func(co
 	c := a.NewCheckpointStore(s, key)
 	defer c.Close()
 	if cfg.Origin("log.level").Kind == config.OriginDefault {
-		c.Log = a.newLogger(cfg, slog.LevelError) // a command tells of warnings in its own words
+		c.Log = a.newLogger(cfg, slog.LevelError) // the command prints the warnings
 	}
 	opened, done, err := open(c)
 	if err != nil {
@@ -220,18 +217,18 @@ func (a *App) withCheckpointStore(ctx context.Context, key MasterKey, do func(co
 	return do(ctx, &CheckpointDeps{Checkpoints: opened, User: person, ProjectID: a.Host.Project().ID})
 }
 
-// RequirePersistence refuses to keep something where it would end with the command.
+// RequirePersistence returns an error if checkpoints are only in memory and would be lost
+// when the command ends.
 func (d *CheckpointDeps) RequirePersistence() error {
 	store := d.Checkpoints.Store()
 	if store.Mode != checkpoint.ModeMemory {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "nothing was kept: %s", store.Note).
+	return guideway.Errorf(guideway.CodeUnavailable, "nothing was saved: %s", store.Note).
 		WithFix("make the data directory writable for this user, or name another with --data-dir")
 }
 
-// CheckpointsExist says whether checkpoints may be there already, without making
-// anything.
+// CheckpointsExist reports whether there may be checkpoints. It creates nothing.
 func CheckpointsExist(cfg *config.Config) bool {
 	if cfg.DataDir == "" {
 		return false
@@ -243,8 +240,8 @@ func CheckpointsExist(cfg *config.Config) bool {
 	return err == nil
 }
 
-// CheckpointContentDir is the directory of the contents of checkpoints; with PostgreSQL only
-// where one is set.
+// CheckpointContentDir returns the directory of the contents of checkpoints. With
+// PostgreSQL it is used only if it is set.
 func CheckpointContentDir(cfg *config.Config) string {
 	if cfg.Checkpoints.Dir != "" {
 		return cfg.Checkpoints.Dir
@@ -252,8 +249,8 @@ func CheckpointContentDir(cfg *config.Config) string {
 	return filepath.Join(cfg.DataDir, "contexts")
 }
 
-// WriteCheckpointWarnings tells beside an answer where checkpoints are not kept as the
-// settings say, and what else the caller should know.
+// WriteCheckpointWarnings prints the warnings, and a note if checkpoints are not stored
+// where the settings want them.
 func (h *Host) WriteCheckpointWarnings(store checkpoint.Store, warnings []checkpoint.Warning) {
 	s := h.ErrStyles()
 	memory := false

@@ -8,11 +8,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// RunFunc runs a command with its options.
+// RunFunc is the implementation of a command with options O.
 type RunFunc[O any] = func(context.Context, *O) error
 
-// PlainOptions are the options of a command that takes no arguments and answers in
-// JSON.
+// PlainOptions are the options of a command without arguments that supports --json.
 type PlainOptions struct {
 	App  *App
 	JSON bool
@@ -25,7 +24,7 @@ type NameOptions struct {
 	JSON bool
 }
 
-// NewPlainCmd completes a command that takes no arguments and answers in JSON.
+// NewPlainCmd sets up a command without arguments that supports --json.
 func NewPlainCmd(a *App, run RunFunc[PlainOptions], cmd *cobra.Command) *cobra.Command {
 	o := &PlainOptions{App: a}
 	cmd.Args, cmd.RunE = NoArgs, RunWith(run, o)
@@ -33,7 +32,7 @@ func NewPlainCmd(a *App, run RunFunc[PlainOptions], cmd *cobra.Command) *cobra.C
 	return cmd
 }
 
-// NewNameCmd completes a command that takes one name and answers in JSON.
+// NewNameCmd sets up a command that takes one name and supports --json.
 func NewNameCmd(a *App, run RunFunc[NameOptions], cmd *cobra.Command) *cobra.Command {
 	o := &NameOptions{App: a}
 	cmd.RunE = RunWithArg(run, o, &o.Name)
@@ -41,7 +40,7 @@ func NewNameCmd(a *App, run RunFunc[NameOptions], cmd *cobra.Command) *cobra.Com
 	return cmd
 }
 
-// NewChangeCmd completes a command that takes one name and changes what has it.
+// NewChangeCmd sets up a command that takes one name and changes the object of that name.
 func NewChangeCmd(a *App, run RunFunc[NameOptions], cmd *cobra.Command) *cobra.Command {
 	o := &NameOptions{App: a}
 	cmd.RunE = RunWithArg(run, o, &o.Name)
@@ -49,8 +48,7 @@ func NewChangeCmd(a *App, run RunFunc[NameOptions], cmd *cobra.Command) *cobra.C
 	return cmd
 }
 
-// NewGroupCmd completes a command that only has commands below it: without one it
-// prints its help.
+// NewGroupCmd sets up a command that only has subcommands. Without one it prints its help.
 func NewGroupCmd(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 	if cmd.Args == nil {
 		cmd.Args = RejectUnknownCommand
@@ -60,8 +58,8 @@ func NewGroupCmd(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command 
 	return cmd
 }
 
-// RunWith returns the RunE of a command without arguments. The checks of the options
-// run first; what they refuse is a wrong command line.
+// RunWith returns the RunE of a command without arguments. The checks of the options run
+// first, and an error of theirs is a UsageError.
 func RunWith[O any](run RunFunc[O], o *O, checks ...func() error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		for _, check := range checks {
@@ -73,8 +71,7 @@ func RunWith[O any](run RunFunc[O], o *O, checks ...func() error) func(*cobra.Co
 	}
 }
 
-// RunWithArg returns the RunE of a command that stores its first argument, if there
-// is one, in arg.
+// RunWithArg returns the RunE of a command that stores its first argument, if any, in arg.
 func RunWithArg[O any](run RunFunc[O], o *O, arg *string, checks ...func() error) func(*cobra.Command, []string) error {
 	next := RunWith(run, o, checks...)
 	return func(cmd *cobra.Command, args []string) error {
@@ -99,8 +96,7 @@ func AddJSONFlag(cmd *cobra.Command, asJSON *bool) {
 	cmd.Flags().BoolVar(asJSON, "json", false, "answer in JSON")
 }
 
-// AddLimitFlag adds --limit to a command that lists things, and refuses a limit that
-// lists nothing.
+// AddLimitFlag adds --limit to a list command and rejects a limit below 1.
 func AddLimitFlag(cmd *cobra.Command, limit *int, usage string) {
 	cmd.Flags().IntVar(limit, "limit", 100, usage)
 	cmd.PreRunE = func(*cobra.Command, []string) error {
@@ -116,24 +112,24 @@ func AddFixedCompletion(cmd *cobra.Command, flag string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// GraphMermaid is the only format of drawings.
+// GraphMermaid is the only graph format.
 const GraphMermaid = "mermaid"
 
-// AddGraphFlag adds --graph to a command that can draw what it shows, and refuses
-// other formats.
+// AddGraphFlag adds --graph to a command and rejects unknown formats.
 func AddGraphFlag(cmd *cobra.Command, format *string, usage string) {
 	cmd.Flags().StringVar(format, "graph", "", usage)
 	AddFixedCompletion(cmd, "graph", []string{GraphMermaid})
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if *format != "" && *format != GraphMermaid {
-			return UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no graph format %q; there is %s", *format, GraphMermaid).
+			return UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "unknown graph format %q; there is %s", *format, GraphMermaid).
 				WithFix("--graph %s", GraphMermaid)}
 		}
 		return nil
 	}
 }
 
-// ExactArgs refuses any other number of arguments; what names them.
+// ExactArgs rejects any other number of arguments than n. The error describes the arguments
+// with what.
 func ExactArgs(n int, what, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
@@ -144,8 +140,7 @@ func ExactArgs(n int, what, example string) cobra.PositionalArgs {
 	}
 }
 
-// RejectUnknownCommand refuses a word that is no command, and says which one was
-// probably meant.
+// RejectUnknownCommand returns an error for an unknown subcommand, with suggestions.
 func RejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -165,7 +160,7 @@ func UnknownCommandError(cmd *cobra.Command, word string) error {
 	return err
 }
 
-// NoArgs refuses arguments as a wrong command line.
+// NoArgs rejects arguments with a UsageError.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -174,7 +169,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 		WithFix("%s --help", cmd.CommandPath())}
 }
 
-// GraphOutput is a drawing.
+// GraphOutput is a graph in the output of --json.
 type GraphOutput struct {
 	Format string `json:"format"`
 	Text   string `json:"text"`

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// stdinName is how findings call the standard input.
+// stdinName is the file name in diagnostics for the standard input.
 const stdinName = "<stdin>"
 
 // DisplayName returns the name of a file as diagnostics show it.
@@ -26,14 +26,14 @@ func DisplayName(name string) string {
 	return name
 }
 
-// LoadedDefinition is a definition that a command was asked for.
+// LoadedDefinition is a definition that a command loaded by id or path.
 type LoadedDefinition struct {
 	*workflow.Definition
-	// Entry is nil where the definition is a file that was named.
+	// Entry is nil if the definition was loaded by path.
 	Entry *catalog.Entry
 }
 
-// Source says where the definition came from, for a person.
+// Source returns the name of the source, or "file".
 func (f LoadedDefinition) Source() string {
 	if f.Entry == nil {
 		return "file"
@@ -41,7 +41,7 @@ func (f LoadedDefinition) Source() string {
 	return f.Entry.Source.Name
 }
 
-// Path is where the document is.
+// Path returns the path of the document.
 func (f LoadedDefinition) Path() string {
 	if f.Entry == nil {
 		return f.File
@@ -49,7 +49,7 @@ func (f LoadedDefinition) Path() string {
 	return f.Entry.Path
 }
 
-// IsPath says whether a name is that of a file rather than an id.
+// IsPath reports whether a name is a path and not an id.
 func IsPath(name string) bool {
 	if name == "-" || strings.ContainsAny(name, `/\`) {
 		return true
@@ -57,8 +57,8 @@ func IsPath(name string) bool {
 	return HasDefinitionExt(name)
 }
 
-// FindDefinition gives the definition of an id, or of a file. A file that does not load is
-// shown with its problems on the error output.
+// FindDefinition loads the definition with an id or at a path. If the file is invalid, it
+// prints the diagnostics on the error output.
 func (a *App) FindDefinition(ctx context.Context, name string) (LoadedDefinition, error) {
 	if !IsPath(name) {
 		return a.findByID(ctx, name)
@@ -87,7 +87,7 @@ func (a *App) findByID(ctx context.Context, id string) (LoadedDefinition, error)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		missing := guideway.Errorf(guideway.CodeNotFound, "there is no workflow with the id %q", id).WithFix("guideway list")
 		if _, statErr := os.Stat(a.Host.Abs(id)); statErr == nil {
-			return LoadedDefinition{}, missing.WithFix("./%s, if the file is meant", id)
+			return LoadedDefinition{}, missing.WithFix("./%s if you mean the file", id)
 		}
 		if fix := guideway.ErrorFix(err); fix != "" {
 			return LoadedDefinition{}, missing.WithFix("%s", fix)
@@ -100,7 +100,7 @@ func (a *App) findByID(ctx context.Context, id string) (LoadedDefinition, error)
 	return LoadedDefinition{Definition: entry.Definition, Entry: entry.Entry}, nil
 }
 
-// Abs gives the path of a file that the command line names.
+// Abs returns the absolute path of a file named on the command line.
 func (h *Host) Abs(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -108,7 +108,7 @@ func (h *Host) Abs(name string) string {
 	return filepath.Join(h.Dir, name)
 }
 
-// WriteDiagnostics prints findings, each with its place, rule and fix.
+// WriteDiagnostics prints diagnostics, each with its position, code and fix.
 func WriteDiagnostics(w io.Writer, findings []guideway.Diagnostic, s Styles) {
 	for _, d := range findings {
 		mark := s.Red(string(d.Severity))
@@ -126,7 +126,7 @@ func WriteDiagnostics(w io.Writer, findings []guideway.Diagnostic, s Styles) {
 	}
 }
 
-// formatPosition is file:line:column, as editors and CI systems read it.
+// formatPosition returns file:line:column, which editors and CI systems understand.
 func formatPosition(d guideway.Diagnostic) string {
 	file := OneLine(d.File)
 	switch {
@@ -139,7 +139,7 @@ func formatPosition(d guideway.Diagnostic) string {
 	}
 }
 
-// CompleteDefinitions completes ids; files are completed too.
+// CompleteDefinitions completes ids and file names.
 func (a *App) CompleteDefinitions(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -160,7 +160,7 @@ func (a *App) CompleteDefinitions(cmd *cobra.Command, args []string, _ string) (
 	return ids, cobra.ShellCompDirectiveDefault
 }
 
-// FilterErrors leaves out the warnings.
+// FilterErrors returns the diagnostics with severity error.
 func FilterErrors(findings []guideway.Diagnostic) []guideway.Diagnostic {
 	return slices.DeleteFunc(slices.Clone(findings), func(d guideway.Diagnostic) bool {
 		return d.Severity != guideway.SeverityError
@@ -171,8 +171,8 @@ func HasDefinitionExt(base string) bool {
 	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(base)))
 }
 
-// IsRecording says whether a file is the recording of the machine beside it, which is
-// no definition.
+// IsRecording reports whether a file is the recording of a machine in the same directory,
+// which is not a definition.
 func IsRecording(path string) bool {
 	dir := filepath.Dir(path)
 	if filepath.Base(path) != "recording.json" {

@@ -1,6 +1,5 @@
-// Package cli is the command line: it reads flags and configuration, wires the
-// parts together and prints. What a command does lives in the package of its
-// part; a command here is an options struct and the text of its output.
+// Package app has what the commands share: the process, the settings, the output and the
+// stores that open at the first call.
 package app
 
 import (
@@ -23,8 +22,7 @@ const (
 	ExitInvalid = 3 // a definition is invalid
 )
 
-// Host is what a command sees of the process that it runs in, so that a test
-// can stand in for it.
+// Host is the process that a command runs in. A test can replace it.
 type Host struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -34,20 +32,18 @@ type Host struct {
 	Environ []string
 	// Dir is the working directory.
 	Dir string
-	// InTerminal, OutTerminal and ErrTerminal say whether a person types and
-	// reads.
+	// InTerminal, OutTerminal and ErrTerminal report whether the streams are terminals.
 	InTerminal, OutTerminal, ErrTerminal bool
-	// ReadSecret reads a line from the terminal without showing it. It is nil
-	// where there is no terminal: then no secret is asked for.
+	// ReadSecret reads a line from the terminal without echo. It is nil if there is no
+	// terminal.
 	ReadSecret func(ctx context.Context) (string, error)
-	// Now tells the time; nil is time.Now.
+	// Now returns the current time. The default is time.Now.
 	Now func() time.Time
-	// PassphraseCost is the work of checking a passphrase that is set from now
-	// on; zero is as much as it should be.
+	// PassphraseCost is the hashing cost of a new passphrase. Zero means the default.
 	PassphraseCost passphrase.Cost
 }
 
-// NewSystemHost is the real process.
+// NewSystemHost returns the host of the current process.
 func NewSystemHost() Host {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -68,8 +64,8 @@ func NewSystemHost() Host {
 	return host
 }
 
-// readSecret reads a line of a terminal without echo. Where the context ends
-// first, the echo is put back on.
+// readSecret reads a line from a terminal without echo. It restores the echo if ctx ends
+// first.
 func readSecret(ctx context.Context, fd int) (string, error) {
 	before, err := term.GetState(fd)
 	if err != nil {
@@ -94,16 +90,16 @@ func readSecret(ctx context.Context, fd int) (string, error) {
 	}
 }
 
-// UsageError is a wrong command line: exit code 2.
+// UsageError is an error in the command line. The exit code is 2.
 type UsageError struct{ Err error }
 
 // Error returns the text of the cause.
 func (u UsageError) Error() string { return u.Err.Error() }
 
-// Unwrap gives the cause, so that its fix is found.
+// Unwrap returns the cause, which may carry a fix.
 func (u UsageError) Unwrap() error { return u.Err }
 
-// SilentError ends the command with a code after it has printed its own answer.
+// SilentError ends a command that has already printed its error, with an exit code.
 type SilentError struct{ Code int }
 
 func (s SilentError) Error() string { return fmt.Sprintf("exit code %d", s.Code) }

@@ -13,14 +13,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
-// ReadDefinition reads a document, "-" from the standard input. It reads a byte
-// more than a document may have, so that the parser says what is too long.
+// ReadDefinition reads a document, from the standard input if name is "-". It reads one
+// byte more than the limit, so that the parser reports a document that is too large.
 func (h *Host) ReadDefinition(ctx context.Context, name string) ([]byte, error) {
 	return h.readFile(ctx, name, doc.DefaultMaxBytes)
 }
 
-// ReadInput reads a file, "-" from the standard input, of a size at the most; none
-// bounds it where that is 0.
+// ReadInput reads a file of at most most bytes, from the standard input if name is "-". If
+// most is 0, there is no limit.
 func (h *Host) ReadInput(ctx context.Context, name string, most int64) ([]byte, error) {
 	if most <= 0 {
 		most = 1<<62 - 1
@@ -35,9 +35,8 @@ func (h *Host) ReadInput(ctx context.Context, name string, most int64) ([]byte, 
 	return data, nil
 }
 
-// readFile reads what the command line names: a regular file, or the standard input
-// for "-". Where that is longer than most, one byte more than most shows it. It
-// ends with ctx, whoever else the input waits for.
+// readFile reads a regular file, or the standard input if name is "-". It reads at most one
+// byte more than most, and stops when ctx is done.
 func (h *Host) readFile(ctx context.Context, name string, most int64) ([]byte, error) {
 	in := h.In
 	if name != "-" {
@@ -58,14 +57,14 @@ func (h *Host) readFile(ctx context.Context, name string, most int64) ([]byte, e
 	return data, nil
 }
 
-// ReadError says why a file cannot be read, without naming it twice.
+// ReadError returns the error for a file that cannot be read, with its name once.
 func ReadError(name string, err error) error {
 	code, fix := guideway.CodeUnavailable, ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		code = guideway.CodeNotFound
 	case errors.Is(err, safeopen.ErrSpecial):
-		fix = "copy what it holds to a file, or give it by the standard input: -"
+		fix = "copy its content to a file, or pass it on the standard input: -"
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -76,12 +75,12 @@ func ReadError(name string, err error) error {
 	return e
 }
 
-// InterruptedError is the error of a command that was ended from outside.
+// InterruptedError returns the error of a command that was interrupted.
 func InterruptedError(err error) error {
 	return &guideway.Error{Code: guideway.CodeUnavailable, Message: "interrupted", Err: err}
 }
 
-// ParsePair reads NAME=VALUE.
+// ParsePair parses NAME=VALUE.
 func ParsePair(pair string) (name, value string, err error) {
 	name, value, ok := strings.Cut(pair, "=")
 	if name = strings.TrimSpace(name); !ok || name == "" {
@@ -90,7 +89,7 @@ func ParsePair(pair string) (name, value string, err error) {
 	return name, value, nil
 }
 
-// ParseValue reads JSON, and anything else as the text that it is.
+// ParseValue parses JSON. Text that is not JSON is returned as a string.
 func ParseValue(text string) any {
 	var value any
 	if json.Unmarshal([]byte(text), &value) == nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
-// OpenJournal opens the store that the settings name.
+// OpenJournal opens the configured store.
 func OpenJournal(ctx context.Context, cfg *config.Config, log *slog.Logger) (JournalStore, error) {
 	if !cfg.UsesPostgres() {
 		return sqlite.Open(ctx, sqlite.Options{Path: StorePath(cfg), Program: Version(), Logger: log})
@@ -28,15 +28,15 @@ func OpenJournal(ctx context.Context, cfg *config.Config, log *slog.Logger) (Jou
 	return postgres.Open(ctx, postgres.Options{URL: cfg.Store, Logger: log})
 }
 
-// StorePath is the file of the embedded store.
+// StorePath returns the path of the SQLite store.
 func StorePath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "guideway.db") }
 
-// IsDamaged says whether a store did not open because its file is damaged.
+// IsDamaged reports whether a store failed to open because its file is damaged.
 func IsDamaged(err error) bool { return sqlite.IsDamaged(err) }
 
-// OpenKey reads the key of the journal's chains. It is made for a store that has
-// none yet: where there is one, another would break the chains. Of machines that
-// begin on one store at once one has made its key; the others are told.
+// OpenKey reads the key of the chains of the journal. It creates a key only for a store
+// without one, because another key would break the chains. If several instances open a new
+// store at once, one key wins and the other instances get an error.
 func OpenKey(ctx context.Context, cfg *config.Config, journal JournalStore) (run.Key, error) {
 	path := cfg.Journal.KeyFile
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func OpenKey(ctx context.Context, cfg *config.Config, journal JournalStore) (run
 	return key, nil
 }
 
-// HasKey says whether a store has a key already.
+// HasKey reports whether a store already uses a key.
 func HasKey(ctx context.Context, journal JournalStore) (bool, error) {
 	kept, err := journal.PinKey(ctx, nil)
 	if err != nil || kept != nil {
@@ -71,14 +71,14 @@ func HasKey(ctx context.Context, journal JournalStore) (bool, error) {
 	return len(runs) > 0, err
 }
 
-// CheckKey refuses a key that is not the one of the store. It changes nothing.
+// CheckKey returns an error if key is not the key of the store. It changes nothing.
 func CheckKey(ctx context.Context, journal JournalStore, key run.Key, path string) error {
 	kept, err := journal.PinKey(ctx, nil)
 	if err != nil {
 		return err
 	}
 	fits := bytes.Equal(kept, keyfile.Fingerprint(key))
-	if kept == nil { // a new store, or one of an earlier version, which kept none
+	if kept == nil { // a store without a fingerprint
 		if fits, err = matchesRuns(ctx, journal, key); err != nil {
 			return err
 		}
@@ -89,8 +89,8 @@ func CheckKey(ctx context.Context, journal JournalStore, key run.Key, path strin
 	return nil
 }
 
-// matchesRuns says whether runs that are there begin with an event of this key. A few
-// are looked at: one may have been edited.
+// matchesRuns reports whether the first event of a run matches the key. It checks a few
+// runs, because one may have been tampered with.
 func matchesRuns(ctx context.Context, journal run.Journal, key run.Key) (bool, error) {
 	const few = 5
 	runs, err := journal.Runs(ctx, run.Filter{Limit: few})
@@ -109,20 +109,20 @@ func matchesRuns(ctx context.Context, journal run.Journal, key run.Key) (bool, e
 	return false, nil
 }
 
-// MissingKeyError says that the key is gone, or was never on this machine.
+// MissingKeyError returns the error for a key file that does not exist.
 func MissingKeyError(path string) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "the store has runs, and the key file %s that they are chained by is not there", path).
-		WithFix("put it back from a backup, or copy it from the machine that began the store; a new key would make every run unverifiable")
+	return guideway.Errorf(guideway.CodeUnavailable, "the store has runs, and the key file %s that chains them does not exist", path).
+		WithFix("restore it from a backup, or copy it from the machine that created the store; a new key would make every run unverifiable")
 }
 
-// wrongKeyError says that the key is not that of the store.
+// wrongKeyError returns the error for a key of another store.
 func wrongKeyError(path string) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "the runs of the store are chained by another key than the one in %s", path).
-		WithFix("copy the key file of the machine that began the store to that place, with mode 0600, or name it with --journal-key-file; no other key goes on with these runs")
+	return guideway.Errorf(guideway.CodeUnavailable, "the runs of the store are chained with another key than the one in %s", path).
+		WithFix("copy the key file of the machine that created the store to that path, with mode 0600, or name it with --journal-key-file; no other key can continue these runs")
 }
 
-// OpenHeads opens the file that remembers how far the runs of this store have
-// come. Each store has its own: the runs of one are not missing in another.
+// OpenHeads opens the file of the last known event of each run, which detects a rollback.
+// Each store has a file, because a run of one store is not missing in another.
 func OpenHeads(cfg *config.Config, key run.Key) (run.Heads, error) {
 	return rollbackguard.Open(HeadsPath(cfg), key)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/checkpoints"
 )
 
-// NewAutoSaver makes what saves runs by itself, and the run service of the store, which
-// tells it of them.
+// NewAutoSaver returns the auto-saver of runs, and sets the run service of the store, which
+// notifies it.
 func NewAutoSaver(s *Store, c *CheckpointStore) (*contexts.AutoSaver, error) {
 	keeper, err := contexts.NewAutoSaver(contexts.AutoSaverOptions{
 		Checkpoints: LazyCheckpoints{Checkpoints: c}, Now: c.now, Logger: s.Log,
@@ -25,16 +25,16 @@ func NewAutoSaver(s *Store, c *CheckpointStore) (*contexts.AutoSaver, error) {
 	return keeper, err
 }
 
-// autoSaveTimeout bounds how long the end of a process waits for what is still to be
-// saved: it is gone within a second of its signal.
+// autoSaveTimeout limits how long the process waits for pending saves when it ends: it must
+// exit within a second of its signal.
 const autoSaveTimeout = 800 * time.Millisecond
 
-// CloseAutoSaver saves what waits, as far as the time allows. A run that was not saved
-// loses nothing: its journal has all of it.
+// CloseAutoSaver saves what is pending within autoSaveTimeout. A run that is not saved
+// loses nothing, because its journal is complete.
 func CloseAutoSaver(s *Store, keeper *contexts.AutoSaver) {
 	done := make(chan struct{})
 	go func() {
-		_ = keeper.Close() // it has nothing to fail with
+		_ = keeper.Close() // never fails
 		close(done)
 	}()
 	timer := time.NewTimer(autoSaveTimeout)
@@ -42,16 +42,18 @@ func CloseAutoSaver(s *Store, keeper *contexts.AutoSaver) {
 	select {
 	case <-done:
 	case <-timer.C:
-		s.Log.Warn("automatic checkpoints could not be saved before the end", "waiting", keeper.Health().Waiting)
+		s.Log.Warn("automatic checkpoints could not be saved before the process ended", "waiting", keeper.Health().Waiting)
 	}
 }
 
-// LazyCheckpoints are the checkpoints on a store that is opened later.
+// LazyCheckpoints implements contexts.Checkpoints on checkpoints that open at the first
+// call.
 type LazyCheckpoints struct{ Checkpoints *CheckpointStore }
 
 var _ contexts.Checkpoints = LazyCheckpoints{}
 
-// callListed opens them for one call that needs no content, and so no master key.
+// callListed opens the checkpoints for one call that needs no content, and so no master
+// key.
 func callListed[T any](ctx context.Context, l LazyCheckpoints, call func(*checkpoint.Service) (T, error)) (T, error) {
 	opened, done, err := l.Checkpoints.OpenListed(ctx)
 	if err != nil {
@@ -62,27 +64,27 @@ func callListed[T any](ctx context.Context, l LazyCheckpoints, call func(*checkp
 	return call(opened.Service)
 }
 
-// Save stores a context; see checkpoint.Service, as for all methods.
+// Save implements contexts.Checkpoints, as do the methods after it.
 func (l LazyCheckpoints) Save(ctx context.Context, who guideway.Principal, r checkpoint.SaveRequest) (*checkpoint.Saved, error) {
 	return WithOpened(ctx, l.Checkpoints.Open, func(s *checkpoints.Checkpoints) (*checkpoint.Saved, error) { return s.Save(ctx, who, r) })
 }
 
-// Load gives a context as it was saved.
+// Load returns a context as it was saved.
 func (l LazyCheckpoints) Load(ctx context.Context, who guideway.Principal, r checkpoint.LoadRequest) (*checkpoint.Loaded, error) {
 	return WithOpened(ctx, l.Checkpoints.Open, func(s *checkpoints.Checkpoints) (*checkpoint.Loaded, error) { return s.Load(ctx, who, r) })
 }
 
-// List gives checkpoints.
+// List returns checkpoints.
 func (l LazyCheckpoints) List(ctx context.Context, who guideway.Principal, r checkpoint.ListRequest) (*checkpoint.Page, error) {
 	return callListed(ctx, l, func(s *checkpoint.Service) (*checkpoint.Page, error) { return s.List(ctx, who, r) })
 }
 
-// Get gives what is known of a checkpoint.
+// Get returns the record of a checkpoint.
 func (l LazyCheckpoints) Get(ctx context.Context, who guideway.Principal, id string) (checkpoint.Record, error) {
 	return callListed(ctx, l, func(s *checkpoint.Service) (checkpoint.Record, error) { return s.Get(ctx, who, id) })
 }
 
-// Diff says what changed from one checkpoint to another.
+// Diff returns the changes between two checkpoints.
 func (l LazyCheckpoints) Diff(ctx context.Context, who guideway.Principal, from, to string) (*checkpoint.Difference, error) {
 	return WithOpened(ctx, l.Checkpoints.Open, func(s *checkpoints.Checkpoints) (*checkpoint.Difference, error) { return s.Diff(ctx, who, from, to) })
 }
@@ -99,6 +101,5 @@ func (l LazyCheckpoints) LoadFragment(ctx context.Context, who guideway.Principa
 	return WithOpened(ctx, l.Checkpoints.Open, func(s *checkpoints.Checkpoints) (json.RawMessage, error) { return s.LoadFragment(ctx, who, ref) })
 }
 
-// Store says where checkpoints are kept; before they are opened, where they are to
-// be.
+// Store describes where checkpoints are stored, or will be stored once they are open.
 func (l LazyCheckpoints) Store() checkpoint.Store { return l.Checkpoints.storeInfo() }

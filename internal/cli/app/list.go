@@ -2,8 +2,7 @@ package app
 
 import "fmt"
 
-// Listing is the answer of a command that lists items: JSON for programs, a table for
-// people.
+// Listing is the result of a list command: JSON or a table.
 type Listing[T any] struct {
 	Items []T
 	// Answer is what --json prints.
@@ -11,8 +10,7 @@ type Listing[T any] struct {
 	Table  *Table
 	// Row returns the cells of an item.
 	Row func(T) []string
-	// Empty is printed on the error output where there are no items, more after the
-	// table.
+	// Empty is printed on the error output if there are no items, and More after the table.
 	Empty, More string
 }
 
@@ -38,7 +36,7 @@ func WriteRows[T any](h *Host, t *Table, items []T, row func(T) []string) {
 	t.Write(h.Out, h.TerminalWidth(), h.OutStyles())
 }
 
-// MoreText returns the line that follows a list which is as long as its limit.
+// MoreText returns the line after a list that has reached its limit.
 func MoreText(listed, limit int, command string) string {
 	if listed < limit {
 		return ""

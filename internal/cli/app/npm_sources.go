@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// npmSources makes the sources of npm packages: one for each directory of definitions.
+// npmSources returns the sources of npm packages: one for each directory of definitions.
 func (a *App) npmSources(cfg *config.Config) []catalog.Source {
 	if !cfg.Workflows.Plugins || cfg.Workflows.Trust["plugins"] == string(catalog.LevelBlocked) {
 		return nil
@@ -42,8 +42,8 @@ func (a *App) npmSources(cfg *config.Config) []catalog.Source {
 	return sources
 }
 
-// globalModuleRoots are the directories of packages that are installed for all projects:
-// where npm says so, and beside the node that would be started.
+// globalModuleRoots returns the directories of globally installed packages: from the npm
+// variables, and relative to each node executable in PATH.
 func (a *App) globalModuleRoots() []npm.Root {
 	below := func(prefix string) string {
 		if runtime.GOOS == "windows" {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// WriteJSON writes an answer for machines.
+// WriteJSON writes v as indented JSON.
 func WriteJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -26,26 +26,27 @@ func WriteJSON(w io.Writer, v any) error {
 	return nil
 }
 
-// WriteJSONOr writes the answer of a command as JSON, or as words.
-func (h *Host) WriteJSONOr(asJSON bool, answer any, writeWords func()) error {
+// WriteJSONOr writes the result of a command as JSON if asJSON is set, and else calls
+// writeWords.
+func (h *Host) WriteJSONOr(asJSON bool, answer any, writeText func()) error {
 	if asJSON {
 		return WriteJSON(h.Out, answer)
 	}
-	writeWords()
+	writeText()
 	return nil
 }
 
-// WriteCheckResult is writeJSONOr for a command that checks something: it exits with 1 if
-// the check failed.
-func (h *Host) WriteCheckResult(asJSON bool, answer any, failed bool, writeWords func()) error {
-	if err := h.WriteJSONOr(asJSON, answer, writeWords); err != nil || !failed {
+// WriteCheckResult is WriteJSONOr for a command that checks something: the exit code is 1
+// if the check failed.
+func (h *Host) WriteCheckResult(asJSON bool, answer any, failed bool, writeText func()) error {
+	if err := h.WriteJSONOr(asJSON, answer, writeText); err != nil || !failed {
 		return err
 	}
 	return SilentError{Code: ExitFailed}
 }
 
-// WriteFields returns a function that prints a name and a text on a line, if there is
-// a text.
+// WriteFields returns a function that prints a name and a text on a line. It prints nothing
+// if the text is empty.
 func (h *Host) WriteFields(width int) func(name, text string) {
 	return func(name, text string) {
 		if text != "" {
@@ -54,7 +55,7 @@ func (h *Host) WriteFields(width int) func(name, text string) {
 	}
 }
 
-// OrEmpty makes sure that an empty list is [] in JSON.
+// OrEmpty returns an empty list for nil, which is [] in JSON.
 func OrEmpty[T any](items []T) []T {
 	if items == nil {
 		return []T{}
@@ -62,18 +63,17 @@ func OrEmpty[T any](items []T) []T {
 	return items
 }
 
-// Styles writes words so that a person sees what they are; without a terminal,
-// or with NO_COLOR, as they are.
+// Styles colors text on a terminal, unless NO_COLOR is set.
 type Styles struct{ enabled bool }
 
-// OutStyles are those of the standard output.
+// OutStyles returns the styles of the standard output.
 func (h *Host) OutStyles() Styles { return h.newStyles(h.OutTerminal) }
 
 func (h *Host) newStyles(terminal bool) Styles {
 	return Styles{enabled: terminal && h.Getenv("NO_COLOR") == "" && h.Getenv("TERM") != "dumb"}
 }
 
-// ErrStyles are those of the error output.
+// ErrStyles returns the styles of the error output.
 func (h *Host) ErrStyles() Styles { return h.newStyles(h.ErrTerminal) }
 
 func (s Styles) colorize(code, text string) string {
@@ -90,7 +90,7 @@ func (s Styles) Green(text string) string  { return s.colorize("32", text) }
 func (s Styles) Yellow(text string) string { return s.colorize("33", text) }
 func (s Styles) Cyan(text string) string   { return s.colorize("36", text) }
 
-// TerminalWidth is the width of the terminal; 0 where nobody looks at one.
+// TerminalWidth returns the width of the terminal, or 0 if the output is not a terminal.
 func (h *Host) TerminalWidth() int {
 	file, ok := h.Out.(*os.File)
 	if !h.OutTerminal || !ok {
@@ -103,7 +103,7 @@ func (h *Host) TerminalWidth() int {
 	return columns
 }
 
-// TextWidth is how many columns of a terminal a text takes.
+// TextWidth returns the number of terminal columns that a text takes.
 func TextWidth(text string) int {
 	n := 0
 	for _, r := range text {
@@ -127,7 +127,7 @@ func runeWidth(r rune) int {
 	}
 }
 
-// Truncate shortens a text to n columns, the last one an ellipsis.
+// Truncate shortens a text to n columns, the last of which is an ellipsis.
 func Truncate(text string, n int) string {
 	if TextWidth(text) <= n || n < 1 {
 		return text
@@ -143,13 +143,13 @@ func Truncate(text string, n int) string {
 	return strings.TrimRight(b.String(), " ") + "…"
 }
 
-// OneLine makes a text of a document safe to print on one line: control
-// characters could move the cursor.
+// OneLine makes untrusted text safe to print on one line: control characters could move the
+// cursor.
 func OneLine(text string) string {
 	return strings.Join(strings.Fields(StripControls(text)), " ")
 }
 
-// StripControls takes out what would steer a terminal; line breaks and tabs stay.
+// StripControls removes control characters, except for line breaks and tabs.
 func StripControls(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -162,7 +162,7 @@ func StripControls(text string) string {
 	}, strings.ReplaceAll(text, "\r\n", "\n"))
 }
 
-// Plural counts things.
+// Plural returns n with the singular or the plural of a noun.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -170,7 +170,7 @@ func Plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// WriteNewFile writes a file. One that is there is replaced only with force.
+// WriteNewFile writes a file. It replaces an existing file only if force is set.
 func WriteNewFile(path string, data []byte, mode fs.FileMode, force bool) error {
 	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if force {
@@ -178,7 +178,7 @@ func WriteNewFile(path string, data []byte, mode fs.FileMode, force bool) error 
 	}
 	file, err := os.OpenFile(path, how, mode)
 	if errors.Is(err, fs.ErrExist) {
-		return guideway.Errorf(guideway.CodeConflict, "%s is there already", path).WithFix("take another name, or --force to replace it")
+		return guideway.Errorf(guideway.CodeConflict, "%s already exists", path).WithFix("use another name, or --force to replace it")
 	}
 	if err == nil {
 		_, err = file.Write(data)
@@ -190,10 +190,10 @@ func WriteNewFile(path string, data []byte, mode fs.FileMode, force bool) error 
 	return nil
 }
 
-// WriteBundle writes a bundle to a file, or to the output. It may hold whatever
-// the agent was told, so the file is the user's alone. taker is the command that
-// takes it in.
-func (h *Host) WriteBundle(name string, bundle []byte, force bool, taker string) error {
+// WriteBundle writes a bundle to a file or to the output. Only the user may read the file,
+// because it may hold everything that the agent saw. importCommand is the command that
+// imports it.
+func (h *Host) WriteBundle(name string, bundle []byte, force bool, importCommand string) error {
 	if name == "" || name == "-" {
 		if _, err := h.Out.Write(bundle); err != nil {
 			return guideway.Errorf(guideway.CodeUnavailable, "write the bundle: %w", err)
@@ -203,6 +203,6 @@ func (h *Host) WriteBundle(name string, bundle []byte, force bool, taker string)
 	if err := WriteNewFile(h.Abs(name), bundle, 0o600, force); err != nil {
 		return err
 	}
-	fmt.Fprintf(h.Out, "Written: %s\nTake it in elsewhere: %s %s\n", name, taker, name)
+	fmt.Fprintf(h.Out, "Written: %s\nImport it elsewhere: %s %s\n", name, importCommand, name)
 	return nil
 }

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// textWidthFor is how wide texts are set: 80 columns, or what a narrow terminal
-// has.
+// textWidthFor returns the width for wrapped text: at most 80 columns.
 func textWidthFor(host *Host) int {
 	const comfortable, least = 80, 40
 	columns := host.TerminalWidth()
@@ -31,14 +30,14 @@ func NewTextPrinter(host *Host, out io.Writer) TextPrinter {
 	return TextPrinter{Out: out, Styles: host.OutStyles(), Width: textWidthFor(host)}
 }
 
-// PrintText prints a text of a definition, wrapped and indented.
+// PrintText prints a text, wrapped and indented.
 func (v *TextPrinter) PrintText(indent, text string) {
 	for _, line := range Wrap(text, v.Width-len(indent)) {
 		fmt.Fprintln(v.Out, strings.TrimRight(indent+line, " "))
 	}
 }
 
-// PrintList prints a heading and a list, if there is anything in it.
+// PrintList prints a heading and a list, unless the list is empty.
 func (v *TextPrinter) PrintList(heading string, texts []string) {
 	if len(texts) == 0 {
 		return
@@ -49,7 +48,7 @@ func (v *TextPrinter) PrintList(heading string, texts []string) {
 	}
 }
 
-// Prompter asks a person for lines of text.
+// Prompter reads lines from the user.
 type Prompter struct {
 	TextPrinter
 	in   *bufio.Reader
@@ -60,8 +59,8 @@ func NewPrompter(host *Host) *Prompter {
 	return &Prompter{TextPrinter: NewTextPrinter(host, host.Out), in: bufio.NewReader(host.In), Host: host}
 }
 
-// AskLine prints a question and reads one line, without its end. The last one may come together with
-// io.EOF only if it is empty.
+// AskLine prints a question and reads one line, without its line break. It returns io.EOF
+// only with an empty line.
 func (t *Prompter) AskLine(ctx context.Context, ask string) (string, error) {
 	fmt.Fprint(t.Out, ask)
 	type answer struct {

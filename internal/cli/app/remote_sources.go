@@ -19,15 +19,15 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// How long a command waits for sources that are elsewhere: where there is a copy it
-// goes on with that.
+// The maximum times that a command waits for remote sources. If there is a copy of the
+// source, the command continues with it after updateTimeout.
 const (
 	firstFetchTimeout = 60 * time.Second
 	updateTimeout     = 5 * time.Second
 )
 
-// remoteSources makes the sources that the configuration names and that are elsewhere,
-// lowest rank first. One that is configured wrongly is a source that says so.
+// remoteSources returns the configured Git and registry sources, lowest rank first. A
+// source with an invalid configuration reports the error when it is read.
 func (a *App) remoteSources(cfg *config.Config) []catalog.Source {
 	names := usedNames{}
 	for i := range cfg.Sources {
@@ -55,7 +55,7 @@ func (a *App) remoteSources(cfg *config.Config) []catalog.Source {
 	return sources
 }
 
-// usedNames are the names that are taken.
+// usedNames is the set of names in use.
 type usedNames map[string]bool
 
 // reserve returns the name, or the name with a number if it is used.
@@ -68,7 +68,7 @@ func (n usedNames) reserve(name string) string {
 	return unique
 }
 
-// redactedAddress is an address that may not be one, without what may be secret in it.
+// redactedAddress returns an address without credentials. The text may be invalid as a URL.
 func redactedAddress(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -78,7 +78,7 @@ func redactedAddress(text string) string {
 	return OneLine(scheme + "://" + host[strings.LastIndexByte(host, '@')+1:] + "/" + path)
 }
 
-// newGitSource makes the source of a repository.
+// newGitSource returns the source of a Git repository.
 func (a *App) newGitSource(cfg *config.Config, s config.Source, info catalog.SourceInfo, names usedNames) catalog.Source {
 	home := a.Host.Getenv("HOME")
 	if home == "" {
@@ -103,7 +103,7 @@ func (a *App) newGitSource(cfg *config.Config, s config.Source, info catalog.Sou
 	})
 }
 
-// newRegistrySource makes the source of a registry.
+// newRegistrySource returns the source of a registry.
 func (a *App) newRegistrySource(cfg *config.Config, s config.Source, info catalog.SourceInfo, names usedNames) catalog.Source {
 	client, err := registry.New(registry.Options{
 		URL: s.Registry, AllowPrivate: s.AllowPrivate, Timeout: cfg.Workflows.RegistryTimeout,
@@ -127,8 +127,7 @@ func (a *App) newRegistrySource(cfg *config.Config, s config.Source, info catalo
 	})
 }
 
-// expandPath is a path as the configuration writes it: below the home directory where
-// it begins with a tilde.
+// expandPath returns the absolute path of a configured path, which may begin with ~/.
 func (a *App) expandPath(path, home string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && home != "" {
 		return filepath.Join(home, rest)
@@ -139,8 +138,8 @@ func (a *App) expandPath(path, home string) string {
 	return filepath.Join(a.Host.Dir, path)
 }
 
-// findGitToken is the token for a repository; "" is none, and a reference that leads
-// nowhere is as good.
+// findGitToken returns the token for a repository, or "" if it is not set or
+// its reference does not resolve.
 func (a *App) findGitToken(s config.Source, host string) string {
 	if s.Token != "" {
 		token, err := a.secretResolver().Resolve(s.Token)
@@ -157,12 +156,12 @@ func (a *App) findGitToken(s config.Source, host string) string {
 	return ""
 }
 
-// secretResolver looks up what references in the configuration stand for.
+// secretResolver resolves the secret references in the configuration.
 func (a *App) secretResolver() upstream.Secrets {
 	return upstream.Secrets{Getenv: a.Host.Getenv, Keychain: upstream.Keychain}
 }
 
-// syncInterval is how often a source is looked at.
+// syncInterval returns how often a source is synchronized.
 func syncInterval(cfg *config.Config, s config.Source) time.Duration {
 	interval := cfg.Workflows.SyncInterval
 	if s.Interval != nil {
@@ -171,20 +170,19 @@ func syncInterval(cfg *config.Config, s config.Source) time.Duration {
 	return max(interval, time.Second)
 }
 
-// sourceCopyDir is where the copy of a source is kept.
+// sourceCopyDir returns the directory of the local copy of a source.
 func sourceCopyDir(cfg *config.Config, name, origin string) string {
 	sum := sha256.Sum256([]byte(origin))
 	return filepath.Join(sourceCacheDir(cfg), name+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// sourceCacheDir is where copies are kept, and what is known of definitions from start to
-// start.
+// sourceCacheDir returns the directory of local copies and of the index of definitions.
 func sourceCacheDir(cfg *config.Config) string {
 	return cmp.Or(cfg.Workflows.CacheDir, filepath.Join(cfg.DataDir, "sources"))
 }
 
-// syncDueSources brings those sources up to date whose time it is, before a command reads
-// them. What does not work out is told where the sources are.
+// syncDueSources synchronizes the sources that are due before a command reads them. The
+// sources report their errors.
 func (a *App) syncDueSources(ctx context.Context, sources []catalog.Source) {
 	var fetches sync.WaitGroup
 	for _, source := range sources {
@@ -199,7 +197,7 @@ func (a *App) syncDueSources(ctx context.Context, sources []catalog.Source) {
 		fetches.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, wait)
 			defer cancel()
-			_, _ = copied.Sync(ctx) // the state of the source has the reason
+			_, _ = copied.Sync(ctx) // the source keeps the error
 		})
 	}
 	fetches.Wait()

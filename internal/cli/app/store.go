@@ -13,50 +13,48 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// JournalStore is what both stores are.
+// JournalStore is the interface of the SQLite and PostgreSQL stores.
 type JournalStore interface {
 	run.Journal
 	session.Store
-	// PinKey keeps the fingerprint of the key that the runs are chained by: the
-	// first one that it is given. It answers the one that is kept, or nil.
+	// PinKey stores the fingerprint of the key that chains the runs, if none is stored. It
+	// returns the stored fingerprint, or nil.
 	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)
 }
 
-// Store opens the journal when the first call needs it: a client that only reads
-// workflows pays nothing for it. That it cannot be opened is the answer to the
-// call that needed it; the next call tries again.
+// Store opens the journal at the first call, so that a client that only reads workflows
+// does not pay for it. If that fails, the call returns the error and the next call tries
+// again.
 type Store struct {
 	Cfg         *config.Config
 	Definitions run.Definitions
 	Log         *slog.Logger
-	// Runs is the service that opens the store at its first call; newKeeper makes it.
+	// Runs is the run service. NewAutoSaver sets it, and its first call opens the store.
 	Runs *run.Service
 
-	// Lock is held by who looks at what follows, or changes it. It is a channel so
-	// that who waits for another's opening can give up.
+	// Lock guards the fields below. It is a channel, so that a caller can give up waiting.
 	Lock chan struct{}
-	// journal is there before opened is: checkpoints need it alone.
+	// journal may be set before opened: checkpoints need only the journal.
 	journal JournalStore
 	opened  *Opened
 	closed  bool
 }
 
-// Opened is a journal with what its chains are checked by.
+// Opened is a journal with the key and the heads that verify its chains.
 type Opened struct {
 	JournalStore
 	key   run.Key
 	heads run.Heads
 }
 
-// NewStore makes a store that is opened later. The definitions are those that
-// runs may be started of; nil where none are started.
+// NewStore returns a store that opens at the first call. If definitions is nil, no runs can
+// be started.
 func (a *App) NewStore(cfg *config.Config, definitions run.Definitions) *Store {
 	return &Store{Cfg: cfg, Definitions: definitions, Log: a.Logger(cfg), Lock: make(chan struct{}, 1)}
 }
 
-// Open returns the journal with its key and its heads, and opens them where that has
-// not happened yet. Calls that come meanwhile wait for it, each as long as its own
-// context lasts.
+// Open returns the journal with its key and its heads. Concurrent calls wait until it is
+// open or their own context is done.
 func (s *Store) Open(ctx context.Context) (*Opened, error) {
 	if err := s.acquireLock(ctx); err != nil {
 		return nil, err
@@ -81,8 +79,8 @@ func (s *Store) Open(ctx context.Context) (*Opened, error) {
 	return s.opened, nil
 }
 
-// NewRuns returns the run service on the store, which its first call opens. The
-// observer is told of what runs do; nil is nobody.
+// NewRuns returns the run service of the store. The observer, which may be nil, is notified
+// of changes of runs.
 func (s *Store) NewRuns(observer run.Observer) (*run.Service, error) {
 	return run.New(run.Options{
 		Open: func(ctx context.Context) (run.Journal, run.Key, run.Heads, error) {
@@ -96,7 +94,7 @@ func (s *Store) NewRuns(observer run.Observer) (*run.Service, error) {
 	})
 }
 
-// openJournalAlone gives the journal alone: it needs no key.
+// openJournalAlone returns the journal without a key.
 func (s *Store) openJournalAlone(ctx context.Context) (JournalStore, error) {
 	if err := s.acquireLock(ctx); err != nil {
 		return nil, err
@@ -116,7 +114,7 @@ func (s *Store) acquireLock(ctx context.Context) error {
 
 func (s *Store) releaseLock() { <-s.Lock }
 
-// openJournal opens the journal where it is not open yet. The caller has the turn.
+// openJournal opens the journal if it is not open. The caller holds Lock.
 func (s *Store) openJournal(ctx context.Context) (JournalStore, error) {
 	if s.closed {
 		return nil, context.Canceled
@@ -131,8 +129,8 @@ func (s *Store) openJournal(ctx context.Context) (JournalStore, error) {
 	return s.journal, nil
 }
 
-// StoreOpenError tells the caller, and not the log alone, why the store did not open:
-// it is this machine's state, and may be another one at the next call.
+// StoreOpenError makes an internal error of opening the store visible to the caller: its
+// cause is on this machine and may be temporary.
 func StoreOpenError(err error) error {
 	if guideway.ErrorCode(err) != guideway.CodeInternal {
 		return err
@@ -140,7 +138,7 @@ func StoreOpenError(err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "open the store: %w", err).WithFix("guideway doctor")
 }
 
-// Close closes what was opened. Calls that are under way end first.
+// Close closes the journal after the calls in progress have ended.
 func (s *Store) Close() {
 	s.Lock <- struct{}{}
 	defer s.releaseLock()
@@ -154,7 +152,7 @@ func (s *Store) Close() {
 	s.journal, s.opened = nil, nil
 }
 
-// StartableDefinitions gives the definitions that a run may be started of.
+// StartableDefinitions implements run.Definitions on a catalog.
 type StartableDefinitions struct{ Catalog *catalog.Catalog }
 
 var _ run.Definitions = StartableDefinitions{}
@@ -173,31 +171,31 @@ func (s StartableDefinitions) Startable(_ context.Context, id string) (*workflow
 	return &served, nil
 }
 
-// cannotRunError says that a definition loads and still would stop an agent.
+// cannotRunError returns the error for a definition that loads but would block an agent.
 func cannotRunError(id string, d guideway.Diagnostic) error {
 	err := guideway.Errorf(guideway.CodeInvalidDefinition, "workflow %q cannot be run: %s: %s", id, formatPosition(d), d.Message)
 	err.Fix = d.Fix
 	return err
 }
 
-// RunDeps is what a command on runs works with.
+// RunDeps are the dependencies of a command on runs.
 type RunDeps struct {
 	Runs *run.Service
-	// Caller is the person at the command line: the system's user, as on stdio.
+	// Caller is the principal of the command line: the operating system user, as on stdio.
 	Caller run.Caller
 	// Project is the project of the working directory.
 	Project run.Project
 }
 
-// ClientName is what the command line calls itself in events.
+// ClientName is the client label of the command line in events.
 const ClientName = "guideway"
 
-// WithRuns opens the store for one command.
+// WithRuns opens the store for one command on runs.
 func (a *App) WithRuns(ctx context.Context, do func(context.Context, *RunDeps) error) error {
 	return a.WithRunsAndDefinitions(ctx, nil, do)
 }
 
-// WithRunsAndDefinitions is withRuns for a command that begins runs of definitions.
+// WithRunsAndDefinitions is WithRuns for a command that starts runs of definitions.
 func (a *App) WithRunsAndDefinitions(ctx context.Context, definitions run.Definitions, do func(context.Context, *RunDeps) error) error {
 	return a.withOpenStore(ctx, definitions, func(ctx context.Context, s *Store, _ *Opened, person guideway.Principal) error {
 		return do(ctx, &RunDeps{
@@ -235,12 +233,12 @@ func (a *App) withOpenStore(ctx context.Context, definitions run.Definitions, do
 	return do(ctx, s, o, person)
 }
 
-// LookupProject is project for the surfaces, which ask it at every call: a branch may
-// have been changed since the last one.
+// LookupProject is Project for MCP and HTTP, which call it for each request: the branch may
+// change between requests.
 func (h *Host) LookupProject(context.Context) run.Project { return h.Project() }
 
-// Project is the project of the working directory; none where there is no such
-// directory.
+// Project returns the project of the working directory, or the zero value if there is no
+// such directory.
 func (h *Host) Project() run.Project {
 	p, err := project.Detect(h.Dir)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// The surfaces are wired before the journal is open: what they hold opens it at
-// the first call, as the run service does.
+// MCP and HTTP are wired before the journal is open. These types open it at the first call,
+// as the run service does.
 
-// WithOpened opens a store, where that has not happened yet, and makes a call on it.
+// WithOpened opens a store and makes a call on it.
 func WithOpened[S, T any](ctx context.Context, open func(context.Context) (S, error), call func(S) (T, error)) (T, error) {
 	o, err := open(ctx)
 	if err != nil {
@@ -21,7 +21,7 @@ func WithOpened[S, T any](ctx context.Context, open func(context.Context) (S, er
 	return call(o)
 }
 
-// doWithOpened is withOpened for a call that returns an error alone.
+// doWithOpened is WithOpened for a call that returns only an error.
 func doWithOpened(ctx context.Context, s *Store, call func(*Opened) error) error {
 	o, err := s.Open(ctx)
 	if err != nil {
@@ -30,8 +30,7 @@ func doWithOpened(ctx context.Context, s *Store, call func(*Opened) error) error
 	return call(o)
 }
 
-// LazyStore is the store of session documents, and the feed, on a store that is
-// opened later.
+// LazyStore implements session.Store and run.Feed on a store that opens at the first call.
 type LazyStore struct{ Store *Store }
 
 var (
@@ -49,12 +48,12 @@ func (l LazyStore) UpdateDocument(ctx context.Context, ref session.Ref, change f
 	return WithOpened(ctx, l.Store.Open, func(o *Opened) (session.Document, error) { return o.UpdateDocument(ctx, ref, change) })
 }
 
-// DeleteDocument takes a document out of all lists.
+// DeleteDocument marks a document as deleted.
 func (l LazyStore) DeleteDocument(ctx context.Context, ref session.Ref, at time.Time) error {
 	return doWithOpened(ctx, l.Store, func(o *Opened) error { return o.DeleteDocument(ctx, ref, at) })
 }
 
-// RestoreDocument brings a deleted document back.
+// RestoreDocument restores a deleted document.
 func (l LazyStore) RestoreDocument(ctx context.Context, ref session.Ref, at time.Time) error {
 	return doWithOpened(ctx, l.Store, func(o *Opened) error { return o.RestoreDocument(ctx, ref, at) })
 }
@@ -74,7 +73,7 @@ func (l LazyStore) Projects(ctx context.Context, user string) ([]session.Project
 	return WithOpened(ctx, l.Store.Open, func(o *Opened) ([]session.ProjectSummary, error) { return o.Projects(ctx, user) })
 }
 
-// ValidationLog gives the log of a document.
+// ValidationLog returns the validation log of a document.
 func (l LazyStore) ValidationLog(ctx context.Context, ref session.Ref, limit int) ([]session.LogEntry, error) {
 	return WithOpened(ctx, l.Store.Open, func(o *Opened) ([]session.LogEntry, error) { return o.ValidationLog(ctx, ref, limit) })
 }
@@ -88,13 +87,13 @@ func (l LazyStore) Changes(ctx context.Context, after int64, limit int) (list []
 	return o.Changes(ctx, after, limit)
 }
 
-// Latest gives the position of the last change.
+// Latest returns the position of the last change.
 func (l LazyStore) Latest(ctx context.Context) (int64, error) {
 	return WithOpened(ctx, l.Store.Open, func(o *Opened) (int64, error) { return o.Latest(ctx) })
 }
 
-// Watch tells of changes. Where the store cannot be opened the channel is closed
-// at once: who watches finds out why by asking for the changes.
+// Watch returns a channel that signals changes. If the store does not open, the channel is
+// closed, and Changes returns the error.
 func (l LazyStore) Watch(ctx context.Context) <-chan struct{} {
 	o, err := l.Store.Open(ctx)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// minColumnWidth is how narrow a column of a table is cut at most.
+// minColumnWidth is the minimum width of a shortened column.
 const minColumnWidth = 12
 
 // Table aligns rows in columns; the first row is the heading.
@@ -14,7 +14,7 @@ type Table struct {
 	rows [][]string
 	// RightAligned marks the columns of numbers.
 	RightAligned map[int]bool
-	// Shrinkable is the column that is cut where the terminal is too narrow.
+	// Shrinkable is the column that is shortened if the terminal is too narrow.
 	Shrinkable int
 }
 
@@ -23,7 +23,7 @@ func NewTable(flexible int, heading ...string) *Table {
 	return &Table{Shrinkable: flexible, rows: [][]string{heading}}
 }
 
-// AlignRight marks columns of numbers.
+// AlignRight aligns columns to the right.
 func (t *Table) AlignRight(columns ...int) *Table {
 	t.RightAligned = map[int]bool{}
 	for _, column := range columns {
@@ -34,7 +34,7 @@ func (t *Table) AlignRight(columns ...int) *Table {
 
 func (t *Table) Add(row ...string) { t.rows = append(t.rows, row) }
 
-// Write prints the table. A width of 0 is no terminal: nothing is cut.
+// Write prints the table. If terminal is 0, nothing is shortened.
 func (t *Table) Write(w io.Writer, terminal int, s Styles) {
 	widths := make([]int, len(t.rows[0]))
 	total := 2 * (len(widths) - 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
-// CurrentTime is the time on the host's clock.
+// CurrentTime returns the current time of the host's clock.
 func (h *Host) CurrentTime() time.Time {
 	if h.Now == nil {
 		return time.Now()
@@ -18,7 +18,7 @@ func (h *Host) CurrentTime() time.Time {
 	return h.Now()
 }
 
-// FormatAge says how long ago something was, for a person.
+// FormatAge returns the age of t in words.
 func (h *Host) FormatAge(t time.Time) string {
 	const day = 24 * time.Hour
 	switch d := h.CurrentTime().Sub(t); {
@@ -42,7 +42,7 @@ func (h *Host) FormatAgeOr(at *time.Time, otherwise string) string {
 	return h.FormatAge(*at)
 }
 
-// ParseTime reads a moment: a date, a time, or how long ago.
+// ParseTime parses a date, a time or an age such as 7d.
 func (h *Host) ParseTime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -55,13 +55,13 @@ func (h *Host) ParseTime(text string) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is no moment", text).
+	return time.Time{}, UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is not a time", text).
 		WithFix(`write a date such as 2026-01-31, a time such as "2026-01-31 14:00", or how long ago, such as 7d`)}
 }
 
 func FormatTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-// FormatBytes says a size for a person, small ones to the byte.
+// FormatBytes formats a size in binary units.
 func FormatBytes(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
@@ -75,7 +75,7 @@ func FormatBytes(n int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0") + " " + units[unit]
 }
 
-// OrDash fills an empty cell of a table.
+// OrDash returns "-" for an empty text.
 func OrDash(text string) string {
 	if text == "" {
 		return "-"
@@ -83,7 +83,7 @@ func OrDash(text string) string {
 	return text
 }
 
-// ShortRevision is as much of a revision as people read.
+// ShortRevision shortens a commit hash to 12 digits.
 func ShortRevision(revision string) string {
 	if len(revision) == 40 && !strings.ContainsFunc(revision, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) {
 		return revision[:12]
@@ -91,7 +91,7 @@ func ShortRevision(revision string) string {
 	return OneLine(revision)
 }
 
-// FormatSource names a source, with what of it this is.
+// FormatSource returns the name of a source with its revision.
 func FormatSource(source, revision string) string {
 	if revision == "" {
 		return source
@@ -99,7 +99,7 @@ func FormatSource(source, revision string) string {
 	return source + " at " + ShortRevision(revision)
 }
 
-// FormatCondition is a condition in words; "" is always.
+// FormatCondition formats a condition. It returns "" for one that is always true.
 func FormatCondition(c *expr.Expr) string {
 	if c == nil || c.Op == expr.Always {
 		return ""
@@ -107,7 +107,8 @@ func FormatCondition(c *expr.Expr) string {
 	return c.String()
 }
 
-// FormatConfirmation says when a confirmation is asked for; "" is never.
+// FormatConfirmation formats the condition of a confirmation. It returns "" for one that is
+// never true.
 func FormatConfirmation(c *expr.Expr) string {
 	if c == nil || c.Op == expr.Never {
 		return ""

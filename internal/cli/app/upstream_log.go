@@ -12,8 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// maxUpstreamLog bounds the file of what an upstream says; the one before it is
-// kept too.
+// maxUpstreamLog limits the size of the log of an upstream. One older file is kept.
 const maxUpstreamLog = 512 << 10
 
 func UpstreamLogDir(cfg *config.Config) string {
@@ -25,8 +24,8 @@ func UpstreamLogDir(cfg *config.Config) string {
 
 func upstreamLogFile(dir, name string) string { return filepath.Join(dir, name+".log") }
 
-// UpstreamLogs keeps what upstreams say on their error output, for "guideway
-// upstream logs" of another process.
+// UpstreamLogs stores the error output of upstreams for "guideway upstream logs" in another
+// process.
 type UpstreamLogs struct {
 	Dir string
 
@@ -34,7 +33,7 @@ type UpstreamLogs struct {
 	files map[string]*os.File
 }
 
-// AddLine adds a line. What cannot be kept is lost: nobody waits for it.
+// AddLine appends a line. It ignores errors.
 func (l *UpstreamLogs) AddLine(name, text string) {
 	if l.Dir == "" || upstream.CheckName(name) != nil {
 		return
@@ -48,8 +47,8 @@ func (l *UpstreamLogs) AddLine(name, text string) {
 	_, _ = file.WriteString(time.Now().UTC().Format(time.RFC3339) + " " + text + "\n")
 }
 
-// openFile opens the file of an upstream, and begins a new one where it is full. mu
-// is held.
+// openFile returns the file of an upstream, and rotates it if it is full. The caller holds
+// mu.
 func (l *UpstreamLogs) openFile(name string) *os.File {
 	path := upstreamLogFile(l.Dir, name)
 	file := l.files[name]
@@ -83,8 +82,7 @@ func (l *UpstreamLogs) Close() {
 	l.files = nil
 }
 
-// ReadUpstreamLog gives the last lines that an upstream has said to any
-// process.
+// ReadUpstreamLog returns the last lines that an upstream has logged to any process.
 func ReadUpstreamLog(dir, name string, n int) ([]string, error) {
 	var lines []string
 	path := upstreamLogFile(dir, name)

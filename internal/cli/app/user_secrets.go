@@ -10,36 +10,35 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// All that opens a person's gate lies in one directory, the one of the journal's
-// key: the passphrase, the logins of browsers and the named tokens. Whoever names
-// another place by a variable or a flag, where no passphrase is or one of his own,
-// leaves with it what a server that is alive takes, and the key that the events of
-// its runs are chained by.
+// Everything that grants a human approval is in the directory of the journal's key: the
+// passphrase, the browser sessions and the named tokens. A user who points a variable or a
+// flag at another directory, with no passphrase or another one, also loses the credentials
+// of the running server and the key of its runs.
 
-// UserSecretsDir is that directory. A key file that is a link counts where it leads: a
-// link to it, made elsewhere, is no other place.
+// UserSecretsDir returns that directory. If the key file is a symbolic link, it is the
+// directory of the target: a link to the key from elsewhere gives no other directory.
 func UserSecretsDir(cfg *config.Config) string {
 	path := cfg.Journal.KeyFile
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if to, err := filepath.EvalSymlinks(path); err == nil {
 			path = to
-		} // else there is no key, and so no run
+		} // otherwise there is no key and no run
 	}
 	return filepath.Dir(path)
 }
 
-// PassphraseFile is where the person's passphrase is.
+// PassphraseFile returns the file of the user's passphrase.
 func (h *Host) PassphraseFile(cfg *config.Config) passphrase.File {
 	return passphrase.File{Path: filepath.Join(UserSecretsDir(cfg), "approval-passphrase"), Cost: h.PassphraseCost, Now: h.CurrentTime}
 }
 
-// OpenBrowserSessions is the check of a person's browser. Every process shares it, so that
-// "guideway open" makes links that any of them takes.
+// OpenBrowserSessions opens the browser sessions, which all processes share: each of them
+// accepts a link that "guideway open" made.
 func OpenBrowserSessions(cfg *config.Config) (*auth.BrowserSessions, error) {
 	return auth.NewBrowserSessions(auth.BrowserOptions{Dir: filepath.Join(UserSecretsDir(cfg), "access")})
 }
 
-// OpenTokens are the named tokens.
+// OpenTokens opens the named tokens.
 func OpenTokens(cfg *config.Config) (*auth.Tokens, error) {
 	return auth.NewTokens(auth.TokenOptions{Dir: filepath.Join(UserSecretsDir(cfg), "tokens")})
 }

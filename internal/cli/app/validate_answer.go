@@ -8,7 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// ValidateAnswer is the answer of guideway validate --json.
+// ValidateAnswer is the output of guideway validate --json.
 type ValidateAnswer struct {
 	Valid   bool           `json:"valid"`
 	Files   []ValidateFile `json:"files"`
@@ -22,18 +22,18 @@ type ValidateAnswer struct {
 	} `json:"summary"`
 }
 
-// ValidateFile is what is known of one file.
+// ValidateFile is the result for one file.
 type ValidateFile struct {
 	File string `json:"file"`
-	// Valid says that the definition has no error.
+	// Valid reports whether the definition has no errors.
 	Valid   bool             `json:"valid"`
 	ID      string           `json:"id,omitempty"`
 	Dialect guideway.Dialect `json:"dialect,omitempty"`
-	// Kind says what the document is, where the dialect has more than workflows.
+	// Kind is the kind of document, in a dialect that has several.
 	Kind        phases.Kind           `json:"kind,omitempty"`
 	Hash        string                `json:"hash,omitempty"`
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
-	// Error says why the file could not be read.
+	// Error is set if the file could not be read.
 	Error string `json:"error,omitempty"`
 }
 
@@ -84,7 +84,7 @@ func (a *ValidateAnswer) writeText(host *Host) {
 	}
 }
 
-// Finish prints the answer and gives the exit code.
+// Finish prints the answer and returns the error with the exit code.
 func (a *ValidateAnswer) Finish(host *Host, strict, asJSON bool) error {
 	sum := a.Summary
 	a.Valid = sum.Invalid+sum.Unreadable == 0 && (!strict || sum.Warnings == 0)

@@ -2,9 +2,8 @@ package app
 
 import "strings"
 
-// Wrap breaks a text into lines of at most n columns, at spaces. Line breaks of
-// the text stay; a line keeps its indentation, and one that begins an item of a
-// list continues below its text. What stands in fences is not touched.
+// Wrap breaks a text at spaces into lines of at most n columns. It keeps line breaks and
+// indentation, indents the continuation of a list item, and does not change fenced code.
 func Wrap(text string, n int) []string {
 	var out []string
 	fenced := false
@@ -46,7 +45,7 @@ func wrapLine(line string, n int) []string {
 	return append(out, current)
 }
 
-// linePrefix is the indentation of a line, with the mark of a list's item.
+// linePrefix returns the indentation of a line, with the marker of a list item.
 func linePrefix(line string) string {
 	rest := strings.TrimLeft(line, " ")
 	mark := strings.TrimLeft(rest, "0123456789")

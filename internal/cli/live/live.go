@@ -1,10 +1,7 @@
-// Package live tells which servers of ours are alive on a data directory. There
-// is no primary and no election: every server that listens puts up a small file
-// with its address, for as long as it lives.
-//
-// A file that a killed server has left is known by its lock, which ends with the
-// process: neither a reused process id nor another program on the port passes
-// for the server.
+// Package live finds the live servers on a data directory. There is no primary and no
+// election: each server writes a small file with its address for as long as it runs. A file
+// that a killed server leaves is recognized by its lock, which ends with the process. So a
+// reused process id or another program on the port is not mistaken for the server.
 package live
 
 import (
@@ -21,12 +18,12 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Server is a server that listens.
+// Server describes a listening server.
 type Server struct {
 	PID int `json:"pid"`
-	// Address is its host and port.
+	// Address is the host and port.
 	Address string `json:"address"`
-	// Since is when it began to listen.
+	// Since is the time at which it began to listen.
 	Since time.Time `json:"since"`
 }
 
@@ -36,8 +33,8 @@ const (
 	maxFile      = 4 << 10
 )
 
-// Announce puts up the file of this process. withdraw takes it down; so does the
-// end of the process, however it comes.
+// Announce writes the file of this process. withdraw removes it. The file also loses its
+// effect when the process ends.
 func Announce(dir string, s Server) (withdraw func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, announceError(err)
@@ -54,7 +51,7 @@ func Announce(dir string, s Server) (withdraw func(), err error) {
 	withdraw = func() {
 		_ = os.Remove(name + suffixServer)
 		_ = os.Remove(name + suffixLock)
-		_ = lock.Close() // in this order: whoever sees the file, sees it locked
+		_ = lock.Close() // last, so that a visible file is always locked
 	}
 	if err := writeFile(name+suffixServer, s); err != nil {
 		withdraw()
@@ -63,7 +60,7 @@ func Announce(dir string, s Server) (withdraw func(), err error) {
 	return withdraw, nil
 }
 
-// writeFile makes a private file, whole or not at all.
+// writeFile writes a private file atomically.
 func writeFile(path string, s Server) error {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -82,12 +79,11 @@ func writeFile(path string, s Server) error {
 }
 
 func announceError(err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "tell other programs that this server is here: %w", err).
+	return guideway.Errorf(guideway.CodeUnavailable, "announce the server to other processes: %w", err).
 		WithFix("make the data directory writable for this user")
 }
 
-// Find gives a server that is alive and answers, the one that has been there the
-// longest. What dead servers have left is taken away.
+// Find returns the oldest live server that answers. It removes the files of dead servers.
 func Find(ctx context.Context, dir string, answers func(ctx context.Context, address string) bool) (Server, bool) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -124,7 +120,7 @@ func readAlive(name string) (Server, bool) {
 	if err != nil {
 		return Server{}, false
 	}
-	if got { // nobody holds it: the server is gone
+	if got { // no process holds it: the server is dead
 		_ = os.Remove(name)
 		_ = os.Remove(path + suffixLock)
 		_ = lock.Close()

@@ -16,7 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/live"
 )
 
-// envChild has the test binary announce itself and wait to be killed.
+// envChild makes the test binary announce itself and wait to be killed.
 const envChild = "GUIDEWAY_TEST_ANNOUNCE"
 
 func TestMain(m *testing.M) {
@@ -29,22 +29,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func all(context.Context, string) bool { return true }
+func answerAlways(context.Context, string) bool { return true }
 
-func server(pid int, age time.Duration) live.Server {
+func newServer(pid int, age time.Duration) live.Server {
 	return live.Server{PID: pid, Address: fmt.Sprintf("127.0.0.1:%d", pid), Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(-age)}
 }
 
-// The one that has been there the longest is found, as long as it answers.
+// Find returns the oldest server that answers.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "servers")
-	if s, ok := live.Find(t.Context(), dir, all); ok {
+	if s, ok := live.Find(t.Context(), dir, answerAlways); ok {
 		t.Errorf("found %v where there is no directory", s)
 	}
 	withdraw := map[int]func(){}
 	for pid, age := range map[int]time.Duration{1: time.Minute, 2: time.Hour, 3: time.Second} {
-		down, err := live.Announce(dir, server(pid, age))
+		down, err := live.Announce(dir, newServer(pid, age))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,22 +56,21 @@ func TestFind(t *testing.T) {
 			t.Errorf("found %v %v, want %d", s, ok, want)
 		}
 	}
-	find(2, all)
+	find(2, answerAlways)
 	find(1, func(_ context.Context, address string) bool { return address != "127.0.0.1:2" })
 	find(0, func(context.Context, string) bool { return false })
 	withdraw[2]()
-	find(1, all)
+	find(1, answerAlways)
 	withdraw[1]()
 	withdraw[3]()
-	find(0, all)
+	find(0, answerAlways)
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
 	}
 }
 
-// A server that was killed could take nothing down; it is not found, and what it
-// has left goes away.
-func TestKilledServersAreNotFound(t *testing.T) {
+// A killed server cannot remove its file. Find ignores and removes it.
+func TestFindIgnoresKilledServers(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "servers")
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -86,14 +85,14 @@ func TestKilledServersAreNotFound(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, "announced error=<nil>") {
 		t.Fatalf("the child said %q, %v", line, err)
 	}
-	if s, ok := live.Find(t.Context(), dir, all); !ok || s.PID != cmd.Process.Pid {
+	if s, ok := live.Find(t.Context(), dir, answerAlways); !ok || s.PID != cmd.Process.Pid {
 		t.Errorf("found %v %v while it lives", s, ok)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if s, ok := live.Find(t.Context(), dir, all); ok {
+	if s, ok := live.Find(t.Context(), dir, answerAlways); ok {
 		t.Errorf("found %v, which was killed", s)
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
@@ -101,9 +100,8 @@ func TestKilledServersAreNotFound(t *testing.T) {
 	}
 }
 
-// A file that somebody else has put there without holding its lock, or that
-// holds no address, is no server.
-func TestForeignFilesAreNoServers(t *testing.T) {
+// Find ignores a file that is not locked or has no address.
+func TestFindIgnoresForeignFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "1.json"), []byte(`{"pid":1,"address":"192.0.2.1:80"}`), 0o600); err != nil {
@@ -114,7 +112,7 @@ func TestForeignFilesAreNoServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer down()
-	if s, ok := live.Find(t.Context(), dir, all); ok {
+	if s, ok := live.Find(t.Context(), dir, answerAlways); ok {
 		t.Errorf("found %v", s)
 	}
 	if _, err := live.Announce(dir, live.Server{PID: 2}); err == nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// guessCount counts wrong passphrases since the last right one.
+// guessCount counts the wrong passphrases since the last correct one.
 type guessCount struct {
 	Wrong int       `json:"wrong"`
 	Last  time.Time `json:"last"`
 }
 
 const (
-	// freeGuesses need not wait: people mistype.
+	// freeGuesses is the number of guesses without a wait, for typing errors.
 	freeGuesses = 3
 	firstWait   = 5 * time.Second
 	longestWait = 5 * time.Minute
 )
 
-// remainingWait is how long the next guess has to wait from now on.
+// remainingWait returns the time until the next guess is allowed.
 func (g guessCount) remainingWait(now time.Time) time.Duration {
 	if g.Wrong < freeGuesses {
 		return 0
@@ -33,7 +33,7 @@ func (g guessCount) remainingWait(now time.Time) time.Duration {
 		wait = firstWait << doublings
 	}
 	since := now.Sub(g.Last)
-	if since < 0 { // the clock was set back: the wait begins anew, and ends
+	if since < 0 { // the clock was set back: restart the wait
 		since = 0
 	}
 	return max(0, wait-since)
@@ -41,8 +41,8 @@ func (g guessCount) remainingWait(now time.Time) time.Duration {
 
 func (f File) guessPath() string { return f.Path + ".guesses" }
 
-// readGuesses reads the count. One that cannot be read is an error: it must not be a
-// way to guess without end.
+// readGuesses reads the count. An unreadable count is an error, otherwise it would allow
+// unlimited guesses.
 func (f File) readGuesses() (guessCount, error) {
 	var g guessCount
 	data, err := readPrivate(f.guessPath())
@@ -53,13 +53,13 @@ func (f File) readGuesses() (guessCount, error) {
 		err = json.Unmarshal(data, &g)
 	}
 	if err != nil || g.Wrong < 0 {
-		return g, guideway.Errorf(guideway.CodeUnavailable, "the count of wrong passphrases in %s cannot be read", f.guessPath()).
-			WithFix("remove the file yourself, if nobody has tried to guess")
+		return g, guideway.Errorf(guideway.CodeUnavailable, "the number of wrong passphrases in %s cannot be read", f.guessPath()).
+			WithFix("remove the file, if you are sure that there was no attempt to guess")
 	}
 	return g, nil
 }
 
-// writeJSON replaces a file by a private one, whole or not at all.
+// writeJSON writes a private file atomically.
 func (f File) writeJSON(path string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {

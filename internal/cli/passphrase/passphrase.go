@@ -1,10 +1,8 @@
-// Package passphrase keeps the passphrase by which a person shows at a terminal
-// that it is not the agent who opens a gate. What is stored is an Argon2id hash
-// in a file of the person's own; guesses are counted, and each one after the
-// first few has to wait longer.
-//
-// It proves as much as the terminal does: a program that runs as the same user
-// can replace the file. docs/security.md says so.
+// Package passphrase stores the passphrase with which a user proves at a terminal that the
+// agent is not opening a gate. It stores an Argon2id hash in a private file. It counts
+// guesses, and after a few of them each next guess has to wait longer. The proof is as
+// strong as the terminal: a program that runs as the same user can replace the file, see
+// docs/security.md.
 package passphrase
 
 import (
@@ -25,16 +23,16 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// MinLength is the least number of characters of a passphrase.
+// MinLength is the minimum number of characters of a passphrase.
 const MinLength = 8
 
-// setCommand is how a person sets the passphrase.
+// setCommand is the command that sets the passphrase.
 const setCommand = "guideway runs approve --set-passphrase"
 
-// ErrNotSet is the cause of the error where no passphrase has been set.
+// ErrNotSet is the cause of the error if no passphrase is set.
 var ErrNotSet = errors.New("no passphrase has been set")
 
-// Cost is the work that one check takes. The zero value is the default.
+// Cost is the cost of one check. The zero value is the default.
 type Cost struct {
 	// Passes is the number of passes over the memory, 3 by default.
 	Passes uint32 `json:"passes"`
@@ -57,20 +55,20 @@ func (c Cost) withDefaults() Cost {
 	return c
 }
 
-// isWithinBounds says whether a cost that was read from a file is within bounds: no file
-// makes a check take the whole memory or the whole day.
+// isWithinBounds reports whether a cost from a file is acceptable, so that a file cannot
+// exhaust memory or time.
 func (c Cost) isWithinBounds() bool {
 	return c.Passes >= 1 && c.Passes <= 64 && c.KiB >= 8 && c.KiB <= 1<<20 && c.Threads >= 1 && c.Threads <= 64
 }
 
-// File is a passphrase in a file. The zero value but for Path is ready for use.
+// File is a passphrase in a file. Only Path is required.
 type File struct {
-	// Path is where the hash is; two files with longer names stand beside it
-	// for the count of guesses and for a lock.
+	// Path is the file of the hash. The count of guesses and the lock are in files with the
+	// same path and a suffix.
 	Path string
-	// Cost is that of a passphrase which is set from now on.
+	// Cost is the cost of a new passphrase.
 	Cost Cost
-	// Now tells the time; nil is time.Now.
+	// Now returns the current time. The default is time.Now.
 	Now func() time.Time
 }
 
@@ -94,8 +92,8 @@ func (s *storedPassphrase) computeHash(passphrase string) []byte {
 	return argon2.IDKey([]byte(passphrase), s.Salt, s.Cost.Passes, s.Cost.KiB, s.Cost.Threads, hashBytes)
 }
 
-// IsSet says whether there is a passphrase. A file that is there and cannot be
-// used is an error with the way out: it never counts as not set.
+// IsSet reports whether a passphrase is set. A damaged file is an error with a fix. It
+// never counts as not set.
 func (f File) IsSet() (bool, error) {
 	_, err := f.readStored()
 	if errors.Is(err, ErrNotSet) {
@@ -104,17 +102,17 @@ func (f File) IsSet() (bool, error) {
 	return err == nil, err
 }
 
-// CheckUsable is nil where there is a passphrase to check, and else the error that
-// Check would give: CodeForbidden with ErrNotSet as its cause where none is set.
+// CheckUsable returns nil if there is a passphrase to check, and otherwise the error that
+// Check would return: CodeForbidden with the cause ErrNotSet if none is set.
 func (f File) CheckUsable() error {
 	_, err := f.readStored()
 	return err
 }
 
-// Check compares a passphrase. A wrong one takes as long as the right one, is
-// counted, and is CodeForbidden; after several the next one is refused without
-// a look until some time has passed, which grows with each. That none is set is
-// CodeForbidden too, with ErrNotSet as its cause.
+// Check checks a passphrase. A wrong one takes as long as the correct one, is counted and
+// returns CodeForbidden. After several wrong ones, Check refuses further attempts for a
+// time that grows with each. If no passphrase is set, it returns CodeForbidden with the
+// cause ErrNotSet.
 func (f File) Check(ctx context.Context, passphrase string) error {
 	if _, err := f.readStored(); err != nil {
 		return err
@@ -127,12 +125,12 @@ func (f File) Check(ctx context.Context, passphrase string) error {
 	return f.checkLocked(passphrase)
 }
 
-// Set sets the passphrase. Where there is one, old must be it, and counts as a
-// guess. A passphrase that is too short is CodeInvalid.
+// Set stores a new passphrase. If one is set, old must match it and counts as a guess. A
+// passphrase that is too short returns CodeInvalid.
 func (f File) Set(ctx context.Context, old, passphrase string) error {
 	if n := utf8.RuneCountInString(passphrase); n < MinLength {
 		return guideway.Errorf(guideway.CodeInvalid, "the passphrase is too short: %d characters", n).
-			WithFix("take one of at least %d characters; some words in a row are easy to keep in mind", MinLength)
+			WithFix("use at least %d characters, such as several words", MinLength)
 	}
 	if err := atomicfile.MakeDir(filepath.Dir(f.Path)); err != nil {
 		return f.writeError(err)
@@ -156,8 +154,8 @@ func (f File) Set(ctx context.Context, old, passphrase string) error {
 	return f.writeJSON(f.Path, s)
 }
 
-// checkLocked needs the lock: guesses come one after the other, however many programs
-// make them.
+// checkLocked checks a passphrase. The caller holds the lock, so that concurrent guesses
+// are counted one by one.
 func (f File) checkLocked(passphrase string) error {
 	s, err := f.readStored()
 	if err != nil {
@@ -168,17 +166,16 @@ func (f File) checkLocked(passphrase string) error {
 		return err
 	}
 	if wait := g.remainingWait(f.currentTime()); wait > 0 {
-		return guideway.Errorf(guideway.CodeForbidden, "%d wrong passphrases in a row: no other one is looked at for %s", g.Wrong, wait.Round(time.Second)).
+		return guideway.Errorf(guideway.CodeForbidden, "%d wrong passphrases in a row: the next attempt is possible in %s", g.Wrong, wait.Round(time.Second)).
 			WithFix("wait %s, then try again", wait.Round(time.Second))
 	}
-	// Counted before it is looked at, so that ending the program in between
-	// gives no free guess.
+	// Count before the comparison, so that killing the program gives no free guess.
 	if err := f.writeJSON(f.guessPath(), guessCount{Wrong: g.Wrong + 1, Last: f.currentTime()}); err != nil {
 		return err
 	}
 	if subtle.ConstantTimeCompare(s.computeHash(passphrase), s.Hash) != 1 {
-		return guideway.Errorf(guideway.CodeForbidden, "that is not the passphrase").
-			WithFix("type the one that was set with %s", setCommand)
+		return guideway.Errorf(guideway.CodeForbidden, "incorrect passphrase").
+			WithFix("enter the passphrase that was set with %s", setCommand)
 	}
 	if err := os.Remove(f.guessPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return f.writeError(err)
@@ -186,12 +183,12 @@ func (f File) checkLocked(passphrase string) error {
 	return nil
 }
 
-// readStored reads the file.
+// readStored reads and validates the file.
 func (f File) readStored() (*storedPassphrase, error) {
 	data, err := readPrivate(f.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, guideway.Errorf(guideway.CodeForbidden, "approving at a terminal is off: %w", ErrNotSet).
+		return nil, guideway.Errorf(guideway.CodeForbidden, "approval at a terminal is disabled: %w", ErrNotSet).
 			WithFix("%s", setCommand)
 	case err != nil:
 		return nil, err
@@ -199,19 +196,19 @@ func (f File) readStored() (*storedPassphrase, error) {
 	var s storedPassphrase
 	if err := json.Unmarshal(data, &s); err != nil || s.Version != 1 || s.KDF != kdf || !s.Cost.isWithinBounds() ||
 		len(s.Salt) < saltBytes || len(s.Hash) != hashBytes {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s is damaged, or of a newer version", f.Path).
-			WithFix("put it back from a copy, or remove it yourself and set a new passphrase with %s", setCommand)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s is damaged, or written by a newer version", f.Path).
+			WithFix("restore it from a copy, or remove it and set a new passphrase with %s", setCommand)
 	}
 	return &s, nil
 }
 
-// acquireLock has one program at a time check and set.
+// acquireLock serializes checks and changes of all processes.
 func (f File) acquireLock(ctx context.Context) (unlock func(), err error) {
 	l := flock.New(f.Path+".lock", flock.SetPermissions(0o600))
 	if ok, err := l.TryLockContext(ctx, 20*time.Millisecond); err != nil || !ok {
 		return nil, f.writeError(errors.Join(err, ctx.Err()))
 	}
-	return func() { _ = l.Close() }, nil // closing gives the lock back
+	return func() { _ = l.Close() }, nil // closing releases the lock
 }
 
 func (f File) currentTime() time.Time {
@@ -222,11 +219,11 @@ func (f File) currentTime() time.Time {
 }
 
 func (f File) writeError(err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "keep the passphrase: %w", err).
+	return guideway.Errorf(guideway.CodeUnavailable, "store the passphrase: %w", err).
 		WithFix("make the directory %s writable for this user", filepath.Dir(f.Path))
 }
 
-// readPrivate reads one of the files.
+// readPrivate reads a private file.
 func readPrivate(path string) ([]byte, error) {
 	text, err := atomicfile.File{
 		Path: path, What: "passphrase file", MaxBytes: maxFile,

@@ -16,15 +16,15 @@ import (
 
 const right = "four words in a row"
 
-// desk is a passphrase file with a clock of its own, cheap to check.
-type desk struct {
+// passphraseFixture is a passphrase file with a fake clock and a low cost.
+type passphraseFixture struct {
 	passphrase.File
 	now time.Time
 }
 
-func newDesk(t *testing.T) *desk {
+func newDesk(t *testing.T) *passphraseFixture {
 	t.Helper()
-	d := &desk{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	d := &passphraseFixture{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	d.File = passphrase.File{
 		Path: filepath.Join(t.TempDir(), "config", "approval"),
 		Cost: passphrase.Cost{Passes: 1, KiB: 8, Threads: 1},
@@ -33,34 +33,34 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) set(t *testing.T) {
+func (d *passphraseFixture) setPassphrase(t *testing.T) {
 	t.Helper()
 	if err := d.Set(t.Context(), "", right); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// wants checks the code of an error, and that it says what to do.
-func wants(t *testing.T, err error, code guideway.Code, text string) {
+// requireError checks the code and the text of an error, and that it has a fix.
+func requireError(t *testing.T, err error, code guideway.Code, text string) {
 	t.Helper()
 	if guideway.ErrorCode(err) != code || !strings.Contains(err.Error(), text) || guideway.ErrorFix(err) == "" {
 		t.Errorf("got %q (%s, fix %q), want %s with %q", err, guideway.ErrorCode(err), guideway.ErrorFix(err), code, text)
 	}
 }
 
-// It is off until a person has set it, and then opens for that passphrase alone.
-func TestOffUntilSet(t *testing.T) {
+// Approval is disabled until a passphrase is set, and then accepts only that one.
+func TestDisabledUntilSet(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	err := d.Check(t.Context(), right)
-	wants(t, err, guideway.CodeForbidden, "is off")
+	requireError(t, err, guideway.CodeForbidden, "is disabled")
 	if isSet, setErr := d.IsSet(); isSet || setErr != nil || !errors.Is(err, passphrase.ErrNotSet) {
 		t.Errorf("set: %v %v, and the error is %v", isSet, setErr, err)
 	}
 	if _, err := os.Stat(filepath.Dir(d.Path)); !os.IsNotExist(err) {
 		t.Errorf("to look has made a directory: %v", err)
 	}
-	d.set(t)
+	d.setPassphrase(t)
 	if isSet, err := d.IsSet(); !isSet || err != nil {
 		t.Errorf("set: %v %v", isSet, err)
 	}
@@ -68,15 +68,15 @@ func TestOffUntilSet(t *testing.T) {
 		t.Error(err)
 	}
 	for _, wrong := range []string{"", right + " ", strings.ToUpper(right)} {
-		wants(t, d.Check(t.Context(), wrong), guideway.CodeForbidden, "not the passphrase")
+		requireError(t, d.Check(t.Context(), wrong), guideway.CodeForbidden, "incorrect passphrase")
 	}
 }
 
-func TestTheFileTellsNothing(t *testing.T) {
+func TestFileIsSaltedHash(t *testing.T) {
 	t.Parallel()
 	d, other := newDesk(t), newDesk(t)
-	d.set(t)
-	other.set(t)
+	d.setPassphrase(t)
+	other.setPassphrase(t)
 	one, err := os.ReadFile(d.Path)
 	two, err2 := os.ReadFile(other.Path)
 	if err != nil || err2 != nil || strings.Contains(string(one), right) || string(one) == string(two) {
@@ -88,61 +88,61 @@ func TestTheFileTellsNothing(t *testing.T) {
 	}
 }
 
-func TestSetAnew(t *testing.T) {
+func TestChangePassphrase(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	wants(t, d.Set(t.Context(), "", "seven77"), guideway.CodeInvalid, "too short")
-	d.set(t)
-	wants(t, d.Set(t.Context(), "", "another one"), guideway.CodeForbidden, "not the passphrase")
-	wants(t, d.Set(t.Context(), "wrong", "another one"), guideway.CodeForbidden, "not the passphrase")
+	requireError(t, d.Set(t.Context(), "", "seven77"), guideway.CodeInvalid, "too short")
+	d.setPassphrase(t)
+	requireError(t, d.Set(t.Context(), "", "another one"), guideway.CodeForbidden, "incorrect passphrase")
+	requireError(t, d.Set(t.Context(), "wrong", "another one"), guideway.CodeForbidden, "incorrect passphrase")
 	if err := d.Check(t.Context(), right); err != nil {
 		t.Fatalf("a refused change has changed it: %v", err)
 	}
 	if err := d.Set(t.Context(), right, "another one"); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, d.Check(t.Context(), right), guideway.CodeForbidden, "not the passphrase")
+	requireError(t, d.Check(t.Context(), right), guideway.CodeForbidden, "incorrect passphrase")
 	if err := d.Check(t.Context(), "another one"); err != nil {
 		t.Error(err)
 	}
 }
 
-// Who guesses waits longer and longer, also over a new start of the program, and
-// the right passphrase does not cut the wait short.
-func TestGuessesWait(t *testing.T) {
+// Waits grow with each guess, also after a restart, and the correct passphrase does not
+// shorten them.
+func TestGuessesAreDelayed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.set(t)
+	d.setPassphrase(t)
 	for range 3 {
-		wants(t, d.Check(t.Context(), "wrong"), guideway.CodeForbidden, "not the passphrase")
+		requireError(t, d.Check(t.Context(), "wrong"), guideway.CodeForbidden, "incorrect passphrase")
 	}
 	for _, wait := range []time.Duration{5, 10, 20, 40, 80, 160, 300, 300} {
 		anew := passphrase.File{Path: d.Path, Now: d.Now}
 		d.now = d.now.Add(wait*time.Second - 1)
-		wants(t, anew.Check(t.Context(), right), guideway.CodeForbidden, "wrong passphrases in a row")
-		wants(t, anew.Set(t.Context(), right, "another one"), guideway.CodeForbidden, "wrong passphrases in a row")
+		requireError(t, anew.Check(t.Context(), right), guideway.CodeForbidden, "wrong passphrases in a row")
+		requireError(t, anew.Set(t.Context(), right, "another one"), guideway.CodeForbidden, "wrong passphrases in a row")
 		d.now = d.now.Add(1)
-		wants(t, anew.Check(t.Context(), "wrong"), guideway.CodeForbidden, "not the passphrase")
+		requireError(t, anew.Check(t.Context(), "wrong"), guideway.CodeForbidden, "incorrect passphrase")
 	}
-	// A clock that is set back makes nobody wait for the past to come again.
+	// A clock that is set back does not extend the wait.
 	d.now = d.now.Add(-1000 * time.Hour)
-	wants(t, d.Check(t.Context(), right), guideway.CodeForbidden, "no other one is looked at for 5m0s")
+	requireError(t, d.Check(t.Context(), right), guideway.CodeForbidden, "the next attempt is possible in 5m0s")
 	d.now = d.now.Add(1000*time.Hour + 5*time.Minute)
 	if err := d.Check(t.Context(), right); err != nil {
 		t.Fatal(err)
 	}
-	// The count is gone with the right one.
-	wants(t, d.Check(t.Context(), "wrong"), guideway.CodeForbidden, "not the passphrase")
+	// The correct passphrase resets the count.
+	requireError(t, d.Check(t.Context(), "wrong"), guideway.CodeForbidden, "incorrect passphrase")
 	if err := d.Check(t.Context(), right); err != nil {
 		t.Error(err)
 	}
 }
 
-// Many programs at once get no more guesses than one.
-func TestGuessesAtOnceAreCounted(t *testing.T) {
+// Concurrent programs get no more guesses than one.
+func TestConcurrentGuessesAreCounted(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.set(t)
+	d.setPassphrase(t)
 	var mu sync.Mutex
 	looked := 0
 	var all sync.WaitGroup
@@ -151,7 +151,7 @@ func TestGuessesAtOnceAreCounted(t *testing.T) {
 			err := d.Check(t.Context(), "wrong")
 			mu.Lock()
 			defer mu.Unlock()
-			if strings.Contains(err.Error(), "not the passphrase") {
+			if strings.Contains(err.Error(), "incorrect passphrase") {
 				looked++
 			}
 		})
@@ -162,9 +162,9 @@ func TestGuessesAtOnceAreCounted(t *testing.T) {
 	}
 }
 
-// A file that is there and cannot be used never counts as none: else to damage
-// it would be the way to set another passphrase.
-func TestDamagedFilesStayClosed(t *testing.T) {
+// A damaged file never counts as not set. Otherwise damaging it would allow setting another
+// passphrase.
+func TestDamagedFileRefusesApproval(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, text string
@@ -185,15 +185,15 @@ func TestDamagedFilesStayClosed(t *testing.T) {
 				t.Skip("Windows has no such bits")
 			}
 			d := newDesk(t)
-			d.set(t)
+			d.setPassphrase(t)
 			if err := os.WriteFile(d.Path, []byte(tt.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.Chmod(d.Path, tt.mode); err != nil {
 				t.Fatal(err)
 			}
-			wants(t, d.Check(t.Context(), right), tt.code, d.Path)
-			wants(t, d.Set(t.Context(), "", "another one"), tt.code, d.Path)
+			requireError(t, d.Check(t.Context(), right), tt.code, d.Path)
+			requireError(t, d.Set(t.Context(), "", "another one"), tt.code, d.Path)
 			if isSet, err := d.IsSet(); isSet || err == nil {
 				t.Errorf("set: %v %v", isSet, err)
 			}
@@ -202,21 +202,21 @@ func TestDamagedFilesStayClosed(t *testing.T) {
 	t.Run("the count", func(t *testing.T) {
 		t.Parallel()
 		d := newDesk(t)
-		d.set(t)
+		d.setPassphrase(t)
 		if err := os.WriteFile(d.Path+".guesses", []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		wants(t, d.Check(t.Context(), right), guideway.CodeUnavailable, "cannot be read")
+		requireError(t, d.Check(t.Context(), right), guideway.CodeUnavailable, "cannot be read")
 	})
 }
 
-// A guess that cannot be counted is not looked at.
-func TestNoCountNoLook(t *testing.T) {
+// A guess that cannot be counted is not checked.
+func TestUncountedGuessIsRefused(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.set(t)
+	d.setPassphrase(t)
 	if err := os.Mkdir(d.Path+".guesses", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, d.Check(t.Context(), right), guideway.CodeUnavailable, "cannot be read")
+	requireError(t, d.Check(t.Context(), right), guideway.CodeUnavailable, "cannot be read")
 }

@@ -25,32 +25,32 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// approvalsPoll is how often the file of approvals is looked at: what another
-// process enables or disables is in force soon after.
+// approvalsPoll is how often the approvals file is checked, so that changes of another
+// process take effect soon.
 const approvalsPoll = time.Second
 
-// ActiveHooks has the active hook graphs stand around the calls and lists of tools
-// of a gateway. It keeps up with the catalog and with what is enabled.
+// ActiveHooks runs the active hook graphs around the calls and tool lists of a gateway. It
+// follows changes of the catalog and of the approvals.
 type ActiveHooks struct {
 	Cfg    *config.Config
 	cat    *catalog.Catalog
 	log    *slog.Logger
 	clock  func() time.Time
 	engine *hookengine.Engine
-	// onToolsListChange is called when other graphs may stand around lists of tools.
+	// onToolsListChange is called after the graphs that apply to tools/list have changed.
 	onToolsListChange atomic.Pointer[func()]
 	active            atomic.Pointer[hookengine.Set]
 
 	refreshLock   sync.Mutex
-	approvalsFile fs.FileInfo // the file of approvals, as it was read last
+	approvalsFile fs.FileInfo // the approvals file when it was last read
 	stop          func()
 	done          sync.WaitGroup
 }
 
 var _ gateway.Hooks = (*ActiveHooks)(nil)
 
-// NewActiveHooks reads what is active and follows it until close. The catalog and
-// the pool must be open as long.
+// NewActiveHooks loads the active graphs and follows changes until Close. The catalog and
+// the pool must stay open until then.
 func NewActiveHooks(cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, log *slog.Logger, now func() time.Time) *ActiveHooks {
 	h := &ActiveHooks{Cfg: cfg, cat: cat, log: log, clock: now}
 	h.engine = hookengine.New(hookengine.Options{
@@ -60,7 +60,7 @@ func NewActiveHooks(cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool
 	ctx, cancel := context.WithCancel(context.Background())
 	unsubscribe := cat.OnChange(func(change catalog.Change) {
 		if change.Hooks {
-			h.done.Go(h.refreshSet) // the call must be short
+			h.done.Go(h.refreshSet) // the callback must return fast
 		}
 	})
 	h.done.Go(func() { h.pollApprovals(ctx) })
@@ -68,21 +68,21 @@ func NewActiveHooks(cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool
 	return h
 }
 
-// callUser names for whom a call is made, so that the scripts around one user's
-// calls do not hold up another's.
+// callUser returns the user of a call, so that the scripts of one user do not delay the
+// calls of another.
 func callUser(ctx context.Context) string {
 	principal, _ := auth.PrincipalFrom(ctx)
 	return principal.User
 }
 
-// Close waits for the hooks that run aside, until ctx is done.
+// Close waits for fire-and-forget hooks until ctx is done.
 func (h *ActiveHooks) Close(ctx context.Context) {
 	h.stop()
 	h.done.Wait()
 	h.engine.Close(ctx)
 }
 
-// pollApprovals looks at the file of approvals now and then.
+// pollApprovals reloads the graphs after the approvals file has changed.
 func (h *ActiveHooks) pollApprovals(ctx context.Context) {
 	ticker := time.NewTicker(approvalsPoll)
 	defer ticker.Stop()
@@ -91,7 +91,7 @@ func (h *ActiveHooks) pollApprovals(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			info, _ := os.Stat(app.ApprovalsPath(h.Cfg)) // none is as good as another
+			info, _ := os.Stat(app.ApprovalsPath(h.Cfg)) // a missing file compares like any other
 			h.refreshLock.Lock()
 			same := sameFile(h.approvalsFile, info)
 			h.refreshLock.Unlock()
@@ -102,7 +102,7 @@ func (h *ActiveHooks) pollApprovals(ctx context.Context) {
 	}
 }
 
-// sameFile says whether a file is as it was.
+// sameFile reports whether two stats are of the same unchanged file.
 func sameFile(a, b fs.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -110,15 +110,15 @@ func sameFile(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// refreshSet puts in force what is active now. Where that cannot be known, nothing
-// passes: a guard may be among what cannot be read.
+// refreshSet activates the currently approved graphs. If they are unknown, all calls are
+// blocked, because one of the graphs may be a guard.
 func (h *ActiveHooks) refreshSet() {
 	h.refreshLock.Lock()
 	defer h.refreshLock.Unlock()
 	h.approvalsFile, _ = os.Stat(app.ApprovalsPath(h.Cfg))
 	records, err := app.ReadApprovals(h.Cfg, h.clock)
 	if err != nil {
-		h.log.Error("the approvals of hook graphs cannot be read; no call of an upstream passes", "error", err)
+		h.log.Error("cannot read the approvals of hook graphs; all calls to upstreams are refused", "error", err)
 		h.activateSet(hookengine.NewSet(nil, []hookengine.Blocked{
 			{ID: "(unknown)", Type: hookdef.ToolsCall, Why: err.Error(), Fix: guideway.ErrorFix(err)},
 			{ID: "(unknown)", Type: hookdef.ToolsList, Why: err.Error(), Fix: guideway.ErrorFix(err)},
@@ -128,12 +128,12 @@ func (h *ActiveHooks) refreshSet() {
 	h.activateSet(hookadmin.Activate(h.cat.Snapshot(), records).Set)
 }
 
-// activateSet puts a set in force. Where lists of tools may come out otherwise by it, that
-// is told.
+// activateSet activates a set of graphs. If tools/list may change, it calls
+// onToolsListChange.
 func (h *ActiveHooks) activateSet(next *hookengine.Set) {
 	before := h.active.Swap(next)
-	if tell := h.onToolsListChange.Load(); tell != nil && (before.Has(hookdef.ToolsList) || next.Has(hookdef.ToolsList)) {
-		(*tell)()
+	if notify := h.onToolsListChange.Load(); notify != nil && (before.Has(hookdef.ToolsList) || next.Has(hookdef.ToolsList)) {
+		(*notify)()
 	}
 }
 
@@ -148,8 +148,8 @@ func (h *ActiveHooks) Around(ctx context.Context, call gateway.HookCall, send fu
 	set := h.active.Load()
 	p, err := set.For(hookdef.Type(call.Method), call.Upstream, call.Tool)
 	if err == nil && p != nil && call.Before != "" {
-		if did, _ := set.For(hookdef.Type(call.Method), call.Upstream, call.Before); did == p {
-			p = nil // it stands around this call already
+		if outer, _ := set.For(hookdef.Type(call.Method), call.Upstream, call.Before); outer == p {
+			p = nil // it already wraps this call
 		}
 	}
 	switch {
@@ -167,7 +167,7 @@ func (h *ActiveHooks) Around(ctx context.Context, call gateway.HookCall, send fu
 	}))
 	noteGraph(ctx, p, out, began)
 	if h.log.Enabled(ctx, slog.LevelDebug) {
-		h.log.DebugContext(ctx, "a call went through a hook graph", "graph", p.Graph().ID, "upstream", call.Upstream, "tool", call.Tool, "outcome", out.Status)
+		h.log.DebugContext(ctx, "a hook graph processed a call", "graph", p.Graph().ID, "upstream", call.Upstream, "tool", call.Tool, "outcome", out.Status)
 	}
 	return out.Response, out.Err
 }
@@ -179,7 +179,7 @@ func (h *ActiveHooks) logBackgroundError(graph string, node hookengine.NodeTrace
 	}
 }
 
-// auditFile appends what hooks hand to the audit to a file, a line of JSON each.
+// auditFile appends the audit entries of hooks to a JSON Lines file.
 type auditFile struct {
 	path string
 	mu   sync.Mutex
@@ -198,7 +198,7 @@ func (a *auditFile) Audit(_ context.Context, entry hookengine.AuditEntry) (err e
 		return guideway.Errorf(guideway.CodeUnavailable, "open the audit: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	// One write for a line: several processes may append.
+	// Write each line at once: several processes may append.
 	_, err = file.Write(append(line, '\n'))
 	return err
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// AvailableTools are the tools that agents of machines are offered, as far as that is
-// known: of other servers, what they had when they were last asked.
+// AvailableTools returns the tools that are available to the agents of machines. The tools
+// of upstreams come from their last listing.
 func AvailableTools(ctx context.Context, a *app.App, cfg *config.Config) (machinedef.AvailableTools, error) {
-	// Of our own the names alone are wanted: nothing stands behind them.
+	// Only the names of the built-in tools are needed, so empty services are enough.
 	own, err := mcpserver.NewAgentTools(mcpserver.Options{Runs: &run.Service{}, Sessions: &session.Service{}, Memory: &contexts.Service{}})
 	if err != nil {
 		return machinedef.AvailableTools{}, err

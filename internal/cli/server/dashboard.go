@@ -20,21 +20,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi"
 )
 
-// dashboard knows where a person can look on. That is at any server that is
-// alive on the data directory; where there is none, this process becomes one,
-// for as long as it lives.
+// dashboard finds the address of the dashboard: that of any live server on the data
+// directory. If there is no server, this process starts one that runs until the process
+// ends.
 type dashboard struct {
 	surface *surface
 
 	mu sync.Mutex
-	// end ends the server that this process has become; nil while it is none.
+	// end stops the server that this process has started, or is nil.
 	end   context.CancelFunc
 	ended chan struct{}
 }
 
 func newDashboard(s *surface) *dashboard { return &dashboard{surface: s} }
 
-// pageURL gives the address of a session document's page, or of the first page.
+// pageURL returns the URL of the page of a session document, or of the start page.
 func (d *dashboard) pageURL(ctx context.Context, sessionID string) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -48,7 +48,7 @@ func (d *dashboard) pageURL(ctx context.Context, sessionID string) (string, erro
 	return newPageURL(address, sessionID), nil
 }
 
-// livePageURL is url where a server is alive already, and else "".
+// livePageURL is pageURL if a server is already running. Otherwise it returns "".
 func (d *dashboard) livePageURL(ctx context.Context, sessionID string) string {
 	address, ok := FindLiveServer(ctx, d.surface.cfg)
 	if !ok {
@@ -65,7 +65,7 @@ func newPageURL(address, sessionID string) string {
 	return page.String()
 }
 
-// FindLiveServer gives the address of a server that is alive on the data directory.
+// FindLiveServer returns the address of a live server on the data directory.
 func FindLiveServer(ctx context.Context, cfg *config.Config) (string, bool) {
 	s, ok := live.Find(ctx, serversDir(cfg), func(ctx context.Context, address string) bool {
 		ctx, cancel := context.WithTimeout(ctx, app.ServerProbeTimeout)
@@ -76,9 +76,9 @@ func FindLiveServer(ctx context.Context, cfg *config.Config) (string, bool) {
 	return s.Address, ok
 }
 
-// startServer makes this process a server.
+// startServer starts a server in this process.
 func (d *dashboard) startServer(ctx context.Context) (string, error) {
-	d.stopServer() // a server of ours that no longer answers
+	d.stopServer() // it may have stopped answering
 	handler, err := d.surface.newHandler(nil)
 	if err != nil {
 		return "", err
@@ -93,7 +93,7 @@ func (d *dashboard) startServer(ctx context.Context) (string, error) {
 		_ = listener.Close()
 		return "", err
 	}
-	// It lives on after the call that it was begun for.
+	// The server outlives the call that starts it.
 	lifetime, end := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	d.end, d.ended = end, ended
@@ -107,7 +107,7 @@ func (d *dashboard) startServer(ctx context.Context) (string, error) {
 	return reachableAddress(listener.Addr()), nil
 }
 
-// stopServer ends the server that this process has become.
+// stopServer stops the server that this process has started.
 func (d *dashboard) stopServer() {
 	if d.end == nil {
 		return
@@ -123,12 +123,12 @@ func (d *dashboard) closeServer() {
 	d.stopServer()
 }
 
-// announceServer tells other processes that this one listens.
+// announceServer makes the server visible to other processes.
 func announceServer(cfg *config.Config, addr net.Addr) (withdraw func(), err error) {
 	return live.Announce(serversDir(cfg), live.Server{PID: os.Getpid(), Address: reachableAddress(addr), Since: time.Now().UTC()})
 }
 
-// reachableAddress is an address under which this machine reaches a listener.
+// reachableAddress returns an address at which this machine reaches a listener.
 func reachableAddress(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -137,7 +137,7 @@ func reachableAddress(addr net.Addr) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 }
 
-// listenNearPort listens on an address, or on the next port that is free.
+// listenNearPort listens on an address, or on the next free port.
 func listenNearPort(ctx context.Context, address string) (net.Listener, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -162,7 +162,7 @@ func listenNearPort(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// CheckHealth says whether a Guideway is at an address.
+// CheckHealth reports whether a Guideway server answers at a URL.
 func CheckHealth(ctx context.Context, url string) (bool, error) {
 	status, text, err := FetchPage(ctx, url)
 	if err != nil {
@@ -174,8 +174,8 @@ func CheckHealth(ctx context.Context, url string) (bool, error) {
 	return status == http.StatusOK && json.Unmarshal(text, &body) == nil && body.Status == "ok", nil
 }
 
-// FetchPage asks a server on this machine, itself and nothing in between, for a small
-// page.
+// FetchPage requests a small page of a local server, without a proxy and without following
+// redirects.
 func FetchPage(ctx context.Context, url string) (status int, body []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -19,13 +19,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// MachineModels gives models: the shipped recording to demonstrations, else those of
-// --model for all, else those of the configuration and of the environment.
+// MachineModels implements driver.Models. A demonstration uses the recording of the
+// machine, otherwise --model applies to all agents, then the configuration and the
+// environment.
 type MachineModels struct {
 	Host *app.Host
-	// Fixed is the model of --model; nil where there is none.
+	// Fixed is the model of --model, or nil.
 	Fixed *driver.SelectedModel
-	// entries are those of the configuration, by level or name.
+	// entries are the models of the configuration, by level or name.
 	entries map[string]config.Model
 	// resolver finds the recordings.
 	resolver *MachineResolver
@@ -33,7 +34,8 @@ type MachineModels struct {
 
 var _ driver.Models = (*MachineModels)(nil)
 
-// NewMachineModels reads what there is. spec is that of --model, or "".
+// NewMachineModels returns the models of the configuration. spec is the value of --model,
+// or "".
 func NewMachineModels(a *app.App, cfg *config.Config, shelf *MachineResolver, spec string) (*MachineModels, error) {
 	m := &MachineModels{Host: a.Host, entries: cfg.Models, resolver: shelf}
 	if spec != "" {
@@ -79,7 +81,7 @@ func (m *MachineModels) Model(f driver.RunScope, level machinedef.Level, name st
 		WithFix("set GUIDEWAY_MODEL=openai:NAME or anthropic:NAME, name it in \"models\" of guideway.json, or try it with --demo or --model scripted:FILE")
 }
 
-// recordedModel is the recording that is shipped with a machine, as a model.
+// recordedModel returns a model that replays the recording of a machine.
 func (m *MachineModels) recordedModel(name string) (driver.SelectedModel, error) {
 	one, err := m.resolver.Find(name)
 	if err != nil {
@@ -93,7 +95,7 @@ func (m *MachineModels) recordedModel(name string) (driver.SelectedModel, error)
 	return driver.SelectedModel{Model: model, Name: "scripted", Provider: config.ProviderScripted}, err
 }
 
-// parseSpec reads PROVIDER:MODEL.
+// parseSpec parses PROVIDER:MODEL.
 func (m *MachineModels) parseSpec(spec string) (driver.SelectedModel, error) {
 	provider, model, ok := strings.Cut(spec, ":")
 	if !ok {
@@ -102,7 +104,7 @@ func (m *MachineModels) parseSpec(spec string) (driver.SelectedModel, error) {
 	return m.newModel(config.Model{Provider: provider, Model: model})
 }
 
-// newModel makes the model of an entry.
+// newModel returns the model of a configuration entry.
 func (m *MachineModels) newModel(e config.Model) (driver.SelectedModel, error) {
 	const millionths = 1e6
 	out := driver.SelectedModel{
@@ -149,7 +151,7 @@ func (m *MachineModels) newModel(e config.Model) (driver.SelectedModel, error) {
 	return out, nil
 }
 
-// ScriptedModel makes a model of a file of answers.
+// ScriptedModel returns a model that gives scripted answers.
 func ScriptedModel(data []byte) (llm.Model, error) {
 	s, err := answering.Parse(data)
 	if err != nil {
@@ -158,10 +160,10 @@ func ScriptedModel(data []byte) (llm.Model, error) {
 	return answering.New(s), nil
 }
 
-// maxFileBytes bounds the answers of a scripted model.
+// maxFileBytes limits the size of a file of scripted answers.
 const maxFileBytes = 16 << 20
 
-// ReadBoundedFile reads a regular file of bounded size.
+// ReadBoundedFile reads a regular file of at most maxFileBytes.
 func ReadBoundedFile(path string) ([]byte, error) {
 	file, err := safeopen.Open(path)
 	if err != nil {

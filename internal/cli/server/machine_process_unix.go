@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// processExists says whether there is a process of this number.
+// processExists reports whether a process with this id exists.
 func processExists(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return err == nil || errors.Is(err, syscall.EPERM)

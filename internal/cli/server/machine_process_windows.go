@@ -2,7 +2,7 @@ package server
 
 import "os"
 
-// processExists says whether there is a process of this number.
+// processExists reports whether a process with this id exists.
 func processExists(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {

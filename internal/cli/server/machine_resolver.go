@@ -19,19 +19,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// MachineResolver finds machines: those of the catalog by their names, others by the
-// paths of their files.
+// MachineResolver finds machines of the catalog by name, and others by the path of their
+// file.
 type MachineResolver struct {
 	Snapshot func() *catalog.Snapshot
 	// dir is the working directory.
 	dir string
-	// checkApproval says whether a machine of a source may run; nil lets all.
+	// checkApproval returns an error if a machine of a source may not run. If it is nil,
+	// every machine may run.
 	checkApproval func(*ResolvedMachine) error
 }
 
 var _ driver.Machines = (*MachineResolver)(nil)
 
-// NewMachineResolver reads the catalog for one command.
+// NewMachineResolver returns a resolver on a snapshot of the catalog, for one command.
 func NewMachineResolver(ctx context.Context, a *app.App, cfg *config.Config) (*MachineResolver, error) {
 	cat, err := a.OpenCatalog(ctx, cfg, false)
 	if err != nil {
@@ -41,7 +42,7 @@ func NewMachineResolver(ctx context.Context, a *app.App, cfg *config.Config) (*M
 	return &MachineResolver{Snapshot: cat.Snapshot, dir: a.Host.Dir, checkApproval: newApprovalCheck(a, cfg)}, nil
 }
 
-// OpenMachineResolver loads the settings and reads the catalog for one command.
+// OpenMachineResolver loads the settings and returns a resolver for one command.
 func OpenMachineResolver(ctx context.Context, a *app.App) (*config.Config, *MachineResolver, error) {
 	cfg, err := a.Load()
 	if err != nil {
@@ -51,9 +52,9 @@ func OpenMachineResolver(ctx context.Context, a *app.App) (*config.Config, *Mach
 	return cfg, shelf, err
 }
 
-// ResolvedMachine is a machine of a source.
+// ResolvedMachine is a machine from a source or a file.
 type ResolvedMachine struct {
-	// Definition is nil where it does not load; Found says why.
+	// Definition is nil if the machine does not load. Diagnostics has the reason.
 	Definition  *machinedef.Definition
 	Diagnostics []guideway.Diagnostic
 	Name        string
@@ -62,14 +63,13 @@ type ResolvedMachine struct {
 	Revision    string
 	Stale       bool
 	Overrides   []catalog.Overridden
-	// Lint gives what a linter says of a machine that loads.
+	// Lint returns the diagnostics of the linter for a machine that loads.
 	Lint func() []guideway.Diagnostic
-	// LintAvailableTools gives what there is to say of its tools.
+	// LintAvailableTools returns the diagnostics about the tools of the machine.
 	LintAvailableTools func(machinedef.AvailableTools) []guideway.Diagnostic
-	// Recording gives what is shipped for a demonstration; CodeNotFound where
-	// there is nothing.
+	// Recording returns the recording for --demo, or CodeNotFound.
 	Recording func() ([]byte, error)
-	// SourceInfo is the source; nil where a file was named.
+	// SourceInfo is nil for a machine that was loaded by path.
 	SourceInfo *catalog.SourceInfo
 }
 
@@ -80,8 +80,7 @@ func newResolvedMachine(e *catalog.MachineEntry) *ResolvedMachine {
 	}
 }
 
-// All gives the machines that are served, in order of their names, and all that
-// does not load.
+// All returns the machines that load, sorted by name, and those that do not.
 func (s *MachineResolver) All() (served, broken []*ResolvedMachine) {
 	for _, e := range s.Snapshot().Machines() {
 		one := newResolvedMachine(e)
@@ -95,8 +94,8 @@ func (s *MachineResolver) All() (served, broken []*ResolvedMachine) {
 	return served, broken
 }
 
-// Find gives a machine by its name, or by the path of its file or directory. One
-// that does not load is given with the error.
+// Find returns a machine by its name, or by the path of its file or directory. A machine
+// that does not load is returned with the error.
 func (s *MachineResolver) Find(name string) (*ResolvedMachine, error) {
 	if strings.ContainsAny(name, `/\`) || app.HasDefinitionExt(name) {
 		return s.loadFile(name)
@@ -108,7 +107,7 @@ func (s *MachineResolver) Find(name string) (*ResolvedMachine, error) {
 	return newResolvedMachine(e), err
 }
 
-// loadFile reads the machine of a file or directory.
+// loadFile loads the machine of a file or directory.
 func (s *MachineResolver) loadFile(name string) (*ResolvedMachine, error) {
 	path := name
 	if !filepath.IsAbs(path) {
@@ -139,7 +138,7 @@ func (s *MachineResolver) loadFile(name string) (*ResolvedMachine, error) {
 	return one, nil
 }
 
-// loadError tells the first thing that is wrong with a machine.
+// loadError returns the error for a machine that does not load, with its first diagnostic.
 func loadError(name string, d guideway.Diagnostic) error {
 	where := d.File
 	if d.Line > 0 {
@@ -150,10 +149,9 @@ func loadError(name string, d guideway.Diagnostic) error {
 	return err
 }
 
-// Machine implements driver.Machines. It gives those of the catalog alone: the name
-// may be a client's, or another machine's, and a path would lead to any file, whether
-// or not somebody has approved what is in it. Who names a file at a terminal hands
-// over the definition.
+// Machine implements driver.Machines. It only finds machines of the catalog: the name may
+// come from a client or another machine, and a path could name any file, approved or not. A
+// command that takes a path from the user passes the definition instead.
 func (s *MachineResolver) Machine(_ context.Context, name string) (*machinedef.Definition, error) {
 	e, err := s.Snapshot().Machine(name)
 	if err != nil {
@@ -163,13 +161,13 @@ func (s *MachineResolver) Machine(_ context.Context, name string) (*machinedef.D
 	return one.Definition, s.CheckApproval(one)
 }
 
-// MachineApprovalKey is what an approval of a machine is of.
+// MachineApprovalKey returns the key of the approval of a machine.
 func MachineApprovalKey(from catalog.SourceInfo, name string) approval.Key {
 	return approval.Key{Kind: approval.KindMachine, Source: from.Key(), Subject: name}
 }
 
-// newApprovalCheck says whether the script of a machine may run: one that came from
-// elsewhere, or with a project, when a person has approved it.
+// newApprovalCheck returns a function that returns an error if a machine of a project or a
+// remote source is not approved.
 func newApprovalCheck(a *app.App, cfg *config.Config) func(*ResolvedMachine) error {
 	return func(one *ResolvedMachine) error {
 		if !NeedsApproval(*one.SourceInfo) {
@@ -186,18 +184,19 @@ func newApprovalCheck(a *app.App, cfg *config.Config) func(*ResolvedMachine) err
 		if records.Approves(MachineApprovalKey(*one.SourceInfo, one.Name), one.Definition.Hash) {
 			return nil
 		}
-		return guideway.Errorf(guideway.CodeForbidden, "the machine %q came with %s, and nobody has approved its script as it is now", one.Name, one.SourceInfo.Name).
-			WithFix("have a person read it: guideway machine approve %s", one.Name)
+		return guideway.Errorf(guideway.CodeForbidden, "the machine %q came with %s, and its current script is not approved", one.Name, one.SourceInfo.Name).
+			WithFix("review and approve it: guideway machine approve %s", one.Name)
 	}
 }
 
-// NeedsApproval says whether scripts of a source wait for an approval: those of a project do,
-// which is whatever directory one happens to work in, unless it is said to be trusted.
+// NeedsApproval reports whether the scripts of a source need an approval. Those of a
+// project do, because it is any directory that the user works in, unless it is configured
+// as trusted.
 func NeedsApproval(from catalog.SourceInfo) bool {
 	return from.WithLevel().Level == catalog.LevelReview
 }
 
-// CheckApproval says whether the script of a machine may run.
+// CheckApproval returns an error if the script of a machine may not run.
 func (s *MachineResolver) CheckApproval(one *ResolvedMachine) error {
 	if s.checkApproval == nil || one.SourceInfo == nil || one.Definition == nil {
 		return nil

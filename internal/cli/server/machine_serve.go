@@ -19,7 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// lazyMachines opens the store of machines when the first call needs it.
+// lazyMachines opens the store of machine runs at the first call.
 type lazyMachines struct {
 	app      *app.App
 	cfg      *config.Config
@@ -27,10 +27,10 @@ type lazyMachines struct {
 	resolver *MachineResolver
 	pool     *sandbox.Pool
 	tools    driver.Tools
-	// tracer is nil where no traces are sent.
+	// tracer is nil if tracing is off.
 	tracer driver.Tracer
 
-	// mu guards what follows, and is held while the store opens.
+	// mu guards the fields below. It is held while the store opens.
 	mu         sync.Mutex
 	store      *machineStore
 	background *driver.Background
@@ -39,12 +39,12 @@ type lazyMachines struct {
 
 var _ mcpserver.Machines = (*lazyMachines)(nil)
 
-// newLazyMachines makes them on a pool that is open for longer than they are.
+// newLazyMachines returns machines that use the pool, which must stay open longer.
 func newLazyMachines(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, tools driver.Tools) *lazyMachines {
 	return &lazyMachines{app: a, tools: tools, cfg: cfg, log: a.Logger(cfg), resolver: &MachineResolver{Snapshot: cat.Snapshot, dir: a.Host.Dir, checkApproval: newApprovalCheck(a, cfg)}, pool: pool}
 }
 
-// openService gives the service, and opens the store where that has not happened yet.
+// openService returns the service, and opens the store if it is not open.
 func (l *lazyMachines) openService(ctx context.Context) (*driver.Background, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +69,7 @@ func (l *lazyMachines) openService(ctx context.Context) (*driver.Background, err
 	return l.background, nil
 }
 
-// closeService stops the runs that are at work, which can be gone on with.
+// closeService stops the active runs. They can be resumed.
 func (l *lazyMachines) closeService() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,17 +16,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 )
 
-// MachineDeps are what runs of machines work with, besides the journal.
+// MachineDeps are the dependencies of machine runs, except for the journal.
 type MachineDeps struct {
 	Resolver *MachineResolver
 	Models   driver.Models
 	Pool     *sandbox.Pool
 	Tools    driver.Tools
-	// Tracer is nil where no traces are sent.
+	// Tracer is nil if tracing is off.
 	Tracer driver.Tracer
 }
 
-// machineStore is the journal of machines with the service on it.
+// machineStore is the journal of machine runs and the service that uses it.
 type machineStore struct {
 	MachineDeps
 	Runs    *driver.Service
@@ -41,7 +41,7 @@ func (s *machineStore) Close() {
 	}
 }
 
-// openService makes the service on the journal.
+// openService creates the service on the journal.
 func (s *machineStore) openService(ctx context.Context, cfg *config.Config, user string, permit permitFunc) error {
 	key, err := app.OpenKey(ctx, cfg, s.journal)
 	if err != nil {
@@ -60,9 +60,8 @@ func (s *machineStore) openService(ctx context.Context, cfg *config.Config, user
 	return err
 }
 
-// OpenMachineStore opens the journal of machines. It is one of its own: a run of a
-// machine is no guided run, and what agents say to each other would make that
-// journal large.
+// OpenMachineStore opens the journal of machine runs. It is separate from the journal of
+// guided runs, because the messages of agents would make that one large.
 func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, parts MachineDeps, log *slog.Logger) (*machineStore, error) {
 	own := MachineConfig(cfg)
 	if !own.UsesPostgres() {
@@ -86,7 +85,7 @@ func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, part
 	return s, nil
 }
 
-// MachineConfig are the settings with the store of machines in the place of that
+// MachineConfig returns the settings with the store of machine runs in place of the store
 // of guided runs.
 func MachineConfig(cfg *config.Config) *config.Config {
 	own := *cfg
@@ -98,7 +97,7 @@ func MachineConfig(cfg *config.Config) *config.Config {
 	return &own
 }
 
-// withSchema is the URL of a PostgreSQL store with another schema.
+// withSchema returns the URL of a PostgreSQL store with another schema.
 func withSchema(url, schema string) string {
 	sign := "?"
 	if strings.Contains(url, "?") {
@@ -107,17 +106,17 @@ func withSchema(url, schema string) string {
 	return url + sign + "search_path=" + schema
 }
 
-// ClosePool ends the workers of scripts.
+// ClosePool stops the script workers.
 func ClosePool(pool *sandbox.Pool, log *slog.Logger) {
 	const patience = 5 * time.Second
 	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
 	if err := pool.Close(ctx); err != nil {
-		log.Warn("the workers of scripts did not end", "error", err)
+		log.Warn("the script workers did not end", "error", err)
 	}
 }
 
-// newInstanceName names this process among those of all machines.
+// newInstanceName returns a name for this process that is unique among all machines.
 func newInstanceName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -126,8 +125,8 @@ func newInstanceName() string {
 	return fmt.Sprintf("%s/%d/%d", host, os.Getpid(), time.Now().UnixNano())
 }
 
-// isInstanceAlive says whether the process of a name may be at work: true where it
-// is not of this machine.
+// isInstanceAlive reports whether the process with an instance name may still run. It
+// returns true for a process on another machine.
 func isInstanceAlive(name string) bool {
 	parts := strings.Split(name, "/")
 	host, err := os.Hostname()

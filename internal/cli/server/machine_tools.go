@@ -19,20 +19,20 @@ import (
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 )
 
-// MachineTools are the tools for the agents of machines: those of other MCP servers,
-// on the same way as a client's calls, and our own.
+// MachineTools implements driver.Tools: the tools of upstreams, called through the gateway
+// like those of a client, and the built-in tools.
 type MachineTools struct {
-	// gateway is nil where there is none.
+	// gateway is nil if no gateway is configured.
 	gateway *gateway.Gateway
 	builtin *mcpserver.AgentTools
-	// isTokenValid tells whether a client's token still is; see auth.Tokens.
+	// isTokenValid reports whether the token of a client is still valid; see auth.Tokens.
 	isTokenValid func(id string) (bool, error)
 	log          *slog.Logger
 }
 
 var _ driver.Tools = (*MachineTools)(nil)
 
-// newMachineTools makes the tools of the services of a server.
+// newMachineTools returns the tools of a server.
 func newMachineTools(cfg *config.Config, opts mcpserver.Options, u *Upstreams) (*MachineTools, error) {
 	own, err := mcpserver.NewAgentTools(opts)
 	if err != nil {
@@ -49,7 +49,7 @@ func newMachineTools(cfg *config.Config, opts mcpserver.Options, u *Upstreams) (
 	return m, nil
 }
 
-// lazyTools makes the tools when the first agent needs some.
+// lazyTools creates the tools at the first call.
 type lazyTools struct{ Open func() (*MachineTools, error) }
 
 var _ driver.Tools = (*lazyTools)(nil)
@@ -72,8 +72,8 @@ func (l *lazyTools) Call(ctx context.Context, f driver.RunScope, c engine.ToolCa
 	return m.Call(ctx, f, c)
 }
 
-// NewCommandTools are the tools for a command that drives runs itself. close releases
-// what was opened for them.
+// NewCommandTools returns the tools for a command that drives runs. closeTools releases
+// what they opened.
 func NewCommandTools(ctx context.Context, a *app.App, cfg *config.Config) (tools *lazyTools, closeTools func()) {
 	var opened *surface
 	tools = &lazyTools{Open: sync.OnceValues(func() (*MachineTools, error) {
@@ -91,12 +91,12 @@ func NewCommandTools(ctx context.Context, a *app.App, cfg *config.Config) (tools
 	}
 }
 
-// idempotencyMetaKey is the member of _meta that has the key of a call, which is the same at
-// every attempt at it.
+// idempotencyMetaKey is the member of _meta with the idempotency key of a call, which is
+// the same for every attempt.
 const idempotencyMetaKey = "dev.guideway/idempotency-key"
 
-// withPrincipal says who calls for a run: its user, by the machine, with what who began
-// it may use.
+// withPrincipal returns the context and the client for the calls of a run: its user,
+// labeled with the machine, with the permissions of the client that started it.
 func (m *MachineTools) withPrincipal(ctx context.Context, f driver.RunScope) (context.Context, *gateway.Client, error) {
 	p := guideway.Principal{User: f.User, Client: "machine " + app.OneLine(f.Machine)}
 	ctx = auth.WithPrincipal(ctx, p)
@@ -104,15 +104,15 @@ func (m *MachineTools) withPrincipal(ctx context.Context, f driver.RunScope) (co
 	if len(f.Allow) > 0 {
 		var lent auth.Delegation
 		if err := json.Unmarshal(f.Allow, &lent); err != nil {
-			return nil, nil, guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
+			return nil, nil, guideway.Errorf(guideway.CodeInternal, "read the permissions of the run: %w", err)
 		}
 		h := &auth.TokenLease{ID: "machine:" + f.Run, Name: p.Client, Allow: lent.Allow}
 		if lent.Token != "" {
 			good, err := m.isTokenValid(lent.Token)
 			if err != nil {
-				return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that began the run: %w", err)
+				return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that started the run: %w", err)
 			}
-			if !good { // it may not use anything any more, and neither may what it began
+			if !good { // the token is revoked, and so are the permissions of its runs
 				h.Allow = auth.Allow{}
 			}
 		}
@@ -121,11 +121,11 @@ func (m *MachineTools) withPrincipal(ctx context.Context, f driver.RunScope) (co
 	return ctx, client, nil
 }
 
-// permitFunc is the Permit of driver.Options.
+// permitFunc is the type of driver.Options.Permit.
 type permitFunc = func(ctx context.Context, f driver.RunScope) (why string, err error)
 
-// NewMachinePermit lets a run go on for as long as the token of the client that began it
-// is good: the models that its agents ask cost money, in the name of that client.
+// NewMachinePermit returns a function that permits a run while the token of the client that
+// started it is valid, because its model calls cost money on behalf of that client.
 func NewMachinePermit(cfg *config.Config) (permitFunc, error) {
 	tokens, err := app.OpenTokens(cfg)
 	if err != nil {
@@ -134,17 +134,17 @@ func NewMachinePermit(cfg *config.Config) (permitFunc, error) {
 	return func(_ context.Context, f driver.RunScope) (string, error) {
 		var lent auth.Delegation
 		if err := json.Unmarshal(f.Allow, &lent); err != nil {
-			return "", guideway.Errorf(guideway.CodeInternal, "read what the run may use: %w", err)
+			return "", guideway.Errorf(guideway.CodeInternal, "read the permissions of the run: %w", err)
 		}
 		if lent.Token == "" {
 			return "", nil
 		}
 		good, err := tokens.IsValid(lent.Token)
 		if err != nil {
-			return "", guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that began the run: %w", err)
+			return "", guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that started the run: %w", err)
 		}
 		if !good {
-			return "the token of the client that began the run was revoked or has expired", nil
+			return "the token of the client that started the run was revoked or has expired", nil
 		}
 		return "", nil
 	}, nil
@@ -170,7 +170,7 @@ func (m *MachineTools) Tools(ctx context.Context, f driver.RunScope) ([]engine.T
 	for _, raw := range m.gateway.CallableTools(ctx, client) {
 		info, name, ok := toolInfo(raw)
 		if !ok || seen[info.Name] {
-			m.log.WarnContext(ctx, "a tool is not offered to agents: models do not take its name, or another one has it", "tool", name)
+			m.log.WarnContext(ctx, "a tool is not available to agents: its name is too long or not unique", "tool", name)
 			continue
 		}
 		seen[info.Name] = true
@@ -179,7 +179,7 @@ func (m *MachineTools) Tools(ctx context.Context, f driver.RunScope) ([]engine.T
 	return out, nil
 }
 
-// toolInfo reads a tool as clients see it.
+// toolInfo parses a tool of tools/list. ok is false if models cannot use it.
 func toolInfo(raw json.RawMessage) (info engine.ToolInfo, name string, ok bool) {
 	var t struct {
 		Name        string          `json:"name"`
@@ -201,7 +201,8 @@ func toolInfo(raw json.RawMessage) (info engine.ToolInfo, name string, ok bool) 
 	return info, t.Name, len(info.Name) <= longest
 }
 
-// ModelToolName is the name of a tool as models take it: with _ for what they do not.
+// ModelToolName returns the name of a tool for models. It replaces the characters that they
+// do not accept with _.
 func ModelToolName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -249,7 +250,7 @@ func (m *MachineTools) Call(ctx context.Context, f driver.RunScope, c engine.Too
 	return engine.ToolResult{}, err
 }
 
-// toolResult is what a model reads of a result.
+// toolResult converts the result of a tool to the text for a model.
 func toolResult(raw json.RawMessage) engine.ToolResult {
 	var r struct {
 		Content []struct {
@@ -263,7 +264,7 @@ func toolResult(raw json.RawMessage) engine.ToolResult {
 		IsError    bool            `json:"isError"`
 	}
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return engine.ToolResult{Content: "the tool's answer cannot be read: " + err.Error(), Error: true}
+		return engine.ToolResult{Content: "cannot read the result of the tool: " + err.Error(), Error: true}
 	}
 	var said []string
 	for _, c := range r.Content {

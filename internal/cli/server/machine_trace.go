@@ -19,21 +19,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/telemetry"
 )
 
-// ContentVariable is OpenTelemetry's: whether spans have what was said.
+// ContentVariable is the OpenTelemetry variable that adds messages to spans.
 const ContentVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
-// machineTracer makes spans of runs of machines, by the conventions of OpenTelemetry
-// for generative AI.
+// machineTracer creates spans for machine runs, following the OpenTelemetry conventions for
+// generative AI.
 type machineTracer struct {
 	tracer *telemetry.Tracer
 	now    func() time.Time
-	// redact takes credentials out of a document; nil is that spans have no content.
+	// redact removes credentials from a document. If it is nil, spans have no content.
 	redact func(document []byte) ([]byte, error)
 }
 
 var _ driver.Tracer = (*machineTracer)(nil)
 
-// NewMachineTracer makes one that sends by t; nil where that is off.
+// NewMachineTracer returns a tracer that sends to t, or nil if t is nil.
 func NewMachineTracer(a *app.App, cfg *config.Config, t *telemetry.Tracer) driver.Tracer {
 	if t == nil {
 		return nil
@@ -46,7 +46,7 @@ func NewMachineTracer(a *app.App, cfg *config.Config, t *telemetry.Tracer) drive
 	return m
 }
 
-// textAttribute, number and texts are attributes.
+// textAttribute and intAttribute return attributes of a span.
 func textAttribute(key, value string) telemetry.Attribute {
 	return telemetry.Attribute{Key: key, Value: value}
 }
@@ -84,7 +84,7 @@ func (m *machineTracer) Begin(ctx context.Context, a driver.Activity) (inner con
 	}
 }
 
-// spanName is what a span is called, as the conventions have it.
+// spanName returns the name, kind and operation of a span according to the conventions.
 func (m *machineTracer) spanName(a driver.Activity) (name string, kind telemetry.Kind, operation string) {
 	switch {
 	case a.Kind == driver.ActivityModel:
@@ -99,7 +99,7 @@ func (m *machineTracer) spanName(a driver.Activity) (name string, kind telemetry
 	return "state " + a.State, telemetry.KindInternal, ""
 }
 
-// setRequest tells a request.
+// setRequest adds the attributes of a model request.
 func (m *machineTracer) setRequest(span *telemetry.Span, r *llm.Request) {
 	span.Set(textAttribute("gen_ai.request.model", r.Model))
 	if r.MaxTokens > 0 {
@@ -111,8 +111,8 @@ func (m *machineTracer) setRequest(span *telemetry.Span, r *llm.Request) {
 	m.setContent(span, "gen_ai.input.messages", convertMessages(r.Messages, ""))
 }
 
-// setOutcome tells what came of it. An error is its kind alone: its words may have what
-// was said in them.
+// setOutcome adds the attributes of a result. It only adds the type of an error, because
+// its text may contain messages.
 func (m *machineTracer) setOutcome(span *telemetry.Span, a driver.Activity, e driver.ActivityResult) {
 	if span == nil {
 		return
@@ -145,7 +145,7 @@ func (m *machineTracer) setOutcome(span *telemetry.Span, a driver.Activity, e dr
 	}
 }
 
-// errorType is the kind of what went wrong; "" is nothing.
+// errorType returns the type of the error of an activity, or "".
 func errorType(a driver.Activity, e driver.ActivityResult) string {
 	switch {
 	case errors.Is(e.Err, context.Canceled):
@@ -166,11 +166,11 @@ func errorType(a driver.Activity, e driver.ActivityResult) string {
 	return ""
 }
 
-// maxContent bounds what one attribute has of what was said: longer ones are left
-// out, for half a document helps nobody.
+// maxContent limits the size of a content attribute. Longer documents are omitted, because
+// a truncated one is not valid.
 const maxContent = 64 << 10
 
-// setContent adds what was said, without credentials, where that is wanted.
+// setContent adds an attribute with redacted content, if content is enabled.
 func (m *machineTracer) setContent(span *telemetry.Span, key string, value any) {
 	if m.redact == nil || span == nil {
 		return
@@ -185,12 +185,12 @@ func (m *machineTracer) setContent(span *telemetry.Span, key string, value any) 
 	}
 	said := string(document)
 	if _, ok := value.(string); ok {
-		_ = json.Unmarshal(document, &said) // it was a text, and is one still
+		_ = json.Unmarshal(document, &said) // a JSON string, before and after the redaction
 	}
 	span.Set(textAttribute(key, said))
 }
 
-// messagePart is a part of a message, as the conventions have it.
+// messagePart is a part of a message in the format of the conventions.
 type messagePart struct {
 	Type      string `json:"type"`
 	Content   string `json:"content,omitempty"`
@@ -200,14 +200,14 @@ type messagePart struct {
 	Response  string `json:"response,omitempty"`
 }
 
-// spanMessage is a message of the conventions.
+// spanMessage is a message in the format of the conventions.
 type spanMessage struct {
 	Role   llm.Role      `json:"role"`
 	Parts  []messagePart `json:"parts"`
 	Finish string        `json:"finish_reason,omitempty"`
 }
 
-// convertMessages are those of a conversation, as the conventions have them.
+// convertMessages converts a conversation to the format of the conventions.
 func convertMessages(list []llm.Message, finish string) []spanMessage {
 	out := make([]spanMessage, len(list))
 	for i, each := range list {
@@ -226,11 +226,11 @@ func convertMessages(list []llm.Message, finish string) []spanMessage {
 	return out
 }
 
-// jsonText is a text in a JSON document.
+// jsonText matches a string in a JSON document.
 var jsonText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) }) //nolint:gochecknoglobals // never written
 
-// RedactDocument takes credentials out of every text of a document, and leaves the
-// order of its members as it is.
+// RedactDocument removes credentials from every string of a JSON document. It keeps the
+// order of members.
 func RedactDocument(a *app.App, cfg *config.Config, document []byte) ([]byte, error) {
 	names := []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}
 	for _, m := range cfg.Models {

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// maintenanceDelay is how long what is done at start-up waits behind the first
-	// answer: others follow it closely.
+	// maintenanceDelay is the time between the first answer and the start-up tasks, because
+	// more requests usually follow.
 	maintenanceDelay = 2 * time.Second
-	// maintenanceIdle is when it is done though nobody has asked anything.
+	// maintenanceIdle is the time after which the tasks start without a request.
 	maintenanceIdle = time.Minute
-	// MaintenanceInterval is how often all that is stored is looked through: each client
-	// starts a process of its own.
+	// MaintenanceInterval is the minimum time between full scans of the store. Each client
+	// starts a process.
 	MaintenanceInterval = time.Hour
 )
 
-// Maintenance does once, beside the answers, what a start-up is the occasion for: old
-// checkpoints go, and what a crash has left.
+// Maintenance runs the start-up tasks once, in the background: it deletes expired
+// checkpoints and repairs the effects of crashes.
 type Maintenance struct {
 	Log   *slog.Logger
 	Run   func(context.Context) error
 	Delay time.Duration
-	// idle, if not 0, is when it begins without an answer.
+	// Idle, if not 0, is the time after which the tasks start without an answer.
 	Idle time.Duration
 
 	answered chan struct{}
@@ -43,7 +43,7 @@ type Maintenance struct {
 	done     sync.WaitGroup
 }
 
-// Start waits for the first answer. close ends it.
+// Start runs the tasks after the first answer. Close stops them.
 func (u *Maintenance) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	u.answered, u.cancel = make(chan struct{}), cancel
@@ -52,12 +52,12 @@ func (u *Maintenance) Start() {
 			return
 		}
 		if err := u.Run(ctx); err != nil && ctx.Err() == nil {
-			u.Log.WarnContext(ctx, "checkpoints could not be looked after", "error", err)
+			u.Log.WarnContext(ctx, "the maintenance of checkpoints failed", "error", err)
 		}
 	})
 }
 
-// waitForAnswer says false where it ends first.
+// waitForAnswer returns false if ctx ends first.
 func (u *Maintenance) waitForAnswer(ctx context.Context) bool {
 	var idle <-chan time.Time
 	if u.Idle > 0 {
@@ -75,10 +75,10 @@ func (u *Maintenance) waitForAnswer(ctx context.Context) bool {
 	return ctxsleep.For(ctx, u.Delay) == nil
 }
 
-// NotifyAnswered tells that an answer was given.
+// NotifyAnswered reports that a request was answered.
 func (u *Maintenance) NotifyAnswered() { u.once.Do(func() { close(u.answered) }) }
 
-// Close ends what is under way, and waits for that.
+// Close stops the tasks and waits for them.
 func (u *Maintenance) Close() {
 	if u.cancel == nil {
 		return // it was not started
@@ -87,7 +87,7 @@ func (u *Maintenance) Close() {
 	u.done.Wait()
 }
 
-// NotifyWriter is an output that tells of what is written.
+// NotifyWriter calls OnWrite after each write.
 type NotifyWriter struct {
 	io.Writer
 	OnWrite func()
@@ -100,16 +100,16 @@ func (a NotifyWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// notifyAfterAnswer is a handler that tells of what it has answered.
-func notifyAfterAnswer(h http.Handler, tell func()) http.Handler {
+// notifyAfterAnswer returns a handler that calls notify after each answer.
+func notifyAfterAnswer(h http.Handler, notify func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer tell()
+		defer notify()
 		h.ServeHTTP(w, r)
 	})
 }
 
-// MaintainCheckpoints retires sessions without activity and, once in a while, looks
-// through all that is stored. Where there are no checkpoints it makes nothing.
+// MaintainCheckpoints deletes the checkpoints of inactive sessions and, at most once per
+// MaintenanceInterval, scans the store. If there are no checkpoints, it creates nothing.
 func MaintainCheckpoints(ctx context.Context, c *app.CheckpointStore) error {
 	cfg := c.Store.Cfg
 	if cfg.Checkpoints.ReadOnly || !app.CheckpointsExist(cfg) {
@@ -137,13 +137,13 @@ func MaintainCheckpoints(ctx context.Context, c *app.CheckpointStore) error {
 
 func logRetired(ctx context.Context, c *app.CheckpointStore, gone checkpoint.Cleaned) {
 	if gone.Checkpoints > 0 {
-		c.Log.InfoContext(ctx, "checkpoints of sessions without activity are gone",
+		c.Log.InfoContext(ctx, "deleted the checkpoints of inactive sessions",
 			"sessions", gone.Sessions, "checkpoints", gone.Checkpoints, "bytes", gone.Stored)
 	}
 }
 
-// maintainedRecently says whether any process has looked through everything a short
-// while ago. A time to come is that of a clock that was set back since.
+// maintainedRecently reports whether any process has scanned the store within
+// MaintenanceInterval. A time in the future means that the clock was set back.
 func maintainedRecently(c *app.CheckpointStore, cfg *config.Config) bool {
 	info, err := os.Stat(MaintenanceStampPath(cfg))
 	if err != nil {
@@ -153,7 +153,8 @@ func maintainedRecently(c *app.CheckpointStore, cfg *config.Config) bool {
 	return age >= 0 && age < MaintenanceInterval
 }
 
-// MaintenanceStampPath is the file whose age that is.
+// MaintenanceStampPath returns the path of the file whose modification time is that of the
+// last scan.
 func MaintenanceStampPath(cfg *config.Config) string {
 	return filepath.Join(cfg.DataDir, "checkpoints.surveyed")
 }

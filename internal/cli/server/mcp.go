@@ -14,7 +14,7 @@ import (
 func NewMCPCmd(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mcp",
-		Short: "Serve MCP on standard input and output, for a client that starts us",
+		Short: "Serve MCP on standard input and output, for a client that starts guideway",
 		Long: `Serve MCP on standard input and output. This is what a client starts; "guideway
 install" puts it into a client's configuration. Without arguments, and where the
 input is no terminal, guideway does the same.`,
@@ -41,7 +41,7 @@ func RunMCP(ctx context.Context, a *app.App) error {
 	return transport.ServeStdio(ctx, s.Server.MCP(), s.Upstreams.FastPath(), io.NopCloser(a.Host.In), nopCloser{NotifyWriter{Writer: a.Host.Out, OnWrite: s.notifyAnswered}})
 }
 
-// nopCloser leaves the process's output open.
+// nopCloser does not close the output of the process.
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }

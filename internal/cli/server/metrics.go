@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/telemetry/metrics"
 )
 
-// requestMetrics are the metrics of this process, for /metrics.
+// requestMetrics collects the metrics of this process for /metrics.
 type requestMetrics struct {
 	set      metrics.Set
 	calls    *metrics.Counter
@@ -19,11 +19,11 @@ type requestMetrics struct {
 	graphs   *metrics.Counter
 
 	mu sync.Mutex
-	// upstreams is asked for how upstreams are; nil is nobody.
+	// upstreams reports the health of upstreams. It may be nil.
 	upstreams *gateway.Gateway
 }
 
-// durationBuckets are the upper bounds of what is counted, in seconds.
+// durationBuckets returns the upper bounds of the duration histogram, in seconds.
 func durationBuckets() []float64 {
 	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
 }
@@ -31,22 +31,22 @@ func durationBuckets() []float64 {
 func newRequestMetrics(began time.Time, r *requestObserver) *requestMetrics {
 	c := &requestMetrics{}
 	c.set.Collect("gauge", "guideway_info", "Version of Guideway.", []string{"version"}, func(emit func(float64, ...string)) { emit(1, app.Version()) })
-	c.calls = c.set.Counter("guideway_gateway_requests_total", "Requests to upstreams that have ended, by how they came out.", "method", "upstream", "tool", "status")
-	c.duration = c.set.Histogram("guideway_gateway_request_duration_seconds", "How long requests to upstreams took.", durationBuckets(), "method", "upstream")
-	c.inFlight = c.set.Gauge("guideway_gateway_requests_in_flight", "Requests to upstreams that have not ended.", "upstream")
-	c.graphs = c.set.Counter("guideway_hook_executions_total", "Requests that hook graphs stood around, by what these made of them.", "graph", "outcome")
-	c.set.Collect("gauge", "guideway_upstream_state", "1 for the state that an upstream is in.", []string{"upstream", "state"}, c.emitStates)
+	c.calls = c.set.Counter("guideway_gateway_requests_total", "Completed requests to upstreams, by outcome.", "method", "upstream", "tool", "status")
+	c.duration = c.set.Histogram("guideway_gateway_request_duration_seconds", "Duration of requests to upstreams.", durationBuckets(), "method", "upstream")
+	c.inFlight = c.set.Gauge("guideway_gateway_requests_in_flight", "Requests to upstreams in progress.", "upstream")
+	c.graphs = c.set.Counter("guideway_hook_executions_total", "Executions of hook graphs, by outcome.", "graph", "outcome")
+	c.set.Collect("gauge", "guideway_upstream_state", "1 for the current state of an upstream.", []string{"upstream", "state"}, c.emitStates)
 	c.set.Collect("gauge", "guideway_upstream_sessions", "Sessions with an upstream.", []string{"upstream"}, func(emit func(float64, ...string)) {
 		for _, h := range c.upstreamHealth() {
 			emit(float64(h.Sessions), h.Name)
 		}
 	})
-	c.set.Collect("counter", "guideway_upstream_restarts_total", "How often an upstream has ended by itself.", []string{"upstream"}, func(emit func(float64, ...string)) {
+	c.set.Collect("counter", "guideway_upstream_restarts_total", "Unexpected exits of an upstream.", []string{"upstream"}, func(emit func(float64, ...string)) {
 		for _, h := range c.upstreamHealth() {
 			emit(float64(h.Restarts), h.Name)
 		}
 	})
-	c.set.Collect("counter", "guideway_records_total", "Entries of the record of requests, by what came of them.", []string{"outcome"}, func(emit func(float64, ...string)) {
+	c.set.Collect("counter", "guideway_records_total", "Entries of the request log, by outcome.", []string{"outcome"}, func(emit func(float64, ...string)) {
 		if r.recorder == nil {
 			return
 		}
@@ -54,12 +54,12 @@ func newRequestMetrics(began time.Time, r *requestObserver) *requestMetrics {
 		emit(float64(h.Written), "written")
 		emit(float64(h.Dropped), "dropped")
 	})
-	c.set.Collect("gauge", "guideway_records_waiting", "Entries that wait to be written.", nil, func(emit func(float64, ...string)) {
+	c.set.Collect("gauge", "guideway_records_waiting", "Entries waiting to be written.", nil, func(emit func(float64, ...string)) {
 		if r.recorder != nil {
 			emit(float64(r.recorder.Health().Waiting))
 		}
 	})
-	c.set.Collect("counter", "guideway_spans_dropped_total", "Spans of traces that were not sent.", nil, func(emit func(float64, ...string)) {
+	c.set.Collect("counter", "guideway_spans_dropped_total", "Spans that were dropped.", nil, func(emit func(float64, ...string)) {
 		emit(float64(r.tracer.Dropped()))
 	})
 	c.set.AddRuntime(began)
@@ -94,15 +94,15 @@ func (c *requestMetrics) emitStates(emit func(float64, ...string)) {
 	}
 }
 
-// countRequest counts a request. Names that no upstream has are not told apart: anybody
-// can make them up.
+// countRequest counts a request. Names of tools that no upstream has are counted together,
+// because clients can invent them.
 func (c *requestMetrics) countRequest(x *gateway.Exchange, runs []graphRun) {
 	tool := x.Name
 	switch {
 	case x.Upstream == "":
 		tool = metrics.Other
 	case x.Method == "resources/read":
-		tool = "" // addresses are without number
+		tool = "" // the number of URIs is unlimited
 	}
 	c.calls.Add(1, x.Method, x.Upstream, tool, string(x.Outcome))
 	c.duration.Observe(x.Ended.Sub(x.Began).Seconds(), x.Method, x.Upstream)

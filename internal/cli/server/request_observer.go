@@ -19,26 +19,25 @@ import (
 	"github.com/guideway-dev/guideway/internal/telemetry"
 )
 
-// RequestLogPath is the file of the record of requests. It is this machine's, also
-// where the store is elsewhere (ADR 16).
+// RequestLogPath returns the path of the request log. It is local to this machine even if
+// the store is remote (ADR 16).
 func RequestLogPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "requests.db") }
 
 const (
-	// recordCloseTimeout is how long what waits may take to be written when the
-	// process ends.
+	// recordCloseTimeout limits the time for writing pending entries when the process ends.
 	recordCloseTimeout = 300 * time.Millisecond
-	// backgroundHookTimeout is how long an entry waits for hooks that run aside.
+	// backgroundHookTimeout limits how long an entry waits for fire-and-forget hooks.
 	backgroundHookTimeout = 2 * time.Minute
 )
 
-// requestObserver observes what passes through the gateway, and has it written down.
+// requestObserver observes the requests of the gateway: it logs, counts and traces them.
 type requestObserver struct {
-	// recorder is nil where nothing is written down.
+	// recorder is nil if requests are not logged.
 	recorder *requestlog.Recorder
 	log      *RequestLog
 	tracer   *telemetry.Tracer
 	Counts   *requestMetrics
-	// pendingHooks are the entries whose hooks still run.
+	// pendingHooks counts the entries whose fire-and-forget hooks still run.
 	pendingHooks sync.WaitGroup
 	lifetime     context.Context //nolint:containedctx // the life of those that wait for hooks
 	stop         context.CancelFunc
@@ -49,7 +48,7 @@ var (
 	_ httpapi.Requests = (*requestObserver)(nil)
 )
 
-// NewRequestObserver opens nothing: the first request does.
+// NewRequestObserver returns an observer that opens the request log at the first request.
 func NewRequestObserver(a *app.App, cfg *config.Config) *requestObserver {
 	r := &requestObserver{log: &RequestLog{Path: RequestLogPath(cfg)}}
 	r.tracer = NewTracer(a, cfg)
@@ -69,19 +68,19 @@ func NewRequestObserver(a *app.App, cfg *config.Config) *requestObserver {
 	return r
 }
 
-// NewTracer opens a tracer; nil is one that is off.
+// NewTracer returns a tracer, or nil if tracing is off.
 func NewTracer(a *app.App, cfg *config.Config) *telemetry.Tracer {
 	return telemetry.Open(telemetry.Options{Getenv: a.Host.Getenv, Service: "guideway", Version: app.Version(), Logger: a.Logger(cfg)})
 }
 
-// CloseTracer sends what waits, for as long as the end of a process may take.
+// CloseTracer sends pending spans within recordCloseTimeout.
 func CloseTracer(t *telemetry.Tracer) {
 	ctx, cancel := context.WithTimeout(context.Background(), recordCloseTimeout)
 	defer cancel()
 	t.Close(ctx)
 }
 
-// Close writes what waits.
+// Close writes pending entries and closes the log.
 func (r *requestObserver) Close() {
 	r.stop()
 	r.pendingHooks.Wait()
@@ -94,12 +93,12 @@ func (r *requestObserver) Close() {
 	r.log.Close()
 }
 
-// observedRequest is what is gathered of one request on its way.
+// observedRequest collects data about one request.
 type observedRequest struct {
-	// token is the name of the one that the client came in by.
+	// token is the name of the token that the client used.
 	token string
-	// trace is the id of the trace, and span the part of it that the request is;
-	// nil where no traces are sent.
+	// trace is the id of the trace, and span the span of the request, which is nil if
+	// tracing is off.
 	trace string
 	span  *telemetry.Span
 
@@ -107,7 +106,7 @@ type observedRequest struct {
 	runs []graphRun
 }
 
-// graphRun is a hook graph that stood around the request.
+// graphRun is the execution of a hook graph for the request.
 type graphRun struct {
 	program *hookengine.Program
 	outcome *hookengine.Outcome
@@ -127,12 +126,12 @@ func (r *requestObserver) Begin(ctx context.Context, x *gateway.Exchange) contex
 	return context.WithValue(ctx, observedRequestKey{}, o)
 }
 
-// startSpan puts the request into its client's trace, or begins one. Where no traces
-// are sent the client's own goes on as it came.
+// startSpan joins the trace of the client, or starts one. If tracing is off, the trace
+// context of the client passes through unchanged.
 func (r *requestObserver) startSpan(ctx context.Context, o *observedRequest, x *gateway.Exchange) context.Context {
 	parent, ok := telemetry.Parse(x.Trace.Parent, x.Trace.State)
 	if !ok {
-		parent, x.Trace = telemetry.Context{}, gateway.Trace{} // what is not well formed goes nowhere
+		parent, x.Trace = telemetry.Context{}, gateway.Trace{} // a malformed trace context is dropped
 	}
 	ctx, o.span = r.tracer.Start(ctx, parent, x.Method, telemetry.KindServer, x.Began)
 	switch {
@@ -147,7 +146,7 @@ func (r *requestObserver) startSpan(ctx context.Context, o *observedRequest, x *
 	return ctx
 }
 
-// noteGraph adds what a hook graph did to the request that ctx is of.
+// noteGraph adds the execution of a hook graph to the request of ctx.
 func noteGraph(ctx context.Context, p *hookengine.Program, out *hookengine.Outcome, began time.Time) {
 	if o, ok := ctx.Value(observedRequestKey{}).(*observedRequest); ok {
 		o.mu.Lock()
@@ -165,7 +164,7 @@ func (r *requestObserver) End(ctx context.Context, x *gateway.Exchange) {
 	o.mu.Lock()
 	runs := o.runs
 	o.mu.Unlock()
-	// The graph nearest to the server was the first one to end.
+	// The graph closest to the server ended first.
 	slices.Reverse(runs)
 	r.Counts.countRequest(x, runs)
 	o.finishSpan(x, runs)
@@ -174,7 +173,8 @@ func (r *requestObserver) End(ctx context.Context, x *gateway.Exchange) {
 	}
 }
 
-// recordEntry has an entry written, and again when the hooks that run aside have ended.
+// recordEntry logs a request, and updates the entry after its fire-and-forget hooks have
+// ended.
 func (r *requestObserver) recordEntry(o *observedRequest, x *gateway.Exchange, runs []graphRun) {
 	e := &requestlog.Entry{
 		ID: shortid.Timed("q_", x.Began), At: x.Began, User: x.Client.User, Client: x.Client.Client, Token: o.token,
@@ -189,7 +189,7 @@ func (r *requestObserver) recordEntry(o *observedRequest, x *gateway.Exchange, r
 		g := run.logEntry(run.outcome.Nodes())
 		e.Graphs, e.Hooks = append(e.Graphs, g), append(e.Hooks, g.ID)
 	}
-	id := e.ID // the entry is the recorder's from here on
+	id := e.ID // Add takes ownership of the entry
 	pending := slices.ContainsFunc(e.Graphs, func(g requestlog.Graph) bool {
 		return slices.ContainsFunc(g.Nodes, func(n requestlog.Node) bool { return n.Pending })
 	})
@@ -199,16 +199,15 @@ func (r *requestObserver) recordEntry(o *observedRequest, x *gateway.Exchange, r
 	}
 }
 
-// finishSpan ends the spans of a request. Nodes of hook graphs are parts of it: one
-// after the other, as they ran; those that run aside may end later, and are left
-// out.
+// finishSpan ends the spans of a request. Blocking nodes of hook graphs become child spans
+// in sequence. Fire-and-forget nodes may end later and are omitted.
 func (o *observedRequest) finishSpan(x *gateway.Exchange, runs []graphRun) {
 	if o.span == nil {
 		return
 	}
 	switch {
 	case x.Upstream == "" || x.Name == "":
-	case x.Method == "resources/read": // addresses are without number, and carry secrets
+	case x.Method == "resources/read": // the number of URIs is unlimited, and they may carry secrets
 		o.span.Name = x.Method + " " + x.Upstream
 	default:
 		o.span.Name = x.Method + " " + x.Upstream + "/" + x.Name
@@ -245,7 +244,7 @@ func (o *observedRequest) finishSpan(x *gateway.Exchange, runs []graphRun) {
 	o.span.Finish(x.Ended)
 }
 
-// recordBackgroundHooks waits for the hooks that run aside, and has what they did written too.
+// recordBackgroundHooks waits for fire-and-forget hooks and updates the entry.
 func (r *requestObserver) recordBackgroundHooks(id string, runs []graphRun) {
 	ctx, cancel := context.WithTimeout(r.lifetime, backgroundHookTimeout)
 	defer cancel()
@@ -260,7 +259,7 @@ func (r *requestObserver) recordBackgroundHooks(id string, runs []graphRun) {
 	r.recorder.Settle(id, graphs)
 }
 
-// logEntry is a run as the record has it.
+// logEntry converts the execution of a graph to its form in the request log.
 func (g graphRun) logEntry(nodes []hookengine.NodeTrace) requestlog.Graph {
 	of := g.program.Graph()
 	out := requestlog.Graph{ID: of.ID, Outcome: g.outcome.Status, Node: g.outcome.Node, Nodes: make([]requestlog.Node, len(nodes))}
@@ -274,7 +273,7 @@ func (g graphRun) logEntry(nodes []hookengine.NodeTrace) requestlog.Graph {
 	return out
 }
 
-// RequestLog opens the record of requests when it is needed.
+// RequestLog opens the request log at the first call.
 type RequestLog struct {
 	Path string
 
@@ -282,7 +281,7 @@ type RequestLog struct {
 	opened *requestlog.Log
 }
 
-// openLog opens the file, which it makes where there is none.
+// openLog opens the file, and creates it if it does not exist.
 func (l *RequestLog) openLog(ctx context.Context) (*requestlog.Log, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -301,7 +300,7 @@ func (l *RequestLog) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.opened != nil {
-		_ = l.opened.Close() // what was written is there
+		_ = l.opened.Close() // all entries are already written
 	}
 	l.opened = nil
 }
@@ -319,7 +318,7 @@ func (r *requestObserver) Recording() httpapi.Recording {
 	return httpapi.Recording{On: true, Bodies: r.recorder.Bodies(), Error: r.recorder.Health().Error}
 }
 
-// Read gives the record to look at; nil where there is none yet.
+// Read returns the log, or nil if it does not exist yet.
 func (l *RequestLog) Read(ctx context.Context) (*requestlog.Log, error) {
 	if !requestlog.Exists(l.Path) {
 		return nil, nil

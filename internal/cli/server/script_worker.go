@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NewScriptWorkerCmd is what the program starts itself as, to run scripts in a
-// process that can do nothing else. People have no use for it.
+// NewScriptWorkerCmd returns the hidden command that guideway starts to run scripts in a
+// restricted process.
 func NewScriptWorkerCmd(host *app.Host) *cobra.Command {
 	return &cobra.Command{
 		Use:    "script-worker",

@@ -24,18 +24,18 @@ func NewServeCmd(a *app.App) *cobra.Command {
 		Short: "Serve MCP, the API and the dashboard over HTTP",
 		Long: `Serve MCP over streamable HTTP at /mcp, for clients of every protocol version, the
 API at /api and the dashboard at /. A bearer token guards /mcp and /api; it is made at
-the first start and kept in a file of yours. "guideway open" logs a browser in.
+the first start and stored in a private file. "guideway open" logs a browser in.
 
-With --registry the definitions of this server are served at /registry to others who
-name it as their registry, without those that come with the program. The token that
-they need reads alone: guideway token create NAME --scope read.`,
+With --registry the definitions of this server are served at /registry to servers that
+use it as their registry, without the bundled ones. The token that
+they need is read-only: guideway token create NAME --scope read.`,
 		Example: `  guideway serve
   guideway serve --listen 127.0.0.1:4000
   guideway serve --registry --listen 0.0.0.0:3000 --allowed-host guideway.internal`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), a, asRegistry) },
 	}
-	cmd.Flags().BoolVar(&asRegistry, "registry", false, "serve the definitions at /registry to others who follow them")
+	cmd.Flags().BoolVar(&asRegistry, "registry", false, "serve the definitions at /registry to other servers")
 	return cmd
 }
 
@@ -62,8 +62,8 @@ func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
 	}
 	withdraw, err := announceServer(cfg, listener.Addr())
 	if err != nil {
-		// It serves all the same; others only do not find it by themselves.
-		a.Logger(cfg).Warn("other programs will not find this server", "error", err)
+		// The server works, but other processes do not find it automatically.
+		a.Logger(cfg).Warn("other processes cannot find this server", "error", err)
 		withdraw = func() {}
 	}
 	defer withdraw()
@@ -71,8 +71,8 @@ func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
 	return httpapi.Serve(ctx, listener, notifyAfterAnswer(handler, s.notifyAnswered))
 }
 
-// CloseSessions ends what is left of the legacy sessions. The process ends
-// within a second of its signal, so there is little time for it.
+// CloseSessions ends the remaining legacy sessions. It has little time, because the process
+// ends within a second of its signal.
 func CloseSessions(h *transport.HTTPHandler) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
@@ -92,8 +92,7 @@ func listenTCP(ctx context.Context, address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// writeConnectHelp tells a person on the error output where the server is and
-// how a client reaches it.
+// writeConnectHelp prints the addresses of the server and how a client connects to it.
 func writeConnectHelp(a *app.App, cfg *config.Config, addr net.Addr, cat *catalog.Catalog, asRegistry bool) {
 	snap := cat.Snapshot()
 	out := a.Host.Err
@@ -108,7 +107,7 @@ func writeConnectHelp(a *app.App, cfg *config.Config, addr net.Addr, cat *catalo
 	fmt.Fprintf(out, "Log your browser in to the dashboard, from another terminal: guideway open\n\n")
 	fmt.Fprintf(out, "Connect Claude Code over HTTP:\n\n")
 	fmt.Fprintf(out, "  claude mcp add --transport http guideway http://%s/mcp --header \"Authorization: Bearer $(cat '%s')\"\n\n", addr, cfg.TokenFile)
-	fmt.Fprintf(out, "Or let your client start Guideway by itself: guideway install\n")
+	fmt.Fprintf(out, "Or let your client start Guideway: guideway install\n")
 	fmt.Fprintf(out, "Stop with Ctrl-C.\n")
 	if n := len(snap.Diagnostics()); n > 0 {
 		fmt.Fprintf(out, "\n%s about definitions: guideway doctor\n", app.Plural(n, "diagnostic", "diagnostics"))

@@ -22,8 +22,8 @@ import (
 	"github.com/guideway-dev/guideway/ui"
 )
 
-// surface is what agents and browsers reach: the catalog, the stores that open
-// when they are needed, and the MCP server on them.
+// surface is the server for agents and browsers: the catalog, the stores that open at the
+// first call, and the MCP server.
 type surface struct {
 	app         *app.App
 	cfg         *config.Config
@@ -38,16 +38,16 @@ type surface struct {
 	Upstreams   *Upstreams
 	recording   *requestObserver
 	Machines    *lazyMachines
-	// Tools are those of the agents of machines.
+	// Tools are the tools of the agents of machines.
 	Tools     *lazyTools
 	Server    *mcpserver.Server
 	dashboard *dashboard
-	// registry has the handler serve the catalog as a registry.
+	// registry adds /registry to the handler.
 	registry bool
 }
 
-// OpenSurface loads the catalog and wires the rest. project says where a client
-// works; nil where only the client knows. Close releases it.
+// OpenSurface loads the catalog and creates the services. project returns the project of a
+// client; it is nil if only the client knows it.
 func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project func(context.Context) run.Project) (_ *surface, err error) {
 	memtrim.TuneStartupGC()
 	cat, err := a.OpenCatalog(ctx, cfg, true)
@@ -95,13 +95,13 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 	return s, nil
 }
 
-// notifyAnswered tells those who work beside the answers that one was given.
+// notifyAnswered notifies the background tasks that wait for an answer.
 func (s *surface) notifyAnswered() {
 	s.maintenance.NotifyAnswered()
 	s.memory.Answered()
 }
 
-// Close ends what the surface has opened, the store last.
+// Close stops the services. The store is closed last.
 func (s *surface) Close() {
 	s.memory.Close()
 	s.dashboard.closeServer()
@@ -109,7 +109,7 @@ func (s *surface) Close() {
 	s.closeServices()
 }
 
-// closeServices ends what the server stands on, as far as it was opened.
+// closeServices closes the services that are open.
 func (s *surface) closeServices() {
 	if s.Machines != nil {
 		s.Machines.closeService()
@@ -132,8 +132,7 @@ func (s *surface) closeServices() {
 	s.catalog.Close()
 }
 
-// newHandler is the HTTP side of the surface; mcp is nil where agents do not come
-// in by HTTP.
+// newHandler returns the HTTP handler. mcp is nil if agents do not connect over HTTP.
 func (s *surface) newHandler(mcp http.Handler) (http.Handler, error) {
 	bearer, err := NewBearer(s.cfg)
 	if err != nil {
@@ -165,7 +164,7 @@ func (s *surface) newHandler(mcp http.Handler) (http.Handler, error) {
 	})
 }
 
-// newHookAdmin is where a person works on hook graphs, in a browser.
+// newHookAdmin returns the service that manages hook graphs for the dashboard.
 func (s *surface) newHookAdmin() *hookadmin.Service {
 	return hookadmin.New(hookadmin.Options{
 		Catalog: s.catalog, Approvals: &approvals{cfg: s.cfg, now: s.app.Host.CurrentTime}, Scripts: s.scripts,
@@ -178,11 +177,11 @@ func (s *surface) newHookAdmin() *hookadmin.Service {
 	})
 }
 
-// serversDir is where servers say that they are alive.
+// serversDir returns the directory in which live servers announce themselves.
 func serversDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "servers") }
 
-// NewBearer makes the check of the token in the token file. The token names the
-// system's user.
+// NewBearer returns the check of the token in the token file, which identifies the
+// operating system user.
 func NewBearer(cfg *config.Config) (*auth.Bearer, error) {
 	token, _, err := auth.LoadOrCreateToken(cfg.TokenFile)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
 )
 
-// NewOfflineUpstreamAdmin looks after the upstreams of the configuration, without a gateway that
-// uses them.
+// NewOfflineUpstreamAdmin returns the service that manages the configured upstreams without
+// a running gateway.
 func NewOfflineUpstreamAdmin(a *app.App, cfg *config.Config) *gatewayadmin.Service {
 	return newUpstreamAdmin(a, cfg, nil, nil)
 }
 
-// newUpstreamAdmin looks after the upstreams of the configuration; the gateway that
-// uses them, and what has it take changes over, may be nil.
+// newUpstreamAdmin returns the service that manages the configured upstreams. The gateway
+// and the function that applies changes to it may be nil.
 func newUpstreamAdmin(a *app.App, cfg *config.Config, g *gateway.Gateway, apply func() error) *gatewayadmin.Service {
 	return gatewayadmin.New(gatewayadmin.Options{
 		Load: a.Load, Gateway: g, Apply: apply, Pins: NewPinStore(a, cfg), CacheDir: UpstreamCacheDir(cfg),
@@ -31,7 +31,7 @@ func newUpstreamAdmin(a *app.App, cfg *config.Config, g *gateway.Gateway, apply 
 	})
 }
 
-// newAdmin looks after the upstreams of this process, whether they are used or not.
+// newAdmin returns the service that manages the upstreams of this process. u may be nil.
 func (u *Upstreams) newAdmin(a *app.App, cfg *config.Config) *gatewayadmin.Service {
 	if u == nil {
 		return NewOfflineUpstreamAdmin(a, cfg)

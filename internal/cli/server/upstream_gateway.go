@@ -26,12 +26,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Upstreams are the other MCP servers of this process, with the hook graphs around
-// them.
+// Upstreams is the gateway of this process with the active hook graphs.
 type Upstreams struct {
 	*gateway.Gateway
-	// isOffered says that clients get the toolset; the agents of machines get their
-	// tools in any case.
+	// isOffered reports whether clients get the toolset. The agents of machines always get
+	// the tools.
 	isOffered bool
 
 	hooks  *ActiveHooks
@@ -40,14 +39,14 @@ type Upstreams struct {
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
 	logs   *app.UpstreamLogs
-	// reloadLock lets the configuration be put in force by one at a time, so that no
-	// older one takes the place of a newer one.
+	// reloadLock serializes reloads, so that an older configuration does not replace a
+	// newer one.
 	reloadLock sync.Mutex
-	// InitialValues are the settings that the process was started with, and waiting names
-	// those that have changed since and wait for the next start.
+	// InitialValues are the settings at the start of the process, and pendingSettings the
+	// names of those that changed since and need a restart.
 	InitialValues   []config.Value
 	pendingSettings string
-	// health has the newest interval at which upstreams are looked after.
+	// health receives the current interval of the health checks.
 	health chan time.Duration
 }
 
@@ -63,7 +62,7 @@ func gatewaySettings(cfg *config.Config) gateway.Settings {
 	return s
 }
 
-// UpstreamOptions say how upstreams are reached from here.
+// UpstreamOptions returns the options for connections to upstreams.
 func UpstreamOptions(a *app.App, cfg *config.Config) upstream.Options {
 	return upstream.Options{
 		Client:   upstream.Implementation{Name: "guideway", Title: "Guideway", Version: app.Version()},
@@ -79,13 +78,12 @@ func UpstreamCacheDir(cfg *config.Config) string {
 	return filepath.Join(cfg.Dirs.Cache, "upstreams")
 }
 
-// NewPinStore are the tools of upstreams that were approved.
+// NewPinStore returns the store of pins.
 func NewPinStore(a *app.App, cfg *config.Config) gateway.PinStore {
 	return gateway.PinStore{Approvals: &approvals{cfg: cfg, now: a.Host.CurrentTime}, Dir: filepath.Join(cfg.DataDir, "upstreams")}
 }
 
-// approvals opens the store of approvals when it is needed, and reads it again only
-// where it has changed.
+// approvals implements gateway.Approvals. It reads the file again only if it has changed.
 type approvals struct {
 	cfg *config.Config
 	now func() time.Time
@@ -123,9 +121,8 @@ func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (app
 	return store.Change(ctx, edit)
 }
 
-// openUpstreams makes the gateway; nil where neither clients nor the agents of
-// machines could use it. It follows
-// the configuration file, the approvals and the catalog.
+// openUpstreams returns the gateway, or nil if neither clients nor agents of machines can
+// use it. It follows changes of the configuration, the approvals and the catalog.
 func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, rec *requestObserver) (*Upstreams, error) {
 	offered := slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway)
 	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
@@ -162,7 +159,8 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 	return u, nil
 }
 
-// asToolset is what the MCP server is given: nothing where there is no gateway.
+// asToolset returns the gateway for the MCP server, or nil if clients do not get the
+// toolset.
 func (u *Upstreams) asToolset() mcpserver.Upstreams {
 	if u == nil || !u.isOffered {
 		return nil
@@ -170,7 +168,7 @@ func (u *Upstreams) asToolset() mcpserver.Upstreams {
 	return u.Gateway
 }
 
-// FastPath is the way of calls past the SDK; nil where there is no gateway.
+// FastPath returns the gateway for calls that bypass the SDK, or nil.
 func (u *Upstreams) FastPath() transport.FastPath {
 	if u == nil || !u.isOffered {
 		return nil
@@ -178,15 +176,15 @@ func (u *Upstreams) FastPath() transport.FastPath {
 	return u.Gateway
 }
 
-// configPollInterval is how often the configuration and the approvals are looked at.
+// configPollInterval is how often the configuration and the approvals are checked.
 const configPollInterval = 500 * time.Millisecond
 
-// followChanges takes over what changes in the configuration file and in the approvals,
-// without a restart. A file that has become wrong changes nothing.
+// followChanges applies changes of the configuration file and of the approvals without a
+// restart. It ignores an invalid file.
 func (u *Upstreams) followChanges(ctx context.Context, cfg *config.Config) {
 	tick := time.NewTicker(configPollInterval)
 	defer tick.Stop()
-	path, _ := app.ConfigFile(cfg) // where there is no place for one, none changes
+	path, _ := app.ConfigFile(cfg) // without a path there are no changes
 	file, pins := fileStamp(path), fileStamp(app.ApprovalsPath(cfg))
 	for {
 		select {
@@ -204,12 +202,12 @@ func (u *Upstreams) followChanges(ctx context.Context, cfg *config.Config) {
 		}
 		file = now
 		if err := u.reloadConfig(); err != nil {
-			u.Logger.Warn("the changed configuration of upstreams is not used", "error", err)
+			u.Logger.Warn("the changed configuration of upstreams was not applied", "error", err)
 		}
 	}
 }
 
-// reloadConfig has the gateway use the upstreams that the configuration has now.
+// reloadConfig applies the current configuration to the gateway.
 func (u *Upstreams) reloadConfig() error {
 	u.reloadLock.Lock()
 	defer u.reloadLock.Unlock()
@@ -220,7 +218,7 @@ func (u *Upstreams) reloadConfig() error {
 	if err := u.Configure(gatewaySettings(next)); err != nil {
 		return err
 	}
-	select { // the interval before it, where nobody has taken it
+	select { // discard an unread interval
 	case <-u.health:
 	default:
 	}
@@ -229,8 +227,8 @@ func (u *Upstreams) reloadConfig() error {
 	return nil
 }
 
-// LogPendingSettings names the settings that have changed and are in force at the next start
-// alone; once, until there are others.
+// LogPendingSettings logs the changed settings that need a restart, once for each set of
+// names.
 func (u *Upstreams) LogPendingSettings(next *config.Config) {
 	var names []string
 	for i, v := range next.Values() {
@@ -240,12 +238,12 @@ func (u *Upstreams) LogPendingSettings(next *config.Config) {
 	}
 	waiting := strings.Join(names, ", ")
 	if waiting != u.pendingSettings && waiting != "" {
-		u.Logger.Warn("settings have changed in the configuration that are in force at the next start", "settings", waiting)
+		u.Logger.Warn("changed settings take effect at the next start", "settings", waiting)
 	}
 	u.pendingSettings = waiting
 }
 
-// fileStamp changes with a file, or with what is in a directory.
+// fileStamp returns a text that changes with the file or directory.
 func fileStamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -254,11 +252,11 @@ func fileStamp(path string) string {
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
 }
 
-// upstreamCloseTimeout is how long calls to upstreams may take when the process ends, which
-// it does within a second.
+// upstreamCloseTimeout limits the time for calls in progress when the process ends, which
+// it must do within a second.
 const upstreamCloseTimeout = 100 * time.Millisecond
 
-// hooksCloseTimeout is how long hooks that run aside may take when the process ends.
+// hooksCloseTimeout limits the time for fire-and-forget hooks when the process ends.
 const hooksCloseTimeout = 150 * time.Millisecond
 
 func (u *Upstreams) closeHooks() {
@@ -280,7 +278,7 @@ func (u *Upstreams) closeAll() {
 	u.logs.Close()
 }
 
-// CompleteUpstreams suggests the names of upstreams.
+// CompleteUpstreams completes the names of upstreams.
 func CompleteUpstreams(a *app.App) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		cfg, err := a.Load()

@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// The words that events begin with.
+// The labels of events.
 const (
 	markDone    = "done"
 	markSkipped = "skipped"
@@ -26,7 +26,8 @@ const (
 	markImport  = "import"
 )
 
-// isLoopEvent says whether an event is of a loop as a whole, and not of one round.
+// isLoopEvent reports whether an event belongs to a whole loop and not to one of its
+// rounds.
 func isLoopEvent(kind engine.EventKind) bool {
 	switch kind {
 	case engine.EventRoundStarted, engine.EventLoopEnded, engine.EventLoopIteration, engine.EventLoopCompleted, engine.EventLoopBroken:
@@ -36,7 +37,8 @@ func isLoopEvent(kind engine.EventKind) bool {
 	}
 }
 
-// DescribeEvent tells of an event; what speaks for itself has no text.
+// DescribeEvent returns the label and the text of an event. The text is empty for an event
+// that is not shown.
 func DescribeEvent(w *Walk, e engine.Event) (mark, text string) {
 	title := app.OneLine(w.Workflow.eventTitle(e))
 	switch e.Kind {
@@ -66,7 +68,7 @@ func DescribeEvent(w *Walk, e engine.Event) (mark, text string) {
 	}
 }
 
-// describePhaseEvent tells of what happens in runs of phase workflows only.
+// describePhaseEvent describes the events of phase workflows.
 func describePhaseEvent(w *Walk, e engine.Event, title string) (mark, text string) {
 	switch e.Kind {
 	case engine.EventPhaseEntered:
@@ -88,13 +90,13 @@ func describePhaseEvent(w *Walk, e engine.Event, title string) (mark, text strin
 	case engine.EventAsserted:
 		return MarkChecked, app.OneLine(e.Notes)
 	case engine.EventStateImported:
-		return markImport, "the state of a run that began elsewhere"
+		return markImport, "the state of a run that started elsewhere"
 	default:
 		return "", ""
 	}
 }
 
-// formatNote is the note of an answer, in brackets.
+// formatNote returns the note of an answer in parentheses.
 func formatNote(e engine.Event) string {
 	if e.Notes == "" {
 		return ""
@@ -102,7 +104,7 @@ func formatNote(e engine.Event) string {
 	return " (" + app.OneLine(e.Notes) + ")"
 }
 
-// targetPhaseID is the id of the phase that an event leads to.
+// targetPhaseID returns the id of the phase that an event leads to.
 func targetPhaseID(w *Walk, e engine.Event) string {
 	if c, ok := w.Workflow.(phasesView); ok {
 		return c.phaseIDByNumber(e.To)
@@ -110,7 +112,7 @@ func targetPhaseID(w *Walk, e engine.Event) string {
 	return ""
 }
 
-// formatAssignments are variables with their values, in order of their names.
+// formatAssignments returns variables with their values, sorted by name.
 func formatAssignments(vars map[string]any) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
@@ -119,7 +121,7 @@ func formatAssignments(vars map[string]any) string {
 	return strings.Join(words, ", ")
 }
 
-// DescribePosition names a position.
+// DescribePosition returns the name of a position.
 func DescribePosition(pos engine.Position) string {
 	kinds := map[engine.PositionKind]string{
 		engine.PositionStep: "step", engine.PositionGate: "the gate of", engine.PositionContext: "step",
@@ -140,7 +142,7 @@ func DescribePosition(pos engine.Position) string {
 	return text
 }
 
-// FormatNeed names a variable with the values that would decide.
+// FormatNeed returns a variable with the values that decide the condition.
 func FormatNeed(need engine.Need) string {
 	text := need.Variable
 	if len(need.Allowed) > 0 {
@@ -152,7 +154,7 @@ func FormatNeed(need engine.Need) string {
 	return text
 }
 
-// formatValues writes values as JSON, joined for a sentence.
+// formatValues formats values as JSON, joined with "or".
 func formatValues(values []any) string {
 	words := make([]string, len(values))
 	for i, v := range values {
@@ -161,7 +163,7 @@ func formatValues(values []any) string {
 	return strings.Join(words, " or ")
 }
 
-// FormatValue writes a value as JSON on one line.
+// FormatValue formats a value as JSON on one line.
 func FormatValue(v any) string {
 	text, err := jsontext.Marshal(v)
 	if err != nil {
@@ -183,7 +185,7 @@ func FormatOrdinal(n int) string {
 	}
 }
 
-// The words of events that a walk has no words for.
+// The labels of events that a walk does not show.
 const (
 	MarkStart   = "start"
 	MarkSet     = "set"

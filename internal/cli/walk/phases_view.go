@@ -13,16 +13,16 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// phasesView is a phase workflow.
+// phasesView is the view of a phase workflow.
 type phasesView struct{ *engine.PhaseProgram }
 
 func (c phasesView) introLists() []textList {
-	return []textList{{"Holds throughout", c.Workflow.Rules}}
+	return []textList{{"Rules for the whole run", c.Workflow.Rules}}
 }
 
 func (c phasesView) totalCount() int { return len(c.Workflow.Phases) }
 
-// phaseByNumber gives a phase by its 1-based number, or nil.
+// phaseByNumber returns a phase by its 1-based number, or nil.
 func (c phasesView) phaseByNumber(number int) *phases.Phase {
 	if number < 1 || number > len(c.Workflow.Phases) {
 		return nil
@@ -30,7 +30,7 @@ func (c phasesView) phaseByNumber(number int) *phases.Phase {
 	return &c.Workflow.Phases[number-1]
 }
 
-// phaseAt gives the phase of a position, or nil before the first one.
+// phaseAt returns the phase of a position, or nil before the first phase.
 func (c phasesView) phaseAt(pos engine.Position) *phases.Phase {
 	if pos.Phase == nil {
 		return nil
@@ -58,7 +58,7 @@ func indexOfStep(list []phases.Step, id string) int {
 	return slices.IndexFunc(list, func(s phases.Step) bool { return s.ID == id })
 }
 
-// eventTitle looks in the phase that the event is of.
+// eventTitle searches only the phase of the event.
 func (c phasesView) eventTitle(e engine.Event) string {
 	phase := c.phaseByNumber(e.Phase)
 	if phase == nil {
@@ -79,7 +79,7 @@ func (c phasesView) eventPhaseID(e engine.Event) string {
 	return ""
 }
 
-// listNames gives what a phase has, the phase itself first: names and ids.
+// listNames yields the names and ids in a phase, starting with the phase.
 func listNames(phase *phases.Phase) func(yield func(name, id string) bool) {
 	return func(yield func(name, id string) bool) {
 		steps := func(list []phases.Step) bool {
@@ -111,7 +111,7 @@ func listNames(phase *phases.Phase) func(yield func(name, id string) bool) {
 	}
 }
 
-// formatAnswer names the option, and what it has brought about.
+// formatAnswer returns the option and its effects.
 func (c phasesView) formatAnswer(e engine.Event) string {
 	words := []string{e.Option}
 	if e.Option == "" {
@@ -132,7 +132,7 @@ func (c phasesView) formatAnswer(e engine.Event) string {
 	return strings.Join(words, ", ")
 }
 
-// phaseIDByNumber is the id of the phase that a way leads to.
+// phaseIDByNumber returns the id of a phase, or "the end".
 func (c phasesView) phaseIDByNumber(number int) string {
 	if phase := c.phaseByNumber(number); phase != nil {
 		return phase.ID
@@ -140,7 +140,8 @@ func (c phasesView) phaseIDByNumber(number int) string {
 	return "the end"
 }
 
-// pendingCondition is the condition of the loop, or those of the ways that lead on.
+// pendingCondition returns the condition of the loop, or those of the branches and
+// transitions.
 func (c phasesView) pendingCondition(_ engine.State, pos engine.Position) string {
 	phase := c.phaseAt(pos)
 	if phase == nil {
@@ -184,13 +185,13 @@ func (c phasesView) IsSkippable(pos engine.Position) bool {
 	if phase == nil || pos.Kind != engine.PositionStep {
 		return false
 	}
-	// What is to be checked on entry and exit has the id of the phase, and no step.
+	// The entry and exit checks of a phase have its id and are not steps.
 	return slices.ContainsFunc(ListSteps(phase), func(s phases.Step) bool {
 		return s.ID == pos.ID && (!s.Required || !phase.Required)
 	})
 }
 
-// ListSteps are the steps of a phase and of its loops.
+// ListSteps returns the steps of a phase and of its loops.
 func ListSteps(phase *phases.Phase) []phases.Step {
 	list := slices.Clone(phase.Steps)
 	for i := range phase.Loops {
@@ -199,8 +200,7 @@ func ListSteps(phase *phases.Phase) []phases.Step {
 	return list
 }
 
-// ParseVariable takes what is typed for a text as it is: a version such as 1.4 is no
-// number.
+// ParseVariable returns the text for a string variable: the version 1.4 is not a number.
 func (c phasesView) ParseVariable(name, text string) any {
 	value := app.ParseValue(text)
 	if _, isText := value.(string); !isText {
@@ -211,7 +211,8 @@ func (c phasesView) ParseVariable(name, text string) any {
 	return value
 }
 
-// SetVariable sets what a path leads to: the engine takes whole variables.
+// SetVariable sets the root variable of a path, because the engine only accepts whole
+// variables.
 func (c phasesView) SetVariable(s engine.State, vars map[string]any, name string, value any) {
 	root, path, nested := strings.Cut(name, ".")
 	if !nested {
@@ -225,7 +226,7 @@ func (c phasesView) SetVariable(s engine.State, vars map[string]any, name string
 	vars[root] = setInObject(old, path, value)
 }
 
-// setInObject is a copy of an object with the value that a path leads to.
+// setInObject returns a copy of an object with a value at a path.
 func setInObject(old any, path string, value any) map[string]any {
 	object, _ := old.(map[string]any)
 	if object = maps.Clone(object); object == nil {
@@ -239,9 +240,8 @@ func setInObject(old any, path string, value any) map[string]any {
 	return object
 }
 
-// ExpectedInput finds an id in any phase, or in one: PHASE/ID. A phase's own is asked for
-// where what it is entered or left with is to be checked, or where it waits for
-// variables.
+// ExpectedInput finds an id in all phases, or with PHASE/ID in one. The id of a phase
+// accepts an output for its entry and exit checks, and while the phase waits for variables.
 func (c phasesView) ExpectedInput(id string) expectedInput {
 	var a expectedInput
 	in := ""
@@ -286,7 +286,7 @@ func optionIDs(k phases.Checkpoint) []string {
 	return ids
 }
 
-// branchIDs are the branches of a decision that an answer can take.
+// branchIDs returns the branches of a decision that an answer can select.
 func branchIDs(d phases.Decision) []string {
 	var ids []string
 	for _, b := range d.Branches {

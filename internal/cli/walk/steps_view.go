@@ -9,21 +9,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
 
-// stepsView is a step workflow.
+// stepsView is the view of a step workflow.
 type stepsView struct{ *engine.Program }
 
 func (c stepsView) introLists() []textList {
 	return []textList{
 		{"Before you begin", c.Workflow.Preconditions},
-		{"To be asked first", c.Workflow.ClarificationPrompts},
-		{"Holds throughout", c.Workflow.MetaGuidance},
+		{"Questions to ask first", c.Workflow.ClarificationPrompts},
+		{"Rules for the whole run", c.Workflow.MetaGuidance},
 	}
 }
 
 func (c stepsView) totalCount() int { return c.TotalSteps() }
 
-// describePosition numbers the steps that are walked at the top level; a step in a loop is at
-// the loop's number.
+// describePosition numbers the top-level steps. A step in a loop has the number of the
+// loop.
 func (c stepsView) describePosition(s engine.State, pos engine.Position) (number, about string) {
 	walked := c.Workflow.Walked()
 	at := slices.IndexFunc(walked, func(s *steps.Step) bool { return s.ID == pos.ID }) + 1
@@ -47,7 +47,7 @@ func (c stepsView) isLoop(id string) bool {
 	return ok && step.Loop != nil
 }
 
-// formatAnswer says an answer by the words of its gate.
+// formatAnswer returns the label of the option.
 func (c stepsView) formatAnswer(e engine.Event) string {
 	switch {
 	case e.Option == engine.OptionSkip:
@@ -71,7 +71,7 @@ func (c stepsView) pendingCondition(s engine.State, pos engine.Position) string 
 	}
 }
 
-// IsDeclinable and skippable: the dialect has nothing of the kind.
+// IsDeclinable and IsSkippable return false: the dialect has no optional gates or steps.
 func (c stepsView) IsDeclinable(engine.Position) bool { return false }
 func (c stepsView) IsSkippable(engine.Position) bool  { return false }
 

@@ -14,17 +14,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Terminal shows a walk to a person and asks for the answers.
+// Terminal shows a walk in a terminal and reads the answers of the user.
 type Terminal struct {
 	TextView
 	Prompter *app.Prompter
-	// pending are variables that go in with the next output.
+	// pending are variables to send with the next output.
 	pending map[string]any
-	// notes go in with the next output.
+	// notes are sent with the next output.
 	notes string
-	// RunIsSaved says that the run goes on later where it is left.
+	// RunIsSaved is set if the run can be resumed later.
 	RunIsSaved bool
-	// ReadOnly leaves out how to answer.
+	// ReadOnly omits the instructions for answers.
 	ReadOnly bool
 }
 
@@ -110,7 +110,7 @@ func (t *Terminal) showGate(w *Walk, pos engine.Position) {
 		t.PrintText("  ", fmt.Sprintf("%d. %s", i+1, text))
 	}
 	if w.Workflow.IsDeclinable(pos) {
-		t.PrintText("  ", ":decline leaves it unanswered.")
+		t.PrintText("  ", ":decline skips the question.")
 	}
 }
 
@@ -118,17 +118,17 @@ func (t *Terminal) showNeeds(w *Walk, pos engine.Position) {
 	fmt.Fprintln(t.Out)
 	t.PrintText("  ", pos.Message)
 	if c := w.Workflow.pendingCondition(w.State, pos); c != "" {
-		t.PrintText("  ", "They decide: "+c)
+		t.PrintText("  ", "Condition: "+c)
 	}
 }
 
 func (t *Terminal) Event(w *Walk, e engine.Event) {
 	switch e.Kind {
 	case engine.EventContextSet, engine.EventStepCompleted, engine.EventAsserted:
-		clear(t.pending) // they went in
+		clear(t.pending) // they were sent
 		t.notes = ""
 	case engine.EventRoundStarted, engine.EventLoopIteration, engine.EventPhaseEntered:
-		return // the position says it
+		return // the next position shows it
 	}
 	t.TextView.Event(w, e)
 }
@@ -146,7 +146,7 @@ func (t *Terminal) HandleRefusal(pos engine.Position, r *engine.Refusal) error {
 		clear(t.pending) // they would be refused again
 	}
 	if pos.Kind == engine.PositionStep {
-		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("The step is asked for again: your output, then a line with a single ."))
+		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("Try the step again: your output, then a line with a single ."))
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (t *Terminal) askOutput(ctx context.Context, w *Walk, pos engine.Position) 
 	}
 }
 
-// unescapeLine takes the mark off a line that would else be a command or the end.
+// unescapeLine removes the escape from a line that would otherwise be a command or the end.
 func unescapeLine(line string) string {
 	if strings.HasPrefix(line, "::") || line == ".." {
 		return line[1:]
@@ -196,7 +196,7 @@ func unescapeLine(line string) string {
 	return line
 }
 
-// askGate asks until one of the options is chosen.
+// askGate asks until the user selects an option.
 func (t *Terminal) askGate(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error) {
 	for {
 		line, err := t.Prompter.AskLine(ctx, fmt.Sprintf("Answer, 1 to %d: ", len(pos.Options)))
@@ -222,7 +222,7 @@ func (t *Terminal) askGate(ctx context.Context, w *Walk, pos engine.Position) (*
 	}
 }
 
-// FindOption finds an option by its number or id.
+// FindOption returns the option with a number or id.
 func FindOption(options []engine.Option, word string) (string, bool) {
 	if n, err := strconv.Atoi(strings.TrimSuffix(word, ".")); err == nil && n >= 1 && n <= len(options) {
 		return options[n-1].ID, true
@@ -235,8 +235,8 @@ func FindOption(options []engine.Option, word string) (string, bool) {
 	return "", false
 }
 
-// askContext asks for each variable that the run waits for. An empty line leaves
-// one out: any one of them may be enough.
+// askContext asks for each variable that the run waits for. An empty line skips one,
+// because one of them may be enough.
 func (t *Terminal) askContext(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error) {
 	vars := map[string]any{}
 	for i := 0; i < len(pos.Needs); {
@@ -264,13 +264,13 @@ func (t *Terminal) askContext(ctx context.Context, w *Walk, pos engine.Position)
 	return &engine.Continue{Context: vars}, nil
 }
 
-// variablePrompt is how a variable is asked for.
+// variablePrompt returns the prompt for a variable.
 func (w *Walk) variablePrompt(pos engine.Position, need engine.Need) string {
 	ask := need.Variable
 	switch {
 	case need.Found != "":
 		ask += " (now of type " + need.Found + ")"
-	case w.Def.Phases != nil && pos.Phase == nil: // needed from the beginning, for what the definition says
+	case w.Def.Phases != nil && pos.Phase == nil: // the definition requires it at the start
 		ask += " (" + strings.Join(need.Tests, ": ") + ")"
 	}
 	if len(need.Allowed) > 0 {
@@ -286,7 +286,7 @@ func stopAtEnd(err error) error {
 	return err
 }
 
-// ParseCommand gives what follows the name of a command on its line.
+// ParseCommand returns the argument if a line is the command.
 func ParseCommand(line, name string) (rest string, ok bool) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	return strings.TrimSpace(rest), word == ":"+name
@@ -301,13 +301,13 @@ const terminalHelp = `  .                  ends the output, on a line of its own
   :help              shows this (:: begins a text with one :)
 `
 
-// The commands that are there in some places only.
+// Help for commands that are not always available.
 const (
 	skipHelp    = "  :skip reason       leaves it out: it is optional here\n"
 	declineHelp = "  :decline note      leaves it unanswered\n"
 )
 
-// runCommand does what a line with a colon says.
+// runCommand runs a command that begins with a colon.
 func (t *Terminal) runCommand(w *Walk, pos engine.Position, line string) error {
 	name, rest, _ := strings.Cut(strings.TrimSpace(line[1:]), " ")
 	switch name {
@@ -316,9 +316,9 @@ func (t *Terminal) runCommand(w *Walk, pos engine.Position, line string) error {
 	case "note":
 		t.addNote(pos, rest)
 	case "skip":
-		fmt.Fprintln(t.Out, "There is nothing here that can be skipped.")
+		fmt.Fprintln(t.Out, "Nothing can be skipped here.")
 	case "decline":
-		fmt.Fprintln(t.Out, "There is nothing here that can be declined.")
+		fmt.Fprintln(t.Out, "Nothing can be declined here.")
 	case "vars":
 		t.TextView.PrintVariables(w.State.Vars)
 		if len(w.State.Vars)+len(t.pending) == 0 {
@@ -333,9 +333,9 @@ func (t *Terminal) runCommand(w *Walk, pos engine.Position, line string) error {
 	case "quit", "q":
 		return ErrStopped
 	case "help", "h", "?":
-		kept := "nothing is kept"
+		kept := "nothing is saved"
 		if t.RunIsSaved {
-			kept = "the run is kept"
+			kept = "the run is saved"
 		}
 		fmt.Fprintf(t.Out, terminalHelp, kept)
 		if w.Workflow.IsSkippable(pos) {
@@ -345,12 +345,12 @@ func (t *Terminal) runCommand(w *Walk, pos engine.Position, line string) error {
 			fmt.Fprint(t.Out, declineHelp)
 		}
 	default:
-		fmt.Fprintf(t.Out, "There is no command :%s; :help shows those that there are, and :: begins a text with one colon.\n", app.OneLine(name))
+		fmt.Fprintf(t.Out, "There is no command :%s; :help lists the commands, and :: begins a text with one colon.\n", app.OneLine(name))
 	}
 	return nil
 }
 
-// addNote adds to the notes that go in with the next output.
+// addNote adds to the notes for the next output.
 func (t *Terminal) addNote(pos engine.Position, text string) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -362,12 +362,12 @@ func (t *Terminal) addNote(pos engine.Position, text string) {
 		return
 	}
 	t.notes = strings.TrimSpace(t.notes + "\n" + text)
-	fmt.Fprintln(t.Out, "The note goes in with the next output.")
+	fmt.Fprintln(t.Out, "The note is added to the next output.")
 }
 
 func (t *Terminal) setVariable(w *Walk, pos engine.Position, pair string) {
 	if pos.Kind == engine.PositionGate {
-		fmt.Fprintln(t.Out, "A gate takes nothing but an answer to it.")
+		fmt.Fprintln(t.Out, "A gate only accepts an answer.")
 		return
 	}
 	name, text, err := app.ParsePair(pair)

@@ -33,7 +33,7 @@ func (v *TextView) Event(w *Walk, e engine.Event) {
 	fmt.Fprintf(v.Out, "%s%s  %s\n", indent, v.FormatMark(mark), text)
 }
 
-// FormatMark sets the word that an event begins with.
+// FormatMark returns the styled label of an event.
 func (v *TextView) FormatMark(word string) string {
 	padded := fmt.Sprintf("%-7s", word)
 	switch word {
@@ -60,7 +60,7 @@ func (v *TextView) End(w *Walk) {
 	v.PrintVariables(sum.Variables)
 }
 
-// PrintVariables lists the variables of a run.
+// PrintVariables prints the variables of a run.
 func (v *TextView) PrintVariables(vars map[string]any) {
 	if len(vars) == 0 {
 		return
@@ -78,7 +78,7 @@ type JSONView struct {
 
 var _ View = (*JSONView)(nil)
 
-// runLine is one line of guideway run --json; the type says which field is set.
+// runLine is one line of guideway run --json. Type is the name of the member that is set.
 type runLine struct {
 	Type     string           `json:"type"`
 	Start    *runStart        `json:"start,omitempty"`
@@ -89,21 +89,21 @@ type runLine struct {
 	Summary  *summary         `json:"summary,omitempty"`
 }
 
-// runStart says what is walked.
+// runStart identifies the definition of the walk.
 type runStart struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Hash    string `json:"hash"`
 	Path    string `json:"path"`
-	// Steps counts the steps of a step workflow, Phases the phases of a phase
-	// workflow.
+	// Steps is the number of steps of a step workflow, Phases the number of phases of a
+	// phase workflow.
 	Steps   int            `json:"steps,omitempty"`
 	Phases  int            `json:"phases,omitempty"`
 	Context map[string]any `json:"context"`
 }
 
-// writeLine prints; an output that is gone is found by who reads it.
+// writeLine writes a line. It ignores errors: the reader has closed the output.
 func (v *JSONView) writeLine(l runLine) {
 	v.Enc.SetEscapeHTML(false)
 	_ = v.Enc.Encode(l)

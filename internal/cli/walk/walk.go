@@ -11,21 +11,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Walk leads one run through a definition.
+// Walk drives one run of a definition.
 type Walk struct {
 	Def      app.LoadedDefinition
 	Workflow WorkflowView
 	State    engine.State
-	// Vars are the variables that the run begins with.
+	// Vars are the initial variables of the run.
 	Vars    map[string]any
 	History history
 }
 
-// Player stands in the agent's place.
+// Player takes the role of the agent.
 type Player interface {
-	// NextInput gives what the position asks for; errStopped ends the walk.
+	// NextInput returns the input for a position. ErrStopped ends the walk.
 	NextInput(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error)
-	// HandleRefusal hears why an answer was refused; an error ends the walk.
+	// HandleRefusal handles the refusal of an input. An error ends the walk.
 	HandleRefusal(pos engine.Position, r *engine.Refusal) error
 }
 
@@ -38,18 +38,17 @@ type View interface {
 	End(w *Walk)
 }
 
-// ErrStopped says that the person does not want to go on.
+// ErrStopped is returned if the user ends the walk.
 var ErrStopped = errors.New("stopped")
 
-// MaxMoves ends a walk that would not end by itself. No workflow of a person's
-// size comes near it.
+// MaxMoves limits the moves of a walk, because a workflow may loop forever.
 const MaxMoves = 100_000
 
-// Run goes from position to position until the run ends.
+// Run moves from position to position until the run ends.
 func (w *Walk) Run(ctx context.Context, p Player, v View) error {
 	events, refusal := w.Workflow.Decide(w.State, engine.Command{Start: &engine.Start{Context: w.Vars}})
 	if refusal != nil {
-		return guideway.Errorf(guideway.CodeRefused, "the run cannot begin: %w", refusal)
+		return guideway.Errorf(guideway.CodeRefused, "the run cannot start: %w", refusal)
 	}
 	v.Begin(w)
 	w.applyEvents(events, v)
@@ -71,7 +70,7 @@ func (w *Walk) Run(ctx context.Context, p Player, v View) error {
 	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d moves", MaxMoves)
 }
 
-// answerPosition hands in what the position asks for, as often as it is refused.
+// answerPosition asks for input until the engine accepts it.
 func (w *Walk) answerPosition(ctx context.Context, pos engine.Position, p Player, v View) error {
 	for {
 		given, err := p.NextInput(ctx, w, pos)
@@ -98,50 +97,49 @@ func (w *Walk) applyEvents(events []engine.Event, v View) {
 	}
 }
 
-// history is what happened so far, in the order in which it first did.
+// history has the phases, steps and loops of the walk in the order of their first event.
 type history struct {
 	phases []phaseHistory
 	steps  []stepHistory
 	loops  []loopHistory
 }
 
-// phaseHistory is what happened to one phase.
+// phaseHistory counts the events of one phase.
 type phaseHistory struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
-	// Entered and Skipped count how often it was, and Reason says why it was
-	// skipped the last time.
+	// Entered and Skipped count the entries and skips. Reason is that of the last skip.
 	Entered int    `json:"entered"`
 	Skipped int    `json:"skipped"`
 	Reason  string `json:"reason,omitempty"`
 }
 
-// stepHistory is what happened to one step, or to a loop that was passed over.
+// stepHistory counts the events of one step, or of a skipped loop.
 type stepHistory struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
-	// Phase is the step's, in a phase workflow: ids are unique in it only.
+	// Phase is the id of the phase in a phase workflow, in which ids are unique only within
+	// a phase.
 	Phase string `json:"phase,omitempty"`
 	Done  int    `json:"done"`
 	// Revised counts the outputs that were not confirmed.
 	Revised int `json:"revised,omitempty"`
-	// Skipped counts how often the step did not apply, and Reason says why the
-	// last time.
+	// Skipped counts the skips. Reason is that of the last one.
 	Skipped int    `json:"skipped"`
 	Reason  string `json:"reason,omitempty"`
 }
 
-// loopHistory is what happened to one loop.
+// loopHistory counts the rounds of one loop.
 type loopHistory struct {
 	ID     string `json:"id"`
 	Title  string `json:"title"`
 	Phase  string `json:"phase,omitempty"`
 	Rounds int    `json:"rounds"`
-	// Ended says why the loop ended; empty while it goes on.
+	// Ended is the reason for the end of the loop. It is empty while the loop runs.
 	Ended string `json:"ended,omitempty"`
 }
 
-// String counts what happened.
+// String returns the totals.
 func (p history) String() string {
 	done, skipped, rounds := 0, 0, 0
 	for _, s := range p.steps {
@@ -189,7 +187,7 @@ func (p *history) AddEvent(w *Walk, e engine.Event) {
 		p.loopEntry(w, e).Ended = e.Reason
 	case engine.EventLoopStarted:
 		p.loopEntry(w, e).Ended = ""
-	case engine.EventLoopIteration: // a phase may be entered again, and its loops with it
+	case engine.EventLoopIteration: // a loop runs again if its phase is entered again
 		p.loopEntry(w, e).Rounds++
 	case engine.EventLoopCompleted, engine.EventLoopBroken:
 		p.loopEntry(w, e).Ended = e.Reason
@@ -198,13 +196,13 @@ func (p *history) AddEvent(w *Walk, e engine.Event) {
 	}
 }
 
-// addGateAnswer takes back what was done where a gate's answer is to revise it.
+// addGateAnswer counts an answer. The answer "revise" undoes the completion of the step.
 func (p *history) addGateAnswer(w *Walk, e engine.Event) {
 	step := p.stepEntry(w, e)
 	switch e.Option {
 	case engine.OptionSkip:
 		step.Skipped++
-		step.Reason = "passed over at its gate"
+		step.Reason = "skipped at its gate"
 	case engine.OptionRevise:
 		step.Done--
 		step.Revised++
@@ -240,10 +238,10 @@ func (p *history) loopEntry(w *Walk, e engine.Event) *loopHistory {
 	return &p.loops[i]
 }
 
-// summary is the end of a walk.
+// summary is the result of a walk.
 type summary struct {
 	Status engine.Status `json:"status"`
-	// Position is where a walk stopped that did not end.
+	// Position is the last position of a walk that did not complete.
 	Position  *engine.Position `json:"position,omitempty"`
 	Phases    []phaseHistory   `json:"phases,omitempty"`
 	Steps     []stepHistory    `json:"steps"`

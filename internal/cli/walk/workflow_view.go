@@ -7,40 +7,38 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// WorkflowView is a definition of either dialect as a walk goes through it: its engine,
-// and what is said of it.
+// WorkflowView adapts a definition of either dialect to a walk: its engine, and texts about
+// it.
 type WorkflowView interface {
 	engine.Flow
-	// introLists is what to read before the first position.
+	// introLists returns the lists to read before the first position.
 	introLists() []textList
-	// totalCount counts what heads of positions count.
+	// totalCount returns the total in the numbers of positions.
 	totalCount() int
-	// describePosition is the number of a position, such as [2/5], and about the line below
+	// describePosition returns the number of a position, such as [2/5], and the line below
 	// it, or "".
 	describePosition(s engine.State, pos engine.Position) (number, about string)
-	// eventTitle is the title of what an event is about.
+	// eventTitle returns the title of the object of an event.
 	eventTitle(e engine.Event) string
-	// eventPhaseID is the id of the phase that an event is of, or "".
+	// eventPhaseID returns the id of the phase of an event, or "".
 	eventPhaseID(e engine.Event) string
-	// formatAnswer says an answer to a gate in words.
+	// formatAnswer returns the answer to a gate in words.
 	formatAnswer(e engine.Event) string
-	// pendingCondition says in words the condition that a position waits for, or "".
+	// pendingCondition returns the condition that a position waits for in words, or "".
 	pendingCondition(s engine.State, pos engine.Position) string
-	// IsDeclinable says whether the gate of a position need not be answered.
+	// IsDeclinable reports whether the gate of a position can be declined.
 	IsDeclinable(pos engine.Position) bool
-	// IsSkippable says whether the step of a position, or the rest of its phase,
-	// need not be done.
+	// IsSkippable reports whether the step of a position, or the rest of its phase, can be
+	// skipped.
 	IsSkippable(pos engine.Position) bool
-	// ParseVariable reads what was typed for a variable: JSON, and anything else as the
-	// text that it is.
+	// ParseVariable parses the typed value of a variable: JSON, or else text.
 	ParseVariable(name, text string) any
-	// SetVariable sets a variable by the name that a position gives it. Where that is a
-	// path into an object, vars gets the whole object, with what the run has of
-	// it.
+	// SetVariable sets a variable in vars. If name is a path into an object, it stores a
+	// copy of the whole object with the changed member.
 	SetVariable(s engine.State, vars map[string]any, name string, value any)
-	// ExpectedInput finds what can be asked for by its id.
+	// ExpectedInput returns the inputs that a run accepts under an id.
 	ExpectedInput(id string) expectedInput
-	// ExpectedInputIDs lists the ids of what can be asked for.
+	// ExpectedInputIDs returns the ids under which a run accepts input.
 	ExpectedInputIDs() []string
 }
 
@@ -57,28 +55,28 @@ func NewWorkflowView(f app.LoadedDefinition) WorkflowView {
 	return stepsView{engine.Compile(f.Steps)}
 }
 
-// textList is a heading with a list.
+// textList is a list with a heading.
 type textList struct {
 	heading string
 	texts   []string
 }
 
-// expectedInput is what a walk asks for under one id. Ids of phase workflows are unique
-// only within their phase, so it may be more than one thing.
+// expectedInput describes the inputs that a run accepts under one id. Ids of phase
+// workflows are unique only within their phase, so it may cover several objects.
 type expectedInput struct {
-	// Known says that there is such an id.
+	// Known reports whether the id exists.
 	Known bool
-	// Output says that an output is asked for.
+	// Output reports whether an output is accepted.
 	Output bool
-	// Options are the answers that a gate of that id takes, declinable that it
-	// can be declined, and skippable that a step of it can be skipped.
+	// Options are the options of the gate with that id. Declinable and Skippable report
+	// whether the gate can be declined and the step skipped.
 	Options               []string
 	Declinable, Skippable bool
-	// Repeating are the options that ask for the same again.
+	// Repeating are the options that ask for the same input again.
 	Repeating []string
 }
 
-// mergeInput takes in another thing of the same id.
+// mergeInput adds another object of the same id.
 func (a *expectedInput) mergeInput(b expectedInput) {
 	a.Known = true
 	a.Output = a.Output || b.Output

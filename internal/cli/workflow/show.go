@@ -189,7 +189,7 @@ func (v *showText) writeWorkflow(f app.LoadedDefinition) {
 	}
 	v.PrintList("Preconditions", f.Steps.Preconditions)
 	v.PrintList("Questions to clarify first", f.Steps.ClarificationPrompts)
-	v.PrintList("Holds throughout", f.Steps.MetaGuidance)
+	v.PrintList("Rules for the whole run", f.Steps.MetaGuidance)
 	fmt.Fprintf(v.Out, "\n%s\n", s.Bold("Steps"))
 	for i, step := range newShowAnswer(f).Steps {
 		if i > 0 {

@@ -190,7 +190,7 @@ func showActions(actions []phases.Action) []showAction {
 // writePhases prints the phases of a definition.
 func (v *showText) writePhases(w *phases.Workflow) {
 	s := v.Styles
-	v.PrintList("Holds throughout", w.Rules)
+	v.PrintList("Rules for the whole run", w.Rules)
 	if vars := showVariables(w); len(vars) > 0 {
 		fmt.Fprintf(v.Out, "\n%s\n", s.Bold("Variables"))
 		for _, one := range vars {
