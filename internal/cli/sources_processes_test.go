@@ -355,7 +355,7 @@ func TestServerAsRegistry(t *testing.T) {
 func (h *household) wantApproval(machine, source string) {
 	h.Helper()
 	out, good := h.say([]string{"machine", "run", machine, "--demo"})
-	if good || !strings.Contains(out, "nobody has approved its script") {
+	if good || !strings.Contains(out, "its current script is not approved") {
 		h.Errorf("the machine %s of %s: %v %s", machine, source, good, out)
 	}
 	// The demonstration needs configuration, script, roles and recording.
