@@ -167,7 +167,7 @@ func TestApply(t *testing.T) {
 	p.callTool("one__echo", nil)
 	changed := one
 	changed.Spec.Args = []string{"changed"}
-	if err := r.Apply([]gateway.Entry{changed}); err != nil {
+	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{changed}}); err != nil {
 		t.Fatal(err)
 	}
 	if text := <-got; text != "slept" {
@@ -177,7 +177,7 @@ func TestApply(t *testing.T) {
 	if !slices.Contains(names, "one__echo") || slices.Contains(names, "two__echo") {
 		t.Errorf("the tools are %v", names)
 	}
-	if err := r.Apply([]gateway.Entry{changed, changed}); err == nil {
+	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{changed, changed}}); err == nil {
 		t.Error("two upstreams of one name were taken")
 	}
 	if text := p.callTool("one__echo", args{"text": "x"}); text != "x" {
@@ -212,17 +212,17 @@ func TestApplyKeepsCallsInProgress(t *testing.T) {
 	}
 	changed := one
 	changed.Spec.Args = []string{"changed"}
-	if err := r.Apply([]gateway.Entry{changed, two, three}); err != nil {
+	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{changed, two, three}}); err != nil {
 		t.Fatal(err)
 	}
 	<-people[0].changed // notified of the third one, which was never listed
 	if names := people[0].toolNames(); !slices.Contains(names, "three__echo") {
 		t.Errorf("the tools are %v", names)
 	}
-	if err := r.Apply([]gateway.Entry{changed, {}}); err == nil {
+	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{changed, {}}}); err == nil {
 		t.Error("an upstream without a name was taken")
 	}
-	if err := r.Apply([]gateway.Entry{changed, three}); err != nil {
+	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{changed, three}}); err != nil {
 		t.Fatal(err)
 	}
 	if names := people[0].toolNames(); slices.Contains(names, "two__echo") || !slices.Contains(names, "one__echo") {

@@ -179,52 +179,26 @@ type Settings struct {
 	ClientPerMinute int
 }
 
-// Configure applies new settings. If one upstream is invalid, nothing changes. Apply
-// changes the upstreams; Configure notifies clients if their tools are now offered in
-// another form. The names of the previous form stay valid for clients that have not listed
-// again.
+// Configure applies new settings. If one upstream is invalid, nothing changes. An upstream
+// with an unchanged configuration keeps running. Calls in progress to a removed or changed
+// upstream finish; new calls go to its replacement. Clients are notified if their tools are
+// now offered in another form. The names of the previous form stay valid for clients that
+// have not listed again.
 func (g *Gateway) Configure(s Settings) error {
 	if err := checkEntries(s.Upstreams); err != nil {
 		return err
 	}
-	g.mu.Lock()
-	g.project = s.Project
-	g.mu.Unlock()
 	g.lazy.Store(s.Lazy)
 	g.clientPerMinute.Store(int64(s.ClientPerMinute))
-	return g.Apply(s.Upstreams)
-}
-
-func checkEntries(entries []Entry) error {
-	seen := map[string]bool{}
-	for i := range entries {
-		e := &entries[i]
-		if err := e.Check(); err != nil {
-			return guideway.Errorf(guideway.ErrorCode(err), "the upstream %q: %w", e.Spec.Name, err).WithFix("%s", guideway.ErrorFix(err))
-		}
-		if seen[e.Spec.Name] {
-			return guideway.Errorf(guideway.CodeConflict, "duplicate upstream %q", e.Spec.Name).WithFix("rename one")
-		}
-		seen[e.Spec.Name] = true
-	}
-	return nil
-}
-
-// Apply replaces the upstreams. An upstream with an unchanged configuration keeps running.
-// Calls in progress to a removed or changed upstream finish; new calls go to its
-// replacement.
-func (g *Gateway) Apply(entries []Entry) error {
-	if err := checkEntries(entries); err != nil {
-		return err
-	}
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
 		return guideway.Errorf(guideway.CodeUnavailable, "the gateway is closed")
 	}
+	g.project = s.Project
 	var gone []*member
 	var now []*member
-	for _, e := range entries {
+	for _, e := range s.Upstreams {
 		if e.Disabled || g.project != "" && e.Project != g.project {
 			continue
 		}
@@ -251,6 +225,21 @@ func (g *Gateway) Apply(entries []Entry) error {
 		}
 	}
 	g.retireMembers(gone...)
+	return nil
+}
+
+func checkEntries(entries []Entry) error {
+	seen := map[string]bool{}
+	for i := range entries {
+		e := &entries[i]
+		if err := e.Check(); err != nil {
+			return guideway.Errorf(guideway.ErrorCode(err), "the upstream %q: %w", e.Spec.Name, err).WithFix("%s", guideway.ErrorFix(err))
+		}
+		if seen[e.Spec.Name] {
+			return guideway.Errorf(guideway.CodeConflict, "duplicate upstream %q", e.Spec.Name).WithFix("rename one")
+		}
+		seen[e.Spec.Name] = true
+	}
 	return nil
 }
 

@@ -55,7 +55,7 @@ func TestFollowersGetUpdates(t *testing.T) {
 		"restart": func() { _ = r.Restart("one") },
 		"other": func() {
 			e.Spec.Env["OTHER"] = "1"
-			if err := r.Apply([]gateway.Entry{e}); err != nil {
+			if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{e}}); err != nil {
 				t.Error(err)
 			}
 		},

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
@@ -33,12 +32,7 @@ type AgentTool struct {
 
 // NewAgentTools makes the tools from the services of opts. It ignores opts.Toolsets.
 func NewAgentTools(opts Options) (*AgentTools, error) {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
+	opts.setDefaults()
 	opts.Toolsets = []string{ToolsetSteps, ToolsetRuns, ToolsetSessions, ToolsetContext, ToolsetPhases}
 	s := &Server{catalog: opts.Catalog, logger: opts.Logger, runs: opts.Runs, sessions: opts.Sessions}
 	a := &AgentTools{tools: map[string]*tool{}, toolset: map[string]string{}, logger: opts.Logger}

@@ -146,11 +146,7 @@ func (p *phaseTools) getPhase() *tool {
 			"loops": listSchema(typeSchema("object")), "transitions": listSchema(typeSchema("object")),
 		}),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			w, err := p.findWorkflow("get_phase", in)
-			if err != nil {
-				return nil, err
-			}
-			phase, err := p.findPhase("get_phase", in, w, "phase_id")
+			phase, err := p.findPhaseOf("get_phase", in)
 			if err != nil {
 				return nil, err
 			}
@@ -172,11 +168,7 @@ func (p *phaseTools) getCheckpoint() *tool {
 			"blocking": typeSchema("boolean"), "options": listSchema(typeSchema("object")),
 		}),
 		handle: func(_ context.Context, in arguments) (any, error) {
-			w, err := p.findWorkflow("get_checkpoint", in)
-			if err != nil {
-				return nil, err
-			}
-			phase, err := p.findPhase("get_checkpoint", in, w, "phase_id")
+			phase, err := p.findPhaseOf("get_checkpoint", in)
 			if err != nil {
 				return nil, err
 			}
@@ -253,6 +245,15 @@ func (e *callError) suggestRetry(toolName string, in arguments) {
 		}
 	}
 	e.Next = &nextCall{Tool: toolName, Arguments: args}
+}
+
+// findPhaseOf finds the workflow that a call names, and its phase.
+func (p *phaseTools) findPhaseOf(toolName string, in arguments) (*phases.Phase, error) {
+	w, err := p.findWorkflow(toolName, in)
+	if err != nil {
+		return nil, err
+	}
+	return p.findPhase(toolName, in, w, "phase_id")
 }
 
 // findPhase finds a phase by its id or its 1-based number.

@@ -44,13 +44,13 @@ func (s *Server) addFixedResources() {
 		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
 			URITemplate: runTemplate, Name: "run", Title: "A run",
 			Description: "A run of yours with its position, variables and last events.", MIMEType: mimeJSON,
-		}, s.readRun)
+		}, s.userResource(s.readRun))
 	}
 	if s.sessions != nil {
 		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
 			URITemplate: sessionTemplate, Name: "session", Title: "A session document",
 			Description: "A session document of yours.", MIMEType: mimeJSON,
-		}, s.readSession)
+		}, s.userResource(s.readSession))
 	}
 }
 

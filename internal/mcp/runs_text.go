@@ -14,53 +14,49 @@ import (
 // textAnswer returns the answer as text, since an agent reads it at each step of a workflow
 // (ADR 10). It repeats no member of the structured content, which is complete.
 func (a runAnswer) textAnswer() (textAnswer, error) {
-	var b strings.Builder
-	if err := a.writeText(&b); err != nil {
-		return textAnswer{}, err
-	}
-	return textAnswer{text: strings.TrimSuffix(b.String(), "\n"), structure: a}, nil
+	var b answerText
+	a.writeText(&b)
+	return textAnswer{text: strings.TrimSuffix(b.String(), "\n"), structure: a}, b.err
 }
 
-func (a runAnswer) writeText(b *strings.Builder) error {
+// answerText is the text of an answer.
+type answerText struct {
+	strings.Builder
+	// err is the first error of encodeValue.
+	err error
+}
+
+func (a runAnswer) writeText(b *answerText) {
 	if a.WorkflowID != "" {
 		fmt.Fprintf(b, "Run %s of %s\n", a.RunID, a.WorkflowID)
 	}
 	if a.Replayed {
 		b.WriteString("This call was made before; this is its answer.\n")
 	}
-	if err := writePosition(b, &a.Position, a.Status); err != nil {
-		return err
-	}
+	writePosition(b, &a.Position, a.Status)
 	if a.Hint != "" {
 		fmt.Fprintf(b, "(%s)\n", a.Hint)
 	}
 	if a.Notice != "" {
 		fmt.Fprintf(b, "(%s)\n", a.Notice)
 	}
-	if err := writeBrief(b, a.Brief); err != nil {
-		return err
-	}
-	if err := writeNext(b, a.Next, a.Handle); err != nil {
-		return err
-	}
+	writeBrief(b, a.Brief)
+	writeNext(b, a.Next, a.Handle)
 	if a.State != nil {
-		return writeJSON(b, "State: ", a.State)
+		writeJSON(b, "State: ", a.State)
 	}
-	return nil
 }
 
 // writeBrief writes the summary of a run's context.
-func writeBrief(b *strings.Builder, brief *contexts.Brief) error {
+func writeBrief(b *answerText, brief *contexts.Brief) {
 	if brief == nil {
-		return nil
+		return
 	}
 	if brief.Summary != nil {
-		writeText(b, "Done so far:\n"+brief.Summary.Text)
+		writeText(&b.Builder, "Done so far:\n"+brief.Summary.Text)
 	}
 	if len(brief.Context) > 0 {
-		if err := writeJSON(b, "Context: ", brief.Context); err != nil {
-			return err
-		}
+		writeJSON(b, "Context: ", brief.Context)
 	}
 	for _, o := range brief.Omitted {
 		fmt.Fprintf(b, "- %s: %s; %s\n", o.Key, o.Reason, o.Ref)
@@ -70,57 +66,49 @@ func writeBrief(b *strings.Builder, brief *contexts.Brief) error {
 			fmt.Fprintf(b, "(%s)\n", note)
 		}
 	}
-	return nil
 }
 
 // writePosition writes what the run asks for.
-func writePosition(b *strings.Builder, pos *engine.Position, status engine.Status) error {
+func writePosition(b *answerText, pos *engine.Position, status engine.Status) {
 	if pos.Kind == engine.PositionEnd {
 		fmt.Fprintf(b, "%s: the run is %s\n", pos.Kind, status)
 	}
 	if ph := pos.Phase; ph != nil && ph.Title != "" {
 		fmt.Fprintf(b, "Phase %d of %d, %s: %s\n", ph.Number, ph.Of, ph.ID, ph.Title)
 	}
-	if err := writeRound(b, pos); err != nil {
-		return err
-	}
+	writeRound(b, pos)
 	if pos.ID != "" {
 		fmt.Fprintf(b, "%s %s: %s\n", pos.Kind, pos.ID, pos.Title)
 	}
-	writeList(b, "Rules throughout:", pos.MetaGuidance)
+	writeList(&b.Builder, "Rules throughout:", pos.MetaGuidance)
 	if pos.Prompt != pos.Title {
-		writeText(b, pos.Prompt)
+		writeText(&b.Builder, pos.Prompt)
 	}
 	for _, g := range pos.Guides {
 		if g.Text != "" {
 			fmt.Fprintf(b, "--- %s\n%s\n---\n", g.Path, g.Text)
 		}
 	}
-	writeText(b, pos.Message)
-	writeList(b, "Criteria:", pos.Criteria)
+	writeText(&b.Builder, pos.Message)
+	writeList(&b.Builder, "Criteria:", pos.Criteria)
 	writeOptions(b, pos)
-	if err := writeNeeds(b, pos.Needs); err != nil {
-		return err
-	}
+	writeNeeds(b, pos.Needs)
 	if pos.AskForFiles {
 		b.WriteString("Ask the user for the files that this needs.\n")
 	}
 	if len(pos.Functions) > 0 {
-		if err := writeJSON(b, "Functions: ", pos.Functions); err != nil {
-			return err
-		}
+		writeJSON(b, "Functions: ", pos.Functions)
 	}
 	if len(pos.Calls) > 0 {
-		return writeJSON(b, "Calls: ", pos.Calls)
+		writeJSON(b, "Calls: ", pos.Calls)
 	}
-	return nil
 }
 
 // writeRound writes the round of a loop, and its item if the prompt does not name it.
-func writeRound(b *strings.Builder, pos *engine.Position) error {
+func writeRound(b *answerText, pos *engine.Position) {
 	l := pos.Loop
 	if l == nil {
-		return nil
+		return
 	}
 	fmt.Fprintf(b, "Round %d", l.Round)
 	if l.Rounds > 0 {
@@ -128,20 +116,15 @@ func writeRound(b *strings.Builder, pos *engine.Position) error {
 	}
 	b.WriteString(" of " + l.ID)
 	if l.Item != nil {
-		item, err := jsontext.Marshal(l.Item)
-		if err != nil {
-			return fmt.Errorf("write the item of a round: %w", err)
-		}
-		if !strings.Contains(pos.Prompt, string(item)) {
-			b.WriteString(": " + string(item))
+		if item := b.encodeValue(l.Item); !strings.Contains(pos.Prompt, item) {
+			b.WriteString(": " + item)
 		}
 	}
 	b.WriteByte('\n')
-	return nil
 }
 
 // writeOptions lists the options of a gate.
-func writeOptions(b *strings.Builder, pos *engine.Position) {
+func writeOptions(b *answerText, pos *engine.Position) {
 	for _, o := range pos.Options {
 		fmt.Fprintf(b, "- %s: %s", o.ID, o.Label)
 		if o.Description != "" {
@@ -155,18 +138,14 @@ func writeOptions(b *strings.Builder, pos *engine.Position) {
 }
 
 // writeNeeds lists the variables that a run waits for.
-func writeNeeds(b *strings.Builder, needs []engine.Need) error {
+func writeNeeds(b *answerText, needs []engine.Need) {
 	for _, n := range needs {
 		about := slices.Clone(n.Tests)
 		for i, v := range n.Allowed {
-			text, err := jsontext.Marshal(v)
-			if err != nil {
-				return fmt.Errorf("write a value of %s: %w", n.Variable, err)
-			}
 			if i == 0 {
-				about = append(about, string(text))
+				about = append(about, b.encodeValue(v))
 			} else {
-				about[len(about)-1] += " or " + string(text)
+				about[len(about)-1] += " or " + b.encodeValue(v)
 			}
 		}
 		if len(n.Allowed) > 1 && areTexts(n.Allowed) { // the list may be incomplete
@@ -181,7 +160,6 @@ func writeNeeds(b *strings.Builder, needs []engine.Need) error {
 		}
 		b.WriteByte('\n')
 	}
-	return nil
 }
 
 func areTexts(values []any) bool {
@@ -189,17 +167,17 @@ func areTexts(values []any) bool {
 }
 
 // writeNext writes the next call, ready to copy, or else the handle.
-func writeNext(b *strings.Builder, next *run.Call, handle string) error {
+func writeNext(b *answerText, next *run.Call, handle string) {
 	if next == nil {
 		if handle != "" {
 			fmt.Fprintf(b, "Handle: %s\n", handle)
 		}
-		return nil
+		return
 	}
 	if next.Arguments["handle"] != handle && handle != "" {
 		fmt.Fprintf(b, "Handle: %s\n", handle)
 	}
-	return writeJSON(b, "Next: "+next.Tool+" ", next.Arguments)
+	writeJSON(b, "Next: "+next.Tool+" ", next.Arguments)
 }
 
 func writeList(b *strings.Builder, head string, list []string) {
@@ -218,13 +196,15 @@ func writeText(b *strings.Builder, text string) {
 	}
 }
 
-func writeJSON(b *strings.Builder, head string, v any) error {
+func writeJSON(b *answerText, head string, v any) {
+	b.WriteString(head + b.encodeValue(v) + "\n")
+}
+
+// encodeValue returns a value as JSON.
+func (b *answerText) encodeValue(v any) string {
 	text, err := jsontext.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("write the answer: %w", err)
+	if err != nil && b.err == nil {
+		b.err = fmt.Errorf("write the answer: %w", err)
 	}
-	b.WriteString(head)
-	b.Write(text)
-	b.WriteByte('\n')
-	return nil
+	return string(text)
 }

@@ -3,6 +3,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -83,6 +84,19 @@ type Options struct {
 	Machines Machines
 }
 
+func (opts *Options) setDefaults() {
+	opts.Version = cmp.Or(opts.Version, "dev")
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Toolsets == nil {
+		opts.Toolsets = DefaultToolsets()
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+}
+
 // Upstreams add the offers of other MCP servers to a server.
 type Upstreams interface {
 	// Extend adds their capabilities to the options.
@@ -144,23 +158,12 @@ func workflowInstructions(withRuns bool) string {
 // New makes a server. Close releases it. An unknown toolset is an error with
 // guideway.CodeInvalid.
 func New(opts Options) (*Server, error) {
-	if opts.Version == "" {
-		opts.Version = "dev"
-	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Toolsets == nil {
-		opts.Toolsets = DefaultToolsets()
-	}
+	opts.setDefaults()
 	for _, name := range opts.Toolsets {
 		if !slices.Contains(Toolsets(), name) {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "there is no toolset %q", name).
 				WithFix("use one of %v", Toolsets())
 		}
-	}
-	if opts.Now == nil {
-		opts.Now = time.Now
 	}
 	s := &Server{
 		catalog: opts.Catalog, logger: opts.Logger, shown: map[string]string{},

@@ -31,40 +31,43 @@ type runContents struct {
 	Omitted int64 `json:"eventsOmitted,omitempty"`
 }
 
-func (s *Server) readRun(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	uri := req.Params.URI
-	caller, err := callerFrom(ctx)
-	if err != nil {
-		return nil, mcp.ResourceNotFoundError(uri)
+// userResource returns a handler for the resources that read returns for a caller.
+func (s *Server) userResource(read func(ctx context.Context, c run.Caller, uri string) (any, error)) mcp.ResourceHandler {
+	return func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		uri := req.Params.URI
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, mcp.ResourceNotFoundError(uri)
+		}
+		v, err := read(ctx, caller, uri)
+		if err != nil {
+			return nil, s.readError(ctx, uri, err)
+		}
+		text, err := jsontext.Marshal(v)
+		if err != nil {
+			return nil, s.readError(ctx, uri, err)
+		}
+		return newTextResource(uri, mimeJSON, string(text)), nil
 	}
-	ref := run.Ref{RunID: strings.TrimPrefix(uri, runPrefix)}
-	d, err := s.runs.Get(ctx, caller, ref)
-	if err != nil {
-		return nil, s.readError(ctx, uri, err)
-	}
-	out := runContents{Details: d, Omitted: max(d.Seq-maxRunEvents, 0)}
-	d.Events, err = s.runs.Events(ctx, caller, ref, out.Omitted, int(d.Seq-out.Omitted))
-	if err != nil {
-		return nil, s.readError(ctx, uri, err)
-	}
-	return s.jsonContents(ctx, uri, out)
 }
 
-func (s *Server) readSession(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	uri := req.Params.URI
-	caller, err := callerFrom(ctx)
+func (s *Server) readRun(ctx context.Context, c run.Caller, uri string) (any, error) {
+	ref := run.Ref{RunID: strings.TrimPrefix(uri, runPrefix)}
+	d, err := s.runs.Get(ctx, c, ref)
 	if err != nil {
-		return nil, mcp.ResourceNotFoundError(uri)
+		return nil, err
 	}
+	out := runContents{Details: d, Omitted: max(d.Seq-maxRunEvents, 0)}
+	d.Events, err = s.runs.Events(ctx, c, ref, out.Omitted, int(d.Seq-out.Omitted))
+	return out, err
+}
+
+func (s *Server) readSession(ctx context.Context, c run.Caller, uri string) (any, error) {
 	name, err := session.ParseURI(uri)
 	if err != nil {
-		return nil, mcp.ResourceNotFoundError(uri)
+		return nil, err
 	}
-	d, err := s.sessions.Get(ctx, caller.Principal, name)
-	if err != nil {
-		return nil, s.readError(ctx, uri, err)
-	}
-	return s.jsonContents(ctx, uri, d)
+	return s.sessions.Get(ctx, c.Principal, name)
 }
 
 // readError returns the protocol error for a resource that cannot be read.
@@ -78,12 +81,4 @@ func (s *Server) readError(ctx context.Context, uri string, err error) error {
 	default:
 		return err
 	}
-}
-
-func (s *Server) jsonContents(ctx context.Context, uri string, v any) (*mcp.ReadResourceResult, error) {
-	text, err := jsontext.Marshal(v)
-	if err != nil {
-		return nil, s.readError(ctx, uri, err)
-	}
-	return newTextResource(uri, mimeJSON, string(text)), nil
 }
