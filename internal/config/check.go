@@ -108,7 +108,7 @@ func redactStore(text string) string {
 }
 
 // checkValue applies the rules of the setting to the texts of v.
-func (s *setting) checkValue(v value) (value, *settingError) {
+func (s *Setting) checkValue(v value) (value, *settingError) {
 	switch s.Kind {
 	case KindBool:
 	case KindCount, KindPercent:
@@ -139,8 +139,8 @@ func (s *setting) checkValue(v value) (value, *settingError) {
 }
 
 // parseNumber parses a whole number within the bounds of the setting.
-func (s *setting) parseNumber(v value) (value, *settingError) {
-	text, least, most := strings.TrimSpace(v.text), s.least, s.most
+func (s *Setting) parseNumber(v value) (value, *settingError) {
+	text, least, most := strings.TrimSpace(v.text), int64(0), s.most
 	if s.Kind == KindPercent {
 		text, least, most = strings.TrimSpace(strings.TrimSuffix(text, "%")), 1, 100
 	}
@@ -157,7 +157,7 @@ func (s *setting) parseNumber(v value) (value, *settingError) {
 }
 
 // parseDuration parses a duration within the bounds of the setting.
-func (s *setting) parseDuration(v value) (value, *settingError) {
+func (s *Setting) parseDuration(v value) (value, *settingError) {
 	most, fix := time.Duration(s.most), `write a number with a unit, such as "12h" or "30d"`
 	if most == 0 {
 		most, fix = maxDuration, `write a number with a unit, such as "30s" or "5m"`
@@ -170,7 +170,7 @@ func (s *setting) parseDuration(v value) (value, *settingError) {
 	return v, nil
 }
 
-func (s *setting) checkText(text string) *settingError {
+func (s *Setting) checkText(text string) *settingError {
 	if strings.TrimSpace(text) == "" {
 		return newError("set a value, or remove the setting", "the value is empty")
 	}

@@ -1,10 +1,6 @@
 package config
 
-import (
-	"slices"
-	"strconv"
-	"time"
-)
+import "time"
 
 // Checkpoints are the settings of checkpoints. A limit of 0 means no limit.
 type Checkpoints struct {
@@ -34,95 +30,66 @@ func checkpointDefaults() Checkpoints {
 	}
 }
 
-func checkpointSettings() []setting {
-	return slices.Concat([]setting{
-		checkpointSwitch(Setting{
-			Name: "checkpoints.autoSave", Flag: "checkpoint-auto-save", Env: "GUIDEWAY_CHECKPOINT_AUTO_SAVE",
+func checkpointSettings() []Setting {
+	return []Setting{
+		{
+			Name: "checkpoints.autoSave", Kind: KindBool, Flag: "checkpoint-auto-save", Env: "GUIDEWAY_CHECKPOINT_AUTO_SAVE",
 			Aliases: []Alias{{Name: "WORKRAIL_CHECKPOINT_AUTO_SAVE"}},
 			Usage:   "Whether the server saves a checkpoint at the end of each phase and loop and at each gate.",
-		}, func(c *Checkpoints) *bool { return &c.AutoSave }),
-		checkpointSwitch(Setting{
-			Name: "checkpoints.readOnly", Flag: "checkpoints-read-only", Env: "GUIDEWAY_CHECKPOINTS_READ_ONLY",
+			field:   func(c *Config) any { return &c.Checkpoints.AutoSave },
+		},
+		{
+			Name: "checkpoints.readOnly", Kind: KindBool, Flag: "checkpoints-read-only", Env: "GUIDEWAY_CHECKPOINTS_READ_ONLY",
 			Usage: "Whether checkpoints can be read only.",
-		}, func(c *Checkpoints) *bool { return &c.ReadOnly }),
-		{
-			Setting: Setting{
-				Name: "checkpoints.retention", Kind: KindDuration, Flag: "checkpoint-retention", Env: "GUIDEWAY_CHECKPOINT_RETENTION",
-				Usage: "How long the checkpoints of a session are kept without activity, such as \"30d\"; 0 is forever.",
-			},
-			most: int64(100 * 365 * day),
-			set:  func(c *Config, v value) { c.Checkpoints.Retention = v.duration },
-			text: func(c *Config) string { return DurationText(c.Checkpoints.Retention) },
+			field: func(c *Config) any { return &c.Checkpoints.ReadOnly },
 		},
 		{
-			Setting: Setting{
-				Name: "checkpoints.dir", Kind: KindPath, Flag: "checkpoints-dir", Env: "GUIDEWAY_CHECKPOINTS_DIR",
-				Usage: "Directory of the contents of checkpoints; by default \"contexts\" in the data directory, or the database of the store.",
-			},
-			set:  func(c *Config, v value) { c.Checkpoints.Dir = v.text },
-			text: func(c *Config) string { return c.Checkpoints.Dir },
+			Name: "checkpoints.retention", Kind: KindDuration, Flag: "checkpoint-retention", Env: "GUIDEWAY_CHECKPOINT_RETENTION",
+			Usage: "How long the checkpoints of a session are kept without activity, such as \"30d\"; 0 is forever.",
+			most:  int64(100 * 365 * day),
+			field: func(c *Config) any { return &c.Checkpoints.Retention },
 		},
-	}, checkpointLimits())
-}
-
-func checkpointLimits() []setting {
-	return []setting{
-		checkpointCount(KindCount, Setting{
-			Name: "checkpoints.max", Flag: "max-checkpoints", Env: "GUIDEWAY_MAX_CHECKPOINTS",
+		{
+			Name: "checkpoints.dir", Kind: KindPath, Flag: "checkpoints-dir", Env: "GUIDEWAY_CHECKPOINTS_DIR",
+			Usage: "Directory of the contents of checkpoints; by default \"contexts\" in the data directory, or the database of the store.",
+			field: func(c *Config) any { return &c.Checkpoints.Dir },
+		},
+		{
+			Name: "checkpoints.max", Kind: KindCount, Flag: "max-checkpoints", Env: "GUIDEWAY_MAX_CHECKPOINTS",
 			Aliases: []Alias{{Name: "WORKRAIL_MAX_CHECKPOINTS"}},
 			Usage:   "Maximum number of checkpoints of a session; the oldest are removed first; 0 is no limit.",
-		}, func(c *Checkpoints) *int { return &c.Max }),
-		checkpointSize(Setting{
-			Name: "checkpoints.maxContext", Flag: "max-context-size", Env: "GUIDEWAY_MAX_CONTEXT_SIZE",
+			most:    1_000_000,
+			field:   func(c *Config) any { return &c.Checkpoints.Max },
+		},
+		{
+			Name: "checkpoints.maxContext", Kind: KindSize, Flag: "max-context-size", Env: "GUIDEWAY_MAX_CONTEXT_SIZE",
 			Usage: "Maximum size of a saved context before compression; 0 is no limit.",
-		}, func(c *Checkpoints) *int64 { return &c.MaxContext }),
-		checkpointSize(Setting{
-			Name: "checkpoints.maxSize", Flag: "max-checkpoint-size", Env: "GUIDEWAY_MAX_CHECKPOINT_SIZE",
+			field: func(c *Config) any { return &c.Checkpoints.MaxContext },
+		},
+		{
+			Name: "checkpoints.maxSize", Kind: KindSize, Flag: "max-checkpoint-size", Env: "GUIDEWAY_MAX_CHECKPOINT_SIZE",
 			Usage: "Maximum compressed size of one checkpoint; 0 is no limit.",
-		}, func(c *Checkpoints) *int64 { return &c.MaxSize }),
-		checkpointSize(Setting{
-			Name: "checkpoints.maxSession", Flag: "max-session-size", Env: "GUIDEWAY_MAX_SESSION_SIZE",
+			field: func(c *Config) any { return &c.Checkpoints.MaxSize },
+		},
+		{
+			Name: "checkpoints.maxSession", Kind: KindSize, Flag: "max-session-size", Env: "GUIDEWAY_MAX_SESSION_SIZE",
 			Usage: "Maximum size of the checkpoints of a session; the oldest are removed first; 0 is no limit.",
-		}, func(c *Checkpoints) *int64 { return &c.MaxSession }),
-		checkpointSize(Setting{
-			Name: "checkpoints.maxTotal", Flag: "max-total-size", Env: "GUIDEWAY_MAX_TOTAL_SIZE",
+			field: func(c *Config) any { return &c.Checkpoints.MaxSession },
+		},
+		{
+			Name: "checkpoints.maxTotal", Kind: KindSize, Flag: "max-total-size", Env: "GUIDEWAY_MAX_TOTAL_SIZE",
 			Usage: "Maximum size of all checkpoints; 0 is no limit.",
-		}, func(c *Checkpoints) *int64 { return &c.MaxTotal }),
-		checkpointCount(KindPercent, Setting{
-			Name: "checkpoints.warnAt", Flag: "checkpoints-warn-at", Env: "GUIDEWAY_CHECKPOINTS_WARN_AT",
+			field: func(c *Config) any { return &c.Checkpoints.MaxTotal },
+		},
+		{
+			Name: "checkpoints.warnAt", Kind: KindPercent, Flag: "checkpoints-warn-at", Env: "GUIDEWAY_CHECKPOINTS_WARN_AT",
 			Usage: "Percentage of a limit at which saves warn.",
-		}, func(c *Checkpoints) *int { return &c.WarnAt }),
-		checkpointCount(KindPercent, Setting{
-			Name: "checkpoints.cleanAt", Flag: "checkpoints-clean-at", Env: "GUIDEWAY_CHECKPOINTS_CLEAN_AT",
+			field: func(c *Config) any { return &c.Checkpoints.WarnAt },
+		},
+		{
+			Name: "checkpoints.cleanAt", Kind: KindPercent, Flag: "checkpoints-clean-at", Env: "GUIDEWAY_CHECKPOINTS_CLEAN_AT",
 			Usage: "Percentage of the limit of all checkpoints at which the sessions with the oldest activity are removed.",
-		}, func(c *Checkpoints) *int { return &c.CleanAt }),
-	}
-}
-
-func checkpointSwitch(s Setting, field func(*Checkpoints) *bool) setting {
-	s.Kind = KindBool
-	return setting{
-		Setting: s,
-		set:     func(c *Config, v value) { *field(&c.Checkpoints) = v.flag },
-		text:    func(c *Config) string { return strconv.FormatBool(*field(&c.Checkpoints)) },
-	}
-}
-
-func checkpointCount(kind Kind, s Setting, field func(*Checkpoints) *int) setting {
-	s.Kind = kind
-	return setting{
-		Setting: s,
-		most:    1_000_000,
-		set:     func(c *Config, v value) { *field(&c.Checkpoints) = int(v.number) },
-		text:    func(c *Config) string { return strconv.Itoa(*field(&c.Checkpoints)) },
-	}
-}
-
-func checkpointSize(s Setting, field func(*Checkpoints) *int64) setting {
-	s.Kind = KindSize
-	return setting{
-		Setting: s,
-		set:     func(c *Config, v value) { *field(&c.Checkpoints) = v.number },
-		text:    func(c *Config) string { return SizeText(*field(&c.Checkpoints)) },
+			field: func(c *Config) any { return &c.Checkpoints.CleanAt },
+		},
 	}
 }

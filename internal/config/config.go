@@ -200,10 +200,10 @@ type Value struct {
 
 // Values returns all settings in the order of Settings, as texts.
 func (c *Config) Values() []Value {
-	table := allSettings()
+	table := Settings()
 	values := make([]Value, len(table))
 	for i := range table {
-		values[i] = Value{Name: table[i].Name, Text: table[i].text(c), Origin: c.Origin(table[i].Name)}
+		values[i] = Value{Name: table[i].Name, Text: table[i].formatValue(c), Origin: c.Origin(table[i].Name)}
 	}
 	return values
 }

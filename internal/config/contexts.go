@@ -1,9 +1,6 @@
 package config
 
-import (
-	"net/url"
-	"strconv"
-)
+import "net/url"
 
 // Context is the settings of contexts.
 type Context struct {
@@ -59,51 +56,36 @@ func contextDefaults() Context {
 	return Context{Compression: CompressionBasic, TokenLimit: 32_000, Threshold: 80, Embeddings: Embeddings{Model: "text-embedding-3-small"}}
 }
 
-func contextSettings() []setting {
-	return []setting{
+func contextSettings() []Setting {
+	return []Setting{
 		{
-			Setting: Setting{
-				Name: "context.compression", Kind: KindText, Flag: "context-compression", Env: "GUIDEWAY_CONTEXT_COMPRESSION",
-				Aliases: []Alias{{Name: "WORKRAIL_CONTEXT_COMPRESSION"}},
-				Usage:   "How runs are summarised: by extracts, or by a model configured for machines.",
-				Allowed: []string{CompressionBasic, CompressionAdvanced},
-			},
-			set:  func(c *Config, v value) { c.Context.Compression = v.text },
-			text: func(c *Config) string { return c.Context.Compression },
+			Name: "context.compression", Kind: KindText, Flag: "context-compression", Env: "GUIDEWAY_CONTEXT_COMPRESSION",
+			Aliases: []Alias{{Name: "WORKRAIL_CONTEXT_COMPRESSION"}},
+			Usage:   "How runs are summarised: by extracts, or by a model configured for machines.",
+			Allowed: []string{CompressionBasic, CompressionAdvanced},
+			field:   func(c *Config) any { return &c.Context.Compression },
 		},
 		{
-			Setting: Setting{
-				Name: "context.tokenLimit", Kind: KindCount, Flag: "context-token-limit", Env: "GUIDEWAY_CONTEXT_TOKEN_LIMIT",
-				Usage: "Maximum tokens of a context; 0 is no limit.",
-			},
-			most: 100_000_000,
-			set:  func(c *Config, v value) { c.Context.TokenLimit = int(v.number) },
-			text: func(c *Config) string { return strconv.Itoa(c.Context.TokenLimit) },
+			Name: "context.tokenLimit", Kind: KindCount, Flag: "context-token-limit", Env: "GUIDEWAY_CONTEXT_TOKEN_LIMIT",
+			Usage: "Maximum tokens of a context; 0 is no limit.",
+			most:  100_000_000,
+			field: func(c *Config) any { return &c.Context.TokenLimit },
 		},
 		{
-			Setting: Setting{
-				Name: "context.threshold", Kind: KindPercent, Flag: "context-threshold", Env: "GUIDEWAY_CONTEXT_THRESHOLD",
-				Usage: "Percentage of the token limit at which a context is reduced in the background.",
-			},
-			set:  func(c *Config, v value) { c.Context.Threshold = int(v.number) },
-			text: func(c *Config) string { return strconv.Itoa(c.Context.Threshold) },
+			Name: "context.threshold", Kind: KindPercent, Flag: "context-threshold", Env: "GUIDEWAY_CONTEXT_THRESHOLD",
+			Usage: "Percentage of the token limit at which a context is reduced in the background.",
+			field: func(c *Config) any { return &c.Context.Threshold },
 		},
 		{
-			Setting: Setting{
-				Name: "context.embeddingsUrl", Kind: KindText, Flag: "embeddings-url", Env: "GUIDEWAY_EMBEDDINGS_URL",
-				Usage: "URL of a service with OpenAI's API for embeddings, without /embeddings; it ranks the results of searches. Its key is in $GUIDEWAY_EMBEDDINGS_KEY.",
-			},
+			Name: "context.embeddingsUrl", Kind: KindText, Flag: "embeddings-url", Env: "GUIDEWAY_EMBEDDINGS_URL",
+			Usage: "URL of a service with OpenAI's API for embeddings, without /embeddings; it ranks the results of searches. Its key is in $GUIDEWAY_EMBEDDINGS_KEY.",
 			check: checkEmbeddings,
-			set:   func(c *Config, v value) { c.Context.Embeddings.URL = v.text },
-			text:  func(c *Config) string { return c.Context.Embeddings.URL },
+			field: func(c *Config) any { return &c.Context.Embeddings.URL },
 		},
 		{
-			Setting: Setting{
-				Name: "context.embeddingsModel", Kind: KindText, Flag: "embeddings-model", Env: "GUIDEWAY_EMBEDDINGS_MODEL",
-				Usage: "The model of that service.",
-			},
-			set:  func(c *Config, v value) { c.Context.Embeddings.Model = v.text },
-			text: func(c *Config) string { return c.Context.Embeddings.Model },
+			Name: "context.embeddingsModel", Kind: KindText, Flag: "embeddings-model", Env: "GUIDEWAY_EMBEDDINGS_MODEL",
+			Usage: "The model of that service.",
+			field: func(c *Config) any { return &c.Context.Embeddings.Model },
 		},
 	}
 }
@@ -122,33 +104,24 @@ func checkEmbeddings(text string) *settingError {
 	return nil
 }
 
-func encryptionSettings() []setting {
-	return []setting{
+func encryptionSettings() []Setting {
+	return []Setting{
 		{
-			Setting: Setting{
-				Name: "encryption.mode", Kind: KindText, Flag: "encryption", Env: "GUIDEWAY_ENCRYPTION",
-				Aliases: []Alias{{Name: "WORKRAIL_ENCRYPTION", convert: encryptionSwitch}},
-				Usage:   "Whether checkpoints are encrypted, and where the key is. \"enabled\" is the keychain of the system, or the key file if there is no keychain.",
-				Allowed: []string{EncryptionDisabled, EncryptionEnabled, EncryptionKeychain, EncryptionKeyFile, EncryptionPassphrase},
-			},
-			set:  func(c *Config, v value) { c.Encryption.Mode = v.text },
-			text: func(c *Config) string { return c.Encryption.Mode },
+			Name: "encryption.mode", Kind: KindText, Flag: "encryption", Env: "GUIDEWAY_ENCRYPTION",
+			Aliases: []Alias{{Name: "WORKRAIL_ENCRYPTION", convert: encryptionSwitch}},
+			Usage:   "Whether checkpoints are encrypted, and where the key is. \"enabled\" is the keychain of the system, or the key file if there is no keychain.",
+			Allowed: []string{EncryptionDisabled, EncryptionEnabled, EncryptionKeychain, EncryptionKeyFile, EncryptionPassphrase},
+			field:   func(c *Config) any { return &c.Encryption.Mode },
 		},
 		{
-			Setting: Setting{
-				Name: "encryption.keyFile", Kind: KindPath, Flag: "encryption-key-file", Env: "GUIDEWAY_ENCRYPTION_KEY_FILE",
-				Usage: "File of the key; by default \"checkpoints.key\" in the user's configuration directory.",
-			},
-			set:  func(c *Config, v value) { c.Encryption.KeyFile = v.text },
-			text: func(c *Config) string { return c.Encryption.KeyFile },
+			Name: "encryption.keyFile", Kind: KindPath, Flag: "encryption-key-file", Env: "GUIDEWAY_ENCRYPTION_KEY_FILE",
+			Usage: "File of the key; by default \"checkpoints.key\" in the user's configuration directory.",
+			field: func(c *Config) any { return &c.Encryption.KeyFile },
 		},
 		{
-			Setting: Setting{
-				Name: "encryption.passphraseFile", Kind: KindPath, Flag: "encryption-passphrase-file", Env: "GUIDEWAY_ENCRYPTION_PASSPHRASE_FILE",
-				Usage: "File of the passphrase. Without it the passphrase is in $GUIDEWAY_ENCRYPTION_PASSPHRASE, or entered at the terminal.",
-			},
-			set:  func(c *Config, v value) { c.Encryption.PassphraseFile = v.text },
-			text: func(c *Config) string { return c.Encryption.PassphraseFile },
+			Name: "encryption.passphraseFile", Kind: KindPath, Flag: "encryption-passphrase-file", Env: "GUIDEWAY_ENCRYPTION_PASSPHRASE_FILE",
+			Usage: "File of the passphrase. Without it the passphrase is in $GUIDEWAY_ENCRYPTION_PASSPHRASE, or entered at the terminal.",
+			field: func(c *Config) any { return &c.Encryption.PassphraseFile },
 		},
 	}
 }

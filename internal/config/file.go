@@ -87,7 +87,7 @@ func (l *loader) readDataFile() {
 
 // statedDataDir returns the data directory of a flag or variable, or the default.
 func (l *loader) statedDataDir() string {
-	i := slices.IndexFunc(l.table, func(s setting) bool { return s.Name == "dataDir" })
+	i := slices.IndexFunc(l.table, func(s Setting) bool { return s.Name == "dataDir" })
 	s := &l.table[i]
 	texts := slices.Clone(l.opts.Flags[s.Name])
 	slices.Reverse(texts) // the last one takes precedence
@@ -350,7 +350,7 @@ func (f *fileReader) skipValue() any {
 }
 
 // decodeJSON converts a JSON value into the setting's.
-func (s *setting) decodeJSON(decoded any) (value, *settingError) {
+func (s *Setting) decodeJSON(decoded any) (value, *settingError) {
 	switch s.Kind {
 	case KindBool:
 		if flag, ok := decoded.(bool); ok {

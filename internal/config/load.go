@@ -88,13 +88,13 @@ type loader struct {
 	goos   string
 	home   string
 	dir    string
-	table  []setting
+	table  []Setting
 	config *Config
 	errors []guideway.Diagnostic
 }
 
 func newLoader(opts Options) *loader {
-	l := &loader{opts: opts, goos: opts.GOOS, dir: opts.Dir, table: allSettings()}
+	l := &loader{opts: opts, goos: opts.GOOS, dir: opts.Dir, table: Settings()}
 	if l.goos == "" {
 		l.goos = runtime.GOOS
 	}
@@ -210,7 +210,7 @@ func (l *loader) addWarning(d guideway.Diagnostic) {
 
 // applyValue checks a decoded value and applies it, or reports an error. position is a
 // diagnostic with the position of the value.
-func (l *loader) applyValue(s *setting, v value, base string, place guideway.Diagnostic, origin Origin) {
+func (l *loader) applyValue(s *Setting, v value, base string, place guideway.Diagnostic, origin Origin) {
 	v, f := s.checkValue(v)
 	if f != nil {
 		l.reportError(place, f)
@@ -231,7 +231,7 @@ func (l *loader) applyValue(s *setting, v value, base string, place guideway.Dia
 		l.reportError(place, f)
 		return
 	}
-	s.set(l.config, v)
+	s.storeValue(l.config, v)
 	l.config.origins[s.Name] = origin
 }
 
@@ -295,7 +295,7 @@ func (l *loader) readEnv() {
 	l.unknownVariables()
 }
 
-func (l *loader) applyEnv(s *setting, name, text string, convert func(string) (string, *settingError)) {
+func (l *loader) applyEnv(s *Setting, name, text string, convert func(string) (string, *settingError)) {
 	place := guideway.Diagnostic{File: name}
 	if convert != nil {
 		var f *settingError
@@ -355,7 +355,7 @@ func (l *loader) readFlags() {
 }
 
 // applyTexts applies the value of a variable or a flag.
-func (l *loader) applyTexts(s *setting, texts []string, place guideway.Diagnostic, origin Origin) {
+func (l *loader) applyTexts(s *Setting, texts []string, place guideway.Diagnostic, origin Origin) {
 	if len(texts) == 0 && s.Kind != KindList && s.Kind != KindPaths {
 		return
 	}
@@ -368,7 +368,7 @@ func (l *loader) applyTexts(s *setting, texts []string, place guideway.Diagnosti
 }
 
 // parseTexts converts the value of a variable or a flag.
-func (s *setting) parseTexts(texts []string) (value, *settingError) {
+func (s *Setting) parseTexts(texts []string) (value, *settingError) {
 	if s.Kind == KindList || s.Kind == KindPaths {
 		return value{list: texts}, nil
 	}

@@ -19,7 +19,7 @@ func bareName(name string) string {
 }
 
 // allNames returns all names of a setting in files, variables and flags.
-func (s *setting) allNames() []string {
+func (s *Setting) allNames() []string {
 	names := []string{s.Name, s.Flag, s.Env, strings.TrimPrefix(s.Env, "GUIDEWAY_")}
 	if s.FlagAlias != "" {
 		names = append(names, s.FlagAlias)
@@ -31,7 +31,7 @@ func (s *setting) allNames() []string {
 }
 
 // findSetting returns the setting that has a name as a variable, a flag or a key.
-func (l *loader) findSetting(name string) *setting {
+func (l *loader) findSetting(name string) *Setting {
 	for i := range l.table {
 		for _, other := range l.table[i].allNames() {
 			if bareName(other) == bareName(name) {
@@ -44,7 +44,7 @@ func (l *loader) findSetting(name string) *setting {
 
 // fileValue returns the value of a setting as the file must contain it. ok is false if the
 // value is invalid.
-func (s *setting) fileValue(name string, decoded any) (out any, ok bool) {
+func (s *Setting) fileValue(name string, decoded any) (out any, ok bool) {
 	for _, alias := range s.Aliases {
 		if alias.Name == name {
 			decoded = convertAlias(alias, decoded)
@@ -77,7 +77,7 @@ func (s *setting) fileValue(name string, decoded any) (out any, ok bool) {
 }
 
 // addSetting adds a value to a document of settings.
-func addSetting(document map[string]any, s *setting, v any) {
+func addSetting(document map[string]any, s *Setting, v any) {
 	group, key, nested := strings.Cut(s.Name, ".")
 	if !nested {
 		document[group] = v

@@ -51,6 +51,20 @@ type Setting struct {
 	// Allowed are the values of a text or of a list's elements. If it is empty, other rules
 	// apply.
 	Allowed []string
+
+	// nonEmpty refuses an empty list.
+	nonEmpty bool
+	// most is the maximum of a number or a duration. 0 means no bound for a number, and a
+	// day for a duration.
+	most int64
+	// check validates one text. Nil accepts any text.
+	check func(string) *settingError
+	// raise returns the effective duration. Nil means the given one.
+	raise func(time.Duration) time.Duration
+	// redact removes the secrets of a text. Nil means that it has none.
+	redact func(string) string
+	// field returns a pointer to the field of a Config.
+	field func(*Config) any
 }
 
 // Alias is a variable of another system.
@@ -60,22 +74,6 @@ type Alias struct {
 	convert func(string) (string, *settingError)
 }
 
-// setting is a Setting with access to its field of a Config.
-type setting struct {
-	Setting
-	// nonEmpty refuses an empty list.
-	nonEmpty bool
-	// least and most are the bounds of a number; a most of 0 means no bound. most also
-	// bounds a duration, with a default of a day.
-	least, most int64
-	// check validates one text. Nil accepts any text.
-	check func(string) *settingError
-	// set stores a validated value.
-	set func(*Config, value)
-	// text returns the effective value.
-	text func(*Config) string
-}
-
 // value is a decoded value. Its kind selects the field.
 type value struct {
 	text     string
@@ -83,6 +81,65 @@ type value struct {
 	flag     bool
 	number   int64
 	duration time.Duration
+}
+
+// storeValue stores a validated value in its field.
+func (s *Setting) storeValue(c *Config, v value) {
+	switch field := s.field(c).(type) {
+	case *string:
+		*field = v.text
+	case *bool:
+		*field = v.flag
+	case *int:
+		*field = int(v.number)
+	case *int64:
+		*field = v.number
+	case *time.Duration:
+		*field = v.duration
+		if s.raise != nil {
+			*field = s.raise(v.duration)
+		}
+	case *[]string:
+		*field = v.list
+	case *map[string]string:
+		*field = map[string]string{}
+		for _, text := range v.list {
+			key, item, _ := strings.Cut(text, "=")
+			(*field)[key] = item
+		}
+	}
+}
+
+// formatValue returns the effective value as a text.
+func (s *Setting) formatValue(c *Config) string {
+	switch field := s.field(c).(type) {
+	case *string:
+		if s.redact != nil {
+			return s.redact(*field)
+		}
+		return *field
+	case *bool:
+		return strconv.FormatBool(*field)
+	case *int:
+		return strconv.Itoa(*field)
+	case *int64:
+		return SizeText(*field)
+	case *time.Duration:
+		return DurationText(*field)
+	case *[]string:
+		if s.Kind == KindPaths {
+			return strings.Join(*field, ", ")
+		}
+		return strings.Join(*field, ",")
+	case *map[string]string:
+		var items []string
+		for key, item := range *field {
+			items = append(items, key+"="+item)
+		}
+		slices.Sort(items)
+		return strings.Join(items, ",")
+	}
+	return ""
 }
 
 // settingError is the error of a value, without its position.
@@ -111,180 +168,127 @@ func DefaultToolsets() []string { return []string{"steps", "runs", "sessions", "
 
 // Settings returns all settings in a fixed order.
 func Settings() []Setting {
-	table := allSettings()
-	described := make([]Setting, len(table))
-	for i := range table {
-		described[i] = table[i].Setting
-	}
-	return described
-}
-
-// allSettings returns the table of settings with their variables, aliases and flags.
-func allSettings() []setting {
 	return slices.Concat(serverSettings(), dataSettings(), runSettings(), contextSettings(), checkpointSettings(),
 		encryptionSettings(), workflowSettings(), sourceSettings(), gatewaySettings(), requestSettings(), logSettings())
 }
 
-func serverSettings() []setting {
-	return []setting{
+func serverSettings() []Setting {
+	return []Setting{
 		{
-			Setting: Setting{
-				Name: "listen", Kind: KindText, Flag: "listen", Env: "GUIDEWAY_LISTEN",
-				Usage: "Host and port of the HTTP server.",
-			},
+			Name: "listen", Kind: KindText, Flag: "listen", Env: "GUIDEWAY_LISTEN",
+			Usage: "Host and port of the HTTP server.",
 			check: checkListen,
-			set:   func(c *Config, v value) { c.Listen = v.text },
-			text:  func(c *Config) string { return c.Listen },
+			field: func(c *Config) any { return &c.Listen },
 		},
 		{
-			Setting: Setting{
-				Name: "toolsets", Kind: KindList, Flag: "toolsets", Env: "GUIDEWAY_TOOLSETS",
-				Usage: "Toolsets that a client gets if it does not choose.", Allowed: Toolsets(),
-			},
+			Name: "toolsets", Kind: KindList, Flag: "toolsets", Env: "GUIDEWAY_TOOLSETS",
+			Usage: "Toolsets that a client gets if it does not choose.", Allowed: Toolsets(),
 			nonEmpty: true,
-			set:      func(c *Config, v value) { c.Toolsets = v.list },
-			text:     func(c *Config) string { return strings.Join(c.Toolsets, ",") },
+			field:    func(c *Config) any { return &c.Toolsets },
 		},
 		{
-			Setting: Setting{
-				Name: "allowOrigins", Kind: KindList, Flag: "allow-origin", Env: "GUIDEWAY_ALLOW_ORIGINS",
-				Usage: "Additional browser origins that may call the server.",
-			},
+			Name: "allowOrigins", Kind: KindList, Flag: "allow-origin", Env: "GUIDEWAY_ALLOW_ORIGINS",
+			Usage: "Additional browser origins that may call the server.",
 			check: checkOrigin,
-			set:   func(c *Config, v value) { c.AllowOrigins = v.list },
-			text:  func(c *Config) string { return strings.Join(c.AllowOrigins, ",") },
+			field: func(c *Config) any { return &c.AllowOrigins },
 		},
 		{
-			Setting: Setting{
-				Name: "allowedHosts", Kind: KindList, Flag: "allowed-host", Env: "GUIDEWAY_ALLOWED_HOSTS",
-				Usage: "Additional host names, besides loopback, that requests may be addressed to.",
-			},
+			Name: "allowedHosts", Kind: KindList, Flag: "allowed-host", Env: "GUIDEWAY_ALLOWED_HOSTS",
+			Usage: "Additional host names, besides loopback, that requests may be addressed to.",
 			check: checkHost,
-			set:   func(c *Config, v value) { c.AllowedHosts = v.list },
-			text:  func(c *Config) string { return strings.Join(c.AllowedHosts, ",") },
+			field: func(c *Config) any { return &c.AllowedHosts },
 		},
 	}
 }
 
-func dataSettings() []setting {
-	return []setting{
+func dataSettings() []Setting {
+	return []Setting{
 		{
-			Setting: Setting{
-				Name: "dataDir", Kind: KindPath, Flag: "data-dir", FlagAlias: "storage-path", Env: "GUIDEWAY_DATA_DIR",
-				Aliases: []Alias{{Name: "WORKRAIL_DATA_DIR"}, {Name: "WORKRAIL_STORAGE_PATH"}},
-				Usage:   "Directory of the data that must not be lost.",
-			},
-			set:  func(c *Config, v value) { c.DataDir = v.text },
-			text: func(c *Config) string { return c.DataDir },
+			Name: "dataDir", Kind: KindPath, Flag: "data-dir", FlagAlias: "storage-path", Env: "GUIDEWAY_DATA_DIR",
+			Aliases: []Alias{{Name: "WORKRAIL_DATA_DIR"}, {Name: "WORKRAIL_STORAGE_PATH"}},
+			Usage:   "Directory of the data that must not be lost.",
+			field:   func(c *Config) any { return &c.DataDir },
 		},
 		{
-			Setting: Setting{
-				Name: "tokenFile", Kind: KindPath, Flag: "token-file", Env: "GUIDEWAY_TOKEN_FILE",
-				Usage: "File of the bearer token; by default \"token\" in the data directory.",
-			},
-			set:  func(c *Config, v value) { c.TokenFile = v.text },
-			text: func(c *Config) string { return c.TokenFile },
+			Name: "tokenFile", Kind: KindPath, Flag: "token-file", Env: "GUIDEWAY_TOKEN_FILE",
+			Usage: "File of the bearer token; by default \"token\" in the data directory.",
+			field: func(c *Config) any { return &c.TokenFile },
 		},
 	}
 }
 
-func runSettings() []setting {
-	return []setting{
+func runSettings() []Setting {
+	return []Setting{
 		{
-			Setting: Setting{
-				Name: "store", Kind: KindText, Flag: "store", Env: "GUIDEWAY_STORE",
-				Usage: "Where runs, session documents and checkpoints are kept: \"sqlite\", a file in the data directory; \"files\", the same with checkpoints in files alone; or a URL postgres://….",
-			},
-			check: checkStore,
-			set:   func(c *Config, v value) { c.Store = v.text },
-			text:  (*Config).RedactedStore,
+			Name: "store", Kind: KindText, Flag: "store", Env: "GUIDEWAY_STORE",
+			Usage:  "Where runs, session documents and checkpoints are kept: \"sqlite\", a file in the data directory; \"files\", the same with checkpoints in files alone; or a URL postgres://….",
+			check:  checkStore,
+			redact: redactStore,
+			field:  func(c *Config) any { return &c.Store },
 		},
 		{
-			Setting: Setting{
-				Name: "journal.keyFile", Kind: KindPath, Flag: "journal-key-file", Env: "GUIDEWAY_JOURNAL_KEY_FILE",
-				Usage: "File of the key that chains the events of runs; by default \"journal.key\" in the data directory.",
-			},
-			set:  func(c *Config, v value) { c.Journal.KeyFile = v.text },
-			text: func(c *Config) string { return c.Journal.KeyFile },
+			Name: "journal.keyFile", Kind: KindPath, Flag: "journal-key-file", Env: "GUIDEWAY_JOURNAL_KEY_FILE",
+			Usage: "File of the key that chains the events of runs; by default \"journal.key\" in the data directory.",
+			field: func(c *Config) any { return &c.Journal.KeyFile },
 		},
 		{
-			Setting: Setting{
-				Name: "journal.headsDir", Kind: KindPath, Flag: "journal-heads-dir", Env: "GUIDEWAY_JOURNAL_HEADS_DIR",
-				Usage: "Directory that records the last event of each run, to detect a restored old copy of the data; separate from the data directory.",
-			},
-			set:  func(c *Config, v value) { c.Journal.HeadsDir = v.text },
-			text: func(c *Config) string { return c.Journal.HeadsDir },
+			Name: "journal.headsDir", Kind: KindPath, Flag: "journal-heads-dir", Env: "GUIDEWAY_JOURNAL_HEADS_DIR",
+			Usage: "Directory that records the last event of each run, to detect a restored old copy of the data; separate from the data directory.",
+			field: func(c *Config) any { return &c.Journal.HeadsDir },
 		},
 		{
-			Setting: Setting{
-				Name: "gates.approval", Kind: KindText, Flag: "gate-approval", Env: "GUIDEWAY_GATES_APPROVAL",
-				Usage:   "Who answers gates: the agent, with the person's answer, or only a human.",
-				Allowed: []string{ApprovalAgent, ApprovalHuman},
-			},
-			set:  func(c *Config, v value) { c.Gates.Approval = v.text },
-			text: func(c *Config) string { return c.Gates.Approval },
+			Name: "gates.approval", Kind: KindText, Flag: "gate-approval", Env: "GUIDEWAY_GATES_APPROVAL",
+			Usage:   "Who answers gates: the agent, with the person's answer, or only a human.",
+			Allowed: []string{ApprovalAgent, ApprovalHuman},
+			field:   func(c *Config) any { return &c.Gates.Approval },
 		},
 	}
 }
 
-func workflowSettings() []setting {
-	include := func(name, what string, field func(*Config) *bool) setting {
+func workflowSettings() []Setting {
+	include := func(name, what string, field func(*Config) any) Setting {
 		upper := strings.ToUpper(name)
-		return setting{
-			Setting: Setting{
-				Name: "workflows." + name, Kind: KindBool, Flag: "include-" + name, Env: "GUIDEWAY_INCLUDE_" + upper,
-				Aliases: []Alias{{Name: "WORKFLOW_INCLUDE_" + upper, convert: convertSwitch}},
-				Usage:   "Whether " + what + " are in the catalog.",
-			},
-			set:  func(c *Config, v value) { *field(c) = v.flag },
-			text: func(c *Config) string { return strconv.FormatBool(*field(c)) },
+		return Setting{
+			Name: "workflows." + name, Kind: KindBool, Flag: "include-" + name, Env: "GUIDEWAY_INCLUDE_" + upper,
+			Aliases: []Alias{{Name: "WORKFLOW_INCLUDE_" + upper, convert: convertSwitch}},
+			Usage:   "Whether " + what + " are in the catalog.",
+			field:   field,
 		}
 	}
-	return []setting{
+	return []Setting{
 		{
-			Setting: Setting{
-				Name: "workflows.paths", Kind: KindPaths, Flag: "workflows", Env: "GUIDEWAY_WORKFLOW_PATHS",
-				Aliases: []Alias{{Name: "WORKFLOW_STORAGE_PATH"}},
-				Usage:   "Directories of workflows, lowest precedence first.",
-			},
-			set:  func(c *Config, v value) { c.Workflows.Paths = v.list },
-			text: func(c *Config) string { return strings.Join(c.Workflows.Paths, ", ") },
+			Name: "workflows.paths", Kind: KindPaths, Flag: "workflows", Env: "GUIDEWAY_WORKFLOW_PATHS",
+			Aliases: []Alias{{Name: "WORKFLOW_STORAGE_PATH"}},
+			Usage:   "Directories of workflows, lowest precedence first.",
+			field:   func(c *Config) any { return &c.Workflows.Paths },
 		},
-		include("bundled", "the workflows that come with Guideway", func(c *Config) *bool { return &c.Workflows.Bundled }),
-		include("plugins", "the workflows of npm packages", func(c *Config) *bool { return &c.Workflows.Plugins }),
-		include("user", "the workflows of the user's configuration directory", func(c *Config) *bool { return &c.Workflows.User }),
-		include("project", "the workflows of the working directory", func(c *Config) *bool { return &c.Workflows.Project }),
+		include("bundled", "the workflows that come with Guideway", func(c *Config) any { return &c.Workflows.Bundled }),
+		include("plugins", "the workflows of npm packages", func(c *Config) any { return &c.Workflows.Plugins }),
+		include("user", "the workflows of the user's configuration directory", func(c *Config) any { return &c.Workflows.User }),
+		include("project", "the workflows of the working directory", func(c *Config) any { return &c.Workflows.Project }),
 		{
-			Setting: Setting{
-				Name: "workflows.cacheTtl", Kind: KindDuration, Flag: "cache-ttl", Env: "GUIDEWAY_CACHE_TTL",
-				Aliases: []Alias{{Name: "CACHE_TTL", convert: convertMilliseconds}},
-				Usage:   "How long a source of workflows that cannot be watched is not read again, such as \"5m\".",
-			},
-			set:  func(c *Config, v value) { c.Workflows.CacheTTL = max(v.duration, time.Second) },
-			text: func(c *Config) string { return c.Workflows.CacheTTL.String() },
+			Name: "workflows.cacheTtl", Kind: KindDuration, Flag: "cache-ttl", Env: "GUIDEWAY_CACHE_TTL",
+			Aliases: []Alias{{Name: "CACHE_TTL", convert: convertMilliseconds}},
+			Usage:   "How long a source of workflows that cannot be watched is not read again, such as \"5m\".",
+			raise:   func(d time.Duration) time.Duration { return max(d, time.Second) },
+			field:   func(c *Config) any { return &c.Workflows.CacheTTL },
 		},
 	}
 }
 
-func logSettings() []setting {
-	return []setting{
+func logSettings() []Setting {
+	return []Setting{
 		{
-			Setting: Setting{
-				Name: "log.level", Kind: KindText, Flag: "log-level", Env: "GUIDEWAY_LOG_LEVEL",
-				Aliases: []Alias{{Name: "WORKRAIL_LOG_LEVEL", convert: logLevel}},
-				Usage:   "Log level.", Allowed: []string{"debug", "info", "warn", "error", "off"},
-			},
-			set:  func(c *Config, v value) { c.Log.Level = v.text },
-			text: func(c *Config) string { return c.Log.Level },
+			Name: "log.level", Kind: KindText, Flag: "log-level", Env: "GUIDEWAY_LOG_LEVEL",
+			Aliases: []Alias{{Name: "WORKRAIL_LOG_LEVEL", convert: logLevel}},
+			Usage:   "Log level.", Allowed: []string{"debug", "info", "warn", "error", "off"},
+			field: func(c *Config) any { return &c.Log.Level },
 		},
 		{
-			Setting: Setting{
-				Name: "log.format", Kind: KindText, Flag: "log-format", Env: "GUIDEWAY_LOG_FORMAT",
-				Aliases: []Alias{{Name: "WORKRAIL_LOG_FORMAT", convert: logFormat}},
-				Usage:   "Format of log lines.", Allowed: []string{"text", "json"},
-			},
-			set:  func(c *Config, v value) { c.Log.Format = v.text },
-			text: func(c *Config) string { return c.Log.Format },
+			Name: "log.format", Kind: KindText, Flag: "log-format", Env: "GUIDEWAY_LOG_FORMAT",
+			Aliases: []Alias{{Name: "WORKRAIL_LOG_FORMAT", convert: logFormat}},
+			Usage:   "Format of log lines.", Allowed: []string{"text", "json"},
+			field: func(c *Config) any { return &c.Log.Format },
 		},
 	}
 }

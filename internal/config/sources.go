@@ -98,66 +98,38 @@ const (
 )
 
 // sourceSettings returns the settings of all remote sources.
-func sourceSettings() []setting {
-	return []setting{
+func sourceSettings() []Setting {
+	return []Setting{
 		{
-			Setting: Setting{
-				Name: "workflows.hosts", Kind: KindList, Flag: "source-host", Env: "GUIDEWAY_SOURCE_HOSTS",
-				Usage: "Additional hosts that repositories may be fetched from; the prefix \"http://\" allows a host without encryption.",
-			},
+			Name: "workflows.hosts", Kind: KindList, Flag: "source-host", Env: "GUIDEWAY_SOURCE_HOSTS",
+			Usage: "Additional hosts that repositories may be fetched from; the prefix \"http://\" allows a host without encryption.",
 			check: checkSourceHost,
-			set:   func(c *Config, v value) { c.Workflows.Hosts = v.list },
-			text:  func(c *Config) string { return strings.Join(c.Workflows.Hosts, ",") },
+			field: func(c *Config) any { return &c.Workflows.Hosts },
 		},
 		{
-			Setting: Setting{
-				Name: "workflows.syncInterval", Kind: KindDuration, Flag: "sync-interval", Env: "GUIDEWAY_SYNC_INTERVAL",
-				Aliases: []Alias{{Name: "WORKFLOW_GIT_SYNC_INTERVAL", convert: convertMinutes}},
-				Usage:   "How often repositories and registries are polled, such as \"5m\".",
-			},
-			most: int64(maxSyncInterval),
-			set:  func(c *Config, v value) { c.Workflows.SyncInterval = v.duration },
-			text: func(c *Config) string { return c.Workflows.SyncInterval.String() },
+			Name: "workflows.syncInterval", Kind: KindDuration, Flag: "sync-interval", Env: "GUIDEWAY_SYNC_INTERVAL",
+			Aliases: []Alias{{Name: "WORKFLOW_GIT_SYNC_INTERVAL", convert: convertMinutes}},
+			Usage:   "How often repositories and registries are polled, such as \"5m\".",
+			most:    int64(maxSyncInterval),
+			field:   func(c *Config) any { return &c.Workflows.SyncInterval },
 		},
 		{
-			Setting: Setting{
-				Name: "workflows.registryTimeout", Kind: KindDuration, Flag: "registry-timeout", Env: "GUIDEWAY_REGISTRY_TIMEOUT",
-				Aliases: []Alias{{Name: "WORKFLOW_REGISTRY_TIMEOUT", convert: convertMilliseconds}},
-				Usage:   "Time limit of one response of a registry, such as \"10s\".",
-			},
-			set:  func(c *Config, v value) { c.Workflows.RegistryTimeout = v.duration },
-			text: func(c *Config) string { return c.Workflows.RegistryTimeout.String() },
+			Name: "workflows.registryTimeout", Kind: KindDuration, Flag: "registry-timeout", Env: "GUIDEWAY_REGISTRY_TIMEOUT",
+			Aliases: []Alias{{Name: "WORKFLOW_REGISTRY_TIMEOUT", convert: convertMilliseconds}},
+			Usage:   "Time limit of one response of a registry, such as \"10s\".",
+			field:   func(c *Config) any { return &c.Workflows.RegistryTimeout },
 		},
 		{
-			Setting: Setting{
-				Name: "workflows.cacheDir", Kind: KindPath, Flag: "source-cache", Env: "GUIDEWAY_SOURCE_CACHE",
-				Aliases: []Alias{{Name: "WORKRAIL_CACHE_DIR"}},
-				Usage:   "Directory of the copies of repositories and registries.",
-			},
-			set:  func(c *Config, v value) { c.Workflows.CacheDir = v.text },
-			text: func(c *Config) string { return c.Workflows.CacheDir },
+			Name: "workflows.cacheDir", Kind: KindPath, Flag: "source-cache", Env: "GUIDEWAY_SOURCE_CACHE",
+			Aliases: []Alias{{Name: "WORKRAIL_CACHE_DIR"}},
+			Usage:   "Directory of the copies of repositories and registries.",
+			field:   func(c *Config) any { return &c.Workflows.CacheDir },
 		},
 		{
-			Setting: Setting{
-				Name: "workflows.trust", Kind: KindList, Flag: "source-trust", Env: "GUIDEWAY_SOURCE_TRUST",
-				Usage: "Trust in sources by their names, such as \"project=trusted\" or \"plugins=blocked\": trusted, review or blocked.",
-			},
+			Name: "workflows.trust", Kind: KindList, Flag: "source-trust", Env: "GUIDEWAY_SOURCE_TRUST",
+			Usage: "Trust in sources by their names, such as \"project=trusted\" or \"plugins=blocked\": trusted, review or blocked.",
 			check: func(text string) *settingError { _, _, f := splitTrust(text); return f },
-			set: func(c *Config, v value) {
-				c.Workflows.Trust = map[string]string{}
-				for _, text := range v.list {
-					name, level, _ := splitTrust(text)
-					c.Workflows.Trust[name] = level
-				}
-			},
-			text: func(c *Config) string {
-				var texts []string
-				for name, level := range c.Workflows.Trust {
-					texts = append(texts, name+"="+level)
-				}
-				slices.Sort(texts)
-				return strings.Join(texts, ",")
-			},
+			field: func(c *Config) any { return &c.Workflows.Trust },
 		},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -129,45 +128,34 @@ func (f *fileReader) readUpstreams(at int) {
 	})
 }
 
-func gatewaySettings() []setting {
-	return []setting{
+func gatewaySettings() []Setting {
+	return []Setting{
 		{
-			Setting: Setting{
-				Name: "gateway.exposure", Kind: KindText, Flag: "gateway-exposure", Env: "GUIDEWAY_GATEWAY_EXPOSURE",
-				Usage:   "How upstream tools are exposed: all of them, or a search tool.",
-				Allowed: []string{ExposureAll, ExposureSearch},
-			},
-			set:  func(c *Config, v value) { c.Gateway.Exposure = v.text },
-			text: func(c *Config) string { return c.Gateway.Exposure },
+			Name: "gateway.exposure", Kind: KindText, Flag: "gateway-exposure", Env: "GUIDEWAY_GATEWAY_EXPOSURE",
+			Usage:   "How upstream tools are exposed: all of them, or a search tool.",
+			Allowed: []string{ExposureAll, ExposureSearch},
+			field:   func(c *Config) any { return &c.Gateway.Exposure },
 		},
 		{
-			Setting: Setting{
-				Name: "gateway.project", Kind: KindText, Flag: "gateway-project", Env: "GUIDEWAY_GATEWAY_PROJECT",
-				Usage: "Project whose upstreams are exposed; all of them by default.",
-			},
-			set:  func(c *Config, v value) { c.Gateway.Project = v.text },
-			text: func(c *Config) string { return c.Gateway.Project },
+			Name: "gateway.project", Kind: KindText, Flag: "gateway-project", Env: "GUIDEWAY_GATEWAY_PROJECT",
+			Usage: "Project whose upstreams are exposed; all of them by default.",
+			field: func(c *Config) any { return &c.Gateway.Project },
 		},
 		{
-			Setting: Setting{
-				Name: "gateway.callsPerMinute", Kind: KindCount, Flag: "gateway-calls-per-minute", Env: "GUIDEWAY_GATEWAY_CALLS_PER_MINUTE",
-				Usage: "Maximum calls to upstreams by one client in a minute; 0 is no limit.",
-			},
-			set:  func(c *Config, v value) { c.Gateway.CallsPerMinute = int(v.number) },
-			text: func(c *Config) string { return strconv.Itoa(c.Gateway.CallsPerMinute) },
+			Name: "gateway.callsPerMinute", Kind: KindCount, Flag: "gateway-calls-per-minute", Env: "GUIDEWAY_GATEWAY_CALLS_PER_MINUTE",
+			Usage: "Maximum calls to upstreams by one client in a minute; 0 is no limit.",
+			field: func(c *Config) any { return &c.Gateway.CallsPerMinute },
 		},
 		{
-			Setting: Setting{
-				Name: "gateway.health", Kind: KindDuration, Flag: "gateway-health", Env: "GUIDEWAY_GATEWAY_HEALTH",
-				Usage: "How often running upstreams are pinged and failed ones retried, such as \"30s\"; 0 is never.",
-			},
-			set: func(c *Config, v value) {
-				c.Gateway.Health = v.duration
-				if v.duration > 0 {
-					c.Gateway.Health = max(v.duration, time.Second)
+			Name: "gateway.health", Kind: KindDuration, Flag: "gateway-health", Env: "GUIDEWAY_GATEWAY_HEALTH",
+			Usage: "How often running upstreams are pinged and failed ones retried, such as \"30s\"; 0 is never.",
+			raise: func(d time.Duration) time.Duration {
+				if d == 0 {
+					return 0
 				}
+				return max(d, time.Second)
 			},
-			text: func(c *Config) string { return c.Gateway.Health.String() },
+			field: func(c *Config) any { return &c.Gateway.Health },
 		},
 	}
 }
