@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Dirs are the directories of this user for the program. An entry is empty if the
 // environment does not define it.
@@ -23,8 +26,8 @@ const appName = "guideway"
 func userDirs(goos, home string, getenv func(string) string) Dirs {
 	switch goos {
 	case "windows":
-		roaming := firstNonEmpty(getenv("APPDATA"), joinPath(goos, home, "AppData", "Roaming"))
-		local := firstNonEmpty(getenv("LOCALAPPDATA"), joinPath(goos, home, "AppData", "Local"))
+		roaming := cmp.Or(getenv("APPDATA"), joinPath(goos, home, "AppData", "Roaming"))
+		local := cmp.Or(getenv("LOCALAPPDATA"), joinPath(goos, home, "AppData", "Local"))
 		return Dirs{
 			Config: joinPath(goos, roaming, appName),
 			Data:   joinPath(goos, local, appName),
@@ -97,13 +100,4 @@ func splitList(goos, text string) []string {
 		}
 	}
 	return paths
-}
-
-func firstNonEmpty(values ...string) string {
-	for _, value := range values {
-		if value != "" {
-			return value
-		}
-	}
-	return ""
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ func (l *loader) statedDataDir() string {
 	for _, alias := range s.Aliases {
 		texts = append(texts, l.opts.Getenv(alias.Name))
 	}
-	if text := firstNonEmpty(texts...); text != "" {
+	if text := cmp.Or(texts...); text != "" {
 		dir, f := l.resolvePath(text, l.dir)
 		if f != nil {
 			return "" // reported when the setting is read
@@ -107,7 +108,7 @@ func (l *loader) statedDataDir() string {
 
 // filePath returns the file to read. named reports whether the user named it.
 func (l *loader) filePath() (path string, named bool) {
-	name := firstNonEmpty(l.opts.File, l.opts.Getenv(EnvConfig))
+	name := cmp.Or(l.opts.File, l.opts.Getenv(EnvConfig))
 	if name == "" {
 		return joinPath(l.goos, l.config.Dirs.Config, fileName), false
 	}
@@ -233,19 +234,17 @@ func namedObjects() []string { return []string{"upstreams", "models", "sources"}
 // readMember reads the value of one key.
 func (f *fileReader) readMember(prefix, key, pointer string, keyAt, valueAt int) {
 	name := prefix + key
-	if name == "$schema" {
+	switch name {
+	case "$schema":
 		f.skipValue()
 		return
-	}
-	switch name {
 	case "upstreams":
 		f.readUpstreams(valueAt)
 		return
 	case "models":
 		f.readModels(valueAt)
 		return
-	}
-	if name == "sources" {
+	case "sources":
 		f.readSources(valueAt)
 		return
 	}
@@ -323,18 +322,8 @@ func (f *fileReader) unknownKey(prefix, key string, decoded any) *settingError {
 	case len(elsewhere) > 0:
 		return &settingError{message: message, fix: fmt.Sprintf("did you mean %q?", elsewhere[0])}
 	default:
-		return &settingError{message: message, fix: "use one of: " + strings.Join(removeDuplicates(here), ", ")}
+		return &settingError{message: message, fix: "use one of: " + strings.Join(slices.Compact(here), ", ")}
 	}
-}
-
-func removeDuplicates(names []string) []string {
-	var kept []string
-	for _, name := range names {
-		if len(kept) == 0 || kept[len(kept)-1] != name {
-			kept = append(kept, name)
-		}
-	}
-	return kept
 }
 
 func (f *fileReader) nextToken() json.Token {

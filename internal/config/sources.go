@@ -178,7 +178,7 @@ func (f *fileReader) readSources(at int) {
 		one: "source", fix: `write an object of sources by their names, such as {"team": {"git": "https://…"}}`,
 		read: func(name string, text []byte, origin Origin) (int, *settingError) {
 			s := Source{Name: name, Origin: origin}
-			if offset, invalid := decodeSource(text, &s); invalid != nil {
+			if offset, invalid := decodeEntry(text, &s, fmt.Sprintf("the source %q", s.Name)); invalid != nil {
 				return offset, invalid
 			}
 			if invalid := s.validate(); invalid != nil {
@@ -207,12 +207,6 @@ func (s *Source) validate() *settingError {
 		return newError("leave it out for the default", "the source %q has a negative limit", s.Name)
 	}
 	return nil
-}
-
-// decodeSource decodes one source. offset is the position of an error in its text, if it is
-// known.
-func decodeSource(text []byte, s *Source) (offset int, invalid *settingError) {
-	return decodeEntry(text, s, fmt.Sprintf("the source %q", s.Name))
 }
 
 // readSourceVariables reads the variables of sources, which add to those of the file.
@@ -310,7 +304,7 @@ func readRepository(item json.RawMessage) (Source, *settingError) {
 	delete(stripped, "name")
 	text, _ := json.Marshal(stripped)
 	s := Source{Name: named.Name}
-	if _, invalid := decodeSource(text, &s); invalid != nil {
+	if _, invalid := decodeEntry(text, &s, fmt.Sprintf("the source %q", s.Name)); invalid != nil {
 		return Source{}, invalid
 	}
 	if s.Git == "" {
