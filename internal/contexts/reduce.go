@@ -81,7 +81,6 @@ func (s *Service) Prioritize(ctx context.Context, c run.Caller, r ReduceRequest)
 
 // material is a context with the data to reduce it.
 type material struct {
-	caller   run.Caller
 	values   compress.Context
 	hints    compress.Hints
 	question string
@@ -120,11 +119,7 @@ func (s *Service) findMaterial(ctx context.Context, c run.Caller, r ReduceReques
 
 // runMaterial returns the context of a run.
 func (s *Service) runMaterial(ctx context.Context, c run.Caller, ref run.Ref) (*material, error) {
-	runs, err := s.requireRuns()
-	if err != nil {
-		return nil, err
-	}
-	d, err := runs.Get(ctx, c, ref)
+	d, err := s.lookUpRun(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +143,7 @@ func (s *Service) materialOf(ctx context.Context, c run.Caller, d *run.Details) 
 		return nil, err
 	}
 	return &material{
-		caller: c, values: values, hints: hints, runID: d.ID, ages: st.variableAges(values),
+		values: values, hints: hints, runID: d.ID, ages: st.variableAges(values),
 		question: questionOf(d.Position),
 		ref:      func(_ string, value []byte) string { return runValueRef(d.ID, d.Seq, value) },
 	}, nil
@@ -222,7 +217,7 @@ func (s *Service) sessionMaterial(ctx context.Context, c run.Caller, r sessionCo
 		order[key] = i
 	}
 	return &material{
-		caller: c, values: r.values, hints: hints, session: session,
+		values: r.values, hints: hints, session: session,
 		ref: func(key string, _ []byte) string { return piece + "." + strconv.Itoa(order[key]) },
 		store: func(ctx context.Context) error {
 			_, err := s.o.Checkpoints.StoreFragment(ctx, c.Principal, session, whole)
@@ -278,7 +273,7 @@ func (s *Service) workflowHints(ctx context.Context, id string) (compress.Hints,
 
 // classifyItems classifies a context.
 func (s *Service) classifyItems(m *material) []compress.Item {
-	items := compress.Items(m.values, s.classifier.WithHints(m.hints), s.o.Counter, compress.History{})
+	items := compress.Items(m.values, s.classifier.WithHints(m.hints), s.o.Counter)
 	for i := range items {
 		items[i].Age = m.ages[items[i].Key]
 	}

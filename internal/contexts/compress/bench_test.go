@@ -100,7 +100,7 @@ func BenchmarkCompress(b *testing.B) {
 			c := context(i)
 			b.StartTimer()
 			began := time.Now()
-			items := Items(c, classifier, counter, History{})
+			items := Items(c, classifier, counter)
 			r := Compress(items, Options{Ratio: 4, Counter: counter, Stems: stems, Question: "what was set aside by the importer?"})
 			times = append(times, time.Since(began))
 			if r.OverReason != "" {
@@ -119,7 +119,7 @@ func BenchmarkCompress(b *testing.B) {
 	b.Run("counted, one item in ten new", func(b *testing.B) {
 		run(b, func(i int) Context {
 			c, other, n := Context{}, bigContext(b, i+1), 0
-			for _, item := range Items(same, classifier, Estimator{}, History{}) {
+			for _, item := range Items(same, classifier, Estimator{}) {
 				c[item.Key] = item.Value
 				if n++; n%10 == 0 && other[item.Key] != nil {
 					c[item.Key] = other[item.Key]

@@ -92,7 +92,7 @@ func drawValue(t *rapid.T, depth int) any {
 
 func drawItems(t *rapid.T) (Context, []Item) {
 	c := drawContext(t)
-	items := Items(c, NewClassifier(Hints{}), Estimator{}, History{})
+	items := Items(c, NewClassifier(Hints{}), Estimator{})
 	for i := range items {
 		items[i].Age = rapid.IntRange(0, 12).Draw(t, "age")
 	}
@@ -247,7 +247,7 @@ func TestLoopContextRoundTrips(t *testing.T) {
 	}
 	classifier := NewClassifier(Hints{Variables: []string{"modules", "module", "iterationCount"}})
 	for _, budget := range []int{1, 80, 200, 1000, 10_000} {
-		items := Items(c, classifier, Estimator{}, History{})
+		items := Items(c, classifier, Estimator{})
 		r := Compress(items, Options{Budget: budget})
 		for _, key := range []string{"_currentLoop", "_loopState", "modules", "module", "iterationCount"} {
 			if !bytes.Equal(r.Context[key], c[key]) {
@@ -306,24 +306,6 @@ func TestPrecedence(t *testing.T) {
 		if got.Layer != tt.layer || got.Rule != tt.from {
 			t.Errorf("%s: %+v, want %s from %s", tt.key, got, tt.layer, tt.from)
 		}
-	}
-}
-
-// TestHistoryAge checks that the age of an item is that of its value.
-func TestHistoryAge(t *testing.T) {
-	t.Parallel()
-	one, two := Context{"a": json.RawMessage(`1`), "b": json.RawMessage(`1`)}, Context{"a": json.RawMessage(`1`), "b": json.RawMessage(`2`)}
-	h := History{}.Observe(one, "step-1").Observe(two, "step-2").Observe(two, "step-3")
-	var got []string
-	for _, item := range Items(two, NewClassifier(Hints{}), Estimator{}, h) {
-		got = append(got, fmt.Sprint(item.Key, item.Age, item.Origin))
-	}
-	if diff := cmp.Diff([]string{"a2step-1", "b1step-2"}, got); diff != "" {
-		t.Error(diff)
-	}
-	changed := Items(Context{"a": json.RawMessage(`9`)}, NewClassifier(Hints{}), Estimator{}, h)
-	if changed[0].Age != 0 {
-		t.Errorf("a new value is %d steps old", changed[0].Age)
 	}
 }
 
@@ -483,7 +465,7 @@ func TestHostileInputIsLinear(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := Context{"notes": value}
-			r := Compress(Items(c, NewClassifier(Hints{}), Estimator{}, History{}), Options{Ratio: 4, Question: "which port?"})
+			r := Compress(Items(c, NewClassifier(Hints{}), Estimator{}), Options{Ratio: 4, Question: "which port?"})
 			if r.OverReason != "" {
 				t.Error(r.OverReason)
 			}

@@ -7,8 +7,6 @@
 package compress
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -80,53 +78,16 @@ type Item struct {
 	// Tokens is the cost of the key and the value together.
 	Tokens int
 	Verdict
-	// Age is the number of steps since the value last changed.
+	// Age is the number of steps since the value last changed. The caller sets it.
 	Age int
-	// Origin is the source of the value, if the history contains it.
-	Origin string
-}
-
-// KeyState is the entry of one key in a history.
-type KeyState struct {
-	// Hash is the hash of the value; it detects a change.
-	Hash string `json:"hash"`
-	// Step is the step of the last change.
-	Step int `json:"step"`
-	// Origin is the source of the value.
-	Origin string `json:"origin,omitempty"`
-}
-
-// History records the age of the items of a context. The caller keeps it between two calls;
-// with the zero value every item is new.
-type History struct {
-	// Step counts the observed steps.
-	Step int                 `json:"step"`
-	Keys map[string]KeyState `json:"keys,omitempty"`
-}
-
-// valueAge returns the number of steps since the value of key last changed, and its origin.
-func (h History) valueAge(key string, value []byte) (steps int, origin string) {
-	seen, ok := h.Keys[key]
-	if !ok || seen.Hash != hashOf(value) {
-		return 0, ""
-	}
-	return max(h.Step-seen.Step, 0), seen.Origin
-}
-
-// hashOf returns the hash of a value in a history. 96 bits are enough to compare two values
-// of one key.
-func hashOf(value []byte) string {
-	sum := sha256.Sum256(value)
-	return hex.EncodeToString(sum[:12])
 }
 
 // Items splits a context into its items, in key order.
-func Items(c Context, classifier *Classifier, counter Counter, history History) []Item {
+func Items(c Context, classifier *Classifier, counter Counter) []Item {
 	items := make([]Item, 0, len(c))
 	for _, key := range slices.Sorted(maps.Keys(c)) {
 		item := Item{Key: key, Value: c[key], Verdict: classifier.Classify(key, c[key])}
 		item.Tokens = itemTokens(counter, key, c[key])
-		item.Age, item.Origin = history.valueAge(key, c[key])
 		items = append(items, item)
 	}
 	return items

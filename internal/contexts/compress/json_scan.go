@@ -14,71 +14,63 @@ import (
 type objectField struct{ key, value string }
 
 // readArray returns the elements of an array; false if the text is not an array.
-func readArray(text string) ([]string, bool) {
-	at := skipSpace(text, 0)
-	if at >= len(text) || text[at] != '[' {
-		return nil, false
-	}
-	if at = skipSpace(text, at+1); at < len(text) && text[at] == ']' {
-		return nil, true
-	}
-	var out []string
-	for {
+func readArray(text string) (out []string, ok bool) {
+	ok = readMembers(text, '[', ']', func(at int) int {
 		end := valueEnd(text, at)
-		if end < 0 {
-			return nil, false
+		if end >= 0 {
+			out = append(out, text[at:end])
 		}
-		out = append(out, text[at:end])
-		if at = skipSpace(text, end); at >= len(text) {
-			return nil, false
-		}
-		switch text[at] {
-		case ']':
-			return out, true
-		case ',':
-			at = skipSpace(text, at+1)
-		default:
-			return nil, false
-		}
-	}
+		return end
+	})
+	return out, ok
 }
 
 // readObject returns the members of an object in their order; false if the text is not an
 // object.
-func readObject(text string) ([]objectField, bool) {
-	at := skipSpace(text, 0)
-	if at >= len(text) || text[at] != '{' {
-		return nil, false
-	}
-	if at = skipSpace(text, at+1); at < len(text) && text[at] == '}' {
-		return nil, true
-	}
-	var out []objectField
-	for {
+func readObject(text string) (out []objectField, ok bool) {
+	ok = readMembers(text, '{', '}', func(at int) int {
 		end := valueEnd(text, at)
 		if end < 0 || text[at] != '"' {
-			return nil, false
+			return -1
 		}
 		key, ok := unquoteText(text[at:end])
 		colon := skipSpace(text, end)
 		if !ok || colon >= len(text) || text[colon] != ':' {
-			return nil, false
+			return -1
 		}
 		at = skipSpace(text, colon+1)
-		if end = valueEnd(text, at); end < 0 {
-			return nil, false
+		if end = valueEnd(text, at); end >= 0 {
+			out = append(out, objectField{key, text[at:end]})
 		}
-		out = append(out, objectField{key, text[at:end]})
-		if at = skipSpace(text, end); at >= len(text) {
-			return nil, false
+		return end
+	})
+	return out, ok
+}
+
+// readMembers reads the members between two brackets, separated by commas. read reads the
+// member at an index and returns its end, or -1.
+func readMembers(text string, opening, closing byte, read func(at int) int) bool {
+	at := skipSpace(text, 0)
+	if at >= len(text) || text[at] != opening {
+		return false
+	}
+	if at = skipSpace(text, at+1); at < len(text) && text[at] == closing {
+		return true
+	}
+	for {
+		if at = read(at); at < 0 {
+			return false
+		}
+		if at = skipSpace(text, at); at >= len(text) {
+			return false
 		}
 		switch text[at] {
-		case '}':
-			return out, true
+		case closing:
+			return true
 		case ',':
 			at = skipSpace(text, at+1)
 		default:
-			return nil, false
+			return false
 		}
 	}
 }

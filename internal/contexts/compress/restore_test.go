@@ -28,16 +28,3 @@ func Restore(reduced Context, omitted []Omission, read func(ref string) ([]byte,
 func IsRef(text string) bool {
 	return strings.HasPrefix(text, "ref_") && len(text) == len("ref_")+16
 }
-
-// Observe returns the history after a step that produced the context c.
-func (h History) Observe(c Context, origin string) History {
-	next := History{Step: h.Step + 1, Keys: make(map[string]KeyState, len(c))}
-	for key, value := range c {
-		seen := KeyState{Hash: hashOf(value), Step: next.Step, Origin: origin}
-		if before, ok := h.Keys[key]; ok && before.Hash == seen.Hash {
-			seen = before
-		}
-		next.Keys[key] = seen
-	}
-	return next
-}

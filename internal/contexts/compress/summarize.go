@@ -71,11 +71,10 @@ type sentenceChooser struct {
 	headings []string
 	chooser  *chooser
 	all      []int
-	counter  Counter
 }
 
 func newDigest(passages []Passage, o Options) *sentenceChooser {
-	d := &sentenceChooser{passages: passages, counter: o.Counter}
+	d := &sentenceChooser{passages: passages}
 	for i, p := range passages {
 		under := ""
 		for _, s := range splitSpans(p.Text, kindOfText(p.Text)) {

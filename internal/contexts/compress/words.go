@@ -160,37 +160,8 @@ func spaceAt(text string, i int) int {
 	return 0
 }
 
-// trimMarks removes the punctuation around a field.
-func trimMarks(field string) string {
-	for field != "" {
-		if n := len(field) - len(strings.TrimPrefix(field, gapMark)); n > 0 {
-			field = field[n:]
-		} else if isEnclosing(field[0]) {
-			field = field[1:]
-		} else {
-			break
-		}
-	}
-	for field != "" {
-		if n := len(field) - len(strings.TrimSuffix(field, gapMark)); n > 0 {
-			field = field[:len(field)-n]
-		} else if isEnclosing(field[len(field)-1]) {
-			field = field[:len(field)-1]
-		} else {
-			break
-		}
-	}
-	return field
-}
-
-// isEnclosing reports whether c is punctuation that surrounds a word.
-func isEnclosing(c byte) bool {
-	switch c {
-	case '.', ',', ';', ':', '!', '?', '(', ')', '[', ']', '{', '}', '<', '>', '"', '\'', '`', '*', '=':
-		return true
-	}
-	return false
-}
+// trimMarks removes punctuation that surrounds a word, and marks of omissions.
+func trimMarks(field string) string { return strings.Trim(field, gapMark+".,;:!?()[]{}<>\"'`*=") }
 
 // readField appends the terms of a field between two spaces.
 func (x *lexicon) readField(out []term, field string) []term {

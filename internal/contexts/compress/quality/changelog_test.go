@@ -195,7 +195,7 @@ func historyItems(t *testing.T, entries []string, counter compress.Counter) []co
 		keys = append(keys, key)
 		c[key] = text
 	}
-	items := compress.Items(c, compress.NewClassifier(compress.Hints{}), counter, compress.History{})
+	items := compress.Items(c, compress.NewClassifier(compress.Hints{}), counter)
 	for i := range items {
 		items[i].Age = len(keys) - 1 - i
 	}

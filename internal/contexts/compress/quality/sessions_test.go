@@ -185,7 +185,7 @@ func itemsOf(t testing.TB, r *rand.Rand, parts []*part, f filler, counter compre
 	}
 	put("serverOutput", 5, log.String())
 	put("sourceCode", 5, f.code[r.IntN(len(f.code))]+f.code[r.IntN(len(f.code))])
-	items := compress.Items(c, compress.NewClassifier(compress.Hints{}), counter, compress.History{})
+	items := compress.Items(c, compress.NewClassifier(compress.Hints{}), counter)
 	for i := range items {
 		items[i].Age = ages[items[i].Key]
 	}
