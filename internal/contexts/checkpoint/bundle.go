@@ -75,10 +75,7 @@ type Imported struct {
 
 // Export returns a bundle. It lists damaged checkpoints without their contexts.
 func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRequest) ([]byte, error) {
-	if err := s.requireUnlocked("export checkpoints"); err != nil {
-		return nil, err
-	}
-	if err := s.ensureIndex(ctx); err != nil {
+	if err := s.prepareRead(ctx, "export checkpoints"); err != nil {
 		return nil, err
 	}
 	var list []Record
@@ -113,7 +110,7 @@ func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRe
 			Tokens: rec.Tokens, Context: raw,
 		})
 	}
-	text, err := encodeIndented(b)
+	text, err := jsontext.Indent(b)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "write the bundle: %w", err)
 	}
@@ -122,21 +119,7 @@ func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRe
 		At: s.currentTime(), Action: ActionExport, SeriesKey: key, Checkpoint: r.ID, Client: who.Client,
 		Detail: fmt.Sprintf("%d checkpoints", len(b.Checkpoints)),
 	}, false)
-	return text, nil
-}
-
-// encodeIndented returns indented JSON.
-func encodeIndented(value any) ([]byte, error) {
-	text, err := jsontext.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, text, "", "  "); err != nil {
-		return nil, err
-	}
-	out.WriteByte('\n')
-	return out.Bytes(), nil
+	return append(text, '\n'), nil
 }
 
 // Import adds the checkpoints of a bundle for the caller. It skips checkpoints that already

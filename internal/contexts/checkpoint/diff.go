@@ -21,10 +21,7 @@ const (
 
 // Diff compares two checkpoints of the caller. Both must be readable.
 func (s *Service) Diff(ctx context.Context, who guideway.Principal, from, to string) (*Difference, error) {
-	if err := s.requireUnlocked("compare checkpoints"); err != nil {
-		return nil, err
-	}
-	if err := s.ensureIndex(ctx); err != nil {
+	if err := s.prepareRead(ctx, "compare checkpoints"); err != nil {
 		return nil, err
 	}
 	out := &Difference{Changes: []ValueChange{}, Store: s.o.Store}
@@ -71,14 +68,9 @@ func (d *Difference) compareValues(path string, before, after any) {
 }
 
 func (d *Difference) compareObjects(path string, a, b map[string]any) {
-	keys := slices.Sorted(maps.Keys(a))
-	for key := range b {
-		if _, there := a[key]; !there {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
 		before, was := a[key]
 		after, is := b[key]
 		switch at := secret.Join(path, key); {

@@ -139,10 +139,7 @@ func (s *Service) replaceDamaged(ctx context.Context, rec Record, part []byte) e
 
 // LoadFragment returns a stored part.
 func (s *Service) LoadFragment(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error) {
-	if err := s.requireUnlocked("load an omitted part"); err != nil {
-		return nil, err
-	}
-	if err := s.ensureIndex(ctx); err != nil {
+	if err := s.prepareRead(ctx, "load an omitted part"); err != nil {
 		return nil, err
 	}
 	rec, err := s.o.Index.Checkpoint(ctx, ref)

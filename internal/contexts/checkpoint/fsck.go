@@ -53,7 +53,7 @@ func (s *Service) surveyBlobs(ctx context.Context, age time.Duration, deep bool)
 		return nil, err
 	}
 	known := map[blob.Name][]Record{}
-	err = s.eachRecord(ctx, func(r Record) {
+	err = s.eachRecord(ctx, Filter{All: true}, func(r Record) {
 		v.records[r.ID] = r
 		v.numbers[seriesNumber{r.SeriesKey, r.Number}] = true
 		known[r.Blob] = append(known[r.Blob], r)
@@ -100,9 +100,9 @@ func (s *Service) inspectBlob(ctx context.Context, v *surveyResult, info blob.In
 	return nil
 }
 
-// eachRecord visits all records of all users, including fragments.
-func (s *Service) eachRecord(ctx context.Context, visit func(Record)) error {
-	f := Filter{All: true, Limit: pageSize}
+// eachRecord visits the records that a filter selects.
+func (s *Service) eachRecord(ctx context.Context, f Filter, visit func(Record)) error {
+	f.Limit = pageSize
 	for {
 		list, err := s.o.Index.Checkpoints(ctx, f)
 		if err != nil {
@@ -306,11 +306,7 @@ func (s *Service) adoptRecords(ctx context.Context, key SeriesKey, list []Record
 // wordsOf returns the search words of the readable checkpoints by id.
 func (s *Service) wordsOf(ctx context.Context, list []Record) map[string]string {
 	found := map[string]string{}
-	known := map[string]Record{}
-	for _, r := range list {
-		known[r.ID] = r
-	}
-	s.eachContent(ctx, list, known, func(r Record, raw []byte, err error) {
+	s.eachContent(ctx, list, func(r Record, raw []byte, err error) {
 		if err != nil {
 			return
 		}
@@ -326,9 +322,8 @@ func (s *Service) wordsOf(ctx context.Context, list []Record) map[string]string 
 }
 
 // eachContent reads the checkpoints of a series, each once: the newest first, since older
-// ones depend on it. Bases that are not in the list are taken from known, then from the
-// index.
-func (s *Service) eachContent(ctx context.Context, list []Record, known map[string]Record, visit func(Record, []byte, error)) {
+// ones depend on it. Bases that are not in the list are taken from the index.
+func (s *Service) eachContent(ctx context.Context, list []Record, visit func(Record, []byte, error)) {
 	const kept = 8 // cached contents, because of branches
 	contents := map[string][]byte{}
 	var order []string
@@ -338,7 +333,7 @@ func (s *Service) eachContent(ctx context.Context, list []Record, known map[stri
 		if r.Base != "" {
 			var there bool
 			if base, there = contents[r.Base]; !there {
-				if _, listed := known[r.Base]; listed {
+				if slices.ContainsFunc(list, func(other Record) bool { return other.ID == r.Base }) {
 					err = damagedf("the checkpoint %s, which %s depends on, cannot be read", r.Base, r.ID)
 				} else if next, lookErr := s.o.Index.Checkpoint(ctx, r.Base); lookErr != nil {
 					err = damagedf("the checkpoint %s, which %s depends on, is missing", r.Base, r.ID)

@@ -22,10 +22,7 @@ const maxChain = 4 * keyframeEvery
 // because a key is missing or the disk fails. CodeInternal: it and all older ones are
 // damaged.
 func (s *Service) Load(ctx context.Context, who guideway.Principal, r LoadRequest) (*Loaded, error) {
-	if err := s.requireUnlocked("load a checkpoint"); err != nil {
-		return nil, err
-	}
-	if err := s.ensureIndex(ctx); err != nil {
+	if err := s.prepareRead(ctx, "load a checkpoint"); err != nil {
 		return nil, err
 	}
 	out := &Loaded{}

@@ -19,10 +19,7 @@ const maxFolds = 500
 // may take a while; canceling the context stops it at any point.
 func (s *Service) Maintain(ctx context.Context) (Maintained, error) {
 	var out Maintained
-	if err := s.requireWritable("maintain checkpoints"); err != nil {
-		return out, err
-	}
-	if err := s.ensureIndex(ctx); err != nil {
+	if err := s.prepareChange(ctx, "maintain checkpoints"); err != nil {
 		return out, err
 	}
 	s.compactIndex(ctx)
@@ -78,22 +75,6 @@ func (s *Service) inspectRecent(ctx context.Context) (checked, damaged int, err 
 		s.o.Logger.ErrorContext(ctx, "checkpoints are damaged; `guideway checkpoint verify` lists them", "damaged", len(report.Damaged))
 	}
 	return report.Checkpoints + report.Fragments, len(report.Damaged), nil
-}
-
-// Sweep removes unused blobs left by deletions and crashes. It first adds checkpoints
-// missing from the index, so that nothing readable is removed.
-func (s *Service) Sweep(ctx context.Context) (Swept, error) {
-	if err := s.requireWritable("sweep"); err != nil {
-		return Swept{}, err
-	}
-	v, err := s.surveyBlobs(ctx, grace, false)
-	if err != nil {
-		return Swept{}, err
-	}
-	if _, err := s.reconcileIndex(ctx, v); err != nil {
-		return Swept{}, err
-	}
-	return s.sweepUnused(ctx)
 }
 
 // sweepUnused removes unused blobs and data keys. The caller must have reconciled the index just
@@ -245,15 +226,12 @@ func (s *Service) foldAgain(ctx context.Context, r, successor Record) (bool, err
 // damaged checkpoints and unmarks readable ones. It returns CodeUnavailable if something
 // cannot be read for another reason, such as a missing key.
 func (s *Service) Verify(ctx context.Context) (*Report, error) {
-	if err := s.requireUnlocked("verify checkpoints"); err != nil {
-		return nil, err
-	}
-	if err := s.ensureIndex(ctx); err != nil {
+	if err := s.prepareRead(ctx, "verify checkpoints"); err != nil {
 		return nil, err
 	}
 	out := &Report{Damaged: []Finding{}, Store: s.o.Store}
 	seriesList := map[SeriesKey][]Record{}
-	err := s.eachRecord(ctx, func(r Record) { seriesList[r.SeriesKey] = append(seriesList[r.SeriesKey], r) })
+	err := s.eachRecord(ctx, Filter{All: true}, func(r Record) { seriesList[r.SeriesKey] = append(seriesList[r.SeriesKey], r) })
 	if err != nil {
 		return nil, err
 	}
@@ -276,11 +254,7 @@ func (s *Service) Verify(ctx context.Context) (*Report, error) {
 
 func (s *Service) verifyLine(ctx context.Context, list []Record, out *Report) error {
 	var unreadable error
-	known := map[string]Record{}
-	for _, r := range list {
-		known[r.ID] = r
-	}
-	s.eachContent(ctx, list, known, func(r Record, raw []byte, err error) {
+	s.eachContent(ctx, list, func(r Record, raw []byte, err error) {
 		if err != nil {
 			// Retry with the current record, since it may have been stored again. This also
 			// marks it.
@@ -347,27 +321,16 @@ func (s *Service) Stats(ctx context.Context, user string) (*Stats, error) {
 // dailyGrowth returns the growth of the last days.
 func (s *Service) dailyGrowth(ctx context.Context, user string) ([]Day, error) {
 	const days = 30
-	f := Filter{User: user, Since: s.currentTime().Add(-days * 24 * time.Hour), Limit: pageSize}
 	byDate := map[string]*Day{}
-	for {
-		list, err := s.o.Index.Checkpoints(ctx, f)
-		if err != nil {
-			return nil, err
+	f := Filter{User: user, Since: s.currentTime().Add(-days * 24 * time.Hour)}
+	err := s.eachRecord(ctx, f, func(r Record) {
+		date := r.Created.Format(time.DateOnly)
+		if byDate[date] == nil {
+			byDate[date] = &Day{Date: date}
 		}
-		for _, r := range list {
-			date := r.Created.Format(time.DateOnly)
-			if byDate[date] == nil {
-				byDate[date] = &Day{Date: date}
-			}
-			byDate[date].Checkpoints++
-			byDate[date].Bytes += r.Bytes
-			byDate[date].Stored += r.Stored
-		}
-		if len(list) < pageSize {
-			break
-		}
-		last := list[len(list)-1]
-		f.Before = &Cursor{Pos: last.Pos, ID: last.ID}
-	}
-	return sortedDays(byDate), nil
+		byDate[date].Checkpoints++
+		byDate[date].Bytes += r.Bytes
+		byDate[date].Stored += r.Stored
+	})
+	return sortedDays(byDate), err
 }

@@ -20,10 +20,7 @@ type FallbackIndex interface {
 // MergeFallback merges the changes made while another index was in use: saves are in the blobs,
 // deletions and audit entries in that index, which is then discarded.
 func (s *Service) MergeFallback(ctx context.Context, other FallbackIndex) error {
-	if err := s.requireWritable("merge another index"); err != nil {
-		return err
-	}
-	if err := s.ensureIndex(ctx); err != nil {
+	if err := s.prepareChange(ctx, "merge another index"); err != nil {
 		return err
 	}
 	v, err := s.surveyBlobs(ctx, 0, false)

@@ -18,14 +18,6 @@ type quotaPlan struct {
 	warnings []Warning
 }
 
-func (r *quotaPlan) oldestIDs() []string {
-	var ids []string
-	for _, one := range r.oldest {
-		ids = append(ids, one.ID)
-	}
-	return ids
-}
-
 // makeRoom enforces the limits for a save of more bytes. It returns CodeUnavailable if there is
 // no room even after the least recently touched sessions were removed.
 func (s *Service) makeRoom(ctx context.Context, key SeriesKey, series Series, more int64) (*quotaPlan, error) {

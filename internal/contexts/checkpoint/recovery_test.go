@@ -285,16 +285,16 @@ func TestSweep(t *testing.T) {
 	}
 	// A crash between blob and index leaves an unknown blob.
 	lost := copyForeignBlob(t, r, "lost", `{"lost":true}`)
-	swept, err := r.Sweep(t.Context())
+	done, err := r.Maintain(t.Context())
 	mustSucceed(t, err)
-	if swept.Blobs != 0 {
-		t.Errorf("what is young was swept: %+v", swept)
+	if done.Swept.Blobs != 0 {
+		t.Errorf("what is young was swept: %+v", done.Swept)
 	}
 	r.clock.Add(time.Hour)
-	swept, err = r.Sweep(t.Context())
+	done, err = r.Maintain(t.Context())
 	mustSucceed(t, err)
-	if swept.Blobs != 2 {
-		t.Errorf("swept is %+v", swept)
+	if done.Swept.Blobs != 2 {
+		t.Errorf("swept is %+v", done.Swept)
 	}
 	for i, id := range ids {
 		r.wantContext(t, id, bulkyContext(i))
@@ -303,10 +303,10 @@ func TestSweep(t *testing.T) {
 	_, err = r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: other.ID})
 	wantCode(t, err, guideway.CodeNotFound, "what was deleted")
 	r.clock.Add(60 * 24 * time.Hour)
-	swept, err = r.Sweep(t.Context())
+	done, err = r.Maintain(t.Context())
 	mustSucceed(t, err)
-	if swept.Blobs != 1 { // a blob without a readable header, after a month
-		t.Errorf("swept later is %+v", swept)
+	if done.Swept.Blobs != 1 { // a blob without a readable header, after a month
+		t.Errorf("swept later is %+v", done.Swept)
 	}
 }
 

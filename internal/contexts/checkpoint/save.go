@@ -293,10 +293,11 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 		return nil, err
 	}
 	change := Change{
-		Series: d.key, Words: d.words, NoWords: key != nil, At: s.currentTime(), Touch: true, Remove: rm.oldestIDs(),
+		Series: d.key, Words: d.words, NoWords: key != nil, At: s.currentTime(), Touch: true,
 		Audit: []Entry{{At: rec.Created, Action: ActionSave, SeriesKey: d.key, Checkpoint: rec.ID, Client: d.who.Client}},
 	}
 	for _, gone := range rm.oldest {
+		change.Remove = append(change.Remove, gone.ID)
 		change.Audit = append(change.Audit, Entry{
 			At: rec.Created, Action: ActionDelete, SeriesKey: d.key, Checkpoint: gone.ID, Client: d.who.Client, Detail: "the session's limit",
 		})

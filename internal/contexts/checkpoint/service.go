@@ -1,9 +1,11 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,22 +64,15 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	l.PerSeries = orDefault(l.PerSeries, 100)
-	l.SeriesBytes = orDefault(l.SeriesBytes, 1<<30)
-	l.CheckpointBytes = orDefault(l.CheckpointBytes, 10<<20)
-	l.RawBytes = orDefault(l.RawBytes, 64<<20)
-	l.TotalBytes = orDefault(l.TotalBytes, 10<<30)
-	l.Warn = orDefault(l.Warn, 0.8)
-	l.Clean = orDefault(l.Clean, 0.9)
-	l.Retention = orDefault(l.Retention, 30*24*time.Hour)
+	l.PerSeries = cmp.Or(l.PerSeries, 100)
+	l.SeriesBytes = cmp.Or(l.SeriesBytes, 1<<30)
+	l.CheckpointBytes = cmp.Or(l.CheckpointBytes, 10<<20)
+	l.RawBytes = cmp.Or(l.RawBytes, 64<<20)
+	l.TotalBytes = cmp.Or(l.TotalBytes, 10<<30)
+	l.Warn = cmp.Or(l.Warn, 0.8)
+	l.Clean = cmp.Or(l.Clean, 0.9)
+	l.Retention = cmp.Or(l.Retention, 30*24*time.Hour)
 	return l
-}
-
-func orDefault[T int | int64 | float64 | time.Duration](value, otherwise T) T {
-	if value == 0 {
-		return otherwise
-	}
-	return value
 }
 
 // Service stores checkpoints. It is safe for concurrent use by many goroutines, and by many
@@ -166,6 +161,22 @@ func (s *Service) requireUnlocked(doing string) error {
 		return nil
 	}
 	return guideway.Errorf(guideway.ErrorCode(s.o.Locked), "%s: %w", doing, s.o.Locked).WithFix("%s", guideway.ErrorFix(s.o.Locked))
+}
+
+// prepareRead returns an error if no content can be read, and repairs a lost index.
+func (s *Service) prepareRead(ctx context.Context, doing string) error {
+	if err := s.requireUnlocked(doing); err != nil {
+		return err
+	}
+	return s.ensureIndex(ctx)
+}
+
+// prepareChange returns an error if nothing can be changed, and repairs a lost index.
+func (s *Service) prepareChange(ctx context.Context, doing string) error {
+	if err := s.requireWritable(doing); err != nil {
+		return err
+	}
+	return s.ensureIndex(ctx)
 }
 
 // ensureIndex rebuilds the index if it is empty and the blobs are not, or if it reports a loss
@@ -291,16 +302,9 @@ func (r *contentCache) putContent(id string, raw []byte, instead string) {
 
 // dropContent removes a content. The caller holds the lock.
 func (r *contentCache) dropContent(id string) {
-	raw, there := r.raw[id]
-	if !there {
-		return
-	}
-	delete(r.raw, id)
-	r.size -= len(raw)
-	for i, one := range r.order {
-		if one == id {
-			r.order = append(r.order[:i], r.order[i+1:]...)
-			return
-		}
+	if i := slices.Index(r.order, id); i >= 0 {
+		r.order = slices.Delete(r.order, i, i+1)
+		r.size -= len(r.raw[id])
+		delete(r.raw, id)
 	}
 }

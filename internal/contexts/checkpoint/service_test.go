@@ -339,8 +339,6 @@ func TestReadOnly(t *testing.T) {
 	wantCode(t, err, guideway.CodeForbidden, "maintain")
 	_, err = r.Rebuild(ctx)
 	wantCode(t, err, guideway.CodeForbidden, "rebuild")
-	_, err = r.Sweep(ctx)
-	wantCode(t, err, guideway.CodeForbidden, "sweep")
 	r.wantContext(t, saved.ID, `{"a":1}`)
 	_, err = r.Verify(ctx)
 	mustSucceed(t, err)

@@ -311,7 +311,6 @@ func callRefused(ctx context.Context, c *Checkpoints, id string) map[string]erro
 	_, out["verify"] = c.Verify(ctx)
 	_, out["rebuild"] = c.Rebuild(ctx)
 	_, out["maintain"] = c.Maintain(ctx)
-	_, out["sweep"] = c.Sweep(ctx)
 	return out
 }
 

@@ -1,7 +1,6 @@
 package fileindex
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -30,8 +29,6 @@ func (x *Index) Note(ctx context.Context, list []checkpoint.Entry) error {
 		return err
 	}
 	defer release()
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	return x.appendEntries(list)
 }
 
@@ -79,9 +76,9 @@ func (x *Index) Notes(_ context.Context, user string, limit int) ([]checkpoint.E
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, x.systemError("read the audit log", err)
 			}
-			for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+			for line := range bytes.Lines(data) {
 				var e checkpoint.Entry
-				if json.Unmarshal(lines.Bytes(), &e) == nil { // a crash may have truncated a line
+				if json.Unmarshal(line, &e) == nil { // a crash may have truncated a line
 					all = append(all, e)
 				}
 			}

@@ -38,8 +38,6 @@ func (x *Index) Discard(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	for name, old := range x.files {
 		path := filepath.Join(x.o.Dir, name)
 		info, err := os.Stat(path)

@@ -95,8 +95,6 @@ func Open(o Options) (*Index, error) {
 		return nil, err
 	}
 	defer release()
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	return x, x.readChanged()
 }
 
@@ -122,11 +120,16 @@ func (x *Index) Lost() bool {
 // Volatile reports whether the index is in memory only.
 func (x *Index) Volatile() bool { return x.o.Dir == "" }
 
-// lockForWriting locks the index for writing, within this process and between processes.
+// lockForWriting locks the index and mu for writing, within this process and between
+// processes.
 func (x *Index) lockForWriting(ctx context.Context) (release func(), err error) {
 	x.turn.Lock()
 	if x.lock == nil {
-		return x.turn.Unlock, nil
+		x.mu.Lock()
+		return func() {
+			x.mu.Unlock()
+			x.turn.Unlock()
+		}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, x.o.LockTimeout)
 	defer cancel()
@@ -138,7 +141,9 @@ func (x *Index) lockForWriting(ctx context.Context) (release func(), err error) 
 		}
 		return nil, x.systemError("lock the index", err)
 	}
+	x.mu.Lock()
 	return func() {
+		x.mu.Unlock()
 		_ = x.lock.Unlock() // it fails if the lock is not held
 		x.turn.Unlock()
 	}, nil
@@ -267,8 +272,6 @@ func (x *Index) Apply(ctx context.Context, c checkpoint.Change) error {
 		return err
 	}
 	defer release()
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	if err := x.readChanged(); err != nil {
 		return err
 	}
@@ -361,19 +364,12 @@ func (x *Index) readSeries(ctx context.Context, key checkpoint.SeriesKey) (*seri
 
 // Checkpoint implements checkpoint.Finder.
 func (x *Index) Checkpoint(ctx context.Context, id string) (checkpoint.Record, error) {
-	list, err := x.readAll(ctx)
+	chain, err := x.Chain(ctx, id, 1)
 	if err != nil {
 		return checkpoint.Record{}, err
 	}
-	for _, l := range list {
-		if l.findRecord(id) < 0 {
-			continue
-		}
-		for _, one := range l.currentRecords() {
-			if one.ID == id {
-				return one.Record, nil
-			}
-		}
+	if len(chain) > 0 {
+		return chain[0], nil
 	}
 	return checkpoint.Record{}, guideway.Errorf(guideway.CodeNotFound, "there is no checkpoint %.80q", id)
 }
