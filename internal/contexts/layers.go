@@ -55,11 +55,7 @@ const shownBytes = 400
 
 // Layers returns a run's context by layer, for the dashboard.
 func (s *Service) Layers(ctx context.Context, c run.Caller, ref run.Ref) (*Layers, error) {
-	runs, err := s.requireRuns()
-	if err != nil {
-		return nil, err
-	}
-	d, err := runs.Get(ctx, c, ref)
+	d, err := s.lookUpRun(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package contexts
 
 import (
 	"context"
+	"strings"
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -38,14 +39,14 @@ func (s *Service) List(ctx context.Context, c run.Caller, r checkpoint.ListReque
 		out.Ranked = "words"
 	}
 	if r.Query != "" && page.Wordless {
-		out.Note = "encrypted checkpoints cannot be searched by words: leave query out and filter by session, workflow, project, tags or time"
+		out.addNote("encrypted checkpoints cannot be searched by words: leave query out and filter by session, workflow, project, tags or time")
 	}
 	if !ranking || len(page.Checkpoints) == 0 {
 		return out, nil
 	}
 	if err := s.rankByMeaning(ctx, c, r.Query, page.Checkpoints); err != nil {
 		s.o.Logger.WarnContext(ctx, "a search was not ranked by meaning", "error", err)
-		out.Note += appendNote(out.Note) + "found by words alone: the embeddings endpoint did not answer"
+		out.addNote("found by words alone: the embeddings endpoint did not answer")
 	} else {
 		out.Ranked = "meaning"
 	}
@@ -54,16 +55,13 @@ func (s *Service) List(ctx context.Context, c run.Caller, r checkpoint.ListReque
 	}
 	if len(page.Checkpoints) > limit {
 		page.Checkpoints, page.Next = page.Checkpoints[:limit], ""
-		out.Note += appendNote(out.Note) + "there are more: use a higher limit"
+		out.addNote("there are more: use a higher limit")
 	}
 	return out, nil
 }
 
-func appendNote(note string) string {
-	if note == "" {
-		return ""
-	}
-	return "; "
+func (p *Page) addNote(note string) {
+	p.Note = strings.TrimPrefix(p.Note+"; "+note, "; ")
 }
 
 // Get returns the metadata of a checkpoint of the caller.

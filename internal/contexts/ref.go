@@ -98,11 +98,7 @@ const eventPage = 200
 
 // loadValue returns a value that a run had at an event.
 func (s *Service) loadValue(ctx context.Context, c run.Caller, id string, seq int64, hash string) (json.RawMessage, error) {
-	runs, err := s.requireRuns()
-	if err != nil {
-		return nil, err
-	}
-	d, err := runs.Get(ctx, c, run.Ref{RunID: id})
+	d, err := s.lookUpRun(ctx, c, run.Ref{RunID: id})
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +110,7 @@ func (s *Service) loadValue(ctx context.Context, c run.Caller, id string, seq in
 	// Newest events first, since most references are to recent values.
 	for last := min(seq, d.Seq); last > 0; last -= eventPage {
 		after := max(last-eventPage, 0)
-		events, err := runs.Events(ctx, c, run.Ref{RunID: id}, after, int(last-after))
+		events, err := s.o.Runs.Events(ctx, c, run.Ref{RunID: id}, after, int(last-after))
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -20,17 +21,9 @@ import (
 // reads only the added events, so that a process reads a long run once.
 type runHistory struct {
 	mu sync.Mutex
-	// seq is the last event that was read, head its MAC.
-	seq  int64
+	// head is the MAC of the last event that was read.
 	head []byte
-	// steps counts the completed steps; set has the count at which each variable was last
-	// set, and a hash of its value.
-	steps int
-	set   map[string]lastSet
-	// sections are the ended phases, open the passages since the last one.
-	sections []Section
-	open     []compress.Passage
-	openFrom int64
+	historySnapshot
 }
 
 type lastSet struct {
@@ -104,8 +97,7 @@ func (s *Service) loadHistory(ctx context.Context, c run.Caller, d *run.Details)
 
 // clearHistory clears a history. The caller holds the lock.
 func (st *runHistory) clearHistory() {
-	st.seq, st.head, st.steps, st.set = 0, nil, 0, map[string]lastSet{}
-	st.sections, st.open, st.openFrom = nil, nil, 0
+	st.head, st.historySnapshot = nil, historySnapshot{set: map[string]lastSet{}}
 }
 
 // errOtherEvents reports that the events of the run changed: the database was restored from
@@ -140,25 +132,24 @@ func (st *runHistory) readEvents(ctx context.Context, runs Runs, c run.Caller, d
 	return nil
 }
 
-// historySnapshot is a snapshot of a history.
+// historySnapshot is the content of a history.
 type historySnapshot struct {
-	steps    int
-	set      map[string]lastSet
+	// seq is the last event that was read.
+	seq int64
+	// steps counts the completed steps; set has the count at which each variable was last
+	// set, and a hash of its value.
+	steps int
+	set   map[string]lastSet
+	// sections are the ended phases, open the passages since the last one.
 	sections []Section
 	open     []compress.Passage
 	openFrom int64
-	seq      int64
 }
 
-func (st *runHistory) takeSnapshot() *historySnapshot {
-	t := &historySnapshot{
-		steps: st.steps, set: make(map[string]lastSet, len(st.set)), openFrom: st.openFrom, seq: st.seq,
-		sections: slices.Clone(st.sections), open: slices.Clone(st.open),
-	}
-	for key, last := range st.set {
-		t.set[key] = last
-	}
-	return t
+// takeSnapshot returns a copy that later events do not change.
+func (t historySnapshot) takeSnapshot() *historySnapshot {
+	t.set, t.sections, t.open = maps.Clone(t.set), slices.Clone(t.sections), slices.Clone(t.open)
+	return &t
 }
 
 // variableAges returns the steps since the last change, by variable.
@@ -197,13 +188,9 @@ func (st *runHistory) addEvent(id string, e run.Event) {
 	}
 	st.addPassage(e.Seq, fact)
 	switch fact.Kind {
-	case engine.EventPhaseExited:
+	case engine.EventPhaseExited, engine.EventLoopEnded:
 		st.closeSection(id, fact.Step, e.Seq)
-	case engine.EventLoopEntered: // in a step workflow the steps before a loop are one section
-		st.closeSection(id, "", e.Seq)
-	case engine.EventLoopEnded:
-		st.closeSection(id, fact.Step, e.Seq)
-	case engine.EventRunCompleted:
+	case engine.EventLoopEntered, engine.EventRunCompleted: // in a step workflow the steps before a loop are one section
 		st.closeSection(id, "", e.Seq)
 	}
 	if len(st.open) >= sectionSteps {

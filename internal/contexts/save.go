@@ -77,12 +77,17 @@ func (s *Service) requireRuns() (Runs, error) {
 	return s.o.Runs, nil
 }
 
-func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r SaveRequest) (*Saved, error) {
+// lookUpRun returns a run of the caller.
+func (s *Service) lookUpRun(ctx context.Context, c run.Caller, ref run.Ref) (*run.Details, error) {
 	runs, err := s.requireRuns()
 	if err != nil {
 		return nil, err
 	}
-	d, err := runs.Get(ctx, c, ref)
+	return runs.Look(ctx, c, ref)
+}
+
+func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r SaveRequest) (*Saved, error) {
+	d, err := s.lookUpRun(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +100,7 @@ func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r Save
 	if err := checkTags(r.Tags); err != nil {
 		return nil, err
 	}
-	if err := s.checkVariables(ctx, runs, c, ref, r.Context); err != nil {
+	if err := s.checkVariables(ctx, c, ref, r.Context); err != nil {
 		return nil, err
 	}
 	s.flushSaves(ctx, c, d.ID) // earlier checkpoints of the run come first
@@ -111,7 +116,7 @@ func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r Save
 
 // checkVariables refuses variables that a caller may not set in a run, and the server's keys of a
 // checkpoint.
-func (s *Service) checkVariables(ctx context.Context, runs Runs, c run.Caller, ref run.Ref, added map[string]any) error {
+func (s *Service) checkVariables(ctx context.Context, c run.Caller, ref run.Ref, added map[string]any) error {
 	if len(added) == 0 {
 		return nil
 	}
@@ -124,7 +129,7 @@ func (s *Service) checkVariables(ctx context.Context, runs Runs, c run.Caller, r
 	if len(ours) > 0 {
 		return newInvalid("only the server sets %s", strings.Join(ours, ", ")).WithFix("leave it out of context")
 	}
-	return runs.Admit(ctx, c, ref, added)
+	return s.o.Runs.Admit(ctx, c, ref, added)
 }
 
 func (s *Service) saveSession(ctx context.Context, c run.Caller, r SaveRequest) (*Saved, error) {

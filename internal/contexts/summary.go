@@ -32,11 +32,7 @@ type cachedBrief struct {
 // Brief returns the brief of a run of the caller. For a large context it is prepared in the
 // background.
 func (s *Service) Brief(ctx context.Context, c run.Caller, id string) (*Brief, error) {
-	runs, err := s.requireRuns()
-	if err != nil {
-		return nil, err
-	}
-	d, err := runs.Get(ctx, c, run.Ref{RunID: id})
+	d, err := s.lookUpRun(ctx, c, run.Ref{RunID: id})
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,12 @@
 package contexts
 
 import (
-	"bytes"
 	"encoding/json"
+	"maps"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // The members of a stored context that belong to the server. Values of the caller with
@@ -25,13 +26,11 @@ const (
 
 // encodeJSON encodes JSON without unnecessary escapes, deterministically.
 func encodeJSON(value any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
+	text, err := jsontext.Marshal(value)
+	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "write a context as JSON: %w", err)
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return text, nil
 }
 
 // valuesOf returns the encoded variables.
@@ -59,9 +58,7 @@ func objectOf(text []byte) (map[string]json.RawMessage, error) {
 // withoutKeys returns a copy of the variables without some keys.
 func withoutKeys(vars map[string]any, keys ...string) map[string]any {
 	out := make(map[string]any, len(vars))
-	for key, value := range vars {
-		out[key] = value
-	}
+	maps.Copy(out, vars)
 	for _, key := range keys {
 		delete(out, key)
 	}
