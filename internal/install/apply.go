@@ -310,7 +310,7 @@ func Inspect(ctx context.Context, env Env, c Client, scope Scope, req Request) S
 		s.Reason = err.Error()
 		return s
 	}
-	entry, found, err := c.configFormat().lookupEntry(content, nameOf(req))
+	entry, found, err := c.form.lookupEntry(content, nameOf(req))
 	switch {
 	case err != nil:
 		s.Reason = err.Error()

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -56,8 +57,6 @@ type Location struct {
 	Path    string
 	Markers []string
 }
-
-func (c Client) configFormat() format { return c.form }
 
 // Clients returns the supported clients in the order of lists.
 func Clients() []Client {
@@ -187,10 +186,7 @@ func (e Env) settingsDir() string {
 	case "darwin":
 		return e.joinPath(e.Home, "Library", "Application Support")
 	case "windows":
-		if dir := e.lookupVariable("APPDATA"); dir != "" {
-			return dir
-		}
-		return e.joinPath(e.Home, "AppData", "Roaming")
+		return cmp.Or(e.lookupVariable("APPDATA"), e.joinPath(e.Home, "AppData", "Roaming"))
 	default:
 		if dir := e.lookupVariable("XDG_CONFIG_HOME"); strings.HasPrefix(dir, "/") {
 			return dir
@@ -220,10 +216,7 @@ func claudeDesktop(e Env) Location {
 // package. Windows redirects %APPDATA% for such a program, so it never reads a file in the
 // real one.
 func claudePackage(e Env) string {
-	local := e.lookupVariable("LOCALAPPDATA")
-	if local == "" {
-		local = e.joinPath(e.Home, "AppData", "Local")
-	}
+	local := cmp.Or(e.lookupVariable("LOCALAPPDATA"), e.joinPath(e.Home, "AppData", "Local"))
 	if e.Glob == nil {
 		return ""
 	}
@@ -256,10 +249,7 @@ func locateVSCode(e Env) Location {
 }
 
 func locateCodex(e Env) Location {
-	dir := e.lookupVariable("CODEX_HOME")
-	if dir == "" {
-		dir = e.joinPath(e.Home, ".codex")
-	}
+	dir := cmp.Or(e.lookupVariable("CODEX_HOME"), e.joinPath(e.Home, ".codex"))
 	return Location{Path: e.joinPath(dir, "config.toml"), Markers: []string{dir}}
 }
 

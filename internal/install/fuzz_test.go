@@ -59,7 +59,7 @@ func checkEdit(t *testing.T, client Client, src []byte, command, value string) {
 	if err != nil || change.Action == ActionNone {
 		return
 	}
-	form := client.configFormat()
+	form := client.form
 	entry, found, err := form.lookupEntry(change.After, DefaultName)
 	if err != nil || !found || entry.Command != command || entry.Env["KEY"] != value {
 		t.Fatalf("entry = %+v, %v, %v\n%s", entry, found, err, change.After)

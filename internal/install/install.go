@@ -8,6 +8,7 @@ package install
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"maps"
 	"path"
@@ -129,7 +130,7 @@ func Plan(env Env, client Client, req Request, f File) (Change, error) {
 	if err := checkRequest(client, name, req); err != nil {
 		return Change{}, err
 	}
-	form := client.configFormat()
+	form := client.form
 	change := Change{
 		Action: ActionInstalled, Client: client, Path: f.Path,
 		Before: f.Content, Existed: f.Exists, Backup: f.Exists,
@@ -166,7 +167,7 @@ func Plan(env Env, client Client, req Request, f File) (Change, error) {
 // since it was added, the result is the earlier content, byte for byte.
 func PlanUndo(env Env, client Client, req Request, f File) (Change, error) {
 	name := nameOf(req)
-	form := client.configFormat()
+	form := client.form
 	change := Change{
 		Action: ActionAbsent, Client: client, Path: f.Path,
 		Before: f.Content, After: f.Content, Existed: f.Exists,
@@ -273,12 +274,7 @@ func (r Request) newEntry() Entry {
 	return e
 }
 
-func nameOf(req Request) string {
-	if req.Name == "" {
-		return DefaultName
-	}
-	return req.Name
-}
+func nameOf(req Request) string { return cmp.Or(req.Name, DefaultName) }
 
 // CheckName refuses a name that some client does not accept.
 func CheckName(name string) error {
@@ -321,10 +317,8 @@ func sameEntry(a, b Entry) bool {
 }
 
 func mergeVariables(old, set map[string]string) map[string]string {
-	all := maps.Clone(old)
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, old)
 	maps.Copy(all, set)
 	return all
 }
@@ -342,11 +336,7 @@ func verifyEdit(form format, after []byte, name string, want Entry) error {
 }
 
 func foreignEntry(file, name string, e Entry, fix string) error {
-	what := e.Command
-	if what == "" {
-		what = "no local program"
-	}
-	return guideway.Errorf(guideway.CodeConflict, "%q in %s is not Guideway (it starts %s)", name, file, what).
+	return guideway.Errorf(guideway.CodeConflict, "%q in %s is not Guideway (it starts %s)", name, file, cmp.Or(e.Command, "no local program")).
 		WithFix("%s", fix)
 }
 
@@ -354,7 +344,7 @@ func foreignEntry(file, name string, e Entry, fix string) error {
 // text to paste.
 func unchangedError(err error, file string, client Client, name string, e Entry) error {
 	return guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w); it is unchanged", positionOf(file, err), err).
-		WithFix("fix the file and run this again, or paste this into it:\n%s", client.configFormat().entrySnippet(name, e))
+		WithFix("fix the file and run this again, or paste this into it:\n%s", client.form.entrySnippet(name, e))
 }
 
 // positionOf returns file:line:column if the error has a position.

@@ -43,7 +43,7 @@ type Server struct {
 func Servers(env Env, client Client, src []byte) ([]Server, error) {
 	var entries map[string]any
 	var err error
-	switch f := client.configFormat().(type) {
+	switch f := client.form.(type) {
 	case jsonFormat:
 		entries, err = jsonEntries(src, f.key)
 		if err == nil && client.ID == "claude-code" && env.Dir != "" {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // EncodeData returns the JSON of a document's data, as stores keep it.
@@ -12,13 +13,11 @@ func EncodeData(data map[string]any) ([]byte, error) {
 	if data == nil {
 		data = map[string]any{}
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(data); err != nil {
+	text, err := jsontext.Marshal(data)
+	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the document cannot be written as JSON: %w", err)
 	}
-	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+	return text, nil
 }
 
 // DecodeData reads what EncodeData wrote; numbers keep all their digits.

@@ -3,6 +3,7 @@ package session
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -54,13 +55,8 @@ type Name struct {
 
 // String returns the name as people write it.
 func (n Name) String() string {
-	parts := make([]string, 0, 3)
-	for _, part := range []string{n.Project, n.Workflow, n.ID} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, "/")
+	parts := []string{n.Project, n.Workflow, n.ID}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "/")
 }
 
 // identifier matches ids of documents and workflows: ticket numbers, slugs, UUIDs, dates

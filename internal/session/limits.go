@@ -3,7 +3,10 @@ package session
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,34 +43,26 @@ func checkLimits(data map[string]any) error {
 
 // countValues counts values and checks their depth.
 func countValues(value any, depth int, values *int) error {
+	var children iter.Seq[any]
+	switch value := value.(type) {
+	case map[string]any:
+		children = maps.Values(value)
+	case []any:
+		children = slices.Values(value)
+	default:
+		return nil
+	}
 	if depth > MaxDepth {
 		return tooDeep()
 	}
-	visit := func(child any) error {
+	for child := range children {
 		*values++
 		if *values > MaxValues {
 			return guideway.Errorf(guideway.CodeTooLarge, "the session document would have more than %d values", MaxValues).
 				WithFix("keep summaries in the document; replace lists that only grow by shorter ones")
 		}
-		switch child.(type) {
-		case map[string]any, []any:
-			return countValues(child, depth+1, values)
-		default:
-			return nil
-		}
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		for _, child := range value {
-			if err := visit(child); err != nil {
-				return err
-			}
-		}
-	case []any:
-		for _, child := range value {
-			if err := visit(child); err != nil {
-				return err
-			}
+		if err := countValues(child, depth+1, values); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -241,10 +242,5 @@ func (p *pathParser) parseFilter() (part pathPart, problem string) {
 
 // namesOnly reports whether a path consists of names.
 func (p docPath) namesOnly() bool {
-	for _, part := range p {
-		if part.kind != partName {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p, func(part pathPart) bool { return part.kind != partName })
 }
