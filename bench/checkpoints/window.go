@@ -18,7 +18,7 @@ func (b *bench) measureWindow(_ context.Context, t *table) error {
 	classifier, stems := ctxcompress.NewClassifier(ctxcompress.Hints{}), ctxcompress.NewStemCache()
 	compress := func(took *measure.Times, c ctxcompress.Context, counter ctxcompress.Counter) error {
 		return took.Call(func() error {
-			items := ctxcompress.Items(c, classifier, counter, ctxcompress.History{})
+			items := ctxcompress.Items(c, classifier, counter)
 			ctxcompress.Compress(items, ctxcompress.Options{Ratio: 4, Counter: counter, Stems: stems, Question: "which test fails and why"})
 			return nil
 		})

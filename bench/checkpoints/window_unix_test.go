@@ -36,7 +36,7 @@ func BenchmarkCompress(b *testing.B) {
 			counter = compress.NewCache(tokenizer, 0)
 			b.StartTimer()
 		}
-		items := compress.Items(contexts[at], classifier, counter, compress.History{})
+		items := compress.Items(contexts[at], classifier, counter)
 		compress.Compress(items, compress.Options{Ratio: 4, Counter: counter, Stems: stems, Question: "which test fails and why"})
 	}
 	reportCPU(b, before)

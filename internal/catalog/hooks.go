@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -154,10 +155,7 @@ func (s *Snapshot) addHooks(states []state) {
 			}
 		}
 	}
-	for _, entry := range byID {
-		s.hooks = append(s.hooks, entry)
-	}
-	slices.SortFunc(s.hooks, func(a, b *HookEntry) int { return strings.Compare(a.ID, b.ID) })
+	s.hooks = slices.SortedFunc(maps.Values(byID), func(a, b *HookEntry) int { return strings.Compare(a.ID, b.ID) })
 }
 
 // replacesHook reports whether a graph replaces the one below it, if there is one.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -154,7 +155,7 @@ func (c *Catalog) assembleMachines(s *state, before *state) {
 			shown = strings.TrimSuffix(s.info.Location, "/") + "//" + machinesDir
 		}
 	}
-	for _, l := range machinedef.LoadFiles(sortedNames(files), func(name string) ([]byte, error) {
+	for _, l := range machinedef.LoadFiles(slices.Sorted(maps.Keys(files)), func(name string) ([]byte, error) {
 		r := files[name]
 		switch {
 		case r == nil:
@@ -183,15 +184,6 @@ func (c *Catalog) assembleMachines(s *state, before *state) {
 	}
 }
 
-func sortedNames(files map[string]*record) []string {
-	out := make([]string, 0, len(files))
-	for name := range files {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
-
 // addMachines adds the machines of a snapshot, from states in order of rank.
 func (s *Snapshot) addMachines(states []state) {
 	byName := map[string]*MachineEntry{}
@@ -201,10 +193,7 @@ func (s *Snapshot) addMachines(states []state) {
 			s.addMachine(&states[i], m, byName, own)
 		}
 	}
-	for _, e := range byName {
-		s.machines = append(s.machines, e)
-	}
-	slices.SortFunc(s.machines, func(a, b *MachineEntry) int { return strings.Compare(a.Name, b.Name) })
+	s.machines = slices.SortedFunc(maps.Values(byName), func(a, b *MachineEntry) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // addMachine adds a machine on top of those already added. own maps the names in its source

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -36,19 +37,13 @@ func (s *Snapshot) Published() []Published {
 	for _, p := range s.published {
 		byName[p.Name] = p.Published // later ones have a higher rank
 	}
-	list := make([]Published, 0, len(byName))
-	for _, p := range byName {
-		list = append(list, p)
-	}
-	slices.SortFunc(list, func(a, b Published) int { return cmp.Compare(a.Name, b.Name) })
-	return list
+	return slices.SortedFunc(maps.Values(byName), func(a, b Published) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // publishedDocument is a document of a snapshot that may be published.
 type publishedDocument struct {
 	Published
-	source string
-	id     string // for a workflow
+	id string // for a workflow
 }
 
 // collectPublished collects the documents to publish, from states in order of rank.
@@ -63,7 +58,7 @@ func (s *Snapshot) collectPublished(states []state) {
 			if r.broken || r.content == nil {
 				continue
 			}
-			p := publishedDocument{Published: Published{Name: r.name, Sum: hex.EncodeToString(r.sum[:]), Size: r.size, open: r.content}, source: source.info.Name}
+			p := publishedDocument{Published: Published{Name: r.name, Sum: hex.EncodeToString(r.sum[:]), Size: r.size, open: r.content}}
 			if r.good != nil {
 				p.id = r.good.head.ID
 				entry := s.byID[p.id]

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"log/slog"
@@ -77,15 +78,8 @@ func readSettings(getenv func(string) string, service, version string) (*setting
 
 func resourceAttributes(getenv func(string) string, service, version string) []Attribute {
 	given := parsePairs(getenv("OTEL_RESOURCE_ATTRIBUTES"))
-	if name := getenv("OTEL_SERVICE_NAME"); name != "" {
-		given["service.name"] = name
-	}
-	if given["service.name"] == "" {
-		given["service.name"] = service
-	}
-	if given["service.version"] == "" {
-		given["service.version"] = version
-	}
+	given["service.name"] = cmp.Or(getenv("OTEL_SERVICE_NAME"), given["service.name"], service)
+	given["service.version"] = cmp.Or(given["service.version"], version)
 	var list []Attribute
 	for key, value := range given {
 		list = append(list, Attribute{key, value})

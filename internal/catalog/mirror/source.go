@@ -282,15 +282,11 @@ func (s *Source) update(ctx context.Context, since time.Time, care bool) (done c
 func (s *Source) fetchNewer(ctx context.Context, st *state, care bool) error {
 	have := s.previousVersion(*st, care)
 	var stage *Stage
-	got, err := s.opts.Fetcher.Fetch(ctx, have, func() (*Stage, error) {
-		if stage != nil {
-			return stage, nil
+	got, err := s.opts.Fetcher.Fetch(ctx, have, func() (_ *Stage, err error) {
+		if stage == nil {
+			stage, err = s.store.newStage()
 		}
-		fresh, err := s.store.newStage()
-		if err == nil {
-			stage = fresh
-		}
-		return fresh, err
+		return stage, err
 	})
 	if stage != nil {
 		defer stage.discard()

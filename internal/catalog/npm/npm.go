@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -61,11 +62,7 @@ func Find(roots []Root) []Package {
 			byName[p.Name] = p
 		}
 	}
-	packages := make([]Package, 0, len(byName))
-	for _, p := range byName {
-		packages = append(packages, p)
-	}
-	slices.SortFunc(packages, func(a, b Package) int { return strings.Compare(a.Name, b.Name) })
+	packages := slices.SortedFunc(maps.Values(byName), func(a, b Package) int { return strings.Compare(a.Name, b.Name) })
 	return packages[:min(len(packages), maxPackages)]
 }
 

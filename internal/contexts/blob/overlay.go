@@ -14,8 +14,8 @@ type Overlay struct {
 	below Store
 	top   *Memory
 
-	mu     sync.Mutex
-	hidden map[string]bool
+	// hidden has the names of deleted blobs and the keys of erased slots.
+	hidden sync.Map
 }
 
 var _ Store = (*Overlay)(nil)
@@ -23,30 +23,19 @@ var _ Store = (*Overlay)(nil)
 // NewOverlay returns an empty layer over a store. maxBytes bounds a blob; the default is
 // DefaultMaxBytes.
 func NewOverlay(below Store, maxBytes int64) *Overlay {
-	return &Overlay{below: below, top: NewMemory(maxBytes), hidden: map[string]bool{}}
-}
-
-func (o *Overlay) setHidden(what string, is bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if is {
-		o.hidden[what] = true
-	} else {
-		delete(o.hidden, what)
-	}
+	return &Overlay{below: below, top: NewMemory(maxBytes)}
 }
 
 func (o *Overlay) isHidden(what string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.hidden[what]
+	_, is := o.hidden.Load(what)
+	return is
 }
 
 // Put implements Blobs.
 func (o *Overlay) Put(ctx context.Context, data []byte) (Name, error) {
 	name, err := o.top.Put(ctx, data)
 	if err == nil {
-		o.setHidden(string(name), false)
+		o.hidden.Delete(string(name))
 	}
 	return name, err
 }
@@ -66,7 +55,7 @@ func (o *Overlay) Get(ctx context.Context, name Name) ([]byte, error) {
 // Delete implements Blobs.
 func (o *Overlay) Delete(ctx context.Context, names ...Name) error {
 	for _, name := range names {
-		o.setHidden(string(name), true)
+		o.hidden.Store(string(name), nil)
 	}
 	return o.top.Delete(ctx, names...)
 }
@@ -125,7 +114,7 @@ func (o *Overlay) CreateSlot(ctx context.Context, key string, value []byte) erro
 
 // EraseSlot implements Slots. A slot below is only hidden.
 func (o *Overlay) EraseSlot(ctx context.Context, key string) error {
-	o.setHidden(key, true)
+	o.hidden.Store(key, nil)
 	return o.top.EraseSlot(ctx, key)
 }
 

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,12 +154,7 @@ func (f *family) writeFamily(out *bufio.Writer) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	keys := make([]string, 0, len(f.series))
-	for key := range f.series {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(f.series)) {
 		of := f.series[key]
 		if f.kind != "histogram" {
 			fmt.Fprintf(out, "%s%s %s\n", f.name, f.labelText(of.values, ""), formatNumber(of.value))
