@@ -83,7 +83,7 @@ func (s *Service) lookUpRun(ctx context.Context, c run.Caller, ref run.Ref) (*ru
 	if err != nil {
 		return nil, err
 	}
-	return runs.Look(ctx, c, ref)
+	return runs.Get(ctx, c, ref)
 }
 
 func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r SaveRequest) (*Saved, error) {
