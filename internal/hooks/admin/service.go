@@ -166,6 +166,16 @@ func (d *Service) currentState() (*state, error) {
 	return &state{snapshot: snapshot, records: records, active: Activate(snapshot, records)}, nil
 }
 
+// findGraph returns the current state and a graph in it.
+func (d *Service) findGraph(id string) (*state, *catalog.HookEntry, error) {
+	m, err := d.currentState()
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := m.snapshot.Hook(id)
+	return m, e, err
+}
+
 // List returns the graphs and modules of all sources.
 func (d *Service) List(context.Context) (*List, error) {
 	m, err := d.currentState()
@@ -243,11 +253,7 @@ type Detail struct {
 
 // Get returns a graph with its text and its diagnostics.
 func (d *Service) Get(ctx context.Context, id string) (*Detail, error) {
-	m, err := d.currentState()
-	if err != nil {
-		return nil, err
-	}
-	e, err := m.snapshot.Hook(id)
+	m, e, err := d.findGraph(id)
 	if err != nil {
 		return nil, err
 	}
@@ -287,11 +293,7 @@ func textOf(e *catalog.HookEntry) (text, base string, err error) {
 // Export returns a graph in the form for other installations and tools: with positions of
 // its nodes, and its modules.
 func (d *Service) Export(_ context.Context, id string) ([]byte, error) {
-	m, err := d.currentState()
-	if err != nil {
-		return nil, err
-	}
-	e, err := m.snapshot.Hook(id)
+	m, e, err := d.findGraph(id)
 	if err != nil {
 		return nil, err
 	}

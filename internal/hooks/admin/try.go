@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -145,10 +146,7 @@ func WithVariables(linked *hookdef.Linked, values map[string]json.RawMessage) (*
 		return linked, nil
 	}
 	other, g := *linked, *linked.Graph
-	g.Variables = map[string]json.RawMessage{}
-	for name, value := range linked.Variables {
-		g.Variables[name] = value
-	}
+	g.Variables = maps.Clone(linked.Variables)
 	for name, value := range values {
 		if _, ok := g.Variables[name]; !ok {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "the hook graph %s has no variable %q", linked.ID, name).

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,18 +108,10 @@ func NewPool(o Options) (*Pool, error) {
 }
 
 func orElse(l, usual Limits) Limits {
-	pick := func(n *int64, usual int64) {
-		if *n == 0 {
-			*n = usual
-		}
+	return Limits{
+		Wall: cmp.Or(l.Wall, usual.Wall), CPU: cmp.Or(l.CPU, usual.CPU), Memory: cmp.Or(l.Memory, usual.Memory),
+		Stack: cmp.Or(l.Stack, usual.Stack), Output: cmp.Or(l.Output, usual.Output), Console: cmp.Or(l.Console, usual.Console),
 	}
-	pick((*int64)(&l.Wall), int64(usual.Wall))
-	pick((*int64)(&l.CPU), int64(usual.CPU))
-	pick(&l.Memory, usual.Memory)
-	pick(&l.Stack, usual.Stack)
-	pick(&l.Output, usual.Output)
-	pick(&l.Console, usual.Console)
-	return l
 }
 
 // Run runs a script's function at most once. An error of the script is an *Error; for any
