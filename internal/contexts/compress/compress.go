@@ -115,27 +115,40 @@ func Compress(items []Item, options Options) Result {
 	before := totalTokens(items)
 	o := options.withDefaults(before)
 	c := newCompression(items, o)
-	result := Result{Context: make(Context, len(items)), TokensBefore: before, Budget: o.Budget}
-	for _, item := range items {
-		if item.Layer == Critical {
-			result.CriticalTokens += item.Tokens
-		}
-	}
+	result := newResult(items, before, o.Budget)
 	switch {
 	case before <= o.Budget:
 		c.keepWhole(nil)
 	case o.NoBlobs:
 		c.keepWhole(nil)
-		result.OverReason = "nothing was left out because omitted values cannot be stored here"
+		result.OverReason = noBlobsReason
 	default:
 		c.reduceItems(result.CriticalTokens)
 	}
 	c.fillResult(&result)
-	if result.TokensAfter > o.Budget && result.OverReason == "" {
-		result.OverReason = fmt.Sprintf("the critical items alone cost %d tokens, %d over the budget; none of them was cut",
-			result.CriticalTokens, result.CriticalTokens-o.Budget)
-	}
+	result.explainExcess()
 	return result
+}
+
+const noBlobsReason = "nothing was left out because omitted values cannot be stored here"
+
+// newResult returns an empty result for items of before tokens.
+func newResult(items []Item, before, budget int) Result {
+	r := Result{Context: make(Context, len(items)), TokensBefore: before, Budget: budget}
+	for _, item := range items {
+		if item.Layer == Critical {
+			r.CriticalTokens += item.Tokens
+		}
+	}
+	return r
+}
+
+// explainExcess sets the reason of a result over the budget that has none yet.
+func (r *Result) explainExcess() {
+	if r.TokensAfter > r.Budget && r.OverReason == "" {
+		r.OverReason = fmt.Sprintf("the critical items alone cost %d tokens, %d over the budget; none of them was cut",
+			r.CriticalTokens, r.CriticalTokens-r.Budget)
+	}
 }
 
 // compression holds the state of one call of Compress.

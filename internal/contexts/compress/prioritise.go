@@ -19,15 +19,10 @@ type RankedItem struct {
 
 // Priority is a context that was fitted into a budget by keeping or dropping whole items.
 type Priority struct {
-	Context Context
+	// Result lists no Omitted: Items has the items that are not kept.
+	Result
 	// Items are all items, the most important first.
-	Items                     []RankedItem
-	TokensBefore, TokensAfter int
-	Budget, CriticalTokens    int
-	// OverReason is the reason why the result exceeds the budget; empty if it does not.
-	OverReason string
-	// Blobs are the values of the items that were not kept.
-	Blobs []Blob
+	Items []RankedItem
 }
 
 // Prioritise fits the items into a token budget by keeping or dropping whole items.
@@ -42,25 +37,16 @@ func Prioritise(items []Item, options Options) Priority {
 		options.Budget = max(before, 1)
 	}
 	o := options.withDefaults(before)
-	p := Priority{Context: make(Context, len(items)), TokensBefore: before, Budget: o.Budget}
-	for _, item := range items {
-		if item.Layer == Critical {
-			p.CriticalTokens += item.Tokens
-		}
-	}
+	p := Priority{Result: newResult(items, before, o.Budget)}
 	order, relevance := rankItems(items, o.Question, o.Stems)
 	kept := fitItems(items, order, o, p.CriticalTokens)
 	for _, i := range order {
 		p.addItem(items[i], kept[i], relevance[i], o)
 	}
-	if p.TokensAfter > o.Budget {
-		if o.NoBlobs {
-			p.OverReason = "nothing was left out because omitted values cannot be stored here"
-		} else {
-			p.OverReason = fmt.Sprintf("the critical items alone cost %d tokens, %d over the budget; none of them was cut",
-				p.CriticalTokens, p.CriticalTokens-o.Budget)
-		}
+	if p.TokensAfter > o.Budget && o.NoBlobs {
+		p.OverReason = noBlobsReason
 	}
+	p.explainExcess()
 	return p
 }
 

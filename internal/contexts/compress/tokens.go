@@ -193,13 +193,6 @@ func (c *Cache) storeCount(hash [sha256.Size]byte, tokens int) {
 	}
 }
 
-// Len returns the number of cached counts.
-func (c *Cache) Len() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.recent.Len()
-}
-
 var (
 	_ Counter = (*Tokenizer)(nil)
 	_ Counter = (*Cache)(nil)

@@ -71,8 +71,8 @@ func TestCache(t *testing.T) {
 	}
 	before = under.n
 	c.Count(text(0))
-	if under.n != before || c.Len() > 10 {
-		t.Errorf("the most recently used entry was dropped, or %d are cached", c.Len())
+	if under.n != before || c.recent.Len() > 10 {
+		t.Errorf("the most recently used entry was dropped, or %d are cached", c.recent.Len())
 	}
 	c.Count(text(5))
 	if under.n != before+1 {
