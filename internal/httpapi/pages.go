@@ -157,7 +157,7 @@ func (p *pages) serveFile(c *call, name string) (any, error) {
 		c.w.WriteHeader(http.StatusNotModified)
 		return responseWritten{}, nil
 	}
-	_, _ = c.w.Write(data) //nolint:gosec // G705: it is a file of the program's own
+	_, _ = c.w.Write(data)
 	return responseWritten{}, nil
 }
 

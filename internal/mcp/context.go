@@ -38,8 +38,8 @@ type contextTools struct {
 	places projects
 }
 
-func (c *contextTools) listTools() []*tool {
-	return []*tool{c.saveTool(), c.loadTool(), c.listTool(), c.compressTool(), c.prioritizeTool(), c.markTool()}
+func (t *contextTools) listTools() []*tool {
+	return []*tool{t.saveTool(), t.loadTool(), t.listTool(), t.compressTool(), t.prioritizeTool(), t.markTool()}
 }
 
 // exampleCheckpoint is the id that examples show.

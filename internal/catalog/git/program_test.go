@@ -128,8 +128,14 @@ func TestNoHookIsExecuted(t *testing.T) {
 	r.runGit("update-index", "--add", "--cacheinfo", "160000,"+r.runGit("rev-parse", "HEAD")+",workflows/sub")
 	r.runGit("commit", "-q", "-m", "evil")
 	for _, setting := range [][2]string{
-		{"core.fsmonitor", evil}, {"core.hooksPath", hooks}, {"core.sshCommand", evil}, {"core.pager", evil},
-		{"filter.evil.smudge", evil}, {"diff.evil.textconv", evil}, {"remote.origin.url", "ext::" + evil}, {"remote.origin.uploadpack", evil},
+		{"core.fsmonitor", evil},
+		{"core.hooksPath", hooks},
+		{"core.sshCommand", evil},
+		{"core.pager", evil},
+		{"filter.evil.smudge", evil},
+		{"diff.evil.textconv", evil},
+		{"remote.origin.url", "ext::" + evil},
+		{"remote.origin.uploadpack", evil},
 	} {
 		r.runGit("config", setting[0], setting[1])
 	}

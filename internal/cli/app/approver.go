@@ -28,6 +28,7 @@ type Approver struct {
 	Passphrase passphrase.File
 }
 
+// NewApprover returns an Approver for the passphrase of the configuration.
 func NewApprover(host *Host, cfg *config.Config) *Approver {
 	return &Approver{Prompter: NewPrompter(host), Passphrase: host.PassphraseFile(cfg)}
 }

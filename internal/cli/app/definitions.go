@@ -167,6 +167,7 @@ func FilterErrors(findings []guideway.Diagnostic) []guideway.Diagnostic {
 	})
 }
 
+// HasDefinitionExt reports whether a file name has the extension of a definition.
 func HasDefinitionExt(base string) bool {
 	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(base)))
 }

@@ -127,6 +127,7 @@ func OpenHeads(cfg *config.Config, key run.Key) (run.Heads, error) {
 	return rollbackguard.Open(HeadsPath(cfg), key)
 }
 
+// HeadsPath returns the directory of the heads.
 func HeadsPath(cfg *config.Config) string {
 	store := cfg.RedactedStore()
 	if !cfg.UsesPostgres() {

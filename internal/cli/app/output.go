@@ -83,12 +83,23 @@ func (s Styles) colorize(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-func (s Styles) Bold(text string) string   { return s.colorize("1", text) }
-func (s Styles) Faint(text string) string  { return s.colorize("2", text) }
-func (s Styles) Red(text string) string    { return s.colorize("31", text) }
-func (s Styles) Green(text string) string  { return s.colorize("32", text) }
+// Bold returns the text in bold.
+func (s Styles) Bold(text string) string { return s.colorize("1", text) }
+
+// Faint returns the text in a faint color.
+func (s Styles) Faint(text string) string { return s.colorize("2", text) }
+
+// Red returns the text in red.
+func (s Styles) Red(text string) string { return s.colorize("31", text) }
+
+// Green returns the text in green.
+func (s Styles) Green(text string) string { return s.colorize("32", text) }
+
+// Yellow returns the text in yellow.
 func (s Styles) Yellow(text string) string { return s.colorize("33", text) }
-func (s Styles) Cyan(text string) string   { return s.colorize("36", text) }
+
+// Cyan returns the text in cyan.
+func (s Styles) Cyan(text string) string { return s.colorize("36", text) }
 
 // TerminalWidth returns the width of the terminal, or 0 if the output is not a terminal.
 func (h *Host) TerminalWidth() int {

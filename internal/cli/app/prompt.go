@@ -26,6 +26,7 @@ type TextPrinter struct {
 	Width  int
 }
 
+// NewTextPrinter returns a printer for the width and the styles of the host.
 func NewTextPrinter(host *Host, out io.Writer) TextPrinter {
 	return TextPrinter{Out: out, Styles: host.OutStyles(), Width: textWidthFor(host)}
 }
@@ -55,6 +56,7 @@ type Prompter struct {
 	Host *Host
 }
 
+// NewPrompter returns a prompter for the input of the host.
 func NewPrompter(host *Host) *Prompter {
 	return &Prompter{TextPrinter: NewTextPrinter(host, host.Out), in: bufio.NewReader(host.In), Host: host}
 }

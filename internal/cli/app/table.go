@@ -32,6 +32,7 @@ func (t *Table) AlignRight(columns ...int) *Table {
 	return t
 }
 
+// Add adds a row.
 func (t *Table) Add(row ...string) { t.rows = append(t.rows, row) }
 
 // Write prints the table. If terminal is 0, nothing is shortened.

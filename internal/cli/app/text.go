@@ -35,6 +35,7 @@ func (h *Host) FormatAge(t time.Time) string {
 	}
 }
 
+// FormatAgeOr is like FormatAge, with a text for the zero time.
 func (h *Host) FormatAgeOr(at *time.Time, otherwise string) string {
 	if at == nil {
 		return otherwise
@@ -59,6 +60,7 @@ func (h *Host) ParseTime(text string) (time.Time, error) {
 		WithFix(`write a date such as 2026-01-31, a time such as "2026-01-31 14:00", or how long ago, such as 7d`)}
 }
 
+// FormatTime returns a time for a person.
 func FormatTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
 // FormatBytes formats a size in binary units.

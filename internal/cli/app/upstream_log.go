@@ -15,6 +15,7 @@ import (
 // maxUpstreamLog limits the size of the log of an upstream. One older file is kept.
 const maxUpstreamLog = 512 << 10
 
+// UpstreamLogDir returns the directory of the logs of upstreams.
 func UpstreamLogDir(cfg *config.Config) string {
 	if cfg.Dirs.State == "" {
 		return ""
@@ -73,6 +74,7 @@ func (l *UpstreamLogs) openFile(name string) *os.File {
 	return file
 }
 
+// Close closes the files of the logs.
 func (l *UpstreamLogs) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

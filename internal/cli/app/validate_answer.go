@@ -37,6 +37,7 @@ type ValidateFile struct {
 	Error string `json:"error,omitempty"`
 }
 
+// Add adds the result of a file.
 func (a *ValidateAnswer) Add(f ValidateFile) {
 	a.Files = append(a.Files, f)
 	a.Summary.Files++

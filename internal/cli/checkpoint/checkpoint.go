@@ -1,3 +1,4 @@
+// Package checkpoint has the commands on checkpoints of contexts.
 package checkpoint
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

@@ -105,7 +105,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 }
 
 // checkScripts refuses a graph with a script that does not compile.
-func (d *hookDeps) checkScripts(ctx context.Context, e *catalog.HookEntry) error {
+func (d *HookDeps) checkScripts(ctx context.Context, e *catalog.HookEntry) error {
 	return WithPool(ctx, func(pool *sandbox.Pool) error {
 		found, err := runner.Check(ctx, pool, e.Linked)
 		if err != nil {
@@ -123,7 +123,7 @@ func (d *hookDeps) checkScripts(ctx context.Context, e *catalog.HookEntry) error
 // confirmApproval asks the user to confirm the approval of a graph from a project and, if a
 // passphrase is set, any change of the graphs that wrap calls. If aside is set, standard
 // output is reserved for the answer and the graph is shown on standard error.
-func (d *hookDeps) confirmApproval(ctx context.Context, e *catalog.HookEntry, aside bool) error {
+func (d *HookDeps) confirmApproval(ctx context.Context, e *catalog.HookEntry, aside bool) error {
 	person := app.NewApprover(d.app.Host, d.cfg)
 	if e.Own() {
 		return d.checkPassphrase(ctx, person)
@@ -148,7 +148,7 @@ func (d *hookDeps) confirmApproval(ctx context.Context, e *catalog.HookEntry, as
 
 // checkPassphrase asks for the passphrase if one is set: an agent must not disable or
 // replace a guard of the user.
-func (d *hookDeps) checkPassphrase(ctx context.Context, person *app.Approver) error {
+func (d *HookDeps) checkPassphrase(ctx context.Context, person *app.Approver) error {
 	isSet, err := person.Passphrase.IsSet()
 	if err != nil || !isSet {
 		return err
@@ -161,7 +161,7 @@ func (d *hookDeps) checkPassphrase(ctx context.Context, person *app.Approver) er
 
 // disableGraph removes the approvals of a graph from all sources; ok reports whether there
 // was one.
-func (d *hookDeps) disableGraph(ctx context.Context, store *approval.Store, id string) (ok bool, err error) {
+func (d *HookDeps) disableGraph(ctx context.Context, store *approval.Store, id string) (ok bool, err error) {
 	present := func(r approval.Record) bool {
 		return slices.ContainsFunc(d.Snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Key() == r.Source })
 	}

@@ -1,3 +1,4 @@
+// Package hooks has the commands on hook graphs.
 package hooks
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
@@ -41,8 +42,8 @@ hooks/modules. A graph runs only after you enable it.`,
 	)
 }
 
-// hookDeps are the dependencies of the commands of hooks.
-type hookDeps struct {
+// HookDeps are the dependencies of the commands of hooks.
+type HookDeps struct {
 	app       *app.App
 	cfg       *config.Config
 	Snapshot  *catalog.Snapshot
@@ -52,7 +53,7 @@ type hookDeps struct {
 }
 
 // OpenHooks loads all graphs and approvals.
-func OpenHooks(ctx context.Context, a *app.App) (*hookDeps, error) {
+func OpenHooks(ctx context.Context, a *app.App) (*HookDeps, error) {
 	cfg, cat, err := a.LoadCatalog(ctx)
 	if err != nil {
 		return nil, err
@@ -62,20 +63,20 @@ func OpenHooks(ctx context.Context, a *app.App) (*hookDeps, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hookDeps{
+	return &HookDeps{
 		app: a, cfg: cfg, Snapshot: cat.Snapshot(), approvals: approvals, active: hookadmin.Activate(cat.Snapshot(), approvals),
 	}, nil
 }
 
 // graphState returns the state of a graph.
-func (d *hookDeps) graphState(e *catalog.HookEntry) hookengine.State {
+func (d *HookDeps) graphState(e *catalog.HookEntry) hookengine.State {
 	c := hookadmin.Candidate(e)
 	return d.active.States[c.Key()]
 }
 
 // Find returns a graph by its id or file, linked with the modules next to it and those of
 // the library. A file that does not load is returned as an error with its diagnostics.
-func (d *hookDeps) Find(ctx context.Context, name string) (*catalog.HookEntry, error) {
+func (d *HookDeps) Find(ctx context.Context, name string) (*catalog.HookEntry, error) {
 	if !app.IsPath(name) {
 		return d.Snapshot.HookOf(name)
 	}
@@ -94,7 +95,7 @@ func (d *hookDeps) Find(ctx context.Context, name string) (*catalog.HookEntry, e
 }
 
 // loadHook returns the dependencies and a graph that loads, or an error.
-func loadHook(ctx context.Context, a *app.App, name string) (*hookDeps, *catalog.HookEntry, error) {
+func loadHook(ctx context.Context, a *app.App, name string) (*HookDeps, *catalog.HookEntry, error) {
 	d, err := OpenHooks(ctx, a)
 	if err != nil {
 		return nil, nil, err
@@ -108,7 +109,7 @@ func loadHook(ctx context.Context, a *app.App, name string) (*hookDeps, *catalog
 }
 
 // readGraph parses the graph in a file; the entry is nil if it does not load or link.
-func (d *hookDeps) readGraph(ctx context.Context, file, path string, data []byte) (*catalog.HookEntry, []guideway.Diagnostic) {
+func (d *HookDeps) readGraph(ctx context.Context, file, path string, data []byte) (*catalog.HookEntry, []guideway.Diagnostic) {
 	document, found := workflow.ParseAs(file, data, workflow.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hookdef.KindGraph)})
 	if document == nil {
 		return nil, found
@@ -122,7 +123,7 @@ func (d *hookDeps) readGraph(ctx context.Context, file, path string, data []byte
 
 // loadLibrary returns the modules for a graph in a file: those in the folder "modules" next
 // to it, then those of the user.
-func (d *hookDeps) loadLibrary(ctx context.Context, path string) hookdef.Library {
+func (d *HookDeps) loadLibrary(ctx context.Context, path string) hookdef.Library {
 	var modules []hookdef.Module
 	if path != "-" {
 		dir := filepath.Join(filepath.Dir(d.app.Host.Abs(path)), "modules")

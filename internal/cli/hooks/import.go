@@ -111,7 +111,7 @@ func (o *HooksImportOptions) hasChanges() bool {
 
 // importGraph writes a graph into the directory of the user, unchanged or as a copy with
 // other settings.
-func (o *HooksImportOptions) importGraph(ctx context.Context, d *hookDeps, linked *hookdef.Linked, asCopy bool) error {
+func (o *HooksImportOptions) importGraph(ctx context.Context, d *HookDeps, linked *hookdef.Linked, asCopy bool) error {
 	text, err := linked.Export(false)
 	if asCopy {
 		text, err = o.copyText(linked)
@@ -159,7 +159,7 @@ func (o *HooksImportOptions) copyText(linked *hookdef.Linked) ([]byte, error) {
 }
 
 // importModule writes a module into the directory of the user.
-func (o *HooksImportOptions) importModule(d *hookDeps, m hookdef.Module) error {
+func (o *HooksImportOptions) importModule(d *HookDeps, m hookdef.Module) error {
 	if o.ID != "" {
 		m.ID = o.ID
 	}

@@ -87,7 +87,7 @@ type hookMissing struct {
 	Source string `json:"source"`
 }
 
-func (d *hookDeps) newRow(e *catalog.HookEntry) hookRow {
+func (d *HookDeps) newRow(e *catalog.HookEntry) hookRow {
 	row := hookRow{
 		ID: e.ID, State: d.graphState(e), Problem: e.Problem, Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Stale: e.Stale, Overrides: e.Overrides,
 	}
@@ -129,12 +129,12 @@ func runHooksList(ctx context.Context, o *hooksListOptions) error {
 }
 
 // isEnabled reports whether a graph was approved, in any state.
-func (d *hookDeps) isEnabled(e *catalog.HookEntry) bool {
+func (d *HookDeps) isEnabled(e *catalog.HookEntry) bool {
 	c := hookadmin.Candidate(e)
 	return d.approvals.Find(c.Key()) != nil
 }
 
-func (o *hooksListOptions) writeText(d *hookDeps, answer hooksListAnswer) {
+func (o *hooksListOptions) writeText(d *HookDeps, answer hooksListAnswer) {
 	host := o.app.Host
 	s := host.OutStyles()
 	switch {

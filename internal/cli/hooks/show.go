@@ -87,7 +87,7 @@ func runHooksShow(ctx context.Context, o *HooksShowOptions) error {
 }
 
 // Show prints a graph in the requested format.
-func (o *HooksShowOptions) Show(d *hookDeps, e *catalog.HookEntry) error {
+func (o *HooksShowOptions) Show(d *HookDeps, e *catalog.HookEntry) error {
 	if e.Graph == nil {
 		return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
 			WithFix("guideway hooks validate %s", e.Path)
@@ -153,7 +153,7 @@ func hookNodes(e *catalog.HookEntry, scripts bool) []hookNode {
 // hookText prints a graph as text.
 type hookText struct{ app.TextPrinter }
 
-func (v *hookText) writeGraph(d *hookDeps, e *catalog.HookEntry, scripts bool) {
+func (v *hookText) writeGraph(d *HookDeps, e *catalog.HookEntry, scripts bool) {
 	s, g := v.Styles, e.Graph
 	about := strings.TrimSpace(fmt.Sprintf("%s %s", g.ID, g.Version))
 	fmt.Fprintf(v.Out, "%s %s\n", s.Bold(app.OneLine(g.Name)), s.Faint(fmt.Sprintf("%s (%s, %s)", about, d.stateText(e), app.OneLine(e.Path))))
@@ -178,7 +178,7 @@ func (v *hookText) writeGraph(d *hookDeps, e *catalog.HookEntry, scripts bool) {
 }
 
 // stateText returns the state of a graph as text.
-func (d *hookDeps) stateText(e *catalog.HookEntry) string {
+func (d *HookDeps) stateText(e *catalog.HookEntry) string {
 	if state := d.graphState(e); state != "" {
 		return string(state)
 	}

@@ -74,7 +74,7 @@ func runHooksValidate(ctx context.Context, o *hooksValidateOptions) error {
 
 // validateGraph checks a graph by its id or file. The error is set if it could not be
 // checked.
-func (d *hookDeps) validateGraph(ctx context.Context, pool *sandbox.Pool, name string) (app.ValidateFile, error) {
+func (d *HookDeps) validateGraph(ctx context.Context, pool *sandbox.Pool, name string) (app.ValidateFile, error) {
 	if app.IsPath(name) {
 		return d.validateFile(ctx, pool, name)
 	}
@@ -94,7 +94,7 @@ func (d *hookDeps) validateGraph(ctx context.Context, pool *sandbox.Pool, name s
 	return d.validateScripts(ctx, pool, file, e)
 }
 
-func (d *hookDeps) validateFile(ctx context.Context, pool *sandbox.Pool, name string) (app.ValidateFile, error) {
+func (d *HookDeps) validateFile(ctx context.Context, pool *sandbox.Pool, name string) (app.ValidateFile, error) {
 	file := app.ValidateFile{File: name, Diagnostics: []guideway.Diagnostic{}}
 	data, err := d.app.Host.ReadDefinition(ctx, name)
 	if err != nil {
@@ -121,7 +121,7 @@ func (d *hookDeps) validateFile(ctx context.Context, pool *sandbox.Pool, name st
 }
 
 // validateScripts checks the scripts of a graph that links.
-func (d *hookDeps) validateScripts(ctx context.Context, pool *sandbox.Pool, file app.ValidateFile, e *catalog.HookEntry) (app.ValidateFile, error) {
+func (d *HookDeps) validateScripts(ctx context.Context, pool *sandbox.Pool, file app.ValidateFile, e *catalog.HookEntry) (app.ValidateFile, error) {
 	if e.Linked != nil {
 		file.Hash = e.Linked.Pin
 		found, err := runner.Check(ctx, pool, e.Linked)

@@ -1,3 +1,4 @@
+// Package install has the command that configures MCP clients.
 package install
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
@@ -94,6 +95,7 @@ func installClientIDs() []string {
 	return ids
 }
 
+// CompleteInstallClients completes the names of MCP clients.
 func CompleteInstallClients(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -1,3 +1,4 @@
+// Package machine has the commands on agent machines.
 package machine
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

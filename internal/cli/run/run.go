@@ -1,3 +1,4 @@
+// Package run has the command that executes a workflow at the terminal without saving a run.
 package run
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

@@ -1,3 +1,4 @@
+// Package runs has the commands on saved runs.
 package runs
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

@@ -103,6 +103,7 @@ func (o *RunsVerifyOptions) verifyRuns(ctx context.Context, d *app.RunDeps) (*ru
 	return report, nil
 }
 
+// WriteReport prints the result of a verification.
 func WriteReport(host *app.Host, report *run.Report) {
 	s := host.OutStyles()
 	checked := fmt.Sprintf("%s, %s", app.Plural(report.Runs, "run", "runs"), app.Plural(int(report.Events), "event", "events"))

@@ -24,7 +24,7 @@ import (
 // directory. If there is no server, this process starts one that runs until the process
 // ends.
 type dashboard struct {
-	surface *surface
+	surface *Surface
 
 	mu sync.Mutex
 	// end stops the server that this process has started, or is nil.
@@ -32,7 +32,7 @@ type dashboard struct {
 	ended chan struct{}
 }
 
-func newDashboard(s *surface) *dashboard { return &dashboard{surface: s} }
+func newDashboard(s *Surface) *dashboard { return &dashboard{surface: s} }
 
 // pageURL returns the URL of the page of a session document, or of the start page.
 func (d *dashboard) pageURL(ctx context.Context, sessionID string) (string, error) {

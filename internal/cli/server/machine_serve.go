@@ -32,7 +32,7 @@ type lazyMachines struct {
 
 	// mu guards the fields below. It is held while the store opens.
 	mu         sync.Mutex
-	store      *machineStore
+	store      *MachineStore
 	background *driver.Background
 	closed     bool
 }

@@ -26,8 +26,8 @@ type MachineDeps struct {
 	Tracer driver.Tracer
 }
 
-// machineStore is the journal of machine runs and the service that uses it.
-type machineStore struct {
+// MachineStore is the journal of machine runs and the service that uses it.
+type MachineStore struct {
 	MachineDeps
 	Runs    *driver.Service
 	journal app.JournalStore
@@ -35,14 +35,14 @@ type machineStore struct {
 }
 
 // Close closes the journal.
-func (s *machineStore) Close() {
+func (s *MachineStore) Close() {
 	if err := s.journal.Close(); err != nil {
 		s.log.Warn("the store of machines did not close", "error", err)
 	}
 }
 
 // openService creates the service on the journal.
-func (s *machineStore) openService(ctx context.Context, cfg *config.Config, user string, permit permitFunc) error {
+func (s *MachineStore) openService(ctx context.Context, cfg *config.Config, user string, permit PermitFunc) error {
 	key, err := app.OpenKey(ctx, cfg, s.journal)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (s *machineStore) openService(ctx context.Context, cfg *config.Config, user
 
 // OpenMachineStore opens the journal of machine runs. It is separate from the journal of
 // guided runs, because the messages of agents would make that one large.
-func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, parts MachineDeps, log *slog.Logger) (*machineStore, error) {
+func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, parts MachineDeps, log *slog.Logger) (*MachineStore, error) {
 	own := MachineConfig(cfg)
 	if !own.UsesPostgres() {
 		if err := os.MkdirAll(own.DataDir, 0o700); err != nil {
@@ -73,7 +73,7 @@ func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, part
 	if err != nil {
 		return nil, app.StoreOpenError(err)
 	}
-	s := &machineStore{MachineDeps: parts, journal: journal, log: log}
+	s := &MachineStore{MachineDeps: parts, journal: journal, log: log}
 	permit, err := NewMachinePermit(cfg)
 	if err == nil {
 		err = s.openService(ctx, own, user, permit)

@@ -49,13 +49,13 @@ func newMachineTools(cfg *config.Config, opts mcpserver.Options, u *Upstreams) (
 	return m, nil
 }
 
-// lazyTools creates the tools at the first call.
-type lazyTools struct{ Open func() (*MachineTools, error) }
+// LazyTools creates the tools at the first call.
+type LazyTools struct{ Open func() (*MachineTools, error) }
 
-var _ driver.Tools = (*lazyTools)(nil)
+var _ driver.Tools = (*LazyTools)(nil)
 
 // Tools implements driver.Tools.
-func (l *lazyTools) Tools(ctx context.Context, f driver.RunScope) ([]engine.ToolInfo, error) {
+func (l *LazyTools) Tools(ctx context.Context, f driver.RunScope) ([]engine.ToolInfo, error) {
 	m, err := l.Open()
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (l *lazyTools) Tools(ctx context.Context, f driver.RunScope) ([]engine.Tool
 }
 
 // Call implements driver.Tools.
-func (l *lazyTools) Call(ctx context.Context, f driver.RunScope, c engine.ToolCall) (engine.ToolResult, error) {
+func (l *LazyTools) Call(ctx context.Context, f driver.RunScope, c engine.ToolCall) (engine.ToolResult, error) {
 	m, err := l.Open()
 	if err != nil {
 		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
@@ -74,9 +74,9 @@ func (l *lazyTools) Call(ctx context.Context, f driver.RunScope, c engine.ToolCa
 
 // NewCommandTools returns the tools for a command that drives runs. closeTools releases
 // what they opened.
-func NewCommandTools(ctx context.Context, a *app.App, cfg *config.Config) (tools *lazyTools, closeTools func()) {
-	var opened *surface
-	tools = &lazyTools{Open: sync.OnceValues(func() (*MachineTools, error) {
+func NewCommandTools(ctx context.Context, a *app.App, cfg *config.Config) (tools *LazyTools, closeTools func()) {
+	var opened *Surface
+	tools = &LazyTools{Open: sync.OnceValues(func() (*MachineTools, error) {
 		s, err := OpenSurface(context.WithoutCancel(ctx), a, cfg, a.Host.LookupProject)
 		if err != nil {
 			return nil, err
@@ -121,12 +121,12 @@ func (m *MachineTools) withPrincipal(ctx context.Context, f driver.RunScope) (co
 	return ctx, client, nil
 }
 
-// permitFunc is the type of driver.Options.Permit.
-type permitFunc = func(ctx context.Context, f driver.RunScope) (why string, err error)
+// PermitFunc is the type of driver.Options.Permit.
+type PermitFunc = func(ctx context.Context, f driver.RunScope) (why string, err error)
 
 // NewMachinePermit returns a function that permits a run while the token of the client that
 // started it is valid, because its model calls cost money on behalf of that client.
-func NewMachinePermit(cfg *config.Config) (permitFunc, error) {
+func NewMachinePermit(cfg *config.Config) (PermitFunc, error) {
 	tokens, err := app.OpenTokens(cfg)
 	if err != nil {
 		return nil, err

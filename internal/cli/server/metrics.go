@@ -28,7 +28,7 @@ func durationBuckets() []float64 {
 	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
 }
 
-func newRequestMetrics(began time.Time, r *requestObserver) *requestMetrics {
+func newRequestMetrics(began time.Time, r *RequestObserver) *requestMetrics {
 	c := &requestMetrics{}
 	c.set.Collect("gauge", "guideway_info", "Version of Guideway.", []string{"version"}, func(emit func(float64, ...string)) { emit(1, app.Version()) })
 	c.calls = c.set.Counter("guideway_gateway_requests_total", "Completed requests to upstreams, by outcome.", "method", "upstream", "tool", "status")

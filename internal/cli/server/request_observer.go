@@ -30,8 +30,8 @@ const (
 	backgroundHookTimeout = 2 * time.Minute
 )
 
-// requestObserver observes the requests of the gateway: it logs, counts and traces them.
-type requestObserver struct {
+// RequestObserver observes the requests of the gateway: it logs, counts and traces them.
+type RequestObserver struct {
 	// recorder is nil if requests are not logged.
 	recorder *requestlog.Recorder
 	log      *RequestLog
@@ -44,13 +44,13 @@ type requestObserver struct {
 }
 
 var (
-	_ gateway.Observer = (*requestObserver)(nil)
-	_ httpapi.Requests = (*requestObserver)(nil)
+	_ gateway.Observer = (*RequestObserver)(nil)
+	_ httpapi.Requests = (*RequestObserver)(nil)
 )
 
 // NewRequestObserver returns an observer that opens the request log at the first request.
-func NewRequestObserver(a *app.App, cfg *config.Config) *requestObserver {
-	r := &requestObserver{log: &RequestLog{Path: RequestLogPath(cfg)}}
+func NewRequestObserver(a *app.App, cfg *config.Config) *RequestObserver {
+	r := &RequestObserver{log: &RequestLog{Path: RequestLogPath(cfg)}}
 	r.tracer = NewTracer(a, cfg)
 	r.Counts = newRequestMetrics(a.Host.CurrentTime(), r)
 	r.lifetime, r.stop = context.WithCancel(context.Background())
@@ -81,7 +81,7 @@ func CloseTracer(t *telemetry.Tracer) {
 }
 
 // Close writes pending entries and closes the log.
-func (r *requestObserver) Close() {
+func (r *RequestObserver) Close() {
 	r.stop()
 	r.pendingHooks.Wait()
 	defer CloseTracer(r.tracer)
@@ -116,7 +116,7 @@ type graphRun struct {
 type observedRequestKey struct{}
 
 // Begin implements gateway.Observer.
-func (r *requestObserver) Begin(ctx context.Context, x *gateway.Exchange) context.Context {
+func (r *RequestObserver) Begin(ctx context.Context, x *gateway.Exchange) context.Context {
 	o := &observedRequest{}
 	ctx = r.startSpan(ctx, o, x)
 	r.Counts.inFlight.Add(1, x.Upstream)
@@ -128,7 +128,7 @@ func (r *requestObserver) Begin(ctx context.Context, x *gateway.Exchange) contex
 
 // startSpan joins the trace of the client, or starts one. If tracing is off, the trace
 // context of the client passes through unchanged.
-func (r *requestObserver) startSpan(ctx context.Context, o *observedRequest, x *gateway.Exchange) context.Context {
+func (r *RequestObserver) startSpan(ctx context.Context, o *observedRequest, x *gateway.Exchange) context.Context {
 	parent, ok := telemetry.Parse(x.Trace.Parent, x.Trace.State)
 	if !ok {
 		parent, x.Trace = telemetry.Context{}, gateway.Trace{} // a malformed trace context is dropped
@@ -156,7 +156,7 @@ func noteGraph(ctx context.Context, p *hookengine.Program, out *hookengine.Outco
 }
 
 // End implements gateway.Observer.
-func (r *requestObserver) End(ctx context.Context, x *gateway.Exchange) {
+func (r *RequestObserver) End(ctx context.Context, x *gateway.Exchange) {
 	o, ok := ctx.Value(observedRequestKey{}).(*observedRequest)
 	if !ok {
 		return
@@ -175,7 +175,7 @@ func (r *requestObserver) End(ctx context.Context, x *gateway.Exchange) {
 
 // recordEntry logs a request, and updates the entry after its fire-and-forget hooks have
 // ended.
-func (r *requestObserver) recordEntry(o *observedRequest, x *gateway.Exchange, runs []graphRun) {
+func (r *RequestObserver) recordEntry(o *observedRequest, x *gateway.Exchange, runs []graphRun) {
 	e := &requestlog.Entry{
 		ID: shortid.Timed("q_", x.Began), At: x.Began, User: x.Client.User, Client: x.Client.Client, Token: o.token,
 		Method: x.Method, Upstream: x.Upstream, Project: x.Project, Tool: x.Name, Status: requestlog.Status(x.Outcome), Error: x.Error,
@@ -245,7 +245,7 @@ func (o *observedRequest) finishSpan(x *gateway.Exchange, runs []graphRun) {
 }
 
 // recordBackgroundHooks waits for fire-and-forget hooks and updates the entry.
-func (r *requestObserver) recordBackgroundHooks(id string, runs []graphRun) {
+func (r *RequestObserver) recordBackgroundHooks(id string, runs []graphRun) {
 	ctx, cancel := context.WithTimeout(r.lifetime, backgroundHookTimeout)
 	defer cancel()
 	graphs := make([]requestlog.Graph, len(runs))
@@ -296,6 +296,7 @@ func (l *RequestLog) openLog(ctx context.Context) (*requestlog.Log, error) {
 	return opened, nil
 }
 
+// Close closes the log.
 func (l *RequestLog) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -306,12 +307,12 @@ func (l *RequestLog) Close() {
 }
 
 // Reader implements httpapi.Requests.
-func (r *requestObserver) Reader(ctx context.Context) (*requestlog.Log, error) {
+func (r *RequestObserver) Reader(ctx context.Context) (*requestlog.Log, error) {
 	return r.log.Read(ctx)
 }
 
 // Recording implements httpapi.Requests.
-func (r *requestObserver) Recording() httpapi.Recording {
+func (r *RequestObserver) Recording() httpapi.Recording {
 	if r.recorder == nil {
 		return httpapi.Recording{}
 	}

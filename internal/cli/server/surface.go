@@ -1,3 +1,4 @@
+// Package server wires the services into the surfaces that agents and browsers call, and has the commands that serve them.
 package server
 
 import (
@@ -22,9 +23,9 @@ import (
 	"github.com/guideway-dev/guideway/ui"
 )
 
-// surface is the server for agents and browsers: the catalog, the stores that open at the
+// Surface is the server for agents and browsers: the catalog, the stores that open at the
 // first call, and the MCP server.
-type surface struct {
+type Surface struct {
 	app         *app.App
 	cfg         *config.Config
 	catalog     *catalog.Catalog
@@ -36,10 +37,10 @@ type surface struct {
 	memory      *memtrim.Trimmer
 	scripts     *sandbox.Pool
 	Upstreams   *Upstreams
-	recording   *requestObserver
+	recording   *RequestObserver
 	Machines    *lazyMachines
 	// Tools are the tools of the agents of machines.
-	Tools     *lazyTools
+	Tools     *LazyTools
 	Server    *mcpserver.Server
 	dashboard *dashboard
 	// registry adds /registry to the handler.
@@ -48,13 +49,13 @@ type surface struct {
 
 // OpenSurface loads the catalog and creates the services. project returns the project of a
 // client; it is nil if only the client knows it.
-func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project func(context.Context) run.Project) (_ *surface, err error) {
+func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project func(context.Context) run.Project) (_ *Surface, err error) {
 	memtrim.TuneStartupGC()
 	cat, err := a.OpenCatalog(ctx, cfg, true)
 	if err != nil {
 		return nil, err
 	}
-	s := &surface{app: a, cfg: cfg, catalog: cat, store: a.NewStore(cfg, app.StartableDefinitions{Catalog: cat})}
+	s := &Surface{app: a, cfg: cfg, catalog: cat, store: a.NewStore(cfg, app.StartableDefinitions{Catalog: cat})}
 	s.checkpoints = a.NewCheckpointStore(s.store, app.MasterKey{Host: a.Host})
 	s.maintenance = &Maintenance{Log: s.store.Log, Run: func(ctx context.Context) error { return MaintainCheckpoints(ctx, s.checkpoints) }, Delay: maintenanceDelay, Idle: maintenanceIdle}
 	s.dashboard = newDashboard(s)
@@ -82,7 +83,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 		Sessions: session.New(session.Options{Store: app.LazyStore{Store: s.store}}), Dashboard: s.dashboard.pageURL, LiveDashboard: s.dashboard.livePageURL,
 		Upstreams: s.Upstreams.asToolset(),
 	}
-	s.Tools = &lazyTools{Open: sync.OnceValues(func() (*MachineTools, error) { return newMachineTools(cfg, opts, s.Upstreams) })}
+	s.Tools = &LazyTools{Open: sync.OnceValues(func() (*MachineTools, error) { return newMachineTools(cfg, opts, s.Upstreams) })}
 	s.Machines = newLazyMachines(a, cfg, cat, s.scripts, s.Tools)
 	s.Machines.tracer = NewMachineTracer(a, cfg, s.recording.tracer)
 	opts.Machines = s.Machines
@@ -96,13 +97,13 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 }
 
 // notifyAnswered notifies the background tasks that wait for an answer.
-func (s *surface) notifyAnswered() {
+func (s *Surface) notifyAnswered() {
 	s.maintenance.NotifyAnswered()
 	s.memory.Answered()
 }
 
 // Close stops the services. The store is closed last.
-func (s *surface) Close() {
+func (s *Surface) Close() {
 	s.memory.Close()
 	s.dashboard.closeServer()
 	s.Server.Close()
@@ -110,7 +111,7 @@ func (s *surface) Close() {
 }
 
 // closeServices closes the services that are open.
-func (s *surface) closeServices() {
+func (s *Surface) closeServices() {
 	if s.Machines != nil {
 		s.Machines.closeService()
 	}
@@ -133,7 +134,7 @@ func (s *surface) closeServices() {
 }
 
 // newHandler returns the HTTP handler. mcp is nil if agents do not connect over HTTP.
-func (s *surface) newHandler(mcp http.Handler) (http.Handler, error) {
+func (s *Surface) newHandler(mcp http.Handler) (http.Handler, error) {
 	bearer, err := NewBearer(s.cfg)
 	if err != nil {
 		return nil, err
@@ -165,7 +166,7 @@ func (s *surface) newHandler(mcp http.Handler) (http.Handler, error) {
 }
 
 // newHookAdmin returns the service that manages hook graphs for the dashboard.
-func (s *surface) newHookAdmin() *hookadmin.Service {
+func (s *Surface) newHookAdmin() *hookadmin.Service {
 	return hookadmin.New(hookadmin.Options{
 		Catalog: s.catalog, Approvals: &approvals{cfg: s.cfg, now: s.app.Host.CurrentTime}, Scripts: s.scripts,
 		Versions: filepath.Join(s.cfg.DataDir, "hook-versions"), Now: s.app.Host.CurrentTime,

@@ -71,6 +71,7 @@ func UpstreamOptions(a *app.App, cfg *config.Config) upstream.Options {
 	}
 }
 
+// UpstreamCacheDir returns the directory of the cached catalogs of upstreams.
 func UpstreamCacheDir(cfg *config.Config) string {
 	if cfg.Dirs.Cache == "" {
 		return ""
@@ -123,7 +124,7 @@ func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (app
 
 // openUpstreams returns the gateway, or nil if neither clients nor agents of machines can
 // use it. It follows changes of the configuration, the approvals and the catalog.
-func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, rec *requestObserver) (*Upstreams, error) {
+func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, rec *RequestObserver) (*Upstreams, error) {
 	offered := slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway)
 	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
 		return nil, nil
@@ -293,6 +294,7 @@ func CompleteUpstreams(a *app.App) cobra.CompletionFunc {
 	}
 }
 
+// FormatUpstreamState returns the state of an upstream for a person.
 func FormatUpstreamState(r *gatewayadmin.Summary) string {
 	switch {
 	case r.Problem != "":

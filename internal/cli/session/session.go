@@ -1,3 +1,4 @@
+// Package session has the commands on session documents.
 package session
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

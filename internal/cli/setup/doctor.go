@@ -1,3 +1,4 @@
+// Package setup has the commands on this installation: doctor, open, connect, migrate, version.
 package setup
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

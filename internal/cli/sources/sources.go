@@ -1,3 +1,4 @@
+// Package sources has the commands on sources of definitions.
 package sources
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
@@ -115,6 +116,7 @@ func (r SourceRow) stateText() string {
 	}
 }
 
+// CompleteSources completes the names of sources.
 func CompleteSources(a *app.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		cfg, err := a.Load()

@@ -1,3 +1,4 @@
+// Package token has the commands on bearer tokens.
 package token
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

@@ -1,3 +1,4 @@
+// Package upstream has the commands on upstream MCP servers.
 package upstream
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

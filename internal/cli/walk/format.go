@@ -172,6 +172,7 @@ func FormatValue(v any) string {
 	return app.OneLine(string(text))
 }
 
+// FormatOrdinal returns a number as an ordinal.
 func FormatOrdinal(n int) string {
 	switch n {
 	case 1:

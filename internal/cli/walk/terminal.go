@@ -33,6 +33,7 @@ var (
 	_ Player = (*Terminal)(nil)
 )
 
+// NewTerminal returns a terminal on the host.
 func NewTerminal(host *app.Host) *Terminal {
 	return NewTerminalFrom(app.NewPrompter(host))
 }
@@ -42,6 +43,7 @@ func NewTerminalFrom(p *app.Prompter) *Terminal {
 	return &Terminal{TextView: TextView{p.TextPrinter}, Prompter: p, pending: map[string]any{}}
 }
 
+// Begin implements View.
 func (t *Terminal) Begin(w *Walk) {
 	t.TextView.Begin(w)
 	t.PrintText("", w.Def.Description)
@@ -51,6 +53,7 @@ func (t *Terminal) Begin(w *Walk) {
 	fmt.Fprintln(t.Out)
 }
 
+// Position implements View.
 func (t *Terminal) Position(w *Walk, pos engine.Position) {
 	head, about := w.Workflow.describePosition(w.State, pos)
 	title := app.OneLine(pos.Title)
@@ -122,6 +125,7 @@ func (t *Terminal) showNeeds(w *Walk, pos engine.Position) {
 	}
 }
 
+// Event implements View.
 func (t *Terminal) Event(w *Walk, e engine.Event) {
 	switch e.Kind {
 	case engine.EventContextSet, engine.EventStepCompleted, engine.EventAsserted:
@@ -133,6 +137,7 @@ func (t *Terminal) Event(w *Walk, e engine.Event) {
 	t.TextView.Event(w, e)
 }
 
+// Refusal implements View.
 func (t *Terminal) Refusal(_ *Walk, r *engine.Refusal) {
 	fmt.Fprintf(t.Out, "\n%s: %s\n", t.Styles.Red("Refused"), app.OneLine(r.Message))
 	for _, issue := range r.Issues {
@@ -140,6 +145,7 @@ func (t *Terminal) Refusal(_ *Walk, r *engine.Refusal) {
 	}
 }
 
+// HandleRefusal shows a refusal, and returns an error if the input cannot be repeated.
 func (t *Terminal) HandleRefusal(pos engine.Position, r *engine.Refusal) error {
 	switch r.Rule {
 	case engine.RuleServerVariable, engine.RuleContextTooLarge, engine.RuleVariableType:
@@ -151,6 +157,7 @@ func (t *Terminal) HandleRefusal(pos engine.Position, r *engine.Refusal) error {
 	return nil
 }
 
+// NextInput implements Player.
 func (t *Terminal) NextInput(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error) {
 	switch pos.Kind {
 	case engine.PositionGate:

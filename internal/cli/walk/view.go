@@ -15,12 +15,15 @@ type TextView struct{ app.TextPrinter }
 
 var _ View = (*TextView)(nil)
 
+// Begin implements View.
 func (v *TextView) Begin(w *Walk) {
 	fmt.Fprintf(v.Out, "%s %s %s\n", v.Styles.Bold(app.OneLine(w.Def.Name)), w.Def.ID, v.Styles.Faint(w.Def.Version))
 }
 
+// Position implements View.
 func (v *TextView) Position(*Walk, engine.Position) {}
 
+// Event implements View.
 func (v *TextView) Event(w *Walk, e engine.Event) {
 	mark, text := DescribeEvent(w, e)
 	if text == "" {
@@ -48,8 +51,10 @@ func (v *TextView) FormatMark(word string) string {
 	}
 }
 
+// Refusal implements View.
 func (v *TextView) Refusal(*Walk, *engine.Refusal) {}
 
+// End implements View.
 func (v *TextView) End(w *Walk) {
 	sum := w.newSummary()
 	head := v.Styles.Green("Completed")
@@ -109,6 +114,7 @@ func (v *JSONView) writeLine(l runLine) {
 	_ = v.Enc.Encode(l)
 }
 
+// Begin implements View.
 func (v *JSONView) Begin(w *Walk) {
 	start := &runStart{
 		ID: w.Def.ID, Name: w.Def.Name, Version: w.Def.Version, Hash: w.Def.Hash, Path: w.Def.Path(), Context: w.Vars,
@@ -121,16 +127,20 @@ func (v *JSONView) Begin(w *Walk) {
 	v.writeLine(runLine{Type: "start", Start: start})
 }
 
+// Position implements View.
 func (v *JSONView) Position(w *Walk, pos engine.Position) {
 	v.writeLine(runLine{Type: "position", Status: w.Workflow.Status(w.State), Position: &pos})
 }
 
+// Event implements View.
 func (v *JSONView) Event(_ *Walk, e engine.Event) { v.writeLine(runLine{Type: "event", Event: &e}) }
 
+// Refusal implements View.
 func (v *JSONView) Refusal(_ *Walk, r *engine.Refusal) {
 	v.writeLine(runLine{Type: "refusal", Refusal: r})
 }
 
+// End implements View.
 func (v *JSONView) End(w *Walk) {
 	sum := w.newSummary()
 	v.writeLine(runLine{Type: "summary", Summary: &sum})

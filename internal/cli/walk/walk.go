@@ -1,3 +1,4 @@
+// Package walk shows a run at a terminal and asks for its inputs.
 package walk
 
 import (

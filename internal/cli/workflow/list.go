@@ -1,3 +1,4 @@
+// Package workflow has the commands on workflow definitions: list, show, validate, schema, init.
 package workflow
 
 import sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"

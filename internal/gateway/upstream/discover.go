@@ -66,7 +66,7 @@ func notDiscovered(fix, format string, args ...any) error {
 	return guideway.Errorf(guideway.CodeUnauthorized, "find the token endpoint: "+format, args...).WithFix("%s", fix)
 }
 
-const giveTokenURL = `set "tokenUrl" in the upstream's oauth (--oauth-token-url)`
+const giveTokenURL = `set "tokenUrl" in the upstream's oauth (--oauth-token-url)` //nolint:gosec // G101: it is a fix, without a credential
 
 // resourceMetadata is the protected resource metadata of a server (RFC 9728).
 type resourceMetadata struct {
