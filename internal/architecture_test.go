@@ -21,12 +21,12 @@ type layer struct {
 	parts []string
 }
 
-// layers is the dependency rule, from the bottom up. A part imports parts of
-// lower layers only, never another one of its own: those meet at interfaces
-// that the consumer declares. To add a part, put its directory into a layer; a
-// directory that stands nowhere fails the test. Parts may stand here before
-// they are written. The linter's configuration (.golangci.yml, depguard) says
-// the same more coarsely, so that an editor shows it at once.
+// layers is the dependency rule, from the bottom up. A part imports only parts of lower
+// layers, never another part of its own layer: those meet at interfaces that the consumer
+// declares. To add a part, put its directory into a layer; the test fails for a directory
+// in no layer. Parts may be listed before they are written. The linter's configuration
+// (.golangci.yml, depguard) has a coarser form of the rule, so that an editor shows
+// violations at once.
 func layers() []layer {
 	return []layer{
 		// The nouns that all share; the standard library only.
@@ -89,7 +89,7 @@ func exceptions() map[string][]string {
 	}
 }
 
-// restricted says which parts may import a module that would otherwise spread.
+// restricted returns the parts that may import a module that would otherwise spread.
 func restricted() map[string][]string {
 	return map[string][]string{
 		// The protocol's types stay at its edges.
@@ -116,7 +116,8 @@ func restricted() map[string][]string {
 	}
 }
 
-// pure are the parts that must not reach outside, and what they would do it by.
+// pure returns the parts that must have no side effects, and the imports they must not
+// have.
 func pure() (parts, imports []string) {
 	parts = []string{
 		"internal/workflow/expr", "internal/workflow/criteria", "internal/catalog/graph", "internal/engine", "internal/hooks/engine",
@@ -128,14 +129,14 @@ func pure() (parts, imports []string) {
 	return parts, imports
 }
 
-// file is a Go file of the product and what it imports.
+// file is a Go file of the product, with its imports.
 type file struct {
 	path, dir string
 	imports   []string
 }
 
-// productFiles reads the imports of every Go file that is no test, whatever
-// its build constraints.
+// productFiles reads the imports of every Go file except tests, whatever its build
+// constraints.
 func productFiles(t *testing.T) []file {
 	t.Helper()
 	root := ".."
@@ -146,7 +147,7 @@ func productFiles(t *testing.T) []file {
 		}
 		base := entry.Name()
 		if entry.IsDir() {
-			if name == filepath.Join(root, "bench") { // a module of its own
+			if name == filepath.Join(root, "bench") { // a separate module
 				return filepath.SkipDir
 			}
 			if base == "node_modules" || base == "testdata" || (name != root && strings.HasPrefix(base, ".")) {
@@ -185,13 +186,12 @@ func productFiles(t *testing.T) []file {
 	return files
 }
 
-// below tells whether a path is a part or stands below it.
+// below reports whether a path is a part or inside it.
 func below(name, part string) bool {
 	return name == part || (part != "." && strings.HasPrefix(name, part+"/"))
 }
 
-// place gives the part and the height of a directory; the height is -1 if it
-// stands in no layer.
+// place returns the part and the layer of a directory; the layer is -1 if it is in none.
 func place(dir string) (part string, height int) {
 	height = -1
 	for i, l := range layers() {

@@ -18,7 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// around makes the hooks of a desk's gateway.
+// around returns the hooks of a desk's gateway.
 func around(t *testing.T, d *hooksDesk) *server.ActiveHooks {
 	t.Helper()
 	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
@@ -48,7 +48,7 @@ func around(t *testing.T, d *hooksDesk) *server.ActiveHooks {
 	return h
 }
 
-// call has a call of the tool go through.
+// call sends a call of the tool through the hooks.
 func call(h *server.ActiveHooks, t *testing.T, params, answer string) (result string, sent string, err error) {
 	t.Helper()
 	raw, err := h.Around(t.Context(), gateway.HookCall{
@@ -60,8 +60,8 @@ func call(h *server.ActiveHooks, t *testing.T, params, answer string) (result st
 	return string(raw), sent, err
 }
 
-// Nothing looks at a call until a graph is enabled; what another process enables
-// is in force soon after; and an edited file of approvals lets nothing pass.
+// No hook sees a call until a graph is enabled; a graph that another process enables is
+// active soon after; and an edited file of approvals blocks every call.
 func TestActiveHooksOnCalls(t *testing.T) {
 	t.Parallel()
 	const params = `{"name":"read","arguments":{"path":"/home/u/.ssh/id_rsa"}}`
@@ -92,7 +92,7 @@ func TestActiveHooksOnCalls(t *testing.T) {
 	})
 }
 
-// await waits until something holds, which another goroutine brings about.
+// await waits until a condition holds that another goroutine makes true.
 func await(t *testing.T, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -108,8 +108,7 @@ func await(t *testing.T, holds func() bool) {
 	}
 }
 
-// A graph that has looked at a call under another name does not look at it once
-// more.
+// A graph that has handled a call under another name does not handle it again.
 func TestHooksRunOnce(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)
@@ -125,7 +124,7 @@ func TestHooksRunOnce(t *testing.T) {
 	}
 }
 
-// The audit is print each request as a line of JSON record, in a file for this user alone.
+// The audit prints each request as a JSON line, into a file that only this user can read.
 func TestAuditFile(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)

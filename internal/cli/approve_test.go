@@ -21,7 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// secretly has a person at a desk type secrets, which do not show.
+// secretly types secrets at a desk, which are not echoed.
 func secretly(host *app.Host, in *typist) {
 	host.ReadSecret = func(context.Context) (string, error) {
 		if len(in.lines) == 0 {
@@ -36,8 +36,8 @@ func secretly(host *app.Host, in *typist) {
 	}
 }
 
-// agent drives a run at a desk as an agent does, with one call a line:
-// "start {...}" and "continue {...}", the arguments those of the requests.
+// agent drives a run at a desk like an agent, with one call a line: "start {...}" and
+// "continue {...}", with the arguments of the requests.
 func agent(t *testing.T, host app.Host, calls string) (runID string) {
 	t.Helper()
 	user, err := auth.SystemUser()
@@ -86,17 +86,16 @@ func agent(t *testing.T, host app.Host, calls string) (runID string) {
 	return answer.RunID
 }
 
-// anyID and anyTime are what differs from one test to the next.
+// anyID and anyTime match the parts that differ between tests.
 var (
 	anyID   = regexp.MustCompile(`r_[0-9a-z]{23}`)
 	anyTime = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d\d-\d\d \d\d:\d\d:\d\d`)
 )
 
-// Every transcript is what a person sees who goes on with a kept run or opens a
-// gate: the flow, what an agent did before, the commands with what is typed
-// after each, and all that stands on the terminal at the end. RUN is the run's
-// id; a line of "secret:" before what is typed stands for it being typed at a
-// passphrase, which does not show.
+// Each transcript is the terminal of a person who continues a stored run or opens a gate:
+// the workflow, the actions of an agent before, the commands with their input, and the
+// final content of the terminal. RUN is the run's id; a line that begins with "secret:" is
+// typed at a passphrase prompt, which does not echo it.
 func TestApprovalTranscripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/person/*.txtar")
@@ -138,7 +137,7 @@ func TestApprovalTranscripts(t *testing.T) {
 	}
 }
 
-// scrub takes out what differs from one test to the next.
+// scrub replaces the parts that differ between tests.
 func scrub(out *bytes.Buffer, dir, id string) string {
 	text := strings.ReplaceAll(out.String(), id, "RUN")
 	text = anyID.ReplaceAllString(text, "OTHER")

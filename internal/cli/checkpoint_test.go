@@ -15,8 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// At a terminal the passphrase of an encryption is asked for: twice where it is new,
-// and then once. A wrong one changes nothing.
+// A terminal prompts for the passphrase of an encryption: twice for a new one, later once.
+// A wrong one changes nothing.
 func TestCheckpointPassphrasePrompt(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1", "GUIDEWAY_ENCRYPTION": "passphrase"})
@@ -48,7 +48,7 @@ func TestCheckpointPassphrasePrompt(t *testing.T) {
 	}
 }
 
-// checkpointsOf opens the checkpoints of a desk, as commands do.
+// checkpointsOf opens the checkpoints of a desk, like commands do.
 func checkpointsOf(t *testing.T, host *app.Host) *app.CheckpointStore {
 	t.Helper()
 	root := &app.App{Host: host, Flags: &app.SettingFlags{}}
@@ -65,8 +65,8 @@ func checkpointsOf(t *testing.T, host *app.Host) *app.CheckpointStore {
 	return c
 }
 
-// What cleans up asks the store of the runs which of them are under way: the last
-// checkpoint of those stays, however old it is.
+// Cleanup asks the store of runs for the active ones: their last checkpoint stays, however
+// old it is.
 func TestCleanupKeepsActiveRuns(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1", "GUIDEWAY_CHECKPOINT_AUTO_SAVE": "false"})
@@ -105,7 +105,7 @@ func TestCleanupKeepsActiveRuns(t *testing.T) {
 	}
 }
 
-// Checkpoints go on where the key of the runs is missing: they do not need it.
+// Checkpoints work without the key of the runs: they do not need it.
 func TestCheckpointsWithoutJournalKey(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
@@ -124,12 +124,12 @@ func TestCheckpointsWithoutJournalKey(t *testing.T) {
 	}
 }
 
-// Who waits while another call opens the checkpoints can give up.
+// A caller that waits while another call opens the checkpoints can give up.
 func TestWaitingForCheckpointsIsCancellable(t *testing.T) {
 	t.Parallel()
 	host, _ := desk(t, nil)
 	c := checkpointsOf(t, &host)
-	c.Lock <- struct{}{} // another call is at it
+	c.Lock <- struct{}{} // another call is opening them
 	ctx, giveUp := context.WithCancel(t.Context())
 	giveUp()
 	if _, err := c.Open(ctx); guideway.ErrorCode(err) != guideway.CodeUnavailable {

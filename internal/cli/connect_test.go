@@ -16,9 +16,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
 )
 
-// A client that starts programs uses a server over HTTP through the bridge: lists,
-// calls, templates, and news of changed lists; also after the server has been
-// started anew, without a call being done twice.
+// A client that starts programs uses a server over HTTP through the bridge: lists, calls,
+// templates, and notifications of changed lists. After a restart of the server it
+// continues, and no call is repeated.
 func TestConnect(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
@@ -78,7 +78,7 @@ func TestConnect(t *testing.T) {
 	server.CloseClientConnections()
 }
 
-// A token that is not taken is told to the client.
+// A rejected token is reported to the client.
 func TestConnectWithWrongToken(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }))
@@ -91,13 +91,13 @@ func TestConnectWithWrongToken(t *testing.T) {
 	c.end()
 }
 
-// bridge starts guideway connect, and shakes hands.
+// bridge starts guideway connect and does the handshake.
 func (d *hooksDesk) bridge(args ...string) *gatewayClient {
 	d.Helper()
 	return d.start(append([]string{"connect"}, args...)...)
 }
 
-// start starts a command that speaks the protocol, and shakes hands.
+// start starts an MCP server command and does the handshake.
 func (d *hooksDesk) start(args ...string) *gatewayClient {
 	d.Helper()
 	inR, inW := io.Pipe()

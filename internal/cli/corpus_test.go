@@ -19,8 +19,8 @@ import (
 // corpusWorkflow is a real phase workflow, unchanged.
 const corpusWorkflow = "../../../shared/corpus/phases/work-package/work-package.json"
 
-// corpusWay is one way through the work package: what is answered where the default
-// answer is another, what variables are set, and what the walk must show.
+// corpusWay is one path through the corpus: the answers that differ from the default, the
+// variables to set, and the expected output of the walk.
 type corpusWay struct {
 	name    string
 	answers map[string]any
@@ -69,8 +69,8 @@ func corpusWays() []corpusWay {
 	}
 }
 
-// A real workflow is validated, shown, drawn and walked to its end on several
-// ways, with nothing but a file of answers.
+// A real workflow is validated, shown, drawn and walked to its end on several paths, with
+// only a file of answers.
 func TestWorkPackageOnCommandLine(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(corpusWorkflow)
@@ -123,8 +123,8 @@ func TestWorkPackageOnCommandLine(t *testing.T) {
 	}
 }
 
-// answersFor answers everything that a way says nothing of: outputs for all steps,
-// and the first option of each checkpoint.
+// answersFor answers everything that a path does not set: outputs for all steps, and the
+// first option of each checkpoint.
 func answersFor(t *testing.T, flow *phases.Workflow, w corpusWay) string {
 	t.Helper()
 	outputs, answers := map[string]any{"phase-6-implement": "It is the right branch."}, map[string]any{}
@@ -151,7 +151,7 @@ func answersFor(t *testing.T, flow *phases.Workflow, w corpusWay) string {
 	return string(text)
 }
 
-// Each document of a real layout is found to be of its kind, and valid.
+// Each document of a real layout is recognized by its kind, and valid.
 func TestCorpusDocumentsValidate(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../../../shared/corpus/phases")

@@ -16,7 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-// running is a command that goes on until its input or context ends.
+// running is a command that runs until its input or context ends.
 type running struct {
 	*wire
 	end  func()
@@ -61,8 +61,7 @@ func (b *lockedBuffer) waitFor(t *testing.T, text string) {
 	}
 }
 
-// begin starts a command in a home of a test, with nothing to listen on but
-// free ports.
+// begin starts a command in a home directory of a test, with only free ports to listen on.
 func begin(t *testing.T, home string, args ...string) *running {
 	t.Helper()
 	inR, inW := io.Pipe()
@@ -119,8 +118,8 @@ func get(t *testing.T, url string) (status int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-// Where no server is alive, the client's own process becomes one, for as long as
-// it lives; another process sends its person to the one that there is.
+// If no server is alive, the client's own process becomes the server while it lives;
+// another process links to the existing one.
 func TestDashboardUsesLiveServer(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -136,13 +135,13 @@ func TestDashboardUsesLiveServer(t *testing.T) {
 	if status, body := get(t, first+"api/health"); status != http.StatusOK {
 		t.Errorf("%d %s", status, body)
 	}
-	// An address that an agent is given lets nobody in.
+	// An address that an agent gets does not log anyone in.
 	for _, path := range []string{"", "api/runs", "dashboard/DASH-1"} {
 		if status, body := get(t, first+path); status != http.StatusUnauthorized {
 			t.Errorf("/%s answers %d without a login: %s", path, status, body)
 		}
 	}
-	// No way to /mcp is opened by it.
+	// It does not open /mcp.
 	if status, _ := get(t, first+"mcp"); status != http.StatusNotFound {
 		t.Errorf("/mcp answers %d", status)
 	}
@@ -161,8 +160,7 @@ func TestDashboardUsesLiveServer(t *testing.T) {
 	}
 }
 
-// A person gets a link that logs a browser in, for the passphrase where there is
-// one.
+// A person gets a link that logs a browser in, after the passphrase if one is set.
 func TestOpenMakesALoginLink(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -205,7 +203,7 @@ func TestOpenMakesALoginLink(t *testing.T) {
 	}
 }
 
-// typedCommand takes the command off what is typed.
+// typedCommand removes the command from the typed lines.
 func typedCommand(lines *[]string) []string {
 	command := strings.Fields((*lines)[0])
 	*lines = (*lines)[1:]

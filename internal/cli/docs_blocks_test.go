@@ -19,18 +19,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// executed says of a page whether its blocks are run: those that people read to use
-// Guideway are.
+// executed reports whether the blocks of a page are run: those of the pages for users are.
 func executed(p page) bool {
 	return p.name == "README.md" || strings.HasPrefix(p.name, "docs/") || strings.HasPrefix(p.name, "npm/")
 }
 
-// kind is what a test does with a block.
+// kind is the way a test checks a block.
 type kind int
 
 const (
 	kindNone    kind = iota
-	kindLeft         // a comment above it says why it is not run
+	kindLeft         // a comment above it has the reason why it is not run
 	kindShell        // lines of a shell
 	kindConsole      // lines after "$ ", and what they print
 	kindCalls        // calls of our tools, a line each
@@ -47,8 +46,8 @@ var (
 	testName = regexp.MustCompile(`\bTest[A-Z]\w+`)
 )
 
-// kind says what is done with a block, or why nothing can be: a block that is neither
-// run nor says why not is an error.
+// kind returns the way a block is checked. A block that is not checked and has no reason
+// for it is an error.
 func (b block) kind() (kind, error) {
 	switch b.language {
 	case "sh", "bash":
@@ -92,7 +91,7 @@ func (b block) left() (kind, error) {
 	return kindLeft, nil
 }
 
-// file is the name of the file that a block is, by its first line or by the comment
+// file returns the name of the file in a block, from its first line or from the comment
 // above it.
 func (b block) file() string {
 	if m := fileName.FindStringSubmatch(b.text); m != nil {
@@ -105,8 +104,8 @@ func (b block) file() string {
 	return name
 }
 
-// leaves are the beginnings of the lines of a block that a comment says are not run:
-// <!-- `BEGINNING OF THE LINE` is not run: REASON -->. Each is that of one line.
+// leaves returns the prefixes of the lines of a block that a comment excludes from the
+// test: <!-- `BEGINNING OF THE LINE` is not run: REASON -->. Each matches exactly one line.
 func (b block) leaves() (beginnings []string, err error) {
 	for _, m := range leftOut.FindAllStringSubmatch(b.note, -1) {
 		if m[1] == "" {
@@ -123,8 +122,8 @@ func (b block) leaves() (beginnings []string, err error) {
 	return beginnings, err
 }
 
-// Every block of the documentation is run, or checked by what reads it in earnest, or
-// says why it is not. Where another test is the reason, there is one of that name.
+// Every block of the documentation is run, or checked by the real parser, or has a reason
+// why it is not. If the reason is another test, that test exists.
 func TestDocumentationBlocks(t *testing.T) {
 	t.Parallel()
 	pool, err := sandbox.NewPool(sandbox.Options{Workers: 1})
@@ -165,7 +164,7 @@ func TestDocumentationBlocks(t *testing.T) {
 	if count[kindShell] < 10 || count[kindData] < 10 || count[kindScript] < 3 {
 		t.Errorf("too few blocks were found: %v", count)
 	}
-	const most = 22 // each is one that nobody notices when it goes wrong
+	const most = 22 // mistakes in these blocks are not noticed
 	if count[kindLeft] > most {
 		t.Errorf("%d blocks are not run, more than %d", count[kindLeft], most)
 	}
@@ -173,7 +172,7 @@ func TestDocumentationBlocks(t *testing.T) {
 		count[kindLeft], count[kindShell], count[kindConsole], count[kindCalls], count[kindFile], count[kindData], count[kindScript], count[kindDrawing])
 }
 
-// readable has a piece of JSON or YAML read by what reads it in earnest.
+// readable parses a block of JSON or YAML with its real parser.
 func readable(t *testing.T, b block) error {
 	t.Helper()
 	if text, only := strings.CutPrefix(strings.TrimSpace(b.text), "# yaml-language-server: $schema="); only && !strings.Contains(text, "\n") {
@@ -214,7 +213,8 @@ func readable(t *testing.T, b block) error {
 	return err
 }
 
-// sound says what a linter finds, warnings too: what people copy should be good.
+// sound returns the findings of a linter as an error, with the warnings: people copy these
+// documents.
 func sound(_ *workflow.Document, found []guideway.Diagnostic) error {
 	var all []error
 	for _, d := range found {
@@ -223,7 +223,7 @@ func sound(_ *workflow.Document, found []guideway.Diagnostic) error {
 	return errors.Join(all...)
 }
 
-// published says whether an address is that of a schema that we print.
+// published returns an error if an address is not one of our published schemas.
 func published(address string) error {
 	for _, dialect := range []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases, guideway.DialectHooks, guideway.DialectMachines} {
 		if bytes.Contains(workflow.Schema(workflow.As{Dialect: dialect}), []byte(`"$id": "`+address+`"`)) {
@@ -233,7 +233,7 @@ func published(address string) error {
 	return fmt.Errorf("names a schema that there is not: %s", address)
 }
 
-// starts says whether the entries of a client start a command of ours.
+// starts returns an error if an entry of a client does not start one of our commands.
 func starts(servers map[string]any) error {
 	for name, server := range servers {
 		entry, _ := server.(map[string]any)
@@ -254,7 +254,7 @@ func starts(servers map[string]any) error {
 	return nil
 }
 
-// compiles has the sandbox parse a script.
+// compiles parses a script in the sandbox.
 func compiles(t *testing.T, pool *sandbox.Pool, b block) error {
 	t.Helper()
 	found, err := pool.Check(t.Context(), sandbox.Module{Name: "snippet.js", Source: b.text, Params: []string{"context"}}, nil)
@@ -264,7 +264,7 @@ func compiles(t *testing.T, pool *sandbox.Pool, b block) error {
 	return sound(nil, found)
 }
 
-// usages says whether the commands whose forms a text shows are there.
+// usages returns an error if a command whose usage a text shows does not exist.
 func usages(b block) error {
 	for line := range strings.Lines(b.text) {
 		if rest, ok := strings.CutPrefix(line, "guideway "); ok {
@@ -277,7 +277,7 @@ func usages(b block) error {
 	return nil
 }
 
-// textOfTests is the text of all tests.
+// textOfTests returns the text of all tests.
 func textOfTests(t *testing.T) string {
 	t.Helper()
 	var tests strings.Builder

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// curl stands for the program of that name, which is not on every machine: the flags
-// that the documentation uses, and an error for all others.
+// curl replaces the program of that name, which is not on every machine. It supports the
+// flags in the documentation and returns an error for all others.
 func curl(args []string) error {
 	method, address, body := "", "", ""
 	header := http.Header{}
@@ -25,7 +25,7 @@ func curl(args []string) error {
 			method = value()
 		case "-d":
 			body = value()
-		case "--retry": // here, until somebody listens
+		case "--retry": // here, until the server listens
 			_ = value()
 			wait = true
 		case "-s":
@@ -50,7 +50,7 @@ func curl(args []string) error {
 		request.Header = header
 		response, err := http.DefaultClient.Do(request)
 		if err != nil && wait {
-			<-time.After(20 * time.Millisecond) // there is nothing to wait for but the port itself
+			<-time.After(20 * time.Millisecond) // only the port itself shows it
 			continue
 		}
 		if err != nil {

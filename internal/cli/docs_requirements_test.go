@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestRequirements: what a row of the requirements is shown by is there: tests by their
-// names, those of the browser by their words, scripts, packages and targets of make. A
-// name that nothing has shows nothing.
+// TestRequirements checks that the evidence in each row of the requirements exists: tests
+// by their names, browser tests by their words, scripts, packages and make targets.
 func TestRequirements(t *testing.T) {
 	t.Parallel()
 	tests := textOfTests(t)
@@ -42,7 +41,7 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-// notThere is what a cell names and there is not.
+// notThere returns the names in a cell that do not exist.
 func notThere(cell, tests, makefile string) (missing []string) {
 	if strings.TrimSpace(cell) == "" {
 		return []string{"nothing"}

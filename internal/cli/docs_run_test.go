@@ -16,16 +16,16 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// The documentation works: each page is a script in a home of its own. Its files are
-// made, its commands run and its tools called in their order, and what it shows as
-// output is what comes out, but for what it leaves out with dots.
+// The documentation works: each page is a script with its own home directory. Its files are
+// created, its commands run and its tools called in order, and the output is compared with
+// the page, except where the page has dots.
 //
-// testdata/docs/PAGE.txtar prepares what a page takes for granted: a run, a graph of
-// one's own. Its lines "# WORD is VALUE" say what a word of the page stands for here;
-// "# after TOOL: COMMAND" is carried out behind each call of that tool. Its file "typed"
-// is what a person types, for pages that need a terminal; "typed WORDS" is for the blocks
-// that have these words, and "before WORDS" has lines of a shell that go before those;
-// of several the one with the most words counts. "fresh" goes before each block.
+// testdata/docs/PAGE.txtar prepares the state that a page assumes: a run, a hook graph. Its
+// lines "# WORD is VALUE" define the value of a word of the page; "# after TOOL: COMMAND"
+// runs a command after each call of that tool. Its file "typed" is the input of pages that
+// need a terminal; "typed WORDS" is for the blocks with these words, and "before WORDS" has
+// shell lines that run before those blocks; if several match, the one with the most words
+// is used. "fresh" runs before each block.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -52,7 +52,8 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// base is the page's name without directories: docs/reference/cli.md is reference-cli.md.
+// base returns the page's name without directories: docs/reference/cli.md is
+// reference-cli.md.
 func (p page) base() string {
 	return strings.ReplaceAll(strings.TrimPrefix(p.name, "docs/"), "/", "-")
 }
@@ -88,7 +89,7 @@ func follow(t *testing.T, p page, text, server string) {
 	})
 }
 
-// address is one that nothing listens at.
+// address returns an address without a listener.
 func address(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -99,19 +100,19 @@ func address(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// pageScript is what is made of a page.
+// pageScript is the script generated from a page.
 type pageScript struct {
 	strings.Builder
 
 	files    map[string]string
 	replaced *strings.Replacer
-	after    map[string]string // what follows the call of a tool
-	calls    bool              // a client of the page's own has been started
+	after    map[string]string // commands to run after the call of a tool
+	calls    bool              // a client of this page has been started
 	blocks   int
 }
 
-// script is a page as a script, in which a server listens at an address, and how many
-// of its blocks that runs.
+// script returns a page as a script for a server at an address, and the number of blocks
+// that the script runs.
 func (p page) script(t *testing.T, server string) (text string, blocks int) {
 	t.Helper()
 	s := &pageScript{files: map[string]string{}, after: map[string]string{}}
@@ -173,7 +174,7 @@ func (s *pageScript) add(t *testing.T, p page, b block) {
 	s.blocks++
 }
 
-// console writes what follows "$ " as commands, and compares what they print.
+// console writes the text after "$ " as commands, and compares their output.
 func (s *pageScript) console(b block) {
 	for n, part := range strings.Split("\n"+b.text, "\n$ ")[1:] {
 		line, want, _ := strings.Cut(part, "\n")
@@ -192,24 +193,24 @@ func (s *pageScript) console(b block) {
 	}
 }
 
-// variable is one of a script.
+// variable matches a variable of a script.
 var variable = regexp.MustCompile(`\$[A-Z]+`)
 
-// quoted is a text as one word of a script, in which variables count.
+// quoted returns a text as one word of a script, in which variables are expanded.
 func quoted(text string) string {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\n", " "), "'", "''")
 	return "'" + variable.ReplaceAllString(text, "'$0'") + "'"
 }
 
-// strict begins a script that ends at the first command that fails, and says which.
+// strict starts a script that ends at the first command that fails, and prints which.
 const strict = "set -euo pipefail\ntrap 'echo \"this failed: $BASH_COMMAND\" >&2' ERR\n"
 
-// shell writes a block as one script of a shell, so that a line can use what one
-// before it has set. A server that a line starts runs until the block ends.
+// shell writes a block as one shell script, so that a line can use variables of earlier
+// lines. A server that a line starts runs until the block ends.
 func (s *pageScript) shell(b block) {
 	text := strings.ReplaceAll(s.replaced.Replace(b.text), "\\\n", " ")
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	leaves, _ := b.leaves() // TestDocumentationBlocks says what is wrong with them
+	leaves, _ := b.leaves() // TestDocumentationBlocks reports its errors
 	for i, line := range lines {
 		command, _, _ := strings.Cut(strings.TrimSpace(line), " #")
 		switch {
@@ -234,7 +235,7 @@ func (s *pageScript) shell(b block) {
 	fmt.Fprintf(s, "exec bash $WORK/%s\n", name)
 }
 
-// nearest is the file "WHAT WORDS" with the most words that a text has.
+// nearest returns the file "WHAT WORDS" with the most words that are in a text.
 func (s *pageScript) nearest(what, text string) string {
 	best, most := "", -1
 	for name := range s.files {
@@ -246,8 +247,8 @@ func (s *pageScript) nearest(what, text string) string {
 	return best
 }
 
-// serving starts a server, and ends it as soon as it answers: at the end of the script
-// where the line has it in the background, else at once.
+// serving starts a server, and stops it after its first answer: at the end of the script if
+// the line runs it in the background, else at once.
 func serving(command string) string {
 	start := strings.TrimSuffix(strings.TrimSpace(command), "&")
 	end := "kill $server; wait $server"
@@ -257,8 +258,8 @@ func serving(command string) string {
 	return start + " &\nserver=$!\ncurl --retry 1 http://$GUIDEWAY_LISTEN/api/health\n" + end
 }
 
-// shows compares what the last command printed, on both ways, with a file in which
-// … stands for anything.
+// shows compares the output of the last command, on both streams, with a file in which …
+// matches any text.
 func shows(ts *testscript.TestScript, _ bool, args []string) {
 	got := strings.TrimRight(ts.ReadFile("stdout")+ts.ReadFile("stderr"), "\n") + "\n"
 	want := ts.ReadFile(args[0])
@@ -268,7 +269,7 @@ func shows(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// finds keeps what a pattern finds in the last output: finds VARIABLE PATTERN.
+// finds stores the match of a pattern in the last output: finds VARIABLE PATTERN.
 func finds(ts *testscript.TestScript, _ bool, args []string) {
 	out := ts.ReadFile("stdout")
 	m := regexp.MustCompile(args[1]).FindStringSubmatch(out)

@@ -27,8 +27,8 @@ type page struct {
 	blocks []block
 }
 
-// block is a fenced block: its language, its text, the line that it begins in, and
-// the comment right above it.
+// block is a fenced block: its language, its text, its first line and the comment right
+// above it.
 type block struct {
 	language, text, note string
 	line                 int
@@ -68,8 +68,8 @@ func pages(t *testing.T) []page {
 	return list
 }
 
-// mentions are the command lines of guideway in a text: in blocks for a shell, and
-// between backticks.
+// mentions returns the guideway command lines in a text: in shell blocks, and between
+// backticks.
 func (p page) mentions() []string {
 	var lines []string
 	for _, b := range p.blocks {
@@ -101,14 +101,13 @@ func (p page) mentions() []string {
 
 var assignment = regexp.MustCompile(`^[A-Z_]+=\S* `)
 
-// Every command that the documentation names is there, with every flag that it
-// gives.
+// Every documented command exists, with all its documented flags.
 func TestDocumentationCommands(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	for _, p := range pages(t) {
 		if p.name == "CHANGELOG.md" {
-			continue // it tells of commands that were
+			continue // it documents removed commands
 		}
 		for _, line := range p.mentions() {
 			seen++
@@ -122,7 +121,7 @@ func TestDocumentationCommands(t *testing.T) {
 	}
 }
 
-// Every package that the documentation has tested or run is there.
+// Every package that the documentation tests or runs exists.
 func TestDocumentationPackages(t *testing.T) {
 	t.Parallel()
 	named := regexp.MustCompile(`go (?:-C bench )?(?:test|run|build|install)((?: +[^ \n` + "`" + `|]+)+)`)
@@ -144,8 +143,7 @@ func TestDocumentationPackages(t *testing.T) {
 	}
 }
 
-// findPackage returns the directory of a package of the product or of the bench, and ""
-// if there is none.
+// findPackage returns the directory of a package of the product or of the bench, or "".
 func findPackage(dir string) string {
 	for _, module := range []string{".", "bench"} {
 		path := filepath.Join("..", "..", module, dir)
@@ -156,8 +154,8 @@ func findPackage(dir string) string {
 	return ""
 }
 
-// Every test that the documentation has somebody run by its name is there: a name that
-// nothing has passes as well as one that passes.
+// Every test that the documentation names exists: go test also succeeds for a name without
+// a test.
 func TestDocumentationTests(t *testing.T) {
 	t.Parallel()
 	named := regexp.MustCompile("go (?:-C bench )?test ((?:[^`\n|]* )?)(?:-run|-bench) '?([A-Za-z|]+)[^`\n]*")
@@ -179,7 +177,7 @@ func TestDocumentationTests(t *testing.T) {
 	}
 }
 
-// hasTest says whether a package has a test or a benchmark of a name like that.
+// hasTest reports whether a package has a test or a benchmark that matches a pattern.
 func hasTest(t *testing.T, dir, pattern string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
@@ -198,8 +196,8 @@ func hasTest(t *testing.T, dir, pattern string) bool {
 	return false
 }
 
-// Every link within the documentation leads to a file, and to a heading of it, and
-// every page is found from the index.
+// Every internal link of the documentation leads to an existing file and heading, and every
+// page is reachable from the index.
 func TestDocumentationLinks(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
@@ -236,9 +234,9 @@ func TestDocumentationLinks(t *testing.T) {
 	}
 }
 
-// parses says whether a command line names a command and flags that there are.
+// parses returns an error if a command line has an unknown command or flag.
 func parses(line string) error {
-	line, _, _ = strings.Cut(line, " -- ") // what follows is another program's
+	line, _, _ = strings.Cut(line, " -- ") // the rest is for another program
 	line = strings.NewReplacer("…", " ", "...", " ", "[", " ", "]", " ", "{", " ", "}", " ").Replace(line)
 	if before, _, found := strings.Cut(line, " | "); found {
 		line = before // alternatives, as in list | show
@@ -278,7 +276,7 @@ func flagsOf(cmd *cobra.Command, words []string) error {
 	return nil
 }
 
-// The references are what the code says of itself.
+// The references agree with the code.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(*testing.T){
@@ -291,7 +289,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// referenceOfCommands: the reference of commands is what they say of themselves.
+// referenceOfCommands checks that the reference of commands agrees with their help.
 func referenceOfCommands(t *testing.T) {
 	t.Helper()
 	var want strings.Builder
@@ -301,7 +299,7 @@ func referenceOfCommands(t *testing.T) {
 	reference(t, "cli.md", want.String())
 }
 
-// reference compares a generated page with what it should be, or writes it.
+// reference compares a generated page with the stored one, or writes it.
 func reference(t *testing.T, name, want string) {
 	t.Helper()
 	file := filepath.Join("..", "..", "docs", "reference", name)
@@ -319,7 +317,8 @@ func reference(t *testing.T, name, want string) {
 	}
 }
 
-// referenceOfVariables: the table of variables is what the settings and the list of other variables say.
+// referenceOfVariables checks that the table of variables agrees with the settings and the
+// list of other variables.
 func referenceOfVariables(t *testing.T) {
 	t.Helper()
 	var want strings.Builder
@@ -345,7 +344,7 @@ func referenceOfVariables(t *testing.T) {
 	reference(t, "environment.md", want.String())
 }
 
-// Every variable that is documented stands in some test.
+// Every documented variable is in some test.
 func TestEveryVariableIsTested(t *testing.T) {
 	t.Parallel()
 	words := map[string]bool{}
@@ -389,7 +388,7 @@ func TestEveryVariableIsTested(t *testing.T) {
 	}
 }
 
-// documentedVariable is an environment variable that is no setting, such as a secret.
+// documentedVariable is an environment variable that is not a setting, such as a secret.
 type documentedVariable struct {
 	Name    string
 	Aliases []string
@@ -433,7 +432,7 @@ func describe(w *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// unrun is a comment for the lines of an example that no test can run.
+// unrun returns a comment for the lines of an example that no test can run.
 func unrun(example string) string {
 	var comment []string
 	for line := range strings.SplitSeq(example, "\n") {

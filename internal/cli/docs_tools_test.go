@@ -31,7 +31,8 @@ type shownSchema struct {
 	Items       *shownSchema
 }
 
-// referenceOfTools: the reference of the tools is what a client is told of them, toolset by toolset.
+// referenceOfTools checks that the reference of the tools agrees with their descriptions
+// for clients, by toolset.
 func referenceOfTools(t *testing.T) {
 	t.Helper()
 	var want strings.Builder
@@ -96,8 +97,7 @@ func (tool shownTool) describe(w *strings.Builder) {
 	tool.OutputSchema.table(w, "Answer", false)
 }
 
-// table has the members of an object; what is not required is marked where that is
-// said.
+// table writes the members of an object; if marked is set, it marks the optional ones.
 func (s shownSchema) table(w *strings.Builder, what string, marked bool) {
 	if len(s.Properties) == 0 {
 		return
@@ -107,7 +107,7 @@ func (s shownSchema) table(w *strings.Builder, what string, marked bool) {
 	for name := range s.Properties {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, func(a, b string) int { // those that are required first, in their order
+	slices.SortFunc(names, func(a, b string) int { // the required ones first, in their order
 		return strings.Compare(s.order(a), s.order(b))
 	})
 	for _, name := range names {

@@ -62,8 +62,8 @@ func TestDoctorFindsServer(t *testing.T) {
 	}
 }
 
-// A container that takes a wall from the sandbox of scripts is told of, and so is one
-// in which nothing starts.
+// The doctor reports a container that weakens the sandbox of scripts, and one in which no
+// sandbox starts.
 func TestDoctorReportsSandbox(t *testing.T) {
 	t.Parallel()
 	ok := setupcmd.Check{Name: "script sandbox", Status: setupcmd.CheckOK}
@@ -79,8 +79,7 @@ func TestDoctorReportsSandbox(t *testing.T) {
 	}
 }
 
-// TestDoctorWithoutGit is about the program that fetches repositories: it is missed
-// where a source needs it.
+// TestDoctorWithoutGit checks that git is reported as missing only if a source needs it.
 func TestDoctorWithoutGit(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	cfg := &config.Config{}

@@ -21,22 +21,23 @@ const (
 	agentsWords  = "my own words"
 )
 
-// besieged is an installation with a passphrase, a server that is alive, and a
-// run at a gate of the person's.
+// besieged is an installation with a passphrase, a running server, and a run at a human
+// approval.
 type besieged struct {
 	t    *testing.T
 	home string
 	data string
-	// key is the file of the journal's key.
+	// key is the path of the journal's key.
 	key    string
 	run    string
 	server *running
-	// tries numbers the attempts; each comes an hour after the one before, so
-	// that wrong passphrases make none wait.
+	// tries numbers the attempts; each is an hour after the previous one, so that wrong
+	// passphrases cause no delay.
 	tries int
 }
 
-// besiege sets it up. settings are those of guideway.json in the home directory.
+// besiege creates the installation. settings are those of guideway.json in the home
+// directory.
 func besiege(t *testing.T, settings string) *besieged {
 	t.Helper()
 	const flow = `{"id": "flow", "name": "Flow", "description": "A gate.", "version": "1.0.0",
@@ -61,7 +62,7 @@ func besiege(t *testing.T, settings string) *besieged {
 	return b
 }
 
-// way is how an attempt names other places than the person's.
+// way is a way for an attempt to name other places than the person's.
 type way struct {
 	args []string
 	env  map[string]string
@@ -69,7 +70,7 @@ type way struct {
 
 func (w way) String() string { return fmt.Sprint(w.args, w.env) }
 
-// types has somebody at a terminal give a command, and type what it asks for.
+// types runs a command at a terminal and types the input that it asks for.
 func (b *besieged) types(w way, command string, typed ...string) (int, string) {
 	b.tries++
 	host, out := desk(b.t, nil)
@@ -84,8 +85,7 @@ func (b *besieged) types(w way, command string, typed ...string) (int, string) {
 	return code, out.String()
 }
 
-// letsIn says whether the server takes what a command has printed, a link or a
-// token, for a person's.
+// letsIn reports whether the server accepts the printed link or token as a person's.
 func (b *besieged) letsIn(printed string) bool {
 	b.t.Helper()
 	address := regexp.MustCompile(`http://(127\.0\.0\.1:\d+)/mcp`).FindStringSubmatch(b.server.err.String())[1]
@@ -116,7 +116,7 @@ func (b *besieged) letsIn(printed string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// waits says whether the gate is still closed.
+// waits reports whether the gate is still closed.
 func (b *besieged) waits() bool {
 	b.t.Helper()
 	code, out := b.types(way{}, "runs show --json "+b.run)
@@ -126,9 +126,9 @@ func (b *besieged) waits() bool {
 	return strings.Contains(out, `"status": "`+string(engine.StatusWaiting)+`"`)
 }
 
-// ways are those that an agent has which can give commands at a terminal, and
-// write files of its own: every place that is kept can be named by a variable,
-// by a flag or in a file of settings.
+// ways returns the ways of an agent that can run commands at a terminal and write its own
+// files: every place of a file can be named by a variable, by a flag or in a file of
+// settings.
 func (b *besieged) ways() []way {
 	b.t.Helper()
 	elsewhere := b.t.TempDir()
@@ -173,9 +173,9 @@ func (b *besieged) ways() []way {
 	return list
 }
 
-// Whatever place an agent names, none of the commands that a person has opens a
-// gate without the passphrase: not by itself, and not by a link or a token that
-// the server which is alive then takes. The person is let in by all of them.
+// No command of a person opens a gate without the passphrase, for any place that an agent
+// names: not directly, and not through a link or a token that the running server then
+// accepts. All of them let the person in.
 func TestPassphraseCannotBeBypassed(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]string{

@@ -38,8 +38,8 @@ func newHooksDesk(t *testing.T) *hooksDesk {
 	return d
 }
 
-// run runs a command with what is typed, and gives the exit code and all that
-// stands on the terminal.
+// run runs a command with typed input, and returns the exit code and the content of the
+// terminal.
 func (d *hooksDesk) run(command string, typed ...string) (int, string) {
 	d.Helper()
 	d.out.Reset()
@@ -59,9 +59,9 @@ func (d *hooksDesk) want(code int, text, command string, typed ...string) {
 	}
 }
 
-// What came with a project runs nothing until a person has seen its scripts and
-// typed its id; and it is exactly that which was approved: after an edit it is off,
-// and what it stood around is refused, until it is approved again.
+// A project's hook graph does not run until a person has seen its scripts and typed its id.
+// The approval is for this version: after an edit the graph is off, and the calls that it
+// guarded are refused until it is approved again.
 func TestProjectHooksNeedApproval(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)
@@ -89,8 +89,7 @@ func TestProjectHooksNeedApproval(t *testing.T) {
 	d.want(app.ExitFailed, "is not enabled", "hooks disable theirs")
 }
 
-// Where a person has set a passphrase, who does not know it turns no guard on or
-// off.
+// If a passphrase is set, enabling or disabling a guard needs it.
 func TestHookApprovalNeedsPassphrase(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)

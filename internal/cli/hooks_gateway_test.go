@@ -20,13 +20,13 @@ type gatewayClient struct {
 	end func()
 }
 
-// connect starts the program with the settings of a desk, and shakes hands.
+// connect starts the program with the settings of a desk and does the handshake.
 func (d *hooksDesk) connect(args ...string) *gatewayClient {
 	d.Helper()
 	return d.start(append([]string{"mcp"}, args...)...)
 }
 
-// ask sends a request and gives the answer; notifications in between are left out.
+// ask sends a request and returns the answer; notifications in between are skipped.
 func (a *gatewayClient) ask(method string, params map[string]any) (answer struct {
 	ID     int
 	Result json.RawMessage
@@ -48,7 +48,7 @@ func (a *gatewayClient) ask(method string, params map[string]any) (answer struct
 	return answer
 }
 
-// say calls a tool with one text, and gives what the answer says.
+// say calls a tool with one text, and returns the text of the answer.
 func (a *gatewayClient) say(tool, text string) string {
 	a.t.Helper()
 	answer := a.ask("tools/call", map[string]any{"name": tool, "arguments": map[string]any{"text": text}})
@@ -81,8 +81,8 @@ func (a *gatewayClient) tools() []string {
 	return names
 }
 
-// newGatewayDesk is a desk with an upstream that is this binary; count is the file
-// that tells how often its tool "count" was done.
+// newGatewayDesk returns a desk with this binary as an upstream; the file count has the
+// number of calls of its tool "count".
 func newGatewayDesk(t *testing.T) (d *hooksDesk, count string) {
 	t.Helper()
 	d = newHooksDesk(t)
@@ -107,9 +107,9 @@ nodes:
 edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
 `
 
-// The bundled graphs work in the running gateway: a response is redacted, a call
-// is refused by its argument, a call is audited aside, tools are renamed, and a
-// hook that fails lets nothing pass. Each call is sent once.
+// The bundled graphs work in the running gateway: a response is redacted, a call is refused
+// by its argument, a call is audited in the background, tools are renamed, and a hook that
+// fails blocks the call. Each call is sent once.
 func TestGatewayRunsHookGraphs(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
@@ -143,7 +143,7 @@ func TestGatewayRunsHookGraphs(t *testing.T) {
 		}
 	}
 	var lines []string
-	await(t, func() bool { // nothing waits for it
+	await(t, func() bool { // it runs in the background
 		lines = audited(t, &d.host)
 		return len(lines) > 0
 	})
@@ -156,8 +156,8 @@ func TestGatewayRunsHookGraphs(t *testing.T) {
 	}
 }
 
-// What is enabled and disabled while a gateway runs is in force soon after; and
-// clients hear that the list of tools is another one.
+// Graphs that are enabled or disabled while a gateway runs take effect soon after, and
+// clients are notified that the list of tools has changed.
 func TestGatewayFollowsHookGraphs(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
@@ -185,7 +185,7 @@ func TestGatewayFollowsHookGraphs(t *testing.T) {
 	a.end()
 }
 
-// audited are the lines of the audit.
+// audited returns the lines of the audit.
 func audited(t *testing.T, host *app.Host) []string {
 	t.Helper()
 	a := &app.App{Host: host, Flags: &app.SettingFlags{}}

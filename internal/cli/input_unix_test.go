@@ -15,9 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-// TestCommandsRefusePipes protects from commands that hang for good: whoever
-// opens a named pipe waits for its other end, and whoever reads one of a
-// directory that came from elsewhere was not even told of it.
+// TestCommandsRefusePipes checks that commands do not hang on named pipes: open waits for
+// the other end, and a downloaded directory can have one that the user does not know of.
 func TestCommandsRefusePipes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -60,8 +59,7 @@ func TestCommandsRefusePipes(t *testing.T) {
 	}
 }
 
-// TestInputIsCancellable protects from commands that no signal ends: the
-// standard input may never say anything.
+// TestInputIsCancellable checks that a signal ends commands that wait for standard input.
 func TestInputIsCancellable(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"validate -", "validate --json -", "checkpoint save -", "runs import -", "hooks validate -"} {
@@ -82,7 +80,7 @@ func TestInputIsCancellable(t *testing.T) {
 	}
 }
 
-// readsOnce tells that somebody waits for the input.
+// readsOnce signals that a reader waits for the input.
 type readsOnce struct {
 	io.Reader
 	waits func()

@@ -15,7 +15,7 @@ import (
 	installcmd "github.com/guideway-dev/guideway/internal/cli/install"
 )
 
-// installBench is a machine of its own for one test.
+// installBench is a separate machine for one test.
 type installBench struct {
 	home, binary string
 	out          bytes.Buffer

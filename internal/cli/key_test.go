@@ -14,14 +14,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
-// keyless hides from a store what it knows of its key, as one of an earlier
-// version knew nothing.
+// keyless hides the stored fingerprint of the key, like a store of an earlier version.
 type keyless struct {
 	app.JournalStore
 	kept []byte
 }
 
-// PinKey keeps what it is given from now on.
+// PinKey stores the fingerprint from now on.
 func (k *keyless) PinKey(_ context.Context, fingerprint []byte) ([]byte, error) {
 	if k.kept == nil {
 		k.kept = fingerprint
@@ -29,7 +28,7 @@ func (k *keyless) PinKey(_ context.Context, fingerprint []byte) ([]byte, error) 
 	return k.kept, nil
 }
 
-// machine opens the key of one of several machines on a store.
+// machine opens the key of one of several machines with the same store.
 func machine(t *testing.T, journal app.JournalStore, name string) (run.Key, error) {
 	t.Helper()
 	cfg := &config.Config{Store: config.StoreSQLite, DataDir: filepath.Dir(name)}
@@ -47,8 +46,8 @@ func aStore(t *testing.T) *sqlite.Store {
 	return s
 }
 
-// Of machines that begin on one store at once, each with no key or with one of
-// its own, one has made the store's; the others are told, and may not chain.
+// If machines use a new store at the same time, each with no key or with a different one,
+// one of them sets the store's key; the others get an error and cannot chain.
 func TestStoreHasOneKey(t *testing.T) {
 	t.Parallel()
 	journal, dir := aStore(t), t.TempDir()
@@ -82,8 +81,8 @@ func TestStoreHasOneKey(t *testing.T) {
 	}
 }
 
-// A store of an earlier version has runs and kept no fingerprint: the key that
-// its runs are chained by is taken, and no other becomes it.
+// A store of an earlier version has runs but no fingerprint: the key that chains its runs
+// is accepted, and no other key.
 func TestStoreWithoutFingerprintKeepsKey(t *testing.T) {
 	t.Parallel()
 	host, _ := desk(t, nil)
@@ -101,7 +100,7 @@ func TestStoreWithoutFingerprintKeepsKey(t *testing.T) {
 	if _, err := machine(t, older, other); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Fatalf("a machine without the key began another: %v", err)
 	}
-	if _, err := machine(t, aStore(t), other); err != nil { // now it has one, of its own store
+	if _, err := machine(t, aStore(t), other); err != nil { // now other is the key of another store
 		t.Fatal(err)
 	}
 	if _, err := machine(t, older, other); err == nil || !strings.Contains(err.Error(), "another key") {

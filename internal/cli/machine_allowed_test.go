@@ -19,9 +19,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// The agents of a run that a client with a token of its own has begun are held to
-// that token: they are offered, and may call, what it names and nothing else, of
-// other servers and of ours. With the token that ends.
+// The agents of a run that a client with a named token has started have the permissions of
+// that token: they are offered, and may call, only the tools that it names, of other
+// servers and of ours. When the token is revoked, that ends.
 func TestAgentsUseTokenPermissions(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
@@ -121,8 +121,8 @@ func TestAgentsUseTokenPermissions(t *testing.T) {
 	}
 }
 
-// A client begins machines of the catalog by their names: no path leads it to a file,
-// be it of the working directory or of a machine that nobody has approved.
+// A client starts machines of the catalog by their names: it cannot name a file by its
+// path, neither one in the working directory nor a machine that is not approved.
 func TestClientsCannotStartFiles(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)

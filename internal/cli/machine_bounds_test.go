@@ -16,7 +16,7 @@ import (
 	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 )
 
-// agentTools are the tools of a desk as runs get them.
+// agentTools returns the tools of a desk for runs.
 func agentTools(t *testing.T, d *hooksDesk) *server.MachineTools {
 	t.Helper()
 	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
@@ -36,7 +36,7 @@ func agentTools(t *testing.T, d *hooksDesk) *server.MachineTools {
 	return tools
 }
 
-// offered are the names of the tools that a run gets.
+// offered returns the names of the tools that a run gets.
 func offered(t *testing.T, m *server.MachineTools, f driver.RunScope) []string {
 	t.Helper()
 	list, err := m.Tools(t.Context(), f)
@@ -50,8 +50,8 @@ func offered(t *testing.T, m *server.MachineTools, f driver.RunScope) []string {
 	return names
 }
 
-// A tool that is held back until a person approves it is not offered to an agent, and
-// refused where it calls it all the same: by the machine, and by the gateway behind it.
+// A tool that is quarantined until a person approves it is not offered to an agent. If the
+// agent calls it anyway, the machine and the gateway refuse the call.
 func TestAgentCallsHeldTool(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
@@ -64,7 +64,7 @@ func TestAgentCallsHeldTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What was approved is another text than the server's.
+	// The approved text differs from the server's.
 	if err := server.NewPinStore(a, cfg).Approve("one", map[string]gateway.Pin{"count": {Hash: "another"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestAgentCallsHeldTool(t *testing.T) {
 	}
 }
 
-// What a token may use bounds the agents of the runs that were begun with it: other
+// The permissions of a token limit the agents of the runs that were started with it: other
 // tools are not offered to them, and not called.
 func TestTokenLimitsAgents(t *testing.T) {
 	t.Parallel()

@@ -20,8 +20,7 @@ import (
 // corpusMachines are the machines of the seed's system, unchanged.
 const corpusMachines = "../../../shared/corpus/agents"
 
-// grocery is the sample machine in a directory of its own, with our handlers, and
-// what was recorded of it.
+// grocery is the sample machine in its own directory, with our handlers and its recording.
 type grocery struct {
 	dir       string
 	responses []json.RawMessage
@@ -29,8 +28,8 @@ type grocery struct {
 	recording []byte
 }
 
-// groceryRequest is what is compared of a request: the recording has no messages,
-// and the description of a tool once.
+// groceryRequest has the compared parts of a request: the recording has no messages, and
+// the description of each tool only once.
 type groceryRequest struct {
 	Model      string          `json:"model"`
 	MaxTokens  int             `json:"max_completion_tokens"`
@@ -73,7 +72,7 @@ func newGrocery(t *testing.T) *grocery {
 	return g
 }
 
-// end checks that a run has ended as it was recorded.
+// end checks that a run has the recorded end.
 func (g *grocery) end(t *testing.T, out []byte) {
 	t.Helper()
 	var got driver.Status
@@ -105,7 +104,7 @@ func (g *grocery) end(t *testing.T, out []byte) {
 	}
 }
 
-// sameJSON says whether two texts mean the same.
+// sameJSON reports whether two texts mean the same.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && cmp.Equal(x, y)
@@ -113,9 +112,8 @@ func sameJSON(a, b json.RawMessage) bool {
 
 const groceryInput = "initial_customer_request=Hi,_do_you_have_good_marinara_sauce?"
 
-// The sample machine runs in real script workers, on the responses that were
-// recorded of it, to the recorded end: as a scripted model gives them from the
-// recording, and from a plain list of them.
+// The sample machine runs in real script workers to the recorded end. A scripted model
+// returns the recorded responses, from the recording and from a plain list.
 func TestGroceryScripted(t *testing.T) {
 	t.Parallel()
 	g := newGrocery(t)
@@ -138,8 +136,7 @@ func TestGroceryScripted(t *testing.T) {
 	}
 }
 
-// What is sent for it over the wire is what was recorded, in model, bound, tools
-// and the choice of tools.
+// The requests over the wire are the recorded ones, in model, limit, tools and tool choice.
 func TestGroceryOverHTTP(t *testing.T) {
 	t.Parallel()
 	g := newGrocery(t)
@@ -185,8 +182,8 @@ func TestGroceryOverHTTP(t *testing.T) {
 	}
 }
 
-// The other machines of the seed's system are of its first dialect: they are
-// recognised, and refused with the way to convert them.
+// The other machines of the seed's system use its first dialect: they are recognized, and
+// refused with instructions to convert them.
 func TestOldMachines(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"arbitrary_filename.json", "coder_reviewer.json"} {

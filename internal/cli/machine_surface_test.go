@@ -10,8 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-// What a machine needs and nobody has given is asked for at the terminal, and nowhere
-// else.
+// The missing inputs of a machine are asked for at the terminal, and nowhere else.
 func TestMachinePromptsForInputs(t *testing.T) {
 	t.Parallel()
 	url := serveMind(t, func(last said, _ []string) (text, name, arguments string) { return "heard " + last.Content, "", "" })
@@ -27,8 +26,9 @@ func TestMachinePromptsForInputs(t *testing.T) {
 	}
 }
 
-// Who waits for a run with a progress token is told its states, what its agents answer
-// and its end, in both eras; without one, nothing but the answer comes.
+// A client that waits for a run with a progress token is notified of its states, the
+// answers of its agents and its end, with legacy and modern protocols. Without a token, it
+// gets only the answer.
 func TestMachineProgress(t *testing.T) {
 	t.Parallel()
 	for _, era := range []string{"legacy", "modern"} {
@@ -36,13 +36,13 @@ func TestMachineProgress(t *testing.T) {
 	}
 }
 
-// machineProgress starts runs as a client of one era.
+// machineProgress starts runs as a client with one protocol version.
 func machineProgress(t *testing.T, modern bool) {
 	t.Helper()
 	t.Parallel()
 	listened, once := make(chan struct{}), sync.Once{}
 	url := serveMind(t, func(said, []string) (text, name, arguments string) {
-		<-listened // the run is at work until somebody has heard of it
+		<-listened // the run is active until the client has received a notification
 		return "all done", "", ""
 	})
 	d := newHooksDesk(t)
@@ -96,7 +96,7 @@ func machineProgress(t *testing.T, modern bool) {
 	if text := strings.Join(progress, "\n"); !strings.Contains(text, "helper answered: all done") || !strings.Contains(text, "completed") {
 		t.Errorf("the progress is %q", progress)
 	}
-	if !strings.Contains(answer, `"status":"completed"`) || modern != strings.Contains(answer, `io.modelcontextprotocol/serverInfo`) { // which the modern era alone has
+	if !strings.Contains(answer, `"status":"completed"`) || modern != strings.Contains(answer, `io.modelcontextprotocol/serverInfo`) { // only with modern protocols
 		t.Errorf("the answer is %s", answer)
 	}
 	if progress, _ := ask(map[string]any{}, "machine_start", map[string]any{"machine": "helper", "inputs": map[string]any{"task": "x"}, "wait": 20}); len(progress) > 0 {

@@ -18,16 +18,16 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 )
 
-// said is a message of a conversation, as a model reads it.
+// said is a message of a conversation in the form for a model.
 type said struct {
 	Role    string
 	Content string
 }
 
-// mind answers for a model: a text, or a call of a tool where name is not "".
+// mind answers for a model: with a text, or with a call of a tool if name is not "".
 type mind func(last said, tools []string) (text, name, arguments string)
 
-// serveMind is a server with OpenAI's protocol.
+// serveMind starts a server with OpenAI's protocol.
 func serveMind(t *testing.T, think mind) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -77,9 +77,9 @@ func machineOf(t *testing.T, dir, included string) string {
 	return filepath.Join(dir, "helper")
 }
 
-// A machine's agent is led through a guided workflow by the same tools as clients: it
-// gets one step at a time, is refused what the criterion of a step forbids, and comes
-// to the end only by doing it. The run is its user's, as any other.
+// A machine's agent works through a guided workflow with the same tools as clients: it gets
+// one step at a time, an output that violates a criterion is refused, and it reaches the
+// end only by doing all steps. The run belongs to its user, like any other.
 func TestAgentRunsWorkflow(t *testing.T) {
 	t.Parallel()
 	var refused, steps []string
@@ -126,9 +126,8 @@ steps:
 	}
 }
 
-// A tool of another server is called on a client's way: a hook that blocks refuses
-// the call and nothing is sent, one that is quarantined is not offered, and what is
-// neither is called once.
+// A tool of an upstream is called like a client would: a blocking hook refuses the call and
+// nothing is sent, a quarantined tool is not offered, and any other tool is called once.
 func TestAgentCallsUpstream(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
@@ -171,7 +170,7 @@ func TestAgentCallsUpstream(t *testing.T) {
 	}
 }
 
-// The role's patterns decide on names as models see them.
+// The role's patterns match the names of tools for models.
 func TestModelToolNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"one__a": "one__a", "fs.read": "fs_read", "a/b": "a_b"} {
@@ -181,8 +180,8 @@ func TestModelToolNames(t *testing.T) {
 	}
 }
 
-// A tool whose server is gone in the midst of a call has an outcome that nobody
-// knows: the run waits for a person to look, and sends nothing twice.
+// If a server ends during a call, the outcome of the call is unknown: the run waits for a
+// person, and sends nothing twice.
 func TestAgentCallsCrashingUpstream(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
@@ -202,7 +201,7 @@ func TestAgentCallsCrashingUpstream(t *testing.T) {
 	}
 	machine := machineOf(t, t.TempDir(), `["one__crash"]`)
 	code, out := d.run("machine run " + machine + " --input task=go --model openai:m --json")
-	_, out, _ = strings.Cut(out, "\n{") // behind what is logged
+	_, out, _ = strings.Cut(out, "\n{") // after the log lines
 	var got driver.Status
 	if err := json.Unmarshal([]byte("{"+out), &got); err != nil || code != app.ExitFailed || got.Pause == nil || got.Pause.Code != "unknown_outcome" {
 		t.Fatalf("exit code %d, %v: %s", code, err, out)

@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/server"
 )
 
-// sentSpan is a span as a collector gets it.
+// sentSpan is a span as a collector receives it.
 type sentSpan struct {
 	TraceID, SpanID, ParentSpanID, Name string
 	Attributes                          []struct {
@@ -23,7 +23,7 @@ type sentSpan struct {
 	Status struct{ Message string }
 }
 
-// says is the text of an attribute.
+// says returns the text of an attribute.
 func (s sentSpan) says(key string) string {
 	for _, a := range s.Attributes {
 		if a.Key == key {
@@ -34,8 +34,8 @@ func (s sentSpan) says(key string) string {
 	return ""
 }
 
-// tracedRun runs a machine whose agent calls a tool of another server, with a
-// collector, and gives the spans and all that was sent.
+// tracedRun runs a machine whose agent calls a tool of an upstream, with a collector, and
+// returns the spans and the sent data.
 func tracedRun(t *testing.T, more map[string]string) (spans map[string][]sentSpan, sent string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -89,9 +89,8 @@ func tracedRun(t *testing.T, more map[string]string) (spans map[string][]sentSpa
 	return spans, strings.Join(bodies, "\n")
 }
 
-// A run is one trace: the run, its states, within them the requests to models and the
-// calls of tools, and within a call the gateway's span. They say what was used, and
-// nothing of what was said.
+// A run is one trace: the run, its states, in them the requests to models and the calls of
+// tools, and in a call the gateway's span. They have the usage, but no content of messages.
 func TestMachineTraces(t *testing.T) {
 	t.Parallel()
 	spans, sent := tracedRun(t, nil)
@@ -130,7 +129,7 @@ func TestMachineTraces(t *testing.T) {
 	}
 }
 
-// Where the variable asks for it, spans have what was said, and no credential.
+// If the variable is set, spans have the content of messages, but no credential.
 func TestMachineTracesWithContent(t *testing.T) {
 	t.Parallel()
 	spans, sent := tracedRun(t, map[string]string{server.ContentVariable: "true"})

@@ -19,8 +19,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// What is done at start-up begins behind the first answer and a while, or when
-// nobody asks; never before, and not at all where the process ends first.
+// Maintenance at startup starts a while after the first answer, or without a request after
+// a longer time; never earlier, and not at all if the process ends first.
 func TestMaintenanceWaitsForFirstAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestMaintenanceWaitsForFirstAnswer(t *testing.T) {
 	})
 }
 
-// What is under way ends with the process.
+// Running maintenance ends with the process.
 func TestMaintenanceStopsWithProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,9 +88,8 @@ func TestMaintenanceStopsWithProcess(t *testing.T) {
 	})
 }
 
-// Start-up retires sessions without activity, each time; it looks through
-// everything that is stored once in a while; and it makes nothing where there is
-// nothing.
+// Maintenance at startup removes sessions without activity each time, checks all stored
+// data at intervals, and creates nothing if the store is empty.
 func TestMaintenanceOfCheckpoints(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
@@ -170,7 +169,7 @@ func TestMaintenanceOfCheckpoints(t *testing.T) {
 	if !surveyed().Equal(first) {
 		t.Error("everything was looked through again at once")
 	}
-	// A while later, or with the clock set back, it is looked through again.
+	// After the interval, or with the clock set back, it is checked again.
 	for _, at := range []time.Time{time.Now().Add(-2 * server.MaintenanceInterval), time.Now().Add(server.MaintenanceInterval)} {
 		if err := os.Chtimes(server.MaintenanceStampPath(cfg), at, at); err != nil {
 			t.Fatal(err)

@@ -14,11 +14,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// client is a `guideway mcp` of its own process, as a client starts one, for the
-// scripts:
+// client is a `guideway mcp` process, started like a client starts one, for the scripts:
 //
 //	mcp NAME start [ARGS...]       start it and shake hands
-//	mcp NAME call TOOL JSON        call a tool; what it answers is the output
+//	mcp NAME call TOOL JSON        call a tool and print its answer
 //	[!] mcp ...                    "!" wants the tool to refuse
 //	mcp NAME keep VARIABLE PATH    keep a field of the last answer in a variable
 //	mcp NAME kill                  kill it, as kill -9 does
@@ -31,7 +30,7 @@ type client struct {
 	answer map[string]any
 }
 
-// clients are those of one script, by name.
+// clients are the clients of one script, by name.
 type clients struct {
 	mu   sync.Mutex
 	open map[string]*client
@@ -91,7 +90,7 @@ func startClient(ts *testscript.TestScript, args []string) *client {
 	} {
 		c.cmd.Env = append(c.cmd.Env, name+"="+ts.Getenv(name))
 	}
-	c.cmd.Stderr = os.Stderr // for everybody to see
+	c.cmd.Stderr = os.Stderr // shown in the test output
 	in, err := c.cmd.StdinPipe()
 	ts.Check(err)
 	out, err := c.cmd.StdoutPipe()
@@ -168,6 +167,6 @@ func (c *client) field(ts *testscript.TestScript, path string) string {
 }
 
 func (c *client) kill() {
-	_ = c.cmd.Process.Kill() // SIGKILL, where there is such a thing
+	_ = c.cmd.Process.Kill() // SIGKILL, if the system has it
 	_ = c.cmd.Wait()
 }

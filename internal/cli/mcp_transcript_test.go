@@ -19,7 +19,7 @@ import (
 
 var updateTranscripts = flag.Bool("update-transcripts", false, "rewrite the recorded transcripts")
 
-// wire speaks to `guideway mcp` line by line and records what is said.
+// wire talks to `guideway mcp` line by line and records the messages.
 type wire struct {
 	t      *testing.T
 	in     io.Writer
@@ -29,7 +29,7 @@ type wire struct {
 	modern bool
 }
 
-// send writes a request and gives its result.
+// send writes a request and returns its result.
 func (w *wire) send(method string, params map[string]any) map[string]any {
 	w.t.Helper()
 	w.id++
@@ -78,9 +78,9 @@ func (w *wire) tool(name string, arguments map[string]any) map[string]any {
 	return answer
 }
 
-// A client walks a bundled workflow with loops to its end over the program's own
-// standard input and output (W21). What is said is recorded, so that a change of
-// the wire shows in a diff.
+// A client walks a bundled workflow with loops to its end over the program's standard input
+// and output (W21). The messages are recorded, so that a change of the wire format shows in
+// a diff.
 func TestTranscript(t *testing.T) {
 	t.Parallel()
 	for _, era := range []string{"legacy", "modern"} {
@@ -130,8 +130,8 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-// walk goes through option-exploration with high stakes, the leader falling
-// once, and gives the ids of the steps.
+// walk completes option-exploration with high stakes, where the leading option fails once,
+// and returns the ids of the steps.
 func (w *wire) walk() string {
 	sets := map[string]map[string]any{
 		"frame-decision": {"stakes": "high", "recommendationStands": false},

@@ -38,7 +38,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// No word is lost or made, and no line is longer than it must be.
+// No word is lost or added, and no line is longer than necessary.
 func TestWrapKeepsEveryWord(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

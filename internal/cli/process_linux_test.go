@@ -19,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// served is `guideway serve` as a process of its own, with the settings of a desk.
+// served is a `guideway serve` process with the settings of a desk.
 type served struct {
 	cmd        *exec.Cmd
 	url, token string
@@ -27,7 +27,7 @@ type served struct {
 
 var servesAt = regexp.MustCompile(`^ *MCP +(\S+)$`)
 
-// serve starts it and waits until it listens.
+// serve starts the server and waits until it listens.
 func (d *hooksDesk) serve(listen string) *served {
 	d.Helper()
 	file := filepath.Join(d.host.Getenv("HOME"), "token")
@@ -61,18 +61,18 @@ func (d *hooksDesk) serve(listen string) *served {
 	return s
 }
 
-// kill ends it without a warning.
+// kill kills the server without a warning.
 func (s *served) kill() {
 	_ = s.cmd.Process.Signal(syscall.SIGKILL)
 	_ = s.cmd.Wait()
 }
 
-// environ is the environment of the desk's processes: nothing of this test's.
+// environ returns the environment of the desk's processes, without that of this test.
 func (d *hooksDesk) environ() []string {
 	return []string{"HOME=" + d.host.Getenv("HOME"), "PATH=" + os.Getenv("PATH"), "NO_COLOR=1"}
 }
 
-// caller is a client of the SDK, with what it was told.
+// caller is a client of the SDK, with the notifications that it received.
 type caller struct {
 	*mcp.ClientSession
 	t *testing.T
@@ -100,7 +100,7 @@ func (c *caller) noted(event string) bool {
 	return slices.Contains(c.events, event)
 }
 
-// reach connects a client of a version, over HTTP or by a process that connects.
+// reach connects a client of a version, over HTTP or through guideway connect.
 func (d *hooksDesk) reach(s *served, version string, bridged bool) *caller {
 	d.Helper()
 	c := &caller{t: d.T, working: make(chan struct{}, 1)}
@@ -135,7 +135,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// say calls a tool, and gives the text of the answer.
+// say calls a tool, and returns the text of the answer.
 func (c *caller) say(ctx context.Context, tool string, arguments map[string]any) string {
 	params := &mcp.CallToolParams{Name: tool, Arguments: arguments}
 	params.SetProgressToken("p")
@@ -164,10 +164,10 @@ func lines(t *testing.T, file string) int {
 	return strings.Count(string(text), "\n")
 }
 
-// The program serves a gateway with hooks over HTTP, and brings clients that start
-// programs to it: calls, questions, progress, cancellation, templates and news of
-// changed lists, in both eras and by both ways. When the server is killed the
-// client is told, and when it is back the same client goes on.
+// The program serves a gateway with hooks over HTTP, and connects clients that start
+// programs to it: calls, questions, progress, cancellation, templates and notifications of
+// changed lists, with legacy and modern protocols and by both transports. If the server is
+// killed, the client gets an error; after a restart the same client continues.
 func TestServeAndConnect(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
@@ -203,11 +203,11 @@ func TestServeAndConnect(t *testing.T) {
 			if got := <-done; !strings.Contains(got, "canceled") {
 				t.Errorf("%s: the cancelled call gives %s", name, got)
 			}
-			await(t, func() bool { return lines(t, count) == before+1 }) // the upstream was told
+			await(t, func() bool { return lines(t, count) == before+1 }) // the upstream was notified
 		}
 	}
 	d.want(app.ExitOK, "", "hooks enable names")
-	for _, c := range all[:2] { // clients of the modern era ask for the news; the SDK's does not
+	for _, c := range all[:2] { // modern clients subscribe to notifications; the SDK's does not
 		await(t, func() bool { return c.noted("changed") })
 	}
 	before := lines(t, count)
@@ -243,9 +243,8 @@ nodes:
 edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
 `
 
-// What is killed in mid-call, by a signal that nobody can catch, is told, and
-// nothing is done twice: an upstream, a script's worker (the call was not made
-// then), and the gateway itself.
+// A process killed during a call by SIGKILL is reported, and no call is repeated: an
+// upstream, a script's worker (its call was not made), and the gateway.
 func TestServerKilledDuringCall(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)
@@ -274,7 +273,7 @@ func TestServerKilledDuringCall(t *testing.T) {
 
 		go work("one__count")
 		got := ""
-		await(t, func() bool { // a worker at rest may be hit first, and another one take the call
+		await(t, func() bool { // an idle worker may be killed first, and another one take the call
 			select {
 			case got = <-done:
 				return true
@@ -313,13 +312,12 @@ func TestServerKilledDuringCall(t *testing.T) {
 	if got := lines(t, count) - before; got != 1 {
 		t.Errorf("the call was done %d times", got)
 	}
-	await(t, func() bool { // what it has started ends with its input
+	await(t, func() bool { // its child processes end with their input
 		return !slices.ContainsFunc(upstreams, func(pid int) bool { return syscall.Kill(pid, 0) == nil && !zombie(pid) })
 	})
 }
 
-// children are the processes that a process has started with a text in their
-// command.
+// children returns the child processes of a process that have a text in their command.
 func children(t *testing.T, parent int, command string) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -345,7 +343,7 @@ func children(t *testing.T, parent int, command string) []int {
 	return found
 }
 
-// killChildren kills them and says how many there were.
+// killChildren kills the matching child processes and returns their number.
 func killChildren(t *testing.T, parent int, command string) int {
 	t.Helper()
 	found := children(t, parent, command)
@@ -389,8 +387,7 @@ nodes:
 edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
 `
 
-// While a hook does its worst, its own call is refused and others are served, with
-// hooks and without.
+// A call with a hostile hook is refused; others are served, with hooks and without.
 func TestGatewayWithHostileHooks(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayDesk(t)

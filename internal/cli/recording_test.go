@@ -16,8 +16,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 )
 
-// With the standard variable a call is a span below its client's, with the hook as
-// a part of it; its upstream gets the span as the parent, and the record its trace.
+// If the standard variable is set, a call is a child span of its client's span, and the
+// hook is a child of the call; the upstream gets the span as its parent, and the log the
+// trace id.
 func TestCallTraces(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -81,8 +82,7 @@ func TestCallTraces(t *testing.T) {
 	}
 }
 
-// What is counted has bounded names: one that no upstream has is not told apart,
-// nor are addresses.
+// Metrics have a bounded set of labels: unknown names share one, and so do addresses.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	d := newHooksDesk(t)

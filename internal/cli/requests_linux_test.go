@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Being ended is how guideway requests tail ends: by Ctrl-C or by a supervisor it has
-// done what it was asked for.
+// A command that runs until it is stopped, such as guideway requests tail, succeeds when
+// Ctrl-C or a supervisor ends it.
 func TestTailStopsOnSignal(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)

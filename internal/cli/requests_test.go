@@ -27,7 +27,7 @@ nodes:
 edges: [{ source: start, target: add }, { source: add, target: call }, { source: call, target: later }, { source: call, target: end }]
 `
 
-// requests runs guideway requests list and gives its answer.
+// requests runs guideway requests list and returns its answer.
 func (d *hooksDesk) requests(flags string) []requestlog.Entry {
 	d.Helper()
 	code, text := d.run("requests list --json " + flags)
@@ -38,8 +38,8 @@ func (d *hooksDesk) requests(flags string) []requestlog.Entry {
 	return answer.Entries
 }
 
-// A call that an agent makes is in the record soon after, with what each hook did,
-// that of one that runs aside included; what was sent is not, until that is wanted.
+// A call of an agent is in the log soon after, with the result of each hook, including
+// fire-and-forget hooks. Its content is only logged if that is enabled.
 func TestRequestLog(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
@@ -60,7 +60,7 @@ func TestRequestLog(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	var e requestlog.Entry
-	await(t, func() bool { // the hook that runs aside ends later
+	await(t, func() bool { // the fire-and-forget hook ends later
 		_, text := d.run("requests show --json " + list[2].ID)
 		return json.Unmarshal([]byte(text), &e) == nil && strings.Contains(text, `"later"`) && !strings.Contains(text, `"pending"`)
 	})
@@ -103,7 +103,7 @@ func TestRequestLog(t *testing.T) {
 	d.want(app.ExitOK, "Deleted: 3", "requests prune --max-size 1B")
 }
 
-// Without the setting nothing is written at all.
+// Without the setting nothing is logged.
 func TestRequestLogDisabled(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
@@ -123,7 +123,7 @@ func TestRequestLogDisabled(t *testing.T) {
 	d.want(app.ExitOK, "requests.record is off", "requests list --record-requests=false")
 }
 
-// The words of the gateway are those of the record.
+// The gateway and the log use the same words.
 func TestOutcomesMatchStatuses(t *testing.T) {
 	t.Parallel()
 	outcomes, statuses := []gateway.Outcome{

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// parsedRuns gives what a command line on runs and sessions becomes, without
+// parsedRuns returns the parsed options of a command line on runs and sessions, without
 // running it.
 func parsedRuns(t *testing.T, args []string, terminal bool) (any, error) {
 	t.Helper()
@@ -117,7 +117,7 @@ func TestInvalidRunsCommandLines(t *testing.T) {
 			wrong(t, line, true)
 		})
 	}
-	// What a person alone does takes a terminal: no flag and no pipe stands in.
+	// Commands for people only need a terminal: no flag and no pipe replaces it.
 	for _, line := range []string{"runs approve r_1", "runs approve --set-passphrase", "runs resume", "runs resume r_1", "open"} {
 		wrong(t, line, false)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// A report names each broken link once, and proposes to take what is there for
-// what has happened behind everything else.
+// A report names each broken link once, and suggests accepting the current state only after
+// all other fixes.
 func TestVerifyReportsBrokenLinks(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})

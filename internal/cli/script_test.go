@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
-		os.Exit(Main(os.Args[1:], app.NewSystemHost())) // a command that runs in this process starts its workers so
+		os.Exit(Main(os.Args[1:], app.NewSystemHost())) // a command in this process starts its workers this way
 	}
 	if modes, ok := os.LookupEnv(upstreamtest.Variable); ok {
 		serveUpstream(modes)
@@ -87,7 +87,7 @@ func scriptParams(dir string) testscript.Params {
 	}
 }
 
-// cleanHome gives a script an empty home directory, free of the user's settings.
+// cleanHome sets an empty home directory for a script, free of the user's settings.
 func cleanHome(env *testscript.Env) error {
 	home := filepath.Join(env.WorkDir, "home")
 	for name, dir := range map[string]string{
@@ -96,7 +96,7 @@ func cleanHome(env *testscript.Env) error {
 	} {
 		env.Setenv(name, filepath.Join(home, dir))
 	}
-	env.Setenv("GUIDEWAY_LISTEN", "127.0.0.1:1") // where nothing listens
+	env.Setenv("GUIDEWAY_LISTEN", "127.0.0.1:1") // an address without a listener
 	return os.MkdirAll(home, 0o755)
 }
 

@@ -22,33 +22,33 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// machineOfTeam is a machine as sources have them, with all four files.
+// machineOfTeam is the name of a machine with all four files, as in a source.
 const machineOfTeam = "code-and-review"
 
-// household is one user on one machine, whose commands are processes of their own.
+// household is one user on one machine, whose commands are separate processes.
 type household struct {
 	*testing.T
 	home string
 	env  []string
 }
 
-// newHousehold makes one with an empty home, which is the working directory as well.
+// newHousehold returns a household with an empty home, which is also the working directory.
 func newHousehold(t *testing.T, env ...string) *household {
 	t.Helper()
 	return &household{T: t, home: t.TempDir(), env: env}
 }
 
-// command prepares a command of it; more is environment.
+// command prepares a command; more is added to the environment.
 func (h *household) command(args []string, more ...string) *exec.Cmd {
 	cmd := exec.CommandContext(h.Context(), "guideway", args...)
 	cmd.Dir = h.home
-	// PATH has the program of this test, and no node with packages beside it.
+	// PATH has the program of this test, and no node with packages next to it.
 	cmd.Env = append([]string{"HOME=" + h.home, "PATH=" + os.Getenv("PATH"), "NO_COLOR=1", "GUIDEWAY_INCLUDE_PLUGINS=false"}, h.env...)
 	cmd.Env = append(cmd.Env, more...)
 	return cmd
 }
 
-// say runs a command, and gives all that it says and whether it went well.
+// say runs a command, and returns its output and whether it succeeded.
 func (h *household) say(args []string, more ...string) (string, bool) {
 	h.Helper()
 	out, err := h.command(args, more...).CombinedOutput()
@@ -58,7 +58,7 @@ func (h *household) say(args []string, more ...string) (string, bool) {
 	return string(out), err == nil
 }
 
-// must is say of a command that goes well.
+// must is say for a command that must succeed.
 func (h *household) must(args ...string) string {
 	h.Helper()
 	out, good := h.say(args)
@@ -68,7 +68,7 @@ func (h *household) must(args ...string) string {
 	return out
 }
 
-// listed are the versions of the definitions of a source, by their ids.
+// listed returns the versions of the definitions of a source, by their ids.
 func (h *household) listed(source string) map[string]string {
 	h.Helper()
 	out, err := h.command([]string{"list", "--json", "--source", source}).Output()
@@ -88,13 +88,13 @@ func (h *household) listed(source string) map[string]string {
 	return versions
 }
 
-// flow is a workflow of a version.
+// flow returns a workflow with a version.
 func flow(id, version string) string {
 	return fmt.Sprintf(`{"id": %q, "name": "N", "description": "D", "version": %q, "steps": [{"id": "step", "title": "T", "prompt": "P"}]}`, id, version)
 }
 
-// writeMachine puts a machine that comes with the program, under another name, among
-// the definitions of a directory.
+// writeMachine writes a bundled machine, under another name, into a directory of
+// definitions.
 func writeMachine(t *testing.T, workflows, name string) {
 	t.Helper()
 	bundled := filepath.Join("..", "..", "workflows", "machines", machineOfTeam)
@@ -108,7 +108,8 @@ func writeMachine(t *testing.T, workflows, name string) {
 	}
 }
 
-// gitRepo makes a repository in a directory, and gives what commits all of it.
+// gitRepo creates a repository in a directory, and returns a function that commits
+// everything.
 func gitRepo(t *testing.T, dir string) (commit func()) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -131,9 +132,9 @@ func gitRepo(t *testing.T, dir string) (commit func()) {
 	}
 }
 
-// TestProcessesShareSourceCopy has two processes bring one copy up to date at once, in
-// every other round with one of them killed while it writes: the other one brings the
-// newest version all the same, and whoever reads has all of one version.
+// TestProcessesShareSourceCopy has two processes update one copy at the same time. In every
+// other round one of them is killed while it writes: the other one still fetches the newest
+// version, and each reader gets all files of one version.
 func TestProcessesShareSourceCopy(t *testing.T) {
 	t.Parallel()
 	const flows = 60
@@ -181,8 +182,8 @@ func TestProcessesShareSourceCopy(t *testing.T) {
 	}
 }
 
-// killAtWork kills a process when somebody writes a version, and says how many it has
-// killed: none where that process has ended before.
+// killAtWork kills a process while a version is written, and returns the number of kills: 0
+// if the process ended before.
 func (h *household) killAtWork(cmd *exec.Cmd, ended <-chan error) int {
 	h.Helper()
 	for {
@@ -210,7 +211,7 @@ func (h *household) killAtWork(cmd *exec.Cmd, ended <-chan error) int {
 
 var registryAt = regexp.MustCompile(`^ *registry +(\S+)$`)
 
-// serveRegistry starts a server of definitions, and gives its address.
+// serveRegistry starts a server of definitions, and returns its address.
 func (h *household) serveRegistry() *url.URL {
 	h.Helper()
 	cmd := h.command([]string{"serve", "--registry", "--listen", "127.0.0.1:0"})
@@ -242,7 +243,7 @@ func (h *household) serveRegistry() *url.URL {
 	return nil
 }
 
-// between stands before a registry, and tells of the answers on its index.
+// between starts a proxy of a registry, and reports the answers for its index.
 func between(t *testing.T, registry *url.URL) (address string, unchanged <-chan struct{}, fetched *atomic.Int64) {
 	t.Helper()
 	told, fetched := make(chan struct{}, 1), new(atomic.Int64)
@@ -269,8 +270,8 @@ func between(t *testing.T, registry *url.URL) (address string, unchanged <-chan 
 	return server.URL + registry.Path, told, fetched
 }
 
-// TestServerAsRegistry is the registry as a team has it: a server with the
-// definitions, and a server on a laptop that follows it, both as processes.
+// TestServerAsRegistry checks the registry of a team: a server with the definitions, and a
+// server on a laptop that follows it, both as processes.
 func TestServerAsRegistry(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -325,7 +326,7 @@ func TestServerAsRegistry(t *testing.T) {
 			t.Fatalf("%s: waited in vain", what)
 		}
 	}
-	select { // of the time before
+	select { // from before the change
 	case <-unchanged:
 	default:
 	}
@@ -350,8 +351,7 @@ func TestServerAsRegistry(t *testing.T) {
 	laptop.wantApproval("team-desk", "registry")
 }
 
-// wantApproval checks that a machine of a source has come with all of its files, and
-// waits for a person.
+// wantApproval checks that a machine of a source has all its files, and needs approval.
 func (h *household) wantApproval(machine, source string) {
 	h.Helper()
 	out, good := h.say([]string{"machine", "run", machine, "--demo"})
@@ -365,7 +365,7 @@ func (h *household) wantApproval(machine, source string) {
 	}
 }
 
-// TestSyncedMachinesAreComplete brings machines by a repository and by a package.
+// TestSyncedMachinesAreComplete syncs machines from a repository and from a package.
 func TestSyncedMachinesAreComplete(t *testing.T) {
 	t.Parallel()
 	repo := filepath.Join(t.TempDir(), "repo")

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A server that has answered gives back what its start has used: a second later it has
-// less memory of its own, and it answers as before.
+// A server releases the memory of its start after the first answer: a second later it has
+// less private memory, and it still answers.
 func TestServersReleaseStartMemory(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -63,7 +63,7 @@ func TestServersReleaseStartMemory(t *testing.T) {
 	}
 }
 
-// ownMemory returns the kilobytes that a process shares with no other one.
+// ownMemory returns the private memory of a process in kilobytes.
 func ownMemory(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Before main a program of ours makes next to nothing: no pattern is compiled and no
-// table filled until something needs it. Each client starts a process of its own,
-// and pays for what is made there with time and memory.
+// Before main, our programs allocate almost nothing: no pattern is compiled and no table
+// filled until it is needed. Each client starts its own process, and each pays for these
+// allocations with time and memory.
 func TestPackageInitAllocations(t *testing.T) {
 	t.Parallel()
 	const most = 200 << 10 // it was 1.1 MB

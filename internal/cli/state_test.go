@@ -55,15 +55,15 @@ func stateSchema(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-// Wherever a run of either dialect stands, what runs show --state prints is valid
-// against the published schema. A state of a phase workflow that goes on can be
-// imported, and the new run stands at the same place.
+// At every position of a run of either dialect, the output of runs show --state is valid
+// against the published schema. The state of an unfinished phase workflow can be imported,
+// and the new run has the same position.
 func TestImportedStatesContinue(t *testing.T) {
 	t.Parallel()
 	schema := stateSchema(t)
 	for _, tt := range []struct {
 		name, flow, calls string
-		// where is what the new run says of its place; "" imports nothing.
+		// where is the expected position of the new run; "" imports nothing.
 		where string
 	}{
 		{"steps, at the start", stepsFlow, `start {"WorkflowID":"flow","Goal":"g"}`, ""},
@@ -140,7 +140,7 @@ func TestImportedStatesContinue(t *testing.T) {
 	}
 }
 
-// A state of another version of the workflow is taken, and said to be one.
+// A state of another version of the workflow is accepted with a warning.
 func TestImportStateOfOtherVersion(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
@@ -159,8 +159,8 @@ func TestImportStateOfOtherVersion(t *testing.T) {
 	}
 }
 
-// Where a workflow has a gate that only a person opens, a state that claims its
-// answer wants the passphrase, and nothing else imports it.
+// If a workflow has a human approval, a state that claims its answer needs the passphrase,
+// and cannot be imported otherwise.
 func TestImportedStateNeedsHumanApproval(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
@@ -202,7 +202,7 @@ completedPhases: [1]
 	}
 }
 
-// What is wrong with a state is said with its place, and nothing is begun.
+// Errors in a state are reported with their place, and no run is started.
 func TestInvalidStates(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, map[string]string{"NO_COLOR": "1"})

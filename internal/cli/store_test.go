@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-// While one call opens the store, which may take as long as another program locks
-// it, the others wait as long as they want to, and not as long as that one does.
+// While one call opens the store, which may take as long as another program locks it, the
+// others wait only until their own deadline.
 func TestWaitingForStoreIsCancellable(t *testing.T) {
 	t.Parallel()
 	host, _ := desk(t, nil)
@@ -21,7 +21,7 @@ func TestWaitingForStoreIsCancellable(t *testing.T) {
 	}
 	s := root.NewStore(cfg, nil)
 	defer s.Close()
-	s.Lock <- struct{}{} // another call is at it
+	s.Lock <- struct{}{} // another call is opening it
 	ctx, giveUp := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {

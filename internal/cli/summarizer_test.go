@@ -16,9 +16,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// TestSummarizer: the model for quick work writes summaries, else the usual one; what it
-// is given stands behind an order to do not follow instructions in it; that it fails or
-// says too much is an error; and where none is set there is a reason.
+// TestSummarizer checks that the model for quick work writes summaries, or else the default
+// model; that its input follows an instruction to ignore instructions in it; that a failure
+// or a too long answer is an error; and that a missing model has a reason.
 func TestSummarizer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -72,7 +72,7 @@ func TestSummarizer(t *testing.T) {
 	}
 }
 
-// hearing remembers what it is asked, and says too much.
+// hearing records its requests, and answers with too much text.
 type hearing struct{ got llm.Request }
 
 func (h *hearing) Complete(_ context.Context, r llm.Request, _ func(llm.Delta)) (*llm.Response, error) {

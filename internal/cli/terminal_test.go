@@ -40,7 +40,7 @@ func (t *typist) Read(p []byte) (int, error) {
 	return copy(p, line+"\n"), err
 }
 
-// desk is a terminal of its own for one test.
+// desk is a separate terminal for one test.
 func desk(t *testing.T, env map[string]string, typed ...string) (app.Host, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
@@ -58,8 +58,8 @@ func desk(t *testing.T, env map[string]string, typed ...string) (app.Host, *byte
 	}, out
 }
 
-// Every transcript is what a person sees: the flow, the line that is typed after
-// "guideway", the input, and all that stands on the terminal at the end.
+// Each transcript is the terminal of a person: the workflow, the line typed after
+// "guideway", the input, and the final content of the terminal.
 func TestTerminalTranscripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/terminal/*.txtar")
@@ -128,7 +128,7 @@ func TestColorOnlyOnTerminals(t *testing.T) {
 	}
 }
 
-// A terminal alone shows the help; a pipe is for clients.
+// A terminal without arguments shows the help; a pipe is for clients.
 func TestNoArgumentsPrintHelp(t *testing.T) {
 	t.Parallel()
 	host, out := desk(t, nil)
@@ -137,7 +137,7 @@ func TestNoArgumentsPrintHelp(t *testing.T) {
 	}
 }
 
-// Who presses Ctrl-C is not kept by a read that does not end.
+// Ctrl-C works during a read that does not end.
 func TestInterruptStopsRun(t *testing.T) {
 	t.Parallel()
 	in, typing := io.Pipe()
@@ -151,7 +151,7 @@ func TestInterruptStopsRun(t *testing.T) {
 	}
 }
 
-// The texts of a definition cannot steer the terminal.
+// The texts of a definition cannot control the terminal.
 func TestControlCharactersAreStripped(t *testing.T) {
 	t.Parallel()
 	const flow = `{"id": "flow", "name": "A\u001b[2Jflow", "description": "It \u001b]0;steers\u0007 and \u202ehides.", "version": "1.0.0",
@@ -163,7 +163,7 @@ func TestControlCharactersAreStripped(t *testing.T) {
 		{"show", "./flow.json"}, {"run", "./flow.json"}, {"list"}, {"validate", "flow.json"}, {"show", "./flow.json", "--graph", "mermaid"},
 	} {
 		host, out := desk(t, map[string]string{"NO_COLOR": "1"}, "\x1b[5m", "", "no", ".", ":vars", ":quit")
-		host.In = strings.NewReader("1\nno\n.\n:vars\n:quit\n") // what is typed is not shown back
+		host.In = strings.NewReader("1\nno\n.\n:vars\n:quit\n") // the input is not echoed
 		if err := os.WriteFile(filepath.Join(host.Dir, "flow.json"), []byte(flow), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// others are those who go on with a run while a person reads what stands on the
-// terminal: another person has the step done again, and the agent does it.
+// others continues a run while a person reads the terminal: another person sends the step
+// back, and the agent does it again.
 func others(t *testing.T, host app.Host, id string) {
 	t.Helper()
 	root := &app.App{Host: &host, Flags: &app.SettingFlags{}}
@@ -37,8 +37,8 @@ func others(t *testing.T, host app.Host, id string) {
 	}
 }
 
-// An answer at the terminal is one to what stood there: where the run has gone on
-// meanwhile, to the same gate with another output, it confirms nothing.
+// An answer at the terminal is for the shown position: if the run has since continued to
+// the same gate with another output, it confirms nothing.
 func TestAnswerAppliesToShownPosition(t *testing.T) {
 	t.Parallel()
 	const flow = `{"id": "flow", "name": "Flow", "description": "A gate.", "version": "1.0.0",

@@ -31,7 +31,7 @@ func (d *hooksDesk) set(gateway string) {
 	}
 }
 
-// Exposure and project are in force without a restart, and clients hear of it.
+// Exposure and project take effect without a restart, and clients are notified.
 func TestReloadAppliesSettings(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayDesk(t)
@@ -61,8 +61,8 @@ func TestReloadAppliesSettings(t *testing.T) {
 	a.end()
 }
 
-// What is in force at the next start alone is said by name, once; what the gateway
-// takes over is not.
+// Settings that only take effect at the next start are logged by name, once; those that the
+// gateway applies at once are not.
 func TestPendingSettingsAreLogged(t *testing.T) {
 	t.Parallel()
 	host, _ := desk(t, nil)
@@ -95,7 +95,7 @@ func TestPendingSettingsAreLogged(t *testing.T) {
 	}
 }
 
-// A rule that comes to nothing is told.
+// A rule without effect is reported.
 func TestInvalidRulesAreReported(t *testing.T) {
 	t.Parallel()
 	got := upstreamcmd.RuleNotes(map[string]config.UpstreamTool{

@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// parsed gives what a command line becomes, without running it.
+// parsed returns the parsed options of a command line, without running it.
 func parsed(t *testing.T, args []string, terminal bool) (any, error) {
 	t.Helper()
 	host := &app.Host{

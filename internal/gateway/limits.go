@@ -30,7 +30,7 @@ const maxBuckets = 10000
 
 // bound is the limit of one bucket.
 type bound struct {
-	// what and name identify the bucket, said begins a refusal.
+	// what and name identify the bucket; said is the beginning of a refusal.
 	what, name, said string
 	perMinute        int
 }

@@ -126,7 +126,7 @@ func TestPoisonedDescription(t *testing.T) {
 	}
 }
 
-// A principal sees and calls only what it may use.
+// A principal sees and calls only the tools it may use.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	two := newEntry(t, "two")

@@ -266,7 +266,7 @@ func (p *phaseTools) findPhase(toolName string, in arguments, w *phases.Workflow
 	return nil, bad
 }
 
-// indexByID returns the index of an id, or of a 1-based number; -1 if there is none.
+// indexByID returns the index of an id, or of a 1-based number, or -1 if it does not exist.
 func indexByID(ids []string, id string) int {
 	if i := slices.Index(ids, id); i >= 0 {
 		return i

@@ -125,7 +125,7 @@ type Feed interface {
 	// Latest returns the position of the last change, or 0.
 	Latest(ctx context.Context) (int64, error)
 	// Watch sends a value soon after every change of any process. The channel is closed
-	// when the context ends. One value may stand for several changes.
+	// when the context ends. One value may represent several changes.
 	Watch(ctx context.Context) <-chan struct{}
 }
 

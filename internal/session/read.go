@@ -13,9 +13,9 @@ const schemaPath = "$schema"
 
 // queryDocument returns a part of a document: all of it for an empty path, by JSONPath (RFC
 // 9535) if the path starts with $, otherwise by a docPath. A member whose name is the whole
-// path takes precedence over a docPath, and is what a text with $ selects that does not
-// parse as the start of a JSONPath. found is false if there is no such value. A filter of a
-// list finds a list, which may be empty.
+// path takes precedence over a docPath. It is also the result for a path with $ that does
+// not parse as the start of a JSONPath. found is false if there is no such value. A filter
+// of a list finds a list, which may be empty.
 func queryDocument(data map[string]any, path string) (value any, found bool, err error) {
 	if path == "" {
 		return data, true, nil

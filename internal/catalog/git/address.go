@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// scheme is how a repository is reached.
+// scheme is the transport of a repository address.
 type scheme string
 
 const (
@@ -22,19 +22,19 @@ const (
 	schemeFile  scheme = "file"
 )
 
-// address is where a repository is.
+// address is the parsed address of a repository.
 type address struct {
 	scheme scheme
-	// host has no port; port is "" where it is that of the scheme.
+	// host has no port; port is "" for the default port of the scheme.
 	host, port string
-	// path is that on the host, or of the directory.
+	// path is the path on the host, or the directory.
 	path string
 	// user and secret come from the address itself. They are never shown.
 	user, secret string
 }
 
-// KnownHosts are the hosts that are allowed without being named: they are on the
-// internet, and what they serve to the one they serve to all.
+// KnownHosts are the hosts that are always allowed: they are on the internet and serve the
+// same to everyone.
 func KnownHosts() []string {
 	return []string{"github.com", "gitlab.com", "bitbucket.org", "dev.azure.com", "codeberg.org", "sourceforge.net"}
 }
@@ -44,11 +44,11 @@ var scpLike = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:([A-Za-z0-9_.-]+)@)?([A-Za-z0-9._-]+):([^/\\].*|/.*)$`)
 })
 
-// hostPattern is what a host may look like.
+// hostPattern matches a valid host.
 var hostPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`) })
 
-// parseAddress reads the address of a repository. Its errors do not show what may
-// be a secret.
+// parseAddress parses the address of a repository. Its errors do not show what may be a
+// secret.
 func parseAddress(text string) (address, error) {
 	text = strings.TrimSpace(text)
 	if strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
@@ -109,7 +109,7 @@ func fromURL(u *url.URL) (address, error) {
 // isHost reports whether a text can be the name or address of a host.
 func isHost(host string) bool { return hostPattern().MatchString(host) || net.ParseIP(host) != nil }
 
-// checkSSH refuses what a remote shell could take for more than a path.
+// checkSSH refuses characters that a remote shell could interpret.
 func checkSSH(a address) (address, error) {
 	if a.secret != "" {
 		return address{}, badAddress("an address of ssh has no password in it; keys are used")
@@ -120,7 +120,7 @@ func checkSSH(a address) (address, error) {
 	return a, nil
 }
 
-// hostPort is the host with its port, where that is another than usual.
+// hostPort returns the host, with its port unless that is the default.
 func (a address) hostPort() string {
 	switch {
 	case a.port != "":
@@ -132,7 +132,7 @@ func (a address) hostPort() string {
 	}
 }
 
-// String is the address without anything secret.
+// String returns the address without secrets.
 func (a address) String() string {
 	switch a.scheme {
 	case schemeFile:
@@ -146,7 +146,7 @@ func (a address) String() string {
 
 func escapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
-// userHost is the host of ssh with the user, if the address names one.
+// userHost returns the host of ssh, with the user if the address names one.
 func (a address) userHost() string {
 	if a.user == "" {
 		return a.hostPort()
@@ -187,7 +187,7 @@ func (a address) checkAllowed(hosts []string) error {
 		WithFix("put %q into workflows.hosts if it is yours", a.hostPort())
 }
 
-// refPattern is what a branch or tag may look like here.
+// refPattern matches the allowed names of branches and tags.
 var refPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9/_.+@#-]*$`) })
 
 // checkRef refuses a name that a branch or tag cannot have.

@@ -20,20 +20,20 @@ import (
 // maxAdvertised bounds the list of references of a host.
 const maxAdvertised = 1 << 20
 
-// target is a commit that is to be brought.
+// target is a commit to fetch.
 type target struct {
-	// url is what git is given, which can differ from the address in its ".git".
+	// url is the address for git, which can differ from the configured one in its ".git".
 	url  string
 	hash string
-	// ref is what leads to the commit on the other side, reference how it is shown.
+	// ref is the name of the commit on the remote, reference its name for people.
 	ref, reference string
 }
 
-// reference is a name that can lead to the commit which is followed.
+// reference is a name that can lead to the followed commit.
 type reference struct{ name, shown string }
 
-// listCandidates returns the references that can lead to the commit. The first one
-// that exists is taken.
+// listCandidates returns the references that can lead to the commit. The first existing one
+// is used.
 func (f *Fetcher) listCandidates() []reference {
 	standard := []reference{{"HEAD", "HEAD"}, {"refs/heads/main", "main"}, {"refs/heads/master", "master"}}
 	switch {
@@ -62,7 +62,7 @@ func (f *Fetcher) errMissing() error {
 	}
 }
 
-// findRemote asks a host which commit is followed.
+// findRemote asks a host for the followed commit.
 func (f *Fetcher) findRemote(ctx context.Context, git program) (target, error) {
 	t := target{url: f.address.gitURL(), hash: f.opts.Commit, ref: f.opts.Commit, reference: "commit"}
 	if f.opts.Commit != "" {
@@ -70,7 +70,7 @@ func (f *Fetcher) findRemote(ctx context.Context, git program) (target, error) {
 	}
 	hashes, branch, err := git.listRemote(ctx, t.url, f.listCandidates())
 	if isRedirect(err) && !strings.HasSuffix(t.url, ".git") {
-		t.url += ".git" // where some hosts redirect to
+		t.url += ".git" // some hosts redirect to it
 		hashes, branch, err = git.listRemote(ctx, t.url, f.listCandidates())
 	}
 	if err != nil {
@@ -120,7 +120,7 @@ func (p program) listRemote(ctx context.Context, url string, wanted []reference)
 	return hashes, branch, err
 }
 
-// findLocal looks up which commit of a local repository is followed.
+// findLocal finds the followed commit of a local repository.
 func (f *Fetcher) findLocal(ctx context.Context, git program) (target, error) {
 	candidates := f.listCandidates()
 	if f.opts.Commit != "" {
@@ -152,8 +152,8 @@ func (f *Fetcher) findLocal(ctx context.Context, git program) (target, error) {
 	return target{}, f.errMissing()
 }
 
-// gitDir finds the directory of a repository's objects: that of a bare one, or
-// .git below it.
+// gitDir returns the directory of a repository's objects: the one of a bare repository, or
+// .git inside it.
 func gitDir(dir string) (string, error) {
 	for _, candidate := range []string{filepath.Join(dir, ".git"), dir} {
 		head, err := os.Lstat(filepath.Join(candidate, "HEAD"))
@@ -172,9 +172,9 @@ func gitDir(dir string) (string, error) {
 // bareConfig is the configuration of the directory that objects are fetched into.
 const bareConfig = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
-// fetchCommit fetches one commit without its history into an empty directory and,
-// where the host can do that, without the files that are too large to be documents.
-// It returns the hash of the commit.
+// fetchCommit fetches one commit without its history into an empty directory. If the host
+// supports it, files that are too large to be documents are omitted. It returns the hash of
+// the commit.
 func (f *Fetcher) fetchCommit(ctx context.Context, git program, t target, dir string) (string, error) {
 	for _, part := range []string{"objects", "refs"} {
 		if err := os.MkdirAll(filepath.Join(dir, part), 0o700); err != nil {
@@ -199,8 +199,7 @@ func (f *Fetcher) fetchCommit(ctx context.Context, git program, t target, dir st
 	if err != nil {
 		return "", err
 	}
-	// The fetch has noted the host as one that missing objects are fetched from. None
-	// is, from here on.
+	// The fetch has recorded the host as a source of missing objects. Remove that.
 	if err := os.WriteFile(config, []byte(bareConfig), 0o600); err != nil {
 		return "", err
 	}
@@ -215,7 +214,7 @@ func (f *Fetcher) fetchCommit(ctx context.Context, git program, t target, dir st
 	return hashes[0], nil
 }
 
-// watchSize runs a fetch, and ends it when it has received more than is allowed.
+// watchSize runs a fetch, and stops it when it has received more than the limit.
 func (f *Fetcher) watchSize(ctx context.Context, dir string, fetch func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -255,8 +254,8 @@ func packSize(dir string) (size int64) {
 	return size
 }
 
-// sshCommand returns the command that reaches hosts of ssh. A command of the user's
-// own is used as it is: it has no terminal to ask at.
+// sshCommand returns the command that reaches hosts of ssh. A configured command is used
+// unchanged: it has no terminal for prompts.
 func (f *Fetcher) sshCommand(ctx context.Context, git program) string {
 	options := ""
 	if key := f.opts.SSH.Key; key != "" {
@@ -271,7 +270,7 @@ func (f *Fetcher) sshCommand(ctx context.Context, git program) string {
 			_ = git.runCommand(ctx, "", func(out *bufio.Reader) error {
 				own, _ = out.ReadString('\n')
 				return nil
-			}, "config", "--get", "core.sshCommand") // it fails if there is none
+			}, "config", "--get", "core.sshCommand") // it fails if the setting is missing
 		}
 		if own != "" {
 			return ""
@@ -285,7 +284,7 @@ func sshFile(option, path string) string {
 	return " -o '" + option + `="` + strings.NewReplacer(`'`, `'\''`, `%`, `%%`).Replace(path) + `"'`
 }
 
-// newProgram returns git with what it needs to reach the repository.
+// newProgram returns git with the settings that reach the repository.
 func (f *Fetcher) newProgram(ctx context.Context) (program, error) {
 	if _, err := Version(ctx); err != nil {
 		return program{}, err

@@ -31,22 +31,22 @@ type Options struct {
 	Path string
 	// Hosts are allowed besides KnownHosts; see address.checkAllowed.
 	Hosts []string
-	// Credentials gives the user and the token for a host of https; nil and an empty
-	// token mean none. They are asked for at every fetch and kept nowhere.
+	// Credentials returns the user and the token for a host of https; nil and an empty
+	// token mean none. It is called at every fetch, and its results are not stored.
 	Credentials func(host string) (user, token string)
 	// SSH takes precedence over the user's settings of ssh.
 	SSH SSH
-	// Limits bound what a repository may have.
+	// Limits bound the content of a repository.
 	Limits Limits
 }
 
-// SSH names files for hosts of ssh; "" means what the user's settings of ssh say.
+// SSH names files for hosts of ssh; "" means the user's settings of ssh.
 type SSH struct {
 	// Key is the file of a private key, KnownHosts that of the keys of hosts.
 	Key, KnownHosts string
 }
 
-// Limits bound what a repository may have. A zero field means the default.
+// Limits bound the content of a repository. A zero field means the default.
 type Limits struct {
 	// Bytes bounds the transfer: 64 MiB.
 	Bytes int64
@@ -55,7 +55,7 @@ type Limits struct {
 	FileBytes int64
 }
 
-// Fetcher brings what a repository has.
+// Fetcher fetches the definitions of a repository.
 type Fetcher struct {
 	opts    Options
 	address address
@@ -94,10 +94,10 @@ func New(opts Options) (*Fetcher, error) {
 	return &Fetcher{opts: opts, address: a}, nil
 }
 
-// Location is the address of the repository, without anything secret.
+// Location returns the address of the repository without secrets.
 func (f *Fetcher) Location() string { return f.address.String() }
 
-// Name is a name for the repository: the last part of its path.
+// Name returns a name for the repository: the last part of its path.
 func (f *Fetcher) Name() string {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(f.address.path, `\`, "/")), ".git")
 	name = strings.ToLower(strings.Map(func(r rune) rune {

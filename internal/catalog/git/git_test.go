@@ -65,7 +65,7 @@ func TestProvenance(t *testing.T) {
 	r := newRepo(t)
 	s := newSource(t, t.TempDir(), git.Options{URL: r.dir})
 	syncSource(t, s)
-	head := r.commitAll() // nothing of the workflows changes
+	head := r.commitAll() // the workflows do not change
 	done := syncSource(t, s)
 	if done.After != head {
 		t.Errorf("%+v, want %s", done, head)
@@ -146,7 +146,7 @@ func TestOverHTTP(t *testing.T) {
 	}
 	given = token
 
-	// A push by force counts.
+	// A forced push counts.
 	r.runGit("commit", "-q", "--amend", "--allow-empty", "-m", "rewritten")
 	r.writeFile("workflows/one.json", workflowText("one", "3.0.0"))
 	r.runGit("commit", "-q", "-a", "--amend", "-m", "rewritten")
@@ -161,7 +161,7 @@ func TestOverHTTP(t *testing.T) {
 	if diff := cmp.Diff([]string{"one@3.0.0"}, servedNames(t, s)); diff != "" {
 		t.Error(diff)
 	}
-	// A token in the address is one, too, and shows nowhere.
+	// A token in the address is used too, and never shown.
 	f, err := git.New(git.Options{URL: strings.Replace(server.URL, "http://", "http://"+token+"@", 1) + "/repo", Hosts: opts.Hosts})
 	checkError(t, err)
 	if strings.Contains(f.Location()+f.Origin(), token) {
@@ -189,8 +189,8 @@ func assertNowhere(t *testing.T, dir, secret string) {
 	}))
 }
 
-// TestDeletedBranch does not follow another branch in its place, and goes on
-// serving the copy.
+// TestDeletedBranch checks that no other branch is followed instead, and that the copy
+// stays served.
 func TestDeletedBranch(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)

@@ -87,7 +87,7 @@ func (r *repo) writeFile(name, text string) {
 	checkError(r.t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// commitAll commits everything and gives the hash.
+// commitAll commits everything and returns the hash.
 func (r *repo) commitAll() string {
 	r.t.Helper()
 	r.runGit("add", "-A")
@@ -133,7 +133,7 @@ func newSource(t testing.TB, dir string, opts git.Options) *mirror.Source {
 		mirror.Options{Dir: dir, Origin: f.Origin(), Fetcher: f, Interval: time.Second, Poll: 20 * time.Millisecond})
 }
 
-// servedNames lists what a source gives, as "id@version".
+// servedNames lists the definitions of a source, as "id@version".
 func servedNames(t testing.TB, s catalog.Source) []string {
 	t.Helper()
 	return servedBy(t, loadCatalog(t, s))

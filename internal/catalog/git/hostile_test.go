@@ -27,8 +27,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/git"
 )
 
-// TestHostileRepository is about what may lie in a repository: one good workflow is
-// served, nothing leads out, and every refusal is told.
+// TestHostileRepository checks a repository with hostile files: one good workflow is
+// served, nothing outside is read, and every refusal is reported.
 func TestHostileRepository(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -182,7 +182,7 @@ func TestTooLarge(t *testing.T) {
 	if _, err := newSource(t, t.TempDir(), few).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeTooLarge {
 		t.Errorf("many documents: %v", err)
 	}
-	// 80 MB in 80 kB are never unpacked: git tells the size.
+	// 80 MB in 80 kB are never unpacked: git reports the size.
 	r.writeFile("workflows/bomb.json", strings.Repeat("\x00", 80<<20))
 	r.commitAll()
 	for _, filter := range []string{"false", "true"} {
@@ -301,7 +301,7 @@ func serveSSH(conn net.Conn, config *ssh.ServerConfig) {
 				cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
 				cmd.Stdout = channel
 				in, _ := cmd.StdinPipe()
-				go func() { _, _ = io.Copy(in, channel); in.Close() }() // a host does not wait for what nobody reads
+				go func() { _, _ = io.Copy(in, channel); in.Close() }() // a host does not wait for output that is not read
 				_ = cmd.Run()
 			}
 			_, _ = channel.SendRequest("exit-status", false, []byte{0, 0, 0, 0})
@@ -364,7 +364,7 @@ func TestOverSSH(t *testing.T) {
 	}
 }
 
-// TestSilentHost is about hosts that take a connection and say nothing.
+// TestSilentHost checks hosts that accept a connection and never answer.
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

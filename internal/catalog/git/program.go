@@ -69,9 +69,9 @@ func findProgram() (program, error) {
 	return program{path: path, dir: os.DevNull, env: makeEnvironment("", nil)}, nil
 }
 
-// safeSettings returns what takes precedence over the settings of the user, of the
-// system and of a local repository: what would execute a program of a repository's
-// choice, fetch more than one commit, follow a host elsewhere, or need much memory.
+// safeSettings returns the settings that override those of the user, of the system and of a
+// local repository that would execute a program of a repository's choice, fetch more than
+// one commit, follow a redirect to another host, or need much memory.
 func safeSettings() [][2]string {
 	return [][2]string{
 		{"core.hooksPath", os.DevNull},
@@ -86,7 +86,7 @@ func safeSettings() [][2]string {
 		{"gc.auto", "0"},
 		{"maintenance.auto", "false"},
 		{"fetch.writeCommitGraph", "false"},
-		{"fetch.unpackLimit", "1"}, // what is received stays one file, whose size is watched
+		{"fetch.unpackLimit", "1"}, // the transfer stays one file, whose size is watched
 		{"pack.threads", "1"},
 		{"core.bigFileThreshold", "1m"},
 		{"core.packedGitLimit", "256m"},
@@ -94,8 +94,8 @@ func safeSettings() [][2]string {
 	}
 }
 
-// makeEnvironment returns the environment of git: that of this process, in which only
-// those of git's own variables remain that say how a host is reached.
+// makeEnvironment returns the environment of git: that of this process, without git's own
+// variables except those that configure access to a host.
 func makeEnvironment(protocols string, more [][2]string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
@@ -104,7 +104,7 @@ func makeEnvironment(protocols string, more [][2]string) []string {
 	})
 	env = append(
 		env, "LC_ALL=C", "LANGUAGE=", "GIT_ALLOW_PROTOCOL="+protocols, "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_OPTIONAL_LOCKS=0",
-		// Nothing asks a person: there may be none, and several processes fetch.
+		// Git must not prompt: there may be no person, and several processes fetch.
 		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never",
 	)
 	all := append(safeSettings(), more...)
@@ -114,8 +114,8 @@ func makeEnvironment(protocols string, more [][2]string) []string {
 	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(all)))
 }
 
-// runCommand runs a command of git with a text as its input, and hands what it prints to
-// read. If read fails or ctx ends, git is killed with all that it has started.
+// runCommand runs a git command with a text as its input, and passes its output to read. If
+// read fails or ctx ends, git is killed with all processes that it has started.
 func (p program) runCommand(ctx context.Context, input string, read func(out *bufio.Reader) error, args ...string) error {
 	killable, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -150,7 +150,7 @@ func (p program) runCommand(ctx context.Context, input string, read func(out *bu
 	case readErr != nil:
 		return fmt.Errorf("read from git %s: %w", args[0], readErr)
 	case errors.Is(err, exec.ErrWaitDelay):
-		return nil // what outlives git, such as a cache of credentials, keeps its output open
+		return nil // processes that outlive git, such as a credential cache, keep its output open
 	default:
 		return err
 	}
@@ -165,7 +165,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// explanations are the common failures, by what git and ssh print.
+// explanations are the common failures, by the output of git and ssh.
 var explanations = sync.OnceValue(func() []explanation {
 	return []explanation{
 		{`REMOTE HOST IDENTIFICATION HAS CHANGED`, guideway.CodeForbidden, "the host has another key than the known one", "find out why before you change known_hosts"},
@@ -190,8 +190,8 @@ type explanation struct {
 	message, fix string
 }
 
-// explainMessages turns what git printed into an error with a fix. It shows no user
-// and no password of an address.
+// explainMessages turns the output of git into an error with a fix. It shows no user and no
+// password of an address.
 func explainMessages(text string) error {
 	for _, e := range explanations() {
 		if regexp.MustCompile(e.pattern).MatchString(text) {

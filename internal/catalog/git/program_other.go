@@ -11,7 +11,7 @@ func boundMemory(path string, args []string) (name string, all []string) { retur
 
 func ownSession(*exec.Cmd) {}
 
-// killSession kills a command with what it has started.
+// killSession kills a command and the processes that it has started.
 func killSession(cmd *exec.Cmd) error {
 	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(cmd.Process.Pid)).Run() //nolint:gosec,noctx // a number of ours; it is short
 	return cmd.Process.Kill()

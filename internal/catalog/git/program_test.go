@@ -43,8 +43,8 @@ func writeScript(t *testing.T, name, text string) string {
 	return path
 }
 
-// TestTokenNotInArguments is about every process of a fetch: none has the token in
-// its arguments, and no helper of the user is given it to keep.
+// TestTokenNotInArguments checks every process of a fetch: none has the token in its
+// arguments, and no helper of the user gets it to store.
 func TestTokenNotInArguments(t *testing.T) {
 	const token = "s3cret-token-of-the-team"
 	r := newRepo(t)
@@ -151,7 +151,7 @@ func TestNoHookIsExecuted(t *testing.T) {
 		}
 	}
 
-	// A local repository that says that its missing objects come from a program.
+	// A local repository with a program as the source of its missing objects.
 	blob := r.runGit("rev-parse", "HEAD:workflows/one.json")
 	checkError(t, os.Remove(filepath.Join(r.dir, ".git", "objects", blob[:2], blob[2:])))
 	for _, setting := range [][2]string{
@@ -199,8 +199,8 @@ func TestWorkingDirectoryIsNotRead(t *testing.T) {
 	}
 }
 
-// TestHangIsKilled is about a host that says nothing: git and all that it has
-// started end with the time.
+// TestHangIsKilled checks a host that never answers: git and all processes that it has
+// started end after the timeout.
 func TestHangIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	pid := filepath.Join(dir, "pid")
@@ -226,7 +226,7 @@ func TestHangIsKilled(t *testing.T) {
 	waitFor(t, func() bool { return isGone(child) })
 }
 
-// isGone reports whether a process has ended, be it waited for or not.
+// isGone reports whether a process has ended, even if it has no exit status yet.
 func isGone(pid int) bool {
 	if p, err := os.FindProcess(pid); err != nil || p.Signal(syscall.Signal(0)) != nil {
 		return true
@@ -235,7 +235,7 @@ func isGone(pid int) bool {
 	return err == nil && strings.Contains(string(text), ") Z ")
 }
 
-// waitFor waits until something holds.
+// waitFor waits until a condition holds.
 func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
 	for range 1000 {

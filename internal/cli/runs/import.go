@@ -37,7 +37,7 @@ func readState(h *app.Host, name string, data []byte) ([]byte, error) {
 	return []byte(state.Canonical), nil
 }
 
-// importState begins a run where a state document says.
+// importState starts a run at the position in a state document.
 func (o *RunsImportOptions) importState(ctx context.Context, state []byte) error {
 	_, cat, err := o.app.LoadCatalog(ctx)
 	if err != nil {

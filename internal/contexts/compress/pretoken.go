@@ -139,8 +139,8 @@ func nextBoundary(text string, from int) int {
 	return len(text)
 }
 
-// pieceEnd gives the end of the piece of a plain text that begins at i, by the rules
-// of o200k:
+// pieceEnd returns the end of the piece of a plain text that begins at i, by the rules of
+// o200k:
 //
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}…]*[\p{Ll}…]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}…]+[\p{Ll}…]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?

@@ -18,7 +18,7 @@ type pending struct {
 	ask           Asker
 	// open counts the questions that wait for an answer.
 	open atomic.Int32
-	// told has a value if something below has changed.
+	// told has a value if a field below has changed.
 	told chan struct{}
 
 	mu sync.Mutex

@@ -51,7 +51,7 @@ func TestAgreement(t *testing.T) {
 	}
 }
 
-// beyondSchema are the codes of what no schema can say.
+// beyondSchema returns the codes of rules that a schema cannot express.
 func beyondSchema() []string {
 	return []string{
 		hookdef.CodeDuplicateID, hookdef.CodeBindingTool, hookdef.CodeFireAndForgetAnswers, hookdef.CodeStartCount, hookdef.CodeEndMissing,

@@ -44,8 +44,8 @@ func redact(script string) hookdef.Module {
 	return hookdef.Module{ID: "redact", Name: "Redact", Script: script}
 }
 
-// A pin is of what a graph does: it changes with every script, edge and binding,
-// and with nothing that only people see.
+// A pin covers the behaviour of a graph: it changes with every script, edge and binding,
+// but not with texts and positions that only people see.
 func TestPin(t *testing.T) {
 	t.Parallel()
 	pin := linkGraph(t, parseGraph(t, small), redact("1")).Pin

@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/definition/definitiontest"
 )
 
-// checkerRules names what the checker found as definitiontest.Judge does.
+// checkerRules lists the findings of the checker in the form of definitiontest.Judge.
 func checkerRules(g *hookdef.Graph) []string {
 	var all []string
 	for _, p := range g.Diagnostics() {
@@ -27,8 +27,8 @@ func checkerRules(g *hookdef.Graph) []string {
 	return slices.Compact(all)
 }
 
-// The checker and a naive second reading of the rules find the same in graphs of
-// all kinds; and graphs that are drawn to be legal are.
+// The checker and a second, naive implementation of the rules find the same in graphs of
+// all kinds; graphs that are generated as legal pass.
 func TestCheckerAgreesWithJudge(t *testing.T) {
 	t.Parallel()
 	t.Run("any", func(t *testing.T) {

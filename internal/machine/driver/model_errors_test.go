@@ -264,7 +264,7 @@ func TestBudgetEdges(t *testing.T) {
 					t.Errorf("%d requests, %d calls, %s", len(r.model.requests), len(r.tools.calls), diff)
 				}
 				// After the last raise the budget suffices: a budget that the last call
-				// exhausts does not stop the steps that use none of it.
+				// exhausts does not stop the steps that do not use it.
 				if pauses < tt.last-1 || pauses > tt.last {
 					t.Errorf("it paused %d times, of %d", pauses, tt.last)
 				}
