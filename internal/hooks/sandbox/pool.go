@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,22 +31,6 @@ type Options struct {
 	Most Limits
 	// Log gets the workers' error output; may be nil.
 	Log *slog.Logger
-}
-
-// DefaultLimits returns the default limits of a call.
-func DefaultLimits() Limits {
-	return Limits{
-		Wall: 5 * time.Second, CPU: time.Second,
-		Memory: 32 << 20, Stack: 2000, Output: 4 << 20, Console: 64 << 10,
-	}
-}
-
-// MostLimits returns the default maximum limits of a call.
-func MostLimits() Limits {
-	return Limits{
-		Wall: time.Minute, CPU: 30 * time.Second,
-		Memory: 128 << 20, Stack: 4000, Output: 32 << 20, Console: 1 << 20,
-	}
 }
 
 // A worker is replaced after this number of calls or this CPU time, because the engine may
@@ -105,13 +88,6 @@ func NewPool(o Options) (*Pool, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the limits of scripts: %w", err)
 	}
 	return &Pool{options: o, busy: map[*process]struct{}{}, owners: map[string]int{}}, nil
-}
-
-func orElse(l, usual Limits) Limits {
-	return Limits{
-		Wall: cmp.Or(l.Wall, usual.Wall), CPU: cmp.Or(l.CPU, usual.CPU), Memory: cmp.Or(l.Memory, usual.Memory),
-		Stack: cmp.Or(l.Stack, usual.Stack), Output: cmp.Or(l.Output, usual.Output), Console: cmp.Or(l.Console, usual.Console),
-	}
 }
 
 // Run runs a script's function at most once. An error of the script is an *Error; for any

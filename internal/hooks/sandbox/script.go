@@ -22,10 +22,6 @@ import (
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
-// Limits limit one call; its fields describe the units. A zero field uses the pool's
-// default.
-type Limits = scriptwire.Limits
-
 // Line is a line of a script's console output.
 type Line = scriptwire.Line
 

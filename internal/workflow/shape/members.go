@@ -1,0 +1,90 @@
+package shape
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+)
+
+// Object checks that the value is an object with only known members. It returns false if
+// there is nothing to read.
+func (r *Report) Object(at Place, known ...string) bool {
+	if !r.Open(at) {
+		return false
+	}
+	r.Closed(at, "", known)
+	return true
+}
+
+// Open checks that the value is an object with any members. It returns false if there is
+// nothing to read.
+func (r *Report) Open(at Place) bool {
+	if at.Node == nil {
+		return false
+	}
+	if at.Node.Kind != doc.Object {
+		r.WrongType(at, "an object")
+		return false
+	}
+	return true
+}
+
+// Element is Object for an element of a list; diagnostics inside the element name it as
+// their location.
+func (r *Report) Element(at Place, known ...string) (Place, bool) {
+	inner := at.In(fmt.Sprintf("in %s %s", at.Name, at.Where))
+	if at.Node.Kind != doc.Object {
+		r.WrongType(at, "an object")
+		return inner, false
+	}
+	return inner, r.Object(inner, known...)
+}
+
+// Closed reports the unknown members of an object. The hint replaces the list of known
+// ones.
+func (r *Report) Closed(at Place, hint string, known []string) {
+	for i := range at.Node.Members {
+		key := at.Member(i)
+		if slices.Contains(known, key.Name) {
+			continue
+		}
+		if r.Full() {
+			r.dropped++
+			continue
+		}
+		fix := hint
+		if guess := r.Closest(key.Name, known); guess != "" {
+			fix = fmt.Sprintf("did you mean '%s'?", guess)
+		} else if fix == "" {
+			fix = "remove it, or use one of: " + strings.Join(known, ", ")
+		}
+		r.Errorf(key, CodeUnexpected, fix, "Unexpected property '%s' found %s. The %s dialect has no such property here.", key.Name, at.Where, r.Dialect.Name)
+	}
+}
+
+// Require reports missing members.
+func (r *Report) Require(at Place, keys ...string) {
+	for _, key := range keys {
+		if at.Node.Get(key) == nil {
+			r.reportMissing(at, key)
+		}
+	}
+}
+
+// reportMissing reports a missing member.
+func (r *Report) reportMissing(at Place, key string) {
+	fix := fmt.Sprintf("add \"%s\": %s", key, r.sampleValue(key))
+	for i := range min(len(at.Node.Members), MaxNames) {
+		if r.Closest(at.Node.Members[i].Key, []string{key}) != "" {
+			fix = fmt.Sprintf("rename '%s' to '%s'", at.Node.Members[i].Key, key)
+		}
+	}
+	r.Missing(at, key, fix)
+}
+
+// Missing reports a missing member with the given fix.
+func (r *Report) Missing(at Place, key, fix string) {
+	r.Errorf(at, CodeRequired, fix, "Missing required field '%s' %s. This field is mandatory and must be provided.", key, at.Where)
+}
