@@ -31,10 +31,10 @@ func layers() []layer {
 	return []layer{
 		// The nouns that all share; the standard library only.
 		{"root", []string{"."}},
-		// The platform knows nothing of the product. internal/testutil is for tests alone.
+		// The platform does not import the product. internal/testutil is only for tests.
 		{"platform", []string{"internal/platform", "internal/testutil"}},
-		// Leaves do not know each other, but for the exceptions below. The bundled
-		// definitions are data.
+		// Leaves do not import each other, except as listed below. The bundled definitions
+		// are data.
 		{"leaves", []string{
 			"internal/config", "internal/contexts/blob", "internal/contexts/compress", "internal/contexts/secret", "internal/gateway/jsonrpc",
 			"internal/hooks/approval", "internal/hooks/sandbox", "internal/httpapi/auth", "internal/install", "internal/machine/llm",

@@ -91,7 +91,7 @@ func (b *bench) saveAndCount(ctx context.Context, t *table, what, each string, c
 	return nil
 }
 
-// onDisk adds up the files of a directory, but for the reserve.
+// onDisk sums the sizes of the files of a directory, except the reserve.
 func onDisk(dir string) (sum int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || e.Name() == "reserve" {

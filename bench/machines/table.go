@@ -16,8 +16,8 @@ func runInputs() map[string]json.RawMessage {
 	return map[string]json.RawMessage{"task": json.RawMessage(`"a task"`)}
 }
 
-// readMemory returns the resident memory of this process and of its workers, in bytes,
-// and zeros where the platform does not report it.
+// readMemory returns the resident memory of this process and of its workers, in bytes, or
+// zeros if the platform does not report it.
 func readMemory() (own, workers int64) {
 	pid := os.Getpid()
 	if m, err := measure.MemoryOf(pid); err == nil {

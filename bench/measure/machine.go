@@ -39,8 +39,8 @@ func DescribeMachine(ctx context.Context) Machine {
 // Finish records the load after the measurement.
 func (m *Machine) Finish() { m.LoadAfter = loadAverage() }
 
-// String returns the machine in one line, and its load in a second one where the
-// platform reports it.
+// String returns the machine in one line, and its load in a second one if the platform
+// reports it.
 func (m *Machine) String() string {
 	parts := []string{m.Date, m.Platform, fmt.Sprintf("%d cores", m.Cores)}
 	if m.Processor != "" {

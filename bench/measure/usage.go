@@ -28,8 +28,8 @@ func StartCPU(pid int) CPUClock {
 	return CPUClock{pid: pid, began: began, err: err}
 }
 
-// PerCall returns the CPU time since the start for each of n calls, in milliseconds,
-// and nil where the platform does not report it.
+// PerCall returns the CPU time since the start for each of n calls, in milliseconds, or nil
+// if the platform does not report it.
 func (c CPUClock) PerCall(n int) *float64 {
 	now, err := CPUTime(c.pid)
 	if c.err != nil || err != nil {
@@ -38,9 +38,9 @@ func (c CPUClock) PerCall(n int) *float64 {
 	return new(Milliseconds(now-c.began) / float64(n))
 }
 
-// TreeUsage sums the CPU time and the resident memory of a process and of its
-// descendants. It leaves out a descendant, with its own descendants, if skip reports
-// true for its command line. It returns zeros where the platform reports nothing.
+// TreeUsage sums the CPU time and the resident memory of a process and of its descendants.
+// It leaves out a descendant, with its own descendants, if skip reports true for its
+// command line. It returns zeros if the platform does not report them.
 func TreeUsage(pid int, skip func(command []byte) bool) (cpu time.Duration, memory int64) {
 	if skip(commandLine(pid)) {
 		return 0, 0

@@ -52,7 +52,7 @@ type Source struct {
 
 	Disabled bool `json:"disabled,omitempty"`
 
-	// Origin is where it is configured.
+	// Origin is the place of its configuration.
 	Origin Origin `json:"-"`
 }
 

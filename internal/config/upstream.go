@@ -63,7 +63,7 @@ type Upstream struct {
 	CallsPerMinute     int    `json:"callsPerMinute,omitempty"`
 	ToolCallsPerMinute int    `json:"toolCallsPerMinute,omitempty"`
 
-	// Origin is where it is configured.
+	// Origin is the place of its configuration.
 	Origin Origin `json:"-"`
 }
 

@@ -56,9 +56,9 @@ type answerBody struct {
 	Handle string `json:"handle"`
 }
 
-// answerGate answers the gate that a run waits at. Only the credential (see runCaller)
-// decides whether the answer counts as a person's. The service refuses any other answer
-// where the gate requires a person.
+// answerGate answers the gate of a run. Only the credential (see runCaller) decides whether
+// the answer counts as a person's. The service refuses any other answer if the gate
+// requires a person.
 func (a *api) answerGate(c *call, body answerBody) (any, error) {
 	if (body.OptionID == "") != body.Decline {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the body has no answer").

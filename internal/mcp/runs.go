@@ -31,7 +31,7 @@ type runTools struct {
 	runs   Runs
 	places projects
 	forms  *formStore
-	// catalog has the guides that positions name.
+	// catalog has the guides that a position refers to.
 	catalog Catalog
 	// memory describes the runs' contexts; nil leaves that out.
 	memory Memory

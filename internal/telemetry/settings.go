@@ -28,8 +28,8 @@ type settings struct {
 	batch       int
 }
 
-// readSettings reads the variables. It returns nil if nothing is to be sent. notes are the
-// values that are not supported.
+// readSettings reads the variables. It returns nil if there is nothing to send. notes are
+// the unsupported values.
 func readSettings(getenv func(string) string, service, version string) (*settings, []string) {
 	var notes []string
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_TRACES_EXPORTER") == "none" {

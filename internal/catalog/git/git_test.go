@@ -18,8 +18,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
 
-// TestLocalRepository is case 40: the default branch in place of main, a new
-// commit, and a copy that goes on serving without the repository.
+// TestLocalRepository is case 40: the default branch instead of main, a new commit, and a
+// copy that stays served without the repository.
 func TestLocalRepository(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -80,7 +80,7 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// TestFollowedReference is about branches, tags, commits and directories.
+// TestFollowedReference checks branches, tags, commits and directories.
 func TestFollowedReference(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)

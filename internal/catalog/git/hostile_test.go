@@ -90,7 +90,7 @@ func TestHostileRepository(t *testing.T) {
 	}
 }
 
-// TestHandwrittenTree is about names that no program called git would commit.
+// TestHandwrittenTree checks names that the git program would not commit.
 func TestHandwrittenTree(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -310,7 +310,7 @@ func serveSSH(conn net.Conn, config *ssh.ServerConfig) {
 	}
 }
 
-// TestOverSSH is about keys: ours, and the host's, which must be known.
+// TestOverSSH checks the keys of the user and of the host, which must be known.
 func TestOverSSH(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)

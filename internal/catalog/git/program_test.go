@@ -106,8 +106,8 @@ func TestUserSettingsAreUsed(t *testing.T) {
 	}
 }
 
-// TestNoHookIsExecuted is about all places where git looks for a program to start,
-// in the user's settings and in a local repository.
+// TestNoHookIsExecuted checks all places where git looks for a program to start, in the
+// user's settings and in a local repository.
 func TestNoHookIsExecuted(t *testing.T) {
 	r := newRepo(t)
 	touched := filepath.Join(t.TempDir(), "touched")
@@ -174,8 +174,8 @@ func TestNoHookIsExecuted(t *testing.T) {
 	}
 }
 
-// TestWorkingDirectoryIsNotRead is about a process that was started in a hostile
-// repository, or by a hook of one.
+// TestWorkingDirectoryIsNotRead checks a process that was started in a hostile repository,
+// or by a hook of one.
 func TestWorkingDirectoryIsNotRead(t *testing.T) {
 	r := newRepo(t)
 	server := smartHTTP(t, filepath.Dir(r.dir), "token")
@@ -249,8 +249,8 @@ func waitFor(t *testing.T, holds func() bool) {
 	t.Fatal("it does not come")
 }
 
-// TestWithoutGit is about machines where the program is missing or too old: the error
-// names it and has a fix.
+// TestWithoutGit checks machines where the program is missing or too old: the error names
+// it and has a fix.
 func TestWithoutGit(t *testing.T) {
 	r := newRepo(t)
 	old := filepath.Dir(writeScript(t, "git", "echo git version 2.20.1"))

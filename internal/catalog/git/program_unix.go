@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// boundMemory returns the command that runs a program with bounded memory, where the
-// system can do that, and without core files.
+// boundMemory returns the command that runs a program without core files, and with bounded
+// memory if the system supports it.
 func boundMemory(path string, args []string) (name string, all []string) {
 	const script = `ulimit -c 0; ulimit -d 2097152; exec "$@"`
 	return "/bin/sh", append([]string{"-c", script, "sh", path}, args...)

@@ -20,7 +20,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// App has what all commands share: the process and the flags of the settings.
+// App contains the shared parts of all commands: the process and the flags of the settings.
 type App struct {
 	Host  *Host
 	Flags *SettingFlags

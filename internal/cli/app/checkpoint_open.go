@@ -249,8 +249,8 @@ func CheckpointContentDir(cfg *config.Config) string {
 	return filepath.Join(cfg.DataDir, "contexts")
 }
 
-// WriteCheckpointWarnings prints the warnings, and a note if checkpoints are not stored
-// where the settings want them.
+// WriteCheckpointWarnings prints the warnings, and a note if checkpoints are not stored in
+// the configured place.
 func (h *Host) WriteCheckpointWarnings(store checkpoint.Store, warnings []checkpoint.Warning) {
 	s := h.ErrStyles()
 	memory := false

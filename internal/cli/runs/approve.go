@@ -121,7 +121,7 @@ func newGateApprover(p *app.Approver) *gateApprover {
 	return &gateApprover{Approver: p, view: walk.NewTerminalFrom(p.Prompter)}
 }
 
-// showGate prints what is to be confirmed.
+// showGate prints the gate to confirm.
 func (p *gateApprover) showGate(k *runReplay) {
 	r := k.details.Record
 	fmt.Fprintf(p.Out, "%s %s\n", p.Styles.Bold(app.OneLine(r.Name)), p.Styles.Faint(r.ID))
@@ -133,7 +133,7 @@ func (p *gateApprover) showGate(k *runReplay) {
 	fmt.Fprintln(p.Out)
 }
 
-// showOutput prints the output that the answer to the gate is about.
+// showOutput prints the output to confirm.
 func (p *gateApprover) showOutput(k *runReplay) {
 	step, output, notes := k.lastOutput()
 	if output == "" && notes == "" {

@@ -27,8 +27,8 @@ type Pinged struct {
 	Missed int `json:"missed"`
 }
 
-// Ping pings a running server; it starts none. asked is false if nothing was pinged: no
-// session exists, or all are in use, where the timeouts of their calls apply.
+// Ping pings a running server; it does not start one. asked is false if nothing was pinged:
+// no session exists, or all are in use and the timeouts of their calls apply.
 func (u *Upstream) Ping(ctx context.Context) (asked bool, err error) {
 	session, done := u.idleSession()
 	if session == nil {

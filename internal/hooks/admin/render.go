@@ -140,8 +140,8 @@ func isFlat(value any) bool {
 	return true
 }
 
-// writeScalar writes a value that is no object or list, without escaping < and &, which are
-// frequent in scripts.
+// writeScalar writes a value that is not an object or list, without escaping < and &, which
+// are frequent in scripts.
 func writeScalar(b *bytes.Buffer, value any) {
 	if text, err := jsontext.Marshal(value); err == nil {
 		b.Write(text)
