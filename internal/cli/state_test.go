@@ -214,7 +214,7 @@ func TestInvalidStates(t *testing.T) {
 		{head + `"currentPhase": 9}`, "it is in phase 9, and there are 4"},
 		{head + `"currentPhase": 1, "status": "completed"}`, "it cannot continue"},
 		{head + `"currentPhase": 1, "colour": "red"}`, "colour"},
-		{strings.Replace(head, `"flow"`, `"steps"`, 1) + `"currentPhase": 1}`, "'steps' is no phase workflow"},
+		{strings.Replace(head, `"flow"`, `"steps"`, 1) + `"currentPhase": 1}`, "'steps' is not a phase workflow"},
 		{strings.Replace(head, `"flow"`, `"nothing"`, 1) + `"currentPhase": 1}`, "nothing"},
 	} {
 		out.Reset()
