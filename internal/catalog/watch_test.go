@@ -143,7 +143,7 @@ func TestWatchDirectoryAppearsAndVanishes(t *testing.T) {
 		w.waitForServed("second@1 dir")
 		writeFile(w, w.filePath("third.json"), definitionText("third", "1"))
 		w.waitForServed("second@1 dir", "third@1 dir")
-		// Another directory in its place.
+		// The directory is replaced by another one.
 		writeFile(w, filepath.Join(w.dir+".new", "x.json"), definitionText("x", "1"))
 		checkError(w, os.Rename(w.dir, w.dir+".old"))
 		checkError(w, os.Rename(w.dir+".new", w.dir))

@@ -226,7 +226,7 @@ func containsInOrder(goal, phrase []string) bool {
 	return true
 }
 
-// inWords returns stems in the words of the goal.
+// inWords replaces stems by the words of the goal, and joins them.
 func (m *matcher) inWords(stems []string) string {
 	list := make([]string, len(stems))
 	for i, s := range stems {

@@ -17,8 +17,8 @@ func operatorOrder() []Op {
 // does.
 //
 // Invalid are objects with unknown keys only, an and or or that is not a list, and a var
-// that is not a name. The negation of an invalid condition is invalid too, so that a
-// mistake does not hold because it is negated.
+// that is not a name. The negation of an invalid condition is invalid too, and
+// never holds.
 func Parse(v any) *Expr {
 	switch value := v.(type) {
 	case map[string]any:
