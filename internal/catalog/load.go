@@ -307,7 +307,7 @@ func (c *Catalog) readDocument(ctx context.Context, r *record, document Document
 	if id := r.servedID(); id != "" {
 		r.found = append(slices.Clip(r.found), newWarning("file-stale", r.path,
 			fmt.Sprintf("the last good version of %q stays served until this program ends", id),
-			"fix the file, or delete it to end this"))
+			"fix the file, or delete it"))
 	}
 }
 

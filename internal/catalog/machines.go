@@ -212,7 +212,7 @@ func (s *Snapshot) addMachine(source *state, m *loadedMachine, byName map[string
 	if e.Stale {
 		s.diagnostics = append(s.diagnostics, newWarning("file-stale", e.Path,
 			fmt.Sprintf("the last good version of the machine %q stays served until this program ends", e.Name),
-			"fix the file, or delete it to end this"))
+			"fix the file, or delete it"))
 	}
 	if first, twice := own[e.Name]; twice {
 		if e.Definition != nil {

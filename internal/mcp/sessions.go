@@ -62,7 +62,7 @@ const exampleSession = "auth-refactoring"
 
 func sessionParams(more ...param) []param {
 	workflow := idParam("workflowId")
-	workflow.description = "Workflow of the notes"
+	workflow.description = "Workflow of the session document"
 	return append([]param{
 		workflow,
 		{name: "sessionId", kind: kindString, required: true, maxLength: maxID, example: exampleSession, description: "Any id, such as a ticket's"},

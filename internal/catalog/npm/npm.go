@@ -154,7 +154,7 @@ func (r Root) readPackage(name string) *Package {
 	case info.Mode()&fs.ModeSymlink != 0:
 		// Workspaces and pnpm make links within the project.
 		if leadsOut(filepath.Dir(r.Dir), dir) {
-			return refuse("the package is a link that leads out of where it is installed", "install the package, or name the directory as one of workflows")
+			return refuse("the package is a symbolic link that leaves the installation directory", "install the package, or name the directory as one of workflows")
 		}
 	case !info.IsDir():
 		return nil

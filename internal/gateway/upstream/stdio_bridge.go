@@ -103,7 +103,7 @@ func (b *Bridge) explainError(err error) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s did not accept the message: %w", b.opts.URL, err).
 			WithFix("check its method and its params")
 	case errors.As(err, new(*statusError)), errors.Is(err, errSessionLost):
-		return guideway.Errorf(guideway.CodeUnavailable, "what is at %s does not answer as an MCP server: %w", b.opts.URL, err).
+		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s does not answer as an MCP server: %w", b.opts.URL, err).
 			WithFix("check the URL: Guideway's ends in /mcp")
 	}
 	if dial := (*net.OpError)(nil); !errors.As(err, &dial) || dial.Op != "dial" {

@@ -94,7 +94,7 @@ func (l *linter) lintNode(at shape.Place, n *Node) {
 		l.Warnf(data.Key("condition"), CodeDataIgnored, "make the node one of type 'condition', or remove it", "The condition of node '%s' is never asked: the node is of type '%s'.", n.ID, n.Kind)
 	}
 	if n.Kind == Call && l.hasPredecessor(n.ID, answersRequest) {
-		l.Warnf(at, CodeCallNever, "remove it, or take 'answers' off the hook before it", "'%s' never sends the call: a hook before it answers in place of the server.", n.ID)
+		l.Warnf(at, CodeCallNever, "remove it, or remove 'answers' from the hook before it", "'%s' never sends the call: a hook before it answers in place of the server.", n.ID)
 	}
 	if n.Kind == ConditionNode && n.Condition != nil {
 		l.lintCondition(data.Key("condition"), n)
@@ -111,7 +111,7 @@ func (l *linter) lintCondition(at shape.Place, n *Node) {
 			if !l.hasPredecessor(n.ID, func(n *Node) bool {
 				return n.Kind == Call || answersRequest(n) || n.Kind == HookNode && n.Hook.Blocking
 			}) {
-				l.Warnf(at, CodeConditionEarly, "put it behind an mcp-call", "%s reads %s before there is a response.", shape.Capital(what), shape.Quote(path))
+				l.Warnf(at, CodeConditionEarly, "put it after an mcp-call", "%s reads %s before there is a response.", shape.Capital(what), shape.Quote(path))
 			}
 		default:
 			l.Warnf(at, CodePathUnknown, pathFix(path), "%s reads %s; there are request, response, metadata and variables.", shape.Capital(what), shape.Quote(path))

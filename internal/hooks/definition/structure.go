@@ -163,7 +163,7 @@ func (c *checker) checkEnds() {
 		switch c.Nodes[n].Kind {
 		case Start:
 			if first >= 0 {
-				c.addNodeError(n, CodeStartCount, "remove one of the two", "A graph has one start, but '%s' is one and '%s' is another.", c.Nodes[first].ID, c.Nodes[n].ID)
+				c.addNodeError(n, CodeStartCount, "remove one of the two", "A graph has exactly one start node, but '%s' and '%s' are both start nodes.", c.Nodes[first].ID, c.Nodes[n].ID)
 				continue
 			}
 			first = n
@@ -291,7 +291,7 @@ func (c *checker) checkCycles() {
 				circle = append(circle, c.Nodes[other].ID)
 			}
 		}
-		c.addNodeError(n, CodeCycle, "remove an edge of the circle: there are no loops", "The edges lead in a circle: %s.", shape.QuotedAll(circle))
+		c.addNodeError(n, CodeCycle, "remove an edge of the cycle: graphs have no loops", "The edges form a cycle: %s.", shape.QuotedAll(circle))
 	}
 }
 

@@ -250,7 +250,7 @@ func fromOwnPage(r *http.Request, proven bool) error {
 		}
 	}
 	if proven && site != "same-origin" && (len(origins) != 1 || site == "none") {
-		return foreign("the browser does not report that this comes from a page of this server")
+		return foreign("the request does not come from a page of this server")
 	}
 	return nil
 }

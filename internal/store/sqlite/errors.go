@@ -90,7 +90,7 @@ func isDiskFull(err error) bool {
 }
 
 func diskFullError(path, doing string, err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "%s: there is no room for the store %s: %w", doing, path, blob.Full(err)).
+	return guideway.Errorf(guideway.CodeUnavailable, "%s: no space is left for the store %s: %w", doing, path, blob.Full(err)).
 		WithFix("free space on that disk and try again; nothing that was acknowledged is lost")
 }
 

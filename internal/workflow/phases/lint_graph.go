@@ -36,7 +36,7 @@ func (l *linter) lintGraph(at shape.Place) {
 	if len(caught) > named {
 		what += fmt.Sprintf(" and %d more", len(caught)-named)
 	}
-	l.Warnf(at.Index(caught[0]), CodeEndless, "add a phase without transitions and decisions, which ends a run, and lead to it",
+	l.Warnf(at.Index(caught[0]), CodeEndless, "add a final phase without transitions and decisions, and a transition to it",
 		"A run that comes to %s never ends: no way from there leads to a phase that ends it.", what)
 }
 

@@ -65,7 +65,7 @@ func (l *linter) lintMisspelled(at shape.Place, known ...string) {
 			continue
 		}
 		if guess := spelling.Closest(key.Name, missing); guess != "" {
-			l.Warnf(key, CodeFieldMisspelt, fmt.Sprintf("did you mean '%s'?", guess), "The property '%s' means nothing here; it is kept, but nothing reads it.", key.Name)
+			l.Warnf(key, CodeFieldMisspelt, fmt.Sprintf("did you mean '%s'?", guess), "The property '%s' has no effect here; it is kept, but not used.", key.Name)
 		}
 	}
 }
