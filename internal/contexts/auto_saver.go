@@ -191,7 +191,9 @@ func (k *AutoSaver) enqueueJob(j job) (taken bool) {
 	}
 	select {
 	case k.queue <- j:
-		k.health.Waiting++
+		if j.saves {
+			k.health.Waiting++
+		}
 		return true
 	default:
 		if j.saves {
@@ -235,9 +237,6 @@ func (k *AutoSaver) carryOut(j job) {
 	ctx, cancel := context.WithTimeout(context.Background(), jobTime)
 	defer cancel()
 	err := j.do(ctx)
-	k.mu.Lock()
-	k.health.Waiting--
-	k.mu.Unlock()
 	if j.saves {
 		k.countSave(err)
 	}
@@ -254,6 +253,7 @@ func isMoot(err error) bool { return guideway.ErrorCode(err) == guideway.CodeRef
 func (k *AutoSaver) countSave(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.health.Waiting--
 	if isMoot(err) {
 		return
 	}
