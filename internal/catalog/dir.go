@@ -242,7 +242,7 @@ func (w *treeWalk) enterDir(ctx context.Context, name string, info fs.FileInfo, 
 		if name == "." {
 			return err
 		}
-		w.addWarning(name, "dir-unreadable", "the directory cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it away")
+		w.addWarning(name, "dir-unreadable", "the directory cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it elsewhere")
 	}
 	for _, entry := range entries {
 		if err := w.visitEntry(ctx, path.Join(name, entry.Name()), entry, depth); err != nil {
@@ -301,13 +301,13 @@ func (w *treeWalk) visitEntry(ctx context.Context, name string, entry fs.DirEntr
 			w.diagnostics = append(w.diagnostics, unreadDiagnostics(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)), name)...)
 		}
 	case !mode.IsRegular():
-		w.rejectFile(name, "file-special", "not a regular file, so it is not opened: "+safeopen.Kind(mode), "replace it with a regular file, or move it away")
+		w.rejectFile(name, "file-special", "not a regular file, so it is not opened: "+safeopen.Kind(mode), "replace it with a regular file, or move it elsewhere")
 	default:
 		info, err := entry.Info()
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // deleted since it was listed
 		case err != nil:
-			w.rejectFile(name, "file-unreadable", "the file cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it away")
+			w.rejectFile(name, "file-unreadable", "the file cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it elsewhere")
 		default:
 			w.files = append(w.files, foundFile{name: name, info: info})
 		}
@@ -350,7 +350,7 @@ func (w *treeWalk) visitLink(name string, wanted bool) {
 	case !wanted:
 	case !info.Mode().IsRegular():
 		w.rejectFile(name, "file-special", "the link does not lead to a regular file and is not opened: "+safeopen.Kind(info.Mode()),
-			"replace it with a regular file, or move it away")
+			"replace it with a regular file, or move it elsewhere")
 	default:
 		w.files = append(w.files, foundFile{name: name, info: info})
 	}
@@ -394,7 +394,7 @@ func unreadDiagnostics(file, name string) []guideway.Diagnostic {
 	switch {
 	case library.IsToon(name):
 		stem := strings.TrimSuffix(path.Base(name), path.Ext(name))
-		return []guideway.Diagnostic{newError("format-toon", file, "the file has the format TOON, which is not read",
+		return []guideway.Diagnostic{newError("format-toon", file, "the file has the format TOON, which is not supported",
 			fmt.Sprintf("convert it, for example by 'npx @toon-format/cli %s.toon --decode -o %s.json', compare the two, and delete this one: "+
 				"TOON loses block texts (|) and lines that are indented too far", stem, stem))}
 	case library.Misnamed(name):

@@ -142,7 +142,7 @@ func (s *Snapshot) addHooks(states []state) {
 			if first, twice := own[entry.ID]; twice {
 				if entry.Graph != nil {
 					s.diagnostics = append(s.diagnostics, newError("id-duplicate", r.path,
-						fmt.Sprintf("the id %q is taken by %s, which is served; this file is not", entry.ID, first), "give one of the two another id"))
+						fmt.Sprintf("the id %q is taken by %s, which is served; this file is not", entry.ID, first), "change one of the two ids"))
 				}
 				continue
 			}
@@ -170,7 +170,7 @@ func (s *Snapshot) replacesHook(entry, below *HookEntry) bool {
 	case below.Own() && !entry.Own():
 		s.diagnostics = append(s.diagnostics, newWarning("hook-id-taken", entry.Path,
 			fmt.Sprintf("the hook graph %q of %s (%s) is served; one from a project cannot replace it", entry.ID, below.Source.Name, below.Path),
-			"give this one another id"))
+			"change the id of this one"))
 		return false
 	}
 	if below.Graph != nil {
@@ -225,7 +225,7 @@ func (s *Snapshot) addHookModules(source *state) {
 		id := r.hook.module.ID
 		if first, twice := own[id]; twice {
 			s.diagnostics = append(s.diagnostics, newError("id-duplicate", r.path,
-				fmt.Sprintf("the module %q is %s; this file is not found by that name", id, first), "give one of the two another id"))
+				fmt.Sprintf("the module %q is %s; this file is not found by that name", id, first), "change one of the two ids"))
 			continue
 		}
 		own[id] = r.path

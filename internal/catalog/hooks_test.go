@@ -110,7 +110,7 @@ func TestBrokenHooks(t *testing.T) {
 		t.Errorf("%+v, %v", broken, err)
 	}
 	lost, err := snap.Hook("lost")
-	if err != nil || lost.Linked != nil || !strings.Contains(lost.Problem, "no module 'redact'") || !hasDiagnostic(snap, hookdef.CodeModuleUnknown, "lost.json") {
+	if err != nil || lost.Linked != nil || !strings.Contains(lost.Problem, "Module 'redact' does not exist") || !hasDiagnostic(snap, hookdef.CodeModuleUnknown, "lost.json") {
 		t.Errorf("%+v, %v", lost, err)
 	}
 	if good, err := snap.Hook("good"); err != nil || good.Graph.Name != "Good" || !hasDiagnostic(snap, "id-duplicate", "twin.json") {

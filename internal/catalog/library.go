@@ -64,7 +64,7 @@ func (s *Snapshot) assignOwner(owners map[string]string, r *record) {
 	}
 	if stem != d.ID {
 		s.diagnostics = append(s.diagnostics, newWarning(library.CodeFileID, r.path,
-			fmt.Sprintf("the workflow is called %q and its file %q; tools use the id", d.ID, base),
+			fmt.Sprintf("the workflow has the id %q but its file is named %q; tools use the id", d.ID, base),
 			fmt.Sprintf("rename the file to %s%s, or change the id", d.ID, path.Ext(base))))
 	}
 }

@@ -179,7 +179,7 @@ func (c *Catalog) newState(ctx context.Context, s *state, l listing, budget *int
 		s.failure = safeopen.Cause(l.err).Error()
 		message := fmt.Sprintf("the source %q cannot be read: %s", s.info.Name, s.failure)
 		if len(s.records) > 0 {
-			message += "; its earlier documents stay served"
+			message += "; its earlier documents are still served"
 		}
 		s.diagnostics = append(s.diagnostics, newError("source-unreadable", s.info.Location, message, cmp.Or(guideway.ErrorFix(l.err), "make it readable")))
 		*budget -= s.totalSize()
@@ -306,7 +306,7 @@ func (c *Catalog) readDocument(ctx context.Context, r *record, document Document
 	}
 	if id := r.servedID(); id != "" {
 		r.found = append(slices.Clip(r.found), newWarning("file-stale", r.path,
-			fmt.Sprintf("the last good version of %q stays served until this program ends", id),
+			fmt.Sprintf("the last good version of %q is served until this program exits", id),
 			"fix the file, or delete it"))
 	}
 }
@@ -373,7 +373,7 @@ func (c *Catalog) readContent(ctx context.Context, document Document) ([]byte, *
 		return nil, tooLarge()
 	}
 	unreadable := func(err error) *guideway.Diagnostic {
-		d := newError("file-unreadable", document.Path, "the file cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it away")
+		d := newError("file-unreadable", document.Path, "the file cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it elsewhere")
 		if errors.Is(err, fs.ErrNotExist) {
 			d.Message, d.Fix = "the file was deleted while it was read", ""
 		}

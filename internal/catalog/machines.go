@@ -89,7 +89,7 @@ func (s *Snapshot) Machine(name string) (*MachineEntry, error) {
 		case e.Name == name && e.Definition != nil:
 			return e, nil
 		case e.Name == name:
-			err := guideway.Errorf(guideway.CodeInvalidDefinition, "the machine %q does not load: %s", name, e.Problem)
+			err := guideway.Errorf(guideway.CodeInvalidDefinition, "the machine %q cannot be loaded: %s", name, e.Problem)
 			if len(e.Found) > 0 {
 				err.Fix = e.Found[0].Fix
 			}
@@ -211,7 +211,7 @@ func (s *Snapshot) addMachine(source *state, m *loadedMachine, byName map[string
 	}
 	if e.Stale {
 		s.diagnostics = append(s.diagnostics, newWarning("file-stale", e.Path,
-			fmt.Sprintf("the last good version of the machine %q stays served until this program ends", e.Name),
+			fmt.Sprintf("the last good version of the machine %q is served until this program exits", e.Name),
 			"fix the file, or delete it"))
 	}
 	if first, twice := own[e.Name]; twice {

@@ -110,7 +110,7 @@ const (
 	SourceOK     SourceState = "ok"
 	// SourceMissing has a location that does not exist.
 	SourceMissing SourceState = "missing"
-	// SourceFailed could not be listed; its earlier documents stay served.
+	// SourceFailed could not be listed; its earlier documents are still served.
 	SourceFailed SourceState = "failed"
 	// SourceBlocked is not read because of its level.
 	SourceBlocked SourceState = "blocked"
@@ -350,7 +350,7 @@ func (s *Snapshot) addDefinitions(source *state) {
 		if first := own[id]; first != nil {
 			s.diagnostics = append(s.diagnostics, newError("id-duplicate", r.path,
 				fmt.Sprintf("the id %q is taken by %s, which is served; this file is not", id, first.path),
-				"give one of the two another id"))
+				"change one of the two ids"))
 			continue
 		}
 		own[id] = r

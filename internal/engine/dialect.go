@@ -78,7 +78,7 @@ func decide(d dialect, s State, c Command) ([]Event, *Refusal) {
 		return nil, &Refusal{Rule: RuleOutputMissing, Message: "the command is empty"}
 	}
 	if at := d.PositionOf(s).ID; c.Continue.Step != "" && c.Continue.Step != at {
-		return nil, &Refusal{Rule: RuleWrongStep, Given: c.Continue.Step, Allowed: at, Message: "the run is not at that step"}
+		return nil, &Refusal{Rule: RuleWrongStep, Given: c.Continue.Step, Allowed: at, Message: "the step is not active in the run"}
 	}
 	if s.Gate != nil {
 		return d.decideAnswer(s, c.Continue)
@@ -88,7 +88,7 @@ func decide(d dialect, s State, c Command) ([]Event, *Refusal) {
 
 func decideStart(d dialect, s State, c *Start) ([]Event, *Refusal) {
 	if s.Started {
-		return nil, &Refusal{Rule: RuleStarted, Message: "the run has started already"}
+		return nil, &Refusal{Rule: RuleStarted, Message: "the run has already started"}
 	}
 	if r := d.checkContext(s, c.Context); r != nil {
 		return nil, r

@@ -293,7 +293,7 @@ func instructionText(a *phases.Action) string {
 	case a.Target != "":
 		text = "make sure of: " + a.Target
 	default:
-		text = "make sure that all is well"
+		text = "make sure that everything is in order"
 	}
 	return text
 }

@@ -207,7 +207,7 @@ func (p *PhaseProgram) nextRoundEvent(s State, ph PhaseState, loop *phases.Loop,
 	case loop.Type == phases.LoopForEach && l.Round >= len(l.Items):
 		return end(EventLoopCompleted, "all items are done")
 	case l.Round >= loop.MaxIterations:
-		return end(EventLoopCompleted, "the maximum of iterations is reached")
+		return end(EventLoopCompleted, "the maximum number of iterations is reached")
 	case loop.Type == phases.LoopWhile, loop.Type == phases.LoopDoWhile && l.Round > 0:
 		switch loop.Condition.Decide(p.conditionVars(s, ph, loop)) {
 		case expr.Unknown:

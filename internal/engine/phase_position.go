@@ -192,7 +192,7 @@ func (p *PhaseProgram) gateOptions(ph PhaseState) []Option {
 
 // requiredVarsPosition returns the position of a run that waits for its required variables.
 func (p *PhaseProgram) requiredVarsPosition(s State) Position {
-	pos := Position{Kind: PositionContext, ID: p.Workflow.ID, Title: p.Workflow.Title, Message: "The workflow cannot begin without these variables."}
+	pos := Position{Kind: PositionContext, ID: p.Workflow.ID, Title: p.Workflow.Title, Message: "The workflow cannot start without these variables."}
 	for _, name := range p.missingVars(s) {
 		v := p.Workflow.Variable(name)
 		need := Need{Variable: name, Tests: []string{withArticle(string(v.Type))}, Example: p.exampleValue(name)}

@@ -63,9 +63,9 @@ func parseWorkflow(file string, data []byte) (*Definition, *doc.Node, []guideway
 	case document == nil:
 		return nil, nil, found
 	case document.Workflow == nil:
-		fix := "keep workflows apart from other documents: a workflow has 'steps', or 'phases' and 'initialPhase'"
+		fix := "store workflows separately from other documents: a workflow has 'steps', or 'phases' and 'initialPhase'"
 		if document.Machine != nil || document.Roles != nil {
-			fix = "keep agent machines, with their scripts and roles, in the directory machines of the source"
+			fix = "store agent machines, with their scripts and roles, in the directory 'machines' of the source"
 		}
 		return nil, nil, []guideway.Diagnostic{{
 			Severity: guideway.SeverityError, Code: CodeNoWorkflow, File: file, Line: root.Line, Column: root.Column,

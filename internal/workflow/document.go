@@ -325,7 +325,7 @@ func (d *Document) unknownKind(file string, root *doc.Node) guideway.Diagnostic 
 	}
 	return guideway.Diagnostic{
 		Severity: guideway.SeverityError, Code: CodeNoWorkflow, File: file, Line: root.Line, Column: root.Column,
-		Message: "The " + string(d.Dialect) + " dialect has no documents of the kind '" + string(d.Kind) + "'.",
+		Message: "The " + string(d.Dialect) + " dialect has no documents of kind '" + string(d.Kind) + "'.",
 		Fix:     "ask for one of: " + shape.List(names),
 	}
 }

@@ -69,7 +69,7 @@ test("a graph is drawn, saved and enabled, and wraps a call", async () => {
   await page.locator(".react-flow__controls-fitview").click();
   await page.getByRole("button", { name: "Hook", exact: true }).dragTo(page.locator(".canvas"), { targetPosition: { x: 90, y: 420 } });
   await node(page, "hook-2").waitFor();
-  await page.getByText("No way leads to node 'hook-2'").waitFor();
+  await page.getByText("No path leads to node 'hook-2'").waitFor();
 
   // What would break a rule cannot be drawn, and says why.
   await draw(page, "call", "hook-2");

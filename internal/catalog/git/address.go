@@ -55,10 +55,10 @@ func parseAddress(text string) (address, error) {
 		return address{}, badAddress("the address of the repository has control characters")
 	}
 	if strings.Contains(text, "::") && !strings.Contains(text, "[") {
-		return address{}, badAddress("an address with :: would start a program, which is never done")
+		return address{}, badAddress("an address with :: would start a program, which is not allowed")
 	}
 	if strings.HasPrefix(text, "-") {
-		return address{}, badAddress("the address of the repository begins with a dash")
+		return address{}, badAddress("the address of the repository starts with a dash")
 	}
 	if filepath.IsAbs(text) {
 		return address{scheme: schemeFile, path: filepath.Clean(text)}, nil
@@ -67,7 +67,7 @@ func parseAddress(text string) (address, error) {
 		if m := scpLike().FindStringSubmatch(text); m != nil && !strings.Contains(m[2], "..") && !strings.HasPrefix(m[2], "-") {
 			return checkSSH(address{scheme: schemeSSH, user: m[1], host: strings.ToLower(m[2]), path: m[3]})
 		}
-		return address{}, badAddress("the address of the repository is none of https://, ssh://, git@host:path, file:// and an absolute path")
+		return address{}, badAddress("the address of the repository is not one of https://, ssh://, git@host:path, file:// and an absolute path")
 	}
 	u, err := url.Parse(text)
 	if err != nil {
@@ -91,11 +91,11 @@ func fromURL(u *url.URL) (address, error) {
 		return address{}, badAddress("the path of the repository has .. in it")
 	case a.scheme == schemeFile:
 		if a.host != "" && a.host != "localhost" {
-			return address{}, badAddress("an address of file:// names no host")
+			return address{}, badAddress("a file:// address must not have a host")
 		}
 		return address{scheme: schemeFile, path: filepath.Clean(filepath.FromSlash(a.path))}, nil
 	case a.scheme != schemeHTTPS && a.scheme != schemeHTTP && a.scheme != schemeSSH:
-		return address{}, badAddress("the scheme of the address is none of https, http, ssh and file")
+		return address{}, badAddress("the scheme of the address is not one of https, http, ssh and file")
 	case !isHost(a.host) || a.path == "" || a.path == "/":
 		return address{}, badAddress("the address of the repository names no host or no path")
 	case a.scheme == schemeSSH:
@@ -112,10 +112,10 @@ func isHost(host string) bool { return hostPattern().MatchString(host) || net.Pa
 // checkSSH refuses characters that a remote shell could interpret.
 func checkSSH(a address) (address, error) {
 	if a.secret != "" {
-		return address{}, badAddress("an address of ssh has no password in it; keys are used")
+		return address{}, badAddress("an SSH address must not contain a password; use a key")
 	}
 	if strings.HasPrefix(a.path, "-") || a.user != "" && !regexp.MustCompile(`^[A-Za-z0-9_.-]+$`).MatchString(a.user) {
-		return address{}, badAddress("the user or the path of the address is not one of ssh")
+		return address{}, badAddress("the user or the path of the SSH address is not valid")
 	}
 	return a, nil
 }
@@ -183,8 +183,8 @@ func (a address) checkAllowed(hosts []string) error {
 		return guideway.Errorf(guideway.CodeForbidden, "%s would be reached without encryption", a.hostPort()).
 			WithFix("use https, or put \"http://%s\" into workflows.hosts", a.hostPort())
 	}
-	return guideway.Errorf(guideway.CodeForbidden, "the host %s is not one that repositories are fetched from", a.hostPort()).
-		WithFix("put %q into workflows.hosts if it is yours", a.hostPort())
+	return guideway.Errorf(guideway.CodeForbidden, "fetching repositories from the host %s is not allowed", a.hostPort()).
+		WithFix("add %q to workflows.hosts if you trust it", a.hostPort())
 }
 
 // refPattern matches the allowed names of branches and tags.
@@ -197,7 +197,7 @@ func checkRef(what, name string) error {
 	if ok {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "%q is not the name of a %s", name, what).WithFix("name it as git does, such as \"main\"")
+	return guideway.Errorf(guideway.CodeInvalid, "%q is not the name of a %s", name, what).WithFix("use a name that git accepts, such as \"main\"")
 }
 
 var commitPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{40}$`) })

@@ -90,7 +90,7 @@ func (e *export) readListing(out *bufio.Reader) error {
 	for {
 		text, err := listing.ReadString(0)
 		if total += len(text); total >= maxListing {
-			return fmt.Errorf("%w: the names of its files have over %d bytes", mirror.ErrTooMuch, maxListing)
+			return fmt.Errorf("%w: its file names take more than %d bytes", mirror.ErrTooMuch, maxListing)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -127,7 +127,7 @@ func (e *export) collectEntry(f entry) error {
 	if f.mode == "160000" {
 		e.stage.AddDiagnostic(guideway.Diagnostic{
 			Severity: guideway.SeverityWarning, Code: "git-submodule", File: f.name,
-			Message: "submodules are not fetched", Fix: "name the repository of the submodule as a source of its own",
+			Message: "submodules are not fetched", Fix: "configure the repository of the submodule as a separate source",
 		})
 		return nil
 	}
@@ -138,18 +138,18 @@ func (e *export) collectEntry(f entry) error {
 	}
 	switch {
 	case bad:
-		e.stage.Reject(f.name, "file-name", "the name cannot be that of a file on every system", "rename the file")
+		e.stage.Reject(f.name, "file-name", "the name is not a valid file name on every system", "rename the file")
 	case f.mode == "120000":
-		e.stage.Reject(f.name, "file-link", "links of a repository are not followed", "put a copy here")
+		e.stage.Reject(f.name, "file-link", "links in a repository are not followed", "put a copy here")
 	case !strings.HasPrefix(f.mode, "100"):
-		e.stage.Reject(f.name, "file-special", "this is no regular file", "replace it by one")
+		e.stage.Reject(f.name, "file-special", "this is not a regular file", "replace it with a regular file")
 	case f.size < 0:
 		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", e.limits.FileBytes), "split it")
 	case f.size > e.limits.FileBytes:
 		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file has %d bytes; the limit is %d", f.size, e.limits.FileBytes), "split it")
 	case len(e.found) >= e.limits.Files:
 		return guideway.Errorf(guideway.CodeTooLarge, "the repository has more than %d documents", e.limits.Files).
-			WithFix("name a directory of it as path, or allow more with maxFiles")
+			WithFix("set path to a directory in it, or raise maxFiles")
 	default:
 		e.found = append(e.found, f)
 	}

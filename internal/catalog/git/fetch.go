@@ -105,7 +105,7 @@ func (p program) listRemote(ctx context.Context, url string, wanted []reference)
 			return err
 		}
 		if len(text) == maxAdvertised {
-			return errors.New("the host names too many references")
+			return errors.New("the host lists too many references")
 		}
 		for line := range strings.Lines(string(text)) {
 			value, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
@@ -162,9 +162,9 @@ func gitDir(dir string) (string, error) {
 			return candidate, nil
 		}
 	}
-	err := guideway.Errorf(guideway.CodeNotFound, "%s is not a repository", dir).WithFix("name the directory that has .git in it, or that of a bare repository")
+	err := guideway.Errorf(guideway.CodeNotFound, "%s is not a repository", dir).WithFix("use the directory that contains .git, or a bare repository")
 	if data, readErr := os.ReadFile(filepath.Join(dir, ".git")); readErr == nil && strings.HasPrefix(string(data), "gitdir:") {
-		err = err.WithFix("it is a worktree: name the repository that it belongs to")
+		err = err.WithFix("it is a worktree: use the repository that it belongs to")
 	}
 	return "", err
 }
@@ -219,7 +219,7 @@ func (f *Fetcher) watchSize(ctx context.Context, dir string, fetch func(context.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	tooLarge := guideway.Errorf(guideway.CodeTooLarge, "the repository is too large: its newest commit has more than %d bytes", f.opts.Limits.Bytes).
-		WithFix("keep the workflows in a repository of their own, or allow more with maxBytes")
+		WithFix("move the workflows to a separate repository, or raise maxBytes")
 	done := make(chan error, 1)
 	go func() { done <- fetch(ctx) }()
 	ticker := time.NewTicker(50 * time.Millisecond)

@@ -79,14 +79,14 @@ func New(opts Options) (*Fetcher, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a commit", opts.Commit).WithFix("give all 40 digits of its hash")
 	}
 	if named := len(slices.DeleteFunc([]string{opts.Branch, opts.Tag, opts.Commit}, func(s string) bool { return s == "" })); named > 1 {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a repository is followed by a branch, a tag or a commit").WithFix("name one of the three")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "only one of branch, tag and commit can be set").WithFix("set one of the three")
 	}
 	opts.Path = strings.Trim(opts.Path, "/")
 	if opts.Path == "." {
 		opts.Path = ""
 	}
 	if opts.Path != "" && (path.Clean(opts.Path) != opts.Path || !mirror.IsSafe(opts.Path)) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a directory of a repository", opts.Path).WithFix("name it from the root of the repository, such as \"team/workflows\"")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a directory of a repository", opts.Path).WithFix("use a path from the root of the repository, such as \"team/workflows\"")
 	}
 	opts.Limits.Bytes = cmp.Or(opts.Limits.Bytes, 64<<20)
 	opts.Limits.Files = cmp.Or(opts.Limits.Files, 1_000)

@@ -349,7 +349,7 @@ func TestOverSSH(t *testing.T) {
 	changed := opts
 	changed.SSH.KnownHosts = filepath.Join(dir, "changed")
 	checkError(t, os.WriteFile(changed.SSH.KnownHosts, []byte(knownhosts.Line([]string{address}, key)+"\n"), 0o600))
-	if _, err := newSource(t, t.TempDir(), changed).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || !strings.Contains(err.Error(), "another key") {
+	if _, err := newSource(t, t.TempDir(), changed).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || !strings.Contains(err.Error(), "differs from the known key") {
 		t.Errorf("a host with another key: %v", err)
 	}
 	nobody := opts

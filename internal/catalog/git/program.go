@@ -48,12 +48,12 @@ func Version(ctx context.Context) (string, error) {
 	version := strings.TrimSpace(strings.TrimPrefix(text, "git version "))
 	m := regexp.MustCompile(`^(\d{1,4})\.(\d{1,4})`).FindStringSubmatch(version)
 	if m == nil {
-		return "", guideway.Errorf(guideway.CodeUnavailable, "%s is not the program git", p.path).WithFix(installFix)
+		return "", guideway.Errorf(guideway.CodeUnavailable, "%s is not the git program", p.path).WithFix(installFix)
 	}
 	major, _ := strconv.Atoi(m[1])
 	minor, _ := strconv.Atoi(m[2])
 	if major < 2 || major == 2 && minor < 31 {
-		return "", guideway.Errorf(guideway.CodeUnavailable, "git %s is too old to fetch repositories with", version).WithFix(installFix)
+		return "", guideway.Errorf(guideway.CodeUnavailable, "git %s is too old to fetch repositories", version).WithFix(installFix)
 	}
 	return version, nil
 }
@@ -64,7 +64,7 @@ const installFix = "install git 2.31 or newer (https://git-scm.com/downloads) an
 func findProgram() (program, error) {
 	path, err := exec.LookPath("git")
 	if err != nil {
-		return program{}, guideway.Errorf(guideway.CodeUnavailable, "the program git, which fetches repositories, is not on PATH").WithFix(installFix)
+		return program{}, guideway.Errorf(guideway.CodeUnavailable, "git is required to fetch repositories, but is not on PATH").WithFix(installFix)
 	}
 	return program{path: path, dir: os.DevNull, env: makeEnvironment("", nil)}, nil
 }
@@ -168,17 +168,17 @@ func (h *head) Write(p []byte) (int, error) {
 // explanations are the common failures, by the output of git and ssh.
 var explanations = sync.OnceValue(func() []explanation {
 	return []explanation{
-		{`REMOTE HOST IDENTIFICATION HAS CHANGED`, guideway.CodeForbidden, "the host has another key than the known one", "find out why before you change known_hosts"},
-		{`Host key verification failed|No \S+ host key is known`, guideway.CodeForbidden, "the key of the host is not known", "log in once with ssh, which keeps the key in known_hosts"},
-		{`Permission denied \(`, guideway.CodeForbidden, "the host takes none of your keys", "start ssh-agent and add a key, or name one as sshKey"},
-		{`returned error: 30\d`, guideway.CodeForbidden, errRedirect, "name the new address"},
+		{`REMOTE HOST IDENTIFICATION HAS CHANGED`, guideway.CodeForbidden, "the host's key differs from the known key", "find out why before you change known_hosts"},
+		{`Host key verification failed|No \S+ host key is known`, guideway.CodeForbidden, "the key of the host is not known", "log in once with ssh, which adds the key to known_hosts"},
+		{`Permission denied \(`, guideway.CodeForbidden, "the host accepts none of your keys", "start ssh-agent and add a key, or set sshKey"},
+		{`returned error: 30\d`, guideway.CodeForbidden, errRedirect, "use the new address"},
 		{
 			`Authentication failed|could not read (Username|Password)|returned error: 40[13]`, guideway.CodeForbidden,
-			"the host wants another token, or has no such repository", "set the variable of its token, or give git a credential; see docs/sources.md",
+			"the host rejected the token, or the repository does not exist", "set the environment variable of its token, or give git a credential; see docs/sources.md",
 		},
-		{`(?i)repository .*not found|does not appear to be a git repository|returned error: 404`, guideway.CodeNotFound, "the host has no such repository", "look at the address; a private one wants a token"},
-		{`not our ref|unadvertised object`, guideway.CodeUnavailable, "the host gives commits that a branch or tag names, and none names this one", "follow a branch or a tag"},
-		{`transport '.*' not allowed`, guideway.CodeForbidden, "your git settings lead to a protocol that is not allowed", "look at url.*.insteadOf in your git settings"},
+		{`(?i)repository .*not found|does not appear to be a git repository|returned error: 404`, guideway.CodeNotFound, "the repository does not exist on the host", "check the address; a private repository requires a token"},
+		{`not our ref|unadvertised object`, guideway.CodeUnavailable, "the host only serves commits of branches and tags, and this commit is not one", "follow a branch or a tag"},
+		{`transport '.*' not allowed`, guideway.CodeForbidden, "your git settings select a protocol that is not allowed", "check url.*.insteadOf in your git settings"},
 	}
 })
 

@@ -77,8 +77,8 @@ func (b *builder) addSource(source Source) {
 		if at := (slot{item.Kind, k.workflow, item.Index}); item.Kind != KindRules {
 			if first := slots[at]; first != nil {
 				b.addDiagnostic(guideway.SeverityWarning, CodeIndexDuplicate, item.File,
-					fmt.Sprintf("the index %s is that of %s too; both are served by their ids", item.Digits, first.File),
-					"set another index for one of the two")
+					fmt.Sprintf("the index %s is that of %s too; both are served by id", item.Digits, first.File),
+					"change the index of one of the two")
 			}
 			slots[at] = item
 		}
@@ -86,7 +86,7 @@ func (b *builder) addSource(source Source) {
 			orphans[k.workflow] = true
 			b.addDiagnostic(guideway.SeverityWarning, CodeOwnerUnknown, item.File,
 				fmt.Sprintf("the folder %q has %ss, but there is no workflow %q", item.Place.Workflow, item.Kind, k.workflow),
-				fmt.Sprintf("put the workflow into %s/%s.yaml, or name the folder as the workflow", item.Place.Workflow, item.Place.Workflow))
+				fmt.Sprintf("put the workflow into %s/%s.yaml, or give the folder the name of the workflow", item.Place.Workflow, item.Place.Workflow))
 		}
 		b.lib.byKey[k] = &Entry{Item: item, Source: source.Name, Workflow: k.workflow}
 	}
@@ -122,7 +122,7 @@ func (b *builder) reportFallbacks(source Source) {
 		}
 		b.addDiagnostic(guideway.SeverityWarning, CodeOverrideBroken, broken.Why.File,
 			fmt.Sprintf("%s %q is served from %s (%s), because this file did not load", serving.Kind, serving.ID, serving.Source, serving.File),
-			"fix this file to have it served")
+			"fix this file to serve it")
 	}
 }
 
@@ -163,7 +163,7 @@ func (b *builder) checkActivities() {
 			phrase = strings.ToLower(phrase)
 			if first := phrases[phrase]; first != nil && first != entry {
 				b.addDiagnostic(guideway.SeverityWarning, CodeRecognitionDuplicate, entry.File,
-					fmt.Sprintf("the phrase %q also belongs to the activity %q (%s), to which quick_match leads", phrase, first.ID, first.File),
+					fmt.Sprintf("the phrase %q also belongs to the activity %q (%s), which quick_match returns", phrase, first.ID, first.File),
 					"remove it from one of the two")
 				continue
 			}
@@ -175,7 +175,7 @@ func (b *builder) checkActivities() {
 // joinIDs returns the ids of entries for a sentence.
 func joinIDs(entries []*Entry) string {
 	if len(entries) == 0 {
-		return "none, for there is none"
+		return "none (none exist)"
 	}
 	ids := make([]string, len(entries))
 	for i, entry := range entries {

@@ -70,11 +70,11 @@ func parseDocument(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
 	}
 	if item.ID != item.Name {
 		warn(CodeFileID, fmt.Sprintf("name the file %s-%s, or change the id", item.Digits, item.ID),
-			"the %s is called %q and its file %q; tools know it by its id", item.Kind, item.ID, item.Path)
+			"the %s has the id %q but its file is named %q; tools use the id", item.Kind, item.ID, item.Path)
 	}
 	for _, mark := range []string{"|", ">"} {
 		if strings.Contains(item.Canonical, `:"`+mark+`"`) {
-			warn(CodeLost, "write the text again, or copy it from the original of the conversion",
+			warn(CodeLost, "rewrite the text, or copy it from the file before the conversion",
 				"a text of the %s is only %q: a conversion may have lost a block text", item.Kind, mark)
 		}
 	}

@@ -124,7 +124,7 @@ func (s *Source) Documents(ctx context.Context) ([]catalog.Document, []guideway.
 	if st.Failure != "" {
 		found = append(found, guideway.Diagnostic{
 			Severity: guideway.SeverityWarning, Code: "source-offline", File: s.info.Location,
-			Message: fmt.Sprintf("the source %q could not be brought up to date: %s; what was fetched at %s goes on serving",
+			Message: fmt.Sprintf("the source %q could not be updated: %s; the copy fetched at %s is still served",
 				s.info.Name, st.Failure, st.Checked.Local().Format("2006-01-02 15:04")),
 			Fix: cmp.Or(st.Fix, "guideway sources sync "+s.info.Name),
 		})
@@ -147,7 +147,7 @@ func (s *Source) missingError(st state) error {
 	if st.Failure != "" {
 		return errors.New(st.Failure)
 	}
-	return errors.New("it was not yet fetched")
+	return errors.New("it has not been fetched yet")
 }
 
 // displayPath returns the location of a file for a person: the URL of the source, a double

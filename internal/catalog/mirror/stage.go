@@ -40,7 +40,7 @@ type Stage struct {
 func (s *Stage) Scratch() (string, error) {
 	dir := s.dir + scratchSuffix
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("make a directory for what is fetched: %w", err)
+		return "", fmt.Errorf("make a directory for the fetched files: %w", err)
 	}
 	return dir, nil
 }
@@ -57,7 +57,7 @@ func (s *Stage) equals(other *Manifest) bool {
 }
 
 // ErrTooMuch means that a version exceeds its limits.
-var ErrTooMuch = errors.New("there is more than a copy may hold")
+var ErrTooMuch = errors.New("the copy is too large")
 
 // IsSafe reports whether a remote name can be a file name here: relative, with slashes,
 // printable, and without special meaning on any system.
@@ -90,10 +90,10 @@ func isDevice(part string) bool {
 func (s *Stage) Add(name string, limit int64, content io.Reader) error {
 	switch {
 	case !IsSafe(name):
-		s.Reject(name, "file-name", "the name cannot be that of a file on every system", "rename the file")
+		s.Reject(name, "file-name", "the name is not a valid file name on every system", "rename the file")
 		return nil
 	case s.names[strings.ToLower(name)]:
-		s.Reject(name, "file-name", "another file has this name, but for capital letters", "rename one of the two")
+		s.Reject(name, "file-name", "another file has the same name in different case", "rename one of the two")
 		return nil
 	case len(s.manifest.Files) >= maxFiles:
 		return fmt.Errorf("%w: over %d files", ErrTooMuch, maxFiles)
@@ -189,7 +189,7 @@ func (s *Stage) Reuse(have *Previous, name, sum string) (bool, error) {
 		return true, nil // it was rejected with a diagnostic
 	}
 	if s.manifest.Files[before].Sum != sum {
-		return false, fmt.Errorf("%w: %s is not what it was", errCorrupt, name)
+		return false, fmt.Errorf("%w: %s was changed", errCorrupt, name)
 	}
 	return true, nil
 }
@@ -210,7 +210,7 @@ func (s *Stage) syncDirs() error {
 func (s *Stage) sealManifest(revision string) {
 	if s.omitted > 0 {
 		s.manifest.Findings = append(s.manifest.Findings, guideway.Diagnostic{
-			Severity: guideway.SeverityWarning, Code: "findings-more", Message: fmt.Sprintf("%d more findings are not listed", s.omitted),
+			Severity: guideway.SeverityWarning, Code: "findings-more", Message: fmt.Sprintf("%d more diagnostics are not listed", s.omitted),
 		})
 	}
 	slices.SortFunc(s.manifest.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })

@@ -151,7 +151,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxState {
-		return nil, fmt.Errorf("%s is no file of this program", filepath.Base(path))
+		return nil, fmt.Errorf("%s is not a file of this program", filepath.Base(path))
 	}
 	return os.ReadFile(path)
 }
@@ -174,7 +174,7 @@ func (s *store) writeError(err error) error {
 		return err
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "write the copy in %s: %w", s.dir, err).
-		WithFix("make the directory writable for this user, or name another with workflows.cacheDir")
+		WithFix("make the directory writable for this user, or set workflows.cacheDir")
 }
 
 // newStage creates the directory of a new version.

@@ -154,14 +154,14 @@ func (r Root) readPackage(name string) *Package {
 	case info.Mode()&fs.ModeSymlink != 0:
 		// Workspaces and pnpm make links within the project.
 		if leadsOut(filepath.Dir(r.Dir), dir) {
-			return refuse("the package is a symbolic link that leaves the installation directory", "install the package, or name the directory as one of workflows")
+			return refuse("the package is a symbolic link that leaves the installation directory", "install the package, or configure the directory as a source of workflows")
 		}
 	case !info.IsDir():
 		return nil
 	}
 	m, err := readManifest(dir)
 	if err != nil {
-		return refuse("package.json cannot be read: "+err.Error(), "install the package again")
+		return refuse("package.json cannot be read: "+err.Error(), "reinstall the package")
 	}
 	dirs, declared, err := m.definitionDirs()
 	if err != nil {
@@ -174,7 +174,7 @@ func (r Root) readPackage(name string) *Package {
 	for _, named := range dirs {
 		location := filepath.Join(dir, filepath.FromSlash(named))
 		if _, err := os.Lstat(location); err == nil && leadsOut(dir, location) {
-			return refuse("its directory of workflows is a link that leads out of the package", "put the workflows into the package")
+			return refuse("its directory of workflows is a link to a location outside the package", "put the workflows into the package")
 		}
 		p.Dirs = append(p.Dirs, location)
 	}
@@ -208,7 +208,7 @@ func readManifest(dir string) (m manifest, err error) {
 	defer root.Close()
 	file, err := safeopen.OpenIn(root, "package.json")
 	if errors.Is(err, fs.ErrNotExist) {
-		return m, errors.New("there is none")
+		return m, errors.New("the file does not exist")
 	}
 	if err != nil {
 		return m, err
@@ -222,7 +222,7 @@ func readManifest(dir string) (m manifest, err error) {
 		return m, fmt.Errorf("it is larger than %d bytes", maxManifest)
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
-		return manifest{}, errors.New("it is not that of a package")
+		return manifest{}, errors.New("it does not describe a package")
 	}
 	return m, nil
 }
@@ -258,7 +258,7 @@ func (m manifest) definitionDirs() (dirs []string, declared bool, err error) {
 	for i, dir := range dirs {
 		dirs[i] = path.Clean(dir)
 		if !filepath.IsLocal(filepath.FromSlash(dirs[i])) || strings.ContainsAny(dir, "\\\x00") {
-			return nil, declared, errors.New("package.json names a directory outside of the package")
+			return nil, declared, errors.New("package.json refers to a directory outside the package")
 		}
 	}
 	return slices.Compact(dirs), declared, nil

@@ -87,14 +87,14 @@ func New(opts Options) (*Client, error) {
 	const form = "write https://host/path"
 	switch {
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
-		return nil, bad("is not one of https", form)
+		return nil, bad("does not use https", form)
 	case u.User != nil:
-		return nil, bad("has a user or a password in it", "put the key into GUIDEWAY_REGISTRY_KEY, or name it as token")
+		return nil, bad("has a user or a password in it", "set GUIDEWAY_REGISTRY_KEY, or set token")
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, bad("has a query or a fragment", form)
 	case u.Scheme == "http" && !opts.AllowPrivate:
 		return nil, guideway.Errorf(guideway.CodeForbidden, "the registry would be reached without encryption").
-			WithFix("use https, or set allowPrivate for one in your own network")
+			WithFix("use https, or set allowPrivate for a registry in your own network")
 	}
 	opts.Timeout = cmp.Or(opts.Timeout, 10*time.Second)
 	opts.Limits.Bytes = cmp.Or(opts.Limits.Bytes, 64<<20)
@@ -182,7 +182,7 @@ type statusError struct {
 }
 
 func (e *statusError) Error() string {
-	return fmt.Sprintf("it answers %d %s", e.status, http.StatusText(e.status))
+	return fmt.Sprintf("it responds with %d %s", e.status, http.StatusText(e.status))
 }
 
 // retryDelay returns the pause before an attempt: the one that the registry requests, else
@@ -257,9 +257,9 @@ func (c *Client) requestError(err error) error {
 	case errors.Is(err, ssrf.ErrPrivate):
 		code, fix = guideway.CodeForbidden, "set allowPrivate on the source if the registry is in your own network"
 	case errors.Is(err, errRedirect):
-		code, fix = guideway.CodeForbidden, "name the new address"
+		code, fix = guideway.CodeForbidden, "use the new address"
 	case errors.Is(err, errTooLarge):
-		code, fix = guideway.CodeTooLarge, "allow more with maxBytes"
+		code, fix = guideway.CodeTooLarge, "raise maxBytes"
 	}
 	wrapped := guideway.Errorf(code, "ask the registry %s: %w", c.base, err)
 	if fix != "" {
@@ -271,10 +271,10 @@ func (c *Client) requestError(err error) error {
 // statusFix turns a status into an error with a fix.
 func (c *Client) statusFix(a *answer) error {
 	if a.status == http.StatusUnauthorized || a.status == http.StatusForbidden {
-		return guideway.Errorf(guideway.CodeForbidden, "the registry %s wants another key (%d)", c.base, a.status).
+		return guideway.Errorf(guideway.CodeForbidden, "the registry %s rejected the key (%d)", c.base, a.status).
 			WithFix("set GUIDEWAY_REGISTRY_KEY, or the token of the source")
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "the registry %s answers %d %s", c.base, a.status, http.StatusText(a.status))
+	return guideway.Errorf(guideway.CodeUnavailable, "the registry %s responds with %d %s", c.base, a.status, http.StatusText(a.status))
 }
 
 // sumOf returns the SHA-256 of a text in hexadecimal digits.

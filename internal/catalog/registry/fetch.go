@@ -110,10 +110,10 @@ func (c *Client) fetchIndex(ctx context.Context, have *mirror.Previous, tag stri
 func (c *Client) fetchDocument(ctx context.Context, have *mirror.Previous, d Document, to *mirror.Stage) error {
 	switch {
 	case !sumPattern().MatchString(d.SHA256):
-		to.Reject(d.Name, "registry-sum", "the registry gives no SHA-256 of the document", "mend the registry")
+		to.Reject(d.Name, "registry-sum", "the registry does not send the SHA-256 of the document", "fix the registry")
 		return nil
 	case !mirror.IsSafe(d.Name) || !catalog.IsDefinitionFile(d.Name):
-		to.Reject(d.Name, "file-name", "the name is not that of a document", "mend the registry")
+		to.Reject(d.Name, "file-name", "the name is not a valid document name", "fix the registry")
 		return nil
 	case d.Size > c.opts.Limits.FileBytes:
 		to.Reject(d.Name, "file-too-large", fmt.Sprintf("the document has %d bytes; the limit is %d", d.Size, c.opts.Limits.FileBytes), "split it")
@@ -130,18 +130,18 @@ func (c *Client) fetchDocument(ctx context.Context, have *mirror.Previous, d Doc
 		return c.statusFix(a)
 	}
 	if sumOf(a.body) != d.SHA256 {
-		return c.invalidAnswer(fmt.Sprintf("the document %q is not what its SHA-256 says", d.Name))
+		return c.invalidAnswer(fmt.Sprintf("the document %q does not match its SHA-256", d.Name))
 	}
 	return to.Add(d.Name, c.opts.Limits.FileBytes, bytes.NewReader(a.body))
 }
 
 func (c *Client) invalidAnswer(what string) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "the registry %s does not answer as one: %s", c.base, what)
+	return guideway.Errorf(guideway.CodeUnavailable, "the response of the registry %s is not valid: %s", c.base, what)
 }
 
 func (c *Client) tooMany(count int) error {
 	return guideway.Errorf(guideway.CodeTooLarge, "the registry %s has %d documents; the limit is %d", c.base, count, c.opts.Limits.Files).
-		WithFix("allow more with maxFiles")
+		WithFix("raise maxFiles")
 }
 
 // fetchList fetches the workflows of another system's registry.
@@ -186,7 +186,7 @@ func itemsOf(body []byte) ([]json.RawMessage, error) {
 	}
 	var list struct{ Workflows, Data *[]json.RawMessage }
 	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, fmt.Errorf("its list of workflows is no JSON")
+		return nil, fmt.Errorf("its list of workflows is not JSON")
 	}
 	switch {
 	case list.Workflows != nil:
@@ -206,11 +206,11 @@ func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to 
 		Phases json.RawMessage `json:"phases"`
 	}
 	refuse := func(name, message string) ([]byte, error) {
-		to.Reject(name, "registry-item", message, "mend it in the registry")
+		to.Reject(name, "registry-item", message, "fix it in the registry")
 		return nil, nil
 	}
 	if json.Unmarshal(item, &head) != nil || !idPattern().MatchString(head.ID) {
-		return refuse(fmt.Sprintf("workflows[%d]", i), "it is no workflow with an id")
+		return refuse(fmt.Sprintf("workflows[%d]", i), "it is not a workflow with an id")
 	}
 	name := head.ID + ".json"
 	if head.Steps == nil && head.Phases == nil {
@@ -219,7 +219,7 @@ func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to 
 			return nil, err
 		}
 		if a.status == http.StatusNotFound {
-			return refuse(name, "the registry lists it and does not have it")
+			return refuse(name, "the registry lists it but does not have it")
 		}
 		if a.status != http.StatusOK {
 			return nil, c.statusFix(a)
@@ -228,10 +228,10 @@ func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to 
 			ID string `json:"id"`
 		}
 		if json.Unmarshal(a.body, &whole) != nil {
-			return refuse(name, "what the registry gives is no JSON")
+			return refuse(name, "the response of the registry is not JSON")
 		}
 		if whole.ID != head.ID {
-			return refuse(name, "the registry gives a workflow with another id")
+			return refuse(name, "the registry sent a workflow with another id")
 		}
 		item = a.body
 	}

@@ -294,10 +294,10 @@ func TestHostileRegistry(t *testing.T) {
 				}
 			}
 		}, "too large"},
-		{"a page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `<html>`) }, "no JSON"},
-		{"wrong types", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"workflows": "all"}`) }, "no JSON"},
+		{"a page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `<html>`) }, "not JSON"},
+		{"wrong types", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"workflows": "all"}`) }, "not JSON"},
 		{"nothing", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, "neither workflows nor data"},
-		{"content that is another", index(`{"name": "x.json", "size": 3, "sha256": "` + sum + `"}`), "not what its SHA-256 says"},
+		{"content that is another", index(`{"name": "x.json", "size": 3, "sha256": "` + sum + `"}`), "does not match its SHA-256"},
 		{"a revision that is none", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"format": %q, "revision": "\u001b[31m", "documents": []}`, registry.Format)
 		}, "no revision"},

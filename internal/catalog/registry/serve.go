@@ -88,7 +88,7 @@ func isNotModified(w http.ResponseWriter, r *http.Request, e *edition) bool {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		status, data = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written"}`)
+		status, data = http.StatusInternalServerError, []byte(`{"error":"the response cannot be written"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -96,14 +96,14 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 }
 
 func notFound(w http.ResponseWriter) {
-	writeJSON(w, http.StatusNotFound, map[string]string{"error": "there is no such document"})
+	writeJSON(w, http.StatusNotFound, map[string]string{"error": "the document does not exist"})
 }
 
 // writeUnavailable answers that a document cannot be read at the moment.
 func writeUnavailable(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	w.Header().Del("ETag")
-	writeJSON(w, http.StatusServiceUnavailable, map[string]string{"error": "a document could not be read just now"})
+	writeJSON(w, http.StatusServiceUnavailable, map[string]string{"error": "a document cannot be read at the moment"})
 }
 
 func (s *server) serveIndex(w http.ResponseWriter, r *http.Request) {

@@ -84,8 +84,8 @@ func Save(info catalog.SourceInfo, c Change) error {
 func Remove(info catalog.SourceInfo, name, base string) error {
 	return inSourceDir(info, func(root *os.Root) error {
 		if base == "" {
-			return guideway.Errorf(guideway.CodeInvalid, "which version of %s is to be deleted is not said", name).
-				WithFix("name the version that you have looked at")
+			return guideway.Errorf(guideway.CodeInvalid, "the version of %s to delete is missing", name).
+				WithFix("set the version that you reviewed")
 		}
 		if _, err := checkBase(root, info, name, base); err != nil {
 			return err
@@ -118,7 +118,7 @@ func checkBase(root *os.Root, info catalog.SourceInfo, name, base string) (fs.Fi
 	case errors.Is(err, fs.ErrNotExist):
 		if base != "" {
 			return 0, guideway.Errorf(guideway.CodeConflict, "%s was deleted since this change began", name).
-				WithFix("save it as a new file, or leave it")
+				WithFix("save it as a new file, or discard the change")
 		}
 	case err != nil:
 		return 0, writeError(info, err)
@@ -127,7 +127,7 @@ func checkBase(root *os.Root, info catalog.SourceInfo, name, base string) (fs.Fi
 			WithFix("open that one, or choose another id")
 	case Version(now) != base:
 		return 0, guideway.Errorf(guideway.CodeConflict, "%s was changed since this change began", name).
-			WithFix("look at what is there now, and bring the two together")
+			WithFix("review the current version and merge the changes")
 	default:
 		if stat, err := root.Stat(name); err == nil {
 			mode = stat.Mode().Perm()

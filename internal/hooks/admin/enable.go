@@ -37,7 +37,7 @@ func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []strin
 	}
 	if r.Pin != record.Hash {
 		return nil, guideway.Errorf(guideway.CodeConflict, "%s has changed since your review", r.ID).
-			WithFix("review it again, and enable that")
+			WithFix("review the new version and enable it")
 	}
 	found, err := runner.Check(ctx, d.opts.Scripts, e.Linked)
 	if err != nil {
@@ -52,7 +52,7 @@ func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []strin
 		others := Activate(snapshot, records).Set.Overlapping(e.Graph)
 		if len(others) > 0 && !r.Replace {
 			return nil, guideway.Errorf(guideway.CodeConflict, "%s applies to some of the same requests, and is active: %s", r.ID, strings.Join(others, ", ")).
-				WithFix("disable the other, or use bindings that do not overlap")
+				WithFix("disable the other graph, or use bindings that do not overlap")
 		}
 		replaced = others
 		records = slices.DeleteFunc(slices.Clone(records), func(old approval.Record) bool {

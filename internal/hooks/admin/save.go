@@ -155,7 +155,7 @@ func (d *Service) changeFile(ctx context.Context, change func() error) error {
 		return err
 	}
 	if err := d.opts.Catalog.Load(context.WithoutCancel(ctx)); err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "read the catalog again: %w", err)
+		return guideway.Errorf(guideway.CodeInternal, "reload the catalog: %w", err)
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (d *Service) removeFile(id, source, base string) error {
 		return err
 	}
 	if c := Candidate(served); c.Source == info.Key() && m.records.Find(c.Key()) != nil {
-		return guideway.Errorf(guideway.CodeConflict, "%s is enabled; without it, the requests that it applies to would be refused", id).
+		return guideway.Errorf(guideway.CodeConflict, "%s is enabled; without it, matching requests would be refused", id).
 			WithFix("disable it first")
 	}
 	name, err := nameOf(m.snapshot, info, id)

@@ -218,10 +218,10 @@ func (m *state) newRow(e *catalog.HookEntry) Row {
 		row.Pin = e.Linked.Pin
 	}
 	if row.State == hookengine.StateChanged {
-		row.Why = "it has changed since its approval; the requests that it applies to are refused"
+		row.Why = "it has changed since its approval; matching requests are refused"
 	}
 	if row.State == hookengine.StateTemplate && row.Enabled {
-		row.Why = "it was enabled, and became a template; the requests that it applied to are refused"
+		row.Why = "it was enabled, and became a template; matching requests are refused"
 	}
 	return row
 }
@@ -298,7 +298,7 @@ func (d *Service) Export(_ context.Context, id string) ([]byte, error) {
 		return nil, err
 	}
 	if e.Linked == nil {
-		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
+		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s cannot be loaded: %s", e.ID, e.Problem).
 			WithFix("fix it; see 'guideway hooks validate %s'", e.ID)
 	}
 	return e.Linked.Export(m.newRow(e).State == hookengine.StateActive)

@@ -257,9 +257,9 @@ func TestSaveRefusesInvalidGraphs(t *testing.T) {
 	}{
 		{"a circle", "mine", "user", cyclic, guideway.CodeInvalidDefinition, "not a valid hook graph"},
 		{"a script that is none", "mine", "user", newGraph("mine", "if ("), guideway.CodeInvalidDefinition, "not a valid hook graph"},
-		{"no such module", "mine", "user", strings.Replace(newGraph("mine", "x"), `"script":"x"`, `"hookModuleId":"none"`, 1), guideway.CodeInvalidDefinition, "There is no module"},
+		{"no such module", "mine", "user", strings.Replace(newGraph("mine", "x"), `"script":"x"`, `"hookModuleId":"none"`, 1), guideway.CodeInvalidDefinition, "Module 'none' does not exist"},
 		{"another id", "other", "user", newGraph("mine", "1"), guideway.CodeInvalid, "has the id"},
-		{"a way out of the directory", "../mine", "user", newGraph("../mine", "1"), guideway.CodeInvalidDefinition, "cannot be the name of a file"},
+		{"a way out of the directory", "../mine", "user", newGraph("../mine", "1"), guideway.CodeInvalidDefinition, "not a valid file name"},
 		{"what is built in", "mine", "bundled", newGraph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
 		{"a directory", "mine", "../elsewhere", newGraph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
 		{"a module", "mark", "user", `{"id":"mark","name":"mark","script":"1"}`, guideway.CodeInvalid, "module"},

@@ -44,7 +44,7 @@ type Store struct{ opts Options }
 // Open returns a store. It does not read the file.
 func Open(opts Options) (*Store, error) {
 	if opts.Path == "" || len(opts.Key) == 0 {
-		return nil, guideway.Errorf(guideway.CodeInternal, "a store of approvals needs a path and a key")
+		return nil, guideway.Errorf(guideway.CodeInternal, "an approval store needs a path and a key")
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -88,8 +88,8 @@ func (s *Store) List() (Records, error) {
 
 // invalidFile returns the error for a file that is not authentic.
 func (s *Store) invalidFile(why string) error {
-	return guideway.Errorf(guideway.CodeForbidden, "the file of approvals %s %s; all of it is ignored", s.opts.Path, why).
-		WithFix("restore it from a copy, or move it away and approve known content again")
+	return guideway.Errorf(guideway.CodeForbidden, "the approval file %s %s; all of it is ignored", s.opts.Path, why).
+		WithFix("restore it from a backup, or move it and approve known content again")
 }
 
 // Put adds an approval, or replaces an earlier one of the same subject. It sets the time.
@@ -154,13 +154,13 @@ func (s *Store) Change(ctx context.Context, edit func(Records) (Records, error))
 }
 
 func (s *Store) writeError(err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "write the file of approvals %s: %w", s.opts.Path, err).
+	return guideway.Errorf(guideway.CodeUnavailable, "write the approval file %s: %w", s.opts.Path, err).
 		WithFix("make the directory %s writable for this user", filepath.Dir(s.opts.Path))
 }
 
 func (s *Store) privateFile() atomicfile.File {
 	return atomicfile.File{
-		Path: s.opts.Path, What: "file of approvals", MaxBytes: maxBytes,
+		Path: s.opts.Path, What: "approval file", MaxBytes: maxBytes,
 		IfSeen: "other users may know the approvals",
 	}
 }

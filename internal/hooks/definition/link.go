@@ -117,7 +117,7 @@ func unknownModule(g *Graph, i int, known []string) guideway.Diagnostic {
 	return guideway.Diagnostic{
 		Severity: guideway.SeverityError, Code: CodeModuleUnknown, File: g.File, Line: n.Line, Column: n.Column, Node: n.ID,
 		Pointer: string(doc.Pointer("").Key("nodes").Index(i).Key("data").Key("hook").Key("hookModuleId")),
-		Message: fmt.Sprintf("There is no module '%s' for hook '%s'.", n.Hook.Module, n.ID), Fix: fix,
+		Message: fmt.Sprintf("Module '%s' does not exist, but is used by hook '%s'.", n.Hook.Module, n.ID), Fix: fix,
 	}
 }
 

@@ -103,7 +103,7 @@ func TestModules(t *testing.T) {
 	if l != nil || len(found) != 1 {
 		t.Fatal(l, found)
 	}
-	want := "graph.json:2:33: error: There is no module 'redact' for hook 'h'. [module-unknown] (/nodes/1/data/hook/hookModuleId)\n  fix: did you mean 'redacts'?"
+	want := "graph.json:2:33: error: Module 'redact' does not exist, but is used by hook 'h'. [module-unknown] (/nodes/1/data/hook/hookModuleId)\n  fix: did you mean 'redacts'?"
 	if diff := cmp.Diff(want, found[0].String()); diff != "" || found[0].Node != "h" {
 		t.Error(diff)
 	}

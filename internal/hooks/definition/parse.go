@@ -66,8 +66,8 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 			g.Edges[i].Branch = NoBranch // an editor's name for the connection point
 		}
 	}
-	p.checkNotEmpty(at.Key("bindings"), "remove it: a graph without bindings stands around all requests of its type")
-	p.checkNotEmpty(at.Key("nodes"), "begin with a start, an mcp-call and an end")
+	p.checkNotEmpty(at.Key("bindings"), "remove it: a graph without bindings applies to all requests of its type")
+	p.checkNotEmpty(at.Key("nodes"), "add at least a start, an mcp-call and an end")
 	p.checkMaxItems(at.Key("nodes"), maxNodes)
 	p.checkMaxItems(at.Key("edges"), maxEdges)
 	return g
@@ -77,8 +77,8 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 func (p *parser) readFileID(at shape.Place) string {
 	text := p.Text(at, 1, maxID)
 	if text != "" && at.Node.Kind == doc.String && !isFileID(text) {
-		p.Errorf(at, CodePattern, "use letters, digits, hyphens, underscores and dots, and begin with a letter or digit",
-			"Field '%s' %s has the value %s, which cannot be the name of a file everywhere.", at.Name, at.Where, shape.Quote(text))
+		p.Errorf(at, CodePattern, "use letters, digits, hyphens, underscores and dots, and start with a letter or digit",
+			"Field '%s' %s has the value %s, which is not a valid file name on every system.", at.Name, at.Where, shape.Quote(text))
 	}
 	return text
 }
@@ -110,8 +110,8 @@ func (p *parser) readVariables(at shape.Place) map[string]json.RawMessage {
 	for i := range at.Node.Members {
 		m := &at.Node.Members[i]
 		if !isName(m.Key) {
-			p.Errorf(at.Member(i), CodePattern, "use letters, digits and underscores, and do not begin with a digit",
-				"Variable %s %s has no name that a condition could read.", shape.Quote(m.Key), at.Where)
+			p.Errorf(at.Member(i), CodePattern, "use letters, digits and underscores, and do not start with a digit",
+				"Variable %s %s has a name that a condition cannot read.", shape.Quote(m.Key), at.Where)
 		}
 		out[m.Key] = json.RawMessage(m.Value.Source(p.Canonical))
 	}
@@ -152,7 +152,7 @@ func editorMembers() []string {
 
 // readNode reads a node.
 func (p *parser) readNode(at shape.Place) Node {
-	p.Closed(at, "remove it: what only an editor needs can stand in 'data'", append([]string{"id", "type", "position", "data"}, editorMembers()...))
+	p.Closed(at, "remove it: put data for editors into 'data'", append([]string{"id", "type", "position", "data"}, editorMembers()...))
 	p.Require(at, "id", "type")
 	n := Node{
 		ID:   p.Text(at.Key("id"), 1, maxID),
@@ -212,7 +212,7 @@ func (p *parser) readHook(at shape.Place) *Hook {
 	module, script := at.Node.Get("hookModuleId") != nil, at.Node.Get("script") != nil
 	switch {
 	case module && script:
-		p.Errorf(at, CodeHookScript, "keep 'hookModuleId' to share the script, or 'script' to have it here alone",
+		p.Errorf(at, CodeHookScript, "keep 'hookModuleId' to share the script, or 'script' to use it only here",
 			"The hook %s names a module and has a script of its own.", at.Where)
 	case !module && !script:
 		p.Errorf(at, CodeHookScript, `add "script": "...", or "hookModuleId": the name of a module`, "The hook %s has no script.", at.Where)
@@ -234,7 +234,7 @@ func (p *parser) readTimeout(at shape.Place) float64 {
 
 // readEdge reads an edge.
 func (p *parser) readEdge(at shape.Place) Edge {
-	p.Closed(at, "remove it: what only an editor needs can stand in 'data'",
+	p.Closed(at, "remove it: put data for editors into 'data'",
 		append([]string{"id", "source", "target", "type", "sourceHandle", "targetHandle", "data"}, editorMembers()...))
 	p.Require(at, "source", "target")
 	p.Text(at.Key("id"), 0, 0)

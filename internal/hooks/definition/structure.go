@@ -16,7 +16,7 @@ func (p *parser) checkStructure(at shape.Place, g *Graph) {
 		for i := range g.Bindings {
 			if g.Bindings[i].Tool != "" {
 				p.Errorf(at.Key("bindings").Index(i).Key("tool"), CodeBindingTool, "remove it; bind the graph to 'upstream' alone, and choose the tools in a hook",
-					"A list of tools is no call of one: a graph for tools/list cannot be bound to a tool.")
+					"tools/list is not a call of a tool: a graph for tools/list cannot be bound to a tool.")
 			}
 		}
 	}
@@ -34,7 +34,7 @@ func (p *parser) checkModuleIDs(at shape.Place, g *Graph) {
 	for i := range g.Modules {
 		m := &g.Modules[i]
 		if m.ID != "" && (seen[m.ID] || m.ID != m.Name && seen[m.Name]) {
-			p.Errorf(at.Index(i).Key("id"), CodeDuplicateID, "give each module an id and a name of its own", "Two modules are called '%s'.", m.ID)
+			p.Errorf(at.Index(i).Key("id"), CodeDuplicateID, "give each module a unique id and name", "Two modules have the name '%s'.", m.ID)
 		}
 		seen[m.ID], seen[m.Name] = true, true
 	}
@@ -106,7 +106,7 @@ func (c *checker) indexEdges() {
 	for n := range c.Nodes {
 		id := c.Nodes[n].ID
 		if first, ok := c.numbers[id]; ok && id != "" {
-			c.addNodeError(n, CodeDuplicateID, "give each node an id of its own", "Duplicate node id '%s': node %d has it already.", id, first+1)
+			c.addNodeError(n, CodeDuplicateID, "give each node a unique id", "Duplicate node id '%s': node %d already has it.", id, first+1)
 			continue
 		}
 		c.numbers[id] = n
@@ -124,7 +124,7 @@ func (c *checker) indexEdges() {
 			continue
 		}
 		if first, ok := seen[edge]; ok {
-			c.addEdgeError(e, "", CodeEdgeTwice, "remove one of the two", "The edge from '%s' to '%s' is there twice: edge %d is the same.", edge.Source, edge.Target, first+1)
+			c.addEdgeError(e, "", CodeEdgeTwice, "remove one of the two", "The edge from '%s' to '%s' is duplicated: edge %d is the same.", edge.Source, edge.Target, first+1)
 			continue
 		}
 		seen[edge] = e
@@ -176,10 +176,10 @@ func (c *checker) checkEnds() {
 		c.found = append(c.found, Diagnostic{Code: code, Pointer: doc.Pointer("").Key("nodes"), Message: message, Fix: fix})
 	}
 	if first < 0 {
-		root(CodeStartCount, `add {"id": "start", "type": "start"}`, "The graph has no start.")
+		root(CodeStartCount, `add {"id": "start", "type": "start"}`, "The graph has no start node.")
 	}
 	if !hasEnd {
-		root(CodeEndMissing, `add {"id": "end", "type": "end"}, and lead to it`, "The graph has no end.")
+		root(CodeEndMissing, `add {"id": "end", "type": "end"}, and add an edge to it`, "The graph has no end node.")
 	}
 }
 
@@ -189,21 +189,21 @@ func (c *checker) checkNode(n int) {
 	switch {
 	case node.Kind == Start:
 		for _, e := range c.in[n] {
-			c.addEdgeError(e, "target", CodeStartInput, "remove the edge", "An edge leads from '%s' to the start '%s', which nothing comes before.", c.Edges[e].Source, node.ID)
+			c.addEdgeError(e, "target", CodeStartInput, "remove the edge", "An edge leads from '%s' to the start '%s', which cannot have incoming edges.", c.Edges[e].Source, node.ID)
 		}
 	case len(c.in[n]) > 1:
-		c.addNodeError(n, CodeInputMany, "keep one of the edges; a node that two branches need stands on each of them",
-			"%d edges lead to node '%s'; every node but the start has exactly one.", len(c.in[n]), node.ID)
+		c.addNodeError(n, CodeInputMany, "keep one of the edges; add a copy of a node that two branches need to each branch",
+			"%d edges lead to node '%s'; every node except the start has exactly one.", len(c.in[n]), node.ID)
 	}
 	switch {
 	case node.Kind == End:
 		for _, e := range c.out[n] {
-			c.addEdgeError(e, "source", CodeEndOutput, "remove the edge", "An edge leads from the end '%s' to '%s'; nothing comes after an end.", node.ID, c.Edges[e].Target)
+			c.addEdgeError(e, "source", CodeEndOutput, "remove the edge", "An edge leads from the end '%s' to '%s'; an end cannot have outgoing edges.", node.ID, c.Edges[e].Target)
 		}
 	case node.IsFireAndForget():
 		for _, e := range c.out[n] {
 			c.addEdgeError(e, "source", CodeFireAndForgetOutput, "remove the edge, or set 'blocking' of the hook to true",
-				"An edge leads from '%s' to '%s'; nothing comes after a fire-and-forget hook.", node.ID, c.Edges[e].Target)
+				"An edge leads from '%s' to '%s'; a fire-and-forget hook cannot have outgoing edges.", node.ID, c.Edges[e].Target)
 		}
 	case node.Kind == ConditionNode:
 		c.checkBranches(n)
@@ -219,7 +219,7 @@ func (c *checker) checkBranches(n int) {
 		branch := c.Edges[e].Branch
 		if branch != True && branch != False {
 			c.addEdgeError(e, "sourceHandle", CodeBranch, `write "sourceHandle": "true", or "false"`,
-				"The edge from condition '%s' to '%s' is for neither true nor false.", c.Nodes[n].ID, c.Edges[e].Target)
+				"The edge from condition '%s' to '%s' is labeled neither true nor false.", c.Nodes[n].ID, c.Edges[e].Target)
 			continue
 		}
 		by[branch] = append(by[branch], e)
@@ -244,10 +244,10 @@ func (c *checker) checkContinuation(n int, edges []int, branch Branch) {
 	}
 	switch {
 	case len(main) == 0:
-		c.addNodeError(n, CodeWayOpen, "lead from it to an mcp-call, a blocking hook, a condition or an end", "Nothing comes after node '%s'%s.", c.Nodes[n].ID, where)
+		c.addNodeError(n, CodeWayOpen, "add an edge from it to an mcp-call, a blocking hook, a condition or an end", "No edge leaves node '%s'%s.", c.Nodes[n].ID, where)
 	case len(main) > 1:
 		c.addNodeError(n, CodeOutputMany, "keep one of them, put a condition before them, or set 'blocking' of the hooks to false",
-			"%d edges lead on from node '%s'%s; only one can, beside those to fire-and-forget hooks.", len(main), c.Nodes[n].ID, where)
+			"%d edges leave node '%s'%s; only one is allowed, in addition to those to fire-and-forget hooks.", len(main), c.Nodes[n].ID, where)
 	}
 }
 
@@ -315,7 +315,7 @@ func (c *checker) checkReachability() {
 	reached := c.reachableFrom(starts...)
 	for n := range c.Nodes {
 		if c.isFirstOfID(n) && !reached[n] && c.Nodes[n].Kind != Start {
-			c.addNodeError(n, CodeUnreachable, "lead to it, or remove it", "No way leads to node '%s', so it would never run.", c.Nodes[n].ID)
+			c.addNodeError(n, CodeUnreachable, "add an edge to it, or remove it", "No path leads to node '%s', so it never runs.", c.Nodes[n].ID)
 		}
 	}
 }
@@ -347,11 +347,11 @@ func (c *checker) checkPaths() {
 			continue
 		case node.Kind == Call && at.called && !told[CodeCallTwice+node.ID]:
 			told[CodeCallTwice+node.ID] = true
-			c.addNodeError(at.node, CodeCallTwice, "keep one of them: a call is sent at most once", "A way to '%s' has sent the call already.", node.ID)
+			c.addNodeError(at.node, CodeCallTwice, "keep one of them: a call is sent at most once", "A path to '%s' has already sent the call.", node.ID)
 		case node.Kind == End && !at.called && !at.answered && !told[CodeCallMissing+node.ID]:
 			told[CodeCallMissing+node.ID] = true
-			c.addNodeError(at.node, CodeCallMissing, "put an mcp-call on the way; or, if a hook on it answers in place of the server, set its 'answers' to true",
-				"A way to the end '%s' has no mcp-call and no hook that answers.", node.ID)
+			c.addNodeError(at.node, CodeCallMissing, "add an mcp-call to the path; or, if a hook on it answers in place of the server, set its 'answers' to true",
+				"A path to the end '%s' has no mcp-call and no hook that answers.", node.ID)
 		}
 		at.called = at.called || node.Kind == Call
 		at.answered = at.answered || node.Kind == HookNode && node.Hook != nil && node.Hook.Answers

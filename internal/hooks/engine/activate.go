@@ -117,7 +117,7 @@ func (c *Candidate) evaluate(r *approval.Record) (program *Program, state State,
 		if r == nil {
 			return nil, StateBroken, ""
 		}
-		return nil, StateBroken, "it does not load: " + c.Problem
+		return nil, StateBroken, "it cannot be loaded: " + c.Problem
 	case c.Graph.Template:
 		if r == nil {
 			return nil, StateTemplate, ""

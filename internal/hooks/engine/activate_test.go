@@ -42,7 +42,7 @@ func TestActivate(t *testing.T) {
 		"not approved": {[]hookengine.Candidate{first}, nil, hookengine.StateOff, ""},
 		"changed":      {[]hookengine.Candidate{changed}, approval.Records{record}, hookengine.StateChanged, "changed since its approval"},
 		"changed, own": {[]hookengine.Candidate{own}, approval.Records{record}, hookengine.StateActive, ""},
-		"broken":       {[]hookengine.Candidate{broken}, approval.Records{record}, hookengine.StateBroken, "does not load: line 3"},
+		"broken":       {[]hookengine.Candidate{broken}, approval.Records{record}, hookengine.StateBroken, "cannot be loaded: line 3"},
 		"broken, off":  {[]hookengine.Candidate{broken}, nil, hookengine.StateBroken, ""},
 		"template":     {[]hookengine.Candidate{template}, nil, hookengine.StateTemplate, ""},
 		"became one":   {[]hookengine.Candidate{template}, approval.Records{record}, hookengine.StateTemplate, "became a template"},

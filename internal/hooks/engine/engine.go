@@ -158,7 +158,7 @@ func (x *execution) runNodes(ctx context.Context) *Outcome {
 		}
 		at = next
 	}
-	return x.failedOutcome(&x.program.nodes[at], x.programError("goes in a circle"))
+	return x.failedOutcome(&x.program.nodes[at], x.programError("runs in a cycle"))
 }
 
 // programError returns the error of an unchecked program.

@@ -99,16 +99,16 @@ func TestResponses(t *testing.T) {
 			valueAt(c, "response").(map[string]any)["isError"] = true
 			return nil, nil
 		}, hookengine.StatusChanged, `{"content":[ {"type":"text","text":"\u0041"} ],"n":12345678901234567890,"isError":true}`},
-		"no object":  {sets("text"), hookengine.StatusError, "context.response that is not an object"},
+		"no object":  {sets("text"), hookengine.StatusError, "context.response to a value that is not an object"},
 		"no content": {sets(map[string]any{"text": "x"}), hookengine.StatusError, `without the list "content"`},
 		"no type":    {sets(map[string]any{"content": []any{"x"}}), hookengine.StatusError, `content[0] has no "type"`},
 		"taken away": {sets(nil), hookengine.StatusError, "removed context.response"},
-		"other form": {func(_ context.Context, c map[string]any) (any, error) { delete(c, "request"); return nil, nil }, hookengine.StatusError, "left no context.request"},
+		"other form": {func(_ context.Context, c map[string]any) (any, error) { delete(c, "request"); return nil, nil }, hookengine.StatusError, "removed context.request"},
 		"method": {func(_ context.Context, c map[string]any) (any, error) {
 			valueAt(c, "request").(map[string]any)["method"] = "x"
 			return nil, nil
-		}, hookengine.StatusError, "stays \"tools/call\""},
-		"variables": {func(_ context.Context, c map[string]any) (any, error) { c["variables"] = []any{}; return nil, nil }, hookengine.StatusError, "context.variables that is not an object"},
+		}, hookengine.StatusError, "must stay \"tools/call\""},
+		"variables": {func(_ context.Context, c map[string]any) (any, error) { c["variables"] = []any{}; return nil, nil }, hookengine.StatusError, "context.variables to a value that is not an object"},
 		"withheld":  {func(context.Context, map[string]any) (any, error) { return map[string]any{"continue": false}, nil }, hookengine.StatusRefused, "its response is withheld"},
 		"cut off": {func(_ context.Context, c map[string]any) (any, error) {
 			c["response"] = map[string]any{"content": []any{}}
@@ -206,7 +206,7 @@ func TestAnswers(t *testing.T) {
 	r := newFixture(t, "start > answer > end", nil)
 	out := r.runRequest()
 	r.checkOutcome(out, hookengine.StatusError, 0)
-	if !strings.Contains(out.Err.Error(), "left no context.response") {
+	if !strings.Contains(out.Err.Error(), "did not set context.response") {
 		t.Error(out.Err)
 	}
 	r = newFixture(t, "start > answer > a > end", map[string]script{"answer": func(_ context.Context, c map[string]any) (any, error) {

@@ -138,7 +138,7 @@ func TestOriginal4ReturnValueCounts(t *testing.T) {
 		{"answers and goes on", func(c map[string]any) any { c["response"] = answer; return nil }, hookengine.StatusAnswered, 0, ""},
 		{
 			"returns what nobody understands", func(map[string]any) any { return "ok" },
-			hookengine.StatusError, 0, `the hook returned "ok"; allowed are nothing, the context, or {continue, context, error}`,
+			hookengine.StatusError, 0, `the hook returned "ok"; it may return nothing, the context, or {continue, context, error}`,
 		},
 		{"false", func(map[string]any) any { return false }, hookengine.StatusError, 0, "the hook returned false"},
 		{

@@ -41,7 +41,7 @@ func (x *execution) runHook(ctx context.Context, n *node, entry *NodeTrace) *Out
 		entry.Error = &NodeError{Code: verdict.code, Message: verdict.message}
 		return x.refusedOutcome(n, verdict.code, verdict.message)
 	case n.Hook.Answers && x.state.response.isEmpty():
-		err := fmt.Errorf("it must answer instead of the server, but left no context.response")
+		err := fmt.Errorf("it must answer instead of the server, but did not set context.response")
 		entry.Error = nodeError(err)
 		return x.failedOutcome(n, x.nodeFailure("hook", n, err))
 	case verdict.stop:
@@ -57,7 +57,7 @@ func (x *execution) applyContext(given, left json.RawMessage) ([]Change, error) 
 	}
 	after, err := parseTree(left)
 	if err != nil {
-		return nil, fmt.Errorf("the context that the hook left is not JSON: %w", err)
+		return nil, fmt.Errorf("the context of the hook is not JSON: %w", err)
 	}
 	return x.state.applyTree(after)
 }
@@ -96,7 +96,7 @@ func readVerdict(raw json.RawMessage) (verdict, error) {
 		v.replaced = t.raw
 		return v, nil
 	case t.kind != '{' || t.valueOf("continue") == nil && t.valueOf("context") == nil && t.valueOf("error") == nil:
-		return v, fmt.Errorf("the hook returned %s; allowed are nothing, the context, or {continue, context, error}", cutShort(t.raw))
+		return v, fmt.Errorf("the hook returned %s; it may return nothing, the context, or {continue, context, error}", cutShort(t.raw))
 	}
 	if c := t.valueOf("context"); !c.isNull() {
 		v.replaced = c.raw

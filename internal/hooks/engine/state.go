@@ -147,9 +147,9 @@ func (s *state) applyTree(after *tree) ([]Change, error) {
 	method := request.valueOf("method")
 	switch {
 	case request == nil || request.kind != '{':
-		return nil, fmt.Errorf("the hook left no context.request")
+		return nil, fmt.Errorf("the hook removed context.request")
 	case method == nil || method.text != string(s.method):
-		return nil, fmt.Errorf("the hook changed context.request.method, which stays %q", s.method)
+		return nil, fmt.Errorf("the hook changed context.request.method, which must stay %q", s.method)
 	}
 	next, diff := *s, &changes{}
 	changed, err := next.params.replaceValue(diff, "/request/params", request.valueOf("params"), '{')
@@ -208,7 +208,7 @@ func (v *value) replaceValue(diff *changes, at doc.Pointer, after *tree, kind by
 	}
 	switch {
 	case after != nil && after.kind != kind:
-		return false, fmt.Errorf("the hook left a value at context%s that is not an object", dottedPath(at))
+		return false, fmt.Errorf("the hook set context%s to a value that is not an object", dottedPath(at))
 	case after == nil && before == nil:
 		return false, nil
 	case after == nil:
@@ -241,11 +241,11 @@ func checkResponse(method hookdef.Type, response *tree) error {
 	}
 	items := response.valueOf(list)
 	if items == nil || items.kind != '[' {
-		return fmt.Errorf("the hook left a response without the list %q, which every response to %s has", list, method)
+		return fmt.Errorf("the hook set a response without the list %q, which every response to %s requires", list, method)
 	}
 	for i, item := range items.kids {
 		if text := item.valueOf(member); item.kind != '{' || text == nil || text.kind != '"' || text.text == "" {
-			return fmt.Errorf("the hook left a response where %s[%d] has no %q, which every %s has", list, i, member, kind)
+			return fmt.Errorf("the hook set a response in which %s[%d] has no %q, which every %s requires", list, i, member, kind)
 		}
 	}
 	return nil

@@ -103,7 +103,7 @@ func (t *tree) toAny() any {
 // read different values.
 func parseTree(data []byte) (*tree, error) {
 	if isDeeper(data, maxDepth) {
-		return nil, fmt.Errorf("the value nests more than %d levels deep", maxDepth)
+		return nil, fmt.Errorf("the value is nested more than %d levels deep", maxDepth)
 	}
 	if !json.Valid(data) {
 		return nil, whyInvalid(data)

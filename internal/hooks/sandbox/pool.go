@@ -85,7 +85,7 @@ func NewPool(o Options) (*Pool, error) {
 	o.Most = orElse(o.Most, MostLimits())
 	o.Limits = orElse(o.Limits, DefaultLimits())
 	if _, err := o.limitsFor(o.Limits); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the limits of scripts: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "invalid script limits: %w", err)
 	}
 	return &Pool{options: o, busy: map[*process]struct{}{}, owners: map[string]int{}}, nil
 }
@@ -173,7 +173,7 @@ func (p *Pool) setMissingLocked(missing string) {
 		return
 	}
 	p.missing = missing
-	p.options.Log.Warn("scripts run without the filter of system calls, which this machine or container forbids; the other limits apply", "reason", missing)
+	p.options.Log.Warn("scripts run without the system call filter, which this machine or container does not allow; the other limits apply", "reason", missing)
 }
 
 // request sends a request to a worker and returns its answer.
@@ -203,7 +203,7 @@ func (p *Pool) request(ctx context.Context, owner string, r *scriptwire.Request)
 
 // failureOf returns the error of a worker that did not answer.
 func (p *Pool) failureOf(owner string, process *process, r *scriptwire.Request, err error) error {
-	e := &Error{Kind: Crashed, Message: "the script's worker exited during the call; it is unknown how far the script got"}
+	e := &Error{Kind: Crashed, Message: "the script's worker exited during the call; the progress of the script is unknown"}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		e.Kind = Timeout

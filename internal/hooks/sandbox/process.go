@@ -95,7 +95,7 @@ func (p *process) awaitReady(limit time.Duration) (missing string, err error) {
 	}
 	call, message, err := scriptwire.Read(p.out, 1<<10)
 	if err == nil && call != 0 {
-		err = errors.New("the worker sent an answer to no request")
+		err = errors.New("the worker sent a response without a request")
 	}
 	if err != nil {
 		return "", err
@@ -109,7 +109,7 @@ func (p *process) awaitReady(limit time.Duration) (missing string, err error) {
 
 // errUndelivered is returned for a request that did not reach the worker completely:
 // nothing of it can have run.
-var errUndelivered = errors.New("the worker was gone")
+var errUndelivered = errors.New("the worker had exited")
 
 // exchange sends a request and waits for its answer. After an error the process is
 // unusable.
@@ -145,7 +145,7 @@ func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptw
 		return nil, err
 	}
 	if got != call {
-		return nil, errors.New("the worker sent an answer to no request")
+		return nil, errors.New("the worker sent a response without a request")
 	}
 	a, err := scriptwire.ReadAnswer(message)
 	if err != nil {

@@ -153,7 +153,7 @@ func (p *Pool) refuseLocked(err error) {
 		return
 	}
 	for _, w := range p.waiting {
-		w.granted <- grant{err: guideway.Errorf(guideway.CodeUnavailable, "no script can be run: %w", err)}
+		w.granted <- grant{err: guideway.Errorf(guideway.CodeUnavailable, "cannot run scripts: %w", err)}
 	}
 	p.waiting = nil
 }

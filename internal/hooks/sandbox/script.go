@@ -171,7 +171,7 @@ func (m *Module) newRequest(library map[string]string) (*scriptwire.Request, err
 		}
 	}
 	if len(r.Params) > maxArgs || len(library) > maxLibrary {
-		return nil, rejectCall("%d names of arguments and %d modules, over the limits of %d and %d",
+		return nil, rejectCall("%d argument names and %d modules, over the limits of %d and %d",
 			len(r.Params), len(library), maxArgs, maxLibrary)
 	}
 	size := 0
@@ -229,7 +229,7 @@ func (o *Options) limitsFor(l Limits) (Limits, error) {
 			return usual
 		case asked < 0 || asked > most:
 			if err == nil {
-				err = rejectCall("the limit of %s is %d, and can be 1 to %d", what, asked, most)
+				err = rejectCall("the limit of %s is %d, and must be from 1 to %d", what, asked, most)
 			}
 		}
 		return asked

@@ -134,7 +134,7 @@ func TestErrors(t *testing.T) {
 		{name: "broken toJSON", source: "return { toJSON() { throw new Error('mine') } }", kind: sandbox.Unserialisable, message: "mine", line: 1},
 		{name: "argument that is no JSON", source: `return 1`, args: []string{`{`}, kind: sandbox.Rejected, message: "not JSON"},
 		{name: "empty argument", source: `return 1`, args: []string{``}, kind: sandbox.Rejected, message: "not JSON"},
-		{name: "waits for nothing", source: `await new Promise(() => {})`, kind: sandbox.Timeout, message: "nothing can settle"},
+		{name: "waits for nothing", source: `await new Promise(() => {})`, kind: sandbox.Timeout, message: "can no longer settle"},
 		{name: "code from strings", source: `return (() => {}).constructor("return 1")()`, kind: sandbox.Exception, message: "from strings", line: 1},
 		{name: "eval", source: `return eval("1")`, kind: sandbox.Exception, message: "eval", line: 1},
 	} {

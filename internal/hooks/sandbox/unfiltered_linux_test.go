@@ -71,7 +71,7 @@ func TestMissingFilterIsLogged(t *testing.T) {
 		if got := runValue(t, p, newCall("return 7")); got != "7" {
 			t.Errorf("%s: got %s", command, got)
 		}
-		if said := log.countLines("without the filter of system calls"); said != want || (p.Missing() != "") != (want == 1) {
+		if said := log.countLines("without the system call filter"); said != want || (p.Missing() != "") != (want == 1) {
 			t.Errorf("%s: said %d times, missing %q", command, said, p.Missing())
 		}
 		if err := p.Close(t.Context()); err != nil {

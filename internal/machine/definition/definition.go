@@ -152,7 +152,7 @@ func (p *parser) checkReferences(at shape.Place, m *Machine, files Files, broken
 		if len(functions) > 0 && !files.Alone {
 			dir := scriptDir(files.Config.Path)
 			p.Errorf(at.Key("states"), CodeScriptMissing, "write "+dir+"/script.js with: export default { "+functions[0]+"() { ... } }",
-				"The states name handlers, and there is no script.")
+				"The states refer to handlers, but there is no script.")
 		}
 		return
 	}
@@ -161,7 +161,7 @@ func (p *parser) checkReferences(at shape.Place, m *Machine, files Files, broken
 		s, one := &m.States[i], at.Key("states").Index(i)
 		for key, name := range map[string]string{"pre_handler": s.Pre, "post_handler": s.Post, "transition_handler": s.Transition, "error_handler": s.OnError} {
 			if name != "" && !code.definesFunction(name) {
-				p.Errorf(one.Key(key), CodeHandlerMissing, "add "+name+"() { ... } to the object that it exports, or mend the name",
+				p.Errorf(one.Key(key), CodeHandlerMissing, "add "+name+"() { ... } to the exported object, or fix the name",
 					"%s has no function '%s'.", files.Script.Path, name)
 			}
 		}
@@ -205,7 +205,7 @@ func (d *Definition) setCanonical(config string, sources map[string]json.RawMess
 // Pinned parses a machine from its canonical text. The result has the same hash.
 func Pinned(text string) (*Definition, error) {
 	bad := func(why string) error {
-		return guideway.Errorf(guideway.CodeUnavailable, "the pinned machine does not load: %s", why)
+		return guideway.Errorf(guideway.CodeUnavailable, "the pinned machine cannot be loaded: %s", why)
 	}
 	var p pinnedMachine
 	if err := json.Unmarshal([]byte(text), &p); err != nil {

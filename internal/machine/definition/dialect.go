@@ -104,7 +104,7 @@ func (p *parser) readInteger(at shape.Place, low, other int) int {
 		p.WrongType(at, "a whole number")
 	case n.Num != float64(int64(n.Num)) || n.Num < float64(low) || n.Num > most:
 		p.Errorf(at, CodeRange, fmt.Sprintf("write a whole number from %d", low),
-			"Field '%s' %s has the value %s; it is a whole number from %d to %d.", at.Name, at.Where, n.Text, low, most)
+			"Field '%s' %s has the value %s; it must be a whole number from %d to %d.", at.Name, at.Where, n.Text, low, most)
 	default:
 		return int(n.Num)
 	}
@@ -121,7 +121,7 @@ func (p *parser) readPositive(at shape.Place) float64 {
 	case n.Kind != doc.Number:
 		p.WrongType(at, "a number")
 	case n.Num <= 0 || n.Num > most:
-		p.Errorf(at, CodeRange, "write a number above 0", "Field '%s' %s has the value %s; it is a number above 0, and at most 1000000000.", at.Name, at.Where, n.Text)
+		p.Errorf(at, CodeRange, "write a number above 0", "Field '%s' %s has the value %s; it must be a number above 0 and at most 1000000000.", at.Name, at.Where, n.Text)
 	default:
 		return n.Num
 	}
@@ -137,7 +137,7 @@ func (p *parser) readDuration(at shape.Place) time.Duration {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		p.Errorf(at, CodeDuration, "write a number and a unit: 30s, 10m, 2h", "Field '%s' %s has the value %s, which is no time.", at.Name, at.Where, shape.Quote(text))
+		p.Errorf(at, CodeDuration, "write a number and a unit: 30s, 10m, 2h", "Field '%s' %s has the value %s, which is not a duration.", at.Name, at.Where, shape.Quote(text))
 		return 0
 	}
 	return d
@@ -151,7 +151,7 @@ func (p *parser) readPath(at shape.Place) string {
 	text := p.Text(at, 1, 256)
 	if text != "" && !isPath(text) {
 		p.Errorf(at, CodePath, "write it as common_data.NAME, or common_data.NAME.MEMBER",
-			"Field '%s' %s has the value %s, which is no path into common_data.", at.Name, at.Where, shape.Quote(text))
+			"Field '%s' %s has the value %s, which is not a path into common_data.", at.Name, at.Where, shape.Quote(text))
 	}
 	return text
 }

@@ -35,7 +35,7 @@ func (l *linter) lintVariables(at shape.Place) {
 	for _, v := range l.d.Variables {
 		if slices.ContainsFunc(l.d.Inputs, func(in Input) bool { return in.Name == v.Name }) {
 			l.Warnf(at.Key(v.Name), CodeVariableShadows, "give the variable another name, or the input a default",
-				"The variable '%s' overwrites the input of the same name: what is given for it is lost.", v.Name)
+				"The variable '%s' overwrites the input of the same name: its value is lost.", v.Name)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func (l *linter) lintContexts(at shape.Place) {
 		name := l.d.Contexts[i].Name
 		used := slices.ContainsFunc(l.d.Agents, func(a Agent) bool { return a.Context == name })
 		if !used && !l.code.mentionsText(name) {
-			l.Warnf(at.Key("contexts").Index(i), CodeContextUnused, "remove it, or give it to an agent", "No agent talks in the context '%s'.", name)
+			l.Warnf(at.Key("contexts").Index(i), CodeContextUnused, "remove it, or give it to an agent", "No agent uses the context '%s'.", name)
 		}
 	}
 }
@@ -59,8 +59,8 @@ func (l *linter) lintAgents(at shape.Place) {
 			l.Warnf(at.Index(i), CodeAgentUnused, "remove it, or add a state for it", "No state calls the agent '%s'.", name)
 		}
 		if r := l.d.Roles[name]; r != nil && len(r.Parsing) > 1 {
-			l.Warnf(at.Index(i).Key("agent_role"), CodeParsingMany, "keep one parsing tool, so that the model is made to call it",
-				"The role '%s' has %d parsing tools: the model chooses one, or none.", name, len(r.Parsing))
+			l.Warnf(at.Index(i).Key("agent_role"), CodeParsingMany, "keep one parsing tool, so that the model is forced to call it",
+				"The role '%s' has %d parsing tools: the model may choose one or none.", name, len(r.Parsing))
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (l *linter) lintRoles(at shape.Place) {
 	}
 	for i := range at.Node.Members {
 		if name := at.Node.Members[i].Key; l.d.Roles[name] == nil {
-			l.Warnf(at.Member(i), CodeRoleUnused, "remove it, or add an agent for it", "No agent plays the role '%s'.", name)
+			l.Warnf(at.Member(i), CodeRoleUnused, "remove it, or add an agent for it", "No agent has the role '%s'.", name)
 		}
 	}
 }
@@ -87,8 +87,8 @@ func (l *linter) lintTransitions(at shape.Place) {
 				if answer == StateStop || answer == "" || l.d.State(answer) != nil || !l.Once(name+" "+answer) {
 					continue
 				}
-				l.Warnf(at.Index(i).Key(key), CodeTransitionState, l.Guess(answer, func() []string { return namesOf(l.d.States, stateName) }, "answer the name of a state, or stop"),
-					"The handler '%s' answers the state '%s', which does not exist.", name, answer)
+				l.Warnf(at.Index(i).Key(key), CodeTransitionState, l.Guess(answer, func() []string { return namesOf(l.d.States, stateName) }, "return the name of a state, or stop"),
+					"The handler '%s' returns the state '%s', which does not exist.", name, answer)
 			}
 		}
 	}
@@ -149,11 +149,11 @@ func (l *linter) lintReachability(at shape.Place) {
 	}
 	for i := range l.d.States {
 		if name := l.d.States[i].Name; !reached[name] && name != StateStop {
-			l.Warnf(at.Index(i), CodeUnreachable, "have a transition handler or a next_state lead to it, or remove it", "Nothing leads to the state '%s'.", name)
+			l.Warnf(at.Index(i), CodeUnreachable, "have a transition handler or a next_state add an edge to it, or remove it", "Nothing leads to the state '%s'.", name)
 		}
 	}
 	if !reached[StateStop] {
-		l.Warnf(at, CodeNoStop, "have a transition handler answer 'stop' when the work is done", "Nothing leads to 'stop': the machine runs until a budget is used up.")
+		l.Warnf(at, CodeNoStop, "have a transition handler return 'stop' when the work is done", "Nothing leads to 'stop': the machine runs until a budget is used up.")
 	}
 }
 
@@ -174,7 +174,7 @@ func (l *linter) lintToolPolicies(at shape.Place) {
 			used = used || MatchTool(p.Pattern, pattern) || MatchTool(pattern, p.Pattern)
 		}
 		if !used {
-			l.Warnf(at.Key(p.Pattern), CodeToolUnused, "remove it, or give a role the tool in includedTools", "No role has a tool that '%s' fits.", p.Pattern)
+			l.Warnf(at.Key(p.Pattern), CodeToolUnused, "remove it, or give a role the tool in includedTools", "No role has a tool that matches '%s'.", p.Pattern)
 		}
 	}
 }

@@ -29,9 +29,9 @@ func (p *parser) readMachine(at shape.Place) *Machine {
 	if states := at.Key("states"); !p.reportOldDialect(states) {
 		m.States = readList(p, states, "state", "name", p.readState)
 	}
-	p.checkNotEmpty(at.Key("contexts"), "add a context with a name: agents talk in one")
+	p.checkNotEmpty(at.Key("contexts"), "add a context with a name: agents need one")
 	p.checkNotEmpty(at.Key("agents"), "add an agent with agent_role, context and role")
-	p.checkNotEmpty(at.Key("states"), "add a state that is called start")
+	p.checkNotEmpty(at.Key("states"), "add a state named start")
 	return m
 }
 
@@ -47,7 +47,7 @@ func (p *parser) reportOldDialect(at shape.Place) bool {
 				continue
 			}
 			p.Errorf(at.Index(i).Key(key), CodeOldDialect,
-				"write the inline scripts as functions of script.js: docs/machines.md, \"From actions to handlers\", has each form beside its new one",
+				"write the inline scripts as functions of script.js: docs/machines.md, \"From actions to handlers\", shows each form with its replacement",
 				"This machine is of the first dialect: '%s' with inline scripts and conditions was replaced by pre_handler, post_handler and transition_handler, and is not run.", key)
 			return true
 		}
@@ -60,7 +60,7 @@ func (p *parser) readInputs(at shape.Place) []Input {
 	one, several := at.Key("input"), at.Key("inputs")
 	switch {
 	case one.Node != nil && several.Node != nil:
-		p.Errorf(several, CodeInputs, "move the one of 'input' into 'inputs'", "There are both 'input' and 'inputs' %s.", at.Where)
+		p.Errorf(several, CodeInputs, "move the entry of 'input' into 'inputs'", "There are both 'input' and 'inputs' %s.", at.Where)
 	case several.Node != nil:
 		return readList(p, several, "input", "name", p.readInput)
 	case one.Node == nil:
@@ -95,7 +95,7 @@ func (p *parser) readValue(at shape.Place) Input {
 		Default:     p.rawJSON(at.Key("default")),
 		Options:     p.Texts(at.Key("options"), 1, 256),
 	}
-	p.checkNotEmpty(at.Key("options"), "name the values that are allowed, or leave it out")
+	p.checkNotEmpty(at.Key("options"), "list the allowed values, or remove it")
 	if required := at.Key("required"); required.Node != nil {
 		in.Optional = !p.Flag(required)
 	}
@@ -109,7 +109,7 @@ func (p *parser) checkDefault(at shape.Place, in Input) {
 		return
 	}
 	if !in.Type.fitsKind(at.Node.Kind) {
-		p.Errorf(at, CodeDefault, "write a "+string(in.Type)+", or change the type", "The default of '%s' is %s, but it is of the type %s.", in.Name, shape.Describe(at.Node), in.Type)
+		p.Errorf(at, CodeDefault, "write a "+string(in.Type)+", or change the type", "The default of '%s' is %s, but its type is %s.", in.Name, shape.Describe(at.Node), in.Type)
 	}
 }
 
@@ -216,7 +216,7 @@ func (p *parser) readState(at shape.Place) State {
 	case in.Node.Kind == doc.Object:
 		s.Ask = p.readAsk(in)
 	default:
-		p.WrongType(in, "an object that says what is asked for, or in the state stop a path into common_data")
+		p.WrongType(in, "an object that describes the input or, in the state stop, a path into common_data")
 	}
 	return s
 }

@@ -96,7 +96,7 @@ func (p *parser) readToolName(at shape.Place) string {
 	text := p.Text(at, 1, 64)
 	for _, c := range text {
 		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			p.Errorf(at, CodePattern, "use letters, digits, _ and - only", "Field '%s' %s has the value %s, which models do not take for a function's name.", at.Name, at.Where, shape.Quote(text))
+			p.Errorf(at, CodePattern, "use only letters, digits, _ and -", "Field '%s' %s has the value %s, which models do not accept as a function name.", at.Name, at.Where, shape.Quote(text))
 			break
 		}
 	}

@@ -19,7 +19,7 @@ func (p *parser) checkStructure(at shape.Place, m *Machine) {
 		return
 	}
 	if m.State(StateStart) == nil {
-		p.Errorf(states, CodeNoStart, "call the first state start", "There is no state 'start': a run begins there.")
+		p.Errorf(states, CodeNoStart, "name the first state start", "There is no state 'start': a run starts there.")
 	}
 	for i := range m.States {
 		p.checkState(states.Index(i), m, &m.States[i])
@@ -33,8 +33,8 @@ func (p *parser) checkState(at shape.Place, m *Machine, s *State) {
 		p.checkKnown(at.Key("next_state"), CodeStateUnknown, "state", s.Next, func() []string { return append(namesOf(m.States, stateName), StateStop) })
 	}
 	if s.Result != "" && s.Name != StateStop {
-		p.Errorf(at.Key("input"), CodeStateMixed, "say in the state stop where the result is, or have pre_handler add the message",
-			"State '%s' has a path for its input: only the state stop says by it where the result is.", s.Name)
+		p.Errorf(at.Key("input"), CodeStateMixed, "set the path of the result in the state stop, or have pre_handler add the message",
+			"State '%s' has a path for its input: only the state stop uses a path, for its result.", s.Name)
 	}
 	does := 0
 	for _, is := range []bool{s.Agent != "", s.Ask != nil, s.Sub != nil} {
@@ -44,7 +44,7 @@ func (p *parser) checkState(at shape.Place, m *Machine, s *State) {
 	}
 	switch {
 	case does > 1:
-		p.Errorf(at, CodeStateMixed, "split it into states that follow each other", "State '%s' does more than one of agent, input and sub_machine.", s.Name)
+		p.Errorf(at, CodeStateMixed, "split it into consecutive states", "State '%s' does more than one of agent, input and sub_machine.", s.Name)
 	case s.Name == StateStop && (does > 0 || s.Pre+s.Post+s.Transition+s.OnError+s.Next != ""):
 		p.Errorf(at, CodeStateMixed, "move what it does into a state before it", "The state 'stop' does nothing: a run ends there.")
 	}
@@ -57,8 +57,8 @@ func (p *parser) checkUnique(at shape.Place, n int, noun, key string, name func(
 		switch first, ok := seen[name(i)]; {
 		case name(i) == "":
 		case ok:
-			p.Errorf(at.Index(i).Key(key), CodeDuplicate, "give each "+noun+" a name of its own",
-				"Duplicate %s '%s': %s %d has the name already.", noun, name(i), noun, first+1)
+			p.Errorf(at.Index(i).Key(key), CodeDuplicate, "give each "+noun+" a unique name",
+				"Duplicate %s '%s': %s %d already has this name.", noun, name(i), noun, first+1)
 		default:
 			seen[name(i)] = i
 		}

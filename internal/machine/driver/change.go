@@ -71,11 +71,11 @@ func (s *Service) giveInput(ctx context.Context, c run.Caller, id string, value 
 	return s.changeRun(ctx, c, id, func(l *loaded) error {
 		in := l.requestedInput()
 		if in == nil {
-			return newRefusal(id, RuleNotWaiting, fmt.Sprintf("the run does not wait for an input: it is %s", l.state.Status), "check its status")
+			return newRefusal(id, RuleNotWaiting, fmt.Sprintf("the run is not waiting for an input: it is %s", l.state.Status), "check its status")
 		}
 		if in.Person && !c.Via.Person() {
 			return newRefusal(id, RulePerson, "only a person may give this input",
-				"ask the person to give it at a terminal: guideway machine input "+id)
+				"ask the person to enter it at a terminal: guideway machine input "+id)
 		}
 		checked := in.Default
 		if len(value) > 0 || checked == nil {
@@ -122,7 +122,7 @@ func (s *Service) Decide(ctx context.Context, c run.Caller, id string, decision 
 	}
 	return s.changeRun(ctx, c, inner, func(l *loaded) error {
 		if l.state.Status != machineengine.StatusPaused || l.state.Unknown == nil {
-			return newRefusal(inner, RuleOutcome, "no call of this run needs a decision on its outcome", "check its status")
+			return newRefusal(inner, RuleOutcome, "no call of this run has an unknown outcome", "check its status")
 		}
 		e := machineengine.Event{Kind: machineengine.KindToolDecided, State: l.state.At, Tool: l.state.Unknown, Decision: decision}
 		switch decision {
@@ -131,7 +131,7 @@ func (s *Service) Decide(ctx context.Context, c run.Caller, id string, decision 
 			e.Result = &machineengine.ToolResult{Content: result}
 		case machineengine.DecideFailed:
 			if result == "" {
-				result = "The tool failed, possibly after a part of its work."
+				result = "The tool failed, possibly after completing part of its work."
 			}
 			e.Result = &machineengine.ToolResult{Content: result, Error: true}
 		default:
@@ -267,7 +267,7 @@ func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) 
 		last.At, last.By = e.At, e.By
 	}
 	if l.state.Status.Ended() {
-		return nil, newRefusal(id, run.RuleUnknownSeq, "there is nothing to do after that event", "fork at an earlier one")
+		return nil, newRefusal(id, run.RuleUnknownSeq, "there is nothing to do after that event", "fork at an earlier event")
 	}
 	if err := s.flushEvents(ctx, l, callerBy(c)); err != nil {
 		return nil, err

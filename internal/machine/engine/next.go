@@ -266,7 +266,7 @@ func (p *Program) subEffect(s *State, sub *machinedef.Sub) Effect {
 	for _, in := range sub.Inputs {
 		value := Lookup(s.Data, in.Path)
 		if value == nil {
-			return pauseEffect(&RunError{Kind: ErrorKindSubMachine, Message: fmt.Sprintf("the input %q of the machine %q is %s, which has no value", in.Name, sub.Machine, in.Path)})
+			return pauseEffect(&RunError{Kind: ErrorKindSubMachine, Message: fmt.Sprintf("the input %q of the machine %q is %s, which is not set", in.Name, sub.Machine, in.Path)})
 		}
 		c.Inputs[in.Name] = value
 	}
@@ -310,7 +310,7 @@ func (p *Program) Transition(s *State, step Step, value json.RawMessage) (string
 	switch text := string(bytes.TrimSpace(value)); text {
 	case "", "null", "false", "0", `""`:
 		if step == StepError {
-			return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the error handler of %q answered no state: %s", s.At, errorText(s.LastError))}
+			return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the error handler of %q returned no state: %s", s.At, errorText(s.LastError))}
 		}
 		return st.After(), nil
 	default:
@@ -318,11 +318,11 @@ func (p *Program) Transition(s *State, step Step, value json.RawMessage) (string
 			if len(text) > 80 {
 				text = strings.ToValidUTF8(text[:80], "") + "…"
 			}
-			return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the handler answered %s, which is not the name of a state", text), Fix: p.stateNames()}
+			return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the handler returned %s, which is not the name of a state", text), Fix: p.stateNames()}
 		}
 	}
 	if name != machinedef.StateStop && p.State(name) == nil {
-		return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the handler answered the state %q, which does not exist", name), Fix: p.stateNames()}
+		return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the handler returned the state %q, which does not exist", name), Fix: p.stateNames()}
 	}
 	return name, nil
 }
@@ -342,5 +342,5 @@ func (p *Program) stateNames() string {
 			list = append(list, name)
 		}
 	}
-	return "answer one of: " + strings.Join(append(list, machinedef.StateStop), ", ")
+	return "return one of: " + strings.Join(append(list, machinedef.StateStop), ", ")
 }

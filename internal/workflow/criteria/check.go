@@ -243,7 +243,7 @@ func (j *checker) checkRegex(c *Criterion) (verdict, error) {
 			WithFix("fix the pattern: %v", err)
 	}
 	if j.timeouts >= maxTimeouts {
-		return c.timedOut(fmt.Sprintf("Pattern /%s/ was not tried: others took too long", c.Pattern)), nil
+		return c.timedOut(fmt.Sprintf("Pattern /%s/ was not tested: other patterns took too long", c.Pattern)), nil
 	}
 	matched, err := p.Match(j.output)
 	if err != nil {
@@ -303,7 +303,7 @@ func (j *checker) checkSchema(c *Criterion) (verdict, error) {
 			WithFix("fix the schema of the rule")
 	}
 	if j.timeouts >= maxTimeouts {
-		return c.timedOut("The schema was not tried: other patterns took too long"), nil
+		return c.timedOut("The schema was not tested: other patterns took too long"), nil
 	}
 	issue, err := s.validateOutput(j.output)
 	switch {

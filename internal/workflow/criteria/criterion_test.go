@@ -183,7 +183,7 @@ func TestCheckErrors(t *testing.T) {
 		{"number", `5`, "validation criteria must be a list, an object or a text, not a number"},
 		{"object", `{}`, "a validation criterion has neither a type nor and, or or not"},
 		{"and", `{"and":5}`, `"and" must be a list of criteria, not a number`},
-		{"null in a list", `[null]`, "null is no validation rule"},
+		{"null in a list", `[null]`, "null is not a validation rule"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestCheckIsBounded(t *testing.T) {
 		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("200 patterns took %v", took)
 		}
-		if want := "Pattern /^(a+)+$/ was not tried: others took too long"; got[len(got)-1] != want {
+		if want := "Pattern /^(a+)+$/ was not tested: other patterns took too long"; got[len(got)-1] != want {
 			t.Errorf("last issue = %q, want %q", got[len(got)-1], want)
 		}
 	})

@@ -47,7 +47,7 @@ func (c *Criterion) Diagnostics() []Diagnostic {
 		if value, constant := c.Condition.Constant(); constant && !value {
 			found = append(found, Diagnostic{
 				Path: "/condition", Code: "criterion-never-applies", Warning: true,
-				Message: "the condition never holds, so the rule is never checked",
+				Message: "the condition is never true, so the rule is never checked",
 				Fix:     "fix the condition or remove the rule",
 			})
 		}
@@ -152,7 +152,7 @@ func (c *Criterion) patternDiagnostics() []Diagnostic {
 	}
 	p := Diagnostic{
 		Path: "/pattern", Code: "criterion-inline-flags", Warning: true,
-		Message: fmt.Sprintf("the inline flags %s are no JavaScript; they are accepted here, but other tools may refuse them", group),
+		Message: fmt.Sprintf("the inline flags %s are not JavaScript syntax; they are accepted here, but other tools may refuse them", group),
 		Fix:     fmt.Sprintf("remove %s and use the rule's flags instead", group),
 	}
 	if letters := strings.Trim(group, "(?)"); strings.HasPrefix(c.Pattern, group) && strings.Trim(letters, "ims") == "" {
@@ -203,7 +203,7 @@ func (c *Criterion) lengthDiagnostics() []Diagnostic {
 	if c.Min != nil && *c.Min < 0 {
 		found = append(found, Diagnostic{
 			Path: "/min", Code: "criterion-bound-negative", Warning: true,
-			Message: fmt.Sprintf("min is %s; no output is shorter than 0", formatAmount(*c.Min)),
+			Message: fmt.Sprintf("min is %s; an output cannot be shorter than 0", formatAmount(*c.Min)),
 			Fix:     "remove min or make it positive",
 		})
 	}
@@ -218,7 +218,7 @@ func (c *Criterion) lengthDiagnostics() []Diagnostic {
 		found = append(found, Diagnostic{
 			Path: "/min", Code: "criterion-bounds-crossed",
 			Message: fmt.Sprintf("min %s is above max %s, which no output can meet", formatAmount(*c.Min), formatAmount(*c.Max)),
-			Fix:     "exchange min and max",
+			Fix:     "swap min and max",
 		})
 	}
 	return found

@@ -52,7 +52,7 @@ func parsePart(v any) *Criterion {
 		return c
 	}
 	return newUnusable("", "criterion-not-understood",
-		fmt.Sprintf("%s is no validation rule", jsonKind(v)),
+		fmt.Sprintf("%s is not a validation rule", jsonKind(v)),
 		`give an object with "type" and "message"`)
 }
 

@@ -125,7 +125,7 @@ func (j *jsonReader) readLiteral() *Node {
 func (j *jsonReader) enterLevel() {
 	j.depth++
 	if j.depth > j.limits.MaxDepth {
-		j.failAt(CodeDepth, j.pos, fmt.Sprintf("arrays and objects nest deeper than %d levels here", j.limits.MaxDepth), "flatten the structure")
+		j.failAt(CodeDepth, j.pos, fmt.Sprintf("arrays and objects are nested deeper than %d levels", j.limits.MaxDepth), "flatten the structure")
 	}
 	j.path = append(j.path, pathStep{unread: true})
 }
@@ -245,7 +245,7 @@ func (j *jsonReader) readNumber() *Node {
 	switch {
 	case j.skipByte('0'):
 		if j.skipDigits() > 0 {
-			j.failAt(CodeJSONSyntax, begin, "a number cannot begin with a zero", "leave out the leading zero, or put the text in double quotes")
+			j.failAt(CodeJSONSyntax, begin, "a number cannot start with a zero", "remove the leading zero, or put the text in double quotes")
 		}
 	case j.skipDigits() == 0:
 		j.failAt(CodeJSONSyntax, begin, "there is no digit after the minus sign", "write a number such as -1")

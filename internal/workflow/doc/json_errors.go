@@ -51,7 +51,7 @@ func (j *jsonReader) failNotJSON() {
 	if wordLength(j.text[j.pos:]) == 0 {
 		j.failCommonMistake()
 	}
-	j.failAt(CodeJSONSyntax, j.pos, "expected '{' at the beginning, found "+j.describeNext(),
+	j.failAt(CodeJSONSyntax, j.pos, "expected '{' at the start, found "+j.describeNext(),
 		"a definition in JSON is one object in braces; name the file .yaml if it is YAML")
 }
 
@@ -59,7 +59,7 @@ func (j *jsonReader) failNotJSON() {
 func (j *jsonReader) failCommonMistake() {
 	if j.pos >= len(j.text) {
 		if len(j.path) > 0 {
-			j.failAt(CodeJSONSyntax, j.pos, "the text ends too early: an object or array is not closed", "add what is missing and close every '{' and '['")
+			j.failAt(CodeJSONSyntax, j.pos, "the text ends too early: an object or array is not closed", "add the missing part and close every '{' and '['")
 		}
 		return
 	}
@@ -72,11 +72,11 @@ func (j *jsonReader) failCommonMistake() {
 	case rest[0] == '`':
 		j.failAt(CodeJSONSyntax, j.pos, "a string is in backquotes", "use double quotes")
 	case strings.HasPrefix(rest, "//") || strings.HasPrefix(rest, "/*") || rest[0] == '#':
-		j.failAt(CodeJSONSyntax, j.pos, "JSON has no comments", "remove the comment, or write the definition in YAML (.yaml), which has them")
+		j.failAt(CodeJSONSyntax, j.pos, "JSON has no comments", "remove the comment, or write the definition in YAML (.yaml), which supports comments")
 	case rest[0] == ',':
-		j.failAt(CodeJSONSyntax, j.pos, "there is a comma with nothing before it", "remove the comma, or write what is missing")
+		j.failAt(CodeJSONSyntax, j.pos, "there is a comma with nothing before it", "remove the comma, or add the missing value")
 	case rest[0] == '+' || rest[0] == '.':
-		j.failAt(CodeJSONSyntax, j.pos, fmt.Sprintf("a number cannot begin with '%c'", rest[0]), "write a number such as 0.5")
+		j.failAt(CodeJSONSyntax, j.pos, fmt.Sprintf("a number cannot start with '%c'", rest[0]), "write a number such as 0.5")
 	}
 	if n := wordLength(rest); n > 0 {
 		j.failWord(rest[:n])
@@ -88,11 +88,11 @@ func (j *jsonReader) failWord(word string) {
 	message := fmt.Sprintf("expected a value, found %s", excerpt(word))
 	switch strings.ToLower(word) {
 	case "true", "false", "null":
-		j.failAt(CodeJSONSyntax, j.pos, message, "write "+strings.ToLower(word)+" in small letters")
+		j.failAt(CodeJSONSyntax, j.pos, message, "write "+strings.ToLower(word)+" in lower case")
 	case "none", "nil", "undefined":
 		j.failAt(CodeJSONSyntax, j.pos, message, "write null")
 	case "nan", "infinity", "inf":
-		j.failAt(CodeJSONSyntax, j.pos, message, "JSON knows finite numbers only: write a number or null")
+		j.failAt(CodeJSONSyntax, j.pos, message, "JSON supports only finite numbers: write a number or null")
 	}
 	j.failAt(CodeJSONSyntax, j.pos, message, "put a text in double quotes")
 }
@@ -123,7 +123,7 @@ func (j *jsonReader) failColon(key string) {
 // failUnclosed fails at the end of the text inside an array or object.
 func (j *jsonReader) failUnclosed(n *Node, closing byte) {
 	j.failAt(CodeJSONSyntax, j.pos,
-		fmt.Sprintf("the text ends too early: the %s that begins on line %d is not closed", n.Kind, n.Line),
+		fmt.Sprintf("the text ends too early: the %s that starts on line %d is not closed", n.Kind, n.Line),
 		fmt.Sprintf("add '%c'; is part of the file missing?", closing))
 }
 
@@ -139,23 +139,23 @@ func (j *jsonReader) failSeparator(n *Node, closing byte) {
 	message := fmt.Sprintf("expected ',' or '%c', found %s", closing, j.describeNext())
 	switch rest[0] {
 	case '"', '{', '[':
-		j.failAt(CodeJSONSyntax, j.pos, message, "put a comma before this")
+		j.failAt(CodeJSONSyntax, j.pos, message, "add a comma before this")
 	case '}', ']':
-		j.failAt(CodeJSONSyntax, j.pos, message, fmt.Sprintf("close the %s that begins on line %d with '%c'", n.Kind, n.Line, closing))
+		j.failAt(CodeJSONSyntax, j.pos, message, fmt.Sprintf("close the %s that starts on line %d with '%c'", n.Kind, n.Line, closing))
 	default:
 		if n.Kind == Object && len(n.Members) > 0 && n.Members[len(n.Members)-1].Value.Kind == String {
-			j.failAt(CodeJSONSyntax, j.pos, message, `put a comma here; a double quote inside a string is written \"`)
+			j.failAt(CodeJSONSyntax, j.pos, message, `add a comma here; a double quote inside a string is written \"`)
 		}
-		j.failAt(CodeJSONSyntax, j.pos, message, "put a comma here, or close the "+n.Kind.String())
+		j.failAt(CodeJSONSyntax, j.pos, message, "add a comma here, or close the "+n.Kind.String())
 	}
 }
 
 // failTrailing fails at text after the document.
 func (j *jsonReader) failTrailing() {
-	fix := "remove it: a file holds one definition"
+	fix := "remove it: a file contains one definition"
 	if c := j.text[j.pos]; c == '}' || c == ']' {
-		fix = "remove the bracket, or look for one that closes too early above"
+		fix = "remove the bracket, or look above for one that closes too early"
 	}
 	j.path = nil
-	j.failAt(CodeJSONSyntax, j.pos, "there is more after the end of the document: "+j.describeNext(), fix)
+	j.failAt(CodeJSONSyntax, j.pos, "unexpected text after the end of the document: "+j.describeNext(), fix)
 }

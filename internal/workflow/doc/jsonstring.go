@@ -39,7 +39,7 @@ func (j *jsonReader) readString() string {
 			j.failControl(open, c)
 		}
 	}
-	j.failAt(CodeJSONSyntax, open, "the string that begins here is not closed", "end it with a double quote")
+	j.failAt(CodeJSONSyntax, open, "the string that starts here is not closed", "end it with a double quote")
 	return ""
 }
 
@@ -47,7 +47,7 @@ func (j *jsonReader) readString() string {
 func (j *jsonReader) failControl(open int, c byte) {
 	switch c {
 	case '\n', '\r':
-		j.failAt(CodeJSONSyntax, open, "the string that begins here is not closed on its line",
+		j.failAt(CodeJSONSyntax, open, "the string that starts here is not closed on its line",
 			`end it with a double quote; a line break inside a string is written \n`)
 	case '\t':
 		j.failAt(CodeJSONSyntax, j.pos, "there is a tab inside a string", `write it as \t`)
@@ -84,7 +84,7 @@ func (j *jsonReader) readEscape(out []byte) []byte {
 	}
 	j.pos--
 	char, _ := utf8.DecodeRuneInString(j.text[j.pos:])
-	j.failAt(CodeJSONSyntax, begin, fmt.Sprintf(`JSON has no escape \%c`, char),
+	j.failAt(CodeJSONSyntax, begin, fmt.Sprintf(`JSON does not support the escape \%c`, char),
 		`write \\ for a backslash; the escapes are \" \\ \/ \b \f \n \r \t \uXXXX`)
 	return nil
 }
@@ -98,7 +98,7 @@ func (j *jsonReader) readUnicode(begin int) rune {
 	if first == 0 {
 		j.addDiagnostic(Diagnostic{
 			Code: CodeNUL, Line: j.line, Column: begin - j.start + 1, Pointer: j.path.toPointer(),
-			Message: `\u0000 is refused: no text holds a NUL, and stores cut it off there`,
+			Message: `\u0000 is not allowed: text must not contain a NUL character`,
 			Fix:     "remove it",
 		})
 	}
@@ -116,7 +116,7 @@ func (j *jsonReader) readUnicode(begin int) rune {
 	j.pos = second
 	j.addDiagnostic(Diagnostic{
 		Code: CodeSurrogate, Line: j.line, Column: begin - j.start + 1, Pointer: j.path.toPointer(),
-		Message: fmt.Sprintf(`\u%04x is half of a character: its other half is missing`, first),
+		Message: fmt.Sprintf(`\u%04x is half of a surrogate pair: the other half is missing`, first),
 		Fix:     "write the character itself, or both halves",
 	})
 	return utf8.RuneError

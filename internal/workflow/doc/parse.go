@@ -101,7 +101,7 @@ func (r *reporter) checkText(data []byte, limits Limits) ([]byte, bool) {
 	if len(data) > limits.MaxBytes {
 		r.addDiagnostic(Diagnostic{
 			Code:    CodeTooLarge,
-			Message: fmt.Sprintf("the file is larger than %d bytes, which is the limit", limits.MaxBytes),
+			Message: fmt.Sprintf("the file is larger than the limit of %d bytes", limits.MaxBytes),
 			Fix:     "split the definition, or move long texts out of it",
 		})
 		return nil, false
@@ -127,7 +127,7 @@ func (r *reporter) checkText(data []byte, limits Limits) ([]byte, bool) {
 		line, column := position(data, i)
 		r.addDiagnostic(Diagnostic{
 			Code: CodeNUL, Line: line, Column: column,
-			Message: "the file holds a NUL byte, which no text has",
+			Message: "the file contains a NUL byte, which is not allowed in text",
 			Fix:     "check that it is the right file and save it as UTF-8",
 		})
 		return nil, false

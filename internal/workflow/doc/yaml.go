@@ -59,7 +59,7 @@ func (y *yamlReader) decodeDocument(data []byte) *yaml.Node {
 	err := decoder.Decode(&document)
 	if errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0 {
 		y.addDiagnostic(Diagnostic{
-			Code: CodeEmpty, Message: "the file is empty: it holds comments at most",
+			Code: CodeEmpty, Message: "the file is empty: it contains no data, only comments or white space",
 			Fix: "write a definition into it, or delete it",
 		})
 		panic(stopReading{})
@@ -72,7 +72,7 @@ func (y *yamlReader) decodeDocument(data []byte) *yaml.Node {
 	case err != nil:
 		y.failSyntax(err)
 	default:
-		y.failAt(&more, CodeYAMLMany, "the file holds more than one document", "put each definition into a file of its own, without a line of ---")
+		y.failAt(&more, CodeYAMLMany, "the file contains more than one document", "put each definition into its own file, without a '---' line")
 	}
 	return document.Content[0]
 }
@@ -93,9 +93,9 @@ func (y *yamlReader) failSyntax(err error) {
 func yamlFix(message string) string {
 	switch {
 	case strings.Contains(message, "mapping values are not allowed"):
-		return "put a text that holds ': ' in quotes, or write it as a block after '|'"
+		return "put a text that contains ': ' in quotes, or write it as a block after '|'"
 	case strings.Contains(message, "found character that cannot start any token"):
-		return "indent with spaces, not tabs; put a text that begins with @, ` or % in quotes"
+		return "indent with spaces, not tabs; put a text that starts with @, ` or % in quotes"
 	case strings.Contains(message, "did not find expected"):
 		return "check the indentation, the quotes and the brackets on this line and the one before"
 	case strings.Contains(message, "unknown anchor"):
@@ -125,11 +125,11 @@ func (y *yamlReader) reportAt(n *yaml.Node, code, message, fix string) {
 func (y *yamlReader) convertNode(n *yaml.Node) *Node {
 	y.nodes++
 	if y.nodes > y.limits.MaxNodes {
-		y.failAt(n, CodeNodes, fmt.Sprintf("the document has more than %d values, aliases expanded", y.limits.MaxNodes), "split the definition; write less with aliases")
+		y.failAt(n, CodeNodes, fmt.Sprintf("the document has more than %d values, aliases expanded", y.limits.MaxNodes), "split the definition, or use fewer aliases")
 	}
 	y.texts += len(n.Value)
 	if y.texts > y.limits.MaxBytes {
-		y.failAt(n, CodeNodes, fmt.Sprintf("the document's texts come to more than %d bytes, aliases expanded", y.limits.MaxBytes), "split the definition; write less with aliases")
+		y.failAt(n, CodeNodes, fmt.Sprintf("the document's texts are larger than %d bytes, aliases expanded", y.limits.MaxBytes), "split the definition, or use fewer aliases")
 	}
 	out := &Node{Line: n.Line, Column: y.columns.byteColumn(n.Line, n.Column)}
 	switch n.Kind {
@@ -162,7 +162,7 @@ func (y *yamlReader) expandAlias(n *yaml.Node) *Node {
 func (y *yamlReader) enterLevel(n *yaml.Node, read func()) {
 	y.depth++
 	if y.depth > y.limits.MaxDepth {
-		y.failAt(n, CodeDepth, fmt.Sprintf("sequences and mappings nest deeper than %d levels here", y.limits.MaxDepth), "flatten the structure")
+		y.failAt(n, CodeDepth, fmt.Sprintf("sequences and mappings are nested deeper than %d levels", y.limits.MaxDepth), "flatten the structure")
 	}
 	if n.Anchor != "" && !y.open[n] {
 		y.open[n] = true
@@ -217,10 +217,10 @@ func (y *yamlReader) checkKey(n *yaml.Node) *yaml.Node {
 	}
 	switch key.ShortTag() {
 	case "!!merge":
-		y.failAt(n, CodeYAMLMerge, "the merge key << is refused: YAML 1.2 dropped it, and readers differ in what it means", "write the members out, or use an alias for each value")
+		y.failAt(n, CodeYAMLMerge, "the merge key << is not supported: YAML 1.2 removed it, and parsers interpret it differently", "write the members out, or use an alias for each value")
 	case "!!null":
 		if key.Value == "" {
-			y.failAt(n, CodeYAMLKey, "a key is missing before ':'", "write the key; put a text that holds ': ' in quotes")
+			y.failAt(n, CodeYAMLKey, "a key is missing before ':'", "write the key; put a text that contains ': ' in quotes")
 		}
 	case "!!binary":
 		y.failAt(n, CodeYAMLKey, "a key is binary data", "use a text as the key")
@@ -231,7 +231,7 @@ func (y *yamlReader) checkKey(n *yaml.Node) *yaml.Node {
 // checkTag rejects a collection with a tag that JSON does not have.
 func (y *yamlReader) checkTag(n *yaml.Node, usual string) {
 	if tag := n.ShortTag(); tag != usual {
-		y.reportAt(n, CodeYAMLTag, fmt.Sprintf("the type %s is not known here", tag), "remove the tag")
+		y.reportAt(n, CodeYAMLTag, fmt.Sprintf("the type %s is not supported", tag), "remove the tag")
 	}
 }
 
@@ -241,7 +241,7 @@ func (y *yamlReader) readScalar(n *yaml.Node, out *Node) {
 	case "!!str", "!!timestamp":
 		out.Kind, out.Text = String, n.Value
 		if strings.IndexByte(n.Value, 0) >= 0 {
-			y.reportAt(n, CodeNUL, "the text holds a NUL (\\0), which no text has and stores cut off", "remove it")
+			y.reportAt(n, CodeNUL, "the text contains a NUL (\\0), which is not allowed", "remove it")
 		}
 		if !utf8.ValidString(n.Value) {
 			y.reportAt(n, CodeEncoding, "an escape in this text does not give valid UTF-8", "write the character itself")
@@ -257,7 +257,7 @@ func (y *yamlReader) readScalar(n *yaml.Node, out *Node) {
 		out.Kind = Number
 		y.readNumber(n, out)
 	default:
-		y.reportAt(n, CodeYAMLTag, fmt.Sprintf("the type %s is not known here", tag), "remove the tag; put a text that begins with '!' in quotes")
+		y.reportAt(n, CodeYAMLTag, fmt.Sprintf("the type %s is not supported", tag), "remove the tag; put a text that starts with '!' in quotes")
 	}
 }
 

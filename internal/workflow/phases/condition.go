@@ -110,11 +110,11 @@ func (p *parser) checkComparison(at shape.Place) {
 	}
 	switch {
 	case value.Node == nil && needs:
-		p.Errorf(at, CodeConditionValue, `add "value": what to compare with; to ask whether there is a value at all, use the operator 'exists' or 'notExists'`,
+		p.Errorf(at, CodeConditionValue, `add "value": what to compare with; to test whether a value exists, use the operator 'exists' or 'notExists'`,
 			"The operator '%s' needs a value to compare with (%s).", op, at.Where)
 	case value.Node == nil:
 	case value.Node.Kind == doc.Array || value.Node.Kind == doc.Object:
-		p.Errorf(value, CodeType, "compare with one value; join several comparisons by a condition of type 'or'",
+		p.Errorf(value, CodeType, "compare with one value; combine several comparisons in a condition of type 'or'",
 			"Field 'value' %s must be a string, a number, a boolean or null, but it is %s.", at.Where, shape.Describe(value.Node))
 	}
 }
@@ -128,7 +128,7 @@ func (p *parser) checkOperands(at shape.Place, outer string) {
 		return
 	}
 	if len(parts.Node.Items) < 2 {
-		p.Errorf(parts, CodeFewConditions, "add a condition, or write the one that there is without '"+at.Node.Get("type").Text+"' around it",
+		p.Errorf(parts, CodeFewConditions, "add a condition, or write the existing one without '"+at.Node.Get("type").Text+"' around it",
 			"Field 'conditions' %s has %d of the at least 2 conditions that '%s' needs.", at.Where, len(parts.Node.Items), at.Node.Get("type").Text)
 	}
 	parts.Name = joinName(at.Name, "conditions")

@@ -197,7 +197,7 @@ func (p *parser) checkTime(at shape.Place) {
 			break
 		}
 	}
-	p.Errorf(at, CodeTime, fix, "Field '%s' %s has the value %s, which is no RFC 3339 time.", at.Name, at.Where, shape.Quote(text))
+	p.Errorf(at, CodeTime, fix, "Field '%s' %s has the value %s, which is not an RFC 3339 time.", at.Name, at.Where, shape.Quote(text))
 }
 
 // isTime reports whether the text is an RFC 3339 time.
@@ -230,7 +230,7 @@ func (p *parser) readVersion(at shape.Place) string {
 			}
 		}
 		if core, _, cut := strings.Cut(text, "-"); cut && isVersion(core) {
-			fix = "write '" + core + "': this dialect has no pre-releases"
+			fix = "write '" + core + "': this dialect does not support pre-releases"
 		}
 		p.Errorf(at, CodeVersion, fix, "Field '%s' %s has the value %s, which is not a version of the form X.Y.Z.", at.Name, at.Where, shape.Quote(text))
 	}

@@ -79,15 +79,15 @@ func (l *linter) lintIDForm(at shape.Place, id string) {
 	if strings.ContainsFunc(id, func(r rune) bool {
 		return r != '-' && r != '_' && r != '.' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
 	}) || strings.HasPrefix(id, ".") {
-		l.Warnf(at, CodeIDForm, "use letters, digits, hyphens, underscores and dots, and do not begin with a dot",
-			"The workflow's id %s is awkward as the name of a file and of a resource.", shape.Quote(id))
+		l.Warnf(at, CodeIDForm, "use letters, digits, hyphens, underscores and dots, and do not start with a dot",
+			"The workflow's id %s is not suitable as the name of a file or a resource.", shape.Quote(id))
 	}
 }
 
 // lintPhase checks one phase.
 func (l *linter) lintPhase(at shape.Place, p *Phase) {
 	if len(p.Steps)+len(p.Checkpoints)+len(p.Decisions)+len(p.Loops)+len(p.EntryActions)+len(p.ExitActions) == 0 {
-		l.Warnf(at, CodeEmptyPhase, "add a step that says what to do, or remove the phase", "Phase '%s' has nothing to do.", p.ID)
+		l.Warnf(at, CodeEmptyPhase, "add a step, or remove the phase", "Phase '%s' is empty.", p.ID)
 	}
 	l.lintGuide(at.Key("guide"), p.Guide)
 	l.lintActions(at.Key("entryActions"), p.EntryActions, "an entry action of phase '"+p.ID+"'")
@@ -136,7 +136,7 @@ func (l *linter) lintCheckpoint(at shape.Place, c *Checkpoint) {
 		for j, id := range e.SkipPhases {
 			if id == e.TransitionTo {
 				l.Warnf(effect.Key("skipPhases").Index(j), CodeSkipsTarget, "remove it from one of the two",
-					"%s leads to phase '%s' and has it skipped, so the run passes through it.", shape.Capital(what), id)
+					"%s leads to phase '%s' but also skips it, so the run passes through it.", shape.Capital(what), id)
 			}
 		}
 	}

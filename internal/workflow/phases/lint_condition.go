@@ -112,9 +112,9 @@ func literalsOf(e *expr.Expr) []any {
 
 // reportConstant reports a constant condition.
 func (l *linter) reportConstant(at shape.Place, value bool, subject string, e *expr.Expr, reason string) {
-	code, verb, fix := CodeConditionNever, "can never hold", "compare with a value that the variable can have"
+	code, verb, fix := CodeConditionNever, "is never true", "compare with a value that the variable can have"
 	if value {
-		code, verb, fix = CodeConditionAlways, "always holds", "remove it, or compare with something that can be otherwise"
+		code, verb, fix = CodeConditionAlways, "is always true", "remove it, or compare with a value that can differ"
 	}
 	said := ""
 	if !strings.Contains(subject, e.String()) {
@@ -129,10 +129,10 @@ func (l *linter) reportConstant(at shape.Place, value bool, subject string, e *e
 // lintComparison reports parts of a comparison that have no effect.
 func (l *linter) lintComparison(at shape.Place, leaf *expr.Expr) {
 	if value := at.Key("value"); value.Node != nil && (leaf.Op == expr.Exists || leaf.Op == expr.NotExists) {
-		l.Warnf(value, CodeConditionIgnored, "remove it, or compare with '=='", "The value has no effect: '%s' compares with nothing.", leaf)
+		l.Warnf(value, CodeConditionIgnored, "remove it, or compare with '=='", "The value has no effect: '%s' takes no value.", leaf)
 	}
 	if strings.HasPrefix(leaf.Var, ".") || strings.HasSuffix(leaf.Var, ".") || strings.Contains(leaf.Var, "..") {
-		l.Warnf(at.Key("variable"), CodeVariablePath, "write names with single dots between: plan.tasks", "The path %s leads nowhere.", shape.Quote(leaf.Var))
+		l.Warnf(at.Key("variable"), CodeVariablePath, "separate names with single dots: plan.tasks", "The path %s is not valid.", shape.Quote(leaf.Var))
 	}
 }
 

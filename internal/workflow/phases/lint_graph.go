@@ -19,11 +19,11 @@ func (l *linter) lintGraph(at shape.Place) {
 	for i := range l.w.Phases {
 		switch {
 		case !reached[i]:
-			fix := "lead to it by a transition, a branch or an answer, or remove it"
+			fix := "add a transition, a branch or an answer that leads to it, or remove it"
 			if i > 0 && l.w.Phases[i-1].Terminal() && reached[i-1] {
-				fix = fmt.Sprintf("phase '%s' before it has no transition: add {\"to\": \"%s\", \"isDefault\": true} there if this one follows", l.w.Phases[i-1].ID, l.w.Phases[i].ID)
+				fix = fmt.Sprintf("phase '%s' before it has no transition: add {\"to\": \"%s\", \"isDefault\": true} there if this phase follows", l.w.Phases[i-1].ID, l.w.Phases[i].ID)
 			}
-			l.Warnf(at.Index(i), CodeUnreachable, fix, "No way leads to phase '%s'.", l.w.Phases[i].ID)
+			l.Warnf(at.Index(i), CodeUnreachable, fix, "No path leads to phase '%s'.", l.w.Phases[i].ID)
 		case endless[i]:
 			caught = append(caught, i)
 		}
@@ -37,7 +37,7 @@ func (l *linter) lintGraph(at shape.Place) {
 		what += fmt.Sprintf(" and %d more", len(caught)-named)
 	}
 	l.Warnf(at.Index(caught[0]), CodeEndless, "add a final phase without transitions and decisions, and a transition to it",
-		"A run that comes to %s never ends: no way from there leads to a phase that ends it.", what)
+		"A run that comes to %s never ends: no path from there leads to a final phase.", what)
 }
 
 // lintSkips checks the phases that options skip.
@@ -59,12 +59,12 @@ func (l *linter) lintSkips(at shape.Place) {
 		p := &l.w.Phases[i]
 		if !p.Terminal() && l.graph.defaultTarget(p) < 0 {
 			l.Warnf(at.Index(i), CodeSkipEnds, "give one of its transitions or branches \"isDefault\": true",
-				"Phase '%s' can be skipped and has no default way on: where none of its conditions holds then, the run ends.", p.ID)
+				"Phase '%s' can be skipped and has no default transition: if none of its conditions is true, the run ends.", p.ID)
 		}
 	}
 	if circle := l.graph.skipCycle(skipped); circle != nil && !alone {
-		l.Warnf(at.Index(circle[0]), CodeSkipCycle, "let one of them lead on to a phase that is not skipped, by its default way",
-			"If all of %s are skipped, by several answers, they lead to each other in a circle and a run never gets out.", shape.QuotedAll(l.graph.idsOf(circle)))
+		l.Warnf(at.Index(circle[0]), CodeSkipCycle, "let the default transition of one of them lead to a phase that is not skipped",
+			"If several answers skip all of %s, the phases form a cycle and the run never leaves it.", shape.QuotedAll(l.graph.idsOf(circle)))
 	}
 }
 
@@ -75,7 +75,7 @@ func (l *linter) lintExits(at shape.Place, p *Phase) {
 		d, one := &p.Decisions[i], at.Key("decisions").Index(i)
 		l.lintGuide(one.Key("guide"), d.Guide)
 		if moved != "" {
-			l.Warnf(one, CodeShadowed, "put its branches before, or remove it", "Decision '%s' is never reached: decision '%s' before it always leads on.", d.ID, moved)
+			l.Warnf(one, CodeShadowed, "move its branches before that decision, or remove it", "Decision '%s' is never reached: decision '%s' before it always takes a branch.", d.ID, moved)
 		}
 		l.lintDecision(one.Key("branches"), d)
 		if moved == "" && l.alwaysMoves(d) {
@@ -83,13 +83,13 @@ func (l *linter) lintExits(at shape.Place, p *Phase) {
 		}
 	}
 	if moved != "" && len(p.Transitions) > 0 {
-		l.Warnf(at.Key("transitions"), CodeShadowed, "remove the transitions, or take the default off the decision",
-			"The transitions of phase '%s' are never used: decision '%s' comes before them and always leads on.", p.ID, moved)
+		l.Warnf(at.Key("transitions"), CodeShadowed, "remove the transitions, or remove the default of the decision",
+			"The transitions of phase '%s' are never used: decision '%s' comes before them and always takes a branch.", p.ID, moved)
 	}
 	l.lintTransitions(at.Key("transitions"), p)
 	if moved == "" && !p.Terminal() && !l.alwaysLeaves(p) {
 		l.Warnf(at, CodeStuck, "add a transition with \"isDefault\": true",
-			"Phase '%s' has no way on where none of its conditions holds: a run waits there for a variable to change.", p.ID)
+			"Phase '%s' has no default transition: if none of its conditions is true, a run waits there for a variable to change.", p.ID)
 	}
 }
 
@@ -141,7 +141,7 @@ func (l *linter) lintDecision(at shape.Place, d *Decision) {
 		what := fmt.Sprintf("branch '%s' of decision '%s'", b.ID, d.ID)
 		if b.Condition == nil {
 			if !b.IsDefault && fallback != "" {
-				l.Warnf(one, CodeBranchNever, "give it a condition; or take the default off the other, and a person chooses where no condition holds",
+				l.Warnf(one, CodeBranchNever, "give it a condition, or remove the default of the other, so that a person chooses if no condition is true",
 					"%s is never taken: it has no condition, and '%s' is the default.", shape.Capital(what), fallback)
 			}
 			continue
@@ -159,14 +159,14 @@ func (l *linter) lintTransitions(at shape.Place, p *Phase) {
 		t, one := &p.Transitions[i], at.Index(i)
 		what := fmt.Sprintf("the transition of phase '%s' to '%s'", p.ID, t.To)
 		if t.IsDefault && fallback != "" {
-			l.Warnf(one.Key("isDefault"), CodeDefaultTwice, "keep one default", "Phase '%s' has two default transitions; that to '%s' counts.", p.ID, fallback)
+			l.Warnf(one.Key("isDefault"), CodeDefaultTwice, "keep one default", "Phase '%s' has two default transitions; the one to '%s' counts.", p.ID, fallback)
 		} else if t.IsDefault {
 			fallback = t.To
 		}
 		switch {
 		case taken != "":
-			l.Warnf(one, CodeShadowed, "put it before the other, or mark that as the default",
-				"%s is never taken: that to '%s' before it has no condition and is always taken.", shape.Capital(what), taken)
+			l.Warnf(one, CodeShadowed, "move it before the other, or mark the other as the default",
+				"%s is never taken: the one to '%s' before it has no condition and is always taken.", shape.Capital(what), taken)
 		case t.Condition != nil:
 			l.lintConditionalExit(one, t.Condition, before, what, t.IsDefault)
 			before = append(before, t.Condition)
@@ -181,6 +181,6 @@ func (l *linter) lintConditionalExit(at shape.Place, c *expr.Expr, before []*exp
 	if l.lintCondition(at.Key("condition"), c, "the condition of "+what) || isDefault || !l.isShadowed(c, before) {
 		return
 	}
-	l.Warnf(at, CodeShadowed, "put it before the others, or make its condition narrower than theirs",
-		"%s is never taken: wherever its condition holds, one before it does.", shape.Capital(what))
+	l.Warnf(at, CodeShadowed, "move it before the others, or make their conditions narrower",
+		"%s is never taken: whenever its condition is true, the condition of one before it is also true.", shape.Capital(what))
 }

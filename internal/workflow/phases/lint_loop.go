@@ -16,18 +16,18 @@ func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 	what := fmt.Sprintf("loop '%s'", loop.ID)
 	l.lintSteps(at.Key("steps"), loop.Steps)
 	if len(loop.Steps) == 0 {
-		l.Warnf(at, CodeLoopEmpty, "add the steps of a round", "%s has no steps, so it is over at once.", shape.Capital(what))
+		l.Warnf(at, CodeLoopEmpty, "add the steps of an iteration", "%s has no steps, so it ends immediately.", shape.Capital(what))
 	}
 	if loop.Phases != nil {
-		l.Warnf(at.Key("phases"), CodeLoopPhases, "write the steps of a round under \"steps\", and remove it", "The 'phases' of %s are ignored.", what)
+		l.Warnf(at.Key("phases"), CodeLoopPhases, "write the steps of an iteration under \"steps\", and remove it", "The 'phases' of %s are ignored.", what)
 	}
 	if loop.MaxIterations > longLoop {
-		l.Warnf(at.Key("maxIterations"), CodeLoopLong, "choose a little more than a sound run needs",
-			"%s may go %d rounds before maxIterations ends it.", shape.Capital(what), loop.MaxIterations)
+		l.Warnf(at.Key("maxIterations"), CodeLoopLong, "choose a value slightly above what a normal run needs",
+			"%s may run %d rounds before maxIterations ends it.", shape.Capital(what), loop.MaxIterations)
 	}
 	if v := l.vars.declared[loop.Variable]; loop.Variable != "" && (v != nil && v.HasDefault || loop.Variable == expr.Root(loop.Over)) {
 		l.Warnf(at.Key("variable"), CodeLoopVariableClash, "choose another name",
-			"The variable '%s' of %s hides another variable of that name in its rounds.", loop.Variable, what)
+			"The variable '%s' of %s shadows another variable of that name in its rounds.", loop.Variable, what)
 	}
 	if loop.BreakCondition != nil {
 		l.lintReadsIn(at.Key("breakCondition"), loop.BreakCondition, "the breakCondition of "+what, loop.Variable)
@@ -50,7 +50,7 @@ func (l *linter) lintForEach(at shape.Place, loop *Loop, what string) {
 		l.Warnf(at.Key("condition"), CodeLoopIgnored, "remove it, or write \"breakCondition\"", "The condition of %s has no effect: a forEach loop ends with its list.", what)
 	}
 	if loop.Variable == "" {
-		l.Warnf(at, CodeLoopVariableNone, `add "variable": a name for the item of the round`, "%s has no variable, so nothing tells the agent which item a round is about.", shape.Capital(what))
+		l.Warnf(at, CodeLoopVariableNone, `add "variable": a name for the item of the round`, "%s has no variable, so the agent does not know which item a round is about.", shape.Capital(what))
 	}
 	l.lintRead(at.Key("over"), loop.Over, "the 'over' of "+what, "")
 	name := expr.Root(loop.Over)
@@ -73,13 +73,13 @@ func (l *linter) lintLoopEnd(at shape.Place, p *Phase, loop *Loop, what string) 
 		if loop.Type == LoopDoWhile {
 			rounds = "runs once"
 		}
-		l.Warnf(at, CodeLoopNever, "fix the condition, or write steps without a loop", "%s %s: its condition can never hold: %s.", shape.Capital(what), rounds, loop.Condition)
+		l.Warnf(at, CodeLoopNever, "fix the condition, or write the steps without a loop", "%s %s: its condition is never true: %s.", shape.Capital(what), rounds, loop.Condition)
 	case constant && loop.BreakCondition == nil:
 		l.Warnf(at, CodeLoopEndless, "compare a variable that changes, or add \"breakCondition\"",
-			"%s ends only after %d rounds, by maxIterations: its condition always holds: %s.", shape.Capital(what), loop.MaxIterations, loop.Condition)
+			"%s ends only after %d rounds, by maxIterations: its condition is always true: %s.", shape.Capital(what), loop.MaxIterations, loop.Condition)
 	case !constant && loop.BreakCondition == nil && !l.canChange(loop):
 		l.Warnf(at, CodeLoopEndless, "set a variable of the condition by an action of a step in the loop, or let the agent assert one",
-			"%s ends only after %d rounds, by maxIterations, once it has begun: only the engine sets %s, and no step of the loop does.",
+			"%s ends only after %d rounds, by maxIterations, once it has started: only the engine sets %s, and no step of the loop does.",
 			shape.Capital(what), loop.MaxIterations, shape.QuotedAll(loop.Condition.Variables()))
 	}
 }

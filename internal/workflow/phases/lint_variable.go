@@ -33,12 +33,12 @@ func (l *linter) lintRead(at shape.Place, path, what, loop string) {
 	case written:
 	case l.vars.loops[name]:
 		if l.Once(CodeLoopVariableReach + name) {
-			l.Warnf(at, CodeLoopVariableReach, "set another variable in the loop, or give one of the two another name",
-				"%s reads '%s', which is the variable of a loop and means nothing outside of it.", shape.Capital(what), name)
+			l.Warnf(at, CodeLoopVariableReach, "set another variable in the loop, or rename one of the two",
+				"%s reads '%s', which is the variable of a loop and is undefined outside it.", shape.Capital(what), name)
 		}
 	case declared == nil:
 		if l.Once(CodeVariableUndeclared + name) {
-			l.Warnf(at, CodeVariableUndeclared, l.Guess(name, l.declaredNames, fmt.Sprintf("declare '%s' in \"variables\", and say in a step what decides it", name)),
+			l.Warnf(at, CodeVariableUndeclared, l.Guess(name, l.declaredNames, fmt.Sprintf("declare '%s' in \"variables\", and describe in a step how to determine it", name)),
 				"%s reads '%s', which is not declared and which no effect or action sets: a run waits there until the agent asserts it.", shape.Capital(what), name)
 		}
 	case !declared.HasDefault && !declared.Required && !l.vars.asked[name]:
@@ -114,5 +114,5 @@ func (l *linter) lintLateRead(at shape.Place, name string, phase int, what strin
 		return
 	}
 	l.Warnf(at, CodeVariableLate, "give it a default, or set it in a phase that comes before",
-		"%s reads '%s' before anything sets it: it is null there, and nobody but the engine may set it.", shape.Capital(what), name)
+		"%s reads '%s' before anything sets it: it is null there, and only the engine may set it.", shape.Capital(what), name)
 }

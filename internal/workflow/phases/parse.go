@@ -98,9 +98,9 @@ func (p *parser) readEstimate(at shape.Place) string {
 	}
 	fix := "write a number or a range and one of m, min, h, hr, hour, hours, d, day, days: 10-15m, 1 hour, 90"
 	if better := strings.ToLower(text); isEstimate(better) {
-		fix = "write '" + better + "': units are small letters"
+		fix = "write '" + better + "': units are in lower case"
 	}
-	p.Errorf(at, CodePattern, fix, "Field '%s' %s has the value %s, which is no estimate.", at.Name, at.Where, shape.Quote(text))
+	p.Errorf(at, CodePattern, fix, "Field '%s' %s has the value %s, which is not a duration estimate.", at.Name, at.Where, shape.Quote(text))
 	return text
 }
 

@@ -97,7 +97,7 @@ func (p *parser) checkTable(at shape.Place, numbers int, check func(shape.Place)
 		if !isStateKey(member.Name, numbers) {
 			form, example := "a phase's number, from 1", "1"
 			if numbers > 1 {
-				form, example = "two numbers from 1 with a hyphen between: the phase's and its own in the phase", "2-1"
+				form, example = "two numbers from 1, separated by a hyphen: the number of the phase and the number within the phase", "2-1"
 			}
 			p.Errorf(member, CodeStateKey, fmt.Sprintf("write the key as %s, such as \"%s\"", form, example),
 				"The key %s of '%s' is not of the form \"%s\".", shape.Quote(member.Name), at.Name, example)

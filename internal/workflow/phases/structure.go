@@ -46,8 +46,8 @@ func (p *parser) checkTaken(at shape.Place, seen map[string]int, i int, noun, id
 		return
 	}
 	if first, ok := seen[id]; ok {
-		p.Errorf(at, CodeDuplicateID, fmt.Sprintf("give each %s an id of its own", noun),
-			"Duplicate %s id '%s': %s %d has it already.", noun, id, noun, first+1)
+		p.Errorf(at, CodeDuplicateID, fmt.Sprintf("give each %s a unique id", noun),
+			"Duplicate %s id '%s': %s %d already has it.", noun, id, noun, first+1)
 		return
 	}
 	seen[id] = i
@@ -198,7 +198,7 @@ func (c *checker) checkEffect(at shape.Place, phase *Phase, e *Effect) {
 		}
 	}
 	if circle := c.graph.skipCycle(c.graph.indicesOf(e.SkipPhases)); circle != nil {
-		c.Errorf(skips, CodeSkipCycle, "let one of them lead on to a phase that is not skipped, by its default way",
-			"The skipped phases %s lead to each other in a circle, so a run that comes to them never gets out (%s).", shape.QuotedAll(c.graph.idsOf(circle)), at.Where)
+		c.Errorf(skips, CodeSkipCycle, "let the default transition of one of them lead to a phase that is not skipped",
+			"The skipped phases %s form a cycle, so a run that reaches them never leaves it (%s).", shape.QuotedAll(c.graph.idsOf(circle)), at.Where)
 	}
 }

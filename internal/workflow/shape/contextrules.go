@@ -20,7 +20,7 @@ func (r *Report) ContextRules(at Place) compress.Rules {
 	if !r.Array(at, "a list of rules") {
 		return nil
 	}
-	r.checkMaxItems(at, maxContextRules, "rules", "join rules of one layer, or use * in their keys")
+	r.checkMaxItems(at, maxContextRules, "rules", "merge rules of the same layer, or use * in their keys")
 	rules := make(compress.Rules, 0, len(at.Node.Items))
 	for i := range at.Node.Items {
 		before := len(r.Found)
@@ -46,9 +46,9 @@ func (r *Report) contextKeys(at Place) []string {
 		return r.Texts(at, 0, 0)
 	}
 	if len(at.Node.Items) == 0 {
-		r.Errorf(at, CodeEmptyList, "name the variables that the rule is for; * stands for any characters", "Field '%s' %s is empty: a rule is for at least one key.", at.Name, at.Where)
+		r.Errorf(at, CodeEmptyList, "list the variables that the rule applies to; * matches any characters", "Field '%s' %s is empty: a rule needs at least one key.", at.Name, at.Where)
 	}
-	r.checkMaxItems(at, maxContextKeys, "keys", "use * in a key, or make two rules of it")
+	r.checkMaxItems(at, maxContextKeys, "keys", "use * in a key, or split it into two rules")
 	return r.Texts(at, 1, maxContextKeyLen)
 }
 

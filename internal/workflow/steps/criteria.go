@@ -22,7 +22,7 @@ func (p *parser) readCriteria(at shape.Place) *criteriapkg.Criterion {
 		}
 	case doc.Object:
 		if at.Node.Get("type") != nil {
-			p.Errorf(at, CodeType, "put the rule into a list: [{...}]", "Field '%s' %s must be a list of rules or a composition with and, or or not, but it is one rule.", at.Name, at.Where)
+			p.Errorf(at, CodeType, "wrap the rule in a list: [{...}]", "Field '%s' %s must be a list of rules or a composition with and, or or not, but it is one rule.", at.Name, at.Where)
 			return nil
 		}
 		p.readComposition(at)

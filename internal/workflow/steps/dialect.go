@@ -43,7 +43,7 @@ func sampleValue(key string) string {
 // emptyFix returns the fix for an empty text.
 func emptyFix(name string) string {
 	if name == "agentRole" {
-		return "write it, or leave the field out"
+		return "enter a value, or remove the field"
 	}
 	return ""
 }
@@ -52,7 +52,7 @@ func emptyFix(name string) string {
 func tooLongFix(name string) string {
 	switch {
 	case name == "prompt":
-		return "split the step in two, or move what is not needed at once into another step"
+		return "split the step in two, or move text that is not needed immediately into another step"
 	case strings.HasPrefix(name, "metaGuidance"):
 		return "split it into several entries"
 	default:
@@ -64,11 +64,11 @@ func tooLongFix(name string) string {
 func (p *parser) readID(at shape.Place) string {
 	text := p.Text(at, 3, 64)
 	if at.Node != nil && at.Node.Kind == doc.String && text != "" && !isID(text) {
-		fix := "use small letters, digits and hyphens only"
+		fix := "use only lower-case letters, digits and hyphens"
 		if better := toID(text); len(better) >= 3 {
 			fix = fmt.Sprintf("write it as '%s'", better)
 		}
-		p.Errorf(at, CodePattern, fix, "Field '%s' %s has the value %s; an id is made of small letters, digits and hyphens.", at.Name, at.Where, shape.Quote(text))
+		p.Errorf(at, CodePattern, fix, "Field '%s' %s has the value %s; an id consists of lower-case letters, digits and hyphens.", at.Name, at.Where, shape.Quote(text))
 	}
 	return text
 }
@@ -80,7 +80,7 @@ func (p *parser) readIdentifier(at shape.Place) string {
 	}
 	text := p.Text(at, 0, 0)
 	if at.Node.Kind == doc.String && !isIdentifier(text) {
-		p.Errorf(at, CodePattern, "use letters, digits and underscores, and do not begin with a digit", "Field '%s' %s has the value %s, which is not a name.", at.Name, at.Where, shape.Quote(text))
+		p.Errorf(at, CodePattern, "use letters, digits and underscores, and do not start with a digit", "Field '%s' %s has the value %s, which is not a valid name.", at.Name, at.Where, shape.Quote(text))
 	}
 	return text
 }

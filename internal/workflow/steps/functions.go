@@ -62,7 +62,7 @@ func (p *parser) readParameter(at shape.Place) Parameter {
 		return out
 	}
 	if len(enum.Node.Items) == 0 {
-		p.Errorf(enum, CodeEmptyList, "list the allowed values, or leave enum out", "Field 'enum' %s is empty.", at.Where)
+		p.Errorf(enum, CodeEmptyList, "list the allowed values, or remove enum", "Field 'enum' %s is empty.", at.Where)
 	}
 	for i, item := range enum.Node.Items {
 		if item.Kind != doc.String && item.Kind != doc.Number && item.Kind != doc.Bool {
@@ -108,11 +108,11 @@ func (p *parser) readReferences(at shape.Place) []string {
 		text := p.Text(one, 0, 0)
 		out = append(out, text)
 		if item.Kind == doc.String && !isReference(text) {
-			fix := "write the function's name and an empty pair of brackets, such as checkBuild()"
+			fix := "write the function's name and an empty pair of parentheses, such as checkBuild()"
 			if isIdentifier(text) {
 				fix = fmt.Sprintf("write '%s()'", text)
 			}
-			p.Errorf(one, CodePattern, fix, "Field '%s' %s has the value %s; a reference is a name with brackets.", one.Name, one.Where, shape.Quote(text))
+			p.Errorf(one, CodePattern, fix, "Field '%s' %s has the value %s; a reference is a name with parentheses.", one.Name, one.Where, shape.Quote(text))
 		}
 	}
 	return out

@@ -124,7 +124,7 @@ func (l *linter) lintStep(at shape.Place, step *Step, s scope) {
 	l.lintTemplates(at, step, s)
 	l.lintFunctionUses(at, step, s)
 	if s.loop != nil && runeCount(step.Prompt) > longPrompt {
-		l.Warnf(at.Key("prompt"), CodeBodyPromptLong, "move what does not change from round to round into a step before the loop",
+		l.Warnf(at.Key("prompt"), CodeBodyPromptLong, "move text that is the same in every round to a step before the loop",
 			"The prompt of step '%s' has %d characters and is read again in every round of loop '%s'.", step.ID, runeCount(step.Prompt), s.loop.ID)
 	}
 }
@@ -152,7 +152,7 @@ func (l *linter) lintSharedBodies(steps shape.Place) {
 		}
 		ref := step.Loop.BodyRef
 		if first, ok := usedBy[ref]; ok {
-			l.Warnf(steps.Index(i).Key("body"), CodeLoopBodyShared, "give each loop a body of its own, so that what was done in which loop stays clear",
+			l.Warnf(steps.Index(i).Key("body"), CodeLoopBodyShared, "give each loop its own body, so that the work of each loop stays distinct",
 				"Step '%s' is the body of loop '%s' and of loop '%s'.", ref, first, step.ID)
 			continue
 		}

@@ -16,12 +16,12 @@ func (l *linter) lintRunCondition(at shape.Place, step *Step, s scope) {
 	value, constant := step.RunCondition.Constant()
 	switch {
 	case constant && value:
-		l.Warnf(at, CodeConditionAlways, "remove the condition", "The runCondition of %s always holds%s.", stepSubject(step), conditionSuffix(step.RunCondition))
+		l.Warnf(at, CodeConditionAlways, "remove the condition", "The runCondition of %s is always true%s.", stepSubject(step), conditionSuffix(step.RunCondition))
 	case constant:
-		l.Warnf(at, CodeUnreachable, "fix the condition, or remove the step", "%s never runs: its runCondition can never hold%s.", shape.Capital(stepSubject(step)), conditionSuffix(step.RunCondition))
+		l.Warnf(at, CodeUnreachable, "fix the condition, or remove the step", "%s never runs: its runCondition is never true%s.", shape.Capital(stepSubject(step)), conditionSuffix(step.RunCondition))
 	case l.neverHoldsInRounds(step, s):
-		l.Warnf(at, CodeUnreachable, "compare with a number of a round that there is, or raise the number of rounds",
-			"%s never runs: its runCondition holds in none of the %d rounds of loop '%s': %s.", shape.Capital(stepSubject(step)), maxRoundsOf(s.loop.Loop), s.loop.ID, step.RunCondition)
+		l.Warnf(at, CodeUnreachable, "compare with the number of an existing round, or raise the number of rounds",
+			"%s never runs: its runCondition is false in all of the %d rounds of loop '%s': %s.", shape.Capital(stepSubject(step)), maxRoundsOf(s.loop.Loop), s.loop.ID, step.RunCondition)
 	}
 	by := s.order - 1
 	if s.loop != nil {
@@ -35,9 +35,9 @@ func (l *linter) lintRunCondition(at shape.Place, step *Step, s scope) {
 func (l *linter) lintConfirmation(at shape.Place, step *Step, s scope) {
 	l.lintIgnored(at)
 	if value, constant := step.Confirm.Constant(); constant && value {
-		l.Warnf(at, CodeConditionAlways, "write true", "The requireConfirmation of %s always holds%s.", stepSubject(step), conditionSuffix(step.Confirm))
+		l.Warnf(at, CodeConditionAlways, "write true", "The requireConfirmation of %s is always true%s.", stepSubject(step), conditionSuffix(step.Confirm))
 	} else if constant {
-		l.Warnf(at, CodeConditionNever, "fix the condition, or remove it", "The requireConfirmation of %s can never hold%s.", stepSubject(step), conditionSuffix(step.Confirm))
+		l.Warnf(at, CodeConditionNever, "fix the condition, or remove it", "The requireConfirmation of %s is never true%s.", stepSubject(step), conditionSuffix(step.Confirm))
 	}
 	by := s.order
 	if step.Loop != nil {
@@ -56,7 +56,7 @@ func (l *linter) lintRuleConditions(at shape.Place, step *Step, s scope) {
 		l.lintIgnored(at)
 		expr := exprpkg.Parse(at.Node.Any())
 		if value, constant := expr.Constant(); constant && value {
-			l.Warnf(at, CodeConditionAlways, "remove the condition", "The condition of a rule of %s always holds%s.", stepSubject(step), conditionSuffix(expr))
+			l.Warnf(at, CodeConditionAlways, "remove the condition", "The condition of a rule of %s is always true%s.", stepSubject(step), conditionSuffix(expr))
 		}
 		l.lintReads(at, expr, "the condition of a rule of "+stepSubject(step), s, s.order)
 	})
@@ -104,7 +104,7 @@ func (l *linter) lintRead(at shape.Place, name, what string, s scope, by int) {
 	switch order := l.mentions.firstMention(name); {
 	case order == neverMentioned:
 		if l.Once(CodeVariableUnset + name) {
-			l.Warnf(at, CodeVariableUnset, l.unsetFix(name), "%s reads the variable '%s', but no text tells the agent to set it.", shape.Capital(what), name)
+			l.Warnf(at, CodeVariableUnset, l.unsetFix(name), "%s reads the variable '%s', but no text instructs the agent to set it.", shape.Capital(what), name)
 		}
 	case order > by:
 		if l.Once(CodeVariableLate + name) {
@@ -119,7 +119,7 @@ func (l *linter) unsetFix(name string) string {
 	if guess := l.Closest(name, l.knownNames()); guess != "" {
 		return fmt.Sprintf("did you mean '%s'?", guess)
 	}
-	return fmt.Sprintf("say in an earlier step what '%s' is and when to set it; a run stops here and asks for it otherwise", name)
+	return fmt.Sprintf("say in an earlier step what '%s' is and when to set it; otherwise a run stops here and asks for it", name)
 }
 
 // knownNames returns the variables that conditions and loops read and that a text mentions.
@@ -214,12 +214,12 @@ func (l *linter) lintIgnored(at shape.Place) {
 	name := at.Node.Get("var")
 	switch {
 	case name == nil && len(operators) > 0:
-		l.Warnf(at, CodeConditionIgnored, `add "var": the variable to compare`, "The condition compares nothing: '%s' has no 'var', so it never holds.", operators[0])
+		l.Warnf(at, CodeConditionIgnored, `add "var": the variable to compare`, "The condition compares nothing: '%s' has no 'var', so it is never true.", operators[0])
 	case name != nil && name.Text == "":
-		l.Warnf(at.Key("var"), CodeConditionIgnored, "write the name of a variable", "The condition's variable has no name, so the condition never holds.")
+		l.Warnf(at.Key("var"), CodeConditionIgnored, "write the name of a variable", "The condition's variable has no name, so the condition is never true.")
 	case len(operators) > 1:
 		l.Warnf(at, CodeConditionIgnored, fmt.Sprintf(`write {"and": [{"var": "%s", "%s": ...}, {"var": "%s", "%s": ...}]}`, name.Text, operators[0], name.Text, operators[1]),
-			"Of the operators %s only '%s' counts.", strings.Join(operators, ", "), operators[0])
+			"Of the operators %s, only '%s' counts.", strings.Join(operators, ", "), operators[0])
 	}
 	seen := ""
 	for _, key := range []string{"var", "and", "or", "not"} {
@@ -227,7 +227,7 @@ func (l *linter) lintIgnored(at shape.Place) {
 			continue
 		}
 		if seen != "" {
-			l.Warnf(at.Key(key), CodeConditionIgnored, "put both into a list under 'and' or 'or'", "'%s' has no effect beside '%s'.", key, seen)
+			l.Warnf(at.Key(key), CodeConditionIgnored, "put both into a list under 'and' or 'or'", "'%s' has no effect next to '%s'.", key, seen)
 			continue
 		}
 		seen = key

@@ -38,10 +38,10 @@ func (l *linter) lintLoopCondition(at shape.Place, step *Step, s scope) {
 	if value, constant := loop.Condition.Constant(); constant {
 		if value == (loop.Type == LoopWhile) {
 			l.Warnf(at, CodeLoopEndless, "compare a variable that the body sets, or use a for loop",
-				"Loop '%s' ends only after %d rounds: its condition %s holds%s.", step.ID, loop.MaxIterations, alwaysOrNever(value), conditionSuffix(loop.Condition))
+				"Loop '%s' ends only after %d rounds: its condition is %s true%s.", step.ID, loop.MaxIterations, alwaysOrNever(value), conditionSuffix(loop.Condition))
 		} else {
 			l.Warnf(at, CodeLoopNever, "fix the condition, or remove the loop",
-				"Loop '%s' never runs: its condition %s holds%s.", step.ID, alwaysOrNever(value), conditionSuffix(loop.Condition))
+				"Loop '%s' never runs: its condition is %s true%s.", step.ID, alwaysOrNever(value), conditionSuffix(loop.Condition))
 		}
 		return
 	}
@@ -76,12 +76,12 @@ func (l *linter) lintLoopNumbers(at shape.Place, step *Step) {
 	literal := loop.Type == LoopFor && loop.CountVar == ""
 	switch {
 	case literal && loop.Count == 0:
-		l.Warnf(at.Key("count"), CodeLoopCountZero, "write how many rounds there are", "Loop '%s' never runs: its count is 0.", step.ID)
+		l.Warnf(at.Key("count"), CodeLoopCountZero, "set the number of rounds", "Loop '%s' never runs: its count is 0.", step.ID)
 	case literal && loop.MaxIterations < loop.Count:
 		l.Warnf(at.Key("maxIterations"), CodeLoopCountBound, fmt.Sprintf("raise maxIterations to %d, or lower the count", loop.Count),
 			"Loop '%s' counts to %d but ends after %d rounds, by maxIterations.", step.ID, loop.Count, loop.MaxIterations)
 	case loop.MaxIterations > longLoop && (!literal || loop.Count > longLoop):
-		l.Warnf(at.Key("maxIterations"), CodeLoopLong, "choose a little more than a sound run needs", "Loop '%s' may go %d rounds before maxIterations ends it.", step.ID, loop.MaxIterations)
+		l.Warnf(at.Key("maxIterations"), CodeLoopLong, "choose a value slightly above what a normal run needs", "Loop '%s' may run %d rounds before maxIterations ends it.", step.ID, loop.MaxIterations)
 	}
 	for _, key := range []string{"count", "maxIterations"} {
 		n := at.Key(key)
@@ -138,8 +138,8 @@ func (l *linter) reportOutsideRead(at shape.Place, step *Step, name, loop string
 	}
 	l.Once(CodeVariableUnset + name)
 	l.Once(CodeVariableLate + name)
-	l.Warnf(at, CodeLoopVariableReach, "give one of the two another name",
-		"%s reads '%s', which is a variable of loop '%s': in its rounds the name means the loop's, elsewhere not.", shape.Capital(stepSubject(step)), name, loop)
+	l.Warnf(at, CodeLoopVariableReach, "rename one of the two",
+		"%s reads '%s', which is a variable of loop '%s': inside the loop, the name refers to the loop's variable.", shape.Capital(stepSubject(step)), name, loop)
 }
 
 // findReaders returns, for each name, the first top-level steps whose conditions, count or

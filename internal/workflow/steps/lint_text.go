@@ -37,14 +37,14 @@ func (l *linter) lintTemplate(at shape.Place, text string, step *Step, s scope) 
 		return
 	}
 	const named = 3
-	what, verb := strings.Join(kept[:min(len(kept), named)], ", "), "is no placeholder and stays"
+	what, verb := strings.Join(kept[:min(len(kept), named)], ", "), "is not a placeholder and stays"
 	if len(kept) > 1 {
-		verb = "are no placeholders and stay"
+		verb = "are not placeholders and stay"
 	}
 	if len(kept) > named {
 		what += fmt.Sprintf(" and %d more", len(kept)-named)
 	}
-	l.Warnf(at, CodeTemplateExpression, "write a variable: {{name}}, {{a.b[0]}} or {{n + 1}}; let a step compute the value and name it",
+	l.Warnf(at, CodeTemplateExpression, "write a variable: {{name}}, {{a.b[0]}} or {{n + 1}}; have a step compute the value and store it in a variable",
 		"%s in %s %s as written: only variables are filled in, nothing is computed.", what, stepSubject(step), verb)
 }
 
@@ -57,7 +57,7 @@ func (l *linter) lintTemplateVariable(at shape.Place, part template.Part, step *
 	switch order := l.mentions.firstMention(name); {
 	case order == neverMentioned:
 		if l.Once(CodeTemplateUnset + name) {
-			l.Warnf(at, CodeTemplateUnset, l.templateFix(name), "%s in %s is not filled in: no text tells the agent to set '%s'.", truncateText(part.Text), stepSubject(step), name)
+			l.Warnf(at, CodeTemplateUnset, l.templateFix(name), "%s in %s is not filled in: no text instructs the agent to set '%s'.", truncateText(part.Text), stepSubject(step), name)
 		}
 	case order > s.order:
 		if l.Once(CodeTemplateLate + name) {
@@ -76,7 +76,7 @@ func (l *linter) templateFix(name string) string {
 		}
 		for _, own := range []string{loop.IterationVar, loop.ItemVar, loop.IndexVar} {
 			if own == name {
-				return fmt.Sprintf("'%s' is a variable of loop '%s': use it in that loop's body only", name, l.w.Steps[i].ID)
+				return fmt.Sprintf("'%s' is a variable of loop '%s': use it only in the body of that loop", name, l.w.Steps[i].ID)
 			}
 		}
 	}

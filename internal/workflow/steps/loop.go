@@ -14,7 +14,7 @@ const maxRounds = 1000
 
 // readLoopStep reads a loop.
 func (p *parser) readLoopStep(at shape.Place) Step {
-	p.Closed(at, "a loop has no such property: put it on a step of its body", []string{
+	p.Closed(at, "a loop does not support this property: set it on a step of its body", []string{
 		"id", "type", "title", "loop", "body", "functionDefinitions", "requireConfirmation", "approval", "runCondition",
 	})
 	p.Require(at, "id", "title", "loop", "body")
@@ -320,10 +320,10 @@ func topName(name string) string {
 // unknownOperator returns the fix for an operator that other languages have.
 func unknownOperator(n *doc.Node) string {
 	if n.Get("in") != nil {
-		return `there is no 'in': write {"or": [{"var": "v", "equals": "a"}, {"var": "v", "equals": "b"}]}`
+		return `the operator 'in' is not supported: write {"or": [{"var": "v", "equals": "a"}, {"var": "v", "equals": "b"}]}`
 	}
 	if n.Get("exists") != nil {
-		return `there is no 'exists': write {"var": "v", "not_equals": null}`
+		return `the operator 'exists' is not supported: write {"var": "v", "not_equals": null}`
 	}
 	return ""
 }

@@ -93,7 +93,7 @@ func versionFix(text string) string {
 			return fix + "\nwrite '" + better + "'"
 		}
 	}
-	return fix + "\nput a pre-release after a hyphen and a build after a plus sign: 1.0.0-alpha.1, 1.0.0+42"
+	return fix + "\nwrite a pre-release after a hyphen and build metadata after a plus sign: 1.0.0-alpha.1, 1.0.0+42"
 }
 
 // stepID returns the ID of an unvalidated step.

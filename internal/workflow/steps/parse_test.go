@@ -130,7 +130,7 @@ func TestConformance(t *testing.T) {
 			"Missing required field 'description' at root level. This field is mandatory and must be provided.",
 			"Missing required field 'version' at root level. This field is mandatory and must be provided.",
 			"Missing required field 'steps' at root level. This field is mandatory and must be provided.",
-			"Field 'id' at root level has 1 character; at least 3 are needed.",
+			"Field 'id' at root level has 1 character; at least 3 are required.",
 		}},
 		{"36: unknown root key", strings.Replace(workflowText(stepText("one-step", "")), `"id"`, `"extra":1,"id"`, 1), []string{
 			"Unexpected property 'extra' found at root level. The steps dialect has no such property here.",

@@ -69,9 +69,9 @@ func (p *parser) checkDuplicateID(step shape.Place, where string, seen map[strin
 		return
 	}
 	if line, ok := seen[id]; ok {
-		fix := "give each step an id of its own"
+		fix := "give each step a unique id"
 		if line > 0 {
-			fix = fmt.Sprintf("give each step an id of its own; the first is on line %d", line)
+			fix = fmt.Sprintf("give each step a unique id; the first is on line %d", line)
 		}
 		p.Errorf(step.Key("id"), CodeDuplicateID, fix, "Duplicate step ID '%s'%s", id, where)
 		return
@@ -97,7 +97,7 @@ func (p *parser) checkBodies(steps shape.Place, w *Workflow, by stepIndex) {
 			fix = p.Guess(loop.BodyRef, func() []string { return stepIDs(w) }, fix)
 			p.Errorf(body, CodeBodyMissing, fix, "Loop body references non-existent step '%s' (loop '%s')", loop.BodyRef, w.Steps[i].ID)
 		case target.Loop != nil:
-			p.Errorf(body, CodeBodyIsLoop, "name a step that is no loop", "Nested loops are not currently supported. Step '%s' is a loop (the body of loop '%s')", loop.BodyRef, w.Steps[i].ID)
+			p.Errorf(body, CodeBodyIsLoop, "refer to a step that is not a loop", "Nested loops are not currently supported. Step '%s' is a loop (the body of loop '%s')", loop.BodyRef, w.Steps[i].ID)
 		case target.RunCondition != nil:
 			p.Errorf(body, CodeBodyCondition, fmt.Sprintf("move the condition to the loop, or write the step into the body as a list: \"body\": [{\"id\": \"%s\", ...}]", target.ID),
 				"Step '%s' is a loop body but has runCondition - this may cause conflicts (loop '%s')", target.ID, w.Steps[i].ID)
@@ -200,7 +200,7 @@ func (p *parser) checkArgument(call shape.Place, f *Function, parameter Paramete
 		p.Errorf(at, CodeArgumentType, "give "+shape.WithArticle(parameter.Type),
 			"Invalid type for '%s.%s': expected %s, got %s (%s)", f.Name, parameter.Name, parameter.Type, at.Node.Kind, call.Where)
 	case len(parameter.Enum) > 0 && !containsValue(parameter.Enum, at.Node.Any()):
-		p.Errorf(at, CodeArgumentValue, "give one of: "+joinValues(parameter.Enum),
+		p.Errorf(at, CodeArgumentValue, "use one of: "+joinValues(parameter.Enum),
 			"Invalid value for '%s.%s': expected one of %s (%s)", f.Name, parameter.Name, joinValues(parameter.Enum), call.Where)
 	}
 }

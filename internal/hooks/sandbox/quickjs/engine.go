@@ -62,7 +62,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{options: o, tls: libc.NewTLS(), handle: lastHandle.Add(1)}
 	at := libc.Xmalloc(e.tls, lib.Tsize_t(o.Memory))
 	if at == 0 {
-		return nil, fmt.Errorf("no %d bytes of memory for an engine", o.Memory)
+		return nil, fmt.Errorf("cannot allocate %d bytes of memory for an engine", o.Memory)
 	}
 	e.region = bytesAt(at, uintptr(o.Memory))
 	e.heap = newHeap((at+align-1)&^(align-1), uintptr(o.Memory)-align)

@@ -75,7 +75,7 @@ func (e *Engine) Image(base *Image) *Image {
 // running.
 func (e *Engine) Restore(i *Image) {
 	if i.engine != e {
-		panic("engine: the image is of another engine") // its addresses would be wrong
+		panic("engine: the image belongs to another engine") // its addresses would be wrong
 	}
 	at, high := e.heap.baseAddress(), e.heap.high
 	whole := i

@@ -51,7 +51,7 @@ func (e *Engine) Call(f Value, args ...any) (any, error) {
 	size := sizeofValue * max(len(args), 1)
 	argv := libc.Xmalloc(e.tls, lib.Tsize_t(size))
 	if argv == 0 {
-		return nil, errors.New("no memory for arguments")
+		return nil, errors.New("not enough memory for arguments")
 	}
 	defer libc.Xfree(e.tls, argv)
 	given := valuesAt(argv, len(args))
@@ -81,7 +81,7 @@ func (e *Engine) Call(f Value, args ...any) (any, error) {
 func (e *Engine) RunJobs() (more bool, err error) {
 	context := libc.Xmalloc(e.tls, sizeofPointer)
 	if context == 0 {
-		return false, errors.New("no memory for jobs")
+		return false, errors.New("not enough memory for jobs")
 	}
 	defer libc.Xfree(e.tls, context)
 	for !e.finished && !e.mustStop() {

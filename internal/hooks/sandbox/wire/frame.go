@@ -44,7 +44,7 @@ func Read(r io.Reader, limit int64) (call uint64, message []byte, err error) {
 	var header [headerSize]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return 0, nil, fmt.Errorf("read the head of a frame: %w", err)
+			return 0, nil, fmt.Errorf("read the header of a frame: %w", err)
 		}
 		return 0, nil, err
 	}

@@ -92,7 +92,7 @@ func (v *vm) waitForSleepers(stopped <-chan struct{}) *scriptwire.Answer {
 	case !ok || ms < 0:
 		return &scriptwire.Answer{
 			Kind:    scriptwire.Timeout,
-			Message: "the script waits for a promise that nothing can settle any more",
+			Message: "the script waits for a promise that can no longer settle",
 		}
 	case ms > 0:
 		v.sleepFor(time.Duration(ms*float64(time.Millisecond)), stopped)
@@ -208,18 +208,18 @@ func (v *vm) thrownAnswer(stage, name, message, stack, file string, line, column
 	a.Message = wholeRunes(a.Message)
 	switch {
 	case name == "InternalError" && message == engineMemory:
-		a.Kind, a.Message = scriptwire.Memory, "the script asked for more memory than it may have"
+		a.Kind, a.Message = scriptwire.Memory, "the script exceeded its memory limit"
 	case name == "InternalError" && message == engineStack, strings.HasSuffix(message, engineStack):
-		a.Kind, a.Message = scriptwire.Stack, "the script nested its calls deeper than it may"
+		a.Kind, a.Message = scriptwire.Stack, "the script exceeded its call depth limit"
 	case name == "InternalError" && message == engineInterrupted:
 		a.Kind, a.Message = scriptwire.Timeout, "the script was interrupted"
 	case stage == "load" && name == "SyntaxError":
 		a.Kind = scriptwire.Syntax
 	case name == "" && message == "null":
 		// The engine ends a script in this way if it has no memory for an error.
-		a.Kind, a.Message = scriptwire.Memory, "the script asked for more memory than it may have, or threw null"
+		a.Kind, a.Message = scriptwire.Memory, "the script exceeded its memory limit, or threw null"
 	case stage == "arguments":
-		a.Kind, a.Message = scriptwire.Rejected, "this or an argument is not JSON: "+message
+		a.Kind, a.Message = scriptwire.Rejected, "'this' or an argument is not JSON: "+message
 	case stage == "result":
 		a.Kind = scriptwire.Unserialisable
 	}

@@ -70,7 +70,7 @@ func (s *script) findModule(name string) *module {
 // importNames describes the modules that can be imported.
 func (s *script) importNames() string {
 	if len(s.modules) == 0 {
-		return "there are no modules to import here"
+		return "modules cannot be imported here"
 	}
 	names := make([]string, len(s.modules))
 	for i, m := range s.modules {

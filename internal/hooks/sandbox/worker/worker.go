@@ -149,7 +149,7 @@ func (w *worker) handleRequest(v *vm, call uint64, request *scriptwire.Request) 
 
 // errSpent ends a worker whose script exceeded a limit, so that all traces of the script
 // are removed with the process.
-var errSpent = errors.New("the worker is spent")
+var errSpent = errors.New("the worker cannot be used again")
 
 func completeAnswer(a *scriptwire.Answer, v *vm, began time.Time, usedBefore time.Duration) {
 	a.Console, a.Truncated = v.console.allLines()

@@ -217,7 +217,7 @@ func (m *Model) selectAnswer(r llm.Request) (*llm.Response, *Answer, error) {
 	}
 	return nil, nil, &llm.Error{
 		Kind:    llm.Invalid,
-		Message: fmt.Sprintf("no rule of the script fits request %d of the run (state %q, agent %q)", r.Purpose.Index+1, r.Purpose.State, r.Purpose.Agent),
+		Message: fmt.Sprintf("no rule of the script matches request %d of the run (state %q, agent %q)", r.Purpose.Index+1, r.Purpose.State, r.Purpose.Agent),
 	}
 }
 
