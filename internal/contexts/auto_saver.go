@@ -238,6 +238,9 @@ func (k *AutoSaver) carryOut(j job) {
 	defer cancel()
 	err := j.do(ctx)
 	if j.saves {
+		k.mu.Lock()
+		k.health.Waiting--
+		k.mu.Unlock()
 		k.countSave(err)
 	}
 	if err != nil && !isMoot(err) {
@@ -253,7 +256,6 @@ func isMoot(err error) bool { return guideway.ErrorCode(err) == guideway.CodeRef
 func (k *AutoSaver) countSave(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.health.Waiting--
 	if isMoot(err) {
 		return
 	}
