@@ -125,7 +125,7 @@ func settingsHelp() string {
 	b.WriteString(`Settings are read from the flags, then from the environment, then from
 guideway.json, which is in the user's configuration directory unless --config or
 ` + config.EnvConfig + ` names another file. "guideway doctor" shows the current values
-and where each comes from; "guideway schema config" prints the JSON Schema of
+and their origin; "guideway schema config" prints the JSON Schema of
 the file.
 `)
 	for _, s := range config.Settings() {

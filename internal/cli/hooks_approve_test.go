@@ -70,7 +70,7 @@ func TestProjectHooksNeedApproval(t *testing.T) {
 	d.want(app.ExitFailed, "not approved", "hooks enable theirs")
 	d.want(app.ExitOK, "theirs             tools/call  off", "hooks list")
 	code, out := d.run("hooks enable theirs", "theirs")
-	for _, want := range []string{"| context.request.params.mark = 1;", "This graph is from project:", "Type the id of the graph to approve exactly this (theirs): ", "Enabled theirs"} {
+	for _, want := range []string{"| context.request.params.mark = 1;", "This graph is from project:", "Type the id of the graph to approve this version (theirs): ", "Enabled theirs"} {
 		if code != app.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, without %q:\n%s", code, want, out)
 		}

@@ -91,7 +91,7 @@ func TestInstallCycle(t *testing.T) {
 	}
 	b.want(t, `Installed in Cursor: HOME/.cursor/mcp.json
   backup   HOME/.cursor/mcp.json.guideway-backup-1
-  next     restart Cursor, or switch the server on in its MCP settings
+  next     restart Cursor, or enable the server in its MCP settings
 `, "cursor")
 	b.want(t, "Already installed in Cursor: HOME/.cursor/mcp.json\n", "Cursor")
 	first := b.binary
@@ -101,7 +101,7 @@ func TestInstallCycle(t *testing.T) {
   command  BIN
   was      `+first+`
   backup   HOME/.cursor/mcp.json.guideway-backup-2
-  next     restart Cursor, or switch the server on in its MCP settings
+  next     restart Cursor, or enable the server in its MCP settings
 `, "cursor")
 	b.want(t, "Removed from Cursor: HOME/.cursor/mcp.json\n  next     restart Cursor if it is open\n", "cursor", "--undo")
 	b.want(t, "Not installed in Cursor: HOME/.cursor/mcp.json\n", "cursor", "--undo")

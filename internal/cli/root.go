@@ -44,14 +44,14 @@ func newRootCmd(host *app.Host) *cobra.Command {
 		Use:   "guideway",
 		Short: "Workflows that AI agents cannot skip, over the Model Context Protocol",
 		Long: `Guideway leads AI agents through workflows one step at a time, over the Model
-Context Protocol. Without arguments, and where the input is no terminal, it
+Context Protocol. Without arguments, and if the input is not a terminal, it
 serves MCP on standard input and output, as "guideway mcp" does.`,
 		Example: `  guideway list                      list the workflows
   guideway show coding-task          show the steps of a workflow
   guideway run coding-task           run it interactively
   guideway init                      create a workflow
   guideway validate .guideway        check it
-  guideway install                   give them to an MCP client
+  guideway install                   add them to an MCP client
   guideway runs resume auth          continue a run that an agent has started`,
 		Version:           app.Version(),
 		SilenceErrors:     true,

@@ -76,7 +76,7 @@ func checkStore(text string) *settingError {
 	case !ok:
 		return newError(fix, "the store is neither %q nor %q nor a URL", StoreSQLite, StoreFiles)
 	case scheme != "postgres" && scheme != "postgresql":
-		return newError(fix, "the store is a URL, but not one of postgres://")
+		return newError(fix, "the URL of the store does not start with postgres://")
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Path == "" || u.Path == "/" {

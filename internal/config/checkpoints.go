@@ -12,7 +12,7 @@ type Checkpoints struct {
 	// MaxSession of the checkpoints of a session, and MaxTotal of all of them, in bytes.
 	MaxContext, MaxSize, MaxSession, MaxTotal int64
 	// WarnAt is the percentage of a limit at which saves warn. CleanAt is the percentage of
-	// MaxTotal at which the sessions with the oldest activity are removed.
+	// MaxTotal at which the least recently used sessions are removed.
 	WarnAt, CleanAt int
 	// Retention is how long a session is kept without activity.
 	Retention time.Duration
@@ -40,12 +40,12 @@ func checkpointSettings() []Setting {
 		},
 		{
 			Name: "checkpoints.readOnly", Kind: KindBool, Flag: "checkpoints-read-only", Env: "GUIDEWAY_CHECKPOINTS_READ_ONLY",
-			Usage: "Whether checkpoints can be read only.",
+			Usage: "Whether checkpoints are read-only.",
 			field: func(c *Config) any { return &c.Checkpoints.ReadOnly },
 		},
 		{
 			Name: "checkpoints.retention", Kind: KindDuration, Flag: "checkpoint-retention", Env: "GUIDEWAY_CHECKPOINT_RETENTION",
-			Usage: "How long the checkpoints of a session are kept without activity, such as \"30d\"; 0 is forever.",
+			Usage: "How long the checkpoints of a session are kept without activity, such as \"30d\"; 0 means forever.",
 			most:  int64(100 * 365 * day),
 			field: func(c *Config) any { return &c.Checkpoints.Retention },
 		},
@@ -57,38 +57,38 @@ func checkpointSettings() []Setting {
 		{
 			Name: "checkpoints.max", Kind: KindCount, Flag: "max-checkpoints", Env: "GUIDEWAY_MAX_CHECKPOINTS",
 			Aliases: []Alias{{Name: "WORKRAIL_MAX_CHECKPOINTS"}},
-			Usage:   "Maximum number of checkpoints of a session; the oldest are removed first; 0 is no limit.",
+			Usage:   "Maximum number of checkpoints of a session; the oldest are removed first; 0 means no limit.",
 			most:    1_000_000,
 			field:   func(c *Config) any { return &c.Checkpoints.Max },
 		},
 		{
 			Name: "checkpoints.maxContext", Kind: KindSize, Flag: "max-context-size", Env: "GUIDEWAY_MAX_CONTEXT_SIZE",
-			Usage: "Maximum size of a saved context before compression; 0 is no limit.",
+			Usage: "Maximum size of a saved context before compression; 0 means no limit.",
 			field: func(c *Config) any { return &c.Checkpoints.MaxContext },
 		},
 		{
 			Name: "checkpoints.maxSize", Kind: KindSize, Flag: "max-checkpoint-size", Env: "GUIDEWAY_MAX_CHECKPOINT_SIZE",
-			Usage: "Maximum compressed size of one checkpoint; 0 is no limit.",
+			Usage: "Maximum compressed size of one checkpoint; 0 means no limit.",
 			field: func(c *Config) any { return &c.Checkpoints.MaxSize },
 		},
 		{
 			Name: "checkpoints.maxSession", Kind: KindSize, Flag: "max-session-size", Env: "GUIDEWAY_MAX_SESSION_SIZE",
-			Usage: "Maximum size of the checkpoints of a session; the oldest are removed first; 0 is no limit.",
+			Usage: "Maximum size of the checkpoints of a session; the oldest are removed first; 0 means no limit.",
 			field: func(c *Config) any { return &c.Checkpoints.MaxSession },
 		},
 		{
 			Name: "checkpoints.maxTotal", Kind: KindSize, Flag: "max-total-size", Env: "GUIDEWAY_MAX_TOTAL_SIZE",
-			Usage: "Maximum size of all checkpoints; 0 is no limit.",
+			Usage: "Maximum size of all checkpoints; 0 means no limit.",
 			field: func(c *Config) any { return &c.Checkpoints.MaxTotal },
 		},
 		{
 			Name: "checkpoints.warnAt", Kind: KindPercent, Flag: "checkpoints-warn-at", Env: "GUIDEWAY_CHECKPOINTS_WARN_AT",
-			Usage: "Percentage of a limit at which saves warn.",
+			Usage: "Percentage of a limit at which saving a checkpoint returns a warning.",
 			field: func(c *Config) any { return &c.Checkpoints.WarnAt },
 		},
 		{
 			Name: "checkpoints.cleanAt", Kind: KindPercent, Flag: "checkpoints-clean-at", Env: "GUIDEWAY_CHECKPOINTS_CLEAN_AT",
-			Usage: "Percentage of the limit of all checkpoints at which the sessions with the oldest activity are removed.",
+			Usage: "Percentage of the limit of all checkpoints at which the least recently used sessions are removed.",
 			field: func(c *Config) any { return &c.Checkpoints.CleanAt },
 		},
 	}

@@ -61,13 +61,13 @@ func contextSettings() []Setting {
 		{
 			Name: "context.compression", Kind: KindText, Flag: "context-compression", Env: "GUIDEWAY_CONTEXT_COMPRESSION",
 			Aliases: []Alias{{Name: "WORKRAIL_CONTEXT_COMPRESSION"}},
-			Usage:   "How runs are summarised: by extracts, or by a model configured for machines.",
+			Usage:   "How runs are summarized: by extracts, or by a model configured for machines.",
 			Allowed: []string{CompressionBasic, CompressionAdvanced},
 			field:   func(c *Config) any { return &c.Context.Compression },
 		},
 		{
 			Name: "context.tokenLimit", Kind: KindCount, Flag: "context-token-limit", Env: "GUIDEWAY_CONTEXT_TOKEN_LIMIT",
-			Usage: "Maximum tokens of a context; 0 is no limit.",
+			Usage: "Maximum tokens of a context; 0 means no limit.",
 			most:  100_000_000,
 			field: func(c *Config) any { return &c.Context.TokenLimit },
 		},
@@ -78,13 +78,13 @@ func contextSettings() []Setting {
 		},
 		{
 			Name: "context.embeddingsUrl", Kind: KindText, Flag: "embeddings-url", Env: "GUIDEWAY_EMBEDDINGS_URL",
-			Usage: "URL of a service with OpenAI's API for embeddings, without /embeddings; it ranks the results of searches. Its key is in $GUIDEWAY_EMBEDDINGS_KEY.",
+			Usage: "Base URL of an OpenAI-compatible embeddings API, without /embeddings; it ranks search results. The key is read from $GUIDEWAY_EMBEDDINGS_KEY.",
 			check: checkEmbeddings,
 			field: func(c *Config) any { return &c.Context.Embeddings.URL },
 		},
 		{
 			Name: "context.embeddingsModel", Kind: KindText, Flag: "embeddings-model", Env: "GUIDEWAY_EMBEDDINGS_MODEL",
-			Usage: "The model of that service.",
+			Usage: "Model of the embeddings API.",
 			field: func(c *Config) any { return &c.Context.Embeddings.Model },
 		},
 	}
@@ -97,7 +97,7 @@ func checkEmbeddings(text string) *settingError {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
-		return newError(fix, "the text is not the URL of an API")
+		return newError(fix, "the value is not the URL of an API")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return newError(fix+"; put a key into "+EnvEmbeddingsKey, "the URL of the API must have only a host and a path")
 	}
@@ -120,7 +120,7 @@ func encryptionSettings() []Setting {
 		},
 		{
 			Name: "encryption.passphraseFile", Kind: KindPath, Flag: "encryption-passphrase-file", Env: "GUIDEWAY_ENCRYPTION_PASSPHRASE_FILE",
-			Usage: "File of the passphrase. Without it the passphrase is in $GUIDEWAY_ENCRYPTION_PASSPHRASE, or entered at the terminal.",
+			Usage: "File with the passphrase. Otherwise, the passphrase is read from $GUIDEWAY_ENCRYPTION_PASSPHRASE or entered at the terminal.",
 			field: func(c *Config) any { return &c.Encryption.PassphraseFile },
 		},
 	}

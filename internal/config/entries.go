@@ -29,7 +29,7 @@ type namedEntries struct {
 func (f *fileReader) readEntries(at int, e namedEntries) {
 	group := e.one + "s"
 	if f.data[at] != '{' {
-		f.reportError(f.diagnosticAt("config-type", at, "/"+group), newError(e.fix, "%q holds %s", group, kindOf(f.skipValue())))
+		f.reportError(f.diagnosticAt("config-type", at, "/"+group), newError(e.fix, "%q is %s", group, kindOf(f.skipValue())))
 		return
 	}
 	f.nextToken()
@@ -67,9 +67,9 @@ func decodeEntry(text []byte, into any, of string) (offset int, invalid *setting
 	case err == nil:
 		return 0, nil
 	case errors.As(err, &kind) && kind.Field == "":
-		return 0, newError("write an object", "%s holds a %s", of, kind.Value)
+		return 0, newError("write an object", "%s is a %s", of, kind.Value)
 	case errors.As(err, &kind):
-		return max(0, int(kind.Offset)-1), newError("write "+withArticle(kind.Type.String()), "%q of %s holds a %s", kind.Field, of, kind.Value)
+		return max(0, int(kind.Offset)-1), newError("write "+withArticle(kind.Type.String()), "%q of %s is a %s", kind.Field, of, kind.Value)
 	}
 	field, ok := strings.CutPrefix(err.Error(), "json: unknown field ")
 	if !ok {

@@ -19,9 +19,9 @@ func TestEntries(t *testing.T) {
 	near := map[string]string{"source": "branch", "upstream": "command", "model": "baseUrl"}
 	for one, fine := range good {
 		for text, want := range map[string]string{
-			`[]`:                                `"` + one + `s" holds a list; write an object of ` + one + `s`,
+			`[]`:                                `"` + one + `s" is a list; write an object of ` + one + `s`,
 			`{"a": null}`:                       `the ` + one + ` "a" is null; write an object`,
-			`{"a": "b"}`:                        `the ` + one + ` "a" holds a string; write an object`,
+			`{"a": "b"}`:                        `the ` + one + ` "a" is a string; write an object`,
 			`{"a": {"` + slip[one] + `": "x"}}`: `"` + slip[one] + `" of the ` + one + ` "a" is not a setting; did you mean "` + near[one] + `"?`,
 			`{"a": {"qqqqqq": 1}}`:              `"qqqqqq" of the ` + one + ` "a" is not a setting; use one of: `,
 			`{"a": {}, "a": {}}`:                `the ` + one + ` "a" is set twice; remove one of the two`,

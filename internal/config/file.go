@@ -157,7 +157,7 @@ func (l *loader) applyFile(path string, data []byte) {
 		return
 	}
 	if _, ok := document.(map[string]any); !ok {
-		l.reportError(f.diagnosticAt("config-type", 0, ""), newError("write an object, such as {}", "the file holds %s", kindOf(document)))
+		l.reportError(f.diagnosticAt("config-type", 0, ""), newError("write an object, such as {}", "the file contains %s", kindOf(document)))
 		return
 	}
 	f.readObject("")
@@ -253,7 +253,7 @@ func (f *fileReader) readMember(prefix, key, pointer string, keyAt, valueAt int)
 			decoded := f.skipValue()
 			wrong := f.groupSwitch(key, decoded)
 			if wrong == nil {
-				wrong = newError("write an object", "%q holds %s", name, kindOf(decoded))
+				wrong = newError("write an object", "%q is %s", name, kindOf(decoded))
 			}
 			f.reportError(f.diagnosticAt("config-type", valueAt, pointer), wrong)
 			return
@@ -345,16 +345,16 @@ func (s *Setting) decodeJSON(decoded any) (value, *settingError) {
 		if flag, ok := decoded.(bool); ok {
 			return value{flag: flag}, nil
 		}
-		return value{}, newError("write true or false", "%q holds %s", s.Name, kindOf(decoded))
+		return value{}, newError("write true or false", "%q is %s", s.Name, kindOf(decoded))
 	case KindList, KindPaths:
 		items, ok := decoded.([]any)
 		if !ok {
-			return value{}, newError(`write a list of strings, such as ["…"]`, "%q holds %s", s.Name, kindOf(decoded))
+			return value{}, newError(`write a list of strings, such as ["…"]`, "%q is %s", s.Name, kindOf(decoded))
 		}
 		list := make([]string, len(items))
 		for i, item := range items {
 			if list[i], ok = item.(string); !ok {
-				return value{}, newError("write strings only", "%q holds %s as element %d", s.Name, kindOf(item), i+1)
+				return value{}, newError("write strings only", "%q contains %s as element %d", s.Name, kindOf(item), i+1)
 			}
 		}
 		return value{list: list}, nil
@@ -362,7 +362,7 @@ func (s *Setting) decodeJSON(decoded any) (value, *settingError) {
 		if number, ok := decoded.(float64); ok && number == math.Trunc(number) {
 			return value{text: numberText(number)}, nil
 		}
-		return value{}, newError("write a whole number, such as 100", "%q holds %s", s.Name, kindOf(decoded))
+		return value{}, newError("write a whole number, such as 100", "%q is %s", s.Name, kindOf(decoded))
 	case KindSize:
 		switch v := decoded.(type) {
 		case string:
@@ -372,12 +372,12 @@ func (s *Setting) decodeJSON(decoded any) (value, *settingError) {
 				return value{text: numberText(v)}, nil
 			}
 		}
-		return value{}, newError(`write a size, such as "10MB", or a number of bytes`, "%q holds %s", s.Name, kindOf(decoded))
+		return value{}, newError(`write a size, such as "10MB", or a number of bytes`, "%q is %s", s.Name, kindOf(decoded))
 	default:
 		if text, ok := decoded.(string); ok {
 			return value{text: text}, nil
 		}
-		return value{}, newError("write a string", "%q holds %s", s.Name, kindOf(decoded))
+		return value{}, newError("write a string", "%q is %s", s.Name, kindOf(decoded))
 	}
 }
 

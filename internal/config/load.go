@@ -146,7 +146,7 @@ func (l *loader) deriveSettings() {
 	if c.DataDir == "" {
 		l.addError(guideway.Diagnostic{
 			Code: "config-no-data-dir", File: "environment",
-			Message: "there is no directory for data, because the environment names no home directory",
+			Message: "the data directory is unknown, because the environment defines no home directory",
 			Fix:     "set HOME (USERPROFILE on Windows) or GUIDEWAY_DATA_DIR",
 		})
 		return
@@ -173,13 +173,13 @@ func (l *loader) warnAboutConflicts() {
 	case e.PassphraseFile != "" && !passphrase:
 		l.addWarning(guideway.Diagnostic{
 			Code: "config-unused", File: origin.Name,
-			Message: "a file of a passphrase is set, but checkpoints are not encrypted with a passphrase",
+			Message: "a passphrase file is set, but checkpoints are not encrypted with a passphrase",
 			Fix:     "set encryption.mode to " + EncryptionPassphrase + ", or remove encryption.passphraseFile",
 		})
 	case e.PassphraseFile != "" && e.Passphrase != "":
 		l.addWarning(guideway.Diagnostic{
 			Code: "config-shadowed", File: origin.Name,
-			Message: "the file of the passphrase is ignored, because " + EnvPassphrase + " is set",
+			Message: "the passphrase file is ignored, because " + EnvPassphrase + " is set",
 			Fix:     "remove one of the two",
 		})
 	case e.Passphrase != "" && !passphrase:
@@ -250,7 +250,7 @@ func (l *loader) resolvePath(path, base string) (string, *settingError) {
 	tilde = tilde && (rest == "" || rest[0] == '/' || (l.goos == "windows" && rest[0] == '\\'))
 	switch {
 	case tilde && l.home == "":
-		return "", newError("write the path in full", "%q cannot be resolved, because the environment names no home directory", path)
+		return "", newError("write the path in full", "%q cannot be resolved, because the environment defines no home directory", path)
 	case tilde:
 		path = l.home + rest
 	case !isAbs(l.goos, path):

@@ -44,7 +44,7 @@ func TestInvalidModels(t *testing.T) {
 		`{"models": {"a": {"provider": "openai", "model": "x", "price": {"input": "dear"}}}}`:                `write a number`,
 		`{"models": {"a": {"provider": "openai", "model": "x", "price": {"input": -1}}}}`:                    `negative limit`,
 		`{"models": {"a": {"provider": "openai", "model": "x"}, "a": {"provider": "openai", "model": "y"}}}`: `is set twice`,
-		`{"models": {"a": {"provider": "openai", "model": "x", "timeout": "soon"}}}`:                         `is not a time`,
+		`{"models": {"a": {"provider": "openai", "model": "x", "timeout": "soon"}}}`:                         `is not a duration`,
 	} {
 		_, err := config.Load(config.Options{File: writeConfig(t, text), Getenv: environment(), GOOS: "linux", Dir: "/"})
 		if err == nil || !strings.Contains(err.Error(), want) {

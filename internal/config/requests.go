@@ -29,7 +29,7 @@ func requestSettings() []Setting {
 		},
 		{
 			Name: "requests.bodies", Kind: KindBool, Flag: "record-bodies", Env: "GUIDEWAY_RECORD_BODIES",
-			Usage: "Whether log entries contain arguments and results too, with likely secrets removed.",
+			Usage: "Whether log entries also contain arguments and results, with likely secrets removed.",
 			field: func(c *Config) any { return &c.Requests.Bodies },
 		},
 		{
@@ -39,13 +39,13 @@ func requestSettings() []Setting {
 		},
 		{
 			Name: "requests.retention", Kind: KindDuration, Flag: "record-retention", Env: "GUIDEWAY_RECORD_RETENTION",
-			Usage: "How long a log entry is kept, such as \"14d\"; 0 is forever.",
+			Usage: "How long a log entry is kept, such as \"14d\"; 0 means forever.",
 			most:  int64(100 * 365 * day),
 			field: func(c *Config) any { return &c.Requests.Retention },
 		},
 		{
 			Name: "requests.maxSize", Kind: KindSize, Flag: "record-max-size", Env: "GUIDEWAY_RECORD_MAX_SIZE",
-			Usage: "Maximum size of the request log; the oldest entries are removed first; 0 is no limit.",
+			Usage: "Maximum size of the request log; the oldest entries are removed first; 0 means no limit.",
 			field: func(c *Config) any { return &c.Requests.MaxSize },
 		},
 	}

@@ -140,7 +140,7 @@ func (l *loader) groupSwitch(group string, decoded any) *settingError {
 			if v, ok := s.fileValue(alias.Name, text); ok {
 				document := map[string]any{}
 				addSetting(document, s, v)
-				return &settingError{message: fmt.Sprintf("%q holds %s", group, kindOf(decoded)), fix: "write " + membersText(document)}
+				return &settingError{message: fmt.Sprintf("%q is %s", group, kindOf(decoded)), fix: "write " + membersText(document)}
 			}
 		}
 	}

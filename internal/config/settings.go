@@ -182,7 +182,7 @@ func serverSettings() []Setting {
 		},
 		{
 			Name: "toolsets", Kind: KindList, Flag: "toolsets", Env: "GUIDEWAY_TOOLSETS",
-			Usage: "Toolsets that a client gets if it does not choose.", Allowed: Toolsets(),
+			Usage: "Default toolsets of clients.", Allowed: Toolsets(),
 			nonEmpty: true,
 			field:    func(c *Config) any { return &c.Toolsets },
 		},
@@ -194,7 +194,7 @@ func serverSettings() []Setting {
 		},
 		{
 			Name: "allowedHosts", Kind: KindList, Flag: "allowed-host", Env: "GUIDEWAY_ALLOWED_HOSTS",
-			Usage: "Additional host names, besides loopback, that requests may be addressed to.",
+			Usage: "Additional host names, besides loopback names, that are accepted in requests.",
 			check: checkHost,
 			field: func(c *Config) any { return &c.AllowedHosts },
 		},
@@ -206,7 +206,7 @@ func dataSettings() []Setting {
 		{
 			Name: "dataDir", Kind: KindPath, Flag: "data-dir", FlagAlias: "storage-path", Env: "GUIDEWAY_DATA_DIR",
 			Aliases: []Alias{{Name: "WORKRAIL_DATA_DIR"}, {Name: "WORKRAIL_STORAGE_PATH"}},
-			Usage:   "Directory of the data that must not be lost.",
+			Usage:   "Directory of the persistent data.",
 			field:   func(c *Config) any { return &c.DataDir },
 		},
 		{
@@ -221,7 +221,7 @@ func runSettings() []Setting {
 	return []Setting{
 		{
 			Name: "store", Kind: KindText, Flag: "store", Env: "GUIDEWAY_STORE",
-			Usage:  "Where runs, session documents and checkpoints are kept: \"sqlite\", a file in the data directory; \"files\", the same with checkpoints in files alone; or a URL postgres://….",
+			Usage:  "Where runs, session documents and checkpoints are stored: \"sqlite\", a file in the data directory; \"files\", the same with checkpoints only in files; or a URL postgres://….",
 			check:  checkStore,
 			redact: redactStore,
 			field:  func(c *Config) any { return &c.Store },
@@ -269,7 +269,7 @@ func workflowSettings() []Setting {
 		{
 			Name: "workflows.cacheTtl", Kind: KindDuration, Flag: "cache-ttl", Env: "GUIDEWAY_CACHE_TTL",
 			Aliases: []Alias{{Name: "CACHE_TTL", convert: convertMilliseconds}},
-			Usage:   "How long a source of workflows that cannot be watched is not read again, such as \"5m\".",
+			Usage:   "How long a workflow source that cannot be watched is cached, such as \"5m\".",
 			raise:   func(d time.Duration) time.Duration { return max(d, time.Second) },
 			field:   func(c *Config) any { return &c.Workflows.CacheTTL },
 		},

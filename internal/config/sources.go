@@ -63,11 +63,11 @@ type SourceTime time.Duration
 func (t *SourceTime) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return errors.New(`a time is a text such as "5m"`)
+		return errors.New(`a duration is a string such as "5m"`)
 	}
 	d, err := ParseDuration(text)
 	if err != nil || d > maxSyncInterval {
-		return fmt.Errorf(`%q is not a time such as "5m"`, text)
+		return fmt.Errorf(`%q is not a duration such as "5m"`, text)
 	}
 	*t = SourceTime(d)
 	return nil
@@ -116,7 +116,7 @@ func sourceSettings() []Setting {
 		{
 			Name: "workflows.registryTimeout", Kind: KindDuration, Flag: "registry-timeout", Env: "GUIDEWAY_REGISTRY_TIMEOUT",
 			Aliases: []Alias{{Name: "WORKFLOW_REGISTRY_TIMEOUT", convert: convertMilliseconds}},
-			Usage:   "Time limit of one response of a registry, such as \"10s\".",
+			Usage:   "Time limit for a response of a registry, such as \"10s\".",
 			field:   func(c *Config) any { return &c.Workflows.RegistryTimeout },
 		},
 		{
@@ -127,7 +127,7 @@ func sourceSettings() []Setting {
 		},
 		{
 			Name: "workflows.trust", Kind: KindList, Flag: "source-trust", Env: "GUIDEWAY_SOURCE_TRUST",
-			Usage: "Trust in sources by their names, such as \"project=trusted\" or \"plugins=blocked\": trusted, review or blocked.",
+			Usage: "Trust levels of sources by name, such as \"project=trusted\" or \"plugins=blocked\": trusted, review or blocked.",
 			check: func(text string) *settingError { _, _, f := splitTrust(text); return f },
 			field: func(c *Config) any { return &c.Workflows.Trust },
 		},
@@ -200,7 +200,7 @@ func (s *Source) validate() *settingError {
 	case (s.Git == "") == (s.Registry == ""):
 		return newError(`give "git" or "registry"`, "the source %q needs the URL of a repository or of a registry", s.Name)
 	case s.Registry != "" && s.Branch+s.Tag+s.Commit+s.Path+s.SSHKey+s.KnownHosts != "":
-		return newError("remove the members that are for repositories", "the source %q is a registry, which has no branches, directories or ssh keys", s.Name)
+		return newError("remove the members that apply only to repositories", "the source %q is a registry, which has no branches, directories or ssh keys", s.Name)
 	case s.Trust != "" && !slices.Contains(trustLevels(), s.Trust):
 		return newError("use one of: "+strings.Join(trustLevels(), ", "), "%q is not a level of trust", s.Trust)
 	case s.MaxFiles < 0 || s.MaxFileSize < 0 || s.MaxBytes < 0:
@@ -249,7 +249,7 @@ func (l *loader) readRepositories(name, text string) {
 	if strings.HasPrefix(text, "{") {
 		text = "[" + text + "]"
 	}
-	const fix = `write a list such as [{"repositoryUrl": "https://github.com/acme/workflows", "branch": "main"}], or addresses with commas`
+	const fix = `write a list such as [{"repositoryUrl": "https://github.com/acme/workflows", "branch": "main"}], or comma-separated URLs`
 	var items []json.RawMessage
 	if json.Unmarshal([]byte(text), &items) != nil {
 		l.reportError(guideway.Diagnostic{File: name}, newError(fix, "the value is not a JSON list"))

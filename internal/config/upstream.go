@@ -93,11 +93,11 @@ type UpstreamTime time.Duration
 func (t *UpstreamTime) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return errors.New(`a time is a text such as "90s"`)
+		return errors.New(`a duration is a string such as "90s"`)
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return fmt.Errorf(`%q is not a time such as "90s"`, text)
+		return fmt.Errorf(`%q is not a duration such as "90s"`, text)
 	}
 	*t = UpstreamTime(d)
 	return nil
@@ -143,12 +143,12 @@ func gatewaySettings() []Setting {
 		},
 		{
 			Name: "gateway.callsPerMinute", Kind: KindCount, Flag: "gateway-calls-per-minute", Env: "GUIDEWAY_GATEWAY_CALLS_PER_MINUTE",
-			Usage: "Maximum calls to upstreams by one client in a minute; 0 is no limit.",
+			Usage: "Maximum calls to upstreams by one client in a minute; 0 means no limit.",
 			field: func(c *Config) any { return &c.Gateway.CallsPerMinute },
 		},
 		{
 			Name: "gateway.health", Kind: KindDuration, Flag: "gateway-health", Env: "GUIDEWAY_GATEWAY_HEALTH",
-			Usage: "How often running upstreams are pinged and failed ones retried, such as \"30s\"; 0 is never.",
+			Usage: "How often running upstreams are pinged and failed ones retried, such as \"30s\"; 0 means never.",
 			raise: func(d time.Duration) time.Duration {
 				if d == 0 {
 					return 0

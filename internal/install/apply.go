@@ -145,7 +145,7 @@ func Apply(ctx context.Context, c Change) (string, error) {
 			return "", err
 		}
 		return "", guideway.Errorf(guideway.CodeUnavailable, "cannot write %s (%w)", c.Path, safeopen.Cause(err)).
-			WithFix("check that you may write in %s", filepath.Dir(target))
+			WithFix("check that you have write permission in %s", filepath.Dir(target))
 	}
 	for _, b := range c.Consumed {
 		removeBackup(ctx, b)
@@ -231,7 +231,7 @@ func writeBackup(path string, content []byte, mode fs.FileMode) (string, error) 
 		}
 		if err != nil {
 			return "", guideway.Errorf(guideway.CodeUnavailable, "cannot write the backup %s (%w)", name, safeopen.Cause(err)).
-				WithFix("check the free space and that you may write in %s", filepath.Dir(path))
+				WithFix("check the free space and your write permission in %s", filepath.Dir(path))
 		}
 		return name, nil
 	}

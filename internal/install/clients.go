@@ -74,7 +74,7 @@ func Clients() []Client {
 		},
 		{
 			ID: "cursor", Title: "Cursor", Project: ".cursor/mcp.json",
-			Next: "restart Cursor, or switch the server on in its MCP settings",
+			Next: "restart Cursor, or enable the server in its MCP settings",
 			form: jsonFormat{key: "mcpServers"}, user: inHome(".cursor", "mcp.json"),
 		},
 		{

@@ -217,7 +217,7 @@ func (j jsonFormat) fileNotes(src []byte, title string) []string {
 	for i := range text {
 		if text[i] != standard[i] {
 			line, _ := lineAndColumn(src, i)
-			return []string{fmt.Sprintf("line %d has a comment or a trailing comma, which %s may not read", line, title)}
+			return []string{fmt.Sprintf("line %d has a comment or a trailing comma, which %s may not accept", line, title)}
 		}
 	}
 	return nil

@@ -57,7 +57,7 @@ func Start(way Launch, executable, pathList string, env map[string]string) (comm
 		}
 		return command, append(args, Image, "mcp"), err
 	}
-	return "", nil, guideway.Errorf(guideway.CodeInvalid, "unknown way to start %q (auto, binary, npx or docker)", way).
+	return "", nil, guideway.Errorf(guideway.CodeInvalid, "unknown launcher %q (auto, binary, npx or docker)", way).
 		WithFix("--launch auto")
 }
 
@@ -74,7 +74,7 @@ func findProgram(program, pathList, fix string) (string, error) {
 			}
 		}
 	}
-	return "", guideway.Errorf(guideway.CodeNotFound, "%s is not in the search path of this machine", program).WithFix("%s", fix)
+	return "", guideway.Errorf(guideway.CodeNotFound, "%s is not in the PATH of this machine", program).WithFix("%s", fix)
 }
 
 // isExecutable reports whether a file can be started: by its permissions, and on Windows by

@@ -206,7 +206,7 @@ func (s *Server) convertReferences() {
 			return "${env:" + parts[1] + "}"
 		})
 		if found := otherReference().FindString(text); found != "" {
-			s.Notes = append(s.Notes, found+" is known only to the editor: replace it by a value or ${env:NAME}")
+			s.Notes = append(s.Notes, found+" is known only to the editor: replace it with a value or ${env:NAME}")
 		}
 		return text
 	}

@@ -35,7 +35,7 @@ func TestServersOfClients(t *testing.T) {
 			"vscode", `{"servers": {"a": {"type": "http", "url": "https://a.example/mcp", "headers": {"X": "${input:k}"}}}, "inputs": []}`,
 			[]install.Server{{
 				Name: "a", URL: "https://a.example/mcp", Headers: map[string]string{"X": "${input:k}"},
-				Notes: []string{"${input:k} is known only to the editor: replace it by a value or ${env:NAME}"},
+				Notes: []string{"${input:k} is known only to the editor: replace it with a value or ${env:NAME}"},
 			}},
 		},
 		{

@@ -113,7 +113,7 @@ func (t Tree) listFiles(ctx context.Context, from *os.Root) (files []string, oth
 		case d.IsDir():
 			return nil
 		case kindOf(name) == "":
-			others = append(others, Item{Kind: "other", From: shown, Outcome: Left, Reason: "neither a definition nor a text"})
+			others = append(others, Item{Kind: "other", From: shown, Outcome: Left, Reason: "neither a definition nor a text file"})
 		case !d.Type().IsRegular():
 			others = append(others, Item{Kind: kindOf(name), From: shown, Outcome: Left, Reason: "not a regular file; links are not followed"})
 		default:

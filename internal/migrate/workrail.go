@@ -59,7 +59,7 @@ func Sessions(ctx context.Context, dir string, put func(context.Context, Session
 			item.Outcome, item.Reason, item.Fix = Broken, err.Error(), guideway.ErrorFix(err)
 		}
 		if item.Outcome == Kept {
-			item.Reason = "a document with that name exists, with other content"
+			item.Reason = "a document with this name and different content exists"
 		}
 		items = append(items, item)
 	}
@@ -95,7 +95,7 @@ func readSession(ctx context.Context, root *os.Root, name string) (Session, erro
 func Others(dir string) []Item {
 	var items []Item
 	for _, each := range []struct{ name, reason string }{
-		{"data", "runs of its later versions: their events have another form and cannot be verified"},
+		{"data", "runs of later versions: their events have a different format and cannot be verified"},
 		{"cache", "copies of other files"},
 		{"dashboard.lock", "of a process"},
 	} {

@@ -57,7 +57,7 @@ func (p *Approver) ConfirmName(ctx context.Context, kind, what, name string) err
 	if err := p.CheckPassphraseIfSet(ctx); err != nil {
 		return err
 	}
-	line, err := p.AskLine(ctx, fmt.Sprintf("Type the %s of the %s to approve exactly this (%s): ", what, kind, OneLine(name)))
+	line, err := p.AskLine(ctx, fmt.Sprintf("Type the %s of the %s to approve this version (%s): ", what, kind, OneLine(name)))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}

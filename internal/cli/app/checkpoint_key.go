@@ -54,7 +54,7 @@ func (k MasterKey) passphraseSource(e config.Encryption) (seal.Source, error) {
 		IfSeen: "note that anyone who has read it can decrypt your checkpoints",
 	}.Read()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s is not there", e.PassphraseFile).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s does not exist", e.PassphraseFile).
 			WithFix("restore it, or set the passphrase in " + config.EnvPassphrase)
 	}
 	if err != nil {

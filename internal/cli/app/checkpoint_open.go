@@ -80,7 +80,7 @@ func (c *CheckpointStore) OpenListed(ctx context.Context) (opened *checkpoints.C
 	}
 	return opened, func() {
 		if err := opened.Close(); err != nil {
-			c.Log.Warn("the checkpoints did not close", "error", err)
+			c.Log.Warn("cannot close the checkpoints", "error", err)
 		}
 	}, nil
 }
@@ -146,7 +146,7 @@ func (c *CheckpointStore) Close() {
 		return
 	}
 	if err := c.opened.Close(); err != nil {
-		c.Log.Warn("the checkpoints did not close", "error", err)
+		c.Log.Warn("cannot close the checkpoints", "error", err)
 	}
 	c.opened = nil
 }

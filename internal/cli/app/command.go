@@ -93,7 +93,7 @@ func RunWithArgs[O any](run RunFunc[O], o *O, list *[]string, checks ...func() e
 
 // AddJSONFlag adds --json to a command.
 func AddJSONFlag(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().BoolVar(asJSON, "json", false, "answer in JSON")
+	cmd.Flags().BoolVar(asJSON, "json", false, "print the result as JSON")
 }
 
 // AddLimitFlag adds --limit to a list command and rejects a limit below 1.
@@ -101,7 +101,7 @@ func AddLimitFlag(cmd *cobra.Command, limit *int, usage string) {
 	cmd.Flags().IntVar(limit, "limit", 100, usage)
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if *limit < 1 {
-			return UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "a limit of %d lists nothing", *limit).WithFix("--limit 100")}
+			return UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "the limit %d is not positive", *limit).WithFix("--limit 100")}
 		}
 		return nil
 	}
@@ -121,7 +121,7 @@ func AddGraphFlag(cmd *cobra.Command, format *string, usage string) {
 	AddFixedCompletion(cmd, "graph", []string{GraphMermaid})
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if *format != "" && *format != GraphMermaid {
-			return UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "unknown graph format %q; there is %s", *format, GraphMermaid).
+			return UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "unknown graph format %q; the only format is %s", *format, GraphMermaid).
 				WithFix("--graph %s", GraphMermaid)}
 		}
 		return nil

@@ -117,7 +117,7 @@ func MissingKeyError(path string) error {
 
 // wrongKeyError returns the error for a key of another store.
 func wrongKeyError(path string) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "the runs of the store are chained with another key than the one in %s", path).
+	return guideway.Errorf(guideway.CodeUnavailable, "the runs of the store are chained with a different key than the one in %s", path).
 		WithFix("copy the key file of the machine that created the store to that path, with mode 0600, or name it with --journal-key-file; no other key can continue these runs")
 }
 

@@ -35,7 +35,7 @@ const (
 
 // AddChangeFlag adds --json to a command that changes something.
 func AddChangeFlag(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().BoolVar(asJSON, "json", false, "answer in JSON: the action, the kind and the name, changed, and notes where there are any")
+	cmd.Flags().BoolVar(asJSON, "json", false, "print the result as JSON: the action, the kind and the name, changed, and notes, if any")
 }
 
 // WriteChange prints the result of a change as JSON, or words on the error output.

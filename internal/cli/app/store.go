@@ -147,7 +147,7 @@ func (s *Store) Close() {
 		return
 	}
 	if err := s.journal.Close(); err != nil {
-		s.Log.Warn("the journal did not close", "error", err)
+		s.Log.Warn("cannot close the journal", "error", err)
 	}
 	s.journal, s.opened = nil, nil
 }

@@ -57,7 +57,7 @@ func (h *Host) ParseTime(text string) (time.Time, error) {
 		}
 	}
 	return time.Time{}, UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is not a time", text).
-		WithFix(`write a date such as 2026-01-31, a time such as "2026-01-31 14:00", or how long ago, such as 7d`)}
+		WithFix(`write a date such as 2026-01-31, a time such as "2026-01-31 14:00", or an age such as 7d`)}
 }
 
 // FormatTime returns a time for a person.

@@ -24,7 +24,7 @@ func newCheckpointVerifyCmd(a *app.App, run func(context.Context, *checkpointVer
 		Short: "Verify the integrity of checkpoints",
 		Long: `Read every checkpoint and compare it with its checksums. Damaged checkpoints are reported
 and marked; the mark is removed from those that are readable again. The exit code is 1 if
-one is damaged.
+any is damaged.
 
 With --rebuild, first add stored checkpoints that are missing in the index, for example
 after the database was lost or restored from an older backup.`,

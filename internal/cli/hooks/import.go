@@ -38,7 +38,7 @@ func newHooksImportCmd(a *app.App, run func(context.Context, *HooksImportOptions
 		Short: "Import a hook graph or a module",
 		Long: `Import a hook graph or a module into your own workflow directory. FILE is a JSON or YAML
 file, also an export of MCP Router, or - for standard input. With --template, copy an
-existing graph with other settings. Imported graphs are disabled.`,
+existing graph with different settings. Imported graphs are disabled.`,
 		Example: `  guideway hooks import ./their-graph.json
   guideway hooks import --template default-argument --id search-limit --upstream github --tool 'search_*' --set 'defaults={"perPage": 10}'`,
 		Args: func(cmd *cobra.Command, args []string) error {

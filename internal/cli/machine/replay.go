@@ -66,7 +66,7 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 		}
 		one, err := resolver.Find(name)
 		if err != nil && o.Machine == "" && guideway.ErrorCode(err) == guideway.CodeNotFound {
-			return guideway.Errorf(guideway.CodeNotFound, "the recording is of the machine %q, which is in no source", name).
+			return guideway.Errorf(guideway.CodeNotFound, "the recording is of the machine %q, which is not in any source", name).
 				WithFix("guideway machine replay %s --machine FILE", o.What)
 		}
 		if err != nil {

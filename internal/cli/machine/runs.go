@@ -296,7 +296,7 @@ func showMachine(h *app.Host, one *server.ResolvedMachine, d *machinedef.Definit
 	for i := range d.Agents {
 		a := &d.Agents[i]
 		r := d.Roles[a.Role]
-		fmt.Fprintf(h.Out, "Agent %s: level %s, talks in %s as %s%s\n", st.Bold(app.OneLine(a.Role)), r.Level, app.OneLine(a.Context), a.Side, toolsText(r))
+		fmt.Fprintf(h.Out, "Agent %s: level %s, takes part in %s as %s%s\n", st.Bold(app.OneLine(a.Role)), r.Level, app.OneLine(a.Context), a.Side, toolsText(r))
 	}
 	fmt.Fprintln(h.Out)
 	for i := range d.States {

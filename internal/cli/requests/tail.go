@@ -168,7 +168,7 @@ requests.maxSize, as servers do every ten minutes.`,
 		},
 	}
 	cmd.Flags().StringVar(&older, "older-than", "", "delete requests older than this `age`, such as 7d")
-	cmd.Flags().StringVar(&most, "max-size", "", "delete the oldest requests until the log has this `size` at most")
+	cmd.Flags().StringVar(&most, "max-size", "", "delete the oldest requests until the log has at most this `size`")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }

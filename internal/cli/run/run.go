@@ -84,7 +84,7 @@ func (o *RunOptions) checkOptions() error {
 	}
 	switch host := o.app.Host; {
 	case o.Answers == "-" && o.Name == "-":
-		return guideway.Errorf(guideway.CodeInvalid, "the definition and the answers cannot both come from standard input").
+		return guideway.Errorf(guideway.CodeInvalid, "the definition and the answers cannot both be read from standard input").
 			WithFix("guideway run - --answers answers.yaml")
 	case o.Answers != "":
 		return nil

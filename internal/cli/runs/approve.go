@@ -31,7 +31,7 @@ func NewRunsApproveCmd(a *app.App, do func(context.Context, *RunsApproveOptions)
 	cmd := &cobra.Command{
 		Use:   "approve {RUN|--set-passphrase}",
 		Short: "Answer the gate of a run as a human",
-		Long: `Answer the gate that a run waits at. The command shows what is to be confirmed and asks
+		Long: `Answer the gate that a run waits at. The command shows the gate and asks
 for your passphrase, an answer and a note. Gates that require human approval can only
 be answered this way: an answer of an agent is refused.
 

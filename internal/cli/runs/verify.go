@@ -31,10 +31,10 @@ func NewRunsVerifyCmd(a *app.App, run func(context.Context, *RunsVerifyOptions) 
 authenticated together with its predecessor by a key outside the database, and the last
 event of each chain is recorded outside it. Edited, removed or inserted events, a
 truncated history and a database restored from an old copy are detected; the first
-broken event of each run is reported. The exit code is 1 if there is one.
+broken event of each run is reported. The exit code is 1 if any is found.
 
 After a deliberate restore from a backup, --accept-restore accepts the current state as
-the valid history. Chains that are broken in themselves remain broken.`,
+the valid history. Chains that are internally inconsistent remain broken.`,
 		Example: `  guideway runs verify
   guideway runs verify r_06bmyb2ad4ft47c6abwmtxs --json
   guideway runs verify --accept-restore`,

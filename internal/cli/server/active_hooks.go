@@ -189,13 +189,13 @@ type auditFile struct {
 func (a *auditFile) Audit(_ context.Context, entry hookengine.AuditEntry) (err error) {
 	line, err := json.Marshal(entry)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInvalid, "write a record for the audit: %w", err)
+		return guideway.Errorf(guideway.CodeInvalid, "write an audit record: %w", err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	file, err := os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "open the audit: %w", err)
+		return guideway.Errorf(guideway.CodeUnavailable, "open the audit log: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	// Write each line at once: several processes may append.

@@ -101,7 +101,7 @@ func (d *dashboard) startServer(ctx context.Context) (string, error) {
 		defer close(ended)
 		defer withdraw()
 		if err := httpapi.Serve(lifetime, listener, handler); err != nil {
-			log.Error("the dashboard ended", "error", err)
+			log.Error("the dashboard stopped", "error", err)
 		}
 	}()
 	return reachableAddress(listener.Addr()), nil

@@ -184,7 +184,7 @@ func newApprovalCheck(a *app.App, cfg *config.Config) func(*ResolvedMachine) err
 		if records.Approves(MachineApprovalKey(*one.SourceInfo, one.Name), one.Definition.Hash) {
 			return nil
 		}
-		return guideway.Errorf(guideway.CodeForbidden, "the machine %q came with %s, and its current script is not approved", one.Name, one.SourceInfo.Name).
+		return guideway.Errorf(guideway.CodeForbidden, "the machine %q is from %s, and its current script is not approved", one.Name, one.SourceInfo.Name).
 			WithFix("review and approve it: guideway machine approve %s", one.Name)
 	}
 }

@@ -52,7 +52,7 @@ func (l *lazyMachines) openService(ctx context.Context) (*driver.Background, err
 		return l.background, nil
 	}
 	if l.closed {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the server is about to end")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the server is shutting down")
 	}
 	user, err := auth.SystemUser()
 	if err != nil {

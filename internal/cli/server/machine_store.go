@@ -37,7 +37,7 @@ type MachineStore struct {
 // Close closes the journal.
 func (s *MachineStore) Close() {
 	if err := s.journal.Close(); err != nil {
-		s.log.Warn("the store of machines did not close", "error", err)
+		s.log.Warn("cannot close the store of machines", "error", err)
 	}
 }
 
@@ -112,7 +112,7 @@ func ClosePool(pool *sandbox.Pool, log *slog.Logger) {
 	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
 	if err := pool.Close(ctx); err != nil {
-		log.Warn("the script workers did not end", "error", err)
+		log.Warn("the script workers did not stop", "error", err)
 	}
 }
 

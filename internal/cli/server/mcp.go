@@ -15,9 +15,9 @@ func NewMCPCmd(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve MCP on standard input and output, for a client that starts guideway",
-		Long: `Serve MCP on standard input and output. This is what a client starts; "guideway
-install" puts it into a client's configuration. Without arguments, and where the
-input is no terminal, guideway does the same.`,
+		Long: `Serve MCP on standard input and output. Clients start this command; "guideway
+install" adds it to a client's configuration. Without arguments, and if the
+input is not a terminal, guideway does the same.`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return RunMCP(cmd.Context(), a) },
 	}

@@ -67,7 +67,7 @@ func RunConnect(ctx context.Context, o *connectOptions) error {
 		return err
 	}
 	if host.InTerminal {
-		fmt.Fprintf(host.Err, "Connected to %s. This command is for MCP clients, which write to standard input; to end it, press Ctrl-D.\n", address)
+		fmt.Fprintf(host.Err, "Connected to %s. This command is for MCP clients, which write to standard input; to stop it, press Ctrl-D.\n", address)
 	}
 	return b.Run(ctx, host.In)
 }

@@ -41,7 +41,7 @@ read.`,
 	}
 	cmd.Flags().BoolVar(&o.Lint, "lint", false, "also check definitions for likely mistakes")
 	cmd.Flags().BoolVar(&o.SelfTest, "selftest", false, "test the program in an empty directory, without reading your files")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print the result as JSON")
 	cmd.MarkFlagsMutuallyExclusive("lint", "selftest")
 	return cmd
 }

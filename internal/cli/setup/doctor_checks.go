@@ -67,7 +67,7 @@ func checkDirectory(name, path, missing string) Check {
 	case err != nil:
 		c.Status, c.Message, c.Fix = CheckFail, app.ReadError(path, err).Error(), "make it readable and writable for this user"
 	case !info.IsDir():
-		c.Status, c.Message, c.Fix = CheckFail, path+" is not a directory", "move the existing file away"
+		c.Status, c.Message, c.Fix = CheckFail, path+" is not a directory", "move or remove the existing file"
 	}
 	return c
 }

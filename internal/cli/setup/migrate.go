@@ -30,8 +30,8 @@ func NewMigrateCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "migrate",
 		Short: "Migrate from another system",
-		Long: `Copy your data from another system. Each file is reported. The other system is only read,
-existing files of yours are not replaced, and repeating a migration has no effect.`,
+		Long: `Copy your data from another system. Each file is reported. The other system is not changed,
+your existing files are not replaced, and repeating a migration has no effect.`,
 		Example: `  guideway migrate workrail --dry-run
   guideway migrate phases ../team-workflows
   guideway migrate hooks hook-graphs.json`,
@@ -246,7 +246,7 @@ func (o *migrateOptions) migrateSettings(ctx context.Context, cfg *config.Config
 		}, Dir: o.From})
 	}
 	if err != nil {
-		item.Outcome, item.Reason, item.Diagnostics = migrate.Broken, "the settings have other names in guideway.json", config.DiagnosticsOf(err)
+		item.Outcome, item.Reason, item.Diagnostics = migrate.Broken, "the settings have different names in guideway.json", config.DiagnosticsOf(err)
 		item.Fix = "copy each setting into " + filepath.Join(cfg.Dirs.Config, "guideway.json")
 		return []migrate.Item{item}
 	}

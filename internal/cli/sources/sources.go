@@ -36,7 +36,7 @@ available as ID@SOURCE.`,
 		Use: "list", Short: "List the sources of workflows", Args: app.NoArgs,
 		RunE: app.RunWith(run, o),
 	}
-	list.Flags().BoolVar(&o.JSON, "json", false, "answer in JSON")
+	list.Flags().BoolVar(&o.JSON, "json", false, "print the result as JSON")
 	cmd.AddCommand(list, newSourcesSyncCmd(a, runSourcesSync))
 	return cmd
 }

@@ -46,7 +46,7 @@ func newTokenCreateCmd(a *app.App, run func(context.Context, *tokenCreateOptions
 		Short: "Create a token",
 		Long: `Create a token and print it. Only its hash is stored, so it cannot be shown again. A token
 of the scope "mcp" gives access to the named upstreams, projects, tools and toolsets only;
-without any, it gives none. A token of the scope "approve" or "manage" acts for you:
+without any of them, it gives no access. A token of the scope "approve" or "manage" acts for you:
 creating it requires a terminal and your passphrase, if you have set one.`,
 		Example: `  guideway token create laptop --upstream files --toolset steps,runs
   guideway token create ci --tool 'github__get_*' --tool github__list_issues --expires 30d

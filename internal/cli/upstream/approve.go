@@ -40,7 +40,7 @@ func newUpstreamApproveCmd(a *app.App, run func(context.Context, *upstreamApprov
 		Long: `Start an upstream, show the differences between its tools and the approved ones, and
 approve them after confirmation. Invisible characters are escaped. With --diff, only show
 the differences. With --json, the differences are in the result, and the confirmation
-stays at the terminal.`,
+is still requested at the terminal.`,
 		Example: "  guideway upstream approve files --diff\n  guideway upstream approve files read_file",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

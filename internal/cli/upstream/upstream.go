@@ -126,7 +126,7 @@ func newUpstreamShowCmd(a *app.App, run func(context.Context, *upstreamShowOptio
 	o := &upstreamShowOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "show NAME", Short: "Show an upstream and its tools",
-		Long: `Show the configuration of an upstream and the tools that it offered last. With --check,
+		Long: `Show the configuration of an upstream and the tools that it last offered. With --check,
 start it and query it now. Secrets are not shown.`,
 		Example:           "  guideway upstream show files\n  guideway upstream show files --check",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream show files"),
@@ -201,7 +201,7 @@ func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string 
 			continue
 		}
 		if other, taken := first[name]; taken {
-			notes = append(notes, fmt.Sprintf("%s: left out, because %s is called %s", tool, other, name))
+			notes = append(notes, fmt.Sprintf("%s: omitted, because %s is called %s", tool, other, name))
 			continue
 		}
 		first[name] = tool

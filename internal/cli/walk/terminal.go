@@ -299,18 +299,18 @@ func ParseCommand(line, name string) (rest string, ok bool) {
 	return strings.TrimSpace(rest), word == ":"+name
 }
 
-const terminalHelp = `  .                  ends the output, on a line of its own (.. is a text of one .)
+const terminalHelp = `  .                  ends the output, on a line of its own (.. enters a single .)
   :note text         adds notes to the output
   :set name=value    sets a variable, as JSON or plain text
   :vars              shows the variables
-  :status            shows the position again, and what is done
+  :status            shows the position and the completed steps
   :quit              stops here; %s
-  :help              shows this (:: begins a text with one :)
+  :help              shows this help (:: starts a text with a single :)
 `
 
 // Help for commands that are not always available.
 const (
-	skipHelp    = "  :skip reason       leaves it out: it is optional here\n"
+	skipHelp    = "  :skip reason       skips it: it is optional here\n"
 	declineHelp = "  :decline note      leaves it unanswered\n"
 )
 
@@ -352,7 +352,7 @@ func (t *Terminal) runCommand(w *Walk, pos engine.Position, line string) error {
 			fmt.Fprint(t.Out, declineHelp)
 		}
 	default:
-		fmt.Fprintf(t.Out, "There is no command :%s; :help lists the commands, and :: begins a text with one colon.\n", app.OneLine(name))
+		fmt.Fprintf(t.Out, "There is no command :%s; :help lists the commands, and :: starts a text with a single colon.\n", app.OneLine(name))
 	}
 	return nil
 }

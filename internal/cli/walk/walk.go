@@ -68,7 +68,7 @@ func (w *Walk) Run(ctx context.Context, p Player, v View) error {
 			return err
 		}
 	}
-	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d moves", MaxMoves)
+	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d commands", MaxMoves)
 }
 
 // answerPosition asks for input until the engine accepts it.

@@ -139,7 +139,7 @@ func nextSteps(file, dir string) [][2]string {
 // nextMachineSteps returns the next commands for a new agent machine.
 func nextMachineSteps(file, dir string) [][2]string {
 	return [][2]string{
-		{"machine run " + file + " --demo", "run it on its recording"},
+		{"machine run " + file + " --demo", "run it with its recording"},
 		{"show " + file, "show its agents and states"},
 		{"validate " + dir, "check it after a change"},
 		{"machine approve example", "allow it to run by name, also for agents"},
