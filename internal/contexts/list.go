@@ -46,7 +46,7 @@ func (s *Service) List(ctx context.Context, c run.Caller, r checkpoint.ListReque
 	}
 	if err := s.rankByMeaning(ctx, c, r.Query, page.Checkpoints); err != nil {
 		s.o.Logger.WarnContext(ctx, "a search was not ranked by meaning", "error", err)
-		out.addNote("found by words alone: the embeddings endpoint did not answer")
+		out.addNote("found by keywords only: the embeddings endpoint did not answer")
 	} else {
 		out.Ranked = "meaning"
 	}

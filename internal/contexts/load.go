@@ -65,7 +65,7 @@ type Loaded struct {
 func (s *Service) Load(ctx context.Context, c run.Caller, r LoadRequest) (*Loaded, error) {
 	if r.Ref != "" {
 		if r.ID != "" || r.Session != "" {
-			return nil, newInvalid("a ref cannot be combined with a checkpoint").WithFix("leave checkpointId and sessionId out")
+			return nil, newInvalid("a ref cannot be combined with a checkpoint").WithFix("omit checkpointId and sessionId")
 		}
 		return s.loadRef(ctx, c, r.Ref)
 	}
@@ -209,7 +209,7 @@ func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkp
 			return err
 		}
 		out.Forked = true
-		out.Note = "the run has continued since: the handle belongs to a fork that begins at the checkpoint"
+		out.Note = "the run has continued since: the handle belongs to a fork that starts at the checkpoint"
 	}
 	out.Handle, out.RunID, out.Status, out.Position, out.Next = now.Handle, now.RunID, now.Status, &now.Position, now.Next
 	return s.notSet(ctx, c, now.RunID, back, out)

@@ -75,7 +75,7 @@ func TestRanking(t *testing.T) {
 	for _, rec := range page.Checkpoints {
 		names = append(names, rec.Name)
 	}
-	if d := cmp.Diff([]string{"lakes", "trees", "secrets"}, names); d != "" || page.Ranked != "newest" || !strings.Contains(page.Note, "words alone") {
+	if d := cmp.Diff([]string{"lakes", "trees", "secrets"}, names); d != "" || page.Ranked != "newest" || !strings.Contains(page.Note, "keywords only") {
 		t.Errorf("by words (-want +got):\n%s%+v", d, page)
 	}
 	calls := m.calls

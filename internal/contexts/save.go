@@ -92,10 +92,10 @@ func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r Save
 		return nil, err
 	}
 	if r.Session != "" && !isRun(r.Session) && r.Session != d.ID {
-		return nil, newInvalid("a run's checkpoints are in the session of its id, %s", d.ID).WithFix("leave sessionId out")
+		return nil, newInvalid("a run's checkpoints are in the session of its id, %s", d.ID).WithFix("omit sessionId")
 	}
 	if r.Workflow != "" && r.Workflow != d.Workflow {
-		return nil, newInvalid("the run belongs to the workflow %s, not to %.80q", d.Workflow, r.Workflow).WithFix("leave workflowId out")
+		return nil, newInvalid("the run belongs to the workflow %s, not to %.80q", d.Workflow, r.Workflow).WithFix("omit workflowId")
 	}
 	if err := checkTags(r.Tags); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (s *Service) checkVariables(ctx context.Context, c run.Caller, ref run.Ref,
 		}
 	}
 	if len(ours) > 0 {
-		return newInvalid("only the server sets %s", strings.Join(ours, ", ")).WithFix("leave it out of context")
+		return newInvalid("only the server sets %s", strings.Join(ours, ", ")).WithFix("remove it from context")
 	}
 	return s.o.Runs.Admit(ctx, c, ref, added)
 }

@@ -390,7 +390,7 @@ func (g *Gateway) readySurface(ctx context.Context, c *Client) *surface {
 				want.Client += " lists" // its questions cannot wait for a call
 			}
 			if _, err := m.Catalog(ctx, want); err != nil {
-				g.logger.Warn("an upstream is left out", "upstream", m.Name(), "error", err)
+				g.logger.Warn("an upstream is omitted", "upstream", m.Name(), "error", err)
 				if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 					g.late.Store(m.Upstream, nil)
 				}

@@ -168,7 +168,7 @@ func (g *Gateway) listedTools(ctx context.Context, c *Client) []*tool {
 		if g.hooksApply(methodList, m, "") {
 			var err error
 			if part, err = g.applyListHooks(ctx, c, m, part); err != nil {
-				g.logger.Warn("the tools of an upstream are left out: a tools/list hook failed", "upstream", m.Name(), "error", err)
+				g.logger.Warn("the tools of an upstream are omitted: a tools/list hook failed", "upstream", m.Name(), "error", err)
 			}
 		}
 		out = append(out, part...)

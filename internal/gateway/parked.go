@@ -179,7 +179,7 @@ func (g *Gateway) askParked(ctx, life context.Context, c *Client, m *member, cal
 		}
 	default:
 	}
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the answer is not needed any more"}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the answer is no longer needed"}
 }
 
 // waitParked waits for the result of a parked call or for its next question.

@@ -166,7 +166,7 @@ func (p PinStore) addPins(records approval.Records, name string, pins map[string
 }
 
 func (p PinStore) privateFile(path string) atomicfile.File {
-	return atomicfile.File{Path: path, What: "file of approved tools", IfSeen: "nothing is lost: it holds no secret", MaxBytes: maxPins}
+	return atomicfile.File{Path: path, What: "file of approved tools", IfSeen: "nothing is lost: it contains no secret", MaxBytes: maxPins}
 }
 
 func (p PinStore) definitionsPath(name string) string {

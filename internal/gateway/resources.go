@@ -34,7 +34,7 @@ func (s *surface) addResources(m *member, c *upstream.Catalog) {
 			e.name = addressOf(m, e.original)
 		}
 		if s.address[e.name] != nil {
-			s.addNote(m, e.original, "the resource is left out: its URI is taken")
+			s.addNote(m, e.original, "the resource is omitted: its URI is taken")
 			return nil
 		}
 		e.shown = s.shownAs(m, raw, key, e.name)
@@ -76,7 +76,7 @@ func (s *surface) addTemplate(m *member, e *entry, literal string) {
 	}
 	template, err := uritemplate.New(e.name)
 	if err != nil {
-		s.addNote(m, "", fmt.Sprintf("a resource template is left out: %v", err))
+		s.addNote(m, "", fmt.Sprintf("a resource template is omitted: %v", err))
 		return
 	}
 	if e.name == e.original { // a template with the upstream's name needs no search

@@ -30,7 +30,7 @@ func (g *Gateway) Extend(opts *mcp.ServerOptions) {
 	caps.Completions = &mcp.CompletionCapabilities{}
 	opts.SubscribeHandler = g.subscribeHandler
 	opts.UnsubscribeHandler = g.unsubscribeHandler
-	opts.Instructions += " Where there is tool_search, it finds tools of other MCP servers, and tool_call calls them."
+	opts.Instructions += " If tool_search is available, it finds tools of other MCP servers, and tool_call calls them."
 }
 
 // Attach adds the gateway's offer to a server. tools are the server's own tools, whose

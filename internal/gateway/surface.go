@@ -85,7 +85,7 @@ func (g *Gateway) buildSurface(members []*member) *surface {
 			original := textMember(raw, "name")
 			name, ok := promptNames.assignName(prefix, original)
 			if !ok {
-				s.addNote(m, original, "the prompt is left out: its name is taken or reserved")
+				s.addNote(m, original, "the prompt is omitted: its name is taken or reserved")
 				continue
 			}
 			e := &entry{member: m, name: name, original: original, shown: s.shownAs(m, raw, "name", name)}
@@ -126,7 +126,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, prefix st
 		}
 		name, ok := s.names.assignName(prefix, want)
 		if !ok {
-			s.addNote(m, original, "the tool is left out: its name is taken or reserved")
+			s.addNote(m, original, "the tool is omitted: its name is taken or reserved")
 			continue
 		}
 		t := &tool{entry: entry{member: m, name: name, original: original}}

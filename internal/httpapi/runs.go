@@ -82,7 +82,7 @@ func (c *call) cursorParam() *run.Record {
 	updated, id, _ := strings.Cut(string(text), " ")
 	t, err := time.Parse(time.RFC3339Nano, updated)
 	if err != nil || id == "" {
-		c.failParam("cursor", given, "the member next of a list")
+		c.failParam("cursor", given, "the value of next in a list")
 		return nil
 	}
 	return &run.Record{ID: id, Updated: t}
@@ -93,7 +93,7 @@ func (a *api) searchRuns(c *call) (any, error) {
 		Query: c.textParam("q"), Project: c.textParam("project"), Limit: int(c.intParam("limit", 20, 1, 100)),
 	}
 	if c.err == nil && strings.TrimSpace(request.Query) == "" {
-		c.failParam("q", request.Query, "what you remember of the run, in words")
+		c.failParam("q", request.Query, "words that describe the run")
 	}
 	if c.err != nil {
 		return nil, c.err

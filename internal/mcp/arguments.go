@@ -176,7 +176,7 @@ func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 				err.Allowed = p.enum
 			}
 			if s, ok := v.(string); ok && p.kind != kindString && strings.ContainsAny(s, "[{") {
-				err.Fix = "send the JSON itself, not a string that holds it"
+				err.Fix = "send a JSON value, not a string that contains JSON"
 			}
 			return nil, err
 		}

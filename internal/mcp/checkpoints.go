@@ -223,7 +223,7 @@ func (t *contextTools) loadTool() *tool {
 		params: []param{
 			{name: "checkpointId", kind: kindString, maxLength: maxID, example: exampleCheckpoint},
 			seriesParam("Its last checkpoint"),
-			{name: "ref", kind: kindString, maxLength: maxID, description: "From omitted or a gap"},
+			{name: "ref", kind: kindString, maxLength: maxID, description: "Ref from omitted or from a gap"},
 			{name: "keys", kind: kindStrings, description: "Only these variables"},
 			{name: "budgetTokens", kind: kindInteger, description: "Reduce the context to this"},
 		},

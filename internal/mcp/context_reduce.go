@@ -26,7 +26,7 @@ func reduceRequest(c call) (contexts.ReduceRequest, error) {
 	case r.Handle == "" && r.Session == "" && r.Context == nil:
 		return r, c.badCall("context", "context or handle is required")
 	case r.Handle != "" && r.Context != nil:
-		bad := c.badCall("handle", "context and handle exclude each other")
+		bad := c.badCall("handle", "context and handle are mutually exclusive")
 		delete(bad.Next.Arguments, "handle")
 		return r, bad
 	case c.isBelow("budgetTokens", 1):
@@ -34,11 +34,11 @@ func reduceRequest(c call) (contexts.ReduceRequest, error) {
 		bad.Next.Arguments["budgetTokens"] = 2000
 		return r, bad
 	case c.isBelow("ratio", 1):
-		bad := c.badCall("ratio", "ratio is the factor of reduction: it must be 1 or more")
+		bad := c.badCall("ratio", "ratio, the reduction factor, must be 1 or more")
 		bad.Next.Arguments["ratio"] = 4
 		return r, bad
 	case r.Budget > 0 && r.Ratio > 0:
-		bad := c.badCall("ratio", "budgetTokens and ratio exclude each other")
+		bad := c.badCall("ratio", "budgetTokens and ratio are mutually exclusive")
 		delete(bad.Next.Arguments, "ratio")
 		return r, bad
 	}
@@ -48,8 +48,8 @@ func reduceRequest(c call) (contexts.ReduceRequest, error) {
 func (t *contextTools) compressTool() *tool {
 	return &tool{
 		name: "workflow_context_compress", title: "Shrink a context", effect: effectAddsOnce,
-		description: "Make a context (or that of a run) smaller by omitting items that the question needs least. Critical items stay whole; workflow_checkpoint_load {ref} returns an omitted item.",
-		params:      reduceParams(param{name: "ratio", kind: kindNumber, description: "Instead of budgetTokens, such as 4", example: 4}),
+		description: "Reduce a context (or that of a run) by omitting the items least relevant to the question. Critical items stay whole; workflow_checkpoint_load {ref} returns an omitted item.",
+		params:      reduceParams(param{name: "ratio", kind: kindNumber, description: "Reduction factor such as 4, instead of budgetTokens", example: 4}),
 		output: objectSchema(map[string]any{
 			"context": typeSchema("object"), "tokensBefore": typeSchema("integer"), "tokensAfter": typeSchema("integer"), "omitted": typeSchema("array"),
 		}),

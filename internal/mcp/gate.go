@@ -174,7 +174,7 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 	}
 	response, ok := req.Params.InputResponses[gateForm].(*mcp.ElicitResult)
 	if !ok {
-		return nil, formRefusal(handle, ruleFormUnanswered, "the form came back without an answer")
+		return nil, formRefusal(handle, ruleFormUnanswered, "the form was returned without an answer")
 	}
 	if response.Action != "accept" {
 		return nil, &run.Refusal{
@@ -187,7 +187,7 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 	option, _ := response.Content[formOption].(string)
 	note, _ := response.Content[formNote].(string)
 	if option == "" {
-		return nil, formRefusal(handle, ruleFormUnanswered, "the form came back without an option")
+		return nil, formRefusal(handle, ruleFormUnanswered, "the form was returned without an option")
 	}
 	c.Via = run.ViaElicitation
 	// The handle binds the answer to the position that the form showed: a gate that the run

@@ -184,7 +184,7 @@ func (m *machineTools) statusTool() *tool {
 func (m *machineTools) inputTool() *tool {
 	return &tool{
 		name: "machine_input", title: "Answer a machine", effect: effectAdds,
-		description: "Give a run the value that it asks for: the user's, not yours. If a tool's outcome is unknown, report the outcome.",
+		description: "Provide the value that a run asks for. It must come from the user, not from you. If a tool's outcome is unknown, report the outcome.",
 		params: []param{
 			machineRunParam(),
 			{name: "value", kind: kindString, description: "The value, as JSON if it is not text"},

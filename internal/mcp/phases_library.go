@@ -56,7 +56,7 @@ func (p *phaseTools) getActivities() *tool {
 				Activities  []activityInfo    `json:"activities"`
 				QuickMatch  map[string]string `json:"quick_match"`
 			}{
-				Description: "Goals of users, and the first skill of each.",
+				Description: "User goals, with the first skill of each.",
 				Usage:       "Match the goal with match_activity, or by quick_match, then by the problems; if several fit, ask the user. Then make the call in next_action.",
 				NextAction:  nextAction{"get_rules", map[string]any{}},
 				Activities:  []activityInfo{}, QuickMatch: map[string]string{},
@@ -176,7 +176,7 @@ func (p *phaseTools) matchActivity() *tool {
 				out.Question = askWhichActivity(found)
 				out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": "the one the user means"}}
 			case library.MatchNone:
-				out.Question = "No activity fits these words. Ask the user what they want to achieve, or look at all activities."
+				out.Question = "No activity matches these words. Ask the user what they want to achieve, or look at all activities."
 			}
 			return textAnswer{structure: out}, nil
 		},

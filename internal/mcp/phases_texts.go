@@ -133,7 +133,7 @@ func (p *phaseTools) listResources() *tool {
 			snap := p.catalog.Snapshot()
 			lib := snap.Library()
 			out := map[string]any{
-				"activities":       map[string]any{"tool": "get_activities", "description": "Goals of users and how to start"},
+				"activities":       map[string]any{"tool": "get_activities", "description": "User goals and how to start"},
 				"universal_skills": map[string]any{"items": entryIDs(lib.Skills("")), "tool": "get_skill", "description": "Skills for all workflows"},
 			}
 			workflows := []map[string]any{}

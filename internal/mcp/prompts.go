@@ -64,8 +64,8 @@ func (s *Server) howToFollow(d *workflow.Definition, goal string) string {
 	}
 	text, _ := jsontext.Marshal(args) // strings always marshal
 	return "Start with workflow_start " + string(text) + ". " +
-		"Do fully what the position asks, and submit the result with workflow_continue and the handle of the last answer. " +
-		"Fix what a refusal names and submit it again. A gate is mine to answer: show me the result and ask. " +
+		"Do everything the position asks, and submit the result with workflow_continue and the handle of the last answer. " +
+		"Fix what a refusal names and submit it again. Only I answer gates: show me the result and ask. " +
 		"Continue until status is completed."
 }
 

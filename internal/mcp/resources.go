@@ -31,7 +31,7 @@ func workflowResource(e *catalog.Entry) *mcp.Resource {
 func (s *Server) addFixedResources() {
 	s.mcp.AddResource(&mcp.Resource{
 		URI: stepsSchemaURI, Name: "steps-schema", Title: "Schema of step workflows",
-		Description: "The JSON Schema that a step workflow must fit.", MIMEType: mimeJSONSchema,
+		Description: "The JSON Schema that a step workflow must match.", MIMEType: mimeJSONSchema,
 	}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return newTextResource(stepsSchemaURI, mimeJSONSchema, string(steps.Schema())), nil
 	})
@@ -43,13 +43,13 @@ func (s *Server) addFixedResources() {
 	if s.runs != nil {
 		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
 			URITemplate: runTemplate, Name: "run", Title: "A run",
-			Description: "A run of yours with its position, variables and last events.", MIMEType: mimeJSON,
+			Description: "One of your runs, with its position, variables and last events.", MIMEType: mimeJSON,
 		}, s.userResource(s.readRun))
 	}
 	if s.sessions != nil {
 		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
 			URITemplate: sessionTemplate, Name: "session", Title: "A session document",
-			Description: "A session document of yours.", MIMEType: mimeJSON,
+			Description: "One of your session documents.", MIMEType: mimeJSON,
 		}, s.userResource(s.readSession))
 	}
 }

@@ -50,7 +50,7 @@ func guideText(lib *library.Library, workflow string, g *engine.GuideText) strin
 	}
 	text = strings.TrimSpace(text)
 	if len(text) > maxGuide {
-		text = strings.ToValidUTF8(text[:maxGuide], "") + "…\n(cut; the full text is the resource " + guidePrefix + workflow + "/" + entry.ID + ")"
+		text = strings.ToValidUTF8(text[:maxGuide], "") + "…\n(truncated; the full text is the resource " + guidePrefix + workflow + "/" + entry.ID + ")"
 	}
 	return text
 }

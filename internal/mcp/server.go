@@ -137,7 +137,7 @@ func serverInstructions(toolsets []string, withRuns, withUpstreams bool) string 
 		said = append(said, "For the user's goal call match_activity with their words: it names the activity to follow. get_guide and get_template return the guides and templates that a step names.")
 	}
 	if withUpstreams && len(said) == 0 {
-		said = append(said, "Guideway is a gateway to other MCP servers, whose tools, prompts and resources are here.")
+		said = append(said, "Guideway is a gateway to other MCP servers and offers their tools, prompts and resources.")
 	}
 	return strings.Join(said, " ")
 }
@@ -148,7 +148,7 @@ func workflowInstructions(withRuns bool) string {
 	if withRuns {
 		return what + "start it with workflow_start, do what position asks, and submit the result with workflow_continue, until status is completed. " +
 			"The server keeps the state and refuses what the workflow does not allow: read the refusal and make the call in next. " +
-			"Gates are the user's to answer, not yours. To continue earlier work call workflow_resume."
+			"Only the user may answer gates. To continue earlier work call workflow_resume."
 	}
 	return what + "follow it with workflow_next: " +
 		"do the step, append its id to completedSteps, send back the context, until isComplete is true. " +

@@ -318,7 +318,7 @@ func TestSuggestedCallsWork(t *testing.T) {
 		{
 			"text in place of an object", "workflow_next",
 			map[string]any{"workflowId": "small", "completedSteps": []string{"only"}, "context": `{"a":1}`},
-			`{"arguments":{"completedSteps":["only"],"context":{"a":1},"workflowId":"small"},"tool":"workflow_next"}`, "send the JSON itself, not a string that holds it",
+			`{"arguments":{"completedSteps":["only"],"context":{"a":1},"workflowId":"small"},"tool":"workflow_next"}`, "send a JSON value, not a string that contains JSON",
 		},
 		{
 			"a misspelt step", "workflow_validate",

@@ -130,7 +130,7 @@ func (s *sessionTools) createTool() *tool {
 func (s *sessionTools) updateTool() *tool {
 	return &tool{
 		name: "workrail_update_session", title: "Update a session document", effect: effectReplaces,
-		description: "Merge updates into a session document. Objects merge, all else replaces; a key may be a path, such as dashboard.progress or hypotheses[0].status.",
+		description: "Merge updates into a session document. Objects are merged, other values replaced; a key may be a path, such as dashboard.progress or hypotheses[0].status.",
 		params:      sessionParams(param{name: "updates", kind: kindObject, required: true, example: map[string]any{"dashboard": map[string]any{"progress": 25}}}),
 		output: objectSchema(map[string]any{
 			"success": typeSchema("boolean"), "message": typeSchema("string"), "updatedAt": typeSchema("string"), "revision": typeSchema("integer"),
@@ -178,7 +178,7 @@ func (s *sessionTools) readTool() *tool {
 			if found.Found {
 				out["data"] = found.Data
 			} else {
-				out["message"] = fmt.Sprintf("There is nothing at %s in the session %s/%s. Without a path you get all of it.",
+				out["message"] = fmt.Sprintf("Nothing was found at %s in the session %s/%s. Omit the path to get the whole document.",
 					found.Query, found.Ref.Workflow, found.Ref.ID)
 			}
 			return out, nil
@@ -206,7 +206,7 @@ func (s *sessionTools) dashboardTool() *tool {
 				Note    string `json:"note"`
 			}{
 				true, url, "The dashboard is at " + url,
-				"Give the user the URL. It shows nothing before they have logged in: guideway open does that.",
+				"Give the user the URL. The user must log in first, with guideway open.",
 			}, nil
 		},
 	}

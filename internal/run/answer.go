@@ -31,7 +31,7 @@ type sizeLimit struct {
 func (l sizeLimit) shortenFix() string {
 	switch l.name {
 	case "output", "notes":
-		return "keep large results in files and hand in their paths with a summary"
+		return "store large results in files and submit their paths with a summary"
 	default:
 		return "shorten the text"
 	}
@@ -226,7 +226,7 @@ func newRefusalAt(r *engine.Refusal, rec Record, l *loadedRun) *Refusal {
 	out.RunID, out.Next = rec.ID, legalCall(rec.Handle, pos)
 	switch r.Rule {
 	case engine.RuleCriteria:
-		out.Fix = "fix the issues and hand in the complete output again, with the same handle"
+		out.Fix = "fix the issues and submit the complete output again, with the same handle"
 	case engine.RuleEnded:
 		out.Fix = "fork the run to continue from an earlier event, or start a new run"
 		out.Next = &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}}

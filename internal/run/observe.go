@@ -41,7 +41,7 @@ func (s *Service) StateAt(ctx context.Context, c Caller, ref Ref, seq int64) (Co
 		return Committed{}, err
 	}
 	if seq < 1 || seq > rec.Seq {
-		return Committed{}, guideway.Errorf(guideway.CodeInvalid, "run %s has no event %d, it has %d", rec.ID, seq, rec.Seq)
+		return Committed{}, guideway.Errorf(guideway.CodeInvalid, "run %s has no event %d, only %d events", rec.ID, seq, rec.Seq)
 	}
 	last, err := s.Events(ctx, c, Ref{RunID: rec.ID}, seq-1, 1)
 	if err != nil {

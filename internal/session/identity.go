@@ -71,7 +71,7 @@ var projectID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 func (n Name) validate() error {
 	if n.Project != "" && !projectID().MatchString(n.Project) {
 		return guideway.Errorf(guideway.CodeInvalid, "projectId %q is not the id of a project", clipText(n.Project)).
-			WithFix("give 12 hexadecimal digits, as in lists of projects, or leave it out")
+			WithFix("use 12 hexadecimal digits, as in lists of projects, or omit it")
 	}
 	if n.Workflow != "" {
 		if err := checkID("workflowId", n.Workflow); err != nil {

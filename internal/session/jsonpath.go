@@ -39,7 +39,7 @@ func queryJSONPath(data map[string]any, query string) (value any, found bool, er
 	}
 	if err := checkFilters(query); err != nil {
 		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the path %q is refused: %w", clipText(query), err).
-			WithFix("compare with a single value in a filter, as in $.hypotheses[?@.status=='active'], or read the list and choose yourself")
+			WithFix("compare with a single value in a filter, as in $.hypotheses[?@.status=='active'], or read the whole list and select from it")
 	}
 	w := queryWalk{root: data, filterVisits: patternVisits * (strings.Count(query, "match(") + strings.Count(query, "search("))}
 	nodes := []any{data}
@@ -202,7 +202,7 @@ func checkFilters(query string) error {
 		case c == '.' && strings.HasPrefix(query[i:], ".."):
 			i++
 			if descents++; descents > 1 {
-				return errors.New("filters have .. more than once")
+				return errors.New("the filters use .. more than once")
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func checkLimits(data map[string]any) error {
 	}
 	if len(size) > MaxBytes {
 		return guideway.Errorf(guideway.CodeTooLarge, "the session document would have %d bytes of JSON, more than %d", len(size), MaxBytes).
-			WithFix("keep summaries in the document and put long texts into files; replace lists that only grow by shorter ones")
+			WithFix("keep summaries in the document and put long texts into files; replace growing lists with shorter ones")
 	}
 	return nil
 }
@@ -59,7 +59,7 @@ func countValues(value any, depth int, values *int) error {
 		*values++
 		if *values > MaxValues {
 			return guideway.Errorf(guideway.CodeTooLarge, "the session document would have more than %d values", MaxValues).
-				WithFix("keep summaries in the document; replace lists that only grow by shorter ones")
+				WithFix("keep summaries in the document; replace growing lists with shorter ones")
 		}
 		if err := countValues(child, depth+1, values); err != nil {
 			return err
@@ -70,7 +70,7 @@ func countValues(value any, depth int, values *int) error {
 
 func tooDeep() error {
 	return guideway.Errorf(guideway.CodeTooLarge, "the values are nested more than %d deep", MaxDepth).
-		WithFix("keep the document flatter")
+		WithFix("nest the values less deeply")
 }
 
 // cloneObject returns a deep copy of an object in the form of documents: objects are

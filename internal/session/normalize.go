@@ -91,7 +91,7 @@ func normalizeDashboard(dashboard map[string]any) (map[string]any, []remark) {
 		status, known := statusWords[plainWord(word)]
 		if !known {
 			status = statusInProgress
-			note("status", fmt.Sprintf("%q is not one of in_progress, complete and blocked; it is kept as in_progress", clipText(word)))
+			note("status", fmt.Sprintf("%q is not one of in_progress, complete and blocked; it is stored as in_progress", clipText(word)))
 		}
 		result["status"] = status
 	}
@@ -141,7 +141,7 @@ func inRange(value any, most float64) (number any, message string) {
 		return value, ""
 	}
 	if kept := min(max(given, 0), most); kept != given {
-		return json.Number(formatFloat(kept)), fmt.Sprintf("%v is not between 0 and %v; it is kept as %v", clipText(fmt.Sprint(value)), most, kept)
+		return json.Number(formatFloat(kept)), fmt.Sprintf("%v is not between 0 and %v; it is stored as %v", clipText(fmt.Sprint(value)), most, kept)
 	}
 	return number, ""
 }

@@ -154,7 +154,7 @@ func (p *pathParser) bareName() (pathPart, string) {
 		rest = rest[:end]
 	}
 	if !isPlainName(rest) {
-		return pathPart{}, "a name is missing or begins or ends with a blank"
+		return pathPart{}, "a name is missing, or starts or ends with a space"
 	}
 	p.at += len(rest)
 	return pathPart{kind: partName, name: rest}, ""

@@ -69,7 +69,7 @@ func checkRef(ref Ref) error {
 		{"projectId", ref.Project}, {"workflowId", ref.Workflow}, {"sessionId", ref.ID},
 	} {
 		if part.value == "" {
-			return guideway.Errorf(guideway.CodeInvalid, "%s is missing", part.field).WithFix("name projectId, workflowId and sessionId")
+			return guideway.Errorf(guideway.CodeInvalid, "%s is missing", part.field).WithFix("pass projectId, workflowId and sessionId")
 		}
 	}
 	return Name{Project: ref.Project, Workflow: ref.Workflow, ID: ref.ID}.validate()
@@ -78,7 +78,7 @@ func checkRef(ref Ref) error {
 // checkUser refuses a caller without a user name.
 func checkUser(user string) error {
 	if user == "" {
-		return guideway.Errorf(guideway.CodeUnauthorized, "session documents belong to a user, and the caller has no name")
+		return guideway.Errorf(guideway.CodeUnauthorized, "session documents belong to a user, but the caller is unknown")
 	}
 	return nil
 }
@@ -114,8 +114,8 @@ func ambiguousName(n Name, list []Document) error {
 	}
 	more := ""
 	if len(list) == maxCandidates {
-		more = " and maybe more"
+		more = " and possibly more"
 	}
 	return guideway.Errorf(guideway.CodeConflict, "session %s is not unique: %s%s", n, strings.Join(names, ", "), more).
-		WithFix("%s", fmt.Sprintf("name the %s too, as in %s/%s/%s", missing, list[0].Project, list[0].Workflow, list[0].ID))
+		WithFix("%s", fmt.Sprintf("pass the %s too, as in %s/%s/%s", missing, list[0].Project, list[0].Workflow, list[0].ID))
 }

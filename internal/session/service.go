@@ -66,7 +66,7 @@ func (s *Service) Create(ctx context.Context, p guideway.Principal, r CreateRequ
 	switch {
 	case guideway.ErrorCode(err) == guideway.CodeConflict:
 		return nil, guideway.Errorf(guideway.CodeConflict, "session already exists: %s/%s", ref.Workflow, ref.ID).
-			WithFix("change it with workrail_update_session, read it with workrail_read_session, or take another sessionId")
+			WithFix("change it with workrail_update_session, read it with workrail_read_session, or use another sessionId")
 	case err != nil:
 		return nil, addContext("create", ref, err)
 	}

@@ -211,13 +211,13 @@ func TestPartialNames(t *testing.T) {
 		{Name{ID: "alone"}, "guideway://sessions/aaaaaaaaaaaa/w1/alone"},
 		{Name{ID: "alone", Here: projectB}, "guideway://sessions/aaaaaaaaaaaa/w1/alone"},
 		{Name{ID: "flows", Workflow: "w2"}, "guideway://sessions/aaaaaaaaaaaa/w2/flows"},
-		{Name{ID: "flows"}, "name the workflowId too"},
+		{Name{ID: "flows"}, "pass the workflowId too"},
 		{Name{ID: "flows", Here: projectA}, "aaaaaaaaaaaa/w1/flows (/srv/aaaaaaaaaaaa), aaaaaaaaaaaa/w2/flows"},
-		{Name{ID: "places"}, "name the projectId too"},
-		{Name{ID: "places", Workflow: "w1"}, "name the projectId too"},
+		{Name{ID: "places"}, "pass the projectId too"},
+		{Name{ID: "places", Workflow: "w1"}, "pass the projectId too"},
 		{Name{ID: "places", Here: projectB}, "guideway://sessions/bbbbbbbbbbbb/w1/places"},
 		{Name{ID: "places", Project: projectA, Here: projectB}, "guideway://sessions/aaaaaaaaaaaa/w1/places"},
-		{Name{ID: "both"}, "name the projectId and workflowId too"},
+		{Name{ID: "both"}, "pass the projectId and workflowId too"},
 		{Name{ID: "both", Here: "cccccccccccc"}, "is not unique"},
 		{Name{ID: "both", Project: projectB}, "guideway://sessions/bbbbbbbbbbbb/w2/both"},
 	}
@@ -322,11 +322,11 @@ func TestLogHasNewRemarksOnly(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d %s %s", e.Revision, e.Pointer, e.Message))
 	}
 	want := []string{
-		"4 /dashboard/progress -5% is not between 0 and 100; it is kept as 0",
+		"4 /dashboard/progress -5% is not between 0 and 100; it is stored as 0",
 		"3 /hypotheses/0 it is a number; dashboards read an object",
 		"1 /fix it is a text; dashboards read an object",
-		"1 /dashboard/progress 150 is not between 0 and 100; it is kept as 100",
-		`1 /dashboard/status "odd" is not one of in_progress, complete and blocked; it is kept as in_progress`,
+		"1 /dashboard/progress 150 is not between 0 and 100; it is stored as 100",
+		`1 /dashboard/status "odd" is not one of in_progress, complete and blocked; it is stored as in_progress`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -104,7 +104,7 @@ func (v *validator) checkInvestigation(data map[string]any) {
 	dashboard, _ := data["dashboard"].(map[string]any)
 	for _, name := range []string{"status", "progress", "confidence"} {
 		if dashboard[name] == nil {
-			v.addRemark("/dashboard/"+name, "it is missing, and a bug investigation should have it")
+			v.addRemark("/dashboard/"+name, "it is missing, but a bug investigation should have it")
 		}
 	}
 	if dashboard["status"] == statusComplete && data["rootCause"] == nil {

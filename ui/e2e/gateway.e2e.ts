@@ -149,7 +149,7 @@ test("two who change one upstream are shown the conflict", async () => {
   await page.getByRole("button", { name: "Save the project" }).click();
   await page.getByText("It is in the project desk.").waitFor();
   await other.getByRole("button", { name: "Save the configuration" }).click();
-  await other.getByText("was changed since this change began").waitFor();
+  await other.getByText("has changed since it was read").waitFor();
   await other.getByRole("button", { name: "Take what is there now" }).click();
   expect(await text.inputValue()).toContain('"project": "desk"');
   await other.close();

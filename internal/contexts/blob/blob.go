@@ -105,7 +105,7 @@ type SlotInfo struct {
 }
 
 // ErrFull marks errors caused by a full disk. Implementations wrap it.
-var ErrFull = errors.New("there is no space left")
+var ErrFull = errors.New("no space is left")
 
 // Full marks an error as caused by a full disk, without changing its text. It is for
 // implementations.
@@ -128,7 +128,7 @@ func CheckSlot(key string, value []byte) error {
 		return guideway.Errorf(guideway.CodeInvalid, "%.40q cannot be the key of a slot", key)
 	}
 	if len(value) > maxSlotBytes {
-		return guideway.Errorf(guideway.CodeTooLarge, "a slot of %d bytes is over the limit of %d", len(value), maxSlotBytes)
+		return guideway.Errorf(guideway.CodeTooLarge, "a slot of %d bytes exceeds the limit of %d", len(value), maxSlotBytes)
 	}
 	return nil
 }
@@ -147,5 +147,5 @@ func Corrupt(name Name, where string) error {
 
 // TooLarge returns the error for a blob over a limit. It is for implementations.
 func TooLarge(size, most int64) error {
-	return guideway.Errorf(guideway.CodeTooLarge, "a blob of %d bytes is over the limit of %d", size, most)
+	return guideway.Errorf(guideway.CodeTooLarge, "a blob of %d bytes exceeds the limit of %d", size, most)
 }

@@ -325,7 +325,7 @@ func (f *Files) systemError(doing string, err error) error {
 		return nil
 	case isFull(err):
 		return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, f.o.Dir, Full(err)).
-			WithFix("free space on that disk and try again; nothing that was acknowledged is lost")
+			WithFix("free space on that disk and try again; no acknowledged change is lost")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return guideway.Errorf(guideway.CodeUnavailable, "%s: %w", doing, err)
 	}

@@ -109,5 +109,5 @@ func NoSlot(key string) error {
 
 // SlotTaken returns the error for a slot that exists already. It is for implementations.
 func SlotTaken(key string) error {
-	return guideway.Errorf(guideway.CodeConflict, "there is a slot %s already", key)
+	return guideway.Errorf(guideway.CodeConflict, "the slot %s already exists", key)
 }

@@ -287,7 +287,7 @@ func secretWarnings(findings []secret.Finding) []Warning {
 	for _, f := range findings {
 		list = append(list, Warning{
 			Code: WarnSecret, Path: f.Path,
-			Message: "this looks like a secret (" + f.Rule + "); leave it out, or turn encryption on",
+			Message: "this looks like a secret (" + f.Rule + "); remove it, or turn encryption on",
 		})
 	}
 	return list

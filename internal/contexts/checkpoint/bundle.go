@@ -165,7 +165,7 @@ func readBundle(data []byte) (*Bundle, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "this is not a bundle of checkpoints: the format is %.40q", b.Format).
 			WithFix("use a file written by `guideway checkpoint export`")
 	case b.Version > bundleVersion || b.Version < 1:
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has version %d, this guideway reads up to %d", b.Version, bundleVersion).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has version %d, but this version of guideway reads up to %d", b.Version, bundleVersion).
 			WithFix("use a newer guideway")
 	case len(b.Checkpoints) > maxBundle:
 		return nil, guideway.Errorf(guideway.CodeTooLarge, "the bundle has %d checkpoints, more than %d", len(b.Checkpoints), maxBundle)
@@ -202,7 +202,7 @@ func (s *Service) importTargets(ctx context.Context, who guideway.Principal, b *
 			return nil, err
 		}
 		if series.Count > 0 {
-			return nil, guideway.Errorf(guideway.CodeConflict, "the session %s has %d checkpoints already: imported ones would count as newer", name, series.Count).
+			return nil, guideway.Errorf(guideway.CodeConflict, "the session %s already has %d checkpoints: imported ones would count as newer", name, series.Count).
 				WithFix("import into another session, with --session")
 		}
 	}

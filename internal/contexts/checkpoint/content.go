@@ -35,7 +35,7 @@ func parseCanonical(text []byte) (*content, error) {
 	tree, err := decodeObject(text)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the context is not a JSON object: %w", err).
-			WithFix("give an object, such as {\"goal\": \"…\"}")
+			WithFix("pass an object, such as {\"goal\": \"…\"}")
 	}
 	raw, err := jsontext.Marshal(tree)
 	if err != nil {

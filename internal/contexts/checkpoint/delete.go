@@ -16,7 +16,7 @@ func (s *Service) Delete(ctx context.Context, who guideway.Principal, r DeleteRe
 		return nil, err
 	}
 	if (r.Session == "") == (len(r.IDs) == 0) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "either checkpoint ids or a session is required").WithFix("give ids, or a session")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "either checkpoint ids or a session is required").WithFix("pass ids, or a session")
 	}
 	if err := s.ensureIndex(ctx); err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func splitBlob(data []byte) (h header, frame, payload []byte, err error) {
 	rest, ok := bytes.CutPrefix(data, []byte(magic))
 	length, n := binary.Uvarint(rest)
 	if !ok || n <= 0 || length > maxHeader || uint64(len(rest)-n) < length {
-		return h, nil, nil, damagedf("it does not begin like a checkpoint")
+		return h, nil, nil, damagedf("it does not start with a checkpoint's header")
 	}
 	end := len(magic) + n + int(length)
 	if err := json.Unmarshal(rest[n:n+int(length)], &h); err != nil {

@@ -77,7 +77,7 @@ func (r ListRequest) toFilter(who guideway.Principal) (Filter, error) {
 		before, ok := parseCursor(r.Cursor)
 		if !ok {
 			return f, guideway.Errorf(guideway.CodeInvalid, "the cursor does not belong to a list of checkpoints").
-				WithFix("give the nextCursor of the page before, or leave it out")
+				WithFix("pass the nextCursor of the previous page, or omit it")
 		}
 		f.Before = &before
 	}

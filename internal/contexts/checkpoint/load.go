@@ -75,7 +75,7 @@ func (s *Service) findRecord(ctx context.Context, who guideway.Principal, r Load
 	}
 	if r.Session == "" {
 		return Record{}, guideway.Errorf(guideway.CodeInvalid, "a checkpoint or a session is required").
-			WithFix("give checkpointId or sessionId; workflow_checkpoint_list shows them")
+			WithFix("pass checkpointId or sessionId; workflow_checkpoint_list shows them")
 	}
 	key := SeriesKey{User: who.User, Session: SessionID(r.Session)}
 	for range attempts {
@@ -125,7 +125,7 @@ func (s *Service) findOlder(ctx context.Context, wanted Record, problem error) (
 		}
 		d.Passed = append(d.Passed, rec.ID)
 	}
-	return Record{}, nil, nil, guideway.Errorf(guideway.CodeInternal, "the checkpoint %s cannot be read, nor any before it: %w", wanted.ID, problem).
+	return Record{}, nil, nil, guideway.Errorf(guideway.CodeInternal, "neither the checkpoint %s nor any before it can be read: %w", wanted.ID, problem).
 		WithFix("restore the directory of blobs from a backup; `guideway checkpoint verify` shows what is damaged")
 }
 

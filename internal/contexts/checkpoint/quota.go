@@ -346,7 +346,7 @@ func (s *Service) Cleanup(ctx context.Context, r CleanupRequest) (Cleaned, error
 	}
 	if r.OlderThan < 0 || r.KeepLast < 0 || (r.OlderThan == 0 && r.KeepLast == 0) {
 		return Cleaned{}, guideway.Errorf(guideway.CodeInvalid, "no selection of checkpoints to remove").
-			WithFix("give --older-than, such as 7d, or --keep-last, or both")
+			WithFix("use --older-than, such as 7d, or --keep-last, or both")
 	}
 	if err := s.ensureIndex(ctx); err != nil {
 		return Cleaned{}, err

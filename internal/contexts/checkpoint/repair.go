@@ -133,7 +133,7 @@ func (s *Service) newestRecord(ctx context.Context, series Series) (*Record, err
 	case err != nil:
 		return nil, err
 	case now.Last != series.Last || now.Count != series.Count:
-		return nil, guideway.Errorf(guideway.CodeConflict, "the session %s changes", series.Session)
+		return nil, guideway.Errorf(guideway.CodeConflict, "the session %s keeps changing", series.Session)
 	case last > series.Last, len(all) != series.Count, len(all) > 0 && all[len(all)-1].Number < 1:
 		return nil, damagedf("the index has %d checkpoints of the session %s, the last one %d, but its totals are %d and %d",
 			len(all), series.Session, last, series.Count, series.Last)

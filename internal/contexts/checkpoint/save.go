@@ -205,7 +205,7 @@ func (s *Service) findPosition(ctx context.Context, d *saveDraft) (*savePosition
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		err := guideway.Errorf(guideway.CodeNotFound, "expectedHead %.80q is not a checkpoint of the session %s", want, d.key.Session)
 		if p.newest != nil {
-			err = err.WithFix("load the last one, %s, or leave expectedHead out to save after it", p.newest.ID)
+			err = err.WithFix("load the last one, %s, or omit expectedHead to save after it", p.newest.ID)
 		}
 		return nil, err
 	}
@@ -316,7 +316,7 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 	if p.branch {
 		saved.Head = p.newest.ID
 		saved.Warnings = append(saved.Warnings, Warning{Code: WarnBranch, Message: fmt.Sprintf(
-			"%s already had a successor, so this checkpoint begins a branch; the session's last one was %s", rec.Parent, p.newest.ID)})
+			"%s already had a successor, so this checkpoint starts a branch; the session's last one was %s", rec.Parent, p.newest.ID)})
 	}
 	return saved, nil
 }
@@ -331,7 +331,7 @@ func (s *Service) existingOnce(ctx context.Context, rec Record, p *savePosition)
 	case guideway.ErrorCode(err) != guideway.CodeNotFound:
 		return nil, err
 	case p.newest != nil && p.newest.Run == rec.Run && p.newest.RunSeq > rec.RunSeq:
-		return nil, guideway.Errorf(guideway.CodeRefused, "the session %s has a checkpoint of a later event already, %s", rec.Session, p.newest.ID)
+		return nil, guideway.Errorf(guideway.CodeRefused, "the session %s already has a checkpoint of a later event, %s", rec.Session, p.newest.ID)
 	}
 	gone, err := s.o.Index.Deleted(ctx, []string{rec.ID})
 	if err != nil {

@@ -32,7 +32,7 @@ func (s *Service) checkNameFree(name string) error {
 	_, _, err := s.findUpstream(name)
 	switch {
 	case err == nil:
-		return guideway.Errorf(guideway.CodeConflict, "the upstream %q already exists", clipName(name)).WithFix("change that one, or use another name")
+		return guideway.Errorf(guideway.CodeConflict, "the upstream %q already exists", clipName(name)).WithFix("change the existing one, or use another name")
 	case guideway.ErrorCode(err) != guideway.CodeNotFound:
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *Service) editUpstream(ctx context.Context, name, base string, change fu
 		return err
 	}
 	if base != s.baseOf(now) {
-		return guideway.Errorf(guideway.CodeConflict, "the upstream %q was changed since this change began", name).
+		return guideway.Errorf(guideway.CodeConflict, "the upstream %q has changed since it was read", name).
 			WithFix("read the current version, and change that")
 	}
 	next, err := change(now)
@@ -165,7 +165,7 @@ func (s *Service) Remove(ctx context.Context, name, base string) error {
 		return err
 	}
 	if base != s.baseOf(u) {
-		return guideway.Errorf(guideway.CodeConflict, "the upstream %q was changed since this change began", name).
+		return guideway.Errorf(guideway.CodeConflict, "the upstream %q has changed since it was read", name).
 			WithFix("read the current version")
 	}
 	err = s.applyWritten(s.Edit(ctx, func(src []byte) ([]byte, error) {
@@ -208,7 +208,7 @@ func (s *Service) Ask(ctx context.Context, name string) error {
 }
 
 func offError() error {
-	return guideway.Errorf(guideway.CodeConflict, `upstreams are not used here: the toolset "gateway" is off`).
+	return guideway.Errorf(guideway.CodeConflict, `upstreams are not in use: the toolset "gateway" is off`).
 		WithFix(`add "gateway" to "toolsets" in guideway.json, and restart the server`)
 }
 

@@ -50,11 +50,11 @@ func (s *Service) Import(ctx context.Context, text string, chosen []string, look
 		row.Reached, row.Where = s.targetOf(u)
 		switch err := checkUpstream(u); {
 		case taken[u.Name]:
-			row.Notes = append(row.Notes, "left out: an upstream has this name")
+			row.Notes = append(row.Notes, "omitted: an upstream has this name")
 		case err != nil:
 			row.Notes = append(row.Notes, "left out: "+err.Error())
 		case chosen != nil && !slices.Contains(chosen, u.Name):
-			row.Notes = append(row.Notes, "left out: it was not chosen")
+			row.Notes = append(row.Notes, "omitted: it was not chosen")
 		default:
 			row.Taken, taken[u.Name] = true, true
 			take = append(take, u)

@@ -137,7 +137,7 @@ func (l *Log) prepareTables(ctx context.Context) error {
 		return nil
 	case id == applicationID:
 		return guideway.Errorf(guideway.CodeUnavailable, "the request log %s has schema version %d, but this version of guideway supports only %d", l.path, version, schemaVersion).
-			WithFix("use a later guideway, or move the file away to start a new log")
+			WithFix("use a later version of guideway, or move the file away to start a new log")
 	case id == unreleasedID:
 		return guideway.Errorf(guideway.CodeUnavailable, "%s is a request log of a development version before the first release; this version cannot open it; the file was not changed", l.path).
 			WithFix("move the file away to start a new log; the version that created it can still read it")

@@ -143,13 +143,13 @@ func (c *Catalog) fetchList(ctx context.Context, s *Session, l list) error {
 		case next == nil || string(next) == "null" || string(next) == `""`:
 			return nil
 		case page+1 >= maxPages || len(*l.into) >= maxEntries || size >= maxListBytes:
-			c.addNote("the list %s exceeds %d pages, %d entries or %d bytes; the rest is left out", l.member, maxPages, maxEntries, maxListBytes)
+			c.addNote("the list %s exceeds %d pages, %d entries or %d bytes; the rest is omitted", l.member, maxPages, maxEntries, maxListBytes)
 			return nil
 		case seen["cursor "+string(next)]:
-			c.addNote("the list %s repeats a page; the rest is left out", l.member)
+			c.addNote("the list %s repeats a page; the rest is omitted", l.member)
 			return nil
 		case next[0] != '"' || len(next) > 4<<10:
-			c.addNote("the list %s has an invalid cursor; the rest is left out", l.member)
+			c.addNote("the list %s has an invalid cursor; the rest is omitted", l.member)
 			return nil
 		}
 		seen["cursor "+string(next)] = true
@@ -164,22 +164,22 @@ func (c *Catalog) addEntry(l list, entry json.RawMessage, seen map[string]bool) 
 	}
 	members, err := jsonrpc.Members(entry, l.id, "description", "inputSchema", "outputSchema", "annotations", "title")
 	if err != nil {
-		c.addNote("an entry of %s is left out: %v", l.member, err)
+		c.addNote("an entry of %s is omitted: %v", l.member, err)
 		return
 	}
 	var id string
 	schema := members["inputSchema"]
 	switch {
 	case json.Unmarshal(members[l.id], &id) != nil || id == "" || len(id) > 2<<10:
-		c.addNote("an entry of %s is left out: it has no valid %s", l.member, l.id)
+		c.addNote("an entry of %s is omitted: it has no valid %s", l.member, l.id)
 	case seen["id "+id]:
 		c.addNote("%s of %s is a duplicate; the first one is used", quoteID(id), l.member)
 	case len(entry) > maxEntry:
-		c.addNote("%s of %s is left out: it is larger than %d bytes", quoteID(id), l.member, maxEntry)
+		c.addNote("%s of %s is omitted: it is larger than %d bytes", quoteID(id), l.member, maxEntry)
 	case !jsonrpc.Within(entry, maxEntryDepth):
-		c.addNote("%s of %s is left out: it is nested deeper than %d levels", quoteID(id), l.member, maxEntryDepth)
+		c.addNote("%s of %s is omitted: it is nested deeper than %d levels", quoteID(id), l.member, maxEntryDepth)
 	case l.member == "tools" && (schema == nil || schema[0] != '{'):
-		c.addNote("the tool %s is left out: it has no input schema", quoteID(id))
+		c.addNote("the tool %s is omitted: it has no input schema", quoteID(id))
 	default:
 		seen["id "+id] = true
 		*l.into = append(*l.into, append(json.RawMessage(nil), entry...))

@@ -130,7 +130,7 @@ func (s *Session) startLegacy(ctx context.Context, pinned string) error {
 		return fmt.Errorf("initialize: %w", err)
 	}
 	if !slices.Contains(supportedVersions()[1:], said.Version) {
-		return guideway.Errorf(guideway.CodeUnavailable, "initialize: the server wants the protocol version %.20q, which is not supported", said.Version)
+		return guideway.Errorf(guideway.CodeUnavailable, "initialize: the server requires the protocol version %.20q, which is not supported", said.Version)
 	}
 	s.info = Info{Version: said.Version, Server: said.Server, Instructions: said.Instructions, Capabilities: said.Capabilities}
 	s.info.sanitizeTexts()

@@ -198,7 +198,7 @@ func (w *httpConn) sendError(ctx context.Context, err error) error {
 		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w; the call was not sent", &quietError{err}).
 			WithFix("check that an MCP server runs at its URL, then call again")}
 	}
-	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the connection to the server broke, and it is unknown whether the request was carried out: %w", &quietError{err})}
+	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the connection to the server was lost, and it is unknown whether the request was carried out: %w", &quietError{err})}
 }
 
 // quietError prints only its innermost cause, and keeps the rest for errors.As.
@@ -227,7 +227,7 @@ func (w *httpConn) readAnswer(ctx context.Context, resp *http.Response, call str
 		return w.spec.refusalError(resp)
 	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent || call == "" && resp.StatusCode < 300:
 		if call != "" {
-			return errors.New("the server accepted the call without an answer")
+			return errors.New("the server accepted the call but sent no answer")
 		}
 		return nil
 	case kind == "application/json":
@@ -308,7 +308,7 @@ func (w *httpConn) followStream(ctx context.Context, body io.ReadCloser, call st
 // contains the reason why the stream could not be resumed, but as text only: a server that
 // is unreachable now may have received the call before.
 func brokenOff(why error) error {
-	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server's answer broke off, and it is unknown whether the call was carried out: %v", rootCause(why)).
+	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server's answer was cut off, and it is unknown whether the call was carried out: %v", rootCause(why)).
 		WithFix("check at the server whether the call was carried out, before you repeat it")}
 }
 

@@ -182,7 +182,7 @@ func TestBadHTTPAnswers(t *testing.T) {
 		"broke off": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(w, "data: {\"jsonrpc\"")
-		}, "broke off"},
+		}, "cut off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -38,7 +38,7 @@ func (s *Session) respond(m *jsonrpc.Message, call string) {
 	p := s.calls[id]
 	s.mu.Unlock()
 	if p == nil {
-		s.opts.logger.Debug("an upstream sent an answer to no call", "upstream", s.opts.spec.Name)
+		s.opts.logger.Debug("an upstream answered a call that was not sent", "upstream", s.opts.spec.Name)
 		return
 	}
 	p.setAnswer(m)

@@ -264,7 +264,7 @@ func errTimeout(limit time.Duration, what, setting string) error {
 func (s *Session) endReason() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server went away during the call, and it is unknown whether the call was carried out: %w", s.over).
+	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server disconnected during the call, and it is unknown whether the call was carried out: %w", s.over).
 		WithFix("check the upstream's log")}
 }
 

@@ -107,7 +107,7 @@ func (b *Bridge) explainError(err error) error {
 			WithFix("check the URL: Guideway's ends in /mcp")
 	}
 	if dial := (*net.OpError)(nil); !errors.As(err, &dial) || dial.Op != "dial" {
-		return guideway.Errorf(guideway.CodeUnavailable, "the connection to %s broke: %w; it is unknown whether the request was carried out", b.opts.URL, rootCause(err)).
+		return guideway.Errorf(guideway.CodeUnavailable, "the connection to %s was lost: %w; it is unknown whether the request was carried out", b.opts.URL, rootCause(err)).
 			WithFix("check before you repeat it; if the server is gone, %s", b.opts.Start)
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "no server can be reached at %s: %w", b.opts.URL, rootCause(err)).WithFix("%s", b.opts.Start)

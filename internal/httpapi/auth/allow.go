@@ -65,20 +65,20 @@ const maxAllowed = 200
 func (a *Allow) validate() error {
 	for what, list := range map[string][]string{"upstreams": a.Upstreams, "projects": a.Projects, "tools": a.Tools, "toolsets": a.Toolsets} {
 		if len(list) > maxAllowed {
-			return guideway.Errorf(guideway.CodeInvalid, "a token names %d %s at most", maxAllowed, what).
+			return guideway.Errorf(guideway.CodeInvalid, "a token can name at most %d %s", maxAllowed, what).
 				WithFix("use projects, or patterns of tools")
 		}
 		for _, name := range list {
 			if name == "" || len(name) > maxAllowed || strings.ContainsFunc(name, unicode.IsControl) {
-				return guideway.Errorf(guideway.CodeInvalid, "one of the %s has no name, or one that is too long", what).
-					WithFix("name it as it is listed")
+				return guideway.Errorf(guideway.CodeInvalid, "one of the %s has an empty name, or one that is too long", what).
+					WithFix("use the name shown in the list")
 			}
 		}
 	}
 	for _, pattern := range a.Tools {
 		if _, err := path.Match(pattern, "x"); err != nil {
 			return guideway.Errorf(guideway.CodeInvalid, "%q is not a pattern of tools", clipText(pattern)).
-				WithFix(`use * for any letters, such as "github__get_*"`)
+				WithFix(`use * for any characters, such as "github__get_*"`)
 		}
 	}
 	return nil

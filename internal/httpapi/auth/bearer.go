@@ -30,8 +30,8 @@ type Bearer struct {
 // accept every request.
 func NewBearer(opts BearerOptions) (*Bearer, error) {
 	if !validToken(opts.Token) || isNamed(opts.Token) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token is shorter than 32 characters, or has some that a header cannot carry").
-			WithFix("let LoadOrCreateToken make one")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token is shorter than 32 characters, or contains characters that are not allowed in a header").
+			WithFix("create one with LoadOrCreateToken")
 	}
 	if opts.User == "" {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token names no user").WithFix("name one")

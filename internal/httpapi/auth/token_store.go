@@ -188,7 +188,7 @@ func (v tokenStore) checkDir() error {
 	}
 	// Windows has no such bits; there the user's profile protects the directory.
 	if perm := info.Mode().Perm(); perm&0o022 != 0 && runtime.GOOS != "windows" {
-		return guideway.Errorf(guideway.CodeForbidden, "others may write to the directory of credentials %s (its mode is %#o)", v.dir, perm).
+		return guideway.Errorf(guideway.CodeForbidden, "other users can write to the directory of credentials %s (its mode is %#o)", v.dir, perm).
 			WithFix("check its contents, then run chmod 700 %s", v.dir)
 	}
 	return nil
@@ -196,5 +196,5 @@ func (v tokenStore) checkDir() error {
 
 func (v tokenStore) newError(what string, err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "%s a credential in %s: %w", what, v.dir, err).
-		WithFix("make %s a directory that this user alone can read and write", v.dir)
+		WithFix("make %s a directory that only this user can read and write", v.dir)
 }

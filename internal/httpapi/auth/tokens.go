@@ -109,8 +109,8 @@ func (t *Tokens) Create(token NamedToken) (string, error) {
 		return "", err
 	}
 	if slices.ContainsFunc(all, func(o NamedToken) bool { return o.Name == token.Name }) {
-		return "", guideway.Errorf(guideway.CodeConflict, "there is a token with the name %q", token.Name).
-			WithFix("revoke it, or take another name")
+		return "", guideway.Errorf(guideway.CodeConflict, "a token with the name %q already exists", token.Name).
+			WithFix("revoke it, or use another name")
 	}
 	token.Created, token.Used = now, nil
 	secret := newSecret(namedPrefix, tokenBytes)
@@ -142,15 +142,15 @@ func (t *NamedToken) validate(now time.Time) error {
 			WithFix("create two tokens")
 	case !t.hasScope(ScopeMCP) && t.Allow != nil:
 		return guideway.Errorf(guideway.CodeInvalid, "upstreams, projects, tools and toolsets are for the scope %s", ScopeMCP).
-			WithFix("leave them out, or take the scope %s", ScopeMCP)
+			WithFix("omit them, or use the scope %s", ScopeMCP)
 	case !t.hasScope(ScopeMCP) && t.Exposure != "":
 		return guideway.Errorf(guideway.CodeInvalid, "an exposure of tools is for the scope %s", ScopeMCP).
-			WithFix("leave it out, or take the scope %s", ScopeMCP)
+			WithFix("omit it, or use the scope %s", ScopeMCP)
 	case t.Exposure != "" && t.Exposure != ExposureAll && t.Exposure != ExposureSearch:
 		return guideway.Errorf(guideway.CodeInvalid, "there is no exposure %q", clipText(string(t.Exposure))).
 			WithFix("use %s or %s", ExposureAll, ExposureSearch)
 	case t.Expired(now):
-		return guideway.Errorf(guideway.CodeInvalid, "the token would expire at once").WithFix("set a later time")
+		return guideway.Errorf(guideway.CodeInvalid, "the token would expire immediately").WithFix("set a later time")
 	case t.Allow != nil:
 		return t.Allow.validate()
 	}

@@ -45,7 +45,7 @@ func (o Options) openBackend(ctx context.Context) (*backend, error) {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		why = "the SQLite store cannot be opened, so the metadata are in files: " + err.Error()
+		why = "the SQLite store cannot be opened, so the metadata is stored in files: " + err.Error()
 	}
 	if err := o.useFiles(p, why); err != nil {
 		return o.useMemory(err)
@@ -192,7 +192,7 @@ func (o Options) useMemory(cause error) (*backend, error) {
 	return p, nil
 }
 
-// importFiles imports the checkpoints that were saved while the metadata were files. After
+// importFiles imports the checkpoints that were saved while the metadata was stored in files. After
 // an error the files stay, and the next process retries.
 func (o Options) importFiles(ctx context.Context, c *Checkpoints) {
 	dir := filepath.Join(o.contentDir(), indexDir)
@@ -204,6 +204,6 @@ func (o Options) importFiles(ctx context.Context, c *Checkpoints) {
 		err = errors.Join(c.MergeFallback(ctx, index), index.Close())
 	}
 	if err != nil {
-		o.Logger.WarnContext(ctx, "cannot import checkpoints that were saved while the metadata were files", "error", err)
+		o.Logger.WarnContext(ctx, "cannot import checkpoints that were saved while the metadata was stored in files", "error", err)
 	}
 }

@@ -152,7 +152,7 @@ func checkInLine(ctx context.Context, tx pgx.Tx, key checkpoint.SeriesKey, id st
 	err := tx.QueryRow(ctx, `select exists (select from checkpoints where id = $1 and user_id = $2 and session = $3)`,
 		byteString(id), byteString(key.User), byteString(key.Session)).Scan(&there)
 	if err == nil && !there {
-		return conflictErrorf("the checkpoint %s is gone", id)
+		return conflictErrorf("the checkpoint %s no longer exists", id)
 	}
 	return err
 }

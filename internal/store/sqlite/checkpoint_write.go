@@ -138,7 +138,7 @@ func (t *txn) addCheckpoint(ctx context.Context, c checkpoint.Change) error {
 			return err
 		}
 		if !there {
-			return conflictErrorf("the checkpoint %s is gone", r.Parent)
+			return conflictErrorf("the checkpoint %s no longer exists", r.Parent)
 		}
 	}
 	values, err := checkpointValues(r)
@@ -193,7 +193,7 @@ func (t *txn) swapCheckpoint(ctx context.Context, key checkpoint.SeriesKey, swap
 			return err
 		}
 		if !there {
-			return conflictErrorf("the checkpoint %s is gone", swap.New.Base)
+			return conflictErrorf("the checkpoint %s no longer exists", swap.New.Base)
 		}
 	}
 	result, err := t.execStatement(ctx, sqlSwapCheckpoint,

@@ -72,10 +72,10 @@ func wrapSQLiteError(path, doing string, err *driver.Error) error {
 	case lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM, lib.SQLITE_AUTH:
 		return notWritableError(path, doing, err)
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL:
-		return guideway.Errorf(guideway.CodeUnavailable, "%s: another program holds the store %s: %w", doing, path, err).
+		return guideway.Errorf(guideway.CodeUnavailable, "%s: another program has locked the store %s: %w", doing, path, err).
 			WithFix("try again; if it fails again, end the other program that has the file open")
 	case lib.SQLITE_IOERR:
-		return guideway.Errorf(guideway.CodeUnavailable, "%s: the disk failed under the store %s: %w", doing, path, err).
+		return guideway.Errorf(guideway.CodeUnavailable, "%s: a disk error occurred in the store %s: %w", doing, path, err).
 			WithFix("check whether the disk is full or failing, use a local disk and no network file system, and try again")
 	case lib.SQLITE_INTERRUPT:
 		return guideway.Errorf(guideway.CodeUnavailable, "%s: %w", doing, errors.Join(context.Canceled, err))
@@ -91,7 +91,7 @@ func isDiskFull(err error) bool {
 
 func diskFullError(path, doing string, err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "%s: no space is left for the store %s: %w", doing, path, blob.Full(err)).
-		WithFix("free space on that disk and try again; nothing that was acknowledged is lost")
+		WithFix("free space on that disk and try again; no acknowledged change is lost")
 }
 
 func notWritableError(path, doing string, err error) error {

@@ -140,7 +140,7 @@ func (s *Store) migrateToLatest(ctx context.Context) error {
 		return err
 	}
 	if mode != "wal" {
-		return guideway.Errorf(guideway.CodeUnavailable, "the store %s cannot keep a write-ahead log: its journal mode is %q", s.o.Path, mode).
+		return guideway.Errorf(guideway.CodeUnavailable, "the store %s cannot use a write-ahead log: its journal mode is %q", s.o.Path, mode).
 			WithFix("choose a data directory on a local disk and not on a network file system")
 	}
 	for i, step := range steps[version:] {
@@ -180,8 +180,8 @@ func (s *Store) foreignFileError() error {
 // unreleasedFileError is returned for a store of a version before the first release.
 func (s *Store) unreleasedFileError(version int) error {
 	return guideway.Errorf(guideway.CodeUnavailable,
-		"%s is a store that a development version of guideway made before the first release (application id gdwy, schema %d); this version cannot open it; the file was not changed", s.o.Path, version).
-		WithFix("move the file away to start a new store; to keep runs, first export them with the guideway that made the file (guideway runs export RUN)")
+		"%s is a store that a development version of guideway created before the first release (application id gdwy, schema %d); this version cannot open it; the file was not changed", s.o.Path, version).
+		WithFix("move the file away to start a new store; to keep runs, first export them with the guideway that created the file (guideway runs export RUN)")
 }
 
 // newerFileError returns the error for a schema that this version does not know, with the
@@ -193,6 +193,6 @@ func (s *Store) newerFileError(ctx context.Context, version, known int) error {
 		program = "a newer version"
 	}
 	return guideway.Errorf(guideway.CodeUnavailable,
-		"the store %s has the schema %d, this version of guideway knows %d; the file was not changed", s.o.Path, version, known).
+		"the store %s has the schema %d, but this version of guideway supports %d; the file was not changed", s.o.Path, version, known).
 		WithFix("use the version of guideway that wrote it (%s) or a later one", program)
 }

@@ -49,7 +49,7 @@ func (f FirstOf) firstSecret(ctx context.Context, salt []byte, create bool) (kin
 		}
 		failed = append(failed, err)
 	}
-	return "", nil, guideway.Errorf(guideway.CodeUnavailable, "no place for a master key: %w", errors.Join(failed...)).WithFix("%s", f.Fix())
+	return "", nil, guideway.Errorf(guideway.CodeUnavailable, "no storage for a master key: %w", errors.Join(failed...)).WithFix("%s", f.Fix())
 }
 
 // loadInitial loads the secret for a new store, and returns the kind of its source.

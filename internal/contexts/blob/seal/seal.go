@@ -220,7 +220,7 @@ func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	}
 	wrapped, err := k.slots.Slot(ctx, name)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "the data key was erased: its data cannot be decrypted any more")
+		return nil, guideway.Errorf(guideway.CodeNotFound, "the data key was erased: its data can no longer be decrypted")
 	}
 	if err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
 	}
 	secret, ok := parseSecret(text)
 	if !ok {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s does not hold a key: %s and %d hexadecimal digits", f.Path, secretPrefix, 2*keyBytes).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s does not contain a key: %s and %d hexadecimal digits", f.Path, secretPrefix, 2*keyBytes).
 			WithFix("%s", f.Fix())
 	}
 	return secret, nil
@@ -154,7 +154,7 @@ func (k Keychain) Load(ctx context.Context, salt []byte, create bool) ([]byte, e
 	}
 	secret, ok := parseSecret(text)
 	if !ok {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the entry %s/%s of the keychain does not hold a key", k.Service, k.Account).WithFix("%s", k.Fix())
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the entry %s/%s of the keychain does not contain a key", k.Service, k.Account).WithFix("%s", k.Fix())
 	}
 	return secret, nil
 }

@@ -281,7 +281,7 @@ func (x *Index) Apply(ctx context.Context, c checkpoint.Change) error {
 	}
 	if c.Add != nil {
 		if _, taken := x.where[c.Add.ID]; taken {
-			return newConflict("the checkpoint %s exists already", c.Add.ID)
+			return newConflict("the checkpoint %s already exists", c.Add.ID)
 		}
 	}
 	pos := max(x.pos+1, time.Now().UnixMicro())
@@ -329,7 +329,7 @@ func (x *Index) writeSeries(l *seriesData) error {
 func (x *Index) systemError(doing string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
 		return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, x.o.Dir, blob.Full(err)).
-			WithFix("free space on that disk and try again; nothing that was acknowledged is lost")
+			WithFix("free space on that disk and try again; no acknowledged change is lost")
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, x.o.Dir, err).
 		WithFix("make the directory and its files readable and writable for this user, or choose another data directory")

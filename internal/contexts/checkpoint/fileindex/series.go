@@ -85,7 +85,7 @@ func (l *seriesData) findRecord(id string) int {
 func (l *seriesData) addRecord(c checkpoint.Change, pos int64) error {
 	r := *c.Add
 	if l.findRecord(r.ID) >= 0 {
-		return newConflict("the checkpoint %s exists already", r.ID)
+		return newConflict("the checkpoint %s already exists", r.ID)
 	}
 	switch {
 	case r.Kind == checkpoint.KindFragment:
@@ -96,7 +96,7 @@ func (l *seriesData) addRecord(c checkpoint.Change, pos int64) error {
 		return newConflict("the session %s has a checkpoint %d already", c.Series.Session, r.Number)
 	}
 	if !c.Adopt && r.Parent != "" && l.findRecord(r.Parent) < 0 {
-		return newConflict("the checkpoint %s is gone", r.Parent)
+		return newConflict("the checkpoint %s no longer exists", r.Parent)
 	}
 	l.Last = max(l.Last, r.Number)
 	r.Tags = slices.Clone(r.Tags)
@@ -115,7 +115,7 @@ func (l *seriesData) swapForm(s checkpoint.Swap) error {
 		return newConflict("the checkpoint %s was stored again", s.ID)
 	}
 	if s.New.Base != "" && l.findRecord(s.New.Base) < 0 {
-		return newConflict("the checkpoint %s is gone", s.New.Base)
+		return newConflict("the checkpoint %s no longer exists", s.New.Base)
 	}
 	l.Items[i].Form = s.New
 	return nil
@@ -124,7 +124,7 @@ func (l *seriesData) swapForm(s checkpoint.Swap) error {
 func (l *seriesData) removeRecord(id string, at time.Time) error {
 	i := l.findRecord(id)
 	if i < 0 {
-		return newConflict("the checkpoint %s is gone already", id)
+		return newConflict("the checkpoint %s no longer exists already", id)
 	}
 	parent := l.Items[i].Parent
 	l.Items = slices.Delete(l.Items, i, i+1)
