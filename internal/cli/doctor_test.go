@@ -87,7 +87,7 @@ func TestDoctorWithoutGit(t *testing.T) {
 		t.Errorf("no source needs it: %+v", got)
 	}
 	cfg.Sources = []config.Source{{Name: "team", Git: "https://github.com/acme/workflows"}}
-	if got := setupcmd.CheckGit(t.Context(), cfg); got.Status != setupcmd.CheckFail || !strings.Contains(got.Message, "the program git") {
+	if got := setupcmd.CheckGit(t.Context(), cfg); got.Status != setupcmd.CheckFail || !strings.Contains(got.Message, "git is required") {
 		t.Errorf("a source needs it: %+v", got)
 	}
 }

@@ -103,7 +103,7 @@ func TestStoreWithoutFingerprintKeepsKey(t *testing.T) {
 	if _, err := machine(t, aStore(t), other); err != nil { // now other is the key of another store
 		t.Fatal(err)
 	}
-	if _, err := machine(t, older, other); err == nil || !strings.Contains(err.Error(), "another key") {
+	if _, err := machine(t, older, other); err == nil || !strings.Contains(err.Error(), "a different key") {
 		t.Fatalf("the key of another store was taken: %v", err)
 	}
 	if _, err := machine(t, older, filepath.Join(data, "journal.key")); err != nil {

@@ -19,6 +19,8 @@ func sqlRepair() []string {
 		`REINDEX checkpoints`,
 		`REINDEX checkpoint_tags`,
 		`REINDEX checkpoint_lines`,
+		// A record with unreadable tags is read again from its blob.
+		`DELETE FROM checkpoints WHERE iif(json_valid(tags), json_type(tags) <> 'array', true)`,
 		`DELETE FROM checkpoint_tags WHERE num NOT IN (SELECT num FROM checkpoints)`,
 		`DELETE FROM checkpoint_words WHERE rowid NOT IN (SELECT num FROM checkpoints)`,
 		`DELETE FROM checkpoint_lines AS l WHERE NOT EXISTS (SELECT 1 ` + ofLine + `)`,
