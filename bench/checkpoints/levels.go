@@ -12,9 +12,9 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/bench/measure"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
-	"github.com/guideway-dev/guideway/internal/contexts/checkpoint/conversation"
 	"github.com/guideway-dev/guideway/internal/store/checkpoints"
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
+	"github.com/guideway-dev/guideway/internal/testutil/conversation"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
-	"github.com/guideway-dev/guideway/internal/contexts/checkpoint/conversation"
+	"github.com/guideway-dev/guideway/internal/testutil/conversation"
 )
 
 // reportPercentiles reports percentiles of the call times.

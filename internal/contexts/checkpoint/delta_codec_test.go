@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/contexts/checkpoint/conversation"
+	"github.com/guideway-dev/guideway/internal/testutil/conversation"
 )
 
 // TestDeltaCodecIsReusable checks that reused encoders do not affect the next content:
