@@ -1,6 +1,7 @@
 package contexts
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -94,15 +95,11 @@ func NewAutoSaver(o AutoSaverOptions) (*AutoSaver, error) {
 	if o.Checkpoints == nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "an auto saver needs a checkpoint service")
 	}
-	if o.Queue <= 0 {
-		o.Queue = 64
-	}
+	o.Queue = cmp.Or(o.Queue, 64)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	k := &AutoSaver{
 		o: o, queue: make(chan job, o.Queue), health: Health{Off: o.Off},
 		sizes: map[string]int{}, preparing: map[string]bool{}, walks: map[string][sha256.Size]byte{},

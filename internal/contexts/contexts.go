@@ -7,6 +7,7 @@
 package contexts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -104,18 +105,14 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Checkpoints == nil {
 		return o, guideway.Errorf(guideway.CodeInternal, "contexts need a checkpoint service")
 	}
-	if o.LimitTokens == 0 {
-		o.LimitTokens = 32_000
-	}
+	o.LimitTokens = cmp.Or(o.LimitTokens, 32_000)
 	if o.Threshold <= 0 {
 		o.Threshold = 80
 	}
 	if o.AnswerTokens <= 0 {
 		o.AnswerTokens = 4000
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Counter == nil {
 		o.Counter = compress.NewCache(compress.NewTokenizer(), 0)
 	}

@@ -118,7 +118,7 @@ func (s *Service) readCheckpoint(ctx context.Context, c run.Caller, r LoadReques
 	}
 	vars := back.context
 	if len(r.Keys) > 0 {
-		vars, out.Missing = selectKeys(vars, r.Keys)
+		vars, out.Missing = checkpoint.SelectKeys(vars, r.Keys)
 	}
 	if r.Budget > 0 {
 		if vars, err = s.fitToBudget(ctx, c, out, loaded, vars, r.Budget); err != nil {
@@ -146,19 +146,6 @@ func (s *Service) noneYet(ctx context.Context, c run.Caller, r LoadRequest, err 
 
 // ruleNoCheckpoint refuses to load a run that has no checkpoint yet.
 const ruleNoCheckpoint = "no-checkpoint"
-
-// selectKeys selects variables and returns the missing keys.
-func selectKeys(all map[string]json.RawMessage, keys []string) (some map[string]json.RawMessage, missing []string) {
-	some = map[string]json.RawMessage{}
-	for _, key := range keys {
-		if value, there := all[key]; there {
-			some[key] = value
-		} else {
-			missing = append(missing, key)
-		}
-	}
-	return some, missing
-}
 
 // fitToBudget reduces a context to a budget. For a run it uses the hints of its pinned definition
 // and the run's marks, which the checkpoint does not contain.

@@ -12,7 +12,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/library"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
-	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
@@ -21,7 +20,7 @@ import (
 type phaseTools struct {
 	catalog Catalog
 	// runs is nil if the toolset "runs" is not offered.
-	runs    *run.Service
+	runs    Runs
 	version string
 	now     func() time.Time
 	started time.Time

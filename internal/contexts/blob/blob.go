@@ -13,6 +13,7 @@ import (
 	"errors"
 	"regexp"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -117,7 +118,39 @@ func (e fullError) Error() string   { return e.cause.Error() }
 func (e fullError) Unwrap() []error { return []error{ErrFull, e.cause} }
 
 // IsFull reports whether an error was caused by a full disk.
-func IsFull(err error) bool { return errors.Is(err, ErrFull) }
+func IsFull(err error) bool {
+	return errors.Is(err, ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+}
+
+// SystemError converts a system error of a directory to an error with a code and a fix. It
+// is for implementations.
+func SystemError(doing, dir string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case IsFull(err):
+		return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, dir, Full(err)).
+			WithFix("free space on that disk and try again; no acknowledged change is lost")
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return guideway.Errorf(guideway.CodeUnavailable, "%s: %w", doing, err)
+	}
+	return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, dir, err).
+		WithFix("make the directory and its files readable and writable for this user, or choose another data directory")
+}
+
+// SweepEach implements Blobs.Sweep with Each and Delete, for stores without unfinished
+// writes.
+func SweepEach(ctx context.Context, store Blobs, keep func(Info) bool) (swept Swept, err error) {
+	err = store.Each(ctx, func(info Info) error {
+		if keep(info) {
+			return nil
+		}
+		swept.Blobs++
+		swept.Bytes += info.Size
+		return store.Delete(ctx, info.Name)
+	})
+	return swept, err
+}
 
 var slotPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,100}$`) })
 

@@ -177,7 +177,7 @@ func (f *Files) syncDir(dir string) error {
 		return err
 	}
 	err = d.Sync()
-	if isFull(err) || errors.Is(err, syscall.EIO) {
+	if IsFull(err) || errors.Is(err, syscall.EIO) {
 		return errors.Join(err, d.Close())
 	}
 	return d.Close()
@@ -313,22 +313,4 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// isFull reports whether the system error means a full disk.
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
-}
-
-// systemError converts a system error to an error with a code and a fix.
-func (f *Files) systemError(doing string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case isFull(err):
-		return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, f.o.Dir, Full(err)).
-			WithFix("free space on that disk and try again; no acknowledged change is lost")
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return guideway.Errorf(guideway.CodeUnavailable, "%s: %w", doing, err)
-	}
-	return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, f.o.Dir, err).
-		WithFix("make the directory and its files readable and writable for this user, or choose another data directory")
-}
+func (f *Files) systemError(doing string, err error) error { return SystemError(doing, f.o.Dir, err) }

@@ -91,18 +91,8 @@ func (m *Memory) listInfos() []Info {
 }
 
 // Sweep implements Blobs.
-func (m *Memory) Sweep(ctx context.Context, keep func(Info) bool) (swept Swept, err error) {
-	for _, info := range m.listInfos() {
-		if keep(info) {
-			continue
-		}
-		swept.Blobs++
-		swept.Bytes += info.Size
-		if err := m.Delete(ctx, info.Name); err != nil {
-			return swept, err
-		}
-	}
-	return swept, nil
+func (m *Memory) Sweep(ctx context.Context, keep func(Info) bool) (Swept, error) {
+	return SweepEach(ctx, m, keep)
 }
 
 // Slot implements Slots.

@@ -79,16 +79,8 @@ func (o *Overlay) Each(ctx context.Context, visit func(Info) error) error {
 }
 
 // Sweep implements Blobs.
-func (o *Overlay) Sweep(ctx context.Context, keep func(Info) bool) (swept Swept, err error) {
-	err = o.Each(ctx, func(info Info) error {
-		if keep(info) {
-			return nil
-		}
-		swept.Blobs++
-		swept.Bytes += info.Size
-		return o.Delete(ctx, info.Name)
-	})
-	return swept, err
+func (o *Overlay) Sweep(ctx context.Context, keep func(Info) bool) (Swept, error) {
+	return SweepEach(ctx, o, keep)
 }
 
 // Slot implements Slots.

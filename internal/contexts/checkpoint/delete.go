@@ -153,24 +153,10 @@ func (s *Service) storeAgainst(ctx context.Context, rec Record, base string) (*S
 			base, baseRaw = "", nil // store it whole instead
 		}
 	}
-	form := Form{Base: base, Key: rec.Key}
-	key, err := s.keyOf(ctx, form.Key)
+	packed, err := s.packForm(ctx, rec, raw, Form{Base: base, Key: rec.Key}, baseRaw)
 	if err != nil {
 		return nil, err
 	}
-	updated := rec
-	updated.Form = form
-	data, err := s.packBlob(updated, raw, baseRaw, key)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.verifyPacked(data, baseRaw, key, s.maxRawBytes()); err != nil {
-		return nil, err
-	}
-	name, err := s.o.Blobs.Put(ctx, data)
-	if err != nil {
-		return nil, err
-	}
-	form.Blob, form.Stored = name, int64(len(data))
-	return &Swap{ID: rec.ID, Old: rec.Blob, New: form}, nil
+	_, err = s.o.Blobs.Put(ctx, packed.blob)
+	return &packed.swap, err
 }

@@ -119,22 +119,14 @@ func (s *Service) storeFragment(ctx context.Context, key SeriesKey, fragment Fra
 
 // replaceDamaged stores a damaged fragment again.
 func (s *Service) replaceDamaged(ctx context.Context, rec Record, part []byte) error {
-	key, err := s.keyOf(ctx, rec.Key)
+	packed, err := s.packForm(ctx, rec, part, Form{Key: rec.Key}, nil)
 	if err != nil {
 		return err
 	}
-	data, err := s.packBlob(rec, part, nil, key)
-	if err != nil {
+	if _, err := s.o.Blobs.Put(ctx, packed.blob); err != nil {
 		return err
 	}
-	name, err := s.o.Blobs.Put(ctx, data)
-	if err != nil {
-		return err
-	}
-	form := Form{Blob: name, Stored: int64(len(data)), Key: rec.Key}
-	return s.o.Index.Apply(ctx, Change{
-		Series: rec.SeriesKey, Swaps: []Swap{{ID: rec.ID, Old: rec.Blob, New: form}}, Marks: []Mark{{ID: rec.ID}},
-	})
+	return s.o.Index.Apply(ctx, Change{Series: rec.SeriesKey, Swaps: []Swap{packed.swap}, Marks: []Mark{{ID: rec.ID}}})
 }
 
 // LoadFragment returns a stored part.

@@ -41,7 +41,12 @@ func (s *Service) Load(ctx context.Context, who guideway.Principal, r LoadReques
 	}
 	out.Record, out.Context, out.Store, out.Warnings = rec, raw, s.o.Store, s.memoryWarning()
 	if len(r.Keys) > 0 {
-		if out.Context, out.Missing, err = selectKeys(raw, r.Keys); err != nil {
+		var all map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &all); err != nil {
+			return nil, guideway.Errorf(guideway.CodeInternal, "read the context: %w", err)
+		}
+		all, out.Missing = SelectKeys(all, r.Keys)
+		if out.Context, err = jsontext.Marshal(all); err != nil {
 			return nil, err
 		}
 	}
@@ -263,23 +268,17 @@ func (s *Service) checkMoved(ctx context.Context, rec Record, damage error) erro
 	return damage
 }
 
-// selectKeys returns the members of a context with the keys, unchanged.
-func selectKeys(raw []byte, keys []string) (chosen json.RawMessage, missing []string, err error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, nil, guideway.Errorf(guideway.CodeInternal, "read the context: %w", err)
-	}
-	some := map[string]json.RawMessage{}
+// SelectKeys returns the members of a context with the keys, and the missing keys.
+func SelectKeys(all map[string]json.RawMessage, keys []string) (some map[string]json.RawMessage, missing []string) {
+	some = map[string]json.RawMessage{}
 	for _, key := range keys {
-		value, there := all[key]
-		if !there {
+		if value, there := all[key]; there {
+			some[key] = value
+		} else {
 			missing = append(missing, key)
-			continue
 		}
-		some[key] = value
 	}
-	chosen, err = jsontext.Marshal(some)
-	return chosen, missing, err
+	return some, missing
 }
 
 // otherHeads returns the last checkpoints of the other branches.

@@ -414,25 +414,31 @@ func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte
 			return nil, err
 		}
 	}
-	form := Form{Base: next.ID, Key: next.Key}
+	f, err := s.packForm(ctx, old, raw, Form{Base: next.ID, Key: next.Key}, nextRaw)
+	if err != nil || f.swap.New.Stored > old.Stored*9/10 {
+		return nil, err
+	}
+	return f, nil
+}
+
+// packForm packs a checkpoint in another form, whose base has the given content, and checks
+// that the blob can be read back.
+func (s *Service) packForm(ctx context.Context, rec Record, raw []byte, form Form, baseRaw []byte) (*foldedParent, error) {
 	key, err := s.keyOf(ctx, form.Key)
 	if err != nil {
 		return nil, err
 	}
-	r := old
-	r.Form = form
-	data, err := s.packBlob(r, raw, nextRaw, key)
+	old := rec.Blob
+	rec.Form = form
+	data, err := s.packBlob(rec, raw, baseRaw, key)
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(data)) > old.Stored*9/10 {
-		return nil, nil
-	}
-	if err := s.verifyPacked(data, nextRaw, key, max(old.Bytes, 1)); err != nil {
+	if err := s.verifyPacked(data, baseRaw, key, s.maxRawBytes()); err != nil {
 		return nil, err
 	}
 	form.Blob, form.Stored = blob.NameOf(data), int64(len(data))
-	return &foldedParent{swap: Swap{ID: old.ID, Old: old.Blob, New: form}, blob: data}, nil
+	return &foldedParent{swap: Swap{ID: rec.ID, Old: old, New: form}, blob: data}, nil
 }
 
 // storeBlobs writes the blobs and then the index; it sets the blob name of rec. fold returns the

@@ -105,9 +105,7 @@ func New(o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.ReadOnly = o.ReadOnly || o.Locked != nil
 	s := &Service{o: o, secrets: secret.NewScanner()}
 	s.activityLog = newActivityLog(o.Index, o.Logger, o.ReadOnly)

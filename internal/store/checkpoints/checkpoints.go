@@ -4,6 +4,7 @@
 package checkpoints
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -101,12 +102,8 @@ type backend struct {
 // It returns CodeUnavailable if PostgreSQL is unreachable or if the master key is missing
 // or wrong; nothing is changed then. It returns CodeInvalid for invalid options.
 func Open(ctx context.Context, o Options) (*Checkpoints, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.patience <= 0 {
-		o.patience = 3 * time.Second
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.patience = cmp.Or(o.patience, 3*time.Second)
 	if o.DataDir == "" {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "checkpoints need a data directory")
 	}

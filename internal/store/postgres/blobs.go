@@ -123,16 +123,8 @@ func (b *Blobs) Each(ctx context.Context, visit func(blob.Info) error) error {
 
 // Sweep implements blob.Blobs. There are no leftovers, because rows are inserted
 // atomically.
-func (b *Blobs) Sweep(ctx context.Context, keep func(blob.Info) bool) (swept blob.Swept, err error) {
-	err = b.Each(ctx, func(info blob.Info) error {
-		if keep(info) {
-			return nil
-		}
-		swept.Blobs++
-		swept.Bytes += info.Size
-		return b.Delete(ctx, info.Name)
-	})
-	return swept, err
+func (b *Blobs) Sweep(ctx context.Context, keep func(blob.Info) bool) (blob.Swept, error) {
+	return blob.SweepEach(ctx, b, keep)
 }
 
 // Slot implements blob.Slots.

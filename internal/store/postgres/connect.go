@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -56,14 +57,9 @@ func parseOptions(o Options) (*storeConfig, error) {
 		params["application_name"] = "guideway"
 	}
 	if !strings.Contains(o.URL, "pool_max_conns") {
-		pool.MaxConns = int32(max(o.MaxConns, 0))
-		if pool.MaxConns == 0 {
-			pool.MaxConns = defaultMaxConns
-		}
+		pool.MaxConns = int32(cmp.Or(max(o.MaxConns, 0), 8))
 	}
-	if pool.ConnConfig.ConnectTimeout == 0 {
-		pool.ConnConfig.ConnectTimeout = 5 * time.Second
-	}
+	pool.ConnConfig.ConnectTimeout = cmp.Or(pool.ConnConfig.ConnectTimeout, 5*time.Second)
 	pool.MaxConnIdleTime = maxConnIdleTime
 	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error { return setUpConn(ctx, c, cfg.schema) }
 	cc := pool.ConnConfig

@@ -4,6 +4,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -43,13 +44,6 @@ type Options struct {
 	KeepChanges int
 }
 
-const (
-	defaultMaxConns    = 8
-	defaultPatience    = 5 * time.Second
-	defaultCallTimeout = 15 * time.Second
-	defaultKeepChanges = 100_000
-)
-
 // Store is a journal and a store of session documents. It is safe for concurrent use, and
 // processes on several machines can use the same database.
 type Store struct {
@@ -78,20 +72,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		log: o.Logger, schema: cfg.schema, where: cfg.where,
-		patience: o.Patience, callTimeout: o.CallTimeout, keepChanges: int64(o.KeepChanges),
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
-	if s.patience == 0 {
-		s.patience = defaultPatience
-	}
-	if s.callTimeout <= 0 {
-		s.callTimeout = defaultCallTimeout
-	}
-	if s.keepChanges <= 0 {
-		s.keepChanges = defaultKeepChanges
+		log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), schema: cfg.schema, where: cfg.where,
+		patience: cmp.Or(o.Patience, 5*time.Second), callTimeout: cmp.Or(o.CallTimeout, 15*time.Second),
+		keepChanges: cmp.Or(int64(o.KeepChanges), 100_000),
 	}
 	s.pool, err = pgxpool.NewWithConfig(ctx, cfg.pool)
 	if err != nil {

@@ -45,7 +45,7 @@ func wrapStoreError(path, doing string, err error) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "%s: %w", doing, err)
 	case errors.As(err, &theirs):
 		return wrapSQLiteError(path, doing, theirs)
-	case isDiskFull(err):
+	case blob.IsFull(err):
 		return diskFullError(path, doing, err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
 		return notWritableError(path, doing, err)
@@ -83,10 +83,6 @@ func wrapSQLiteError(path, doing string, err *driver.Error) error {
 		return guideway.Errorf(guideway.CodeTooLarge, "%s: the value is too large for the store: %w", doing, err)
 	}
 	return fmt.Errorf("%s in the store %s: %w", doing, path, err)
-}
-
-func isDiskFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EFBIG) || errors.Is(err, syscall.EDQUOT)
 }
 
 func diskFullError(path, doing string, err error) error {

@@ -6,6 +6,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -52,21 +53,11 @@ type Options struct {
 
 // withDefaults returns the options with defaults for zero fields.
 func (o Options) withDefaults() Options {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.LockTimeout <= 0 {
-		o.LockTimeout = 10 * time.Second
-	}
-	if o.BusyTimeout <= 0 {
-		o.BusyTimeout = 5 * time.Second
-	}
-	if o.KeepFeed <= 0 {
-		o.KeepFeed = 100_000
-	}
-	if o.pollEvery <= 0 {
-		o.pollEvery = 100 * time.Millisecond
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.LockTimeout = cmp.Or(o.LockTimeout, 10*time.Second)
+	o.BusyTimeout = cmp.Or(o.BusyTimeout, 5*time.Second)
+	o.KeepFeed = cmp.Or(o.KeepFeed, 100_000)
+	o.pollEvery = cmp.Or(o.pollEvery, 100*time.Millisecond)
 	if o.commit == nil {
 		o.commit = (*sql.Tx).Commit
 	}

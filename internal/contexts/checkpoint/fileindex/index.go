@@ -20,7 +20,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -76,12 +75,8 @@ var _ checkpoint.Index = (*Index)(nil)
 
 // Open opens an index. It returns CodeUnavailable if the directory is not writable.
 func Open(o Options) (*Index, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.LockTimeout <= 0 {
-		o.LockTimeout = 10 * time.Second
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.LockTimeout = cmp.Or(o.LockTimeout, 10*time.Second)
 	x := &Index{o: o, series: map[checkpoint.SeriesKey]*seriesData{}, where: map[string]checkpoint.SeriesKey{}, files: map[string]fileState{}}
 	if o.Dir == "" {
 		return x, nil
@@ -325,14 +320,8 @@ func (x *Index) writeSeries(l *seriesData) error {
 	return nil
 }
 
-// systemError converts a system error to an error with a code and a fix.
 func (x *Index) systemError(doing string, err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
-		return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, x.o.Dir, blob.Full(err)).
-			WithFix("free space on that disk and try again; no acknowledged change is lost")
-	}
-	return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, x.o.Dir, err).
-		WithFix("make the directory and its files readable and writable for this user, or choose another data directory")
+	return blob.SystemError(doing, x.o.Dir, err)
 }
 
 // readAll returns the current state of all series.

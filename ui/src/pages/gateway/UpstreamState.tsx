@@ -8,11 +8,11 @@ export function UpstreamState({ upstream }: { upstream: Upstream }) {
 
 /** What the states mean, for whoever has not seen them before. */
 export const stateWords: Record<Upstream["state"], string> = {
-  wrong: "Its configuration is invalid.",
+  wrong: "It cannot be used as it is configured.",
   disabled: "It is disabled: agents do not see it.",
-  elsewhere: "It belongs to a project that this server does not offer.",
-  idle: "It starts at the first call.",
+  elsewhere: "It is of another project than the one that this server offers.",
+  idle: "It is started when it is first needed.",
   running: "It runs.",
-  failed: "It has failed and will be retried.",
+  failed: "It has failed, and is tried again.",
   off: "The toolset gateway is off.",
 };
