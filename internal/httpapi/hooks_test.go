@@ -37,9 +37,9 @@ func emptyService() *hookadmin.Service {
 	return hookadmin.New(hookadmin.Options{Catalog: catalog.New(nil, catalog.Options{}), Approvals: noApprovals{}})
 }
 
-// newHooks returns a rig with a bundled hook graph and one of a project. It uses the real
-// sandbox.
-func newHooks(t *testing.T) (s *rig, user, project string) {
+// newHooks returns a rig with a bundled workflow, a bundled hook graph and one of a project.
+// It uses the real sandbox.
+func newHooks(t *testing.T, change ...func(*httpapi.Options)) (s *rig, user, project string) {
 	t.Helper()
 	dir := t.TempDir()
 	user, project = filepath.Join(dir, "user"), filepath.Join(dir, "project", "workflows")
@@ -52,6 +52,7 @@ func newHooks(t *testing.T) (s *rig, user, project string) {
 	}
 	c := catalog.New(catalog.Standard(catalog.Layout{Bundled: fstest.MapFS{
 		"hooks/given.json":      {Data: []byte(strings.NewReplacer(`"id":"mine"`, `"id":"given"`, `"script":"context.request.params.mark = 1;"`, `"hookModuleId":"mark"`).Replace(hookText))},
+		"flow.json":             {Data: []byte(flowText)},
 		"hooks/modules/mark.js": {Data: []byte("context.request.params.mark = 2;")},
 	}, User: user, Project: filepath.Join(dir, "project")}), catalog.Options{})
 	if err := c.Load(t.Context()); err != nil {
@@ -73,7 +74,8 @@ func newHooks(t *testing.T) (s *rig, user, project string) {
 		}
 	})
 	desk := hookadmin.New(hookadmin.Options{Catalog: c, Approvals: store, Scripts: pool, Versions: filepath.Join(dir, "versions")})
-	return newRig(t, func(o *httpapi.Options) { o.Catalog, o.Hooks = c, desk }), user, project
+	change = append(change, func(o *httpapi.Options) { o.Catalog, o.Hooks = c, desk })
+	return newRig(t, change...), user, project
 }
 
 type hookAnswer struct {
