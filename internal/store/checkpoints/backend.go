@@ -48,6 +48,9 @@ func (o Options) openBackend(ctx context.Context) (*backend, error) {
 		why = "the SQLite store cannot be opened, so the metadata is stored in files: " + err.Error()
 	}
 	if err := o.useFiles(p, why); err != nil {
+		if errors.Is(err, fileindex.ErrFormat) {
+			return nil, err
+		}
 		return o.useMemory(err)
 	}
 	return p, nil
@@ -166,7 +169,7 @@ func (o Options) useFiles(p *backend, why string) error {
 		}
 	}
 	index, err := fileindex.Open(fileindex.Options{Dir: dir, Logger: o.Logger})
-	if err != nil && o.ReadOnly {
+	if err != nil && o.ReadOnly && !errors.Is(err, fileindex.ErrFormat) {
 		index, err = fileindex.Open(fileindex.Options{Logger: o.Logger})
 	}
 	if err != nil {

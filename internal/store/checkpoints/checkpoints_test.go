@@ -2,6 +2,7 @@ package checkpoints
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint/fileindex"
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
@@ -386,6 +388,35 @@ func TestBackFromFiles(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(o.DataDir, contextsDir, indexDir, "*.json")); err != nil || len(left) > 0 {
 		t.Errorf("remaining files: %v, %v", left, err)
 	}
+}
+
+// TestOldIndexFile checks that an index of an old format is refused, not replaced by memory,
+// and that the fix of the error restores its checkpoints.
+func TestOldIndexFile(t *testing.T) {
+	t.Parallel()
+	o := Options{DataDir: t.TempDir(), Store: StoreFiles}
+	c, err := Open(t.Context(), o)
+	requireNoError(t, err)
+	saveText(t, c, "work", longText(1))
+	requireNoError(t, c.Close())
+	files, err := filepath.Glob(filepath.Join(o.DataDir, contextsDir, indexDir, "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the files are %v, %v", files, err)
+	}
+	const body = `{"line":{"user":"ada","session":"work"},"items":[]}`
+	requireNoError(t, os.WriteFile(files[0], fmt.Appendf(nil, "%x\n%s\n", sha256.Sum256([]byte(body)), body), 0o600))
+	for _, readOnly := range []bool{false, true} {
+		o.ReadOnly = readOnly
+		if _, err := Open(t.Context(), o); !errors.Is(err, fileindex.ErrFormat) {
+			t.Errorf("read-only %t: %v", readOnly, err)
+		}
+	}
+	o.ReadOnly = false
+	requireNoError(t, os.Rename(files[0], filepath.Join(o.DataDir, "old")))
+	c = openTest(t, o)
+	_, err = c.Rebuild(t.Context())
+	requireNoError(t, err)
+	checkLast(t, c, "work", longText(1))
 }
 
 // TestBothAtOnce checks that a process whose metadata are files continues after another

@@ -9,9 +9,6 @@ package fileindex
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -185,8 +182,8 @@ func (x *Index) readChanged() error {
 	return nil
 }
 
-// readFile reads one series. It renames an unreadable file, since the blobs contain its
-// data.
+// readFile reads one series. It renames a damaged file, since the blobs contain its data,
+// and refuses one of another format.
 func (x *Index) readFile(name string, info fs.FileInfo) error {
 	path := filepath.Join(x.o.Dir, name)
 	data, err := os.ReadFile(path)
@@ -196,7 +193,10 @@ func (x *Index) readFile(name string, info fs.FileInfo) error {
 	if err != nil {
 		return x.systemError("read the index", err)
 	}
-	l, ok := parseSeries(data)
+	l, format, ok := parseSeries(data)
+	if ok && format != formatVersion {
+		return newFormatError(path, format)
+	}
 	if !ok || fileName(l.Key) != name {
 		x.lost = true
 		if err := os.Rename(path, path+badSuffix); err != nil {
@@ -231,33 +231,6 @@ func (x *Index) setSeries(key checkpoint.SeriesKey, l *seriesData) {
 		x.where[one.ID] = key
 		x.pos = max(x.pos, one.Pos)
 	}
-}
-
-// fileName returns the file name of a series.
-func fileName(key checkpoint.SeriesKey) string {
-	sum := sha256.Sum256([]byte(key.User + "\x00" + key.Session))
-	return hex.EncodeToString(sum[:16]) + suffix
-}
-
-// encodeSeries encodes a series: a line with a checksum, then JSON.
-func (l *seriesData) encodeSeries() ([]byte, error) {
-	body, err := json.Marshal(l)
-	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "write the index: %w", err)
-	}
-	sum := sha256.Sum256(body)
-	return slices.Concat([]byte(hex.EncodeToString(sum[:])+"\n"), body, []byte("\n")), nil
-}
-
-func parseSeries(data []byte) (*seriesData, bool) {
-	sum, body, ok := strings.Cut(string(data), "\n")
-	body = strings.TrimSuffix(body, "\n")
-	want := sha256.Sum256([]byte(body))
-	if !ok || sum != hex.EncodeToString(want[:]) {
-		return nil, false
-	}
-	var l seriesData
-	return &l, json.Unmarshal([]byte(body), &l) == nil
 }
 
 // Apply implements checkpoint.Index.
