@@ -80,7 +80,7 @@ func TestInstallCycle(t *testing.T) {
 	b.write(t, path, before)
 	b.want(t, `--- HOME/.cursor/mcp.json
 +++ HOME/.cursor/mcp.json
-@@ -1 +1 @@
+@@ -1,1 +1,1 @@
 -{"a": 1}
 \ No newline at end of file
 +{"a": 1, "mcpServers": {"guideway": {"command": "BIN", "args": ["mcp"]}}}

@@ -250,11 +250,11 @@ func TestDiff(t *testing.T) {
 		want string
 	}{
 		{"none", Change{Action: ActionNone, Existed: true}, ""},
-		{"new", Change{Action: ActionInstalled, Path: "f", After: []byte("x\n")}, "--- /dev/null\n+++ f\n@@ -0,0 +1 @@\n+x\n"},
+		{"new", Change{Action: ActionInstalled, Path: "f", After: []byte("x\n")}, "--- /dev/null\n+++ f\n@@ -0,0 +1,1 @@\n+x\n"},
 		{
 			"deleted",
 			Change{Action: ActionRemoved, Path: "f", Existed: true, Delete: true, Before: []byte("x")},
-			"--- f\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n\\ No newline at end of file\n",
+			"--- f\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-x\n\\ No newline at end of file\n",
 		},
 		{
 			"two places",
