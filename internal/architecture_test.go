@@ -106,7 +106,8 @@ func restricted() map[string][]string {
 		"github.com/spf13/cobra":                {"internal/cli"},
 		"github.com/dlclark":                    {"internal/workflow/expr/pattern"}, // it sets the library's clock once
 		"github.com/fsnotify":                   {"internal/catalog"},
-		"github.com/tailscale/hujson":           {"internal/install"}, // places in JSON with comments; edits are ours, since it formats whole files
+		"github.com/segmentio/encoding":         {"internal/gateway/jsonrpc"}, // the SDK has it too
+		"github.com/tailscale/hujson":           {"internal/install"},         // places in JSON with comments; edits are ours, since it formats whole files
 		"github.com/theory/jsonpath":            {"internal/session"},
 		"github.com/tiktoken-go":                {"internal/contexts/compress"}, // 12 MB of vocabularies
 		"github.com/kljensen/snowball":          {"internal/contexts/compress", "internal/contexts/checkpoint"},

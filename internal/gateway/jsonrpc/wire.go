@@ -67,11 +67,11 @@ func Parse(text []byte) (*Message, error) {
 	if !utf8.Valid(text) {
 		return nil, errNotUTF8
 	}
-	if !Within(text, messageDepth) {
-		if Valid(text) {
-			return nil, errTooDeep
-		}
+	if !Valid(text) {
 		return nil, errNotJSON
+	}
+	if !Within(text, messageDepth) {
+		return nil, errTooDeep
 	}
 	m := &Message{}
 	var version, method, failure json.RawMessage
