@@ -14,8 +14,8 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/cli/server"
-	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/platform/wildcard"
 )
 
 // said is a message of a conversation in the form for a model.
@@ -174,7 +174,7 @@ func TestAgentCallsUpstream(t *testing.T) {
 func TestModelToolNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"one__a": "one__a", "fs.read": "fs_read", "a/b": "a_b"} {
-		if got := server.ModelToolName(name); got != want || !machinedef.MatchTool(want, got) {
+		if got := server.ModelToolName(name); got != want || !wildcard.Match(want, got) {
 			t.Errorf("%s is %s", name, got)
 		}
 	}

@@ -124,30 +124,6 @@ func TestKeyWords(t *testing.T) {
 	}
 }
 
-func TestMatches(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		pattern, key string
-		want         bool
-	}{
-		{"a", "a", true},
-		{"a", "ab", false},
-		{"a*", "ab", true},
-		{"*", "", true},
-		{"*b", "ab", true},
-		{"a*a", "a", false},
-		{"a*b*c", "a--b--c", true},
-		{"a*b*c", "a--c--b", false},
-		{"**", "x", true},
-		{"log*", "catalog", false},
-		{"*log", "catalog", true},
-	} {
-		if got := matchPattern(tt.pattern, tt.key); got != tt.want {
-			t.Errorf("%q on %q: %v", tt.pattern, tt.key, got)
-		}
-	}
-}
-
 // FuzzSplitSpans checks that the parts of any text cover it, and that a reduced value is valid
 // JSON.
 func FuzzSplitSpans(f *testing.F) {

@@ -11,6 +11,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // Kind is the kind of approved content.
@@ -64,12 +66,7 @@ type Records []Record
 
 // Find returns the record of a subject, or nil.
 func (rs Records) Find(k Key) *Record {
-	for i := range rs {
-		if rs[i].Key() == k {
-			return &rs[i]
-		}
-	}
-	return nil
+	return lists.Find(rs, func(r *Record) bool { return r.Key() == k })
 }
 
 // Of returns the records of a kind.

@@ -1,24 +1,13 @@
 package definition
 
-import "github.com/guideway-dev/guideway/internal/workflow/shape"
-
 // The codes of rules that the published schemas also check. Conditions have the codes of
 // the phases dialect.
 const (
-	CodeRequired   = shape.CodeRequired
-	CodeUnexpected = shape.CodeUnexpected
-	CodeType       = shape.CodeType
-	CodeLength     = shape.CodeLength
-	CodePattern    = shape.CodePattern
-	CodeEnum       = shape.CodeEnum
-	CodeRange      = shape.CodeRange
-	CodeEmptyList  = shape.CodeEmptyList
 	CodeHookScript = "hook-script"
 )
 
 // The codes of rules that a schema cannot express.
 const (
-	CodeDefinitionObject     = shape.CodeObject
 	CodeDuplicateID          = "id-duplicate"
 	CodeBindingTool          = "binding-tool"
 	CodeModuleUnknown        = "module-unknown"

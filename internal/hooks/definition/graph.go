@@ -5,9 +5,11 @@
 package definition
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
@@ -86,12 +88,7 @@ type Node struct {
 func (n *Node) IsFireAndForget() bool { return n.Kind == HookNode && n.Hook != nil && !n.Hook.Blocking }
 
 // Title returns the label of the node, or else its ID.
-func (n *Node) Title() string {
-	if n.Label != "" {
-		return n.Label
-	}
-	return n.ID
-}
+func (n *Node) Title() string { return cmp.Or(n.Label, n.ID) }
 
 // Hook is a script with its options.
 type Hook struct {
@@ -137,10 +134,5 @@ type Module struct {
 
 // Node returns the node with an ID, or nil.
 func (g *Graph) Node(id string) *Node {
-	for i := range g.Nodes {
-		if g.Nodes[i].ID == id {
-			return &g.Nodes[i]
-		}
-	}
-	return nil
+	return lists.Find(g.Nodes, func(n *Node) bool { return n.ID == id })
 }

@@ -9,8 +9,9 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/platform/spelling"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
 // Library finds modules by id or name. The zero Library is empty.
@@ -24,17 +25,10 @@ func NewLibrary(modules []Module) Library { return Library{modules: modules} }
 
 // Find returns the module with an ID, or else with a name, or nil.
 func (l Library) Find(ref string) *Module {
-	for i := range l.modules {
-		if l.modules[i].ID == ref {
-			return &l.modules[i]
-		}
-	}
-	for i := range l.modules {
-		if l.modules[i].Name == ref {
-			return &l.modules[i]
-		}
-	}
-	return nil
+	return cmp.Or(
+		lists.Find(l.modules, func(m *Module) bool { return m.ID == ref }),
+		lists.Find(l.modules, func(m *Module) bool { return m.Name == ref }),
+	)
 }
 
 // allNames returns the IDs and names of all modules.
@@ -111,9 +105,7 @@ func hashText(text []byte) string {
 func unknownModule(g *Graph, i int, known []string) guideway.Diagnostic {
 	n := &g.Nodes[i]
 	fix := "add the module to the folder hooks/modules of the same source or to 'modules' of the graph, or write the script into the hook"
-	if guess := spelling.Closest(n.Hook.Module, known); guess != "" {
-		fix = fmt.Sprintf("did you mean '%s'?", guess)
-	}
+	fix = (&shape.Report{}).Suggest(n.Hook.Module, known, fix)
 	return guideway.Diagnostic{
 		Severity: guideway.SeverityError, Code: CodeModuleUnknown, File: g.File, Line: n.Line, Column: n.Column, Node: n.ID,
 		Pointer: string(doc.Pointer("").Key("nodes").Index(i).Key("data").Key("hook").Key("hookModuleId")),

@@ -50,7 +50,7 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 		Name:        p.Text(at.Key("name"), 1, maxName),
 		Description: p.Text(at.Key("description"), 0, 0),
 		Version:     p.Text(at.Key("version"), 0, maxName),
-		Type:        Type(p.Choice(at.Key("workflowType"), CodeEnum, string(ToolsCall), string(ToolsList))),
+		Type:        Type(p.Choice(at.Key("workflowType"), shape.CodeEnum, string(ToolsCall), string(ToolsList))),
 		Bindings:    readList(p, at.Key("bindings"), "binding", p.readBinding),
 		Variables:   p.readVariables(at.Key("variables")),
 		Modules:     readList(p, at.Key("modules"), "module", p.readModule),
@@ -66,8 +66,8 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 			g.Edges[i].Branch = NoBranch // an editor's name for the connection point
 		}
 	}
-	p.checkNotEmpty(at.Key("bindings"), "remove it: a graph without bindings applies to all requests of its type")
-	p.checkNotEmpty(at.Key("nodes"), "add at least a start, an mcp-call and an end")
+	p.NotEmpty(at.Key("bindings"), "remove it: a graph without bindings applies to all requests of its type")
+	p.NotEmpty(at.Key("nodes"), "add at least a start, an mcp-call and an end")
 	p.checkMaxItems(at.Key("nodes"), maxNodes)
 	p.checkMaxItems(at.Key("edges"), maxEdges)
 	return g
@@ -77,7 +77,7 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 func (p *parser) readFileID(at shape.Place) string {
 	text := p.Text(at, 1, maxID)
 	if text != "" && at.Node.Kind == doc.String && !isFileID(text) {
-		p.Errorf(at, CodePattern, "use letters, digits, hyphens, underscores and dots, and start with a letter or digit",
+		p.Errorf(at, shape.CodePattern, "use letters, digits, hyphens, underscores and dots, and start with a letter or digit",
 			"Field '%s' %s has the value %s, which is not a valid file name on every system.", at.Name, at.Where, shape.Quote(text))
 	}
 	return text
@@ -109,25 +109,13 @@ func (p *parser) readVariables(at shape.Place) map[string]json.RawMessage {
 	out := make(map[string]json.RawMessage, len(at.Node.Members))
 	for i := range at.Node.Members {
 		m := &at.Node.Members[i]
-		if !isName(m.Key) {
-			p.Errorf(at.Member(i), CodePattern, "use letters, digits and underscores, and do not start with a digit",
+		if !shape.IsIdentifier(m.Key) {
+			p.Errorf(at.Member(i), shape.CodePattern, "use letters, digits and underscores, and do not start with a digit",
 				"Variable %s %s has a name that a condition cannot read.", shape.Quote(m.Key), at.Where)
 		}
 		out[m.Key] = json.RawMessage(m.Value.Source(p.Canonical))
 	}
 	return out
-}
-
-// isName reports whether the text consists of letters, digits and underscores and does not
-// start with a digit.
-func isName(text string) bool {
-	for i, r := range text {
-		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-		if !letter && (i == 0 || r < '0' || r > '9') {
-			return false
-		}
-	}
-	return text != ""
 }
 
 // readModule reads a script with a name.
@@ -156,7 +144,7 @@ func (p *parser) readNode(at shape.Place) Node {
 	p.Require(at, "id", "type")
 	n := Node{
 		ID:   p.Text(at.Key("id"), 1, maxID),
-		Kind: NodeKind(p.Choice(at.Key("type"), CodeEnum, string(Start), string(End), string(Call), string(HookNode), string(ConditionNode))),
+		Kind: NodeKind(p.Choice(at.Key("type"), shape.CodeEnum, string(Start), string(End), string(Call), string(HookNode), string(ConditionNode))),
 		Line: at.Line, Column: at.Column,
 	}
 	p.checkPosition(at.Key("position"))
@@ -225,7 +213,7 @@ func (p *parser) readTimeout(at shape.Place) float64 {
 	n := p.readNumber(at)
 	high := float64(maxTimeout.Milliseconds())
 	if at.Node != nil && at.Node.Kind == doc.Number && (n < 1 || n > high || n != math.Trunc(n)) {
-		p.Errorf(at, CodeRange, fmt.Sprintf("write a whole number from 1 to %.0f", high),
+		p.Errorf(at, shape.CodeRange, fmt.Sprintf("write a whole number from 1 to %.0f", high),
 			"Field '%s' %s must be a whole number from 1 to %.0f, but it is %s.", at.Name, at.Where, high, at.Node.Text)
 		return 0
 	}
@@ -267,17 +255,10 @@ func (p *parser) readNumber(at shape.Place) float64 {
 	return at.Node.Num
 }
 
-// checkNotEmpty reports an empty list.
-func (p *parser) checkNotEmpty(at shape.Place, fix string) {
-	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) == 0 {
-		p.Errorf(at, CodeEmptyList, fix, "Field '%s' %s is empty.", at.Name, at.Where)
-	}
-}
-
 // checkMaxItems reports a list that is too long.
 func (p *parser) checkMaxItems(at shape.Place, most int) {
 	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) > most {
-		p.Errorf(at, CodeRange, "split the graph: several can be active, with bindings that do not overlap",
+		p.Errorf(at, shape.CodeRange, "split the graph: several can be active, with bindings that do not overlap",
 			"Field '%s' %s has %d entries; at most %d are allowed.", at.Name, at.Where, len(at.Node.Items), most)
 	}
 }

@@ -144,10 +144,7 @@ func (c *checker) findEnd(e int, key, id string) (int, bool) {
 		for i := range c.Nodes {
 			ids = append(ids, c.Nodes[i].ID)
 		}
-		fix := "write the id of a node, or remove the edge"
-		if guess := (&shape.Report{}).Closest(id, ids); guess != "" {
-			fix = fmt.Sprintf("did you mean '%s'?", guess)
-		}
+		fix := (&shape.Report{}).Suggest(id, ids, "write the id of a node, or remove the edge")
 		c.addEdgeError(e, key, CodeEdgeUnknown, fix, "There is no node '%s' for the edge from '%s' to '%s'.", id, c.Edges[e].Source, c.Edges[e].Target)
 	}
 	return n, ok

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/wildcard"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
@@ -86,7 +87,7 @@ const serverSeparator = "__"
 // fitsAny reports whether a pattern matches a known tool, or may match an unknown one.
 func (o AvailableTools) fitsAny(pattern string) bool {
 	head, _, star := strings.Cut(pattern, "*")
-	return slices.ContainsFunc(o.Tools, func(name string) bool { return MatchTool(pattern, name) }) ||
+	return slices.ContainsFunc(o.Tools, func(name string) bool { return wildcard.Match(pattern, name) }) ||
 		slices.ContainsFunc(o.Unasked, func(server string) bool {
 			return strings.HasPrefix(head, server) || star && strings.HasPrefix(server, head)
 		})

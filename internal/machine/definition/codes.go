@@ -1,17 +1,7 @@
 package definition
 
-import "github.com/guideway-dev/guideway/internal/workflow/shape"
-
-// The codes of rules that the published schema also checks.
+// The codes of rules that the published schema also checks, in addition to those of package shape.
 const (
-	CodeRequired   = shape.CodeRequired
-	CodeUnexpected = shape.CodeUnexpected
-	CodeType       = shape.CodeType
-	CodeLength     = shape.CodeLength
-	CodePattern    = shape.CodePattern
-	CodeEnum       = shape.CodeEnum
-	CodeRange      = shape.CodeRange
-	CodeEmptyList  = shape.CodeEmptyList
 	// CodeOldDialect reports a machine of the first dialect, with actions and conditions in
 	// place of handlers.
 	CodeOldDialect = "machine-dialect-old"

@@ -85,13 +85,6 @@ func readList[T any](p *parser, at shape.Place, noun, key string, read func(shap
 	}, read)
 }
 
-// checkNotEmpty reports an empty list.
-func (p *parser) checkNotEmpty(at shape.Place, fix string) {
-	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) == 0 {
-		p.Errorf(at, CodeEmptyList, fix, "Field '%s' %s is empty.", at.Name, at.Where)
-	}
-}
-
 // readInteger reads an integer of at least low; it returns other if the value is missing or
 // invalid.
 func (p *parser) readInteger(at shape.Place, low, other int) int {
@@ -103,7 +96,7 @@ func (p *parser) readInteger(at shape.Place, low, other int) int {
 	case n.Kind != doc.Number:
 		p.WrongType(at, "a whole number")
 	case n.Num != float64(int64(n.Num)) || n.Num < float64(low) || n.Num > most:
-		p.Errorf(at, CodeRange, fmt.Sprintf("write a whole number from %d", low),
+		p.Errorf(at, shape.CodeRange, fmt.Sprintf("write a whole number from %d", low),
 			"Field '%s' %s has the value %s; it must be a whole number from %d to %d.", at.Name, at.Where, n.Text, low, most)
 	default:
 		return int(n.Num)
@@ -121,7 +114,7 @@ func (p *parser) readPositive(at shape.Place) float64 {
 	case n.Kind != doc.Number:
 		p.WrongType(at, "a number")
 	case n.Num <= 0 || n.Num > most:
-		p.Errorf(at, CodeRange, "write a number above 0", "Field '%s' %s has the value %s; it must be a number above 0 and at most 1000000000.", at.Name, at.Where, n.Text)
+		p.Errorf(at, shape.CodeRange, "write a number above 0", "Field '%s' %s has the value %s; it must be a number above 0 and at most 1000000000.", at.Name, at.Where, n.Text)
 	default:
 		return n.Num
 	}

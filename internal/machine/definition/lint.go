@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/wildcard"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
@@ -171,7 +172,7 @@ func (l *linter) lintToolPolicies(at shape.Place) {
 	for _, p := range l.d.Tools {
 		used := all
 		for pattern := range patterns {
-			used = used || MatchTool(p.Pattern, pattern) || MatchTool(pattern, p.Pattern)
+			used = used || wildcard.Match(p.Pattern, pattern) || wildcard.Match(pattern, p.Pattern)
 		}
 		if !used {
 			l.Warnf(at.Key(p.Pattern), CodeToolUnused, "remove it, or give a role the tool in includedTools", "No role has a tool that matches '%s'.", p.Pattern)

@@ -5,8 +5,11 @@
 package definition
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
+
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // Machine is a valid agent machine. It is immutable.
@@ -231,32 +234,17 @@ type Tool struct {
 
 // State returns the state with a name, or nil.
 func (m *Machine) State(name string) *State {
-	for i := range m.States {
-		if m.States[i].Name == name {
-			return &m.States[i]
-		}
-	}
-	return nil
+	return lists.Find(m.States, func(s *State) bool { return s.Name == name })
 }
 
 // Agent returns the agent with a name, or nil.
 func (m *Machine) Agent(name string) *Agent {
-	for i := range m.Agents {
-		if m.Agents[i].Role == name {
-			return &m.Agents[i]
-		}
-	}
-	return nil
+	return lists.Find(m.Agents, func(a *Agent) bool { return a.Role == name })
 }
 
 // Context returns the context with a name, or nil.
 func (m *Machine) Context(name string) *Context {
-	for i := range m.Contexts {
-		if m.Contexts[i].Name == name {
-			return &m.Contexts[i]
-		}
-	}
-	return nil
+	return lists.Find(m.Contexts, func(c *Context) bool { return c.Name == name })
 }
 
 // Functions returns the unique names of the functions that the states use, in document
@@ -277,9 +265,4 @@ func (m *Machine) Functions() []string {
 }
 
 // After returns the next state without a handler; the default is stop.
-func (s *State) After() string {
-	if s.Next != "" {
-		return s.Next
-	}
-	return StateStop
-}
+func (s *State) After() string { return cmp.Or(s.Next, StateStop) }

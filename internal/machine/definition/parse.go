@@ -2,6 +2,7 @@ package definition
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
@@ -29,9 +30,9 @@ func (p *parser) readMachine(at shape.Place) *Machine {
 	if states := at.Key("states"); !p.reportOldDialect(states) {
 		m.States = readList(p, states, "state", "name", p.readState)
 	}
-	p.checkNotEmpty(at.Key("contexts"), "add a context with a name: agents need one")
-	p.checkNotEmpty(at.Key("agents"), "add an agent with agent_role, context and role")
-	p.checkNotEmpty(at.Key("states"), "add a state named start")
+	p.NotEmpty(at.Key("contexts"), "add a context with a name: agents need one")
+	p.NotEmpty(at.Key("agents"), "add an agent with agent_role, context and role")
+	p.NotEmpty(at.Key("states"), "add a state named start")
 	return m
 }
 
@@ -90,12 +91,12 @@ func (p *parser) readValue(at shape.Place) Input {
 	p.Require(at, "name", "type", "description")
 	in := Input{
 		Name:        p.readName(at.Key("name")),
-		Type:        Type(p.Choice(at.Key("type"), CodeEnum, typeNames()...)),
+		Type:        Type(p.Choice(at.Key("type"), shape.CodeEnum, typeNames()...)),
 		Description: p.Text(at.Key("description"), 1, 4096),
 		Default:     p.rawJSON(at.Key("default")),
 		Options:     p.Texts(at.Key("options"), 1, 256),
 	}
-	p.checkNotEmpty(at.Key("options"), "list the allowed values, or remove it")
+	p.NotEmpty(at.Key("options"), "list the allowed values, or remove it")
 	if required := at.Key("required"); required.Node != nil {
 		in.Optional = !p.Flag(required)
 	}
@@ -105,27 +106,11 @@ func (p *parser) readValue(at shape.Place) Input {
 
 // checkDefault checks that a default has its input's type.
 func (p *parser) checkDefault(at shape.Place, in Input) {
-	if at.Node == nil || in.Type == "" {
+	if at.Node == nil || !slices.Contains(typeNames(), string(in.Type)) {
 		return
 	}
-	if !in.Type.fitsKind(at.Node.Kind) {
+	if string(in.Type) != at.Node.Kind.String() {
 		p.Errorf(at, CodeDefault, "write a "+string(in.Type)+", or change the type", "The default of '%s' is %s, but its type is %s.", in.Name, shape.Describe(at.Node), in.Type)
-	}
-}
-
-// fitsKind reports whether a JSON value has the type.
-func (t Type) fitsKind(kind doc.Kind) bool {
-	switch t {
-	case TypeNumber:
-		return kind == doc.Number
-	case TypeBoolean:
-		return kind == doc.Bool
-	case TypeObject:
-		return kind == doc.Object
-	case TypeArray:
-		return kind == doc.Array
-	default:
-		return kind == doc.String
 	}
 }
 
@@ -138,7 +123,7 @@ func (p *parser) readOutput(at shape.Place) Output {
 	p.Require(at, "name", "type", "description")
 	return Output{
 		Name:        p.readName(at.Key("name")),
-		Type:        Type(p.Choice(at.Key("type"), CodeEnum, typeNames()...)),
+		Type:        Type(p.Choice(at.Key("type"), shape.CodeEnum, typeNames()...)),
 		Description: p.Text(at.Key("description"), 1, 4096),
 	}
 }
@@ -176,7 +161,7 @@ func (p *parser) readMessages(at shape.Place) []json.RawMessage {
 	return readList(p, at, "message", "role", func(at shape.Place) json.RawMessage {
 		p.Object(at, "role", "content", "name", "tool_calls", "tool_call_id")
 		p.Require(at, "role", "content")
-		p.Choice(at.Key("role"), CodeEnum, "system", "user", "assistant", "tool")
+		p.Choice(at.Key("role"), shape.CodeEnum, "system", "user", "assistant", "tool")
 		p.Text(at.Key("content"), 1, 0)
 		p.Text(at.Key("name"), 1, 64)
 		return p.rawJSON(at)
@@ -190,7 +175,7 @@ func (p *parser) readAgent(at shape.Place) Agent {
 	return Agent{
 		Role:    p.readName(at.Key("agent_role")),
 		Context: p.readName(at.Key("context")),
-		Side:    Side(p.Choice(at.Key("role"), CodeEnum, string(SideUser), string(SideAssistant))),
+		Side:    Side(p.Choice(at.Key("role"), shape.CodeEnum, string(SideUser), string(SideAssistant))),
 	}
 }
 
@@ -227,7 +212,7 @@ func (p *parser) readAsk(at shape.Place) *Input {
 	in := p.readValue(at)
 	p.checkDefault(at.Key("default"), in)
 	in.Show = p.readPath(at.Key("show"))
-	in.Person = p.Choice(at.Key("approval"), CodeEnum, "human", "any") == "human"
+	in.Person = p.Choice(at.Key("approval"), shape.CodeEnum, "human", "any") == "human"
 	return &in
 }
 
@@ -281,7 +266,7 @@ func (p *parser) readPolicies(at shape.Place) []ToolPolicy {
 		}
 		out = append(out, ToolPolicy{
 			Pattern: m.Key,
-			Retry:   Retry(p.Choice(one.Key("retry"), CodeEnum, string(RetrySafe), string(RetryKey), string(RetryAsk))),
+			Retry:   Retry(p.Choice(one.Key("retry"), shape.CodeEnum, string(RetrySafe), string(RetryKey), string(RetryAsk))),
 			Timeout: p.readDuration(one.Key("timeout")),
 		})
 	}

@@ -37,7 +37,7 @@ func (p *parser) readRole(at shape.Place, name string) *Role {
 	p.Require(at, "systemMessage")
 	r := &Role{
 		Name:          name,
-		Level:         Level(p.Choice(at.Key("level"), CodeEnum, string(LevelBase), string(LevelSmart), string(LevelFast))),
+		Level:         Level(p.Choice(at.Key("level"), shape.CodeEnum, string(LevelBase), string(LevelSmart), string(LevelFast))),
 		Model:         p.Text(at.Key("model"), 1, 256),
 		SystemMessage: p.Text(at.Key("systemMessage"), 1, 0),
 		Included:      p.Texts(at.Key("includedTools"), 1, 256),
@@ -52,7 +52,7 @@ func (p *parser) readRole(at shape.Place, name string) *Role {
 	}
 	if t := at.Key("temperature"); t.Node != nil {
 		if t.Node.Kind != doc.Number || t.Node.Num < 0 || t.Node.Num > 2 {
-			p.Errorf(t, CodeRange, "write a number from 0 to 2", "Field 'temperature' %s must be a number from 0 to 2, but it is %s.", t.Where, shape.Describe(t.Node))
+			p.Errorf(t, shape.CodeRange, "write a number from 0 to 2", "Field 'temperature' %s must be a number from 0 to 2, but it is %s.", t.Where, shape.Describe(t.Node))
 		} else {
 			r.Temperature = &t.Node.Num
 		}
@@ -68,7 +68,7 @@ func (p *parser) readRole(at shape.Place, name string) *Role {
 func (p *parser) readExample(at shape.Place) json.RawMessage {
 	p.Object(at, "role", "content", "name", "arguments")
 	p.Require(at, "role")
-	p.Choice(at.Key("role"), CodeEnum, "user", "assistant", "tool", "system")
+	p.Choice(at.Key("role"), shape.CodeEnum, "user", "assistant", "tool", "system")
 	p.Text(at.Key("content"), 0, 0)
 	return p.rawJSON(at)
 }
@@ -77,7 +77,7 @@ func (p *parser) readExample(at shape.Place) json.RawMessage {
 func (p *parser) readParsingTool(at shape.Place) Tool {
 	p.Object(at, "type", "function", "parsingOnly")
 	p.Require(at, "function")
-	p.Choice(at.Key("type"), CodeEnum, "function")
+	p.Choice(at.Key("type"), shape.CodeEnum, "function")
 	p.Flag(at.Key("parsingOnly"))
 	f := at.Key("function")
 	if !p.Object(f, "name", "description", "parameters", "strict") {
@@ -96,7 +96,7 @@ func (p *parser) readToolName(at shape.Place) string {
 	text := p.Text(at, 1, 64)
 	for _, c := range text {
 		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			p.Errorf(at, CodePattern, "use only letters, digits, _ and -", "Field '%s' %s has the value %s, which models do not accept as a function name.", at.Name, at.Where, shape.Quote(text))
+			p.Errorf(at, shape.CodePattern, "use only letters, digits, _ and -", "Field '%s' %s has the value %s, which models do not accept as a function name.", at.Name, at.Where, shape.Quote(text))
 			break
 		}
 	}

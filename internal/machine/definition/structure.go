@@ -1,6 +1,8 @@
 package definition
 
 import (
+	"slices"
+
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
@@ -71,12 +73,10 @@ func (p *parser) checkKnown(at shape.Place, code, noun, name string, list func()
 		return
 	}
 	all := list()
-	for _, other := range all {
-		if other == name {
-			return
-		}
+	if slices.Contains(all, name) {
+		return
 	}
-	p.Errorf(at, code, p.Guess(name, list, "write one of: "+shape.List(all)), "There is no %s '%s'.", noun, name)
+	p.Errorf(at, code, p.Suggest(name, all, "write one of: "+shape.List(all)), "There is no %s '%s'.", noun, name)
 }
 
 func contextName(c *Context) string { return c.Name }

@@ -1,45 +1,18 @@
 package definition
 
-import "strings"
+import (
+	"slices"
 
-// MatchTool reports whether a tool's name matches a pattern, in which * matches any text.
-func MatchTool(pattern, name string) bool {
-	first, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == name
-	}
-	name, ok := strings.CutPrefix(name, first)
-	if !ok {
-		return false
-	}
-	for {
-		var part string
-		part, rest, star = strings.Cut(rest, "*")
-		if !star {
-			return strings.HasSuffix(name, part)
-		}
-		at := strings.Index(name, part)
-		if at < 0 {
-			return false
-		}
-		name = name[at+len(part):]
-	}
-}
+	"github.com/guideway-dev/guideway/internal/platform/wildcard"
+)
 
 // Allows reports whether the role may use a tool.
 func (r *Role) Allows(name string) bool {
-	fits := func(patterns []string) bool {
-		for _, p := range patterns {
-			if MatchTool(p, name) {
-				return true
-			}
-		}
-		return false
-	}
+	fits := func(pattern string) bool { return wildcard.Match(pattern, name) }
 	if r.HasExcluded {
-		return !fits(r.Excluded)
+		return !slices.ContainsFunc(r.Excluded, fits)
 	}
-	return fits(r.Included)
+	return slices.ContainsFunc(r.Included, fits)
 }
 
 // WantsTools reports whether any role has tools other than parsing tools.
@@ -55,7 +28,7 @@ func (m *Machine) WantsTools() bool {
 // Policy returns the policy for a tool; the zero value if none matches.
 func (m *Machine) Policy(name string) ToolPolicy {
 	for _, p := range m.Tools {
-		if MatchTool(p.Pattern, name) {
+		if wildcard.Match(p.Pattern, name) {
 			return p
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/llm"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // nextAgentEffect returns the next effect of an agent's call: a call of a tool that the
@@ -84,12 +85,7 @@ func (p *Program) nextToolEffect(s *State, role *machinedef.Role, call llm.ToolC
 	refuse := func(format string, args ...any) Effect {
 		return eventEffect(Event{Kind: KindToolResult, Tool: c, Result: &ToolResult{Content: fmt.Sprintf(format, args...), Error: true}})
 	}
-	var info *ToolInfo
-	for i := range env.Tools {
-		if env.Tools[i].Name == c.Name {
-			info = &env.Tools[i]
-		}
-	}
+	info := lists.Find(env.Tools, func(t *ToolInfo) bool { return t.Name == c.Name })
 	if info == nil || !role.Allows(c.Name) {
 		return refuse("There is no tool %q.", c.Name)
 	}
@@ -177,12 +173,7 @@ func (p *Program) CheckResponse(s *State, r *llm.Response) *RunError {
 
 // parsingTool returns the parsing tool with that name, or nil.
 func parsingTool(role *machinedef.Role, name string) *machinedef.Tool {
-	for i := range role.Parsing {
-		if role.Parsing[i].Name == name {
-			return &role.Parsing[i]
-		}
-	}
-	return nil
+	return lists.Find(role.Parsing, func(t *machinedef.Tool) bool { return t.Name == name })
 }
 
 // missingArgument returns the first required member that the arguments lack, or "".

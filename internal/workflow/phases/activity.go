@@ -57,9 +57,9 @@ func ParseActivity(file string, root *doc.Node) (*Activity, []guideway.Diagnosti
 		Guide:     mandatoryGuide(root.Get("mandatory_guide")),
 		Canonical: p.Canonical,
 	}
-	p.checkNotEmpty(at.Key("recognition"), "add a phrase by which a user's goal is recognized")
-	p.checkNotEmpty(at.Key("outcome"), "describe the result of the activity")
-	p.checkNotEmpty(at.Key("flow"), "describe what to do, step by step")
+	p.NotEmpty(at.Key("recognition"), "add a phrase by which a user's goal is recognized")
+	p.NotEmpty(at.Key("outcome"), "describe the result of the activity")
+	p.NotEmpty(at.Key("flow"), "describe what to do, step by step")
 	if skills, ok := p.openNested(at.Key("skills"), "primary", "supporting"); ok {
 		p.Require(skills, "primary")
 		a.Skills = ActivitySkills{Primary: p.readID(skills.Key("primary")), Supporting: p.Texts(skills.Key("supporting"), 0, 0)}

@@ -102,7 +102,7 @@ func (p *parser) checkComparison(at shape.Place) {
 	p.Require(at, "variable", "operator")
 	p.readID(at.Key("variable"))
 	operator, value := at.Key("operator"), at.Key("value")
-	op := p.Choice(operator, CodeEnum, "==", "!=", ">", "<", ">=", "<=", "exists", "notExists")
+	op := p.Choice(operator, shape.CodeEnum, "==", "!=", ">", "<", ">=", "<=", "exists", "notExists")
 	needs := false
 	switch op {
 	case "==", "!=", ">", "<", ">=", "<=":
@@ -114,7 +114,7 @@ func (p *parser) checkComparison(at shape.Place) {
 			"The operator '%s' needs a value to compare with (%s).", op, at.Where)
 	case value.Node == nil:
 	case value.Node.Kind == doc.Array || value.Node.Kind == doc.Object:
-		p.Errorf(value, CodeType, "compare with one value; combine several comparisons in a condition of type 'or'",
+		p.Errorf(value, shape.CodeType, "compare with one value; combine several comparisons in a condition of type 'or'",
 			"Field 'value' %s must be a string, a number, a boolean or null, but it is %s.", at.Where, shape.Describe(value.Node))
 	}
 }

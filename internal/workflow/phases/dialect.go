@@ -169,7 +169,7 @@ func (p *parser) checkInteger(at shape.Place, low float64) {
 	case at.Node.Kind != doc.Number:
 		p.WrongType(at, "a number")
 	case at.Node.Num < low || at.Node.Num != math.Trunc(at.Node.Num):
-		p.Errorf(at, CodeRange, fmt.Sprintf("write a whole number from %.0f", low),
+		p.Errorf(at, shape.CodeRange, fmt.Sprintf("write a whole number from %.0f", low),
 			"Field '%s' %s must be a whole number of at least %.0f, but it is %s.", at.Name, at.Where, low, at.Node.Text)
 	}
 }
@@ -211,23 +211,13 @@ func isTime(text string) bool {
 	return err == nil
 }
 
-// checkNotEmpty reports a list that is present but empty.
-func (p *parser) checkNotEmpty(at shape.Place, fix string) {
-	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) == 0 {
-		p.Errorf(at, CodeEmptyList, fix, "Field '%s' %s is empty.", at.Name, at.Where)
-	}
-}
-
 // readVersion reads a version of three numbers.
 func (p *parser) readVersion(at shape.Place) string {
 	text := p.readText(at)
 	if at.Node != nil && at.Node.Kind == doc.String && !isVersion(text) {
 		fix := "write three numbers: X.Y.Z, such as 1.0.0"
-		for _, better := range []string{strings.TrimLeft(text, "vV="), strings.TrimLeft(text, "vV=") + ".0", strings.TrimLeft(text, "vV=") + ".0.0"} {
-			if isVersion(better) {
-				fix = "write '" + better + "'"
-				break
-			}
+		if better := shape.SimilarVersion(text, isVersion); better != "" {
+			fix = "write '" + better + "'"
 		}
 		if core, _, cut := strings.Cut(text, "-"); cut && isVersion(core) {
 			fix = "write '" + core + "': this dialect does not support pre-releases"
@@ -240,12 +230,7 @@ func (p *parser) readVersion(at shape.Place) string {
 // isVersion reports whether the text is three numbers with dots between.
 func isVersion(text string) bool {
 	parts := strings.Split(text, ".")
-	for _, part := range parts {
-		if !isDigits(part) {
-			return false
-		}
-	}
-	return len(parts) == 3
+	return len(parts) == 3 && !slices.ContainsFunc(parts, func(part string) bool { return !isDigits(part) })
 }
 
 // isDigits reports whether the text is made of digits.

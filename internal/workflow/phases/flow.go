@@ -18,7 +18,7 @@ func (p *parser) readCheckpoint(at shape.Place) Checkpoint {
 			"Field 'blocking' %s must be true: a checkpoint always blocks.", at.Where)
 	}
 	options := at.Key("options")
-	p.checkNotEmpty(options, "add an option with id and label: a question without options cannot be answered")
+	p.NotEmpty(options, "add an option with id and label: a question without options cannot be answered")
 	return Checkpoint{
 		ID:           p.readID(at.Key("id")),
 		Name:         p.readText(at.Key("name")),
@@ -28,7 +28,7 @@ func (p *parser) readCheckpoint(at shape.Place) Checkpoint {
 		Options:      readList(p, options, "option", p.readOption),
 		Required:     p.readFlag(at.Key("required"), true),
 		Blocking:     true,
-		Person:       p.Choice(at.Key("approval"), CodeEnum, "agent", "human") == "human",
+		Person:       p.Choice(at.Key("approval"), shape.CodeEnum, "agent", "human") == "human",
 		Source:       p.Source(at),
 	}
 }
@@ -114,23 +114,15 @@ func (p *parser) readLoop(at shape.Place) Loop {
 	case LoopForEach:
 		if at.Node.Get("over") == nil {
 			p.Errorf(at, CodeLoopOver, `add "over": the variable that holds the list, such as "tasks" or "plan.tasks"`,
-				"%s: a forEach loop needs 'over'.", capitalizeWhere(at.Where))
+				"%s: a forEach loop needs 'over'.", shape.CapitalWhere(at.Where))
 		}
 	case LoopWhile, LoopDoWhile:
 		if at.Node.Get("condition") == nil {
 			p.Errorf(at, CodeLoopCondition, `add "condition": {"type": "simple", "variable": "...", "operator": "==", "value": ...}`,
-				"%s: a %s loop needs a condition.", capitalizeWhere(at.Where), l.Type)
+				"%s: a %s loop needs a condition.", shape.CapitalWhere(at.Where), l.Type)
 		}
 	}
 	return l
-}
-
-// capitalizeWhere turns a location into the subject of a sentence.
-func capitalizeWhere(where string) string {
-	if len(where) > 3 && where[:3] == "in " {
-		return shape.Capital(where[3:])
-	}
-	return where
 }
 
 // readMaxIterations reads the limit of a loop.

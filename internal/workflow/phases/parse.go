@@ -43,7 +43,7 @@ func (p *parser) readWorkflow(at shape.Place) *Workflow {
 		InitialPhase: p.readID(at.Key("initialPhase")),
 		Phases:       readList(p, at.Key("phases"), "phase", p.readPhase),
 	}
-	p.checkNotEmpty(at.Key("phases"), "add a phase with id and name: a workflow has at least one")
+	p.NotEmpty(at.Key("phases"), "add a phase with id and name: a workflow has at least one")
 	return w
 }
 
@@ -54,7 +54,7 @@ func (p *parser) readVariable(at shape.Place) Variable {
 	value := at.Node.Get("defaultValue")
 	return Variable{
 		Name:         p.readID(at.Key("name")),
-		Type:         VariableType(p.Choice(at.Key("type"), CodeEnum, typeNames()...)),
+		Type:         VariableType(p.Choice(at.Key("type"), shape.CodeEnum, typeNames()...)),
 		Description:  p.readText(at.Key("description")),
 		DefaultValue: value.Any(),
 		HasDefault:   value != nil,
@@ -100,7 +100,7 @@ func (p *parser) readEstimate(at shape.Place) string {
 	if better := strings.ToLower(text); isEstimate(better) {
 		fix = "write '" + better + "': units are in lower case"
 	}
-	p.Errorf(at, CodePattern, fix, "Field '%s' %s has the value %s, which is not a duration estimate.", at.Name, at.Where, shape.Quote(text))
+	p.Errorf(at, shape.CodePattern, fix, "Field '%s' %s has the value %s, which is not a duration estimate.", at.Name, at.Where, shape.Quote(text))
 	return text
 }
 
@@ -137,7 +137,7 @@ func (p *parser) readAction(at shape.Place) Action {
 	p.Require(at, "action")
 	value := at.Node.Get("value")
 	return Action{
-		Action: ActionKind(p.Choice(at.Key("action"), CodeEnum, string(ActionLog), string(ActionValidate), string(ActionSet), string(ActionEmit))),
+		Action: ActionKind(p.Choice(at.Key("action"), shape.CodeEnum, string(ActionLog), string(ActionValidate), string(ActionSet), string(ActionEmit))),
 		Target: p.readText(at.Key("target")), Message: p.readText(at.Key("message")),
 		Value: value.Any(), HasValue: value != nil,
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
 	"github.com/guideway-dev/guideway/internal/workflow/shape/shapetest"
 )
 
@@ -187,7 +188,7 @@ func TestOriginalExamples(t *testing.T) {
 		seen[kind]++
 		found = parseKind(kind, root)
 		if i == 0 {
-			if len(found) != 1 || found[0].Code != phases.CodeEmptyList {
+			if len(found) != 1 || found[0].Code != shape.CodeEmptyList {
 				t.Errorf("the first example has %v", found)
 			}
 			continue
@@ -316,7 +317,7 @@ func TestNothingIsNoDocument(t *testing.T) {
 	t.Parallel()
 	for _, kind := range phases.Kinds() {
 		for _, root := range []*doc.Node{nil, {Kind: doc.Array}, {Kind: doc.Null}} {
-			if found := parseKind(kind, root); len(found) != 1 || found[0].Code != phases.CodeDefinitionObject {
+			if found := parseKind(kind, root); len(found) != 1 || found[0].Code != shape.CodeObject {
 				t.Errorf("%s: got %v", kind, found)
 			}
 		}

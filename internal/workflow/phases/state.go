@@ -52,7 +52,7 @@ func (p *parser) checkState(at shape.Place) {
 	p.checkEntries(at.Key("activeLoops"), "loop", p.checkActiveLoop)
 	p.Open(at.Key("variables"))
 	p.checkEntries(at.Key("history"), "entry", p.checkHistoryEntry)
-	p.Choice(at.Key("status"), CodeEnum, "running", "paused", "completed", "aborted", "error")
+	p.Choice(at.Key("status"), shape.CodeEnum, "running", "paused", "completed", "aborted", "error")
 	if last, ok := p.openNested(at.Key("lastError"), "message", "code", "phase", "step", "timestamp"); ok {
 		p.Require(last, "message", "timestamp")
 		p.readText(last.Key("message"))
@@ -161,7 +161,7 @@ func (p *parser) checkHistoryEntry(at shape.Place) {
 	p.Object(at, "timestamp", "type", "phase", "step", "checkpoint", "decision", "loop", "data", "error")
 	p.Require(at, "timestamp", "type")
 	p.checkTimes(at, "timestamp")
-	p.Choice(at.Key("type"), CodeEnum,
+	p.Choice(at.Key("type"), shape.CodeEnum,
 		"workflow_started", "workflow_completed", "workflow_aborted", "phase_entered", "phase_exited", "phase_skipped",
 		"step_started", "step_completed", "checkpoint_reached", "checkpoint_response", "decision_reached", "decision_branch_taken",
 		"loop_started", "loop_iteration", "loop_completed", "loop_break", "variable_set", "error")

@@ -2,6 +2,7 @@ package phases
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
@@ -75,21 +76,11 @@ func (p *parser) checkDeclarations(at shape.Place, w *Workflow) map[string]*Vari
 
 // checkType reports a value that is not of its variable's type. Null fits every type.
 func (p *parser) checkType(at shape.Place, v *Variable, value any, what string) {
-	if v == nil || value == nil || !isKnownType(v.Type) || v.Type.Fits(value) {
+	if v == nil || value == nil || !slices.Contains(typeNames(), string(v.Type)) || v.Type.Fits(value) {
 		return
 	}
 	p.Errorf(at, CodeVariableType, fmt.Sprintf("write %s, or change the variable's type", shape.WithArticle(string(v.Type))),
 		"Variable '%s' is %s, but %s is %s.", v.Name, shape.WithArticle(string(v.Type)), what, shape.Describe(at.Node))
-}
-
-// isKnownType reports whether the type exists.
-func isKnownType(t VariableType) bool {
-	for _, name := range typeNames() {
-		if string(t) == name {
-			return true
-		}
-	}
-	return false
 }
 
 // checkReference checks that a phase exists. It reports nothing if the workflow has no

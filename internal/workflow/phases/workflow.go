@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
@@ -237,11 +238,7 @@ func (w *Workflow) Index(id string) int {
 
 // Variable returns the declaration of a variable, or nil.
 func (w *Workflow) Variable(name string) *Variable {
-	i := slices.IndexFunc(w.Variables, func(v Variable) bool { return v.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &w.Variables[i]
+	return lists.Find(w.Variables, func(v *Variable) bool { return v.Name == name })
 }
 
 // Owned returns the sorted names of the variables that an effect, a set action or a loop

@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,12 +55,7 @@ func (r *Report) Closed(at Place, hint string, known []string) {
 			r.dropped++
 			continue
 		}
-		fix := hint
-		if guess := r.Closest(key.Name, known); guess != "" {
-			fix = fmt.Sprintf("did you mean '%s'?", guess)
-		} else if fix == "" {
-			fix = "remove it, or use one of: " + strings.Join(known, ", ")
-		}
+		fix := r.Suggest(key.Name, known, cmp.Or(hint, "remove it, or use one of: "+strings.Join(known, ", ")))
 		r.Errorf(key, CodeUnexpected, fix, "Unexpected property '%s' found %s. The %s dialect has no such property here.", key.Name, at.Where, r.Dialect.Name)
 	}
 }

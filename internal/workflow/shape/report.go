@@ -116,13 +116,18 @@ func (r *Report) Closest(text string, known []string) string {
 	return spelling.Closest(text, known[:min(len(known), MaxNames)])
 }
 
-// Guess returns a fix that suggests the most similar known word, or else the other fix.
-// known, which may be slow, is not called if the report is full.
+// Guess is Suggest for known words that are slow to collect: known is not called if the
+// report is full.
 func (r *Report) Guess(text string, known func() []string, other string) string {
 	if r.Full() {
 		return other
 	}
-	if guess := r.Closest(text, known()); guess != "" {
+	return r.Suggest(text, known(), other)
+}
+
+// Suggest returns a fix that suggests the most similar known word, or else the other fix.
+func (r *Report) Suggest(text string, known []string, other string) string {
+	if guess := r.Closest(text, known); guess != "" {
 		return fmt.Sprintf("did you mean '%s'?", guess)
 	}
 	return other

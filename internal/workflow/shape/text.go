@@ -87,6 +87,38 @@ func WithArticle(kind string) string {
 // Capital capitalizes the first letter.
 func Capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
+// CapitalWhere turns the text for a location, "in step 2", into the subject of a sentence.
+func CapitalWhere(where string) string {
+	if rest, ok := strings.CutPrefix(where, "in "); ok && rest != "" {
+		return Capital(rest)
+	}
+	return where
+}
+
+// IsIdentifier reports whether the text consists of letters, digits and underscores of
+// ASCII, and does not start with a digit.
+func IsIdentifier(text string) bool {
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		letter := c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// SimilarVersion returns the valid version that an invalid one probably means, or "".
+func SimilarVersion(text string, isVersion func(string) bool) string {
+	text = strings.TrimLeft(text, "vV=")
+	for _, better := range []string{text, text + ".0", text + ".0.0"} {
+		if isVersion(better) {
+			return better
+		}
+	}
+	return ""
+}
+
 // countCharacters returns a number of characters as text.
 func countCharacters(n int) string {
 	if n == 1 {

@@ -1,7 +1,7 @@
 package shape
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -26,12 +26,7 @@ func (r *Report) WrongType(at Place, want string) {
 
 // sampleValue returns an example value of a required member.
 func (r *Report) sampleValue(key string) string {
-	if r.Dialect.Sample != nil {
-		if sample := r.Dialect.Sample(key); sample != "" {
-			return sample
-		}
-	}
-	return `"..."`
+	return cmp.Or(callText(r.Dialect.Sample, key), `"..."`)
 }
 
 // Text reads a string member of low to high characters; zero means no limit.
@@ -64,22 +59,20 @@ func (r *Report) emptyFix(name string) string {
 	if strings.HasSuffix(name, "]") {
 		return "remove the entry, or write it"
 	}
-	if r.Dialect.Empty != nil {
-		if fix := r.Dialect.Empty(name); fix != "" {
-			return fix
-		}
-	}
-	return "write it"
+	return cmp.Or(callText(r.Dialect.Empty, name), "write it")
 }
 
 // tooLongFix returns the fix for a text that is too long.
 func (r *Report) tooLongFix(name string) string {
-	if r.Dialect.TooLong != nil {
-		if fix := r.Dialect.TooLong(name); fix != "" {
-			return fix
-		}
+	return cmp.Or(callText(r.Dialect.TooLong, name), "shorten it")
+}
+
+// callText calls a function of a dialect, or returns "" if the dialect has no such function.
+func callText(text func(string) string, name string) string {
+	if text == nil {
+		return ""
 	}
-	return "shorten it"
+	return text(name)
 }
 
 // Texts reads a member that is a list of strings of low to high characters each.
@@ -104,6 +97,13 @@ func (r *Report) Array(at Place, want string) bool {
 		return false
 	}
 	return true
+}
+
+// NotEmpty reports a list that is present but empty.
+func (r *Report) NotEmpty(at Place, fix string) {
+	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) == 0 {
+		r.Errorf(at, CodeEmptyList, fix, "Field '%s' %s is empty.", at.Name, at.Where)
+	}
 }
 
 // Unique reports duplicate elements of a list.
@@ -141,11 +141,7 @@ func (r *Report) Choice(at Place, code string, words ...string) string {
 	}
 	text := r.Text(at, 0, 0)
 	if at.Node.Kind == doc.String && !slices.Contains(words, text) {
-		fix := "write one of: " + strings.Join(words, ", ")
-		if guess := r.Closest(text, words); guess != "" {
-			fix = fmt.Sprintf("did you mean '%s'?", guess)
-		}
-		r.Errorf(at, code, fix, "Field '%s' %s has the value %s. It must be one of: %s.", at.Name, at.Where, Quote(text), strings.Join(words, ", "))
+		r.Errorf(at, code, r.Suggest(text, words, "write one of: "+strings.Join(words, ", ")), "Field '%s' %s has the value %s. It must be one of: %s.", at.Name, at.Where, Quote(text), strings.Join(words, ", "))
 	}
 	return text
 }

@@ -1,18 +1,7 @@
 package steps
 
-import "github.com/guideway-dev/guideway/internal/workflow/shape"
-
-// The codes of rules that the published schema also checks.
+// The codes of rules that the published schema also checks, in addition to those of package shape.
 const (
-	CodeRequired      = shape.CodeRequired
-	CodeUnexpected    = shape.CodeUnexpected
-	CodeType          = shape.CodeType
-	CodeLength        = shape.CodeLength
-	CodePattern       = shape.CodePattern
-	CodeEnum          = shape.CodeEnum
-	CodeRange         = shape.CodeRange
-	CodeUnique        = shape.CodeUnique
-	CodeEmptyList     = shape.CodeEmptyList
 	CodeVersion       = "version-format"
 	CodeLoopType      = "loop-type"
 	CodeLoopMax       = "loop-max-iterations"
@@ -25,14 +14,13 @@ const (
 
 // The codes of rules that a schema cannot express.
 const (
-	CodeDuplicateID      = "step-id-duplicate"
-	CodeBodyMissing      = "loop-body-missing"
-	CodeBodyIsLoop       = "loop-body-is-loop"
-	CodeBodyCondition    = "loop-body-condition"
-	CodeVariableEmpty    = "loop-variable-empty"
-	CodeFunctionUnknown  = "function-unknown"
-	CodeArgumentMissing  = "function-argument-missing"
-	CodeArgumentType     = "function-argument-type"
-	CodeArgumentValue    = "function-argument-value"
-	CodeDefinitionObject = shape.CodeObject
+	CodeDuplicateID     = "step-id-duplicate"
+	CodeBodyMissing     = "loop-body-missing"
+	CodeBodyIsLoop      = "loop-body-is-loop"
+	CodeBodyCondition   = "loop-body-condition"
+	CodeVariableEmpty   = "loop-variable-empty"
+	CodeFunctionUnknown = "function-unknown"
+	CodeArgumentMissing = "function-argument-missing"
+	CodeArgumentType    = "function-argument-type"
+	CodeArgumentValue   = "function-argument-value"
 )

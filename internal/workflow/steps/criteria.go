@@ -22,7 +22,7 @@ func (p *parser) readCriteria(at shape.Place) *criteriapkg.Criterion {
 		}
 	case doc.Object:
 		if at.Node.Get("type") != nil {
-			p.Errorf(at, CodeType, "wrap the rule in a list: [{...}]", "Field '%s' %s must be a list of rules or a composition with and, or or not, but it is one rule.", at.Name, at.Where)
+			p.Errorf(at, shape.CodeType, "wrap the rule in a list: [{...}]", "Field '%s' %s must be a list of rules or a composition with and, or or not, but it is one rule.", at.Name, at.Where)
 			return nil
 		}
 		p.readComposition(at)
@@ -89,7 +89,7 @@ func (p *parser) readRule(at shape.Place) {
 	}
 	p.Closed(at, hint, []string{"type", "value", "pattern", "flags", "min", "max", "message", "schema", "condition"})
 	p.Require(at, "type", "message")
-	p.Choice(at.Key("type"), CodeEnum, "contains", "regex", "length", "schema")
+	p.Choice(at.Key("type"), shape.CodeEnum, "contains", "regex", "length", "schema")
 	for _, key := range []string{"value", "pattern", "flags", "message"} {
 		p.Text(at.Key(key), 0, 0)
 	}
@@ -127,7 +127,7 @@ func (p *parser) readComposition(at shape.Place) {
 			continue
 		}
 		if len(part.Node.Items) == 0 {
-			p.Errorf(part, CodeEmptyList, "add a rule, or remove the composition", "Field '%s' %s is empty.", part.Name, outer)
+			p.Errorf(part, shape.CodeEmptyList, "add a rule, or remove the composition", "Field '%s' %s is empty.", part.Name, outer)
 		}
 		for i := range part.Node.Items {
 			p.readCriterion(part.Index(i))

@@ -68,7 +68,7 @@ func (p *parser) readID(at shape.Place) string {
 		if better := toID(text); len(better) >= 3 {
 			fix = fmt.Sprintf("write it as '%s'", better)
 		}
-		p.Errorf(at, CodePattern, fix, "Field '%s' %s has the value %s; an id consists of lower-case letters, digits and hyphens.", at.Name, at.Where, shape.Quote(text))
+		p.Errorf(at, shape.CodePattern, fix, "Field '%s' %s has the value %s; an id consists of lower-case letters, digits and hyphens.", at.Name, at.Where, shape.Quote(text))
 	}
 	return text
 }
@@ -79,8 +79,8 @@ func (p *parser) readIdentifier(at shape.Place) string {
 		return ""
 	}
 	text := p.Text(at, 0, 0)
-	if at.Node.Kind == doc.String && !isIdentifier(text) {
-		p.Errorf(at, CodePattern, "use letters, digits and underscores, and do not start with a digit", "Field '%s' %s has the value %s, which is not a valid name.", at.Name, at.Where, shape.Quote(text))
+	if at.Node.Kind == doc.String && !shape.IsIdentifier(text) {
+		p.Errorf(at, shape.CodePattern, "use letters, digits and underscores, and do not start with a digit", "Field '%s' %s has the value %s, which is not a valid name.", at.Name, at.Where, shape.Quote(text))
 	}
 	return text
 }

@@ -30,7 +30,7 @@ func (p *parser) readFunction(at shape.Place) Function {
 	f := Function{
 		Name:       p.readIdentifier(at.Key("name")),
 		Definition: p.Text(at.Key("definition"), 0, 0),
-		Scope:      p.Choice(at.Key("scope"), CodeEnum, "workflow", "loop", "step"),
+		Scope:      p.Choice(at.Key("scope"), shape.CodeEnum, "workflow", "loop", "step"),
 	}
 	parameters := at.Key("parameters")
 	if p.Array(parameters, "a list of parameters") {
@@ -50,7 +50,7 @@ func (p *parser) readParameter(at shape.Place) Parameter {
 	p.Require(at, "name", "type")
 	out := Parameter{
 		Name:        p.readIdentifier(at.Key("name")),
-		Type:        p.Choice(at.Key("type"), CodeEnum, "string", "number", "boolean", "array", "object"),
+		Type:        p.Choice(at.Key("type"), shape.CodeEnum, "string", "number", "boolean", "array", "object"),
 		Required:    p.Flag(at.Key("required")),
 		Description: p.Text(at.Key("description"), 0, 0),
 	}
@@ -62,7 +62,7 @@ func (p *parser) readParameter(at shape.Place) Parameter {
 		return out
 	}
 	if len(enum.Node.Items) == 0 {
-		p.Errorf(enum, CodeEmptyList, "list the allowed values, or remove enum", "Field 'enum' %s is empty.", at.Where)
+		p.Errorf(enum, shape.CodeEmptyList, "list the allowed values, or remove enum", "Field 'enum' %s is empty.", at.Where)
 	}
 	for i, item := range enum.Node.Items {
 		if item.Kind != doc.String && item.Kind != doc.Number && item.Kind != doc.Bool {
@@ -109,10 +109,10 @@ func (p *parser) readReferences(at shape.Place) []string {
 		out = append(out, text)
 		if item.Kind == doc.String && !isReference(text) {
 			fix := "write the function's name and an empty pair of parentheses, such as checkBuild()"
-			if isIdentifier(text) {
+			if shape.IsIdentifier(text) {
 				fix = fmt.Sprintf("write '%s()'", text)
 			}
-			p.Errorf(one, CodePattern, fix, "Field '%s' %s has the value %s; a reference is a name with parentheses.", one.Name, one.Where, shape.Quote(text))
+			p.Errorf(one, shape.CodePattern, fix, "Field '%s' %s has the value %s; a reference is a name with parentheses.", one.Name, one.Where, shape.Quote(text))
 		}
 	}
 	return out
@@ -121,5 +121,5 @@ func (p *parser) readReferences(at shape.Place) []string {
 // isReference reports whether the text is a name with empty parentheses.
 func isReference(text string) bool {
 	name, ok := strings.CutSuffix(text, "()")
-	return ok && isIdentifier(name)
+	return ok && shape.IsIdentifier(name)
 }

@@ -116,10 +116,7 @@ func (l *linter) lintRead(at shape.Place, name, what string, s scope, by int) {
 
 // unsetFix returns the fix for a variable that is never set.
 func (l *linter) unsetFix(name string) string {
-	if guess := l.Closest(name, l.knownNames()); guess != "" {
-		return fmt.Sprintf("did you mean '%s'?", guess)
-	}
-	return fmt.Sprintf("say in an earlier step what '%s' is and when to set it; otherwise a run stops here and asks for it", name)
+	return l.Suggest(name, l.knownNames(), fmt.Sprintf("say in an earlier step what '%s' is and when to set it; otherwise a run stops here and asks for it", name))
 }
 
 // knownNames returns the variables that conditions and loops read and that a text mentions.

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
@@ -74,16 +75,11 @@ func (l *linter) templateFix(name string) string {
 		if loop == nil {
 			continue
 		}
-		for _, own := range []string{loop.IterationVar, loop.ItemVar, loop.IndexVar} {
-			if own == name {
-				return fmt.Sprintf("'%s' is a variable of loop '%s': use it only in the body of that loop", name, l.w.Steps[i].ID)
-			}
+		if slices.Contains([]string{loop.IterationVar, loop.ItemVar, loop.IndexVar}, name) {
+			return fmt.Sprintf("'%s' is a variable of loop '%s': use it only in the body of that loop", name, l.w.Steps[i].ID)
 		}
 	}
-	if guess := l.Closest(name, l.knownNames()); guess != "" {
-		return fmt.Sprintf("did you mean '%s'?", guess)
-	}
-	return fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name)
+	return l.Suggest(name, l.knownNames(), fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name))
 }
 
 // isQuoted reports whether the braces surround a quoted text, as in diagrams, and not a
@@ -117,22 +113,12 @@ func (l *linter) lintFunctionUses(at shape.Place, step *Step, s scope) {
 			continue
 		}
 		for name := range call.Args {
-			if !hasParameter(f, name) {
+			if !slices.ContainsFunc(f.Parameters, func(p Parameter) bool { return p.Name == name }) {
 				args := at.Key("functionCalls").Index(i).Key("args")
 				l.Warnf(args.Key(name), CodeArgumentUnknown, l.argumentFix(f, name), "Function '%s' has no parameter '%s' (%s).", f.Name, name, stepSubject(step))
 			}
 		}
 	}
-}
-
-// hasParameter reports whether a function has the parameter.
-func hasParameter(f *Function, name string) bool {
-	for i := range f.Parameters {
-		if f.Parameters[i].Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // argumentFix returns the fix for an unknown argument.
@@ -141,10 +127,7 @@ func (l *linter) argumentFix(f *Function, name string) string {
 	for i := range f.Parameters {
 		names[i] = f.Parameters[i].Name
 	}
-	if guess := l.Closest(name, names); guess != "" {
-		return fmt.Sprintf("did you mean '%s'?", guess)
-	}
-	return "use one of: " + strings.Join(names, ", ")
+	return l.Suggest(name, names, "use one of: "+strings.Join(names, ", "))
 }
 
 // lintDefinitions checks the function definitions of one level.

@@ -3,6 +3,7 @@ package steps
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	exprpkg "github.com/guideway-dev/guideway/internal/workflow/expr"
@@ -44,9 +45,9 @@ func (p *parser) checkLoopType(at shape.Place) {
 	kind := at.Key("type")
 	switch {
 	case kind.Node == nil:
-		p.Errorf(at, CodeRequired, fix, "Missing required field 'type' %s. This field is mandatory and must be provided.", at.Where)
+		p.Errorf(at, shape.CodeRequired, fix, "Missing required field 'type' %s. This field is mandatory and must be provided.", at.Where)
 	case kind.Node.Kind != doc.String || kind.Node.Text != "loop":
-		p.Errorf(kind, CodeEnum, `write "type": "loop" here; the loop's own type belongs inside "loop"`,
+		p.Errorf(kind, shape.CodeEnum, `write "type": "loop" here; the loop's own type belongs inside "loop"`,
 			"Field 'type' %s must be 'loop', but it is %s.", at.Where, shape.Describe(kind.Node))
 	}
 }
@@ -92,7 +93,7 @@ func (p *parser) readLoopType(at shape.Place, loop *Loop) {
 		return
 	}
 	loop.Type = LoopType(kind.Node.Text)
-	subject := capitalizeWhere(at.Where)
+	subject := shape.CapitalWhere(at.Where)
 	switch loop.Type {
 	case LoopWhile, LoopUntil:
 		if at.Node.Get("condition") == nil {
@@ -107,29 +108,18 @@ func (p *parser) readLoopType(at shape.Place, loop *Loop) {
 			p.Errorf(at, CodeLoopItems, `add "items": the name of a variable that holds a list`, "%s: forEach loop requires items", subject)
 		}
 	default:
-		fix := "write one of: while, until, for, forEach"
-		if guess := p.Closest(kind.Node.Text, []string{"while", "until", "for", "forEach"}); guess != "" {
-			fix = fmt.Sprintf("did you mean '%s'?", guess)
-		}
+		fix := p.Suggest(kind.Node.Text, []string{"while", "until", "for", "forEach"}, "write one of: while, until, for, forEach")
 		p.Errorf(kind, CodeLoopType, fix, "%s: Invalid loop type %s. Must be one of: while, until, for, forEach", subject, shape.Quote(kind.Node.Text))
 	}
-}
-
-// capitalizeWhere turns the text for a location into the subject of a sentence.
-func capitalizeWhere(where string) string {
-	if len(where) > 3 && where[:3] == "in " {
-		return string(where[3]-'a'+'A') + where[4:]
-	}
-	return where
 }
 
 // readMaxIterations reads the maximum of the loop. A fraction is rounded up, as a
 // comparison with a counter would.
 func (p *parser) readMaxIterations(loop shape.Place) int {
-	at, subject := loop.Key("maxIterations"), capitalizeWhere(loop.Where)
+	at, subject := loop.Key("maxIterations"), shape.CapitalWhere(loop.Where)
 	switch {
 	case at.Node == nil:
-		p.Errorf(loop, CodeRequired, `add "maxIterations": a number from 1 to 1000 that the loop never needs to reach`,
+		p.Errorf(loop, shape.CodeRequired, `add "maxIterations": a number from 1 to 1000 that the loop never needs to reach`,
 			"Missing required field 'maxIterations' %s. This field is mandatory and must be provided.", loop.Where)
 	case at.Node.Kind != doc.Number:
 		p.WrongType(at, "a number")
@@ -148,7 +138,7 @@ func (p *parser) readCount(at shape.Place, loop *Loop) {
 	if at.Node == nil {
 		return
 	}
-	subject := capitalizeWhere(at.Where)
+	subject := shape.CapitalWhere(at.Where)
 	switch {
 	case at.Node.Kind == doc.String && at.Node.Text != "":
 		loop.CountVar = at.Node.Text
@@ -156,10 +146,10 @@ func (p *parser) readCount(at shape.Place, loop *Loop) {
 		p.Errorf(at, CodeVariableEmpty, "write a number, or the name of a variable that holds one", "%s: for loop requires a count, but it is empty", subject)
 	case at.Node.Kind == doc.String:
 	case at.Node.Kind != doc.Number:
-		p.Errorf(at, CodeType, "write a number from 0 to 1000, or the name of a variable that holds one",
+		p.Errorf(at, shape.CodeType, "write a number from 0 to 1000, or the name of a variable that holds one",
 			"%s: for loop count must be a positive number or context variable name, but it is %s", subject, shape.Describe(at.Node))
 	case at.Node.Num < 0 || at.Node.Num > maxRounds:
-		p.Errorf(at, CodeRange, "write a number from 0 to 1000, or the name of a variable that holds one",
+		p.Errorf(at, shape.CodeRange, "write a number from 0 to 1000, or the name of a variable that holds one",
 			"%s: for loop count must be a positive number or context variable name; %s is outside 0 to 1000", subject, at.Node.Text)
 	default:
 		loop.Count = int(math.Ceil(at.Node.Num))
@@ -170,7 +160,7 @@ func (p *parser) readCount(at shape.Place, loop *Loop) {
 func (p *parser) readItems(at shape.Place, loop *Loop) {
 	loop.Items = p.Text(at, 0, 0)
 	if at.Node != nil && at.Node.Kind == doc.String && loop.Items == "" && loop.Type == LoopForEach {
-		p.Errorf(at, CodeVariableEmpty, "write the name of a variable that holds a list", "%s: forEach loop requires items, but the name is empty", capitalizeWhere(at.Where))
+		p.Errorf(at, CodeVariableEmpty, "write the name of a variable that holds a list", "%s: forEach loop requires items, but the name is empty", shape.CapitalWhere(at.Where))
 	}
 }
 
@@ -184,15 +174,15 @@ func (p *parser) readBody(at shape.Place, loop *Loop) {
 		loop.BodyRef = at.Node.Text
 	case doc.Array:
 		if len(at.Node.Items) == 0 {
-			p.Errorf(at, CodeEmptyList, "add a step with id, title and prompt, or write the id of a top-level step", "%s: Loop body array cannot be empty", capitalizeWhere(at.Where))
+			p.Errorf(at, shape.CodeEmptyList, "add a step with id, title and prompt, or write the id of a top-level step", "%s: Loop body array cannot be empty", shape.CapitalWhere(at.Where))
 		}
 		loop.Body = make([]Step, 0, len(at.Node.Items))
 		for i := range at.Node.Items {
 			loop.Body = append(loop.Body, p.readBodyStep(at.Index(i), i))
 		}
 	default:
-		p.Errorf(at, CodeType, "write a list of steps, or the id of a top-level step",
-			"%s: the body must be a list of steps or the id of a step, but it is %s", capitalizeWhere(at.Where), shape.Describe(at.Node))
+		p.Errorf(at, shape.CodeType, "write a list of steps, or the id of a top-level step",
+			"%s: the body must be a list of steps or the id of a step, but it is %s", shape.CapitalWhere(at.Where), shape.Describe(at.Node))
 	}
 }
 
@@ -204,7 +194,7 @@ func (p *parser) readBodyStep(at shape.Place, i int) Step {
 			name = at.Name
 		}
 		p.Errorf(at, CodeNested, "move the inner loop to the top level, or write its steps into this body",
-			"%s: Nested loops are not currently supported. Step '%s' is a loop", capitalizeWhere(at.Where), name)
+			"%s: Nested loops are not currently supported. Step '%s' is a loop", shape.CapitalWhere(at.Where), name)
 		return Step{ID: name}
 	}
 	where := fmt.Sprintf("in body step %d%s of %s", i+1, idSuffix(at.Node), at.Where[len("in "):])
@@ -240,7 +230,7 @@ func (p *parser) readCondition(at shape.Place) *exprpkg.Expr {
 // readConfirmation reads when a person must confirm: never, always, or under a condition.
 func (p *parser) readConfirmation(step shape.Place) (confirm *exprpkg.Expr, person bool) {
 	confirm = p.readRequireConfirmation(step.Key("requireConfirmation"))
-	person = p.Choice(step.Key("approval"), CodeEnum, "agent", "human") == "human"
+	person = p.Choice(step.Key("approval"), shape.CodeEnum, "agent", "human") == "human"
 	if person && confirm == nil {
 		confirm = &exprpkg.Expr{Op: exprpkg.Always}
 	}
@@ -309,10 +299,8 @@ func (p *parser) checkCondition(at shape.Place) bool {
 
 // topName returns the field that contains a condition.
 func topName(name string) string {
-	for i := range len(name) {
-		if name[i] == '.' || name[i] == '[' {
-			return name[:i]
-		}
+	if end := strings.IndexAny(name, ".["); end >= 0 {
+		return name[:end]
 	}
 	return name
 }

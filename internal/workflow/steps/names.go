@@ -1,16 +1,14 @@
 package steps
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
 
 // isID reports whether the text consists of lower-case letters, digits and hyphens.
 func isID(text string) bool {
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
-			return false
-		}
-	}
-	return text != ""
+	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // toID converts a text to an ID: "My Step_1" becomes "my-step-1".
@@ -27,63 +25,15 @@ func toID(text string) string {
 	return strings.Trim(b.String()[:min(b.Len(), 64)], "-")
 }
 
-// isIdentifier reports whether the text is a JavaScript name in ASCII without dollar signs.
-func isIdentifier(text string) bool {
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		letter := c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return text != ""
-}
+// semanticVersion is the pattern of https://semver.org.
+var semanticVersion = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
+		`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
+		`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
+})
 
 // isVersion reports whether the text is a semantic version.
-func isVersion(text string) bool {
-	text, build, hasBuild := strings.Cut(text, "+")
-	if hasBuild && !allParts(build, isVersionWord) {
-		return false
-	}
-	core, pre, hasPre := strings.Cut(text, "-")
-	if hasPre && !allParts(pre, func(part string) bool {
-		return isVersionWord(part) && (!isDigits(part) || isVersionNumber(part))
-	}) {
-		return false
-	}
-	return strings.Count(core, ".") == 2 && allParts(core, isVersionNumber)
-}
-
-// allParts reports whether every part between dots satisfies ok.
-func allParts(text string, ok func(string) bool) bool {
-	for part := range strings.SplitSeq(text, ".") {
-		if !ok(part) {
-			return false
-		}
-	}
-	return true
-}
-
-// isVersionWord reports whether the text consists of letters, digits and hyphens.
-func isVersionWord(text string) bool {
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
-			return false
-		}
-	}
-	return text != ""
-}
-
-// isDigits reports whether the text consists of digits.
-func isDigits(text string) bool {
-	return text != "" && strings.Trim(text, "0123456789") == ""
-}
-
-// isVersionNumber reports whether the text is a number without leading zeros.
-func isVersionNumber(text string) bool {
-	return isDigits(text) && (text == "0" || text[0] != '0')
-}
+func isVersion(text string) bool { return semanticVersion().MatchString(text) }
 
 // otherNames returns the dialect's names for a synonym.
 func otherNames(name string) []string {

@@ -2,7 +2,6 @@ package steps
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
@@ -50,7 +49,7 @@ func (p *parser) readWorkflow(at shape.Place) *Workflow {
 		return w
 	}
 	if len(steps.Node.Items) == 0 {
-		p.Errorf(steps, CodeEmptyList, "add a step with id, title and prompt", "Field 'steps' %s is empty: a workflow has at least one step.", at.Where)
+		p.Errorf(steps, shape.CodeEmptyList, "add a step with id, title and prompt", "Field 'steps' %s is empty: a workflow has at least one step.", at.Where)
 	}
 	w.Steps = make([]Step, 0, len(steps.Node.Items))
 	for i := range steps.Node.Items {
@@ -88,10 +87,8 @@ func (p *parser) readVersion(at shape.Place) string {
 // versionFix returns the fix for an invalid version; each line is a suggestion.
 func versionFix(text string) string {
 	fix := "use three numbers: MAJOR.MINOR.PATCH, such as 1.0.0 or 0.1.0"
-	for _, better := range []string{strings.TrimLeft(text, "vV="), strings.TrimLeft(text, "vV=") + ".0", strings.TrimLeft(text, "vV=") + ".0.0"} {
-		if isVersion(better) {
-			return fix + "\nwrite '" + better + "'"
-		}
+	if better := shape.SimilarVersion(text, isVersion); better != "" {
+		return fix + "\nwrite '" + better + "'"
 	}
 	return fix + "\nwrite a pre-release after a hyphen and build metadata after a plus sign: 1.0.0-alpha.1, 1.0.0+42"
 }

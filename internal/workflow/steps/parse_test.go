@@ -11,6 +11,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
 	"github.com/guideway-dev/guideway/internal/workflow/shape/shapetest"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
@@ -182,7 +183,7 @@ func TestConformance(t *testing.T) {
 func TestParseMissingDocument(t *testing.T) {
 	t.Parallel()
 	for _, root := range []*doc.Node{nil, {Kind: doc.Array}, {Kind: doc.Null}} {
-		if w, found := steps.Parse("x", root); w != nil || len(found) != 1 || found[0].Code != steps.CodeDefinitionObject {
+		if w, found := steps.Parse("x", root); w != nil || len(found) != 1 || found[0].Code != shape.CodeObject {
 			t.Errorf("got %v, %v", w, found)
 		}
 	}
@@ -196,7 +197,7 @@ func TestSuggestions(t *testing.T) {
 		"instructions": "prompt", "zzz": "", "dependsOn": "",
 	} {
 		_, found, _ := parseWorkflow(t, workflowText(stepText("one-step", `"`+given+`":"agentRole text"`)))
-		i := slices.IndexFunc(found, func(d guideway.Diagnostic) bool { return d.Code == steps.CodeUnexpected })
+		i := slices.IndexFunc(found, func(d guideway.Diagnostic) bool { return d.Code == shape.CodeUnexpected })
 		if i < 0 {
 			// The duplicate key is a diagnostic of its own.
 			continue

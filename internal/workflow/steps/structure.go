@@ -3,7 +3,9 @@ package steps
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
@@ -141,10 +143,8 @@ func (p *parser) checkStepCalls(at shape.Place, w *Workflow, i int, by stepIndex
 // findFunction returns a function of the scopes, innermost first, or nil.
 func findFunction(scope [][]Function, name string) *Function {
 	for _, functions := range scope {
-		for i := range functions {
-			if functions[i].Name == name {
-				return &functions[i]
-			}
+		if f := lists.Find(functions, func(f *Function) bool { return f.Name == name }); f != nil {
+			return f
 		}
 	}
 	return nil
@@ -199,20 +199,10 @@ func (p *parser) checkArgument(call shape.Place, f *Function, parameter Paramete
 	case parameter.Type != "" && at.Node.Kind.String() != parameter.Type:
 		p.Errorf(at, CodeArgumentType, "give "+shape.WithArticle(parameter.Type),
 			"Invalid type for '%s.%s': expected %s, got %s (%s)", f.Name, parameter.Name, parameter.Type, at.Node.Kind, call.Where)
-	case len(parameter.Enum) > 0 && !containsValue(parameter.Enum, at.Node.Any()):
+	case len(parameter.Enum) > 0 && !slices.ContainsFunc(parameter.Enum, func(v any) bool { return reflect.DeepEqual(v, at.Node.Any()) }):
 		p.Errorf(at, CodeArgumentValue, "use one of: "+joinValues(parameter.Enum),
 			"Invalid value for '%s.%s': expected one of %s (%s)", f.Name, parameter.Name, joinValues(parameter.Enum), call.Where)
 	}
-}
-
-// containsValue reports whether the value is in the list.
-func containsValue(values []any, value any) bool {
-	for _, v := range values {
-		if reflect.DeepEqual(v, value) {
-			return true
-		}
-	}
-	return false
 }
 
 // joinValues joins the values for a sentence.

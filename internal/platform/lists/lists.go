@@ -1,0 +1,12 @@
+// Package lists searches slices of structs without copying their elements.
+package lists
+
+// Find returns the first element that satisfies match, or nil.
+func Find[T any](list []T, match func(*T) bool) *T {
+	for i := range list {
+		if match(&list[i]) {
+			return &list[i]
+		}
+	}
+	return nil
+}

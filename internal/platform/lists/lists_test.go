@@ -1,0 +1,19 @@
+package lists_test
+
+import (
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/platform/lists"
+)
+
+// Find returns the element itself, so that a change of it changes the list.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	list := []string{"a", "b", "b"}
+	if got := lists.Find(list, func(s *string) bool { return *s == "b" }); got != &list[1] {
+		t.Errorf("found %v, want the second element", got)
+	}
+	if got := lists.Find(list, func(s *string) bool { return *s == "c" }); got != nil {
+		t.Errorf("found %q, want nothing", *got)
+	}
+}
