@@ -19,7 +19,7 @@ const changeBatch = 256
 // once and in order. Every stream reads the feed on its own, so that a slow reader does not
 // delay the others.
 type follower struct {
-	feed  Feed
+	feed  run.Feed
 	out   *stream
 	after int64
 	// include selects changes.

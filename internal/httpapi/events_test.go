@@ -468,4 +468,4 @@ func (f *feed) Watch(ctx context.Context) <-chan struct{} {
 	return w
 }
 
-var _ httpapi.Feed = (*feed)(nil)
+var _ run.Feed = (*feed)(nil)

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/guideway-dev/guideway"
@@ -9,26 +8,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
-
-// Hooks is the part of the hook graph service that the API uses.
-type Hooks interface {
-	List(context.Context) (*hookadmin.List, error)
-	Get(ctx context.Context, id string) (*hookadmin.Detail, error)
-	Export(ctx context.Context, id string) ([]byte, error)
-	Check(context.Context, hookadmin.CheckRequest) (*hookadmin.Verdict, error)
-	Try(context.Context, hookadmin.TryRequest) (*hookadmin.Trial, error)
-	Save(context.Context, hookadmin.SaveRequest) (*hookadmin.Detail, error)
-	Remove(ctx context.Context, id, source, base string) error
-	Enable(context.Context, hookadmin.EnableRequest) (replaced []string, err error)
-	Disable(ctx context.Context, id string) error
-	Versions(ctx context.Context, id string) ([]hookadmin.Version, error)
-	Version(ctx context.Context, id, version string) (*hookadmin.VersionText, error)
-	Restore(ctx context.Context, id, version, base, who string) (*hookadmin.Detail, error)
-	GetModule(ctx context.Context, id string) (*hookadmin.ModuleText, error)
-	SaveModule(context.Context, hookadmin.SaveRequest) (*hookadmin.ModuleText, error)
-}
-
-var _ Hooks = (*hookadmin.Service)(nil)
 
 // hookRoutes returns the routes of hook graphs. Only a person may run a script, write a
 // graph or enable one: an agent that could disable its guards would have none.

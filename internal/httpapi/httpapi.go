@@ -15,8 +15,8 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/contexts"
-	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
-	"github.com/guideway-dev/guideway/internal/engine"
+	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
@@ -41,23 +41,25 @@ type Options struct {
 	// Registry serves the catalog to other servers that follow it. It may be nil.
 	Registry http.Handler
 	// Runs holds the durable runs.
-	Runs Runs
-	// Sessions holds the session documents.
-	Sessions Sessions
+	Runs *run.Service
+	// Sessions holds the session documents. The API reads, deletes and restores them; only
+	// agents write them, over MCP.
+	Sessions session.Store
 	// Hooks holds the hook graphs.
-	Hooks Hooks
-	// Memory holds the checkpoints and the contexts of runs.
-	Memory Memory
+	Hooks *hookadmin.Service
+	// Memory holds the checkpoints and the contexts of runs. The API only reads them: agents
+	// save and load over MCP, a person at the command line.
+	Memory *contexts.Service
 	// Requests holds the log of requests to upstreams.
 	Requests Requests
 	// Upstreams are the configured MCP servers, whether the gateway is on or off.
-	Upstreams Upstreams
+	Upstreams *gatewayadmin.Service
 	// Metrics are served at /metrics.
 	Metrics Metrics
 	// Machines are agent machines and their runs.
 	Machines Machines
 	// Feed reports changes of runs and session documents.
-	Feed Feed
+	Feed run.Feed
 	// UI is the built dashboard: index.html, icon.svg and the folder assets. Without it the
 	// pages explain that it is missing.
 	UI fs.FS
@@ -81,57 +83,6 @@ type Catalog interface {
 	// OnChange calls f after every change until cancel is called.
 	OnChange(f func(catalog.Change)) (cancel func())
 }
-
-// Runs is the part of the run service that the API uses.
-type Runs interface {
-	Start(context.Context, run.Caller, run.StartRequest) (*run.Answer, error)
-	Answer(context.Context, run.Caller, run.AnswerRequest) (*run.Answer, error)
-	Fork(context.Context, run.Caller, run.ForkRequest) (*run.Answer, error)
-	Abort(context.Context, run.Caller, run.AbortRequest) (*run.Answer, error)
-	Resume(context.Context, run.Caller, run.ResumeRequest) ([]run.Candidate, error)
-	List(context.Context, run.Caller, run.Filter) ([]run.Record, error)
-	State(context.Context, run.Caller, run.Ref) (*engine.StateDocument, error)
-	Get(context.Context, run.Caller, run.Ref) (*run.Details, error)
-	Events(ctx context.Context, c run.Caller, r run.Ref, after int64, limit int) ([]run.Event, error)
-	Export(context.Context, run.Caller, run.Ref) ([]byte, error)
-}
-
-// Sessions is the part of the session service that the API uses. The API reads, deletes and
-// restores documents; only agents write them, over MCP.
-type Sessions interface {
-	Documents(context.Context, session.Filter) ([]session.Document, error)
-	Summaries(context.Context, session.Filter) ([]session.Summary, error)
-	DeleteDocument(ctx context.Context, ref session.Ref, at time.Time) error
-	RestoreDocument(ctx context.Context, ref session.Ref, at time.Time) error
-	ValidationLog(ctx context.Context, ref session.Ref, limit int) ([]session.LogEntry, error)
-	Projects(ctx context.Context, user string) ([]session.ProjectSummary, error)
-}
-
-// Memory is the part of checkpoints and contexts that the API uses. The API only reads:
-// agents save and load over MCP, a person at the command line.
-type Memory interface {
-	List(context.Context, run.Caller, checkpoint.ListRequest) (*contexts.Page, error)
-	Get(ctx context.Context, c run.Caller, id string) (checkpoint.Record, error)
-	Show(ctx context.Context, c run.Caller, id string) (*contexts.Loaded, error)
-	Diff(ctx context.Context, c run.Caller, from, to string) (*checkpoint.Difference, error)
-	Layers(context.Context, run.Caller, run.Ref) (*contexts.Layers, error)
-	Health() contexts.Health
-}
-
-// Feed is the part of the journal's feed that the API uses. See run.Feed.
-type Feed interface {
-	Changes(ctx context.Context, after int64, limit int) (list []run.Change, reset bool, err error)
-	Latest(ctx context.Context) (int64, error)
-	Watch(ctx context.Context) <-chan struct{}
-}
-
-var (
-	_ Catalog  = (*catalog.Catalog)(nil)
-	_ Runs     = (*run.Service)(nil)
-	_ Sessions = session.Store(nil)
-	_ Memory   = (*contexts.Service)(nil)
-	_ Feed     = run.Feed(nil)
-)
 
 // api serves the routes.
 type api struct {

@@ -89,13 +89,13 @@ func TestListLargeSessions(t *testing.T) {
 
 // headsOnly fails the test if complete documents are read.
 type headsOnly struct {
-	httpapi.Sessions
+	session.Store
 	t *testing.T
 }
 
 func (h headsOnly) Documents(ctx context.Context, f session.Filter) ([]session.Document, error) {
 	h.t.Errorf("whole documents were read: %+v", f)
-	return h.Sessions.Documents(ctx, f)
+	return h.Store.Documents(ctx, f)
 }
 
 func TestAmbiguousSession(t *testing.T) {

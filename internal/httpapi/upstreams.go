@@ -10,28 +10,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// Upstreams is the part of the upstream management that the API uses.
-type Upstreams interface {
-	On() bool
-	List() ([]gatewayadmin.Live, error)
-	Show(name string) (*gatewayadmin.Details, error)
-	Projects() ([]gatewayadmin.Project, error)
-	Add(context.Context, config.Upstream) error
-	Change(ctx context.Context, base string, next config.Upstream) error
-	Remove(ctx context.Context, name, base string) error
-	Switch(ctx context.Context, name, base string, on bool) error
-	SetProject(ctx context.Context, name, base, project string) error
-	SetTool(ctx context.Context, name, base, tool string, rule config.UpstreamTool) error
-	Restart(name string) error
-	Ask(ctx context.Context, name string) error
-	Lines(name string, n int) ([]string, error)
-	Review(name string) ([]gatewayadmin.Waiting, error)
-	Approve(name, by string, seen []gatewayadmin.Seen) error
-	Import(ctx context.Context, text string, chosen []string, look bool) ([]gatewayadmin.Found, error)
-}
-
-var _ Upstreams = (*gatewayadmin.Service)(nil)
-
 func (a *api) upstreamRoutes() []route {
 	return []route{
 		{"GET", "/api/upstreams", auth.RightRead, a.listUpstreams},

@@ -15,26 +15,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Memory is the service of the toolset "context"; see contexts.Service.
-type Memory interface {
-	Save(ctx context.Context, c run.Caller, r contexts.SaveRequest) (*contexts.Saved, error)
-	Load(ctx context.Context, c run.Caller, r contexts.LoadRequest) (*contexts.Loaded, error)
-	List(ctx context.Context, c run.Caller, r checkpoint.ListRequest) (*contexts.Page, error)
-	Compress(ctx context.Context, c run.Caller, r contexts.ReduceRequest) (*contexts.Compressed, error)
-	Prioritize(ctx context.Context, c run.Caller, r contexts.ReduceRequest) (*contexts.Prioritized, error)
-	Mark(ctx context.Context, c run.Caller, r contexts.MarkRequest) (*contexts.Marked, error)
-	// Brief and Notice describe a run's context in the answers about the run.
-	Brief(ctx context.Context, c run.Caller, runID string) (*contexts.Brief, error)
-	Notice(runID string) string
-	// Walked receives the calls of workflow_next.
-	Walked(who guideway.Principal, workflow string, completed []string, vars map[string]any)
-}
-
-var _ Memory = (*contexts.Service)(nil)
-
 // contextTools is the toolset "context" of seed 003.
 type contextTools struct {
-	memory Memory
+	memory *contexts.Service
 	places projects
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/library"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
+	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
@@ -20,7 +21,7 @@ import (
 type phaseTools struct {
 	catalog Catalog
 	// runs is nil if the toolset "runs" is not offered.
-	runs    Runs
+	runs    *run.Service
 	version string
 	now     func() time.Time
 	started time.Time

@@ -10,31 +10,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Runs is the service that holds runs. Its refusals are *run.Refusal; see run.Service.
-type Runs interface {
-	Start(ctx context.Context, c run.Caller, r run.StartRequest) (*run.Answer, error)
-	Continue(ctx context.Context, c run.Caller, r run.ContinueRequest) (*run.Answer, error)
-	Status(ctx context.Context, c run.Caller, r run.Ref) (*run.Answer, error)
-	Resume(ctx context.Context, c run.Caller, r run.ResumeRequest) ([]run.Candidate, error)
-	Fork(ctx context.Context, c run.Caller, r run.ForkRequest) (*run.Answer, error)
-	Abort(ctx context.Context, c run.Caller, r run.AbortRequest) (*run.Answer, error)
-	List(ctx context.Context, c run.Caller, f run.Filter) ([]run.Record, error)
-	State(ctx context.Context, c run.Caller, r run.Ref) (*engine.StateDocument, error)
-	Get(ctx context.Context, c run.Caller, r run.Ref) (*run.Details, error)
-	Events(ctx context.Context, c run.Caller, r run.Ref, after int64, limit int) ([]run.Event, error)
-}
-
-var _ Runs = (*run.Service)(nil)
-
 // runTools is the toolset "runs": durable runs of guided workflows.
 type runTools struct {
-	runs   Runs
+	runs   *run.Service
 	places projects
 	forms  *formStore
 	// catalog has the guides that a position refers to.
 	catalog Catalog
 	// memory describes the runs' contexts; nil leaves that out.
-	memory Memory
+	memory *contexts.Service
 }
 
 func (r *runTools) listTools() []*tool {

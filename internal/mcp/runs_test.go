@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -329,15 +330,13 @@ func TestRunsNeedAPrincipal(t *testing.T) {
 	}
 }
 
-// failingRuns is a run service with a failing store.
-type failingRuns struct {
-	mcpserver.Runs
+// failingJournal is a journal in which no run can be created.
+type failingJournal struct {
+	run.Journal
 	err error
 }
 
-func (f failingRuns) Start(context.Context, run.Caller, run.StartRequest) (*run.Answer, error) {
-	return nil, f.err
-}
+func (f failingJournal) Create(context.Context, run.Definition, run.Commit) error { return f.err }
 
 // The error of a failing store is in the answer with its fix; an internal error only in the
 // log.
@@ -347,7 +346,14 @@ func TestFailingService(t *testing.T) {
 		guideway.CodeUnavailable: "the disk is full", guideway.CodeInternal: "workflow_start failed; see the server's log",
 	} {
 		r := newTestServer(t, func(o *mcpserver.Options) {
-			o.Runs = failingRuns{err: guideway.Errorf(code, "the disk is full").WithFix("make room")}
+			var err error
+			o.Runs, err = run.New(run.Options{
+				Journal:     failingJournal{newStore(t), guideway.Errorf(code, "the disk is full").WithFix("make room")},
+				Definitions: startableCatalog{o.Catalog}, Key: bytes.Repeat([]byte{7}, run.KeySize),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 		})
 		cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
 		res, isError := callRaw(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})

@@ -14,8 +14,10 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -58,12 +60,12 @@ type Options struct {
 	// is not offered.
 	Toolsets []string
 	// Runs is the service of the toolset "runs".
-	Runs Runs
+	Runs *run.Service
 	// Sessions is the service of the toolset "sessions".
-	Sessions Sessions
+	Sessions *session.Service
 	// Memory is the service of the toolset "context". Answers about runs include its
 	// summary even if the toolset is not offered.
-	Memory Memory
+	Memory *contexts.Service
 	// Dashboard returns the URL of a running dashboard, and starts one if needed; with an
 	// id, the URL of that session document. The URL is for agents and carries no login. nil
 	// means that there is no dashboard.
@@ -115,8 +117,8 @@ type Server struct {
 	logger  *slog.Logger
 	cancel  func()
 	// runs and sessions are nil if their toolset is not offered.
-	runs     Runs
-	sessions Sessions
+	runs     *run.Service
+	sessions *session.Service
 
 	// reservePrompts receives the names of the prompts; may be nil.
 	reservePrompts func([]string)

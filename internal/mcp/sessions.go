@@ -9,20 +9,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// Sessions is the service that keeps session documents; see session.Service.
-type Sessions interface {
-	Create(ctx context.Context, p guideway.Principal, r session.CreateRequest) (*session.Document, error)
-	Update(ctx context.Context, p guideway.Principal, n session.Name, updates map[string]any) (*session.Document, error)
-	Read(ctx context.Context, p guideway.Principal, n session.Name, path string) (*session.ReadResult, error)
-	Get(ctx context.Context, p guideway.Principal, n session.Name) (*session.Document, error)
-	Summaries(ctx context.Context, p guideway.Principal, o session.ListOptions) ([]session.Summary, error)
-}
-
-var _ Sessions = (*session.Service)(nil)
-
 // sessionTools is the toolset "sessions": the documents of seed 000.
 type sessionTools struct {
-	sessions Sessions
+	sessions *session.Service
 	places   projects
 	// open and live are Options.Dashboard and Options.LiveDashboard.
 	open func(ctx context.Context, sessionID string) (string, error)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
@@ -25,7 +26,7 @@ type stepTools struct {
 	// runs reports whether the toolset "runs" is offered too.
 	runs bool
 	// memory saves the contexts that name a session; nil saves none.
-	memory Memory
+	memory *contexts.Service
 }
 
 // followTool returns the name of the tool to follow a workflow with.

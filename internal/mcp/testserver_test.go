@@ -129,7 +129,7 @@ func (r *testServer) advanceClock(d time.Duration) {
 }
 
 // startableCatalog returns the definitions of a catalog.
-type startableCatalog struct{ catalog *catalog.Catalog }
+type startableCatalog struct{ catalog mcpserver.Catalog }
 
 func (s startableCatalog) Startable(_ context.Context, id string) (*workflow.Definition, error) {
 	e, err := s.catalog.Snapshot().Get(id)
