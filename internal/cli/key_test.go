@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"path/filepath"
 	"strings"
@@ -111,5 +112,38 @@ func TestStoreWithoutFingerprintKeepsKey(t *testing.T) {
 	}
 	if older.kept == nil {
 		t.Error("no fingerprint was kept from then on")
+	}
+}
+
+// lateKey is a journal of which another process creates and pins the key at the first
+// call of PinKey.
+type lateKey struct {
+	app.JournalStore
+	create func()
+}
+
+func (l *lateKey) PinKey(ctx context.Context, fingerprint []byte) ([]byte, error) {
+	if create := l.create; create != nil {
+		l.create = nil
+		create()
+	}
+	return l.JournalStore.PinKey(ctx, fingerprint)
+}
+
+// A process that finds no key file uses the key that another process on the machine creates
+// in the meantime.
+func TestKeyCreatedByAnotherProcess(t *testing.T) {
+	t.Parallel()
+	journal, path := aStore(t), filepath.Join(t.TempDir(), "journal.key")
+	var other run.Key
+	late := &lateKey{JournalStore: journal, create: func() {
+		var err error
+		if other, err = machine(t, journal, path); err != nil {
+			t.Error(err)
+		}
+	}}
+	key, err := machine(t, late, path)
+	if err != nil || !bytes.Equal(key, other) {
+		t.Fatalf("OpenKey = %x, %v; want the key %x of the other process", key, err, other)
 	}
 }

@@ -39,9 +39,14 @@ func IsDamaged(err error) bool { return sqlite.IsDamaged(err) }
 // store at once, one key wins and the other instances get an error.
 func OpenKey(ctx context.Context, cfg *config.Config, journal JournalStore) (run.Key, error) {
 	path := cfg.Journal.KeyFile
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		if chained, err := HasKey(ctx, journal); err != nil || chained {
-			return nil, errors.Join(err, MissingKeyError(path))
+	if isMissing(path) {
+		chained, err := HasKey(ctx, journal)
+		if err != nil {
+			return nil, err
+		}
+		// Another process may have created the key since the first look.
+		if chained && isMissing(path) {
+			return nil, MissingKeyError(path)
 		}
 	}
 	key, _, err := keyfile.LoadOrCreate(path)
@@ -59,6 +64,11 @@ func OpenKey(ctx context.Context, cfg *config.Config, journal JournalStore) (run
 		return nil, wrongKeyError(path)
 	}
 	return key, nil
+}
+
+func isMissing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // HasKey reports whether a store already uses a key.
