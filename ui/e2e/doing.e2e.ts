@@ -34,7 +34,7 @@ test("a run that an agent starts comes by itself, and moves", async () => {
   const node = page.locator('.react-flow__node[data-id="plan"]');
   expect(await node.getAttribute("aria-label")).toContain("the run is here");
   await next(data.client, id, { output: "The next version is 5.0.0.", context: { breaking: false } });
-  await page.getByText("Waits for you").waitFor();
+  await page.getByText("Waiting for you").waitFor();
   expect(await page.locator(".handed-in").textContent()).toContain("The next version is 5.0.0.");
 });
 
@@ -69,7 +69,7 @@ test("a session is deleted and brought back", async () => {
   const { page } = person;
   await page.goto("/sessions");
   const card = page.getByRole("link", { name: "Find the flaky test" });
-  await page.getByLabel("Choose Find the flaky test").check();
+  await page.getByLabel("Select Find the flaky test").check();
   await page.getByRole("button", { name: "Delete" }).click();
   await card.waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Undo" }).click();
@@ -89,11 +89,11 @@ test("an error is marked at its line, and nothing that has one is saved", async 
   const { page } = person;
   await page.goto("/workflows/release/edit");
   const editor = page.getByRole("textbox", { name: "Definition" });
-  await page.getByText("No findings").waitFor();
+  await page.getByText("No diagnostics").waitFor();
   await editor.focus();
   await page.keyboard.press("Control+End");
   await page.keyboard.insertText("  - id: last\n");
-  await page.getByText("1 error to mend").or(page.getByText(/errors to mend/)).waitFor();
+  await page.getByText("1 error to fix").or(page.getByText(/errors to fix/)).waitFor();
   expect(await page.locator(".cm-lint-marker-error").count()).toBeGreaterThan(0);
   expect(await page.getByRole("button", { name: "Save…" }).isDisabled()).toBe(true);
   await page.keyboard.insertText("    title: Tell everybody\n    prompt: Tell everybody that it is out.\n");
@@ -111,7 +111,7 @@ test("two who change one workflow are shown the conflict", async () => {
   const other = await person.context.newPage();
   for (const [p, words] of [[page, "One"], [other, "Other"]] as const) {
     await p.goto("/workflows/release/edit");
-    await p.getByText("No findings").waitFor();
+    await p.getByText("No diagnostics").waitFor();
     await p.getByRole("textbox", { name: "Definition" }).focus();
     await p.keyboard.press("Control+Home");
     await p.keyboard.insertText(`# ${words}\n`);
@@ -121,8 +121,8 @@ test("two who change one workflow are shown the conflict", async () => {
   await page.getByText("Saved to project.").waitFor();
   await other.getByRole("button", { name: "Save to project" }).click();
   await other.getByText("was changed since this change began").waitFor();
-  await other.getByRole("button", { name: "Show what is there now" }).click();
-  await other.getByRole("heading", { name: "Somebody has changed this workflow" }).waitFor();
+  await other.getByRole("button", { name: "Show the current version" }).click();
+  await other.getByRole("heading", { name: "This workflow has changed" }).waitFor();
   await other.close();
   expect(readFileSync(join(server.project, "workflows/release.yaml"), "utf8")).not.toContain("# Other");
 });
@@ -132,11 +132,11 @@ test("what somebody else saves comes by itself, into an editor without changes t
   const other = await person.context.newPage();
   await page.goto("/workflows/release");
   await other.goto("/workflows/release/edit");
-  await other.getByText("No findings").waitFor();
+  await other.getByText("No diagnostics").waitFor();
   const file = join(server.project, "workflows/release.yaml");
   writeFileSync(file, readFileSync(file, "utf8").replace("name: Release a version", "name: Release it"));
   await page.getByRole("heading", { name: "Release it", level: 1 }).waitFor();
-  await other.getByText("Somebody has saved a new version.").waitFor();
+  await other.getByText("A new version was saved.").waitFor();
   await other.getByRole("heading", { name: "Edit Release it" }).waitFor();
   expect(await other.getByRole("textbox", { name: "Definition" }).textContent()).toContain("name: Release it");
   expect(await other.getByRole("button", { name: "Save…" }).isDisabled()).toBe(true);
@@ -148,11 +148,11 @@ test("a browser that may only look is told so, and shows nothing to press in vai
   const context = await browser.newContext({ baseURL: server.url, storageState: { cookies, origins: [] } });
   const looker = await context.newPage();
   await looker.goto(`/runs/${data.working}`);
-  await looker.getByText("This browser may look and not change anything.").waitFor();
+  await looker.getByText("This browser is read-only.").waitFor();
   expect(await looker.getByRole("button", { name: "Abort" }).isDisabled()).toBe(true);
   expect(await looker.getByRole("button", { name: "Fork", exact: true }).isDisabled()).toBe(true);
   await looker.goto("/workflows/release");
-  await looker.getByText("This browser may look and not change anything.").waitFor();
+  await looker.getByText("This browser is read-only.").waitFor();
   expect(await looker.getByRole("button", { name: "Start a run" }).isDisabled()).toBe(true);
   await context.close();
 });
@@ -170,11 +170,11 @@ test("a workflow is tried: a refusal says why, and a move is undone", async () =
   const { page } = person;
   await page.goto("/workflows/release/try");
   await page.getByLabel("Output").fill("Nothing much.");
-  await page.getByRole("button", { name: "Hand in" }).click();
+  await page.getByRole("button", { name: "Submit" }).click();
   await page.getByText("name the version").last().waitFor();
   expect(await page.getByRole("alert").textContent()).toContain("Refused");
   await page.getByLabel("Output").fill("The version is 6.");
-  await page.getByRole("button", { name: "Hand in" }).click();
+  await page.getByRole("button", { name: "Submit" }).click();
   await page.getByRole("button", { name: "Confirm" }).click();
   await page.getByRole("heading", { name: "Write the notes" }).waitFor();
   await page.getByRole("button", { name: "Undo the last move" }).click();
@@ -184,7 +184,7 @@ test("a workflow is tried: a refusal says why, and a move is undone", async () =
 test("the editor completes by the schema", async () => {
   const { page } = person;
   await page.goto("/new-workflow");
-  await page.getByText("No findings").waitFor();
+  await page.getByText("No diagnostics").waitFor();
   await page.getByRole("textbox", { name: "Definition" }).focus();
   await page.keyboard.press("Control+End");
   await page.keyboard.type("    val");

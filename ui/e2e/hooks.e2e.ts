@@ -62,9 +62,9 @@ test("a graph is drawn, saved and enabled, and wraps a call", async () => {
 
   // A hook is dropped onto the way before the call, another one onto free space,
   // and is drawn into the way behind it.
-  await page.getByRole("button", { name: "Hook", exact: true }).dragTo(way(page, "Way from Start to MCP call"), { force: true });
+  await page.getByRole("button", { name: "Hook", exact: true }).dragTo(way(page, "Edge from Start to MCP call"), { force: true });
   await node(page, "hook").waitFor();
-  expect(await way(page, "Way from Start to Hook").count()).toBe(1);
+  expect(await way(page, "Edge from Start to Hook").count()).toBe(1);
   await page.getByRole("button", { name: "Arrange" }).click();
   await page.locator(".react-flow__controls-fitview").click();
   await page.getByRole("button", { name: "Hook", exact: true }).dragTo(page.locator(".canvas"), { targetPosition: { x: 90, y: 420 } });
@@ -74,16 +74,16 @@ test("a graph is drawn, saved and enabled, and wraps a call", async () => {
   // What would break a rule cannot be drawn, and says why.
   await draw(page, "call", "hook-2");
   await expect.poll(() => refused(page).textContent()).toContain("One way leads on from MCP call");
-  expect(await way(page, "Way from MCP call to Hook").count()).toBe(0);
+  expect(await way(page, "Edge from MCP call to Hook").count()).toBe(0);
   await draw(page, "hook-2", "end");
   await expect.poll(() => refused(page).textContent()).toContain("End has its one way in already");
 
   await page.getByRole("tab", { name: "List" }).click();
-  await page.getByRole("button", { name: "Remove the way from MCP call to End" }).click();
+  await page.getByRole("button", { name: "Remove the edge from MCP call to End" }).click();
   await draw(page, "call", "hook-2");
   await draw(page, "hook-2", "end");
-  await way(page, "Way from MCP call to Hook").waitFor({ state: "attached" });
-  await way(page, "Way from Hook to End").waitFor({ state: "attached" });
+  await way(page, "Edge from MCP call to Hook").waitFor({ state: "attached" });
+  await way(page, "Edge from Hook to End").waitFor({ state: "attached" });
   await page.getByRole("button", { name: "Arrange" }).click();
 
   await node(page, "hook").click();
@@ -106,7 +106,7 @@ test("a graph is drawn, saved and enabled, and wraps a call", async () => {
   await page.getByRole("tab", { name: "Test" }).click();
   await page.getByLabel("Request: the params").fill('{"name": "workflow_validate", "arguments": {"output": "x"}}');
   await page.getByRole("button", { name: "Test the graph" }).click();
-  const trial = page.getByRole("region", { name: "How it came out" });
+  const trial = page.getByRole("region", { name: "Result" });
   await trial.getByText("It passed, changed by a hook.").waitFor();
   expect(await trial.textContent()).toContain("x seen before");
   expect(await trial.textContent()).toContain("Hello [seen behind]");
@@ -146,7 +146,7 @@ test("an edit is undone and done again, a version restored, and the graph disabl
   await page.keyboard.press("ControlOrMeta+z");
   await node(page, "hook-2").waitFor();
   await page.getByRole("tab", { name: "Graph" }).click();
-  await page.getByLabel("What it is for").fill("It has a second version.");
+  await page.getByLabel("Description").fill("It has a second version.");
   await page.getByRole("button", { name: "Save…" }).click();
   await page.getByRole("button", { name: "Save to user" }).click();
   await page.getByText("Saved to user.").waitFor();
@@ -160,7 +160,7 @@ test("an edit is undone and done again, a version restored, and the graph disabl
   await page.getByRole("button", { name: "Restore it" }).click();
   await page.getByText("The version is restored.").waitFor();
   await page.getByRole("tab", { name: "Graph" }).click();
-  expect(await page.getByLabel("What it is for").inputValue()).toBe("");
+  expect(await page.getByLabel("Description").inputValue()).toBe("");
   await page.getByRole("button", { name: "Disable" }).click();
   await page.getByRole("button", { name: "Disable it" }).click();
   await page.locator('.hook-state[data-state="off"]').waitFor();
@@ -171,16 +171,16 @@ test("somebody else's change is shown, and never overwritten", async () => {
   const { page } = person;
   await page.goto("/hooks/both-sides");
   await page.getByRole("tab", { name: "Graph" }).click();
-  await page.getByLabel("What it is for").fill("Mine.");
+  await page.getByLabel("Description").fill("Mine.");
   const file = server.file("config/guideway/workflows/hooks/both-sides.json");
   writeFileSync(file, readFileSync(file, "utf8").replace('"Both sides"', '"Theirs"'));
   await page.getByText("Checking…").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Save…" }).click();
   await page.getByRole("button", { name: "Save to user" }).click();
-  await page.getByRole("button", { name: "Show what is there now" }).click();
-  await page.getByText("Somebody has changed this graph").waitFor();
+  await page.getByRole("button", { name: "Show the current version" }).click();
+  await page.getByText("This graph has changed").waitFor();
   expect(readFileSync(file, "utf8")).toContain("Theirs");
-  await page.getByRole("button", { name: "Take theirs" }).click();
+  await page.getByRole("button", { name: "Use the saved version" }).click();
   await page.getByRole("heading", { name: "Theirs" }).waitFor();
 });
 
@@ -203,7 +203,7 @@ edges: [{ source: start, target: h }, { source: h, target: call }, { source: cal
   await page.getByRole("link", { name: "Of the project" }).click();
   await page.getByRole("button", { name: "Enable…" }).click();
   expect(await page.getByRole("dialog").textContent()).toContain("context.variables.spy = 1;");
-  await page.getByRole("button", { name: "Approve exactly this" }).click();
+  await page.getByRole("button", { name: "Approve this version" }).click();
   await page.locator('.hook-state[data-state="active"]').waitFor();
   await node(page, "h").click();
   await script(page, "Script of h", "context.variables.spy = 2;");
@@ -213,7 +213,7 @@ edges: [{ source: start, target: h }, { source: h, target: call }, { source: cal
   await page.getByText("it is not what was approved any more").waitFor();
   expect(readFileSync(file, "utf8")).toContain("bindings: [{upstream: none}]");
   await page.getByRole("button", { name: "Enable again…" }).click();
-  await page.getByRole("button", { name: "Approve exactly this" }).click();
+  await page.getByRole("button", { name: "Approve this version" }).click();
   await page.locator('.hook-state[data-state="active"]').waitFor();
 });
 
@@ -226,13 +226,13 @@ test("a graph is made by keys alone", async () => {
   await page.getByRole("heading", { name: "Start: Start" }).waitFor();
   await page.getByRole("tab", { name: "List" }).focus();
   await page.keyboard.press("Enter");
-  await page.getByRole("button", { name: "Remove the way from Start to MCP call" }).press("Enter");
+  await page.getByRole("button", { name: "Remove the edge from Start to MCP call" }).press("Enter");
   await page.getByRole("button", { name: "Condition", exact: true }).press("Enter");
   await page.getByRole("heading", { name: "Condition: Condition" }).waitFor();
   const options = page.getByLabel("Connect to, if true").locator("option");
   expect(await options.filter({ hasText: "Start — " }).isDisabled()).toBe(true);
   await page.getByLabel("Connect to, if true").selectOption({ label: "MCP call" });
-  await way(page, "Way from Condition if true to MCP call").waitFor({ state: "attached" });
+  await way(page, "Edge from Condition if true to MCP call").waitFor({ state: "attached" });
   const before = await node(page, "condition").boundingBox();
   await node(page, "condition").focus();
   await page.keyboard.press("Enter");
@@ -250,7 +250,7 @@ test("a template is copied, and a graph imported", async () => {
   await page.getByRole("link", { name: "Copy default-argument" }).click();
   await page.getByRole("heading", { name: /^My / }).waitFor();
   await page.getByRole("tab", { name: "Graph" }).click();
-  expect(await page.getByLabel("A template, to be copied").isChecked()).toBe(false);
+  expect(await page.getByLabel("Template: copied, never enabled").isChecked()).toBe(false);
   await page.goto("/hooks");
   await page.getByRole("button", { name: "Import…" }).click();
   await page.getByLabel("Text").fill('{"id":"x"}');

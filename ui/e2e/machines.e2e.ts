@@ -28,7 +28,7 @@ test("a bundled machine runs on its recording, waits for a person, and is forked
   await page.getByRole("listitem").filter({ hasText: "support-desk" }).getByRole("button", { name: "Run the demonstration" }).click();
 
   // It comes to the state that asks, and a person answers in the browser.
-  const needs = page.getByRole("region", { name: "Needs you" });
+  const needs = page.getByRole("region", { name: "Needs input" });
   await needs.getByRole("button", { name: "approve" }).waitFor();
   await page.locator('.react-flow__node[aria-label*="where the run is" i], .react-flow__node[aria-label*="here" i]').first().waitFor();
   await accessible(page);

@@ -87,7 +87,7 @@ test("keys lead to pages, and the skip link to the page", async () => {
   await page.goto("/workflows");
   await page.getByRole("heading", { name: "Workflows", level: 1 }).waitFor();
   await page.keyboard.press("Tab");
-  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Skip to the page");
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Skip to the content");
 });
 
 test("a browser without the login is told how to get in", async () => {

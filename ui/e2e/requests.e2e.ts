@@ -72,7 +72,7 @@ test("calls come by themselves, are narrowed, and show what hooks did", async ()
   await trace.getByText("Note the id").waitFor();
   expect(await trace.getByLabel("Console of Note the id").textContent()).toContain("asked for");
   expect(await trace.textContent()).toContain("/request/params/arguments/mode");
-  await page.getByText("What was sent is not kept.").waitFor();
+  await page.getByText("The bodies of this request are not recorded.").waitFor();
   await accessible(page);
   await page.goto("/requests/q_none");
   await page.getByText("There is no such request").waitFor();

@@ -84,7 +84,7 @@ test.runIf(out !== undefined)("pictures of each page", async () => {
       await page.goto(path(data));
       await page.waitForFunction(() => document.querySelector("h1") !== null && document.querySelector(".skeleton") === null);
       if (name === "overview" || name === "run-gate") await page.locator(".handed-in").first().waitFor();
-      if (name === "editor") await page.getByText("No findings").waitFor();
+      if (name === "editor") await page.getByText("No diagnostics").waitFor();
       if (name === "hook-editor" || name === "new-hook") await page.locator(".react-flow__edge").last().waitFor({ state: "attached" });
       await page.evaluate(() => document.fonts.ready);
       await page.evaluate((home) => { // pictures are of the project alone, not of where they were taken

@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tell that the server is alive */
+        /** Report that the server is alive */
         get: operations["getHealth"];
         put?: never;
         post?: never;
@@ -28,7 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document */
+        /** Get this document */
         get: operations["getOpenAPI"];
         put?: never;
         post?: never;
@@ -46,8 +46,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who calls, and what the credential allows
-         * @description A browser learns here whether it also has this origin's key, without which it cannot command.
+         * Get the caller and its rights
+         * @description It also reports whether the browser has the key of this origin, which commands need.
          */
         get: operations["getMe"];
         put?: never;
@@ -82,7 +82,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All workflows that are served */
+        /** List the served workflows */
         get: operations["listWorkflows"];
         put?: never;
         post?: never;
@@ -99,7 +99,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A workflow with its definition */
+        /** Get a workflow with its definition */
         get: operations["getWorkflow"];
         put?: never;
         post?: never;
@@ -116,12 +116,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The text of a definition, with what is to be said of it */
+        /** Get the text of a definition and its diagnostics */
         get: operations["getWorkflowSource"];
         /**
          * Save a definition in a directory of the user or the project
-         * @description For a logged in browser alone. What does not load is refused, and so is a change
-         *     that began from another version than the one that is there. A new id is a new file.
+         * @description Only for a logged-in browser. A definition that does not load is refused, and so is a change
+         *     whose base is not the current version. A new id is a new file.
          */
         put: operations["saveWorkflow"];
         post?: never;
@@ -138,7 +138,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Where definitions come from, and what did not load */
+        /** List the sources of definitions and their diagnostics */
         get: operations["getCatalog"];
         put?: never;
         post?: never;
@@ -155,7 +155,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The JSON Schema of a dialect's workflows */
+        /** Get the JSON Schema of a dialect */
         get: operations["getSchema"];
         put?: never;
         post?: never;
@@ -174,7 +174,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say what there is to say of a definition; nothing is kept */
+        /** Validate a definition without saving it */
         post: operations["validateDefinition"];
         delete?: never;
         options?: never;
@@ -192,9 +192,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Walk through a definition with the engine that agents get; nothing is kept
-         * @description The request has all moves from the beginning, and the answer is where they lead. To
-         *     undo the last one, leave it out.
+         * Try a definition with the engine without saving a run
+         * @description The request has all moves from the beginning, and the answer is the resulting position. To
+         *     undo the last move, omit it.
          */
         post: operations["tryDefinition"];
         delete?: never;
@@ -210,7 +210,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All hook graphs and modules, and how they stand */
+        /** List all hook graphs and modules with their state */
         get: operations["listHooks"];
         put?: never;
         post?: never;
@@ -227,19 +227,19 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A hook graph to work on, with what is to be said of it */
+        /** Get a hook graph for editing, with its diagnostics */
         get: operations["getHook"];
         /**
          * Save a hook graph in a directory of the user or the project
-         * @description For a logged in browser alone. What breaks a rule is refused, and so is a change that began
-         *     from another version than the one that is there. A new id is a new file. What takes its
-         *     place stays among the versions. An active graph of the user's own is in force as saved.
+         * @description Only for a logged-in browser. A graph that breaks a rule is refused, and so is a change
+         *     whose base is not the current version. A new id is a new file. The replaced text
+         *     stays in the list of versions. For an active graph of the user, the saved version takes effect immediately.
          */
         put: operations["saveHook"];
         post?: never;
         /**
          * Delete the file of a hook graph that is not enabled
-         * @description For a logged in browser alone. The version stays among those that were saved.
+         * @description Only for a logged-in browser. The version stays in the list of versions.
          */
         delete: operations["deleteHook"];
         options?: never;
@@ -254,7 +254,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A hook graph in the form that other installations and tools read */
+        /** Export a hook graph for other installations and tools */
         get: operations["exportHook"];
         put?: never;
         post?: never;
@@ -275,9 +275,9 @@ export interface paths {
         put?: never;
         /**
          * Make a hook graph active
-         * @description For a logged in browser alone. Approves exactly what the pin names. A graph that changed
-         *     since is refused, and so is one that stands around the same requests as an active one,
-         *     unless replace turns that off.
+         * @description Only for a logged-in browser. Approves exactly the version with the pin. A graph that changed
+         *     since is refused, and so is one that wraps the same requests as an active one,
+         *     unless replace is set, which disables the active one.
          */
         post: operations["enableHook"];
         delete?: never;
@@ -296,8 +296,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Turn a hook graph off
-         * @description For a logged in browser alone; also one that is broken or gone.
+         * Disable a hook graph
+         * @description Only for a logged-in browser. It also works for a graph that is broken or deleted.
          */
         post: operations["disableHook"];
         delete?: never;
@@ -313,7 +313,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What was saved of a hook graph, the newest first */
+        /** List the saved versions of a hook graph, the newest first */
         get: operations["listHookVersions"];
         put?: never;
         post?: never;
@@ -330,7 +330,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One version of a hook graph */
+        /** Get a version of a hook graph */
         get: operations["getHookVersion"];
         put?: never;
         post?: never;
@@ -350,8 +350,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Save an earlier version anew
-         * @description For a logged in browser alone.
+         * Restore an earlier version
+         * @description Only for a logged-in browser.
          */
         post: operations["restoreHookVersion"];
         delete?: never;
@@ -367,11 +367,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A module with its script */
+        /** Get a module with its script */
         get: operations["getHookModule"];
         /**
          * Save the script of a module
-         * @description For a logged in browser alone. Active graphs of the user's own run it at once.
+         * @description Only for a logged-in browser. Active graphs of the user run it immediately.
          */
         put: operations["saveHookModule"];
         post?: never;
@@ -388,7 +388,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What scripts can use, as TypeScript */
+        /** Get the API of scripts as TypeScript declarations */
         get: operations["getHookTypes"];
         put?: never;
         post?: never;
@@ -407,7 +407,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say what there is to say of a hook graph or a module; nothing is kept */
+        /** Validate a hook graph or a module without saving it */
         post: operations["checkHook"];
         delete?: never;
         options?: never;
@@ -425,8 +425,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take a request through a hook graph without any server; nothing is kept
-         * @description For a logged in browser alone. The scripts run in the sandbox.
+         * Test a hook graph with a request, without an upstream
+         * @description Only for a logged-in browser. The scripts run in the sandbox. Nothing is saved.
          */
         post: operations["testHook"];
         delete?: never;
@@ -442,7 +442,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Runs, the last changed first */
+        /** List runs, the last changed first */
         get: operations["listRuns"];
         put?: never;
         /** Start a run */
@@ -460,7 +460,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Find runs by words */
+        /** Search runs */
         get: operations["searchRuns"];
         put?: never;
         post?: never;
@@ -477,7 +477,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A run, where it is, and its events */
+        /** Get a run with its position and events */
         get: operations["getRun"];
         put?: never;
         post?: never;
@@ -494,7 +494,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The definition that the run is pinned to */
+        /** Get the definition that the run is pinned to */
         get: operations["getRunDefinition"];
         put?: never;
         post?: never;
@@ -512,8 +512,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The run as a state document
-         * @description A run of either dialect. It is valid against the published schema of states, which `guideway schema state` prints.
+         * Export the run as a state document
+         * @description It works for runs of both guided dialects. The document is valid against the schema that `guideway schema state` prints.
          */
         get: operations["getRunState"];
         put?: never;
@@ -531,7 +531,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The run as a bundle that can be imported elsewhere */
+        /** Export the run as a bundle for another installation */
         get: operations["exportRun"];
         put?: never;
         post?: never;
@@ -552,8 +552,8 @@ export interface paths {
         put?: never;
         /**
          * Answer the gate that the run waits at
-         * @description At a gate whose position has person true, only a logged in browser with this
-         *     origin's key, or a token of scope approve, is taken for a person. The token of /mcp
+         * @description At a gate whose position has person true, only a logged-in browser with this
+         *     origin's key or a token of scope approve counts as a person. The token of /mcp
          *     is refused there with the rule gate-needs-person.
          */
         post: operations["answerGate"];
@@ -572,7 +572,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** End the run for good */
+        /** Abort the run */
         post: operations["abortRun"];
         delete?: never;
         options?: never;
@@ -589,7 +589,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make a new run of the beginning of this one */
+        /** Fork the run */
         post: operations["forkRun"];
         delete?: never;
         options?: never;
@@ -621,7 +621,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show an agent machine, with the states that may follow each other */
+        /** Get an agent machine with its states and transitions */
         get: operations["getMachine"];
         put?: never;
         post?: never;
@@ -656,7 +656,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show where a run stands, and what was said in it */
+        /** Get a run of a machine with its conversations */
         get: operations["getMachineRun"];
         put?: never;
         post?: never;
@@ -690,7 +690,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Follow a run */
+        /** Stream the events of a run */
         get: operations["streamMachineRun"];
         put?: never;
         post?: never;
@@ -709,7 +709,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Give a run what it waits for, or say what became of a call whose outcome is unknown */
+        /** Submit the input that a run waits for, or the outcome of a call that is unknown */
         post: operations["answerMachine"];
         delete?: never;
         options?: never;
@@ -726,7 +726,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Go on with a paused run; budgets are new totals */
+        /** Resume a paused run; budgets are new totals */
         post: operations["resumeMachine"];
         delete?: never;
         options?: never;
@@ -743,7 +743,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** End a run for good */
+        /** Cancel a run */
         post: operations["cancelMachine"];
         delete?: never;
         options?: never;
@@ -760,7 +760,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Begin a new run from an event of this one */
+        /** Fork a run at an event */
         post: operations["forkMachine"];
         delete?: never;
         options?: never;
@@ -793,8 +793,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The variables of a run by what they are worth
-         * @description Of each variable its layer and why, its size in bytes and tokens, its age in steps and its beginning; and what was done so far, for a run of some length.
+         * List the variables of a run by layer
+         * @description Each variable with its layer and the reason for it, its size in bytes and tokens, its age in steps and the beginning of its value. A longer run also has a summary.
          */
         get: operations["getRunContext"];
         put?: never;
@@ -812,7 +812,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List or find checkpoints, the newest first */
+        /** List or search checkpoints, the newest first */
         get: operations["listCheckpoints"];
         put?: never;
         post?: never;
@@ -830,8 +830,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A checkpoint with its context
-         * @description To look at. To go on from one is an agent's, with workflow_checkpoint_load.
+         * Get a checkpoint with its context
+         * @description Read only. An agent continues from a checkpoint with workflow_checkpoint_load.
          */
         get: operations["getCheckpoint"];
         put?: never;
@@ -849,7 +849,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What changed up to a checkpoint */
+        /** Compare a checkpoint with an earlier one */
         get: operations["diffCheckpoint"];
         put?: never;
         post?: never;
@@ -866,13 +866,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The upstreams, with how they are */
+        /** List the upstreams with their status */
         get: operations["listUpstreams"];
         put?: never;
         /**
          * Add an upstream
-         * @description It is written into the configuration file, and used at once. Only who may manage changes
-         *     upstreams: a logged in browser, or a token of scope manage. No credential of /mcp does.
+         * @description It is written to the configuration file and takes effect immediately. Changes of upstreams
+         *     need a logged-in browser or a token of scope manage. No credential of /mcp is accepted.
          */
         post: operations["addUpstream"];
         delete?: never;
@@ -888,15 +888,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All that is known of an upstream */
+        /** Get an upstream */
         get: operations["getUpstream"];
         /**
          * Change an upstream
-         * @description Secrets that are sent as "(hidden)" stay what they are, as long as they go to the same server.
+         * @description Secrets that are sent as "(hidden)" keep their values if the server stays the same.
          */
         put: operations["changeUpstream"];
         post?: never;
-        /** Remove an upstream, with what was approved of it */
+        /** Remove an upstream and its approvals */
         delete: operations["removeUpstream"];
         options?: never;
         head?: never;
@@ -928,7 +928,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Put an upstream into a project */
+        /** Assign an upstream to a project */
         put: operations["moveUpstream"];
         post?: never;
         delete?: never;
@@ -946,8 +946,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Hide, rename or describe a tool anew
-         * @description What is left out is as the upstream has it.
+         * Hide or rename a tool, or change its description
+         * @description An omitted member keeps the upstream's value.
          */
         put: operations["setUpstreamTool"];
         post?: never;
@@ -966,7 +966,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** End the sessions of an upstream; the next call begins anew */
+        /** Restart an upstream; the next call opens a new session */
         post: operations["restartUpstream"];
         delete?: never;
         options?: never;
@@ -983,7 +983,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Start an upstream where it must be, and ask it what it offers */
+        /** List the tools of an upstream, starting it if necessary */
         post: operations["askUpstream"];
         delete?: never;
         options?: never;
@@ -998,7 +998,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What an upstream has said on its error output */
+        /** Get the last lines of an upstream's standard error */
         get: operations["getUpstreamLog"];
         put?: never;
         post?: never;
@@ -1015,7 +1015,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tools that are not what was approved, with what differs */
+        /** List the tools that wait for approval, with their changes */
         get: operations["getUpstreamWaiting"];
         put?: never;
         post?: never;
@@ -1035,8 +1035,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Approve tools, as they were seen
-         * @description Where one is not what was seen any more, none is approved.
+         * Approve tools by their hashes
+         * @description If one has another hash now, none is approved.
          */
         post: operations["approveTools"];
         delete?: never;
@@ -1052,7 +1052,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The projects that upstreams are in */
+        /** List the projects of upstreams */
         get: operations["listUpstreamProjects"];
         put?: never;
         post?: never;
@@ -1072,9 +1072,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take over the servers of a client's configuration
-         * @description JSON as Claude, Cursor, Windsurf and VS Code have it, a single server of it, or TOML as
-         *     Codex has it.
+         * Import servers from a client's configuration
+         * @description The JSON of Claude, Cursor, Windsurf and VS Code, a single server entry of it, or the TOML of
+         *     Codex.
          */
         post: operations["importUpstreams"];
         delete?: never;
@@ -1090,12 +1090,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The named tokens, without their secrets */
+        /** List the named tokens, without their secrets */
         get: operations["listTokens"];
         put?: never;
         /**
-         * Make a token for a client, or one that reads
-         * @description Those that stand for a person, of the scopes approve and manage, are made at a terminal.
+         * Create a token of scope mcp or read
+         * @description Tokens of the scopes approve and manage act as a person and are created at a terminal.
          */
         post: operations["makeToken"];
         delete?: never;
@@ -1114,7 +1114,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** End a token, at once and everywhere */
+        /** Revoke a token immediately */
         delete: operations["revokeToken"];
         options?: never;
         head?: never;
@@ -1128,7 +1128,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Session documents, the last changed first */
+        /** List session documents, the last changed first */
         get: operations["listSessions"];
         put?: never;
         post?: never;
@@ -1162,7 +1162,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A session document, while its id is unique */
+        /** Get a session document by its id alone */
         get: operations["getSessionByID"];
         put?: never;
         post?: never;
@@ -1179,7 +1179,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A session document */
+        /** Get a session document */
         get: operations["getSession"];
         put?: never;
         post?: never;
@@ -1199,7 +1199,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Bring a deleted session document back */
+        /** Restore a deleted session document */
         post: operations["restoreSession"];
         delete?: never;
         options?: never;
@@ -1214,7 +1214,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What validation found in the document; it never blocks */
+        /** Validate a session document; errors never block an agent */
         get: operations["getSessionValidation"];
         put?: never;
         post?: never;
@@ -1232,9 +1232,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A session document, live
-         * @description The document as it is (type connected), then one event for each change of it (type
-         *     update, or deleted). The events have no names; the data are a SessionEvent. A
+         * Stream a session document
+         * @description The current document (type connected), then one event for each change of it (type
+         *     update or deleted). The events have no names; their data is a SessionEvent. A
          *     comment every 30 seconds keeps the connection alive.
          */
         get: operations["streamSession"];
@@ -1253,7 +1253,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Projects that have session documents or runs */
+        /** List the projects that have session documents or runs */
         get: operations["listProjects"];
         put?: never;
         post?: never;
@@ -1270,7 +1270,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The project that the server was started in */
+        /** Get the project of the server */
         get: operations["getCurrentProject"];
         put?: never;
         post?: never;
@@ -1287,7 +1287,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Requests to upstreams, the last first */
+        /** List requests to upstreams, the last first */
         get: operations["listRequests"];
         put?: never;
         post?: never;
@@ -1305,8 +1305,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Requests, errors and times by tool
-         * @description Of the last day, where nothing is said of when.
+         * Get request counts, error counts and durations by tool
+         * @description Of the last day, unless since or until is given.
          */
         get: operations["getRequestStats"];
         put?: never;
@@ -1324,7 +1324,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A request, with what hooks did to it */
+        /** Get a request with the traces of its hooks */
         get: operations["getRequest"];
         put?: never;
         post?: never;
@@ -1341,7 +1341,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How long the nodes of a hook graph took, and how often they failed */
+        /** Get durations and error counts of the nodes of a hook graph */
         get: operations["getHookStats"];
         put?: never;
         post?: never;
@@ -1359,15 +1359,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Every change of your runs and session documents, and that definitions have changed
-         * @description Each change once and in order, whichever process made it. An event's id is its
-         *     position in the feed: a connection that begins with Last-Event-ID goes on behind
-         *     it. The events are named after their type: connected comes first, change tells of a
-         *     change, requests says (at most once a second) that there are new ones in the record
-         *     of requests, definitions says that other workflows, hook graphs or machines are served
-         *     than before, or that other files do not load, and reset says that changes are gone for good (the feed is bounded), so that
-         *     lists must be read again. Connect first and read lists when connected came: then
-         *     nothing falls between the two. A comment every 30 seconds keeps the connection
+         * Stream the changes of your runs, session documents and definitions
+         * @description Each change comes once and in order, whichever process made it. An event's id is its
+         *     position in the feed: a connection with the header Last-Event-ID continues after
+         *     it. The events are named by their type: connected comes first, change reports a
+         *     change, requests reports (at most once a second) new entries in the log
+         *     of requests, definitions reports that other workflows, hook graphs or machines are served
+         *     than before or that other files do not load, and reset reports that old changes were dropped (the feed is bounded), so that
+         *     lists must be read again. Connect first and read lists after connected: then
+         *     no change is missed. A comment every 30 seconds keeps the connection
          *     alive.
          */
         get: operations["streamChanges"];
@@ -1398,23 +1398,23 @@ export interface components {
             /** @enum {unknown} */
             proof: "bearer" | "browser" | "token";
             rights: ("read" | "work" | "answer" | "manage")[];
-            /** @description An answer to a gate counts as a person's. */
+            /** @description Whether the caller answers gates as a person. */
             person: boolean;
         };
-        /** @description A stored context, without what it holds. */
+        /** @description The metadata of a stored context. */
         Checkpoint: {
             checkpointId: string;
-            /** @description Of a run its id. */
+            /** @description The id of the session or run. */
             sessionId: string;
             runId?: string;
-            /** @description The run's last event then. */
+            /** @description The run's last event at that time. */
             runSeq?: number;
             parentId?: string;
-            /** @description Its parent had another successor already. */
+            /** @description Whether its parent had another successor already. */
             branch?: boolean;
-            /** @description Nothing follows it. */
+            /** @description Whether no checkpoint follows it. */
             head: boolean;
-            /** @description Counts the checkpoints of the session. */
+            /** @description The number of the checkpoint in its session. */
             number: number;
             workflowId?: string;
             projectId?: string;
@@ -1426,29 +1426,29 @@ export interface components {
             /** Format: date-time */
             createdAt: string;
             bytes: number;
-            /** @description What it takes on the disk. */
+            /** @description The size on disk. */
             storedBytes: number;
-            /** @description Estimated for automatic ones. */
+            /** @description The size in tokens; estimated for an automatic checkpoint. */
             tokens?: number;
             encrypted?: boolean;
-            /** @description Why it could not be read when that was last tried. */
+            /** @description The error of the last failed read. */
             problem?: string;
         };
         CheckpointStore: {
             /** @enum {unknown} */
             mode: "sqlite" | "postgres" | "files" | "memory";
-            /** @description Why it is not the mode that was asked for. */
+            /** @description Why the mode is not the configured one. */
             note?: string;
         };
-        /** @description The checkpoints that this server saves by itself. */
+        /** @description The automatic checkpoints of this server. */
         AutomaticCheckpoints: {
             off?: boolean;
             saved: number;
             failed?: number;
-            /** @description Too many waited. */
+            /** @description The number that was dropped because too many were waiting. */
             dropped?: number;
             waiting?: number;
-            /** @description The last failure, until one is saved again. */
+            /** @description The last error, until the next successful save. */
             error?: string;
             /** Format: date-time */
             errorAt?: string;
@@ -1459,12 +1459,12 @@ export interface components {
             count: number;
             checkpoints: components["schemas"]["Checkpoint"][];
             /**
-             * @description By what they are ordered: words where none has all of them.
+             * @description The order of the results.
              * @enum {unknown}
              */
             ranked: "newest" | "words" | "meaning";
             note?: string;
-            /** @description Goes on as the parameter cursor. */
+            /** @description The parameter cursor of the next page. */
             next?: string;
             store: components["schemas"]["CheckpointStore"];
             automatic: components["schemas"]["AutomaticCheckpoints"];
@@ -1476,15 +1476,15 @@ export interface components {
             context: {
                 [key: string]: unknown;
             };
-            /** @description The run's then. */
+            /** @description The run's status at that time. */
             status?: string;
-            /** @description Where the run stood then. */
+            /** @description The run's position at that time. */
             position?: {
                 [key: string]: unknown;
             };
-            /** @description Of a walk by workflow_next. */
+            /** @description The steps that a client of workflow_next has completed. */
             completedSteps?: string[];
-            /** @description It is not the checkpoint that was asked for. */
+            /** @description The answer has an older checkpoint than the requested one. */
             degraded?: {
                 wanted: string;
                 problem: string;
@@ -1502,12 +1502,12 @@ export interface components {
                 path: string;
                 /** @enum {unknown} */
                 op: "added" | "removed" | "changed";
-                /** @description The value; a long one as a text that is cut. */
+                /** @description The value; a long one as a truncated text. */
                 before?: unknown;
-                /** @description The same. */
+                /** @description The value afterwards; a long one as a truncated text. */
                 after?: unknown;
             }[];
-            /** @description There are more changes. */
+            /** @description Whether there are more changes. */
             more?: boolean;
         };
         RunContext: {
@@ -1517,13 +1517,13 @@ export interface components {
             seq: number;
             tokens: number;
             bytes: number;
-            /** @description How large it should become; negative for no limit. */
+            /** @description The limit of the context; negative for none. */
             limitTokens: number;
-            /** @description What of it an answer to an agent holds at most. */
+            /** @description The part of the context that an answer to an agent has at most. */
             answerTokens: number;
             layers: {
                 layer: components["schemas"]["Layer"];
-                /** @description The part of a budget that it may count on. */
+                /** @description The guaranteed part of a budget. */
                 share: number;
                 items: number;
                 tokens: number;
@@ -1537,20 +1537,20 @@ export interface components {
                 rule: "engine" | "mark" | "hint" | "variable" | "key" | "content" | "default";
                 tokens: number;
                 bytes: number;
-                /** @description For how many steps it has not changed. */
+                /** @description The number of steps since its last change. */
                 age: number;
                 tags?: string[];
-                /** @description The value; a long one as a text that is cut. */
+                /** @description The value; a long one as a truncated text. */
                 value: unknown;
                 cut?: boolean;
             }[];
             summary?: {
-                /** @description Sentences of what was handed in. */
+                /** @description A summary of the submitted outputs. */
                 text: string;
                 steps: number;
-                /** @description Reads all of it back. */
+                /** @description The reference that workflow_checkpoint_load reads. */
                 ref: string;
-                /** @description A model wrote the text. */
+                /** @description Whether a model wrote the text. */
                 written?: boolean;
                 sections?: {
                     title: string;
@@ -1567,24 +1567,24 @@ export interface components {
         Problem: {
             /** @constant */
             success: false;
-            /** @description What happened. */
+            /** @description The message of the error. */
             error: string;
             code: components["schemas"]["Code"];
-            /** @description What to do. */
+            /** @description A way to fix the error. */
             fix?: string;
-            /** @description The request's path, where there is nothing at it. */
+            /** @description The path of the request, if it does not exist. */
             path?: string;
-            /** @description The rule that a refused move breaks. */
+            /** @description The rule that the refused move breaks. */
             rule?: string;
-            /** @description What was given. */
+            /** @description The given value. */
             given?: unknown;
-            /** @description What would have been legal. */
+            /** @description The allowed values. */
             allowed?: unknown;
             issues?: string[];
             next?: components["schemas"]["Call"];
             runId?: string;
             position?: components["schemas"]["Position"];
-            /** @description Paths of the documents that the request may mean. */
+            /** @description The paths of the matching documents. */
             candidates?: string[];
         };
         /** @enum {unknown} */
@@ -1609,9 +1609,9 @@ export interface components {
             hash: string;
             source: string;
             path: string;
-            /** @description What of the source this is, such as a commit. */
+            /** @description The revision of the source, such as a commit. */
             revision?: string;
-            /** @description The document no longer loads; this is the last version that did. */
+            /** @description Whether the file does not load any more; this is the last version that did. */
             stale?: boolean;
         };
         WorkflowList: {
@@ -1645,7 +1645,7 @@ export interface components {
             rank: number;
             trust: string;
             /**
-             * @description What may be done with the content before a person has looked at it.
+             * @description The uses of the content that need no review by a person.
              * @enum {unknown}
              */
             level?: "trusted" | "review" | "blocked";
@@ -1658,26 +1658,26 @@ export interface components {
             rank: number;
             trust: string;
             /**
-             * @description What may be done with the content before a person has looked at it.
+             * @description The uses of the content that need no review by a person.
              * @enum {unknown}
              */
             level?: "trusted" | "review" | "blocked";
             optional?: boolean;
-            /** @description That of all documents, such as a commit. */
+            /** @description The revision of all documents, such as a commit. */
             revision?: string;
-            /** @description How up to date the copy of a repository or registry is. */
+            /** @description The age of the copy of a repository or registry. */
             sync?: {
                 revision?: string;
-                /** @description What is followed, such as a branch. */
+                /** @description The followed reference, such as a branch. */
                 reference?: string;
                 /** Format: date-time */
                 changed?: string;
                 /**
                  * Format: date-time
-                 * @description When the other side was last heard of.
+                 * @description The time of the last answer of the remote.
                  */
                 checked?: string;
-                /** @description Why the last attempt failed. */
+                /** @description The error of the last attempt. */
                 failure?: string;
                 failures?: number;
                 /** Format: date-time */
@@ -1687,13 +1687,13 @@ export interface components {
             state: "unread" | "ok" | "missing" | "failed" | "blocked";
             error?: string;
             documents: number;
-            /** @description What does not load. */
+            /** @description The number of definitions that do not load. */
             broken: number;
-            /** @description What is not overridden. */
+            /** @description The number of definitions that are not overridden. */
             served: number;
             /** Format: date-time */
             loaded: string;
-            /** @description A person may save definitions in it. */
+            /** @description Whether a person may save definitions in it. */
             writable: boolean;
         };
         Diagnostic: {
@@ -1718,7 +1718,7 @@ export interface components {
             /** @constant */
             success: true;
             sources: components["schemas"]["SourceStatus"][];
-            /** @description What did not load. */
+            /** @description The diagnostics of definitions that did not load. */
             diagnostics: components["schemas"]["Diagnostic"][];
         };
         /** @description A document of the hooks dialect; GET /api/schemas/hooks has its schema. */
@@ -1738,25 +1738,25 @@ export interface components {
             version?: string;
             /** @enum {unknown} */
             type?: "tools/call" | "tools/list";
-            /** @description Which requests it stands around; all of its type without. */
+            /** @description The requests that it wraps; every request of its type if empty. */
             bindings?: components["schemas"]["HookBinding"][];
             /** @enum {unknown} */
             state: "off" | "active" | "changed" | "broken" | "template";
-            /** @description It was approved, whatever became of it since. */
+            /** @description Whether it was approved, even if it changed since. */
             enabled: boolean;
-            /** @description Why it does not load, or is not active though it is enabled. */
+            /** @description Why it does not load, or why it is enabled but not active. */
             why?: string;
             source: string;
             path: string;
-            /** @description What of the source this is, such as a commit. */
+            /** @description The revision of the source, such as a commit. */
             revision?: string;
-            /** @description The user answers for the source; else it came with a project. */
+            /** @description Whether the source belongs to the user and not to a project. */
             own: boolean;
-            /** @description A person may save it where it came from. */
+            /** @description Whether a person may save it in its source. */
             writable: boolean;
-            /** @description The hash of all that it does, for enabling it. */
+            /** @description The hash of its behavior, which enabling it needs. */
             pin?: string;
-            /** @description The file no longer loads; this is the last version that did. */
+            /** @description Whether the file does not load any more; this is the last version that did. */
             stale?: boolean;
             /** @description Active graphs that stand around some of the same requests. */
             overlaps?: string[];
@@ -1776,7 +1776,7 @@ export interface components {
             success: true;
             graphs: components["schemas"]["Hook"][];
             modules: components["schemas"]["HookModule"][];
-            /** @description Graphs that are enabled and gone. What they stood around is refused. */
+            /** @description Graphs that are enabled but deleted. The requests that they wrapped are refused. */
             missing: {
                 id: string;
                 source: string;
@@ -1789,28 +1789,28 @@ export interface components {
             hook: components["schemas"]["Hook"];
             /** @description The document as JSON, if it loads. */
             graph?: components["schemas"]["HookGraph"];
-            /** @description As the file has it now. */
+            /** @description The current text of the file. */
             text: string;
             /** @enum {unknown} */
             format: "json" | "yaml";
-            /** @description Names this version of the file, for a change of it; none where it has no file of its own. */
+            /** @description The version of the file, which a change needs; absent without an own file. */
             base?: string;
             diagnostics: components["schemas"]["Diagnostic"][];
         };
         HookSave: {
             /** @description The name of a writable source. */
             source: string;
-            /** @description The version that the change began from; empty for what the source does not have. */
+            /** @description The version that the change is based on; empty for a new file. */
             base?: string;
-            /** @description The document; a file in YAML keeps its comments. */
+            /** @description The document; a YAML file keeps its comments. */
             graph?: components["schemas"]["HookGraph"];
-            /** @description The text of the file, in place of graph. */
+            /** @description The text of the file, instead of graph. */
             text?: string;
         };
         HookEnable: {
-            /** @description Of what the person has looked at. */
+            /** @description The pin of the reviewed version. */
             pin: string;
-            /** @description Turn off the active graphs that stand around the same requests. */
+            /** @description Whether to disable the active graphs that wrap the same requests. */
             replace?: boolean;
         };
         HookEnabled: {
@@ -1827,7 +1827,7 @@ export interface components {
             who?: string;
             note?: string;
             base: string;
-            /** @description It is what the file has now. */
+            /** @description Whether it is the content of the file. */
             current: boolean;
         };
         HookVersions: {
@@ -1849,7 +1849,7 @@ export interface components {
             text: string;
         };
         HookRestore: {
-            /** @description The version of the file that is there now; empty where there is none. */
+            /** @description The version of the current file; empty without one. */
             base: string;
         };
         HookModuleAnswer: {
@@ -1881,7 +1881,7 @@ export interface components {
             graph?: components["schemas"]["HookGraph"];
             /** @description JSON or YAML. */
             text?: string;
-            /** @description The source that it is in or will be, whose modules it finds. */
+            /** @description The source of the graph, whose modules it can use. */
             source?: string;
         };
         HookVerdict: {
@@ -1906,11 +1906,11 @@ export interface components {
             graph?: components["schemas"]["HookGraph"];
             text?: string;
             source?: string;
-            /** @description {method, params}, or the params alone. */
+            /** @description {method, params}, or only the params. */
             request: {
                 [key: string]: unknown;
             };
-            /** @description What the server answers: a result, or {error: {message}} for a call that fails. */
+            /** @description The response of the server: a result, or {error: {message}} for a failed call. */
             response?: {
                 [key: string]: unknown;
             };
@@ -1948,9 +1948,9 @@ export interface components {
                 before?: unknown;
                 after?: unknown;
             }[];
-            /** @description The context that the script got. */
+            /** @description The context before the script. */
             input?: unknown;
-            /** @description The context as the script left it. */
+            /** @description The context after the script. */
             output?: unknown;
         };
         HookTrial: {
@@ -1962,13 +1962,13 @@ export interface components {
                 method: string;
                 params?: unknown;
             };
-            /** @description What the client gets. */
+            /** @description The response that the client gets. */
             response?: unknown;
             error?: {
                 code: string;
                 message: string;
                 node?: string;
-                /** @description The call was sent. */
+                /** @description Whether the call was sent. */
                 sent: boolean;
             };
             nodes: components["schemas"]["HookNodeTrace"][];
@@ -1981,9 +1981,9 @@ export interface components {
             text: string;
             /** @enum {unknown} */
             format: "json" | "yaml";
-            /** @description Names this version of the text. */
+            /** @description The version of the text. */
             base: string;
-            /** @description A person may save it where it came from. */
+            /** @description Whether a person may save it in its source. */
             writable: boolean;
             diagnostics: components["schemas"]["Diagnostic"][];
         };
@@ -1991,7 +1991,7 @@ export interface components {
             /** @description The name of a writable source. */
             source: string;
             text: string;
-            /** @description The version that the change began from; empty for what the source does not have. */
+            /** @description The version that the change is based on; empty for a new file. */
             base: string;
         };
         ValidateRequest: {
@@ -2015,7 +2015,7 @@ export interface components {
             };
             moves: components["schemas"]["TryMove"][];
         };
-        /** @description What is handed in at one position. */
+        /** @description The submission at one position. */
         TryMove: {
             output?: string;
             notes?: string;
@@ -2024,7 +2024,7 @@ export interface components {
             };
             optionId?: string;
             decline?: boolean;
-            /** @description Why an optional step is left out. */
+            /** @description The reason for skipping an optional step. */
             skip?: string;
         };
         Trial: {
@@ -2063,12 +2063,12 @@ export interface components {
         Run: {
             runId: string;
             user: string;
-            /** @description What the client that began it calls itself. */
+            /** @description The name of the client that started it. */
             client?: string;
             workflowId: string;
             workflowName: string;
             version: string;
-            /** @description Pins the definition. */
+            /** @description The hash of the pinned definition. */
             hash: string;
             goal?: string;
             project: components["schemas"]["Project"];
@@ -2076,9 +2076,9 @@ export interface components {
             kind: components["schemas"]["PositionKind"];
             step?: string;
             title?: string;
-            /** @description It waits for a gate that only a person opens. */
+            /** @description Whether it waits at a gate that only a person can open. */
             person?: boolean;
-            /** @description Completed steps. */
+            /** @description The number of completed steps. */
             done: number;
             /** @description The run that this one was forked from. */
             parent?: string;
@@ -2093,7 +2093,7 @@ export interface components {
         RunList: {
             /** @constant */
             success: true;
-            /** @description Runs on this page. */
+            /** @description The number of runs on this page. */
             count: number;
             runs: components["schemas"]["Run"][];
             /** @description The parameter cursor of the next page, if there is one. */
@@ -2123,7 +2123,7 @@ export interface components {
             /** @constant */
             success: true;
             run: components["schemas"]["Run"];
-            /** @description The current one. An answer that carries it is refused when the run has moved on. */
+            /** @description The current handle. An answer with it is refused if the run has moved on. */
             handle?: string;
             position: components["schemas"]["Position"];
             variables: {
@@ -2139,7 +2139,7 @@ export interface components {
             /** Format: date-time */
             at: string;
             /**
-             * @description Runs of phase workflows have those of phases, checkpoints, decisions, transitions and actions, and other ones for loops.
+             * @description Runs of phase workflows have the kinds for phases, checkpoints, decisions, transitions, actions and their own kinds for loops.
              * @example run_created
              * @example run_started
              * @example context_set
@@ -2178,17 +2178,17 @@ export interface components {
              */
             kind: string;
             by: components["schemas"]["By"];
-            /** @description What the kind has to say. */
+            /** @description The data of the kind. */
             data?: unknown;
         };
-        /** @description Whose doing an event is, and how the server knows. */
+        /** @description The originator of an event and the evidence for it. */
         By: {
             user?: string;
             client?: string;
             /** @enum {unknown} */
             via: "agent" | "server" | "elicitation" | "terminal" | "browser" | "token" | "import";
         };
-        /** @description What a run asks for now. */
+        /** @description The request of a run to its agent or a person. */
         Position: {
             kind: components["schemas"]["PositionKind"];
             id?: string;
@@ -2202,11 +2202,11 @@ export interface components {
             loop?: components["schemas"]["LoopPosition"];
             message?: string;
             options?: components["schemas"]["Option"][];
-            /** @description Only a person can answer the gate. */
+            /** @description Whether only a person can answer the gate. */
             person?: boolean;
-            /** @description The gate takes decline in place of an option. */
+            /** @description Whether the gate accepts decline instead of an option. */
             declinable?: boolean;
-            /** @description The step is not done without notes. */
+            /** @description Whether the step requires notes. */
             needsNotes?: boolean;
             /** @description Guides that the prompt names. */
             guides?: {
@@ -2238,9 +2238,9 @@ export interface components {
         /** @description The phase that the position belongs to, in a phase workflow. */
         PhasePosition: {
             id: string;
-            /** @description Told where the phase begins. */
+            /** @description The title; present at the beginning of the phase. */
             title?: string;
-            /** @description In the order of the document. */
+            /** @description The number in the order of the document. */
             number: number;
             of: number;
         };
@@ -2248,9 +2248,9 @@ export interface components {
             id: string;
             title: string;
             round: number;
-            /** @description Absent where nobody knows how many there will be. */
+            /** @description The number of rounds; absent if it is unknown. */
             rounds?: number;
-            /** @description What the round is about, in a loop over a list of a phase workflow. */
+            /** @description The element of the round, in a loop of a phase workflow over a list. */
             item?: unknown;
         };
         Option: {
@@ -2266,13 +2266,13 @@ export interface components {
             found?: string;
         };
         /**
-         * @description How far a run has come. Phases, steps, checkpoints, decisions and loops are numbers
+         * @description The progress of a run. Phases, steps, checkpoints, decisions and loops are numbers
          *     from 1, in the order of the workflow; a step workflow is one phase.
          */
         State: {
             workflowId: string;
             workflowVersion: string;
-            /** @description That of the schema. */
+            /** @description The version of the schema. */
             stateVersion?: number;
             /** Format: date-time */
             startedAt: string;
@@ -2284,15 +2284,15 @@ export interface components {
             currentStep?: components["schemas"]["Number"];
             completedPhases?: components["schemas"]["Numbers"];
             skippedPhases?: components["schemas"]["Numbers"];
-            /** @description The steps of each phase, by its number. */
+            /** @description The completed steps by the number of their phase. */
             completedSteps?: {
                 [key: string]: components["schemas"]["Numbers"];
             };
-            /** @description By the numbers of the phase and the checkpoint: 1-2. */
+            /** @description The answers by the numbers of the phase and the checkpoint, such as 1-2. */
             checkpointResponses?: {
                 [key: string]: components["schemas"]["StateResponse"];
             };
-            /** @description By the numbers of the phase and the decision. */
+            /** @description The decisions by the numbers of the phase and the decision. */
             decisionOutcomes?: {
                 [key: string]: components["schemas"]["StateOutcome"];
             };
@@ -2315,7 +2315,7 @@ export interface components {
         Number: number;
         Numbers: components["schemas"]["Number"][];
         StateResponse: {
-            /** @description The answer; declined where there is none. */
+            /** @description The chosen option; declined if none was chosen. */
             optionId: string;
             /** Format: date-time */
             respondedAt: string;
@@ -2368,7 +2368,7 @@ export interface components {
             };
             project?: components["schemas"]["Project"];
         };
-        /** @description Either optionId or decline. */
+        /** @description An answer has either optionId or decline. */
         AnswerRequest: {
             /** @description One of the position's options. */
             optionId?: string;
@@ -2376,14 +2376,14 @@ export interface components {
             note?: string;
             /** @description The gate that the answer is for. */
             stepId?: string;
-            /** @description The position that was shown; the answer is refused when the run has moved on. */
+            /** @description The handle of the shown position; the answer is refused if the run has moved on. */
             handle?: string;
         };
         AbortRequest: {
             reason?: string;
         };
         ForkRequest: {
-            /** @description The last event that the new run takes over; by default the last. */
+            /** @description The last event that the new run copies; by default the last one of the run. */
             seq?: number;
         };
         RunAnswer: {
@@ -2395,17 +2395,17 @@ export interface components {
             status: components["schemas"]["RunStatus"];
             position: components["schemas"]["Position"];
             next?: components["schemas"]["Call"];
-            /** @description It had been carried out before. */
+            /** @description Whether the command was executed before. */
             replayed?: boolean;
         };
-        /** @description What a machine begins with, or a state waits for. */
+        /** @description An input of a machine or of a state. */
         MachineValue: {
             name: string;
             /** @enum {unknown} */
             type: "string" | "number" | "boolean" | "object" | "array";
             description: string;
             required?: boolean;
-            /** @description The value that counts if none is given. */
+            /** @description The default value. */
             default?: unknown;
             options?: string[];
         };
@@ -2420,12 +2420,12 @@ export interface components {
             hash?: string;
             source: string;
             path: string;
-            /** @description A recording is shipped with it. */
+            /** @description Whether it has a recording. */
             demo: boolean;
-            /** @description What of the source this is, such as a commit. */
+            /** @description The revision of the source, such as a commit. */
             revision?: string;
             stale?: boolean;
-            /** @description Why it does not load. */
+            /** @description The error if it does not load. */
             problem?: string;
         };
         MachineList: {
@@ -2433,15 +2433,15 @@ export interface components {
             success: true;
             machines: components["schemas"]["MachineInfo"][];
         };
-        /** @description A state that may follow another one, as far as the handlers tell without being run. */
+        /** @description A transition between states, derived from the handlers without running them. */
         MachineWay: {
             from: string;
             to: string;
             sure: boolean;
-            /** @description The way is the error handler's. */
+            /** @description Whether the transition is the error handler's. */
             failed?: boolean;
         };
-        /** @description What pins a machine. */
+        /** @description The parts of a machine's pin. */
         MachinePinned: {
             machine: {
                 [key: string]: unknown;
@@ -2460,7 +2460,7 @@ export interface components {
             machine: components["schemas"]["MachineInfo"];
             definition: components["schemas"]["MachinePinned"];
             ways: components["schemas"]["MachineWay"][];
-            /** @description The configuration as it is in its file. */
+            /** @description The text of the configuration file. */
             source: string;
             diagnostics: components["schemas"]["Diagnostic"][];
         };
@@ -2471,7 +2471,7 @@ export interface components {
             status: string;
             state?: string;
             parent?: string;
-            /** @description It waits for what only a person may say. */
+            /** @description Whether it waits for a person. */
             person?: boolean;
             /** Format: date-time */
             createdAt: string;
@@ -2490,21 +2490,21 @@ export interface components {
                 [key: string]: unknown;
             };
             goal?: string;
-            /** @description The recording that is shipped with the machine answers in the place of models. */
+            /** @description Whether the recording of the machine answers instead of models. */
             demo?: boolean;
         };
         MachineInput: {
-            /** @description What the run waits for. */
+            /** @description The value that the run waits for. */
             value?: unknown;
             /**
-             * @description What became of a call whose outcome is unknown.
+             * @description The outcome of a call whose outcome is unknown.
              * @enum {unknown}
              */
             outcome?: "retry" | "done" | "failed";
-            /** @description With outcome: what the tool answered. */
+            /** @description With outcome: the answer of the tool. */
             result?: string;
         };
-        /** @description Budgets; 0 is no bound, cost in millionths. */
+        /** @description The budgets; 0 for no limit, cost in millionths. */
         MachineLimits: {
             states?: number;
             calls?: number;
@@ -2519,13 +2519,13 @@ export interface components {
             type: "string" | "number" | "boolean" | "object" | "array";
             description: string;
             options?: string[];
-            /** @description The value that counts if none is given. */
+            /** @description The default value. */
             default?: unknown;
-            /** @description What the person should see before they answer. */
+            /** @description The data to show to the person. */
             show?: unknown;
             person?: boolean;
         };
-        /** @description Why a run rests. */
+        /** @description Why a run is paused. */
         MachinePause: {
             code: string;
             message: string;
@@ -2544,15 +2544,15 @@ export interface components {
             outputTokens: number;
             seconds: number;
         };
-        /** @description Where a run of a machine stands. */
+        /** @description The state of a run of a machine. */
         MachineStatus: {
             runId: string;
             machine: string;
-            /** @description The source that gave the machine. */
+            /** @description The source of the machine. */
             source?: string;
-            /** @description What of the source it was, such as a commit. */
+            /** @description The revision of the source, such as a commit. */
             revision?: string;
-            /** @description What the machine is pinned by. */
+            /** @description The pin of the machine. */
             hash: string;
             /** @enum {unknown} */
             status: "running" | "waiting" | "paused" | "completed" | "cancelled";
@@ -2576,7 +2576,7 @@ export interface components {
             seq: number;
             next?: components["schemas"]["Call"];
         };
-        /** @description A piece of what an agent says. */
+        /** @description A part of an agent's message. */
         MachineDelta: {
             runId: string;
             state: string;
@@ -2584,7 +2584,7 @@ export interface components {
             text?: string;
             tool?: string;
         };
-        /** @description The data of an event: of status where the run stands, of delta a piece of what an agent says. */
+        /** @description The data of an event: the state of the run for status, a part of an agent's message for delta. */
         MachineNews: components["schemas"]["MachineStatus"] | components["schemas"]["MachineDelta"];
         MachineRunAnswer: {
             /** @constant */
@@ -2647,7 +2647,7 @@ export interface components {
             /** @constant */
             success: true;
             count: number;
-            /** @description The documents of all projects are there. */
+            /** @description Whether it has the documents of all projects. */
             unified: boolean;
             sessions: components["schemas"]["SessionSummary"][];
         };
@@ -2674,7 +2674,7 @@ export interface components {
             /** @constant */
             success: true;
             deleted: components["schemas"]["SessionRef"];
-            /** @description POST to this path to have it back. */
+            /** @description A POST to this path restores it. */
             restore: string;
         };
         Restored: {
@@ -2685,7 +2685,7 @@ export interface components {
         BulkRef: {
             workflowId: string;
             sessionId: string;
-            /** @description Needed where the other two are not unique. */
+            /** @description Required if workflow and id are not unique. */
             projectId?: string;
         };
         BulkDeleteRequest: {
@@ -2713,7 +2713,7 @@ export interface components {
             /** Format: date-time */
             at: string;
             revision: number;
-            /** @description JSON pointer to the value in question. */
+            /** @description A JSON pointer to the value. */
             pointer: string;
             message: string;
         };
@@ -2738,69 +2738,69 @@ export interface components {
             project: components["schemas"]["Project"];
         };
         FeedEvent: components["schemas"]["ConnectedEvent"] | components["schemas"]["ChangeEvent"] | components["schemas"]["ResetEvent"] | components["schemas"]["RequestsEvent"] | components["schemas"]["DefinitionsEvent"];
-        /** @description Other definitions are served than before, or other files do not load. */
+        /** @description The served definitions or the files that do not load have changed. */
         DefinitionsEvent: {
             /** @constant */
             type: "definitions";
             pos: number;
         };
-        /** @description There are new requests in the record, of anybody's. */
+        /** @description The request log has new entries of any client. */
         RequestsEvent: {
             /** @constant */
             type: "requests";
             pos: number;
         };
         /**
-         * @description answered: a hook answered in the upstream's place. asked: the upstream wants to know
-         *     something first. refused: the gateway or a hook has. tool_error: the upstream says of
-         *     its answer that it is an error. crash: it was not there, or went away.
+         * @description answered: a hook answered instead of the upstream. asked: the upstream needs further
+         *     input first. refused: the gateway or a hook refused it. tool_error: the upstream
+         *     returned a tool error. crash: the upstream was unavailable or ended.
          * @enum {unknown}
          */
         RequestStatus: "ok" | "tool_error" | "answered" | "asked" | "refused" | "timeout" | "cancelled" | "crash" | "error";
-        /** @description One request of a client to an upstream, and what came of it. */
+        /** @description A request of a client to an upstream and its result. */
         Request: {
             id: string;
             /** Format: date-time */
             at: string;
             user: string;
-            /** @description What the client calls itself. */
+            /** @description The client's name for itself. */
             client?: string;
-            /** @description The name of the token that it came in by. */
+            /** @description The name of the client's token. */
             token?: string;
             method: string;
             upstream?: string;
             project?: string;
-            /** @description The tool, prompt or address, by its upstream's name. */
+            /** @description The upstream's name of the tool or prompt, or the URI of the resource. */
             tool?: string;
             status: components["schemas"]["RequestStatus"];
             error?: string;
             ms: number;
-            /** @description Of the arguments. */
+            /** @description The size of the arguments. */
             bytesIn: number;
-            /** @description Of the answer. */
+            /** @description The size of the answer. */
             bytesOut: number;
             /** @description The hook graphs around it. */
             hooks?: string[];
-            /** @description Of the distributed trace. */
+            /** @description The id of the distributed trace. */
             traceId?: string;
             /** @description Not in lists. */
             graphs?: components["schemas"]["RequestGraph"][];
             request?: components["schemas"]["RequestBody"];
             response?: components["schemas"]["RequestBody"];
         };
-        /** @description What was sent one way; there where the server keeps it. */
+        /** @description The body of a request or response, if the server records bodies. */
         RequestBody: {
-            /** @description JSON; the beginning of it where it was cut. */
+            /** @description JSON; only the beginning if it was truncated. */
             text: string;
             cut?: boolean;
-            /** @description What looks like a secret was taken out. */
+            /** @description Whether secrets were redacted. */
             redacted?: boolean;
         };
         RequestGraph: {
             id: string;
             /** @enum {unknown} */
             outcome: "passed" | "changed" | "answered" | "refused" | "error";
-            /** @description The one that refused, answered or failed. */
+            /** @description The node that refused, answered or failed. */
             node?: string;
             nodes: components["schemas"]["RequestNode"][];
         };
@@ -2809,11 +2809,11 @@ export interface components {
             label?: string;
             type: string;
             ms: number;
-            /** @description It runs beside the request. */
+            /** @description Whether it is a fire-and-forget hook. */
             aside?: boolean;
-            /** @description It has not ended yet. */
+            /** @description Whether it was still running. */
             pending?: boolean;
-            /** @description A call that was not sent, because a hook had answered. */
+            /** @description Whether the call was skipped because a hook answered. */
             skipped?: boolean;
             branch?: string;
             error?: {
@@ -2827,15 +2827,15 @@ export interface components {
                 level: string;
                 text: string;
             }[];
-            /** @description What the hook changed; values are there where the server keeps what was sent. */
+            /** @description The changes of the hook; with values if the server records bodies. */
             changes?: {
                 /** @enum {unknown} */
                 op: "add" | "remove" | "replace";
-                /** @description Into the context of the script. */
+                /** @description A JSON pointer into the context of the script. */
                 pointer: string;
-                /** @description The value; a long one as a text that is cut. */
+                /** @description The value; a long one as a truncated text. */
                 before?: unknown;
-                /** @description The same. */
+                /** @description The value afterwards; a long one as a truncated text. */
                 after?: unknown;
             }[];
         };
@@ -2843,22 +2843,22 @@ export interface components {
             /** @constant */
             success: true;
             requests: components["schemas"]["Request"][];
-            /** @description Goes on as the parameter cursor. */
+            /** @description The parameter cursor of the next page. */
             next?: string;
             record: {
                 count: number;
                 /** Format: date-time */
                 oldest?: string;
                 bytes: number;
-                /** @description How many were not written in the time that the record covers. */
+                /** @description The number of dropped requests in the time that the log covers. */
                 dropped: number;
             };
-            /** @description What this server writes down. */
+            /** @description The recording of requests on this server. */
             recording: {
                 on: boolean;
-                /** @description Arguments and answers too. */
+                /** @description Whether arguments and answers are recorded. */
                 bodies: boolean;
-                /** @description Why the last ones could not be written. */
+                /** @description The error of the last write. */
                 error?: string;
             };
         };
@@ -2888,7 +2888,7 @@ export interface components {
         HookStats: {
             /** @constant */
             success: true;
-            /** @description How many the figures are of. */
+            /** @description The number of requests. */
             requests: number;
             nodes: {
                 id: string;
@@ -2904,10 +2904,10 @@ export interface components {
         ConnectedEvent: {
             /** @constant */
             type: "connected";
-            /** @description The position in the feed that the stream begins behind. */
+            /** @description The position in the feed after which the stream begins. */
             pos: number;
         };
-        /** @description Changes are gone for good; read your lists again. */
+        /** @description Changes were dropped; read your lists again. */
         ResetEvent: {
             /** @constant */
             type: "reset";
@@ -2924,7 +2924,7 @@ export interface components {
             subject: "run" | "session";
             /** @enum {unknown} */
             op: "created" | "changed" | "deleted";
-            /** @description The run's or the session document's. */
+            /** @description The id of the run or the session document. */
             id: string;
             workflowId?: string;
             projectId?: string;
@@ -2939,9 +2939,9 @@ export interface components {
             session?: components["schemas"]["Session"];
         };
         /**
-         * @description wrong cannot be used as it is configured, elsewhere is of another project than the
-         *     server's, idle was not needed yet, failed is tried again later, off means that the
-         *     toolset "gateway" is.
+         * @description wrong has an invalid configuration, elsewhere belongs to another project than the
+         *     server, idle was not used yet, failed is retried later, off means that the
+         *     toolset "gateway" is off.
          * @enum {unknown}
          */
         UpstreamState: "wrong" | "disabled" | "elsewhere" | "idle" | "running" | "failed" | "off";
@@ -2951,16 +2951,16 @@ export interface components {
             error?: string;
             sessions: number;
             restarts: number;
-            /** @description Failures in a row. */
+            /** @description The number of consecutive failures. */
             failures?: number;
             /** Format: date-time */
             retryAt?: string;
             pinged?: {
                 /** Format: date-time */
                 at: string;
-                /** @description How long the answer took; 0 where there was none. */
+                /** @description The duration in milliseconds; 0 without an answer. */
                 ms: number;
-                /** @description Pings in a row without an answer. */
+                /** @description The number of consecutive pings without an answer. */
                 missed: number;
             };
         };
@@ -2972,27 +2972,27 @@ export interface components {
             where: string;
             project?: string;
             disabled?: boolean;
-            /** @description Why it cannot be used as it is configured. */
+            /** @description Why its configuration is invalid. */
             problem?: string;
-            /** @description -1 where it was never asked. */
+            /** @description The number of tools; -1 if they were never listed. */
             tools: number;
-            /** @description Tools that wait for approval. */
+            /** @description The number of tools that wait for approval. */
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
             state: components["schemas"]["UpstreamState"];
             health?: components["schemas"]["UpstreamHealth"];
-            /** @description Names this version of its configuration, for a change of it. */
+            /** @description The version of its configuration, which a change needs. */
             base: string;
         };
         UpstreamList: {
             /** @constant */
             success: true;
-            /** @description Whether agents are offered them. */
+            /** @description Whether agents see the upstreams. */
             on: boolean;
             upstreams: components["schemas"]["UpstreamSummary"][];
         };
-        /** @description An upstream as guideway.json has it. */
+        /** @description An upstream in the format of guideway.json. */
         UpstreamConfig: {
             command?: string;
             args?: string[];
@@ -3007,9 +3007,9 @@ export interface components {
             };
             bearer?: string;
             oauth?: {
-                /** @description Where tokens are got; found out where it is absent. */
+                /** @description The token endpoint; discovered by default. */
                 tokenUrl?: string;
-                /** @description Who hands out tokens. */
+                /** @description The issuer of tokens. */
                 issuer?: string;
                 clientId: string;
                 clientSecret: string;
@@ -3017,7 +3017,7 @@ export interface components {
                 resource?: string;
             };
             protocol?: string;
-            /** @description Such as 90s. */
+            /** @description A duration, such as 90s. */
             timeout?: string;
             maxTime?: string;
             disabled?: boolean;
@@ -3038,10 +3038,10 @@ export interface components {
         UpstreamTool: {
             /** @description The upstream's own name. */
             name: string;
-            /** @description The name that clients use; left out where they do not see it. */
+            /** @description The name for clients; absent if they do not see it. */
             shown?: string;
             description?: string;
-            /** @description Why it is held back. */
+            /** @description Why it is quarantined. */
             held?: string;
             hidden?: boolean;
         };
@@ -3055,24 +3055,24 @@ export interface components {
             where: string;
             project?: string;
             disabled?: boolean;
-            /** @description Why it cannot be used as it is configured. */
+            /** @description Why its configuration is invalid. */
             problem?: string;
-            /** @description -1 where it was never asked. */
+            /** @description The number of tools; -1 if they were never listed. */
             tools: number;
-            /** @description Tools that wait for approval. */
+            /** @description The number of tools that wait for approval. */
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
             state: components["schemas"]["UpstreamState"];
             health?: components["schemas"]["UpstreamHealth"];
-            /** @description Names this version of its configuration, for a change of it. */
+            /** @description The version of its configuration, which a change needs. */
             base: string;
             config: components["schemas"]["UpstreamConfig"];
-            /** @description Where it is configured. */
+            /** @description The file that configures it. */
             origin: string;
-            /** @description What it says of itself. */
+            /** @description The server's information about itself. */
             server?: {
-                /** @description The protocol version that is spoken. */
+                /** @description The negotiated protocol version. */
                 version: string;
                 server: {
                     name: string;
@@ -3086,7 +3086,7 @@ export interface components {
             };
             offered: components["schemas"]["UpstreamTool"][];
             prompts: string[];
-            /** @description How many resources and templates it has. */
+            /** @description The number of resources and templates. */
             resources: number;
             notes: string[];
         };
@@ -3095,7 +3095,7 @@ export interface components {
             config: components["schemas"]["UpstreamConfig"];
         };
         ChangeUpstreamRequest: {
-            /** @description The version that the change began from. */
+            /** @description The version that the change is based on. */
             base: string;
             config: components["schemas"]["UpstreamConfig"];
         };
@@ -3109,9 +3109,9 @@ export interface components {
             tool: string;
             /** @enum {unknown} */
             why: "new" | "changed" | "gone";
-            /** @description Names what one would approve; left out for a tool that is gone. */
+            /** @description The hash to approve; absent for a tool that is no longer offered. */
             hash?: string;
-            /** @description Values that differ. Characters that cannot be seen are written out. */
+            /** @description The changed values. Invisible characters are escaped. */
             changes: {
                 path: string;
                 before?: string;
@@ -3136,7 +3136,7 @@ export interface components {
             text: string;
             /** @description Those that are taken over, by the names that they get; all where it is left out. */
             chosen?: string[];
-            /** @description Change nothing. */
+            /** @description Whether to change nothing and only report the servers. */
             look?: boolean;
         };
         ImportAnswer: {
@@ -3150,7 +3150,7 @@ export interface components {
                 notes: string[];
             }[];
         };
-        /** @description What a client may use. What is not named is denied. */
+        /** @description The rights of a client. Anything not listed is denied. */
         TokenAllow: {
             all?: boolean;
             upstreams?: string[];
@@ -3168,7 +3168,7 @@ export interface components {
             createdAt: string;
             allow?: components["schemas"]["TokenAllow"];
             /**
-             * @description How the client is offered tools of upstreams; by default as the settings of the gateway say.
+             * @description How the client sees the tools of upstreams; by default the setting of the gateway.
              * @enum {unknown}
              */
             exposure?: "all" | "search";
@@ -3192,7 +3192,7 @@ export interface components {
             scope: "mcp" | "read";
             allow?: components["schemas"]["TokenAllow"];
             /**
-             * @description How the client is offered tools of upstreams; by default as the settings of the gateway say.
+             * @description How the client sees the tools of upstreams; by default the setting of the gateway.
              * @enum {unknown}
              */
             exposure?: "all" | "search";
@@ -3207,7 +3207,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description The request is not what the route takes. */
+        /** @description The request is invalid. */
         Invalid: {
             headers: {
                 [name: string]: unknown;
@@ -3216,7 +3216,7 @@ export interface components {
                 "application/json": components["schemas"]["Problem"];
             };
         };
-        /** @description No credential, or one that is not good here. */
+        /** @description The credential is missing or invalid. */
         Unauthorized: {
             headers: {
                 [name: string]: unknown;
@@ -3225,7 +3225,7 @@ export interface components {
                 "application/json": components["schemas"]["Problem"];
             };
         };
-        /** @description A credential that does not allow it, a foreign origin, or a gate that only a person opens. */
+        /** @description The credential does not allow it, the origin is foreign, or only a person can open the gate. */
         Forbidden: {
             headers: {
                 [name: string]: unknown;
@@ -3234,7 +3234,7 @@ export interface components {
                 "application/json": components["schemas"]["Problem"];
             };
         };
-        /** @description It is not there, or not yours. */
+        /** @description It does not exist or is not yours. */
         NotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3243,7 +3243,7 @@ export interface components {
                 "application/json": components["schemas"]["Problem"];
             };
         };
-        /** @description An illegal move, or a change that lost against another. */
+        /** @description The move is illegal, or another change came first. */
         Refused: {
             headers: {
                 [name: string]: unknown;
@@ -3252,7 +3252,7 @@ export interface components {
                 "application/json": components["schemas"]["Problem"];
             };
         };
-        /** @description Several documents have the id; candidates names their paths. */
+        /** @description Several documents have the id; candidates has their paths. */
         Ambiguous: {
             headers: {
                 [name: string]: unknown;
@@ -3261,7 +3261,7 @@ export interface components {
                 "application/json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is larger than is taken. */
+        /** @description The body is too large. */
         TooLarge: {
             headers: {
                 [name: string]: unknown;
@@ -3279,7 +3279,7 @@ export interface components {
                 "application/json": components["schemas"]["Problem"];
             };
         };
-        /** @description It may work later; see Retry-After. */
+        /** @description Temporarily unavailable; see Retry-After. */
         Unavailable: {
             headers: {
                 [name: string]: unknown;
@@ -3300,21 +3300,21 @@ export interface components {
         CheckpointID: string;
         /** @description An upstream's name. */
         Upstream: string;
-        /** @description How many at most. */
+        /** @description The maximum number of results. */
         Limit: number;
-        /** @description The member next of the page before. */
+        /** @description The member next of the previous page. */
         Cursor: string;
         /** @description A workflow's id. */
         Workflow: string;
         /** @description A session document's id. */
         SessionID: string;
-        /** @description A project's id, where workflow and id are not unique. */
+        /** @description A project's id, if workflow and id are not unique. */
         InProject: string;
-        /** @description The same request with the same key is carried out once. */
+        /** @description A request that is repeated with the same key is executed once. */
         IdempotencyKey: string;
-        /** @description The id of the last event that was seen; browsers send it when they connect again. */
+        /** @description The id of the last received event; browsers send it when they reconnect. */
         LastEventID: string;
-        /** @description The same for clients that cannot send the header. */
+        /** @description Replaces Last-Event-ID for clients that cannot send headers. */
         After: number;
     };
     requestBodies: never;
@@ -3332,7 +3332,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is. */
+            /** @description The server is alive. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3398,7 +3398,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done; the cookie is taken out of the browser. */
+            /** @description The cookie is deleted. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3420,7 +3420,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description In order of their ids. */
+            /** @description Sorted by id. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3444,7 +3444,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The one that is served for the id. */
+            /** @description The workflow that is served for the id. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3470,7 +3470,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The text as the file has it now. */
+            /** @description The current text of the file. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3501,7 +3501,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What is served for the id now; that may be another source's. */
+            /** @description The definition that is served for the id now, possibly from another source. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3529,7 +3529,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The sources in order of precedence, the lowest first. */
+            /** @description The sources, sorted by precedence, the lowest first. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3553,7 +3553,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The schema alone. */
+            /** @description The schema. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3581,7 +3581,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The findings, in the words of guideway validate. */
+            /** @description The diagnostics, as `guideway validate` reports them. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3609,7 +3609,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Where the trial has come to; refused says that the last move was not legal. */
+            /** @description The position of the trial; refused reports that the last move was illegal. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3634,7 +3634,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description In order of their ids. */
+            /** @description Sorted by id. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3659,7 +3659,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description As its file has it now. */
+            /** @description The current content of its file. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3689,7 +3689,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What is served for the id now. */
+            /** @description The graph that is served for the id now. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3712,7 +3712,7 @@ export interface operations {
         parameters: {
             query: {
                 source: string;
-                /** @description The version that was looked at. */
+                /** @description The version that the deletion is for. */
                 base: string;
             };
             header?: never;
@@ -3724,7 +3724,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone. */
+            /** @description It is deleted. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3753,7 +3753,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The graph alone, with a place for each node and the modules that it needs. */
+            /** @description The graph with a position for each node and the modules that it needs. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3814,7 +3814,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is off. */
+            /** @description It is disabled. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3841,7 +3841,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Also of one that was deleted. */
+            /** @description The versions, also of a deleted graph. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3867,7 +3867,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description With its text. */
+            /** @description The version with its text. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3897,7 +3897,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What is served for the id now. */
+            /** @description The graph that is served for the id now. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3928,7 +3928,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description That of the source with the highest precedence. */
+            /** @description The module of the source with the highest precedence. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3958,7 +3958,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The module as it is now. */
+            /** @description The saved module. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4011,7 +4011,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The findings, each with the pointer of the node or edge. */
+            /** @description The diagnostics, each with the pointer to the node or edge. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4040,7 +4040,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description How it came out, and what each node did. */
+            /** @description The result and the trace of each node. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4070,10 +4070,10 @@ export interface operations {
                 since?: string;
                 /** @description Changed before this time. */
                 until?: string;
-                /** @description Only those that wait for a person. */
+                /** @description Only runs that wait for a person. */
                 person?: boolean;
                 limit?: number;
-                /** @description The member next of the page before. */
+                /** @description The member next of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -4100,7 +4100,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request with the same key is carried out once. */
+                /** @description A request that is repeated with the same key is executed once. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -4112,7 +4112,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The run that this Idempotency-Key started before. */
+            /** @description The run that an earlier request with this Idempotency-Key started. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4143,7 +4143,7 @@ export interface operations {
     searchRuns: {
         parameters: {
             query: {
-                /** @description What you remember: goal, notes, workflow, project, branch. */
+                /** @description Words of the goal, notes, workflow, project or branch. */
                 q: string;
                 /** @description A project's id or path. */
                 project?: string;
@@ -4155,7 +4155,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The best first. */
+            /** @description The best matches first. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4172,9 +4172,9 @@ export interface operations {
     getRun: {
         parameters: {
             query?: {
-                /** @description Only events behind this number. */
+                /** @description Only events after this number. */
                 after?: number;
-                /** @description So many events at most; 0 for none. Fewer come where they are large; nextAfter goes on. */
+                /** @description The maximum number of events; 0 for none. Large events reduce it; continue with nextAfter. */
                 limit?: number;
             };
             header?: never;
@@ -4239,7 +4239,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The document alone. */
+            /** @description The document. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4297,7 +4297,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Where the run is now. */
+            /** @description The new position of the run. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4331,7 +4331,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Where the run is now. */
+            /** @description The new position of the run. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4353,7 +4353,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request with the same key is carried out once. */
+                /** @description A request that is repeated with the same key is executed once. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -4368,7 +4368,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The run that this Idempotency-Key made before. */
+            /** @description The run that an earlier request with this Idempotency-Key created. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4404,7 +4404,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What there is. */
+            /** @description The result. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4428,7 +4428,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What there is. */
+            /** @description The result. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4447,9 +4447,9 @@ export interface operations {
             query?: {
                 /** @description Only runs of this machine. */
                 machine?: string;
-                /** @description How many at most. */
+                /** @description The maximum number of results. */
                 limit?: number;
-                /** @description The member next of the page before. */
+                /** @description The member next of the previous page. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -4458,7 +4458,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What there is. */
+            /** @description The result. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4476,7 +4476,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request with the same key is carried out once. */
+                /** @description A request that is repeated with the same key is executed once. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -4519,7 +4519,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What there is. */
+            /** @description The result. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4536,9 +4536,9 @@ export interface operations {
     listMachineEvents: {
         parameters: {
             query?: {
-                /** @description The same for clients that cannot send the header. */
+                /** @description Replaces Last-Event-ID for clients that cannot send headers. */
                 after?: components["parameters"]["After"];
-                /** @description How many at most. */
+                /** @description The maximum number of results. */
                 limit?: number;
             };
             header?: never;
@@ -4550,7 +4550,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What there is. */
+            /** @description The result. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4577,7 +4577,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events, as long as the reader listens. */
+            /** @description Server-sent events until the client disconnects. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4607,7 +4607,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Where the run stands now; it goes on by itself. */
+            /** @description The new state of the run, which continues in the background. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4641,7 +4641,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Where the run stands now; it goes on by itself. */
+            /** @description The new state of the run, which continues in the background. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4677,7 +4677,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Where the run stands now; it goes on by itself. */
+            /** @description The new state of the run, which continues in the background. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4732,9 +4732,9 @@ export interface operations {
     listRunCheckpoints: {
         parameters: {
             query?: {
-                /** @description How many at most. */
+                /** @description The maximum number of results. */
                 limit?: components["parameters"]["Limit"];
-                /** @description The member next of the page before. */
+                /** @description The member next of the previous page. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -4746,7 +4746,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of them. */
+            /** @description A page of checkpoints. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4789,23 +4789,23 @@ export interface operations {
     listCheckpoints: {
         parameters: {
             query?: {
-                /** @description A session's id; that of a run for its checkpoints. */
+                /** @description A session's id */
                 session?: string;
                 /** @description A workflow's id. */
                 workflow?: string;
                 /** @description A project's id. */
                 project?: string;
-                /** @description Words that must all be there; where none has all of them some will do. */
+                /** @description Words to find. If no checkpoint has all words */
                 q?: string;
-                /** @description A tag that must be there; may be repeated, or several separated by commas. */
+                /** @description A required tag; repeat it or separate several by commas. */
                 tag?: string;
-                /** @description Not older than this. */
+                /** @description Created at or after this time. */
                 since?: string;
-                /** @description Older than this. */
+                /** @description Created before this time. */
                 until?: string;
-                /** @description How many at most. */
+                /** @description The maximum number of results. */
                 limit?: components["parameters"]["Limit"];
-                /** @description The member next of the page before. */
+                /** @description The member next of the previous page. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -4814,7 +4814,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of them. */
+            /** @description A page of checkpoints. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4840,7 +4840,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The checkpoint; the newest older one that can be read, where it is damaged. */
+            /** @description The checkpoint; if it is damaged, the newest older one that can be read. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4857,7 +4857,7 @@ export interface operations {
     diffCheckpoint: {
         parameters: {
             query?: {
-                /** @description The checkpoint to compare with; its parent if left out. */
+                /** @description The checkpoint to compare with; its parent by default. */
                 from?: string;
             };
             header?: never;
@@ -4869,7 +4869,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The values that differ, at most 500. */
+            /** @description The changed values, at most 500. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4919,7 +4919,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is in force. */
+            /** @description It is in effect. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -4948,7 +4948,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Secrets are hidden. */
+            /** @description The upstream; its secrets are hidden. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4978,7 +4978,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What is in force now. Calls under way are answered. */
+            /** @description The new configuration. Calls in progress are answered. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4999,7 +4999,7 @@ export interface operations {
     removeUpstream: {
         parameters: {
             query: {
-                /** @description The version that one has looked at. */
+                /** @description The version that the removal is for. */
                 base: string;
             };
             header?: never;
@@ -5011,7 +5011,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone. */
+            /** @description It is deleted. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5047,7 +5047,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What is in force now. */
+            /** @description The new configuration. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5079,13 +5079,13 @@ export interface operations {
             content: {
                 "application/json": {
                     base: string;
-                    /** @description Empty is none. */
+                    /** @description The project; empty for none. */
                     project: string;
                 };
             };
         };
         responses: {
-            /** @description What is in force now. */
+            /** @description The new configuration. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5110,7 +5110,7 @@ export interface operations {
             path: {
                 /** @description An upstream's name. */
                 name: components["parameters"]["Upstream"];
-                /** @description The tool, as the upstream calls it. */
+                /** @description The upstream's name of the tool. */
                 tool: string;
             };
             cookie?: never;
@@ -5126,7 +5126,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What is in force now. */
+            /** @description The new configuration. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5156,7 +5156,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Calls under way are answered. */
+            /** @description Calls in progress are answered. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5184,7 +5184,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What it offers now. */
+            /** @description The current tools. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5246,7 +5246,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description As far as it is known. */
+            /** @description The tools of the last listing. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5277,7 +5277,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What is in force now. */
+            /** @description The new configuration. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5304,7 +5304,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description By name. */
+            /** @description Sorted by name. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5330,7 +5330,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was found. */
+            /** @description The servers that were found. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5356,7 +5356,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description By name. */
+            /** @description Sorted by name. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5383,7 +5383,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The secret is not shown again. */
+            /** @description The token with its secret, which is not shown again. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -5412,7 +5412,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone. */
+            /** @description It is deleted. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5430,7 +5430,7 @@ export interface operations {
     listSessions: {
         parameters: {
             query?: {
-                /** @description A project's id, where workflow and id are not unique. */
+                /** @description A project's id, if workflow and id are not unique. */
                 project?: components["parameters"]["InProject"];
                 /** @description A workflow's id. */
                 workflow?: string;
@@ -5442,7 +5442,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Of the data, the member dashboard; of one beyond 4 KB the longest members are left out. */
+            /** @description Each document with its member dashboard; if that is larger than 4 KB, without its longest members. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5469,7 +5469,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of each; success is false if one failed. */
+            /** @description The result for each document; success is false if one failed. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5487,7 +5487,7 @@ export interface operations {
     getSessionByID: {
         parameters: {
             query?: {
-                /** @description A project's id, where workflow and id are not unique. */
+                /** @description A project's id, if workflow and id are not unique. */
                 project?: components["parameters"]["InProject"];
             };
             header?: never;
@@ -5517,7 +5517,7 @@ export interface operations {
     getSession: {
         parameters: {
             query?: {
-                /** @description A project's id, where workflow and id are not unique. */
+                /** @description A project's id, if workflow and id are not unique. */
                 project?: components["parameters"]["InProject"];
             };
             header?: never;
@@ -5549,7 +5549,7 @@ export interface operations {
     deleteSession: {
         parameters: {
             query?: {
-                /** @description A project's id, where workflow and id are not unique. */
+                /** @description A project's id, if workflow and id are not unique. */
                 project?: components["parameters"]["InProject"];
             };
             header?: never;
@@ -5563,7 +5563,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was deleted, and the path that restores it. */
+            /** @description The deleted document and the path that restores it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5582,7 +5582,7 @@ export interface operations {
     restoreSession: {
         parameters: {
             query: {
-                /** @description The project's id, as the deletion answered it. */
+                /** @description The project's id, from the answer of the deletion. */
                 project: string;
             };
             header?: never;
@@ -5596,7 +5596,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What is back. */
+            /** @description The restored document. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5616,7 +5616,7 @@ export interface operations {
     getSessionValidation: {
         parameters: {
             query?: {
-                /** @description A project's id, where workflow and id are not unique. */
+                /** @description A project's id, if workflow and id are not unique. */
                 project?: components["parameters"]["InProject"];
                 limit?: number;
             };
@@ -5650,13 +5650,13 @@ export interface operations {
     streamSession: {
         parameters: {
             query?: {
-                /** @description A project's id, where workflow and id are not unique. */
+                /** @description A project's id, if workflow and id are not unique. */
                 project?: components["parameters"]["InProject"];
-                /** @description The same for clients that cannot send the header. */
+                /** @description Replaces Last-Event-ID for clients that cannot send headers. */
                 after?: components["parameters"]["After"];
             };
             header?: {
-                /** @description The id of the last event that was seen; browsers send it when they connect again. */
+                /** @description The id of the last received event; browsers send it when they reconnect. */
                 "Last-Event-ID"?: components["parameters"]["LastEventID"];
             };
             path: {
@@ -5669,7 +5669,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events; the data of each are a SessionEvent. */
+            /** @description Server-sent events; the data of each is a SessionEvent. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5716,7 +5716,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The project. */
+            /** @description The project that the server was started in. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5732,32 +5732,32 @@ export interface operations {
     listRequests: {
         parameters: {
             query?: {
-                /** @description Words in the names of tools, upstreams, clients and hook graphs, and in errors; all of them. */
+                /** @description Words that must all be in the names of tools, upstreams, clients and hook graphs or in errors. */
                 q?: string;
-                /** @description What the client calls itself. */
+                /** @description The client's name for itself. */
                 client?: string;
                 /** @description An upstream's name. */
                 upstream?: string;
-                /** @description A tool's name; a star at the end stands for any rest. */
+                /** @description A tool's name; a star at the end matches any rest. */
                 tool?: string;
-                /** @description Such as tools/call. */
+                /** @description An MCP method, such as tools/call. */
                 method?: string;
                 /** @description One or more, separated by commas. */
                 status?: components["schemas"]["RequestStatus"][];
-                /** @description Only what went wrong. */
+                /** @description Only failed requests. */
                 failed?: boolean;
                 /** @description At or after this time. */
                 since?: string;
                 /** @description Before this time. */
                 until?: string;
-                /** @description What took at least so many milliseconds. */
+                /** @description Only requests that took at least this number of milliseconds. */
                 slowerThan?: number;
                 /** @description A hook graph's id. */
                 hook?: string;
-                /** @description Only what a hook graph stood around. */
+                /** @description Only requests that a hook graph wrapped. */
                 hooked?: boolean;
                 limit?: number;
-                /** @description The member next of the page before. */
+                /** @description The member next of the previous page. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -5783,29 +5783,29 @@ export interface operations {
     getRequestStats: {
         parameters: {
             query?: {
-                /** @description Words in the names of tools, upstreams, clients and hook graphs, and in errors; all of them. */
+                /** @description Words that must all be in the names of tools, upstreams, clients and hook graphs or in errors. */
                 q?: string;
-                /** @description What the client calls itself. */
+                /** @description The client's name for itself. */
                 client?: string;
                 /** @description An upstream's name. */
                 upstream?: string;
-                /** @description A tool's name; a star at the end stands for any rest. */
+                /** @description A tool's name; a star at the end matches any rest. */
                 tool?: string;
-                /** @description Such as tools/call. */
+                /** @description An MCP method, such as tools/call. */
                 method?: string;
                 /** @description One or more, separated by commas. */
                 status?: components["schemas"]["RequestStatus"][];
-                /** @description Only what went wrong. */
+                /** @description Only failed requests. */
                 failed?: boolean;
                 /** @description At or after this time. */
                 since?: string;
                 /** @description Before this time. */
                 until?: string;
-                /** @description What took at least so many milliseconds. */
+                /** @description Only requests that took at least this number of milliseconds. */
                 slowerThan?: number;
                 /** @description A hook graph's id. */
                 hook?: string;
-                /** @description Only what a hook graph stood around. */
+                /** @description Only requests that a hook graph wrapped. */
                 hooked?: boolean;
             };
             header?: never;
@@ -5814,7 +5814,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The most called first. */
+            /** @description The most called tools first. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5840,7 +5840,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The entry. */
+            /** @description The request. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5866,7 +5866,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Figures of the last 2000 requests that the graph stood around; no nodes where there were none. */
+            /** @description Statistics of the last 2000 requests that the graph wrapped; without requests there are no nodes. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5882,11 +5882,11 @@ export interface operations {
     streamChanges: {
         parameters: {
             query?: {
-                /** @description The same for clients that cannot send the header. */
+                /** @description Replaces Last-Event-ID for clients that cannot send headers. */
                 after?: components["parameters"]["After"];
             };
             header?: {
-                /** @description The id of the last event that was seen; browsers send it when they connect again. */
+                /** @description The id of the last received event; browsers send it when they reconnect. */
                 "Last-Event-ID"?: components["parameters"]["LastEventID"];
             };
             path?: never;
@@ -5894,7 +5894,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events; the data of each are a FeedEvent. */
+            /** @description Server-sent events; the data of each is a FeedEvent. */
             200: {
                 headers: {
                     [name: string]: unknown;

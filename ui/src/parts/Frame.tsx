@@ -17,14 +17,14 @@ const places = [
   { path: "/requests", name: "Requests" },
 ];
 
-const words: Record<Liveness, string> = { live: "Live", connecting: "Connecting again", lost: "Not live: reload the page" };
+const words: Record<Liveness, string> = { live: "Live", connecting: "Reconnecting", lost: "Disconnected: reload the page" };
 
 /** What is around every page: where one can go, and whether the page is live. */
 export function Frame({ liveness, children }: { liveness: Liveness; children: ReactNode }) {
   const [location] = useLocation();
   return (
     <div className="frame">
-      <a className="skip" href="#page">Skip to the page</a>
+      <a className="skip" href="#page">Skip to the content</a>
       <header className="frame-bar">
         <Link href="/" className="frame-name">Guideway</Link>
         <nav aria-label="Pages">

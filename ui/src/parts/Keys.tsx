@@ -42,7 +42,7 @@ export function Keys() {
         <dl className="keys">
           {Object.entries(places).map(([key, { name }]) => <div key={key}><dt><kbd>g</kbd> <kbd>{key}</kbd></dt><dd>{name}</dd></div>)}
           <div><dt><kbd>/</kbd></dt><dd>Search on this page</dd></div>
-          <div><dt><kbd>?</kbd></dt><dd>This list</dd></div>
+          <div><dt><kbd>?</kbd></dt><dd>Show this list</dd></div>
         </dl>
         <div className="ask-buttons"><button type="submit" className="button">Close</button></div>
       </form>

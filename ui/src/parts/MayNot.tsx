@@ -7,7 +7,7 @@ export function MayNot() {
   if (work && answer) return null;
   return (
     <p className="may-not" role="status">
-      {work ? "This browser may not answer for you." : "This browser may look and not change anything."} To log it in at this address, run <code>guideway open</code> and follow the link.
+      {work ? "This browser cannot answer gates for you." : "This browser is read-only."} To log in at this address, run <code>guideway open</code> and follow the link.
     </p>
   );
 }

@@ -57,5 +57,5 @@ function NotAllowed({ error, doing }: { error: ApiError; doing: string }) {
 
 /** Says that nothing is at this address. */
 export function Missing({ what }: { what: string }) {
-  return <Empty title={`There is no such ${what}`}>It may have been deleted, or the address is not whole.</Empty>;
+  return <Empty title={`There is no such ${what}`}>It may have been deleted, or the address is incomplete.</Empty>;
 }

@@ -9,7 +9,7 @@ const shapes: Record<StatusWord, string> = {
 
 const synonyms: Record<string, StatusWord> = {
   completed: "done", complete: "done", aborted: "failed", blocked: "failed", error: "failed", in_progress: "running", paused: "waiting",
-  wrong: "failed", disabled: "skipped", elsewhere: "skipped", expired: "skipped", "in force": "done",
+  wrong: "failed", disabled: "skipped", elsewhere: "skipped", expired: "skipped", "active": "done",
 };
 
 /** A status by colour, shape and word. Unknown words have the word alone. */

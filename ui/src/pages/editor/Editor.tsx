@@ -71,7 +71,7 @@ export function Editor({ draftOf, served, began, original, onSaved, onReread }: 
   const begin = (draft: Draft) => { setStart(({ time }) => ({ ...draft, time: time + 1 })); setText(draft.text); setBase(draft.base); setLooked(original); };
   useEffect(() => {
     if (!adopts || saving) return;
-    if (text !== original) tell({ text: "Somebody has saved a new version. You see it now." });
+    if (text !== original) tell({ text: "A new version was saved. You see it now." });
     begin({ text: original, base: served.base });
   });
   const discard = () => { dropDraft(draftOf); begin({ text: original, base: served?.base ?? "" }); };
@@ -99,18 +99,18 @@ export function Editor({ draftOf, served, began, original, onSaved, onReread }: 
       </header>
       {behind ? (
         <div className="card conflict" role="alert">
-          <h2>Somebody has changed this workflow since your draft began</h2>
+          <h2>This workflow has changed since you began your draft</h2>
           <Difference before={served.text} after={text} format={format} />
           <div className="actions">
-            <button type="button" className="button" onClick={() => { setBase(served.base); keepDraft(draftOf, { text, base: served.base }); }}>Go on with my text in place of theirs</button>
-            <button type="button" className="button" onClick={discard}>Take theirs</button>
+            <button type="button" className="button" onClick={() => { setBase(served.base); keepDraft(draftOf, { text, base: served.base }); }}>Keep my version</button>
+            <button type="button" className="button" onClick={discard}>Use the saved version</button>
           </div>
         </div>
       ) : null}
       <div className="editor-columns">
         <Code key={start.time} label="Definition" text={start.text} extensions={extensions} onReady={ready} />
         <Tabs label="About the draft" tabs={[
-          { id: "findings", name: "Findings", count: found.length, body: trouble !== undefined ? <p role="alert">The text could not be checked: {trouble}</p> : found.length === 0 ? <Empty title={verdict === undefined ? "Not checked yet" : "No findings"}>What is wrong with the text comes here and stands at its line.</Empty> : <DiagnosticList list={found} onLine={goTo} /> },
+          { id: "findings", name: "Diagnostics", count: found.length, body: trouble !== undefined ? <p role="alert">The text could not be checked: {trouble}</p> : found.length === 0 ? <Empty title={verdict === undefined ? "Not checked yet" : "No diagnostics"}>Diagnostics of the text appear here and at their line.</Empty> : <DiagnosticList list={found} onLine={goTo} /> },
           { id: "graph", name: "Graph", body: model === undefined ? <Empty title="No graph yet">It is drawn as soon as the text loads.</Empty> : <div className="editor-graph"><Graph model={model} label="The draft as a graph" /></div> },
         ]} />
       </div>
@@ -127,7 +127,7 @@ export function Editor({ draftOf, served, began, original, onSaved, onReread }: 
 function cannotSave(verdict: Schemas["Verdict"] | undefined, id: string | undefined): string | undefined {
   if (verdict === undefined) return "Checking…";
   const errors = verdict.diagnostics.filter((d) => d.severity === "error").length;
-  if (errors > 0) return errors === 1 ? "1 error to mend" : `${errors} errors to mend`;
+  if (errors > 0) return errors === 1 ? "1 error to fix" : `${errors} errors to fix`;
   if (id !== undefined && verdict.id !== id) return `The id was ${id}: a new id is a new workflow`;
   return undefined;
 }

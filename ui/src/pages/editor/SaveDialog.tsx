@@ -49,10 +49,10 @@ export function SaveDialog({ id, text, format, served, base, onSaved, onConflict
         {served !== undefined && source !== own ? <p className="quiet">A new file. {placeWords(place, served)}</p> : null}
         <Difference before={served?.text ?? ""} after={text} format={format} />
         {save.isError ? <Failed error={save.error} doing="save it" /> : null}
-        {mayNot ? <p className="quiet">This browser may look and not change anything: log it in at this address with <code>guideway open</code>.</p> : null}
+        {mayNot ? <p className="quiet">This browser is read-only: log in at this address with <code>guideway open</code>.</p> : null}
         <div className="ask-buttons">
           <button type="button" className="button" onClick={() => dialog.current?.close()}>Cancel</button>
-          {conflict && source === own ? <button type="button" className="button" onClick={onConflict}>Show what is there now</button> : null}
+          {conflict && source === own ? <button type="button" className="button" onClick={onConflict}>Show the current version</button> : null}
           <button type="submit" className="button button-main" disabled={save.isPending || source === "" || mayNot || text === served?.text}>Save to {source}</button>
         </div>
       </form>

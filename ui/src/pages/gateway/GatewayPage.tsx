@@ -23,7 +23,7 @@ export function GatewayPage() {
       {upstreams.isSuccess && !upstreams.data.on ? <Off /> : null}
       {upstreams.isSuccess && upstreams.data.upstreams.length === 0 ? (
         <Empty title="No upstreams yet">
-          An upstream is another MCP server. Agents find its tools here beside the workflows, one endpoint for all. Add one by form, or paste what another client is configured with.
+          An upstream is another MCP server. Agents use its tools through the same endpoint as the workflows. Add one with the form, or paste the configuration of another client.
         </Empty>
       ) : null}
       {upstreams.isSuccess && upstreams.data.upstreams.length > 0 ? <Upstreams list={upstreams.data.upstreams} /> : null}
@@ -35,7 +35,7 @@ export function GatewayPage() {
 export function Off() {
   return (
     <div className="card" role="note">
-      <p className="prose"><strong>Agents do not see the upstreams.</strong> The toolset <code>gateway</code> is off: put it into <code>toolsets</code> of guideway.json, or start with <code>guideway serve --toolsets steps,runs,sessions,context,gateway</code>.</p>
+      <p className="prose"><strong>Agents do not see the upstreams.</strong> The toolset <code>gateway</code> is off: add it to <code>toolsets</code> in guideway.json, or start with <code>guideway serve --toolsets steps,runs,sessions,context,gateway</code>.</p>
     </div>
   );
 }
@@ -54,7 +54,7 @@ function Upstreams({ list }: { list: Upstream[] }) {
   return (
     <>
       <div className="filters" role="search">
-        <SearchBox label="Find upstreams" value={search.get("q") ?? ""} onSearch={(q) => set("q", q)} />
+        <SearchBox label="Search upstreams" value={search.get("q") ?? ""} onSearch={(q) => set("q", q)} />
         {projects.length === 0 ? null : (
           <select aria-label="Project" value={project} onChange={(e) => set("project", e.target.value)}>
             <option value="">Any project</option>
@@ -62,7 +62,7 @@ function Upstreams({ list }: { list: Upstream[] }) {
           </select>
         )}
       </div>
-      {shown.length === 0 ? <Empty title="No upstream is like that">Take a filter away to see more.</Empty> : <UpstreamTable list={shown} />}
+      {shown.length === 0 ? <Empty title="No matching upstreams">Remove a filter to see more.</Empty> : <UpstreamTable list={shown} />}
     </>
   );
 }
@@ -83,7 +83,7 @@ function UpstreamTable({ list }: { list: Upstream[] }) {
             <td data-label="Name" data-main><Link href={`/gateway/${encodeURIComponent(u.name)}`}>{u.name}</Link></td>
             <td data-label="Where" data-line className="quiet mono" title={u.where}>{u.where}</td>
             <td data-label="Project">{u.project}</td>
-            <td data-label="Tools" data-named className="number">{u.tools < 0 ? <span title="It was not asked yet">–</span> : u.tools}</td>
+            <td data-label="Tools" data-named className="number">{u.tools < 0 ? <span title="Its tools are not listed yet">–</span> : u.tools}</td>
             <td data-label="Waits">{u.waiting > 0 ? <Link className="for-you" href={`/gateway/${encodeURIComponent(u.name)}`}>{u.waiting === 1 ? "1 tool" : `${u.waiting} tools`}</Link> : null}</td>
             <td data-label="Answered" data-end className="number"><Answered upstream={u} /></td>
           </tr>

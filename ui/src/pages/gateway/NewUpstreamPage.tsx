@@ -15,7 +15,7 @@ export function NewUpstreamPage() {
   return (
     <section className="section">
       <h1>Add upstream</h1>
-      <p className="quiet prose">A server that is started runs as you. Add only what you trust as you would trust a program that you install.</p>
+      <p className="quiet prose">A server that Guideway starts runs with your rights. Add only servers that you trust like a program that you install.</p>
       <Tabs label="How to add" tabs={[{ id: "paste", name: "Paste", body: <Paste /> }, { id: "form", name: "Form", body: <Form /> }]} />
     </section>
   );
@@ -33,10 +33,10 @@ function Paste() {
   return (
     <div className="form">
       <form className="form" onSubmit={(e) => { e.preventDefault(); setLeft(new Set()); take.reset(); look.mutate({ text, look: true }); }}>
-        <label className="field"><span>Configuration of Claude, Cursor, VS Code, Windsurf or Codex, or a server out of a README</span>
+        <label className="field"><span>Configuration of Claude, Cursor, VS Code, Windsurf or Codex, or a server entry from a README</span>
           <textarea spellCheck={false} value={text} onChange={(e) => { setText(e.target.value); look.reset(); }} placeholder={'{"mcpServers": {"files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/home/me"]}}}'} />
         </label>
-        <div className="actions"><button type="submit" className="button" disabled={text.trim() === "" || look.isPending}>See what is in it</button></div>
+        <div className="actions"><button type="submit" className="button" disabled={text.trim() === "" || look.isPending}>Find its servers</button></div>
       </form>
       {look.isError ? <Failed error={look.error} doing="read it" /> : null}
       {found.length === 0 ? null : (
@@ -100,9 +100,9 @@ function Form() {
   };
   return (
     <form className="form" onSubmit={(e) => { e.preventDefault(); send(); }}>
-      <label className="field"><span>Name; its tools become NAME__tool</span><input type="text" required maxLength={40} value={f.name} onChange={set("name")} placeholder="files" /></label>
+      <label className="field"><span>Name; its tools are named NAME__tool</span><input type="text" required maxLength={40} value={f.name} onChange={set("name")} placeholder="files" /></label>
       <fieldset>
-        <legend>Reached by</legend>
+        <legend>Connection</legend>
         <div className="checks">
           <label className="check"><input type="radio" name="kind" checked={kind === "command"} onChange={() => setKind("command")} /> a command on this machine</label>
           <label className="check"><input type="radio" name="kind" checked={kind === "url"} onChange={() => setKind("url")} /> an address</label>
@@ -111,18 +111,18 @@ function Form() {
       {kind === "command" ? (
         <>
           <label className="field"><span>Command</span><input type="text" required value={f.command} onChange={set("command")} placeholder="npx" /></label>
-          <label className="field"><span>Arguments, one a line</span><textarea spellCheck={false} value={f.args} onChange={set("args")} placeholder={"-y\n@modelcontextprotocol/server-filesystem\n/home/me"} /></label>
-          <label className="field"><span>Variables, NAME=value, one a line</span><textarea spellCheck={false} value={f.env} onChange={set("env")} placeholder="API_KEY=${keychain:files}" /></label>
+          <label className="field"><span>Arguments, one per line</span><textarea spellCheck={false} value={f.args} onChange={set("args")} placeholder={"-y\n@modelcontextprotocol/server-filesystem\n/home/me"} /></label>
+          <label className="field"><span>Environment variables, NAME=value, one per line</span><textarea spellCheck={false} value={f.env} onChange={set("env")} placeholder="API_KEY=${keychain:files}" /></label>
         </>
       ) : (
         <>
           <label className="field"><span>Address</span><input type="text" required value={f.url} onChange={set("url")} placeholder="https://example.com/mcp" /></label>
           <label className="field"><span>Bearer token (optional)</span><input type="text" value={f.bearer} onChange={set("bearer")} placeholder="${keychain:docs}" autoComplete="off" /></label>
-          <label className="field"><span>Headers, NAME=value, one a line</span><textarea spellCheck={false} value={f.headers} onChange={set("headers")} /></label>
+          <label className="field"><span>Headers, NAME=value, one per line</span><textarea spellCheck={false} value={f.headers} onChange={set("headers")} /></label>
         </>
       )}
       <label className="field"><span>Project (optional)</span><input type="text" maxLength={64} value={f.project} onChange={set("project")} /></label>
-      <label className="check"><input type="checkbox" checked={f.approve} onChange={(e) => setF((now) => ({ ...now, approve: e.target.checked }))} /> Hold every tool back until I have approved it</label>
+      <label className="check"><input type="checkbox" checked={f.approve} onChange={(e) => setF((now) => ({ ...now, approve: e.target.checked }))} /> Hide every tool until I approve it</label>
       {add.isError ? <Failed error={add.error} doing="add it" /> : null}
       <div className="actions"><button type="submit" className="button button-main" disabled={add.isPending}>Add upstream</button><Link href="/gateway" className="button">Cancel</Link></div>
     </form>

@@ -34,7 +34,7 @@ export function UpstreamPage({ id }: { id: string }) {
         { id: "tools", name: "Tools", count: u.offered.length, body: <UpstreamTools upstream={u} mayManage={mayManage} /> },
         { id: "about", name: "About", body: <About upstream={u} /> },
         { id: "settings", name: "Settings", body: <UpstreamSettings upstream={u} mayManage={mayManage} /> },
-        { id: "log", name: "Log", body: mayManage ? <Log name={u.name} /> : <Empty title="The log is not shown here">It may hold secrets: log this browser in to read it.</Empty> },
+        { id: "log", name: "Log", body: mayManage ? <Log name={u.name} /> : <Empty title="The log is hidden">It may contain secrets: log in to read it.</Empty> },
       ]} />
     </>
   );
@@ -55,21 +55,21 @@ function Head({ upstream: u, mayManage }: { upstream: UpstreamDetails; mayManage
           {u.state === "running" ? null : <p className="quiet prose">{stateWords[u.state]}</p>}
         </div>
         <div className="actions">
-          <button type="button" className="button" disabled={!mayManage || !used || ask.isPending} onClick={() => ask.mutate(undefined)}>{ask.isPending ? "Asking…" : "Ask for its tools"}</button>
+          <button type="button" className="button" disabled={!mayManage || !used || ask.isPending} onClick={() => ask.mutate(undefined)}>{ask.isPending ? "Listing…" : "List its tools"}</button>
           <button type="button" className="button" disabled={!mayManage || !used || restart.isPending} onClick={() => restart.mutate(undefined)}>Restart</button>
           <button type="button" className="button" disabled={!mayManage || enable.isPending} onClick={() => enable.mutate({ base: u.base, enabled: u.disabled === true })}>{u.disabled === true ? "Enable" : "Disable"}</button>
           <Ask trigger={<button type="button" className="button" disabled={!mayManage}>Remove</button>} title={`Remove ${u.name}?`} verb="Remove the upstream"
             onAgree={() => void remove.mutateAsync(u.base).then(() => go("/gateway"), () => undefined)}>
-            <p>It is taken out of the configuration, and what was approved of it is forgotten. Calls under way are answered.</p>
+            <p>It is removed from the configuration, and its approvals are deleted. Calls in progress are answered.</p>
           </Ask>
         </div>
       </div>
       {failed === undefined ? null : <Failed error={failed.error} doing="do it" />}
       {error === undefined ? null : (
         <div className="state" role="alert">
-          <h3>{u.problem === undefined ? "It has failed" : "It cannot be used as it is configured"}</h3>
+          <h3>{u.problem === undefined ? "It has failed" : "Its configuration is invalid"}</h3>
           <p className="prose mono">{error}</p>
-          {u.health?.retryAt === undefined ? null : <p className="quiet">It is tried again at {new Date(u.health.retryAt).toLocaleTimeString()}, or when you restart it.</p>}
+          {u.health?.retryAt === undefined ? null : <p className="quiet">The next attempt is at {new Date(u.health.retryAt).toLocaleTimeString()}, or when you restart it.</p>}
         </div>
       )}
     </>
@@ -78,12 +78,12 @@ function Head({ upstream: u, mayManage }: { upstream: UpstreamDetails; mayManage
 
 function About({ upstream: u }: { upstream: UpstreamDetails }) {
   const facts: [string, React.ReactNode][] = [
-    ["Reached by", `${u.reached}: ${u.where}`],
+    ["Connection", `${u.reached}: ${u.where}`],
     ["Configured", u.origin],
-    ["Server", u.server === undefined ? "not asked yet" : `${u.server.server.name} ${u.server.server.version}, speaks ${u.server.version}`],
+    ["Server", u.server === undefined ? "not connected yet" : `${u.server.server.name} ${u.server.server.version}, protocol version ${u.server.version}`],
     ["Asked", u.askedAt === undefined ? "never" : <When at={u.askedAt} />],
     ["Last ping", <Answered key="ping" upstream={u} />],
-    ["Sessions", u.health === undefined ? "none" : `${u.health.sessions}, ended by themselves ${u.health.restarts} times`],
+    ["Sessions", u.health === undefined ? "none" : `${u.health.sessions}, restarted ${u.health.restarts} times`],
     ["Prompts", u.prompts.length === 0 ? "none" : u.prompts.join(", ")],
     ["Resources", u.resources.toLocaleString()],
   ];
@@ -104,11 +104,11 @@ function Log({ name }: { name: string }) {
   const [words, setWords] = useState("");
   if (log.isPending) return <Skeleton rows={4} />;
   if (log.isError) return <Failed error={log.error} doing="read the log" retry={() => void log.refetch()} />;
-  if (log.data.lines.length === 0) return <Empty title="It has said nothing">What an upstream writes to its error output is kept here.</Empty>;
+  if (log.data.lines.length === 0) return <Empty title="No log output">The lines that the upstream writes to standard error appear here.</Empty>;
   const shown = log.data.lines.filter((l) => l.toLowerCase().includes(words.toLowerCase()));
   return (
     <div className="change">
-      <input type="search" aria-label="Find in the log" placeholder="Find in the log" value={words} onChange={(e) => setWords(e.target.value)} />
+      <input type="search" aria-label="Search the log" placeholder="Search the log" value={words} onChange={(e) => setWords(e.target.value)} />
       <pre className="log" tabIndex={0} aria-label="Log">{shown.join("\n")}</pre>
     </div>
   );

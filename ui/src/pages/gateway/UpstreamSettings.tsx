@@ -38,17 +38,17 @@ export function UpstreamSettings({ upstream, mayManage }: { upstream: UpstreamDe
         {move.isError ? <Failed error={move.error} doing="move it" /> : null}
         <div className="actions"><button type="submit" className="button" disabled={!mayManage || move.isPending || project.trim() === (upstream.project ?? "")}>Save the project</button></div>
       </form>
-      <form className="form" onSubmit={(e) => { e.preventDefault(); if (config !== undefined) change.mutate({ base: began.base, config }, { onSuccess: () => tell({ text: `${upstream.name} is changed, and in force.` }) }); }}>
+      <form className="form" onSubmit={(e) => { e.preventDefault(); if (config !== undefined) change.mutate({ base: began.base, config }, { onSuccess: () => tell({ text: `${upstream.name} is changed. The change is in effect.` }) }); }}>
         <label className="field"><span>Configuration, as guideway.json has it</span>
           <textarea className="tall" spellCheck={false} value={text} disabled={!mayManage} onChange={(e) => setText(e.target.value)} />
         </label>
-        <p className="quiet prose">Secrets are <code>(hidden)</code> and stay what they are. Name a new one as <code>{"${env:NAME}"}</code> or <code>{"${keychain:NAME}"}</code>.</p>
+        <p className="quiet prose">Secrets are <code>(hidden)</code> and keep their values. Refer to a new one as <code>{"${env:NAME}"}</code> or <code>{"${keychain:NAME}"}</code>.</p>
         {config === undefined ? <p role="alert">This is not a JSON object yet.</p> : null}
-        {stale && !untouched ? <p role="alert">Somebody has changed this upstream meanwhile. Your change is still here; it cannot be saved over theirs.</p> : null}
+        {stale && !untouched ? <p role="alert">This upstream has changed since you opened it. Your edit is still here, but it cannot overwrite that change.</p> : null}
         {change.isError ? <Failed error={change.error} doing="change it" /> : null}
         <div className="actions">
           <button type="submit" className="button button-main" disabled={!mayManage || config === undefined || change.isPending || untouched}>Save the configuration</button>
-          {stale || conflict ? <button type="button" className="button" onClick={again}>Take what is there now</button> : null}
+          {stale || conflict ? <button type="button" className="button" onClick={again}>Load the current version</button> : null}
         </div>
       </form>
     </div>

@@ -8,11 +8,11 @@ export function UpstreamState({ upstream }: { upstream: Upstream }) {
 
 /** What the states mean, for whoever has not seen them before. */
 export const stateWords: Record<Upstream["state"], string> = {
-  wrong: "It cannot be used as it is configured.",
+  wrong: "Its configuration is invalid.",
   disabled: "It is disabled: agents do not see it.",
-  elsewhere: "It is of another project than the one that this server offers.",
-  idle: "It is started when it is first needed.",
+  elsewhere: "It belongs to a project that this server does not offer.",
+  idle: "It starts at the first call.",
   running: "It runs.",
-  failed: "It has failed, and is tried again.",
+  failed: "It has failed and will be retried.",
   off: "The toolset gateway is off.",
 };

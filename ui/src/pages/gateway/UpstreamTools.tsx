@@ -7,7 +7,7 @@ import { Status } from "../../parts/Status";
 /** The tools of an upstream, each with what is made of it. */
 export function UpstreamTools({ upstream, mayManage }: { upstream: UpstreamDetails; mayManage: boolean }) {
   const { setTool } = useUpstreamCommands(upstream.name);
-  if (upstream.offered.length === 0) return <Empty title="No tools are known">Ask it for its tools to start it and see what it offers.</Empty>;
+  if (upstream.offered.length === 0) return <Empty title="No tools are known">List its tools to start it and see what it offers.</Empty>;
   const rules = upstream.config.tools ?? {};
   return (
     <>
@@ -55,8 +55,8 @@ function Edit({ tool, rule, mayManage, onSet }: EditProps) {
   return (
     <Ask trigger={<button type="button" className="button button-small" aria-label={`Change ${tool}`} disabled={!mayManage}>Rename…</button>}
       title={`Name and description of ${tool}`} verb="Save" onAgree={() => onSet(name.trim(), description.trim())}>
-      <p>What is left empty is as the upstream has it. Clients are told that the list has changed.</p>
-      <label className="field"><span>Name, behind the upstream’s</span><input type="text" value={name} placeholder={tool} onChange={(e) => setName(e.target.value)} /></label>
+      <p>An empty field keeps the upstream’s value. Clients are notified of the change.</p>
+      <label className="field"><span>Name, after the upstream’s prefix</span><input type="text" value={name} placeholder={tool} onChange={(e) => setName(e.target.value)} /></label>
       <label className="field"><span>Description</span><input type="text" value={description} onChange={(e) => setDescription(e.target.value)} /></label>
     </Ask>
   );

@@ -6,8 +6,8 @@ import { Failed } from "../../parts/States";
 type Waiting = Schemas["WaitingTool"];
 
 const why: Record<Waiting["why"], string> = {
-  new: "It is new. It is held back until you have looked at it.",
-  changed: "It is not what was approved. It is held back until you have looked at it.",
+  new: "It is new. It is quarantined until you approve it.",
+  changed: "It has changed since it was approved. It is quarantined until you approve it.",
   gone: "It is no longer offered.",
 };
 
@@ -17,7 +17,7 @@ export function WaitingTools({ name, mayManage }: { name: string; mayManage: boo
   const { approve } = useUpstreamCommands(name);
   const tell = useNotice();
   const list = waiting.data?.waiting ?? [];
-  if (waiting.isError) return <Failed error={waiting.error} doing="read what waits for you" retry={() => void waiting.refetch()} />;
+  if (waiting.isError) return <Failed error={waiting.error} doing="read what is waiting for you" retry={() => void waiting.refetch()} />;
   if (list.length === 0) return null;
   const send = (tools: Waiting[]) => approve.mutate(
     { tools: tools.map((t) => ({ tool: t.tool, ...(t.hash === undefined ? {} : { hash: t.hash }) })) },
@@ -26,7 +26,7 @@ export function WaitingTools({ name, mayManage }: { name: string; mayManage: boo
   return (
     <section className="section" aria-labelledby="waits">
       <div className="section-head">
-        <h2 id="waits">Waits for you <span className="quiet">{list.length}</span></h2>
+        <h2 id="waits">Waiting for you <span className="quiet">{list.length}</span></h2>
         {list.length > 1 ? <button type="button" className="button" disabled={!mayManage || approve.isPending} onClick={() => send(list)}>Approve all {list.length}</button> : null}
       </div>
       {approve.isError ? <Failed error={approve.error} doing="approve it" /> : null}

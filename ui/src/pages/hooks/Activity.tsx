@@ -29,8 +29,8 @@ export function Activity({ answer, dirty }: { answer: Schemas["HookAnswer"]; dir
   return (
     <>
       <HookState hook={hook} />
-      {hook.enabled ? <Ask trigger={<button type="button" className="button" disabled={!may}>Disable</button>} title={`Disable ${hook.id}?`} verb="Disable it" onAgree={off}><p>Calls that it stands around go on without it at once.</p></Ask> : null}
-      {canEnable ? <button type="button" className="button" disabled={!may || dirty} title={dirty ? "Save it first: what is saved is enabled" : undefined} onClick={() => setAsking(true)}>{hook.enabled ? "Enable again…" : "Enable…"}</button> : null}
+      {hook.enabled ? <Ask trigger={<button type="button" className="button" disabled={!may}>Disable</button>} title={`Disable ${hook.id}?`} verb="Disable it" onAgree={off}><p>The calls that it wraps continue without it immediately.</p></Ask> : null}
+      {canEnable ? <button type="button" className="button" disabled={!may || dirty} title={dirty ? "Save it first: only the saved version can be enabled" : undefined} onClick={() => setAsking(true)}>{hook.enabled ? "Enable again…" : "Enable…"}</button> : null}
       {asking ? <Enable answer={answer} onClose={() => setAsking(false)} onDone={() => setAsking(false)} /> : null}
     </>
   );
@@ -45,21 +45,21 @@ function Enable({ answer, onClose, onDone }: { answer: Schemas["HookAnswer"]; on
   useEffect(() => dialog.current?.showModal(), []);
   const overlaps = hook.overlaps ?? [];
   const send = () => enable.mutate({ id: hook.id, pin: hook.pin ?? "", replace }, {
-    onSuccess: ({ replaced }) => { tell({ text: replaced.length === 0 ? `${hook.id} is active.` : `${hook.id} is active in place of ${replaced.join(", ")}.` }); onDone(); },
+    onSuccess: ({ replaced }) => { tell({ text: replaced.length === 0 ? `${hook.id} is active.` : `${hook.id} is active and replaces ${replaced.join(", ")}.` }); onDone(); },
   });
   return (
     <dialog ref={dialog} className="ask enable" aria-labelledby="enable-title" onClose={onClose}>
       <form onSubmit={(e) => { e.preventDefault(); send(); }}>
         <h2 id="enable-title">Enable {hook.id}?</h2>
-        <p>It stands around <code>{hook.type}</code>, for {bindingWords(hook)}.</p>
+        <p>It wraps <code>{hook.type}</code> for {bindingWords(hook)}.</p>
         {hook.own ? <p className="quiet">It is yours: it stays active when you edit it.</p> : <Scripts answer={answer} />}
         {overlaps.length === 0 ? null : (
-          <label className="check"><input type="checkbox" checked={replace} onChange={(e) => setReplace(e.target.checked)} /> Turn {overlaps.join(", ")} off, which stands around some of the same requests</label>
+          <label className="check"><input type="checkbox" checked={replace} onChange={(e) => setReplace(e.target.checked)} /> Turn {overlaps.join(", ")} off, which wraps some of the same requests</label>
         )}
         {enable.isError ? <Failed error={enable.error} doing="enable it" /> : null}
         <div className="ask-buttons">
           <button type="button" className="button" onClick={() => dialog.current?.close()}>Cancel</button>
-          <button type="submit" className="button button-main" disabled={enable.isPending || (overlaps.length > 0 && !replace)}>{hook.own ? "Enable it" : "Approve exactly this"}</button>
+          <button type="submit" className="button button-main" disabled={enable.isPending || (overlaps.length > 0 && !replace)}>{hook.own ? "Enable it" : "Approve this version"}</button>
         </div>
       </form>
     </dialog>
@@ -71,7 +71,7 @@ function Scripts({ answer }: { answer: Schemas["HookAnswer"] }) {
   const nodes = list(answer.graph?.["nodes"]).filter((n) => n["type"] === "hook");
   return (
     <>
-      <p>It came with a project. Its scripts see what goes through the calls that it stands around; you approve exactly these, and after any change it has to be approved again.</p>
+      <p>It comes from a project. Its scripts see the data of the calls that it wraps. You approve this version only: any change needs a new approval.</p>
       {nodes.map((n) => {
         const data = isObject(n["data"]) ? n["data"] : {};
         const hook = isObject(data["hook"]) ? data["hook"] : {};

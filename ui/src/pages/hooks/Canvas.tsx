@@ -148,7 +148,7 @@ function waysOf(doc: HookDocument, chosen: Chosen, bad: Set<number>): Edge[] {
       id: String(i), source: e.source, target: e.target, sourceHandle: branch ?? null, markerEnd: { type: MarkerType.ArrowClosed },
       selected: chosen !== undefined && "edge" in chosen && chosen.edge === i, interactionWidth: 24,
       ...(bad.has(i) ? { className: "way-bad" } : {}),
-      ariaLabel: `Way from ${title(e.source)}${branch === undefined ? "" : ` if ${branch}`} to ${title(e.target)}`,
+      ariaLabel: `Edge from ${title(e.source)}${branch === undefined ? "" : ` if ${branch}`} to ${title(e.target)}`,
     };
   });
 }

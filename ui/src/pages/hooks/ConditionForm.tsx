@@ -26,7 +26,7 @@ export function ConditionForm({ label, condition, depth = 0, onChange }: Props) 
   return (
     <fieldset className="condition">
       <legend>{label}</legend>
-      <select aria-label={`${label}: how it decides`} value={type} onChange={(e) => onChange(changed(now, e.target.value))}>
+      <select aria-label={`${label}: type of condition`} value={type} onChange={(e) => onChange(changed(now, e.target.value))}>
         <option value="simple">compares a value</option>
         {depth >= deepest ? null : <><option value="and">all of these hold</option><option value="or">one of these holds</option><option value="not">this does not hold</option></>}
       </select>
@@ -56,7 +56,7 @@ function Comparison({ label, now, onChange }: { label: string; now: Json; onChan
   const set = (members: Json) => onChange(Object.fromEntries(Object.entries({ ...now, ...members }).filter(([, v]) => v !== undefined)));
   return (
     <div className="comparison">
-      <input type="text" aria-label={`${label}: value to look at`} list="condition-paths" value={text(now["variable"])} onChange={(e) => set({ variable: e.target.value })} spellCheck={false} />
+      <input type="text" aria-label={`${label}: value to test`} list="condition-paths" value={text(now["variable"])} onChange={(e) => set({ variable: e.target.value })} spellCheck={false} />
       <datalist id="condition-paths">{paths.map((p) => <option key={p} value={p} />)}</datalist>
       <select aria-label={`${label}: operator`} value={operator} onChange={(e) => set({ operator: e.target.value, value: e.target.value.toLowerCase().endsWith("exists") ? undefined : (now["value"] ?? "") })}>
         {Object.entries(operators).map(([value, words]) => <option key={value} value={value}>{words}</option>)}

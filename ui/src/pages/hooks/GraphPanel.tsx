@@ -18,11 +18,11 @@ export function GraphPanel({ doc, isNew, onEdit }: Props) {
         <label className="field"><span>Name</span><input type="text" value={doc.name} onChange={(e) => set({ name: e.target.value }, "name")} /></label>
         <label className="field"><span>Id</span><input type="text" value={doc.id} disabled={!isNew} spellCheck={false} onChange={(e) => set({ id: e.target.value }, "id")} /></label>
       </div>
-      <label className="field"><span>What it is for</span><textarea rows={2} value={text(doc["description"])} onChange={(e) => set({ description: e.target.value === "" ? undefined : e.target.value }, "description")} /></label>
+      <label className="field"><span>Description</span><textarea rows={2} value={text(doc["description"])} onChange={(e) => set({ description: e.target.value === "" ? undefined : e.target.value }, "description")} /></label>
       <div className="panel-row">
-        <label className="field"><span>Stands around</span>
-          <select value={doc.workflowType} onChange={(e) => set({ workflowType: e.target.value })}><option value="tools/call">calls of tools (tools/call)</option><option value="tools/list">lists of tools (tools/list)</option></select></label>
-        <label className="check"><input type="checkbox" checked={doc["template"] === true} onChange={(e) => set({ template: e.target.checked ? true : undefined })} /> A template, to be copied</label>
+        <label className="field"><span>Wraps</span>
+          <select value={doc.workflowType} onChange={(e) => set({ workflowType: e.target.value })}><option value="tools/call">tool calls (tools/call)</option><option value="tools/list">tool lists (tools/list)</option></select></label>
+        <label className="check"><input type="checkbox" checked={doc["template"] === true} onChange={(e) => set({ template: e.target.checked ? true : undefined })} /> Template: copied, never enabled</label>
       </div>
       <Bindings doc={doc} set={set} />
       <Variables doc={doc} set={set} />
@@ -39,8 +39,8 @@ function Bindings({ doc, set }: { doc: HookDocument; set: Set }) {
     put(bindings.map((b, j) => (j === i ? Object.fromEntries(Object.entries({ ...b, [member]: value }).filter(([, v]) => v !== "")) : b)), `binding ${i} ${member}`);
   return (
     <fieldset className="rows">
-      <legend>For which servers and tools</legend>
-      <p className="quiet">{bindings.length === 0 ? "All of them. " : ""}In patterns, * stands for any text and ? for one character; an empty one is any.</p>
+      <legend>Servers and tools</legend>
+      <p className="quiet">{bindings.length === 0 ? "All of them. " : ""}In patterns, * matches any text and ? one character; an empty pattern matches everything.</p>
       {bindings.map((b, i) => (
         <div key={i} className="rows-row">
           <input type="text" aria-label={`Server of binding ${i + 1}`} placeholder="any server" value={text(b["upstream"])} spellCheck={false} onChange={(e) => edit(i, "upstream", e.target.value)} />
@@ -61,7 +61,7 @@ function Variables({ doc, set }: { doc: HookDocument; set: Set }) {
   return (
     <fieldset className="rows">
       <legend>Variables</legend>
-      <p className="quiet">Shared by the hooks during one request, with these values to begin with, in JSON.</p>
+      <p className="quiet">The hooks of one request share them. Initial values, in JSON.</p>
       {Object.entries(variables).map(([key, value]) => (
         <div key={key} className="rows-row">
           <code>{key}</code>

@@ -102,11 +102,11 @@ export function HookEditor({ draftOf, served, began, original, onSaved, onReread
   const reset = () => { dropDraft(draftOf); editing.begin(original); setBase(served?.base ?? ""); setLooked(textOf(original)); setTrial(undefined); };
   useEffect(() => {
     if (!adopts || saving) return;
-    if (changed) tell({ text: "Somebody has saved a new version. You see it now." });
+    if (changed) tell({ text: "A new version was saved. You see it now." });
     reset();
   });
   const errors = found.filter((d) => d.severity === "error").length;
-  const cannot = trouble ?? (of !== doc ? "Checking…" : errors > 0 ? (errors === 1 ? "1 error to mend" : `${errors} errors to mend`) : undefined);
+  const cannot = trouble ?? (of !== doc ? "Checking…" : errors > 0 ? (errors === 1 ? "1 error to fix" : `${errors} errors to fix`) : undefined);
   return (
     <div onKeyDown={keys}>
       <header className="head">
@@ -134,14 +134,14 @@ export function HookEditor({ draftOf, served, began, original, onSaved, onReread
               <button type="button" className="button button-small" onClick={() => change(arranged(doc))}>Arrange</button>
             </div>
           </div>
-          <p className="refused" role="status" data-quiet={refused === undefined || undefined}>{refused ?? `Drag a node onto the canvas or onto a way, or press it to add it ${whereWords(chosen)}. Draw ways from circle to circle.`}</p>
+          <p className="refused" role="status" data-quiet={refused === undefined || undefined}>{refused ?? `Drag a node onto the canvas or an edge, or press it to add it ${whereWords(chosen)}. Draw edges from handle to handle.`}</p>
           <Canvas doc={doc} chosen={chosen} marks={marks} badEdges={bad} dragged={dragged} onChoose={choose} onEdit={change} onRefuse={setRefused} />
         </div>
         <Tabs label="About the graph" tabs={[
-          { id: "node", name: "Chosen", body: <NodePanel doc={doc} chosen={chosen} found={found} modules={modules} epoch={editing.epoch} onEdit={change} onChoose={setChosen} /> },
+          { id: "node", name: "Selected", body: <NodePanel doc={doc} chosen={chosen} found={found} modules={modules} epoch={editing.epoch} onEdit={change} onChoose={setChosen} /> },
           { id: "graph", name: "Graph", body: <GraphPanel doc={doc} isNew={served === undefined} onEdit={change} /> },
           { id: "list", name: "List", body: <ListPanel doc={doc} chosen={chosen} onChoose={setChosen} onEdit={change} /> },
-          { id: "findings", name: "Findings", count: found.length, body: found.length === 0 ? <Empty title="No findings">What is wrong with the graph comes here, and stands at its node or way.</Empty> : <DiagnosticList list={found} /> },
+          { id: "findings", name: "Diagnostics", count: found.length, body: found.length === 0 ? <Empty title="No diagnostics">Diagnostics of the graph appear here and at their node or edge.</Empty> : <DiagnosticList list={found} /> },
           { id: "test", name: "Test", body: <TestPanel doc={doc} source={source} sample={sample} trial={trial} onSample={setSample} onTrial={setTrial} onChoose={choose} /> },
           ...(served === undefined ? [] : [{ id: "versions", name: "Versions", body: <VersionsPanel id={served.hook.id} text={served.text} format={served.format} base={served.base ?? ""} source={served.hook.source} onRestored={(saved) => onSaved(saved, "The version is restored.")} /> }]),
         ]} />
@@ -162,17 +162,17 @@ function added(doc: HookDocument, kind: Kind, chosen: Chosen): [HookDocument, st
 
 function whereWords(chosen: Chosen): string {
   if (chosen === undefined) return "below";
-  return "edge" in chosen ? "into the chosen way" : "behind the chosen node";
+  return "edge" in chosen ? "into the selected edge" : "after the selected node";
 }
 
 function Conflict({ served, doc, onMine, onTheirs }: { served: Schemas["HookAnswer"]; doc: HookDocument; onMine: () => void; onTheirs: () => void }) {
   return (
     <div className="card conflict" role="alert">
-      <h2>Somebody has changed this graph since your draft began</h2>
+      <h2>This graph has changed since you began your draft</h2>
       <Difference before={textOf(served.graph ?? {})} after={textOf(doc)} format="json" />
       <div className="actions">
-        <button type="button" className="button" onClick={onMine}>Go on with mine in place of theirs</button>
-        <button type="button" className="button" onClick={onTheirs}>Take theirs</button>
+        <button type="button" className="button" onClick={onMine}>Keep my version</button>
+        <button type="button" className="button" onClick={onTheirs}>Use the saved version</button>
       </div>
     </div>
   );

@@ -69,8 +69,8 @@ function Broken({ answer, onReread }: { answer: Schemas["HookAnswer"]; onReread:
   return (
     <>
       <header className="head">
-        <div><h1>{answer.hook.name ?? answer.hook.id}</h1><p className="quiet">It does not load: mend the file {answer.hook.path}, and look again.</p></div>
-        <div className="actions"><Activity answer={answer} dirty={false} /><button type="button" className="button" onClick={onReread}>Look again</button></div>
+        <div><h1>{answer.hook.name ?? answer.hook.id}</h1><p className="quiet">It does not load: fix the file {answer.hook.path} and reload it.</p></div>
+        <div className="actions"><Activity answer={answer} dirty={false} /><button type="button" className="button" onClick={onReread}>Reload</button></div>
       </header>
       <section className="section"><div className="card"><DiagnosticList list={answer.diagnostics} onLine={setLine} /></div></section>
       <div className="card"><Source text={answer.text} diagnostics={answer.diagnostics} line={line} /></div>

@@ -37,19 +37,19 @@ function All({ list }: { list: Schemas["HookList"] }) {
     <>
       {list.missing.length === 0 ? null : <Gone list={list.missing} />}
       <section className="section" aria-label="Hook graphs">
-        {graphs.length === 0 ? <Empty title="No hook graphs">A hook graph stands around calls of tools, and changes, answers, refuses or records them. Make a new one, or copy a template.</Empty> : <Graphs label="Hook graphs" list={[...graphs].sort((a, b) => rank(a) - rank(b) || a.id.localeCompare(b.id))} />}
+        {graphs.length === 0 ? <Empty title="No hook graphs">A hook graph wraps tool calls and changes, answers, refuses or records them. Create one, or copy a template.</Empty> : <Graphs label="Hook graphs" list={[...graphs].sort((a, b) => rank(a) - rank(b) || a.id.localeCompare(b.id))} />}
       </section>
       {templates.length === 0 ? null : (
         <section className="section" aria-labelledby="templates">
-          <h2 id="templates">Templates <span className="quiet">to be copied</span></h2>
+          <h2 id="templates">Templates <span className="quiet">to copy</span></h2>
           <Graphs label="Templates" list={templates} />
         </section>
       )}
       <section className="section" aria-labelledby="modules">
         <h2 id="modules">Modules <span className="quiet">scripts that graphs share</span></h2>
-        {list.modules.length === 0 ? <Empty title="No modules">Put one into the folder <code>hooks/modules</code> of your workflows.</Empty> : <Modules list={list.modules} />}
+        {list.modules.length === 0 ? <Empty title="No modules">Add one to the folder <code>hooks/modules</code> of your workflows.</Empty> : <Modules list={list.modules} />}
       </section>
-      {list.diagnostics.length === 0 ? null : <section className="section" aria-labelledby="found"><h2 id="found">Findings</h2><div className="card"><DiagnosticList list={list.diagnostics} withFile /></div></section>}
+      {list.diagnostics.length === 0 ? null : <section className="section" aria-labelledby="found"><h2 id="found">Diagnostics</h2><div className="card"><DiagnosticList list={list.diagnostics} withFile /></div></section>}
     </>
   );
 }
@@ -59,10 +59,10 @@ function Gone({ list }: { list: Schemas["HookList"]["missing"] }) {
   const disable = useDisableHook();
   return (
     <section className="section" aria-labelledby="gone">
-      <h2 id="gone">Enabled, and gone</h2>
+      <h2 id="gone">Enabled, but deleted</h2>
       {list.map((m) => (
         <div key={`${m.source} ${m.id}`} className="card gone" role="alert">
-          <p><strong>{m.id}</strong> was deleted from {m.source}. What it stood around is refused until you disable it, or bring it back: <Link href={`/hooks/${encodeURIComponent(m.id)}`}>its page</Link>.</p>
+          <p><strong>{m.id}</strong> was deleted from {m.source}. The requests that it wrapped are refused until you disable or restore it: <Link href={`/hooks/${encodeURIComponent(m.id)}`}>its page</Link>.</p>
           <button type="button" className="button" onClick={() => disable.mutate(m.id)}>Disable {m.id}</button>
         </div>
       ))}
@@ -73,14 +73,14 @@ function Gone({ list }: { list: Schemas["HookList"]["missing"] }) {
 function Graphs({ label, list }: { label: string; list: Schemas["Hook"][] }) {
   return (
     <table className="table workflows hooks-table" aria-label={label}>
-      <thead><tr><th scope="col">Name</th><th scope="col">What it is for</th><th scope="col">State</th><th scope="col">Stands around</th><th scope="col">Source</th></tr></thead>
+      <thead><tr><th scope="col">Name</th><th scope="col">Description</th><th scope="col">State</th><th scope="col">Wraps</th><th scope="col">Source</th></tr></thead>
       <tbody>
         {list.map((g) => (
           <tr key={g.id}>
             <td data-label="Name">{g.state === "template" ? <span className="hooks-name"><Link href={`/hooks/${encodeURIComponent(g.id)}`}>{g.name ?? g.id}</Link> <Link href={`/new-hook?from=${encodeURIComponent(g.id)}`} className="button button-small" aria-label={`Copy ${g.id}`}>Copy</Link></span> : <Link href={`/hooks/${encodeURIComponent(g.id)}`}>{g.name ?? g.id}</Link>}</td>
-            <td data-label="What it is for" className="quiet" title={g.why ?? g.description}>{g.why ?? g.description ?? ""}</td>
+            <td data-label="Description" className="quiet" title={g.why ?? g.description}>{g.why ?? g.description ?? ""}</td>
             <td data-label="State"><HookState hook={g} /></td>
-            <td data-label="Stands around" title={bindingWords(g)}><code>{g.type ?? ""}</code> {bindingWords(g)}</td>
+            <td data-label="Wraps" title={bindingWords(g)}><code>{g.type ?? ""}</code> {bindingWords(g)}</td>
             <td data-label="Source" title={g.path}>{g.source}</td>
           </tr>
         ))}
@@ -97,7 +97,7 @@ function Modules({ list }: { list: Schemas["HookModule"][] }) {
         {list.map((m) => (
           <tr key={`${m.source} ${m.id}`}>
             <td data-label="Name"><code>{m.id}</code></td>
-            <td data-label="What it is for">{m.usedBy.map((id, i) => <span key={id}>{i === 0 ? "" : ", "}<Link href={`/hooks/${encodeURIComponent(id)}`}>{id}</Link></span>)}</td>
+            <td data-label="Description">{m.usedBy.map((id, i) => <span key={id}>{i === 0 ? "" : ", "}<Link href={`/hooks/${encodeURIComponent(id)}`}>{id}</Link></span>)}</td>
             <td data-label="Source" title={m.path}>{m.source}</td>
           </tr>
         ))}

@@ -26,12 +26,12 @@ export function ListPanel({ doc, chosen, onChoose, onEdit }: Props) {
         ))}
       </ul>
       <h3>Ways</h3>
-      {doc.edges.length === 0 ? <p className="quiet">None yet: choose a node, and connect it.</p> : null}
+      {doc.edges.length === 0 ? <p className="quiet">None yet: select a node and connect it.</p> : null}
       <ul className="pieces" aria-label="Ways">
         {doc.edges.map((e, i) => (
           <li key={i}>
             <button type="button" className="piece-row" aria-pressed={chosen !== undefined && "edge" in chosen && chosen.edge === i} onClick={() => onChoose({ edge: i })}>{title(e.source)}{branchOf(doc, e) === undefined ? "" : ` (${branchOf(doc, e) ?? ""})`} → {title(e.target)}</button>
-            <button type="button" className="button button-small" aria-label={`Remove the way from ${title(e.source)} to ${title(e.target)}`} onClick={() => { onEdit(without(doc, [], [i])); onChoose(undefined); }}>Remove</button>
+            <button type="button" className="button button-small" aria-label={`Remove the edge from ${title(e.source)} to ${title(e.target)}`} onClick={() => { onEdit(without(doc, [], [i])); onChoose(undefined); }}>Remove</button>
           </li>
         ))}
       </ul>

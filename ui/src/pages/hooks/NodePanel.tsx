@@ -26,16 +26,16 @@ interface Props {
 /** What is chosen, to be configured. */
 export function NodePanel(props: Props) {
   const { doc, chosen, onEdit, onChoose } = props;
-  if (chosen === undefined) return <Empty title="Nothing is chosen">Choose a node or a way on the canvas, or in the list.</Empty>;
+  if (chosen === undefined) return <Empty title="Nothing is selected">Select a node or an edge on the canvas or in the list.</Empty>;
   if ("edge" in chosen) {
     const edge = doc.edges[chosen.edge];
     if (edge === undefined) return null;
     return (
       <div className="panel">
-        <h3>Way from {nameOf(doc, edge.source)} to {nameOf(doc, edge.target)}</h3>
-        {branchOf(doc, edge) === undefined ? null : <p>Taken where the condition is {branchOf(doc, edge)}.</p>}
-        <p className="quiet">Press a kind of node to put it into this way.</p>
-        <button type="button" className="button" onClick={() => { onEdit(without(doc, [], [chosen.edge])); onChoose(undefined); }}>Remove the way</button>
+        <h3>Edge from {nameOf(doc, edge.source)} to {nameOf(doc, edge.target)}</h3>
+        {branchOf(doc, edge) === undefined ? null : <p>Taken if the condition is {branchOf(doc, edge)}.</p>}
+        <p className="quiet">Press a type of node to insert it into this edge.</p>
+        <button type="button" className="button" onClick={() => { onEdit(without(doc, [], [chosen.edge])); onChoose(undefined); }}>Remove the edge</button>
       </div>
     );
   }
@@ -86,10 +86,10 @@ function HookForm({ doc, node, found, modules, onEdit }: { doc: HookDocument; no
       <div className="panel-row">
         <label className="field"><span>Script</span>
           <select value={module} onChange={(e) => onEdit(setHook(doc, node.id, e.target.value === "" ? { hookModuleId: undefined, script: text(hook["script"]) || "// \n" } : { hookModuleId: e.target.value, script: undefined }))}>
-            <option value="">of its own</option>
+            <option value="">own script</option>
             {choices.map((m) => <option key={m} value={m}>module {m}</option>)}
           </select></label>
-        <label className="field"><span>At most, in milliseconds</span>
+        <label className="field"><span>Timeout, in milliseconds</span>
           <input type="text" inputMode="numeric" placeholder="5000" value={typeof timeout === "number" ? String(timeout) : ""} onChange={(e) => { const n = Number(e.target.value); onEdit(setHook(doc, node.id, { timeoutMs: e.target.value === "" ? undefined : Number.isFinite(n) ? n : timeout }), `timeout ${node.id}`); }} /></label>
       </div>
       {module === "" ? (
@@ -144,7 +144,7 @@ function Ways({ doc, node, onEdit }: { doc: HookDocument; node: HookNode; onEdit
           <div key={branch ?? ""} className="field">
             <span>{label}</span>
             <ul className="ways">
-              {ways.map(({ edge, i }) => <li key={i} className="ways-way"><span>{nameOf(doc, edge.target)}</span><button type="button" className="button button-small" aria-label={`Remove the way to ${nameOf(doc, edge.target)}`} onClick={() => onEdit(without(doc, [], [i]))}>Remove</button></li>)}
+              {ways.map(({ edge, i }) => <li key={i} className="ways-way"><span>{nameOf(doc, edge.target)}</span><button type="button" className="button button-small" aria-label={`Remove the edge to ${nameOf(doc, edge.target)}`} onClick={() => onEdit(without(doc, [], [i]))}>Remove</button></li>)}
               <li>
                 <select aria-label={branch === undefined ? "Connect to" : `Connect to, if ${branch}`} value="" onChange={(e) => { if (e.target.value !== "") onEdit(connect(doc, node.id, e.target.value, branch)); }}>
                   <option value="">Connect to…</option>

@@ -4,7 +4,7 @@ import { whyNoNode } from "./rules";
 
 const kinds: { kind: Kind; does: string }[] = [
   { kind: "hook", does: "A script that changes, answers, refuses or records" },
-  { kind: "condition", does: "Goes on by true or false" },
+  { kind: "condition", does: "Continues on true or false" },
   { kind: "mcp-call", does: "The request is sent to the server" },
   { kind: "end", does: "The response goes out" },
   { kind: "start", does: "The request comes in" },
@@ -25,7 +25,7 @@ export function Palette({ doc, where, onAdd, onDrag }: Props) {
       {kinds.map(({ kind, does }) => {
         const why = whyNoNode(doc, kind);
         return (
-          <button key={kind} type="button" className="palette-item" data-kind={kind} draggable={why === undefined} disabled={why !== undefined} title={why ?? `${does}. Drag it onto the canvas or onto a way, or press to add it ${where}.`}
+          <button key={kind} type="button" className="palette-item" data-kind={kind} draggable={why === undefined} disabled={why !== undefined} title={why ?? `${does}. Drag it onto the canvas or an edge, or press to add it ${where}.`}
             onClick={() => onAdd(kind)} onDragStart={(e) => { e.dataTransfer.setData(dragType, kind); e.dataTransfer.effectAllowed = "copy"; onDrag(kind); }} onDragEnd={() => onDrag(undefined)}>
             {kindNames[kind]}
           </button>

@@ -43,10 +43,10 @@ export function SaveHook({ doc, served, base, onSaved, onConflict, onClose }: Pr
         <p className="quiet">{consequence(served, source === own)}</p>
         <Difference before={served?.graph === undefined ? "" : textOf(served.graph)} after={textOf(doc)} format="json" />
         {save.isError ? <Failed error={save.error} doing="save it" /> : null}
-        {mayNot ? <p className="quiet">This browser may look and not change anything: log it in at this address with <code>guideway open</code>.</p> : null}
+        {mayNot ? <p className="quiet">This browser is read-only: log in at this address with <code>guideway open</code>.</p> : null}
         <div className="ask-buttons">
           <button type="button" className="button" onClick={() => dialog.current?.close()}>Cancel</button>
-          {conflict ? <button type="button" className="button" onClick={onConflict}>Show what is there now</button> : null}
+          {conflict ? <button type="button" className="button" onClick={onConflict}>Show the current version</button> : null}
           <button type="submit" className="button button-main" disabled={save.isPending || source === "" || mayNot}>Save to {source}</button>
         </div>
       </form>
@@ -57,7 +57,7 @@ export function SaveHook({ doc, served, base, onSaved, onConflict, onClose }: Pr
 /** What saving means for the calls that go on meanwhile. */
 function consequence(served: Schemas["HookAnswer"] | undefined, same: boolean): string {
   if (served === undefined) return "A new file. The graph is off until you enable it.";
-  if (!same) return `A new file, beside that of ${served.hook.source}.`;
+  if (!same) return `A new file in addition to that of ${served.hook.source}.`;
   if (!served.hook.enabled) return "The graph is off, and stays off.";
-  return served.hook.own ? "The graph is active: what you save is in force at once." : "The graph is enabled: after this change, what it stands around is refused until you enable it again.";
+  return served.hook.own ? "The graph is active: the saved version takes effect immediately." : "The graph is enabled: after this change, the requests that it wraps are refused until you enable it again.";
 }

@@ -36,7 +36,7 @@ export function TestPanel({ doc, source, sample, trial, onSample, onTrial, onCho
   const test = useTestHook();
   const request = objectOf(sample.request);
   const response = sample.response.trim() === "" ? null : objectOf(sample.response);
-  const cannot = request === undefined ? "The request is no JSON object" : response === undefined ? "The response is no JSON object" : undefined;
+  const cannot = request === undefined ? "The request is not a JSON object" : response === undefined ? "The response is not a JSON object" : undefined;
   const run = () => test.mutate({
     graph: doc, source, request: request ?? {}, ...(response === null || response === undefined ? {} : { response }), client: sample.client, server: sample.server,
   }, { onSuccess: onTrial, onError: () => onTrial(undefined) });
@@ -44,7 +44,7 @@ export function TestPanel({ doc, source, sample, trial, onSample, onTrial, onCho
     <form className="panel" onSubmit={(e) => { e.preventDefault(); run(); }}>
       <Recorded method={doc.workflowType} onTake={(taken) => onSample({ ...sample, ...taken })} />
       <label className="field"><span>Request: the params of {doc.workflowType}</span><textarea rows={5} className="mono" spellCheck={false} value={sample.request} onChange={(e) => onSample({ ...sample, request: e.target.value })} /></label>
-      <label className="field"><span>What the server answers; {'{"error": {"message": "…"}}'} is a call that fails</span><textarea rows={4} className="mono" spellCheck={false} value={sample.response} onChange={(e) => onSample({ ...sample, response: e.target.value })} /></label>
+      <label className="field"><span>Response of the server; {'{"error": {"message": "…"}}'} is a failed call</span><textarea rows={4} className="mono" spellCheck={false} value={sample.response} onChange={(e) => onSample({ ...sample, response: e.target.value })} /></label>
       <div className="panel-row">
         <label className="field"><span>Client</span><input type="text" value={sample.client} onChange={(e) => onSample({ ...sample, client: e.target.value })} /></label>
         <label className="field"><span>Server</span><input type="text" value={sample.server} onChange={(e) => onSample({ ...sample, server: e.target.value })} /></label>
@@ -87,12 +87,12 @@ export function sampleOf(r: Schemas["Request"]): Partial<Sample> {
 
 const words: Record<string, string> = { passed: "done", changed: "done", answered: "done", refused: "refused", error: "failed" };
 const says: Record<string, string> = {
-  passed: "It passed as it was.", changed: "It passed, changed by a hook.", answered: "A hook answered in place of the server.", refused: "A hook refused it.", error: "It failed.",
+  passed: "It passed unchanged.", changed: "It passed, changed by a hook.", answered: "A hook answered in place of the server.", refused: "A hook refused it.", error: "It failed.",
 };
 
 function Trial({ trial, doc, onChoose }: { trial: Schemas["HookTrial"]; doc: HookDocument; onChoose: (chosen: Chosen) => void }) {
   return (
-    <section className="trial" aria-label="How it came out">
+    <section className="trial" aria-label="Result">
       <p><Status word={words[trial.outcome] ?? trial.outcome} /> <strong>{says[trial.outcome] ?? trial.outcome}</strong></p>
       {trial.error === undefined ? null : <p className="trial-error">{trial.error.code}: {trial.error.message}</p>}
       <ol className="trial-nodes">
@@ -106,7 +106,7 @@ function Trial({ trial, doc, onChoose }: { trial: Schemas["HookTrial"]; doc: Hoo
 }
 
 function TrialNode({ n, title, onChoose }: { n: Schemas["HookNodeTrace"]; title: string; onChoose: () => void }) {
-  const more = n.aside === true ? "aside" : n.skipped === true ? "passed over" : n.branch === undefined ? "" : `went on by ${n.branch}`;
+  const more = n.aside === true ? "fire-and-forget" : n.skipped === true ? "skipped" : n.branch === undefined ? "" : `continued on ${n.branch}`;
   return (
     <li data-failed={n.error === undefined ? undefined : true}>
       <p><button type="button" className="link" onClick={onChoose}>{title}</button> <span className="quiet">{more}</span> <span className="number mono">{n.ms.toFixed(1)} ms</span></p>

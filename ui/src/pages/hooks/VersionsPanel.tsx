@@ -24,7 +24,7 @@ export function VersionsPanel({ id, text, format, base, source, onRestored }: Pr
   if (versions.isPending) return <Skeleton rows={4} />;
   if (versions.isError) return <Failed error={versions.error} doing="read the versions" retry={() => void versions.refetch()} />;
   const list = versions.data.versions;
-  if (list.length === 0) return <Empty title="No versions yet">Each save here keeps the text that it writes, and the one that it takes the place of.</Empty>;
+  if (list.length === 0) return <Empty title="No versions yet">Each save keeps the new text and the text that it replaces.</Empty>;
   const version = list.find((v) => v.id === picked);
   return (
     <div className="panel">
@@ -34,11 +34,11 @@ export function VersionsPanel({ id, text, format, base, source, onRestored }: Pr
             <button type="button" className="piece-row" aria-pressed={v.id === picked} onClick={() => setPicked(v.id === picked ? undefined : v.id)}>
               <When at={v.when} /> <span className="quiet">{[v.who ?? "", v.note ?? "", `in ${v.source}`].filter((t) => t !== "").join(" · ")}</span>
             </button>
-            {v.current ? <strong>now</strong> : null}
+            {v.current ? <strong>current</strong> : null}
           </li>
         ))}
       </ul>
-      {version === undefined ? <p className="quiet">Choose a version to see what differs from what is there now.</p> : (
+      {version === undefined ? <p className="quiet">Select a version to compare it with the current one.</p> : (
         <Compared id={id} version={version} text={text} format={format} base={version.source === source ? base : ""} onRestored={onRestored} />
       )}
     </div>
@@ -53,12 +53,12 @@ function Compared({ id, version, text, format, base, onRestored }: { id: string;
   const bring = () => restore.mutate({ id, version: version.id, base }, { onSuccess: onRestored });
   return (
     <>
-      <p className="quiet">What restoring it would change:</p>
+      <p className="quiet">Changes that restoring it makes:</p>
       <Difference before={text} after={old.data.text} format={format} />
       {restore.isError ? <Failed error={restore.error} doing="restore it" /> : null}
       {version.current ? null : (
         <Ask trigger={<button type="button" className="button">Restore this version…</button>} title="Restore this version?" verb="Restore it" onAgree={bring}>
-          <p>It is saved anew as the latest version, and what is there now stays among the versions. A draft that is not saved is dropped.</p>
+          <p>It is saved as the latest version, and the current version stays in the list. An unsaved draft is discarded.</p>
         </Ask>
       )}
     </>

@@ -25,7 +25,7 @@ export function marksOf(doc: HookDocument, found: Schemas["Diagnostic"][], trial
   for (const n of trial.nodes) {
     const mark = marks.get(n.id);
     if (mark === undefined) continue;
-    mark.note = n.error === undefined ? (n.skipped === true ? "passed over" : time(n.ms)) : n.error.code;
+    mark.note = n.error === undefined ? (n.skipped === true ? "skipped" : time(n.ms)) : n.error.code;
     mark.failed = n.error !== undefined;
   }
   return marks;

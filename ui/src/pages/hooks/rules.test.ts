@@ -13,20 +13,20 @@ const choice = addNode(free, freshNode(free, "condition", origin));
 // What the editor forbids, and why. The engine forbids the same.
 test.each<[string, HookDocument, string, string, string | undefined, RegExp | undefined]>([
   ["a hook behind the call", aside, "call", "hook", undefined, undefined],
-  ["a second way on", withHook, "call", "hook", undefined, /One way leads on from MCP call/],
-  ["an end leads on", withHook, "end", "hook", undefined, /Nothing comes after an end/],
-  ["into the start", withHook, "hook", "start", undefined, /Nothing comes before the start/],
-  ["into a node that has its way in", withHook, "hook", "end", undefined, /has its one way in/],
+  ["a second way on", withHook, "call", "hook", undefined, /MCP call has an outgoing edge already/],
+  ["an end leads on", withHook, "end", "hook", undefined, /no outgoing edges/],
+  ["into the start", withHook, "hook", "start", undefined, /no incoming edges/],
+  ["into a node that has its way in", withHook, "hook", "end", undefined, /has an incoming edge already/],
   ["a node to itself", withHook, "hook", "hook", undefined, /itself/],
-  ["a circle", connect(free, "call", "end"), "end", "call", undefined, /Nothing comes after an end/],
-  ["a circle of hooks", connect(withHook, "hook", "start"), "start", "hook", undefined, /circle/],
+  ["a circle", connect(free, "call", "end"), "end", "call", undefined, /no outgoing edges/],
+  ["a circle of hooks", connect(withHook, "hook", "start"), "start", "hook", undefined, /loop/],
   ["out of a fire-and-forget hook", aside, "hook", "end", undefined, /fire-and-forget/],
   ["the same way twice", beginning, "start", "call", undefined, /already/],
   ["a way that is free", free, "start", "call", undefined, undefined],
   ["a condition without a branch", choice, "condition", "call", undefined, /true or for false/],
   ["a condition with one", choice, "condition", "call", "true", undefined],
   ["both branches", connect(choice, "condition", "call", "true"), "condition", "end", "false", undefined],
-  ["one branch twice", connect(choice, "condition", "call", "true"), "condition", "end", "true", /One way leads on from Condition, where it is true/],
+  ["one branch twice", connect(choice, "condition", "call", "true"), "condition", "end", "true", /Condition has an outgoing edge for true already/],
   ["no such node", free, "start", "none", undefined, /no such/],
 ])("%s", (_, doc, source, target, branch, says) => {
   const why = whyNot(doc, { source, target, branch });

@@ -16,18 +16,18 @@ export function whyNot(doc: HookDocument, { source, target, branch }: Wanted): s
 }
 
 function whyNotFrom(from: HookNode, branch: string | undefined): string | undefined {
-  if (from.type === "end") return "Nothing comes after an end.";
-  if (isAside(from)) return `Nothing comes after a fire-and-forget hook, and ${titleOf(from)} is one.`;
-  if (from.type === "condition" && branch !== "true" && branch !== "false") return "A way on from a condition is for true or for false.";
+  if (from.type === "end") return "An end node has no outgoing edges.";
+  if (isAside(from)) return `${titleOf(from)} is a fire-and-forget hook, which has no outgoing edges.`;
+  if (from.type === "condition" && branch !== "true" && branch !== "false") return "An edge from a condition is for true or for false.";
   return undefined;
 }
 
 function whyNotTo(doc: HookDocument, from: HookNode, to: HookNode): string | undefined {
-  if (from.id === to.id) return "A node cannot lead to itself.";
-  if (to.type === "start") return "Nothing comes before the start.";
-  if (doc.edges.some((e) => e.source === from.id && e.target === to.id)) return `${titleOf(from)} leads to ${titleOf(to)} already.`;
-  if (after(doc, to.id).has(from.id)) return "This would lead in a circle: there are no loops.";
-  if (doc.edges.some((e) => e.target === to.id)) return `${titleOf(to)} has its one way in already.`;
+  if (from.id === to.id) return "A node cannot be connected to itself.";
+  if (to.type === "start") return "A start node has no incoming edges.";
+  if (doc.edges.some((e) => e.source === from.id && e.target === to.id)) return `${titleOf(from)} is connected to ${titleOf(to)} already.`;
+  if (after(doc, to.id).has(from.id)) return "This edge would create a loop.";
+  if (doc.edges.some((e) => e.target === to.id)) return `${titleOf(to)} has an incoming edge already.`;
   return undefined;
 }
 
@@ -38,8 +38,8 @@ function whyNotOn(doc: HookDocument, from: HookNode, to: HookNode, branch: strin
     return e.source === from.id && target !== undefined && !isAside(target) && (from.type !== "condition" || e.sourceHandle === branch);
   });
   if (on === undefined) return undefined;
-  const where = from.type === "condition" ? `, where it is ${branch ?? ""}` : "";
-  return `One way leads on from ${titleOf(from)}${where}; others may lead to fire-and-forget hooks alone.`;
+  const where = from.type === "condition" ? ` for ${branch ?? ""}` : "";
+  return `${titleOf(from)} has an outgoing edge${where} already; further ones may only lead to fire-and-forget hooks.`;
 }
 
 /** A call is sent once at most on each way. */
@@ -47,7 +47,7 @@ function whyNotCall(doc: HookDocument, from: HookNode, to: HookNode): string | u
   const isCall = (id: string) => nodeOf(doc, id)?.type === "mcp-call";
   const before = [from.id, ...above(doc, from.id)].some(isCall);
   const behind = [to.id, ...after(doc, to.id)].some(isCall);
-  return before && behind ? "The call would be sent twice: a way has one MCP call." : undefined;
+  return before && behind ? "The call would be sent twice: a path has one MCP call." : undefined;
 }
 
 /** The nodes that a node leads to, however far. */
@@ -78,12 +78,12 @@ export function whyNoNode(doc: HookDocument, kind: Kind): string | undefined {
 /** Why a node of a kind cannot be put into a way; undefined where it can. */
 export function whyNotInto(doc: HookDocument, kind: Kind, edge: number): string | undefined {
   const e = doc.edges[edge];
-  if (e === undefined) return "There is no such way.";
-  if (kind === "start") return "Nothing comes before the start.";
-  if (kind === "end") return "Nothing comes after an end.";
+  if (e === undefined) return "There is no such edge.";
+  if (kind === "start") return "A start node has no incoming edges.";
+  if (kind === "end") return "An end node has no outgoing edges.";
   const target = nodeOf(doc, e.target);
-  if (target !== undefined && isAside(target)) return "Nothing stands between a node and its fire-and-forget hook.";
+  if (target !== undefined && isAside(target)) return "A node cannot be inserted before a fire-and-forget hook.";
   const call = (id: string) => nodeOf(doc, id)?.type === "mcp-call";
-  if (kind === "mcp-call" && [e.source, e.target, ...above(doc, e.source), ...after(doc, e.target)].some(call)) return "The call would be sent twice: a way has one MCP call.";
+  if (kind === "mcp-call" && [e.source, e.target, ...above(doc, e.source), ...after(doc, e.target)].some(call)) return "The call would be sent twice: a path has one MCP call.";
   return undefined;
 }

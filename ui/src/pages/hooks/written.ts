@@ -5,10 +5,10 @@ export type Written = { value: unknown } | { problem: string };
 export function readJSON(text: string): Written {
   try {
     const value: unknown = JSON.parse(text);
-    if (isTooLong(value)) return { problem: "Scripts have no number of so many digits: put it in quotes" };
+    if (isTooLong(value)) return { problem: "Scripts cannot represent a number with so many digits: put it in quotes" };
     return { value };
   } catch {
-    return { problem: "This is no JSON: texts stand in quotes" };
+    return { problem: "This is not JSON: put texts in quotes" };
   }
 }
 

@@ -23,7 +23,7 @@ export function Conversations({ all, saying, output }: Props) {
         {Object.entries(all).map(([name, messages]) => (
           <section key={name} aria-label={`Conversation ${name}`}>
             <h2>{name}</h2>
-            {messages.length === 0 ? <p className="quiet">Nothing was said yet.</p> : null}
+            {messages.length === 0 ? <p className="quiet">No messages yet.</p> : null}
             {messages.map((m, i) => <Message key={i} message={m} />)}
           </section>
         ))}

@@ -18,9 +18,9 @@ export function MachineNeeds({ run }: { run: Run }) {
   const { pause } = run;
   if (pause.code === "unknown_outcome") {
     return (
-      <section className="machine-needs" aria-label="Needs you">
+      <section className="machine-needs" aria-label="Needs input">
         <h2>Was it carried out?</h2>
-        <p className="prose">{pause.message}. Look what it has done, and say so.</p>
+        <p className="prose">{pause.message}. Check what it did, and report it.</p>
         <div className="machine-start">
           <button type="button" className="button" disabled={busy} onClick={() => send({ do: "input", body: { outcome: "done" } })}>It was done</button>
           <button type="button" className="button" disabled={busy} onClick={() => send({ do: "input", body: { outcome: "failed" } })}>It failed</button>
@@ -31,7 +31,7 @@ export function MachineNeeds({ run }: { run: Run }) {
   }
   const raised = raise(pause);
   return (
-    <section className="machine-needs" aria-label="Needs you">
+    <section className="machine-needs" aria-label="Needs input">
       <h2>Paused</h2>
       <p className="prose">{pause.message}</p>
       {pause.fix === undefined ? null : <p className="quiet prose">{pause.fix}</p>}
@@ -50,19 +50,19 @@ function askingIn(run: Run | undefined): Run | undefined {
 function raise(pause: Schemas["MachinePause"]): { limits: Schemas["MachineLimits"]; verb: string } {
   if (pause.code !== "budget" || pause.limit === undefined) return { limits: {}, verb: "Try again" };
   const name = pause.budget === "time" ? "millis" : pause.budget ?? "states";
-  return { limits: { [name]: pause.limit * 2 }, verb: `Go on, with up to ${(pause.limit * 2).toLocaleString()}` };
+  return { limits: { [name]: pause.limit * 2 }, verb: `Continue with up to ${(pause.limit * 2).toLocaleString()}` };
 }
 
 function Question({ asks, busy, onAnswer }: { asks: Schemas["MachineAsked"]; busy: boolean; onAnswer: (value: string) => void }) {
   const [value, setValue] = useState("");
   return (
-    <section className="machine-needs" aria-label="Needs you">
+    <section className="machine-needs" aria-label="Needs input">
       <h2>{asks.description}</h2>
       {asks.show === undefined ? null : (typeof asks.show === "string" ? <p className="prose machine-shown">{asks.show}</p> : <pre>{JSON.stringify(asks.show, null, 2)}</pre>)}
       {asks.options === undefined ? (
         <form className="machine-start" onSubmit={(e) => { e.preventDefault(); onAnswer(value); }}>
           <label className="field"><span>{asks.name}</span><input type="text" value={value} onChange={(e) => setValue(e.target.value)} /></label>
-          <button type="submit" className="button button-main" disabled={busy}>Give it</button>
+          <button type="submit" className="button button-main" disabled={busy}>Submit</button>
         </form>
       ) : (
         <div className="machine-start">

@@ -57,7 +57,7 @@ function Head({ run }: { run: Run }) {
       </div>
       {open ? (
         <Ask trigger={<button type="button" className="button" disabled={command.isPending}>Cancel the run</button>} title="Cancel this run" verb="Cancel the run" onAgree={cancel}>
-          <p>It ends for good. What was said and done stays to be read, and it can be forked.</p>
+          <p>It ends permanently. Its record stays, and you can fork it.</p>
         </Ask>
       ) : null}
     </header>

@@ -63,7 +63,7 @@ function Definitions() {
   if (machines.isPending) return <Skeleton rows={3} />;
   if (machines.isError) return <Failed error={machines.error} doing="read the machines" retry={() => void machines.refetch()} />;
   if (machines.data.machines.length === 0) {
-    return <Empty title="There are no machines here">Begin one with <code>guideway init --dialect machines</code>.</Empty>;
+    return <Empty title="There are no machines here">Create one with <code>guideway init --dialect machines</code>.</Empty>;
   }
   return (
     <ul className="machine-list">

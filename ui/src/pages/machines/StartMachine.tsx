@@ -21,10 +21,10 @@ export function StartMachine({ machine }: { machine: Schemas["MachineInfo"] }) {
     <div className="machine-start">
       {machine.demo ? <button type="button" className="button" disabled={!may || start.isPending} onClick={() => begin(true)}>Run the demonstration</button> : null}
       <Ask trigger={<button type="button" className="button button-main" disabled={!may || start.isPending}>Start</button>} title={`Start ${machine.name}`} verb="Start the machine" onAgree={() => begin(false)}>
-        <p>Its agents speak to the models of <code>guideway.json</code>.</p>
+        <p>Its agents use the models of <code>guideway.json</code>.</p>
         {machine.inputs.map((input) => (
           <label key={input.name} className="field">
-            <span>{input.description}{input.required === true ? "" : " (may be left out)"}</span>
+            <span>{input.description}{input.required === true ? "" : " (optional)"}</span>
             {input.options === undefined
               ? <textarea rows={2} value={inputs[input.name] ?? ""} onChange={(e) => setInputs({ ...inputs, [input.name]: e.target.value })} />
               : (

@@ -44,16 +44,16 @@ function Waiting() {
   const count = runs.length + asking.length + held.length + changed.length;
   return (
     <section className="section" aria-labelledby="waits">
-      <h2 id="waits">Waits for you {count > 0 ? <span className="quiet">{waiting.hasNextPage ? `${count}+` : count}</span> : null}</h2>
+      <h2 id="waits">Waiting for you {count > 0 ? <span className="quiet">{waiting.hasNextPage ? `${count}+` : count}</span> : null}</h2>
       {waiting.isPending ? <Skeleton rows={2} /> : null}
-      {waiting.isError ? <Failed error={waiting.error} doing="read what waits for you" retry={() => void waiting.refetch()} /> : null}
-      {machines.isError ? <Failed error={machines.error} doing="read which machines wait for you" retry={() => void machines.refetch()} /> : null}
-      {waiting.isSuccess && machines.isSuccess && count === 0 ? <p className="quiet">Nothing waits for a person.</p> : null}
+      {waiting.isError ? <Failed error={waiting.error} doing="read what is waiting for you" retry={() => void waiting.refetch()} /> : null}
+      {machines.isError ? <Failed error={machines.error} doing="read the machines that are waiting for you" retry={() => void machines.refetch()} /> : null}
+      {waiting.isSuccess && machines.isSuccess && count === 0 ? <p className="quiet">Nothing is waiting for you.</p> : null}
       {runs.slice(0, gatesInPlace).map((r) => <WaitingRun key={r.runId} run={r} />)}
       <WaitingMachines runs={asking} />
       <WaitingApprovals upstreams={held} hooks={changed} />
-      {rest.length > 0 ? <RunTable rows={rest.slice(0, 20).map(rowOf)} label="More runs that wait for a person" /> : null}
-      {rest.length > 20 ? <Link href="/runs?person=true">All that wait for a person</Link> : null}
+      {rest.length > 0 ? <RunTable rows={rest.slice(0, 20).map(rowOf)} label="More runs that are waiting for a person" /> : null}
+      {rest.length > 20 ? <Link href="/runs?person=true">All runs that are waiting for a person</Link> : null}
     </section>
   );
 }
@@ -95,11 +95,11 @@ function Trouble() {
   if (broken === 0 && failed.length === 0 && store?.note === undefined && save === undefined) return null;
   return (
     <section className="section" aria-labelledby="trouble">
-      <h2 id="trouble">To look into</h2>
+      <h2 id="trouble">Needs attention</h2>
       <ul className="bullets">
-        {broken > 0 ? <li><Link href="/workflows">{broken === 1 ? "One document does not load" : `${broken} documents do not load`}</Link></li> : null}
+        {broken > 0 ? <li><Link href="/workflows">{broken === 1 ? "One definition does not load" : `${broken} definitions do not load`}</Link></li> : null}
         {failed.map((s) => <li key={s.name}>The source {s.name} cannot be read: {s.error}</li>)}
-        {store?.note === undefined ? null : <li>Checkpoints are kept in the mode {store.mode}: {store.note}</li>}
+        {store?.note === undefined ? null : <li>Checkpoints are stored in the mode {store.mode}: {store.note}</li>}
         {save === undefined ? null : <li>The last automatic checkpoint was not saved: {save}</li>}
       </ul>
     </section>

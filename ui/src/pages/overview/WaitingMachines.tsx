@@ -7,7 +7,7 @@ import { When } from "../../parts/When";
 export function WaitingMachines({ runs }: { runs: Schemas["MachineRunRow"][] }) {
   if (runs.length === 0) return null;
   return (
-    <ul className="waiting waiting-list" aria-label="Machines that wait for a person">
+    <ul className="waiting waiting-list" aria-label="Machines that are waiting for a person">
       {runs.map((r) => (
         <li key={r.runId} className="waiting-head">
           <div className="waiting-what"><h3><Link href={`/machine-runs/${r.runId}`}>{r.goal === undefined || r.goal === "" ? r.machine : `${r.machine}: ${r.goal}`}</Link></h3> <Status word={r.status} />{r.state === undefined || r.state === "" ? null : <span className="quiet"> in {r.state}</span>}</div>

@@ -38,10 +38,10 @@ function TraceNode({ node, share }: { node: Node; share: number }) {
 
 function aboutNode(n: Node): string {
   const words = [n.type];
-  if (n.aside === true) words.push("aside");
+  if (n.aside === true) words.push("fire-and-forget");
   if (n.branch !== undefined) words.push(n.branch);
-  if (n.pending === true) words.push("had not ended yet");
-  if (n.skipped === true) words.push("not sent: a hook had answered");
+  if (n.pending === true) words.push("still running when recorded");
+  if (n.skipped === true) words.push("skipped: a hook answered");
   return words.join(", ");
 }
 

@@ -28,7 +28,7 @@ export function RequestPage({ id }: { id: string }) {
       <Sent title="Arguments" body={r.request} />
       <Sent title="Answer" body={r.response} />
       {r.request === undefined && r.response === undefined ? (
-        <p className="quiet prose">What was sent is not kept. The setting <code>requests.bodies</code> keeps it, without what looks like a secret.</p>
+        <p className="quiet prose">The bodies of this request are not recorded. The setting <code>requests.bodies</code> records bodies and redacts secrets.</p>
       ) : null}
     </section>
   );
@@ -55,8 +55,8 @@ function Sent({ title, body }: { title: string; body: Schemas["RequestBody"] | u
     <>
       <h2>{title}</h2>
       <pre className="request-body" tabIndex={0} aria-label={title}>{pretty(body)}</pre>
-      {body.cut === true ? <p className="quiet">There was more.</p> : null}
-      {body.redacted === true ? <p className="quiet">What looks like a secret was taken out.</p> : null}
+      {body.cut === true ? <p className="quiet">The text is truncated.</p> : null}
+      {body.redacted === true ? <p className="quiet">Secrets are redacted.</p> : null}
     </>
   );
 }

@@ -53,10 +53,10 @@ function Filters({ search, set }: { search: URLSearchParams; set: (name: string,
   const upstream = search.get("upstream") ?? "";
   return (
     <div className="filters" role="search">
-      <SearchBox label="Find requests by words" value={search.get("q") ?? ""} onSearch={(q) => set("q", q)} />
+      <SearchBox label="Search requests" value={search.get("q") ?? ""} onSearch={(q) => set("q", q)} />
       <select aria-label="Status" value={search.get("status") ?? ""} onChange={(e) => set("status", e.target.value)}>
         <option value="">Any status</option>
-        <option value="failed">What went wrong</option>
+        <option value="failed">All failures</option>
         {words.map((s) => <option key={s} value={s}>{statuses[s].word}</option>)}
       </select>
       <select aria-label="Took" value={search.get("slower") ?? ""} onChange={(e) => set("slower", e.target.value)}>
@@ -64,7 +64,7 @@ function Filters({ search, set }: { search: URLSearchParams; set: (name: string,
         {slow.map((ms) => <option key={ms} value={ms}>Slower than {took(ms)}</option>)}
       </select>
       {[["upstream", upstream], ["tool", tool], ["hook", hook]].map(([name = "", value = ""]) => value === "" ? null : (
-        <button key={name} type="button" className="button" onClick={() => set(name, "")} aria-label={`Take away ${name} ${value}`}>{name} {value} ×</button>
+        <button key={name} type="button" className="button" onClick={() => set(name, "")} aria-label={`Remove the filter ${name} ${value}`}>{name} {value} ×</button>
       ))}
     </div>
   );
@@ -81,14 +81,14 @@ function Listed({ filter }: { filter: RequestFilter }) {
   };
   return (
     <>
-      {recording?.error === undefined ? null : <p role="alert" className="prose">The last requests could not be written down: {recording.error}</p>}
-      {recording?.on === false ? <p className="quiet prose">This server writes nothing down: the setting <code>requests.record</code> is off.</p> : null}
+      {recording?.error === undefined ? null : <p role="alert" className="prose">The last requests could not be recorded: {recording.error}</p>}
+      {recording?.on === false ? <p className="quiet prose">This server records no requests: the setting <code>requests.record</code> is off.</p> : null}
       {rows.length === 0 ? <Nothing narrowed={Object.keys(filter).length > 0} /> : <RequestTable rows={rows} onEnd={more} />}
       {requests.hasNextPage ? <button type="button" className="button" onClick={more}>Show more</button> : null}
       {record === undefined || record.count === 0 ? null : (
         <p className="quiet">
-          {record.count.toLocaleString()} kept, {bytes(record.bytes)}
-          {record.dropped > 0 ? `; ${record.dropped.toLocaleString()} more were not written down, because too many came at once or the file could not be written` : ""}.
+          {record.count.toLocaleString()} recorded, {bytes(record.bytes)}
+          {record.dropped > 0 ? `; ${record.dropped.toLocaleString()} more were dropped, because too many arrived at once or the file could not be written` : ""}.
         </p>
       )}
     </>
@@ -96,10 +96,10 @@ function Listed({ filter }: { filter: RequestFilter }) {
 }
 
 function Nothing({ narrowed }: { narrowed: boolean }) {
-  if (narrowed) return <Empty title="No request is like that">Take a filter away to see more.</Empty>;
+  if (narrowed) return <Empty title="No matching requests">Remove a filter to see more.</Empty>;
   return (
     <Empty title="No requests yet">
-      Each call of a tool of another MCP server leaves one. Put a server behind Guideway with <code>guideway upstream add</code>.
+      Each request to an upstream is recorded here. Add an upstream with <code>guideway upstream add</code>.
     </Empty>
   );
 }
@@ -112,11 +112,11 @@ function ByTool() {
     <>
       <h2>Last day, by tool</h2>
       <div className="requests-wide">
-        <table className="table compact requests-figures" aria-label="Figures of the last day, by tool">
+        <table className="table compact requests-figures" aria-label="Statistics of the last day, by tool">
           <thead>
             <tr>
               <th scope="col">Tool</th><th scope="col" className="number">Requests</th><th scope="col" className="number">Errors</th>
-              <th scope="col" className="number">Median</th><th scope="col" className="number">99 % within</th>
+              <th scope="col" className="number">Median</th><th scope="col" className="number">99th percentile</th>
             </tr>
           </thead>
           <tbody>
@@ -126,7 +126,7 @@ function ByTool() {
                 <td data-label="Requests" data-named className="number">{t.count.toLocaleString()}</td>
                 <td data-label="Errors" data-named className="number">{t.errors.toLocaleString()}</td>
                 <td data-label="Median" data-named className="number">{took(t.p50)}</td>
-                <td data-label="99 % within" data-named className="number">{took(t.p99)}</td>
+                <td data-label="99th percentile" data-named className="number">{took(t.p99)}</td>
               </tr>
             ))}
           </tbody>

@@ -14,14 +14,14 @@ export function CheckpointDiff({ id, from }: { id: string; from: string | undefi
   if (diff.isPending) return <Skeleton rows={3} />;
   if (diff.isError) return <Failed error={diff.error} doing="compare the checkpoints" retry={() => void diff.refetch()} />;
   const { changes, more } = diff.data;
-  if (changes.length === 0) return <p className="quiet">Nothing: the two are the same.</p>;
+  if (changes.length === 0) return <p className="quiet">The two are equal.</p>;
   const place = changes.filter((c) => c.path.startsWith(ofTheRun));
   const variables = changes.filter((c) => !c.path.startsWith(ofTheRun));
   return (
     <div className="changes">
-      {variables.length === 0 ? <p className="quiet">No variable has changed.</p> : <Changes list={variables} />}
-      {more === true ? <p className="quiet">There are more than these.</p> : null}
-      {place.length === 0 ? null : <details><summary>Where the run stood ({place.length})</summary><Changes list={place} /></details>}
+      {variables.length === 0 ? <p className="quiet">No variable changed.</p> : <Changes list={variables} />}
+      {more === true ? <p className="quiet">Further changes are not shown.</p> : null}
+      {place.length === 0 ? null : <details><summary>Position of the run ({place.length})</summary><Changes list={place} /></details>}
     </div>
   );
 }

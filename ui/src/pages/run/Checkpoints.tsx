@@ -15,7 +15,7 @@ export function Checkpoints({ runId }: { runId: string }) {
   if (kept.isError) return <Failed error={kept.error} doing="read the checkpoints" retry={() => void kept.refetch()} />;
   const list = kept.data.checkpoints;
   if (list.length === 0) {
-    return <Empty title="No checkpoints yet">A checkpoint keeps the context of a run. One is saved at the end of a phase or loop, at gates and at the end, or by <code>workflow_checkpoint_save</code>.</Empty>;
+    return <Empty title="No checkpoints yet">A checkpoint stores the context of a run. One is saved at the end of a phase or loop, at gates and at the end, or by <code>workflow_checkpoint_save</code>.</Empty>;
   }
   const chosen = list.find((c) => c.checkpointId === to) ?? list[0];
   return (
@@ -29,11 +29,11 @@ export function Checkpoints({ runId }: { runId: string }) {
           <label className="field">
             <span>Compared with</span>
             <select value={from} onChange={(e) => setFrom(e.target.value)}>
-              <option value="">the one before it</option>
+              <option value="">the previous checkpoint</option>
               {list.filter((c) => c !== chosen).map((c) => <option key={c.checkpointId} value={c.checkpointId}>{nameOf(c)}</option>)}
             </select>
           </label>
-          {from === "" && chosen.parentId === undefined ? <p className="quiet">It is the first one.</p> : <CheckpointDiff id={chosen.checkpointId} from={from === "" ? undefined : from} />}
+          {from === "" && chosen.parentId === undefined ? <p className="quiet">It is the first checkpoint.</p> : <CheckpointDiff id={chosen.checkpointId} from={from === "" ? undefined : from} />}
         </section>
       )}
     </div>
@@ -51,7 +51,7 @@ function Row({ checkpoint: c, chosen, onChoose }: { checkpoint: Schemas["Checkpo
         <span className="checkpoint-dot" aria-hidden="true">{c.head ? "●" : "○"}</span>
         <span className="checkpoint-name">{nameOf(c)}{c.branch === true ? " · a branch" : ""}</span>
         <span className="quiet">{c.kind === "auto" ? "automatic" : "saved"}{c.runSeq === undefined ? "" : ` at event ${c.runSeq}`}</span>
-        <span className="quiet number">{bytes(c.bytes)}, kept in {bytes(c.storedBytes)} · <When at={c.createdAt} /></span>
+        <span className="quiet number">{bytes(c.bytes)}, stored in {bytes(c.storedBytes)} · <When at={c.createdAt} /></span>
       </button>
       {c.problem === undefined ? null : <p className="checkpoint-problem">It could not be read: {c.problem}</p>}
     </li>

@@ -6,7 +6,7 @@ export function HandedIn({ runId, seq, step }: { runId: string; seq: number; ste
   if (data === undefined || data === null || (data.output === "" && data.notes === "")) return null;
   return (
     <div className="handed-in">
-      <h3>What was handed in</h3>
+      <h3>Output</h3>
       {data.output === "" ? null : <pre tabIndex={0}>{data.output}</pre>}
       {data.notes === "" ? null : <><h3>Notes</h3><pre tabIndex={0}>{data.notes}</pre></>}
     </div>

@@ -7,7 +7,7 @@ import { When } from "../../parts/When";
 /** What was handed in, step by step, the newest first. */
 export function Outputs({ events, titles }: { events: Schemas["Event"][]; titles: Map<string, string> }) {
   const done = useMemo(() => events.filter((e) => e.kind === "step_completed").reverse(), [events]);
-  if (done.length === 0) return <Empty title="Nothing handed in yet">The outputs and notes of completed steps come here.</Empty>;
+  if (done.length === 0) return <Empty title="No outputs yet">The outputs and notes of completed steps appear here.</Empty>;
   return (
     <LongList label="Outputs, the newest first" count={done.length} estimate={84} keyOf={(i) => done[i]?.seq ?? i} className="outputs">
       {(i) => {

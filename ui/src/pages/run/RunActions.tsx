@@ -27,7 +27,7 @@ export function RunActions({ run }: { run: Schemas["Run"] }) {
           trigger={<button type="button" className="button" disabled={!may}>Abort</button>}
           title="Abort this run?" verb="Abort the run" onAgree={() => abort.mutate(reason)}
         >
-          <p>It ends for good. What it has done stays, and you can fork it later.</p>
+          <p>It ends permanently. Its record stays, and you can fork it later.</p>
           <label className="field"><span>Reason (optional)</span><input type="text" value={reason} onChange={(e) => setReason(e.target.value)} /></label>
         </Ask>
       )}

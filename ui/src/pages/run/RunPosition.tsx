@@ -48,7 +48,7 @@ function asks(position: Schemas["Position"]): string {
   const phase = position.phase === undefined ? "" : `Phase ${position.phase.number} of ${position.phase.of} · `;
   const round = position.loop === undefined ? "" : ` · round ${position.loop.round}${position.loop.rounds === undefined ? "" : ` of ${position.loop.rounds}`}`;
   const kinds: Record<Schemas["PositionKind"], string> = {
-    step: "The agent is to do", gate: position.person === true ? "Waits for you" : "Waits for an answer", context: "Waits for variables", end: "Ended",
+    step: "The agent works on", gate: position.person === true ? "Waiting for you" : "Waits for an answer", context: "Waits for variables", end: "Ended",
   };
   return `${phase}${kinds[position.kind]}${round}`;
 }
@@ -89,7 +89,7 @@ export function Gate({ runId, handle, position }: Omit<Props, "status" | "seq">)
       <fieldset>
         <legend className="visually-hidden">Your answer</legend>
         {options.map((o) => <Choice key={o.id} name={name} value={o.id} label={o.label} description={o.description} chosen={option} onChoose={setOption} />)}
-        {position.declinable === true ? <Choice name={name} value={declined} label="Decline" description="Go on without an answer." chosen={option} onChoose={setOption} /> : null}
+        {position.declinable === true ? <Choice name={name} value={declined} label="Decline" description="Continue without an answer." chosen={option} onChoose={setOption} /> : null}
       </fieldset>
       <label className="gate-note"><span>Note (optional)</span><textarea rows={2} value={note} onChange={(e) => setNote(e.target.value)} /></label>
       <button type="submit" className="button button-main" disabled={!may || option === "" || answer.isPending}>

@@ -33,7 +33,7 @@ export function Timeline({ runId, events, titles, about, onAll }: Props) {
       {about === undefined ? null : (
         <p className="timeline-about">Events of <strong>{titles.get(about) ?? about}</strong> <button type="button" className="button button-small" onClick={onAll}>Show all</button></p>
       )}
-      {shown.length === 0 ? <Empty title="Nothing yet">The run has not come here.</Empty> : null}
+      {shown.length === 0 ? <Empty title="Nothing yet">The run has not reached this step.</Empty> : null}
       <div ref={scroller} className="timeline" tabIndex={0} role="list" aria-label="Events, the newest first" hidden={shown.length === 0}>
         <div style={{ height: rows.getTotalSize(), position: "relative" }} role="presentation">
           {rows.getVirtualItems().map((row) => {

@@ -44,7 +44,7 @@ function Filters({ search, set }: { search: URLSearchParams; set: (name: string,
   const searching = (search.get("q") ?? "") !== "";
   return (
     <div className="filters" role="search">
-      <SearchBox label="Find runs by words" value={search.get("q") ?? ""} onSearch={(q) => set("q", q)} />
+      <SearchBox label="Search runs" value={search.get("q") ?? ""} onSearch={(q) => set("q", q)} />
       {searching ? <span className="quiet">The search looks through all runs</span> : (
         <>
           <Choice label="Status" value={search.get("status") ?? ""} onChoose={(v) => set("status", v)} any="Any status" options={statuses.map((s) => [s, s])} />
@@ -85,7 +85,7 @@ function Listed({ filter }: { filter: RunFilter }) {
   const rows = runs.data?.pages.flatMap((p) => p.runs.map(rowOf)) ?? [];
   if (runs.isPending) return <Skeleton rows={12} />;
   if (runs.isError) return <Failed error={runs.error} doing="read the runs" retry={() => void runs.refetch()} />;
-  if (rows.length === 0) return Object.keys(filter).length === 0 ? <NoRuns /> : <Empty title="No run is like that">Take a filter away to see more.</Empty>;
+  if (rows.length === 0) return Object.keys(filter).length === 0 ? <NoRuns /> : <Empty title="No matching runs">Remove a filter to see more.</Empty>;
   const more = () => {
     if (runs.hasNextPage && !runs.isFetchingNextPage) void runs.fetchNextPage();
   };
@@ -101,7 +101,7 @@ function Found({ words }: { words: string }) {
   const found = useRunSearch(words);
   if (found.isPending) return <Skeleton />;
   if (found.isError) return <Failed error={found.error} doing="search the runs" retry={() => void found.refetch()} />;
-  if (found.data.runs.length === 0) return <Empty title={`Nothing found for “${words}”`}>The search knows goals, notes, workflows, projects and branches.</Empty>;
+  if (found.data.runs.length === 0) return <Empty title={`Nothing found for “${words}”`}>The search covers goals, notes, workflows, projects and branches.</Empty>;
   const rows = found.data.runs.map((c): RunRow => ({
     runId: c.runId, status: c.status, person: c.position.person === true, goal: c.goal ?? "", workflow: c.workflowId,
     at: c.position.title ?? "", done: undefined, updatedAt: c.updatedAt,

@@ -59,7 +59,7 @@ function Document({ session: s }: { session: Schemas["Session"] }) {
       </header>
       <Tabs label="About the session" tabs={[
         { id: "data", name: "Data", body: <Sections data={s.data} /> },
-        { id: "findings", name: "Findings", body: <Findings session={s} /> },
+        { id: "findings", name: "Diagnostics", body: <Findings session={s} /> },
         { id: "json", name: "JSON", body: <pre tabIndex={0}>{JSON.stringify(s.data, null, 2)}</pre> },
       ]} />
     </>
@@ -71,7 +71,7 @@ function Sections({ data }: { data: Record<string, unknown> }) {
   const dashboard = isObject(data["dashboard"]) ? data["dashboard"] : {};
   const shown = new Set(["title", "subtitle", "status", "progress", "confidence", "currentPhase", "currentStep"]);
   const rest = Object.fromEntries(Object.entries(dashboard).filter(([name]) => !shown.has(name)));
-  if (sections.length === 0 && Object.keys(rest).length === 0) return <Empty title="Nothing in it yet">What the agent adds to the document comes here by itself.</Empty>;
+  if (sections.length === 0 && Object.keys(rest).length === 0) return <Empty title="No content yet">What the agent adds to the document appears here.</Empty>;
   return (
     <div className="session-sections">
       {Object.keys(rest).length === 0 ? null : <Value value={rest} />}
@@ -88,8 +88,8 @@ function Sections({ data }: { data: Record<string, unknown> }) {
 function Findings({ session: s }: { session: Schemas["Session"] }) {
   const found = useSessionFindings(s.workflowId, s.id, s.projectId);
   if (found.isPending) return <Skeleton rows={3} />;
-  if (found.isError) return <Failed error={found.error} doing="read the findings" retry={() => void found.refetch()} />;
-  if (found.data.entries.length === 0) return <Empty title="Nothing to find fault with">What an agent writes is checked against what dashboards read. It is never refused for that.</Empty>;
+  if (found.isError) return <Failed error={found.error} doing="read the diagnostics" retry={() => void found.refetch()} />;
+  if (found.data.entries.length === 0) return <Empty title="No diagnostics">Documents are checked against the members that dashboards read. A diagnostic never blocks an agent.</Empty>;
   return (
     <ul className="session-findings">
       {found.data.entries.map((e, i) => <li key={i}><code>{e.pointer}</code> {e.message} <span className="quiet">revision {e.revision}, <When at={e.at} /></span></li>)}

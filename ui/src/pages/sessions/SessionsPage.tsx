@@ -25,7 +25,7 @@ export function SessionsPage() {
       {sessions.isError ? <Failed error={sessions.error} doing="read the sessions" retry={() => void sessions.refetch()} /> : null}
       {sessions.isSuccess && sessions.data.sessions.length === 0 ? (
         <Empty title="No session documents yet">
-          A session document is what an agent writes for you to follow its work. It makes one with <code>workrail_create_session</code>.
+          A session document is what an agent writes so that you can follow its work. It creates one with <code>workrail_create_session</code>.
         </Empty>
       ) : null}
       {sessions.isSuccess && sessions.data.sessions.length > 0 ? <SessionList list={sessions.data.sessions} /> : null}
@@ -61,7 +61,7 @@ function SessionList({ list }: { list: Summary[] }) {
   return (
     <>
       <div className="filters" role="search">
-        <SearchBox label="Find sessions" value={search.get("q") ?? ""} onSearch={(q) => set("q", q)} />
+        <SearchBox label="Search sessions" value={search.get("q") ?? ""} onSearch={(q) => set("q", q)} />
         <select aria-label="Project" value={project} onChange={(e) => set("project", e.target.value)}>
           <option value="">Any project</option>
           {[...new Map(list.map((s) => [s.projectId, s.projectPath]))].map(([id, path]) => <option key={id} value={id}>{folder(path)}</option>)}
@@ -71,20 +71,20 @@ function SessionList({ list }: { list: Summary[] }) {
           {[...new Set(list.map((s) => s.workflowId))].sort().map((id) => <option key={id} value={id}>{id}</option>)}
         </select>
       </div>
-      {shown.length === 0 ? <Empty title="No session is like that">Take a filter away to see more.</Empty> : null}
+      {shown.length === 0 ? <Empty title="No matching sessions">Remove a filter to see more.</Empty> : null}
       <ul className="cards">
         {shown.slice(0, drawn).map((s) => (
           <li key={keyOf(s)}>
-            <SessionCard session={s} choice={<label className="check"><input type="checkbox" checked={chosen.has(keyOf(s))} onChange={(e) => toggle(keyOf(s), e.target.checked)} /><span className="visually-hidden">Choose {headOf(s.data.dashboard).title ?? s.id}</span></label>} />
+            <SessionCard session={s} choice={<label className="check"><input type="checkbox" checked={chosen.has(keyOf(s))} onChange={(e) => toggle(keyOf(s), e.target.checked)} /><span className="visually-hidden">Select {headOf(s.data.dashboard).title ?? s.id}</span></label>} />
           </li>
         ))}
       </ul>
       {drawn < shown.length ? <p key={drawn} ref={end} className="quiet">{shown.length - drawn} more</p> : null}
       {picked.length === 0 ? null : (
-        <div className="chosen-bar" role="group" aria-label="What to do with the chosen sessions">
-          <span>{picked.length === 1 ? "1 session is chosen" : `${picked.length} sessions are chosen`}</span>
+        <div className="chosen-bar" role="group" aria-label="Actions for the selected sessions">
+          <span>{picked.length === 1 ? "1 session is selected" : `${picked.length} sessions are selected`}</span>
           <button type="button" className="button" disabled={!may || remove.isPending} onClick={() => remove.run(picked, () => setChosen(new Set()))}>Delete</button>
-          <button type="button" className="button button-bare" onClick={() => setChosen(new Set())}>Choose none</button>
+          <button type="button" className="button button-bare" onClick={() => setChosen(new Set())}>Clear the selection</button>
         </div>
       )}
     </>

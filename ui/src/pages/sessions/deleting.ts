@@ -19,8 +19,8 @@ export function useDeleting() {
       onSuccess: ({ deleted, failed }) => {
         const refs = deleted.map((d) => d.deleted);
         const back = () => restore.mutate(refs, {
-          onSuccess: () => tell({ text: refs.length === 1 ? "The session is back." : `${refs.length} sessions are back.` }),
-          onError: (error) => tell({ text: `Could not bring it back: ${error.message}`, failed: true }),
+          onSuccess: () => tell({ text: refs.length === 1 ? "The session is restored." : `${refs.length} sessions are restored.` }),
+          onError: (error) => tell({ text: `Could not restore it: ${error.message}`, failed: true }),
         });
         const first = failed[0];
         if (first !== undefined) tell({ text: `${failed.length} could not be deleted: ${first.error}`, failed: true, ...(refs.length === 0 ? {} : { undo: { verb: "Undo", run: back } }) });

@@ -23,10 +23,10 @@ export function TokensPage() {
     <>
       <section className="section">
         <div className="section-head"><h1>Tokens</h1><Link href="/gateway">Gateway</Link></div>
-        <p className="quiet prose">A token lets one client in at <code>/mcp</code>, where it sees and calls only what you name here. Revoke it, and its sessions end within seconds.</p>
+        <p className="quiet prose">A token gives one client access to <code>/mcp</code>, limited to what you select here. If you revoke it, its sessions end within seconds.</p>
         {tokens.isPending ? <Skeleton rows={4} /> : null}
         {tokens.isError ? <Failed error={tokens.error} doing="read the tokens" retry={() => void tokens.refetch()} /> : null}
-        {tokens.isSuccess && tokens.data.tokens.length === 0 ? <Empty title="No named tokens yet">Clients use the token of the token file, which may use everything. Make one for a client that should not.</Empty> : null}
+        {tokens.isSuccess && tokens.data.tokens.length === 0 ? <Empty title="No named tokens yet">Clients use the token of the token file, which allows everything. Create one for a client that should have less access.</Empty> : null}
         {tokens.isSuccess && tokens.data.tokens.length > 0 ? <TokenTable list={tokens.data.tokens} /> : null}
       </section>
       {tokens.isSuccess ? <NewToken /> : null}
@@ -55,7 +55,7 @@ function TokenTable({ list }: { list: Token[] }) {
           {[...list].sort((a, b) => Number(a.expired) - Number(b.expired)).map((t) => (
             <tr key={t.name} data-expired={t.expired || undefined}>
               <td data-label="Name" data-main>{t.name}</td>
-              <td data-label="State"><Status word={t.expired ? "expired" : "in force"} /></td>
+              <td data-label="State"><Status word={t.expired ? "expired" : "active"} /></td>
               <td data-label="Scope">{t.scopes.join(", ")}</td>
               <td data-label="May use" data-line className="quiet" title={mayUse(t)}>{mayUse(t)}</td>
               <td data-label="Used" data-named>{t.usedAt === undefined ? <span className="quiet">never</span> : <When at={t.usedAt} />}</td>
@@ -64,7 +64,7 @@ function TokenTable({ list }: { list: Token[] }) {
                 <Ask trigger={<button type="button" className="button button-small" aria-label={`${t.expired ? "Remove" : "Revoke"} ${t.name}`}>{t.expired ? "Remove" : "Revoke"}</button>}
                   title={t.expired ? `Remove ${t.name}?` : `Revoke ${t.name}?`} verb={t.expired ? "Remove the token" : "Revoke the token"}
                   onAgree={() => revoke.mutate(t.name, { onSuccess: () => tell({ text: `${t.expired ? "Removed" : "Revoked"}: ${t.name}` }) })}>
-                  <p>{t.expired ? "It lets nobody in any more. Its name is free then." : "Who has it gets in no more, and what is under way ends. It cannot be brought back."}</p>
+                  <p>{t.expired ? "It no longer gives access. Its name becomes available." : "Its clients lose access, and their open sessions end. This cannot be undone."}</p>
                 </Ask>
               </td>
             </tr>
@@ -107,27 +107,27 @@ function NewToken() {
         {projects.length === 0 ? null : <fieldset><legend>Projects</legend><div className="checks">{projects.map(check("project"))}</div></fieldset>}
         <fieldset><legend>Guideway’s own toolsets</legend><div className="checks">{toolsets.map(check("toolset"))}</div></fieldset>
         <label className="field"><span>Single tools, such as github__get_*</span><input type="text" value={tools} onChange={(e) => setTools(e.target.value)} /></label>
-        <label className="field"><span>Ends after</span>
+        <label className="field"><span>Expires after</span>
           <select value={days} onChange={(e) => setDays(e.target.value)}>
             <option value="1">a day</option><option value="7">a week</option><option value="30">30 days</option><option value="365">a year</option><option value="">never</option>
           </select>
         </label>
-        {nothing && name !== "" ? <p className="quiet">It may use nothing yet: choose something.</p> : null}
-        {make.isError ? <Failed error={make.error} doing="make the token" /> : null}
-        <div className="actions"><button type="submit" className="button button-main" disabled={make.isPending || nothing}>Make token</button></div>
+        {nothing && name !== "" ? <p className="quiet">It may use nothing yet: select something.</p> : null}
+        {make.isError ? <Failed error={make.error} doing="create the token" /> : null}
+        <div className="actions"><button type="submit" className="button button-main" disabled={make.isPending || nothing}>Create token</button></div>
       </form>
-      <p className="quiet prose">Tokens that answer gates or change upstreams stand for you: make them at a terminal, with <code>guideway token create NAME --scope approve</code> or <code>--scope manage</code>.</p>
+      <p className="quiet prose">Tokens that answer gates or change upstreams act as you: create them at a terminal with <code>guideway token create NAME --scope approve</code> or <code>--scope manage</code>.</p>
     </section>
   );
 }
 
 function Secret({ made, onClose }: { made: Schemas["MadeToken"]; onClose: () => void }) {
   const tell = useNotice();
-  const copy = () => void navigator.clipboard.writeText(made.secret).then(() => tell({ text: "Copied" }), () => tell({ text: "Could not copy: mark it and copy it by hand", failed: true }));
+  const copy = () => void navigator.clipboard.writeText(made.secret).then(() => tell({ text: "Copied" }), () => tell({ text: "Could not copy: select it and copy it manually", failed: true }));
   return (
     <div className="change-tool" role="status">
       <h3>The token of {made.token.name}, shown once</h3>
-      <p className="secret"><code aria-label="Token">{made.secret}</code><button type="button" className="button" onClick={copy}>Copy</button><button type="button" className="button" onClick={onClose}>I have it</button></p>
+      <p className="secret"><code aria-label="Token">{made.secret}</code><button type="button" className="button" onClick={copy}>Copy</button><button type="button" className="button" onClick={onClose}>Close</button></p>
       <p className="quiet prose">The client sends it as <code>Authorization: Bearer TOKEN</code>, or <code>guideway connect</code> takes it from <code>GUIDEWAY_TOKEN</code>.</p>
     </div>
   );

@@ -53,8 +53,8 @@ function HandIn({ needsOutput, busy, onMove }: { needsOutput: boolean; busy: boo
         <span>Variables, as a JSON object</span>
         <textarea rows={2} className="mono" value={variables} placeholder='{"size": "small"}' aria-invalid={wrong} onChange={(e) => setVariables(e.target.value)} />
       </label>
-      {wrong ? <p className="try-refused">This is no JSON object.</p> : null}
-      <button type="submit" className="button button-main" disabled={busy || wrong}>Hand in</button>
+      {wrong ? <p className="try-refused">This is not a JSON object.</p> : null}
+      <button type="submit" className="button button-main" disabled={busy || wrong}>Submit</button>
     </form>
   );
 }

@@ -53,14 +53,14 @@ function Walk({ id, name, text, isDraft, definition }: WalkProps) {
       <header className="head run-head">
         <div>
           <h1>Try {name}</h1>
-          <p className="quiet">You stand in the agent's place. Nothing is kept.{isDraft ? " This is your draft." : ""} <Link href={`/workflows/${encodeURIComponent(id)}`}>Back to the workflow</Link></p>
+          <p className="quiet">You act as the agent. Nothing is saved.{isDraft ? " This is your draft." : ""} <Link href={`/workflows/${encodeURIComponent(id)}`}>Back to the workflow</Link></p>
         </div>
         <div className="actions">
           <button type="button" className="button" disabled={moves.length === 0 || trial.isPending} onClick={() => walk(moves.slice(0, -1))}>Undo the last move</button>
-          <button type="button" className="button" disabled={moves.length === 0 || trial.isPending} onClick={() => walk([])}>Begin again</button>
+          <button type="button" className="button" disabled={moves.length === 0 || trial.isPending} onClick={() => walk([])}>Start over</button>
         </div>
       </header>
-      {trial.isError ? <Failed error={trial.error} doing="walk on" /> : null}
+      {trial.isError ? <Failed error={trial.error} doing="continue the trial" /> : null}
       {at === undefined ? <Skeleton rows={6} /> : (
         <div className="run-columns">
           {model === undefined || states === undefined ? <div /> : <Graph model={model} states={states} label="The workflow and where the trial is" />}

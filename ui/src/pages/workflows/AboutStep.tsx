@@ -6,7 +6,7 @@ import { Empty } from "../../parts/States";
 /** What the definition says of the chosen node. */
 export function AboutStep({ definition, chosen }: { definition: unknown; chosen: string | undefined }) {
   const step = useMemo(() => (chosen === undefined ? undefined : find(definition, chosen)), [definition, chosen]);
-  if (step === undefined) return <Empty title="No step is chosen">Choose one in the graph to read its prompt and what its output must meet.</Empty>;
+  if (step === undefined) return <Empty title="No step is selected">Select a step in the graph to read its prompt and criteria.</Empty>;
   const prompt = text(step["prompt"]) || text(step["message"]) || text(step["description"]);
   const shown = new Set(["id", "title", "name", "prompt", "message", "description", "runCondition", "steps", "body", "checkpoints", "decisions", "transitions", "loops"]);
   const rest = Object.entries(step).filter(([name]) => !shown.has(name));

@@ -11,7 +11,7 @@ export function SourceTable({ sources }: { sources: Schemas["SourceStatus"][] })
       <thead>
         <tr>
           <th scope="col">Source</th><th scope="col">Where</th><th scope="col">State</th>
-          <th scope="col" className="number">Served</th><th scope="col" className="number">Broken</th><th scope="col" className="number">Looked at</th>
+          <th scope="col" className="number">Served</th><th scope="col" className="number">Broken</th><th scope="col" className="number">Last read</th>
         </tr>
       </thead>
       <tbody>
@@ -22,7 +22,7 @@ export function SourceTable({ sources }: { sources: Schemas["SourceStatus"][] })
             <td data-label="State" title={s.error} data-state={s.state}>{states[s.state]}{s.error === undefined ? "" : `: ${s.error}`}</td>
             <td data-label="Served" className="number">{s.served}</td>
             <td data-label="Broken" className="number">{s.broken}</td>
-            <td data-label="Looked at" className="number"><When at={s.loaded} /></td>
+            <td data-label="Last read" className="number"><When at={s.loaded} /></td>
           </tr>
         ))}
       </tbody>

@@ -18,7 +18,7 @@ export function StartRun({ workflowId, name }: { workflowId: string; name: strin
   });
   return (
     <Ask trigger={<button type="button" className="button button-main" disabled={!may || start.isPending}>Start a run</button>} title={`Start a run of ${name}`} verb="Start the run" onAgree={begin}>
-      <p>An agent goes on with it by <code>workflow_resume</code>, with words of the goal.</p>
+      <p>An agent continues it with <code>workflow_resume</code> and words of the goal.</p>
       <label className="field"><span>Goal</span><input type="text" value={goal} onChange={(e) => setGoal(e.target.value)} autoFocus /></label>
     </Ask>
   );

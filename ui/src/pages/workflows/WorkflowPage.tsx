@@ -62,7 +62,7 @@ function Body({ id, definition }: { id: string; definition: Schemas["Definition"
       <Tabs label="About the workflow" tabs={[
         { id: "source", name: "Source", body: source },
         { id: "step", name: "Step", body: <AboutStep definition={definition} chosen={chosen} /> },
-        { id: "findings", name: "Findings", count: found.length, body: found.length === 0 ? <Empty title="No findings">The definition loads, and the linter has nothing to say of it.</Empty> : <DiagnosticList list={found} onLine={setLine} /> },
+        { id: "findings", name: "Diagnostics", count: found.length, body: found.length === 0 ? <Empty title="No diagnostics">The definition loads, and the linter reports nothing.</Empty> : <DiagnosticList list={found} onLine={setLine} /> },
       ]} />
     </div>
   );

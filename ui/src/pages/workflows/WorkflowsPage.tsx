@@ -28,7 +28,7 @@ export function WorkflowsPage() {
           <div className="card"><DiagnosticList list={broken} withFile /></div>
         </section>
       ) : null}
-      <section className="section" aria-label="Workflows that are served">
+      <section className="section" aria-label="Served workflows">
         {workflows.isPending || machines.isPending || hooks.isPending ? <Skeleton rows={10} /> : null}
         {workflows.isError ? <Failed error={workflows.error} doing="read the workflows" retry={() => void workflows.refetch()} /> : null}
         {machines.isError ? <Failed error={machines.error} doing="read the machines" retry={() => void machines.refetch()} /> : null}
@@ -59,7 +59,7 @@ function Served({ list }: { list: Entry[] }) {
   return (
     <>
       <div className="filters" role="search">
-        <SearchBox label="Find workflows" value={search.get("q") ?? ""} onSearch={(q) => set("q", q)} />
+        <SearchBox label="Search workflows" value={search.get("q") ?? ""} onSearch={(q) => set("q", q)} />
         <select aria-label="Dialect" value={dialect} onChange={(e) => set("dialect", e.target.value)}>
           <option value="">Any dialect</option>
           {[...new Set(list.map((w) => w.dialect))].sort().map((d) => <option key={d} value={d}>{d}</option>)}
@@ -69,8 +69,8 @@ function Served({ list }: { list: Entry[] }) {
           {[...new Set(list.map((w) => w.source))].map((s) => <option key={s} value={s}>{s}</option>)}
         </select>
       </div>
-      {list.length === 0 ? <Empty title="No workflows">Put one into the directory <code>workflows</code> of your project, or make a new one here.</Empty> : null}
-      {list.length > 0 && shown.length === 0 ? <Empty title="No workflow is like that">Take a filter away to see more.</Empty> : null}
+      {list.length === 0 ? <Empty title="No workflows">Put one into the directory <code>workflows</code> of your project, or create one here.</Empty> : null}
+      {list.length > 0 && shown.length === 0 ? <Empty title="No matching workflows">Remove a filter to see more.</Empty> : null}
       {shown.length > 0 ? <WorkflowTable list={shown} /> : null}
     </>
   );
@@ -79,12 +79,12 @@ function Served({ list }: { list: Entry[] }) {
 function WorkflowTable({ list }: { list: Entry[] }) {
   return (
     <table className="table workflows" aria-label="Workflows">
-      <thead><tr><th scope="col">Name</th><th scope="col">What it is for</th><th scope="col">Dialect</th><th scope="col">Source</th><th scope="col" className="number">Version</th></tr></thead>
+      <thead><tr><th scope="col">Name</th><th scope="col">Description</th><th scope="col">Dialect</th><th scope="col">Source</th><th scope="col" className="number">Version</th></tr></thead>
       <tbody>
         {list.map((w) => (
           <tr key={`${w.dialect} ${w.source} ${w.id}`}>
-            <td data-label="Name"><Link href={w.href}>{w.name}</Link>{w.stale ? <span className="stale"> Old version: the file no longer loads</span> : null}</td>
-            <td data-label="What it is for" title={w.about} className="quiet">{w.about}</td>
+            <td data-label="Name"><Link href={w.href}>{w.name}</Link>{w.stale ? <span className="stale"> Old version: the file does not load any more</span> : null}</td>
+            <td data-label="Description" title={w.about} className="quiet">{w.about}</td>
             <td data-label="Dialect">{w.dialect}</td>
             <td data-label="Source" title={w.path}>{w.source}</td>
             <td data-label="Version" className="number">{w.version}</td>
