@@ -104,7 +104,7 @@ func (c *shared) sendRequest(method string, params map[string]any, to chan answe
 	}
 	c.server.lastID++
 	id := c.server.lastID
-	line, err := newRequest(c.server.era, id, method, params)
+	line, err := newRequest(c.server.version, id, method, params)
 	if err != nil {
 		return time.Time{}, err
 	}

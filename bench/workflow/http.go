@@ -22,7 +22,7 @@ type httpServer struct {
 	url     string
 	token   string
 	session string
-	era     era
+	version protocolVersion
 	lastID  int
 }
 
@@ -72,10 +72,10 @@ func (h *httpServer) stop() {
 	_ = h.cmd.Wait()
 }
 
-// openSession opens a session of an era.
-func (h *httpServer) openSession(ctx context.Context, e era) error {
-	h.era, h.session = e, ""
-	if e == modern {
+// openSession opens a session with a protocol version.
+func (h *httpServer) openSession(ctx context.Context, v protocolVersion) error {
+	h.version, h.session = v, ""
+	if v == modern {
 		return nil
 	}
 	if _, _, err := h.callTool(ctx, "initialize", initializeParams()); err != nil {
@@ -91,7 +91,7 @@ func (h *httpServer) openSession(ctx context.Context, e era) error {
 
 func (h *httpServer) callTool(ctx context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error) {
 	h.lastID++
-	body, err := newRequest(h.era, h.lastID, method, params)
+	body, err := newRequest(h.version, h.lastID, method, params)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -119,7 +119,7 @@ func (h *httpServer) postMessage(ctx context.Context, body []byte, method, name 
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	switch {
-	case h.era == modern:
+	case h.version == modern:
 		req.Header.Set("Mcp-Protocol-Version", string(modern))
 		req.Header.Set("Mcp-Method", method)
 		if name != "" {

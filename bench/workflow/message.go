@@ -7,14 +7,14 @@ import (
 	"maps"
 )
 
-// era is one of the two generations of the protocol.
-type era string
+// protocolVersion is a version of MCP.
+type protocolVersion string
 
 const (
 	// legacy starts with initialize.
-	legacy era = "2025-11-25"
+	legacy protocolVersion = "2025-11-25"
 	// modern sends the version in every request.
-	modern era = "2026-07-28"
+	modern protocolVersion = "2026-07-28"
 )
 
 type message struct {
@@ -25,8 +25,8 @@ type message struct {
 }
 
 // newRequest returns a request as text.
-func newRequest(e era, id int, method string, params map[string]any) ([]byte, error) {
-	if e == modern {
+func newRequest(v protocolVersion, id int, method string, params map[string]any) ([]byte, error) {
+	if v == modern {
 		params = maps.Clone(params)
 		if params == nil {
 			params = map[string]any{}

@@ -64,13 +64,13 @@ type record func(row, figure)
 
 // measureStart measures the time from the creation of the process to its first answer of
 // workflow_list.
-func (p plan) measureStart(ctx context.Context, t *target, e era, to row, rec record) error {
+func (p plan) measureStart(ctx context.Context, t *target, v protocolVersion, to row, rec record) error {
 	if t == nil {
 		return nil
 	}
 	var walls, cpus []time.Duration
 	for range p.starts {
-		wall, cpu, err := startOnce(ctx, t, e)
+		wall, cpu, err := startOnce(ctx, t, v)
 		if err != nil {
 			return err
 		}
@@ -82,8 +82,8 @@ func (p plan) measureStart(ctx context.Context, t *target, e era, to row, rec re
 	return nil
 }
 
-func startOnce(ctx context.Context, t *target, e era) (wall, cpu time.Duration, err error) {
-	s, err := t.startServer(ctx, e)
+func startOnce(ctx context.Context, t *target, v protocolVersion) (wall, cpu time.Duration, err error) {
+	s, err := t.startServer(ctx, v)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -166,11 +166,11 @@ func (p plan) measureMemory(ctx context.Context, s *server, to row, rec record) 
 }
 
 // measureNext measures workflow_next in one session over stdio, walk after walk.
-func (p plan) measureNext(ctx context.Context, t *target, e era, to row, rec record) error {
+func (p plan) measureNext(ctx context.Context, t *target, v protocolVersion, to row, rec record) error {
 	if t == nil {
 		return nil
 	}
-	s, err := t.startServer(ctx, e)
+	s, err := t.startServer(ctx, v)
 	if err != nil {
 		return err
 	}
@@ -216,10 +216,10 @@ func (p plan) measureHTTP(ctx context.Context, w *workplace, t *target, rec reco
 	}
 	defer h.stop()
 	for _, m := range []struct {
-		era era
-		to  row
+		version protocolVersion
+		to      row
 	}{{modern, rowHTTPModern}, {legacy, rowHTTPLegacy}} {
-		if err := h.openSession(ctx, m.era); err != nil {
+		if err := h.openSession(ctx, m.version); err != nil {
 			return err
 		}
 		f, err := measureCalls(ctx, h, h.cmd.Process.Pid, p.calls/2, loopWalk(true).measureWalk)

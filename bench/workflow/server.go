@@ -34,21 +34,21 @@ func (t *target) withEnv(env ...string) *target {
 
 // server is a running target that answers on its standard output.
 type server struct {
-	target *target
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    *bufio.Reader
-	errors bytes.Buffer
-	era    era
-	lastID int
+	target  *target
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	errors  bytes.Buffer
+	version protocolVersion
+	lastID  int
 	// started is the time just before the process was created.
 	started time.Time
 }
 
 // startServer starts a target. The end of ctx kills it, so that reads do not block for
 // ever.
-func (t *target) startServer(ctx context.Context, e era) (*server, error) {
-	s := &server{target: t, era: e}
+func (t *target) startServer(ctx context.Context, v protocolVersion) (*server, error) {
+	s := &server{target: t, version: v}
 	s.cmd = exec.CommandContext(ctx, t.command[0], t.command[1:]...) //nolint:gosec // the program to measure
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = t.dir, t.env, &s.errors
 	s.cmd.WaitDelay = time.Second
@@ -84,7 +84,7 @@ func (s *server) stop() time.Duration {
 // arrived, before it is decoded. The end of ctx ends the call only if it ends the process.
 func (s *server) callTool(_ context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error) {
 	s.lastID++
-	line, err := newRequest(s.era, s.lastID, method, params)
+	line, err := newRequest(s.version, s.lastID, method, params)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -105,9 +105,9 @@ func (s *server) callTool(_ context.Context, method string, params map[string]an
 	}
 }
 
-// initializeSession sends the first messages of a client of the legacy era.
+// initializeSession sends the first messages of a client of protocol version 2025-11-25.
 func (s *server) initializeSession(ctx context.Context) error {
-	if s.era == modern {
+	if s.version == modern {
 		return nil
 	}
 	if _, _, err := s.callTool(ctx, "initialize", initializeParams()); err != nil {

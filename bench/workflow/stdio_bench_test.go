@@ -33,9 +33,9 @@ func BenchmarkStdio(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer server.Close()
-	for _, e := range []era{legacy, modern} {
-		b.Run(string(e), func(b *testing.B) {
-			c, end := callerOf(b, server, e)
+	for _, v := range []protocolVersion{legacy, modern} {
+		b.Run(string(v), func(b *testing.B) {
+			c, end := callerOf(b, server, v)
 			defer end()
 			walk := loopWalk(true)
 			b.ReportAllocs()
@@ -77,15 +77,15 @@ func BenchmarkStdioContinue(b *testing.B) {
 }
 
 // callerOf returns an initialized client, and a function that ends it.
-func callerOf(b *testing.B, server *mcpserver.Server, e era) (c *pipeCaller, end func()) {
+func callerOf(b *testing.B, server *mcpserver.Server, v protocolVersion) (c *pipeCaller, end func()) {
 	b.Helper()
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	ended := make(chan error, 1)
 	ctx := auth.WithPrincipal(context.WithoutCancel(b.Context()), benchCaller().Principal)
 	go func() { ended <- transport.ServeStdio(ctx, server.MCP(), nil, inRead, outWrite) }()
-	c = &pipeCaller{in: inWrite, out: bufio.NewReaderSize(outRead, 1<<20), era: e}
-	if e == legacy {
+	c = &pipeCaller{in: inWrite, out: bufio.NewReaderSize(outRead, 1<<20), version: v}
+	if v == legacy {
 		if _, _, err := c.callTool(b.Context(), "initialize", initializeParams()); err != nil {
 			b.Fatal(err)
 		}
@@ -100,15 +100,15 @@ func callerOf(b *testing.B, server *mcpserver.Server, e era) (c *pipeCaller, end
 
 // pipeCaller is a client in the same process.
 type pipeCaller struct {
-	in     io.Writer
-	out    *bufio.Reader
-	era    era
-	lastID int
+	in      io.Writer
+	out     *bufio.Reader
+	version protocolVersion
+	lastID  int
 }
 
 func (c *pipeCaller) callTool(_ context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error) {
 	c.lastID++
-	line, err := newRequest(c.era, c.lastID, method, params)
+	line, err := newRequest(c.version, c.lastID, method, params)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -53,12 +53,12 @@ func TestOpenQuestionsDoNotBlockOtherClients(t *testing.T) {
 		t.Errorf("one client has all sessions")
 	}
 	if got := post("modest", "echo"); !strings.Contains(got, "who?") {
-		t.Errorf("another client of the newer era: %s", got)
+		t.Errorf("another client of protocol version 2026-07-28: %s", got)
 	}
 	for _, mute := range []bool{false, true} {
 		p := r.connect(t, ways{user: "modest", version: legacy, mute: mute})
 		if got := p.callTool("one__echo", args{"text": "x"}); got != "x" {
-			t.Errorf("another client of the older era: %s", got)
+			t.Errorf("another client of protocol version 2025-11-25: %s", got)
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()

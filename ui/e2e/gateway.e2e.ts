@@ -36,7 +36,7 @@ test("an empty gateway says what it is for, and an upstream is added by pasting"
   const config = { mcpServers: { notes: { command: process.execPath, args: [fixture, words], env: { NOTES_KEY: "s3cr3t" } }, broken: { url: "ftp://example.com" } } };
   await page.getByLabel(/Configuration of Claude/).fill(JSON.stringify(config));
   await page.getByRole("button", { name: "Find its servers" }).click();
-  await page.getByText("NOTES_KEY is written down in plain text").waitFor();
+  await page.getByText("NOTES_KEY is stored in plain text").waitFor();
   await accessible(person.page);
   expect(await page.getByRole("checkbox", { name: "broken" }).isDisabled()).toBe(true);
   await page.getByRole("button", { name: "Add 1 upstream" }).click();
@@ -128,7 +128,7 @@ test("an expired token is told from one in force, and is removed", async () => {
   await page.goto("/tokens");
   const rows = page.getByRole("table", { name: "Tokens" }).getByRole("row");
   await rows.nth(2).waitFor();
-  expect(await rows.nth(1).innerText()).toMatch(/young\s+✓ in force/);
+  expect(await rows.nth(1).innerText()).toMatch(/young\s+✓ active/);
   expect(await rows.nth(2).innerText()).toMatch(/old\s+⤳ expired/);
   await accessible(page);
   await page.getByRole("button", { name: "Remove old" }).click();

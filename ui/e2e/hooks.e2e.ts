@@ -73,10 +73,10 @@ test("a graph is drawn, saved and enabled, and wraps a call", async () => {
 
   // What would break a rule cannot be drawn, and says why.
   await draw(page, "call", "hook-2");
-  await expect.poll(() => refused(page).textContent()).toContain("One way leads on from MCP call");
+  await expect.poll(() => refused(page).textContent()).toContain("MCP call has an outgoing edge already");
   expect(await way(page, "Edge from MCP call to Hook").count()).toBe(0);
   await draw(page, "hook-2", "end");
-  await expect.poll(() => refused(page).textContent()).toContain("End has its one way in already");
+  await expect.poll(() => refused(page).textContent()).toContain("End has an incoming edge already");
 
   await page.getByRole("tab", { name: "List" }).click();
   await page.getByRole("button", { name: "Remove the edge from MCP call to End" }).click();
@@ -210,7 +210,7 @@ edges: [{ source: start, target: h }, { source: h, target: call }, { source: cal
   await page.getByRole("button", { name: "Save…" }).click();
   await page.getByRole("button", { name: "Save to project" }).click();
   await page.locator('.hook-state[data-state="changed"]').waitFor();
-  await page.getByText("it is not what was approved any more").waitFor();
+  await page.getByText("it has changed since its approval").waitFor();
   expect(readFileSync(file, "utf8")).toContain("bindings: [{upstream: none}]");
   await page.getByRole("button", { name: "Enable again…" }).click();
   await page.getByRole("button", { name: "Approve this version" }).click();

@@ -174,7 +174,7 @@ func SandboxFound(c Check, missing string, err error) Check {
 			c.Fix = "allow this user to start the Guideway program"
 		}
 	case missing != "":
-		c.Status, c.Message = CheckWarn, "workers run without the filter of system calls ("+missing+"); all other isolation is active"
+		c.Status, c.Message = CheckWarn, "workers run without the system call filter ("+missing+"); all other isolation is active"
 		c.Fix = "allow seccomp filters in the container; docs/scripts.md describes the isolation without them"
 	}
 	return c

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/guideway-dev/guideway"
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 )
 
 // Kind is the kind of a script error.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 )
 
 // DefaultLimits returns the default limits of a call.

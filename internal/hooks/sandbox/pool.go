@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 )
 
 // Options configure a pool. The zero value works if the program has the command
@@ -159,7 +159,7 @@ func (p *Pool) Warm(ctx context.Context) error {
 }
 
 // Missing returns the protection that this machine does not support, as reported by the
-// workers: the filter of system calls, in a container that forbids it. The other
+// workers: the system call filter, in a container that forbids it. The other
 // protections still apply. It is empty if nothing is missing.
 func (p *Pool) Missing() string {
 	p.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 )
 
 // Time limits of a worker, apart from those of scripts.

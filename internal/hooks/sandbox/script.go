@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 )
 
 // Line is a line of a script's console output.

@@ -46,7 +46,7 @@ func (l *logLines) countLines(what string) int {
 	return strings.Count(l.text.String(), what)
 }
 
-// If the filter of system calls is not available, scripts run, and this is logged once for
+// If the system call filter is not available, scripts run, and this is logged once for
 // all workers.
 func TestMissingFilterIsLogged(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ func TestBearer(t *testing.T) {
 		challenge     string
 	}{
 		{name: "right", authorization: []string{"Bearer " + secret}, ok: true},
-		{name: "scheme in small letters", authorization: []string{"bearer " + secret}, ok: true},
+		{name: "scheme in lower-case letters", authorization: []string{"bearer " + secret}, ok: true},
 		{name: "two spaces", authorization: []string{"Bearer  " + secret}, ok: true},
 		{name: "none"},
 		{name: "in the query", query: "?access_token=" + secret},

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox/quickjs"
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
 // The engine's names for scripts that it ended.

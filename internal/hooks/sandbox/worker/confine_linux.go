@@ -10,7 +10,7 @@ import (
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 	"golang.org/x/sys/unix"
 )
 
@@ -18,7 +18,7 @@ import (
 // network, other processes, and memory and time above the pool's limits. A script that
 // escaped from the engine would be in a process that can only compute and talk to the pool.
 //
-// The filter of system calls forbids new processes: RLIMIT_NPROC would count all threads of
+// The system call filter forbids new processes: RLIMIT_NPROC would count all threads of
 // the user, including those of this process.
 //
 // missing is the protection that the kernel or the container does not support, or empty;

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 )
 
 // TestMain also runs a confined process that tries to escape.

@@ -2,7 +2,7 @@
 
 package worker
 
-import scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+import scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 
 // confineProcess does nothing: the engine's own limits, the watchdog and the pool's kill apply on
 // every system, those of the kernel only on Linux.

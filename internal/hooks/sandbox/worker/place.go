@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-sourcemap/sourcemap"
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 )
 
 // frame matches a line of a stack trace: "at name (file:line:column)".

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox/quickjs"
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
 // module is a source for the engine.

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox/quickjs"
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
 // Limits of the scripts that are parsed before a call.

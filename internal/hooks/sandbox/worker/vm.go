@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox/quickjs"
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
 )
 
 //go:embed prelude.js

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 )
 
 // watchdog stops a script that exceeds its time, from separate goroutines.

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/wire"
+	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 )
 
 // maxGoStack limits the stack of the engine, in case a native recursion exceeds its own

@@ -1,7 +1,7 @@
-// Package wire is the protocol between a pool of script workers and a worker: frames on a
+// Package protocol is the protocol between a pool of script workers and a worker: frames on a
 // pipe, each with one message. Both sides treat their input as hostile, because a worker
 // runs untrusted scripts.
-package wire
+package protocol
 
 import "time"
 
