@@ -29,18 +29,18 @@ func TestCommandsRefusePipes(t *testing.T) {
 	}
 	must(t, os.Symlink("/dev/zero", filepath.Join(dir, "zero.json")))
 	for _, tt := range []struct{ args, want string }{
-		{"validate .", "pipe.yaml: it is a named pipe, not a regular file"},
-		{"validate .", "zero.json: it is a device, not a regular file"},
-		{"validate pipe.yaml", "pipe.yaml: it is a named pipe"},
-		{"show ./pipe.yaml", "pipe.yaml: it is a named pipe"},
-		{"run coding-task --answers zero.json", "zero.json: it is a device"},
-		{"runs import pipe.yaml", "pipe.yaml: it is a named pipe"},
-		{"checkpoint save pipe.yaml", "pipe.yaml: it is a named pipe"},
-		{"hooks validate ./pipe.yaml", "pipe.yaml: it is a named pipe"},
-		{"hooks test block-by-argument --request zero.json", "zero.json: it is a device"},
+		{"validate .", "pipe.yaml: is a named pipe, not a regular file"},
+		{"validate .", "zero.json: is a device, not a regular file"},
+		{"validate pipe.yaml", "pipe.yaml: is a named pipe"},
+		{"show ./pipe.yaml", "pipe.yaml: is a named pipe"},
+		{"run coding-task --answers zero.json", "zero.json: is a device"},
+		{"runs import pipe.yaml", "pipe.yaml: is a named pipe"},
+		{"checkpoint save pipe.yaml", "pipe.yaml: is a named pipe"},
+		{"hooks validate ./pipe.yaml", "pipe.yaml: is a named pipe"},
+		{"hooks test block-by-argument --request zero.json", "zero.json: is a device"},
 		{"machine validate pipe", "not opened: a named pipe"},
 		{"machine list", "not opened: a named pipe"},
-		{"machine run support-desk --model scripted:pipe.yaml", "it is a named pipe"},
+		{"machine run support-desk --model scripted:pipe.yaml", "is a named pipe"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			t.Parallel()

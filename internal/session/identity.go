@@ -48,8 +48,8 @@ type Name struct {
 	Project  string
 	Workflow string
 	ID       string
-	// Here is the project of the caller. It decides between documents of several projects,
-	// but does not hide the other documents.
+	// Here is the caller's project. It is preferred if documents of several projects match,
+	// but does not hide the others.
 	Here string
 }
 
@@ -70,8 +70,8 @@ var projectID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 // validate returns an error for an invalid id. Project and Workflow may be empty.
 func (n Name) validate() error {
 	if n.Project != "" && !projectID().MatchString(n.Project) {
-		return guideway.Errorf(guideway.CodeInvalid, "projectId %q is not the id of a project", clipText(n.Project)).
-			WithFix("use 12 hexadecimal digits, as in lists of projects, or omit it")
+		return guideway.Errorf(guideway.CodeInvalid, "projectId %q is not a project id", clipText(n.Project)).
+			WithFix("use 12 hexadecimal digits, as in project lists, or omit it")
 	}
 	if n.Workflow != "" {
 		if err := checkID("workflowId", n.Workflow); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Limits of a JSONPath query. A short query can select more nodes than there are atoms, and
-// the library cannot be stopped. So the library evaluates one segment at a time, and
+// Limits of a JSONPath query. A short query can select exponentially many nodes, and the
+// library cannot be interrupted. So the library evaluates one segment at a time, and
 // queries whose filters multiply are refused.
 const (
 	maxNodes  = 10_000
@@ -24,7 +24,7 @@ const (
 )
 
 // errTooMuch is returned for a query that selects too many values.
-var errTooMuch = errors.New("it selects too many values")
+var errTooMuch = errors.New("too many values are selected")
 
 // queryJSONPath evaluates a JSONPath query. A query of names and indices alone returns the
 // selected value, any other a list. Members are in the order of their names.
@@ -46,7 +46,7 @@ func queryJSONPath(data map[string]any, query string) (value any, found bool, er
 	for _, segment := range path.Query().Segments() {
 		if nodes, err = w.applyToAll(segment, nodes); err != nil {
 			return nil, false, guideway.Errorf(guideway.CodeTooLarge, "the path %q is refused: %w", clipText(query), err).
-				WithFix("make the query more specific, and use .. and * less")
+				WithFix("make the query more specific and use fewer .. and *")
 		}
 	}
 	if path.Query().Singular() == nil {
@@ -58,8 +58,8 @@ func queryJSONPath(data map[string]any, query string) (value any, found bool, er
 	return nodes[0], true, nil
 }
 
-// newParser returns a parser. The library's match and search panic if an item lacks the
-// member. By the RFC such an item does not match (2.4.6).
+// newParser returns a parser. The library's match and search functions panic if an item
+// lacks the member. By RFC 9535, section 2.4.6, such an item does not match.
 func newParser() *jsonpath.Parser {
 	functions := registry.New()
 	for _, name := range []string{"match", "search"} {
@@ -209,7 +209,7 @@ func checkFilters(query string) error {
 	return nil
 }
 
-// endOfString returns the position of the quote that ends the string starting at start.
+// endOfString returns the position of the closing quote of the string that starts at start.
 func endOfString(text string, start int) int {
 	for i := start + 1; i < len(text); i++ {
 		switch text[i] {
@@ -229,8 +229,7 @@ func isSingular(rest string) bool {
 	return err == nil && path.Query().Singular() != nil
 }
 
-// endOfQuery returns the position after the segments at the start of a text. They must
-// parse.
+// endOfQuery returns the position after the segments at the start of text. They must parse.
 func endOfQuery(text string) int {
 	end := 0
 	for {

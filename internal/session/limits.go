@@ -101,7 +101,7 @@ func cloneValue(value any, depth int) (any, error) {
 		return value, nil
 	case float64:
 		if math.IsNaN(value) || math.IsInf(value, 0) {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "JSON has no number %v", value)
+			return nil, guideway.Errorf(guideway.CodeInvalid, "JSON cannot represent the number %v", value)
 		}
 		return formatNumber(value), nil
 	case int:
@@ -141,18 +141,18 @@ func cloneValue(value any, depth int) (any, error) {
 func cloneOther(value any, depth int) (any, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a value is not JSON: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a value cannot be encoded as JSON: %w", err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var plain any
 	if err := decoder.Decode(&plain); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a value is not JSON: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a value cannot be encoded as JSON: %w", err)
 	}
 	return cloneValue(plain, depth)
 }
 
-// isNumber reports whether a text is a JSON number.
+// isNumber reports whether text is a JSON number.
 func isNumber(text string) bool {
 	if text == "" || (text[0] != '-' && (text[0] < '0' || text[0] > '9')) {
 		return false

@@ -13,7 +13,7 @@ import (
 )
 
 // memoryStore is a Store for tests. Like a store that retries, it calls every change twice.
-// It stores documents as JSON, so that callers share no part of one.
+// It stores documents as JSON, so that callers never share a value.
 type memoryStore struct {
 	mu      sync.Mutex
 	kept    map[Ref]storedDocument
@@ -61,7 +61,7 @@ func (m *memoryStore) CreateDocument(_ context.Context, d Document, log []LogEnt
 		return m.failing
 	}
 	if kept, ok := m.kept[d.Ref]; ok && !kept.deleted {
-		return guideway.Errorf(guideway.CodeConflict, "it is there")
+		return guideway.Errorf(guideway.CodeConflict, "document exists")
 	}
 	delete(m.kept, d.Ref)
 	return m.saveDocument(d, log)

@@ -14,7 +14,7 @@ func TestMerge(t *testing.T) {
 		{"a list is replaced", `{"a":[1,2,3]}`, `{"a":[4]}`, `{"a":[4]}`},
 		{"null is stored", `{"a":{"b":1}}`, `{"a":null}`, `{"a":null}`},
 		{"null becomes an object", `{"a":null}`, `{"a":{"b":1}}`, `{"a":{"b":1}}`},
-		{"an object for a text", `{"a":"x"}`, `{"a":{"b":1}}`, `{"a":{"b":1}}`},
+		{"an object for a string", `{"a":"x"}`, `{"a":{"b":1}}`, `{"a":{"b":1}}`},
 		{"an empty object changes nothing", `{"a":{"b":1}}`, `{"a":{}}`, `{"a":{"b":1}}`},
 		{"false and zero are values", `{"a":true,"b":1}`, `{"a":false,"b":0}`, `{"a":false,"b":0}`},
 		{"numbers keep their digits", `{}`, `{"a":1.50,"b":12345678901234567890}`, `{"a":1.50,"b":12345678901234567890}`},
@@ -46,7 +46,7 @@ func orderedObject(depth int) *rapid.Generator[map[string]any] {
 }
 
 // Merging several updates at once equals merging them one after the other, unless a name is
-// an object in one document and a text in the next.
+// an object in one document and a string in the next.
 func TestMergeIsAssociativeIfKindsAgree(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -69,7 +69,7 @@ func TestMergeLosesNothing(t *testing.T) {
 			t.Errorf("the old document was changed:\n%s", diff)
 		}
 		if diff := cmp.Diff(merged, mergeValues(merged, update)); diff != "" {
-			t.Errorf("merging again changes something:\n%s", diff)
+			t.Errorf("a second merge changes the result:\n%s", diff)
 		}
 	})
 }
@@ -92,7 +92,7 @@ func checkMerged(t *rapid.T, merged, old, update map[string]any) {
 		}
 	}
 	if most := len(old) + len(update); len(merged) > most {
-		t.Errorf("%d members came from %d", len(merged), most)
+		t.Errorf("got %d members from %d", len(merged), most)
 	}
 }
 

@@ -50,7 +50,7 @@ var (
 // normalizeDocument returns a document in the form that dashboards read. It changes three
 // members of the dashboard: status becomes one of three words, progress and confidence
 // become numbers in their range. In rootCause, fix, ruledOut and hypotheses it adds the
-// usual name of a member that has another name. Everything else stays as it is.
+// usual name of a member that has another name. Everything else is unchanged.
 //
 // before is the document before the update, or nil if it is new. An added member is updated
 // when its source changes.
@@ -121,14 +121,14 @@ var quantity = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*~?\s*(-?\d+(?:\.\d+)?)\s*(?:%|percent|/\s*(\d+))?\s*$`)
 })
 
-// inRange returns the number in value, clamped to 0 to most. The value may be a text. Any
+// inRange returns the number in value, clamped to 0 to most. The value may be a string. Any
 // other value is returned unchanged. message describes the change.
 func inRange(value any, most float64) (number any, message string) {
 	var given float64
 	number = value
 	switch value := value.(type) {
 	case json.Number:
-		// A value out of the range of floats becomes an infinity, which is then clamped.
+		// A value out of the range of float64 becomes an infinity, which is then clamped.
 		given, _ = strconv.ParseFloat(string(value), 64)
 	case string:
 		parts := quantity().FindStringSubmatch(value)
@@ -146,7 +146,7 @@ func inRange(value any, most float64) (number any, message string) {
 	return number, ""
 }
 
-// formatFloat returns a number as a JSON text.
+// formatFloat returns a number as JSON.
 func formatFloat(f float64) string { return string(formatNumber(f)) }
 
 // addUsualNames adds the members that a section has only by another name.
@@ -162,8 +162,8 @@ func addUsualNames(before, section map[string]any, aliases []alias) map[string]a
 			result[a.name] = value
 			continue
 		}
-		// If both had the same value, the member was added by us. It changes with its
-		// source.
+		// If both members had the same value, an earlier update added the one, which then
+		// follows its source.
 		said, ok := a.findValue(before)
 		if ok && reflect.DeepEqual(before[a.name], said) && reflect.DeepEqual(current, said) {
 			result[a.name] = value

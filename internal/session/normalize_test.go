@@ -15,23 +15,23 @@ import (
 func TestNormalize(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, data, want string }{
-		{"a status by another word", `{"dashboard":{"status":"Completed"}}`, `{"dashboard":{"status":"complete"}}`},
+		{"a status by a synonym", `{"dashboard":{"status":"Completed"}}`, `{"dashboard":{"status":"complete"}}`},
 		{"a status with a hyphen", `{"dashboard":{"status":"in-progress"}}`, `{"dashboard":{"status":"in_progress"}}`},
 		{"stuck", `{"dashboard":{"status":"stuck"}}`, `{"dashboard":{"status":"blocked"}}`},
 		{"any other status", `{"dashboard":{"status":"investigating"}}`, `{"dashboard":{"status":"in_progress"}}`},
 		{"per cent", `{"dashboard":{"progress":"85%"}}`, `{"dashboard":{"progress":85}}`},
-		{"a number as a text", `{"dashboard":{"progress":" 085.50 "}}`, `{"dashboard":{"progress":85.5}}`},
+		{"a number as a string", `{"dashboard":{"progress":" 085.50 "}}`, `{"dashboard":{"progress":85.5}}`},
 		{"out of", `{"dashboard":{"confidence":"7/10"}}`, `{"dashboard":{"confidence":7}}`},
-		{"out of something else", `{"dashboard":{"confidence":"3/4"}}`, `{"dashboard":{"confidence":"3/4"}}`},
+		{"a value out of a different maximum", `{"dashboard":{"confidence":"3/4"}}`, `{"dashboard":{"confidence":"3/4"}}`},
 		{"too much", `{"dashboard":{"progress":150,"confidence":11.5}}`, `{"dashboard":{"progress":100,"confidence":10}}`},
 		{"too little", `{"dashboard":{"progress":-3,"confidence":"-1"}}`, `{"dashboard":{"progress":0,"confidence":0}}`},
-		{"beyond all numbers", `{"dashboard":{"progress":1e999}}`, `{"dashboard":{"progress":100}}`},
+		{"beyond the range of float64", `{"dashboard":{"progress":1e999}}`, `{"dashboard":{"progress":100}}`},
 		{"digits stay", `{"dashboard":{"progress":85.0,"confidence":7.50}}`, `{"dashboard":{"progress":85.0,"confidence":7.50}}`},
 		{
 			"the rest of the dashboard stays", `{"dashboard":{"title":"T","subtitle":"S","_meta":{"order":["a"]},"ticketId":"X-1","progress":null,"status":3,"startedAt":1700000000000}}`,
 			`{"dashboard":{"title":"T","subtitle":"S","_meta":{"order":["a"]},"ticketId":"X-1","progress":null,"status":3,"startedAt":1700000000000}}`,
 		},
-		{"words that are no number", `{"dashboard":{"progress":"phase-1","confidence":"high"}}`, `{"dashboard":{"progress":"phase-1","confidence":"high"}}`},
+		{"words that are not a number", `{"dashboard":{"progress":"phase-1","confidence":"high"}}`, `{"dashboard":{"progress":"phase-1","confidence":"high"}}`},
 		{"a dashboard that is not an object", `{"dashboard":"x","fix":1,"rootCause":[],"hypotheses":{},"ruledOut":null}`, `{"dashboard":"x","fix":1,"rootCause":[],"hypotheses":{},"ruledOut":null}`},
 		{
 			"the root cause's other names", `{"rootCause":{"file":"a.go","summary":"s","explanation":"e","extra":1}}`,
@@ -42,7 +42,7 @@ func TestNormalize(t *testing.T) {
 			`{"fix":{"summary":"s","approach":"s","actions":["a"],"steps":["a"],"caveats":"c","risks":"c","testing":"t","testingStrategy":"t"}}`,
 		},
 		{
-			"what was ruled out", `{"ruledOut":[{"hypothesisId":"h1","item":"i","x":1},"text"]}`,
+			"the other names of ruled-out causes", `{"ruledOut":[{"hypothesisId":"h1","item":"i","x":1},"text"]}`,
 			`{"ruledOut":[{"hypothesisId":"h1","id":"h1","item":"i","title":"i","x":1},"text"]}`,
 		},
 		{
@@ -73,8 +73,8 @@ func TestAddedNameFollowsItsSource(t *testing.T) {
 	tests := []struct{ name, data, updates, want string }{
 		{"it follows", `{"fix":{"summary":"old"}}`, `{"fix":{"summary":"new"}}`, `{"fix":{"summary":"new","approach":"new"}}`},
 		{"in a list", `{"hypotheses":[{"text":"old"}]}`, `{"hypotheses[0].text":"new"}`, `{"hypotheses":[{"text":"new","description":"new"}]}`},
-		{"what was written itself stays", `{"fix":{"summary":"old","approach":"mine"}}`, `{"fix":{"summary":"new"}}`, `{"fix":{"summary":"new","approach":"mine"}}`},
-		{"both are written", `{"fix":{"summary":"old"}}`, `{"fix":{"summary":"new","approach":"mine"}}`, `{"fix":{"summary":"new","approach":"mine"}}`},
+		{"an explicitly written member is kept", `{"fix":{"summary":"old","approach":"mine"}}`, `{"fix":{"summary":"new"}}`, `{"fix":{"summary":"new","approach":"mine"}}`},
+		{"both names are written", `{"fix":{"summary":"old"}}`, `{"fix":{"summary":"new","approach":"mine"}}`, `{"fix":{"summary":"new","approach":"mine"}}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestNormalizeIsIdempotentAndLosesNothing(t *testing.T) {
 		once, _ := normalizeDocument(before, after)
 		twice, findings := normalizeDocument(before, once)
 		if diff := cmp.Diff(once, twice); diff != "" || len(findings) > 0 {
-			t.Errorf("the second time changes %s and finds %v", diff, findings)
+			t.Errorf("the second normalization changed %s with remarks %v", diff, findings)
 		}
 		alone, _ := normalizeDocument(nil, after)
 		checkKept(t, "", after, alone)
@@ -138,14 +138,14 @@ func TestNormalizeIsIdempotentAndLosesNothing(t *testing.T) {
 	})
 }
 
-// checkKept checks that a value contains everything of another one, except for the three
+// checkKept checks that a value contains everything in another one, except for the three
 // normalized members of the dashboard.
 func checkKept(t *rapid.T, pointer string, was, is any) {
 	switch was := was.(type) {
 	case map[string]any:
 		object, ok := is.(map[string]any)
 		if !ok {
-			t.Fatalf("%s is no object any more", pointer)
+			t.Fatalf("%s is no longer an object", pointer)
 		}
 		for name, value := range was {
 			kept, ok := object[name]
@@ -178,7 +178,7 @@ func TestValidate(t *testing.T) {
 		name, workflow, data string
 		want                 []string
 	}{
-		{"nothing to find", "any", `{"dashboard":{"status":"complete","progress":1,"startedAt":"2026-01-31T12:00:00Z"},"x":1}`, nil},
+		{"no remarks", "any", `{"dashboard":{"status":"complete","progress":1,"startedAt":"2026-01-31T12:00:00Z"},"x":1}`, nil},
 		{"an empty document", "any", `{}`, nil},
 		{"a dashboard that is not an object", "any", `{"dashboard":[]}`, []string{"/dashboard"}},
 		{"members of the wrong kind", "any", `{"dashboard":{"status":1,"progress":"most","confidence":{},"startedAt":"yesterday","completedAt":5}}`, []string{"/dashboard/completedAt", "/dashboard/confidence", "/dashboard/progress", "/dashboard/startedAt", "/dashboard/status"}},
@@ -223,7 +223,7 @@ func TestSchemaAgreesWithTheValidator(t *testing.T) {
 	}
 	var examples struct{ Examples []map[string]any }
 	if err := json.Unmarshal(Schema(), &examples); err != nil || len(examples.Examples) == 0 {
-		t.Fatalf("no examples: %v", err)
+		t.Fatalf("the schema has no examples: %v", err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		data, _ := normalizeDocument(nil, anyInvestigation().Draw(t, "data"))
@@ -242,7 +242,7 @@ func TestSchemaAgreesWithTheValidator(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := schema.Validate(data); err != nil || len(validateDocument("bug-investigation", data)) > 0 {
-			t.Errorf("an example does not fit: %v", err)
+			t.Errorf("an example does not match the schema: %v", err)
 		}
 	}
 }

@@ -10,13 +10,12 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// A docPath selects values of a document. Its text form is the one that agents know from
-// the seed:
+// A docPath selects values of a document. Its text form is:
 //
 //	dashboard.progress              a member of a member
 //	hypotheses[0].status            a member of an item
 //	hypotheses[-1]                  the last item
-//	hypotheses[?status=='active']   the items with that text in that member
+//	hypotheses[?status=='active']   the items whose member has that value
 //	hypotheses[*].id                the members of all items
 //	files['src/a.go'].lines         a member with a dot in its name
 //
@@ -103,7 +102,7 @@ func parsePath(text string) (docPath, error) {
 	}
 	path, problem := p.parsePath()
 	if problem == "" && len(path) > maxPathParts {
-		problem = fmt.Sprintf("it has more than %d parts", maxPathParts)
+		problem = fmt.Sprintf("more than %d parts", maxPathParts)
 	}
 	if problem != "" {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the path %q does not parse: %s at character %d", clipText(text), problem, p.at+1).
@@ -193,7 +192,7 @@ func (p *pathParser) parseIndex() (pathPart, string) {
 	return pathPart{kind: partIndex, index: index}, ""
 }
 
-// parseQuoted parses a text in quotes. A backslash escapes a quote or another backslash.
+// parseQuoted parses a string in quotes. A backslash escapes a quote or another backslash.
 func (p *pathParser) parseQuoted() (text, problem string) {
 	quote := p.text[p.at]
 	p.at++
@@ -222,7 +221,7 @@ func (p *pathParser) parseFilter() (part pathPart, problem string) {
 	}
 	inner := pathParser{text: strings.TrimSpace(field)}
 	if part.field, problem = inner.parsePath(); problem != "" || !part.field.namesOnly() {
-		return part, "a filter is ?field=='value', where the field is a name or names with dots"
+		return part, "a filter is ?field=='value', where the field is a name or several names joined by dots"
 	}
 	p.at += len(field) + len("==")
 	for p.skipPrefix(" ") {

@@ -265,12 +265,12 @@ func FuzzJSONPath(f *testing.F) {
 		value, found, err := queryJSONPath(data, query)
 		switch code := guideway.ErrorCode(err); {
 		case err == nil && !found && value != nil:
-			t.Errorf("%q: not found, but %v", query, value)
+			t.Errorf("%q: found is false, but the value is %v", query, value)
 		case err != nil && code != guideway.CodeInvalid && code != guideway.CodeTooLarge:
 			t.Errorf("%q: %v", query, err)
 		}
 		if again, _, _ := queryJSONPath(data, query); err == nil && encodeJSON(t, value) != encodeJSON(t, again) {
-			t.Errorf("%q gives two answers", query)
+			t.Errorf("%q returns two different values", query)
 		}
 		if encodeJSON(t, data) != before {
 			t.Errorf("%q changed the document", query)

@@ -122,7 +122,8 @@ func (p pathPart) filterItems(list []any) []any {
 	return kept
 }
 
-// textEquals compares a value with the text of a filter. It compares numbers by value.
+// textEquals reports whether a value equals the text of a filter. It compares numbers by
+// value.
 func textEquals(value any, text string) bool {
 	switch value := value.(type) {
 	case nil:

@@ -11,7 +11,7 @@ import (
 type Options struct {
 	// Store stores the documents; required.
 	Store Store
-	// Now returns the time. Nil is time.Now.
+	// Now returns the time. If it is nil, time.Now is used.
 	Now func() time.Time
 }
 
@@ -106,7 +106,7 @@ func (s *Service) nextRevision(d Document, updates map[string]any) (Document, []
 		return Document{}, nil, err
 	}
 	findings = append(findings, newRemarks(validateDocument(d.Workflow, before), validateDocument(d.Workflow, data))...)
-	// The clocks of machines differ; the time of a document never decreases.
+	// The clocks of machines differ, but the time of a document must not decrease.
 	if now := s.timestamp(); now.After(d.Updated) {
 		d.Updated = now
 	}
@@ -237,7 +237,7 @@ func (s *Service) ValidationLog(ctx context.Context, p guideway.Principal, n Nam
 // timestamp returns the time in the precision of stores.
 func (s *Service) timestamp() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
 
-// newLogEntries returns remarks as log entries.
+// newLogEntries converts remarks to log entries.
 func newLogEntries(findings []remark, at time.Time, revision int64) []LogEntry {
 	var log []LogEntry
 	for _, f := range findings[:min(len(findings), maxRemarks)] {
@@ -246,7 +246,7 @@ func newLogEntries(findings []remark, at time.Time, revision int64) []LogEntry {
 	return log
 }
 
-// addContext adds the action and the document to an error. The code and the fix stay.
+// addContext adds the action and the document to an error and keeps its code and fix.
 func addContext(doing string, ref Ref, err error) error {
 	return wrapError(err, doing+" session "+ref.Workflow+"/"+ref.ID)
 }
@@ -260,7 +260,7 @@ func (s *Service) storeError(doing string, ref Ref, err error) error {
 	return addContext(doing, ref, err)
 }
 
-// wrapError adds the action to an error. The code and the fix stay. It returns nil for nil.
+// wrapError adds the action to an error and keeps its code and fix. It returns nil for nil.
 func wrapError(err error, doing string) error {
 	if err == nil {
 		return nil

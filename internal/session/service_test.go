@@ -36,7 +36,7 @@ func newFixture(t *testing.T) *fixture {
 	return b
 }
 
-// createDocument creates a document of ann.
+// createDocument creates a document of the user ann.
 func (b *fixture) createDocument(project, workflow, id, data string) *Document {
 	b.t.Helper()
 	d, err := b.Create(b.t.Context(), ann, CreateRequest{Project: project, ProjectPath: "/srv/" + project, Workflow: workflow, ID: id, Data: decodeObject(b.t, data)})
@@ -55,7 +55,7 @@ func wantError(t *testing.T, err error, code guideway.Code, parts ...string) {
 	}
 	for _, part := range parts {
 		if !strings.Contains(err.Error()+"\n"+guideway.ErrorFix(err), part) {
-			t.Errorf("%v (%s) does not say %q", err, guideway.ErrorFix(err), part)
+			t.Errorf("%v (%s) does not contain %q", err, guideway.ErrorFix(err), part)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func TestDocumentLifecycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(updated, got); diff != "" {
-		t.Errorf("the store has another document than was answered:\n%s", diff)
+		t.Errorf("the stored document differs from the answer:\n%s", diff)
 	}
 
 	if _, err := b.Delete(ctx, ann, name); err != nil {
@@ -121,11 +121,11 @@ func TestCreateNeverOverwrites(t *testing.T) {
 	b.createDocument(projectA, "w", "s", `{"keep":1}`)
 	_, err := b.Create(t.Context(), ann, CreateRequest{Project: projectA, Workflow: "w", ID: "s"})
 	wantError(t, err, guideway.CodeConflict, "session already exists: w/s", "workrail_update_session")
-	if strings.Contains(err.Error(), "it is there") {
-		t.Errorf("the error repeats what the store says, which may be SQL: %v", err)
+	if strings.Contains(err.Error(), "document exists") {
+		t.Errorf("the error repeats the text of the store's error, which may contain SQL: %v", err)
 	}
 	if got, _ := b.Get(t.Context(), ann, Name{ID: "s"}); encodeJSON(t, got.Data) != `{"keep":1}` {
-		t.Errorf("it is %v now", got.Data)
+		t.Errorf("the error is now %v", got.Data)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestUpdateIsAtomic(t *testing.T) {
 	_, err := b.Update(t.Context(), ann, Name{ID: "s"}, map[string]any{"b": 2, "a.c": 3})
 	wantError(t, err, guideway.CodeInvalid, "update session w/s", `update "a.c": a is a number`)
 	if got, _ := b.Get(t.Context(), ann, Name{ID: "s"}); encodeJSON(t, got.Data) != `{"a":1}` || got.Revision != 1 {
-		t.Errorf("it is %+v now", got)
+		t.Errorf("the document is now %+v", got)
 	}
 }
 
@@ -323,8 +323,8 @@ func TestLogHasNewRemarksOnly(t *testing.T) {
 	}
 	want := []string{
 		"4 /dashboard/progress -5% is not between 0 and 100; it is stored as 0",
-		"3 /hypotheses/0 it is a number; dashboards read an object",
-		"1 /fix it is a text; dashboards read an object",
+		"3 /hypotheses/0 found a number; expected an object",
+		"1 /fix found a string; expected an object",
 		"1 /dashboard/progress 150 is not between 0 and 100; it is stored as 100",
 		`1 /dashboard/status "odd" is not one of in_progress, complete and blocked; it is stored as in_progress`,
 	}
@@ -332,7 +332,7 @@ func TestLogHasNewRemarksOnly(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if log, _ = b.ValidationLog(ctx, ann, Name{ID: "s"}, 1); len(log) != 1 {
-		t.Errorf("a limit of 1 gives %d", len(log))
+		t.Errorf("a limit of 1 returns %d", len(log))
 	}
 }
 

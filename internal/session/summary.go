@@ -54,7 +54,7 @@ func summaryDashboard(value any) (json.RawMessage, error) {
 func shortestMembers(members map[string]any) (json.RawMessage, error) {
 	sizes := make(map[string]int, len(members))
 	for name, value := range members {
-		text, err := jsontext.Marshal(map[string]any{name: value}) // the length of the braces accounts for the comma
+		text, err := jsontext.Marshal(map[string]any{name: value}) // the two braces make up for the comma
 		if err != nil {
 			return nil, err
 		}

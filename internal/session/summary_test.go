@@ -23,12 +23,12 @@ func TestDashboardSummary(t *testing.T) {
 		want      string
 	}{
 		{"none", nil, ""},
-		{"as it is", map[string]any{"title": "<&>", "progress": json.Number("1.10"), "list": []any{"a"}}, `{"list":["a"],"progress":1.10,"title":"<&>"}`},
-		{"a text", "done", `"done"`},
-		{"too long a text", long, ""},
-		{"too long a list", []any{long}, ""},
+		{"unchanged", map[string]any{"title": "<&>", "progress": json.Number("1.10"), "list": []any{"a"}}, `{"list":["a"],"progress":1.10,"title":"<&>"}`},
+		{"a string", "done", `"done"`},
+		{"a string that is too long", long, ""},
+		{"a list that is too long", []any{long}, ""},
 		{"one member that is too long", map[string]any{"title": "t", "status": "blocked", "log": long}, `{"status":"blocked","title":"t"}`},
-		{"nothing but what is too long", map[string]any{"log": long}, ""},
+		{"only members that are too long", map[string]any{"log": long}, ""},
 	}
 	for _, tt := range tests {
 		got, err := Document{Data: map[string]any{"dashboard": tt.dashboard, "notes": long}}.Summary()
@@ -73,13 +73,13 @@ func TestSummaryIsBounded(t *testing.T) {
 		longest := 0
 		for name, value := range kept {
 			if value != dashboard[name] {
-				t.Fatalf("the member %q is another one", name)
+				t.Fatalf("the member %q differs", name)
 			}
 			longest = max(longest, len(value.(string)))
 		}
 		for name, value := range dashboard {
 			if _, ok := kept[name]; !ok && len(value.(string))+20 < longest {
-				t.Fatalf("%q was left out, and a member of %d bytes is there", name, longest)
+				t.Fatalf("%q was omitted, but a member of %d bytes was kept", name, longest)
 			}
 		}
 	})

@@ -145,7 +145,7 @@ func putValue(current any, path docPath, done int, value any) (any, error) {
 // wrongKind is the error for a path through a value that has no members or items.
 func wrongKind(found any, path docPath, wanted string) error {
 	return guideway.Errorf(guideway.CodeInvalid, "%s is %s, not %s", placeName(path), kindOf(found), wanted).
-		WithFix("replace %s as a whole, or name another place", placeName(path))
+		WithFix("replace all of %s, or use a different path", placeName(path))
 }
 
 // placeName returns the name of a path in a message.
@@ -164,7 +164,7 @@ func kindOf(value any) string {
 	case bool:
 		return "a boolean"
 	case string:
-		return "a text"
+		return "a string"
 	case []any:
 		return fmt.Sprintf("a list of %d", len(value))
 	case map[string]any:

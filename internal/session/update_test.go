@@ -17,7 +17,7 @@ func TestUpdates(t *testing.T) {
 	tests := []struct{ name, data, updates, want string }{
 		{"names merge", `{"a":{"b":1}}`, `{"a":{"c":2},"d":3}`, `{"a":{"b":1,"c":2},"d":3}`},
 		{"a path", `{"dashboard":{"title":"x"}}`, `{"dashboard.progress":25}`, `{"dashboard":{"progress":25,"title":"x"}}`},
-		{"a path makes objects", `{}`, `{"phases.phase-1.summary":"s"}`, `{"phases":{"phase-1":{"summary":"s"}}}`},
+		{"a path creates objects", `{}`, `{"phases.phase-1.summary":"s"}`, `{"phases":{"phase-1":{"summary":"s"}}}`},
 		{"a path through null", `{"a":null}`, `{"a.b":1}`, `{"a":{"b":1}}`},
 		{"an object at a path merges", `{"p":{"q":{"r":1}}}`, `{"p.q":{"s":2}}`, `{"p":{"q":{"r":1,"s":2}}}`},
 		{"an index", `{"h":[{"id":1,"s":"a"},{"id":2}]}`, `{"h[0].s":"b"}`, `{"h":[{"id":1,"s":"b"},{"id":2}]}`},
@@ -25,14 +25,14 @@ func TestUpdates(t *testing.T) {
 		{"a negative index", `{"h":[1,2]}`, `{"h[-1]":3}`, `{"h":[1,3]}`},
 		{"the next index appends", `{"h":[1]}`, `{"h[1]":2}`, `{"h":[1,2]}`},
 		{"several append in order", `{"h":[]}`, `{"h[10]":10,"h[2]":2,"h[0]":0,"h[1]":1,"h[9]":9,"h[3]":3,"h[8]":8,"h[4]":4,"h[7]":7,"h[5]":5,"h[6]":6}`, `{"h":[0,1,2,3,4,5,6,7,8,9,10]}`},
-		{"an index makes a list", `{}`, `{"a.h[0].s":1}`, `{"a":{"h":[{"s":1}]}}`},
+		{"an index creates a list", `{}`, `{"a.h[0].s":1}`, `{"a":{"h":[{"s":1}]}}`},
 		{"names before paths", `{}`, `{"a.b":1,"a":{"b":0,"c":2}}`, `{"a":{"b":1,"c":2}}`},
 		{"short paths before long ones", `{}`, `{"a.b.c":1,"a.b":{"c":0,"d":2}}`, `{"a":{"b":{"c":1,"d":2}}}`},
-		{"a name that is there with its dot", `{"a.b":1,"a":{"b":1}}`, `{"a.b":2}`, `{"a.b":2,"a":{"b":1}}`},
+		{"an existing name with a dot", `{"a.b":1,"a":{"b":1}}`, `{"a.b":2}`, `{"a.b":2,"a":{"b":1}}`},
 		{"a name in quotes", `{}`, `{"['a.b'].c":1}`, `{"a.b":{"c":1}}`},
-		{"names within values are names", `{"a":{"b":1}}`, `{"x":{"a.b":2,"c[0]":3}}`, `{"a":{"b":1},"x":{"a.b":2,"c[0]":3}}`},
+		{"names within values are not paths", `{"a":{"b":1}}`, `{"x":{"a.b":2,"c[0]":3}}`, `{"a":{"b":1},"x":{"a.b":2,"c[0]":3}}`},
 		{"a sentence is a name", `{}`, `{"e.g. this":1,"wait...":2,"end.":3,".env":4}`, `{"e.g. this":1,"wait...":2,"end.":3,".env":4}`},
-		{"as in JSONPath", `{"h":[{}]}`, `{"$.a.b":1,"$['c']":2,"$.h[0].s":3}`, `{"a":{"b":1},"c":2,"h":[{"s":3}]}`},
+		{"a prefix as in JSONPath", `{"h":[{}]}`, `{"$.a.b":1,"$['c']":2,"$.h[0].s":3}`, `{"a":{"b":1},"c":2,"h":[{"s":3}]}`},
 		{"$schema is a name", `{}`, `{"$schema":"x"}`, `{"$schema":"x"}`},
 		{"null is stored at a path", `{"a":{"b":1}}`, `{"a.b":null}`, `{"a":{"b":null}}`},
 		{"no updates", `{"a":1}`, `{}`, `{"a":1}`},
@@ -60,7 +60,7 @@ func TestDestructiveUpdatesAreRefused(t *testing.T) {
 	data := `{"dashboard":{"progress":25,"title":"x","done":true},"h":[{"id":1},2]}`
 	tests := []struct{ key, message string }{
 		{"dashboard.progress.value", "dashboard.progress is a number, not an object"},
-		{"dashboard.title.short", "dashboard.title is a text, not an object"},
+		{"dashboard.title.short", "dashboard.title is a string, not an object"},
 		{"dashboard.done[0]", "dashboard.done is a boolean, not a list"},
 		{"dashboard[0]", "dashboard is an object, not a list"},
 		{"h.status", "h is a list of 2, not an object"},
@@ -120,7 +120,7 @@ func TestUpdatedValueCanBeRead(t *testing.T) {
 	})
 }
 
-// A path is short for nested objects.
+// An update at a path equals an update with nested objects.
 func TestPathsEqualNestedObjects(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

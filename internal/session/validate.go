@@ -18,14 +18,14 @@ func validateDocument(workflow string, data map[string]any) []remark {
 	v.checkDashboard(data)
 	for _, name := range []string{"rootCause", "fix"} {
 		if value := data[name]; value != nil && !isObject(value) {
-			v.addRemark("/"+name, "it is %s; dashboards read an object", kindOf(value))
+			v.addRemark("/"+name, "found %s; expected an object", kindOf(value))
 		}
 	}
 	v.checkItems(data, "ruledOut", func(string, map[string]any) {})
 	v.checkItems(data, "hypotheses", func(pointer string, item map[string]any) {
 		v.checkWord(pointer+"/status", item["status"], "active", "confirmed", "ruled_out")
 	})
-	// The seed requires more of these documents, because their workflow fills them.
+	// Documents of bug investigations need more members; their workflow fills them in.
 	if strings.Contains(workflow, "bug-investigation") {
 		v.checkInvestigation(data)
 	}
@@ -51,14 +51,14 @@ func (v *validator) checkDashboard(data map[string]any) {
 	}
 	dashboard, ok := value.(map[string]any)
 	if !ok {
-		v.addRemark("/dashboard", "it is %s; dashboards read an object", kindOf(value))
+		v.addRemark("/dashboard", "found %s; expected an object", kindOf(value))
 		return
 	}
 	v.checkWord("/dashboard/status", dashboard["status"], statusInProgress, statusComplete, statusBlocked)
 	for name, most := range map[string]int{"progress": 100, "confidence": 10} {
 		if value := dashboard[name]; value != nil {
 			if _, ok := value.(json.Number); !ok {
-				v.addRemark("/dashboard/"+name, "it is %s, %v; dashboards read a number from 0 to %d", kindOf(value), clipText(fmt.Sprint(value)), most)
+				v.addRemark("/dashboard/"+name, "found %s, %v; expected a number from 0 to %d", kindOf(value), clipText(fmt.Sprint(value)), most)
 			}
 		}
 	}
@@ -87,24 +87,24 @@ func (v *validator) checkItems(data map[string]any, name string, check func(poin
 	value := data[name]
 	list, ok := value.([]any)
 	if !ok && value != nil {
-		v.addRemark("/"+name, "it is %s; dashboards read a list of objects", kindOf(value))
+		v.addRemark("/"+name, "found %s; expected a list of objects", kindOf(value))
 	}
 	for i, item := range list {
 		pointer := fmt.Sprintf("/%s/%d", name, i)
 		if object, ok := item.(map[string]any); ok {
 			check(pointer, object)
 		} else {
-			v.addRemark(pointer, "it is %s; dashboards read an object", kindOf(item))
+			v.addRemark(pointer, "found %s; expected an object", kindOf(item))
 		}
 	}
 }
 
-// checkInvestigation checks the requirements of the seed for a bug investigation.
+// checkInvestigation checks the members that a bug investigation needs.
 func (v *validator) checkInvestigation(data map[string]any) {
 	dashboard, _ := data["dashboard"].(map[string]any)
 	for _, name := range []string{"status", "progress", "confidence"} {
 		if dashboard[name] == nil {
-			v.addRemark("/dashboard/"+name, "it is missing, but a bug investigation should have it")
+			v.addRemark("/dashboard/"+name, "missing; a bug investigation should have this member")
 		}
 	}
 	if dashboard["status"] == statusComplete && data["rootCause"] == nil {

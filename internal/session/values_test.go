@@ -41,8 +41,8 @@ func encodeJSON(t testing.TB, value any) string {
 	return string(bytes.TrimSpace(text.Bytes()))
 }
 
-// names are the names in random documents: few, so that two documents share some, and some
-// that paths must quote.
+// names are the names in random documents: few names, so that two documents share some,
+// including names that paths must quote.
 var names = []string{"a", "b", "dashboard", "phase-1", "x y", "with.dot", "it's", `"`, "[0]", "", "ü", "0"}
 
 // anyName generates names.

@@ -18,14 +18,14 @@ type File struct {
 	Path string
 	// What is the noun for the file in messages: "token file".
 	What string
-	// IfSeen is the suggested action if others may have read the secret.
+	// IfSeen is the suggested action if other users may have read the secret.
 	IfSeen string
 	// MaxBytes is the maximum size of the file.
 	MaxBytes int64
 }
 
 // ReadOrCreate returns the file's text. If there is no file, it creates one with the text
-// that generate returns, and created is true. Several processes that start at once get the
+// that generate returns, and created is true. Processes that start at the same time get the
 // same text. An error is a *guideway.Error with a fix; the file is then unchanged.
 func (f File) ReadOrCreate(generate func() string) (text string, created bool, err error) {
 	text, err = f.Read()
@@ -61,7 +61,7 @@ func (f File) Read() (string, error) {
 }
 
 func (f File) openFile() (*os.File, error) {
-	// Check before the open: opening a named pipe would block.
+	// Check before opening, because opening a named pipe would block.
 	info, err := os.Stat(f.Path)
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the %s %s is not a regular file", f.What, f.Path).
@@ -81,7 +81,7 @@ func (f File) openFile() (*os.File, error) {
 		_ = file.Close()
 		return nil, f.readError(err)
 	}
-	// Windows has no such bits; there the user's profile protects the file.
+	// Windows has no permission bits; the user's profile protects the file there.
 	if perm := info.Mode().Perm(); perm&0o077 != 0 && runtime.GOOS != "windows" {
 		_ = file.Close()
 		return nil, guideway.Errorf(guideway.CodeForbidden, "others may read the %s %s (its mode is %#o)", f.What, f.Path, perm).
@@ -92,7 +92,7 @@ func (f File) openFile() (*os.File, error) {
 
 func (f File) readError(err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "read the %s: %w", f.What, err).
-		WithFix("make %s readable for this user only: chown and chmod 600", f.Path)
+		WithFix("make %s readable for this user only, with chown and chmod 600", f.Path)
 }
 
 // Create atomically and durably creates a file. The error is fs.ErrExist if it exists. The
@@ -146,8 +146,8 @@ func writeTemp(path, text string) (name string, err error) {
 	return temp.Name(), nil
 }
 
-// createInPlace creates a file without links: if two processes start at once, one may see
-// the file empty, but never with another text.
+// createInPlace creates a file without links: if two processes start at the same time, one
+// may see an empty file, but never a different text.
 func createInPlace(path, text string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

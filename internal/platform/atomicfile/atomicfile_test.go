@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// TestCreateOnce creates one file in several goroutines: one succeeds, all read its text,
-// and no temporary file remains.
+// TestCreateOnce checks that if several goroutines create one file, one succeeds, all read
+// its text, and no temporary file remains.
 func TestCreateOnce(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made")
@@ -32,19 +32,19 @@ func TestCreateOnce(t *testing.T) {
 			case err == nil && made == "":
 				made = text
 			case !errors.Is(err, fs.ErrExist):
-				t.Errorf("creating a file that is there: %v", err)
+				t.Errorf("create an existing file: %v", err)
 			}
 			if readErr != nil || len(got) != len(text) {
-				t.Errorf("after its creation the file contains %q, %v", got, readErr)
+				t.Errorf("after Create the file contains %q, %v", got, readErr)
 			}
 		})
 	}
 	group.Wait()
 	if got, err := os.ReadFile(path); err != nil || string(got) != made {
-		t.Errorf("the file holds %q, made was %q (%v)", got, made, err)
+		t.Errorf("the file contains %q, the created text was %q (%v)", got, made, err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("%d files are left, want one (%v)", len(entries), err)
+		t.Errorf("%d files remain, want 1 (%v)", len(entries), err)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestReplace(t *testing.T) {
 		}
 		got, err := os.ReadFile(path)
 		if err != nil || string(got) != text {
-			t.Fatalf("the file holds %q, want %q (%v)", got, text, err)
+			t.Fatalf("the file contains %q, want %q (%v)", got, text, err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("the mode is %v (%v)", info.Mode().Perm(), err)
@@ -67,6 +67,6 @@ func TestReplace(t *testing.T) {
 		t.Error("a directory was replaced")
 	}
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
-		t.Errorf("%d files are left, want one (%v)", len(entries), err)
+		t.Errorf("%d files remain, want 1 (%v)", len(entries), err)
 	}
 }

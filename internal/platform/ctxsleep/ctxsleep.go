@@ -1,4 +1,4 @@
-// Package ctxsleep sleeps with a context.
+// Package ctxsleep sleeps until a duration has passed or a context is done.
 package ctxsleep
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For sleeps for d. If ctx is done first, it returns context.Cause.
+// For waits for d. If ctx is done first, it returns context.Cause(ctx).
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

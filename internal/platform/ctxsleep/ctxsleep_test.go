@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
-// For sleeps for the duration, and returns early with the cause when the context is done.
+// For sleeps for the duration, or returns the cause as soon as the context is done.
 func TestFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -29,10 +29,10 @@ func encodeValue(value any, indent string) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// AppendString appends a text as RFC 8785 requires: quotes, backslashes and characters
+// AppendString appends a string as RFC 8785 requires: quotes, backslashes and characters
 // below U+0020 are escaped, all others are not. U+2028 and U+2029 are not escaped either:
-// only readers that treat JSON as JavaScript before 2019 need that. Each invalid UTF-8 byte
-// becomes U+FFFD.
+// only readers that evaluate JSON as JavaScript from before 2019 need that. Each invalid
+// UTF-8 byte becomes U+FFFD.
 func AppendString(out []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	if !utf8.ValidString(text) {
@@ -68,8 +68,8 @@ func AppendString(out []byte, text string) []byte {
 	return append(out, '"')
 }
 
-// AppendNumber appends a finite number as ECMAScript does: digits from 1e-6 up to 1e21,
-// otherwise an exponent without leading zeros, and no negative zero.
+// AppendNumber appends a finite number as ECMAScript does: plain digits from 1e-6 up to
+// 1e21, otherwise an exponent without leading zeros; negative zero is written as 0.
 func AppendNumber(out []byte, value float64) []byte {
 	if value == 0 {
 		return append(out, '0')

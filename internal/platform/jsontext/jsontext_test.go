@@ -31,8 +31,8 @@ func TestAppendString(t *testing.T) {
 	}
 }
 
-// TestAppendStringLikeTheLibrary checks that any text is decoded unchanged, and is encoded
-// like the library does except for the documented differences.
+// TestAppendStringLikeTheLibrary checks that any string is decoded unchanged, and is
+// encoded as encoding/json does except for the documented differences.
 func TestAppendStringLikeTheLibrary(t *testing.T) {
 	t.Parallel()
 	same := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029", `\ufffd`, "\ufffd")
@@ -53,7 +53,7 @@ func TestAppendStringLikeTheLibrary(t *testing.T) {
 			t.Fatalf("%s is not JSON: %v", got, err)
 		}
 		if back != string([]rune(text)) {
-			t.Fatalf("%q comes back as %q", text, back)
+			t.Fatalf("%q is decoded as %q", text, back)
 		}
 	})
 }
@@ -91,7 +91,7 @@ func TestMarshal(t *testing.T) {
 			t.Errorf("got %s (%v), want %s", got, err, want)
 		}
 		if got, err := write(math.NaN()); err == nil {
-			t.Errorf("what is no number is written as %s", got)
+			t.Errorf("a value that is not a number is written as %s", got)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package memtrim returns unused memory of a server process to the operating system: the
-// memory of the start and of bursts of work. Each client starts its own process, and most
-// of them are idle most of the time.
+// Package memtrim returns unused memory of a server process to the operating system after
+// the start and after bursts of work. Each client starts its own process, and most of them
+// are idle most of the time.
 package memtrim
 
 import (
@@ -21,8 +21,8 @@ const (
 	defaultIdle   = time.Minute
 	defaultEnough = 8 << 20
 
-	// usualGC is the default of GOGC. startGC lets the heap grow by as much as a usual
-	// start allocates; a start with thousands of definitions still collects garbage.
+	// usualGC is the default of GOGC. With startGC a usual start collects no garbage, but a
+	// start with thousands of definitions does.
 	usualGC, startGC = 100, 400
 )
 
@@ -38,14 +38,15 @@ func setGCPercent(percent int) {
 
 // Options configure when memory is released. The zero value is usable.
 type Options struct {
-	// Settle is the time after the first answer when the start is over; 0 is a second.
+	// Settle is the time from the first answer to the end of the start; 0 means one second.
 	Settle time.Duration
-	// Idle is the time when the start is over without an answer; 0 is a minute.
+	// Idle is the time after which the start ends if there is no answer; 0 means one
+	// minute.
 	Idle time.Duration
-	// Quiet is the time without answers after which a burst is over; 0 is a second.
+	// Quiet is the time without answers after which a burst is over; 0 means one second.
 	Quiet time.Duration
 	// Enough is the number of allocated bytes that make a collection after a burst
-	// worthwhile; 0 is 8 MiB.
+	// worthwhile; 0 means 8 MiB.
 	Enough uint64
 	// Pack compacts unused data of the process before memory is released. It may be nil.
 	Pack func()
@@ -91,7 +92,7 @@ func Start(opts Options) *Trimmer {
 	return t
 }
 
-// Answered reports an answer to the trimmer. It is very cheap.
+// Answered tells the trimmer that an answer was sent. It is cheap enough for every answer.
 func (t *Trimmer) Answered() {
 	t.answers.Add(1)
 	select {
@@ -106,7 +107,7 @@ func (t *Trimmer) Close() {
 	t.done.Wait()
 }
 
-// runTrimmer releases the memory of the start, even during a burst, and then after every
+// runTrimmer releases memory after the start, even during a burst, and then after every
 // burst. Nothing wakes it while there are no answers.
 func (t *Trimmer) runTrimmer(ctx context.Context) {
 	if !t.waitForStart(ctx) {

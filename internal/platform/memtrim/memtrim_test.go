@@ -41,11 +41,11 @@ func (c *testTrimmer) wantReleases(t *testing.T, when string, times int64) {
 	t.Helper()
 	synctest.Wait()
 	if got := c.released.Load(); got != times {
-		t.Errorf("%s: memory was given back %d times, expected %d", when, got, times)
+		t.Errorf("%s: memory was released %d times, want %d", when, got, times)
 	}
 }
 
-// sleepFor advances the time of a bubble.
+// sleepFor advances the time of a synctest bubble.
 func sleepFor(d time.Duration) { <-time.After(d) }
 
 // The memory of the start is released once, a while after the first answer, even if there
@@ -103,14 +103,14 @@ func TestTuneStartupGCEnds(t *testing.T) {
 	}
 	settled(t)
 	if got := percent(); got != usualGC {
-		t.Errorf("then it is %d", got)
+		t.Errorf("afterwards GOGC is %d", got)
 	}
 	t.Setenv("GOGC", "57")
 	debug.SetGCPercent(57)
 	TuneStartupGC()
 	settled(t)
 	if got := percent(); got != 57 {
-		t.Errorf("where the user wants 57 it is %d", got)
+		t.Errorf("with the user's GOGC of 57 it is %d", got)
 	}
 }
 
@@ -135,20 +135,20 @@ func TestMemoryIsReleasedAfterBurst(t *testing.T) {
 		c.wantReleases(t, "a minute after a burst", 2)
 		burst(50)
 		sleepFor(time.Minute)
-		c.wantReleases(t, "after a small one", 2)
+		c.wantReleases(t, "after a small burst", 2)
 		burst(50)
 		sleepFor(time.Minute)
-		c.wantReleases(t, "after small ones that are enough together", 3)
+		c.wantReleases(t, "after small bursts that are enough together", 3)
 	})
 }
 
-// Close ends the trimmer at once in every state.
+// Close ends the trimmer immediately in every state.
 func TestCloseEndsTrimmer(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(*testTrimmer){
-		"before an answer": func(*testTrimmer) {},
-		"while it settles": func(c *testTrimmer) { c.Answered() },
-		"under traffic":    func(c *testTrimmer) { c.Answered(); sleepFor(time.Minute); c.Answered() },
+		"before an answer":       func(*testTrimmer) {},
+		"during the settle time": func(c *testTrimmer) { c.Answered() },
+		"under traffic":          func(c *testTrimmer) { c.Answered(); sleepFor(time.Minute); c.Answered() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +159,7 @@ func TestCloseEndsTrimmer(t *testing.T) {
 				began := time.Now()
 				c.Close()
 				if took := time.Since(began); took != 0 {
-					t.Errorf("it took %v", took)
+					t.Errorf("Close took %v", took)
 				}
 			})
 		})

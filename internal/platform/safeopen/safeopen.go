@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 )
 
-// ErrSpecial is returned for a name of a file that is not regular.
-var ErrSpecial = errors.New("it is not a regular file")
+// ErrSpecial is returned for a file that is not regular.
+var ErrSpecial = errors.New("not a regular file")
 
 // Open opens a regular file for reading. For any other file it returns an fs.PathError that
 // names the kind of file and wraps ErrSpecial.
@@ -31,7 +31,7 @@ func OpenIn(root *os.Root, name string) (*os.File, error) {
 }
 
 // openChecked checks a name before it opens it, because opening some devices has side
-// effects, and the open file, because it may be another one.
+// effects, and checks the opened file, because it may be a different one.
 func openChecked(name string, look func(string) (fs.FileInfo, error), do func(string) (*os.File, error)) (*os.File, error) {
 	info, err := look(name)
 	if err != nil {
@@ -60,8 +60,8 @@ func checkRegular(name string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: name, Err: special{Kind(info.Mode())}}
 }
 
-// Cause returns an error of a file without the operation and the path, for a message that
-// contains them.
+// Cause returns a file error without its operation and path, for a message that names them
+// already.
 func Cause(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
@@ -73,7 +73,7 @@ func Cause(err error) error {
 // special is the error for a file that is not regular.
 type special struct{ kind string }
 
-func (s special) Error() string { return "it is " + s.kind + ", not a regular file" }
+func (s special) Error() string { return "is " + s.kind + ", not a regular file" }
 
 // Is reports whether target is ErrSpecial.
 func (s special) Is(target error) bool { return target == ErrSpecial }

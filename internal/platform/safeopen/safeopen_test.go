@@ -45,21 +45,21 @@ func TestOpensFiles(t *testing.T) {
 		_ = file.Close()
 	}
 	if _, err := safeopen.Open(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 	if entries, err := fs.ReadDir(safeopen.In(root), "."); err != nil || len(entries) != 2 {
 		t.Errorf("the directory lists as %v, %v", entries, err)
 	}
 	if _, err := fs.ReadFile(safeopen.In(root), "../file"); !errors.Is(err, fs.ErrInvalid) {
-		t.Errorf("a path out of the directory: %v", err)
+		t.Errorf("a path that leaves the directory: %v", err)
 	}
 	if _, err := safeopen.Open(dir); !errors.Is(err, safeopen.ErrSpecial) || !strings.Contains(err.Error(), "a directory") {
 		t.Errorf("a directory: %v", err)
 	}
 }
 
-// TestReadEndsWithItsContext checks that commands that read the standard input end with a
-// signal.
+// TestReadEndsWithItsContext checks that a signal ends a command that reads the standard
+// input.
 func TestReadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	silent, other := io.Pipe()
@@ -67,10 +67,10 @@ func TestReadEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := safeopen.Read(ctx, silent, 10); !errors.Is(err, context.Canceled) {
-		t.Errorf("reading from a pipe without a writer: %v", err)
+		t.Errorf("read from an idle pipe: %v", err)
 	}
 	got, err := safeopen.Read(t.Context(), strings.NewReader("0123456789"), 3)
 	if err != nil || string(got) != "0123" {
-		t.Errorf("of ten bytes and a bound of three: %q, %v", got, err)
+		t.Errorf("read ten bytes with a limit of three: %q, %v", got, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 const letters = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// Timed returns a prefix and 23 characters. The ids sort by time to the millisecond and
-// have 64 random bits.
+// Timed returns an id: the prefix and 23 characters. The ids sort by time to the
+// millisecond and have 64 random bits.
 func Timed(prefix string, now time.Time) string {
 	var b [14]byte
 	var ms [8]byte
@@ -22,7 +22,7 @@ func Timed(prefix string, now time.Time) string {
 	return prefix + Spell(b[:])
 }
 
-// Token returns a prefix and 21 characters that cannot be guessed: 104 random bits.
+// Token returns the prefix and 21 characters that cannot be guessed: 104 random bits.
 func Token(prefix string) string {
 	var b [13]byte
 	_, _ = rand.Read(b[:]) // never returns an error

@@ -27,7 +27,7 @@ func TestIDs(t *testing.T) {
 		last = id
 		for _, other := range []string{shortid.Timed("r_", time.UnixMilli(1)), shortid.Token("h_")} {
 			if seen[other] {
-				t.Errorf("%s was made twice", other)
+				t.Errorf("the id %s was generated twice", other)
 			}
 			seen[other] = true
 		}
@@ -36,7 +36,7 @@ func TestIDs(t *testing.T) {
 		t.Error(id)
 	}
 	if id := shortid.Timed("r_", time.Time{}); !strings.HasPrefix(id, "r_000000000") {
-		t.Errorf("a time before 1970 is %s", id)
+		t.Errorf("the id of a time before 1970 is %s", id)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrPrivate is returned for a connection to a private address.
-var ErrPrivate = errors.New("it is at a private address")
+var ErrPrivate = errors.New("private address not allowed")
 
 // Control returns a function for net.Dialer that refuses connections to private addresses.
 // It checks the address after the name was resolved, so that DNS rebinding has no effect.
@@ -53,8 +53,8 @@ func isAllowed(addr netip.Addr, allowPrivate bool) bool {
 	return true
 }
 
-// metadataRanges returns the ranges that are never allowed: clouds serve the secrets of
-// machines there.
+// metadataRanges returns the ranges that are never allowed: clouds serve the credentials of
+// virtual machines there.
 func metadataRanges() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("100.100.100.200/32"),
@@ -62,8 +62,8 @@ func metadataRanges() []netip.Prefix {
 	}
 }
 
-// privateRanges returns the private ranges that netip does not know: of carriers, of tests,
-// and those that embed an IPv4 address.
+// privateRanges returns the private ranges that netip does not report: carrier-grade NAT,
+// test networks, and ranges that embed an IPv4 address.
 func privateRanges() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),

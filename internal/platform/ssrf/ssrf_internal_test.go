@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestIsAllowed checks ranges of addresses.
+// TestIsAllowed checks an address of every range.
 func TestIsAllowed(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -35,10 +35,10 @@ func TestIsAllowed(t *testing.T) {
 	for _, tt := range tests {
 		addr := netip.MustParseAddr(tt.addr)
 		if got := isAllowed(addr, false); got != tt.usually {
-			t.Errorf("%s is allowed: %t", tt.addr, got)
+			t.Errorf("isAllowed(%s, false) = %t", tt.addr, got)
 		}
 		if got := isAllowed(addr, true); got != tt.private {
-			t.Errorf("%s is allowed in one's own network: %t", tt.addr, got)
+			t.Errorf("isAllowed(%s, true) = %t", tt.addr, got)
 		}
 	}
 	control := Control(false)

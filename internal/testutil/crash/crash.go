@@ -1,11 +1,11 @@
 // Package crash is a test helper for crash tests: worker processes that execute orders and
-// can be killed at any moment, directories of limited size, and schemas of a PostgreSQL
+// are killed at random moments, directories of limited size, and schemas of a PostgreSQL
 // server. Only tests import it.
 //
-// A test binary starts itself as a worker (Main, StartWorker). A worker opens its place,
-// reports that, executes the orders from its standard input, and acknowledges each with one
-// line on its standard output, which is one write. Acknowledged changes must survive the
-// death of the worker.
+// A test binary starts itself as a worker (Main, StartWorker). A worker opens the store
+// that its Place describes, reports that, executes the orders from its standard input, and
+// acknowledges each with one line, which is a single write, on its standard output.
+// Acknowledged changes must survive the death of the worker.
 //
 // GUIDEWAY_CRASH_SEED repeats a test's random choices, and GUIDEWAY_TEST_POSTGRES is the
 // URL of a server for the tests that need one.
@@ -29,12 +29,12 @@ func Seeds(t testing.TB) []uint64 {
 		return []uint64{seed}
 	}
 	random := rand.Uint64N(1e9)
-	t.Logf("GUIDEWAY_CRASH_SEED=%d repeats this run", random)
+	t.Logf("set GUIDEWAY_CRASH_SEED=%d to repeat this run", random)
 	return []uint64{1, random}
 }
 
-// Amount returns the value of an environment variable, or else the default: short in short
-// mode, little otherwise.
+// Amount returns the value of an environment variable. If it is not set, it returns short
+// in short mode and little otherwise.
 func Amount(t testing.TB, name string, little, short int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -46,17 +46,17 @@ func Amount(t testing.TB, name string, little, short int) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		t.Fatalf("%s is %q, not a number from 1 on", name, text)
+		t.Fatalf("%s is %q, want a positive number", name, text)
 	}
 	return n
 }
 
-// SkipIfShort skips a test in short mode, which the race detector runs use: such a test has
+// SkipIfShort skips a test in short mode, in which the race detector runs: such a test has
 // no concurrency within one process.
 func SkipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it takes long, and the race detector finds nothing in it; .ci/run crash runs it")
+		t.Skip("skipped in short mode: the test is slow and gives the race detector nothing to find; .ci/run crash runs it")
 	}
 }
 
@@ -64,8 +64,7 @@ func SkipIfShort(t testing.TB) {
 const memoryDir = "/dev/shm"
 
 // Dir returns an empty directory, in memory if possible: the writes of a killed process
-// survive whether they reached a disk or not, and more processes can be killed in the same
-// time.
+// survive even if they did not reach a disk, and memory is faster.
 func Dir(t testing.TB) string {
 	t.Helper()
 	if !hasRoom(memoryDir) {

@@ -15,7 +15,7 @@ type Disk struct {
 	ReadOnly bool
 }
 
-var errNoMounts = errors.New("a directory can be bounded on Linux alone")
+var errNoMounts = errors.New("the size of a directory can be limited on Linux only")
 
 // prepareCmd does nothing on this platform.
 func (Disk) prepareCmd(*exec.Cmd) {}

@@ -8,23 +8,24 @@ import (
 	"time"
 )
 
-// WorkerLife is the work of a worker until it is killed.
+// WorkerLife describes how a worker is used until it is killed.
 type WorkerLife[O any, R Reply] struct {
 	Random *rand.Rand
 	// Check compares the state of the worker with the expected state before any order.
 	Check func(*Worker[O, R]) error
 	// Clients send orders concurrently while the worker lives.
 	Clients []func(*Worker[O, R]) error
-	// The worker is killed at random: after at most Replies replies and then at most Rest.
+	// The worker is killed at a random time: after at most Replies replies plus at most
+	// Rest.
 	Replies int
 	Rest    time.Duration
 }
 
-// maxOpening bounds the time until a worker is killed while it opens its place.
+// maxOpening bounds the time until a worker is killed while it opens its store.
 const maxOpening = 40 * time.Millisecond
 
 // Run runs a worker until it is killed. Every eighth worker is killed while it opens its
-// place; otherwise opened is true.
+// store; otherwise opened is true.
 func (l WorkerLife[O, R]) Run(w *Worker[O, R]) (opened bool, err error) {
 	defer w.Kill()
 	if l.Random.IntN(8) == 0 {
@@ -32,7 +33,7 @@ func (l WorkerLife[O, R]) Run(w *Worker[O, R]) (opened bool, err error) {
 		return false, nil
 	}
 	if r, err := w.Opened(); err != nil || !r.OK() {
-		return false, fmt.Errorf("a worker does not open its place: %w %+v", err, r)
+		return false, fmt.Errorf("a worker cannot open its store: %w %+v", err, r)
 	}
 	if err := l.Check(w); err != nil {
 		return true, err
@@ -42,7 +43,7 @@ func (l WorkerLife[O, R]) Run(w *Worker[O, R]) (opened bool, err error) {
 	for i, client := range l.Clients {
 		clients.Go(func() {
 			if errs[i] = client(w); errs[i] != nil {
-				w.Kill() // there is nothing left to wait for
+				w.Kill() // no reply is expected any more
 			}
 		})
 	}

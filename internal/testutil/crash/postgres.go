@@ -17,7 +17,7 @@ func EmptyPostgres(t testing.TB) string {
 	t.Helper()
 	text := os.Getenv("GUIDEWAY_TEST_POSTGRES")
 	if text == "" {
-		t.Skip("GUIDEWAY_TEST_POSTGRES names no server")
+		t.Skip("GUIDEWAY_TEST_POSTGRES is not set")
 	}
 	at, err := url.Parse(text)
 	if err != nil {

@@ -4,7 +4,7 @@ package crash
 
 import "syscall"
 
-// dumpSignal makes a process print its goroutines and exit.
+// dumpSignal makes a process print its goroutine stacks and exit.
 const dumpSignal = syscall.SIGQUIT
 
 // Stop suspends the process until Continue.

@@ -2,5 +2,5 @@ package crash
 
 import "os"
 
-// dumpSignal ends a process. It prints no goroutines on this platform.
+// dumpSignal ends a process. The process prints no goroutine stacks on this platform.
 var dumpSignal = os.Kill //nolint:gochecknoglobals // never written

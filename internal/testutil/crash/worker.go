@@ -22,10 +22,10 @@ var ErrDied = errors.New("the worker died")
 const replyTimeout = 2 * time.Minute
 
 // placeVariable is the environment variable that makes a test binary a worker. Its value is
-// the place.
+// the Place as JSON.
 const placeVariable = "GUIDEWAY_CRASH_PLACE"
 
-// readyNumber is the number of the reply that a worker writes after it opened its place.
+// readyNumber is the number of the reply that a worker writes after it opened its store.
 const readyNumber = 0
 
 // message is an order or a reply on the wire.
@@ -41,7 +41,7 @@ func ReplyNumber(text []byte) (n int, ok bool) {
 	return l.Number, err == nil
 }
 
-// Place is the configuration of a worker, sent as JSON.
+// Place describes what a worker opens. It is sent as JSON.
 type Place interface {
 	// Disk returns the directory to which the worker is confined.
 	Disk() Disk
@@ -120,7 +120,7 @@ func (w *Worker[O, R]) readReplies(out io.Reader) {
 		}
 		var l message[R]
 		if json.Unmarshal(text, &l) != nil {
-			w.t.Errorf("a worker said %q", text)
+			w.t.Errorf("a worker replied %q", text)
 			continue
 		}
 		w.mu.Lock()
@@ -152,7 +152,7 @@ func (w *Worker[O, R]) waitReply(number int, answer chan R) (reply R, err error)
 			return reply, ErrDied
 		}
 	case <-late.C:
-		_ = w.cmd.Process.Signal(dumpSignal) // the worker prints its goroutines
+		_ = w.cmd.Process.Signal(dumpSignal) // the worker prints its goroutine stacks
 		<-w.ended
 		w.t.Errorf("a worker does not answer order %d\n%s", number, w.Stderr())
 		return reply, ErrDied
@@ -167,7 +167,7 @@ func (w *Worker[O, R]) MustOpen() *Worker[O, R] {
 	w.t.Helper()
 	r, err := w.Opened()
 	if err != nil || !r.OK() {
-		w.t.Fatalf("a worker does not open its place: %v %+v\n%s", err, r, w.Stderr())
+		w.t.Fatalf("a worker cannot open its store: %v %+v\n%s", err, r, w.Stderr())
 	}
 	return w
 }
