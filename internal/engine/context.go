@@ -142,8 +142,8 @@ func (r *replay) collectWarnings(size int) map[string]any {
 	return out
 }
 
-// encodeCurrentLoop returns _currentLoop: the whole loop in its first round, and a
-// reference to it from the second on (seed 000, "Loop Optimization Flow").
+// encodeCurrentLoop returns _currentLoop: the whole loop in its first round, and only a
+// reference to it in later rounds, so that the context stays small.
 func (r *replay) encodeCurrentLoop(it *item, round int, loopVars map[string]any) map[string]any {
 	l := it.step.Loop
 	out := map[string]any{

@@ -17,7 +17,7 @@ const bigLoop = `[
 		{"id":"judge-it","title":"Judge","prompt":"Judge {{thing.name}} by what you wrote down. Say what you would change, and why."}]}]`
 
 // The loop's part of the context must shrink by at least 60 percent after the first round,
-// and the caller's variables must not change (cases 25 and 28).
+// and the caller's variables must not change.
 func TestLoopContextShrinksAndKeepsCallerVariables(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, bigLoop)

@@ -21,7 +21,7 @@ func loadCorpus(t *testing.T) map[string]*workflow.Definition {
 	t.Helper()
 	root := filepath.Join("..", "..", "..", "shared", "corpus", "steps")
 	if _, err := os.Stat(root); err != nil {
-		t.Skipf("the corpus of real definitions is not here: %v", err)
+		t.Skipf("the corpus of real definitions is missing: %v", err)
 	}
 	defs := map[string]*workflow.Definition{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -35,11 +35,11 @@ func loadCorpus(t *testing.T) map[string]*workflow.Definition {
 		def, found := workflow.Parse(path, data)
 		if def == nil {
 			if len(found) == 0 {
-				t.Errorf("%s does not load, and nothing says why", path)
+				t.Errorf("%s does not load, but has no diagnostics", path)
 			}
 			for _, f := range found {
 				if f.Message == "" || f.Fix == "" {
-					t.Errorf("%s: a finding without a message or a fix: %+v", path, f)
+					t.Errorf("%s: a diagnostic without a message or a fix: %+v", path, f)
 				}
 			}
 			return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// dialect is what the rules of a guided dialect add to the commands that both share.
+// dialect is the part of the command rules that differs between the guided dialects.
 type dialect interface {
 	PositionOf(s State) Position
 	checkContext(s State, context map[string]any) *Refusal
@@ -35,7 +35,8 @@ func (p *PhaseProgram) Decide(s State, c Command) ([]Event, *Refusal) { return d
 // FoldFrom is like Fold for the events that follow a state of the same program.
 func (p *Program) FoldFrom(s State, events []Event) (State, error) { return foldFrom(p, s, events) }
 
-// FoldFrom is like Program.FoldFrom. Automatic events must equal the engine's own.
+// FoldFrom is like Program.FoldFrom. Automatic events must equal those that the engine
+// derives.
 func (p *PhaseProgram) FoldFrom(s State, events []Event) (State, error) {
 	return foldFrom(p, s, events)
 }
@@ -122,7 +123,7 @@ func foldFrom(d dialect, s State, events []Event) (State, error) {
 	for i, e := range events {
 		if !d.acceptsEvent(s, e) {
 			return s, guideway.Errorf(guideway.CodeConflict,
-				"event %d (%s %s) is not possible in the run: it belongs to another definition or to a newer version", i+1, e.Kind, e.Step)
+				"event %d (%s %s) is not possible in the run: it belongs to a different definition or a newer version", i+1, e.Kind, e.Step)
 		}
 		s = Apply(s, e)
 	}

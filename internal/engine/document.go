@@ -19,9 +19,9 @@ var (
 	_ Documenter = (*PhaseProgram)(nil)
 )
 
-// Document returns the state document of a run of a step workflow. The workflow is one
-// phase. Top-level steps and loops are numbered in order, and a step of a loop by its index
-// in the body. A confirmation is the checkpoint with the number of its step or loop.
+// Document returns the state document of a run of a step workflow. The whole workflow is
+// one phase. Top-level steps and loops are numbered in order, and a step of a loop by its
+// index in the body. A confirmation is the checkpoint with the number of its step or loop.
 func (p *Program) Document(events []TimedEvent) StateDocument {
 	d := newStateDocument(p.Workflow.ID, p.Workflow.Version)
 	var s State

@@ -47,7 +47,7 @@ func TestLoopRestoresShadowedVariables(t *testing.T) {
 	}
 	for _, gone := range []string{"currentIndex", "_currentLoop"} {
 		if v, ok := last.Context[gone]; ok {
-			t.Errorf("%s = %v is left over", gone, v)
+			t.Errorf("%s = %v remains", gone, v)
 		}
 	}
 }
@@ -86,13 +86,13 @@ func TestLeftLoopsStayEndedAndLateLoopsAreOffered(t *testing.T) {
 			[]string{"work", "mid", "work", "work"},
 		},
 		{
-			"a loop whose condition comes late", `[{"id":"one","title":"1","prompt":"1"},{"id":"loop-a","type":"loop","title":"L","runCondition":{"var":"x","equals":true},"loop":` + while + `,"body":[{"id":"w-a","title":"W","prompt":"w"}]},` + mid + `,{"id":"end","title":"E","prompt":"e"}]`,
+			"a loop whose condition holds late", `[{"id":"one","title":"1","prompt":"1"},{"id":"loop-a","type":"loop","title":"L","runCondition":{"var":"x","equals":true},"loop":` + while + `,"body":[{"id":"w-a","title":"W","prompt":"w"}]},` + mid + `,{"id":"end","title":"E","prompt":"e"}]`,
 			`{"go":true,"x":false}`,
 			map[string]map[string]any{"mid": {"x": true}, "w-a": {"go": false}},
 			[]string{"one", "mid", "w-a", "end"},
 		},
 		{
-			"a list that comes late", `[` + one("loop-a", each, "w-a") + `,` + mid + `]`,
+			"a list that is set late", `[` + one("loop-a", each, "w-a") + `,` + mid + `]`,
 			`{}`,
 			map[string]map[string]any{"mid": {"list": []any{"b"}}},
 			[]string{"mid", "w-a"},
@@ -117,7 +117,7 @@ func TestLeftLoopsStayEndedAndLateLoopsAreOffered(t *testing.T) {
 }
 
 // A client that removes the IDs of the body after a loop and adds the ID of the loop, as
-// the seed's system required, completes the walk too.
+// the original WorkRail server requires, completes the walk too.
 func TestLoopIDMarksLoopComplete(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, `[{"id":"the-loop","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":9},"body":[{"id":"work","title":"W","prompt":"w"}]},{"id":"after","title":"A","prompt":"a"}]`)
@@ -129,7 +129,7 @@ func TestLoopIDMarksLoopComplete(t *testing.T) {
 	}
 }
 
-// A walk without completed steps restarts, with any context.
+// A walk without completed steps restarts, regardless of its context.
 func TestNewWalkIgnoresOldState(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, bigLoop)
@@ -172,7 +172,7 @@ func TestRunNeverWaitsForServerVariables(t *testing.T) {
 	loop := `{"id":"the-loop","type":"loop","title":"L","loop":{"type":"forEach","items":"list","itemVar":"file","maxIterations":9},"body":[{"id":"work","title":"W","prompt":"w"}]}`
 	last := `{"id":"last","title":"Last","prompt":"l"}`
 	tests := map[string]string{
-		"a step behind the loop":            `[` + loop + `,{"id":"odd","title":"O","prompt":"o","runCondition":{"var":"currentIteration","gte":1}},` + last + `]`,
+		"a step after the loop":             `[` + loop + `,{"id":"odd","title":"O","prompt":"o","runCondition":{"var":"currentIteration","gte":1}},` + last + `]`,
 		"the loop's own condition":          `[{"id":"odd","type":"loop","title":"L","runCondition":{"var":"currentIteration","equals":1},"loop":{"type":"for","count":1,"maxIterations":2},"body":[{"id":"work","title":"W","prompt":"w"}]},` + last + `]`,
 		"a while over another loop's round": `[` + loop + `,{"id":"odd","type":"loop","title":"L","loop":{"type":"while","condition":{"var":"file","gt":1},"maxIterations":2,"iterationVar":"other"},"body":[{"id":"more","title":"W","prompt":"w"}]},` + last + `]`,
 		"a list that is the item":           `[{"id":"odd","type":"loop","title":"L","loop":{"type":"forEach","items":"file","itemVar":"file","maxIterations":2},"body":[{"id":"more","title":"W","prompt":"w"}]},` + last + `]`,
@@ -230,18 +230,18 @@ func TestFoldRejectsMismatchedEvents(t *testing.T) {
 	began := engine.Event{Kind: engine.EventRunStarted}
 	done := engine.Event{Kind: engine.EventStepCompleted, Step: "first", Output: "DONE"}
 	tests := map[string][]engine.Event{
-		"nothing started":          {done},
-		"started twice":            {began, began},
-		"another step":             {began, {Kind: engine.EventStepCompleted, Step: "last"}},
-		"a round without a loop":   {began, {Kind: engine.EventRoundStarted, Step: "the-loop", Round: 1}},
-		"a loop that is a step":    {began, {Kind: engine.EventLoopEntered, Step: "first"}},
-		"a gate at a step":         {began, {Kind: engine.EventGateOpened, Step: "first"}},
-		"an answer without a gate": {began, {Kind: engine.EventGateAnswered, Step: "first", Option: "revise"}},
-		"the end too early":        {began, {Kind: engine.EventRunCompleted}},
-		"after the end":            {began, {Kind: engine.EventRunAborted}, done},
-		"a kind of the future":     {began, {Kind: "teleported"}},
-		"past an open gate":        {began, {Kind: engine.EventStepCompleted, Step: "first", Gate: true}, {Kind: engine.EventStepCompleted, Step: "approve"}},
-		"an option of another":     {began, {Kind: engine.EventStepCompleted, Step: "first", Gate: true}, {Kind: engine.EventGateAnswered, Step: "first", Option: engine.OptionSkip}},
+		"nothing started":               {done},
+		"started twice":                 {began, began},
+		"another step":                  {began, {Kind: engine.EventStepCompleted, Step: "last"}},
+		"a round without a loop":        {began, {Kind: engine.EventRoundStarted, Step: "the-loop", Round: 1}},
+		"a loop that is a step":         {began, {Kind: engine.EventLoopEntered, Step: "first"}},
+		"a gate at a step":              {began, {Kind: engine.EventGateOpened, Step: "first"}},
+		"an answer without a gate":      {began, {Kind: engine.EventGateAnswered, Step: "first", Option: "revise"}},
+		"an early end":                  {began, {Kind: engine.EventRunCompleted}},
+		"after the end":                 {began, {Kind: engine.EventRunAborted}, done},
+		"an unknown kind":               {began, {Kind: "teleported"}},
+		"past an open gate":             {began, {Kind: engine.EventStepCompleted, Step: "first", Gate: true}, {Kind: engine.EventStepCompleted, Step: "approve"}},
+		"an option of a different gate": {began, {Kind: engine.EventStepCompleted, Step: "first", Gate: true}, {Kind: engine.EventGateAnswered, Step: "first", Option: engine.OptionSkip}},
 	}
 	for name, events := range tests {
 		if s, err := p.Fold(events); guideway.ErrorCode(err) != guideway.CodeConflict {
@@ -318,7 +318,7 @@ func TestBlankOutputIsRefused(t *testing.T) {
 	s := applyToProgram(t, p, engine.State{}, startCommand(nil))
 	for _, text := range []string{"", " \n\t", "\ufeff", "\u00a0\u2029"} {
 		if _, r := p.Decide(s, outputCommand(text, nil)); r == nil || r.Rule != engine.RuleOutputMissing {
-			t.Errorf("%q is taken for an output", text)
+			t.Errorf("%q is accepted as an output", text)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func roundTripJSON(t testing.TB, m map[string]any) map[string]any {
 	return parseVars(t, string(b))
 }
 
-// client is one way in which agents call workflow_next.
+// client names the way in which an agent keeps the state of workflow_next.
 type client string
 
 const (
@@ -59,8 +59,8 @@ func allClients() []client { return []client{echo, own} }
 // walker walks a program to its end.
 type walker struct {
 	client client
-	// vars are set before the first step; sets after a step, by its ID and its number of
-	// completions.
+	// vars are set before the first step. sets are set after a step, by its ID and its
+	// number of completions.
 	vars map[string]any
 	sets func(id string, nth int, vars map[string]any)
 	most int

@@ -85,8 +85,8 @@ func parseCount(v any) (int, bool) {
 	return int(f), true
 }
 
-// typeName returns the name of a JSON value's type as JavaScript's typeof does, because the
-// seed's messages use it.
+// typeName returns the name of a JSON value's type as JavaScript's typeof does, because
+// WorkRail's messages use these names.
 func typeName(v any) string {
 	switch v.(type) {
 	case nil:

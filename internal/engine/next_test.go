@@ -13,7 +13,8 @@ const threeSteps = `[
 	{"id":"step-2","title":"Two","prompt":"Do two.","guidance":["G1","G2"]},
 	{"id":"step-3","title":"Three","prompt":"Do three."}]`
 
-// Cases 1 to 8 of the seed: order, prompts, conditions.
+// Next returns the steps in order, composes prompts of role, guidance and prompt, and waits
+// for undecided conditions.
 func TestNextOrderAndPrompts(t *testing.T) {
 	t.Parallel()
 	three := threeSteps
@@ -31,19 +32,19 @@ func TestNextOrderAndPrompts(t *testing.T) {
 		complete  bool
 		prompt    string
 	}{
-		{"case 1 first step, bare prompt", three, nil, `{}`, "step-1", false, "Do one."},
-		{"case 2 guidance before prompt", three, []string{"step-1"}, `{}`, "step-2", false, "## Step Guidance\n- G1\n- G2\n\nDo two."},
-		{"case 3 complete", three, []string{"step-1", "step-2", "step-3"}, `{}`, "", true, "Workflow complete."},
-		{"case 4 role first", role, nil, `{}`, "step-1", false, "## Agent Role Instructions\nYou are a careful reviewer.\n\n## Step Guidance\n- G1\n\nDo one."},
-		{"case 6 unknown ids are ignored", three, []string{"nope", "", "../x"}, `{}`, "step-1", false, "Do one."},
+		{"first step, bare prompt", three, nil, `{}`, "step-1", false, "Do one."},
+		{"guidance before prompt", three, []string{"step-1"}, `{}`, "step-2", false, "## Step Guidance\n- G1\n- G2\n\nDo two."},
+		{"complete", three, []string{"step-1", "step-2", "step-3"}, `{}`, "", true, "Workflow complete."},
+		{"role first", role, nil, `{}`, "step-1", false, "## Agent Role Instructions\nYou are a careful reviewer.\n\n## Step Guidance\n- G1\n\nDo one."},
+		{"unknown ids are ignored", three, []string{"nope", "", "../x"}, `{}`, "step-1", false, "Do one."},
 		{"a step cannot be left out", three, []string{"step-3", "step-2"}, `{}`, "step-1", false, "Do one."},
 		{
-			"case 7 undecided branches wait", branches,
+			"undecided branches wait", branches,
 			[]string{"step-1"},
 			`{}`, "", false,
 			"No eligible step due to unmet conditions. Please update context:\n- Set 'complexity' to one of: 'high', 'low'",
 		},
-		{"case 8 the other branch does not block", branches, []string{"step-1", "low-road"}, `{"complexity":"low"}`, "", true, "Workflow complete."},
+		{"the other branch does not block", branches, []string{"step-1", "low-road"}, `{"complexity":"low"}`, "", true, "Workflow complete."},
 		{"neither branch applies", branches, []string{"step-1"}, `{"complexity":"medium"}`, "", true, "Workflow complete."},
 	}
 	for _, tt := range tests {
@@ -60,8 +61,7 @@ func TestNextOrderAndPrompts(t *testing.T) {
 	}
 }
 
-// Cases 14 to 24: every loop ends after the correct number of rounds, for both kinds of
-// clients.
+// Every loop ends after the correct number of rounds, for both kinds of clients.
 func TestLoopsRunEachRoundOnce(t *testing.T) {
 	t.Parallel()
 	count := func(name string) func(string, int, map[string]any) {
@@ -88,29 +88,29 @@ func TestLoopsRunEachRoundOnce(t *testing.T) {
 		warns string
 	}{
 		{
-			name: "case 14 while", steps: loop(`{"type":"while","condition":{"var":"counter","lt":3},"maxIterations":10}`, body),
+			name: "while", steps: loop(`{"type":"while","condition":{"var":"counter","lt":3},"maxIterations":10}`, body),
 			vars: `{"counter":0}`, sets: count("counter"), want: rounds(3),
 		},
 		{
-			name: "case 15 until", steps: loop(`{"type":"until","condition":{"var":"counter","gte":2},"maxIterations":10}`, body),
+			name: "until", steps: loop(`{"type":"until","condition":{"var":"counter","gte":2},"maxIterations":10}`, body),
 			vars: `{"counter":0}`, sets: count("counter"), want: rounds(2),
 		},
-		{name: "case 16 for", steps: loop(`{"type":"for","count":3,"maxIterations":10}`, body), vars: `{}`, want: rounds(3)},
-		{name: "case 16 for with a variable", steps: loop(`{"type":"for","count":"n","maxIterations":10}`, body), vars: `{"n":2}`, want: rounds(2)},
+		{name: "for", steps: loop(`{"type":"for","count":3,"maxIterations":10}`, body), vars: `{}`, want: rounds(3)},
+		{name: "for with a variable", steps: loop(`{"type":"for","count":"n","maxIterations":10}`, body), vars: `{"n":2}`, want: rounds(2)},
 		{
-			name: "case 16 for without its variable", steps: loop(`{"type":"for","count":"n","maxIterations":10}`, body), vars: `{}`, want: rounds(0),
+			name: "for without its variable", steps: loop(`{"type":"for","count":"n","maxIterations":10}`, body), vars: `{}`, want: rounds(0),
 			warns: "Invalid count value for 'for' loop: n",
 		},
-		{name: "case 17 forEach", steps: loop(`{"type":"forEach","items":"list","maxIterations":10}`, body), vars: `{"list":["a","b","c"]}`, want: rounds(3)},
-		{name: "case 18 forEach of nothing", steps: loop(`{"type":"forEach","items":"list","maxIterations":10}`, body), vars: `{"list":[]}`, want: rounds(0)},
+		{name: "forEach", steps: loop(`{"type":"forEach","items":"list","maxIterations":10}`, body), vars: `{"list":["a","b","c"]}`, want: rounds(3)},
+		{name: "forEach of nothing", steps: loop(`{"type":"forEach","items":"list","maxIterations":10}`, body), vars: `{"list":[]}`, want: rounds(0)},
 		{
-			name: "case 19 forEach of a string", steps: loop(`{"type":"forEach","items":"list","maxIterations":10}`, body), vars: `{"list":"abc"}`, want: rounds(0),
+			name: "forEach of a string", steps: loop(`{"type":"forEach","items":"list","maxIterations":10}`, body), vars: `{"list":"abc"}`, want: rounds(0),
 			warns: "Expected array for forEach items 'list', got string",
 		},
-		{name: "case 20 maximum", steps: loop(`{"type":"for","count":3,"maxIterations":2}`, body), vars: `{}`, want: rounds(2), warns: "Maximum iterations (2) reached"},
-		{name: "case 21 while false at entry", steps: loop(`{"type":"while","condition":{"var":"go","equals":true},"maxIterations":9}`, body), vars: `{"go":false}`, want: rounds(0)},
+		{name: "maximum", steps: loop(`{"type":"for","count":3,"maxIterations":2}`, body), vars: `{}`, want: rounds(2), warns: "Maximum iterations (2) reached"},
+		{name: "while false at entry", steps: loop(`{"type":"while","condition":{"var":"go","equals":true},"maxIterations":9}`, body), vars: `{"go":false}`, want: rounds(0)},
 		{
-			name: "case 22 a conditional step in the body", vars: `{"extra":true,"again":true}`,
+			name: "a conditional step in the body", vars: `{"extra":true,"again":true}`,
 			steps: loop(`{"type":"while","condition":{"var":"again","equals":true},"maxIterations":9}`,
 				`"body":[{"id":"always","title":"A","prompt":"a"},{"id":"sometimes","title":"S","prompt":"s","runCondition":{"var":"extra","equals":true}},{"id":"body-last","title":"L","prompt":"l"}]`),
 			sets: func(id string, nth int, vars map[string]any) {
@@ -121,13 +121,13 @@ func TestLoopsRunEachRoundOnce(t *testing.T) {
 			want: []string{"always", "sometimes", "body-last", "always", "body-last", "after"},
 		},
 		{
-			name: "case 23 body conditions on the round", vars: `{}`,
+			name: "body conditions on the round", vars: `{}`,
 			steps: loop(`{"type":"for","count":4,"maxIterations":4,"iterationVar":"phase"}`,
 				`"body":[{"id":"body-1","title":"1","prompt":"1","runCondition":{"var":"phase","equals":1}},{"id":"body-2","title":"2","prompt":"2","runCondition":{"var":"phase","equals":2}},{"id":"body-3","title":"3","prompt":"3","runCondition":{"var":"phase","equals":3}},{"id":"body-4","title":"4","prompt":"4","runCondition":{"var":"phase","equals":4}}]`),
 			want: []string{"body-1", "body-2", "body-3", "body-4", "after"},
 		},
 		{
-			name: "case 24 two loops, the variable used twice", vars: `{"n":0}`,
+			name: "two loops, the variable used twice", vars: `{"n":0}`,
 			steps: `[{"id":"loop-1","type":"loop","title":"1","loop":{"type":"while","condition":{"var":"n","lt":2},"maxIterations":9},"body":[{"id":"body-a","title":"A","prompt":"a"},{"id":"body-z","title":"Z","prompt":"z"}]},
 				{"id":"between","title":"B","prompt":"b"},
 				{"id":"loop-2","type":"loop","title":"2","loop":{"type":"while","condition":{"var":"n","lt":2},"maxIterations":9},"body":[{"id":"inner-b","title":"B","prompt":"b"}]},

@@ -15,7 +15,7 @@ func TestPhasesCorpusCompletesWithEveryAnswer(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "corpus", "phases", "work-package", "work-package.json"))
 	if err != nil {
-		t.Skip("no corpus beside this checkout")
+		t.Skip("the corpus is not in the parent directory")
 	}
 	d, found := workflow.Parse("work-package.json", text)
 	if d == nil {
@@ -30,7 +30,7 @@ func TestPhasesCorpusCompletesWithEveryAnswer(t *testing.T) {
 	w.exploreFrom(s, 2, 0)
 	t.Logf("%d states, %d ends", len(w.seen), w.ends)
 	if w.ends == 0 {
-		t.Error("no way leads to the end")
+		t.Error("no path leads to the end")
 	}
 }
 
@@ -80,7 +80,7 @@ func (w *answerExplorer) exploreFrom(s engine.State, falses, depth int) {
 		}
 	case engine.PositionContext:
 		if len(pos.Needs) == 0 {
-			w.t.Fatalf("the run waits for nothing that it names: %+v", pos)
+			w.t.Fatalf("the run waits, but names no variable: %+v", pos)
 		}
 		next = append(next, w.assertNeeds(pos, true)...)
 		if falses > 0 {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// StateDocument is a run of a phase workflow in the format of the state schema (seed 002):
-// 1-based numbers in place of IDs.
+// StateDocument is a run of a phase workflow in the format of the state schema: 1-based
+// numbers in place of IDs.
 type StateDocument struct {
 	WorkflowID      string `json:"workflowId"`
 	WorkflowVersion string `json:"workflowVersion"`

@@ -10,12 +10,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// The complete example of seed 002 reaches both of its ends.
+// The complete example of the phase workflow specification reaches both of its ends.
 func TestSeedExampleReachesBothEnds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "seeds", "002_1ad3c5cb6ce7647a.txt"))
 	if err != nil {
-		t.Skip("the document is not beside this checkout")
+		t.Skip("the document is not in the parent directory")
 	}
 	_, example, _ := strings.Cut(string(text), "## Complete Example")
 	_, example, _ = strings.Cut(example, "```json\n")

@@ -53,16 +53,16 @@ func (p *PhaseProgram) Import(document []byte) (Event, error) {
 // checkDocument returns an error if a document does not match the workflow.
 func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 	bad := func(format string, args ...any) error {
-		return guideway.Errorf(guideway.CodeInvalid, "the state does not fit the workflow: "+format, args...)
+		return guideway.Errorf(guideway.CodeInvalid, "the state does not match the workflow: "+format, args...)
 	}
 	n := len(p.Workflow.Phases)
 	switch {
 	case d.WorkflowID != p.Workflow.ID:
-		return bad("it belongs to %q, not to %q", d.WorkflowID, p.Workflow.ID)
+		return bad("workflowId is %q, not %q", d.WorkflowID, p.Workflow.ID)
 	case d.CurrentPhase < 1 || d.CurrentPhase > n:
-		return bad("it is in phase %d, and there are %d", d.CurrentPhase, n)
+		return bad("currentPhase is %d, but there are only %d phases", d.CurrentPhase, n)
 	case d.Status == "completed" || d.Status == "aborted":
-		return bad("it is %s: it cannot continue", d.Status)
+		return bad("a run that is %s cannot continue", d.Status)
 	}
 	if problem := p.checkNumbers(d); problem != "" {
 		return bad("%s", problem)
@@ -87,29 +87,29 @@ func (p *PhaseProgram) checkNumbers(d *StateDocument) string {
 	n := len(p.Workflow.Phases)
 	for _, number := range slices.Concat(d.CompletedPhases, d.SkippedPhases) {
 		if number < 1 || number > n {
-			return fmt.Sprintf("it names phase %d, and there are %d", number, n)
+			return fmt.Sprintf("phase %d is named, but there are only %d", number, n)
 		}
 	}
 	if has := len(p.Workflow.Phases[d.CurrentPhase-1].Steps); d.CurrentStep > has+1 {
-		return fmt.Sprintf("it is at step %d of phase %d, which has %d", d.CurrentStep, d.CurrentPhase, has)
+		return fmt.Sprintf("step %d of phase %d is current, but the phase has only %d", d.CurrentStep, d.CurrentPhase, has)
 	}
 	for _, k := range slices.Sorted(maps.Keys(d.CompletedSteps)) {
 		number, err := strconv.Atoi(k)
 		if err != nil || number < 1 || number > n {
-			return fmt.Sprintf("it names phase %s, and there are %d", k, n)
+			return fmt.Sprintf("phase %s is named, but there are only %d", k, n)
 		}
 		for _, step := range d.CompletedSteps[k] {
 			if has := len(p.Workflow.Phases[number-1].Steps); step < 1 || step > has {
-				return fmt.Sprintf("it has completed step %d of phase %d, which has %d", step, number, has)
+				return fmt.Sprintf("step %d of phase %d is completed, but the phase has only %d", step, number, has)
 			}
 		}
 	}
 	for _, loop := range d.ActiveLoops {
 		if loop.PhaseIndex < 1 || loop.PhaseIndex > n {
-			return fmt.Sprintf("it is in a loop of phase %d, and there are %d", loop.PhaseIndex, n)
+			return fmt.Sprintf("a loop of phase %d is active, but there are only %d phases", loop.PhaseIndex, n)
 		}
 		if has := len(p.Workflow.Phases[loop.PhaseIndex-1].Loops); loop.LoopIndex < 1 || loop.LoopIndex > has {
-			return fmt.Sprintf("it is in loop %d of phase %d, which has %d", loop.LoopIndex, loop.PhaseIndex, has)
+			return fmt.Sprintf("loop %d of phase %d is active, but the phase has only %d", loop.LoopIndex, loop.PhaseIndex, has)
 		}
 	}
 	return ""
@@ -121,12 +121,12 @@ func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 	for _, k := range slices.Sorted(maps.Keys(d.CheckpointResponses)) {
 		phase, i := p.findPhaseItem(k)
 		if phase == nil || i >= len(phase.Checkpoints) {
-			return fmt.Sprintf("it answers checkpoint %s, which does not exist", k)
+			return fmt.Sprintf("checkpoint %s is answered, but does not exist", k)
 		}
 		c, r := &phase.Checkpoints[i], d.CheckpointResponses[k]
 		known := slices.ContainsFunc(c.Options, func(o phases.Option) bool { return o.ID == r.OptionID })
 		if !known && (c.Required || r.OptionID != optionDeclined) {
-			return fmt.Sprintf("it answers checkpoint %s with %q, and '%s' has no such option", k, r.OptionID, c.ID)
+			return fmt.Sprintf("checkpoint %s is answered with %q, but '%s' has no such option", k, r.OptionID, c.ID)
 		}
 		if e := r.Effects; e != nil && !p.validPhases(append(e.PhasesSkipped, e.TransitionedTo)) {
 			return fmt.Sprintf("the answer to checkpoint %s leads to a phase that does not exist", k)
@@ -135,11 +135,11 @@ func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 	for _, k := range slices.Sorted(maps.Keys(d.DecisionOutcomes)) {
 		phase, i := p.findPhaseItem(k)
 		if phase == nil || i >= len(phase.Decisions) {
-			return fmt.Sprintf("it decides %s, which does not exist", k)
+			return fmt.Sprintf("decision %s is made, but does not exist", k)
 		}
 		o, decision := d.DecisionOutcomes[k], &phase.Decisions[i]
 		if !slices.ContainsFunc(decision.Branches, func(b phases.Branch) bool { return b.ID == o.BranchID }) {
-			return fmt.Sprintf("it decides %s by the branch %q, and '%s' has no such branch", k, o.BranchID, decision.ID)
+			return fmt.Sprintf("decision %s takes the branch %q, but '%s' has no such branch", k, o.BranchID, decision.ID)
 		}
 		if !p.validPhases([]int{o.TransitionedTo}) {
 			return fmt.Sprintf("the decision %s leads to a phase that does not exist", k)
@@ -296,7 +296,7 @@ func setLoopPosition(ph *PhaseState, loop *phases.Loop, l ActiveLoop, visit []Hi
 		case h.Loop != l.LoopIndex:
 		case EventKind(h.Type) == EventLoopIteration:
 			ph.Loop.Step = 0
-		case EventKind(h.Type) == EventStepStarted: // earlier ones may have been skipped
+		case EventKind(h.Type) == EventStepStarted: // earlier steps may have been skipped
 			ph.Loop.Step = h.Step - 1
 		case EventKind(h.Type) == EventStepCompleted:
 			ph.Loop.Step = h.Step

@@ -249,7 +249,7 @@ func (p *PhaseProgram) loopItems(s State, loop *phases.Loop) (list []any, proble
 	name, _, _ := strings.Cut(loop.Over, ".")
 	switch {
 	case value == nil && slices.Contains(p.owned, name):
-		return nil, "" // only the workflow can set it, and it has not
+		return nil, "" // only the workflow can set the list, and has not set it yet
 	case !found:
 		return nil, "'" + loop.Over + "' is not set, but the loop iterates over it"
 	case !ok:
@@ -376,8 +376,8 @@ func (p *PhaseProgram) leavePhase(s State, ph PhaseState) (Event, bool) {
 }
 
 // skippedTarget returns the phase that follows a skipped phase: the default branch or
-// transition (DESIGN 4), or else the first one whose condition holds. A terminal phase
-// leads to the end of the run. ok is false if the target is undecided.
+// transition, or else the first one whose condition holds. A terminal phase leads to the
+// end of the run. ok is false if the target is undecided.
 func (p *PhaseProgram) skippedTarget(s State, phase *phases.Phase) (to int, ok bool) {
 	for i := range phase.Decisions {
 		for _, b := range phase.Decisions[i].Branches {

@@ -8,8 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// PhaseProgram is a phase workflow compiled for the engine (seed 002; DESIGN 4 where the
-// seed is silent). It is immutable and safe for concurrent use.
+// PhaseProgram is a phase workflow compiled for the engine; see docs/phases.md. It is
+// immutable and safe for concurrent use.
 type PhaseProgram struct {
 	// Workflow is the compiled definition.
 	Workflow *phases.Workflow

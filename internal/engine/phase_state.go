@@ -37,7 +37,7 @@ type PhaseLoop struct {
 	Items []any
 }
 
-// Part is one part of a phase, in the order of execution (DESIGN 4).
+// Part is one part of a phase, in the order of execution.
 type Part string
 
 // The parts of a phase.
@@ -63,7 +63,7 @@ func applyPhases(s State, e Event) State {
 		s.Vars = mergeVars(s.Vars, e.Vars)
 	}
 	if s.isCommandEvent(e) {
-		ph.Passed = 0 // applySkip increments it
+		ph.Passed = 0 // applySkip increments Passed
 	}
 	switch e.Kind {
 	case EventPhaseEntered:
@@ -112,7 +112,7 @@ func (s State) isCommandEvent(e Event) bool {
 		return true
 	case EventBranchTaken:
 		return s.Gate != nil
-	case EventPhaseSkipped: // of the current phase; other phases are skipped automatically
+	case EventPhaseSkipped: // the current phase; other phases are skipped automatically
 		return s.Phases != nil && s.Phases.Part != PartLeft
 	default:
 		return false

@@ -182,15 +182,15 @@ func TestPhasesIllegalMoves(t *testing.T) {
 	}{
 		{"continue before start", fresh, outputCommand("o", nil), engine.RuleNotStarted},
 		{"start twice", atStep, startCommand(nil), engine.RuleStarted},
-		{"start with what an effect sets", fresh, startCommand(map[string]any{"approved": true}), engine.RuleServerVariable},
+		{"start with a variable that an effect sets", fresh, startCommand(map[string]any{"approved": true}), engine.RuleServerVariable},
 		{"start with a loop's variable", fresh, startCommand(map[string]any{"task": "x"}), engine.RuleServerVariable},
 		{"start with another type", fresh, startCommand(map[string]any{"size": 5.0}), engine.RuleVariableType},
-		{"nothing handed in", atStep, outputCommand(" ", nil), engine.RuleOutputMissing},
+		{"no output and no notes", atStep, outputCommand(" ", nil), engine.RuleOutputMissing},
 		{"skip a required step", atStep, skipCommand(), engine.RuleStepRequired},
 		{"skip with an output", atOptional, engine.Command{Continue: &engine.Continue{Skip: &engine.Skip{}, Output: "o"}}, engine.RuleStepRequired},
 		{"answer without a gate", atStep, answerCommand("yes"), engine.RuleNoGate},
 		{"another step", atStep, engine.Command{Continue: &engine.Continue{Step: "hand-over", Output: "o"}}, engine.RuleWrongStep},
-		{"set what a set action sets", atStep, outputCommand("o", map[string]any{"checkedAt": "x"}), engine.RuleServerVariable},
+		{"set a variable of a set action", atStep, outputCommand("o", map[string]any{"checkedAt": "x"}), engine.RuleServerVariable},
 		{"output while a decision waits", atDecision, outputCommand("o", nil), engine.RuleContextNeeded},
 		{"skip while a decision waits", atDecision, skipCommand(), engine.RuleStepRequired},
 		{"output at an offered decision", atOffer, outputCommand("o", nil), engine.RuleGateUnanswered},
@@ -199,8 +199,8 @@ func TestPhasesIllegalMoves(t *testing.T) {
 		{"leave without a note", atAssert, outputCommand("", map[string]any{"x": 1.0}), engine.RuleNoteMissing},
 		{"a validate action that fails", atChecked, outputCommand("o", nil), engine.RuleValidate},
 		{"a validate action that the call makes fail", atChecked, outputCommand("o", map[string]any{"tested": "yes"}), engine.RuleVariableType},
-		{"a person's checkpoint by an agent", atPerson, answerCommand("yes"), engine.RulePerson},
-		{"a person's checkpoint passed by an output", atPerson, outputCommand("o", nil), engine.RuleGateUnanswered},
+		{"a human approval answered by an agent", atPerson, answerCommand("yes"), engine.RulePerson},
+		{"a human approval bypassed by an output", atPerson, outputCommand("o", nil), engine.RuleGateUnanswered},
 		{"decline a required checkpoint", atPerson, engine.Command{Continue: &engine.Continue{Person: true, Answer: &engine.Answer{Decline: true}}}, engine.RuleGateRequired},
 		{"an unknown option", atPerson, humanAnswer("maybe"), engine.RuleUnknownOption},
 		{"context at a checkpoint", atRemark, outputCommand("", map[string]any{"size": "small"}), engine.RuleGateUnanswered},
@@ -237,7 +237,7 @@ func TestPhasesSkipsAndReturns(t *testing.T) {
 	}{
 		{"approved", []engine.Command{humanAnswer("yes"), decline}, "shine"},
 		{"skipping", []engine.Command{humanAnswer("quick"), decline}, "hand-over"},
-		{"back at once, past the second checkpoint", []engine.Command{humanAnswer("no")}, "read"},
+		{"back immediately, without the second checkpoint", []engine.Command{humanAnswer("no")}, "read"},
 		{"an optional phase is left", []engine.Command{humanAnswer("yes"), decline, skipCommand()}, "hand-over"},
 	}
 	for _, tt := range tests {
@@ -268,11 +268,11 @@ func TestPhasesLoops(t *testing.T) {
 		rounds int
 	}{
 		{"while to the maximum", phases.Loop{Type: phases.LoopWhile, Condition: equalsCondition("go", true)}, map[string]any{"go": true}, nil, 3},
-		{"while not at all", phases.Loop{Type: phases.LoopWhile, Condition: equalsCondition("go", true)}, map[string]any{"go": false}, nil, 0},
+		{"while without a round", phases.Loop{Type: phases.LoopWhile, Condition: equalsCondition("go", true)}, map[string]any{"go": false}, nil, 0},
 		{"while once", phases.Loop{Type: phases.LoopWhile, Condition: equalsCondition("go", true)}, map[string]any{"go": true}, map[string]any{"go": false}, 1},
 		{"doWhile at least once", phases.Loop{Type: phases.LoopDoWhile, Condition: equalsCondition("go", true)}, map[string]any{"go": false}, nil, 1},
 		{"forEach", phases.Loop{Type: phases.LoopForEach, Over: "list"}, map[string]any{"list": []any{1.0, 2.0}}, nil, 2},
-		{"forEach over nothing", phases.Loop{Type: phases.LoopForEach, Over: "list"}, map[string]any{"list": []any{}}, nil, 0},
+		{"forEach over an empty list", phases.Loop{Type: phases.LoopForEach, Over: "list"}, map[string]any{"list": []any{}}, nil, 0},
 		{"forEach to the maximum", phases.Loop{Type: phases.LoopForEach, Over: "list"}, map[string]any{"list": []any{1.0, 2.0, 3.0, 4.0}}, nil, 3},
 		{"break", phases.Loop{Type: phases.LoopForEach, Over: "list", BreakCondition: equalsCondition("stop", true)}, map[string]any{"list": []any{1.0, 2.0}}, map[string]any{"stop": true}, 1},
 	}
@@ -315,7 +315,7 @@ func TestPhasesPrefixesAndDocuments(t *testing.T) {
 			all = append(all, engine.TimedEvent{At: at, Event: e})
 		}
 		if d := cmp.Diff(p.PositionOf(s), p.PositionOf(half)); d != "" {
-			t.Errorf("command %d: a prefix is elsewhere (-whole +prefix):\n%s", i, d)
+			t.Errorf("command %d: the position of a prefix differs (-whole +prefix):\n%s", i, d)
 		}
 		doc := p.Document(all)
 		text, err := json.Marshal(doc)
@@ -381,7 +381,7 @@ func TestPhasesRandomWalksEnd(t *testing.T) {
 				c = humanAnswer(pos.Options[r.IntN(len(pos.Options))].ID)
 			case engine.PositionContext:
 				if len(pos.Needs) == 0 {
-					t.Fatalf("seed %d: the run waits for nothing: %+v", seed, pos)
+					t.Fatalf("seed %d: the run waits, but names no variable: %+v", seed, pos)
 				}
 				c = outputCommand("", map[string]any{"size": []any{"small", "large", "medium"}[r.IntN(3)]})
 			}
@@ -427,7 +427,7 @@ func TestStepsDocument(t *testing.T) {
 	}
 }
 
-// Unauthenticated events are decided again; any edit is detected.
+// Recheck decides unauthenticated events again and detects every edit.
 func TestRecheckDetectsForgedEvents(t *testing.T) {
 	t.Parallel()
 	walks := map[string]struct {
@@ -484,12 +484,12 @@ func TestRecheckDetectsForgedEvents(t *testing.T) {
 					continue
 				}
 				if _, err := engine.Recheck(walk.flow, forged); err == nil {
-					t.Errorf("%s: event %d (%s) with another %s is taken", name, i+1, events[i].Kind, what)
+					t.Errorf("%s: event %d (%s) with a different %s is accepted", name, i+1, events[i].Kind, what)
 				}
 			}
 			if i > 0 {
 				if _, err := engine.Recheck(walk.flow, slices.Delete(slices.Clone(events), i-1, i)); err == nil {
-					t.Errorf("%s: without event %d (%s) it is taken", name, i, events[i-1].Kind)
+					t.Errorf("%s: accepted without event %d (%s)", name, i, events[i-1].Kind)
 				}
 			}
 		}
@@ -511,6 +511,6 @@ func TestPhasesCycleWithoutWorkStops(t *testing.T) {
 	}
 	s = applyCommands(t, p, s, outputCommand("", map[string]any{"out": true}))
 	if pos := p.PositionOf(s); pos.ID != "end" {
-		t.Errorf("led out of the circle, the run is at %+v", pos)
+		t.Errorf("after the cycle, the run is at %+v", pos)
 	}
 }

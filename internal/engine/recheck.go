@@ -16,7 +16,7 @@ func Recheck(f Flow, events []Event) (State, error) {
 		decided, refusal := f.Decide(s, commandOf(f, events[i]))
 		if p, ok := f.(*PhaseProgram); ok && events[i].Kind == EventStateImported {
 			if i > 0 || !p.acceptsImport(events[i]) {
-				return s, mismatchError(i, events[i], "it does not match its document")
+				return s, mismatchError(i, events[i], "the imported state does not match its document")
 			}
 			decided, refusal = addConsequences(p, s, events[i]), nil
 		}
@@ -28,7 +28,7 @@ func Recheck(f Flow, events []Event) (State, error) {
 				return s, nil
 			}
 			if !sameEvent(want, events[i]) {
-				return s, mismatchError(i, events[i], "it should be "+string(want.Kind)+" "+want.Step)
+				return s, mismatchError(i, events[i], "expected "+string(want.Kind)+" "+want.Step)
 			}
 			s = Apply(s, events[i])
 			i++

@@ -120,7 +120,7 @@ func needsConfirmation(confirm *expr.Expr, vars expr.Lookup) bool {
 }
 
 // buildPrompt composes role, guidance, prompt and loop in the order and with the headings
-// of seed 000.
+// of WorkRail.
 func (s *stepText) buildPrompt() string {
 	var b strings.Builder
 	if role := s.fillText(s.step.AgentRole); strings.TrimSpace(role) != "" {

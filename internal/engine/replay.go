@@ -38,7 +38,7 @@ type replay struct {
 	// callerVars are the caller's variables; vars looks them up.
 	callerVars map[string]any
 	vars       expr.Lookup
-	// completed is the caller's list, done the same as a set.
+	// completed is the caller's list of IDs; done contains the same IDs as a set.
 	completed []string
 	done      map[string]bool
 	// used marks completions of body steps that a loop has consumed.

@@ -65,7 +65,7 @@ func TestHumanApprovalGate(t *testing.T) {
 	s = applyToProgram(t, p, s, humanAnswer(engine.OptionRevise), outputCommand("plan", nil), humanAnswer(engine.OptionConfirm), humanAnswer(engine.OptionConfirm))
 	s = applyToProgram(t, p, s, outputCommand("worked", map[string]any{"risky": false}))
 	if pos := p.PositionOf(s); pos.Kind != engine.PositionGate || pos.ID != "work" || !pos.Person {
-		t.Fatalf("a claim that comes with the output has switched off the gate: at %+v", pos)
+		t.Fatalf("a variable set with the output disabled the gate: at %+v", pos)
 	}
 	s = applyToProgram(t, p, s, humanAnswer(engine.OptionConfirm))
 	if p.Status(s) != engine.StatusCompleted {
@@ -73,7 +73,7 @@ func TestHumanApprovalGate(t *testing.T) {
 	}
 }
 
-// Legal commands through gates, waits and loops, with the resulting position.
+// Legal commands lead a run through gates, waits and loops to the expected positions.
 func TestRunThroughGatesWaitsAndLoops(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, guarded)
@@ -200,33 +200,33 @@ func TestIllegalCommandsAreRefused(t *testing.T) {
 		{"start with a loop's variable", fresh, startCommand(map[string]any{"thing": 1.0}), engine.RuleServerVariable},
 		{"an empty command", atStep, engine.Command{}, engine.RuleOutputMissing},
 		{"output that fails its criteria", atStep, outputCommand("almost", nil), engine.RuleCriteria},
-		{"no output where criteria want one", atStep, engine.Command{Continue: &engine.Continue{Notes: "DONE"}}, engine.RuleCriteria},
+		{"no output for a step with criteria", atStep, engine.Command{Continue: &engine.Continue{Notes: "DONE"}}, engine.RuleCriteria},
 		{"an answer without a gate", atStep, answerCommand(engine.OptionConfirm), engine.RuleNoGate},
 		{"output at a gate", atGate, outputCommand("more", nil), engine.RuleGateUnanswered},
 		{"context at a gate", atGate, outputCommand("", map[string]any{"size": "small"}), engine.RuleGateUnanswered},
 		{"an answer together with output", atGate, engine.Command{Continue: &engine.Continue{Output: "x", Answer: &engine.Answer{OptionID: engine.OptionConfirm}}}, engine.RuleGateUnanswered},
 		{"nothing at a gate", atGate, engine.Command{Continue: &engine.Continue{}}, engine.RuleGateUnanswered},
 		{"an unknown option", atGate, answerCommand("yes"), engine.RuleUnknownOption},
-		{"passing over at a step's gate", atGate, answerCommand(engine.OptionSkip), engine.RuleUnknownOption},
-		{"revising at a loop's gate", atLoopGate, answerCommand(engine.OptionRevise), engine.RuleUnknownOption},
+		{"skip at a step's gate", atGate, answerCommand(engine.OptionSkip), engine.RuleUnknownOption},
+		{"revise at a loop's gate", atLoopGate, answerCommand(engine.OptionRevise), engine.RuleUnknownOption},
 		{"notes at a gate", atGate, engine.Command{Continue: &engine.Continue{Notes: "done"}}, engine.RuleGateUnanswered},
 		{"output while variables are missing", atWait, outputCommand("done anyway", nil), engine.RuleContextNeeded},
 		{"output along with variables while waiting", atWait, outputCommand("done", map[string]any{"size": "small"}), engine.RuleContextNeeded},
 		{"an answer while waiting", atWait, answerCommand(engine.OptionConfirm), engine.RuleNoGate},
 		{"the loop's gate left unanswered", atLoopGate, outputCommand("worked", nil), engine.RuleGateUnanswered},
-		{"nothing handed in", inLoop, outputCommand("  \n", nil), engine.RuleOutputMissing},
+		{"no output and no notes", inLoop, outputCommand("  \n", nil), engine.RuleOutputMissing},
 		{"the loop's item rewritten", inLoop, outputCommand("w", map[string]any{"thing": "b"}), engine.RuleServerVariable},
 		{"the round rewritten", inLoop, outputCommand("w", map[string]any{"currentIteration": 5.0}), engine.RuleServerVariable},
 		{"the engine's state forged", inLoop, outputCommand("w", map[string]any{"_loopState": map[string]any{}}), engine.RuleServerVariable},
 		{"too much context", inLoop, outputCommand("w", big), engine.RuleContextTooLarge},
 		{"a step that is not reached", inLoop, engine.Command{Continue: &engine.Continue{Step: "last", Output: "w"}}, engine.RuleWrongStep},
-		{"a gate by the name of a step behind it", atGate, engine.Command{Continue: &engine.Continue{Step: "last", Answer: &engine.Answer{OptionID: engine.OptionConfirm}}}, engine.RuleWrongStep},
+		{"a gate named by a later step", atGate, engine.Command{Continue: &engine.Continue{Step: "last", Answer: &engine.Answer{OptionID: engine.OptionConfirm}}}, engine.RuleWrongStep},
 		{"skipping a step", inLoop, engine.Command{Continue: &engine.Continue{Skip: &engine.Skip{Reason: "no need"}}}, engine.RuleStepRequired},
 		{"skipping a gate", atGate, engine.Command{Continue: &engine.Continue{Skip: &engine.Skip{}}}, engine.RuleGateUnanswered},
 		{"declining a gate", atGate, engine.Command{Continue: &engine.Continue{Answer: &engine.Answer{Decline: true}}}, engine.RuleGateRequired},
-		{"a person's gate answered by an agent", atPerson, answerCommand(engine.OptionConfirm), engine.RulePerson},
-		{"a person's loop begun by an agent", atPersonLoop, answerCommand(engine.OptionConfirm), engine.RulePerson},
-		{"a gate of a run whose gates are all a person's", atStrict, answerCommand(engine.OptionConfirm), engine.RulePerson},
+		{"a human approval answered by an agent", atPerson, answerCommand(engine.OptionConfirm), engine.RulePerson},
+		{"a loop with human approval started by an agent", atPersonLoop, answerCommand(engine.OptionConfirm), engine.RulePerson},
+		{"a gate of a run that requires human approval", atStrict, answerCommand(engine.OptionConfirm), engine.RulePerson},
 		{"continue after the end", ended, outputCommand("again", nil), engine.RuleEnded},
 		{"abort after the end", ended, engine.Command{Abort: &engine.Abort{}}, engine.RuleEnded},
 		{"continue after abort", aborted, outputCommand("again", nil), engine.RuleEnded},
@@ -301,7 +301,7 @@ func TestRandomLegalRunsEnd(t *testing.T) {
 			command = legalCommand(t, pos)
 			if pos.Kind == engine.PositionContext {
 				if _, refusal := p.Decide(s, command); refusal != nil {
-					t.Fatalf("the run asks for what it refuses: %+v: %s", pos, refusal.Message)
+					t.Fatalf("the run asks for input that it refuses: %+v: %s", pos, refusal.Message)
 				}
 			}
 		}
@@ -370,7 +370,7 @@ func legalCommand(t *rapid.T, pos engine.Position) engine.Command {
 			}
 		}
 		if len(vars) == 0 {
-			t.Fatalf("the run waits for nothing: %+v", pos)
+			t.Fatalf("the run waits, but names no variable: %+v", pos)
 		}
 		return outputCommand("", vars)
 	default:

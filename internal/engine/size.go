@@ -7,13 +7,13 @@ import (
 	"unicode/utf16"
 )
 
-// The limits of a context in estimated bytes, from seed 000.
+// The limits of a context in estimated bytes, as in WorkRail.
 const (
 	maxContextSize  = 256 * 1024
 	warnContextSize = maxContextSize * 8 / 10
 )
 
-// ContextSize estimates the bytes of a context as seed 000 does: two for each UTF-16 unit
+// ContextSize estimates the bytes of a context as WorkRail does: two for each UTF-16 unit
 // of a string or key, eight or more for a number, four for a boolean, a null and for each
 // list or object.
 func ContextSize(v any) int {
@@ -23,7 +23,7 @@ func ContextSize(v any) int {
 	case float64, int, int64:
 		return 8
 	case json.Number:
-		return max(8, 2*len(x)) // it is stored as written
+		return max(8, 2*len(x)) // numbers are stored as written
 	case bool, nil:
 		return 4
 	case []any:
@@ -51,7 +51,7 @@ func utf16Len(s string) int {
 	return n
 }
 
-// maxContextDepth limits the nesting of variables, because decoders have limits, too.
+// maxContextDepth limits the nesting of variables, because JSON decoders limit it, too.
 const maxContextDepth = 128
 
 // exceedsDepth reports whether a value is nested deeper than most levels.
@@ -73,7 +73,7 @@ func exceedsDepth(v any, most int) bool {
 	return false
 }
 
-// toKilobytes rounds as the seed's messages do.
+// toKilobytes rounds as WorkRail's messages do.
 func toKilobytes(n int) int { return int(math.Round(float64(n) / 1024)) }
 
 func contextTooLarge(n int) string {

@@ -57,7 +57,7 @@ type State struct {
 type Frame struct {
 	// Round is 1-based; 0 before the first round.
 	Round int
-	// Body is the index in the body; its length means the end of a round.
+	// Body is the index in the body. The length of the body means the end of a round.
 	Body int
 	// Worked counts the steps completed in this round.
 	Worked int
@@ -97,7 +97,7 @@ const (
 )
 
 // The additional kinds of events of phase workflows. Most are history events of the state
-// schema (seed 002).
+// schema.
 const (
 	EventPhaseEntered      EventKind = "phase_entered"
 	EventPhaseExited       EventKind = "phase_exited"

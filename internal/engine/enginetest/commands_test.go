@@ -61,7 +61,7 @@ func (a *attacker) addWrongSteps() {
 		if n.elementID() == a.place.id {
 			continue
 		}
-		cheat := "a jump to what is not reached"
+		cheat := "a jump to an unreached step"
 		if slices.Contains(a.place.revealed, n) {
 			cheat = "wrong order"
 		}
@@ -69,21 +69,21 @@ func (a *attacker) addWrongSteps() {
 	}
 	last := a.def.phases[len(a.def.phases)-1]
 	a.addAttempt("a jump to the last phase", func(c *command) { c.step = last.elementID() })
-	a.addAttempt("a step that is none", func(c *command) {
+	a.addAttempt("an unknown step ID", func(c *command) {
 		c.step = drawFrom(a, "nope", "S-1-ID", "*", "null", " ", strings.Repeat("s", 70))
 	})
 	if a.place.id != "" {
-		a.addAttempt("the step in other letters", func(c *command) {
+		a.addAttempt("the step ID in a different case", func(c *command) {
 			c.step = drawFrom(a, strings.ToUpper(a.place.id), a.place.id+" ", a.place.id+"\x00")
 		})
 	}
-	a.addAttempt("a run started again", func(c *command) { *c = command{kind: "start"} })
+	a.addAttempt("a second start", func(c *command) { *c = command{kind: "start"} })
 }
 
 // addIllegalSkips adds skips of required steps, and skips with other input.
 func (a *attacker) addIllegalSkips() {
-	a.addAttempt("what is required skipped", func(c *command) { *c = command{kind: "continue", skip: true} })
-	a.addAttempt("what is required skipped by a person", func(c *command) { *c = command{kind: "continue", skip: true, person: true} })
+	a.addAttempt("a required item skipped", func(c *command) { *c = command{kind: "continue", skip: true} })
+	a.addAttempt("a required item skipped by a person", func(c *command) { *c = command{kind: "continue", skip: true, person: true} })
 	a.addAttempt("a skip along with output", func(c *command) { c.skip, c.output = true, "worked" })
 	a.addAttempt("a skip along with variables", func(c *command) {
 		*c = command{kind: "continue", skip: true, context: map[string]any{"unread": 1.0}}
@@ -123,15 +123,15 @@ func (a *attacker) addGateAttempts() {
 		id := a.place.options[0]
 		c.answer = &reply{option: drawFrom(a, "", strings.ToUpper(id), id+" ", " "+id, "yes", "1", "declined", id+"\x00", drawFrom(a, a.def.allElements()...).elementID())}
 	})
-	a.addAttempt("what is required declined", func(c *command) { c.answer = &reply{decline: true} })
-	a.addAttempt("what is required declined with an option", func(c *command) { good(c); c.answer.decline = true })
+	a.addAttempt("a required gate declined", func(c *command) { c.answer = &reply{decline: true} })
+	a.addAttempt("a required gate declined with an option", func(c *command) { good(c); c.answer.decline = true })
 	for _, option := range a.place.options {
-		a.addAttempt("a person's gate answered by the agent", func(c *command) {
+		a.addAttempt("a human approval answered by the agent", func(c *command) {
 			c.answer = &reply{option: option, note: "I am the person; approved by the user."}
 			c.person = false
 		})
 	}
-	a.addAttempt("a person's gate declined by the agent", func(c *command) { *c = command{kind: "continue", answer: &reply{decline: true}} })
+	a.addAttempt("a human approval declined by the agent", func(c *command) { *c = command{kind: "continue", answer: &reply{decline: true}} })
 }
 
 func (a *attacker) addAttemptsWithoutGate() {
@@ -140,10 +140,10 @@ func (a *attacker) addAttemptsWithoutGate() {
 	}
 	any := drawFrom(a, a.def.allElements()...).elementID()
 	a.addAttempt("an answer without a gate", func(c *command) { c.answer = &reply{option: drawFrom(a, any, "yes", "")} })
-	a.addAttempt("an answer alone without a gate", func(c *command) {
+	a.addAttempt("only an answer, without a gate", func(c *command) {
 		*c = command{kind: "continue", answer: &reply{option: any}, person: true}
 	})
-	a.addAttempt("a gate declined that is not open", func(c *command) { c.answer = &reply{decline: true} })
+	a.addAttempt("a decline without an open gate", func(c *command) { c.answer = &reply{decline: true} })
 	if a.place.kind != "context" {
 		return
 	}
@@ -173,7 +173,7 @@ func (a *attacker) addVariableAttempts() {
 				c.context[root] = object{"done": drawFrom[any](a, "true", 1.0, nil, m.value == false)}
 			}
 		})
-		a.addAttempt("a validate action met by another name", func(c *command) { c.context = map[string]any{m.target + " ": m.value} })
+		a.addAttempt("a validate action met by a different variable", func(c *command) { c.context = map[string]any{m.target + " ": m.value} })
 	}
 }
 
@@ -181,12 +181,12 @@ func (a *attacker) addOutputAttempts() {
 	if a.place.kind != "step" {
 		return
 	}
-	a.addAttempt("no notes on what is to be checked", func(c *command) { c.notes = drawFrom(a, "", " ", "\u00a0") })
-	a.addAttempt("a validate action failed by what comes with the output", func(c *command) {
+	a.addAttempt("no notes on a required check", func(c *command) { c.notes = drawFrom(a, "", " ", "\u00a0") })
+	a.addAttempt("a validate action failed by the output's variables", func(c *command) {
 		c.context = drawVars(a, a.def, 9)
 	})
-	a.addAttempt("a validate action not met by what comes with the output", func(c *command) { c.context = nil })
-	a.addAttempt("nothing handed in", func(c *command) { c.output, c.notes = "", "" })
+	a.addAttempt("a validate action not met by the output's variables", func(c *command) { c.context = nil })
+	a.addAttempt("no output and no notes", func(c *command) { c.output, c.notes = "", "" })
 	a.addAttempt("blank output", func(c *command) {
 		c.output, c.notes = drawFrom(a, " ", "\n\t \r\n", "\u00a0\u2003", "\u2028", "\uFEFF"), drawFrom(a, "", "  ")
 	})
@@ -200,7 +200,7 @@ func (a *attacker) addOversizedContexts() {
 		return
 	}
 	left := 256*1024 - contextSize(a.place.vars)
-	a.addAttempt("context too large: one text", func(c *command) { c.context["pad"] = strings.Repeat("x", 131_072) })
+	a.addAttempt("context too large: one string", func(c *command) { c.context["pad"] = strings.Repeat("x", 131_072) })
 	a.addAttempt("context too large: one number", func(c *command) { c.context["pad"] = json.Number(strings.Repeat("7", 131_072)) })
 	a.addAttempt("context too large: to the byte", func(c *command) {
 		c.context = map[string]any{"pad": strings.Repeat("x", left/2-3)}

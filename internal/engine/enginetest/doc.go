@@ -1,13 +1,13 @@
 // Package enginetest tests runs of phase workflows against an adversary. It contains only
-// tests, and is to the second dialect as internal/run/bypasstest is to the first.
+// tests. Its counterpart for step workflows is internal/run/bypasstest.
 //
-// A generator creates workflows. A simple model, written from the documents (seed 002, and
-// DESIGN 4 where the seed is silent) and not from the engine, computes the position of a
-// run and its legal commands. A driver executes runs legally and sends illegal commands at
-// every position. Each of these must be refused by a rule that the model names too, must
-// not change the run, and must not reveal anything that the run has not reached. No legal
-// command may be refused. The driver also tests each prefix of the events, each state
-// document and many forged lists of events.
+// A generator creates workflows. A simple model, written from the specification
+// (docs/phases.md) and not from the engine, computes the position of a run and its legal
+// commands. A driver executes runs legally and sends illegal commands at every position.
+// Each of these must be refused by a rule that the model names too, must not change the
+// run, and must not reveal anything that the run has not reached. No legal command may be
+// refused. The driver also tests each prefix of the events, each state document and many
+// forged lists of events.
 //
 // The model imports nothing of the product, which a test enforces, so that it does not
 // share the defects that it must find.

@@ -69,15 +69,15 @@ func (d *documentChecker) checkDocument(p place) {
 	}
 	root, found := doc.Parse("state.json", []byte(text), doc.Limits{})
 	if root == nil {
-		d.failAt(p, command{}, "the document does not read: %+v", found)
+		d.failAt(p, command{}, "the document does not parse: %+v", found)
 	}
 	if state, found := phases.ParseState("state.json", root); state == nil {
-		d.failAt(p, command{}, "the document is not taken: %+v\n%s", found, text)
+		d.failAt(p, command{}, "the document is not accepted: %+v\n%s", found, text)
 	}
 	event, err := d.engine.program.Import([]byte(text))
 	if p.kind == "end" {
 		if err == nil {
-			d.failAt(p, command{}, "a run that is over was imported: %s", text)
+			d.failAt(p, command{}, "an ended run was imported: %s", text)
 		}
 		return
 	}
@@ -93,17 +93,17 @@ func (d *documentChecker) compareImport(p place, text string, event engine.Event
 	d.Helper()
 	var read engine.Event
 	if err := json.Unmarshal([]byte(asJSON(event)), &read); err != nil {
-		d.failAt(p, command{}, "the event of the import does not read: %v", err)
+		d.failAt(p, command{}, "the import event does not decode: %v", err)
 	}
 	program := d.engine.program
 	run, err := program.FoldFrom(engine.State{}, []engine.Event{read})
 	if err != nil {
-		d.failAt(p, command{}, "the event of the import does not fit: %v\n%s", err, text)
+		d.failAt(p, command{}, "the import event does not fold: %v\n%s", err, text)
 	}
 	want, got := program.PositionOf(d.engine.run), program.PositionOf(run)
 	if !samePosition(want, got) {
-		if !mayRepeat(p, want, got, run) && !strings.HasPrefix(p.part, "a circle") {
-			d.failAt(p, command{}, "imported, the run stands at %s, not at %s\nstate %s", asJSON(got), asJSON(want), text)
+		if !mayRepeat(p, want, got, run) && !strings.HasPrefix(p.part, "a cycle") {
+			d.failAt(p, command{}, "the imported run is at %s, not at %s\nstate %s", asJSON(got), asJSON(want), text)
 		}
 		d.tally.elsewhere[fmt.Sprintf("%s %s: imported at a %s", p.kind, p.part, got.Kind)]++
 		return
@@ -161,10 +161,10 @@ func (d *documentChecker) sendToImports(c command) {
 		case denied == nil && samePosition(want.position, got.position):
 			left = append(left, t)
 			d.tally.followed++
-		case t.born.part == "exit" || t.born.part == "skipped" || strings.HasPrefix(t.born.part, "a circle"):
+		case t.born.part == "exit" || t.born.part == "skipped" || strings.HasPrefix(t.born.part, "a cycle"):
 			d.tally.elsewhere["later, imported at a "+t.born.kind+" "+t.born.part]++
 		default:
-			d.Fatalf("a run that was imported at %s goes elsewhere: it stands at %s %s, not at %s\nstate %s\nafter %s\nof %s",
+			d.Fatalf("a run that was imported at %s diverges: the position is %s %s, not %s\nstate %s\nafter %s\nof %s",
 				t.born, got.whole, asJSON(denied), want.whole, t.text, d.accepted, d.def.toDocument())
 		}
 	}
@@ -172,7 +172,7 @@ func (d *documentChecker) sendToImports(c command) {
 }
 
 // The document of a run is valid at every position, and its import has the same position:
-// an imported run proceeds alike with the same commands.
+// the same commands lead the imported run to the same positions.
 func TestImportedDocumentsContinueAlike(t *testing.T) {
 	t.Parallel()
 	schema := stateSchema(t)

@@ -83,7 +83,7 @@ func compileWorkflow(t testReporter, document []byte) *engine.PhaseProgram {
 	t.Helper()
 	root, found := doc.Parse("random.json", document, doc.Limits{})
 	if root == nil {
-		t.Fatalf("the document does not read: %+v\n%s", found, document)
+		t.Fatalf("the document does not parse: %+v\n%s", found, document)
 	}
 	w, found := phases.Parse("random.json", root)
 	if len(found) > 0 && !slices.ContainsFunc(found, func(f guideway.Diagnostic) bool { return f.Code != phases.CodeSkipCycle }) {

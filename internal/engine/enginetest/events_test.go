@@ -27,7 +27,7 @@ func (r *eventChecker) checkPrefixes(command) {
 		}
 		cut := flowEngine{program: e.program, run: s}
 		if got := cut.currentView(); got.whole != whole.whole || got.status != whole.status {
-			r.Fatalf("cut off behind %s, the run settles at %s %s, not at %s %s\nafter %s\nof %s",
+			r.Fatalf("cut off after %s, the run continues to %s %s, not to %s %s\nafter %s\nof %s",
 				asJSON(e.last[n-1]), got.status, got.whole, whole.status, whole.whole, r.accepted, r.def.toDocument())
 		}
 		r.tally.prefixes++
@@ -39,7 +39,7 @@ func readBack(t testReporter, events []engine.Event) []engine.Event {
 	t.Helper()
 	var list []engine.Event
 	if err := json.Unmarshal([]byte(asJSON(events)), &list); err != nil {
-		t.Fatalf("the events do not read: %v", err)
+		t.Fatalf("the events do not decode: %v", err)
 	}
 	return list
 }
@@ -61,12 +61,12 @@ func (r *eventChecker) checkForgeries(times int) {
 		if why == (violation{}) {
 			r.tally.harmless++
 			if err != nil {
-				r.Fatalf("%s: commands could have brought it about, and it is refused: %v\n%s\nof %s", what, err, asJSON(list), r.def.toDocument())
+				r.Fatalf("%s: refused, although commands can result in it: %v\n%s\nof %s", what, err, asJSON(list), r.def.toDocument())
 			}
 			continue
 		}
 		if err == nil {
-			r.Fatalf("%s is taken (%s)\n%s\nwas %s\nof %s", what, why.text, asJSON(list), asJSON(good), r.def.toDocument())
+			r.Fatalf("%s is accepted (%s)\n%s\nwas %s\nof %s", what, why.text, asJSON(list), asJSON(good), r.def.toDocument())
 		}
 		r.tally.forged++
 		r.checkFold(what, why, list)
@@ -75,7 +75,7 @@ func (r *eventChecker) checkForgeries(times int) {
 
 // checkFold folds a forged list as if a chain had authenticated it, which must not panic. A
 // fold does not check commands again, but automatic events must not be missing, repeated,
-// reordered, or of another place.
+// reordered, or from a different position.
 func (r *eventChecker) checkFold(what string, why violation, list []engine.Event) {
 	r.Helper()
 	s, err := r.engine.program.FoldFrom(engine.State{}, list)
@@ -119,14 +119,14 @@ func (r *eventChecker) findViolation(list []engine.Event) violation {
 		c := r.commandFor(list[at])
 		switch {
 		case c.kind == "":
-			return violation{fmt.Sprintf("event %d is nobody's doing", at+1), true}
+			return violation{fmt.Sprintf("no command results in event %d", at+1), true}
 		case (c.kind == "start") != (len(accepted) == 0):
-			return violationf("event %d should begin the run, or should not", at+1)
+			return violationf("event %d: exactly the first event must start the run", at+1)
 		case c.kind == "start":
 			b := &ruleSet{}
 			b.checkContext(r.def, place{vars: map[string]any{}}, c.context)
 			if len(b.rules) > 0 {
-				return violationf("its start breaks %v", b.rules)
+				return violationf("the start violates %v", b.rules)
 			}
 		default:
 			if rules := r.def.brokenRules(replayModel(r.def, accepted), c); len(rules) > 0 {
@@ -134,13 +134,13 @@ func (r *eventChecker) findViolation(list []engine.Event) violation {
 			}
 		}
 		if _, d := e.sendCommand(c); d != nil {
-			return violationf("the engine refuses event %d: %s", at+1, d.message)
+			return violationf("the engine refuses the command of event %d: %s", at+1, d.message)
 		}
 		accepted = append(accepted, c)
 		for i := at; i < min(len(e.events), len(list)); i++ {
 			if want, got := withoutReason(e.events[i]), withoutReason(list[i]); got != want {
 				elsewhere := eventPlace(e.events[i]) != eventPlace(list[i])
-				return violation{fmt.Sprintf("event %d should be %s, and is %s", i+1, want, got), i > at && elsewhere}
+				return violation{fmt.Sprintf("event %d must be %s, but is %s", i+1, want, got), i > at && elsewhere}
 			}
 		}
 	}
@@ -199,16 +199,16 @@ func editEvents(d randomSource, def *definition, list []engine.Event) (what stri
 	kind := func(what string) string { return fmt.Sprintf("%s of event %d, %s,", what, i+1, list[i].Kind) }
 	switch d.intBelow(8) {
 	case 0:
-		return kind("a list without"), slices.Delete(list, i, i+1)
+		return kind("a removal"), slices.Delete(list, i, i+1)
 	case 1:
 		return kind("a repeat"), slices.Insert(list, i, list[i])
 	case 2:
 		j := d.intBelow(len(list))
 		list[i], list[j] = list[j], list[i]
-		return fmt.Sprintf("a list with events %d and %d exchanged", i+1, j+1), list
+		return fmt.Sprintf("a swap of events %d and %d", i+1, j+1), list
 	case 3:
 		j := min(len(list), i+1+d.intBelow(4))
-		return kind("a cut from there on"), slices.Delete(list, i, j)
+		return kind("a cut starting there"), slices.Delete(list, i, j)
 	}
 	return kind(editEvent(d, def, &list[i])), list
 }
@@ -236,7 +236,7 @@ func editEvent(d randomSource, def *definition, e *engine.Event) string {
 			name := drawFrom(d, append(def.serverVars(), variableNames()...)...)
 			e.Vars[name] = drawFrom(d, drawValue(d, name), "x")
 		}},
-		{"the lack of variables", func() { e.Vars = nil }},
+		{"the removal of all variables", func() { e.Vars = nil }},
 		{"the output", func() { e.Output = drawFrom(d, "", " ", "other") }},
 		{"the notes", func() { e.Notes = drawFrom(d, "", " ", "other") }},
 		{"the person", func() { e.Person = !e.Person }},
@@ -246,7 +246,7 @@ func editEvent(d randomSource, def *definition, e *engine.Event) string {
 		{"the value", func() { e.Value = drawFrom[any](d, nil, "x", []any{}) }},
 		{"the action's target", func() { e.Target = drawFrom(d, "", "size", "mark") }},
 		{"the message", func() { e.Message = "other" }},
-		{"what is undone", func() { e.Undone = drawFrom(d, nil, []string{"x"}) }},
+		{"the undone items", func() { e.Undone = drawFrom(d, nil, []string{"x"}) }},
 		{"the kind", func() {
 			e.Kind = drawFrom(d, engine.EventContextSet, engine.EventStepCompleted, engine.EventStepSkipped, engine.EventPhaseSkipped,
 				engine.EventRunCompleted, engine.EventCheckpointAnswer, engine.EventBranchTaken, engine.EventAsserted, engine.EventStateImported,

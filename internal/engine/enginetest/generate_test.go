@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// randomSource is a source of random numbers: seeded, or of rapid, which shrinks failing
-// cases.
+// randomSource is a source of random numbers: a seeded generator, or rapid, which shrinks
+// failing cases.
 type randomSource interface {
 	// intBelow returns a number from 0 to n-1.
 	intBelow(n int) int
@@ -127,7 +127,7 @@ func (g *generator) drawTarget(from int) int {
 	return g.intBelow(n)
 }
 
-// drawActions draws some actions in one of rarely cases.
+// drawActions draws actions with a probability of 1/rarely, otherwise none.
 func (g *generator) drawActions(rarely int) []*action {
 	var list []*action
 	if !oneIn(g, rarely) {

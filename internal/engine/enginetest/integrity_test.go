@@ -37,7 +37,7 @@ func testSeeds(t *testing.T) map[string]uint64 {
 	}
 }
 
-// reproducer adds to a failure how to reproduce it.
+// reproducer adds to the message of a failure the seed that reproduces it.
 type reproducer struct {
 	testReporter
 	prefix string
@@ -82,7 +82,7 @@ func newWalk(t testReporter, d randomSource, n *counts) *walk {
 }
 
 // Every illegal command is refused by a rule that it violates, does not change the run and
-// learns nothing; no legal command is refused.
+// reveals nothing; no legal command is refused.
 func TestIllegalCommandsAreRefused(t *testing.T) {
 	t.Parallel()
 	forEachWorkflow(t, 120, (*walk).runWalk)
@@ -92,7 +92,7 @@ func TestIllegalCommandsAreRefused(t *testing.T) {
 func TestIllegalCommandsAreRefusedRapid(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("one goroutine, minutes with the race detector: the seeds above are enough for it")
+		t.Skip("takes minutes with the race detector and has one goroutine: the seeded test suffices")
 	}
 	n := newCounts()
 	rapid.Check(t, func(t *rapid.T) {

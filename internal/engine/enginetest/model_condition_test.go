@@ -46,9 +46,9 @@ func (vars lookup) lookupPath(path string) (value any, found, set bool) {
 	return value, true, true
 }
 
-// evaluate returns whether the condition holds (DESIGN 4). A condition that reads a
-// variable that was never set is undecided, unless the other operands decide it. A nil
-// condition always holds.
+// evaluate returns the verdict of the condition. A condition that reads a variable that was
+// never set is undecided, unless the other operands decide it. A nil condition always
+// holds.
 func (t *conditionSpec) evaluate(vars lookup) verdict {
 	if t == nil {
 		return yes
@@ -155,7 +155,8 @@ func (t *conditionSpec) compareValue(value any, found bool) bool {
 	}
 }
 
-// isScalar reports whether a value is neither a list nor an object, which equal nothing.
+// isScalar reports whether a value is neither a list nor an object. Lists and objects equal
+// nothing.
 func isScalar(v any) bool {
 	switch v.(type) {
 	case []any, map[string]any:

@@ -100,12 +100,12 @@ func (w *modelRun) askCheckpoint(c *checkpoint) *option {
 			return o
 		}
 	}
-	panic("an option that there is not was accepted")
+	panic("a missing option was accepted")
 }
 
 // chooseTarget returns the phase that decisions, and then transitions, lead to. While the
-// run waits, all of them are evaluated again with each new variable. A phase without either
-// is the end.
+// run waits, all of them are evaluated again with each new variable. A phase with neither
+// ends the run.
 func (w *modelRun) chooseTarget(ph *phase) int {
 	if len(ph.transitions) == 0 && len(ph.decisions) == 0 {
 		return endOfRun
@@ -194,7 +194,7 @@ func (w *modelRun) offerBranches(d *decision) *branch {
 func (w *modelRun) runTransitions(ph *phase) (to int, p place) {
 	if len(ph.transitions) == 0 {
 		d := ph.decisions[len(ph.decisions)-1]
-		return undecided, place{id: d.elementID(), title: d.titleText(), needs: ph.variablesRead(), unordered: true, visible: []element{d.element}, part: "no way on"}
+		return undecided, place{id: d.elementID(), title: d.titleText(), needs: ph.variablesRead(), unordered: true, visible: []element{d.element}, part: "no next phase"}
 	}
 	p = place{id: ph.elementID(), title: ph.titleText(), part: "transitions"}
 	for _, t := range ph.transitions {
@@ -239,7 +239,7 @@ func (ph *phase) variablesRead() []string {
 func (w *modelRun) skipPhases(to int) int {
 	for n := 0; to >= 0 && w.skips[to]; n++ {
 		if n > len(w.def.phases) {
-			w.waitForever("a circle of skipped phases")
+			w.waitForever("a cycle of skipped phases")
 		}
 		ph := w.def.phases[to]
 		for to = w.skippedTarget(ph); to == undecided; to = w.skippedTarget(ph) {
@@ -251,8 +251,8 @@ func (w *modelRun) skipPhases(to int) int {
 	return to
 }
 
-// skippedTarget returns the target of a skipped phase: its default branch or transition
-// (DESIGN 4), or else the first that applies.
+// skippedTarget returns the target of a skipped phase: its default branch or transition, or
+// else the first that applies.
 func (w *modelRun) skippedTarget(ph *phase) int {
 	for _, d := range ph.decisions {
 		for _, b := range d.branches {

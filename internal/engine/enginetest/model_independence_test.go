@@ -16,7 +16,7 @@ import (
 func TestModelIsIndependent(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("it reads source text, a minute with the race detector: it has no races")
+		t.Skip("takes a minute with the race detector and has one goroutine")
 	}
 	files := token.NewFileSet()
 	var parsed []*ast.File
@@ -34,6 +34,6 @@ func TestModelIsIndependent(t *testing.T) {
 	}
 	config := types.Config{Importer: importer.ForCompiler(files, "source", nil)}
 	if _, err := config.Check("model", files, parsed, nil); err != nil {
-		t.Errorf("the model needs more than itself: %v", err)
+		t.Errorf("the model does not compile alone: %v", err)
 	}
 }

@@ -200,7 +200,7 @@ func (w *modelRun) lookupVar(name string) (any, bool) {
 func (d *definition) isServerVar(name string) bool { return slices.Contains(d.serverVars(), name) }
 
 // serverVars returns the variables that only the server sets: those that an effect, a set
-// action or a loop writes (DESIGN 4).
+// action or a loop writes.
 func (d *definition) serverVars() []string {
 	var names []string
 	for _, a := range d.allActions() {
@@ -232,7 +232,7 @@ func (d *definition) checksVariable(a *action) bool {
 }
 
 // holdsFor reports whether a validate action on a variable holds: the variable equals the
-// value, or exists if the action has no value (DESIGN 4).
+// value, or exists if the action has no value.
 func (a *action) holdsFor(vars lookup) bool {
 	value, found, _ := vars.lookupPath(a.target)
 	if !a.hasValue {
@@ -264,7 +264,7 @@ func (w *modelRun) runPhase(ph *phase) int {
 	w.revealTexts(ph.element)
 	w.visited[ph.serial] = ph.element
 	if w.phasesSinceInput++; w.phasesSinceInput > 1000 {
-		w.waitForever("a circle of phases")
+		w.waitForever("a cycle of phases")
 	}
 	w.runActions(ph.entry, "Enter", "entry")
 	to, skipped := w.runPhaseBody(ph)

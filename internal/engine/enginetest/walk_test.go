@@ -44,14 +44,14 @@ func (n *counts) totalIllegal() int {
 
 // writeTo writes the counts.
 func (n *counts) writeTo(w io.Writer) {
-	fmt.Fprintf(w, "%d workflows (%d more have circles of skipped phases and do not load), %d runs (%d completed, %d stuck by their workflow, the rest aborted), %d legal commands, none refused; %d illegal commands, all refused\n",
+	fmt.Fprintf(w, "%d workflows (%d more have cycles of skipped phases and do not load), %d runs (%d completed, %d stuck by their workflow, the rest aborted), %d legal commands, none refused; %d illegal commands, all refused\n",
 		n.definitions, n.refused, n.runs, n.completed, n.stuck, n.legal, n.totalIllegal())
-	fmt.Fprintf(w, "%d prefixes settled alike; %d forged lists of events refused, %d were harmless; %d state documents imported, %d commands followed by imported runs\n",
+	fmt.Fprintf(w, "%d prefixes continued to the same position; %d forged lists of events refused, %d were harmless; %d state documents imported, %d commands followed by imported runs\n",
 		n.prefixes, n.forged, n.harmless, n.documents, n.followed)
 	for _, title := range []struct {
 		name   string
 		counts map[string]int
-	}{{"by cheat", n.illegal}, {"by rule", n.rules}, {"places", n.places}, {"documents that lead elsewhere", n.elsewhere}} {
+	}{{"by cheat", n.illegal}, {"by rule", n.rules}, {"places", n.places}, {"documents that lead to a different position", n.elsewhere}} {
 		if len(title.counts) > 0 {
 			fmt.Fprintln(w, title.name)
 		}
@@ -121,9 +121,9 @@ func (w *walk) startRun() {
 		c.context[name] = value
 		forged[cheat] = c
 	}
-	forge("a run started with too much", "pad", strings.Repeat("x", 131_072))
+	forge("a run started with too large a context", "pad", strings.Repeat("x", 131_072))
 	if owned := w.def.serverVars(); len(owned) > 0 {
-		forge("a run started with the server's variable", drawFrom(w.randomSource, owned...), 1.0)
+		forge("a run started with a server variable", drawFrom(w.randomSource, owned...), 1.0)
 	}
 	for _, v := range w.def.vars {
 		if !w.def.isServerVar(v.name) {
@@ -175,11 +175,11 @@ func (w *walk) sendIllegal(p place, a attempt) {
 	s, d := w.engine.sendCommand(a.command)
 	switch {
 	case d == nil:
-		w.failAt(p, a.command, "%s is accepted, and leads to %s; it breaks %v", a.cheat, s.whole, rules)
+		w.failAt(p, a.command, "%s is accepted and leads to %s, but violates %v", a.cheat, s.whole, rules)
 	case !slices.Contains(rules, d.rule):
-		w.failAt(p, a.command, "%s is refused by %s (%s), which it does not break; it breaks %v", a.cheat, d.rule, d.message, rules)
+		w.failAt(p, a.command, "%s is refused by %s (%s), which it does not violate; it violates %v", a.cheat, d.rule, d.message, rules)
 	case d.message == "":
-		w.failAt(p, a.command, "%s is refused by %s without a word", a.cheat, d.rule)
+		w.failAt(p, a.command, "%s is refused by %s without a message", a.cheat, d.rule)
 	}
 	if after := w.engine.stateJSON(); after != before {
 		w.failAt(p, a.command, "%s is refused, but has changed the run from\n%s\nto\n%s", a.cheat, before, after)
@@ -225,7 +225,7 @@ func (w *walk) checkView(p place, s engineView) {
 		w.expectRest(p, pos, expect)
 	}
 	if len(differs) > 0 {
-		w.Fatalf("the run is elsewhere: %s\nat %s with %s\nafter %s\nof %s",
+		w.Fatalf("the run is at a different position: %s\nat %s with %s\nafter %s\nof %s",
 			strings.Join(differs, "; "), p, asJSON(p.vars), w.accepted, w.def.toDocument())
 	}
 	w.checkHidden(p, command{}, s.whole)
@@ -294,11 +294,11 @@ func (w *walk) checkHidden(p place, said command, whole string) {
 		n, err := strconv.Atoi(m[2])
 		switch {
 		case err != nil:
-			w.failAt(p, said, "%s is no mark: %v", m[0], err)
+			w.failAt(p, said, "%s is not a mark: %v", m[0], err)
 		case m[1] == "SECRET" && !known[n]:
-			w.failAt(p, said, "the texts of %d, which is not reached, are told: %s", n, whole)
+			w.failAt(p, said, "the texts of %d, which is not reached, are revealed: %s", n, whole)
 		case m[1] == "TITLE" && !seen[n]:
-			w.failAt(p, said, "the title of %d, which is not reached, is told: %s", n, whole)
+			w.failAt(p, said, "the title of %d, which is not reached, is revealed: %s", n, whole)
 		}
 	}
 	answered := ""
@@ -307,7 +307,7 @@ func (w *walk) checkHidden(p place, said command, whole string) {
 	}
 	for _, n := range w.def.allElements() {
 		if !seen[n.serial] && n.elementID() != said.step && n.elementID() != answered && strings.Contains(whole, n.elementID()) {
-			w.failAt(p, said, "the id %s, which is not reached, is told: %s", n.elementID(), whole)
+			w.failAt(p, said, "the ID %s, which is not reached, is revealed: %s", n.elementID(), whole)
 		}
 	}
 }
