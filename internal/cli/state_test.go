@@ -212,7 +212,7 @@ func TestInvalidStates(t *testing.T) {
 	for _, tt := range []struct{ state, want string }{
 		{head + `"currentPhase": 0}`, "state.json:1:142: error: "},
 		{head + `"currentPhase": 9}`, "currentPhase is 9, but there are only 4 phases"},
-		{head + `"currentPhase": 1, "status": "completed"}`, "it cannot continue"},
+		{head + `"currentPhase": 1, "status": "completed"}`, "a run that is completed cannot continue"},
 		{head + `"currentPhase": 1, "colour": "red"}`, "colour"},
 		{strings.Replace(head, `"flow"`, `"steps"`, 1) + `"currentPhase": 1}`, "'steps' is not a phase workflow"},
 		{strings.Replace(head, `"flow"`, `"nothing"`, 1) + `"currentPhase": 1}`, "nothing"},
