@@ -7,22 +7,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 var _ checkpoint.Index = (*Store)(nil)
 
-const (
-	// goneRetention is how long the store remembers the id of a deleted checkpoint.
-	goneRetention = 45 * 24 * time.Hour
-	// auditRetention is how long entries of the audit log are kept.
-	auditRetention = 400 * 24 * time.Hour
-)
-
-func conflictErrorf(format string, args ...any) error {
-	return guideway.Errorf(guideway.CodeConflict, format, args...)
-}
+// auditRetention is how long entries of the audit log are kept.
+const auditRetention = 400 * 24 * time.Hour
 
 // Apply implements checkpoint.Index. It is one transaction that locks the row of the
 // series, so that changes to a series are serialized.
@@ -35,7 +27,7 @@ func (s *Store) Apply(ctx context.Context, c checkpoint.Change) error {
 		}
 		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return applyChange(ctx, tx, c) })
 		if code, _ := sqlState(err); code == codeUniqueViolation {
-			return conflictErrorf("the checkpoint or its number already exists: %w", err)
+			return rows.Conflictf("the checkpoint or its number already exists: %w", err)
 		}
 		return err
 	})
@@ -107,7 +99,7 @@ func lockLine(ctx context.Context, tx pgx.Tx, c checkpoint.Change) (last int64, 
 			return 0, err
 		}
 	}
-	return 0, conflictErrorf("the session %s was deleted repeatedly during the call", c.Series.Session)
+	return 0, rows.Conflictf("the session %s was deleted repeatedly during the call", c.Series.Session)
 }
 
 const checkpointColumns = `c.id, c.user_id, c.session, c.run, c.run_seq, c.parent, c.branch, c.number, c.link, c.workflow, c.project,
@@ -119,7 +111,7 @@ func addCheckpoint(ctx context.Context, tx pgx.Tx, c checkpoint.Change, last int
 	if r.Kind == checkpoint.KindFragment {
 		r.Number = 0
 	} else if !c.Adopt && r.Number != last+1 {
-		return conflictErrorf("the session %s is at checkpoint %d, not at %d", c.Series.Session, last, r.Number-1)
+		return rows.Conflictf("the session %s is at checkpoint %d, not at %d", c.Series.Session, last, r.Number-1)
 	}
 	if !c.Adopt && r.Parent != "" {
 		if err := checkInLine(ctx, tx, c.Series, r.Parent); err != nil {
@@ -132,7 +124,7 @@ func addCheckpoint(ctx context.Context, tx pgx.Tx, c checkpoint.Change, last int
 	}
 	var plain *string
 	if !c.NoWords {
-		text := plainWords(toValidText(truncate(strings.Join([]string{r.Name, strings.Join(r.Tags, "\n"), r.Workflow, c.Words}, "\n"), 2*maxNote)))
+		text := plainWords(toValidText(rows.Truncate(strings.Join([]string{r.Name, strings.Join(r.Tags, "\n"), r.Workflow, c.Words}, "\n"), 2*maxNote)))
 		plain = &text
 	}
 	_, err := tx.Exec(ctx, `
@@ -140,9 +132,7 @@ func addCheckpoint(ctx context.Context, tx pgx.Tx, c checkpoint.Change, last int
 			kind, created, bytes, tokens, sum, blob, stored, base, key, problem, vector)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
 			to_tsvector('guideway_words', $25::text) || array_to_tsvector(array[$26::text]))`,
-		byteString(r.ID), byteString(r.User), byteString(r.Session), byteString(r.Run), r.RunSeq, byteString(r.Parent), r.Branch, r.Number, r.Link,
-		byteString(r.Workflow), byteString(r.Project), byteString(r.Agent), byteString(r.Name), tags, byteString(r.Kind), r.Created, r.Bytes, r.Tokens,
-		r.Sum, byteString(r.Blob), r.Stored, byteString(r.Base), byteString(r.Key), byteString(r.Problem), plain, userLexeme(r.User))
+		append(dialect().Values(rows.CheckpointFields(&r, &tags)), plain, userLexeme(r.User))...)
 	return err
 }
 
@@ -152,7 +142,7 @@ func checkInLine(ctx context.Context, tx pgx.Tx, key checkpoint.SeriesKey, id st
 	err := tx.QueryRow(ctx, `select exists (select from checkpoints where id = $1 and user_id = $2 and session = $3)`,
 		byteString(id), byteString(key.User), byteString(key.Session)).Scan(&there)
 	if err == nil && !there {
-		return conflictErrorf("the checkpoint %s no longer exists", id)
+		return rows.Conflictf("the checkpoint %s no longer exists", id)
 	}
 	return err
 }
@@ -168,7 +158,7 @@ func swapCheckpoint(ctx context.Context, tx pgx.Tx, key checkpoint.SeriesKey, sw
 		byteString(swap.New.Blob), swap.New.Stored, byteString(swap.New.Base), byteString(swap.New.Key),
 		byteString(swap.ID), byteString(key.User), byteString(key.Session), byteString(swap.Old))
 	if err == nil && tag.RowsAffected() == 0 {
-		return conflictErrorf("the checkpoint %s was stored again by another process", swap.ID)
+		return rows.Conflictf("the checkpoint %s was stored again by another process", swap.ID)
 	}
 	return err
 }
@@ -184,7 +174,7 @@ func removeCheckpoints(ctx context.Context, tx pgx.Tx, c checkpoint.Change) erro
 		err := tx.QueryRow(ctx, `delete from checkpoints where id = $1 and user_id = $2 and session = $3 returning parent`,
 			byteString(id), byteString(c.Series.User), byteString(c.Series.Session)).Scan(&parent)
 		if isNoRows(err) {
-			return conflictErrorf("the checkpoint %s is already deleted", id)
+			return rows.Conflictf("the checkpoint %s is already deleted", id)
 		}
 		if err != nil {
 			return err
@@ -198,12 +188,12 @@ func removeCheckpoints(ctx context.Context, tx pgx.Tx, c checkpoint.Change) erro
 		return err
 	}
 	if needed {
-		return conflictErrorf("another checkpoint depends on one of the %d to delete", len(ids))
+		return rows.Conflictf("another checkpoint depends on one of the %d to delete", len(ids))
 	}
 	if _, err := tx.Exec(ctx, `insert into checkpoint_gone (id, at) select id, $2 from unnest($1::bytea[]) id on conflict do nothing`, ids, c.At); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `delete from checkpoint_gone where at < $1`, c.At.Add(-goneRetention))
+	_, err := tx.Exec(ctx, `delete from checkpoint_gone where at < $1`, c.At.Add(-rows.DeletedRetention))
 	return err
 }
 
@@ -249,7 +239,7 @@ func addAuditEntries(ctx context.Context, e executor, list []checkpoint.Entry) e
 	var batch pgx.Batch
 	for _, entry := range list {
 		batch.Queue(`insert into checkpoint_audit (at, action, user_id, session, checkpoint, client, detail) values ($1, $2, $3, $4, $5, $6, $7)`,
-			entry.At, byteString(entry.Action), byteString(entry.User), byteString(entry.Session), byteString(entry.Checkpoint), byteString(entry.Client), byteString(entry.Detail))
+			dialect().Values(rows.EntryFields(&entry))...)
 	}
 	return e.SendBatch(ctx, &batch).Close()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // writeID identifies one write of a document, so that a write without an answer can be
@@ -68,7 +69,7 @@ func logArgs(log []session.LogEntry, at time.Time, op string) []any {
 
 // refArgs returns the parameters $1 to $4.
 func refArgs(r session.Ref) []any {
-	return []any{byteString(r.User), byteString(r.Project), byteString(r.Workflow), byteString(r.ID)}
+	return dialect().Values(rows.RefFields(&r))
 }
 
 // CreateDocument implements session.Documents.
@@ -212,13 +213,9 @@ func (s *Store) readDocument(ctx context.Context, ref session.Ref) (session.Docu
 		where user_id = $1 and project = $2 and workflow = $3 and id = $4 and deleted is null`, refArgs(ref)...)
 	d, err := scanDocument(row, (*[16]byte)(&write))
 	if isNoRows(err) {
-		return d, write, noDocumentError(ref)
+		return d, write, rows.NoDocument(ref)
 	}
 	return d, write, err
-}
-
-func noDocumentError(ref session.Ref) error {
-	return guideway.Errorf(guideway.CodeNotFound, "there is no document %s/%s", ref.Workflow, ref.ID)
 }
 
 // DeleteDocument implements session.Documents.
@@ -254,7 +251,7 @@ func (s *Store) setDeleted(ctx context.Context, what string, ref session.Ref, se
 		if err := s.pool.QueryRow(ctx, sql, args...).Scan(&done); err != nil || done {
 			return err
 		}
-		return noDocumentError(ref)
+		return rows.NoDocument(ref)
 	})
 	if err == nil {
 		s.afterCommit()
@@ -265,18 +262,11 @@ func (s *Store) setDeleted(ctx context.Context, what string, ref session.Ref, se
 const documentColumns = `user_id, project, workflow, id, project_path, created, updated, revision, data`
 
 // scanDocument scans a document and additional columns.
-func scanDocument(row pgx.Row, besides ...any) (session.Document, error) {
-	var d session.Document
+func scanDocument(row pgx.Row, besides ...any) (d session.Document, err error) {
 	var data []byte
-	targets := []any{
-		(*byteString)(&d.User), (*byteString)(&d.Project), (*byteString)(&d.Workflow), (*byteString)(&d.ID), (*byteString)(&d.ProjectPath),
-		&d.Created, &d.Updated, &d.Revision, &data,
-	}
-	if err := row.Scan(append(targets, besides...)...); err != nil {
+	if err := row.Scan(append(rows.DocumentFields(&d, &data), besides...)...); err != nil {
 		return d, err
 	}
-	d.Created, d.Updated = d.Created.UTC(), d.Updated.UTC()
-	var err error
 	if d.Data, err = session.DecodeData(data); err != nil {
 		return d, guideway.Errorf(guideway.CodeInternal, "decode the document %s/%s: %w", d.Workflow, d.ID, err)
 	}

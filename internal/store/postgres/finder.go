@@ -7,10 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
-
-// defaultDocuments is the limit of a list of documents without a limit.
-const defaultDocuments = 1000
 
 // Documents implements session.Finder.
 func (s *Store) Documents(ctx context.Context, f session.Filter) ([]session.Document, error) {
@@ -19,32 +17,20 @@ func (s *Store) Documents(ctx context.Context, f session.Filter) ([]session.Docu
 
 // Summaries implements session.Finder.
 func (s *Store) Summaries(ctx context.Context, f session.Filter) ([]session.Summary, error) {
-	return listDocuments(ctx, s, summaryColumns, f, scanSummary)
+	return listDocuments(ctx, s, summaryColumns, f, func(row pgx.CollectableRow) (d session.Summary, err error) {
+		err = row.Scan(rows.SummaryFields(&d)...)
+		return d, err
+	})
 }
 
 const summaryColumns = `user_id, project, workflow, id, project_path, created, updated, revision, dashboard`
 
-// scanSummary scans summaryColumns.
-func scanSummary(row pgx.CollectableRow) (session.Summary, error) {
-	var d session.Summary
-	err := row.Scan(
-		(*byteString)(&d.User), (*byteString)(&d.Project), (*byteString)(&d.Workflow), (*byteString)(&d.ID), (*byteString)(&d.ProjectPath),
-		&d.Created, &d.Updated, &d.Revision, (*[]byte)(&d.Dashboard),
-	)
-	d.Created, d.Updated = d.Created.UTC(), d.Updated.UTC()
-	return d, err
-}
-
 // listDocuments returns documents, with the last changed one first.
 func listDocuments[T any](ctx context.Context, s *Store, columns string, f session.Filter, scan pgx.RowToFunc[T]) ([]T, error) {
-	var w conditions
-	w.addCondition("user_id = %s", byteString(f.Ref.User)) // an empty user matches no document
-	w.addCondition("deleted is null")
-	w.addEqual("project = %s", f.Ref.Project)
-	w.addEqual("workflow = %s", f.Ref.Workflow)
-	w.addEqual("id = %s", f.Ref.ID)
-	sql := `select ` + columns + ` from documents` + w.whereClause() + ` order by updated desc, n desc limit ` + w.addArg(limitOrDefault(f.Limit, defaultDocuments))
-	return queryList(ctx, s, "list documents", scan, sql, w.args...)
+	w := rows.Conditions{Dialect: dialect()}
+	w.AddDocuments(f)
+	sql := `select ` + columns + ` from documents` + w.Where() + ` order by updated desc, n desc limit ` + w.Arg(rows.LimitOr(f.Limit, rows.DefaultDocuments))
+	return queryList(ctx, s, "list documents", scan, sql, w.Args...)
 }
 
 // Projects implements session.Finder. The path is that of the last change.
@@ -61,8 +47,7 @@ func (s *Store) Projects(ctx context.Context, user string) ([]session.ProjectSum
 	return queryList(ctx, s, "list projects", func(row pgx.CollectableRow) (session.ProjectSummary, error) {
 		var p session.ProjectSummary
 		var workflows [][]byte
-		err := row.Scan((*byteString)(&p.ID), (*byteString)(&p.Path), &p.Updated, &p.Sessions, &p.Runs, &workflows)
-		p.Updated = p.Updated.UTC()
+		err := row.Scan((*byteString)(&p.ID), (*byteString)(&p.Path), (*rows.Time)(&p.Updated), &p.Sessions, &p.Runs, &workflows)
 		for _, w := range workflows {
 			p.Workflows = append(p.Workflows, string(w))
 		}
@@ -73,10 +58,8 @@ func (s *Store) Projects(ctx context.Context, user string) ([]session.ProjectSum
 
 // ValidationLog implements session.Finder.
 func (s *Store) ValidationLog(ctx context.Context, ref session.Ref, limit int) ([]session.LogEntry, error) {
-	return queryList(ctx, s, "read a validation log", func(row pgx.CollectableRow) (session.LogEntry, error) {
-		var e session.LogEntry
-		err := row.Scan(&e.At, &e.Revision, (*byteString)(&e.Pointer), (*byteString)(&e.Message))
-		e.At = e.At.UTC()
+	return queryList(ctx, s, "read a validation log", func(row pgx.CollectableRow) (e session.LogEntry, err error) {
+		err = row.Scan(rows.LogFields(&e)...)
 		return e, err
 	}, `
 		select l.at, l.revision, l.pointer, l.message from document_log l join documents d on d.n = l.document

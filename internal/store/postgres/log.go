@@ -7,6 +7,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // Events implements run.Log.
@@ -20,17 +21,14 @@ func (s *Store) Events(ctx context.Context, id string, after int64, limit int) (
 }
 
 func (s *Store) queryEvents(ctx context.Context, id string, after int64, limit int) ([]run.Event, error) {
-	rows, err := s.pool.Query(ctx, `
+	found, err := s.pool.Query(ctx, `
 		select seq, at, kind, by_user, by_client, via, data, mac from events where run = $1 and seq > $2 order by seq limit $3`,
 		byteString(id), after, max(limit, 0))
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (run.Event, error) {
-		var e run.Event
-		err := row.Scan(&e.Seq, &e.At, (*byteString)(&e.Kind), (*byteString)(&e.By.User), (*byteString)(&e.By.Client), (*byteString)(&e.By.Via),
-			(*[]byte)(&e.Data), &e.MAC)
-		e.At = e.At.UTC()
+	return pgx.CollectRows(found, func(row pgx.CollectableRow) (e run.Event, err error) {
+		err = row.Scan(rows.EventFields(&e)...)
 		return e, err
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 const (
@@ -64,28 +65,27 @@ func (s *Store) Search(ctx context.Context, q run.Search) ([]run.Hit, error) {
 	if q.Filter.User != "" {
 		user = userLexeme(q.Filter.User)
 	}
-	w := conditions{args: []any{words, user, commonRows}}
-	w.addRunFilter(q.Filter)
+	w := rows.Conditions{Dialect: dialect(), Args: []any{words, user, commonRows}}
+	w.AddRuns(q.Filter)
 	inner := ""
-	if len(w.conditions) > 1 || (user == "" && len(w.conditions) > 0) {
+	if w.Len() > 1 || (user == "" && w.Len() > 0) {
 		// Without this condition the newest rows could all belong to runs that do not match
 		// the filter.
-		inner = ` and exists (select from runs r` + w.whereClause() + ` and r.id = run_words.run)`
+		inner = ` and exists (select from runs r` + w.Where() + ` and r.id = run_words.run)`
 	}
-	sql := sqlSearchStart + inner + sqlSearchMiddle + w.whereClause() + ` order by s.score desc, r.updated desc, r.id desc limit ` +
-		w.addArg(limitOrDefault(q.Filter.Limit, defaultRuns)) + sqlSearchEnd
+	sql := sqlSearchStart + inner + sqlSearchMiddle + w.Where() + ` order by s.score desc, r.updated desc, r.id desc limit ` +
+		w.Arg(rows.LimitOr(q.Filter.Limit, rows.DefaultLimit)) + sqlSearchEnd
 	var hits []run.Hit
 	err := s.retryRead(ctx, "search runs", func(ctx context.Context) error {
 		var texts []string
-		rows, err := s.pool.Query(ctx, sql, w.args...)
+		found, err := s.pool.Query(ctx, sql, w.Args...)
 		if err != nil {
 			return err
 		}
-		hits, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (run.Hit, error) {
+		hits, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (run.Hit, error) {
 			var h run.Hit
 			var text string
-			err := row.Scan(append(recordTargets(&h.Record), &h.Score, &text)...)
-			toUTC(&h.Record)
+			err := row.Scan(append(rows.RunFields(&h.Record), &h.Score, &text)...)
 			texts = append(texts, text)
 			return h, err
 		})
@@ -102,7 +102,7 @@ func (s *Store) Search(ctx context.Context, q run.Search) ([]run.Hit, error) {
 func searchWords(words []string) []string {
 	var plain []string
 	for _, word := range words {
-		if p := plainWords(truncate(word, maxNote)); p != "" && !slices.Contains(plain, p) && len(plain) < maxWords {
+		if p := plainWords(rows.Truncate(word, maxNote)); p != "" && !slices.Contains(plain, p) && len(plain) < maxWords {
 			plain = append(plain, p)
 		}
 	}
@@ -121,11 +121,11 @@ func (s *Store) addExcerpts(ctx context.Context, hits []run.Hit, texts, words []
 		order by t.n`
 	const how = `StartSel="` + excerptStart + `", StopSel="` + excerptEnd + `", MaxWords=18, MinWords=6, ShortWord=0`
 	look := func(texts []string) ([]string, error) {
-		rows, err := s.pool.Query(ctx, sql, texts, words, how)
+		found, err := s.pool.Query(ctx, sql, texts, words, how)
 		if err != nil {
 			return nil, err
 		}
-		return pgx.CollectRows(rows, pgx.RowTo[string])
+		return pgx.CollectRows(found, pgx.RowTo[string])
 	}
 	found, err := look(texts)
 	if err != nil {
@@ -157,5 +157,5 @@ func (s *Store) addExcerpts(ctx context.Context, hits []run.Hit, texts, words []
 // cleanExcerpt turns a headline of the server into one line.
 func cleanExcerpt(found string) string {
 	found = strings.NewReplacer(excerptStart, "", excerptEnd, "").Replace(found)
-	return strings.ToValidUTF8(truncate(strings.Join(strings.Fields(found), " "), maxExcerpt), "")
+	return strings.ToValidUTF8(rows.Truncate(strings.Join(strings.Fields(found), " "), maxExcerpt), "")
 }

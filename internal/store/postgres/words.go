@@ -11,6 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 const (
@@ -35,13 +36,13 @@ func toValidText(s string) string {
 // recordWords returns the searchable words of a record.
 func recordWords(r run.Record) string {
 	words := toValidText(strings.Join([]string{r.Goal, r.Workflow, r.Name, filepath.Base(r.Project.Path), r.Project.Branch}, "\n"))
-	return truncate(words, maxNote)
+	return rows.Truncate(words, maxNote)
 }
 
 // noteRows returns the rows of the words of a commit: the original and the indexed text.
 func noteRows(words string) (texts, plain []string) {
 	for rest := toValidText(words); strings.TrimSpace(rest) != ""; {
-		piece := truncate(rest, maxNote)
+		piece := rows.Truncate(rest, maxNote)
 		if len(piece) < len(rest) {
 			if space := strings.LastIndexFunc(piece, unicode.IsSpace); space > 0 {
 				piece = piece[:space]
@@ -94,15 +95,4 @@ func isASCII(s string) bool {
 		}
 	}
 	return true
-}
-
-// truncate shortens a text to a number of bytes, at the end of a character.
-func truncate(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
 }

@@ -7,10 +7,11 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // A commit is one statement, and so one transaction and one round trip. Its parameters are
-// the columns of the run ($1 to $25, from recordArgs) and those of commitArgs. Both
+// the columns of the run ($1 to $25, from rows.RunFields) and those of commitArgs. Both
 // statements end with the same parts.
 const sqlCommitParts = `, occurred as (
 	insert into events (run, seq, at, kind, by_user, by_client, via, data, mac)
@@ -81,7 +82,7 @@ func commitArgs(c run.Commit, op string) []any {
 	}
 	texts, plain := noteRows(c.Words)
 	name := recordWords(c.Record)
-	return append(recordArgs(c.Record),
+	return append(dialect().Values(rows.RunFields(&c.Record)),
 		seqs, times, kinds, users, clients, vias, data, macs,
 		byteString(c.Handle), byteString(c.Key), texts, plain,
 		snap.Seq, snap.Head, snap.State, snap.MAC,
@@ -89,23 +90,9 @@ func commitArgs(c run.Commit, op string) []any {
 	)
 }
 
-// checkCommit returns an error for a commit that would leave a gap in the journal.
-func checkCommit(c run.Commit) error {
-	for i, e := range c.Events {
-		if e.Seq != c.Expected+int64(i)+1 {
-			return guideway.Errorf(guideway.CodeInternal, "event %d of a commit for run %s must not follow event %d", e.Seq, c.Record.ID, c.Expected+int64(i))
-		}
-	}
-	if c.Record.Seq != c.Expected+int64(len(c.Events)) || len(c.Events) == 0 {
-		return guideway.Errorf(guideway.CodeInternal, "a commit for run %s with %d events after event %d must not end at event %d",
-			c.Record.ID, len(c.Events), c.Expected, c.Record.Seq)
-	}
-	return nil
-}
-
 // Create implements run.Writer.
 func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) error {
-	if err := checkCommit(c); err != nil {
+	if err := rows.CheckCommit(c); err != nil {
 		return err
 	}
 	if c.Expected != 0 {
@@ -117,7 +104,7 @@ func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) erro
 
 // Append implements run.Writer.
 func (s *Store) Append(ctx context.Context, c run.Commit) error {
-	if err := checkCommit(c); err != nil {
+	if err := rows.CheckCommit(c); err != nil {
 		return err
 	}
 	return s.commitRun(ctx, "append to a run", sqlAppendRun, commitArgs(c, run.OpChanged), c)

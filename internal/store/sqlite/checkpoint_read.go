@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // selectCheckpoints is the beginning of all queries for records. The table checkpoints has
@@ -17,13 +20,9 @@ const selectCheckpoints = `SELECT ` + checkpointColumns + `, num, EXISTS (SELECT
 func scanCheckpoint(row scanner) (checkpoint.Record, error) {
 	var r checkpoint.Record
 	var tags string
-	var created int64
-	err := row.Scan(&r.ID, &r.User, &r.Session, &r.Run, &r.RunSeq, &r.Parent, &r.Branch, &r.Number, &r.Link, &r.Workflow, &r.Project,
-		&r.Agent, &r.Name, &tags, &r.Kind, &created, &r.Bytes, &r.Tokens, &r.Sum, &r.Blob, &r.Stored, &r.Base, &r.Key, &r.Problem, &r.Pos, &r.Followed)
-	if err != nil {
+	if err := row.Scan(append(rows.CheckpointFields(&r, &tags), &r.Pos, &r.Followed)...); err != nil {
 		return r, err
 	}
-	r.Created = toTime(created)
 	if tags != "[]" {
 		if err := json.Unmarshal([]byte(tags), &r.Tags); err != nil {
 			return r, fmt.Errorf("decode the tags of checkpoint %s: %w", r.ID, errors.Join(errInvalidValue, err))
@@ -33,16 +32,15 @@ func scanCheckpoint(row scanner) (checkpoint.Record, error) {
 }
 
 // Checkpoint implements checkpoint.Finder.
-func (s *Store) Checkpoint(ctx context.Context, id string) (r checkpoint.Record, err error) {
-	err = s.withReadAccess(ctx, "read a checkpoint's record", func() error {
-		stmt, err := s.readers.prepareStatement(ctx, selectCheckpoints+` FROM checkpoints c WHERE c.id = ?`)
-		if err != nil {
-			return err
-		}
-		r, err = scanCheckpoint(stmt.QueryRowContext(ctx, id))
-		return orMissing(err, "there is no checkpoint %.80q", id)
-	})
-	return r, err
+func (s *Store) Checkpoint(ctx context.Context, id string) (checkpoint.Record, error) {
+	list, err := queryList(ctx, s, "read a checkpoint's record", s.readers.queryRows, scanCheckpoint, selectCheckpoints+` FROM checkpoints c WHERE c.id = ?`, id)
+	if err == nil && len(list) == 0 {
+		err = guideway.Errorf(guideway.CodeNotFound, "there is no checkpoint %.80q", id)
+	}
+	if err != nil {
+		return checkpoint.Record{}, err
+	}
+	return list[0], nil
 }
 
 // Chain implements checkpoint.Finder.
@@ -53,54 +51,9 @@ func (s *Store) Chain(ctx context.Context, id string, most int) ([]checkpoint.Re
 		) `+selectCheckpoints+` FROM chain CROSS JOIN checkpoints c ON c.id = one ORDER BY place`, id, most)
 }
 
-// checkpointConditions returns the conditions of a filter except for its words.
-func checkpointConditions(f checkpoint.Filter) *conditions {
-	c := &conditions{}
-	c.addEqual("c.user", f.User)
-	c.addEqual("c.session", f.Session)
-	c.addEqual("c.workflow", f.Workflow)
-	c.addEqual("c.project", f.Project)
-	c.addEqual("c.run", f.Run)
-	c.addEqual("c.parent", f.Parent)
-	c.addEqual("c.base", f.Base)
-	c.addEqual("c.key", f.Key)
-	if !f.Since.IsZero() {
-		c.addCondition("c.created >= ?", fromTime(f.Since))
-	}
-	if !f.Until.IsZero() {
-		c.addCondition("c.created < ?", fromTime(f.Until))
-	}
-	for _, tag := range f.Tags {
-		c.addCondition("c.num IN (SELECT t.num FROM checkpoint_tags t WHERE t.tag = ?)", tag)
-	}
-	if f.Heads {
-		c.addCondition("NOT EXISTS (SELECT 1 FROM checkpoints n WHERE n.parent = c.id)")
-	}
-	switch {
-	case f.All:
-	case f.Fragments:
-		c.addCondition("c.kind = 'piece'")
-	default:
-		c.addCondition("c.kind <> 'piece'")
-	}
-	if f.Before != nil && !f.Any {
-		c.addCondition("c.num < ?", f.Before.Pos)
-	}
-	return c
-}
-
-// matchCheckpoints returns the FTS5 query for the words of a filter, or "" if there is no
-// word to search for. Words are quoted, so that none of them is an operator.
+// checkpointMatchQuery returns the FTS5 query for the words of a filter, or "" if there is
+// no word to search for. Words are quoted, so that none of them is an operator.
 func checkpointMatchQuery(f checkpoint.Filter) string {
-	var scope strings.Builder
-	for _, part := range []struct {
-		kind rune
-		name string
-	}{{'u', f.User}, {'s', f.Session}, {'p', f.Project}, {'w', f.Workflow}} {
-		if part.name != "" {
-			scope.WriteString("scope : " + scopeToken(part.kind, part.name) + " AND ")
-		}
-	}
 	list := parseTerms(f.Words, "")
 	if len(list) == 0 {
 		return ""
@@ -113,7 +66,7 @@ func checkpointMatchQuery(f checkpoint.Filter) string {
 	if f.Any {
 		joint = " OR "
 	}
-	return scope.String() + "(" + strings.Join(phrases, joint) + ")"
+	return scopeQuery(f.User, f.Session, f.Project, f.Workflow) + "(" + strings.Join(phrases, joint) + ")"
 }
 
 // Checkpoints implements checkpoint.Finder.
@@ -131,8 +84,9 @@ func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpo
 
 // checkpointListQuery returns the query of a list, or "" if it cannot have any result.
 func checkpointListQuery(f checkpoint.Filter) (text string, args []any) {
-	c := checkpointConditions(f)
-	from, order := ` FROM checkpoints c`, ` ORDER BY c.num DESC LIMIT ?`
+	c := rows.Conditions{Dialect: dialect()}
+	c.AddCheckpoints(f)
+	from, order := ` FROM checkpoints c`, ` ORDER BY c.num DESC`
 	if len(f.Words) > 0 {
 		match := checkpointMatchQuery(f)
 		if match == "" {
@@ -140,77 +94,48 @@ func checkpointListQuery(f checkpoint.Filter) (text string, args []any) {
 		}
 		// The words drive the query: SQLite reads their rows from the newest to the oldest
 		// and stops at the limit.
-		from, order = ` FROM checkpoint_words w CROSS JOIN checkpoints c ON c.num = w.rowid`, ` ORDER BY w.rowid DESC LIMIT ?`
-		c.addCondition("w.checkpoint_words MATCH ?", match)
+		from, order = ` FROM checkpoint_words w CROSS JOIN checkpoints c ON c.num = w.rowid`, ` ORDER BY w.rowid DESC`
+		c.Add("w.checkpoint_words MATCH %s", match)
 		if f.Any {
-			order = ` ORDER BY bm25(checkpoint_words, 0.0, 1.0), c.num DESC LIMIT ?`
+			order = ` ORDER BY bm25(checkpoint_words, 0.0, 1.0), c.num DESC`
 		}
 	}
-	limit := f.Limit
-	if limit <= 0 {
-		limit = defaultLimit
-	}
-	return c.buildQuery(selectCheckpoints+from, order), append(c.args, limit)
+	text = selectCheckpoints + from + c.Where() + order + ` LIMIT ` + c.Arg(rows.LimitOr(f.Limit, rows.DefaultLimit))
+	return text, c.Args
 }
 
 // History implements checkpoint.Finder.
 func (s *Store) History(ctx context.Context, key checkpoint.SeriesKey, h checkpoint.History) ([]checkpoint.Record, error) {
-	direction, limit, below := "DESC", h.Limit, h.Below
-	if h.Oldest {
-		direction = "ASC"
-	}
-	if limit <= 0 {
-		limit = -1
-	}
-	if below <= 0 {
-		below = 1 << 62
-	}
-	return queryList(ctx, s, "list the checkpoints of the session "+key.Session, s.readers.queryRows, scanCheckpoint, selectCheckpoints+` FROM checkpoints c
-		WHERE c.user = ? AND c.session = ? AND c.kind <> 'piece' AND c.number < ? ORDER BY c.number `+direction+` LIMIT ?`,
-		key.User, key.Session, below, limit)
+	c := rows.Conditions{Dialect: dialect()}
+	rest := c.AddHistory(key, h)
+	return queryList(ctx, s, "list the checkpoints of the session "+key.Session, s.readers.queryRows, scanCheckpoint,
+		selectCheckpoints+` FROM checkpoints c`+c.Where()+rest, c.Args...)
 }
 
 const selectLines = `SELECT user, session, run, workflow, project, last, count, stored, bytes, touched FROM checkpoint_lines`
 
-func scanLine(row scanner) (checkpoint.Series, error) {
-	var l checkpoint.Series
-	var touched int64
-	err := row.Scan(&l.User, &l.Session, &l.Run, &l.Workflow, &l.Project, &l.Last, &l.Count, &l.Stored, &l.Bytes, &touched)
-	if touched != 0 {
-		l.Touched = toTime(touched)
+func scanLine(row scanner) (l checkpoint.Series, err error) {
+	err = row.Scan(rows.SeriesFields(&l)...)
+	if l.Touched.UnixMicro() == 0 { // it was never touched
+		l.Touched = time.Time{}
 	}
 	return l, err
 }
 
 // Series implements checkpoint.Finder.
-func (s *Store) Series(ctx context.Context, key checkpoint.SeriesKey) (l checkpoint.Series, err error) {
-	err = s.withReadAccess(ctx, "read the session "+key.Session, func() error {
-		stmt, err := s.readers.prepareStatement(ctx, selectLines+` WHERE user = ? AND session = ?`)
-		if err != nil {
-			return err
-		}
-		l, err = scanLine(stmt.QueryRowContext(ctx, key.User, key.Session))
-		if errors.Is(err, errNoRow) {
-			l, err = checkpoint.Series{SeriesKey: key}, nil
-		}
-		return err
-	})
-	return l, err
+func (s *Store) Series(ctx context.Context, key checkpoint.SeriesKey) (checkpoint.Series, error) {
+	list, err := queryList(ctx, s, "read the session "+key.Session, s.readers.queryRows, scanLine, selectLines+` WHERE user = ? AND session = ?`, key.User, key.Session)
+	if err != nil || len(list) == 0 {
+		return checkpoint.Series{SeriesKey: key}, err
+	}
+	return list[0], nil
 }
 
 // ListSeries implements checkpoint.Finder.
 func (s *Store) ListSeries(ctx context.Context, f checkpoint.SeriesFilter) ([]checkpoint.Series, error) {
-	c := &conditions{}
-	c.addEqual("user", f.User)
-	if !f.Before.IsZero() {
-		c.addCondition("touched < ?", fromTime(f.Before))
-	}
-	limit := f.Limit
-	if limit <= 0 {
-		limit = -1
-	}
-	return queryList(ctx, s, "list the sessions", s.readers.db.QueryContext, scanLine,
-		c.buildQuery(selectLines, ` ORDER BY touched, user, session LIMIT ?`), append(c.args, limit)...)
+	c := rows.Conditions{Dialect: dialect()}
+	rest := c.AddSeries(f)
+	return queryList(ctx, s, "list the sessions", s.readers.db.QueryContext, scanLine, selectLines+c.Where()+rest, c.Args...)
 }
 
 // Totals implements checkpoint.Finder.
@@ -239,14 +164,11 @@ func (s *Store) Deleted(ctx context.Context, ids []string) (map[string]bool, err
 
 // Notes implements checkpoint.Auditor.
 func (s *Store) Notes(ctx context.Context, user string, limit int) ([]checkpoint.Entry, error) {
-	c := &conditions{}
-	c.addEqual("user", user)
-	text := c.buildQuery(`SELECT at, action, user, session, checkpoint, client, detail FROM checkpoint_audit`, ` ORDER BY num DESC LIMIT ?`)
-	return queryList(ctx, s, "read the audit log", s.readers.db.QueryContext, func(row scanner) (checkpoint.Entry, error) {
-		var e checkpoint.Entry
-		var at int64
-		err := row.Scan(&at, &e.Action, &e.User, &e.Session, &e.Checkpoint, &e.Client, &e.Detail)
-		e.At = toTime(at)
+	c := rows.Conditions{Dialect: dialect()}
+	rest := c.AddEntries(user, limit)
+	text := `SELECT at, action, user, session, checkpoint, client, detail FROM checkpoint_audit` + c.Where() + rest
+	return queryList(ctx, s, "read the audit log", s.readers.db.QueryContext, func(row scanner) (e checkpoint.Entry, err error) {
+		err = row.Scan(rows.EntryFields(&e)...)
 		return e, err
-	}, text, append(c.args, limit)...)
+	}, text, c.Args...)
 }

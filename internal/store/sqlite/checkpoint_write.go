@@ -5,20 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 var _ checkpoint.Index = (*Store)(nil)
 
-const (
-	// goneRetention is how long the store remembers the id of a deleted checkpoint.
-	goneRetention = 45 * 24 * time.Hour
-	// maxAuditEntries is about how many entries the audit log keeps.
-	maxAuditEntries = 100_000
-)
+// maxAuditEntries is about how many entries the audit log keeps.
+const maxAuditEntries = 100_000
 
 // The statements that change checkpoints.
 const (
@@ -103,10 +99,6 @@ func (s *Store) prepareCheckpoints(ctx context.Context, doing string) error {
 	return nil
 }
 
-func conflictErrorf(format string, args ...any) error {
-	return guideway.Errorf(guideway.CodeConflict, format, args...)
-}
-
 // rowExists reports whether a query has a row.
 func (t *txn) rowExists(ctx context.Context, text string, args ...any) (bool, error) {
 	var one any
@@ -129,7 +121,7 @@ func (t *txn) addCheckpoint(ctx context.Context, c checkpoint.Change) error {
 			return err
 		}
 		if r.Number != last+1 {
-			return conflictErrorf("the session %s is at checkpoint %d, not at %d", c.Series.Session, last, r.Number-1)
+			return rows.Conflictf("the session %s is at checkpoint %d, not at %d", c.Series.Session, last, r.Number-1)
 		}
 	}
 	if !c.Adopt && r.Parent != "" {
@@ -138,14 +130,18 @@ func (t *txn) addCheckpoint(ctx context.Context, c checkpoint.Change) error {
 			return err
 		}
 		if !there {
-			return conflictErrorf("the checkpoint %s no longer exists", r.Parent)
+			return rows.Conflictf("the checkpoint %s no longer exists", r.Parent)
 		}
 	}
-	values, err := checkpointValues(r)
-	if err != nil {
-		return err
+	tags := "[]"
+	if len(r.Tags) > 0 {
+		text, err := json.Marshal(r.Tags)
+		if err != nil {
+			return guideway.Errorf(guideway.CodeInternal, "write the tags: %w", err)
+		}
+		tags = string(text)
 	}
-	result, err := t.execStatement(ctx, sqlInsertCheckpoint, values...)
+	result, err := t.execStatement(ctx, sqlInsertCheckpoint, dialect().Values(rows.CheckpointFields(&r, &tags))...)
 	if err != nil {
 		return err // CodeConflict if it already exists
 	}
@@ -172,20 +168,6 @@ func checkpointScope(r checkpoint.Record) string {
 	return scopeToken('u', r.User) + " " + scopeToken('s', r.Session) + " " + scopeToken('p', r.Project) + " " + scopeToken('w', r.Workflow)
 }
 
-func checkpointValues(r checkpoint.Record) ([]any, error) {
-	tags := []byte("[]")
-	if len(r.Tags) > 0 {
-		var err error
-		if tags, err = json.Marshal(r.Tags); err != nil {
-			return nil, guideway.Errorf(guideway.CodeInternal, "write the tags: %w", err)
-		}
-	}
-	return []any{
-		r.ID, r.User, r.Session, r.Run, r.RunSeq, r.Parent, r.Branch, r.Number, r.Link, r.Workflow, r.Project, r.Agent, r.Name,
-		string(tags), string(r.Kind), fromTime(r.Created), r.Bytes, r.Tokens, r.Sum, string(r.Blob), r.Stored, r.Base, r.Key, r.Problem,
-	}, nil
-}
-
 func (t *txn) swapCheckpoint(ctx context.Context, key checkpoint.SeriesKey, swap checkpoint.Swap) error {
 	if swap.New.Base != "" {
 		there, err := t.rowExists(ctx, sqlCheckpointExists, swap.New.Base, key.User, key.Session)
@@ -193,7 +175,7 @@ func (t *txn) swapCheckpoint(ctx context.Context, key checkpoint.SeriesKey, swap
 			return err
 		}
 		if !there {
-			return conflictErrorf("the checkpoint %s no longer exists", swap.New.Base)
+			return rows.Conflictf("the checkpoint %s no longer exists", swap.New.Base)
 		}
 	}
 	result, err := t.execStatement(ctx, sqlSwapCheckpoint,
@@ -202,7 +184,7 @@ func (t *txn) swapCheckpoint(ctx context.Context, key checkpoint.SeriesKey, swap
 		return err
 	}
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, conflictErrorf("the checkpoint %s was stored again by another process", swap.ID))
+		return errors.Join(err, rows.Conflictf("the checkpoint %s was stored again by another process", swap.ID))
 	}
 	return nil
 }
@@ -213,7 +195,7 @@ func (t *txn) removeCheckpoints(ctx context.Context, c checkpoint.Change) error 
 		var parent string
 		err := t.queryRow(ctx, sqlRemoveFind, []any{id, c.Series.User, c.Series.Session}, []any{&num, &parent})
 		if errors.Is(err, errNoRow) {
-			return conflictErrorf("the checkpoint %s is already deleted", id)
+			return rows.Conflictf("the checkpoint %s is already deleted", id)
 		}
 		if err != nil {
 			return err
@@ -236,7 +218,7 @@ func (t *txn) removeCheckpoints(ctx context.Context, c checkpoint.Change) error 
 			return err
 		}
 		if needed {
-			return conflictErrorf("another checkpoint depends on %s", id)
+			return rows.Conflictf("another checkpoint depends on %s", id)
 		}
 	}
 	return nil
@@ -265,7 +247,7 @@ func (t *txn) updateLine(ctx context.Context, c checkpoint.Change) error {
 	if len(c.Remove) == 0 {
 		return nil
 	}
-	if _, err := t.execStatement(ctx, sqlPruneDeleted, fromTime(c.At.Add(-goneRetention))); err != nil {
+	if _, err := t.execStatement(ctx, sqlPruneDeleted, fromTime(c.At.Add(-rows.DeletedRetention))); err != nil {
 		return err
 	}
 	_, err := t.execStatement(ctx, sqlDropEmptyLine, user, session)
@@ -275,7 +257,7 @@ func (t *txn) updateLine(ctx context.Context, c checkpoint.Change) error {
 // addAuditEntries appends to the audit log and occasionally deletes its oldest entries.
 func (t *txn) addAuditEntries(ctx context.Context, list []checkpoint.Entry) error {
 	for _, e := range list {
-		result, err := t.execStatement(ctx, sqlInsertAudit, fromTime(e.At), e.Action, e.User, e.Session, e.Checkpoint, e.Client, e.Detail)
+		result, err := t.execStatement(ctx, sqlInsertAudit, dialect().Values(rows.EntryFields(&e))...)
 		if err != nil {
 			return err
 		}

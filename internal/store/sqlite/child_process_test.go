@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -83,7 +84,7 @@ func openTestStore(t testing.TB, o Options) *Store {
 func newTestRun(id string, seq int64) run.Record {
 	return run.Record{
 		ID: id, User: "ada", Workflow: "coding-task", Name: "Coding task", Hash: "sha256:1", Goal: "repair the gate of " + id,
-		Status: engine.StatusRunning, Kind: engine.PositionStep, Created: toTime(1), Updated: toTime(seq),
+		Status: engine.StatusRunning, Kind: engine.PositionStep, Created: time.UnixMicro(1).UTC(), Updated: time.UnixMicro(seq).UTC(),
 		Seq: seq, Head: fmt.Appendf(nil, "head %d", seq), Handle: fmt.Sprintf("h_%s_%d", id, seq),
 	}
 }
@@ -97,7 +98,7 @@ func newTestCommit(id string, seq int64, text string) run.Commit {
 	r := newTestRun(id, seq)
 	return run.Commit{
 		Record: r, Expected: seq - 1, Handle: r.Handle, Key: fmt.Sprintf("key %s %d", id, seq), Words: "note " + text,
-		Events:   []run.Event{{Seq: seq, At: toTime(seq), Kind: "step_completed", By: run.By{Via: run.ViaAgent}, Data: data, MAC: r.Head}},
+		Events:   []run.Event{{Seq: seq, At: time.UnixMicro(seq).UTC(), Kind: "step_completed", By: run.By{Via: run.ViaAgent}, Data: data, MAC: r.Head}},
 		Snapshot: &run.Snapshot{Seq: seq, Head: r.Head, State: data, MAC: r.Head},
 	}
 }

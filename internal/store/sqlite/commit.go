@@ -3,11 +3,11 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // The statements of a commit.
@@ -28,13 +28,13 @@ const (
 // Create implements run.Writer.
 func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) error {
 	return s.commitShared(ctx, "create the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
-		if err := validateCommit(c); err != nil {
+		if err := rows.CheckCommit(c); err != nil {
 			return err
 		}
 		if _, err := t.execStatement(ctx, sqlInsertDefinition, d.Hash, []byte(d.Text)); err != nil {
 			return err
 		}
-		result, err := t.execStatement(ctx, sqlInsertRun, runValues(c.Record)...)
+		result, err := t.execStatement(ctx, sqlInsertRun, dialect().Values(rows.RunFields(&c.Record))...)
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) erro
 // Append implements run.Writer.
 func (s *Store) Append(ctx context.Context, c run.Commit) error {
 	return s.commitShared(ctx, "add to the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
-		if err := validateCommit(c); err != nil {
+		if err := rows.CheckCommit(c); err != nil {
 			return err
 		}
 		var num, seq int64
@@ -77,7 +77,7 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 				return err
 			}
 		}
-		if _, err := t.execStatement(ctx, sqlUpdateRun, append(runValues(c.Record), num)...); err != nil {
+		if _, err := t.execStatement(ctx, sqlUpdateRun, append(dialect().Values(rows.RunFields(&c.Record)), num)...); err != nil {
 			return err
 		}
 		about := searchText(c.Record)
@@ -88,26 +88,13 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 	})
 }
 
-// validateCommit returns an error if a commit contradicts itself.
-func validateCommit(c run.Commit) error {
-	if c.Record.Seq != c.Expected+int64(len(c.Events)) {
-		return fmt.Errorf("a commit of %d events after event %d must not end at event %d", len(c.Events), c.Expected, c.Record.Seq)
-	}
-	for i, e := range c.Events {
-		if e.Seq != c.Expected+int64(i)+1 {
-			return fmt.Errorf("in a commit after event %d, event number %d has the sequence number %d", c.Expected, i+1, e.Seq)
-		}
-	}
-	return nil
-}
-
 // insertCommit stores the parts that Create and Append have in common. num is the number of
 // the run, about contains the words of its record.
 func (t *txn) insertCommit(ctx context.Context, s *Store, num int64, c run.Commit, op, about string) error {
 	r := c.Record
 	for _, e := range c.Events {
 		_, err := t.execStatement(ctx, sqlInsertEvent,
-			r.ID, e.Seq, fromTime(e.At), e.Kind, e.By.User, e.By.Client, string(e.By.Via), []byte(e.Data), e.MAC)
+			append([]any{r.ID}, dialect().Values(rows.EventFields(&e))...)...)
 		if err != nil {
 			return err
 		}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // maxLogEntries is the number of entries of the validation log that a document keeps.
@@ -16,7 +16,7 @@ const maxLogEntries = 500
 
 // The statements of session documents.
 const (
-	documentColumns   = `project, workflow, id, project_path, created, updated, revision, data`
+	documentColumns   = `user, project, workflow, id, project_path, created, updated, revision, data`
 	documentKey       = `user = ? AND project = ? AND workflow = ? AND id = ?`
 	sqlDocument       = `SELECT num, ` + documentColumns + ` FROM documents WHERE ` + documentKey + ` AND deleted IS NULL`
 	sqlInsertDocument = `INSERT INTO documents (user, project, workflow, id, project_path, created, updated, revision, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -25,26 +25,18 @@ const (
 		ON CONFLICT DO UPDATE SET dashboard = excluded.dashboard`
 )
 
-func documentKeyArgs(r session.Ref) []any { return []any{r.User, r.Project, r.Workflow, r.ID} }
+func documentKeyArgs(r session.Ref) []any { return dialect().Values(rows.RefFields(&r)) }
 
 // scanDocument scans documentColumns after the given leading columns.
-func scanDocument(row scanner, user string, before ...any) (session.Document, error) {
-	d := session.Document{Ref: session.Ref{User: user}}
-	var created, updated int64
+func scanDocument(row scanner, before ...any) (d session.Document, err error) {
 	var data []byte
-	err := row.Scan(append(before, &d.Project, &d.Workflow, &d.ID, &d.ProjectPath, &created, &updated, &d.Revision, &data)...)
-	if err != nil {
+	if err := row.Scan(append(before, rows.DocumentFields(&d, &data)...)...); err != nil {
 		return d, err
 	}
-	d.Created, d.Updated = toTime(created), toTime(updated)
 	if d.Data, err = session.DecodeData(data); err != nil {
 		return d, fmt.Errorf("the document %s is not JSON: %w", d.ID, errors.Join(errInvalidValue, err))
 	}
 	return d, nil
-}
-
-func noDocumentError(ref session.Ref) error {
-	return guideway.Errorf(guideway.CodeNotFound, "there is no session document %q of the workflow %q in the project %q", ref.ID, ref.Workflow, ref.Project)
 }
 
 // CreateDocument implements session.Documents.
@@ -66,8 +58,7 @@ func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []se
 			}
 		}
 		d.Revision = 1
-		result, err := t.execStatement(ctx, sqlInsertDocument,
-			append(documentKeyArgs(d.Ref), d.ProjectPath, fromTime(d.Created), fromTime(d.Updated), d.Revision, data)...)
+		result, err := t.execStatement(ctx, sqlInsertDocument, dialect().Values(rows.DocumentFields(&d, &data))...)
 		if err != nil {
 			return err
 		}
@@ -94,9 +85,9 @@ func (s *Store) UpdateDocument(
 	var refused error
 	err := s.writeExclusive(ctx, "update the document "+ref.ID, func(ctx context.Context, t *txn) error {
 		var num int64
-		before, err := scanDocument(t.tx.QueryRowContext(ctx, sqlDocument, documentKeyArgs(ref)...), ref.User, &num)
+		before, err := scanDocument(t.tx.QueryRowContext(ctx, sqlDocument, documentKeyArgs(ref)...), &num)
 		if errors.Is(err, errNoRow) {
-			return noDocumentError(ref)
+			return rows.NoDocument(ref)
 		}
 		if err != nil {
 			return err
@@ -149,7 +140,7 @@ func (s *Store) setDeleted(ctx context.Context, doing string, ref session.Ref, a
 		var revision int64
 		err := t.queryRow(ctx, text, append([]any{deleted}, documentKeyArgs(ref)...), []any{&revision})
 		if errors.Is(err, errNoRow) {
-			return noDocumentError(ref)
+			return rows.NoDocument(ref)
 		}
 		if err != nil {
 			return err
@@ -175,7 +166,7 @@ func (t *txn) appendLog(ctx context.Context, document int64, log []session.LogEn
 	}
 	for _, entry := range log {
 		_, err := t.execStatement(ctx, `INSERT INTO document_log (document, at, revision, pointer, message) VALUES (?, ?, ?, ?, ?)`,
-			document, fromTime(entry.At), entry.Revision, entry.Pointer, entry.Message)
+			append([]any{document}, dialect().Values(rows.LogFields(&entry))...)...)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // The statements of the feed.
@@ -35,9 +36,7 @@ func (t *txn) insertChange(ctx context.Context, s *Store, c run.Change) error {
 
 func scanChange(row scanner) (run.Change, error) {
 	var c run.Change
-	var at int64
-	err := row.Scan(&c.Pos, &at, &c.Subject, &c.Op, &c.User, &c.ID, &c.Workflow, &c.Project, &c.Seq)
-	c.At = toTime(at)
+	err := row.Scan(&c.Pos, (*rows.Time)(&c.At), &c.Subject, &c.Op, &c.User, &c.ID, &c.Workflow, &c.Project, &c.Seq)
 	return c, err
 }
 
@@ -46,8 +45,8 @@ func scanChange(row scanner) (run.Change, error) {
 func (s *Store) Changes(ctx context.Context, after int64, limit int) (list []run.Change, reset bool, err error) {
 	after = max(after, 0)
 	err = s.withReadAccess(ctx, "read the feed", func() error {
-		rows, err := s.readers.queryRows(ctx, sqlChanges, after, limit)
-		if list, err = collectRows(rows, err, scanChange); err != nil {
+		found, err := s.readers.queryRows(ctx, sqlChanges, after, limit)
+		if list, err = collectRows(found, err, scanChange); err != nil {
 			return err
 		}
 		if len(list) > 0 {
@@ -59,8 +58,8 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int) (list []run
 			return err
 		}
 		reset = true
-		rows, err = s.readers.queryRows(ctx, sqlChanges, 0, limit)
-		list, err = collectRows(rows, err, scanChange)
+		found, err = s.readers.queryRows(ctx, sqlChanges, 0, limit)
+		list, err = collectRows(found, err, scanChange)
 		return err
 	})
 	return list, reset, err

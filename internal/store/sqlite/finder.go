@@ -7,64 +7,44 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
-
-// defaultDocuments is the limit of a list of documents without a limit.
-const defaultDocuments = 1000
 
 // Documents implements session.Finder.
 func (s *Store) Documents(ctx context.Context, f session.Filter) ([]session.Document, error) {
 	text, args := documentListQuery(`SELECT `+documentColumns+` FROM documents`, f)
-	scan := func(row scanner) (session.Document, error) { return scanDocument(row, f.Ref.User) }
+	scan := func(row scanner) (session.Document, error) { return scanDocument(row) }
 	return queryList(ctx, s, "list documents", s.readers.db.QueryContext, scan, text, args...)
 }
 
 // Summaries implements session.Finder.
 func (s *Store) Summaries(ctx context.Context, f session.Filter) ([]session.Summary, error) {
 	text, args := documentListQuery(sqlSummaries, f)
-	scan := func(row scanner) (session.Summary, error) { return scanSummary(row, f.Ref.User) }
-	return queryList(ctx, s, "list summaries of documents", s.readers.db.QueryContext, scan, text, args...)
+	return queryList(ctx, s, "list summaries of documents", s.readers.db.QueryContext, func(row scanner) (d session.Summary, err error) {
+		err = row.Scan(rows.SummaryFields(&d)...)
+		return d, err
+	}, text, args...)
 }
 
 const sqlSummaries = `
-	SELECT d.project, d.workflow, d.id, d.project_path, d.created, d.updated, d.revision, s.dashboard
+	SELECT d.user, d.project, d.workflow, d.id, d.project_path, d.created, d.updated, d.revision, s.dashboard
 	FROM documents d JOIN document_summaries s ON s.document = d.num`
-
-// scanSummary scans the columns of sqlSummaries.
-func scanSummary(row scanner, user string) (session.Summary, error) {
-	d := session.Summary{Ref: session.Ref{User: user}}
-	var created, updated int64
-	err := row.Scan(&d.Project, &d.Workflow, &d.ID, &d.ProjectPath, &created, &updated, &d.Revision, (*[]byte)(&d.Dashboard))
-	d.Created, d.Updated = toTime(created), toTime(updated)
-	return d, err
-}
 
 // documentListQuery returns the query of a list of documents, with the last changed one
 // first.
 func documentListQuery(what string, f session.Filter) (text string, args []any) {
-	c := &conditions{}
-	c.addCondition("user = ?", f.Ref.User) // an empty user matches no document
-	c.addCondition("deleted IS NULL")
-	c.addEqual("project", f.Ref.Project)
-	c.addEqual("workflow", f.Ref.Workflow)
-	c.addEqual("id", f.Ref.ID)
-	limit := f.Limit
-	if limit <= 0 {
-		limit = defaultDocuments
-	}
-	return c.buildQuery(what, ` ORDER BY updated DESC, num DESC LIMIT ?`), append(c.args, limit)
+	c := rows.Conditions{Dialect: dialect()}
+	c.AddDocuments(f)
+	text = what + c.Where() + ` ORDER BY updated DESC, num DESC LIMIT ` + c.Arg(rows.LimitOr(f.Limit, rows.DefaultDocuments))
+	return text, c.Args
 }
 
 // ValidationLog implements session.Finder.
 func (s *Store) ValidationLog(ctx context.Context, ref session.Ref, limit int) ([]session.LogEntry, error) {
-	scan := func(row scanner) (session.LogEntry, error) {
-		var entry session.LogEntry
-		var at int64
-		err := row.Scan(&at, &entry.Revision, &entry.Pointer, &entry.Message)
-		entry.At = toTime(at)
+	return queryList(ctx, s, "read the log of the document "+ref.ID, s.readers.queryRows, func(row scanner) (entry session.LogEntry, err error) {
+		err = row.Scan(rows.LogFields(&entry)...)
 		return entry, err
-	}
-	return queryList(ctx, s, "read the log of the document "+ref.ID, s.readers.queryRows, scan, `SELECT at, revision, pointer, message FROM document_log
+	}, `SELECT at, revision, pointer, message FROM document_log
 		WHERE document = (SELECT num FROM documents WHERE `+documentKey+` AND deleted IS NULL)
 		ORDER BY num DESC LIMIT ?`, append(documentKeyArgs(ref), limit)...)
 }
@@ -89,9 +69,7 @@ const sqlWorkflowCounts = `
 func (s *Store) Projects(ctx context.Context, user string) ([]session.ProjectSummary, error) {
 	shares, err := queryList(ctx, s, "list projects", s.readers.queryRows, func(row scanner) (workflowCount, error) {
 		var one workflowCount
-		var updated int64
-		err := row.Scan(&one.project, &one.workflow, &one.path, &updated, &one.sessions, &one.runs)
-		one.updated = toTime(updated)
+		err := row.Scan(&one.project, &one.workflow, &one.path, (*rows.Time)(&one.updated), &one.sessions, &one.runs)
 		return one, err
 	}, sqlWorkflowCounts, user)
 	return sumProjects(shares), err

@@ -113,10 +113,8 @@ func (s *Salvaged) tableReaders() []tableReader {
 			err := row.Scan(num, &d.Hash, &d.Text)
 			return appendIfRead(&s.Definitions, d, err)
 		}},
-		{"documents", "user, " + documentColumns, func(row scanner, num *int64) error {
-			var user string
-			d, err := scanDocument(row, "", num, &user)
-			d.User = user
+		{"documents", documentColumns, func(row scanner, num *int64) error {
+			d, err := scanDocument(row, num)
 			return appendIfRead(&s.Documents, d, err)
 		}},
 		{"events", "run, " + eventColumns, func(row scanner, num *int64) error {

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // A row in the table words has the words of one commit. Its number is the number of the run
@@ -83,7 +83,7 @@ func parseTerms(words []string, scope string) []*term {
 	var list []*term
 	seen := map[string]bool{}
 	for _, word := range words {
-		word = strings.ToLower(truncate(strings.ReplaceAll(word, "\x00", " "), maxTermBytes))
+		word = strings.ToLower(rows.Truncate(strings.ReplaceAll(word, "\x00", " "), maxTermBytes))
 		if seen[word] || !strings.ContainsFunc(word, isWordRune) {
 			continue
 		}
@@ -99,24 +99,13 @@ func parseTerms(words []string, scope string) []*term {
 
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// truncate shortens a text to a number of bytes, at the end of a character.
-func truncate(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
-}
-
-// scopeQuery returns the part of a query that limits it to the scope of a filter.
-func scopeQuery(f run.Filter) string {
+// scopeQuery returns the part of a query that limits it to a scope. Empty names are ignored.
+func scopeQuery(user, session, project, workflow string) string {
 	var scope strings.Builder
 	for _, part := range []struct {
 		kind rune
 		name string
-	}{{'u', f.User}, {'p', f.Project}, {'w', f.Workflow}} {
+	}{{'u', user}, {'s', session}, {'p', project}, {'w', workflow}} {
 		if part.name != "" {
 			scope.WriteString("scope : " + scopeToken(part.kind, part.name) + " AND ")
 		}
@@ -127,7 +116,7 @@ func scopeQuery(f run.Filter) string {
 // Search implements run.Index.
 func (s *Store) Search(ctx context.Context, q run.Search) (hits []run.Hit, err error) {
 	err = s.withReadAccess(ctx, "search runs", func() error {
-		list, total, err := s.findTermRuns(ctx, parseTerms(q.Words, scopeQuery(q.Filter)))
+		list, total, err := s.findTermRuns(ctx, parseTerms(q.Words, scopeQuery(q.Filter.User, "", q.Filter.Project, q.Filter.Workflow)))
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -184,9 +173,9 @@ func (s *Store) findRuns(ctx context.Context, t *term, most int) error {
 	t.runs = map[int64]bool{}
 	below, limit := int64(math.MaxInt64), 64
 	for effort := 0; effort < most; {
-		rows, err := s.readers.queryRows(ctx,
+		found, err := s.readers.queryRows(ctx,
 			`SELECT rowid FROM words WHERE words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?`, t.match, below, limit)
-		list, err := collectRows(rows, err, func(row scanner) (id int64, err error) {
+		list, err := collectRows(found, err, func(row scanner) (id int64, err error) {
 			err = row.Scan(&id)
 			return id, err
 		})
@@ -278,7 +267,8 @@ func (s *Store) runHasTerm(ctx context.Context, t *term, num int64) (bool, error
 
 // readHits reads the records of candidates until the limit of matching ones is reached.
 func (s *Store) readHits(ctx context.Context, list []*term, found []candidate, f run.Filter) ([]run.Hit, error) {
-	chunk := min(max(limitOrDefault(f), 20), 100)
+	limit := rows.LimitOr(f.Limit, rows.DefaultLimit)
+	chunk := min(max(limit, 20), 100)
 	slices.SortStableFunc(list, func(a, b *term) int { return cmp.Compare(b.weight, a.weight) })
 	var hits []run.Hit
 	for batch := range slices.Chunk(found, chunk) {
@@ -298,7 +288,7 @@ func (s *Store) readHits(ctx context.Context, list []*term, found []candidate, f
 				}
 			}
 			hits = append(hits, hit)
-			if len(hits) == limitOrDefault(f) {
+			if len(hits) == limit {
 				return hits, nil
 			}
 		}
@@ -308,15 +298,16 @@ func (s *Store) readHits(ctx context.Context, list []*term, found []candidate, f
 
 // readRecords reads the records of those runs that match a filter, by their numbers.
 func (s *Store) readRecords(ctx context.Context, batch []candidate, f run.Filter) (map[int64]run.Record, error) {
-	c := runConditions(f)
-	args := make([]any, len(batch))
+	c := rows.Conditions{Dialect: dialect()}
+	c.AddRuns(f)
+	numbers := make([]any, len(batch))
 	for i := range batch {
-		args[i] = batch[i].num
+		numbers[i] = batch[i].num
 	}
-	c.addCondition("num IN (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
-	rows, err := s.readers.db.QueryContext(ctx, c.buildQuery(`SELECT num, `+runColumns+` FROM runs NOT INDEXED`, ""), c.args...)
+	c.AddIn("r.num", numbers)
+	found, err := s.readers.db.QueryContext(ctx, `SELECT num, `+runColumns+` FROM runs r NOT INDEXED`+c.Where(), c.Args...)
 	records := map[int64]run.Record{}
-	_, err = collectRows(rows, err, func(row scanner) (struct{}, error) {
+	_, err = collectRows(found, err, func(row scanner) (struct{}, error) {
 		var num int64
 		r, err := scanRunAnd(row, &num)
 		records[num] = r
@@ -339,7 +330,7 @@ func (s *Store) readExcerpt(ctx context.Context, list []*term, num int64) (strin
 		if err != nil && !errors.Is(err, errNoRow) {
 			return "", err
 		}
-		return truncate(strings.Join(strings.Fields(text), " "), maxExcerpt), nil
+		return rows.Truncate(strings.Join(strings.Fields(text), " "), maxExcerpt), nil
 	}
 	return "", nil
 }

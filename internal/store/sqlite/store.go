@@ -232,7 +232,5 @@ func queryList[T any](
 // scanner is a row of a result.
 type scanner interface{ Scan(into ...any) error }
 
-// toTime and fromTime convert between times and stored microseconds.
-func toTime(micro int64) time.Time { return time.UnixMicro(micro).UTC() }
-
+// fromTime returns a time as it is stored, in microseconds.
 func fromTime(t time.Time) int64 { return t.UnixMicro() }

@@ -1,0 +1,48 @@
+package rows
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// DeletedRetention is how long a store remembers the id of a deleted checkpoint.
+const DeletedRetention = 45 * 24 * time.Hour
+
+// CheckCommit returns an error for a commit that would leave a gap in the journal.
+func CheckCommit(c run.Commit) error {
+	for i, e := range c.Events {
+		if e.Seq != c.Expected+int64(i)+1 {
+			return guideway.Errorf(guideway.CodeInternal, "event %d of a commit for run %s must not follow event %d", e.Seq, c.Record.ID, c.Expected+int64(i))
+		}
+	}
+	if c.Record.Seq != c.Expected+int64(len(c.Events)) || len(c.Events) == 0 {
+		return guideway.Errorf(guideway.CodeInternal, "a commit for run %s with %d events after event %d must not end at event %d",
+			c.Record.ID, len(c.Events), c.Expected, c.Record.Seq)
+	}
+	return nil
+}
+
+// Conflictf returns an error with CodeConflict.
+func Conflictf(format string, args ...any) error {
+	return guideway.Errorf(guideway.CodeConflict, format, args...)
+}
+
+// NoDocument returns the error for a document that does not exist.
+func NoDocument(ref session.Ref) error {
+	return guideway.Errorf(guideway.CodeNotFound, "there is no session document %q of the workflow %q in the project %q", ref.ID, ref.Workflow, ref.Project)
+}
+
+// Truncate shortens a text to a number of bytes, at the end of a character.
+func Truncate(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}

@@ -1,0 +1,196 @@
+package rows
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
+)
+
+// The limits of lists without a limit.
+const (
+	DefaultLimit     = 100
+	DefaultDocuments = 1000
+)
+
+// LimitOr returns a limit, or the default if there is none.
+func LimitOr(limit, otherwise int) int {
+	if limit <= 0 {
+		return otherwise
+	}
+	return limit
+}
+
+// Dialect describes the differences of the tables of a store.
+type Dialect struct {
+	// User and Number are the columns of the user and of the number of a row.
+	User, Number string
+	// NeedsPerson is the condition of a run r that waits for a person. HasTag is that of a
+	// checkpoint c with a tag, %s.
+	NeedsPerson, HasTag string
+	// Value converts a string or a time to the value of a column; it returns other values
+	// unchanged.
+	Value func(any) any
+}
+
+// Conditions is the WHERE clause of a query with its parameters. The texts are constants;
+// input of callers is always a parameter.
+type Conditions struct {
+	Dialect Dialect
+	Args    []any
+	texts   []string
+}
+
+// Arg adds a parameter and returns its placeholder.
+func (c *Conditions) Arg(value any) string {
+	c.Args = append(c.Args, c.Dialect.Value(value))
+	return fmt.Sprintf("$%d", len(c.Args))
+}
+
+// Add adds a condition. Its verbs are replaced by the placeholders of the values.
+func (c *Conditions) Add(text string, values ...any) {
+	places := make([]any, len(values))
+	for i, value := range values {
+		places[i] = c.Arg(value)
+	}
+	c.texts = append(c.texts, fmt.Sprintf(text, places...))
+}
+
+// AddIn adds the condition that a column has one of the values, of which there must be one.
+func (c *Conditions) AddIn(column string, values []any) {
+	c.Add(column+" IN (%s"+strings.Repeat(", %s", len(values)-1)+")", values...)
+}
+
+// addEqual adds the condition that a column has a value, unless the value is empty.
+func (c *Conditions) addEqual(column, value string) {
+	if value != "" {
+		c.Add(column+" = %s", value)
+	}
+}
+
+// addPeriod adds the condition that a time is in a period, whose ends may be zero.
+func (c *Conditions) addPeriod(column string, since, until time.Time) {
+	if !since.IsZero() {
+		c.Add(column+" >= %s", since)
+	}
+	if !until.IsZero() {
+		c.Add(column+" < %s", until)
+	}
+}
+
+// Len returns the number of conditions.
+func (c *Conditions) Len() int { return len(c.texts) }
+
+// Where returns the clause; it is empty without conditions.
+func (c *Conditions) Where() string {
+	if len(c.texts) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(c.texts, " AND ")
+}
+
+// AddRuns adds the conditions of a filter on runs r.
+func (c *Conditions) AddRuns(f run.Filter) {
+	c.addEqual("r."+c.Dialect.User, f.User)
+	c.addEqual("r.project", f.Project)
+	c.addEqual("r.workflow", f.Workflow)
+	if len(f.Statuses) > 0 {
+		values := make([]any, len(f.Statuses))
+		for i, status := range f.Statuses {
+			values[i] = string(status)
+		}
+		c.AddIn("r.status", values)
+	}
+	c.addPeriod("r.updated", f.Since, f.Until)
+	if f.Person {
+		c.Add(c.Dialect.NeedsPerson)
+	}
+	if f.Before != nil {
+		c.Add("(r.updated, r.id) < (%s, %s)", f.Before.Updated, f.Before.ID)
+	}
+}
+
+// AddDocuments adds the conditions of a filter on documents. An empty user matches none.
+func (c *Conditions) AddDocuments(f session.Filter) {
+	c.Add(c.Dialect.User+" = %s", f.Ref.User)
+	c.Add("deleted IS NULL")
+	c.addEqual("project", f.Ref.Project)
+	c.addEqual("workflow", f.Ref.Workflow)
+	c.addEqual("id", f.Ref.ID)
+}
+
+// AddCheckpoints adds the conditions of a filter on checkpoints c, except for its words.
+func (c *Conditions) AddCheckpoints(f checkpoint.Filter) {
+	for _, field := range [][2]string{
+		{c.Dialect.User, f.User},
+		{"session", f.Session},
+		{"workflow", f.Workflow},
+		{"project", f.Project},
+		{"run", f.Run},
+		{"parent", f.Parent},
+		{"base", f.Base},
+		{"key", f.Key},
+	} {
+		c.addEqual("c."+field[0], field[1])
+	}
+	c.addPeriod("c.created", f.Since, f.Until)
+	for _, tag := range f.Tags {
+		c.Add(c.Dialect.HasTag, tag)
+	}
+	if f.Heads {
+		c.Add("NOT EXISTS (SELECT 1 FROM checkpoints n WHERE n.parent = c.id)")
+	}
+	switch {
+	case f.All:
+	case f.Fragments:
+		c.Add("c.kind = 'piece'")
+	default:
+		c.Add("c.kind <> 'piece'")
+	}
+	if f.Before != nil && !f.Any {
+		c.Add("c."+c.Dialect.Number+" < %s", f.Before.Pos)
+	}
+}
+
+// AddHistory adds the conditions of the checkpoints c of a series, and returns the order and
+// the limit.
+func (c *Conditions) AddHistory(key checkpoint.SeriesKey, h checkpoint.History) (rest string) {
+	c.Add("c."+c.Dialect.User+" = %s", key.User)
+	c.Add("c.session = %s", key.Session)
+	c.Add("c.kind <> 'piece'")
+	if h.Below > 0 {
+		c.Add("c.number < %s", h.Below)
+	}
+	rest = " ORDER BY c.number DESC"
+	if h.Oldest {
+		rest = " ORDER BY c.number"
+	}
+	return rest + c.limitOrAll(h.Limit)
+}
+
+// AddSeries adds the conditions of a filter on series, and returns the order and the limit.
+func (c *Conditions) AddSeries(f checkpoint.SeriesFilter) (rest string) {
+	c.addEqual(c.Dialect.User, f.User)
+	if !f.Before.IsZero() {
+		c.Add("touched < %s", f.Before)
+	}
+	return " ORDER BY touched, " + c.Dialect.User + ", session" + c.limitOrAll(f.Limit)
+}
+
+// AddEntries adds the conditions of the entries of the audit log of a user, or of all users,
+// and returns the order and the limit.
+func (c *Conditions) AddEntries(user string, limit int) (rest string) {
+	c.addEqual(c.Dialect.User, user)
+	return " ORDER BY " + c.Dialect.Number + " DESC LIMIT " + c.Arg(limit)
+}
+
+// limitOrAll returns a limit, or nothing if it is 0.
+func (c *Conditions) limitOrAll(limit int) string {
+	if limit <= 0 {
+		return ""
+	}
+	return " LIMIT " + c.Arg(limit)
+}
