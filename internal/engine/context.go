@@ -74,7 +74,7 @@ func (p *Program) callerVars(context map[string]any) map[string]any {
 		return own
 	}
 	shadowed, _ := current[keyShadowed].(map[string]any)
-	for _, name := range loopVarNames(step.Loop) {
+	for _, name := range step.Loop.Variables() {
 		delete(own, name)
 		if v, ok := shadowed[name]; ok {
 			own[name] = v

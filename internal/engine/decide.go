@@ -124,16 +124,20 @@ func (p *Program) decideWait(s State, c *Continue) ([]Event, *Refusal) {
 	if len(c.Context) > 0 && !handedIn {
 		return addConsequences(p, s, Event{Kind: EventContextSet, Vars: c.Context}), nil
 	}
-	needs := p.PositionOf(s).Needs
+	r := newWaitRefusal(p.PositionOf(s).Needs)
+	if handedIn {
+		r.Message += "; no active step can accept an output"
+	}
+	return nil, r
+}
+
+// newWaitRefusal refuses an input that does not set the variables that the run waits for.
+func newWaitRefusal(needs []Need) *Refusal {
 	names := make([]string, len(needs))
 	for i, n := range needs {
 		names[i] = n.Variable
 	}
-	message := "the run waits for variables: " + strings.Join(names, ", ")
-	if handedIn {
-		message += "; no active step can accept an output"
-	}
-	return nil, &Refusal{Rule: RuleContextNeeded, Allowed: needs, Message: message}
+	return &Refusal{Rule: RuleContextNeeded, Allowed: needs, Message: "the run waits for variables: " + strings.Join(names, ", ")}
 }
 
 // judgeOutput checks a step's output and returns the completion event. It evaluates
@@ -181,50 +185,52 @@ func checkCriteria(step *steps.Step, output string, vars expr.Lookup) *Refusal {
 }
 
 func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
-	options := gateOptions(s.Gate)
-	ids := make([]string, len(options))
-	for i, o := range options {
-		ids[i] = o.ID
-	}
-	if c.Answer == nil || c.Skip != nil || c.Output != "" || c.Notes != "" || len(c.Context) > 0 {
-		return nil, &Refusal{
-			Rule: RuleGateUnanswered, Allowed: ids,
-			Message: "a gate is open: the run accepts only an answer to it",
-		}
-	}
-	if s.Gate.Person && !c.Person {
-		return nil, &Refusal{Rule: RulePerson, Message: "this gate requires human approval, which an agent cannot give"}
-	}
-	if c.Answer.Decline {
-		return nil, &Refusal{Rule: RuleGateRequired, Allowed: ids, Message: "the gate must be answered and cannot be declined"}
-	}
-	if !slices.Contains(ids, c.Answer.OptionID) {
-		return nil, &Refusal{
-			Rule: RuleUnknownOption, Given: c.Answer.OptionID, Allowed: ids,
-			Message: "the gate has no such option",
-		}
+	if r := checkAnswer(s, c, gateOptions(s.Gate), false); r != nil {
+		return nil, r
 	}
 	return addConsequences(p, s, Event{
 		Kind: EventGateAnswered, Step: s.Gate.Step, Option: c.Answer.OptionID, Notes: c.Answer.Note,
 	}), nil
 }
 
+// checkAnswer refuses an input that does not answer the open gate with one of its options.
+func checkAnswer(s State, c *Continue, options []Option, declinable bool) *Refusal {
+	ids := make([]string, len(options))
+	for i, o := range options {
+		ids[i] = o.ID
+	}
+	switch {
+	case c.Answer == nil || c.Skip != nil || c.Output != "" || c.Notes != "" || len(c.Context) > 0:
+		return &Refusal{
+			Rule: RuleGateUnanswered, Allowed: ids,
+			Message: "a gate is open: the run accepts only an answer to it",
+		}
+	case s.Gate.Person && !c.Person:
+		return &Refusal{Rule: RulePerson, Message: "this gate requires human approval, which an agent cannot give"}
+	case c.Answer.Decline && !declinable:
+		return &Refusal{Rule: RuleGateRequired, Allowed: ids, Message: "the gate must be answered and cannot be declined"}
+	case !c.Answer.Decline && !slices.Contains(ids, c.Answer.OptionID):
+		return &Refusal{Rule: RuleUnknownOption, Given: c.Answer.OptionID, Allowed: ids, Message: "the gate has no such option"}
+	}
+	return nil
+}
+
 // checkContext refuses variables that only the server sets, and a context that is too
 // large.
 func (p *Program) checkContext(s State, context map[string]any) *Refusal {
-	var owned []string
-	for _, name := range slices.Sorted(maps.Keys(context)) {
-		if p.isServerVar(name) {
-			owned = append(owned, name)
-		}
-	}
-	if len(owned) > 0 {
-		return &Refusal{
-			Rule: RuleServerVariable, Given: owned,
-			Message: "only the server sets " + strings.Join(owned, ", "),
-		}
+	if r := checkOwned(context, p.isServerVar); r != nil {
+		return r
 	}
 	return checkContextBounds(s, context)
+}
+
+// checkOwned refuses variables that only the server sets.
+func checkOwned(context map[string]any, isOwned func(name string) bool) *Refusal {
+	owned := slices.DeleteFunc(slices.Sorted(maps.Keys(context)), func(name string) bool { return !isOwned(name) })
+	if len(owned) == 0 {
+		return nil
+	}
+	return &Refusal{Rule: RuleServerVariable, Given: owned, Message: "only the server sets " + strings.Join(owned, ", ")}
 }
 
 // checkContextBounds refuses a context that is nested too deep or too large.

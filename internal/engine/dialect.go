@@ -119,6 +119,17 @@ func addConsequences(d dialect, s State, events ...Event) []Event {
 	}
 }
 
+// applyConsequences returns the state after the events that follow automatically. A run
+// that has not started has none.
+func applyConsequences(d dialect, s State) State {
+	if s.Started {
+		for _, e := range addConsequences(d, s) {
+			s = Apply(s, e)
+		}
+	}
+	return s
+}
+
 func foldFrom(d dialect, s State, events []Event) (State, error) {
 	for i, e := range events {
 		if !d.acceptsEvent(s, e) {

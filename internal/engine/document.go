@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -41,9 +42,7 @@ func (p *Program) Document(events []TimedEvent) StateDocument {
 		}
 		s = Apply(s, e.Event)
 	}
-	for name, value := range s.Vars {
-		d.Variables[name] = value
-	}
+	maps.Copy(d.Variables, s.Vars)
 	d.CurrentStep = p.stepNumber(s)
 	if s.Frame != nil {
 		d.ActiveLoops = []ActiveLoop{p.activeLoop(s, started)}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
 
@@ -54,15 +56,7 @@ func acceptsLoopEvent(s State, e Event, step *steps.Step) bool {
 
 // acceptsAnswer reports whether the open gate offers the answer of an event.
 func (p *Program) acceptsAnswer(s State, e Event) bool {
-	if e.Step != s.Gate.Step {
-		return false
-	}
-	for _, o := range gateOptions(s.Gate) {
-		if o.ID == e.Option {
-			return true
-		}
-	}
-	return false
+	return e.Step == s.Gate.Step && slices.ContainsFunc(gateOptions(s.Gate), func(o Option) bool { return o.ID == e.Option })
 }
 
 // loopAt returns the loop at the cursor, or nil.

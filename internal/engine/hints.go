@@ -66,7 +66,7 @@ func (r readSet) addStep(step *steps.Step) {
 	}
 	r.addCondition(l.Condition)
 	r[boundsVar(l)] = true
-	for _, name := range loopVarNames(l) {
+	for _, name := range l.Variables() {
 		r[name] = true
 	}
 	for i := range l.Body {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
@@ -88,17 +89,13 @@ func parseCount(v any) (int, bool) {
 // typeName returns the name of a JSON value's type as JavaScript's typeof does, because
 // WorkRail's messages use these names.
 func typeName(v any) string {
-	switch v.(type) {
-	case nil:
+	switch name := jsontext.TypeName(v); name {
+	case "null":
 		return "undefined"
-	case string:
-		return "string"
-	case bool:
-		return "boolean"
-	case float64, int, json.Number:
-		return "number"
-	default:
+	case "array":
 		return "object"
+	default:
+		return name
 	}
 }
 
@@ -109,14 +106,6 @@ func roundVars(l *steps.Loop, round int, list []any) map[string]any {
 		vars[l.ItemVar] = list[round-1]
 	}
 	return vars
-}
-
-// loopVarNames returns the names of the variables that a loop writes.
-func loopVarNames(l *steps.Loop) []string {
-	if l.Type == steps.LoopForEach {
-		return []string{l.IterationVar, l.ItemVar, l.IndexVar}
-	}
-	return []string{l.IterationVar, l.IndexVar}
 }
 
 // overlayVars looks a variable up in top first, then in base.

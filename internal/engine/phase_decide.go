@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
 // The additional rules for commands on phase workflows.
@@ -87,10 +89,7 @@ func (p *PhaseProgram) stepNumber(ph PhaseState) int {
 
 // refuseValidate returns the refusal for a validate action that does not hold.
 func (p *PhaseProgram) refuseValidate(a *phases.Action, vars func(string) (any, bool)) *Refusal {
-	r := &Refusal{Rule: RuleValidate, Message: a.Message}
-	if r.Message == "" {
-		r.Message = instructionText(a)
-	}
+	r := &Refusal{Rule: RuleValidate, Message: instructionText(a)}
 	name, _, _ := strings.Cut(a.Target, ".")
 	if value, ok := vars(name); ok {
 		r.Given = map[string]any{name: value}
@@ -141,12 +140,7 @@ func (p *PhaseProgram) decideAssert(s State, ph PhaseState, c *Continue) ([]Even
 // waits for a validate action, the variables must meet it.
 func (p *PhaseProgram) decideWait(s State, c *Continue) ([]Event, *Refusal) {
 	if len(c.Context) == 0 || !isBlank(c.Output) || !isBlank(c.Notes) {
-		needs := p.PositionOf(s).Needs
-		names := make([]string, len(needs))
-		for i, n := range needs {
-			names[i] = n.Variable
-		}
-		return nil, &Refusal{Rule: RuleContextNeeded, Allowed: needs, Message: "the run waits for variables: " + strings.Join(names, ", ")}
+		return nil, newWaitRefusal(p.PositionOf(s).Needs)
 	}
 	set := Event{Kind: EventContextSet, Vars: c.Context}
 	after := Apply(s, set)
@@ -181,25 +175,9 @@ func (p *PhaseProgram) failingValidate(s State) *phases.Action {
 // decideAnswer accepts the answer to a checkpoint, or to a decision that offers its branches.
 func (p *PhaseProgram) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
 	ph := p.currentState(s)
-	options := p.gateOptions(ph)
-	ids := make([]string, len(options))
-	for i, o := range options {
-		ids[i] = o.ID
-	}
-	if c.Answer == nil || c.Skip != nil || c.Output != "" || c.Notes != "" || len(c.Context) > 0 {
-		return nil, &Refusal{
-			Rule: RuleGateUnanswered, Allowed: ids,
-			Message: "a gate is open: the run accepts only an answer to it",
-		}
-	}
-	if s.Gate.Person && !c.Person {
-		return nil, &Refusal{Rule: RulePerson, Message: "this gate requires human approval, which an agent cannot give"}
-	}
-	if c.Answer.Decline && (ph.Part != PartCheckpoints || p.phaseAt(ph).Checkpoints[ph.Index].Required) {
-		return nil, &Refusal{Rule: RuleGateRequired, Allowed: ids, Message: "the gate must be answered and cannot be declined"}
-	}
-	if !c.Answer.Decline && !slices.Contains(ids, c.Answer.OptionID) {
-		return nil, &Refusal{Rule: RuleUnknownOption, Given: c.Answer.OptionID, Allowed: ids, Message: "the gate has no such option"}
+	declinable := ph.Part == PartCheckpoints && !p.phaseAt(ph).Checkpoints[ph.Index].Required
+	if r := checkAnswer(s, c, p.gateOptions(ph), declinable); r != nil {
+		return nil, r
 	}
 	var e Event
 	if ph.Part == PartCheckpoints {
@@ -262,21 +240,15 @@ func (p *PhaseProgram) omittedItems(ph PhaseState) []string {
 // checkContext refuses variables that only the server sets, values of another type than
 // declared, and a context that is too large.
 func (p *PhaseProgram) checkContext(s State, context map[string]any) *Refusal {
-	var owned []string
-	for _, name := range slices.Sorted(maps.Keys(context)) {
-		if slices.Contains(p.owned, name) {
-			owned = append(owned, name)
-		}
-	}
-	if len(owned) > 0 {
-		return &Refusal{Rule: RuleServerVariable, Given: owned, Message: "only the server sets " + strings.Join(owned, ", ")}
+	if r := checkOwned(context, func(name string) bool { return slices.Contains(p.owned, name) }); r != nil {
+		return r
 	}
 	for _, name := range slices.Sorted(maps.Keys(context)) {
 		v := p.Workflow.Variable(name)
 		if v != nil && context[name] != nil && !fitsType(v.Type, context[name]) {
 			return &Refusal{
-				Rule: RuleVariableType, Given: map[string]any{name: jsonType(context[name])}, Allowed: map[string]any{name: v.Type},
-				Message: fmt.Sprintf("'%s' is %s", name, withArticle(string(v.Type))),
+				Rule: RuleVariableType, Given: map[string]any{name: jsontext.TypeName(context[name])}, Allowed: map[string]any{name: v.Type},
+				Message: fmt.Sprintf("'%s' is %s", name, shape.WithArticle(string(v.Type))),
 			}
 		}
 	}
@@ -285,15 +257,14 @@ func (p *PhaseProgram) checkContext(s State, context map[string]any) *Refusal {
 
 // instructionText returns a validate action as text.
 func instructionText(a *phases.Action) string {
-	text := a.Message
 	switch {
-	case text != "":
+	case a.Message != "":
+		return a.Message
 	case a.Target != "" && a.HasValue:
-		text = fmt.Sprintf("make sure that %s is %v", a.Target, a.Value)
+		return fmt.Sprintf("make sure that %s is %v", a.Target, a.Value)
 	case a.Target != "":
-		text = "make sure of: " + a.Target
+		return "make sure of: " + a.Target
 	default:
-		text = "make sure that everything is in order"
+		return "make sure that everything is in order"
 	}
-	return text
 }

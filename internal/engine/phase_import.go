@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,8 +9,10 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
 // Import returns the event that starts a run at the position of a state document, which
@@ -20,29 +21,16 @@ import (
 // guideway.CodeInvalid.
 func (p *PhaseProgram) Import(document []byte) (Event, error) {
 	var d StateDocument
-	dec := json.NewDecoder(bytes.NewReader(document))
-	dec.UseNumber()
-	if err := dec.Decode(&d); err != nil {
+	if err := jsontext.Decode(document, &d); err != nil {
 		return Event{}, guideway.Errorf(guideway.CodeInvalid, "the state is not valid JSON: %w", err)
 	}
 	if err := p.checkDocument(&d); err != nil {
 		return Event{}, err
 	}
 	var value any
-	dec = json.NewDecoder(bytes.NewReader(document))
-	dec.UseNumber()
-	if err := dec.Decode(&value); err != nil {
-		return Event{}, guideway.Errorf(guideway.CodeInvalid, "the state is not valid JSON: %w", err)
-	}
-	vars := map[string]any{}
-	for _, v := range p.Workflow.Variables {
-		if v.HasDefault {
-			vars[v.Name] = v.DefaultValue
-		}
-	}
-	for name, v := range d.Variables {
-		vars[name] = v
-	}
+	_ = jsontext.Decode(document, &value) // decoded above
+	vars := p.defaultVars()
+	maps.Copy(vars, d.Variables)
 	count := 0
 	for _, list := range d.CompletedSteps {
 		count += len(list)
@@ -75,7 +63,7 @@ func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 	}
 	for name, value := range d.Variables {
 		if v := p.Workflow.Variable(name); v != nil && value != nil && !fitsType(v.Type, value) {
-			return bad("the variable '%s' is %s, not %s", name, withArticle(jsonType(value)), withArticle(string(v.Type)))
+			return bad("the variable '%s' is %s, not %s", name, shape.WithArticle(jsontext.TypeName(value)), shape.WithArticle(string(v.Type)))
 		}
 	}
 	return nil
@@ -163,26 +151,6 @@ func (p *PhaseProgram) findPhaseItem(k string) (phase *phases.Phase, index int) 
 // validPhases reports whether all numbers are 0 or numbers of phases.
 func (p *PhaseProgram) validPhases(numbers []int) bool {
 	return !slices.ContainsFunc(numbers, func(n int) bool { return n < 0 || n > len(p.Workflow.Phases) })
-}
-
-// jsonType returns the name of a value's type as used in declarations of variables.
-func jsonType(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case []any:
-		return string(phases.TypeArray)
-	default:
-		return typeName(v)
-	}
-}
-
-// withArticle adds an indefinite article to the name of a type.
-func withArticle(kind string) string {
-	if strings.ContainsAny(kind[:1], "ao") {
-		return "an " + kind
-	}
-	return "a " + kind
 }
 
 // importPosition returns the position of a document: before the first phase, at the entry
@@ -368,9 +336,7 @@ func importedDocument(d StateDocument, e Event) StateDocument {
 		return d
 	}
 	from := newStateDocument(d.WorkflowID, d.WorkflowVersion)
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	if dec.Decode(&from) != nil {
+	if jsontext.Decode(text, &from) != nil {
 		return d
 	}
 	from.WorkflowVersion, from.UpdatedAt = d.WorkflowVersion, d.UpdatedAt

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,16 +9,13 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
 // PositionOf returns the position of the run. It shows only items that the run has reached.
 // The state may be any prefix of a run's events.
 func (p *PhaseProgram) PositionOf(s State) Position {
-	if s.Started {
-		for _, e := range addConsequences(p, s) {
-			s = Apply(s, e)
-		}
-	}
+	s = applyConsequences(p, s)
 	if s.Ended != "" || !s.Started {
 		return Position{Kind: PositionEnd}
 	}
@@ -72,11 +70,7 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 	if first {
 		pos.writeGuide(&b, phase.Guide, nil)
 	}
-	text := step.Description
-	if text == "" {
-		text = step.Name
-	}
-	b.WriteString(text + "\n")
+	b.WriteString(cmp.Or(step.Description, step.Name) + "\n")
 	pos.writeGuide(&b, step.Guide, phase.Guide)
 	if ph.Loop != nil {
 		loop := &phase.Loops[ph.Index]
@@ -156,10 +150,7 @@ func (p *PhaseProgram) gatePosition(s State, ph PhaseState, phase *phases.Phase)
 	pos := Position{Kind: PositionGate, ID: s.Gate.Step, Options: p.gateOptions(ph), Person: s.Gate.Person}
 	if ph.Part == PartDecisions {
 		d := &phase.Decisions[ph.Index]
-		pos.Title, pos.Message = d.Name, d.Description
-		if pos.Message == "" {
-			pos.Message = "No condition decides this. Choose a branch."
-		}
+		pos.Title, pos.Message = d.Name, cmp.Or(d.Description, "No condition decides this. Choose a branch.")
 		return pos
 	}
 	c := &phase.Checkpoints[ph.Index]
@@ -195,7 +186,7 @@ func (p *PhaseProgram) requiredVarsPosition(s State) Position {
 	pos := Position{Kind: PositionContext, ID: p.Workflow.ID, Title: p.Workflow.Title, Message: "The workflow cannot start without these variables."}
 	for _, name := range p.missingVars(s) {
 		v := p.Workflow.Variable(name)
-		need := Need{Variable: name, Tests: []string{withArticle(string(v.Type))}, Example: p.exampleValue(name)}
+		need := Need{Variable: name, Tests: []string{shape.WithArticle(string(v.Type))}, Example: p.exampleValue(name)}
 		if v.Description != "" {
 			need.Tests = append(need.Tests, v.Description)
 		}

@@ -165,11 +165,7 @@ func (p *Program) Status(s State) Status {
 // PositionOf returns the position of the run. It shows only the step that the run has
 // reached. The state may be any prefix of a run's events.
 func (p *Program) PositionOf(s State) Position {
-	if s.Started {
-		for _, e := range addConsequences(p, s) {
-			s = Apply(s, e)
-		}
-	}
+	s = applyConsequences(p, s)
 	switch {
 	case s.Ended != "" || !s.Started:
 		return Position{Kind: PositionEnd}
@@ -292,27 +288,22 @@ func (p *Program) addOtherLiterals(n *Need) {
 	if len(n.Allowed) == 0 {
 		return
 	}
-	others := literalCollector{need: n}
 	for i := range p.Workflow.Steps {
-		others.addStep(&p.Workflow.Steps[i])
+		for _, c := range conditionsOf(&p.Workflow.Steps[i]) {
+			n.Allowed = c.Literals(n.Variable, n.Allowed)
+		}
 	}
 }
 
-// literalCollector collects the values that conditions compare a variable with.
-type literalCollector struct{ need *Need }
-
-func (l literalCollector) addCondition(e *expr.Expr) {
-	l.need.Allowed = e.Literals(l.need.Variable, l.need.Allowed)
-}
-
-func (l literalCollector) addStep(step *steps.Step) {
-	l.addCondition(step.RunCondition)
-	l.addCondition(step.Confirm)
+// conditionsOf returns the conditions of a step, including those of a loop and its body.
+func conditionsOf(step *steps.Step) []*expr.Expr {
+	all := []*expr.Expr{step.RunCondition, step.Confirm}
 	if step.Loop == nil {
-		return
+		return all
 	}
-	l.addCondition(step.Loop.Condition)
+	all = append(all, step.Loop.Condition)
 	for i := range step.Loop.Body {
-		l.addStep(&step.Loop.Body[i])
+		all = append(all, conditionsOf(&step.Loop.Body[i])...)
 	}
+	return all
 }

@@ -71,16 +71,8 @@ func Compile(w *steps.Workflow) *Program {
 	for _, f := range w.Functions {
 		p.functions[f.Name] = f
 	}
-	bodies := make(map[string]bool)
-	for i := range w.Steps {
-		if l := w.Steps[i].Loop; l != nil && l.BodyRef != "" {
-			bodies[l.BodyRef] = true
-		}
-	}
-	for i := range w.Steps {
-		if s := &w.Steps[i]; !bodies[s.ID] {
-			p.addItem(s)
-		}
+	for _, s := range w.Walked() {
+		p.addItem(s)
 	}
 	return p
 }
@@ -92,7 +84,7 @@ func (p *Program) addItem(s *steps.Step) {
 	if s.Loop == nil {
 		return
 	}
-	for _, name := range loopVarNames(s.Loop) {
+	for _, name := range s.Loop.Variables() {
 		p.owners[name] = it
 	}
 	it.inBody = make(map[string]bool, len(s.Loop.Body))

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"unicode/utf16"
+
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // The limits of a context in estimated bytes, as in WorkRail.
@@ -19,7 +20,7 @@ const (
 func ContextSize(v any) int {
 	switch x := v.(type) {
 	case string:
-		return 2 * utf16Len(x)
+		return 2 * jsontext.CountUTF16(x)
 	case float64, int, int64:
 		return 8
 	case json.Number:
@@ -35,20 +36,12 @@ func ContextSize(v any) int {
 	case map[string]any:
 		n := 4
 		for k, item := range x {
-			n += 2*utf16Len(k) + ContextSize(item)
+			n += 2*jsontext.CountUTF16(k) + ContextSize(item)
 		}
 		return n
 	default:
 		return 0
 	}
-}
-
-func utf16Len(s string) int {
-	n := 0
-	for _, r := range s {
-		n += utf16.RuneLen(r)
-	}
-	return n
 }
 
 // maxContextDepth limits the nesting of variables, because JSON decoders limit it, too.

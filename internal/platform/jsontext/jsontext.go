@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -27,6 +28,46 @@ func encodeValue(value any, indent string) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// Decode decodes the first JSON value of a text. Numbers in values of the type any are
+// json.Number, because a float would round them.
+func Decode(text []byte, value any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode(value)
+}
+
+// TypeName returns the name of the JSON type of a decoded value, as schemas write it.
+func TypeName(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case float64, int, json.Number:
+		return "number"
+	case []any:
+		return "array"
+	default:
+		return "object"
+	}
+}
+
+// IsNumber reports whether a text is a JSON number.
+func IsNumber(text string) bool {
+	return text != "" && (text[0] == '-' || text[0] >= '0' && text[0] <= '9') && json.Valid([]byte(text))
+}
+
+// CountUTF16 returns the length of a text in UTF-16 units, as in JavaScript.
+func CountUTF16(text string) int {
+	n := 0
+	for _, r := range text {
+		n += utf16.RuneLen(r)
+	}
+	return n
 }
 
 // AppendString appends a string as RFC 8785 requires: quotes, backslashes and characters

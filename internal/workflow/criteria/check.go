@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	guideway "github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
@@ -266,7 +267,7 @@ func (c *Criterion) timedOut(reason string) verdict {
 
 // checkLength checks the number of UTF-16 units, with one issue per violated bound.
 func (j *checker) checkLength(c *Criterion) verdict {
-	n := float64(utf16Units(j.output))
+	n := float64(jsontext.CountUTF16(j.output))
 	var issues []string
 	if c.Min != nil && n < *c.Min {
 		issues = append(issues, fmt.Sprintf("Output shorter than minimum length %s", formatAmount(*c.Min)))
@@ -280,18 +281,6 @@ func (j *checker) checkLength(c *Criterion) verdict {
 	f := c.failWith(issues...)
 	f.hints = []string{fmt.Sprintf("Required: %s; the output has %s.", c.describeRule(), formatAmount(n))}
 	return f
-}
-
-// utf16Units counts UTF-16 units, as JavaScript's length does.
-func utf16Units(s string) int {
-	n := 0
-	for _, r := range s {
-		n++
-		if r > 0xFFFF {
-			n++
-		}
-	}
-	return n
 }
 
 // checkSchema checks the output as a JSON document.

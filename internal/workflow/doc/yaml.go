@@ -283,36 +283,9 @@ func (y *yamlReader) readNumber(n *yaml.Node, out *Node) {
 		out.Num = 0
 	}
 	out.Text = n.Value
-	if !isJSONNumber(out.Text) {
+	if !jsontext.IsNumber(out.Text) {
 		out.Text = string(jsontext.AppendNumber(nil, out.Num))
 	}
-}
-
-// isJSONNumber reports whether the text is also a valid JSON number.
-func isJSONNumber(text string) bool {
-	rest := strings.TrimPrefix(text, "-")
-	digits := strings.TrimLeft(rest, "0123456789")
-	whole := rest[:len(rest)-len(digits)]
-	if whole == "" || len(whole) > 1 && whole[0] == '0' {
-		return false
-	}
-	if fraction, ok := strings.CutPrefix(digits, "."); ok {
-		digits = strings.TrimLeft(fraction, "0123456789")
-		if digits == fraction {
-			return false
-		}
-	}
-	if digits == "" {
-		return true
-	}
-	if digits[0] != 'e' && digits[0] != 'E' {
-		return false
-	}
-	exponent := digits[1:]
-	if exponent != "" && (exponent[0] == '+' || exponent[0] == '-') {
-		exponent = exponent[1:]
-	}
-	return exponent != "" && strings.Trim(exponent, "0123456789") == ""
 }
 
 // columnIndex converts the columns of yaml.v3, which count characters, to bytes. In ASCII

@@ -135,7 +135,7 @@ func (e *Expr) Literals(name string, known []any) []any {
 			known = append(known, v)
 		}
 	}
-	e.walkComparisons(func(leaf *Expr) {
+	e.visitComparisons(func(leaf *Expr) {
 		if leaf.Var != name || leaf.Op != Truthy && leaf.Op != Equals && leaf.Op != NotEquals {
 			return
 		}
@@ -151,17 +151,4 @@ func (e *Expr) Literals(name string, known []any) []any {
 		}
 	})
 	return known
-}
-
-// walkComparisons visits the comparisons of a condition.
-func (e *Expr) walkComparisons(visit func(*Expr)) {
-	switch {
-	case e == nil:
-	case e.isComparison():
-		visit(e)
-	default:
-		for _, operand := range e.Of {
-			operand.walkComparisons(visit)
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -68,24 +69,15 @@ func (e *Expr) describeComparison() string {
 		return name + " exists"
 	case NotExists:
 		return name + " does not exist"
-	case Equals:
-		return name + " is " + value
-	case NotEquals:
-		return name + " is not " + value
-	case Gt:
-		return name + " > " + value
-	case Gte:
-		return name + " >= " + value
-	case Lt:
-		return name + " < " + value
-	case Lte:
-		return name + " <= " + value
-	case StartsWith:
-		return name + " starts with " + value
-	case EndsWith:
-		return name + " ends with " + value
 	default:
-		return name + " " + string(e.Op) + " " + value
+		return name + " " + cmp.Or(operatorWords()[e.Op], string(e.Op)) + " " + value
+	}
+}
+
+// operatorWords returns the words for operators whose names are not words.
+func operatorWords() map[Op]string {
+	return map[Op]string{
+		Equals: "is", NotEquals: "is not", Gt: ">", Gte: ">=", Lt: "<", Lte: "<=", StartsWith: "starts with", EndsWith: "ends with",
 	}
 }
 

@@ -5,10 +5,10 @@ package phases
 
 import (
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
@@ -279,19 +279,4 @@ func (w *Workflow) Owned() []string {
 }
 
 // Fits reports whether a value decoded from JSON is of the type. Null is of no type.
-func (t VariableType) Fits(value any) bool {
-	switch v := value.(type) {
-	case string:
-		return t == TypeString
-	case float64:
-		return t == TypeNumber && !math.IsNaN(v)
-	case bool:
-		return t == TypeBoolean
-	case []any:
-		return t == TypeArray
-	case map[string]any:
-		return t == TypeObject
-	default:
-		return false
-	}
-}
+func (t VariableType) Fits(value any) bool { return string(t) == jsontext.TypeName(value) }

@@ -165,16 +165,7 @@ func (l *linter) stepAt(order int) string {
 
 // hasLoopVariable reports whether the name is a variable of the surrounding loop.
 func (s scope) hasLoopVariable(name string) bool {
-	return s.loop != nil && slices.Contains(loopVariables(s.loop.Loop), name)
-}
-
-// loopVariables returns the names that a loop sets in its rounds.
-func loopVariables(loop *Loop) []string {
-	names := []string{loop.IterationVar, loop.IndexVar}
-	if loop.Type == LoopForEach {
-		names = append(names, loop.ItemVar)
-	}
-	return names
+	return s.loop != nil && slices.Contains(s.loop.Loop.Variables(), name)
 }
 
 // maxRoundsOf returns the maximum number of rounds of a loop.

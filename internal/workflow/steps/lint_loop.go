@@ -120,7 +120,7 @@ func (l *linter) lintOutsideReads(steps shape.Place) {
 		if loop == nil {
 			continue
 		}
-		for _, name := range loopVariables(loop) {
+		for _, name := range loop.Variables() {
 			for _, reader := range readers[name] {
 				if reader != i && l.w.Steps[reader].ID != loop.BodyRef {
 					l.reportOutsideRead(steps.Index(reader), &l.w.Steps[reader], name, l.w.Steps[i].ID)
@@ -168,7 +168,7 @@ func (l *linter) findReaders(steps shape.Place) map[string][]int {
 			inside = append(inside, step.Loop.Body[j].RunCondition.Variables()...)
 			inside = append(inside, step.Loop.Body[j].Confirm.Variables()...)
 		}
-		own := loopVariables(step.Loop)
+		own := step.Loop.Variables()
 		add(i, slices.DeleteFunc(inside, func(name string) bool { return slices.Contains(own, name) })...)
 	}
 	return found

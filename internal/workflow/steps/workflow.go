@@ -96,6 +96,15 @@ type Loop struct {
 	Body []Step
 }
 
+// Variables returns the names of the variables that the loop sets in its rounds.
+func (l *Loop) Variables() []string {
+	names := []string{l.IterationVar, l.IndexVar}
+	if l.Type == LoopForEach {
+		names = append(names, l.ItemVar)
+	}
+	return names
+}
+
 // Function is a definition that steps refer to instead of repeating it.
 type Function struct {
 	Name       string      `json:"name"`

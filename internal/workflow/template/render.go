@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
@@ -74,7 +73,7 @@ func getMember(value any, key string) (any, bool) {
 		return v[i], true
 	case string:
 		if key == "length" {
-			return len(utf16.Encode([]rune(v))), true
+			return jsontext.CountUTF16(v), true
 		}
 	}
 	return nil, false
