@@ -69,7 +69,8 @@ func decodeEntry(text []byte, into any, of string) (offset int, invalid *setting
 	case errors.As(err, &kind) && kind.Field == "":
 		return 0, newError("write an object", "%s is a %s", of, kind.Value)
 	case errors.As(err, &kind):
-		return max(0, int(kind.Offset)-1), newError("write "+withArticle(kind.Type.String()), "%q of %s is a %s", kind.Field, of, kind.Value)
+		field := strings.TrimPrefix(kind.Field, "UpstreamServer.") // an embedded struct, which the file does not show
+		return max(0, int(kind.Offset)-1), newError("write "+withArticle(kind.Type.String()), "%q of %s is a %s", field, of, kind.Value)
 	}
 	field, ok := strings.CutPrefix(err.Error(), "json: unknown field ")
 	if !ok {
@@ -95,12 +96,13 @@ func fieldsOf(t reflect.Type) (own, all []string) {
 	}
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if name == "-" {
-			continue
+		fields, within := fieldsOf(t.Field(i).Type)
+		switch {
+		case t.Field(i).Anonymous:
+			own, all = append(own, fields...), append(all, within...)
+		case name != "-":
+			own, all = append(own, name), append(append(all, name), within...)
 		}
-		own = append(own, name)
-		_, within := fieldsOf(t.Field(i).Type)
-		all = append(append(all, name), within...)
 	}
 	return own, all
 }

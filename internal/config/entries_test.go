@@ -46,10 +46,15 @@ func TestEntries(t *testing.T) {
 // that are valid at that position.
 func TestEntriesWithin(t *testing.T) {
 	t.Parallel()
-	text := "{\n  \"upstreams\": {\n    \"a\": {\"url\": \"https://a.example/mcp\", \"oauth\": {\"clientIdd\": \"x\"}}}}"
-	_, err := config.Load(config.Options{File: writeConfig(t, text), Getenv: environment(), GOOS: "linux", Dir: "/"})
-	want := `:3:53: "clientIdd" of the upstream "a" is not a setting; did you mean "clientId"?`
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("the error is %v, without %q", err, want)
+	for entry, want := range map[string]string{
+		`"oauth": {"clientIdd": "x"}`: `:3:53: "clientIdd" of the upstream "a" is not a setting; did you mean "clientId"?`,
+		`"oauth": {"scopes": "x"}`:    `"oauth.scopes" of the upstream "a" is a string; write a list of strings`,
+		`"dir": 1`:                    `"dir" of the upstream "a" is a number; write a string`,
+	} {
+		text := "{\n  \"upstreams\": {\n    \"a\": {\"url\": \"https://a.example/mcp\", " + entry + "}}}"
+		_, err := config.Load(config.Options{File: writeConfig(t, text), Getenv: environment(), GOOS: "linux", Dir: "/"})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, without %q", err, want)
+		}
 	}
 }

@@ -27,28 +27,38 @@ const (
 	ExposureSearch = "search"
 )
 
-// Upstream is another MCP server.
-type Upstream struct {
+// UpstreamServer describes how an upstream is started or reached. Texts may contain
+// references to secrets, "${env:NAME}" and "${keychain:NAME}". They are resolved when the
+// server is started, and never written to a log, cache or export.
+type UpstreamServer struct {
+	// Name is the upstream's name for people and tools.
 	Name string `json:"-"`
 
-	// Command, Args, Dir and Env start a server on standard input and output.
+	// Command, Args, Dir and Env start a server on standard input and output. The process
+	// gets the variables of Env, and inherits only those that programs cannot work without.
 	Command string            `json:"command,omitempty"`
 	Args    []string          `json:"args,omitempty"`
 	Dir     string            `json:"dir,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
-	// URL, Transport and Headers connect to a server over HTTP.
+	// URL is the endpoint of a server over HTTP; Transport is "http" if it is empty.
 	URL       string            `json:"url,omitempty"`
 	Transport string            `json:"transport,omitempty"`
 	Headers   map[string]string `json:"headers,omitempty"`
-	Bearer    string            `json:"bearer,omitempty"`
-	OAuth     *UpstreamOAuth    `json:"oauth,omitempty"`
+	// Bearer is a token for the server; OAuth requests one.
+	Bearer string         `json:"bearer,omitempty"`
+	OAuth  *UpstreamOAuth `json:"oauth,omitempty"`
 
-	// Protocol pins the protocol version.
+	// Protocol pins the protocol version, such as "2025-11-25"; if empty, it is negotiated.
 	Protocol string `json:"protocol,omitempty"`
-	// Timeout is the maximum time without progress of a call, MaxTime the maximum time in
-	// total.
+	// Timeout is the maximum time of a call without progress, a minute if zero. MaxTime
+	// limits it regardless of progress, an hour if zero.
 	Timeout UpstreamTime `json:"timeout,omitempty"`
 	MaxTime UpstreamTime `json:"maxTime,omitempty"`
+}
+
+// Upstream is another MCP server.
+type Upstream struct {
+	UpstreamServer
 
 	Disabled bool   `json:"disabled,omitempty"`
 	Project  string `json:"project,omitempty"`
@@ -67,21 +77,25 @@ type Upstream struct {
 	Origin Origin `json:"-"`
 }
 
-// UpstreamOAuth requests tokens for an upstream by client credentials.
+// UpstreamOAuth requests tokens by client credentials (RFC 6749, 4.4).
 type UpstreamOAuth struct {
-	// TokenURL is the token endpoint. If it is empty, the metadata of Issuer, or of the
-	// server, contains it.
+	// TokenURL is the token endpoint. If empty, it is read from the metadata of Issuer (RFC
+	// 8414). If that is empty too, the server's metadata names the issuer (RFC 9728), which
+	// must be on the server's own host.
 	TokenURL     string   `json:"tokenUrl,omitempty"`
 	Issuer       string   `json:"issuer,omitempty"`
 	ClientID     string   `json:"clientId"`
 	ClientSecret string   `json:"clientSecret"`
 	Scopes       []string `json:"scopes,omitempty"`
-	Resource     string   `json:"resource,omitempty"`
+	// Resource is sent if it is set, or if TokenURL is not (RFC 8707).
+	Resource string `json:"resource,omitempty"`
 }
 
 // UpstreamTool changes one tool of an upstream.
 type UpstreamTool struct {
-	Hide        bool   `json:"hide,omitempty"`
+	// Hide removes the tool from lists and refuses calls.
+	Hide bool `json:"hide,omitempty"`
+	// Name and Description replace the upstream's own.
 	Name        string `json:"name,omitempty"`
 	Description string `json:"description,omitempty"`
 }
@@ -114,7 +128,7 @@ func (f *fileReader) readUpstreams(at int) {
 	f.readEntries(at, namedEntries{
 		one: "upstream", fix: "write an object of upstreams by their names",
 		read: func(name string, text []byte, origin Origin) (int, *settingError) {
-			u := Upstream{Name: name, Origin: origin}
+			u := Upstream{UpstreamServer: UpstreamServer{Name: name}, Origin: origin}
 			of := fmt.Sprintf("the upstream %q", name)
 			if offset, invalid := decodeEntry(text, &u, of); invalid != nil {
 				return offset, invalid

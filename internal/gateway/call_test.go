@@ -141,7 +141,7 @@ func TestListChanged(t *testing.T) {
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Growing)}})
 	p := r.connect(t, ways{user: "ann", version: legacy})
 	before := p.toolNames()
-	if err := r.RefreshAll(t.Context()); err != nil {
+	if err := r.Refresh(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
 	select {

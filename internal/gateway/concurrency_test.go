@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
@@ -24,7 +25,7 @@ import (
 func TestOpenQuestionsDoNotBlockOtherClients(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one")
-	e.Spec.Timeout = 4 * time.Second
+	e.Spec.Timeout = config.UpstreamTime(4 * time.Second)
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Upstream: upstream.Options{MaxSessions: 6}})
 	ask := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__%s","arguments":{"text":"who?"},` + modernMeta + `}}`
 	post := func(user, tool string) string {

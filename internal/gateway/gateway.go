@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
@@ -34,7 +35,7 @@ type Entry struct {
 	Prefix   string
 	NoPrefix bool
 	// Tools holds rules for single tools by the upstream's tool names.
-	Tools map[string]ToolRule
+	Tools map[string]config.UpstreamTool
 	// Sessions sets which clients share a session.
 	Sessions Sessions
 	// Pins sets which tools need approval.
@@ -42,15 +43,6 @@ type Entry struct {
 	// PerMinute limits the calls to the upstream per minute, and ToolPerMinute the calls to
 	// each tool; zero means unlimited.
 	PerMinute, ToolPerMinute int
-}
-
-// ToolRule changes one tool.
-type ToolRule struct {
-	// Hide removes the tool from lists and refuses calls.
-	Hide bool
-	// Name and Description replace the upstream's own.
-	Name        string
-	Description string
 }
 
 // Sessions sets which clients share a session with an upstream.
@@ -412,18 +404,6 @@ func (g *Gateway) Known(name string) *upstream.Catalog {
 		return m.Upstream.Known()
 	}
 	return nil
-}
-
-// RefreshAll reloads the catalogs of all upstreams.
-func (g *Gateway) RefreshAll(ctx context.Context) error {
-	members := g.allMembers()
-	failed := make([]error, len(members))
-	var asked sync.WaitGroup
-	for i, m := range members {
-		asked.Go(func() { _, failed[i] = m.Refresh(ctx) })
-	}
-	asked.Wait()
-	return errors.Join(failed...)
 }
 
 // toolError returns the tool error, readable for a model, for a call that the gateway

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
@@ -102,7 +103,7 @@ func TestRenamedByHooksAndSearched(t *testing.T) {
 func TestHookChangesAreAppliedOrReported(t *testing.T) {
 	t.Parallel()
 	hidden := newEntry(t, "one")
-	hidden.Tools = map[string]gateway.ToolRule{"env": {Hide: true}}
+	hidden.Tools = map[string]config.UpstreamTool{"env": {Hide: true}}
 	for name, tt := range map[string]struct {
 		pairs map[string][]string
 		tool  string

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -82,9 +83,9 @@ func TestOutcomes(t *testing.T) {
 				t.Parallel()
 				w := newWatcher("")
 				impatient := newEntry(t, "two")
-				impatient.Spec.Timeout = 100 * time.Millisecond
+				impatient.Spec.Timeout = config.UpstreamTime(100 * time.Millisecond)
 				one := newEntry(t, "one")
-				one.Tools = map[string]gateway.ToolRule{"log": {Hide: true}}
+				one.Tools = map[string]config.UpstreamTool{"log": {Hide: true}}
 				one.Project = "site"
 				hooks := &refusing{}
 				r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one, impatient}, Observer: w, Hooks: hooks}, change...)

@@ -29,7 +29,7 @@ func TestChangedToolNeedsApproval(t *testing.T) {
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", c.mode)}, Pins: pins})
 			p := r.connect(t, ways{user: "ann", version: legacy})
 			p.toolNames()
-			if err := r.RefreshAll(t.Context()); err != nil {
+			if err := r.Refresh(t.Context(), "one"); err != nil {
 				t.Fatal(err)
 			}
 			r.Reload()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
@@ -61,7 +62,7 @@ func (g *Gateway) ToolsOf(name string) []ToolStatus {
 }
 
 // ToolsIn returns the tools of a catalog without a gateway.
-func ToolsIn(c *upstream.Catalog, rules map[string]ToolRule) []ToolStatus {
+func ToolsIn(c *upstream.Catalog, rules map[string]config.UpstreamTool) []ToolStatus {
 	var list []ToolStatus
 	for _, raw := range c.Tools {
 		name := textMember(raw, "name")

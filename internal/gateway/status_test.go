@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
@@ -80,7 +81,7 @@ func TestRestart(t *testing.T) {
 func TestToolsOf(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one")
-	e.Tools = map[string]gateway.ToolRule{"count": {Hide: true}, "echo": {Name: "say", Description: "Says it."}}
+	e.Tools = map[string]config.UpstreamTool{"count": {Hide: true}, "echo": {Name: "say", Description: "Says it."}}
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
 	r.connect(t, ways{user: "ann", version: legacy}).toolNames()
 	tools := map[string]gateway.ToolStatus{}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
@@ -72,7 +73,7 @@ func TestNoPrefix(t *testing.T) {
 func TestRules(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one")
-	e.Tools = map[string]gateway.ToolRule{
+	e.Tools = map[string]config.UpstreamTool{
 		"env": {Hide: true}, "echo": {Name: "say", Description: "Says it."},
 	}
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
@@ -318,7 +319,7 @@ func TestListsOfClientsWithCapabilities(t *testing.T) {
 		mute.callTool("one__echo", args{"text": "x"}) // now there is a session without capabilities
 		p.callTool("one__echo", args{"text": "x"})
 		for range 5 {
-			if err := r.RefreshAll(t.Context()); err != nil {
+			if err := r.Refresh(t.Context(), "one"); err != nil {
 				t.Fatal(err)
 			}
 			r.Reload()

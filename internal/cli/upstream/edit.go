@@ -108,9 +108,11 @@ func parsePairs(list []string, flag string) (map[string]string, error) {
 
 func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 	u := config.Upstream{
-		Name: o.Name, URL: o.URL, Transport: o.Transport, Bearer: o.Bearer, Dir: o.Dir, Project: o.Project,
-		Timeout: config.UpstreamTime(o.Timeout), MaxTime: config.UpstreamTime(o.MaxTime), Pins: o.Pins, Sessions: o.Sessions,
-		CallsPerMinute: o.Calls, ToolCallsPerMinute: o.ToolCalls,
+		UpstreamServer: config.UpstreamServer{
+			Name: o.Name, URL: o.URL, Transport: o.Transport, Bearer: o.Bearer, Dir: o.Dir,
+			Timeout: config.UpstreamTime(o.Timeout), MaxTime: config.UpstreamTime(o.MaxTime),
+		},
+		Project: o.Project, Pins: o.Pins, Sessions: o.Sessions, CallsPerMinute: o.Calls, ToolCallsPerMinute: o.ToolCalls,
 	}
 	if oauth := o.OAuth; !reflect.ValueOf(oauth).IsZero() {
 		u.OAuth = &oauth

@@ -106,18 +106,12 @@ func (s *Service) baseOf(u config.Upstream) string {
 // EntryOf converts an upstream of the configuration to a gateway entry.
 func EntryOf(u config.Upstream) gateway.Entry {
 	e := gateway.Entry{
-		Spec:     specOf(u),
+		Spec: upstream.Spec(u.UpstreamServer), Tools: u.Tools,
 		Disabled: u.Disabled, Project: u.Project, Sessions: gateway.Sessions(u.Sessions), Pins: gateway.PinMode(u.Pins),
 		PerMinute: u.CallsPerMinute, ToolPerMinute: u.ToolCallsPerMinute,
 	}
 	if u.Prefix != nil {
 		e.Prefix, e.NoPrefix = *u.Prefix, *u.Prefix == ""
-	}
-	for name, rule := range u.Tools {
-		if e.Tools == nil {
-			e.Tools = map[string]gateway.ToolRule{}
-		}
-		e.Tools[name] = gateway.ToolRule{Hide: rule.Hide, Name: rule.Name, Description: rule.Description}
 	}
 	return e
 }

@@ -77,20 +77,19 @@ func (s *Service) targetOf(u config.Upstream) (reached, where string) {
 	if where = WithoutSecrets(u.URL); u.Command != "" {
 		where = WithoutSecrets(strings.Join(append([]string{u.Command}, hideArgs(u.Args)...), " "))
 	}
-	return string(e.Spec.Kind()), where
+	return e.Spec.Kind(), where
 }
 
 // UpstreamOf converts a client's server to an upstream with a valid name, and returns
 // warnings about it.
 func UpstreamOf(s install.Server) (config.Upstream, []string) {
-	u := config.Upstream{
+	u := config.Upstream{Disabled: s.Disabled, UpstreamServer: config.UpstreamServer{
 		Name: nameOf(s.Name), Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.Dir,
-		URL: s.URL, Headers: s.Headers, Bearer: s.Bearer, Disabled: s.Disabled,
-	}
+		URL: s.URL, Headers: s.Headers, Bearer: s.Bearer, Timeout: config.UpstreamTime(s.Timeout),
+	}}
 	if s.SSE {
-		u.Transport = string(upstream.TransportSSE)
+		u.Transport = upstream.TransportSSE
 	}
-	u.Timeout = config.UpstreamTime(s.Timeout)
 	for _, name := range s.Hidden {
 		if u.Tools == nil {
 			u.Tools = map[string]config.UpstreamTool{}

@@ -7,28 +7,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
-
-// specOf returns the connection settings of an upstream.
-func specOf(u config.Upstream) upstream.Spec {
-	s := upstream.Spec{
-		Name: u.Name, Command: u.Command, Args: u.Args, Dir: u.Dir, Env: u.Env,
-		URL: u.URL, Transport: upstream.Transport(u.Transport), Headers: u.Headers, Bearer: u.Bearer,
-		Protocol: u.Protocol, Timeout: time.Duration(u.Timeout), MaxTime: time.Duration(u.MaxTime),
-	}
-	if u.OAuth != nil {
-		s.OAuth = &upstream.OAuth{
-			TokenURL: u.OAuth.TokenURL, Issuer: u.OAuth.Issuer, ClientID: u.OAuth.ClientID, ClientSecret: u.OAuth.ClientSecret,
-			Scopes: u.OAuth.Scopes, Resource: u.OAuth.Resource,
-		}
-	}
-	return s
-}
 
 // Hidden replaces a secret that is not shown.
 const Hidden = "(hidden)"

@@ -49,7 +49,7 @@ type Summary struct {
 // Summarize returns the summary of an upstream without starting it.
 func (s *Service) Summarize(u config.Upstream) Summary {
 	e := EntryOf(u)
-	row := Summary{Name: u.Name, Reached: string(e.Spec.Kind()), Where: u.URL, Project: u.Project, Disabled: u.Disabled, Tools: -1}
+	row := Summary{Name: u.Name, Reached: e.Spec.Kind(), Where: u.URL, Project: u.Project, Disabled: u.Disabled, Tools: -1}
 	if u.Command != "" {
 		row.Where = strings.Join(append([]string{u.Command}, hideArgs(u.Args)...), " ")
 	}

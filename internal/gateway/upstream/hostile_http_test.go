@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
@@ -113,7 +114,7 @@ func TestHostileAnswersOverHTTP(t *testing.T) {
 			}))
 			spec := upstream.Spec{Name: "r", URL: srv.URL + "/", Transport: upstream.TransportHTTP}
 			if strings.Contains(c.want, "within") {
-				spec.Timeout = 1500 * time.Millisecond
+				spec.Timeout = config.UpstreamTime(1500 * time.Millisecond)
 			}
 			s := openSession(t, openUpstream(t, spec, upstream.Options{MaxMessageBytes: 1 << 18}), upstream.Want{})
 			_, err := s.Do(t.Context(), toolCall("any", nil))

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 )
@@ -54,7 +55,7 @@ func newAuthorizer(spec Spec, base http.RoundTripper) *authorizer {
 func credentialsHash(spec Spec) [sha256.Size]byte {
 	text, _ := json.Marshal(struct { // strings always marshal
 		URL   string
-		OAuth *OAuth
+		OAuth *config.UpstreamOAuth
 	}{spec.URL, spec.OAuth})
 	return sha256.Sum256(text)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
@@ -138,7 +139,7 @@ func (i *issuer) lastRequest() map[string][]string {
 }
 
 // openUpstream returns the server as an upstream.
-func (i *issuer) openUpstream(o upstream.OAuth) *upstream.Upstream {
+func (i *issuer) openUpstream(o config.UpstreamOAuth) *upstream.Upstream {
 	i.t.Helper()
 	if o.ClientID == "" {
 		o.ClientID, o.ClientSecret = "me", "${env:OAUTH}"
@@ -154,7 +155,7 @@ func (i *issuer) openUpstream(o upstream.OAuth) *upstream.Upstream {
 func TestOAuth(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	s := openSession(t, i.openUpstream(upstream.OAuth{TokenURL: i.url + "/token", Scopes: []string{"a", "b"}}), upstream.Want{})
+	s := openSession(t, i.openUpstream(config.UpstreamOAuth{TokenURL: i.url + "/token", Scopes: []string{"a", "b"}}), upstream.Want{})
 	if got := callText(t, s, toolCall("echo", args{"text": "in"})); got != "in" {
 		t.Errorf("echo: %q", got)
 	}
@@ -170,7 +171,7 @@ func TestOAuth(t *testing.T) {
 		"broken":       {func() { i.status = http.StatusBadGateway }, guideway.CodeUnavailable, "502 Bad Gateway"},
 	} {
 		i.withLock(tt.change)
-		_, _, err := i.openUpstream(upstream.OAuth{TokenURL: i.url + "/token", ClientID: "me", ClientSecret: "wrong"}).Session(t.Context(), upstream.Want{})
+		_, _, err := i.openUpstream(config.UpstreamOAuth{TokenURL: i.url + "/token", ClientID: "me", ClientSecret: "wrong"}).Session(t.Context(), upstream.Want{})
 		i.withLock(func() { i.status = 0 })
 		if guideway.ErrorCode(err) != tt.code || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), i.url) {
 			t.Errorf("%s: %v", name, err)
@@ -188,7 +189,7 @@ func TestOAuth(t *testing.T) {
 func TestTokenExpiresInUse(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	u := i.openUpstream(upstream.OAuth{TokenURL: i.url + "/token"})
+	u := i.openUpstream(config.UpstreamOAuth{TokenURL: i.url + "/token"})
 	s := openSession(t, u, upstream.Want{})
 	other := openSession(t, u, upstream.Want{Client: "ann"})
 	if given, _ := i.counts(); given != 1 {
@@ -222,7 +223,7 @@ func TestTokenExpires(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
 	i.expires = 1
-	s := openSession(t, i.openUpstream(upstream.OAuth{TokenURL: i.url + "/token"}), upstream.Want{})
+	s := openSession(t, i.openUpstream(config.UpstreamOAuth{TokenURL: i.url + "/token"}), upstream.Want{})
 	before, _ := i.counts()
 	for range 3 {
 		if got := callText(t, s, toolCall("echo", args{"text": "in"})); got != "in" {
@@ -249,7 +250,7 @@ func TestRefusedToken(t *testing.T) {
 		"broken words":     {401, `error="x`, "401 Unauthorized", `"resource"`},
 	} {
 		i := newIssuer(t)
-		s := openSession(t, i.openUpstream(upstream.OAuth{TokenURL: i.url + "/token"}), upstream.Want{})
+		s := openSession(t, i.openUpstream(config.UpstreamOAuth{TokenURL: i.url + "/token"}), upstream.Want{})
 		i.withLock(func() { i.refuse, i.challenge = tt.status, tt.challenge })
 		_, err := s.Do(t.Context(), toolCall("echo", args{}))
 		if guideway.ErrorCode(err) != guideway.CodeUnauthorized || !strings.Contains(err.Error(), tt.want) || !strings.Contains(guideway.ErrorFix(err), tt.fix) || strings.Contains(err.Error(), "\u202e") {
@@ -266,7 +267,7 @@ func TestRefusedToken(t *testing.T) {
 func TestTokenRequestTimesOut(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	s := openSession(t, i.openUpstream(upstream.OAuth{TokenURL: i.url + "/token"}), upstream.Want{})
+	s := openSession(t, i.openUpstream(config.UpstreamOAuth{TokenURL: i.url + "/token"}), upstream.Want{})
 	hang := make(chan struct{})
 	defer close(hang)
 	i.withLock(func() { i.good, i.hang = "revoked", hang })
@@ -304,41 +305,41 @@ func (i *issuer) setIssuer(from, endpoint string, more ...string) {
 // or from an issuer that a person has configured.
 func TestOAuthDiscovery(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range map[string]func(i, by *issuer) upstream.OAuth{
-		"the server's own": func(i, _ *issuer) upstream.OAuth {
+	for name, prepare := range map[string]func(i, by *issuer) config.UpstreamOAuth{
+		"the server's own": func(i, _ *issuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mcp", i.url)
 			i.setIssuer(i.url, i.url+"/token")
-			return upstream.OAuth{}
+			return config.UpstreamOAuth{}
 		},
-		"of its root": func(i, _ *issuer) upstream.OAuth {
+		"of its root": func(i, _ *issuer) config.UpstreamOAuth {
 			i.setResource(i.url, i.url)
 			i.documents["/.well-known/oauth-protected-resource"] = i.documents["/.well-known/oauth-protected-resource/mcp"]
 			delete(i.documents, "/.well-known/oauth-protected-resource/mcp")
 			i.setIssuer(i.url+"/", i.url+"/token")
-			return upstream.OAuth{}
+			return config.UpstreamOAuth{}
 		},
-		"where it says": func(i, _ *issuer) upstream.OAuth {
+		"where it says": func(i, _ *issuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mcp", i.url)
 			i.documents["/else"] = i.documents["/.well-known/oauth-protected-resource/mcp"]
 			delete(i.documents, "/.well-known/oauth-protected-resource/mcp")
 			i.setIssuer(i.url, i.url+"/token")
 			i.challenge = fmt.Sprintf(`resource_metadata="%s/else", scope="from-challenge"`, i.url)
-			return upstream.OAuth{}
+			return config.UpstreamOAuth{}
 		},
-		"as OpenID": func(i, _ *issuer) upstream.OAuth {
+		"as OpenID": func(i, _ *issuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mcp", i.url+"/tenant")
 			i.setIssuer(i.url+"/tenant", i.url+"/token")
 			i.documents["/tenant/.well-known/openid-configuration"] = i.documents["/.well-known/oauth-authorization-server"]
 			delete(i.documents, "/.well-known/oauth-authorization-server")
-			return upstream.OAuth{}
+			return config.UpstreamOAuth{}
 		},
-		"a named issuer": func(i, by *issuer) upstream.OAuth {
+		"a named issuer": func(i, by *issuer) config.UpstreamOAuth {
 			by.setIssuer(by.url, by.url+"/token")
-			return upstream.OAuth{Issuer: by.url}
+			return config.UpstreamOAuth{Issuer: by.url}
 		},
-		"a named issuer and audience": func(i, by *issuer) upstream.OAuth {
+		"a named issuer and audience": func(i, by *issuer) config.UpstreamOAuth {
 			by.setIssuer(by.url, by.url+"/token")
-			return upstream.OAuth{Issuer: by.url, Resource: "urn:me"}
+			return config.UpstreamOAuth{Issuer: by.url, Resource: "urn:me"}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -375,74 +376,74 @@ func TestOAuthDiscovery(t *testing.T) {
 func TestHostileMetadata(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		prepare func(i, evil *issuer) upstream.OAuth
+		prepare func(i, evil *issuer) config.UpstreamOAuth
 		want    string
 	}{
-		"another host hands out": {func(i, evil *issuer) upstream.OAuth {
+		"another host hands out": {func(i, evil *issuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mcp", evil.url)
 			evil.setIssuer(evil.url, evil.url+"/token")
-			return upstream.OAuth{}
+			return config.UpstreamOAuth{}
 		}, "which would get the secret"},
-		"metadata elsewhere": {func(i, evil *issuer) upstream.OAuth {
+		"metadata elsewhere": {func(i, evil *issuer) config.UpstreamOAuth {
 			i.challenge = fmt.Sprintf(`resource_metadata="%s/else"`, evil.url)
-			return upstream.OAuth{}
+			return config.UpstreamOAuth{}
 		}, "on another host"},
-		"metadata is redirected": {func(i, evil *issuer) upstream.OAuth {
+		"metadata is redirected": {func(i, evil *issuer) config.UpstreamOAuth {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = evil.url
-			return upstream.OAuth{}
+			return config.UpstreamOAuth{}
 		}, "redirects to another host"},
-		"another resource": {func(i, evil *issuer) upstream.OAuth {
+		"another resource": {func(i, evil *issuer) config.UpstreamOAuth {
 			i.setResource(evil.url+"/mcp", i.url)
-			return upstream.OAuth{}
+			return config.UpstreamOAuth{}
 		}, "another resource"},
-		"of a resource beside": {func(i, _ *issuer) upstream.OAuth {
+		"of a resource beside": {func(i, _ *issuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mc", i.url)
-			return upstream.OAuth{}
+			return config.UpstreamOAuth{}
 		}, "another resource"},
-		"nobody": {func(i, _ *issuer) upstream.OAuth {
+		"nobody": {func(i, _ *issuer) config.UpstreamOAuth {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = fmt.Sprintf(`{"resource":"%s/mcp"}`, i.url)
-			return upstream.OAuth{}
+			return config.UpstreamOAuth{}
 		}, "no authorization server"},
-		"none": {func(*issuer, *issuer) upstream.OAuth { return upstream.OAuth{} }, "no metadata"},
-		"no JSON": {func(i, _ *issuer) upstream.OAuth {
+		"none": {func(*issuer, *issuer) config.UpstreamOAuth { return config.UpstreamOAuth{} }, "no metadata"},
+		"no JSON": {func(i, _ *issuer) config.UpstreamOAuth {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = "<p>"
-			return upstream.OAuth{}
+			return config.UpstreamOAuth{}
 		}, "is not metadata"},
-		"without end": {func(i, _ *issuer) upstream.OAuth {
+		"without end": {func(i, _ *issuer) config.UpstreamOAuth {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = `{"resource":"` + strings.Repeat("x", 1<<20) + `"}`
-			return upstream.OAuth{}
+			return config.UpstreamOAuth{}
 		}, "is not metadata"},
-		"another issuer": {func(i, evil *issuer) upstream.OAuth {
+		"another issuer": {func(i, evil *issuer) config.UpstreamOAuth {
 			i.setIssuer(evil.url, i.url+"/token")
-			return upstream.OAuth{Issuer: i.url}
+			return config.UpstreamOAuth{Issuer: i.url}
 		}, "another issuer"},
-		"no client credentials": {func(i, _ *issuer) upstream.OAuth {
+		"no client credentials": {func(i, _ *issuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, i.url+"/token", "authorization_code")
-			return upstream.OAuth{Issuer: i.url}
+			return config.UpstreamOAuth{Issuer: i.url}
 		}, "does not support client credentials"},
-		"plain HTTP elsewhere": {func(i, evil *issuer) upstream.OAuth {
+		"plain HTTP elsewhere": {func(i, evil *issuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, evil.url+"/token")
-			return upstream.OAuth{Issuer: i.url}
+			return config.UpstreamOAuth{Issuer: i.url}
 		}, "is not an https URL"},
-		"into this machine": {func(i, evil *issuer) upstream.OAuth {
+		"into this machine": {func(i, evil *issuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, strings.Replace(evil.url, "http:", "https:", 1)+"/token")
-			return upstream.OAuth{Issuer: i.url}
+			return config.UpstreamOAuth{Issuer: i.url}
 		}, "private address"},
-		"into the cloud's metadata": {func(i, _ *issuer) upstream.OAuth {
+		"into the cloud's metadata": {func(i, _ *issuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "https://169.254.169.254/latest")
-			return upstream.OAuth{Issuer: i.url}
+			return config.UpstreamOAuth{Issuer: i.url}
 		}, "private address"},
-		"by a name": {func(i, _ *issuer) upstream.OAuth {
+		"by a name": {func(i, _ *issuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "https://localhost:1/token")
-			return upstream.OAuth{Issuer: i.url}
+			return config.UpstreamOAuth{Issuer: i.url}
 		}, "private address"},
-		"a password in it": {func(i, _ *issuer) upstream.OAuth {
+		"a password in it": {func(i, _ *issuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "https://me:you@example.com/token")
-			return upstream.OAuth{Issuer: i.url}
+			return config.UpstreamOAuth{Issuer: i.url}
 		}, "is not an https URL"},
-		"a file": {func(i, _ *issuer) upstream.OAuth {
+		"a file": {func(i, _ *issuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "file:///etc/passwd")
-			return upstream.OAuth{Issuer: i.url}
+			return config.UpstreamOAuth{Issuer: i.url}
 		}, "is not an https URL"},
 	} {
 		t.Run(name, func(t *testing.T) {

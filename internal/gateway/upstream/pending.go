@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"sync"
@@ -124,7 +125,10 @@ func (s *Session) newTimeout(endless bool) *callTimeout {
 	if endless {
 		return &callTimeout{}
 	}
-	w := &callTimeout{idle: orDefault(s.opts.spec.Timeout, defaultTimeout), max: orDefault(s.opts.spec.MaxTime, defaultMaxTime), began: time.Now()}
+	w := &callTimeout{
+		began: time.Now(),
+		idle:  cmp.Or(time.Duration(s.opts.spec.Timeout), defaultTimeout), max: cmp.Or(time.Duration(s.opts.spec.MaxTime), defaultMaxTime),
+	}
 	w.timer = time.NewTimer(min(w.idle, w.max))
 	w.expired = w.timer.C
 	return w

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
@@ -109,7 +110,7 @@ func TestProgressDoesNotDelayTimeout(t *testing.T) {
 		t.Errorf("%v after %d notifications, want that it was cancelled after 100", err, heard)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s, again := newTalkingSession(Spec{Name: "x", Timeout: 10 * time.Second, MaxTime: time.Minute})
+		s, again := newTalkingSession(Spec{Name: "x", Timeout: config.UpstreamTime(10 * time.Second), MaxTime: config.UpstreamTime(time.Minute)})
 		began := time.Now()
 		_, err := s.Do(t.Context(), Call{Method: "tools/call", Notify: func(string, json.RawMessage) {
 			<-time.After(9 * time.Second)

@@ -8,67 +8,23 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
 )
-
-// Transport is the transport of a server.
-type Transport string
 
 // The transports.
 const (
 	// TransportStdio starts a process.
-	TransportStdio Transport = "stdio"
+	TransportStdio = "stdio"
 	// TransportHTTP is streamable HTTP.
-	TransportHTTP Transport = "http"
+	TransportHTTP = "http"
 	// TransportSSE is the HTTP transport of 2024-11-05.
-	TransportSSE Transport = "sse"
+	TransportSSE = "sse"
 )
 
-// Spec is the configuration of a server. Texts may contain references to secrets,
-// "${env:NAME}" and "${keychain:NAME}". They are resolved when the server is started, and
-// never written to a log, cache or export.
-type Spec struct {
-	// Name is the server's name for people and tools.
-	Name string `json:"-"`
-
-	// Command, Args, Dir and Env start a server on stdio. The process gets the variables of
-	// Env, and inherits only those that programs cannot work without.
-	Command string            `json:"command,omitempty"`
-	Args    []string          `json:"args,omitempty"`
-	Dir     string            `json:"dir,omitempty"`
-	Env     map[string]string `json:"env,omitempty"`
-
-	// URL is the endpoint of a server over HTTP; Transport is TransportHTTP if empty.
-	URL       string            `json:"url,omitempty"`
-	Transport Transport         `json:"transport,omitempty"`
-	Headers   map[string]string `json:"headers,omitempty"`
-	// Bearer is a token for the server; OAuth requests one.
-	Bearer string `json:"bearer,omitempty"`
-	OAuth  *OAuth `json:"oauth,omitempty"`
-
-	// Protocol pins the protocol version, such as "2025-11-25"; if empty, it is negotiated.
-	Protocol string `json:"protocol,omitempty"`
-	// Timeout is the maximum time of a call without progress, a minute if zero. MaxTime
-	// limits it regardless of progress, an hour if zero.
-	Timeout time.Duration `json:"timeout,omitempty"`
-	MaxTime time.Duration `json:"maxTime,omitempty"`
-}
-
-// OAuth gets tokens by client credentials (RFC 6749, 4.4).
-type OAuth struct {
-	// TokenURL is the token endpoint. If empty, it is read from the metadata of Issuer (RFC
-	// 8414). If that is empty too, the server's metadata names the issuer (RFC 9728), which
-	// must be on the server's own host.
-	TokenURL     string   `json:"tokenUrl,omitempty"`
-	Issuer       string   `json:"issuer,omitempty"`
-	ClientID     string   `json:"clientId"`
-	ClientSecret string   `json:"clientSecret"`
-	Scopes       []string `json:"scopes,omitempty"`
-	// Resource is sent if it is set, or if TokenURL is not (RFC 8707).
-	Resource string `json:"resource,omitempty"`
-}
+// Spec is the configuration of a server.
+type Spec config.UpstreamServer
 
 // MaxNameLength is the maximum length of a server's name, to leave room for the names of
 // its tools.
@@ -86,7 +42,7 @@ func CheckName(name string) error {
 }
 
 // Kind returns the transport.
-func (s *Spec) Kind() Transport {
+func (s *Spec) Kind() string {
 	switch {
 	case s.Command != "":
 		return TransportStdio

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
@@ -93,7 +94,7 @@ func (f *feeder) serveStream(w http.ResponseWriter, r *http.Request) {
 func (f *feeder) openUpstream(t *testing.T) *upstream.Upstream {
 	t.Helper()
 	srv := serveHTTP(t, f)
-	return openUpstream(t, upstream.Spec{Name: "old", URL: srv.URL + "/sse", Transport: upstream.TransportSSE, Timeout: 20 * time.Second},
+	return openUpstream(t, upstream.Spec{Name: "old", URL: srv.URL + "/sse", Transport: upstream.TransportSSE, Timeout: config.UpstreamTime(20 * time.Second)},
 		upstream.Options{StartTime: 5 * time.Second, MaxMessageBytes: 1 << 16})
 }
 

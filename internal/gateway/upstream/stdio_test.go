@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
@@ -117,7 +118,7 @@ func TestInvalidAnswers(t *testing.T) {
 func TestWrongIDs(t *testing.T) {
 	t.Parallel()
 	spec := ownSpec(t)
-	spec.Timeout = 300 * time.Millisecond
+	spec.Timeout = config.UpstreamTime(300 * time.Millisecond)
 	s := openSession(t, openUpstream(t, spec, upstream.Options{}), upstream.Want{})
 	if _, err := s.Do(t.Context(), toolCall("wrongid", nil)); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Errorf("an answer by a wrong id was taken: %v", err)
@@ -134,7 +135,7 @@ func TestWrongIDs(t *testing.T) {
 func TestProgressExtendsTheTime(t *testing.T) {
 	t.Parallel()
 	spec := ownSpec(t)
-	spec.Timeout = 2 * time.Second
+	spec.Timeout = config.UpstreamTime(2 * time.Second)
 	s := openSession(t, openUpstream(t, spec, upstream.Options{}), upstream.Want{})
 	slow := toolCall("slow", args{"ms": 600, "text": "m"})
 	var progress []string

@@ -8,6 +8,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -107,10 +108,10 @@ func New(spec Spec, opts Options) *Upstream {
 	if opts.HTTP == nil {
 		opts.HTTP = http.DefaultTransport
 	}
-	opts.StartTime = orDefault(opts.StartTime, 30*time.Second)
-	opts.MaxMessageBytes = orDefault(opts.MaxMessageBytes, 16<<20)
-	opts.IdleTime = orDefault(opts.IdleTime, 10*time.Minute)
-	opts.MaxSessions = orDefault(opts.MaxSessions, 32)
+	opts.StartTime = cmp.Or(opts.StartTime, 30*time.Second)
+	opts.MaxMessageBytes = cmp.Or(opts.MaxMessageBytes, 16<<20)
+	opts.IdleTime = cmp.Or(opts.IdleTime, 10*time.Minute)
+	opts.MaxSessions = cmp.Or(opts.MaxSessions, 32)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -128,19 +129,8 @@ func New(spec Spec, opts Options) *Upstream {
 	return u
 }
 
-func orDefault[T comparable](value, fallback T) T {
-	var zero T
-	if value == zero {
-		return fallback
-	}
-	return value
-}
-
 // Name returns the name of the server.
 func (u *Upstream) Name() string { return u.spec.Name }
-
-// Spec returns the configuration of the server.
-func (u *Upstream) Spec() Spec { return u.spec }
 
 // Log returns the last lines of the server's stderr.
 func (u *Upstream) Log(n int) []string { return u.log.Last(n) }
@@ -172,7 +162,7 @@ func clientOf(key string) string { return key[:strings.LastIndexByte(key, 0)] }
 
 // Session returns a session, which it starts if necessary; done releases it.
 func (u *Upstream) Session(ctx context.Context, want Want) (s *Session, done func(), err error) {
-	patience := time.NewTimer(orDefault(u.spec.Timeout, defaultTimeout))
+	patience := time.NewTimer(cmp.Or(time.Duration(u.spec.Timeout), defaultTimeout))
 	defer patience.Stop()
 	for {
 		slot, full, err := u.takeSlot(want)
