@@ -129,7 +129,11 @@ func (a *App) LoadCatalog(ctx context.Context) (*config.Config, *catalog.Catalog
 
 // OpenCachedCatalog loads the definitions without fetching remote sources. Shell completion
 // uses it.
-func (a *App) OpenCachedCatalog(ctx context.Context, cfg *config.Config) (*catalog.Catalog, error) {
+func (a *App) OpenCachedCatalog(ctx context.Context) (*catalog.Catalog, error) {
+	cfg, err := a.Load()
+	if err != nil {
+		return nil, err
+	}
 	cat := catalog.New(a.CatalogSources(cfg), catalogOptions(cfg))
 	return cat, cat.Load(ctx)
 }

@@ -107,6 +107,25 @@ func AddLimitFlag(cmd *cobra.Command, limit *int, usage string) {
 	}
 }
 
+// CompleteNames returns the completion of up to most arguments with the names that list
+// returns, each with an optional description after a tab. It ignores errors, because
+// completion has no place to show them.
+func CompleteNames(most int, directive cobra.ShellCompDirective, list func(context.Context) ([]string, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names, _ := list(cmd.Context())
+		return names, directive
+	}
+}
+
+// The directives of completions: names in the order of the list, and names or files.
+const (
+	NamesInOrder = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	NamesOrFiles = cobra.ShellCompDirectiveDefault
+)
+
 // AddFixedCompletion completes a flag with fixed values.
 func AddFixedCompletion(cmd *cobra.Command, flag string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))

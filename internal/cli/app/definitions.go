@@ -140,24 +140,18 @@ func formatPosition(d guideway.Diagnostic) string {
 }
 
 // CompleteDefinitions completes ids and file names.
-func (a *App) CompleteDefinitions(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	cfg, err := a.Load()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	cat, err := a.OpenCachedCatalog(cmd.Context(), cfg)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	defer cat.Close()
-	var ids []string
-	for _, e := range cat.List(catalog.Filter{}) {
-		ids = append(ids, e.ID+"\t"+OneLine(e.Name))
-	}
-	return ids, cobra.ShellCompDirectiveDefault
+func (a *App) CompleteDefinitions() cobra.CompletionFunc {
+	return CompleteNames(1, NamesOrFiles, func(ctx context.Context) (ids []string, err error) {
+		cat, err := a.OpenCachedCatalog(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer cat.Close()
+		for _, e := range cat.List(catalog.Filter{}) {
+			ids = append(ids, e.ID+"\t"+OneLine(e.Name))
+		}
+		return ids, nil
+	})
 }
 
 // FilterErrors returns the diagnostics with severity error.

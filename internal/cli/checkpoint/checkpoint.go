@@ -6,6 +6,7 @@ import "github.com/guideway-dev/guideway/internal/cli/app"
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -87,58 +88,38 @@ func notFoundError(ctx context.Context, d *app.CheckpointDeps, command, id strin
 
 // completeCheckpoints completes ids of checkpoints, up to most arguments.
 func completeCheckpoints(a *app.App, most int) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var ids []string
-		_ = withReadOnlyCheckpoints(cmd.Context(), a, func(ctx context.Context, d *app.CheckpointDeps) error {
-			page, err := d.Checkpoints.List(ctx, d.User, checkpoint.ListRequest{Limit: 100})
-			if err != nil {
-				return err // completion has no place to show errors
-			}
-			for _, r := range page.Checkpoints {
-				ids = append(ids, r.ID+"\t"+app.OneLine(checkpointText(r)+", "+a.Host.FormatAge(r.Created)))
-			}
-			return nil
-		})
-		return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	}
+	return completeRecords(a, most, 100, func(r checkpoint.Record) (id, about string) { return r.ID, checkpointText(r) + "," })
 }
 
 // completeCheckpointSessions completes ids of sessions that have checkpoints.
 func completeCheckpointSessions(a *app.App) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		var ids []string
-		_ = withReadOnlyCheckpoints(cmd.Context(), a, func(ctx context.Context, d *app.CheckpointDeps) error {
-			page, err := d.Checkpoints.List(ctx, d.User, checkpoint.ListRequest{Limit: 200})
+	return completeRecords(a, math.MaxInt, 200, func(r checkpoint.Record) (id, about string) { return r.Session, r.Workflow })
+}
+
+// completeRecords completes the ids that describe returns for the last checkpoints. It
+// creates nothing and does not ask for the passphrase.
+func completeRecords(a *app.App, most, limit int, describe func(checkpoint.Record) (id, about string)) cobra.CompletionFunc {
+	return app.CompleteNames(most, app.NamesInOrder, func(ctx context.Context) (ids []string, err error) {
+		cfg, err := a.Load()
+		if err != nil || !app.CheckpointsExist(cfg) {
+			return nil, err
+		}
+		err = a.ListCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
+			page, err := d.Checkpoints.List(ctx, d.User, checkpoint.ListRequest{Limit: limit})
 			if err != nil {
-				return err // as above
+				return err
 			}
 			seen := map[string]bool{}
 			for _, r := range page.Checkpoints {
-				if !seen[r.Session] {
-					seen[r.Session] = true
-					ids = append(ids, r.Session+"\t"+app.OneLine(r.Workflow+" "+a.Host.FormatAge(r.Created)))
+				if id, about := describe(r); !seen[id] {
+					seen[id] = true
+					ids = append(ids, id+"\t"+app.OneLine(about+" "+a.Host.FormatAge(r.Created)))
 				}
 			}
 			return nil
 		})
-		return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	}
-}
-
-// withReadOnlyCheckpoints opens the checkpoints for a command that only reads them: nothing is
-// created, and no passphrase is asked for.
-func withReadOnlyCheckpoints(ctx context.Context, a *app.App, do func(context.Context, *app.CheckpointDeps) error) error {
-	cfg, err := a.Load()
-	if err != nil {
-		return err
-	}
-	if !app.CheckpointsExist(cfg) {
-		return nil
-	}
-	return a.ListCheckpoints(ctx, do)
+		return ids, err
+	})
 }
 
 // checkpointText returns a short description of a checkpoint.

@@ -56,7 +56,7 @@ A * marks the last checkpoint of each branch.`,
 	f.StringVar(&o.Cursor, "cursor", "", "`nextCursor` of the previous page")
 	app.AddJSONFlag(cmd, &o.JSON)
 	_ = cmd.RegisterFlagCompletionFunc("session", completeCheckpointSessions(a))
-	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions)
+	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions())
 	return cmd
 }
 

@@ -43,7 +43,7 @@ warnings, for example about likely secrets, go to standard error.`,
 	f.StringVar(&o.ExpectedHead, "expected-head", "", "predecessor `checkpoint`; if it already has a successor, start a branch")
 	app.AddJSONFlag(cmd, &o.JSON)
 	_ = cmd.RegisterFlagCompletionFunc("session", completeCheckpointSessions(a))
-	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions)
+	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions())
 	_ = cmd.RegisterFlagCompletionFunc("expected-head", completeCheckpoints(a, 1))
 	return cmd
 }

@@ -169,15 +169,11 @@ func WithPool(ctx context.Context, do func(*sandbox.Pool) error) error {
 
 // completeHooks completes the ids of graphs, and files.
 func completeHooks(a *app.App) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		d, err := OpenHooks(cmd.Context(), a)
+	return app.CompleteNames(1, app.NamesOrFiles, func(ctx context.Context) (ids []string, err error) {
+		d, err := OpenHooks(ctx, a)
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveDefault
+			return nil, err
 		}
-		var ids []string
 		for _, e := range d.Snapshot.Hooks() {
 			about := ""
 			if e.Graph != nil {
@@ -185,8 +181,8 @@ func completeHooks(a *app.App) cobra.CompletionFunc {
 			}
 			ids = append(ids, e.ID+about)
 		}
-		return ids, cobra.ShellCompDirectiveDefault
-	}
+		return ids, nil
+	})
 }
 
 // bindingText returns the requests that a graph wraps as text.

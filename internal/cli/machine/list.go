@@ -7,6 +7,7 @@ import "github.com/guideway-dev/guideway/internal/cli/server"
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -145,16 +146,15 @@ func runMachineValidate(ctx context.Context, o *machineValidateOptions) error {
 
 // completeMachines completes the names of machines.
 func completeMachines(a *app.App) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		_, resolver, err := server.OpenMachineResolver(cmd.Context(), a)
+	return app.CompleteNames(math.MaxInt, app.NamesOrFiles, func(ctx context.Context) (names []string, err error) {
+		_, resolver, err := server.OpenMachineResolver(ctx, a)
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, err
 		}
 		served, _ := resolver.All()
-		names := make([]string, len(served))
-		for i := range served {
-			names[i] = served[i].Definition.Name
+		for _, one := range served {
+			names = append(names, one.Definition.Name)
 		}
-		return names, cobra.ShellCompDirectiveDefault
-	}
+		return names, nil
+	})
 }

@@ -66,9 +66,7 @@ func (f *requestFilter) addFlags(a *app.App, cmd *cobra.Command) {
 	app.AddFixedCompletion(cmd, "status", requestStatuses())
 	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(
 		[]string{"tools/call", "tools/list", "prompts/get", "resources/read", "completion/complete"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("upstream", func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
-		return server.CompleteUpstreams(a)(cmd, nil, part)
-	})
+	_ = cmd.RegisterFlagCompletionFunc("upstream", server.CompleteUpstreamFlag(a))
 }
 
 // toLogFilter returns the filter of the flags.

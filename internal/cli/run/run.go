@@ -65,7 +65,7 @@ checkpoint that is not required. In addition:
   guideway run ./my-workflow.yaml --var size=small
   guideway run ./my-workflow.yaml --answers answers.yaml --json`,
 		Args:              app.ExactArgs(1, "one workflow, by id or file", "guideway run coding-task"),
-		ValidArgsFunction: a.CompleteDefinitions,
+		ValidArgsFunction: a.CompleteDefinitions(),
 		RunE:              app.RunWithArg(run, o, &o.Name, o.checkOptions),
 	}
 	f := cmd.Flags()

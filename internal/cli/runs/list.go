@@ -52,7 +52,7 @@ func NewRunsListCmd(a *app.App, run func(context.Context, *RunsListOptions) erro
 	app.AddLimitFlag(cmd, &o.Limit, "maximum number of runs")
 	app.AddJSONFlag(cmd, &o.JSON)
 	app.AddFixedCompletion(cmd, "status", runStatuses())
-	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions)
+	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions())
 	return cmd
 }
 

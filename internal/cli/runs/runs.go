@@ -94,22 +94,18 @@ func statusStyled(s app.Styles, r run.Record) string {
 
 // completeRuns completes the ids of the runs that a command accepts.
 func completeRuns(a *app.App, useful func(run.Record) bool) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var ids []string
-		_ = a.WithRuns(cmd.Context(), func(ctx context.Context, d *app.RunDeps) error {
+	return app.CompleteNames(1, app.NamesInOrder, func(ctx context.Context) (ids []string, err error) {
+		err = a.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
 			list, err := d.Runs.List(ctx, d.Caller, run.Filter{})
 			for _, r := range list {
 				if useful(r) {
 					ids = append(ids, r.ID+"\t"+app.OneLine(r.Workflow+", "+statusText(r)+": "+r.Goal))
 				}
 			}
-			return err // completion has no place to show errors
+			return err
 		})
-		return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	}
+		return ids, err
+	})
 }
 
 func anyRun(run.Record) bool { return true }

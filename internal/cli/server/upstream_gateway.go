@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -280,18 +281,22 @@ func (u *Upstreams) closeAll() {
 }
 
 // CompleteUpstreams completes the names of upstreams.
-func CompleteUpstreams(a *app.App) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func CompleteUpstreams(a *app.App) cobra.CompletionFunc { return completeUpstreams(a, 1) }
+
+// CompleteUpstreamFlag completes the value of a flag with the names of upstreams.
+func CompleteUpstreamFlag(a *app.App) cobra.CompletionFunc { return completeUpstreams(a, math.MaxInt) }
+
+func completeUpstreams(a *app.App, most int) cobra.CompletionFunc {
+	return app.CompleteNames(most, cobra.ShellCompDirectiveNoFileComp, func(context.Context) (names []string, err error) {
 		cfg, err := a.Load()
-		if err != nil || len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+		if err != nil {
+			return nil, err
 		}
-		var names []string
 		for _, u := range cfg.Upstreams {
 			names = append(names, u.Name)
 		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+		return names, nil
+	})
 }
 
 // FormatUpstreamState returns the state of an upstream for a person.

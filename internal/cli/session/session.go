@@ -75,12 +75,8 @@ func WholeName(r session.Ref) string { return r.Project + "/" + r.Workflow + "/"
 
 // completeSessions completes names of documents.
 func completeSessions(a *app.App) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var names []string
-		_ = withSessions(cmd.Context(), a, func(ctx context.Context, d *sessionDeps) error {
+	return app.CompleteNames(1, app.NamesInOrder, func(ctx context.Context) (names []string, err error) {
+		err = withSessions(ctx, a, func(ctx context.Context, d *sessionDeps) error {
 			list, err := d.sessions.Summaries(ctx, d.person, session.ListOptions{})
 			ids := map[string]int{}
 			for _, doc := range list {
@@ -93,10 +89,10 @@ func completeSessions(a *app.App) cobra.CompletionFunc {
 				}
 				names = append(names, name+"\t"+app.OneLine(doc.Workflow+" "+dashboardTitle(doc)))
 			}
-			return err // completion has no place to show errors
+			return err
 		})
-		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	}
+		return names, err
+	})
 }
 
 // SessionsListOptions is the command line of guideway sessions list.
@@ -125,7 +121,7 @@ func NewSessionsListCmd(a *app.App, run func(context.Context, *SessionsListOptio
 	f.BoolVar(&o.Here, "here", false, "show only documents of the project in the working directory")
 	app.AddLimitFlag(cmd, &o.Limit, "maximum number of documents")
 	f.BoolVar(&o.JSON, "json", false, "print JSON, including the documents")
-	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions)
+	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions())
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/guideway-dev/guideway/internal/catalog"
@@ -118,20 +119,15 @@ func (r SourceRow) stateText() string {
 
 // CompleteSources completes the names of sources.
 func CompleteSources(a *app.App) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		cfg, err := a.Load()
+	return app.CompleteNames(math.MaxInt, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context) (names []string, err error) {
+		cat, err := a.OpenCachedCatalog(ctx)
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		cat, err := a.OpenCachedCatalog(cmd.Context(), cfg)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, err
 		}
 		defer cat.Close()
-		var names []string
 		for _, status := range cat.Sources() {
 			names = append(names, status.Name)
 		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+		return names, nil
+	})
 }

@@ -72,9 +72,7 @@ creating it requires a terminal and your passphrase, if you have set one.`,
 	fixed("scope", tokenScopes())
 	fixed("toolset", ownToolsets())
 	fixed("exposure", exposureNames())
-	_ = cmd.RegisterFlagCompletionFunc("upstream", func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
-		return server.CompleteUpstreams(a)(cmd, nil, part)
-	})
+	_ = cmd.RegisterFlagCompletionFunc("upstream", server.CompleteUpstreamFlag(a))
 	return cmd
 }
 

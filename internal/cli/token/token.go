@@ -45,6 +45,14 @@ func openTokens(a *app.App) (*auth.Tokens, *config.Config, error) {
 	return tokens, cfg, err
 }
 
+func listTokens(a *app.App) ([]auth.NamedToken, error) {
+	tokens, _, err := openTokens(a)
+	if err != nil {
+		return nil, err
+	}
+	return tokens.List()
+}
+
 // tokenListAnswer is the answer of guideway token list --json.
 type tokenListAnswer struct {
 	Tokens []auth.NamedToken `json:"tokens"`
@@ -58,11 +66,7 @@ func newTokenListCmd(a *app.App) *cobra.Command {
 }
 
 func runTokenList(_ context.Context, o *app.PlainOptions) error {
-	tokens, _, err := openTokens(o.App)
-	if err != nil {
-		return err
-	}
-	list, err := tokens.List()
+	list, err := listTokens(o.App)
 	if err != nil {
 		return err
 	}
@@ -135,11 +139,7 @@ func newTokenShowCmd(a *app.App) *cobra.Command {
 }
 
 func runTokenShow(_ context.Context, o *app.NameOptions) error {
-	tokens, _, err := openTokens(o.App)
-	if err != nil {
-		return err
-	}
-	list, err := tokens.List()
+	list, err := listTokens(o.App)
 	if err != nil {
 		return err
 	}
@@ -162,16 +162,13 @@ func runTokenShow(_ context.Context, o *app.NameOptions) error {
 }
 
 func completeTokens(a *app.App) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		if tokens, _, err := openTokens(a); err == nil && len(args) == 0 {
-			list, _ := tokens.List() // completion has no place to show errors
-			for _, token := range list {
-				names = append(names, token.Name)
-			}
+	return app.CompleteNames(1, cobra.ShellCompDirectiveNoFileComp, func(context.Context) (names []string, err error) {
+		list, err := listTokens(a)
+		for _, token := range list {
+			names = append(names, token.Name)
 		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+		return names, err
+	})
 }
 
 func newTokenRevokeCmd(a *app.App) *cobra.Command {

@@ -44,7 +44,7 @@ FILE is a path such as ./my-workflow.yaml, or - for standard input.`,
   guideway show ./my-workflow.yaml --graph mermaid > my-workflow.mmd
   guideway show coding-task --json`,
 		Args:              app.ExactArgs(1, "one workflow, by id or file", "guideway show coding-task"),
-		ValidArgsFunction: a.CompleteDefinitions,
+		ValidArgsFunction: a.CompleteDefinitions(),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
 	app.AddGraphFlag(cmd, &o.Graph, "draw the workflow as a flowchart in this `format`: "+app.GraphMermaid)
