@@ -13,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	installcmd "github.com/guideway-dev/guideway/internal/cli/install"
+	"github.com/spf13/cobra"
 )
 
 // installBench is a separate machine for one test.
@@ -209,11 +210,11 @@ func TestInstallFailures(t *testing.T) {
 
 func TestInstallCompletion(t *testing.T) {
 	t.Parallel()
-	names, _ := installcmd.CompleteInstallClients(nil, nil, "")
+	names, _ := installcmd.CompleteInstallClients()(&cobra.Command{}, nil, "")
 	if len(names) != 6 || names[3] != "vscode\tVS Code" {
 		t.Errorf("names = %q", names)
 	}
-	if names, _ := installcmd.CompleteInstallClients(nil, []string{"codex"}, ""); len(names) > 0 {
+	if names, _ := installcmd.CompleteInstallClients()(&cobra.Command{}, []string{"codex"}, ""); len(names) > 0 {
 		t.Errorf("second argument = %q", names)
 	}
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -99,12 +100,12 @@ func AddJSONFlag(cmd *cobra.Command, asJSON *bool) {
 // AddLimitFlag adds --limit to a list command and rejects a limit below 1.
 func AddLimitFlag(cmd *cobra.Command, limit *int, usage string) {
 	cmd.Flags().IntVar(limit, "limit", 100, usage)
-	cmd.PreRunE = func(*cobra.Command, []string) error {
+	addFlagCheck(cmd, func() error {
 		if *limit < 1 {
-			return UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "the limit %d is not positive", *limit).WithFix("--limit 100")}
+			return guideway.Errorf(guideway.CodeInvalid, "the limit %d is not positive", *limit).WithFix("--limit 100")
 		}
 		return nil
-	}
+	})
 }
 
 // CompleteNames returns the completion of up to most arguments with the names that list
@@ -126,6 +127,44 @@ const (
 	NamesOrFiles = cobra.ShellCompDirectiveDefault
 )
 
+// AddChoiceFlag adds a flag with fixed values to a command. It completes them and rejects
+// others, except for the initial value.
+func AddChoiceFlag(cmd *cobra.Command, value *string, name, initial string, allowed []string, usage string) {
+	cmd.Flags().StringVar(value, name, initial, usage)
+	AddFixedCompletion(cmd, name, allowed)
+	addFlagCheck(cmd, func() error {
+		if *value == initial {
+			return nil
+		}
+		return CheckChoice(name, *value, allowed)
+	})
+}
+
+// CheckChoice returns an error if the value of a flag is not allowed.
+func CheckChoice(flag, value string, allowed []string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return guideway.Errorf(guideway.CodeInvalid, "there is no %s %q", flag, value).
+		WithFix("--%s %s", flag, strings.Join(allowed, ", or --"+flag+" "))
+}
+
+// addFlagCheck runs a check before a command. An error of it is a UsageError.
+func addFlagCheck(cmd *cobra.Command, check func() error) {
+	earlier := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if earlier != nil {
+			if err := earlier(cmd, args); err != nil {
+				return err
+			}
+		}
+		if err := check(); err != nil {
+			return UsageError{Err: err}
+		}
+		return nil
+	}
+}
+
 // AddFixedCompletion completes a flag with fixed values.
 func AddFixedCompletion(cmd *cobra.Command, flag string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -138,13 +177,13 @@ const GraphMermaid = "mermaid"
 func AddGraphFlag(cmd *cobra.Command, format *string, usage string) {
 	cmd.Flags().StringVar(format, "graph", "", usage)
 	AddFixedCompletion(cmd, "graph", []string{GraphMermaid})
-	cmd.PreRunE = func(*cobra.Command, []string) error {
+	addFlagCheck(cmd, func() error {
 		if *format != "" && *format != GraphMermaid {
-			return UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "unknown graph format %q; the only format is %s", *format, GraphMermaid).
-				WithFix("--graph %s", GraphMermaid)}
+			return guideway.Errorf(guideway.CodeInvalid, "unknown graph format %q; the only format is %s", *format, GraphMermaid).
+				WithFix("--graph %s", GraphMermaid)
 		}
 		return nil
-	}
+	})
 }
 
 // ExactArgs rejects any other number of arguments than n. The error describes the arguments

@@ -36,6 +36,11 @@ func (h *Host) WriteJSONOr(asJSON bool, answer any, writeText func()) error {
 	return nil
 }
 
+// WriteResult prints the result of a command as JSON if asJSON is set, and else as text.
+func (h *Host) WriteResult(asJSON bool, answer any, text string) error {
+	return h.WriteJSONOr(asJSON, answer, func() { fmt.Fprintln(h.Out, text) })
+}
+
 // WriteCheckResult is WriteJSONOr for a command that checks something: the exit code is 1
 // if the check failed.
 func (h *Host) WriteCheckResult(asJSON bool, answer any, failed bool, writeText func()) error {
@@ -53,6 +58,15 @@ func (h *Host) WriteFields(width int) func(name, text string) {
 			fmt.Fprintf(h.Out, "%-*s  %s\n", width, name, text)
 		}
 	}
+}
+
+// ToStrings converts names to strings.
+func ToStrings[T ~string](names ...T) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = string(name)
+	}
+	return out
 }
 
 // OrEmpty returns an empty list for nil, which is [] in JSON.

@@ -98,17 +98,13 @@ func runCheckpointImport(ctx context.Context, o *checkpointImportOptions) error 
 			return userError(err)
 		}
 		host.WriteCheckpointWarnings(imported.Store, nil)
-		if o.JSON {
-			return app.WriteJSON(host.Out, imported)
-		}
 		text := "Imported: " + app.Plural(len(imported.Checkpoints), "checkpoint", "checkpoints")
 		if imported.Skipped > 0 {
 			text += fmt.Sprintf("; %d already existed", imported.Skipped)
 		}
-		fmt.Fprintln(host.Out, text)
 		for _, session := range imported.Sessions {
-			fmt.Fprintf(host.Out, "Session: %s\n", session)
+			text += "\nSession: " + session
 		}
-		return nil
+		return host.WriteResult(o.JSON, imported, text)
 	})
 }

@@ -80,21 +80,17 @@ func RunCleanup(ctx context.Context, o *cleanupOptions) error {
 			return err
 		}
 		host.WriteCheckpointWarnings(d.Checkpoints.Store(), nil)
-		if o.JSON {
-			return app.WriteJSON(host.Out, cleaned)
-		}
 		done := "Deleted"
 		if cleaned.DryRun {
 			done = "Would be deleted"
 		}
-		fmt.Fprintf(host.Out, "%s: %s, %s", done, app.Plural(cleaned.Checkpoints, "checkpoint", "checkpoints"), app.FormatBytes(cleaned.Stored))
+		text := fmt.Sprintf("%s: %s, %s", done, app.Plural(cleaned.Checkpoints, "checkpoint", "checkpoints"), app.FormatBytes(cleaned.Stored))
 		if cleaned.Sessions > 0 {
-			fmt.Fprintf(host.Out, "; %s as a whole", app.Plural(cleaned.Sessions, "session", "sessions"))
+			text += fmt.Sprintf("; %s as a whole", app.Plural(cleaned.Sessions, "session", "sessions"))
 		}
-		fmt.Fprintln(host.Out)
 		if cleaned.Kept > 0 {
-			fmt.Fprintf(host.Out, "Kept: the last checkpoint of %s\n", app.Plural(cleaned.Kept, "running run", "running runs"))
+			text += "\nKept: the last checkpoint of " + app.Plural(cleaned.Kept, "running run", "running runs")
 		}
-		return nil
+		return host.WriteResult(o.JSON, cleaned, text)
 	})
 }

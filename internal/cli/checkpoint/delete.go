@@ -54,9 +54,6 @@ func runCheckpointDelete(ctx context.Context, o *checkpointDeleteOptions) error 
 			return userError(err)
 		}
 		host.WriteCheckpointWarnings(deleted.Store, nil)
-		if o.JSON {
-			return app.WriteJSON(host.Out, deleted)
-		}
 		how := "the files are removed"
 		switch {
 		case deleted.Erased:
@@ -64,8 +61,8 @@ func runCheckpointDelete(ctx context.Context, o *checkpointDeleteOptions) error 
 		case deleted.Store.Mode == checkpoint.ModePostgres || deleted.Store.Mode == checkpoint.ModeMemory:
 			how = "their contents are removed"
 		}
-		fmt.Fprintf(host.Out, "Deleted: %s, %s; %s\n", app.Plural(len(deleted.Checkpoints), "checkpoint", "checkpoints"), app.FormatBytes(deleted.Stored), how)
-		return nil
+		return host.WriteResult(o.JSON, deleted,
+			fmt.Sprintf("Deleted: %s, %s; %s", app.Plural(len(deleted.Checkpoints), "checkpoint", "checkpoints"), app.FormatBytes(deleted.Stored), how))
 	})
 }
 

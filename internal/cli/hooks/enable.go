@@ -95,13 +95,9 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 	if _, err := store.Put(ctx, record); err != nil {
 		return err
 	}
-	if o.JSON {
-		return app.WriteJSON(o.app.Host.Out, app.ChangeResult{
-			Action: "enabled", Changed: d.graphState(e) != hookengine.StateActive, Kind: app.KindHookGraph, Name: e.ID, Disabled: others,
-		})
-	}
-	fmt.Fprintf(o.app.Host.Out, "Enabled %s: it wraps %s, for %s.\n", e.ID, e.Graph.Type, app.OneLine(bindingText(e.Graph)))
-	return nil
+	return o.app.Host.WriteResult(o.JSON, app.ChangeResult{
+		Action: "enabled", Changed: d.graphState(e) != hookengine.StateActive, Kind: app.KindHookGraph, Name: e.ID, Disabled: others,
+	}, fmt.Sprintf("Enabled %s: it wraps %s, for %s.", e.ID, e.Graph.Type, app.OneLine(bindingText(e.Graph))))
 }
 
 // checkScripts refuses a graph with a script that does not compile.
@@ -214,7 +210,5 @@ func runHooksDisable(ctx context.Context, o *app.NameOptions) error {
 	if !ok {
 		return notEnabled
 	}
-	return o.App.Host.WriteJSONOr(o.JSON, app.ChangeResult{Action: "disabled", Changed: true, Kind: app.KindHookGraph, Name: o.Name}, func() {
-		fmt.Fprintf(o.App.Host.Out, "Disabled %s.\n", o.Name)
-	})
+	return o.App.Host.WriteResult(o.JSON, app.ChangeResult{Action: "disabled", Changed: true, Kind: app.KindHookGraph, Name: o.Name}, "Disabled "+o.Name+".")
 }

@@ -132,14 +132,11 @@ func (o *HooksImportOptions) importGraph(ctx context.Context, d *HookDeps, linke
 	if err := o.writeFile(path, text); err != nil {
 		return err
 	}
-	if o.JSON {
-		return app.WriteJSON(o.App.Host.Out, app.ChangeResult{Action: "imported", Changed: true, Kind: app.KindHookGraph, Name: e.ID, File: path})
-	}
-	fmt.Fprintf(o.App.Host.Out, "Imported %s to %s.\n", e.ID, path)
+	said := fmt.Sprintf("Imported %s to %s.", e.ID, path)
 	if d.graphState(e) != hookengine.StateTemplate && !e.Graph.Template {
-		fmt.Fprintf(o.App.Host.Out, "It is disabled; to enable it: guideway hooks enable %s\n", e.ID)
+		said += "\nIt is disabled; to enable it: guideway hooks enable " + e.ID
 	}
-	return nil
+	return o.App.Host.WriteResult(o.JSON, app.ChangeResult{Action: "imported", Changed: true, Kind: app.KindHookGraph, Name: e.ID, File: path}, said)
 }
 
 // copyText returns the text of a copy.
@@ -175,9 +172,8 @@ func (o *HooksImportOptions) importModule(d *HookDeps, m hookdef.Module) error {
 	if err := o.writeFile(path, append(text, '\n')); err != nil {
 		return err
 	}
-	return o.App.Host.WriteJSONOr(o.JSON, app.ChangeResult{Action: "imported", Changed: true, Kind: app.KindHookModule, Name: m.ID, File: path}, func() {
-		fmt.Fprintf(o.App.Host.Out, "Imported the module %s to %s.\n", m.ID, path)
-	})
+	return o.App.Host.WriteResult(o.JSON, app.ChangeResult{Action: "imported", Changed: true, Kind: app.KindHookModule, Name: m.ID, File: path},
+		fmt.Sprintf("Imported the module %s to %s.", m.ID, path))
 }
 
 // writeFile writes a file. It overwrites an existing one only with --force.

@@ -89,13 +89,7 @@ func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := o.writeTrial(answer); err != nil {
-		return err
-	}
-	if answer.Outcome == hookengine.StatusError {
-		return app.SilentError{Code: app.ExitFailed}
-	}
-	return nil
+	return o.app.Host.WriteCheckResult(o.JSON, answer, answer.Outcome == hookengine.StatusError, func() { o.writeTrial(answer) })
 }
 
 // parseSet parses values of variables. A value that is not JSON is a string.
@@ -146,11 +140,8 @@ func (o *hooksTestOptions) readObject(ctx context.Context, what, name, form stri
 	return json.RawMessage(data), nil
 }
 
-func (o *hooksTestOptions) writeTrial(answer *hookadmin.Trial) error {
+func (o *hooksTestOptions) writeTrial(answer *hookadmin.Trial) {
 	host := o.app.Host
-	if o.JSON {
-		return app.WriteJSON(host.Out, answer)
-	}
 	s := host.OutStyles()
 	paint := map[hookengine.Status]func(string) string{hookengine.StatusError: s.Red, hookengine.StatusRefused: s.Yellow}[answer.Outcome]
 	if paint == nil {
@@ -170,7 +161,6 @@ func (o *hooksTestOptions) writeTrial(answer *hookadmin.Trial) error {
 	for _, record := range answer.Audit {
 		fmt.Fprintf(host.Out, "%s %s\n", s.Cyan("audit"), app.OneLine(string(record)))
 	}
-	return nil
 }
 
 // writeNodeTrace prints the actions of a node.

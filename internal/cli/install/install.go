@@ -4,11 +4,11 @@ package install
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -60,30 +60,18 @@ Without a client, list the clients found.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: CompleteInstallClients,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				o.Client = args[0]
-			}
-			if err := o.checkOptions(); err != nil {
-				return app.UsageError{Err: err}
-			}
-			return run(cmd.Context(), o)
-		},
+		ValidArgsFunction: CompleteInstallClients(),
+		RunE:              app.RunWithArg(run, o, &o.Client, o.checkOptions),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.DryRun, "dry-run", false, "show the change as a diff without writing it")
 	f.BoolVar(&o.Undo, "undo", false, "remove the entry")
 	f.BoolVar(&o.Force, "force", false, "replace or remove an entry of the same name that starts another program")
 	app.AddJSONFlag(cmd, &o.JSON)
-	f.StringVar(&o.Scope, "scope", string(install.ScopeUser), "configuration to change: user or project")
+	app.AddChoiceFlag(cmd, &o.Scope, "scope", string(install.ScopeUser), app.ToStrings(install.ScopeUser, install.ScopeProject), "configuration to change: user or project")
 	f.StringVar(&o.Name, "name", install.DefaultName, "name of the entry")
 	f.StringArrayVar(&o.Env, "env", nil, "environment variable of the server, as NAME=value; can be repeated")
-	f.StringVar(&o.Launch, "launch", string(install.LaunchAuto), "command to configure: binary, npx or docker; auto is npx if npx started this program, and binary otherwise")
-	_ = cmd.RegisterFlagCompletionFunc("launch", cobra.FixedCompletions(
-		[]string{string(install.LaunchAuto), string(install.LaunchBinary), string(install.LaunchNPX), string(install.LaunchDocker)}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(
-		[]string{string(install.ScopeUser), string(install.ScopeProject)}, cobra.ShellCompDirectiveNoFileComp))
+	app.AddChoiceFlag(cmd, &o.Launch, "launch", string(install.LaunchAuto), app.ToStrings(install.Launches()...), "command to configure: binary, npx or docker; auto is npx if npx started this program, and binary otherwise")
 	return cmd
 }
 
@@ -96,29 +84,17 @@ func installClientIDs() []string {
 }
 
 // CompleteInstallClients completes the names of MCP clients.
-func CompleteInstallClients(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for _, c := range install.Clients() {
-		names = append(names, c.ID+"\t"+c.Title)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+func CompleteInstallClients() cobra.CompletionFunc {
+	return app.CompleteNames(1, cobra.ShellCompDirectiveNoFileComp, func(context.Context) (names []string, _ error) {
+		for _, c := range install.Clients() {
+			names = append(names, c.ID+"\t"+c.Title)
+		}
+		return names, nil
+	})
 }
 
 // checkOptions returns an error if the options are invalid or cannot be combined.
 func (o *InstallOptions) checkOptions() error {
-	switch install.Scope(o.Scope) {
-	case install.ScopeUser, install.ScopeProject:
-	default:
-		return guideway.Errorf(guideway.CodeInvalid, "unknown scope %q (user or project)", o.Scope).
-			WithFix("--scope project")
-	}
-	if !slices.Contains(install.Launches(), install.Launch(o.Launch)) {
-		return guideway.Errorf(guideway.CodeInvalid, "unknown launcher %q (auto, binary, npx or docker)", o.Launch).
-			WithFix("--launch auto")
-	}
 	if o.Client == "" {
 		for _, f := range []struct {
 			set  bool
@@ -189,11 +165,7 @@ func RunInstall(ctx context.Context, o *InstallOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.JSON {
-		return writeInstallJSON(o, change, req, backup)
-	}
-	writeInstall(o, change, req, backup, seen)
-	return nil
+	return o.Host.WriteJSONOr(o.JSON, newInstallAnswer(o, change, req, backup), func() { writeInstall(o, change, req, backup, seen) })
 }
 
 // installTries is the maximum number of attempts if a running client writes the file at the
@@ -253,7 +225,7 @@ func writeInstall(o *InstallOptions, c install.Change, req install.Request, back
 	case install.ActionUpdated:
 		fmt.Fprintf(out, "Updated in %s: %s\n", title, c.Path)
 		if c.OldCommand != req.Command {
-			fmt.Fprintf(out, "  command  %s\n  was      %s\n", req.Command, orNone(c.OldCommand))
+			fmt.Fprintf(out, "  command  %s\n  was      %s\n", req.Command, cmp.Or(c.OldCommand, "(none)"))
 		}
 	case install.ActionNone:
 		fmt.Fprintf(out, "Already installed in %s: %s\n", title, c.Path)
@@ -281,13 +253,6 @@ func writeInstall(o *InstallOptions, c install.Change, req install.Request, back
 	}
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return "(none)"
-	}
-	return s
-}
-
 // InstallAnswer is the answer of guideway install CLIENT --json.
 type InstallAnswer struct {
 	Client  string   `json:"client"`
@@ -301,7 +266,7 @@ type InstallAnswer struct {
 	Notes   []string `json:"notes,omitempty"`
 }
 
-func writeInstallJSON(o *InstallOptions, c install.Change, req install.Request, backup string) error {
+func newInstallAnswer(o *InstallOptions, c install.Change, req install.Request, backup string) InstallAnswer {
 	a := InstallAnswer{
 		Client: c.Client.ID, Action: installWord(string(c.Action)), Path: c.Path,
 		Was: c.OldCommand, Backup: backup, DryRun: o.DryRun, Notes: c.Notes,
@@ -312,7 +277,7 @@ func writeInstallJSON(o *InstallOptions, c install.Change, req install.Request, 
 	if o.DryRun {
 		a.Diff = install.Diff(c)
 	}
-	return app.WriteJSON(o.Host.Out, a)
+	return a
 }
 
 // installWord returns a stable identifier for JSON.

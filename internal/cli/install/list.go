@@ -25,8 +25,7 @@ func listInstall(ctx context.Context, o *InstallOptions, req install.Request) er
 	env := o.Host.InstallEnv(o.GOOS)
 	scope := install.Scope(o.Scope)
 	answers := []InstallRow{}
-	t := app.Table{Shrinkable: 2}
-	t.Add("CLIENT", "STATE", "CONFIG")
+	var rows [][]string
 	for _, c := range install.Clients() {
 		if scope == install.ScopeProject && c.Project == "" {
 			continue
@@ -43,7 +42,9 @@ func listInstall(ctx context.Context, o *InstallOptions, req install.Request) er
 		if s.Reason != "" {
 			config = strings.TrimSpace(config + " (" + s.Reason + ")")
 		}
-		t.Add(c.ID, string(s.State), config)
+		rows = append(rows, []string{c.ID, string(s.State), config})
 	}
-	return o.Host.WriteJSONOr(o.JSON, answers, func() { t.Write(o.Host.Out, o.Host.TerminalWidth(), o.Host.OutStyles()) })
+	return app.WriteList(o.Host, o.JSON, app.Listing[[]string]{
+		Items: rows, Answer: answers, Table: app.NewTable(2, "CLIENT", "STATE", "CONFIG"), Row: func(row []string) []string { return row },
+	})
 }

@@ -124,11 +124,7 @@ func runMachineValidate(ctx context.Context, o *machineValidateOptions) error {
 		invalid = invalid || !v.Valid || o.Strict && len(v.Diagnostics) > 0
 		answers = append(answers, v)
 	}
-	if o.JSON {
-		if err := app.WriteJSON(host.Out, answers); err != nil {
-			return err
-		}
-	} else {
+	err = host.WriteJSONOr(o.JSON, answers, func() {
 		for _, v := range answers {
 			for _, d := range v.Diagnostics {
 				fmt.Fprintln(host.Out, app.StripControls(d.String()))
@@ -137,11 +133,11 @@ func runMachineValidate(ctx context.Context, o *machineValidateOptions) error {
 				fmt.Fprintf(host.Out, "%s: valid, %s\n", v.Machine, app.Plural(len(v.Diagnostics), "warning", "warnings"))
 			}
 		}
+	})
+	if err == nil && invalid {
+		err = app.SilentError{Code: app.ExitInvalid}
 	}
-	if invalid {
-		return app.SilentError{Code: app.ExitInvalid}
-	}
-	return nil
+	return err
 }
 
 // completeMachines completes the names of machines.

@@ -82,14 +82,6 @@ func withMachines(ctx context.Context, a *app.App, models driver.Models, do func
 	})
 }
 
-// exitError returns the error with the exit code for the status of a run.
-func exitError(s *driver.Status) error {
-	if s.Pause != nil || s.Status == "cancelled" {
-		return app.SilentError{Code: app.ExitFailed}
-	}
-	return nil
-}
-
 // quoteJSON writes a text as JSON.
 func quoteJSON(text string) json.RawMessage {
 	out, err := json.Marshal(text)

@@ -5,6 +5,7 @@ import "github.com/guideway-dev/guideway/internal/cli/server"
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -242,7 +243,7 @@ func (d *machineDeps) driveRun(ctx context.Context, id string, answers map[strin
 			if s == nil {
 				s = &driver.Status{RunID: id}
 			}
-			return s, orFirst(driven, err)
+			return s, cmp.Or(driven, err)
 		}
 		asking := waitingRun(s)
 		value, ok := json.RawMessage(nil), false
@@ -272,15 +273,6 @@ func (d *machineDeps) driveRun(ctx context.Context, id string, answers map[strin
 	}
 }
 
-func orFirst(list ...error) error {
-	for _, err := range list {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // waitingRun returns the run that waits for an input: s itself, or a nested run.
 func waitingRun(s *driver.Status) *driver.Status {
 	for s != nil && s.Asks == nil {
@@ -289,20 +281,13 @@ func waitingRun(s *driver.Status) *driver.Status {
 	return s
 }
 
-// writeOutcome prints the result of a run.
+// writeOutcome prints the result of a run. A run that is paused or cancelled is a failure.
 func (d *machineDeps) writeOutcome(s *driver.Status, err error, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	host := d.app.Host
-	if asJSON {
-		if err := app.WriteJSON(host.Out, s); err != nil {
-			return err
-		}
-		return exitError(s)
-	}
-	writeStatus(host, s)
-	return exitError(s)
+	stopped := s.Pause != nil || s.Status == "cancelled"
+	return d.app.Host.WriteCheckResult(asJSON, s, stopped, func() { writeStatus(d.app.Host, s) })
 }
 
 // askUser asks for an input at the terminal; ok is false if the user answers later.

@@ -43,13 +43,7 @@ type requestFilter struct {
 	Words                          []string
 }
 
-func requestStatuses() []string {
-	var list []string
-	for _, s := range requestlog.Statuses() {
-		list = append(list, string(s))
-	}
-	return list
-}
+func requestStatuses() []string { return app.ToStrings(requestlog.Statuses()...) }
 
 func (f *requestFilter) addFlags(a *app.App, cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -64,8 +58,7 @@ func (f *requestFilter) addFlags(a *app.App, cmd *cobra.Command) {
 	flags.StringVar(&f.SlowerThan, "slower-than", "", "filter by minimum `duration`, such as 500ms")
 	flags.StringVar(&f.Hook, "hook", "", "filter by the `id` of a hook graph that wrapped the request")
 	app.AddFixedCompletion(cmd, "status", requestStatuses())
-	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(
-		[]string{"tools/call", "tools/list", "prompts/get", "resources/read", "completion/complete"}, cobra.ShellCompDirectiveNoFileComp))
+	app.AddFixedCompletion(cmd, "method", []string{"tools/call", "tools/list", "prompts/get", "resources/read", "completion/complete"})
 	_ = cmd.RegisterFlagCompletionFunc("upstream", server.CompleteUpstreamFlag(a))
 }
 

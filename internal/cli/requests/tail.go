@@ -199,12 +199,7 @@ func runRequestsPrune(ctx context.Context, o *requestsPruneOptions) error {
 				return err
 			}
 		}
-		host := o.app.Host
-		if o.JSON {
-			return app.WriteJSON(host.Out, answer)
-		}
-		fmt.Fprintf(host.Out, "Deleted: %s; %s left, %s\n", app.Plural(int(answer.Pruned), "request", "requests"),
-			app.Plural(int(answer.Record.Count), "is", "are"), app.FormatBytes(answer.Record.Bytes))
-		return nil
+		return o.app.Host.WriteResult(o.JSON, answer, fmt.Sprintf("Deleted: %s; %s left, %s", app.Plural(int(answer.Pruned), "request", "requests"),
+			app.Plural(int(answer.Record.Count), "is", "are"), app.FormatBytes(answer.Record.Bytes)))
 	})
 }

@@ -4,10 +4,8 @@ import "github.com/guideway-dev/guideway/internal/cli/app"
 
 import (
 	"context"
-	"slices"
 	"strings"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
@@ -26,10 +24,7 @@ type RunsListOptions struct {
 
 // runStatuses are those that a run can be listed by.
 func runStatuses() []string {
-	return []string{
-		string(engine.StatusRunning), string(engine.StatusWaiting),
-		string(engine.StatusCompleted), string(engine.StatusAborted),
-	}
+	return app.ToStrings(engine.StatusRunning, engine.StatusWaiting, engine.StatusCompleted, engine.StatusAborted)
 }
 
 func NewRunsListCmd(a *app.App, run func(context.Context, *RunsListOptions) error) *cobra.Command {
@@ -58,9 +53,8 @@ func NewRunsListCmd(a *app.App, run func(context.Context, *RunsListOptions) erro
 
 func (o *RunsListOptions) checkOptions() error {
 	for _, status := range o.Statuses {
-		if !slices.Contains(runStatuses(), status) {
-			return guideway.Errorf(guideway.CodeInvalid, "there is no status %q", status).
-				WithFix("--status %s", strings.Join(runStatuses(), ", or --status "))
+		if err := app.CheckChoice("status", status, runStatuses()); err != nil {
+			return err
 		}
 	}
 	return nil

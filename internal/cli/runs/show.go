@@ -94,11 +94,7 @@ func (o *RunsShowOptions) writeText(k *runReplay) {
 		t.PrintText("", r.Goal)
 	}
 	fmt.Fprintln(t.Out)
-	line := func(name, text string) {
-		if text != "" {
-			fmt.Fprintf(t.Out, "%-11s %s\n", name, text)
-		}
-	}
+	line := host.WriteFields(10)
 	line("run", r.ID)
 	line("status", statusStyled(t.Styles, r)+", "+k.Walk.History.String())
 	line("project", projectWords(r.Project))
@@ -121,8 +117,11 @@ func (o *RunsShowOptions) writeText(k *runReplay) {
 	if pos := k.details.Position; pos.Kind != engine.PositionEnd {
 		t.Position(&k.Walk, pos)
 	}
-	for _, next := range nextCommands(r) {
-		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint(next))
+	switch {
+	case r.Person:
+		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("To approve: guideway runs approve "+r.ID))
+	case acceptsCommands(r):
+		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("To resume in the terminal: guideway runs resume "+r.ID))
 	}
 }
 
@@ -133,24 +132,9 @@ func (k *runReplay) sourceText() string {
 		if e.Kind != run.KindCreated || json.Unmarshal(e.Data, &created) != nil || created.Source == "" {
 			continue
 		}
-		if created.Revision == "" {
-			return app.OneLine(created.Source)
-		}
-		return app.OneLine(created.Source) + " at " + app.ShortRevision(created.Revision)
+		return app.FormatSource(app.OneLine(created.Source), created.Revision)
 	}
 	return ""
-}
-
-// nextCommands returns the commands that a user can call for a run.
-func nextCommands(r run.Record) []string {
-	switch {
-	case r.Person:
-		return []string{"To approve: guideway runs approve " + r.ID}
-	case acceptsCommands(r):
-		return []string{"To resume in the terminal: guideway runs resume " + r.ID}
-	default:
-		return nil
-	}
 }
 
 func projectWords(p run.Project) string {

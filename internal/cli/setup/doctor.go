@@ -37,7 +37,7 @@ the server is killed, and another server finds the run. Your settings and files 
 read.`,
 		Example: "  guideway doctor\n  guideway doctor --lint\n  guideway doctor --selftest\n  guideway doctor --json",
 		Args:    app.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+		RunE:    app.RunWith(run, o),
 	}
 	cmd.Flags().BoolVar(&o.Lint, "lint", false, "also check definitions for likely mistakes")
 	cmd.Flags().BoolVar(&o.SelfTest, "selftest", false, "test the program in an empty directory, without reading your files")
@@ -100,17 +100,7 @@ func RunDoctor(ctx context.Context, o *DoctorOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.JSON {
-		if err := app.WriteJSON(host.Out, answer); err != nil {
-			return err
-		}
-	} else {
-		answer.writeText(host)
-	}
-	if answer.Status == CheckFail {
-		return app.SilentError{Code: app.ExitFailed}
-	}
-	return nil
+	return host.WriteCheckResult(o.JSON, answer, answer.Status == CheckFail, func() { answer.writeText(host) })
 }
 
 // checkInstallation adds the settings and all checks of files and services.
@@ -184,16 +174,9 @@ func (a *doctorAnswer) writeText(host *app.Host) {
 // writeSettings writes the settings as a table.
 func (a *doctorAnswer) writeSettings(host *app.Host, s app.Styles) {
 	fmt.Fprintf(host.Out, "\n%s\n", s.Bold("Settings"))
-	t := app.Table{Shrinkable: 1}
-	t.Add("NAME", "VALUE", "FROM")
-	for _, v := range a.Settings {
-		value := app.OneLine(v.Value)
-		if value == "" {
-			value = "-"
-		}
-		t.Add(v.Name, value, v.Origin)
-	}
-	t.Write(host.Out, host.TerminalWidth(), s)
+	app.WriteRows(host, app.NewTable(1, "NAME", "VALUE", "FROM"), a.Settings, func(v doctorSetting) []string {
+		return []string{v.Name, app.OrDash(app.OneLine(v.Value)), v.Origin}
+	})
 }
 
 func checkMark(s app.Styles, status string) string {

@@ -65,5 +65,5 @@ func (b build) String() string {
 
 func RunVersion(_ context.Context, o *app.PlainOptions) error {
 	b := thisBuild()
-	return o.App.Host.WriteJSONOr(o.JSON, b, func() { fmt.Fprintln(o.App.Host.Out, b) })
+	return o.App.Host.WriteResult(o.JSON, b, b.String())
 }

@@ -69,14 +69,12 @@ func runSourcesSync(ctx context.Context, o *syncOptions) error {
 		return app.InterruptedError(err)
 	}
 	host := o.app.Host
-	if o.JSON {
-		if err := app.WriteJSON(host.Out, rows); err != nil {
-			return err
-		}
-	} else {
+	if err := host.WriteJSONOr(o.JSON, rows, func() {
 		for _, row := range rows {
 			row.writeText(host)
 		}
+	}); err != nil {
+		return err
 	}
 	failed := slices.DeleteFunc(rows, func(r syncRow) bool { return r.Error == "" })
 	if len(failed) > 0 {

@@ -31,13 +31,7 @@ type tokenCreateOptions struct {
 	lasts time.Duration
 }
 
-func tokenScopes() []string {
-	var names []string
-	for _, s := range auth.Scopes() {
-		names = append(names, string(s))
-	}
-	return names
-}
+func tokenScopes() []string { return app.ToStrings(auth.Scopes()...) }
 
 func newTokenCreateCmd(a *app.App, run func(context.Context, *tokenCreateOptions) error) *cobra.Command {
 	o := &tokenCreateOptions{app: a}
@@ -57,27 +51,22 @@ creating it requires a terminal and your passphrase, if you have set one.`,
 		RunE:              app.RunWithArg(run, o, &o.Name, o.checkOptions),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Scope, "scope", string(auth.ScopeMCP), "scope of the token: "+strings.Join(tokenScopes(), ", "))
+	app.AddChoiceFlag(cmd, &o.Scope, "scope", string(auth.ScopeMCP), tokenScopes(), "scope of the token: "+strings.Join(tokenScopes(), ", "))
 	f.StringSliceVar(&o.Allow.Upstreams, "upstream", nil, "allow this upstream; can be repeated")
 	f.StringSliceVar(&o.Allow.Projects, "project", nil, "allow the upstreams of this project; can be repeated")
 	f.StringSliceVar(&o.Allow.Tools, "tool", nil, "allow this tool, such as files__read or 'github__get_*'; can be repeated")
 	f.StringSliceVar(&o.Allow.Toolsets, "toolset", nil, "allow this toolset of Guideway; can be repeated")
 	f.BoolVar(&o.Allow.All, "all", false, "allow everything")
-	f.StringVar(&o.Exposure, "exposure", "", "presentation of upstream tools to the client: "+strings.Join(exposureNames(), " or ")+" (default: the setting gateway.exposure)")
+	app.AddChoiceFlag(cmd, &o.Exposure, "exposure", "", exposureNames(), "presentation of upstream tools to the client: "+strings.Join(exposureNames(), " or ")+" (default: the setting gateway.exposure)")
 	f.StringVar(&o.Expires, "expires", "", "lifetime, such as 30d or 12h (default: unlimited)")
 	app.AddChangeFlag(cmd, &o.JSON)
-	fixed := func(flag string, values []string) {
-		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
-	fixed("scope", tokenScopes())
-	fixed("toolset", ownToolsets())
-	fixed("exposure", exposureNames())
+	app.AddFixedCompletion(cmd, "toolset", ownToolsets())
 	_ = cmd.RegisterFlagCompletionFunc("upstream", server.CompleteUpstreamFlag(a))
 	return cmd
 }
 
 // exposureNames returns the ways to present tools of upstreams.
-func exposureNames() []string { return []string{string(auth.ExposureAll), string(auth.ExposureSearch)} }
+func exposureNames() []string { return app.ToStrings(auth.ExposureAll, auth.ExposureSearch) }
 
 // ownToolsets returns the toolsets of Guideway's own tools.
 func ownToolsets() []string {
@@ -86,18 +75,11 @@ func ownToolsets() []string {
 
 // checkOptions returns an error if the options do not describe a valid token.
 func (o *tokenCreateOptions) checkOptions() error {
-	if !slices.Contains(tokenScopes(), o.Scope) {
-		return guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", o.Scope).
-			WithFix("--scope %s", strings.Join(tokenScopes(), ", or --scope "))
-	}
 	for _, name := range o.Allow.Toolsets {
 		if !slices.Contains(ownToolsets(), name) {
 			return guideway.Errorf(guideway.CodeInvalid, "Guideway has no toolset %q", name).
 				WithFix("use %s; for upstreams use --upstream, --project and --tool", strings.Join(ownToolsets(), ", "))
 		}
-	}
-	if o.Exposure != "" && !slices.Contains(exposureNames(), o.Exposure) {
-		return guideway.Errorf(guideway.CodeInvalid, "there is no exposure %q", o.Exposure).WithFix("--exposure %s", strings.Join(exposureNames(), ", or --exposure "))
 	}
 	if o.Expires != "" {
 		var err error

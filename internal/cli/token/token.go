@@ -80,13 +80,7 @@ func runTokenList(_ context.Context, o *app.PlainOptions) error {
 	})
 }
 
-func scopesText(scopes []auth.Scope) string {
-	texts := make([]string, len(scopes))
-	for i, scope := range scopes {
-		texts[i] = string(scope)
-	}
-	return strings.Join(texts, ", ")
-}
+func scopesText(scopes []auth.Scope) string { return strings.Join(app.ToStrings(scopes...), ", ") }
 
 // allowText returns the permissions of a token on /mcp on one line.
 func allowText(t auth.NamedToken) string {
@@ -190,7 +184,5 @@ func runTokenRevoke(_ context.Context, o *app.NameOptions) error {
 	if err := tokens.Revoke(o.Name); err != nil {
 		return err
 	}
-	return o.App.Host.WriteJSONOr(o.JSON, app.ChangeResult{Action: "revoked", Changed: true, Kind: app.KindToken, Name: o.Name}, func() {
-		fmt.Fprintf(o.App.Host.Out, "Revoked: %s\n", o.Name)
-	})
+	return o.App.Host.WriteResult(o.JSON, app.ChangeResult{Action: "revoked", Changed: true, Kind: app.KindToken, Name: o.Name}, "Revoked: "+o.Name)
 }

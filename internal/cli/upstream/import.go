@@ -33,19 +33,15 @@ func newUpstreamImportCmd(a *app.App, run func(context.Context, *upstreamImportO
 clients found. The files of the clients are not changed. Servers whose name is already in
 use are skipped.`,
 		Example:           "  guideway upstream import --dry-run\n  guideway upstream import claude-code cursor",
-		ValidArgsFunction: installcmd.CompleteInstallClients,
+		ValidArgsFunction: installcmd.CompleteInstallClients(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Clients = args
-			if o.Scope != string(install.ScopeUser) && o.Scope != string(install.ScopeProject) {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", o.Scope).WithFix("--scope user or --scope project")}
-			}
 			o.machine = a.Host.InstallEnv("")
 			return run(cmd.Context(), o)
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.Scope, "scope", string(install.ScopeUser), "configuration to read: user, or project for the file in the working directory")
-	f.BoolVar(&o.DryRun, "dry-run", false, "show the servers without importing them")
+	app.AddChoiceFlag(cmd, &o.Scope, "scope", string(install.ScopeUser), app.ToStrings(install.ScopeUser, install.ScopeProject), "configuration to read: user, or project for the file in the working directory")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "show the servers without importing them")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }

@@ -58,20 +58,11 @@ Existing files are not changed.`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				o.Dir = args[0]
-			}
-			if o.Dialect != string(guideway.DialectSteps) && o.Dialect != string(guideway.DialectMachines) {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no example of the dialect %q", o.Dialect).
-					WithFix("--dialect steps or --dialect machines")}
-			}
-			return run(cmd.Context(), o)
-		},
+		RunE: app.RunWithArg(run, o, &o.Dir),
 	}
-	cmd.Flags().StringVar(&o.Dialect, "dialect", string(guideway.DialectSteps), "`dialect` of the example: steps, machines")
+	app.AddChoiceFlag(cmd, &o.Dialect, "dialect", string(guideway.DialectSteps), app.ToStrings(guideway.DialectSteps, guideway.DialectMachines),
+		"`dialect` of the example: steps, machines")
 	app.AddJSONFlag(cmd, &o.JSON)
-	app.AddFixedCompletion(cmd, "dialect", []string{string(guideway.DialectSteps), string(guideway.DialectMachines)})
 	return cmd
 }
 

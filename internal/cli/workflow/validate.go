@@ -27,18 +27,11 @@ type ValidateOptions struct {
 }
 
 // dialectNames returns all dialects.
-func dialectNames() []string { return toStrings(workflow.Dialects()) }
+func dialectNames() []string { return app.ToStrings(workflow.Dialects()...) }
 
 // kindNames returns the kinds of documents of a dialect, or of all dialects for "".
-func kindNames(dialect string) []string { return toStrings(workflow.Kinds(guideway.Dialect(dialect))) }
-
-// toStrings converts names to strings.
-func toStrings[T ~string](names []T) []string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = string(name)
-	}
-	return out
+func kindNames(dialect string) []string {
+	return app.ToStrings(workflow.Kinds(guideway.Dialect(dialect))...)
 }
 
 func NewValidateCmd(a *app.App, run func(context.Context, *ValidateOptions) error) *cobra.Command {
