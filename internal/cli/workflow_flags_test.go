@@ -36,7 +36,7 @@ func parsed(t *testing.T, args []string, terminal bool) (any, error) {
 		workflowcmd.NewValidateCmd(a, func(_ context.Context, o *workflowcmd.ValidateOptions) error { got = *o; return nil }),
 		workflowcmd.NewSchemaCmd(a, func(_ context.Context, o *workflowcmd.SchemaOptions) error { got = *o; return nil }),
 		workflowcmd.NewInitCmd(a, func(_ context.Context, o *workflowcmd.InitOptions) error { got = *o; return nil }),
-		sourcescmd.NewSourcesCmd(a, func(_ context.Context, o *sourcescmd.SourcesOptions) error { got = *o; return nil }),
+		sourcescmd.NewSourcesCmd(a, func(_ context.Context, o *app.PlainOptions) error { got = *o; return nil }),
 		setupcmd.NewDoctorCmd(a, func(_ context.Context, o *setupcmd.DoctorOptions) error { got = *o; return nil }),
 		setupcmd.NewVersionCmd(a, func(_ context.Context, o *app.PlainOptions) error { got = *o; return nil }),
 	)
@@ -63,7 +63,7 @@ func TestCommandLines(t *testing.T) {
 		"schema config":                      workflowcmd.SchemaOptions{Name: "config"},
 		"init":                               workflowcmd.InitOptions{Dialect: "steps"},
 		"init dir --json":                    workflowcmd.InitOptions{Dir: "dir", Dialect: "steps", JSON: true},
-		"sources --json":                     sourcescmd.SourcesOptions{JSON: true},
+		"sources --json":                     app.PlainOptions{JSON: true},
 		"doctor --lint --json":               setupcmd.DoctorOptions{Lint: true, JSON: true},
 		"version --json":                     app.PlainOptions{JSON: true},
 		"list --log-level debug --workflows": nil, // the value is missing
@@ -82,7 +82,7 @@ func TestCommandLines(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(
 				workflowcmd.ListOptions{}, workflowcmd.ShowOptions{}, runcmd.RunOptions{}, workflowcmd.ValidateOptions{}, workflowcmd.SchemaOptions{}, workflowcmd.InitOptions{},
-				sourcescmd.SourcesOptions{}, setupcmd.DoctorOptions{}), cmpopts.IgnoreFields(app.PlainOptions{}, "App")); diff != "" {
+				setupcmd.DoctorOptions{}), cmpopts.IgnoreFields(app.PlainOptions{}, "App")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

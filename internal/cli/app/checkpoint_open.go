@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,11 +178,7 @@ type CheckpointDeps struct {
 
 // WithCheckpoints opens the checkpoints for one command. It may prompt for the passphrase.
 func (a *App) WithCheckpoints(ctx context.Context, do func(context.Context, *CheckpointDeps) error) error {
-	return a.withUnlockedCheckpoints(ctx, MasterKey{Host: a.Host, mayAsk: true}, do)
-}
-
-func (a *App) withUnlockedCheckpoints(ctx context.Context, key MasterKey, do func(context.Context, *CheckpointDeps) error) error {
-	return a.withCheckpointStore(ctx, key, do, func(c *CheckpointStore) (*checkpoints.Checkpoints, func(), error) {
+	return a.withCheckpointStore(ctx, MasterKey{Host: a.Host, mayAsk: true}, do, func(c *CheckpointStore) (*checkpoints.Checkpoints, func(), error) {
 		opened, err := c.Open(ctx)
 		return opened, func() {}, err
 	})
@@ -243,10 +240,7 @@ func CheckpointsExist(cfg *config.Config) bool {
 // CheckpointContentDir returns the directory of the contents of checkpoints. With
 // PostgreSQL it is used only if it is set.
 func CheckpointContentDir(cfg *config.Config) string {
-	if cfg.Checkpoints.Dir != "" {
-		return cfg.Checkpoints.Dir
-	}
-	return filepath.Join(cfg.DataDir, "contexts")
+	return cmp.Or(cfg.Checkpoints.Dir, filepath.Join(cfg.DataDir, "contexts"))
 }
 
 // WriteCheckpointWarnings prints the warnings, and a note if checkpoints are not stored in

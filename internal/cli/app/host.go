@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -64,6 +65,9 @@ func NewSystemHost() Host {
 	return host
 }
 
+// Home returns the home directory of the user, or "".
+func (h *Host) Home() string { return cmp.Or(h.Getenv("HOME"), h.Getenv("USERPROFILE")) }
+
 // readSecret reads a line from a terminal without echo. It restores the echo if ctx ends
 // first.
 func readSecret(ctx context.Context, fd int) (string, error) {
@@ -71,22 +75,28 @@ func readSecret(ctx context.Context, fd int) (string, error) {
 	if err != nil {
 		return "", guideway.Errorf(guideway.CodeUnavailable, "ask at the terminal: %w", err)
 	}
-	type answer struct {
-		text []byte
-		err  error
+	text, err := readUntilDone(ctx, func() ([]byte, error) { return term.ReadPassword(fd) })
+	if ctx.Err() != nil {
+		_ = term.Restore(fd, before)
 	}
-	read := make(chan answer, 1)
+	return string(text), err
+}
+
+// readUntilDone returns what read returns, or an error if ctx ends first. Then the read ends
+// with the process, because a terminal cannot be interrupted.
+func readUntilDone[T any](ctx context.Context, read func() (T, error)) (value T, err error) {
+	done := make(chan struct{})
+	var got T
+	var failed error
 	go func() {
-		text, err := term.ReadPassword(fd)
-		read <- answer{text, err}
+		defer close(done)
+		got, failed = read()
 	}()
 	select {
 	case <-ctx.Done():
-		// The read ends with the process: a terminal cannot be interrupted.
-		_ = term.Restore(fd, before)
-		return "", InterruptedError(ctx.Err())
-	case a := <-read:
-		return string(a.text), a.err
+		return value, InterruptedError(ctx.Err())
+	case <-done:
+		return got, failed
 	}
 }
 

@@ -80,13 +80,26 @@ func InterruptedError(err error) error {
 	return &guideway.Error{Code: guideway.CodeUnavailable, Message: "interrupted", Err: err}
 }
 
-// ParsePair parses NAME=VALUE.
-func ParsePair(pair string) (name, value string, err error) {
+// ParsePair parses NAME=VALUE. The error has a fix.
+func ParsePair(pair, fix string) (name, value string, err error) {
 	name, value, ok := strings.Cut(pair, "=")
 	if name = strings.TrimSpace(name); !ok || name == "" {
-		return "", "", guideway.Errorf(guideway.CodeInvalid, "%q is not name=value", pair).WithFix("--var name=value")
+		return "", "", guideway.Errorf(guideway.CodeInvalid, "%q is not name=value", pair).WithFix("%s", fix)
 	}
 	return name, value, nil
+}
+
+// ParsePairs parses a list of NAME=VALUE. The last value of a name wins.
+func ParsePairs(list []string, fix string) (map[string]string, error) {
+	out := make(map[string]string, len(list))
+	for _, pair := range list {
+		name, value, err := ParsePair(pair, fix)
+		if err != nil {
+			return nil, UsageError{Err: err}
+		}
+		out[name] = value
+	}
+	return out, nil
 }
 
 // ParseValue parses JSON. Text that is not JSON is returned as a string.

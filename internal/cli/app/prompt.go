@@ -65,26 +65,12 @@ func NewPrompter(host *Host) *Prompter {
 // only with an empty line.
 func (t *Prompter) AskLine(ctx context.Context, ask string) (string, error) {
 	fmt.Fprint(t.Out, ask)
-	type answer struct {
-		text string
-		err  error
+	text, err := readUntilDone(ctx, func() (string, error) { return t.in.ReadString('\n') })
+	if text != "" && errors.Is(err, io.EOF) {
+		err = nil
 	}
-	read := make(chan answer, 1)
-	go func() {
-		text, err := t.in.ReadString('\n')
-		read <- answer{text, err}
-	}()
-	select {
-	case <-ctx.Done():
-		// The read ends with the process: a terminal cannot be interrupted.
-		return "", InterruptedError(ctx.Err())
-	case a := <-read:
-		if a.text != "" && errors.Is(a.err, io.EOF) {
-			a.err = nil
-		}
-		if a.err != nil {
-			fmt.Fprintln(t.Out) // Ctrl-D leaves the cursor where it was
-		}
-		return strings.TrimRight(a.text, "\r\n"), a.err
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintln(t.Out) // Ctrl-D leaves the cursor where it was
 	}
+	return strings.TrimRight(text, "\r\n"), err
 }

@@ -80,14 +80,10 @@ func redactedAddress(text string) string {
 
 // newGitSource returns the source of a Git repository.
 func (a *App) newGitSource(cfg *config.Config, s config.Source, info catalog.SourceInfo, names usedNames) catalog.Source {
-	home := a.Host.Getenv("HOME")
-	if home == "" {
-		home = a.Host.Getenv("USERPROFILE")
-	}
 	opts := git.Options{
 		URL: s.Git, Branch: s.Branch, Tag: s.Tag, Commit: s.Commit, Path: s.Path, Hosts: cfg.Workflows.Hosts,
 		Credentials: func(host string) (user, token string) { return s.User, a.findGitToken(s, host) },
-		SSH:         git.SSH{Key: a.expandPath(s.SSHKey, home), KnownHosts: a.expandPath(s.KnownHosts, home)},
+		SSH:         git.SSH{Key: a.expandPath(s.SSHKey), KnownHosts: a.expandPath(s.KnownHosts)},
 		Limits:      git.Limits{Bytes: s.MaxBytes, Files: s.MaxFiles, FileBytes: s.MaxFileSize},
 	}
 	fetcher, err := git.New(opts)
@@ -128,14 +124,14 @@ func (a *App) newRegistrySource(cfg *config.Config, s config.Source, info catalo
 }
 
 // expandPath returns the absolute path of a configured path, which may begin with ~/.
-func (a *App) expandPath(path, home string) string {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok && home != "" {
-		return filepath.Join(home, rest)
+func (a *App) expandPath(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok && a.Host.Home() != "" {
+		return filepath.Join(a.Host.Home(), rest)
 	}
-	if path == "" || filepath.IsAbs(path) {
-		return path
+	if path == "" {
+		return ""
 	}
-	return filepath.Join(a.Host.Dir, path)
+	return a.Host.Abs(path)
 }
 
 // findGitToken returns the token for a repository, or "" if it is not set or

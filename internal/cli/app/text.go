@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -79,10 +80,7 @@ func FormatBytes(n int64) string {
 
 // OrDash returns "-" for an empty text.
 func OrDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
+	return cmp.Or(text, "-")
 }
 
 // ShortRevision shortens a commit hash to 12 digits.

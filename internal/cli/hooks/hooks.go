@@ -4,6 +4,7 @@ package hooks
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ hooks/modules. A graph runs only after you enable it.`,
 	},
 		newHooksListCmd(a, runHooksList), newHooksShowCmd(a, runHooksShow), newHooksValidateCmd(a, runHooksValidate),
 		newHooksTestCmd(a, runHooksTest), newHooksEnableCmd(a, runHooksEnable), newHooksDisableCmd(a),
-		newHooksImportCmd(a, RunHooksImport), newHooksExportCmd(a, runHooksExport), newHooksTypesCmd(a),
+		newHooksImportCmd(a, RunHooksImport), newHooksExportCmd(a), newHooksTypesCmd(a),
 	)
 }
 
@@ -200,10 +201,7 @@ func bindingText(g *hookdef.Graph) string {
 			words = append(words, b.Upstream+":"+b.Tool)
 		}
 	}
-	if len(words) == 0 {
-		return "all"
-	}
-	return strings.Join(words, ", ")
+	return cmp.Or(strings.Join(words, ", "), "all")
 }
 
 func newHooksTypesCmd(a *app.App) *cobra.Command {

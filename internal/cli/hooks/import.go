@@ -3,6 +3,7 @@ package hooks
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -145,10 +146,7 @@ func (o *HooksImportOptions) copyText(linked *hookdef.Linked) ([]byte, error) {
 	if err != nil {
 		return nil, app.UsageError{Err: err}
 	}
-	c := hookdef.Copy{ID: o.ID, Name: o.Title, Variables: values}
-	if c.ID == "" {
-		c.ID = linked.ID
-	}
+	c := hookdef.Copy{ID: cmp.Or(o.ID, linked.ID), Name: o.Title, Variables: values}
 	if o.Upstream != "" || o.Tool != "" {
 		c.Bindings = []hookdef.Binding{{Upstream: o.Upstream, Tool: o.Tool}}
 	}
@@ -188,14 +186,8 @@ func (o *HooksImportOptions) writeFile(path string, text []byte) error {
 	return err
 }
 
-// hooksExportOptions is the command line of guideway hooks export.
-type hooksExportOptions struct {
-	app  *app.App
-	Name string
-}
-
-func newHooksExportCmd(a *app.App, run func(context.Context, *hooksExportOptions) error) *cobra.Command {
-	o := &hooksExportOptions{app: a}
+func newHooksExportCmd(a *app.App) *cobra.Command {
+	o := &app.NameOptions{App: a}
 	return &cobra.Command{
 		Use:   "export {ID|FILE}",
 		Short: "Export a hook graph with its modules as JSON",
@@ -204,12 +196,12 @@ Other installations can import it.`,
 		Example:           `  guideway hooks export redact-secrets > redact-secrets.json`,
 		Args:              app.ExactArgs(1, "a hook graph, by id or file", "guideway hooks export redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
-		RunE:              app.RunWithArg(run, o, &o.Name),
+		RunE:              app.RunWithArg(runHooksExport, o, &o.Name),
 	}
 }
 
-func runHooksExport(ctx context.Context, o *hooksExportOptions) error {
-	d, e, err := loadHook(ctx, o.app, o.Name)
+func runHooksExport(ctx context.Context, o *app.NameOptions) error {
+	d, e, err := loadHook(ctx, o.App, o.Name)
 	if err != nil {
 		return err
 	}
@@ -217,6 +209,6 @@ func runHooksExport(ctx context.Context, o *hooksExportOptions) error {
 	if err != nil {
 		return err
 	}
-	_, err = o.app.Host.Out.Write(text)
+	_, err = o.App.Host.Out.Write(text)
 	return err
 }

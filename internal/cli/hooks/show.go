@@ -3,6 +3,7 @@ package hooks
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -179,10 +180,7 @@ func (v *hookText) writeGraph(d *HookDeps, e *catalog.HookEntry, scripts bool) {
 
 // stateText returns the state of a graph as text.
 func (d *HookDeps) stateText(e *catalog.HookEntry) string {
-	if state := d.graphState(e); state != "" {
-		return string(state)
-	}
-	return "file"
+	return cmp.Or(string(d.graphState(e)), "file")
 }
 
 func (v *hookText) writeNode(n hookNode) {

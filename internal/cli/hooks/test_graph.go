@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/guideway-dev/guideway"
 	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
@@ -94,12 +93,9 @@ func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 
 // parseSet parses values of variables. A value that is not JSON is a string.
 func parseSet(set []string) (map[string]json.RawMessage, error) {
+	pairs, err := app.ParsePairs(set, `--set name=value, such as --set limit=100 or --set 'names=["a", "b"]'`)
 	values := map[string]json.RawMessage{}
-	for _, one := range set {
-		name, value, ok := strings.Cut(one, "=")
-		if !ok || name == "" {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not name=value", one).WithFix(`--set name=value, such as --set limit=100 or --set 'names=["a", "b"]'`)
-		}
+	for name, value := range pairs {
 		if !json.Valid([]byte(value)) {
 			text, err := json.Marshal(value)
 			if err != nil {
@@ -109,7 +105,7 @@ func parseSet(set []string) (map[string]json.RawMessage, error) {
 		}
 		values[name] = json.RawMessage(value)
 	}
-	return values, nil
+	return values, err
 }
 
 // readSample reads the files of the request and of the response.

@@ -122,16 +122,12 @@ func (o *InstallOptions) checkOptions() error {
 
 // installEnv parses NAME=value pairs; the last value of a name wins.
 func installEnv(pairs []string) (map[string]string, error) {
-	env := make(map[string]string, len(pairs))
 	for _, pair := range pairs {
-		k, v, ok := strings.Cut(pair, "=")
-		if !ok || k == "" || strings.Contains(pair, "\x00") {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not NAME=value", pair).
-				WithFix("--env NAME=value")
+		if strings.Contains(pair, "\x00") {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "%q has a NUL character", pair).WithFix("--env NAME=value")
 		}
-		env[k] = v
 	}
-	return env, nil
+	return app.ParsePairs(pairs, "--env NAME=value")
 }
 
 // Request returns the installation request. The binary may be empty if nothing is written.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -97,17 +98,11 @@ func Find(ctx context.Context, dir string, answers func(ctx context.Context, add
 			}
 		}
 	}
-	for len(found) > 0 {
-		first := 0
-		for i := range found {
-			if found[i].Since.Before(found[first].Since) {
-				first = i
-			}
+	slices.SortFunc(found, func(a, b Server) int { return a.Since.Compare(b.Since) })
+	for _, s := range found {
+		if answers(ctx, s.Address) {
+			return s, true
 		}
-		if answers(ctx, found[first].Address) {
-			return found[first], true
-		}
-		found = append(found[:first], found[first+1:]...)
 	}
 	return Server{}, false
 }

@@ -14,14 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// machineApproveOptions is the command line of guideway machine approve.
-type machineApproveOptions struct {
-	app  *app.App
-	Name string
-}
-
-func newMachineApproveCmd(a *app.App, run func(context.Context, *machineApproveOptions) error) *cobra.Command {
-	o := &machineApproveOptions{app: a}
+func newMachineApproveCmd(a *app.App) *cobra.Command {
+	o := &app.NameOptions{App: a}
 	return &cobra.Command{
 		Use:   "approve NAME",
 		Short: "Approve a machine and its script",
@@ -32,15 +26,15 @@ need no approval.`,
 		Example:           "  guideway machine approve triage",
 		Args:              app.ExactArgs(1, "the name of a machine", "guideway machine approve triage"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              app.RunWithArg(run, o, &o.Name),
+		RunE:              app.RunWithArg(runMachineApprove, o, &o.Name),
 	}
 }
 
-func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
-	if err := o.app.Host.RequireTerminal(); err != nil {
+func runMachineApprove(ctx context.Context, o *app.NameOptions) error {
+	if err := o.App.Host.RequireTerminal(); err != nil {
 		return app.UsageError{Err: err}
 	}
-	cfg, resolver, err := server.OpenMachineResolver(ctx, o.app)
+	cfg, resolver, err := server.OpenMachineResolver(ctx, o.App)
 	if err != nil {
 		return err
 	}
@@ -48,12 +42,12 @@ func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
 	if err != nil {
 		return err
 	}
-	out := o.app.Host.Out
+	out := o.App.Host.Out
 	if one.SourceInfo == nil || !server.NeedsApproval(*one.SourceInfo) {
 		fmt.Fprintf(out, "%s needs no approval.\n", app.OneLine(one.Name))
 		return nil
 	}
-	person := app.NewApprover(o.app.Host, cfg)
+	person := app.NewApprover(o.App.Host, cfg)
 	fmt.Fprintf(out, "%s, from %s (%s)\n\n", app.OneLine(one.Name), app.OneLine(one.SourceInfo.Name), app.OneLine(one.Path))
 	for line := range strings.SplitSeq(one.Definition.Script, "\n") {
 		fmt.Fprintf(out, "  %s\n", app.StripControls(line))
@@ -66,7 +60,7 @@ func runMachineApprove(ctx context.Context, o *machineApproveOptions) error {
 	if err != nil {
 		return err
 	}
-	store, err := app.OpenApprovals(cfg, o.app.Host.CurrentTime)
+	store, err := app.OpenApprovals(cfg, o.App.Host.CurrentTime)
 	if err != nil {
 		return err
 	}

@@ -107,17 +107,14 @@ type demonstration struct {
 }
 
 // valuePairs parses NAME=VALUE pairs.
-func valuePairs(list []string) (map[string]json.RawMessage, error) {
+func valuePairs(list []string, fix string) (map[string]json.RawMessage, error) {
+	pairs, err := app.ParsePairs(list, fix)
 	out := map[string]json.RawMessage{}
-	for _, text := range list {
-		name, value, err := app.ParsePair(text)
-		if err != nil {
-			return nil, app.UsageError{Err: err}
-		}
+	for name, value := range pairs {
 		// A string stays a string: the type of the input decides whether it is a number.
 		out[name] = quoteJSON(value)
 	}
-	return out, nil
+	return out, err
 }
 
 func runMachineRun(ctx context.Context, o *machineRunOptions) error {
@@ -125,11 +122,11 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 	if err != nil {
 		return app.UsageError{Err: err}
 	}
-	inputs, err := valuePairs(o.Inputs)
+	inputs, err := valuePairs(o.Inputs, "--input name=value")
 	if err != nil {
 		return err
 	}
-	answers, err := valuePairs(o.Answers)
+	answers, err := valuePairs(o.Answers, "--answer name=value")
 	if err != nil {
 		return err
 	}

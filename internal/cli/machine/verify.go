@@ -26,34 +26,18 @@ func VerifyMachines(ctx context.Context, a *app.App, cfg *config.Config, id stri
 		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no run %s", id).WithFix("guideway machine status")
 	case !there:
 		return &run.Report{}, nil
-	case !own.UsesPostgres():
-		if err := os.MkdirAll(own.DataDir, 0o700); err != nil {
-			return nil, app.StoreOpenError(err)
-		}
 	}
-	journal, err := app.OpenJournal(ctx, own, a.Logger(cfg))
-	if err != nil {
-		return nil, app.StoreOpenError(err)
-	}
-	defer journal.Close()
-	key, err := app.OpenKey(ctx, own, journal)
+	store, err := server.OpenMachineStore(ctx, cfg, "", server.MachineDeps{}, a.Logger(cfg))
 	if err != nil {
 		return nil, err
 	}
-	heads, err := app.OpenHeads(own, key)
-	if err != nil {
-		return nil, err
-	}
-	runs, err := driver.New(driver.Options{Journal: journal, Key: key, Heads: heads})
-	if err != nil {
-		return nil, err
-	}
+	defer store.Close()
 	if restored {
-		if err := runs.AcceptRestore(ctx); err != nil {
+		if err := store.Runs.AcceptRestore(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return runs.Verify(ctx, id)
+	return store.Runs.Verify(ctx, id)
 }
 
 // HasMachineStore reports whether a journal of machines exists or existed. If its heads

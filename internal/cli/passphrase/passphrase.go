@@ -6,6 +6,7 @@
 package passphrase
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -43,16 +44,7 @@ type Cost struct {
 }
 
 func (c Cost) withDefaults() Cost {
-	if c.Passes == 0 {
-		c.Passes = 3
-	}
-	if c.KiB == 0 {
-		c.KiB = 64 << 10
-	}
-	if c.Threads == 0 {
-		c.Threads = 2
-	}
-	return c
+	return Cost{Passes: cmp.Or(c.Passes, 3), KiB: cmp.Or(c.KiB, 64<<10), Threads: cmp.Or(c.Threads, 2)}
 }
 
 // isWithinBounds reports whether a cost from a file is acceptable, so that a file cannot

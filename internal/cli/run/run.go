@@ -78,7 +78,7 @@ checkpoint that is not required. In addition:
 // checkOptions returns an error if the options are invalid or cannot be combined.
 func (o *RunOptions) checkOptions() error {
 	for _, pair := range o.Vars {
-		if _, _, err := app.ParsePair(pair); err != nil {
+		if _, _, err := app.ParsePair(pair, "--var name=value"); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func RunRun(ctx context.Context, o *RunOptions) error {
 		p = &scriptedPlayer{answers: a, times: map[string]int{}}
 	}
 	for _, pair := range o.Vars {
-		name, text, _ := app.ParsePair(pair) // checked by checkOptions
+		name, text, _ := app.ParsePair(pair, "") // checked by checkOptions
 		w.Workflow.SetVariable(w.State, w.Vars, name, w.Workflow.ParseVariable(name, text))
 	}
 	err = w.Run(ctx, p, v)

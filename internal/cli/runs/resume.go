@@ -5,6 +5,7 @@ import "github.com/guideway-dev/guideway/internal/cli/app"
 import "github.com/guideway-dev/guideway/internal/cli/walk"
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,10 +126,7 @@ func (o *RunsResumeOptions) chooseRun(ctx context.Context, t *walk.Terminal, can
 		return open[0].RunID, nil
 	}
 	for i, c := range open {
-		goal := app.OneLine(c.Goal)
-		if goal == "" {
-			goal = app.OneLine(c.WorkflowID)
-		}
+		goal := cmp.Or(app.OneLine(c.Goal), app.OneLine(c.WorkflowID))
 		fmt.Fprintf(t.Out, "%2d. %s\n", i+1, t.Styles.Bold(app.Truncate(goal, max(t.Width, 72)-4)))
 		about := fmt.Sprintf("%s at %s, %s", c.WorkflowID, c.Position.ID, t.Prompter.Host.FormatAge(c.UpdatedAt))
 		if where := projectWords(c.Project); where != "" {

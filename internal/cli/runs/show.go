@@ -6,9 +6,11 @@ import "github.com/guideway-dev/guideway/internal/cli/walk"
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -138,10 +140,7 @@ func (k *runReplay) sourceText() string {
 }
 
 func projectWords(p run.Project) string {
-	text := app.OneLine(p.Path)
-	if text == "" {
-		text = p.ID
-	}
+	text := cmp.Or(app.OneLine(p.Path), p.ID)
 	if p.Branch != "" {
 		text += ", branch " + app.OneLine(p.Branch)
 	}
@@ -223,12 +222,7 @@ func (k *runReplay) writeEvent(t *walk.Terminal, e run.Event) {
 
 // hasInlineNotes reports whether the notes of an event are printed on its line.
 func hasInlineNotes(kind engine.EventKind) bool {
-	switch kind {
-	case engine.EventGateAnswered, engine.EventCheckpointAnswer, engine.EventBranchTaken, engine.EventAsserted:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]engine.EventKind{engine.EventGateAnswered, engine.EventCheckpointAnswer, engine.EventBranchTaken, engine.EventAsserted}, kind)
 }
 
 func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
@@ -306,9 +300,7 @@ func principalText(by run.By) string {
 		run.ViaTerminal: "person, at a terminal", run.ViaBrowser: "human, in the browser", run.ViaToken: "human, by token",
 		run.ViaImport: "according to the bundle",
 	}[by.Via]
-	if who == "" {
-		who = string(by.Via)
-	}
+	who = cmp.Or(who, string(by.Via))
 	if by.Client != "" {
 		who += ", " + app.OneLine(by.Client)
 	}

@@ -1,9 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -114,29 +114,15 @@ func (m *MachineModels) newModel(e config.Model) (driver.SelectedModel, error) {
 	if e.Price.Cached == 0 {
 		out.CachedPrice = out.InputPrice
 	}
-	key := func(usual string) string {
-		if e.KeyEnv != "" {
-			usual = e.KeyEnv
-		}
-		return m.Host.Getenv(usual)
-	}
-	base := func(usual string) string {
-		if e.BaseURL != "" {
-			return e.BaseURL
-		}
-		return m.Host.Getenv(usual)
-	}
+	key := func(usual string) string { return m.Host.Getenv(cmp.Or(e.KeyEnv, usual)) }
+	base := func(usual string) string { return cmp.Or(e.BaseURL, m.Host.Getenv(usual)) }
 	switch e.Provider {
 	case config.ProviderOpenAI:
 		out.Model = openai.New(openai.Options{BaseURL: base("OPENAI_BASE_URL"), Key: key("OPENAI_API_KEY"), OldMaxTokens: e.OldMaxTokens})
 	case config.ProviderAnthropic:
 		out.Model = anthropic.New(anthropic.Options{BaseURL: base("ANTHROPIC_BASE_URL"), Key: key("ANTHROPIC_API_KEY")})
 	case config.ProviderScripted:
-		path := e.Model
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(m.Host.Dir, path)
-		}
-		data, err := ReadBoundedFile(path)
+		data, err := ReadBoundedFile(m.Host.Abs(e.Model))
 		if err != nil {
 			return out, guideway.Errorf(guideway.CodeNotFound, "read the answers of the scripted model: %w", err)
 		}

@@ -4,6 +4,7 @@ package session
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -167,10 +168,7 @@ func dashboardText(doc session.Summary, field string) string {
 }
 
 func dashboardTitle(doc session.Summary) string {
-	if title := dashboardText(doc, "title"); title != "" {
-		return title
-	}
-	return app.OneLine(doc.ProjectPath)
+	return cmp.Or(dashboardText(doc, "title"), app.OneLine(doc.ProjectPath))
 }
 
 // SessionsShowOptions is the command line of guideway sessions show.

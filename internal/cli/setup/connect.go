@@ -5,6 +5,7 @@ import "github.com/guideway-dev/guideway/internal/cli/app"
 import "github.com/guideway-dev/guideway/internal/cli/server"
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -75,10 +76,7 @@ func RunConnect(ctx context.Context, o *connectOptions) error {
 // findServer returns the address of the server and its token. The token of the local server
 // is sent only to that server.
 func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (address, token string, err error) {
-	token = o.Token
-	if token == "" {
-		token = o.app.Host.Getenv("GUIDEWAY_TOKEN")
-	}
+	token = cmp.Or(o.Token, o.app.Host.Getenv("GUIDEWAY_TOKEN"))
 	address = o.URL
 	if address == "" {
 		at, ok := server.FindLiveServer(ctx, cfg)

@@ -12,6 +12,7 @@ import installcmd "github.com/guideway-dev/guideway/internal/cli/install"
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,10 +111,8 @@ func (o *DoctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 }
 
 func worstSeverity(diagnostics []guideway.Diagnostic) string {
-	for _, d := range diagnostics {
-		if d.Severity == guideway.SeverityError {
-			return CheckFail
-		}
+	if len(app.FilterErrors(diagnostics)) > 0 {
+		return CheckFail
 	}
 	return CheckWarn
 }
@@ -169,10 +168,7 @@ func checkSandbox(ctx context.Context) Check {
 func SandboxFound(c Check, missing string, err error) Check {
 	switch {
 	case err != nil:
-		c.Status, c.Message, c.Fix = CheckFail, "workers cannot start; hooks and machines cannot run: "+err.Error(), guideway.ErrorFix(err)
-		if c.Fix == "" {
-			c.Fix = "allow this user to start the Guideway program"
-		}
+		c.Status, c.Message, c.Fix = CheckFail, "workers cannot start; hooks and machines cannot run: "+err.Error(), cmp.Or(guideway.ErrorFix(err), "allow this user to start the Guideway program")
 	case missing != "":
 		c.Status, c.Message = CheckWarn, "workers run without the system call filter ("+missing+"); all other isolation is active"
 		c.Fix = "allow seccomp filters in the container; docs/scripts.md describes the isolation without them"

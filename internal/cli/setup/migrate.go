@@ -66,11 +66,7 @@ errors are reported.`,
 		Args:    app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.From == "" {
-				home := a.Host.Getenv("HOME")
-				if home == "" {
-					home = a.Host.Getenv("USERPROFILE")
-				}
-				o.From = filepath.Join(home, ".workrail")
+				o.From = filepath.Join(a.Host.Home(), ".workrail")
 			}
 			o.From = a.Host.Abs(o.From)
 			return run(cmd.Context(), o)

@@ -14,30 +14,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// SourcesOptions is the command line of guideway sources.
-type SourcesOptions struct {
-	app  *app.App
-	JSON bool
-}
-
-func NewSourcesCmd(a *app.App, run func(context.Context, *SourcesOptions) error) *cobra.Command {
-	o := &SourcesOptions{app: a}
-	cmd := &cobra.Command{
+func NewSourcesCmd(a *app.App, run app.RunFunc[app.PlainOptions]) *cobra.Command {
+	cmd := app.NewPlainCmd(a, run, &cobra.Command{
 		Use:   "sources",
 		Short: "List the sources of workflows",
 		Long: `List the sources of workflows in order of precedence. If two definitions have the same id,
 the one from the source of higher precedence is served; the other one is shadowed and
 available as ID@SOURCE.`,
 		Example: "  guideway sources\n  guideway sources --json\n  guideway sources sync",
-		Args:    app.NoArgs,
-		RunE:    app.RunWith(run, o),
-	}
-	app.AddJSONFlag(cmd, &o.JSON)
-	list := &cobra.Command{
-		Use: "list", Short: "List the sources of workflows", Args: app.NoArgs,
-		RunE: app.RunWith(run, o),
-	}
-	list.Flags().BoolVar(&o.JSON, "json", false, "print the result as JSON")
+	})
+	list := app.NewPlainCmd(a, run, &cobra.Command{Use: "list", Short: "List the sources of workflows"})
 	cmd.AddCommand(list, newSourcesSyncCmd(a, runSourcesSync))
 	return cmd
 }
@@ -67,14 +53,14 @@ func SourceRows(cat *catalog.Catalog) []SourceRow {
 	return rows
 }
 
-func RunSources(ctx context.Context, o *SourcesOptions) error {
-	_, cat, err := o.app.LoadCatalog(ctx)
+func RunSources(ctx context.Context, o *app.PlainOptions) error {
+	_, cat, err := o.App.LoadCatalog(ctx)
 	if err != nil {
 		return err
 	}
 	defer cat.Close()
 	rows := SourceRows(cat)
-	return app.WriteList(o.app.Host, o.JSON, app.Listing[SourceRow]{
+	return app.WriteList(o.App.Host, o.JSON, app.Listing[SourceRow]{
 		Items: rows, Answer: rows, Empty: "There are no sources: all of them are disabled. See: guideway help settings",
 		Table: app.NewTable(1, "SOURCE", "LOCATION", "SERVED", "SHADOWED", "PROBLEMS", "TRUST", "STATE").AlignRight(2, 3, 4),
 		Row: func(r SourceRow) []string {

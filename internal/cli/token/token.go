@@ -104,12 +104,10 @@ func allowText(t auth.NamedToken) string {
 	return strings.Join(parts, "; ")
 }
 
-// exposureText returns how tools are presented to a client.
+// exposureText returns how tools are presented to a client, or "" if the token does not
+// determine it.
 func exposureText(e auth.Exposure) string {
-	if e == auth.ExposureSearch {
-		return "by tool_search and tool_call"
-	}
-	return "all in the list"
+	return map[auth.Exposure]string{auth.ExposureSearch: "by tool_search and tool_call", auth.ExposureAll: "all in the list"}[e]
 }
 
 // expiryText returns the expiry of a token as text.
@@ -146,12 +144,14 @@ func runTokenShow(_ context.Context, o *app.NameOptions) error {
 		return app.WriteJSON(host.Out, token)
 	}
 	fmt.Fprintf(host.Out, "%s\n", host.OutStyles().Bold(app.OneLine(token.Name)))
-	fmt.Fprintf(host.Out, "  scopes   %s\n  user     %s\n", scopesText(token.Scopes), app.OneLine(token.User))
-	fmt.Fprintf(host.Out, "  allows   %s\n", app.OneLine(allowText(token)))
-	if token.Exposure != "" {
-		fmt.Fprintf(host.Out, "  tools    %s\n", exposureText(token.Exposure))
-	}
-	fmt.Fprintf(host.Out, "  made     %s\n  used     %s\n  ends     %s\n", host.FormatAge(token.Created), host.FormatAgeOr(token.Used, "never"), expiryText(host, token))
+	line := host.WriteFields(9)
+	line("  scopes", scopesText(token.Scopes))
+	line("  user", app.OneLine(token.User))
+	line("  allows", app.OneLine(allowText(token)))
+	line("  tools", exposureText(token.Exposure))
+	line("  made", host.FormatAge(token.Created))
+	line("  used", host.FormatAgeOr(token.Used, "never"))
+	line("  ends", expiryText(host, token))
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -91,21 +90,6 @@ server that the upstream announces.`,
 	return cmd
 }
 
-func parsePairs(list []string, flag string) (map[string]string, error) {
-	var out map[string]string
-	for _, pair := range list {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok || name == "" {
-			return nil, app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is not NAME=value", pair).WithFix("%s NAME=value", flag)}
-		}
-		if out == nil {
-			out = map[string]string{}
-		}
-		out[name] = value
-	}
-	return out, nil
-}
-
 func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 	u := config.Upstream{
 		UpstreamServer: config.UpstreamServer{
@@ -124,10 +108,10 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 		u.Command, u.Args = o.Command[0], o.Command[1:]
 	}
 	var err error
-	if u.Env, err = parsePairs(o.Env, "--env"); err != nil {
+	if u.Env, err = app.ParsePairs(o.Env, "--env NAME=value"); err != nil {
 		return err
 	}
-	if u.Headers, err = parsePairs(o.Headers, "--header"); err != nil {
+	if u.Headers, err = app.ParsePairs(o.Headers, "--header NAME=value"); err != nil {
 		return err
 	}
 	e := gatewayadmin.EntryOf(u)

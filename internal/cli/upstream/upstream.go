@@ -6,6 +6,7 @@ import "github.com/guideway-dev/guideway/internal/cli/app"
 import "github.com/guideway-dev/guideway/internal/cli/server"
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -193,10 +194,7 @@ func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string 
 	first := map[string]string{}
 	for _, tool := range offered {
 		rule := rules[tool]
-		name := tool
-		if rule.Name != "" {
-			name = rule.Name
-		}
+		name := cmp.Or(rule.Name, tool)
 		if rule.Hide {
 			continue
 		}
@@ -234,29 +232,25 @@ func (d *upstreamDetails) toolMarks(tool string) string {
 func printUpstream(a *app.App, d upstreamDetails) {
 	out, s := a.Host.Out, a.Host.OutStyles()
 	fmt.Fprintf(out, "%s  %s\n", s.Bold(d.Name), server.FormatUpstreamState(&d.Summary))
-	fmt.Fprintf(out, "  reached by  %s: %s\n", d.Reached, app.OneLine(d.Where))
-	fmt.Fprintf(out, "  configured  %s\n", d.Origin)
+	line := a.Host.WriteFields(12)
+	line("  reached by", d.Reached+": "+app.OneLine(d.Where))
+	line("  configured", d.Origin)
 	for _, key := range slices.Sorted(maps.Keys(d.Config.Env)) {
-		fmt.Fprintf(out, "  variable    %s=%s\n", app.OneLine(key), app.OneLine(d.Config.Env[key]))
+		line("  variable", app.OneLine(key)+"="+app.OneLine(d.Config.Env[key]))
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.Config.Headers)) {
-		fmt.Fprintf(out, "  header      %s: %s\n", app.OneLine(key), app.OneLine(d.Config.Headers[key]))
+		line("  header", app.OneLine(key)+": "+app.OneLine(d.Config.Headers[key]))
 	}
-	if d.Config.Bearer != "" {
-		fmt.Fprintf(out, "  bearer      %s\n", d.Config.Bearer)
-	}
+	line("  bearer", d.Config.Bearer)
 	if o := d.Config.OAuth; o != nil {
-		from := "the authorization server that the upstream announces"
-		if o.TokenURL+o.Issuer != "" {
-			from = o.TokenURL + o.Issuer
-		}
-		fmt.Fprintf(out, "  oauth       client %s, tokens from %s\n", app.OneLine(o.ClientID), app.OneLine(from))
+		from := cmp.Or(o.TokenURL+o.Issuer, "the authorization server that the upstream announces")
+		line("  oauth", "client "+app.OneLine(o.ClientID)+", tokens from "+app.OneLine(from))
 	}
 	if d.Server == nil {
 		fmt.Fprintf(out, "\nNot queried yet: guideway upstream show %s --check\n", d.Name)
 		return
 	}
-	fmt.Fprintf(out, "  server      %s %s, speaks %s\n", app.OneLine(d.Server.Server.Name), app.OneLine(d.Server.Server.Version), d.Server.Version)
+	line("  server", app.OneLine(d.Server.Server.Name)+" "+app.OneLine(d.Server.Server.Version)+", speaks "+d.Server.Version)
 	fmt.Fprintf(out, "\n%s:\n", app.Plural(len(d.Offered), "tool", "tools"))
 	for _, name := range d.Offered {
 		fmt.Fprintf(out, "  %s\n", app.OneLine(name)+d.toolMarks(name))

@@ -29,12 +29,9 @@ const (
 // isLoopEvent reports whether an event belongs to a whole loop and not to one of its
 // rounds.
 func isLoopEvent(kind engine.EventKind) bool {
-	switch kind {
-	case engine.EventRoundStarted, engine.EventLoopEnded, engine.EventLoopIteration, engine.EventLoopCompleted, engine.EventLoopBroken:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]engine.EventKind{
+		engine.EventRoundStarted, engine.EventLoopEnded, engine.EventLoopIteration, engine.EventLoopCompleted, engine.EventLoopBroken,
+	}, kind)
 }
 
 // DescribeEvent returns the label and the text of an event. The text is empty for an event

@@ -64,9 +64,9 @@ func (c phasesView) eventTitle(e engine.Event) string {
 	if phase == nil {
 		return e.Step
 	}
-	for name, id := range listNames(phase) {
-		if id == e.Step {
-			return name
+	for _, part := range listParts(phase) {
+		if part.id == e.Step {
+			return part.name
 		}
 	}
 	return e.Step
@@ -79,36 +79,29 @@ func (c phasesView) eventPhaseID(e engine.Event) string {
 	return ""
 }
 
-// listNames yields the names and ids in a phase, starting with the phase.
-func listNames(phase *phases.Phase) func(yield func(name, id string) bool) {
-	return func(yield func(name, id string) bool) {
-		steps := func(list []phases.Step) bool {
-			for i := range list {
-				if !yield(list[i].Name, list[i].ID) {
-					return false
-				}
-			}
-			return true
-		}
-		if !yield(phase.Name, phase.ID) || !steps(phase.Steps) {
-			return
-		}
-		for i := range phase.Loops {
-			if !yield(phase.Loops[i].Name, phase.Loops[i].ID) || !steps(phase.Loops[i].Steps) {
-				return
-			}
-		}
-		for i := range phase.Checkpoints {
-			if !yield(phase.Checkpoints[i].Name, phase.Checkpoints[i].ID) {
-				return
-			}
-		}
-		for i := range phase.Decisions {
-			if !yield(phase.Decisions[i].Name, phase.Decisions[i].ID) {
-				return
-			}
+// phasePart is a part of a phase with an id.
+type phasePart struct{ name, id string }
+
+// listParts returns a phase and its parts.
+func listParts(phase *phases.Phase) []phasePart {
+	parts := []phasePart{{phase.Name, phase.ID}}
+	addSteps := func(list []phases.Step) {
+		for i := range list {
+			parts = append(parts, phasePart{list[i].Name, list[i].ID})
 		}
 	}
+	addSteps(phase.Steps)
+	for i := range phase.Loops {
+		parts = append(parts, phasePart{phase.Loops[i].Name, phase.Loops[i].ID})
+		addSteps(phase.Loops[i].Steps)
+	}
+	for _, c := range phase.Checkpoints {
+		parts = append(parts, phasePart{c.Name, c.ID})
+	}
+	for _, d := range phase.Decisions {
+		parts = append(parts, phasePart{d.Name, d.ID})
+	}
+	return parts
 }
 
 // formatAnswer returns the option and its effects.
@@ -300,9 +293,9 @@ func branchIDs(d phases.Decision) []string {
 func (c phasesView) ExpectedInputIDs() []string {
 	var ids []string
 	for i := range c.Workflow.Phases {
-		for _, id := range listNames(&c.Workflow.Phases[i]) {
-			if !slices.Contains(ids, id) {
-				ids = append(ids, id)
+		for _, part := range listParts(&c.Workflow.Phases[i]) {
+			if !slices.Contains(ids, part.id) {
+				ids = append(ids, part.id)
 			}
 		}
 	}

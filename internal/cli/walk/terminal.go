@@ -377,7 +377,7 @@ func (t *Terminal) setVariable(w *Walk, pos engine.Position, pair string) {
 		fmt.Fprintln(t.Out, "A gate only accepts an answer.")
 		return
 	}
-	name, text, err := app.ParsePair(pair)
+	name, text, err := app.ParsePair(pair, "")
 	if err != nil {
 		fmt.Fprintln(t.Out, "Write :set name=value.")
 		return

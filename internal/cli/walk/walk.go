@@ -184,13 +184,11 @@ func (p *history) AddEvent(w *Walk, e engine.Event) {
 		step.Reason = e.Reason
 	case engine.EventLoopEntered, engine.EventRoundStarted:
 		p.loopEntry(w, e).Rounds = e.Round
-	case engine.EventLoopEnded:
-		p.loopEntry(w, e).Ended = e.Reason
 	case engine.EventLoopStarted:
 		p.loopEntry(w, e).Ended = ""
 	case engine.EventLoopIteration: // a loop runs again if its phase is entered again
 		p.loopEntry(w, e).Rounds++
-	case engine.EventLoopCompleted, engine.EventLoopBroken:
+	case engine.EventLoopEnded, engine.EventLoopCompleted, engine.EventLoopBroken:
 		p.loopEntry(w, e).Ended = e.Reason
 	case engine.EventGateAnswered:
 		p.addGateAnswer(w, e)

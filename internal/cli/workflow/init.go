@@ -5,9 +5,7 @@ import "github.com/guideway-dev/guideway/internal/cli/app"
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,10 +56,16 @@ Existing files are not changed.`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
-		RunE: app.RunWithArg(run, o, &o.Dir),
+		RunE: app.RunWithArg(run, o, &o.Dir, func() error {
+			if o.Dialect != string(guideway.DialectSteps) && o.Dialect != string(guideway.DialectMachines) {
+				return guideway.Errorf(guideway.CodeInvalid, "there is no example of the dialect %q", o.Dialect).
+					WithFix("--dialect steps or --dialect machines")
+			}
+			return nil
+		}),
 	}
-	app.AddChoiceFlag(cmd, &o.Dialect, "dialect", string(guideway.DialectSteps), app.ToStrings(guideway.DialectSteps, guideway.DialectMachines),
-		"`dialect` of the example: steps, machines")
+	cmd.Flags().StringVar(&o.Dialect, "dialect", string(guideway.DialectSteps), "`dialect` of the example: steps, machines")
+	app.AddFixedCompletion(cmd, "dialect", app.ToStrings(guideway.DialectSteps, guideway.DialectMachines))
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -89,16 +93,16 @@ func RunInit(_ context.Context, o *InitOptions) error {
 	for _, name := range files {
 		file := filepath.Join(dir, name)
 		if err == nil {
-			err = createFile(host.Abs(file), text(name))
+			err = app.WriteNewFile(host.Abs(file), []byte(text(name)), 0o644, false)
 		}
 		switch {
 		case err == nil:
 			answer.Created = append(answer.Created, file)
-		case errors.Is(err, fs.ErrExist) && isFile(host.Abs(file)):
+		case guideway.ErrorCode(err) == guideway.CodeConflict && isFile(host.Abs(file)):
 			answer.Existing = append(answer.Existing, file)
 			err = nil
 		default:
-			return guideway.Errorf(guideway.CodeUnavailable, "make %s: %w", file, err).WithFix("run guideway init in a writable directory")
+			return guideway.Errorf(guideway.CodeUnavailable, "%w", err).WithFix("run guideway init in a writable directory")
 		}
 	}
 	if o.JSON {
@@ -140,16 +144,6 @@ func nextMachineSteps(file, dir string) [][2]string {
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
-}
-
-// createFile writes a new file. It fails if the file exists.
-func createFile(path, text string) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(text)
-	return errors.Join(err, file.Close())
 }
 
 // exampleMachineFiles returns the names of the files of the example machine and a function

@@ -6,6 +6,7 @@ import sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"
 import "github.com/guideway-dev/guideway/internal/cli/app"
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -102,7 +103,7 @@ func RunList(ctx context.Context, o *ListOptions) error {
 		answer.Definitions = append(answer.Definitions, o.machineRows(snap)...)
 	}
 	for _, e := range snap.List(catalog.Filter{Source: o.Source, Dialect: guideway.Dialect(o.Dialect)}) {
-		if o.matchesEntry(e) {
+		if o.containsAllWords(e.ID, e.Name, e.Description) {
 			answer.Definitions = append(answer.Definitions, newListRow(e))
 		}
 	}
@@ -134,11 +135,6 @@ func (o *ListOptions) hookRows(snap *catalog.Snapshot) []listRow {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-// matchesEntry reports whether a definition contains all words of the query.
-func (o *ListOptions) matchesEntry(e *catalog.Entry) bool {
-	return o.containsAllWords(e.ID, e.Name, e.Description)
 }
 
 // containsAllWords reports whether the texts contain all words of the query.
@@ -187,10 +183,7 @@ func namedSource(snap *catalog.Snapshot, name string) (catalog.SourceStatus, err
 
 // filterBySource returns the diagnostics about the documents of a source.
 func filterBySource(diagnostics []guideway.Diagnostic, status catalog.SourceStatus) []guideway.Diagnostic {
-	root := status.Name + ":"
-	if status.Location != "" {
-		root = status.Location
-	}
+	root := cmp.Or(status.Location, status.Name+":")
 	var own []guideway.Diagnostic
 	for _, d := range diagnostics {
 		if d.File == root || strings.HasPrefix(d.File, root+"/") || strings.HasPrefix(d.File, root+string(filepath.Separator)) {

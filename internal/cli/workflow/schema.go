@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -41,10 +42,8 @@ kind of document.`,
 			if err := app.ExactArgs(1, "one of "+strings.Join(schemaNames(), ", "), "guideway schema "+schemaNames()[0])(cmd, args); err != nil {
 				return err
 			}
-			for _, name := range schemaNames() {
-				if args[0] == name {
-					return nil
-				}
+			if slices.Contains(schemaNames(), args[0]) {
+				return nil
 			}
 			return guideway.Errorf(guideway.CodeInvalid, "there is no schema %q; the schemas are %s", args[0], strings.Join(schemaNames(), ", ")).
 				WithFix("guideway schema %s", schemaNames()[0])
