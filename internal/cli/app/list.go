@@ -31,7 +31,7 @@ func WriteList[T any](h *Host, asJSON bool, l Listing[T]) error {
 // WriteRows prints a table with a row for each of the items.
 func WriteRows[T any](h *Host, t *Table, items []T, row func(T) []string) {
 	for _, item := range items {
-		t.rows = append(t.rows, row(item))
+		t.Add(row(item)...)
 	}
 	t.Write(h.Out, h.TerminalWidth(), h.OutStyles())
 }

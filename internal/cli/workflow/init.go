@@ -102,7 +102,7 @@ func RunInit(_ context.Context, o *InitOptions) error {
 			answer.Existing = append(answer.Existing, file)
 			err = nil
 		default:
-			return guideway.Errorf(guideway.CodeUnavailable, "%w", err).WithFix("run guideway init in a writable directory")
+			return guideway.Errorf(guideway.CodeUnavailable, "make %s: %w", file, err).WithFix("run guideway init in a writable directory")
 		}
 	}
 	if o.JSON {
