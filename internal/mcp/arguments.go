@@ -18,7 +18,7 @@ import (
 // param is one parameter of a tool.
 type param struct {
 	name, description string
-	kind              paramKind
+	kind              valueKind
 	required          bool
 	// acceptsNumber accepts a whole number for a string: 1 for "1".
 	acceptsNumber bool
@@ -31,16 +31,35 @@ type param struct {
 	example any
 }
 
-type paramKind string
+// valueKind is the kind of a parameter, or of a member of an answer.
+type valueKind string
 
 const (
-	kindString  paramKind = "string"
-	kindStrings paramKind = "list of strings"
-	kindObject  paramKind = "object"
-	kindBool    paramKind = "boolean"
-	kindInteger paramKind = "integer"
-	kindNumber  paramKind = "number"
+	kindString  valueKind = "string"
+	kindStrings valueKind = "list of strings"
+	kindObject  valueKind = "object"
+	kindBool    valueKind = "boolean"
+	kindInteger valueKind = "integer"
+	kindNumber  valueKind = "number"
+
+	// These are only kinds of members.
+	kindObjects      valueKind = "list of objects"
+	kindList         valueKind = "array"
+	kindObjectOrNull valueKind = "object or null"
 )
+
+func (k valueKind) jsonSchema() map[string]any {
+	switch k {
+	case kindStrings:
+		return map[string]any{"type": "array", "items": kindString.jsonSchema()}
+	case kindObjects:
+		return map[string]any{"type": "array", "items": kindObject.jsonSchema()}
+	case kindObjectOrNull:
+		return map[string]any{"anyOf": []any{kindObject.jsonSchema(), map[string]any{"type": "null"}}}
+	default:
+		return map[string]any{"type": string(k)}
+	}
+}
 
 const (
 	// maxText bounds every string argument, in characters.
@@ -54,11 +73,8 @@ const (
 )
 
 func (p param) jsonSchema() map[string]any {
-	s := typeSchema(string(p.kind))
-	switch {
-	case p.kind == kindStrings:
-		s = listSchema(typeSchema("string"))
-	case p.members != nil:
+	s := p.kind.jsonSchema()
+	if p.members != nil {
 		s = inputSchema(p.members)
 	}
 	if p.description != "" {
@@ -79,8 +95,7 @@ func inputSchema(params []param) map[string]any {
 			required = append(required, p.name)
 		}
 	}
-	s := objectSchema(properties)
-	s["additionalProperties"] = false
+	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 	if len(required) > 0 {
 		s["required"] = required
 	}

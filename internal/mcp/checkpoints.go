@@ -176,10 +176,7 @@ func (t *contextTools) saveTool() *tool {
 			{name: "agentId", kind: kindString, maxLength: maxID},
 			{name: "expectedHead", kind: kindString, maxLength: maxID, description: "Checkpoint you started from"},
 		},
-		output: objectSchema(map[string]any{
-			"checkpointId": typeSchema("string"), "sessionId": typeSchema("string"), "parentId": typeSchema("string"), "bytes": typeSchema("integer"),
-			"storedBytes": typeSchema("integer"), "tokens": typeSchema("integer"), "warnings": typeSchema("array"),
-		}),
+		output: members{kindString: "checkpointId sessionId parentId", kindInteger: "bytes storedBytes tokens", kindList: "warnings"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {
 			if c.textArg("handle") == "" && c.objectArg("context") == nil {
 				return nil, c.badCall("context", "context is required without a handle")
@@ -210,10 +207,7 @@ func (t *contextTools) loadTool() *tool {
 			{name: "keys", kind: kindStrings, description: "Only these variables"},
 			{name: "budgetTokens", kind: kindInteger, description: "Reduce the context to this"},
 		},
-		output: objectSchema(map[string]any{
-			"checkpointId": typeSchema("string"), "sessionId": typeSchema("string"), "context": typeSchema("object"), "handle": typeSchema("string"),
-			"position": typeSchema("object"), "degraded": typeSchema("object"), "next": typeSchema("object"),
-		}),
+		output: members{kindString: "checkpointId sessionId handle", kindObject: "context position degraded next"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {
 			r := contexts.LoadRequest{
 				ID: c.textArg("checkpointId"), Session: c.textArg("sessionId"), Ref: c.textArg("ref"), Keys: c.textsArg("keys"),
@@ -257,9 +251,7 @@ func (t *contextTools) listTool() *tool {
 			{name: "limit", kind: kindInteger},
 			{name: "cursor", kind: kindString, maxLength: maxSeriesName},
 		},
-		output: objectSchema(map[string]any{
-			"checkpoints": listSchema(typeSchema("object")), "nextCursor": typeSchema("string"),
-		}),
+		output: members{kindString: "nextCursor", kindObjects: "checkpoints"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {
 			r := checkpoint.ListRequest{
 				Session: c.textArg("sessionId"), Workflow: c.textArg("workflowId"), Query: c.textArg("query"), Tags: c.textsArg("tags"),

@@ -50,9 +50,7 @@ func (t *contextTools) compressTool() *tool {
 		name: "workflow_context_compress", title: "Shrink a context", effect: effectAddsOnce,
 		description: "Reduce a context (or that of a run) by omitting the items least relevant to the question. Critical items stay whole; workflow_checkpoint_load {ref} returns an omitted item.",
 		params:      reduceParams(param{name: "ratio", kind: kindNumber, description: "Reduction factor such as 4, instead of budgetTokens", example: 4}),
-		output: objectSchema(map[string]any{
-			"context": typeSchema("object"), "tokensBefore": typeSchema("integer"), "tokensAfter": typeSchema("integer"), "omitted": typeSchema("array"),
-		}),
+		output:      members{kindInteger: "tokensBefore tokensAfter", kindObject: "context", kindList: "omitted"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {
 			r, err := reduceRequest(c)
 			if err != nil {
@@ -68,9 +66,7 @@ func (t *contextTools) prioritizeTool() *tool {
 		name: "workflow_context_prioritize", title: "Sort a context", effect: effectAddsOnce,
 		description: "Keep the most important items of a context, whole, within a token budget; drop ephemeral ones. Returns each item's layer and the reason.",
 		params:      reduceParams(),
-		output: objectSchema(map[string]any{
-			"context": typeSchema("object"), "items": typeSchema("array"),
-		}),
+		output:      members{kindObject: "context", kindList: "items"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {
 			r, err := reduceRequest(c)
 			if err != nil {
@@ -90,7 +86,7 @@ func (t *contextTools) markTool() *tool {
 			{name: "keys", kind: kindStrings, required: true, example: []any{"goal"}},
 			{name: "tags", kind: kindStrings},
 		},
-		output: objectSchema(map[string]any{"marked": typeSchema("array")}),
+		output: members{kindList: "marked"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {
 			if c.textArg("handle") == "" && c.textArg("sessionId") == "" {
 				bad := c.badCall("handle", "handle or sessionId is required")

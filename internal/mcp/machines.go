@@ -64,17 +64,14 @@ func machineRunParam() param {
 }
 
 func machineSchema() map[string]any {
-	return objectSchema(map[string]any{
-		"runId": typeSchema("string"), "machine": typeSchema("string"), "status": typeSchema("string"), "state": typeSchema("string"),
-		"asks": typeSchema("object"), "pause": typeSchema("object"), "usage": typeSchema("object"), "next": typeSchema("object"),
-	})
+	return members{kindString: "runId machine status state", kindObject: "asks pause usage next"}.schema()
 }
 
 func (m *machineTools) listTool() *tool {
 	return &tool{
 		name: "machine_list", title: "Agent machines",
 		description: "List the agent machines: several agents that work on a task together, driven through states by a script.",
-		output:      objectSchema(map[string]any{"machines": listSchema(typeSchema("object"))}),
+		output:      members{kindObjects: "machines"}.schema(),
 		handle: func(ctx context.Context, _ arguments) (any, error) {
 			list, err := m.machines.Served(ctx)
 			if err != nil {

@@ -70,7 +70,7 @@ type workflowInfo struct {
 
 // itemsSchema is the output schema of a list.
 func itemsSchema() map[string]any {
-	return objectSchema(map[string]any{"items": listSchema(typeSchema("object"))})
+	return members{kindObjects: "items"}.schema()
 }
 
 func (p *phaseTools) listWorkflows() *tool {
@@ -121,11 +121,7 @@ func (p *phaseTools) getWorkflow() *tool {
 		name: "get_workflow", title: "Get a phase workflow",
 		description: "Get the whole definition of a phase workflow. To follow one, " + begin,
 		params:      []param{workflowIDParam()},
-		output: objectSchema(map[string]any{
-			"id": typeSchema("string"), "version": typeSchema("string"), "title": typeSchema("string"), "description": typeSchema("string"),
-			"rules": listSchema(typeSchema("string")), "variables": listSchema(typeSchema("object")),
-			"initialPhase": typeSchema("string"), "phases": listSchema(typeSchema("object")),
-		}),
+		output:      members{kindString: "id version title description initialPhase", kindStrings: "rules", kindObjects: "variables phases"}.schema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			w, err := p.findWorkflow("get_workflow", in)
 			if err != nil {
@@ -141,11 +137,7 @@ func (p *phaseTools) getPhase() *tool {
 		name: "get_phase", title: "Get a phase",
 		description: "Get one phase of a workflow: steps, checkpoints, decisions, loops and transitions.",
 		params:      []param{workflowIDParam(), phaseParam("phase_id", "Phase id or 1-based number")},
-		output: objectSchema(map[string]any{
-			"id": typeSchema("string"), "name": typeSchema("string"), "description": typeSchema("string"), "required": typeSchema("boolean"),
-			"steps": listSchema(typeSchema("object")), "checkpoints": listSchema(typeSchema("object")), "decisions": listSchema(typeSchema("object")),
-			"loops": listSchema(typeSchema("object")), "transitions": listSchema(typeSchema("object")),
-		}),
+		output:      members{kindString: "id name description", kindBool: "required", kindObjects: "steps checkpoints decisions loops transitions"}.schema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			phase, err := p.findPhaseOf("get_phase", in)
 			if err != nil {
@@ -164,10 +156,7 @@ func (p *phaseTools) getCheckpoint() *tool {
 			workflowIDParam(), phaseParam("phase_id", "Phase id or 1-based number"),
 			phaseParam("checkpoint_id", "Checkpoint id or 1-based number in the phase"),
 		},
-		output: objectSchema(map[string]any{
-			"id": typeSchema("string"), "name": typeSchema("string"), "message": typeSchema("string"), "required": typeSchema("boolean"),
-			"blocking": typeSchema("boolean"), "options": listSchema(typeSchema("object")),
-		}),
+		output: members{kindString: "id name message", kindBool: "required blocking", kindObjects: "options"}.schema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			phase, err := p.findPhaseOf("get_checkpoint", in)
 			if err != nil {
@@ -323,10 +312,7 @@ func (p *phaseTools) healthCheck() *tool {
 	return &tool{
 		name: "health_check", title: "Check the server",
 		description: "Check that the server works, and that all files loaded.",
-		output: objectSchema(map[string]any{
-			"status": typeSchema("string"), "server": typeSchema("string"), "version": typeSchema("string"),
-			"workflows_available": typeSchema("integer"), "uptime_seconds": typeSchema("integer"), "problems": typeSchema("integer"),
-		}),
+		output:      members{kindString: "status server version", kindInteger: "workflows_available uptime_seconds problems"}.schema(),
 		handle: func(context.Context, arguments) (any, error) {
 			snap := p.catalog.Snapshot()
 			h := healthAnswer{

@@ -44,10 +44,7 @@ func (p *phaseTools) getActivities() *tool {
 	return &tool{
 		name: "get_activities", title: "Get the activities",
 		description: "Get all activities with their phrases. To find the one for a goal, match_activity is shorter.",
-		output: objectSchema(map[string]any{
-			"description": typeSchema("string"), "usage": typeSchema("string"), "next_action": typeSchema("object"),
-			"activities": listSchema(typeSchema("object")), "quick_match": typeSchema("object"),
-		}),
+		output:      members{kindString: "description usage", kindObject: "next_action quick_match", kindObjects: "activities"}.schema(),
 		handle: func(context.Context, arguments) (any, error) {
 			out := struct {
 				Description string            `json:"description"`
@@ -97,10 +94,7 @@ func (p *phaseTools) getActivity() *tool {
 			name: "activity_id", kind: kindString, acceptsNumber: true, required: true, maxLength: maxID, example: "start-workflow",
 			description: "Activity id from match_activity, or the index of its file",
 		}},
-		output: objectSchema(map[string]any{
-			"id": typeSchema("string"), "version": typeSchema("string"), "problem": typeSchema("string"), "recognition": listSchema(typeSchema("string")),
-			"skills": typeSchema("object"), "outcome": listSchema(typeSchema("string")), "flow": listSchema(typeSchema("string")), "next_action": typeSchema("object"),
-		}),
+		output: members{kindString: "id version problem", kindStrings: "recognition outcome flow", kindObject: "skills next_action"}.schema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			lib, id := p.currentLibrary(), in.textArg("activity_id")
 			e := lib.Activity(id)
@@ -153,9 +147,8 @@ func (p *phaseTools) matchActivity() *tool {
 			name: "goal", kind: kindString, required: true, maxLength: 4096, example: "Start a workflow",
 			description: "The user's words",
 		}},
-		output: objectSchema(map[string]any{
-			"status": map[string]any{"type": "string", "enum": []string{"matched", "ambiguous", "none"}}, "matches": listSchema(typeSchema("object")),
-			"question": typeSchema("string"), "next_action": typeSchema("object"),
+		output: members{kindString: "question", kindObject: "next_action", kindObjects: "matches"}.schemaWith(map[string]any{
+			"status": map[string]any{"type": "string", "enum": []string{"matched", "ambiguous", "none"}},
 		}),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			status, found := p.currentLibrary().Match(in.textArg("goal"))
@@ -199,7 +192,7 @@ func (p *phaseTools) getRules() *tool {
 	return &tool{
 		name: "get_rules", title: "Get the rules for all workflows",
 		description: "Get the rules for every workflow; a workflow's own rules take precedence.",
-		output:      objectSchema(map[string]any{"id": typeSchema("string"), "title": typeSchema("string"), "sections": listSchema(typeSchema("object"))}),
+		output:      members{kindString: "id title", kindObjects: "sections"}.schema(),
 		handle: func(context.Context, arguments) (any, error) {
 			lib := p.currentLibrary()
 			e := lib.Rules()
@@ -229,9 +222,7 @@ func (p *phaseTools) getSkills() *tool {
 	return &tool{
 		name: "get_skills", title: "Get the skills",
 		description: "Get all skills and their capabilities: those for all workflows, and those of single ones.",
-		output: objectSchema(map[string]any{
-			"description": typeSchema("string"), "usage": typeSchema("string"), "universal": listSchema(typeSchema("object")), "workflow_specific": typeSchema("object"),
-		}),
+		output:      members{kindString: "description usage", kindObject: "workflow_specific", kindObjects: "universal"}.schema(),
 		handle: func(context.Context, arguments) (any, error) {
 			lib := p.currentLibrary()
 			lines := func(workflow string) []skillInfo {
@@ -289,9 +280,7 @@ func (p *phaseTools) listSkills() *tool {
 		name: "list_skills", title: "List skills",
 		description: "List the skills with their files: all, or the shared ones and those of one workflow.",
 		params:      []param{optionalWorkflow("Only what this workflow uses")},
-		output: objectSchema(map[string]any{
-			"items": listSchema(typeSchema("object")), "universal": listSchema(typeSchema("object")), "workflow": listSchema(typeSchema("object")),
-		}),
+		output:      members{kindObjects: "items universal workflow"}.schema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			lib, id := p.currentLibrary(), in.textArg("workflow_id")
 			if id != "" {
@@ -323,7 +312,7 @@ func (p *phaseTools) getSkill() *tool {
 			},
 			optionalWorkflow("Prefer the workflow's own skill"),
 		},
-		output: objectSchema(map[string]any{"id": typeSchema("string"), "version": typeSchema("string"), "capability": typeSchema("string")}),
+		output: members{kindString: "id version capability"}.schema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			lib, id, workflow := p.currentLibrary(), in.textArg("skill_id"), in.textArg("workflow_id")
 			if workflow != "" {

@@ -68,7 +68,7 @@ func (p *phaseTools) getText(kind phases.EntryKind) *tool {
 			},
 			{name: "section", kind: kindString, maxLength: 256, description: "Heading of a section"},
 		},
-		output: objectSchema(map[string]any{"content": typeSchema("string"), "format": typeSchema("string")}),
+		output: members{kindString: "content format"}.schema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			if err := p.checkOwner(name, in); err != nil {
 				return nil, err
@@ -126,9 +126,7 @@ func (p *phaseTools) listResources() *tool {
 	return &tool{
 		name: "list_resources", title: "List all resources",
 		description: "List activities, skills, guides and templates by workflow, with the tools that return them.",
-		output: objectSchema(map[string]any{
-			"activities": typeSchema("object"), "universal_skills": typeSchema("object"), "workflows": listSchema(typeSchema("object")),
-		}),
+		output:      members{kindObject: "activities universal_skills", kindObjects: "workflows"}.schema(),
 		handle: func(context.Context, arguments) (any, error) {
 			snap := p.catalog.Snapshot()
 			lib := snap.Library()

@@ -93,10 +93,7 @@ func (p *phaseTools) validateTransition() *tool {
 			{name: "variables", kind: kindObject, description: "Values that the conditions read"},
 			{name: "state", kind: kindObject, description: "State document, instead of variables"},
 		},
-		output: objectSchema(map[string]any{
-			"valid": typeSchema("boolean"), "reason": typeSchema("string"), "ways": listSchema(typeSchema("object")),
-			"leads_to": typeSchema("string"), "waits_for": listSchema(typeSchema("string")), "first": typeSchema("string"), "allowed": listSchema(typeSchema("string")),
-		}),
+		output: members{kindString: "reason leads_to first", kindStrings: "waits_for allowed", kindBool: "valid", kindObjects: "ways"}.schema(),
 	}
 	if p.runs != nil {
 		handle := handleParam(false)

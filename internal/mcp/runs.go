@@ -59,16 +59,12 @@ func requestParam() param {
 
 // answerSchema returns the schema of a run.Answer.
 func answerSchema() map[string]any {
-	return objectSchema(map[string]any{
-		"runId": typeSchema("string"), "handle": typeSchema("string"), "workflowId": typeSchema("string"),
-		"status": typeSchema("string"), "position": positionSchema(), "next": typeSchema("object"),
-	})
+	return members{kindString: "runId handle workflowId status", kindObject: "next"}.schemaWith(positionSchema())
 }
 
+// positionSchema returns the schema of the member position.
 func positionSchema() map[string]any {
-	return objectSchema(map[string]any{
-		"kind": typeSchema("string"), "id": typeSchema("string"), "title": typeSchema("string"), "prompt": typeSchema("string"),
-	})
+	return map[string]any{"position": members{kindString: "kind id title prompt"}.schema()}
 }
 
 // runAnswer is the state of a run in an answer.
@@ -250,6 +246,7 @@ func (r *runTools) abortTool() *tool {
 }
 
 func (r *runTools) resumeTool() *tool {
+	candidate := members{kindString: "runId handle goal status why", kindNumber: "score", kindObject: "next"}.schemaWith(positionSchema())
 	return &tool{
 		name: "workflow_resume", title: "Find a run to continue",
 		description: "Find a run to continue, by words of its goal, notes, workflow, branch or time, or by id; without arguments, the last ones. " +
@@ -259,10 +256,7 @@ func (r *runTools) resumeTool() *tool {
 			{name: "runId", kind: kindString, maxLength: maxID},
 			{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id; default: all"},
 		},
-		output: objectSchema(map[string]any{"candidates": listSchema(objectSchema(map[string]any{
-			"runId": typeSchema("string"), "handle": typeSchema("string"), "goal": typeSchema("string"), "status": typeSchema("string"),
-			"position": positionSchema(), "score": typeSchema("number"), "why": typeSchema("string"), "next": typeSchema("object"),
-		}))}),
+		output: members{}.schemaWith(map[string]any{"candidates": map[string]any{"type": "array", "items": candidate}}),
 		serve: func(ctx context.Context, c call) (any, error) {
 			request := run.ResumeRequest{Query: c.textArg("query"), RunID: c.textArg("runId"), Here: r.places.currentProject(ctx)}
 			if c.textArg("project") != "" {

@@ -74,10 +74,7 @@ func (s *sessionTools) createTool() *tool {
 		name: "workrail_create_session", title: "Create a session document", effect: effectAdds,
 		description: "Create a JSON document in which you keep notes on a task, for the user to watch on the dashboard. It never overwrites one.",
 		params:      sessionParams(param{name: "initialData", kind: kindObject}),
-		output: objectSchema(map[string]any{
-			"success": typeSchema("boolean"), "sessionId": typeSchema("string"), "workflowId": typeSchema("string"), "projectId": typeSchema("string"),
-			"path": typeSchema("string"), "dashboardUrl": typeSchema("string"), "message": typeSchema("string"), "createdAt": typeSchema("string"),
-		}),
+		output:      members{kindString: "sessionId workflowId projectId path dashboardUrl message createdAt", kindBool: "success"}.schema(),
 		serve: func(ctx context.Context, c call) (any, error) {
 			where, err := s.places.findProject(ctx, c)
 			if err != nil {
@@ -121,9 +118,7 @@ func (s *sessionTools) updateTool() *tool {
 		name: "workrail_update_session", title: "Update a session document", effect: effectReplaces,
 		description: "Merge updates into a session document. Objects are merged, other values replaced; a key may be a path, such as dashboard.progress or hypotheses[0].status.",
 		params:      sessionParams(param{name: "updates", kind: kindObject, required: true, example: map[string]any{"dashboard": map[string]any{"progress": 25}}}),
-		output: objectSchema(map[string]any{
-			"success": typeSchema("boolean"), "message": typeSchema("string"), "updatedAt": typeSchema("string"), "revision": typeSchema("integer"),
-		}),
+		output:      members{kindString: "message updatedAt", kindBool: "success", kindInteger: "revision"}.schema(),
 		serve: func(ctx context.Context, c call) (any, error) {
 			name, err := s.documentName(ctx, c)
 			if err != nil {
@@ -151,9 +146,7 @@ func (s *sessionTools) readTool() *tool {
 			name: "path", kind: kindString, maxLength: maxPath,
 			description: "Such as hypotheses[0].status, hypotheses[?status=='active'], JSONPath from $, or $schema",
 		}),
-		output: objectSchema(map[string]any{
-			"success": typeSchema("boolean"), "query": typeSchema("string"), "found": typeSchema("boolean"), "data": map[string]any{}, "message": typeSchema("string"),
-		}),
+		output: members{kindString: "query message", kindBool: "success found"}.schemaWith(map[string]any{"data": map[string]any{}}),
 		serve: func(ctx context.Context, c call) (any, error) {
 			name, err := s.documentName(ctx, c)
 			if err != nil {
@@ -180,9 +173,7 @@ func (s *sessionTools) dashboardTool() *tool {
 		name: "workrail_open_dashboard", title: "Open the dashboard", effect: effectAddsOnce,
 		description: "Get the URL of the dashboard, for the user to open.",
 		params:      []param{{name: "sessionId", kind: kindString, maxLength: maxID, description: "Shows this document"}},
-		output: objectSchema(map[string]any{
-			"success": typeSchema("boolean"), "url": typeSchema("string"), "message": typeSchema("string"), "note": typeSchema("string"),
-		}),
+		output:      members{kindString: "url message note", kindBool: "success"}.schema(),
 		serve: func(ctx context.Context, c call) (any, error) {
 			url, err := s.open(ctx, c.textArg("sessionId"))
 			if err != nil {

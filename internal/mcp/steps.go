@@ -68,10 +68,7 @@ func (s *stepTools) listTool() *tool {
 	return &tool{
 		name: "workflow_list", title: "List workflows",
 		description: "List the workflows. Do this before a larger task: if one fits, follow it with " + s.followTool() + ".",
-		output: objectSchema(map[string]any{
-			"workflows":   listSchema(typeSchema("object")),
-			"diagnostics": listSchema(typeSchema("object")),
-		}),
+		output:      members{kindObjects: "workflows diagnostics"}.schema(),
 		handle: func(context.Context, arguments) (any, error) {
 			out := struct {
 				Workflows   []workflowSummary     `json:"workflows"`
@@ -145,13 +142,10 @@ func (s *stepTools) getTool() *tool {
 				description: "preview (default) adds the first step",
 			},
 		},
-		output: objectSchema(map[string]any{
-			"id": typeSchema("string"), "name": typeSchema("string"), "description": typeSchema("string"),
-			"version": typeSchema("string"), "preconditions": listSchema(typeSchema("string")),
-			"clarificationPrompts": listSchema(typeSchema("string")), "metaGuidance": listSchema(typeSchema("string")),
-			"totalSteps": typeSchema("integer"), "totalPhases": typeSchema("integer"), "dialect": typeSchema("string"), "source": typeSchema("string"),
-			"hash": typeSchema("string"), "firstStep": nullable(typeSchema("object")),
-		}),
+		output: members{
+			kindString: "id name description version dialect source hash", kindStrings: "preconditions clarificationPrompts metaGuidance",
+			kindInteger: "totalSteps totalPhases", kindObjectOrNull: "firstStep",
+		}.schema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			e, err := s.findWorkflow("workflow_get", "id", in)
 			if err != nil {
@@ -196,12 +190,7 @@ func (s *stepTools) nextTool() *tool {
 				description: "The context of the last answer plus variables set since; {} at first",
 			},
 		},
-		output: objectSchema(map[string]any{
-			"step":       nullable(typeSchema("object")),
-			"guidance":   typeSchema("object"),
-			"isComplete": typeSchema("boolean"),
-			"context":    typeSchema("object"),
-		}),
+		output: members{kindBool: "isComplete", kindObject: "guidance context", kindObjectOrNull: "step"}.schema(),
 		handle: func(ctx context.Context, in arguments) (any, error) {
 			p, _, err := s.compileProgram("workflow_next", in)
 			if err != nil {
@@ -243,9 +232,7 @@ func (v *validation) addSuggestions(lines ...string) {
 }
 
 func verdictSchema() map[string]any {
-	return objectSchema(map[string]any{
-		"valid": typeSchema("boolean"), "issues": listSchema(typeSchema("string")), "suggestions": listSchema(typeSchema("string")),
-	})
+	return members{kindStrings: "issues suggestions", kindBool: "valid"}.schema()
 }
 
 func (s *stepTools) validateTool() *tool {
@@ -348,9 +335,7 @@ func (s *stepTools) schemaTool() *tool {
 	return &tool{
 		name: "workflow_get_schema", title: "Get the workflow schema",
 		description: "Get the JSON Schema of workflow definitions with a small example. For authors; not needed to follow a workflow.",
-		output: objectSchema(map[string]any{
-			"schema": typeSchema("object"), "metadata": typeSchema("object"), "commonPatterns": typeSchema("object"),
-		}),
+		output:      members{kindObject: "schema metadata commonPatterns"}.schema(),
 		handle: func(context.Context, arguments) (any, error) {
 			return map[string]any{
 				"schema": json.RawMessage(steps.Schema()),

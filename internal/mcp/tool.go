@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -219,22 +220,22 @@ func errorResult(answer any) *mcp.CallToolResult {
 	}
 }
 
-// objectSchema returns the JSON Schema of an object with the given properties.
-func objectSchema(properties map[string]any) map[string]any {
+// members are the members of an answer: their names by kind.
+type members map[valueKind]string
+
+// schema returns the JSON Schema of an object with the members.
+func (m members) schema() map[string]any { return m.schemaWith(nil) }
+
+// schemaWith is like schema, with more members that have a schema of their own.
+func (m members) schemaWith(more map[string]any) map[string]any {
+	properties := map[string]any{}
+	maps.Copy(properties, more)
+	for kind, names := range m {
+		for name := range strings.FieldsSeq(names) {
+			properties[name] = kind.jsonSchema()
+		}
+	}
 	return map[string]any{"type": "object", "properties": properties}
-}
-
-// typeSchema returns the JSON Schema of a type such as "string".
-func typeSchema(name string) map[string]any { return map[string]any{"type": name} }
-
-// nullable returns a schema that also allows null.
-func nullable(schema map[string]any) map[string]any {
-	return map[string]any{"anyOf": []any{schema, typeSchema("null")}}
-}
-
-// listSchema returns the JSON Schema of a list.
-func listSchema(items map[string]any) map[string]any {
-	return map[string]any{"type": "array", "items": items}
 }
 
 // shortenValue cuts a caller's value, so that an error never echoes a large input.
