@@ -1,11 +1,8 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/run"
 )
 
 // param is one parameter of a tool.
@@ -158,13 +156,8 @@ func (a arguments) objectArg(name string) map[string]any {
 func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 	in := arguments{}
 	if len(raw) > 0 && string(raw) != "null" {
-		dec := json.NewDecoder(bytes.NewReader(raw))
-		dec.UseNumber() // a float would round the number
-		if err := dec.Decode(&in); err != nil {
+		if !json.Valid(raw) || jsontext.Decode(raw, &in) != nil {
 			return nil, t.badCall(nil, "", "the arguments are not a JSON object")
-		}
-		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-			return nil, t.badCall(nil, "", "there is more than one JSON value in the arguments")
 		}
 	}
 	for _, name := range sortedKeys(in) {
@@ -317,10 +310,10 @@ func (t *tool) badCall(in arguments, field, message string) *callError {
 // for the field that the error is about. It adds no optional argument: that might not fit
 // the others. No example of a handle works: a caller without one finds the run with
 // workflow_resume.
-func (t *tool) nextCall(in arguments, field string) *nextCall {
+func (t *tool) nextCall(in arguments, field string) *run.Call {
 	const longest = 512
 	in = t.suggestArguments(in)
-	call := &nextCall{Tool: t.name, Arguments: map[string]any{}}
+	call := &run.Call{Tool: t.name, Arguments: map[string]any{}}
 	for _, p := range t.params {
 		v := in[p.name]
 		if v != nil && p.checkValue(v) == "" {
@@ -334,7 +327,7 @@ func (t *tool) nextCall(in arguments, field string) *nextCall {
 		}
 	}
 	if call.Arguments["handle"] == exampleHandle && t.isRunTool() {
-		return &nextCall{Tool: "workflow_resume", Arguments: map[string]any{}}
+		return &run.Call{Tool: "workflow_resume", Arguments: map[string]any{}}
 	}
 	return call
 }

@@ -113,7 +113,7 @@ func (t *tool) namedArgument(in arguments, text string) string {
 
 // callWithout returns the caller's call without an argument, or with its example if it is
 // required. If no argument is left, it returns the tool's example call.
-func (t *tool) callWithout(in arguments, name string) *nextCall {
+func (t *tool) callWithout(in arguments, name string) *run.Call {
 	next := t.nextCall(in, "")
 	delete(next.Arguments, name)
 	for _, p := range t.params {
@@ -129,8 +129,8 @@ func (t *tool) callWithout(in arguments, name string) *nextCall {
 
 // listCheckpointsCall lists the checkpoints: those of the session if expectedHead is not
 // found.
-func listCheckpointsCall(in arguments) *nextCall {
-	next := &nextCall{Tool: "workflow_checkpoint_list", Arguments: map[string]any{}}
+func listCheckpointsCall(in arguments) *run.Call {
+	next := &run.Call{Tool: "workflow_checkpoint_list", Arguments: map[string]any{}}
 	if in.textArg("expectedHead") != "" && in.textArg("sessionId") != "" {
 		next.Arguments["sessionId"] = in.textArg("sessionId")
 	}
@@ -138,8 +138,8 @@ func listCheckpointsCall(in arguments) *nextCall {
 }
 
 // smallerCall reduces a context that is too large to be saved.
-func smallerCall(in arguments) *nextCall {
-	next := &nextCall{Tool: "workflow_context_compress", Arguments: map[string]any{"ratio": 4}}
+func smallerCall(in arguments) *run.Call {
+	next := &run.Call{Tool: "workflow_context_compress", Arguments: map[string]any{"ratio": 4}}
 	if handle := in.textArg("handle"); handle != "" && in.objectArg("context") == nil {
 		next.Arguments["handle"] = handle
 		return next
@@ -149,11 +149,11 @@ func smallerCall(in arguments) *nextCall {
 }
 
 // exampleCall returns a call that works if the things it names exist.
-func (t *tool) exampleCall() *nextCall {
+func (t *tool) exampleCall() *run.Call {
 	args := map[string]any{}
 	switch t.name {
 	case "workflow_checkpoint_load", "workflow_checkpoint_list":
-		return &nextCall{Tool: "workflow_checkpoint_list", Arguments: args}
+		return &run.Call{Tool: "workflow_checkpoint_list", Arguments: args}
 	case "workflow_mark_critical":
 		args["sessionId"], args["keys"] = exampleSession, []any{"goal"}
 	case "workflow_checkpoint_save":
@@ -161,7 +161,7 @@ func (t *tool) exampleCall() *nextCall {
 	default:
 		args["context"], args["budgetTokens"] = map[string]any{"goal": "..."}, 2000
 	}
-	return &nextCall{Tool: t.name, Arguments: args}
+	return &run.Call{Tool: t.name, Arguments: args}
 }
 
 func (t *contextTools) saveTool() *tool {

@@ -66,7 +66,7 @@ func (r *runTools) continueTool() *tool {
 // legalCall returns the run's own next call if a suggested call has no output or an option
 // that the gate does not offer; nil if the suggested call works, or the run is not at its
 // handle.
-func (r *runTools) legalCall(ctx context.Context, suggested *nextCall) *nextCall {
+func (r *runTools) legalCall(ctx context.Context, suggested *run.Call) *run.Call {
 	given := arguments(suggested.Arguments)
 	answer := given.membersArg("answer")
 	if answer == nil && (given["output"] != nil || given["notes"] != nil || given["context"] != nil || given["skip"] != nil) {
@@ -84,7 +84,7 @@ func (r *runTools) legalCall(ctx context.Context, suggested *nextCall) *nextCall
 	if answer != nil && !now.Position.Person && (answer.boolArg("decline") || slices.ContainsFunc(now.Position.Options, offered)) {
 		return nil
 	}
-	return (*nextCall)(now.Next)
+	return now.Next
 }
 
 // withGiven adds the caller's other arguments to the call that a refusal suggests: a

@@ -183,7 +183,7 @@ func (p *phaseTools) findWorkflow(toolName string, in arguments) (*phases.Workfl
 			Code: guideway.CodeInvalid, Field: "workflow_id", Given: shortenValue(id),
 			Message: fmt.Sprintf("'%s' is a step workflow: it has no phases", id),
 			Fix:     "describe it with workflow_get, or name a phase workflow", Allowed: workflowIDs(snap),
-			Next: &nextCall{Tool: "list_workflows", Arguments: map[string]any{}},
+			Next: &run.Call{Tool: "list_workflows", Arguments: map[string]any{}},
 		}
 	}
 	bad := notFound("Workflow", "workflow_id", id, workflowIDs(snap))
@@ -224,7 +224,7 @@ func notFound(what, field, id string, allowed []string) *callError {
 func (e *callError) suggestRetry(toolName string, in arguments) {
 	allowed, _ := e.Allowed.([]string)
 	if len(allowed) == 0 {
-		e.Next = &nextCall{Tool: "list_resources", Arguments: map[string]any{}}
+		e.Next = &run.Call{Tool: "list_resources", Arguments: map[string]any{}}
 		return
 	}
 	args := maps.Clone(map[string]any(in))
@@ -234,7 +234,7 @@ func (e *callError) suggestRetry(toolName string, in arguments) {
 			args[e.Field] = meant
 		}
 	}
-	e.Next = &nextCall{Tool: toolName, Arguments: args}
+	e.Next = &run.Call{Tool: toolName, Arguments: args}
 }
 
 // findPhaseOf finds the workflow that a call names, and its phase.
@@ -288,7 +288,7 @@ func findCheckpoint(in arguments, phase *phases.Phase) (*phases.Checkpoint, erro
 	bad := notFound("Checkpoint", "checkpoint_id", id, ids)
 	if len(ids) == 0 {
 		bad.Fix = fmt.Sprintf("the phase %q has no checkpoints", phase.ID)
-		bad.Next = &nextCall{Tool: "get_phase", Arguments: map[string]any{"workflow_id": in.textArg("workflow_id"), "phase_id": phase.ID}}
+		bad.Next = &run.Call{Tool: "get_phase", Arguments: map[string]any{"workflow_id": in.textArg("workflow_id"), "phase_id": phase.ID}}
 		return nil, bad
 	}
 	bad.suggestRetry("get_checkpoint", in)

@@ -75,17 +75,6 @@ func memberOrder() []string {
 		"checkpoints options effect setVariable skipPhases decisions branches transitions exitActions actions breakCondition maxIterations errors")
 }
 
-// decodeDocument decodes the canonical JSON of an object for an answer.
-func decodeDocument(canonical string) (map[string]any, error) {
-	dec := json.NewDecoder(strings.NewReader(canonical))
-	dec.UseNumber()
-	var members map[string]any
-	if err := dec.Decode(&members); err != nil {
-		return nil, fmt.Errorf("read a document: %w", err)
-	}
-	return members, nil
-}
-
 // encodeReadable writes a document with its members in memberOrder.
 func encodeReadable(members map[string]any) (json.RawMessage, error) {
 	ranks := map[string]int{}
@@ -138,9 +127,9 @@ func writeReadable(b *bytes.Buffer, v any, ranks map[string]int) error {
 
 // wholeDocument returns a document after complete has changed its members.
 func wholeDocument(canonical string, complete func(members map[string]any)) (any, error) {
-	members, err := decodeDocument(canonical)
-	if err != nil {
-		return nil, err
+	var members map[string]any
+	if err := jsontext.Decode([]byte(canonical), &members); err != nil {
+		return nil, fmt.Errorf("read a document: %w", err)
 	}
 	complete(members)
 	text, err := encodeReadable(members)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog/library"
+	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
@@ -201,7 +202,7 @@ func (p *phaseTools) getRules() *tool {
 			}
 			bad := &callError{
 				Code: guideway.CodeNotFound, Message: "Global rules not found",
-				Fix: "write meta/rules.yaml in a directory of workflows", Next: &nextCall{Tool: "list_resources", Arguments: map[string]any{}},
+				Fix: "write meta/rules.yaml in a directory of workflows", Next: &run.Call{Tool: "list_resources", Arguments: map[string]any{}},
 			}
 			if why := lib.Why(library.KindRules, "", ""); why != nil {
 				bad.Code, bad.Diagnostics = guideway.CodeInvalidDefinition, []guideway.Diagnostic{*why}
@@ -339,7 +340,7 @@ func (p *phaseTools) getSkill() *tool {
 			for _, owner := range lib.Owners() {
 				if lib.Skill(owner, id) != nil {
 					bad.Fix = fmt.Sprintf("only the workflow %q has this skill", owner)
-					bad.Next = &nextCall{Tool: "get_skill", Arguments: map[string]any{"skill_id": id, "workflow_id": owner}}
+					bad.Next = &run.Call{Tool: "get_skill", Arguments: map[string]any{"skill_id": id, "workflow_id": owner}}
 				}
 			}
 			return nil, bad

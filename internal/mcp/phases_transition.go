@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -460,9 +459,7 @@ func readState(members map[string]any, w *phases.Workflow) (d *engine.StateDocum
 		return nil, "the state cannot be read: " + err.Error()
 	}
 	d = &engine.StateDocument{}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	if err := dec.Decode(d); err != nil {
+	if err := jsontext.Decode(text, d); err != nil {
 		return nil, "the state cannot be read: " + err.Error()
 	}
 	return d, ""

@@ -140,7 +140,7 @@ func (r *runTools) startTool() *tool {
 				err = r.suggestWorkflow(c, err)
 				again := c.tool.nextCall(c.arguments, "")
 				delete(again.Arguments, "context")
-				return nil, withNext(err, (*run.Call)(again))
+				return nil, withNext(err, again)
 			}
 			return r.newAnswer(c.req, a), nil
 		},
@@ -162,7 +162,7 @@ func (r *runTools) suggestWorkflow(c call, err error) error {
 	if meant != "" {
 		next := c.tool.nextCall(c.arguments, "")
 		next.Arguments["workflowId"] = meant
-		copied.Fix, copied.Next = fmt.Sprintf("did you mean %s?", meant), (*run.Call)(next)
+		copied.Fix, copied.Next = fmt.Sprintf("did you mean %s?", meant), next
 	}
 	return &copied
 }

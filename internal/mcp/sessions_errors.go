@@ -6,6 +6,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
+	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
@@ -21,12 +22,12 @@ func (s *sessionTools) explainError(ctx context.Context, c call, err error) erro
 	bad := &callError{
 		Code: code, Message: err.Error(), Field: "sessionId", Given: shortenValue(c.textArg("sessionId")), Fix: guideway.ErrorFix(err),
 	}
-	call := func(tool, id string) *nextCall {
+	call := func(tool, id string) *run.Call {
 		args := map[string]any{"workflowId": c.textArg("workflowId"), "sessionId": id}
 		if project := c.textArg("project"); project != "" {
 			args["project"] = project
 		}
-		return &nextCall{Tool: tool, Arguments: args}
+		return &run.Call{Tool: tool, Arguments: args}
 	}
 	if creates {
 		bad.Next = call("workrail_read_session", c.textArg("sessionId"))

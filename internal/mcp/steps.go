@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
+	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
@@ -290,7 +291,7 @@ func stepWithOutput(p *engine.Program, in arguments) (*steps.Step, error) {
 	if meant == "" && len(ids) > 0 {
 		meant = ids[0]
 	}
-	call := &nextCall{Tool: "workflow_validate", Arguments: map[string]any{
+	call := &run.Call{Tool: "workflow_validate", Arguments: map[string]any{
 		"workflowId": in.textArg("workflowId"), "stepId": meant, "output": "the output of the step",
 	}}
 	bad.Next = call
@@ -411,7 +412,7 @@ func (s *stepTools) compileProgram(toolName string, in arguments) (*engine.Progr
 	}
 	if s.runs {
 		bad.Fix = "start a run"
-		bad.Next = &nextCall{Tool: "workflow_start", Arguments: map[string]any{"workflowId": id}}
+		bad.Next = &run.Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": id}}
 	}
 	return nil, nil, bad
 }
@@ -426,7 +427,7 @@ func (s *stepTools) findWorkflow(toolName, field string, in arguments) (*catalog
 	bad := &callError{
 		Code: guideway.ErrorCode(err), Field: field, Given: shortenValue(id),
 		Message: err.Error(), Fix: guideway.ErrorFix(err),
-		Next: &nextCall{Tool: "workflow_list", Arguments: map[string]any{}},
+		Next: &run.Call{Tool: "workflow_list", Arguments: map[string]any{}},
 	}
 	if bad.Code == guideway.CodeNotFound {
 		ids, meant := similarWorkflows(snap, id)
@@ -438,7 +439,7 @@ func (s *stepTools) findWorkflow(toolName, field string, in arguments) (*catalog
 			args[field] = meant
 			const longest = 2048
 			if text, err := jsontext.Marshal(args); err == nil && len(text) <= longest {
-				bad.Next = &nextCall{Tool: toolName, Arguments: args}
+				bad.Next = &run.Call{Tool: toolName, Arguments: args}
 			}
 		}
 	}

@@ -1,17 +1,15 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"strconv"
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
+	"github.com/guideway-dev/guideway/internal/run"
 )
 
 // suggestArguments returns the arguments that the caller most likely meant: with the names
@@ -186,13 +184,8 @@ func valueText(v any) any {
 
 // decodeJSON returns the JSON value that a text holds, or nil.
 func decodeJSON(text string) any {
-	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
-	dec.UseNumber()
 	var v any
-	if dec.Decode(&v) != nil {
-		return nil
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+	if !json.Valid([]byte(text)) || jsontext.Decode([]byte(text), &v) != nil {
 		return nil
 	}
 	return v
@@ -218,7 +211,7 @@ func (t *tool) unknownParam(in arguments, name string) error {
 		err.Next = t.nextCall(in, p.name)
 	case normalizeName(name) == "runid" && id != "" && findParam(t.params, "handle") != nil:
 		err.Fix = "the run's handle is in the answer of workflow_status"
-		err.Next = &nextCall{Tool: "workflow_status", Arguments: map[string]any{"runId": shortenValue(id)}}
+		err.Next = &run.Call{Tool: "workflow_status", Arguments: map[string]any{"runId": shortenValue(id)}}
 	}
 	return err
 }

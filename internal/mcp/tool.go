@@ -31,7 +31,7 @@ type tool struct {
 	serve func(ctx context.Context, c call) (any, error)
 	// legal, if set, returns a legal call to replace the one that an error suggests, or
 	// nil.
-	legal func(ctx context.Context, suggested *nextCall) *nextCall
+	legal func(ctx context.Context, suggested *run.Call) *run.Call
 	// failed, if set, converts an error to the form that callers of this tool expect.
 	failed func(*callError) any
 }
@@ -173,15 +173,9 @@ type callError struct {
 	// Fix describes how to correct the call.
 	Fix string `json:"fix,omitempty"`
 	// Next is a call that works.
-	Next *nextCall `json:"next,omitempty"`
+	Next *run.Call `json:"next,omitempty"`
 	// Diagnostics explain why a definition did not load.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
-}
-
-// nextCall is a call, ready to copy.
-type nextCall struct {
-	Tool      string         `json:"tool"`
-	Arguments map[string]any `json:"arguments"`
 }
 
 // Error implements error.
