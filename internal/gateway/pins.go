@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // PinMode sets which tools need approval.
@@ -65,10 +65,8 @@ func pinOf(raw json.RawMessage) (Pin, error) {
 
 // canonicalJSON encodes JSON independently of the order of members and white space.
 func canonicalJSON(value json.RawMessage) json.RawMessage {
-	dec := json.NewDecoder(bytes.NewReader(value))
-	dec.UseNumber()
 	var decoded any
-	if dec.Decode(&decoded) != nil {
+	if jsontext.Decode(value, &decoded) != nil {
 		return value
 	}
 	out, err := json.Marshal(decoded)

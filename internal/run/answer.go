@@ -1,9 +1,7 @@
 package run
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 
@@ -65,9 +63,7 @@ func normalizeVars(vars map[string]any) (map[string]any, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the context cannot be encoded as JSON: %w", err)
 	}
 	var copied map[string]any
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	if err := dec.Decode(&copied); err != nil {
+	if err := jsontext.Decode(text, &copied); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the context cannot be decoded: %w", err)
 	}
 	return copied, nil

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -166,10 +165,8 @@ func (s *Service) loadSnapshot(ctx context.Context, r Record) *loadedRun {
 		return nil
 	}
 	l := &loadedRun{identity: r.identityOf(), seq: snap.Seq, head: snap.Head, program: program, snapshotSeq: snap.Seq, snapshotSize: len(snap.State)}
-	dec := json.NewDecoder(bytes.NewReader(snap.State))
-	dec.UseNumber()
 	var kept snapshotState
-	if dec.Decode(&kept) != nil {
+	if jsontext.Decode(snap.State, &kept) != nil {
 		return nil
 	}
 	l.state, l.marks = kept.State, kept.Marks
@@ -304,9 +301,7 @@ func parseFact(e Event) (fact engine.Event, ok bool, err error) {
 	if e.Kind == KindCreated || e.Kind == KindRefused || e.Kind == KindMarked {
 		return engine.Event{}, false, nil
 	}
-	dec := json.NewDecoder(bytes.NewReader(e.Data))
-	dec.UseNumber()
-	if err := dec.Decode(&fact); err != nil {
+	if err := jsontext.Decode(e.Data, &fact); err != nil {
 		return fact, false, err
 	}
 	return fact, true, nil

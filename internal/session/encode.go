@@ -1,9 +1,6 @@
 package session
 
 import (
-	"bytes"
-	"encoding/json"
-
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
@@ -22,8 +19,6 @@ func EncodeData(data map[string]any) ([]byte, error) {
 
 // DecodeData reads what EncodeData wrote; numbers keep all their digits.
 func DecodeData(text []byte) (data map[string]any, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	err = decoder.Decode(&data)
+	err = jsontext.Decode(text, &data)
 	return data, err
 }

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"encoding/json"
 	"iter"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // The limits of a document. They are far above what agents write, and stop a faulty agent
@@ -143,10 +143,8 @@ func cloneOther(value any, depth int) (any, error) {
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a value cannot be encoded as JSON: %w", err)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
 	var plain any
-	if err := decoder.Decode(&plain); err != nil {
+	if err := jsontext.Decode(text, &plain); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a value cannot be encoded as JSON: %w", err)
 	}
 	return cloneValue(plain, depth)

@@ -188,10 +188,8 @@ func parseNested(text string) (any, bool) {
 }
 
 func decodeJSON(raw []byte) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
 	var tree any
-	err := dec.Decode(&tree)
+	err := jsontext.Decode(raw, &tree)
 	return tree, err
 }
 

@@ -20,10 +20,8 @@ import (
 // parts keep their comments, order and style; otherwise the result is JSON in a readable
 // order.
 func Render(was []byte, graph json.RawMessage) ([]byte, error) {
-	dec := json.NewDecoder(bytes.NewReader(graph))
-	dec.UseNumber()
 	var value any
-	if err := dec.Decode(&value); err != nil {
+	if err := jsontext.Decode(graph, &value); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the graph is not JSON: %w", err)
 	}
 	if len(bytes.TrimSpace(was)) > 0 && writer.Format(string(was)) == "yaml" {

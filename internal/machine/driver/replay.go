@@ -14,6 +14,7 @@ import (
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 	"github.com/guideway-dev/guideway/internal/machine/llm/scripted"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -93,10 +94,8 @@ func (r *Recording) statusDifferences(s *Status, given int) []string {
 
 // canonicalJSON returns JSON with sorted members and without spaces.
 func canonicalJSON(raw json.RawMessage) []byte {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
 	var v any
-	if dec.Decode(&v) != nil {
+	if jsontext.Decode(raw, &v) != nil {
 		return raw
 	}
 	text, err := json.Marshal(v)

@@ -19,14 +19,6 @@ func Marshal(value any) ([]byte, error) { return encodeValue(value, "") }
 // break.
 func Indent(value any) ([]byte, error) { return encodeValue(value, "  ") }
 
-// Decode decodes the first JSON value of a text. In values without a type, numbers are
-// json.Number, which keeps all their digits.
-func Decode(text []byte, value any) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	return dec.Decode(value)
-}
-
 func encodeValue(value any, indent string) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

@@ -2,6 +2,7 @@ package jsontext_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -93,5 +94,17 @@ func TestMarshal(t *testing.T) {
 		if got, err := write(math.NaN()); err == nil {
 			t.Errorf("a value that is not a number is written as %s", got)
 		}
+	}
+}
+
+// TestDecode checks that numbers keep their digits and that only the first value is read.
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	var got any
+	if err := jsontext.Decode([]byte(`[12345678901234567890] 2`), &got); err != nil || fmt.Sprint(got) != "[12345678901234567890]" {
+		t.Errorf("decoded %v, %v", got, err)
+	}
+	if err := jsontext.Decode([]byte(`[1`), &got); err == nil {
+		t.Error("an incomplete text was decoded")
 	}
 }
