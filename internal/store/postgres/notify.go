@@ -35,7 +35,7 @@ func newNotifier(s *Store) *notifier {
 
 // afterCommit is called after every commit of this process.
 func (s *Store) afterCommit() {
-	s.hub.notifyAll()
+	s.hub.NotifyAll()
 	s.notifier.commits.Add(1)
 	s.notifier.once.Do(func() { s.notifier.done.Go(s.notifier.runLoop) })
 	select {

@@ -15,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/internal/store/watch"
 )
 
 var (
@@ -55,7 +56,7 @@ type Store struct {
 	callTimeout time.Duration
 	keepChanges int64
 
-	hub      *hub
+	hub      *watch.Hub
 	notifier *notifier
 
 	// mu guards closed. underWay counts the calls that Close waits for.
@@ -80,7 +81,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, s.wrapError("open the store", err)
 	}
-	s.hub = newHub(s)
+	s.hub = watch.NewHub(s.runListener)
 	s.notifier = newNotifier(s)
 	if err := s.setUpDatabase(ctx); err != nil {
 		_ = s.Close()
@@ -114,7 +115,7 @@ func (s *Store) Close() error {
 	if already {
 		return nil
 	}
-	s.hub.close()
+	s.hub.Close()
 	s.notifier.close()
 	s.pool.Close()
 	return nil

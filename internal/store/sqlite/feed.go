@@ -74,4 +74,4 @@ func (s *Store) Latest(ctx context.Context) (pos int64, err error) {
 }
 
 // Watch implements run.Feed.
-func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch.addWatcher(ctx) }
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch.Add(ctx) }

@@ -125,7 +125,7 @@ func (s *Store) runBatch(ctx context.Context, own *change) {
 	s.commitBatch(ctx, list)
 	told = true
 	if slices.ContainsFunc(list, func(c *change) bool { return c.err == nil }) {
-		s.watch.notifyAll()
+		s.watch.NotifyAll()
 	}
 }
 

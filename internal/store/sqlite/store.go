@@ -18,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/internal/store/watch"
 )
 
 var (
@@ -71,7 +72,7 @@ type Store struct {
 	writer, readers *preparedDB
 	lock            *fileLock
 	queue           commitQueue
-	watch           *watchers
+	watch           *watch.Hub
 
 	// inUse is read-locked by every call and locked by Close.
 	inUse  sync.RWMutex
@@ -92,14 +93,14 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.lock.close()
 		return nil, err
 	}
-	s.watch = newWatchers(s.readers.db, o.pollEvery, o.Logger)
+	s.watch = watch.NewHub(s.pollChanges)
 	return s, nil
 }
 
 // Close implements run.Journal. It may be called more than once.
 func (s *Store) Close() error {
 	if s.watch != nil {
-		s.watch.closeAll()
+		s.watch.Close()
 	}
 	s.inUse.Lock()
 	defer s.inUse.Unlock()

@@ -52,7 +52,7 @@ func (s *Store) writeExclusive(ctx context.Context, doing string, do func(contex
 	if _, err := s.runTransaction(ctx, do); err != nil {
 		return s.wrapError(doing, err)
 	}
-	s.watch.notifyAll()
+	s.watch.NotifyAll()
 	return nil
 }
 
