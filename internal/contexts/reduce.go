@@ -328,7 +328,8 @@ func (s *Service) storeOmitted(ctx context.Context, m *material) string {
 func (s *Service) prioritizeMaterial(ctx context.Context, m *material, f Fit) (*Prioritized, error) {
 	items, o := s.classifyItems(m), s.compressOptions(m, f)
 	p := compress.Prioritise(items, o)
-	if len(p.Blobs) > 0 && m.store != nil {
+	dropped := slices.ContainsFunc(p.Items, func(item compress.RankedItem) bool { return !item.Kept })
+	if dropped && m.store != nil {
 		if problem := s.storeOmitted(ctx, m); problem != "" {
 			o.NoBlobs = true
 			p = compress.Prioritise(items, o)

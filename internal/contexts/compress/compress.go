@@ -22,13 +22,6 @@ type Options struct {
 	Counter Counter
 	// Stems caches word stems between calls; it may be nil.
 	Stems *StemCache
-	// Shares are the guaranteed shares of the budget per layer; the default is
-	// DefaultShares.
-	Shares Shares
-	// MaskAge and MaskTokens define an old, bulky value: a useful item that has not changed
-	// for MaskAge steps and has at least MaskTokens tokens. Such items are reduced first.
-	// Zero means 4 steps and 400 tokens.
-	MaskAge, MaskTokens int
 	// Ref returns the reference of an omitted value; the default is RefOf. For the passages
 	// of Summarize the key is empty.
 	Ref func(key string, value []byte) string
@@ -40,9 +33,6 @@ func (o Options) withDefaults(before int) Options {
 	if o.Counter == nil {
 		o.Counter = Estimator{}
 	}
-	if o.Shares == nil {
-		o.Shares = DefaultShares()
-	}
 	if o.Ref == nil {
 		o.Ref = func(_ string, value []byte) string { return RefOf(value) }
 	}
@@ -51,12 +41,6 @@ func (o Options) withDefaults(before int) Options {
 			o.Ratio = 2
 		}
 		o.Budget = int(float64(before) / o.Ratio)
-	}
-	if o.MaskAge <= 0 {
-		o.MaskAge = 4
-	}
-	if o.MaskTokens <= 0 {
-		o.MaskTokens = 400
 	}
 	return o
 }
@@ -70,15 +54,6 @@ type Omission struct {
 	Ref string `json:"ref"`
 	// Tokens is the number of tokens saved.
 	Tokens int `json:"tokens"`
-}
-
-// Blob is the whole value of an item that was reduced or dropped. The caller must store it
-// under Ref before it hands out the reduced context. Bytes is not a copy of the item's
-// bytes.
-type Blob struct {
-	Ref   string
-	Key   string
-	Bytes []byte
 }
 
 // RefOf returns the reference of a value: a hash, so that equal values are stored once and
@@ -99,18 +74,17 @@ type Result struct {
 	CriticalTokens int
 	// OverReason is the reason why the result exceeds the budget; empty if it does not.
 	OverReason string
-	// Omitted lists the items that are not whole, in key order.
+	// Omitted lists the items that are not whole, in key order. The caller must store their
+	// values before it hands out the context.
 	Omitted []Omission
-	// Blobs are the whole values of the omitted items.
-	Blobs []Blob
 }
 
 // Compress reduces the items to the budget of the options. Critical items stay unchanged.
 // Ephemeral items are dropped first; then parts of the others are omitted. Compress prefers
 // to keep parts that match the question, that report errors, decisions, demands or changes,
 // or that name something no other kept part names; newer and more important items come
-// first. A reduced item contains a note with the reference of the whole value, which is
-// among the blobs. The result is deterministic.
+// first. A reduced item contains a note with the reference of the whole value, which
+// the caller stores. The result is deterministic.
 func Compress(items []Item, options Options) Result {
 	before := totalTokens(items)
 	o := options.withDefaults(before)
@@ -281,7 +255,6 @@ type selection struct {
 	builder treeBuilder
 	chooser *chooser
 	byLayer map[Layer][]int
-	shares  Shares
 }
 
 // noteTokens is the approximate cost of a note.
@@ -299,7 +272,7 @@ const (
 )
 
 func newSelection(c *compression) *selection {
-	s := &selection{trees: make([]*node, len(c.items)), byLayer: make(map[Layer][]int), shares: c.options.Shares}
+	s := &selection{trees: make([]*node, len(c.items)), byLayer: make(map[Layer][]int)}
 	// Oldest first, so that a later piece is newer.
 	order, bytes := make([]int, 0, len(c.items)), 0
 	for i, item := range c.items {
@@ -330,12 +303,19 @@ func newSelection(c *compression) *selection {
 	return s
 }
 
+// A useful item that has not changed for maskAge steps and has at least maskTokens tokens is
+// old and bulky, and reduced first.
+const (
+	maskAge    = 4
+	maskTokens = 400
+)
+
 // itemFactor returns the factor for the layer and the age of an item.
 func (c *compression) itemFactor(item Item) float64 {
 	f := 1 / (1 + agePerStep*float64(min(item.Age, 50)))
 	if item.Layer == Useful {
 		f *= usefulFactor * math.Sqrt(f)
-		if item.Age >= c.options.MaskAge && item.Tokens >= c.options.MaskTokens {
+		if item.Age >= maskAge && item.Tokens >= maskTokens {
 			f *= maskedFactor
 		}
 	}
@@ -347,10 +327,8 @@ func (c *compression) itemFactor(item Item) float64 {
 func (s *selection) choosePieces(room float64) {
 	ch := s.chooser
 	ch.resetChoice(0)
-	important, useful := s.shares[Important], s.shares[Useful]
-	both := max(important+useful, 1e-9)
-	ch.keepBest(s.byLayer[Important], room*important/both)
-	ch.keepBest(s.byLayer[Useful], ch.spent+room*useful/both)
+	ch.keepBest(s.byLayer[Important], room*importantShare())
+	ch.keepBest(s.byLayer[Useful], ch.spent+room*(1-importantShare()))
 	ch.keepBest(slices.Concat(s.byLayer[Important], s.byLayer[Useful]), room)
 }
 
@@ -442,6 +420,5 @@ func (c *compression) fillResult(result *Result) {
 		result.Omitted = append(result.Omitted, Omission{
 			Key: item.Key, Reason: c.reason[i], Ref: c.itemRef(i), Tokens: item.Tokens - c.tokens[i],
 		})
-		result.Blobs = append(result.Blobs, Blob{Ref: c.itemRef(i), Key: item.Key, Bytes: item.Value})
 	}
 }

@@ -1,9 +1,9 @@
 // Package compress fits a context into a token budget. It splits a context into items,
 // classifies each into a layer with a reason, and reduces bulky items reversibly.
 //
-// The package is pure: it has no clock, no I/O and no global state. It returns omitted
-// values as Blobs, each with a reference that the reduced context contains. The caller
-// stores the bytes and returns them when the reference is read.
+// The package is pure: it has no clock, no I/O and no global state. The reduced
+// context contains references of omitted values. The caller stores the values and returns
+// them when a reference is read.
 package compress
 
 import (
@@ -45,6 +45,13 @@ type Shares map[Layer]float64
 // DefaultShares returns 30, 40, 20 and 10 percent.
 func DefaultShares() Shares {
 	return Shares{Critical: 0.30, Important: 0.40, Useful: 0.20, Ephemeral: 0.10}
+}
+
+// importantShare returns the share of important items in the budget of important and useful
+// ones.
+func importantShare() float64 {
+	shares := DefaultShares()
+	return shares[Important] / (shares[Important] + shares[Useful])
 }
 
 // Verdict is the layer of an item and its reason.

@@ -72,7 +72,6 @@ func (p *Priority) addItem(item Item, kept bool, relevance float64, o Options) {
 	}
 	if !kept {
 		placed.Ref = o.Ref(item.Key, item.Value)
-		p.Blobs = append(p.Blobs, Blob{Ref: placed.Ref, Key: item.Key, Bytes: item.Value})
 	}
 	p.Items = append(p.Items, placed)
 }
@@ -126,10 +125,8 @@ func fitItems(items []Item, order []int, o Options, critical int) []bool {
 	if room <= 0 {
 		return kept
 	}
-	important, useful := o.Shares[Important], o.Shares[Useful]
-	both := max(important+useful, 1e-9)
-	take(Important, int(float64(room)*important/both))
-	take(Useful, min(spent+int(float64(room)*useful/both), room))
+	take(Important, int(float64(room)*importantShare()))
+	take(Useful, min(spent+int(float64(room)*(1-importantShare())), room))
 	take(Important, room)
 	take(Useful, room)
 	return kept

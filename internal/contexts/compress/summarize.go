@@ -13,13 +13,10 @@ type Passage struct {
 
 // Summary is a summary. It contains only unchanged sentences of the passages.
 type Summary struct {
-	Text                      string
-	TokensBefore, TokensAfter int
-	// Kept and Of count the kept sentences and all sentences.
-	Kept, Of int
-	// Ref is the reference of the passages, which Blob holds.
-	Ref  string
-	Blob Blob
+	Text        string
+	TokensAfter int
+	// Ref is the reference of the passages.
+	Ref string
 }
 
 // minSummaryTokens is the minimum budget of a summary: headings and a few sentences.
@@ -34,19 +31,17 @@ func Summarize(heading string, passages []Passage, options Options) Summary {
 		options.Counter = Estimator{}
 	}
 	whole := joinPassages(passages)
-	f := Summary{TokensBefore: options.Counter.Count(whole)}
-	o := options.withDefaults(f.TokensBefore)
-	f.Ref = o.Ref("", []byte(whole))
-	f.Blob = Blob{Ref: f.Ref, Key: heading, Bytes: []byte(whole)}
+	o := options.withDefaults(options.Counter.Count(whole))
+	f := Summary{Ref: o.Ref("", []byte(whole))}
 	o.Budget = max(o.Budget, minSummaryTokens)
 	d := newDigest(passages, o)
-	f.Of = len(d.pieces)
 	room := float64(o.Budget)
 	for range 6 {
 		d.chooseSentences(room)
-		f.Text, f.Kept = d.renderSummary(heading, f.Ref)
+		var kept int
+		f.Text, kept = d.renderSummary(heading, f.Ref)
 		f.TokensAfter = o.Counter.Count(f.Text)
-		if f.TokensAfter <= o.Budget || f.Kept == 0 {
+		if f.TokensAfter <= o.Budget || kept == 0 {
 			break
 		}
 		room -= float64(f.TokensAfter-o.Budget) + 4
@@ -54,7 +49,7 @@ func Summarize(heading string, passages []Passage, options Options) Summary {
 	return f
 }
 
-// joinPassages returns the content of a summary's blob.
+// joinPassages returns the text that a summary refers to.
 func joinPassages(passages []Passage) string {
 	var b strings.Builder
 	for _, p := range passages {

@@ -150,7 +150,7 @@ func FuzzSplitSpans(f *testing.F) {
 		if out, ok := r.Context["notes"]; ok && !json.Valid(out) {
 			t.Fatalf("no JSON: %q", out)
 		}
-		if back, err := Restore(r.Context, r.Omitted, readFrom(r.Blobs)); err != nil || string(back["notes"]) != string(value) {
+		if back, err := Restore(r.Context, r.Omitted, readFrom([]Item{item})); err != nil || string(back["notes"]) != string(value) {
 			t.Fatalf("read back %q, %v", back["notes"], err)
 		}
 	})
