@@ -3,11 +3,11 @@ package compress
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/guideway-dev/guideway/internal/testutil/gosource"
 	"pgregory.net/rapid"
 )
 
@@ -45,7 +45,7 @@ func TestPiecesMatchTokenizerOnRealTexts(t *testing.T) {
 	for _, name := range []string{"@code", "@diff", "@grep", "@buildlog", "@prose", "@log", "@trace", "@rows"} {
 		texts[name] = longValueOf(t, name)
 	}
-	root := filepath.Join(runtime.GOROOT(), "src") //nolint:staticcheck // the toolchain's own sources are the text
+	root := gosource.Dir()
 	for _, name := range []string{"net/http/server.go", "strings/example_test.go", "unicode/utf8/utf8_test.go", "cmd/README.vendor"} {
 		if text, err := os.ReadFile(filepath.Join(root, name)); err == nil {
 			texts[name] = string(text)

@@ -6,13 +6,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/testutil/gosource"
 	"pgregory.net/rapid"
 )
 
@@ -89,7 +89,7 @@ func TestEstimate(t *testing.T) {
 	for _, name := range []string{"@code", "@diff", "@grep", "@buildlog", "@prose", "@log", "@trace", "@rows"} {
 		texts[name] = longValueOf(t, name)
 	}
-	root := filepath.Join(runtime.GOROOT(), "src") //nolint:staticcheck // the toolchain's own sources are the text
+	root := gosource.Dir()
 	for _, name := range []string{"net/http/server.go", "go/token/token.go", "cmd/README.vendor", "crypto/tls/common.go"} {
 		if text, err := os.ReadFile(filepath.Join(root, name)); err == nil {
 			texts[name] = string(text)

@@ -2,13 +2,14 @@ package enginetest
 
 import (
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/guideway-dev/guideway/internal/testutil/gosource"
 )
 
 // The files of the model compile without the others of this package, and import only the
@@ -32,7 +33,7 @@ func TestModelIsIndependent(t *testing.T) {
 		}
 		parsed = append(parsed, f)
 	}
-	config := types.Config{Importer: importer.ForCompiler(files, "source", nil)}
+	config := types.Config{Importer: gosource.NewImporter(files)}
 	if _, err := config.Check("model", files, parsed, nil); err != nil {
 		t.Errorf("the model does not compile alone: %v", err)
 	}

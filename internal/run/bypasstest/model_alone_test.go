@@ -2,13 +2,14 @@ package bypasstest
 
 import (
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/guideway-dev/guideway/internal/testutil/gosource"
 )
 
 // TestTheModelKnowsNothingOfTheProduct checks that the files of the model compile without
@@ -30,7 +31,7 @@ func TestTheModelKnowsNothingOfTheProduct(t *testing.T) {
 		}
 		parsed = append(parsed, f)
 	}
-	config := types.Config{Importer: importer.ForCompiler(files, "source", nil)}
+	config := types.Config{Importer: gosource.NewImporter(files)}
 	if _, err := config.Check("model", files, parsed, nil); err != nil {
 		t.Errorf("the model needs more than itself: %v", err)
 	}

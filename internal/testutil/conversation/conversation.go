@@ -8,9 +8,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
+
+	"github.com/guideway-dev/guideway/internal/testutil/gosource"
 )
 
 // Conversation generates the successive contexts of a session: a plan, findings, a
@@ -62,9 +63,8 @@ func New(seed uint64, size int, fresh float64) *Conversation {
 // runs the tests has.
 var material = sync.OnceValue(func() []string {
 	var lines []string
-	root := filepath.Join(runtime.GOROOT(), "src") //nolint:staticcheck // of the machine that runs the test, which is meant
 	for _, dir := range []string{"net/http", "encoding/json", "database/sql", "text/template"} {
-		files, _ := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		files, _ := filepath.Glob(filepath.Join(gosource.Dir(), dir, "*.go"))
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			if err != nil || strings.HasSuffix(file, "_test.go") {
@@ -76,6 +76,9 @@ var material = sync.OnceValue(func() []string {
 				}
 			}
 		}
+	}
+	if len(lines) == 0 {
+		panic("the sources of the standard library are not in " + gosource.Dir())
 	}
 	return lines
 })

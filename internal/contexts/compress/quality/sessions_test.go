@@ -8,12 +8,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/testutil/gosource"
 )
 
 // filler is real technical text: comments and code of Go's standard library.
@@ -24,7 +24,7 @@ type filler struct {
 
 func readFiller(t testing.TB) filler {
 	t.Helper()
-	root := filepath.Join(runtime.GOROOT(), "src") //nolint:staticcheck // the toolchain's own sources are the text
+	root := gosource.Dir()
 	var f filler
 	for _, dir := range []string{"net/http", "database/sql", "encoding/json", "os", "runtime", "crypto/tls", "go/types", "text/template", "time"} {
 		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
