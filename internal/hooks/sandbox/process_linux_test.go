@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/guideway-dev/guideway"
 )
 
@@ -59,10 +61,45 @@ func waitRunning(t *testing.T, p *Pool) *process {
 	return nil
 }
 
+// sendSignal sends a signal to a worker.
+func sendSignal(t *testing.T, w *process, signal syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(w.cmd.Process.Pid, signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitUnread waits until a worker has unread requests, or none.
+func waitUnread(t *testing.T, w *process, want bool) {
+	t.Helper()
+	conn, err := w.in.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10_000 {
+		unread, failed := 0, error(nil)
+		if err := conn.Control(func(fd uintptr) { unread, failed = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }); err != nil || failed != nil {
+			t.Fatal(err, failed)
+		}
+		if (unread > 0) == want {
+			return
+		}
+		<-time.After(time.Millisecond)
+	}
+	t.Fatalf("a request is unread: %t", !want)
+}
+
 // A worker that is killed during a call causes an error, and the call is not repeated.
 func TestKilledDuringCall(t *testing.T) {
 	t.Parallel()
 	p := testPool(t, Options{Workers: 1, Burst: 1})
+	w := waitIdle(t, p)
+	// The stopped worker shows when the request is in its pipe. A worker that dies before
+	// is replaced, and the call runs in the next one.
+	sendSignal(t, w, syscall.SIGSTOP)
+	if err := unix.Waitid(unix.P_PID, w.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil {
+		t.Fatal(err)
+	}
 	var began sync.WaitGroup
 	began.Go(func() {
 		_, err := p.Run(t.Context(), newCall(`await sleep(4000)`))
@@ -71,10 +108,10 @@ func TestKilledDuringCall(t *testing.T) {
 			t.Errorf("got %v, want a crash", err)
 		}
 	})
-	w := waitRunning(t, p)
-	if err := syscall.Kill(w.cmd.Process.Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	waitUnread(t, w, true)
+	sendSignal(t, w, syscall.SIGCONT)
+	waitUnread(t, w, false)
+	sendSignal(t, w, syscall.SIGKILL)
 	began.Wait()
 	if w.calls != 0 {
 		t.Errorf("the dead worker has answered %d calls", w.calls)
@@ -89,9 +126,7 @@ func TestKilledWhileIdle(t *testing.T) {
 	t.Parallel()
 	p := testPool(t, Options{Workers: 1, Burst: 1})
 	w := waitIdle(t, p)
-	if err := syscall.Kill(w.cmd.Process.Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	sendSignal(t, w, syscall.SIGKILL)
 	<-w.gone
 	if _, err := p.Run(t.Context(), newCall(`return 1`)); err != nil {
 		t.Error(err)
