@@ -162,17 +162,22 @@ func TestApply(t *testing.T) {
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one, two}})
 	p := r.connect(t, ways{user: "ann", version: legacy, mute: true})
 	p.toolNames()
-	got := make(chan string, 1)
-	go func() { got <- p.callTool("one__sleep", args{"ms": 400}) }()
-	p.callTool("one__echo", nil)
+	var call sync.WaitGroup
+	call.Go(func() {
+		params := &mcp.CallToolParams{Name: "one__sleep", Arguments: args{"ms": 400}}
+		params.SetProgressToken("t")
+		got, err := p.session.CallTool(t.Context(), params)
+		if err != nil || got.IsError || got.Content[0].(*mcp.TextContent).Text != "slept" {
+			t.Errorf("the call in progress has got %+v, %v", got, err)
+		}
+	})
+	<-p.progressed // the call has reached the upstream
 	changed := one
 	changed.Spec.Args = []string{"changed"}
 	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{changed}}); err != nil {
 		t.Fatal(err)
 	}
-	if text := <-got; text != "slept" {
-		t.Errorf("the call under way has got %s", text)
-	}
+	call.Wait()
 	names := p.toolNames()
 	if !slices.Contains(names, "one__echo") || slices.Contains(names, "two__echo") {
 		t.Errorf("the tools are %v", names)
