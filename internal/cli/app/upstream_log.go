@@ -1,9 +1,9 @@
 package app
 
 import (
-	"bufio"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,19 +89,13 @@ func ReadUpstreamLog(dir, name string, n int) ([]string, error) {
 	var lines []string
 	path := upstreamLogFile(dir, name)
 	for _, each := range []string{path + ".1", path} {
-		file, err := os.Open(each)
-		if os.IsNotExist(err) {
-			continue
-		}
-		if err != nil {
+		text, err := os.ReadFile(each)
+		if err != nil && !os.IsNotExist(err) {
 			return nil, err
 		}
-		scan := bufio.NewScanner(file)
-		scan.Buffer(nil, 1<<20)
-		for scan.Scan() {
-			lines = append(lines, scan.Text())
+		for line := range strings.Lines(string(text)) {
+			lines = append(lines, strings.TrimRight(line, "\r\n"))
 		}
-		_ = file.Close()
 	}
 	return lines[max(0, len(lines)-n):], nil
 }

@@ -23,8 +23,7 @@ import (
 // file.
 type MachineResolver struct {
 	Snapshot func() *catalog.Snapshot
-	// dir is the working directory.
-	dir string
+	host     *app.Host
 	// checkApproval returns an error if a machine of a source may not run. If it is nil,
 	// every machine may run.
 	checkApproval func(*ResolvedMachine) error
@@ -39,7 +38,7 @@ func NewMachineResolver(ctx context.Context, a *app.App, cfg *config.Config) (*M
 		return nil, err
 	}
 	defer cat.Close()
-	return &MachineResolver{Snapshot: cat.Snapshot, dir: a.Host.Dir, checkApproval: newApprovalCheck(a, cfg)}, nil
+	return &MachineResolver{Snapshot: cat.Snapshot, host: a.Host, checkApproval: newApprovalCheck(a, cfg)}, nil
 }
 
 // OpenMachineResolver loads the settings and returns a resolver for one command.
@@ -109,10 +108,7 @@ func (s *MachineResolver) Find(name string) (*ResolvedMachine, error) {
 
 // loadFile loads the machine of a file or directory.
 func (s *MachineResolver) loadFile(name string) (*ResolvedMachine, error) {
-	path := name
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(s.dir, path)
-	}
+	path := s.host.Abs(name)
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "read %s: %w", name, errors.Unwrap(err))

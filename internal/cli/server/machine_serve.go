@@ -41,7 +41,7 @@ var _ mcpserver.Machines = (*lazyMachines)(nil)
 
 // newLazyMachines returns machines that use the pool, which must stay open longer.
 func newLazyMachines(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, tools driver.Tools) *lazyMachines {
-	return &lazyMachines{app: a, tools: tools, cfg: cfg, log: a.Logger(cfg), resolver: &MachineResolver{Snapshot: cat.Snapshot, dir: a.Host.Dir, checkApproval: newApprovalCheck(a, cfg)}, pool: pool}
+	return &lazyMachines{app: a, tools: tools, cfg: cfg, log: a.Logger(cfg), resolver: &MachineResolver{Snapshot: cat.Snapshot, host: a.Host, checkApproval: newApprovalCheck(a, cfg)}, pool: pool}
 }
 
 // openService returns the service, and opens the store if it is not open.

@@ -102,23 +102,32 @@ func (m *MachineTools) withPrincipal(ctx context.Context, f driver.RunScope) (co
 	ctx = auth.WithPrincipal(ctx, p)
 	client := &gateway.Client{Principal: p, Modern: true}
 	if len(f.Allow) > 0 {
-		var lent auth.Delegation
-		if err := json.Unmarshal(f.Allow, &lent); err != nil {
-			return nil, nil, guideway.Errorf(guideway.CodeInternal, "read the permissions of the run: %w", err)
+		lent, valid, err := readDelegation(f, m.isTokenValid)
+		if err != nil {
+			return nil, nil, err
 		}
 		h := &auth.TokenLease{ID: "machine:" + f.Run, Name: p.Client, Allow: lent.Allow}
-		if lent.Token != "" {
-			good, err := m.isTokenValid(lent.Token)
-			if err != nil {
-				return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that started the run: %w", err)
-			}
-			if !good { // the token is revoked, and so are the permissions of its runs
-				h.Allow = auth.Allow{}
-			}
+		if !valid { // the token is revoked, and so are the permissions of its runs
+			h.Allow = auth.Allow{}
 		}
 		ctx, client.Holder = auth.WithTokenLease(ctx, h), h.ID
 	}
 	return ctx, client, nil
+}
+
+// readDelegation returns the permissions that a run got from the client that started it.
+// valid reports whether the token of the client, if it has one, is still valid.
+func readDelegation(f driver.RunScope, isTokenValid func(id string) (bool, error)) (lent auth.Delegation, valid bool, err error) {
+	if err := json.Unmarshal(f.Allow, &lent); err != nil {
+		return lent, false, guideway.Errorf(guideway.CodeInternal, "read the permissions of the run: %w", err)
+	}
+	if lent.Token == "" {
+		return lent, true, nil
+	}
+	if valid, err = isTokenValid(lent.Token); err != nil {
+		return lent, false, guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that started the run: %w", err)
+	}
+	return lent, valid, nil
 }
 
 // PermitFunc is the type of driver.Options.Permit.
@@ -132,21 +141,11 @@ func NewMachinePermit(cfg *config.Config) (PermitFunc, error) {
 		return nil, err
 	}
 	return func(_ context.Context, f driver.RunScope) (string, error) {
-		var lent auth.Delegation
-		if err := json.Unmarshal(f.Allow, &lent); err != nil {
-			return "", guideway.Errorf(guideway.CodeInternal, "read the permissions of the run: %w", err)
-		}
-		if lent.Token == "" {
-			return "", nil
-		}
-		good, err := tokens.IsValid(lent.Token)
-		if err != nil {
-			return "", guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that started the run: %w", err)
-		}
-		if !good {
+		_, valid, err := readDelegation(f, tokens.IsValid)
+		if err == nil && !valid {
 			return "the token of the client that started the run was revoked or has expired", nil
 		}
-		return "", nil
+		return "", err
 	}, nil
 }
 

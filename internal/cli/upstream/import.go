@@ -86,8 +86,8 @@ func runUpstreamImport(ctx context.Context, o *upstreamImportOptions) error {
 		return app.WriteJSON(o.app.Host.Out, list)
 	}
 	o.writeText(list)
-	if !o.DryRun && len(list) > 0 {
-		writeToolsetNote(o.app, cfg)
+	if why := toolsetNote(cfg); why != "" && !o.DryRun && len(list) > 0 {
+		fmt.Fprintf(o.app.Host.Err, "\n%s\n", why)
 	}
 	return nil
 }

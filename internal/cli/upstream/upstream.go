@@ -89,13 +89,6 @@ func runUpstreamList(_ context.Context, o *app.PlainOptions) error {
 	})
 }
 
-// writeToolsetNote prints why agents do not see the upstreams, if they do not.
-func writeToolsetNote(a *app.App, cfg *config.Config) {
-	if why := toolsetNote(cfg); why != "" {
-		fmt.Fprintf(a.Host.Err, "\n%s\n", why)
-	}
-}
-
 // toolsetNote returns the reason why agents do not see the upstreams, or "".
 func toolsetNote(cfg *config.Config) string {
 	if slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
