@@ -18,8 +18,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// around returns the hooks of a desk's gateway.
-func around(t *testing.T, d *hooksDesk) *server.ActiveHooks {
+// newActiveHooks returns the hooks of a desk's gateway.
+func newActiveHooks(t *testing.T, d *hookProject) *server.ActiveHooks {
 	t.Helper()
 	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
 	cfg, err := a.Load()
@@ -48,8 +48,8 @@ func around(t *testing.T, d *hooksDesk) *server.ActiveHooks {
 	return h
 }
 
-// call sends a call of the tool through the hooks.
-func call(h *server.ActiveHooks, t *testing.T, params, answer string) (result string, sent string, err error) {
+// callThroughHooks sends a call of the tool through the hooks.
+func callThroughHooks(h *server.ActiveHooks, t *testing.T, params, answer string) (result string, sent string, err error) {
 	t.Helper()
 	raw, err := h.Around(t.Context(), gateway.HookCall{
 		Method: "tools/call", Upstream: "files", Tool: "read", Client: guideway.Principal{User: "me", Client: "editor"}, Params: json.RawMessage(params),
@@ -65,35 +65,35 @@ func call(h *server.ActiveHooks, t *testing.T, params, answer string) (result st
 func TestActiveHooksOnCalls(t *testing.T) {
 	t.Parallel()
 	const params = `{"name":"read","arguments":{"path":"/home/u/.ssh/id_rsa"}}`
-	d := newHooksDesk(t)
-	h := around(t, d)
+	d := newHookProject(t)
+	h := newActiveHooks(t, d)
 	if h.Applies("tools/call", "files", "read") {
 		t.Error("something looks at a call though no graph is enabled")
 	}
-	if _, sent, err := call(h, t, params, `{"content":[]}`); err != nil || sent != params {
+	if _, sent, err := callThroughHooks(h, t, params, `{"content":[]}`); err != nil || sent != params {
 		t.Errorf("sent %s, %v", sent, err)
 	}
-	d.want(app.ExitOK, "Enabled block-by-argument", "hooks enable block-by-argument")
-	await(t, func() bool { return h.Applies("tools/call", "files", "read") })
-	if _, sent, err := call(h, t, params, ""); guideway.ErrorCode(err) != guideway.CodeRefused || sent != "" {
+	d.wantCommand(app.ExitOK, "Enabled block-by-argument", "hooks enable block-by-argument")
+	waitFor(t, func() bool { return h.Applies("tools/call", "files", "read") })
+	if _, sent, err := callThroughHooks(h, t, params, ""); guideway.ErrorCode(err) != guideway.CodeRefused || sent != "" {
 		t.Errorf("sent %s, %v", sent, err)
 	}
-	d.want(app.ExitOK, "Enabled theirs", "hooks enable theirs --replace", "theirs")
-	await(t, func() bool {
-		_, sent, err := call(h, t, params, `{"content":[]}`)
+	d.wantCommand(app.ExitOK, "Enabled theirs", "hooks enable theirs --replace", "theirs")
+	waitFor(t, func() bool {
+		_, sent, err := callThroughHooks(h, t, params, `{"content":[]}`)
 		return err == nil && strings.Contains(sent, `"mark":1`)
 	})
 	if err := os.WriteFile(app.ApprovalsPath(h.Cfg), []byte(`{"form": 1, "records": [], "mac": ""}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	await(t, func() bool {
-		_, sent, err := call(h, t, params, `{"content":[]}`)
+	waitFor(t, func() bool {
+		_, sent, err := callThroughHooks(h, t, params, `{"content":[]}`)
 		return err != nil && sent == "" && strings.Contains(err.Error(), "was edited")
 	})
 }
 
-// await waits until a condition holds that another goroutine makes true.
-func await(t *testing.T, holds func() bool) {
+// waitFor waits until a condition holds that another goroutine makes true.
+func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -111,9 +111,9 @@ func await(t *testing.T, holds func() bool) {
 // A graph that has handled a call under another name does not handle it again.
 func TestHooksRunOnce(t *testing.T) {
 	t.Parallel()
-	d := newHooksDesk(t)
-	d.want(app.ExitOK, "Enabled block-by-argument", "hooks enable block-by-argument")
-	h := around(t, d)
+	d := newHookProject(t)
+	d.wantCommand(app.ExitOK, "Enabled block-by-argument", "hooks enable block-by-argument")
+	h := newActiveHooks(t, d)
 	for before, refused := range map[string]bool{"": true, "other": false} {
 		_, err := h.Around(t.Context(), gateway.HookCall{
 			Method: "tools/call", Upstream: "files", Tool: "read", Before: before, Params: json.RawMessage(`{"name":"read","arguments":{"path":".env"}}`),
@@ -127,9 +127,9 @@ func TestHooksRunOnce(t *testing.T) {
 // The audit prints each request as a JSON line, into a file that only this user can read.
 func TestAuditFile(t *testing.T) {
 	t.Parallel()
-	d := newHooksDesk(t)
-	d.want(app.ExitOK, "Enabled audit-calls", "hooks enable audit-calls")
-	h := around(t, d)
+	d := newHookProject(t)
+	d.wantCommand(app.ExitOK, "Enabled audit-calls", "hooks enable audit-calls")
+	h := newActiveHooks(t, d)
 	failing := errors.New("it is down")
 	_, err := h.Around(t.Context(), gateway.HookCall{Method: "tools/call", Upstream: "files", Tool: "read", Params: json.RawMessage(`{"name":"read"}`)},
 		func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, failing })
@@ -138,7 +138,7 @@ func TestAuditFile(t *testing.T) {
 	}
 	path := filepath.Join(h.Cfg.DataDir, "hooks-audit.jsonl")
 	var text []byte
-	await(t, func() bool {
+	waitFor(t, func() bool {
 		text, err = os.ReadFile(path)
 		return err == nil && strings.HasSuffix(string(text), "}\n")
 	})

@@ -21,8 +21,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// secretly types secrets at a desk, which are not echoed.
-func secretly(host *app.Host, in *typist) {
+// typeSecrets types secrets at a desk, which are not echoed.
+func typeSecrets(host *app.Host, in *fakeTerminal) {
 	host.ReadSecret = func(context.Context) (string, error) {
 		if len(in.lines) == 0 {
 			return "", io.EOF
@@ -116,29 +116,29 @@ func TestApprovalTranscripts(t *testing.T) {
 				}
 				return string(archive.Files[i].Data)
 			}
-			host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+			host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
 			host.Dir = filepath.Join(host.Dir, "work")
-			write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.yaml"), part("flow.yaml"))
+			writeFile(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.yaml"), part("flow.yaml"))
 			id := agent(t, host, part("agent"))
 			for line := range strings.Lines(part("commands")) {
 				command, typed, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " <- ")
 				out.WriteString("$ guideway " + command + "\n")
-				in := &typist{echo: out}
+				in := &fakeTerminal{echo: out}
 				if typed != "" {
 					in.lines = strings.Split(strings.ReplaceAll(typed, "RUN", id), " | ")
 				}
 				host.In = in
-				secretly(&host, in)
+				typeSecrets(&host, in)
 				code := Run(t.Context(), strings.Fields(strings.ReplaceAll(command, "RUN", id)), host)
 				out.WriteString("[exit code " + string(rune('0'+code)) + "]\n")
 			}
-			compareTerminal(t, file, archive, scrub(out, host.Dir, id))
+			compareTerminal(t, file, archive, normalizeOutput(out, host.Dir, id))
 		})
 	}
 }
 
-// scrub replaces the parts that differ between tests.
-func scrub(out *bytes.Buffer, dir, id string) string {
+// normalizeOutput replaces the parts that differ between tests.
+func normalizeOutput(out *bytes.Buffer, dir, id string) string {
 	text := strings.ReplaceAll(out.String(), id, "RUN")
 	text = anyID.ReplaceAllString(text, "OTHER")
 	text = anyTime.ReplaceAllString(text, "WHEN")
@@ -166,7 +166,7 @@ func compareTerminal(t *testing.T, file string, archive *txtar.Archive, got stri
 	}
 }
 
-func write(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)

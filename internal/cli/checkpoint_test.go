@@ -19,7 +19,7 @@ import (
 // A wrong one changes nothing.
 func TestCheckpointPassphrasePrompt(t *testing.T) {
 	t.Parallel()
-	host, out := desk(t, map[string]string{"NO_COLOR": "1", "GUIDEWAY_ENCRYPTION": "passphrase"})
+	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1", "GUIDEWAY_ENCRYPTION": "passphrase"})
 	if err := os.WriteFile(filepath.Join(host.Dir, "plan.json"), []byte(`{"plan":"b"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -36,9 +36,9 @@ func TestCheckpointPassphrasePrompt(t *testing.T) {
 		{"checkpoint load --session s", []string{"four words in a row"}, app.ExitOK, `{"plan":"b"}`},
 	} {
 		out.Reset()
-		in := &typist{lines: tt.typed, echo: out}
+		in := &fakeTerminal{lines: tt.typed, echo: out}
 		host.In = in
-		secretly(&host, in)
+		typeSecrets(&host, in)
 		if code := Run(t.Context(), strings.Fields(tt.command), host); code != tt.code || !strings.Contains(out.String(), tt.want) {
 			t.Errorf("%s, typing %q: %d, want %d and %q:\n%s", tt.command, tt.typed, code, tt.code, tt.want, out)
 		}
@@ -69,8 +69,8 @@ func checkpointsOf(t *testing.T, host *app.Host) *app.CheckpointStore {
 // old it is.
 func TestCleanupKeepsActiveRuns(t *testing.T) {
 	t.Parallel()
-	host, out := desk(t, map[string]string{"NO_COLOR": "1", "GUIDEWAY_CHECKPOINT_AUTO_SAVE": "false"})
-	write(t, filepath.Join(host.Dir, "workflows", "flow.json"), stepsFlow)
+	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1", "GUIDEWAY_CHECKPOINT_AUTO_SAVE": "false"})
+	writeFile(t, filepath.Join(host.Dir, "workflows", "flow.json"), stepsFlow)
 	active := agent(t, host, `start {"WorkflowID":"flow","Goal":"g"}`)
 	ended := agent(t, host, `start {"WorkflowID":"flow","Goal":"g"}`)
 	if code := Run(t.Context(), []string{"runs", "abort", ended}, host); code != app.ExitOK {
@@ -108,8 +108,8 @@ func TestCleanupKeepsActiveRuns(t *testing.T) {
 // Checkpoints work without the key of the runs: they do not need it.
 func TestCheckpointsWithoutJournalKey(t *testing.T) {
 	t.Parallel()
-	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
-	write(t, filepath.Join(host.Dir, "workflows", "flow.json"), stepsFlow)
+	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
+	writeFile(t, filepath.Join(host.Dir, "workflows", "flow.json"), stepsFlow)
 	agent(t, host, `start {"WorkflowID":"flow","Goal":"g"}`)
 	keys, err := filepath.Glob(filepath.Join(host.Dir, ".local/share/guideway/journal.key"))
 	if err != nil || len(keys) != 1 {
@@ -118,7 +118,7 @@ func TestCheckpointsWithoutJournalKey(t *testing.T) {
 	if err := os.Remove(keys[0]); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(host.Dir, "plan.json"), `{"plan":"b"}`)
+	writeFile(t, filepath.Join(host.Dir, "plan.json"), `{"plan":"b"}`)
 	if code := Run(t.Context(), strings.Fields("checkpoint save plan.json"), host); code != app.ExitOK || strings.Contains(out.String(), "warning") {
 		t.Errorf("%d\n%s", code, out)
 	}
@@ -127,7 +127,7 @@ func TestCheckpointsWithoutJournalKey(t *testing.T) {
 // A caller that waits while another call opens the checkpoints can give up.
 func TestWaitingForCheckpointsIsCancellable(t *testing.T) {
 	t.Parallel()
-	host, _ := desk(t, nil)
+	host, _ := newTerminal(t, nil)
 	c := checkpointsOf(t, &host)
 	c.Lock <- struct{}{} // another call is opening them
 	ctx, giveUp := context.WithCancel(t.Context())

@@ -21,8 +21,8 @@ import (
 // continues, and no call is repeated.
 func TestConnect(t *testing.T) {
 	t.Parallel()
-	d, _ := newGatewayDesk(t)
-	d.want(app.ExitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"echo":"say"}`)
+	d, _ := newGatewayProject(t)
+	d.wantCommand(app.ExitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"echo":"say"}`)
 	host := d.host
 	a := &app.App{Host: &host, Flags: &app.SettingFlags{}}
 	cfg, err := a.Load()
@@ -52,14 +52,14 @@ func TestConnect(t *testing.T) {
 	}))
 	defer server.Close()
 
-	c := d.bridge("--url", server.URL, "--token", "secret")
-	if names := c.tools(); !slices.Contains(names, "one__echo") {
+	c := d.startBridge("--url", server.URL, "--token", "secret")
+	if names := c.toolNames(); !slices.Contains(names, "one__echo") {
 		t.Errorf("the tools are %v", names)
 	}
-	if got := c.say("one__echo", "hi"); got != "hi" {
+	if got := c.callWithText("one__echo", "hi"); got != "hi" {
 		t.Errorf("the call gives %s", got)
 	}
-	if answer := c.ask("resources/templates/list", map[string]any{}); !strings.Contains(string(answer.Result), "note://{id}") {
+	if answer := c.sendRequest("resources/templates/list", map[string]any{}); !strings.Contains(string(answer.Result), "note://{id}") {
 		t.Errorf("the templates are %s", answer.Result)
 	}
 	s.Upstreams.Relist()
@@ -71,7 +71,7 @@ func TestConnect(t *testing.T) {
 		told = strings.Contains(line, "notifications/tools/list_changed")
 	}
 	start() // it has forgotten the session
-	if got := c.say("one__count", "x"); got != "counted" {
+	if got := c.callWithText("one__count", "x"); got != "counted" {
 		t.Errorf("after a restart the call gives %s", got)
 	}
 	c.end()
@@ -83,22 +83,22 @@ func TestConnectWithWrongToken(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }))
 	defer server.Close()
-	d := newHooksDesk(t)
-	c := d.bridge("--url", server.URL, "--token", "wrong")
-	if answer := c.ask("tools/list", map[string]any{}); answer.Error == nil || !strings.Contains(answer.Error.Message, "does not accept the token") {
+	d := newHookProject(t)
+	c := d.startBridge("--url", server.URL, "--token", "wrong")
+	if answer := c.sendRequest("tools/list", map[string]any{}); answer.Error == nil || !strings.Contains(answer.Error.Message, "does not accept the token") {
 		t.Errorf("the answer is %+v", answer)
 	}
 	c.end()
 }
 
-// bridge starts guideway connect and does the handshake.
-func (d *hooksDesk) bridge(args ...string) *gatewayClient {
+// startBridge starts guideway connect and does the handshake.
+func (d *hookProject) startBridge(args ...string) *gatewayClient {
 	d.Helper()
-	return d.start(append([]string{"connect"}, args...)...)
+	return d.startClient(append([]string{"connect"}, args...)...)
 }
 
-// start starts an MCP server command and does the handshake.
-func (d *hooksDesk) start(args ...string) *gatewayClient {
+// startClient starts an MCP server command and does the handshake.
+func (d *hookProject) startClient(args ...string) *gatewayClient {
 	d.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -110,7 +110,7 @@ func (d *hooksDesk) start(args ...string) *gatewayClient {
 		done <- Run(context.WithoutCancel(d.Context()), args, host)
 		_ = outW.Close()
 	}()
-	c := &gatewayClient{wire: &wire{t: d.T, in: inW, out: bufio.NewReaderSize(outR, 1<<20)}}
+	c := &gatewayClient{transcriptClient: &transcriptClient{t: d.T, in: inW, out: bufio.NewReaderSize(outR, 1<<20)}}
 	c.end = func() {
 		_ = inW.Close()
 		go func() { _, _ = io.Copy(io.Discard, outR) }()
@@ -118,9 +118,9 @@ func (d *hooksDesk) start(args ...string) *gatewayClient {
 			d.Errorf("exit code %d", code)
 		}
 	}
-	c.ask("initialize", map[string]any{
+	c.sendRequest("initialize", map[string]any{
 		"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "agent", "version": "1"},
 	})
-	c.write(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+	c.writeMessage(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 	return c
 }

@@ -19,9 +19,9 @@ import (
 // corpusWorkflow is a real phase workflow, unchanged.
 const corpusWorkflow = "../../../shared/corpus/phases/work-package/work-package.json"
 
-// corpusWay is one path through the corpus: the answers that differ from the default, the
+// corpusPath is one path through the corpus: the answers that differ from the default, the
 // variables to set, and the expected output of the walk.
-type corpusWay struct {
+type corpusPath struct {
 	name    string
 	answers map[string]any
 	skips   map[string]string
@@ -30,9 +30,9 @@ type corpusWay struct {
 	not     []string
 }
 
-func corpusWays() []corpusWay {
+func corpusPaths() []corpusPath {
 	passed := map[string]any{"step-7-3-lint": map[string]any{"validation_passed": true}, "step-8-1-review": map[string]any{"review_passed": true}}
-	return []corpusWay{
+	return []corpusPath{
 		{
 			name: "the shortest", sets: passed,
 			answers: map[string]any{"checkpoint-1-8-pr-created": "no-skip", "checkpoint-3-1-research-decision": "no-skip", "checkpoint-6-5-adr": "decline"},
@@ -83,9 +83,9 @@ func TestWorkPackageOnCommandLine(t *testing.T) {
 	}
 	command := func(t *testing.T, files map[string]string, line string) string {
 		t.Helper()
-		host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+		host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
 		for name, text := range files {
-			write(t, filepath.Join(host.Dir, name), text)
+			writeFile(t, filepath.Join(host.Dir, name), text)
 		}
 		if code := Run(t.Context(), strings.Fields(line), host); code != app.ExitOK {
 			t.Fatalf("guideway %s: %d\n%s", line, code, out)
@@ -105,10 +105,10 @@ func TestWorkPackageOnCommandLine(t *testing.T) {
 			t.Errorf("%s is not drawn", phase.ID)
 		}
 	}
-	for _, w := range corpusWays() {
+	for _, w := range corpusPaths() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			got := command(t, map[string]string{"flow.json": string(data), "answers.yaml": answersFor(t, def.Phases, w)}, "run ./flow.json --answers answers.yaml")
+			got := command(t, map[string]string{"flow.json": string(data), "answers.yaml": recordedAnswers(t, def.Phases, w)}, "run ./flow.json --answers answers.yaml")
 			for _, text := range append(w.want, "phase    phase-11-post-implementation", "\nCompleted: ") {
 				if !strings.Contains(got, text) {
 					t.Errorf("it does not say %q:\n%s", text, got)
@@ -123,9 +123,9 @@ func TestWorkPackageOnCommandLine(t *testing.T) {
 	}
 }
 
-// answersFor answers everything that a path does not set: outputs for all steps, and the
+// recordedAnswers answers everything that a path does not set: outputs for all steps, and the
 // first option of each checkpoint.
-func answersFor(t *testing.T, flow *phases.Workflow, w corpusWay) string {
+func recordedAnswers(t *testing.T, flow *phases.Workflow, w corpusPath) string {
 	t.Helper()
 	outputs, answers := map[string]any{"phase-6-implement": "It is the right branch."}, map[string]any{}
 	for i := range flow.Phases {
@@ -169,7 +169,7 @@ func TestCorpusDocumentsValidate(t *testing.T) {
 	if len(files) == 0 {
 		t.Skip("the corpus is not here")
 	}
-	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
 	if code := Run(t.Context(), slices.Concat([]string{"validate", "--dialect", "phases"}, files), host); code != app.ExitOK {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-// running is a command that runs until its input or context ends.
-type running struct {
-	*wire
+// runningCommand is a command that runs until its input or context ends.
+type runningCommand struct {
+	*transcriptClient
 	end  func()
 	err  *lockedBuffer
 	done chan int
@@ -61,15 +61,15 @@ func (b *lockedBuffer) waitFor(t *testing.T, text string) {
 	}
 }
 
-// begin starts a command in a home directory of a test, with only free ports to listen on.
-func begin(t *testing.T, home string, args ...string) *running {
+// startCommand starts a command in a home directory of a test, with only free ports to listen on.
+func startCommand(t *testing.T, home string, args ...string) *runningCommand {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	r := &running{err: &lockedBuffer{news: make(chan struct{}, 1)}, done: make(chan int, 1)}
-	host := app.Host{In: inR, Out: outW, Err: r.err, Dir: home, Getenv: homeOf(home)}
+	r := &runningCommand{err: &lockedBuffer{news: make(chan struct{}, 1)}, done: make(chan int, 1)}
+	host := app.Host{In: inR, Out: outW, Err: r.err, Dir: home, Getenv: homeDirectory(home)}
 	ctx, cancel := context.WithCancel(context.Background())
-	r.wire = &wire{t: t, in: inW, out: bufio.NewReaderSize(outR, 1<<20)}
+	r.transcriptClient = &transcriptClient{t: t, in: inW, out: bufio.NewReaderSize(outR, 1<<20)}
 	r.end = sync.OnceFunc(func() {
 		_ = inW.Close()
 		if args[0] != "mcp" {
@@ -85,21 +85,21 @@ func begin(t *testing.T, home string, args ...string) *running {
 	return r
 }
 
-func homeOf(home string) func(string) string {
+func homeDirectory(home string) func(string) string {
 	return func(name string) string {
 		return map[string]string{"HOME": home, "GUIDEWAY_LISTEN": "127.0.0.1:0", "NO_COLOR": "1"}[name]
 	}
 }
 
-func (r *running) shakeHands() {
-	r.send("initialize", map[string]any{
+func (r *runningCommand) shakeHands() {
+	r.sendRequest("initialize", map[string]any{
 		"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
 		"clientInfo": map[string]any{"name": "test", "version": "1"},
 	})
-	r.write(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+	r.writeMessage(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 }
 
-func get(t *testing.T, url string) (status int, body string) {
+func getURL(t *testing.T, url string) (status int, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -123,34 +123,34 @@ func get(t *testing.T, url string) (status int, body string) {
 func TestDashboardUsesLiveServer(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	one := begin(t, home, "mcp")
+	one := startCommand(t, home, "mcp")
 	one.shakeHands()
-	first, _ := one.tool("workrail_open_dashboard", map[string]any{})["url"].(string)
-	two := begin(t, home, "mcp")
+	first, _ := one.callTool("workrail_open_dashboard", map[string]any{})["url"].(string)
+	two := startCommand(t, home, "mcp")
 	two.shakeHands()
-	page, _ := two.tool("workrail_open_dashboard", map[string]any{"sessionId": "DASH-1"})["url"].(string)
+	page, _ := two.callTool("workrail_open_dashboard", map[string]any{"sessionId": "DASH-1"})["url"].(string)
 	if !strings.HasPrefix(first, "http://127.0.0.1:") || page != first+"dashboard/DASH-1" {
 		t.Fatalf("the dashboards are %q and %q", first, page)
 	}
-	if status, body := get(t, first+"api/health"); status != http.StatusOK {
+	if status, body := getURL(t, first+"api/health"); status != http.StatusOK {
 		t.Errorf("%d %s", status, body)
 	}
 	// An address that an agent gets does not log anyone in.
 	for _, path := range []string{"", "api/runs", "dashboard/DASH-1"} {
-		if status, body := get(t, first+path); status != http.StatusUnauthorized {
+		if status, body := getURL(t, first+path); status != http.StatusUnauthorized {
 			t.Errorf("/%s answers %d without a login: %s", path, status, body)
 		}
 	}
 	// It does not open /mcp.
-	if status, _ := get(t, first+"mcp"); status != http.StatusNotFound {
+	if status, _ := getURL(t, first+"mcp"); status != http.StatusNotFound {
 		t.Errorf("/mcp answers %d", status)
 	}
 	one.end()
-	if status, body := get(t, first+"api/health"); status != 0 {
+	if status, body := getURL(t, first+"api/health"); status != 0 {
 		t.Errorf("the server outlives its client: %d %s", status, body)
 	}
-	again, _ := two.tool("workrail_open_dashboard", map[string]any{})["url"].(string)
-	if status, body := get(t, again+"api/health"); status != http.StatusOK {
+	again, _ := two.callTool("workrail_open_dashboard", map[string]any{})["url"].(string)
+	if status, body := getURL(t, again+"api/health"); status != http.StatusOK {
 		t.Errorf("%s: %d %s", again, status, body)
 	}
 	two.end()
@@ -165,25 +165,25 @@ func TestOpenMakesALoginLink(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	open := func(typed ...string) (int, string) {
-		host, out := desk(t, nil)
-		host.Getenv, host.Dir = homeOf(home), home
-		in := &typist{lines: typed, echo: out}
+		host, out := newTerminal(t, nil)
+		host.Getenv, host.Dir = homeDirectory(home), home
+		in := &fakeTerminal{lines: typed, echo: out}
 		host.In = in
-		secretly(&host, in)
+		typeSecrets(&host, in)
 		code := Run(t.Context(), typedCommand(&in.lines), host)
 		return code, out.String()
 	}
 	if code, out := open("open"); code != app.ExitFailed || !strings.Contains(out, "try: guideway serve") {
 		t.Errorf("without a server: %d %s", code, out)
 	}
-	server := begin(t, home, "serve")
+	server := startCommand(t, home, "serve")
 	server.err.waitFor(t, "Stop with Ctrl-C")
 	code, out := open("open")
 	link := regexp.MustCompile(`http://\S+/login/\S+`).FindString(out)
 	if code != app.ExitOK || link == "" {
 		t.Fatalf("%d %s", code, out)
 	}
-	if status, body := get(t, link); status != http.StatusOK {
+	if status, body := getURL(t, link); status != http.StatusOK {
 		t.Errorf("the link answers %d %s", status, body)
 	}
 	if strings.Contains(server.err.String(), "/login/") {

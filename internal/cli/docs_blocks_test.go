@@ -19,8 +19,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// executed reports whether the blocks of a page are run: those of the pages for users are.
-func executed(p page) bool {
+// isExecuted reports whether the blocks of a page are run: those of the pages for users are.
+func isExecuted(p page) bool {
 	return p.name == "README.md" || strings.HasPrefix(p.name, "docs/") || strings.HasPrefix(p.name, "npm/")
 }
 
@@ -46,23 +46,23 @@ var (
 	testName = regexp.MustCompile(`\bTest[A-Z]\w+`)
 )
 
-// kind returns the way a block is checked. A block that is not checked and has no reason
+// checkKind returns the way a block is checked. A block that is not checked and has no reason
 // for it is an error.
-func (b block) kind() (kind, error) {
+func (b block) checkKind() (kind, error) {
 	switch b.language {
 	case "sh", "bash":
 		if strings.HasPrefix(b.note, "not run") {
-			return b.left()
+			return b.uncheckedKind()
 		}
 		return kindShell, nil
 	case "console":
 		return kindConsole, nil
 	case "json", "yaml":
-		if b.file() != "" {
+		if b.fileName() != "" {
 			return kindFile, nil
 		}
 		if strings.HasPrefix(b.note, "not run") {
-			return b.left()
+			return b.uncheckedKind()
 		}
 		return kindData, nil
 	case "js", "javascript":
@@ -74,7 +74,7 @@ func (b block) kind() (kind, error) {
 		return kindDrawing, nil
 	}
 	if strings.HasPrefix(b.note, "not run") {
-		return b.left()
+		return b.uncheckedKind()
 	}
 	for line := range strings.Lines(b.text) {
 		if !toolCall.MatchString(strings.TrimSpace(line)) {
@@ -84,16 +84,16 @@ func (b block) kind() (kind, error) {
 	return kindCalls, nil
 }
 
-func (b block) left() (kind, error) {
+func (b block) uncheckedKind() (kind, error) {
 	if !leftOut.MatchString(b.note) {
 		return 0, fmt.Errorf("is not run, and the comment does not say why: %q", b.note)
 	}
 	return kindLeft, nil
 }
 
-// file returns the name of the file in a block, from its first line or from the comment
+// fileName returns the name of the file in a block, from its first line or from the comment
 // above it.
-func (b block) file() string {
+func (b block) fileName() string {
 	if m := fileName.FindStringSubmatch(b.text); m != nil {
 		return m[1]
 	}
@@ -104,9 +104,9 @@ func (b block) file() string {
 	return name
 }
 
-// leaves returns the prefixes of the lines of a block that a comment excludes from the
+// skippedPrefixes returns the prefixes of the lines of a block that a comment excludes from the
 // test: <!-- `BEGINNING OF THE LINE` is not run: REASON -->. Each matches exactly one line.
-func (b block) leaves() (beginnings []string, err error) {
+func (b block) skippedPrefixes() (beginnings []string, err error) {
 	for _, m := range leftOut.FindAllStringSubmatch(b.note, -1) {
 		if m[1] == "" {
 			continue
@@ -133,23 +133,23 @@ func TestDocumentationBlocks(t *testing.T) {
 	t.Cleanup(func() { _ = pool.Close(context.WithoutCancel(t.Context())) })
 	tests := textOfTests(t)
 	count := map[kind]int{}
-	for _, p := range pages(t) {
-		if !executed(p) {
+	for _, p := range readPages(t) {
+		if !isExecuted(p) {
 			continue
 		}
 		for _, b := range p.blocks {
-			kind, err := b.kind()
+			kind, err := b.checkKind()
 			count[kind]++
-			leaves, wrong := b.leaves()
+			leaves, wrong := b.skippedPrefixes()
 			err = errors.Join(err, wrong)
 			count[kindLeft] += len(leaves)
 			switch kind {
 			case kindData:
-				err = errors.Join(err, readable(t, b))
+				err = errors.Join(err, parseBlock(t, b))
 			case kindScript:
-				err = errors.Join(err, compiles(t, pool, b))
+				err = errors.Join(err, compileScript(t, pool, b))
 			case kindDrawing:
-				err = errors.Join(err, usages(b))
+				err = errors.Join(err, checkUsages(b))
 			}
 			if err != nil {
 				t.Errorf("%s:%d: the block: %v", p.name, b.line, err)
@@ -172,11 +172,11 @@ func TestDocumentationBlocks(t *testing.T) {
 		count[kindLeft], count[kindShell], count[kindConsole], count[kindCalls], count[kindFile], count[kindData], count[kindScript], count[kindDrawing])
 }
 
-// readable parses a block of JSON or YAML with its real parser.
-func readable(t *testing.T, b block) error {
+// parseBlock parses a block of JSON or YAML with its real parser.
+func parseBlock(t *testing.T, b block) error {
 	t.Helper()
 	if text, only := strings.CutPrefix(strings.TrimSpace(b.text), "# yaml-language-server: $schema="); only && !strings.Contains(text, "\n") {
-		return published(text)
+		return checkSchemaURL(text)
 	}
 	data := b.text
 	if strings.HasPrefix(strings.TrimSpace(data), `"`) { // members without the object
@@ -187,7 +187,7 @@ func readable(t *testing.T, b block) error {
 		return fmt.Errorf("cannot be read: %w", err)
 	}
 	if servers, ok := object["mcpServers"].(map[string]any); ok {
-		return starts(servers)
+		return checkServerCommands(servers)
 	}
 	if rules, ok := object["contextRules"]; ok && len(object) == 1 {
 		whole, err := yaml.Marshal(map[string]any{
@@ -201,7 +201,7 @@ func readable(t *testing.T, b block) error {
 	}
 	if as := workflow.Guess("snippet.yaml", []byte(data), workflow.As{}); as.Kind != "" && slices.ContainsFunc(
 		[]string{"steps", "phases", "nodes", "states", "type", "contextRules", "recognition", "capability"}, func(member string) bool { return object[member] != nil }) {
-		return sound(workflow.CheckAs("snippet.yaml", []byte(data), as))
+		return lintError(workflow.CheckAs("snippet.yaml", []byte(data), as))
 	}
 	path := filepath.Join(t.TempDir(), "guideway.json")
 	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
@@ -213,9 +213,9 @@ func readable(t *testing.T, b block) error {
 	return err
 }
 
-// sound returns the findings of a linter as an error, with the warnings: people copy these
+// lintError returns the findings of a linter as an error, with the warnings: people copy these
 // documents.
-func sound(_ *workflow.Document, found []guideway.Diagnostic) error {
+func lintError(_ *workflow.Document, found []guideway.Diagnostic) error {
 	var all []error
 	for _, d := range found {
 		all = append(all, fmt.Errorf("%s:%d: %s", d.Code, d.Line, d.Message))
@@ -223,8 +223,8 @@ func sound(_ *workflow.Document, found []guideway.Diagnostic) error {
 	return errors.Join(all...)
 }
 
-// published returns an error if an address is not one of our published schemas.
-func published(address string) error {
+// checkSchemaURL returns an error if an address is not one of our published schemas.
+func checkSchemaURL(address string) error {
 	for _, dialect := range []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases, guideway.DialectHooks, guideway.DialectMachines} {
 		if bytes.Contains(workflow.Schema(workflow.As{Dialect: dialect}), []byte(`"$id": "`+address+`"`)) {
 			return nil
@@ -233,8 +233,8 @@ func published(address string) error {
 	return fmt.Errorf("names a schema that there is not: %s", address)
 }
 
-// starts returns an error if an entry of a client does not start one of our commands.
-func starts(servers map[string]any) error {
+// checkServerCommands returns an error if an entry of a client does not start one of our commands.
+func checkServerCommands(servers map[string]any) error {
 	for name, server := range servers {
 		entry, _ := server.(map[string]any)
 		var words []string
@@ -247,29 +247,29 @@ func starts(servers map[string]any) error {
 		if entry["command"] == nil || len(words) == 0 {
 			return fmt.Errorf("has a server %s without a command", name)
 		}
-		if err := parses(strings.Join(words, " ")); err != nil {
+		if err := checkCommandLine(strings.Join(words, " ")); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// compiles parses a script in the sandbox.
-func compiles(t *testing.T, pool *sandbox.Pool, b block) error {
+// compileScript parses a script in the sandbox.
+func compileScript(t *testing.T, pool *sandbox.Pool, b block) error {
 	t.Helper()
 	found, err := pool.Check(t.Context(), sandbox.Module{Name: "snippet.js", Source: b.text, Params: []string{"context"}}, nil)
 	if err != nil {
 		return err
 	}
-	return sound(nil, found)
+	return lintError(nil, found)
 }
 
-// usages returns an error if a command whose usage a text shows does not exist.
-func usages(b block) error {
+// checkUsages returns an error if a command whose usage a text shows does not exist.
+func checkUsages(b block) error {
 	for line := range strings.Lines(b.text) {
 		if rest, ok := strings.CutPrefix(line, "guideway "); ok {
 			rest = strings.ReplaceAll(rest, "[flags]", "")
-			if err := parses(rest); err != nil {
+			if err := checkCommandLine(rest); err != nil {
 				return err
 			}
 		}

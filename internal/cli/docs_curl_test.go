@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// curl replaces the program of that name, which is not on every machine. It supports the
+// runCurl replaces the program of that name, which is not on every machine. It supports the
 // flags in the documentation and returns an error for all others.
-func curl(args []string) error {
+func runCurl(args []string) error {
 	method, address, body := "", "", ""
 	header := http.Header{}
 	wait := false

@@ -14,7 +14,7 @@ import (
 func TestRequirements(t *testing.T) {
 	t.Parallel()
 	tests := textOfTests(t)
-	list := pages(t)
+	list := readPages(t)
 	i := slices.IndexFunc(list, func(p page) bool { return p.name == "docs/requirements.md" })
 	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
 	if err != nil {
@@ -27,7 +27,7 @@ func TestRequirements(t *testing.T) {
 			continue
 		}
 		rows++
-		for _, missing := range notThere(cells[3], tests, string(makefile)) {
+		for _, missing := range checkMissing(cells[3], tests, string(makefile)) {
 			t.Errorf("the row%sis shown by %s, which is not there", cells[1], missing)
 		}
 	}
@@ -35,14 +35,14 @@ func TestRequirements(t *testing.T) {
 		t.Errorf("only %d rows were found: the search does not work", rows)
 	}
 	for _, wrong := range []string{"", "`TestNoSuch`", `"no such words of a test"`, "the script no_such", "internal/nosuch", "`make nosuch`"} {
-		if len(notThere(wrong, tests, string(makefile))) == 0 {
+		if len(checkMissing(wrong, tests, string(makefile))) == 0 {
 			t.Errorf("%q is taken to be there", wrong)
 		}
 	}
 }
 
-// notThere returns the names in a cell that do not exist.
-func notThere(cell, tests, makefile string) (missing []string) {
+// checkMissing returns the names in a cell that do not exist.
+func checkMissing(cell, tests, makefile string) (missing []string) {
 	if strings.TrimSpace(cell) == "" {
 		return []string{"nothing"}
 	}

@@ -32,19 +32,19 @@ func TestDocumentation(t *testing.T) {
 		t.Skip("starts processes, which takes the race detector long")
 	}
 	ran := 0
-	for _, p := range pages(t) {
-		if !executed(p) {
+	for _, p := range readPages(t) {
+		if !isExecuted(p) {
 			continue
 		}
-		server := address(t)
-		text, blocks := p.script(t, server)
+		server := freeAddress(t)
+		text, blocks := p.testScript(t, server)
 		if blocks == 0 {
 			continue
 		}
 		ran++
-		t.Run(strings.TrimSuffix(p.base(), ".md"), func(t *testing.T) {
+		t.Run(strings.TrimSuffix(p.baseName(), ".md"), func(t *testing.T) {
 			t.Parallel()
-			follow(t, p, text, server)
+			runPage(t, p, text, server)
 		})
 	}
 	if ran < 10 {
@@ -52,27 +52,27 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// base returns the page's name without directories: docs/reference/cli.md is
+// baseName returns the page's name without directories: docs/reference/cli.md is
 // reference-cli.md.
-func (p page) base() string {
+func (p page) baseName() string {
 	return strings.ReplaceAll(strings.TrimPrefix(p.name, "docs/"), "/", "-")
 }
 
-func follow(t *testing.T, p page, text, server string) {
+func runPage(t *testing.T, p page, text, server string) {
 	t.Helper()
 	repository, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(p.base(), ".md")+".txtar"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(p.baseName(), ".md")+".txtar"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: dir, ContinueOnError: true,
 		Setup: func(env *testscript.Env) error {
 			env.Values[clientsKey{}] = &clients{open: map[string]*client{}}
-			if err := cleanHome(env); err != nil {
+			if err := newHome(env); err != nil {
 				return err
 			}
 			env.Setenv("GUIDEWAY_LISTEN", server)
@@ -80,17 +80,17 @@ func follow(t *testing.T, p page, text, server string) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"shows": shows,
+			"shows": compareOutput,
 			"mcp": func(ts *testscript.TestScript, neg bool, args []string) {
-				ts.Value(clientsKey{}).(*clients).command(ts, neg, args)
+				ts.Value(clientsKey{}).(*clients).runCommand(ts, neg, args)
 			},
-			"finds": finds,
+			"finds": captureMatch,
 		},
 	})
 }
 
-// address returns an address without a listener.
-func address(t *testing.T) string {
+// freeAddress returns an address without a listener.
+func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -111,13 +111,13 @@ type pageScript struct {
 	blocks   int
 }
 
-// script returns a page as a script for a server at an address, and the number of blocks
+// testScript returns a page as a script for a server at an address, and the number of blocks
 // that the script runs.
-func (p page) script(t *testing.T, server string) (text string, blocks int) {
+func (p page) testScript(t *testing.T, server string) (text string, blocks int) {
 	t.Helper()
 	s := &pageScript{files: map[string]string{}, after: map[string]string{}}
 	fixture := &txtar.Archive{}
-	if data, err := os.ReadFile(filepath.Join("testdata", "docs", strings.TrimSuffix(p.base(), ".md")+".txtar")); err == nil {
+	if data, err := os.ReadFile(filepath.Join("testdata", "docs", strings.TrimSuffix(p.baseName(), ".md")+".txtar")); err == nil {
 		fixture = txtar.Parse(data)
 	}
 	stands := []string{"127.0.0.1:3000", server, "127.0.0.1:4000", server, "0.0.0.0:3000", server}
@@ -134,7 +134,7 @@ func (p page) script(t *testing.T, server string) (text string, blocks int) {
 	}
 	s.calls = strings.Contains(string(fixture.Comment), "\nmcp docs start")
 	for _, b := range p.blocks {
-		s.add(t, p, b)
+		s.addBlock(t, p, b)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.files)) {
 		fmt.Fprintf(s, "-- %s --\n%s", name, s.files[name])
@@ -142,9 +142,9 @@ func (p page) script(t *testing.T, server string) (text string, blocks int) {
 	return s.String(), s.blocks
 }
 
-func (s *pageScript) add(t *testing.T, p page, b block) {
+func (s *pageScript) addBlock(t *testing.T, p page, b block) {
 	t.Helper()
-	kind, err := b.kind()
+	kind, err := b.checkKind()
 	if err != nil {
 		t.Errorf("%s:%d: the block %v", p.name, b.line, err)
 		return
@@ -153,11 +153,11 @@ func (s *pageScript) add(t *testing.T, p page, b block) {
 	case kindFile:
 		name := fmt.Sprintf("block-%d", b.line)
 		s.files[name] = b.text
-		fmt.Fprintf(s, "mkdir %s\ncp $WORK/%s $WORK/%s\n", filepath.ToSlash(filepath.Dir(b.file())), name, b.file())
+		fmt.Fprintf(s, "mkdir %s\ncp $WORK/%s $WORK/%s\n", filepath.ToSlash(filepath.Dir(b.fileName())), name, b.fileName())
 	case kindConsole:
-		s.console(b)
+		s.addConsole(b)
 	case kindShell:
-		s.shell(b)
+		s.addShell(b)
 	case kindCalls:
 		if !s.calls {
 			s.WriteString("mcp docs start --toolsets steps,runs,sessions,context,phases,machines\n")
@@ -165,7 +165,7 @@ func (s *pageScript) add(t *testing.T, p page, b block) {
 		}
 		for line := range strings.Lines(b.text) {
 			m := toolCall.FindStringSubmatch(strings.TrimSpace(line))
-			fmt.Fprintf(s, "mcp docs call %s %s\n", m[1], quoted(s.replaced.Replace(m[2])))
+			fmt.Fprintf(s, "mcp docs call %s %s\n", m[1], quoteWord(s.replaced.Replace(m[2])))
 			s.WriteString(s.after[m[1]])
 		}
 	default:
@@ -174,8 +174,8 @@ func (s *pageScript) add(t *testing.T, p page, b block) {
 	s.blocks++
 }
 
-// console writes the text after "$ " as commands, and compares their output.
-func (s *pageScript) console(b block) {
+// addConsole writes the text after "$ " as commands, and compares their output.
+func (s *pageScript) addConsole(b block) {
 	for n, part := range strings.Split("\n"+b.text, "\n$ ")[1:] {
 		line, want, _ := strings.Cut(part, "\n")
 		line, remark, _ := strings.Cut(s.replaced.Replace(line), " # ")
@@ -196,8 +196,8 @@ func (s *pageScript) console(b block) {
 // variable matches a variable of a script.
 var variable = regexp.MustCompile(`\$[A-Z]+`)
 
-// quoted returns a text as one word of a script, in which variables are expanded.
-func quoted(text string) string {
+// quoteWord returns a text as one word of a script, in which variables are expanded.
+func quoteWord(text string) string {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\n", " "), "'", "''")
 	return "'" + variable.ReplaceAllString(text, "'$0'") + "'"
 }
@@ -205,29 +205,29 @@ func quoted(text string) string {
 // strict starts a script that ends at the first command that fails, and prints which.
 const strict = "set -euo pipefail\ntrap 'echo \"this failed: $BASH_COMMAND\" >&2' ERR\n"
 
-// shell writes a block as one shell script, so that a line can use variables of earlier
+// addShell writes a block as one shell script, so that a line can use variables of earlier
 // lines. A server that a line starts runs until the block ends.
-func (s *pageScript) shell(b block) {
+func (s *pageScript) addShell(b block) {
 	text := strings.ReplaceAll(s.replaced.Replace(b.text), "\\\n", " ")
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	leaves, _ := b.leaves() // TestDocumentationBlocks reports its errors
+	leaves, _ := b.skippedPrefixes() // TestDocumentationBlocks reports its errors
 	for i, line := range lines {
 		command, _, _ := strings.Cut(strings.TrimSpace(line), " #")
 		switch {
 		case slices.ContainsFunc(leaves, func(beginning string) bool { return strings.HasPrefix(line, s.replaced.Replace(beginning)) }):
 			lines[i] = "# " + line
 		case strings.HasPrefix(command, "guideway serve"):
-			lines[i] = serving(command)
+			lines[i] = stopAfterAnswer(command)
 		}
 	}
 	name := fmt.Sprintf("line-%d.sh", b.line)
 	before := strict
-	if file := s.nearest("typed", b.text); file != "" {
+	if file := s.nearestFile("typed", b.text); file != "" {
 		fmt.Fprintf(s, "ttyin -stdin '%s'\n", file)
 		before += "exec >/dev/tty\n"
 	}
 	for _, what := range []string{"fresh", "before"} {
-		if file := s.nearest(what, b.text); file != "" {
+		if file := s.nearestFile(what, b.text); file != "" {
 			before += s.files[file]
 		}
 	}
@@ -235,8 +235,8 @@ func (s *pageScript) shell(b block) {
 	fmt.Fprintf(s, "exec bash $WORK/%s\n", name)
 }
 
-// nearest returns the file "WHAT WORDS" with the most words that are in a text.
-func (s *pageScript) nearest(what, text string) string {
+// nearestFile returns the file "WHAT WORDS" with the most words that are in a text.
+func (s *pageScript) nearestFile(what, text string) string {
 	best, most := "", -1
 	for name := range s.files {
 		of, words, _ := strings.Cut(name, " ")
@@ -247,9 +247,9 @@ func (s *pageScript) nearest(what, text string) string {
 	return best
 }
 
-// serving starts a server, and stops it after its first answer: at the end of the script if
+// stopAfterAnswer starts a server, and stops it after its first answer: at the end of the script if
 // the line runs it in the background, else at once.
-func serving(command string) string {
+func stopAfterAnswer(command string) string {
 	start := strings.TrimSuffix(strings.TrimSpace(command), "&")
 	end := "kill $server; wait $server"
 	if start != command {
@@ -258,9 +258,9 @@ func serving(command string) string {
 	return start + " &\nserver=$!\ncurl --retry 1 http://$GUIDEWAY_LISTEN/api/health\n" + end
 }
 
-// shows compares the output of the last command, on both streams, with a file in which …
+// compareOutput compares the output of the last command, on both streams, with a file in which …
 // matches any text.
-func shows(ts *testscript.TestScript, _ bool, args []string) {
+func compareOutput(ts *testscript.TestScript, _ bool, args []string) {
 	got := strings.TrimRight(ts.ReadFile("stdout")+ts.ReadFile("stderr"), "\n") + "\n"
 	want := ts.ReadFile(args[0])
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", `.*`)
@@ -269,8 +269,8 @@ func shows(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// finds stores the match of a pattern in the last output: finds VARIABLE PATTERN.
-func finds(ts *testscript.TestScript, _ bool, args []string) {
+// captureMatch stores the match of a pattern in the last output: finds VARIABLE PATTERN.
+func captureMatch(ts *testscript.TestScript, _ bool, args []string) {
 	out := ts.ReadFile("stdout")
 	m := regexp.MustCompile(args[1]).FindStringSubmatch(out)
 	if m == nil {

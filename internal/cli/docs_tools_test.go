@@ -42,7 +42,7 @@ func referenceOfTools(t *testing.T) {
 		fmt.Fprintf(&want, "\n## Toolset `%s`\n", toolset)
 		for _, tool := range toolsIn(t, toolset) {
 			if !seen[tool.Name] {
-				tool.describe(&want)
+				tool.writeMarkdown(&want)
 			}
 			seen[tool.Name] = true
 		}
@@ -50,7 +50,7 @@ func referenceOfTools(t *testing.T) {
 	if len(seen) < 40 {
 		t.Errorf("only %d tools were found", len(seen))
 	}
-	reference(t, "tools.md", want.String())
+	compareReference(t, "tools.md", want.String())
 }
 
 // toolsIn asks a server for its tools.
@@ -81,7 +81,7 @@ func toolsIn(t *testing.T, toolset string) []shownTool {
 	return nil
 }
 
-func (tool shownTool) describe(w *strings.Builder) {
+func (tool shownTool) writeMarkdown(w *strings.Builder) {
 	fmt.Fprintf(w, "\n### %s\n\n%s\n", tool.Name, strings.TrimSpace(tool.Description))
 	switch {
 	case tool.Annotations.ReadOnlyHint:
@@ -93,12 +93,12 @@ func (tool shownTool) describe(w *strings.Builder) {
 	default:
 		w.WriteString("\nAdds something, at each call again.\n")
 	}
-	tool.InputSchema.table(w, "Argument", true)
-	tool.OutputSchema.table(w, "Answer", false)
+	tool.InputSchema.writeTable(w, "Argument", true)
+	tool.OutputSchema.writeTable(w, "Answer", false)
 }
 
-// table writes the members of an object; if marked is set, it marks the optional ones.
-func (s shownSchema) table(w *strings.Builder, what string, marked bool) {
+// writeTable writes the members of an object; if marked is set, it marks the optional ones.
+func (s shownSchema) writeTable(w *strings.Builder, what string, marked bool) {
 	if len(s.Properties) == 0 {
 		return
 	}
@@ -108,7 +108,7 @@ func (s shownSchema) table(w *strings.Builder, what string, marked bool) {
 		names = append(names, name)
 	}
 	slices.SortFunc(names, func(a, b string) int { // the required ones first, in their order
-		return strings.Compare(s.order(a), s.order(b))
+		return strings.Compare(s.propertyOrder(a), s.propertyOrder(b))
 	})
 	for _, name := range names {
 		optional := ""
@@ -117,18 +117,18 @@ func (s shownSchema) table(w *strings.Builder, what string, marked bool) {
 		}
 		m := s.Properties[name]
 		text := strings.ReplaceAll(strings.Join(strings.Fields(m.Description), " "), "|", `\|`)
-		fmt.Fprintf(w, "%s |\n", strings.TrimRight(fmt.Sprintf("| `%s`%s | %s | %s", name, optional, m.kind(), text), " "))
+		fmt.Fprintf(w, "%s |\n", strings.TrimRight(fmt.Sprintf("| `%s`%s | %s | %s", name, optional, m.typeName(), text), " "))
 	}
 }
 
-func (s shownSchema) order(name string) string {
+func (s shownSchema) propertyOrder(name string) string {
 	if at := slices.Index(s.Required, name); at >= 0 {
 		return fmt.Sprintf("0 %03d", at)
 	}
 	return "1 " + name
 }
 
-func (s shownSchema) kind() string {
+func (s shownSchema) typeName() string {
 	switch {
 	case len(s.Enum) > 0:
 		var words []string
@@ -137,7 +137,7 @@ func (s shownSchema) kind() string {
 		}
 		return strings.Join(words, ", ")
 	case s.Type == "array" && s.Items != nil:
-		return "list of " + s.Items.kind()
+		return "list of " + s.Items.typeName()
 	case s.Type == nil:
 		return "any"
 	}

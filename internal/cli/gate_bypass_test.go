@@ -21,72 +21,72 @@ const (
 	agentsWords  = "my own words"
 )
 
-// besieged is an installation with a passphrase, a running server, and a run at a human
+// guardedInstallation is an installation with a passphrase, a running server, and a run at a human
 // approval.
-type besieged struct {
+type guardedInstallation struct {
 	t    *testing.T
 	home string
 	data string
 	// key is the path of the journal's key.
 	key    string
 	run    string
-	server *running
+	server *runningCommand
 	// tries numbers the attempts; each is an hour after the previous one, so that wrong
 	// passphrases cause no delay.
 	tries int
 }
 
-// besiege creates the installation. settings are those of guideway.json in the home
+// newGuardedInstallation creates the installation. settings are those of guideway.json in the home
 // directory.
-func besiege(t *testing.T, settings string) *besieged {
+func newGuardedInstallation(t *testing.T, settings string) *guardedInstallation {
 	t.Helper()
 	const flow = `{"id": "flow", "name": "Flow", "description": "A gate.", "version": "1.0.0",
 		"steps": [{"id": "one", "title": "One", "prompt": "Do it.", "requireConfirmation": true, "approval": "human"}]}`
 	home := t.TempDir()
-	b := &besieged{t: t, home: home, data: filepath.Join(home, ".local", "share", "guideway")}
+	b := &guardedInstallation{t: t, home: home, data: filepath.Join(home, ".local", "share", "guideway")}
 	b.key = filepath.Join(b.data, "journal.key")
 	if settings != "" {
 		b.key = filepath.Join(home, "keys", "journal.key")
-		write(t, filepath.Join(home, ".config", "guideway", "guideway.json"), settings)
+		writeFile(t, filepath.Join(home, ".config", "guideway", "guideway.json"), settings)
 	}
-	write(t, filepath.Join(home, ".guideway", "workflows", "flow.json"), flow)
-	host, _ := desk(t, nil)
-	host.Dir, host.Getenv = home, homeOf(home)
+	writeFile(t, filepath.Join(home, ".guideway", "workflows", "flow.json"), flow)
+	host, _ := newTerminal(t, nil)
+	host.Dir, host.Getenv = home, homeDirectory(home)
 	b.run = agent(t, host, `start {"WorkflowID":"flow"}
 		continue {"Output":"done"}`)
-	b.server = begin(t, home, "serve")
+	b.server = startCommand(t, home, "serve")
 	b.server.err.waitFor(t, "Stop with Ctrl-C")
-	if code, out := b.types(way{}, "runs approve --set-passphrase", personsWords, personsWords); code != app.ExitOK {
+	if code, out := b.runAtTerminal(relocation{}, "runs approve --set-passphrase", personsWords, personsWords); code != app.ExitOK {
 		t.Fatal(out)
 	}
 	return b
 }
 
-// way is a way for an attempt to name other places than the person's.
-type way struct {
+// relocation is a way for an attempt to name other places than the person's.
+type relocation struct {
 	args []string
 	env  map[string]string
 }
 
-func (w way) String() string { return fmt.Sprint(w.args, w.env) }
+func (w relocation) String() string { return fmt.Sprint(w.args, w.env) }
 
-// types runs a command at a terminal and types the input that it asks for.
-func (b *besieged) types(w way, command string, typed ...string) (int, string) {
+// runAtTerminal runs a command at a terminal and types the input that it asks for.
+func (b *guardedInstallation) runAtTerminal(w relocation, command string, typed ...string) (int, string) {
 	b.tries++
-	host, out := desk(b.t, nil)
-	in := &typist{lines: typed, echo: out}
+	host, out := newTerminal(b.t, nil)
+	in := &fakeTerminal{lines: typed, echo: out}
 	host.In, host.Dir = in, b.home
 	host.Now = func() time.Time { return time.Now().Add(time.Duration(b.tries) * time.Hour) }
 	env := map[string]string{"HOME": b.home, "NO_COLOR": "1"}
 	maps.Copy(env, w.env)
 	host.Getenv = func(name string) string { return env[name] }
-	secretly(&host, in)
+	typeSecrets(&host, in)
 	code := Run(b.t.Context(), append(strings.Fields(command), w.args...), host)
 	return code, out.String()
 }
 
-// letsIn reports whether the server accepts the printed link or token as a person's.
-func (b *besieged) letsIn(printed string) bool {
+// acceptsCredential reports whether the server accepts the printed link or token as a person's.
+func (b *guardedInstallation) acceptsCredential(printed string) bool {
 	b.t.Helper()
 	address := regexp.MustCompile(`http://(127\.0\.0\.1:\d+)/mcp`).FindStringSubmatch(b.server.err.String())[1]
 	var req *http.Request
@@ -116,35 +116,35 @@ func (b *besieged) letsIn(printed string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// waits reports whether the gate is still closed.
-func (b *besieged) waits() bool {
+// gateIsClosed reports whether the gate is still closed.
+func (b *guardedInstallation) gateIsClosed() bool {
 	b.t.Helper()
-	code, out := b.types(way{}, "runs show --json "+b.run)
+	code, out := b.runAtTerminal(relocation{}, "runs show --json "+b.run)
 	if code != app.ExitOK {
 		b.t.Fatal(out)
 	}
 	return strings.Contains(out, `"status": "`+string(engine.StatusWaiting)+`"`)
 }
 
-// ways returns the ways of an agent that can run commands at a terminal and write its own
+// relocations returns the ways of an agent that can run commands at a terminal and write its own
 // files: every place of a file can be named by a variable, by a flag or in a file of
 // settings.
-func (b *besieged) ways() []way {
+func (b *guardedInstallation) relocations() []relocation {
 	b.t.Helper()
 	elsewhere := b.t.TempDir()
 	at := func(name string) string { return filepath.Join(elsewhere, name) }
-	var list []way
+	var list []relocation
 	for _, name := range []string{
 		"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "GUIDEWAY_DATA_DIR", "WORKRAIL_DATA_DIR", "WORKRAIL_STORAGE_PATH",
 		"GUIDEWAY_JOURNAL_KEY_FILE", "GUIDEWAY_JOURNAL_HEADS_DIR", "GUIDEWAY_TOKEN_FILE",
 	} {
-		list = append(list, way{env: map[string]string{name: at(name)}})
+		list = append(list, relocation{env: map[string]string{name: at(name)}})
 	}
 	settings := at("guideway.json")
-	write(b.t, settings, fmt.Sprintf(`{"dataDir": %q, "journal": {"keyFile": %q}}`, b.data, at("settings/k")))
-	list = append(list, way{args: []string{"--config", settings}}, way{env: map[string]string{"GUIDEWAY_CONFIG": settings}})
+	writeFile(b.t, settings, fmt.Sprintf(`{"dataDir": %q, "journal": {"keyFile": %q}}`, b.data, at("settings/k")))
+	list = append(list, relocation{args: []string{"--config", settings}}, relocation{env: map[string]string{"GUIDEWAY_CONFIG": settings}})
 	link := at("links/journal.key")
-	write(b.t, at("links/README"), "what is linked to from here")
+	writeFile(b.t, at("links/README"), "what is linked to from here")
 	if err := os.Symlink(b.key, link); err != nil {
 		b.t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func (b *besieged) ways() []way {
 	} {
 		for _, data := range []string{"", b.data, at(fmt.Sprint("data-", i))} {
 			for _, home := range []string{"", at(fmt.Sprint("home-", i))} {
-				w := way{}
+				w := relocation{}
 				if key != "" {
 					w.args = append(w.args, "--journal-key-file", key)
 				}
@@ -184,31 +184,31 @@ func TestPassphraseCannotBeBypassed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := besiege(t, settings)
-			for i, w := range b.ways() {
-				b.types(w, "runs approve --set-passphrase", agentsWords, agentsWords)
-				if code, out := b.types(w, "runs approve "+b.run, agentsWords, "1", ""); code == app.ExitOK {
+			b := newGuardedInstallation(t, settings)
+			for i, w := range b.relocations() {
+				b.runAtTerminal(w, "runs approve --set-passphrase", agentsWords, agentsWords)
+				if code, out := b.runAtTerminal(w, "runs approve "+b.run, agentsWords, "1", ""); code == app.ExitOK {
 					t.Fatalf("%s opens the gate:\n%s", w, out)
 				}
-				if code, out := b.types(w, "runs resume "+b.run, agentsWords, "1", ""); code == app.ExitOK || !b.waits() {
+				if code, out := b.runAtTerminal(w, "runs resume "+b.run, agentsWords, "1", ""); code == app.ExitOK || !b.gateIsClosed() {
 					t.Fatalf("%s opens the gate of a run that is resumed:\n%s", w, out)
 				}
-				if code, out := b.types(w, "open", agentsWords); b.letsIn(out) {
+				if code, out := b.runAtTerminal(w, "open", agentsWords); b.acceptsCredential(out) {
 					t.Errorf("%s logs a browser in:\n%s", w, out)
 				} else if code == app.ExitOK {
 					t.Errorf("%s gives a link that leads nowhere:\n%s", w, out)
 				}
-				if _, out := b.types(w, fmt.Sprintf("tokens create t%d --scope approve", i), agentsWords); b.letsIn(out) {
+				if _, out := b.runAtTerminal(w, fmt.Sprintf("tokens create t%d --scope approve", i), agentsWords); b.acceptsCredential(out) {
 					t.Errorf("%s makes a token that is good:\n%s", w, out)
 				}
 			}
-			if code, out := b.types(way{}, "open", personsWords); code != app.ExitOK || !b.letsIn(out) {
+			if code, out := b.runAtTerminal(relocation{}, "open", personsWords); code != app.ExitOK || !b.acceptsCredential(out) {
 				t.Errorf("the person's browser is kept out:\n%s", out)
 			}
-			if code, out := b.types(way{}, "tokens create phone --scope approve", personsWords); code != app.ExitOK || !b.letsIn(out) {
+			if code, out := b.runAtTerminal(relocation{}, "tokens create phone --scope approve", personsWords); code != app.ExitOK || !b.acceptsCredential(out) {
 				t.Errorf("the person's token is not taken:\n%s", out)
 			}
-			if code, out := b.types(way{}, "runs approve "+b.run, personsWords, "1", ""); code != app.ExitOK || b.waits() {
+			if code, out := b.runAtTerminal(relocation{}, "runs approve "+b.run, personsWords, "1", ""); code != app.ExitOK || b.gateIsClosed() {
 				t.Errorf("the person is kept out:\n%s", out)
 			}
 		})

@@ -21,39 +21,39 @@ nodes:
 edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
 `
 
-// hooksDesk is a person in a project with a hook graph.
-type hooksDesk struct {
+// hookProject is a person in a project with a hook graph.
+type hookProject struct {
 	*testing.T
 	host app.Host
 	out  *bytes.Buffer
 	file string
 }
 
-func newHooksDesk(t *testing.T) *hooksDesk {
+func newHookProject(t *testing.T) *hookProject {
 	t.Helper()
-	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
 	host.Dir = filepath.Join(host.Dir, "work")
-	d := &hooksDesk{T: t, host: host, out: out, file: filepath.Join(host.Dir, "workflows", "hooks", "theirs.yaml")}
-	write(t, d.file, projectGraph)
+	d := &hookProject{T: t, host: host, out: out, file: filepath.Join(host.Dir, "workflows", "hooks", "theirs.yaml")}
+	writeFile(t, d.file, projectGraph)
 	return d
 }
 
-// run runs a command with typed input, and returns the exit code and the content of the
+// runCommand runs a command with typed input, and returns the exit code and the content of the
 // terminal.
-func (d *hooksDesk) run(command string, typed ...string) (int, string) {
+func (d *hookProject) runCommand(command string, typed ...string) (int, string) {
 	d.Helper()
 	d.out.Reset()
-	in := &typist{echo: d.out, lines: typed}
+	in := &fakeTerminal{echo: d.out, lines: typed}
 	d.host.In = in
-	secretly(&d.host, in)
+	typeSecrets(&d.host, in)
 	code := Run(d.Context(), strings.Fields(command), d.host)
 	return code, d.out.String()
 }
 
-// want runs a command and checks its exit code and that a text is on the terminal.
-func (d *hooksDesk) want(code int, text, command string, typed ...string) {
+// wantCommand runs a command and checks its exit code and that a text is on the terminal.
+func (d *hookProject) wantCommand(code int, text, command string, typed ...string) {
 	d.Helper()
-	got, out := d.run(command, typed...)
+	got, out := d.runCommand(command, typed...)
 	if got != code || !strings.Contains(out, text) {
 		d.Errorf("%s: exit code %d, want %d and %q:\n%s", command, got, code, text, out)
 	}
@@ -64,42 +64,42 @@ func (d *hooksDesk) want(code int, text, command string, typed ...string) {
 // guarded are refused until it is approved again.
 func TestProjectHooksNeedApproval(t *testing.T) {
 	t.Parallel()
-	d := newHooksDesk(t)
-	d.want(app.ExitOK, "theirs             tools/call  off", "hooks list")
-	d.want(app.ExitFailed, "not approved", "hooks enable theirs", "yes")
-	d.want(app.ExitFailed, "not approved", "hooks enable theirs")
-	d.want(app.ExitOK, "theirs             tools/call  off", "hooks list")
-	code, out := d.run("hooks enable theirs", "theirs")
+	d := newHookProject(t)
+	d.wantCommand(app.ExitOK, "theirs             tools/call  off", "hooks list")
+	d.wantCommand(app.ExitFailed, "not approved", "hooks enable theirs", "yes")
+	d.wantCommand(app.ExitFailed, "not approved", "hooks enable theirs")
+	d.wantCommand(app.ExitOK, "theirs             tools/call  off", "hooks list")
+	code, out := d.runCommand("hooks enable theirs", "theirs")
 	for _, want := range []string{"| context.request.params.mark = 1;", "This graph is from project:", "Type the id of the graph to approve this version (theirs): ", "Enabled theirs"} {
 		if code != app.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, without %q:\n%s", code, want, out)
 		}
 	}
-	d.want(app.ExitOK, "theirs  tools/call  active", "hooks list --active")
+	d.wantCommand(app.ExitOK, "theirs  tools/call  active", "hooks list --active")
 	if err := os.WriteFile(d.file, []byte(strings.Replace(projectGraph, "mark = 1", "mark = 2", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.want(app.ExitOK, "theirs  tools/call  changed", "hooks list --active")
-	d.want(app.ExitOK, "Enabled theirs", "hooks enable theirs", "theirs")
+	d.wantCommand(app.ExitOK, "theirs  tools/call  changed", "hooks list --active")
+	d.wantCommand(app.ExitOK, "Enabled theirs", "hooks enable theirs", "theirs")
 	if err := os.Remove(d.file); err != nil {
 		t.Fatal(err)
 	}
-	d.want(app.ExitOK, "theirs is enabled but missing in project:", "hooks list --active")
-	d.want(app.ExitOK, "Disabled theirs.", "hooks disable theirs")
-	d.want(app.ExitFailed, "is not enabled", "hooks disable theirs")
+	d.wantCommand(app.ExitOK, "theirs is enabled but missing in project:", "hooks list --active")
+	d.wantCommand(app.ExitOK, "Disabled theirs.", "hooks disable theirs")
+	d.wantCommand(app.ExitFailed, "is not enabled", "hooks disable theirs")
 }
 
 // If a passphrase is set, enabling or disabling a guard needs it.
 func TestHookApprovalNeedsPassphrase(t *testing.T) {
 	t.Parallel()
-	d := newHooksDesk(t)
-	d.want(app.ExitOK, "Enabled redact-secrets", "hooks enable redact-secrets")
-	d.want(app.ExitOK, "The passphrase is set", "runs approve --set-passphrase", "correct horse battery", "correct horse battery")
-	d.want(app.ExitFailed, "", "hooks disable redact-secrets", "wrong horse battery")
-	d.want(app.ExitOK, "redact-secrets  tools/call  active", "hooks list --active")
+	d := newHookProject(t)
+	d.wantCommand(app.ExitOK, "Enabled redact-secrets", "hooks enable redact-secrets")
+	d.wantCommand(app.ExitOK, "The passphrase is set", "runs approve --set-passphrase", "correct horse battery", "correct horse battery")
+	d.wantCommand(app.ExitFailed, "", "hooks disable redact-secrets", "wrong horse battery")
+	d.wantCommand(app.ExitOK, "redact-secrets  tools/call  active", "hooks list --active")
 	d.host.InTerminal = false
-	d.want(app.ExitUsage, "an approval needs a terminal", "hooks disable redact-secrets")
-	d.want(app.ExitUsage, "an approval needs a terminal", "hooks enable cap-result-size --replace")
+	d.wantCommand(app.ExitUsage, "an approval needs a terminal", "hooks disable redact-secrets")
+	d.wantCommand(app.ExitUsage, "an approval needs a terminal", "hooks enable cap-result-size --replace")
 	d.host.InTerminal = true
-	d.want(app.ExitOK, "redact-secrets  tools/call  active", "hooks list --active")
+	d.wantCommand(app.ExitOK, "redact-secrets  tools/call  active", "hooks list --active")
 }

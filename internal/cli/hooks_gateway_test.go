@@ -16,18 +16,18 @@ import (
 
 // gatewayClient is a client of `guideway mcp` in this process.
 type gatewayClient struct {
-	*wire
+	*transcriptClient
 	end func()
 }
 
-// connect starts the program with the settings of a desk and does the handshake.
-func (d *hooksDesk) connect(args ...string) *gatewayClient {
+// connectClient starts the program with the settings of a desk and does the handshake.
+func (d *hookProject) connectClient(args ...string) *gatewayClient {
 	d.Helper()
-	return d.start(append([]string{"mcp"}, args...)...)
+	return d.startClient(append([]string{"mcp"}, args...)...)
 }
 
-// ask sends a request and returns the answer; notifications in between are skipped.
-func (a *gatewayClient) ask(method string, params map[string]any) (answer struct {
+// sendRequest sends a request and returns the answer; notifications in between are skipped.
+func (a *gatewayClient) sendRequest(method string, params map[string]any) (answer struct {
 	ID     int
 	Result json.RawMessage
 	Error  *struct{ Message string }
@@ -35,7 +35,7 @@ func (a *gatewayClient) ask(method string, params map[string]any) (answer struct
 ) {
 	a.t.Helper()
 	a.id++
-	a.write(map[string]any{"jsonrpc": "2.0", "id": a.id, "method": method, "params": params})
+	a.writeMessage(map[string]any{"jsonrpc": "2.0", "id": a.id, "method": method, "params": params})
 	for answer.ID != a.id {
 		line, err := a.out.ReadString('\n')
 		if err != nil {
@@ -48,10 +48,10 @@ func (a *gatewayClient) ask(method string, params map[string]any) (answer struct
 	return answer
 }
 
-// say calls a tool with one text, and returns the text of the answer.
-func (a *gatewayClient) say(tool, text string) string {
+// callWithText calls a tool with one text, and returns the text of the answer.
+func (a *gatewayClient) callWithText(tool, text string) string {
 	a.t.Helper()
-	answer := a.ask("tools/call", map[string]any{"name": tool, "arguments": map[string]any{"text": text}})
+	answer := a.sendRequest("tools/call", map[string]any{"name": tool, "arguments": map[string]any{"text": text}})
 	if answer.Error != nil {
 		return "error: " + answer.Error.Message
 	}
@@ -68,10 +68,10 @@ func (a *gatewayClient) say(tool, text string) string {
 	return result.Content[0].Text
 }
 
-func (a *gatewayClient) tools() []string {
+func (a *gatewayClient) toolNames() []string {
 	a.t.Helper()
 	var list struct{ Tools []struct{ Name string } }
-	if err := json.Unmarshal(a.ask("tools/list", map[string]any{}).Result, &list); err != nil {
+	if err := json.Unmarshal(a.sendRequest("tools/list", map[string]any{}).Result, &list); err != nil {
 		a.t.Fatal(err)
 	}
 	var names []string
@@ -81,17 +81,17 @@ func (a *gatewayClient) tools() []string {
 	return names
 }
 
-// newGatewayDesk returns a desk with this binary as an upstream; the file count has the
+// newGatewayProject returns a desk with this binary as an upstream; the file count has the
 // number of calls of its tool "count".
-func newGatewayDesk(t *testing.T) (d *hooksDesk, count string) {
+func newGatewayProject(t *testing.T) (d *hookProject, count string) {
 	t.Helper()
-	d = newHooksDesk(t)
+	d = newHookProject(t)
 	count = filepath.Join(t.TempDir(), "count")
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.want(app.ExitOK, "", "upstream add one --env "+upstreamtest.Variable+"=good --env "+upstreamtest.CountFile+"="+count+" -- "+program)
+	d.wantCommand(app.ExitOK, "", "upstream add one --env "+upstreamtest.Variable+"=good --env "+upstreamtest.CountFile+"="+count+" -- "+program)
 	return d, count
 }
 
@@ -112,9 +112,9 @@ edges: [{ source: start, target: h }, { source: h, target: call }, { source: cal
 // fails blocks the call. Each call is sent once.
 func TestGatewayRunsHookGraphs(t *testing.T) {
 	t.Parallel()
-	d, count := newGatewayDesk(t)
+	d, count := newGatewayProject(t)
 	failing := filepath.Join(t.TempDir(), "failing.yaml")
-	write(t, failing, failingGraph)
+	writeFile(t, failing, failingGraph)
 	for _, command := range []string{
 		"hooks import --template redact-secrets --id redact --upstream one --tool echo",
 		"hooks import --template block-by-argument --id block --upstream one --tool params",
@@ -124,10 +124,10 @@ func TestGatewayRunsHookGraphs(t *testing.T) {
 		"hooks import " + failing,
 		"hooks enable redact", "hooks enable block", "hooks enable audit", "hooks enable names", "hooks enable names-back", "hooks enable failing",
 	} {
-		d.want(app.ExitOK, "", command)
+		d.wantCommand(app.ExitOK, "", command)
 	}
-	a := d.connect("--toolsets", "gateway")
-	if names := a.tools(); !slices.Contains(names, "one__show") || slices.Contains(names, "one__params") || !slices.Contains(names, "one__echo") {
+	a := d.connectClient("--toolsets", "gateway")
+	if names := a.toolNames(); !slices.Contains(names, "one__show") || slices.Contains(names, "one__params") || !slices.Contains(names, "one__echo") {
 		t.Errorf("the tools are %v", names)
 	}
 	for _, c := range []struct{ tool, text, want string }{
@@ -138,13 +138,13 @@ func TestGatewayRunsHookGraphs(t *testing.T) {
 		{"one__env", "x", "isError: "},
 		{"one__count", "x", "counted"},
 	} {
-		if got := a.say(c.tool, c.text); !strings.Contains(got, c.want) {
+		if got := a.callWithText(c.tool, c.text); !strings.Contains(got, c.want) {
 			t.Errorf("%s %q gives %s", c.tool, c.text, got)
 		}
 	}
 	var lines []string
-	await(t, func() bool { // it runs in the background
-		lines = audited(t, &d.host)
+	waitFor(t, func() bool { // it runs in the background
+		lines = auditLines(t, &d.host)
 		return len(lines) > 0
 	})
 	a.end()
@@ -160,17 +160,17 @@ func TestGatewayRunsHookGraphs(t *testing.T) {
 // clients are notified that the list of tools has changed.
 func TestGatewayFollowsHookGraphs(t *testing.T) {
 	t.Parallel()
-	d, _ := newGatewayDesk(t)
-	d.want(app.ExitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"echo":"say"}`)
-	a := d.connect("--toolsets", "gateway")
+	d, _ := newGatewayProject(t)
+	d.wantCommand(app.ExitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"echo":"say"}`)
+	a := d.connectClient("--toolsets", "gateway")
 	for _, step := range []struct{ command, tool string }{
 		{"hooks enable names", "one__say"}, {"hooks disable names", "one__echo"},
 	} {
-		before := a.tools()
+		before := a.toolNames()
 		if slices.Contains(before, step.tool) {
 			t.Fatalf("the tools are %v", before)
 		}
-		d.want(app.ExitOK, "", step.command)
+		d.wantCommand(app.ExitOK, "", step.command)
 		for told := false; !told; {
 			line, err := a.out.ReadString('\n')
 			if err != nil {
@@ -178,15 +178,15 @@ func TestGatewayFollowsHookGraphs(t *testing.T) {
 			}
 			told = strings.Contains(line, "notifications/tools/list_changed")
 		}
-		if names := a.tools(); !slices.Contains(names, step.tool) {
+		if names := a.toolNames(); !slices.Contains(names, step.tool) {
 			t.Errorf("after %s the tools are %v", step.command, names)
 		}
 	}
 	a.end()
 }
 
-// audited returns the lines of the audit.
-func audited(t *testing.T, host *app.Host) []string {
+// auditLines returns the lines of the audit.
+func auditLines(t *testing.T, host *app.Host) []string {
 	t.Helper()
 	a := &app.App{Host: host, Flags: &app.SettingFlags{}}
 	cfg, err := a.Load()

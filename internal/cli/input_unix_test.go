@@ -20,14 +20,14 @@ import (
 func TestCommandsRefusePipes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, os.MkdirAll(filepath.Join(dir, ".guideway/workflows/machines/pipes"), 0o700))
+	mustSucceed(t, os.MkdirAll(filepath.Join(dir, ".guideway/workflows/machines/pipes"), 0o700))
 	for _, pipe := range []string{
 		"pipe.yaml", ".guideway/workflows/machines/pipe.json",
 		".guideway/workflows/machines/pipes/machine.json", ".guideway/workflows/machines/pipes/recording.json",
 	} {
-		must(t, syscall.Mkfifo(filepath.Join(dir, pipe), 0o600))
+		mustSucceed(t, syscall.Mkfifo(filepath.Join(dir, pipe), 0o600))
 	}
-	must(t, os.Symlink("/dev/zero", filepath.Join(dir, "zero.json")))
+	mustSucceed(t, os.Symlink("/dev/zero", filepath.Join(dir, "zero.json")))
 	for _, tt := range []struct{ args, want string }{
 		{"validate .", "pipe.yaml: is a named pipe, not a regular file"},
 		{"validate .", "zero.json: is a device, not a regular file"},
@@ -70,7 +70,7 @@ func TestInputIsCancellable(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var said bytes.Buffer
 			host := app.Host{
-				In: readsOnce{silent, cancel}, Out: &said, Err: &said, Dir: t.TempDir(),
+				In: firstReadSignal{silent, cancel}, Out: &said, Err: &said, Dir: t.TempDir(),
 				Getenv: func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] },
 			}
 			if code := Run(ctx, strings.Fields(args), host); code != app.ExitFailed || !strings.Contains(said.String(), "interrupted") {
@@ -80,18 +80,18 @@ func TestInputIsCancellable(t *testing.T) {
 	}
 }
 
-// readsOnce signals that a reader waits for the input.
-type readsOnce struct {
+// firstReadSignal signals that a reader waits for the input.
+type firstReadSignal struct {
 	io.Reader
 	waits func()
 }
 
-func (r readsOnce) Read(p []byte) (int, error) {
+func (r firstReadSignal) Read(p []byte) (int, error) {
 	r.waits()
 	return r.Reader.Read(p)
 }
 
-func must(t *testing.T, err error) {
+func mustSucceed(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -27,8 +27,8 @@ func newInstallBench(t *testing.T) *installBench {
 	t.Helper()
 	dir := t.TempDir()
 	b := &installBench{home: filepath.Join(dir, "home"), binary: filepath.Join(dir, "bin", "guideway")}
-	b.write(t, b.binary, "")
-	b.write(t, filepath.Join(b.home, ".keep"), "")
+	b.writeFile(t, b.binary, "")
+	b.writeFile(t, filepath.Join(b.home, ".keep"), "")
 	b.host = app.Host{
 		In: strings.NewReader(""), Out: &b.out, Err: &b.out, Dir: filepath.Join(dir, "project"),
 		Getenv: func(k string) string { return map[string]string{"HOME": b.home, "PATH": filepath.Dir(b.binary)}[k] },
@@ -36,7 +36,7 @@ func newInstallBench(t *testing.T) *installBench {
 	return b
 }
 
-func (b *installBench) write(t *testing.T, path, content string) {
+func (b *installBench) writeFile(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -46,8 +46,8 @@ func (b *installBench) write(t *testing.T, path, content string) {
 	}
 }
 
-// run runs one command line; home and binary are written HOME and BIN.
-func (b *installBench) run(args ...string) (string, error) {
+// runCommand runs one command line; home and binary are written HOME and BIN.
+func (b *installBench) runCommand(args ...string) (string, error) {
 	b.out.Reset()
 	cmd := installcmd.NewInstallCmdWith(&b.host, func(ctx context.Context, o *installcmd.InstallOptions) error {
 		o.GOOS = "linux"
@@ -62,9 +62,9 @@ func (b *installBench) run(args ...string) (string, error) {
 	return strings.NewReplacer(b.binary, "BIN", b.home, "HOME", b.host.Dir, "PROJECT").Replace(b.out.String()), err
 }
 
-func (b *installBench) want(t *testing.T, want string, args ...string) {
+func (b *installBench) wantOutput(t *testing.T, want string, args ...string) {
 	t.Helper()
-	got, err := b.run(args...)
+	got, err := b.runCommand(args...)
 	if err != nil {
 		t.Fatalf("install %v: %v", args, err)
 	}
@@ -78,8 +78,8 @@ func TestInstallCycle(t *testing.T) {
 	b := newInstallBench(t)
 	path := filepath.Join(b.home, ".cursor", "mcp.json")
 	const before = `{"a": 1}`
-	b.write(t, path, before)
-	b.want(t, `--- HOME/.cursor/mcp.json
+	b.writeFile(t, path, before)
+	b.wantOutput(t, `--- HOME/.cursor/mcp.json
 +++ HOME/.cursor/mcp.json
 @@ -1,1 +1,1 @@
 -{"a": 1}
@@ -90,22 +90,22 @@ func TestInstallCycle(t *testing.T) {
 	if got, _ := os.ReadFile(path); string(got) != before {
 		t.Fatalf("--dry-run wrote %q", got)
 	}
-	b.want(t, `Installed in Cursor: HOME/.cursor/mcp.json
+	b.wantOutput(t, `Installed in Cursor: HOME/.cursor/mcp.json
   backup   HOME/.cursor/mcp.json.guideway-backup-1
   next     restart Cursor, or enable the server in its MCP settings
 `, "cursor")
-	b.want(t, "Already installed in Cursor: HOME/.cursor/mcp.json\n", "Cursor")
+	b.wantOutput(t, "Already installed in Cursor: HOME/.cursor/mcp.json\n", "Cursor")
 	first := b.binary
 	b.binary += "-2"
-	b.write(t, b.binary, "")
-	b.want(t, `Updated in Cursor: HOME/.cursor/mcp.json
+	b.writeFile(t, b.binary, "")
+	b.wantOutput(t, `Updated in Cursor: HOME/.cursor/mcp.json
   command  BIN
   was      `+first+`
   backup   HOME/.cursor/mcp.json.guideway-backup-2
   next     restart Cursor, or enable the server in its MCP settings
 `, "cursor")
-	b.want(t, "Removed from Cursor: HOME/.cursor/mcp.json\n  next     restart Cursor if it is open\n", "cursor", "--undo")
-	b.want(t, "Not installed in Cursor: HOME/.cursor/mcp.json\n", "cursor", "--undo")
+	b.wantOutput(t, "Removed from Cursor: HOME/.cursor/mcp.json\n  next     restart Cursor if it is open\n", "cursor", "--undo")
+	b.wantOutput(t, "Not installed in Cursor: HOME/.cursor/mcp.json\n", "cursor", "--undo")
 	if got, _ := os.ReadFile(path); string(got) != before {
 		t.Errorf("after undo = %q", got)
 	}
@@ -114,13 +114,13 @@ func TestInstallCycle(t *testing.T) {
 func TestInstallList(t *testing.T) {
 	t.Parallel()
 	b := newInstallBench(t)
-	b.write(t, filepath.Join(b.home, ".config", "Code", "User", "mcp.json"), "{ oops }")
-	b.write(t, filepath.Join(b.home, ".codex", "config.toml"), "[mcp_servers.guideway]\ncommand = \"/old\"\n")
-	b.write(t, filepath.Join(b.home, ".claude", "x"), "")
-	if _, err := b.run("windsurf"); err != nil {
+	b.writeFile(t, filepath.Join(b.home, ".config", "Code", "User", "mcp.json"), "{ oops }")
+	b.writeFile(t, filepath.Join(b.home, ".codex", "config.toml"), "[mcp_servers.guideway]\ncommand = \"/old\"\n")
+	b.writeFile(t, filepath.Join(b.home, ".claude", "x"), "")
+	if _, err := b.runCommand("windsurf"); err != nil {
 		t.Fatal(err)
 	}
-	b.want(t, `CLIENT          STATE                        CONFIG
+	b.wantOutput(t, `CLIENT          STATE                        CONFIG
 claude-desktop  client not found             HOME/.config/Claude/claude_desktop_config.json
 claude-code     not installed                HOME/.claude.json
 cursor          client not found             HOME/.cursor/mcp.json
@@ -128,7 +128,7 @@ vscode          config unreadable            HOME/.config/Code/User/mcp.json (li
 windsurf        installed                    HOME/.codeium/windsurf/mcp_config.json
 codex           installed with another path  HOME/.codex/config.toml
 `)
-	got, err := b.run("--json")
+	got, err := b.runCommand("--json")
 	var rows []installcmd.InstallRow
 	if err != nil || json.Unmarshal([]byte(got), &rows) != nil || len(rows) != 6 {
 		t.Fatalf("--json = %s, %v", got, err)
@@ -142,7 +142,7 @@ codex           installed with another path  HOME/.codex/config.toml
 func TestInstallProject(t *testing.T) {
 	t.Parallel()
 	b := newInstallBench(t)
-	b.want(t, `Installed in VS Code: PROJECT/.vscode/mcp.json
+	b.wantOutput(t, `Installed in VS Code: PROJECT/.vscode/mcp.json
   next     run "MCP: List Servers" in VS Code and start it
   note     the path is specific to this machine; check before you commit the file
 `, "vs-code", "--scope", "project", "--env", "A=b=c", "--name", "gw")
@@ -155,7 +155,7 @@ func TestInstallProject(t *testing.T) {
 func TestInstallJSON(t *testing.T) {
 	t.Parallel()
 	b := newInstallBench(t)
-	got, err := b.run("codex", "--json")
+	got, err := b.runCommand("codex", "--json")
 	var a installcmd.InstallAnswer
 	if err != nil || json.Unmarshal([]byte(got), &a) != nil {
 		t.Fatalf("--json = %s, %v", got, err)
@@ -183,7 +183,7 @@ func TestInstallUsage(t *testing.T) {
 		{"cursor", "--undo", "--env", "A=1"},
 	} {
 		b := newInstallBench(t)
-		_, err := b.run(args...)
+		_, err := b.runCommand(args...)
 		if err == nil || exitCode(err) != app.ExitUsage || guideway.ErrorFix(err) == "" {
 			t.Errorf("install %v: %v, exit %d, fix %q", args, err, exitCode(err), guideway.ErrorFix(err))
 		}
@@ -193,17 +193,17 @@ func TestInstallUsage(t *testing.T) {
 func TestInstallFailures(t *testing.T) {
 	t.Parallel()
 	b := newInstallBench(t)
-	if _, err := b.run("windsurf", "--scope", "project"); err == nil || exitCode(err) != app.ExitFailed {
+	if _, err := b.runCommand("windsurf", "--scope", "project"); err == nil || exitCode(err) != app.ExitFailed {
 		t.Errorf("no project file: %v", err)
 	}
 	b.binary = filepath.Join(b.home, "go-build1", "b001", "exe", "guideway")
-	if _, err := b.run("cursor"); err == nil || !strings.Contains(err.Error(), "go run") {
+	if _, err := b.runCommand("cursor"); err == nil || !strings.Contains(err.Error(), "go run") {
 		t.Errorf("go run: %v", err)
 	}
-	if _, err := b.run("cursor", "--undo"); err != nil {
+	if _, err := b.runCommand("cursor", "--undo"); err != nil {
 		t.Errorf("undo from a temporary binary: %v", err)
 	}
-	if _, err := b.run(); err != nil {
+	if _, err := b.runCommand(); err != nil {
 		t.Errorf("a list from a temporary binary: %v", err)
 	}
 }

@@ -15,29 +15,29 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
-// keyless hides the stored fingerprint of the key, like a store of an earlier version.
-type keyless struct {
+// unkeyedStore hides the stored fingerprint of the key, like a store of an earlier version.
+type unkeyedStore struct {
 	app.JournalStore
 	kept []byte
 }
 
 // PinKey stores the fingerprint from now on.
-func (k *keyless) PinKey(_ context.Context, fingerprint []byte) ([]byte, error) {
+func (k *unkeyedStore) PinKey(_ context.Context, fingerprint []byte) ([]byte, error) {
 	if k.kept == nil {
 		k.kept = fingerprint
 	}
 	return k.kept, nil
 }
 
-// machine opens the key of one of several machines with the same store.
-func machine(t *testing.T, journal app.JournalStore, name string) (run.Key, error) {
+// openMachineKey opens the key of one of several machines with the same store.
+func openMachineKey(t *testing.T, journal app.JournalStore, name string) (run.Key, error) {
 	t.Helper()
 	cfg := &config.Config{Store: config.StoreSQLite, DataDir: filepath.Dir(name)}
 	cfg.Journal.KeyFile = name
 	return app.OpenKey(t.Context(), cfg, journal)
 }
 
-func aStore(t *testing.T) *sqlite.Store {
+func newStore(t *testing.T) *sqlite.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "guideway.db")})
 	if err != nil {
@@ -51,13 +51,13 @@ func aStore(t *testing.T) *sqlite.Store {
 // one of them sets the store's key; the others get an error and cannot chain.
 func TestStoreHasOneKey(t *testing.T) {
 	t.Parallel()
-	journal, dir := aStore(t), t.TempDir()
+	journal, dir := newStore(t), t.TempDir()
 	const machines = 6
 	keys, errs := make([]run.Key, machines), make([]error, machines)
 	path := func(i int) string { return filepath.Join(dir, string(rune('a'+i)), "journal.key") }
 	var group sync.WaitGroup
 	for i := range machines {
-		group.Go(func() { keys[i], errs[i] = machine(t, journal, path(i)) })
+		group.Go(func() { keys[i], errs[i] = openMachineKey(t, journal, path(i)) })
 	}
 	group.Wait()
 	first := -1
@@ -75,7 +75,7 @@ func TestStoreHasOneKey(t *testing.T) {
 		t.Fatalf("no machine has begun: %v", errs)
 	}
 	for i := range machines {
-		key, err := machine(t, journal, path(i))
+		key, err := openMachineKey(t, journal, path(i))
 		if (i == first) != (err == nil) || err == nil && string(key) != string(keys[first]) {
 			t.Errorf("machine %d, the first was %d: %v", i, first, err)
 		}
@@ -86,8 +86,8 @@ func TestStoreHasOneKey(t *testing.T) {
 // is accepted, and no other key.
 func TestStoreWithoutFingerprintKeepsKey(t *testing.T) {
 	t.Parallel()
-	host, _ := desk(t, nil)
-	write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"),
+	host, _ := newTerminal(t, nil)
+	writeFile(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"),
 		`{"id": "flow", "name": "Flow", "description": "A step.", "version": "1.0.0", "steps": [{"id": "one", "title": "One", "prompt": "Do it."}]}`)
 	agent(t, host, `start {"WorkflowID":"flow"}`)
 	data := filepath.Join(host.Dir, ".local", "share", "guideway")
@@ -96,18 +96,18 @@ func TestStoreWithoutFingerprintKeepsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	older := &keyless{JournalStore: s}
+	older := &unkeyedStore{JournalStore: s}
 	other := filepath.Join(t.TempDir(), "journal.key")
-	if _, err := machine(t, older, other); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+	if _, err := openMachineKey(t, older, other); guideway.ErrorCode(err) != guideway.CodeUnavailable {
 		t.Fatalf("a machine without the key began another: %v", err)
 	}
-	if _, err := machine(t, aStore(t), other); err != nil { // now other is the key of another store
+	if _, err := openMachineKey(t, newStore(t), other); err != nil { // now other is the key of another store
 		t.Fatal(err)
 	}
-	if _, err := machine(t, older, other); err == nil || !strings.Contains(err.Error(), "a different key") {
+	if _, err := openMachineKey(t, older, other); err == nil || !strings.Contains(err.Error(), "a different key") {
 		t.Fatalf("the key of another store was taken: %v", err)
 	}
-	if _, err := machine(t, older, filepath.Join(data, "journal.key")); err != nil {
+	if _, err := openMachineKey(t, older, filepath.Join(data, "journal.key")); err != nil {
 		t.Fatalf("the store's own key was refused: %v", err)
 	}
 	if older.kept == nil {
@@ -115,14 +115,14 @@ func TestStoreWithoutFingerprintKeepsKey(t *testing.T) {
 	}
 }
 
-// lateKey is a journal of which another process creates and pins the key at the first
+// lateKeyStore is a journal of which another process creates and pins the key at the first
 // call of PinKey.
-type lateKey struct {
+type lateKeyStore struct {
 	app.JournalStore
 	create func()
 }
 
-func (l *lateKey) PinKey(ctx context.Context, fingerprint []byte) ([]byte, error) {
+func (l *lateKeyStore) PinKey(ctx context.Context, fingerprint []byte) ([]byte, error) {
 	if create := l.create; create != nil {
 		l.create = nil
 		create()
@@ -134,15 +134,15 @@ func (l *lateKey) PinKey(ctx context.Context, fingerprint []byte) ([]byte, error
 // in the meantime.
 func TestKeyCreatedByAnotherProcess(t *testing.T) {
 	t.Parallel()
-	journal, path := aStore(t), filepath.Join(t.TempDir(), "journal.key")
+	journal, path := newStore(t), filepath.Join(t.TempDir(), "journal.key")
 	var other run.Key
-	late := &lateKey{JournalStore: journal, create: func() {
+	late := &lateKeyStore{JournalStore: journal, create: func() {
 		var err error
-		if other, err = machine(t, journal, path); err != nil {
+		if other, err = openMachineKey(t, journal, path); err != nil {
 			t.Error(err)
 		}
 	}}
-	key, err := machine(t, late, path)
+	key, err := openMachineKey(t, late, path)
 	if err != nil || !bytes.Equal(key, other) {
 		t.Fatalf("OpenKey = %x, %v; want the key %x of the other process", key, err, other)
 	}

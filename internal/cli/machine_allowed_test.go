@@ -24,7 +24,7 @@ import (
 // servers and of ours. When the token is revoked, that ends.
 func TestAgentsUseTokenPermissions(t *testing.T) {
 	t.Parallel()
-	d, _ := newGatewayDesk(t)
+	d, _ := newGatewayProject(t)
 	host := d.host
 	a := &app.App{Host: &host, Flags: &app.SettingFlags{}}
 	cfg, err := a.Load()
@@ -125,7 +125,7 @@ func TestAgentsUseTokenPermissions(t *testing.T) {
 // path, neither one in the working directory nor a machine that is not approved.
 func TestClientsCannotStartFiles(t *testing.T) {
 	t.Parallel()
-	d, _ := newGatewayDesk(t)
+	d, _ := newGatewayProject(t)
 	host := d.host
 	a := &app.App{Host: &host, Flags: &app.SettingFlags{}}
 	cfg, err := a.Load()

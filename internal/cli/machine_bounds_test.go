@@ -17,7 +17,7 @@ import (
 )
 
 // agentTools returns the tools of a desk for runs.
-func agentTools(t *testing.T, d *hooksDesk) *server.MachineTools {
+func agentTools(t *testing.T, d *hookProject) *server.MachineTools {
 	t.Helper()
 	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
 	cfg, err := a.Load()
@@ -36,8 +36,8 @@ func agentTools(t *testing.T, d *hooksDesk) *server.MachineTools {
 	return tools
 }
 
-// offered returns the names of the tools that a run gets.
-func offered(t *testing.T, m *server.MachineTools, f driver.RunScope) []string {
+// offeredTools returns the names of the tools that a run gets.
+func offeredTools(t *testing.T, m *server.MachineTools, f driver.RunScope) []string {
 	t.Helper()
 	list, err := m.Tools(t.Context(), f)
 	if err != nil {
@@ -54,9 +54,9 @@ func offered(t *testing.T, m *server.MachineTools, f driver.RunScope) []string {
 // agent calls it anyway, the machine and the gateway refuse the call.
 func TestAgentCallsHeldTool(t *testing.T) {
 	t.Parallel()
-	d, count := newGatewayDesk(t)
+	d, count := newGatewayProject(t)
 	f := driver.RunScope{User: "anna", Run: "r", Machine: "helper"}
-	if names := offered(t, agentTools(t, d), f); !slices.Contains(names, "one__count") {
+	if names := offeredTools(t, agentTools(t, d), f); !slices.Contains(names, "one__count") {
 		t.Fatalf("at first use there are %v", names)
 	}
 	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
@@ -69,7 +69,7 @@ func TestAgentCallsHeldTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := agentTools(t, d)
-	if names := offered(t, m, f); slices.Contains(names, "one__count") || !slices.Contains(names, "one__echo") {
+	if names := offeredTools(t, m, f); slices.Contains(names, "one__count") || !slices.Contains(names, "one__echo") {
 		t.Errorf("offered are %v", names)
 	}
 	call := engine.ToolCall{ID: "c", Name: "one__count", Arguments: `{"text":"x"}`}
@@ -77,7 +77,7 @@ func TestAgentCallsHeldTool(t *testing.T) {
 		t.Errorf("the gateway says %+v, %v", r, err)
 	}
 	var told, tools []string
-	url := serveMind(t, func(last said, names []string) (text, name, arguments string) {
+	url := serveScriptedModel(t, func(last modelMessage, names []string) (text, name, arguments string) {
 		tools = names
 		if last.Role == "user" {
 			return "", "one__count", `{"text":"x"}`
@@ -93,7 +93,7 @@ func TestAgentCallsHeldTool(t *testing.T) {
 		return environment(name)
 	}
 	machine := machineOf(t, t.TempDir(), `["one__c*", "one__echo"]`)
-	d.want(app.ExitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
+	d.wantCommand(app.ExitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
 	if slices.Contains(tools, "one__count") || len(told) != 1 || !strings.Contains(told[0], `There is no tool "one__count"`) {
 		t.Errorf("the agent has %v and is told %q", tools, told)
 	}
@@ -106,7 +106,7 @@ func TestAgentCallsHeldTool(t *testing.T) {
 // tools are not offered to them, and not called.
 func TestTokenLimitsAgents(t *testing.T) {
 	t.Parallel()
-	d, count := newGatewayDesk(t)
+	d, count := newGatewayProject(t)
 	m := agentTools(t, d)
 	bound := func(allow auth.Allow) driver.RunScope {
 		text, err := json.Marshal(allow)
@@ -125,7 +125,7 @@ func TestTokenLimitsAgents(t *testing.T) {
 		{"nothing", auth.Allow{}, nil},
 	} {
 		f := bound(tt.allow)
-		if names := offered(t, m, f); !slices.Equal(names, tt.want) {
+		if names := offeredTools(t, m, f); !slices.Equal(names, tt.want) {
 			t.Errorf("%s: offered are %v", tt.name, names)
 		}
 		for _, name := range []string{"one__count", "workflow_list"} {

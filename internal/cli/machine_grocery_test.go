@@ -20,8 +20,8 @@ import (
 // corpusMachines are the machines of the seed's system, unchanged.
 const corpusMachines = "../../../shared/corpus/agents"
 
-// grocery is the sample machine in its own directory, with our handlers and its recording.
-type grocery struct {
+// groceryMachine is the sample machine in its own directory, with our handlers and its recording.
+type groceryMachine struct {
 	dir       string
 	responses []json.RawMessage
 	requests  []groceryRequest
@@ -44,9 +44,9 @@ type groceryTool struct {
 	} `json:"function"`
 }
 
-func newGrocery(t *testing.T) *grocery {
+func newGrocery(t *testing.T) *groceryMachine {
 	t.Helper()
-	g := &grocery{dir: t.TempDir()}
+	g := &groceryMachine{dir: t.TempDir()}
 	read := func(path string) []byte {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -59,7 +59,7 @@ func newGrocery(t *testing.T) *grocery {
 		filepath.Join(corpusMachines, "roles.json"):              "roles.json",
 		"testdata/machines/grocery.js":                           "grocery_store_test/script.js",
 	} {
-		write(t, filepath.Join(g.dir, to), string(read(from)))
+		writeFile(t, filepath.Join(g.dir, to), string(read(from)))
 	}
 	g.recording = read(filepath.Join(corpusMachines, "grocery_responses.json"))
 	all := struct {
@@ -72,8 +72,8 @@ func newGrocery(t *testing.T) *grocery {
 	return g
 }
 
-// end checks that a run has the recorded end.
-func (g *grocery) end(t *testing.T, out []byte) {
+// checkEnd checks that a run has the recorded end.
+func (g *groceryMachine) checkEnd(t *testing.T, out []byte) {
 	t.Helper()
 	var got driver.Status
 	if err := json.Unmarshal(out, &got); err != nil {
@@ -124,14 +124,14 @@ func TestGroceryScripted(t *testing.T) {
 	for name, file := range map[string][]byte{"recording": g.recording, "list": list} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			host, out := desk(t, nil)
+			host, out := newTerminal(t, nil)
 			script := filepath.Join(t.TempDir(), "answers.json")
-			write(t, script, string(file))
+			writeFile(t, script, string(file))
 			host.Dir = g.dir
 			if code := Run(t.Context(), []string{"machine", "run", "./grocery_store_test.json", "--input", groceryInput, "--model", "scripted:" + script, "--json"}, host); code != app.ExitOK {
 				t.Fatalf("exit code %d: %s", code, out)
 			}
-			g.end(t, out.Bytes())
+			g.checkEnd(t, out.Bytes())
 		})
 	}
 }
@@ -159,7 +159,7 @@ func TestGroceryOverHTTP(t *testing.T) {
 		sent = append(sent, request)
 	}))
 	defer server.Close()
-	host, out := desk(t, map[string]string{"OPENAI_API_KEY": "a-key"})
+	host, out := newTerminal(t, map[string]string{"OPENAI_API_KEY": "a-key"})
 	host.Dir = g.dir
 	models, err := json.Marshal(map[string]any{"models": map[string]any{
 		"fast": map[string]any{"provider": "openai", "model": g.requests[0].Model, "baseUrl": server.URL + "/v1", "maxTokens": g.requests[0].MaxTokens},
@@ -168,11 +168,11 @@ func TestGroceryOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := filepath.Join(t.TempDir(), "guideway.json")
-	write(t, settings, string(models))
+	writeFile(t, settings, string(models))
 	if code := Run(t.Context(), []string{"--config", settings, "machine", "run", "./grocery_store_test.json", "--input", groceryInput, "--json"}, host); code != app.ExitOK {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
-	g.end(t, out.Bytes())
+	g.checkEnd(t, out.Bytes())
 	plain := cmp.Transformer("JSON", func(raw json.RawMessage) (v any) {
 		_ = json.Unmarshal(raw, &v)
 		return v
@@ -194,7 +194,7 @@ func TestOldMachines(t *testing.T) {
 		if _, err := os.Stat(path); err != nil {
 			t.Skipf("the corpus is not here: %v", err)
 		}
-		host, out := desk(t, nil)
+		host, out := newTerminal(t, nil)
 		code := Run(t.Context(), []string{"validate", "--json", path}, host)
 		text := out.String()
 		if code != app.ExitInvalid || !strings.Contains(text, `"machine-dialect-old"`) || !strings.Contains(text, "From actions to handlers") {

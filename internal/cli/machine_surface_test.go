@@ -13,13 +13,15 @@ import (
 // The missing inputs of a machine are asked for at the terminal, and nowhere else.
 func TestMachinePromptsForInputs(t *testing.T) {
 	t.Parallel()
-	url := serveMind(t, func(last said, _ []string) (text, name, arguments string) { return "heard " + last.Content, "", "" })
+	url := serveScriptedModel(t, func(last modelMessage, _ []string) (text, name, arguments string) {
+		return "heard " + last.Content, "", ""
+	})
 	machine := machineOf(t, t.TempDir(), `[]`)
-	host, out := desk(t, map[string]string{"OPENAI_BASE_URL": url}, "a tidy desk")
+	host, out := newTerminal(t, map[string]string{"OPENAI_BASE_URL": url}, "a tidy desk")
 	if code := Run(t.Context(), []string{"machine", "run", machine, "--model", "openai:m"}, host); code != app.ExitOK || !strings.Contains(out.String(), "heard a tidy desk") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
-	host, out = desk(t, map[string]string{"OPENAI_BASE_URL": url}, "a tidy desk")
+	host, out = newTerminal(t, map[string]string{"OPENAI_BASE_URL": url}, "a tidy desk")
 	host.InTerminal = false
 	if code := Run(t.Context(), []string{"machine", "run", machine, "--model", "openai:m"}, host); code == app.ExitOK || !strings.Contains(out.String(), `needs the input "task"`) {
 		t.Errorf("in a pipe it is exit code %d: %s", code, out)
@@ -41,11 +43,11 @@ func machineProgress(t *testing.T, modern bool) {
 	t.Helper()
 	t.Parallel()
 	listened, once := make(chan struct{}), sync.Once{}
-	url := serveMind(t, func(said, []string) (text, name, arguments string) {
+	url := serveScriptedModel(t, func(modelMessage, []string) (text, name, arguments string) {
 		<-listened // the run is active until the client has received a notification
 		return "all done", "", ""
 	})
-	d := newHooksDesk(t)
+	d := newHookProject(t)
 	environment := d.host.Getenv
 	d.host.Getenv = func(name string) string {
 		switch name {
@@ -57,7 +59,7 @@ func machineProgress(t *testing.T, modern bool) {
 		return environment(name)
 	}
 	machineOf(t, filepath.Join(d.host.Dir, "workflows", "machines"), `[]`)
-	a := d.connect("--toolsets", "machines", "--source-trust", "project=trusted")
+	a := d.connectClient("--toolsets", "machines", "--source-trust", "project=trusted")
 	defer a.end()
 	ask := func(meta map[string]any, tool string, arguments map[string]any) (progress []string, answer string) {
 		a.id++
@@ -66,7 +68,7 @@ func machineProgress(t *testing.T, modern bool) {
 			meta["io.modelcontextprotocol/clientCapabilities"] = map[string]any{}
 			meta["io.modelcontextprotocol/clientInfo"] = map[string]any{"name": "test", "version": "1"}
 		}
-		a.write(map[string]any{"jsonrpc": "2.0", "id": a.id, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": arguments, "_meta": meta}})
+		a.writeMessage(map[string]any{"jsonrpc": "2.0", "id": a.id, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": arguments, "_meta": meta}})
 		for {
 			line, err := a.out.ReadString('\n')
 			if err != nil {

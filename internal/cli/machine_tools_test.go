@@ -18,21 +18,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/wildcard"
 )
 
-// said is a message of a conversation in the form for a model.
-type said struct {
+// modelMessage is a message of a conversation in the form for a model.
+type modelMessage struct {
 	Role    string
 	Content string
 }
 
-// mind answers for a model: with a text, or with a call of a tool if name is not "".
-type mind func(last said, tools []string) (text, name, arguments string)
+// scriptedModel answers for a model: with a text, or with a call of a tool if name is not "".
+type scriptedModel func(last modelMessage, tools []string) (text, name, arguments string)
 
-// serveMind starts a server with OpenAI's protocol.
-func serveMind(t *testing.T, think mind) string {
+// serveScriptedModel starts a server with OpenAI's protocol.
+func serveScriptedModel(t *testing.T, think scriptedModel) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct {
-			Messages []said
+			Messages []modelMessage
 			Tools    []struct{ Function struct{ Name string } }
 		}
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
@@ -63,14 +63,14 @@ func serveMind(t *testing.T, think mind) string {
 // machineOf writes a machine with one agent that has these tools.
 func machineOf(t *testing.T, dir, included string) string {
 	t.Helper()
-	write(t, filepath.Join(dir, "helper", "machine.json"), `{
+	writeFile(t, filepath.Join(dir, "helper", "machine.json"), `{
   "workflow_name": "helper", "description": "Helps.", "input": {"name": "task", "type": "string", "description": "What is to be done."},
   "output": {"name": "done", "type": "string", "description": "What was done."},
   "contexts": [{"name": "talk"}], "agents": [{"agent_role": "helper", "context": "talk", "role": "assistant"}],
   "states": [{"name": "start", "agent": "helper", "pre_handler": "ask", "post_handler": "keep"}, {"name": "stop", "input": "common_data.done"}]
 }`)
-	write(t, filepath.Join(dir, "helper", "roles.json"), `{"helper": {"systemMessage": "Help.", "includedTools": `+included+`}}`)
-	write(t, filepath.Join(dir, "helper", "script.js"), `export default {
+	writeFile(t, filepath.Join(dir, "helper", "roles.json"), `{"helper": {"systemMessage": "Help.", "includedTools": `+included+`}}`)
+	writeFile(t, filepath.Join(dir, "helper", "script.js"), `export default {
   ask() { this.workflow_contexts.get("talk").addMessage({ role: "user", content: this.common_data.task }); },
   keep() { this.common_data.done = this.last_response.choices[0].message.content; },
 };`)
@@ -83,7 +83,7 @@ func machineOf(t *testing.T, dir, included string) string {
 func TestAgentRunsWorkflow(t *testing.T) {
 	t.Parallel()
 	var refused, steps []string
-	url := serveMind(t, func(last said, tools []string) (text, name, arguments string) {
+	url := serveScriptedModel(t, func(last modelMessage, tools []string) (text, name, arguments string) {
 		if slices.Contains(tools, "machine_start") || slices.Contains(tools, "workflow_list") || !slices.Contains(tools, "workflow_start") {
 			return fmt.Sprintf("wrong tools: %v", tools), "", ""
 		}
@@ -102,8 +102,8 @@ func TestAgentRunsWorkflow(t *testing.T) {
 		steps = append(steps, step[1])
 		return "", "workflow_continue", `{"handle":"` + handle[1] + `","output":"nothing"}`
 	})
-	host, out := desk(t, map[string]string{"OPENAI_BASE_URL": url})
-	write(t, filepath.Join(host.Dir, "workflows", "small.yaml"), `id: small
+	host, out := newTerminal(t, map[string]string{"OPENAI_BASE_URL": url})
+	writeFile(t, filepath.Join(host.Dir, "workflows", "small.yaml"), `id: small
 name: Small
 description: Two steps.
 version: 1.0.0
@@ -130,9 +130,9 @@ steps:
 // nothing is sent, a quarantined tool is not offered, and any other tool is called once.
 func TestAgentCallsUpstream(t *testing.T) {
 	t.Parallel()
-	d, count := newGatewayDesk(t)
+	d, count := newGatewayProject(t)
 	var offered, answers []string
-	url := serveMind(t, func(last said, tools []string) (text, name, arguments string) {
+	url := serveScriptedModel(t, func(last modelMessage, tools []string) (text, name, arguments string) {
 		offered = tools
 		switch {
 		case last.Role == "user":
@@ -154,10 +154,10 @@ func TestAgentCallsUpstream(t *testing.T) {
 		}
 		return environment(name)
 	}
-	d.want(app.ExitOK, "", "hooks import --template block-by-argument --id block --upstream one --tool params")
-	d.want(app.ExitOK, "", "hooks enable block")
+	d.wantCommand(app.ExitOK, "", "hooks import --template block-by-argument --id block --upstream one --tool params")
+	d.wantCommand(app.ExitOK, "", "hooks enable block")
 	machine := machineOf(t, t.TempDir(), `["one__params", "one__c*"]`)
-	d.want(app.ExitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
+	d.wantCommand(app.ExitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
 	slices.Sort(offered)
 	if !slices.Equal(offered, []string{"one__case", "one__count", "one__crash", "one__params"}) {
 		t.Errorf("the agent is offered %v", offered)
@@ -184,9 +184,9 @@ func TestModelToolNames(t *testing.T) {
 // person, and sends nothing twice.
 func TestAgentCallsCrashingUpstream(t *testing.T) {
 	t.Parallel()
-	d, _ := newGatewayDesk(t)
+	d, _ := newGatewayProject(t)
 	calls := 0
-	url := serveMind(t, func(last said, _ []string) (text, name, arguments string) {
+	url := serveScriptedModel(t, func(last modelMessage, _ []string) (text, name, arguments string) {
 		if calls++; calls == 1 {
 			return "", "one__crash", `{"text":"x"}`
 		}
@@ -200,11 +200,11 @@ func TestAgentCallsCrashingUpstream(t *testing.T) {
 		return environment(name)
 	}
 	machine := machineOf(t, t.TempDir(), `["one__crash"]`)
-	code, out := d.run("machine run " + machine + " --input task=go --model openai:m --json")
+	code, out := d.runCommand("machine run " + machine + " --input task=go --model openai:m --json")
 	_, out, _ = strings.Cut(out, "\n{") // after the log lines
 	var got driver.Status
 	if err := json.Unmarshal([]byte("{"+out), &got); err != nil || code != app.ExitFailed || got.Pause == nil || got.Pause.Code != "unknown_outcome" {
 		t.Fatalf("exit code %d, %v: %s", code, err, out)
 	}
-	d.want(app.ExitOK, `told: it_was_sent`, "machine input "+got.RunID+" --outcome done --result it_was_sent --model openai:m --json")
+	d.wantCommand(app.ExitOK, `told: it_was_sent`, "machine input "+got.RunID+" --outcome done --result it_was_sent --model openai:m --json")
 }

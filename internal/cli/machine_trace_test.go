@@ -23,8 +23,8 @@ type sentSpan struct {
 	Status struct{ Message string }
 }
 
-// says returns the text of an attribute.
-func (s sentSpan) says(key string) string {
+// attribute returns the text of an attribute.
+func (s sentSpan) attribute(key string) string {
 	for _, a := range s.Attributes {
 		if a.Key == key {
 			text, _ := json.Marshal(a.Value)
@@ -48,13 +48,13 @@ func tracedRun(t *testing.T, more map[string]string) (spans map[string][]sentSpa
 	}))
 	t.Cleanup(collector.Close)
 	asked := 0
-	url := serveMind(t, func(said, []string) (text, name, arguments string) {
+	url := serveScriptedModel(t, func(modelMessage, []string) (text, name, arguments string) {
 		if asked++; asked == 1 {
 			return "", "one__params", `{"text":"tell it quietly"}`
 		}
 		return "a discreet answer", "", ""
 	})
-	d, _ := newGatewayDesk(t)
+	d, _ := newGatewayProject(t)
 	environment := d.host.Getenv
 	d.host.Getenv = func(name string) string {
 		switch name {
@@ -71,7 +71,7 @@ func tracedRun(t *testing.T, more map[string]string) (spans map[string][]sentSpa
 		return environment(name)
 	}
 	machine := machineOf(t, t.TempDir(), `["one__params"]`)
-	d.want(app.ExitOK, `"status": "completed"`, "machine run "+machine+" --input task=whisper:key-of-the-provider --model openai:m --json")
+	d.wantCommand(app.ExitOK, `"status": "completed"`, "machine run "+machine+" --input task=whisper:key-of-the-provider --model openai:m --json")
 	mu.Lock()
 	defer mu.Unlock()
 	spans = map[string][]sentSpan{}
@@ -112,14 +112,14 @@ func TestMachineTraces(t *testing.T) {
 		"gen_ai.usage.input_tokens": `"10"`, "gen_ai.usage.output_tokens": `"5"`, "gen_ai.response.finish_reasons": `"stop"`,
 		"gen_ai.agent.name": `"helper"`, "guideway.state": `"start"`,
 	} {
-		if got := spans["chat m"][1].says(key); !strings.Contains(got, want) {
+		if got := spans["chat m"][1].attribute(key); !strings.Contains(got, want) {
 			t.Errorf("%s is %s", key, got)
 		}
 	}
-	if got := run.says("gen_ai.operation.name") + run.says("guideway.status"); !strings.Contains(got, "invoke_workflow") || !strings.Contains(got, "completed") {
+	if got := run.attribute("gen_ai.operation.name") + run.attribute("guideway.status"); !strings.Contains(got, "invoke_workflow") || !strings.Contains(got, "completed") {
 		t.Errorf("the run says %s", got)
 	}
-	if got := tool.says("gen_ai.operation.name") + tool.says("gen_ai.tool.name"); !strings.Contains(got, "execute_tool") || !strings.Contains(got, "one__params") {
+	if got := tool.attribute("gen_ai.operation.name") + tool.attribute("gen_ai.tool.name"); !strings.Contains(got, "execute_tool") || !strings.Contains(got, "one__params") {
 		t.Errorf("the call says %s", got)
 	}
 	for _, said := range []string{"whisper", "discreet", "quietly", "key-of-the-provider"} {
@@ -138,11 +138,11 @@ func TestMachineTracesWithContent(t *testing.T) {
 	}
 	second, tool := spans["chat m"][1], spans["execute_tool one__params"][0]
 	for _, each := range []struct{ got, want string }{
-		{second.says("gen_ai.input.messages"), "whisper"},
-		{second.says("gen_ai.input.messages"), "tool_call_response"},
-		{second.says("gen_ai.output.messages"), "discreet"},
-		{tool.says("gen_ai.tool.call.arguments"), "quietly"},
-		{tool.says("gen_ai.tool.call.result"), "quietly"},
+		{second.attribute("gen_ai.input.messages"), "whisper"},
+		{second.attribute("gen_ai.input.messages"), "tool_call_response"},
+		{second.attribute("gen_ai.output.messages"), "discreet"},
+		{tool.attribute("gen_ai.tool.call.arguments"), "quietly"},
+		{tool.attribute("gen_ai.tool.call.result"), "quietly"},
 	} {
 		if !strings.Contains(each.got, each.want) {
 			t.Errorf("%q is not in %s", each.want, each.got)

@@ -92,7 +92,7 @@ func TestMaintenanceStopsWithProcess(t *testing.T) {
 // data at intervals, and creates nothing if the store is empty.
 func TestMaintenanceOfCheckpoints(t *testing.T) {
 	t.Parallel()
-	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
 	c := checkpointsOf(t, &host)
 	cfg := c.Store.Cfg
 	if err := server.MaintainCheckpoints(t.Context(), c); err != nil {

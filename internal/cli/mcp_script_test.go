@@ -38,7 +38,7 @@ type clients struct {
 
 type clientsKey struct{}
 
-func (cs *clients) command(ts *testscript.TestScript, neg bool, args []string) {
+func (cs *clients) runCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: mcp NAME start|call|keep|kill|close ...")
 	}
@@ -48,7 +48,7 @@ func (cs *clients) command(ts *testscript.TestScript, neg bool, args []string) {
 	if what == "start" {
 		c := startClient(ts, args)
 		cs.open[name] = c
-		ts.Defer(func() { c.kill() })
+		ts.Defer(func() { c.killProcess() })
 		return
 	}
 	c := cs.open[name]
@@ -57,14 +57,14 @@ func (cs *clients) command(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	switch {
 	case what == "call" && len(args) == 2:
-		refused := c.call(ts, args[0], args[1])
+		refused := c.callTool(ts, args[0], args[1])
 		if refused != neg {
 			ts.Fatalf("%s: refused is %v: %v", args[0], refused, c.answer)
 		}
 	case what == "keep" && len(args) == 2:
-		ts.Setenv(args[0], c.field(ts, args[1]))
+		ts.Setenv(args[0], c.answerField(ts, args[1]))
 	case what == "kill":
-		c.kill()
+		c.killProcess()
 	case what == "close":
 		_ = c.in.Close()
 		ts.Check(c.cmd.Wait())
@@ -97,21 +97,21 @@ func startClient(ts *testscript.TestScript, args []string) *client {
 	ts.Check(err)
 	c.in, c.out = in, bufio.NewReaderSize(out, 1<<20)
 	ts.Check(c.cmd.Start())
-	c.request(ts, "initialize", map[string]any{
+	c.sendRequest(ts, "initialize", map[string]any{
 		"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
 		"clientInfo": map[string]any{"name": "script", "version": "1"},
 	})
-	c.write(ts, map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+	c.writeMessage(ts, map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 	return c
 }
 
-// call calls a tool and prints the JSON of its answer.
-func (c *client) call(ts *testscript.TestScript, tool, arguments string) (refused bool) {
+// callTool calls a tool and prints the JSON of its answer.
+func (c *client) callTool(ts *testscript.TestScript, tool, arguments string) (refused bool) {
 	var args map[string]any
 	if err := json.Unmarshal([]byte(arguments), &args); err != nil {
 		ts.Fatalf("the arguments of %s are no JSON: %v: %s", tool, err, arguments)
 	}
-	result := c.request(ts, "tools/call", map[string]any{"name": tool, "arguments": args})
+	result := c.sendRequest(ts, "tools/call", map[string]any{"name": tool, "arguments": args})
 	c.answer, _ = result["structuredContent"].(map[string]any)
 	enc := json.NewEncoder(ts.Stdout())
 	enc.SetEscapeHTML(false)
@@ -119,9 +119,9 @@ func (c *client) call(ts *testscript.TestScript, tool, arguments string) (refuse
 	return result["isError"] == true
 }
 
-func (c *client) request(ts *testscript.TestScript, method string, params map[string]any) map[string]any {
+func (c *client) sendRequest(ts *testscript.TestScript, method string, params map[string]any) map[string]any {
 	c.id++
-	c.write(ts, map[string]any{"jsonrpc": "2.0", "id": c.id, "method": method, "params": params})
+	c.writeMessage(ts, map[string]any{"jsonrpc": "2.0", "id": c.id, "method": method, "params": params})
 	line, err := c.out.ReadBytes('\n')
 	if err != nil {
 		ts.Fatalf("%s: no answer: %v", method, err)
@@ -136,15 +136,15 @@ func (c *client) request(ts *testscript.TestScript, method string, params map[st
 	return answer.Result
 }
 
-func (c *client) write(ts *testscript.TestScript, message map[string]any) {
+func (c *client) writeMessage(ts *testscript.TestScript, message map[string]any) {
 	line, err := json.Marshal(message)
 	ts.Check(err)
 	_, err = c.in.Write(append(line, '\n'))
 	ts.Check(err)
 }
 
-// field reads a field of the last answer, as in candidates.0.handle.
-func (c *client) field(ts *testscript.TestScript, path string) string {
+// answerField reads a field of the last answer, as in candidates.0.handle.
+func (c *client) answerField(ts *testscript.TestScript, path string) string {
 	var at any = c.answer
 	for part := range strings.SplitSeq(path, ".") {
 		switch v := at.(type) {
@@ -166,7 +166,7 @@ func (c *client) field(ts *testscript.TestScript, path string) string {
 	return fmt.Sprint(at)
 }
 
-func (c *client) kill() {
+func (c *client) killProcess() {
 	_ = c.cmd.Process.Kill() // SIGKILL, if the system has it
 	_ = c.cmd.Wait()
 }

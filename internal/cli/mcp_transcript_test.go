@@ -19,8 +19,8 @@ import (
 
 var updateTranscripts = flag.Bool("update-transcripts", false, "rewrite the recorded transcripts")
 
-// wire talks to `guideway mcp` line by line and records the messages.
-type wire struct {
+// transcriptClient talks to `guideway mcp` line by line and records the messages.
+type transcriptClient struct {
 	t      *testing.T
 	in     io.Writer
 	out    *bufio.Reader
@@ -29,8 +29,8 @@ type wire struct {
 	modern bool
 }
 
-// send writes a request and returns its result.
-func (w *wire) send(method string, params map[string]any) map[string]any {
+// sendRequest writes a request and returns its result.
+func (w *transcriptClient) sendRequest(method string, params map[string]any) map[string]any {
 	w.t.Helper()
 	w.id++
 	if w.modern {
@@ -40,7 +40,7 @@ func (w *wire) send(method string, params map[string]any) map[string]any {
 			"io.modelcontextprotocol/clientInfo":         map[string]any{"name": "transcript", "version": "1"},
 		}
 	}
-	w.write(map[string]any{"jsonrpc": "2.0", "id": w.id, "method": method, "params": params})
+	w.writeMessage(map[string]any{"jsonrpc": "2.0", "id": w.id, "method": method, "params": params})
 	line, err := w.out.ReadString('\n')
 	if err != nil {
 		w.t.Fatalf("%s: no answer: %v", method, err)
@@ -56,7 +56,7 @@ func (w *wire) send(method string, params map[string]any) map[string]any {
 	return answer.Result
 }
 
-func (w *wire) write(message map[string]any) {
+func (w *transcriptClient) writeMessage(message map[string]any) {
 	w.t.Helper()
 	line, err := json.Marshal(message)
 	if err != nil {
@@ -68,9 +68,9 @@ func (w *wire) write(message map[string]any) {
 	}
 }
 
-func (w *wire) tool(name string, arguments map[string]any) map[string]any {
+func (w *transcriptClient) callTool(name string, arguments map[string]any) map[string]any {
 	w.t.Helper()
-	res := w.send("tools/call", map[string]any{"name": name, "arguments": arguments})
+	res := w.sendRequest("tools/call", map[string]any{"name": name, "arguments": arguments})
 	answer, ok := res["structuredContent"].(map[string]any)
 	if !ok || res["isError"] == true {
 		w.t.Fatalf("%s: %v", name, res)
@@ -102,19 +102,19 @@ func TestTranscript(t *testing.T) {
 			done := make(chan int, 1)
 			go func() { done <- Run(context.Background(), []string{"mcp"}, host) }()
 
-			w := &wire{t: t, in: inW, out: bufio.NewReaderSize(outR, 1<<20), modern: era == "modern"}
+			w := &transcriptClient{t: t, in: inW, out: bufio.NewReaderSize(outR, 1<<20), modern: era == "modern"}
 			if w.modern {
-				w.send("server/discover", map[string]any{})
+				w.sendRequest("server/discover", map[string]any{})
 			} else {
-				w.send("initialize", map[string]any{
+				w.sendRequest("initialize", map[string]any{
 					"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
 					"clientInfo": map[string]any{"name": "transcript", "version": "1"},
 				})
-				w.write(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+				w.writeMessage(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 			}
-			w.send("tools/list", map[string]any{})
-			w.tool("workflow_list", map[string]any{})
-			walked := w.walk()
+			w.sendRequest("tools/list", map[string]any{})
+			w.callTool("workflow_list", map[string]any{})
+			walked := w.walkWorkflow()
 			if want := "frame-decision agree-criteria widen-options probe-option probe-option compare-options attack-leader attack-leader recommend hand-over"; walked != want {
 				t.Errorf("walked %s, want %s", walked, want)
 			}
@@ -130,9 +130,9 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-// walk completes option-exploration with high stakes, where the leading option fails once,
+// walkWorkflow completes option-exploration with high stakes, where the leading option fails once,
 // and returns the ids of the steps.
-func (w *wire) walk() string {
+func (w *transcriptClient) walkWorkflow() string {
 	sets := map[string]map[string]any{
 		"frame-decision": {"stakes": "high", "recommendationStands": false},
 		"widen-options": {"options": []any{
@@ -143,7 +143,7 @@ func (w *wire) walk() string {
 	var ids []string
 	var vars any = map[string]any{}
 	for range 30 {
-		res := w.tool("workflow_next", map[string]any{"workflowId": "option-exploration", "completedSteps": ids, "context": vars})
+		res := w.callTool("workflow_next", map[string]any{"workflowId": "option-exploration", "completedSteps": ids, "context": vars})
 		if res["isComplete"] == true {
 			return strings.Join(ids, " ")
 		}

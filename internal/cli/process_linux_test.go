@@ -19,20 +19,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// served is a `guideway serve` process with the settings of a desk.
-type served struct {
+// serverProcess is a `guideway serve` process with the settings of a desk.
+type serverProcess struct {
 	cmd        *exec.Cmd
 	url, token string
 }
 
 var servesAt = regexp.MustCompile(`^ *MCP +(\S+)$`)
 
-// serve starts the server and waits until it listens.
-func (d *hooksDesk) serve(listen string) *served {
+// startServer starts the server and waits until it listens.
+func (d *hookProject) startServer(listen string) *serverProcess {
 	d.Helper()
 	file := filepath.Join(d.host.Getenv("HOME"), "token")
 	cmd := exec.CommandContext(context.WithoutCancel(d.Context()), "guideway", "serve", "--listen", listen, "--token-file", file, "--toolsets", "gateway")
-	cmd.Env = d.environ()
+	cmd.Env = d.environment()
 	cmd.Dir = d.host.Dir
 	said, err := cmd.StderrPipe()
 	if err != nil {
@@ -41,8 +41,8 @@ func (d *hooksDesk) serve(listen string) *served {
 	if err := cmd.Start(); err != nil {
 		d.Fatal(err)
 	}
-	s := &served{cmd: cmd}
-	d.Cleanup(s.kill)
+	s := &serverProcess{cmd: cmd}
+	d.Cleanup(s.killProcess)
 	lines := bufio.NewScanner(said)
 	for s.url == "" && lines.Scan() {
 		if found := servesAt.FindStringSubmatch(lines.Text()); found != nil {
@@ -61,19 +61,19 @@ func (d *hooksDesk) serve(listen string) *served {
 	return s
 }
 
-// kill kills the server without a warning.
-func (s *served) kill() {
+// killProcess kills the server without a warning.
+func (s *serverProcess) killProcess() {
 	_ = s.cmd.Process.Signal(syscall.SIGKILL)
 	_ = s.cmd.Wait()
 }
 
-// environ returns the environment of the desk's processes, without that of this test.
-func (d *hooksDesk) environ() []string {
+// environment returns the environment of the desk's processes, without that of this test.
+func (d *hookProject) environment() []string {
 	return []string{"HOME=" + d.host.Getenv("HOME"), "PATH=" + os.Getenv("PATH"), "NO_COLOR=1"}
 }
 
-// caller is a client of the SDK, with the notifications that it received.
-type caller struct {
+// sdkClient is a client of the SDK, with the notifications that it received.
+type sdkClient struct {
 	*mcp.ClientSession
 	t *testing.T
 
@@ -82,7 +82,7 @@ type caller struct {
 	working chan struct{}
 }
 
-func (c *caller) note(event string) {
+func (c *sdkClient) addEvent(event string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.events = append(c.events, event)
@@ -94,27 +94,27 @@ func (c *caller) note(event string) {
 	}
 }
 
-func (c *caller) noted(event string) bool {
+func (c *sdkClient) hasEvent(event string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Contains(c.events, event)
 }
 
-// reach connects a client of a version, over HTTP or through guideway connect.
-func (d *hooksDesk) reach(s *served, version string, bridged bool) *caller {
+// connectVersion connects a client of a version, over HTTP or through guideway connect.
+func (d *hookProject) connectVersion(s *serverProcess, version string, bridged bool) *sdkClient {
 	d.Helper()
-	c := &caller{t: d.T, working: make(chan struct{}, 1)}
+	c := &sdkClient{t: d.T, working: make(chan struct{}, 1)}
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"ok": "yes"}}, nil
 		},
-		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { c.note("progress") },
-		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { c.note("changed") },
+		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { c.addEvent("progress") },
+		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { c.addEvent("changed") },
 	})
 	var way mcp.Transport = &mcp.StreamableClientTransport{Endpoint: s.url, HTTPClient: &http.Client{Transport: bearer(s.token)}}
 	if bridged {
 		cmd := exec.CommandContext(context.WithoutCancel(d.Context()), "guideway", "connect", "--url", s.url)
-		cmd.Env = append(d.environ(), "GUIDEWAY_TOKEN="+s.token)
+		cmd.Env = append(d.environment(), "GUIDEWAY_TOKEN="+s.token)
 		way = &mcp.CommandTransport{Command: cmd}
 	}
 	session, err := client.Connect(d.Context(), way, &mcp.ClientSessionOptions{ProtocolVersion: version})
@@ -135,8 +135,8 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// say calls a tool, and returns the text of the answer.
-func (c *caller) say(ctx context.Context, tool string, arguments map[string]any) string {
+// callTool calls a tool, and returns the text of the answer.
+func (c *sdkClient) callTool(ctx context.Context, tool string, arguments map[string]any) string {
 	params := &mcp.CallToolParams{Name: tool, Arguments: arguments}
 	params.SetProgressToken("p")
 	result, err := c.CallTool(ctx, params)
@@ -155,7 +155,7 @@ func (c *caller) say(ctx context.Context, tool string, arguments map[string]any)
 	return text
 }
 
-func lines(t *testing.T, file string) int {
+func countLines(t *testing.T, file string) int {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -170,63 +170,63 @@ func lines(t *testing.T, file string) int {
 // killed, the client gets an error; after a restart the same client continues.
 func TestServeAndConnect(t *testing.T) {
 	t.Parallel()
-	d, count := newGatewayDesk(t)
-	d.want(app.ExitOK, "", "hooks import --template redact-secrets --id redact --upstream one --tool echo")
-	d.want(app.ExitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"params":"show"}`)
-	d.want(app.ExitOK, "", "hooks enable redact")
-	s := d.serve("127.0.0.1:0")
-	var all []*caller
+	d, count := newGatewayProject(t)
+	d.wantCommand(app.ExitOK, "", "hooks import --template redact-secrets --id redact --upstream one --tool echo")
+	d.wantCommand(app.ExitOK, "", `hooks import --template rename-tools --id names --upstream one --set names={"params":"show"}`)
+	d.wantCommand(app.ExitOK, "", "hooks enable redact")
+	s := d.startServer("127.0.0.1:0")
+	var all []*sdkClient
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		for _, bridged := range []bool{false, true} {
-			c := d.reach(s, version, bridged)
+			c := d.connectVersion(s, version, bridged)
 			all = append(all, c)
 			name := version + " bridged " + strconv.FormatBool(bridged)
 			tools, err := c.ListTools(t.Context(), nil)
 			if err != nil || !slices.ContainsFunc(tools.Tools, func(tool *mcp.Tool) bool { return tool.Name == "one__params" }) {
 				t.Fatalf("%s: the tools are %v, %v", name, tools, err)
 			}
-			if got := c.say(t.Context(), "one__echo", map[string]any{"text": "key AKIAABCDEFGHIJKLMNOP"}); got != "key [redacted]" {
+			if got := c.callTool(t.Context(), "one__echo", map[string]any{"text": "key AKIAABCDEFGHIJKLMNOP"}); got != "key [redacted]" {
 				t.Errorf("%s: the hook makes %s", name, got)
 			}
-			if got := c.say(t.Context(), "one__ask", map[string]any{"text": "sure?"}); !strings.Contains(got, "yes") {
+			if got := c.callTool(t.Context(), "one__ask", map[string]any{"text": "sure?"}); !strings.Contains(got, "yes") {
 				t.Errorf("%s: the question gives %s", name, got)
 			}
 			if templates, err := c.ListResourceTemplates(t.Context(), nil); err != nil || !slices.ContainsFunc(templates.ResourceTemplates, func(r *mcp.ResourceTemplate) bool { return r.URITemplate == "note://{id}" }) {
 				t.Errorf("%s: the templates are %v, %v", name, templates, err)
 			}
-			before := lines(t, count)
+			before := countLines(t, count)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan string, 1)
-			go func() { done <- c.say(ctx, "one__sleep", map[string]any{"ms": 600_000}) }()
+			go func() { done <- c.callTool(ctx, "one__sleep", map[string]any{"ms": 600_000}) }()
 			<-c.working
 			cancel()
 			if got := <-done; !strings.Contains(got, "canceled") {
 				t.Errorf("%s: the cancelled call gives %s", name, got)
 			}
-			await(t, func() bool { return lines(t, count) == before+1 }) // the upstream was notified
+			waitFor(t, func() bool { return countLines(t, count) == before+1 }) // the upstream was notified
 		}
 	}
-	d.want(app.ExitOK, "", "hooks enable names")
+	d.wantCommand(app.ExitOK, "", "hooks enable names")
 	for _, c := range all[:2] { // modern clients subscribe to notifications; the SDK's does not
-		await(t, func() bool { return c.noted("changed") })
+		waitFor(t, func() bool { return c.hasEvent("changed") })
 	}
-	before := lines(t, count)
+	before := countLines(t, count)
 	bridged := all[1]
 	done := make(chan string, 1)
-	go func() { done <- bridged.say(t.Context(), "one__work", map[string]any{"ms": 600_000}) }()
+	go func() { done <- bridged.callTool(t.Context(), "one__work", map[string]any{"ms": 600_000}) }()
 	<-bridged.working
-	s.kill()
+	s.killProcess()
 	if got := <-done; !strings.HasPrefix(got, "error: ") || !strings.Contains(got, "unknown whether") {
 		t.Errorf("with the server gone the call gives %s", got)
 	}
-	if got := bridged.say(t.Context(), "one__count", nil); !strings.Contains(got, "guideway serve") {
+	if got := bridged.callTool(t.Context(), "one__count", nil); !strings.Contains(got, "guideway serve") {
 		t.Errorf("without a server a call gives %s", got)
 	}
-	d.serve(strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp"))
-	if got := bridged.say(t.Context(), "one__count", nil); got != "counted" {
+	d.startServer(strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp"))
+	if got := bridged.callTool(t.Context(), "one__count", nil); got != "counted" {
 		t.Errorf("with the server back the call gives %s", got)
 	}
-	if got := lines(t, count) - before; got != 2 {
+	if got := countLines(t, count) - before; got != 2 {
 		t.Errorf("one call was done before the kill and one after it, and %d were counted", got)
 	}
 }
@@ -247,17 +247,17 @@ edges: [{ source: start, target: h }, { source: h, target: call }, { source: cal
 // upstream, a script's worker (its call was not made), and the gateway.
 func TestServerKilledDuringCall(t *testing.T) {
 	t.Parallel()
-	d, count := newGatewayDesk(t)
+	d, count := newGatewayProject(t)
 	slow := filepath.Join(t.TempDir(), "slow.yaml")
-	write(t, slow, slowGraph)
-	d.want(app.ExitOK, "", "hooks import "+slow)
-	d.want(app.ExitOK, "", "hooks enable slow")
-	s := d.serve("127.0.0.1:0")
+	writeFile(t, slow, slowGraph)
+	d.wantCommand(app.ExitOK, "", "hooks import "+slow)
+	d.wantCommand(app.ExitOK, "", "hooks enable slow")
+	s := d.startServer("127.0.0.1:0")
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
-		c := d.reach(s, version, false)
-		before := lines(t, count)
+		c := d.connectVersion(s, version, false)
+		before := countLines(t, count)
 		done := make(chan string, 1)
-		work := func(tool string) { done <- c.say(t.Context(), tool, map[string]any{"ms": 600_000}) }
+		work := func(tool string) { done <- c.callTool(t.Context(), tool, map[string]any{"ms": 600_000}) }
 
 		go work("one__work")
 		<-c.working
@@ -265,15 +265,15 @@ func TestServerKilledDuringCall(t *testing.T) {
 		if got := <-done; !strings.HasPrefix(got, "isError: ") || !strings.Contains(got, "unknown whether") {
 			t.Errorf("%s: with the upstream killed the call gives %s", version, got)
 		}
-		back := func() bool { return c.say(t.Context(), "one__echo", map[string]any{"text": "back"}) == "back" }
-		await(t, back) // one that was killed again is not started at once
-		if got := lines(t, count) - before; got != 1 {
+		back := func() bool { return c.callTool(t.Context(), "one__echo", map[string]any{"text": "back"}) == "back" }
+		waitFor(t, back) // one that was killed again is not started at once
+		if got := countLines(t, count) - before; got != 1 {
 			t.Errorf("%s: a call was done %d times", version, got)
 		}
 
 		go work("one__count")
 		got := ""
-		await(t, func() bool { // an idle worker may be killed first, and another one take the call
+		waitFor(t, func() bool { // an idle worker may be killed first, and another one take the call
 			select {
 			case got = <-done:
 				return true
@@ -285,40 +285,40 @@ func TestServerKilledDuringCall(t *testing.T) {
 		if !strings.HasPrefix(got, "isError: ") {
 			t.Errorf("%s: with the hook's worker killed the call gives %s", version, got)
 		}
-		if got := lines(t, count) - before; got != 1 {
+		if got := countLines(t, count) - before; got != 1 {
 			t.Errorf("%s: a call whose hook was killed was made", version)
 		}
 	}
-	c := d.reach(s, "2025-11-25", false)
-	await(t, func() bool { // one that was killed twice is not started again at once
-		return c.say(t.Context(), "one__echo", map[string]any{"text": "x"}) == "x"
+	c := d.connectVersion(s, "2025-11-25", false)
+	waitFor(t, func() bool { // one that was killed twice is not started again at once
+		return c.callTool(t.Context(), "one__echo", map[string]any{"text": "x"}) == "x"
 	})
-	before := lines(t, count)
+	before := countLines(t, count)
 	done := make(chan string, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { done <- c.say(ctx, "one__work", map[string]any{"ms": 600_000}) }()
+	go func() { done <- c.callTool(ctx, "one__work", map[string]any{"ms": 600_000}) }()
 	<-c.working
-	upstreams := children(t, s.cmd.Process.Pid, os.Args[0])
-	s.kill()
-	again := d.serve(strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp"))
-	if got := d.reach(again, "2025-11-25", false).say(t.Context(), "one__echo", map[string]any{"text": "x"}); got != "x" {
+	upstreams := childProcesses(t, s.cmd.Process.Pid, os.Args[0])
+	s.killProcess()
+	again := d.startServer(strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp"))
+	if got := d.connectVersion(again, "2025-11-25", false).callTool(t.Context(), "one__echo", map[string]any{"text": "x"}); got != "x" {
 		t.Errorf("after the kill the gateway gives %s", got)
 	}
 	cancel() // the SDK's client would wait for the stream to come back
 	if got := <-done; !strings.HasPrefix(got, "error: ") {
 		t.Errorf("with the gateway killed the call gives %s", got)
 	}
-	if got := lines(t, count) - before; got != 1 {
+	if got := countLines(t, count) - before; got != 1 {
 		t.Errorf("the call was done %d times", got)
 	}
-	await(t, func() bool { // its child processes end with their input
-		return !slices.ContainsFunc(upstreams, func(pid int) bool { return syscall.Kill(pid, 0) == nil && !zombie(pid) })
+	waitFor(t, func() bool { // its child processes end with their input
+		return !slices.ContainsFunc(upstreams, func(pid int) bool { return syscall.Kill(pid, 0) == nil && !isZombie(pid) })
 	})
 }
 
-// children returns the child processes of a process that have a text in their command.
-func children(t *testing.T, parent int, command string) []int {
+// childProcesses returns the child processes of a process that have a text in their command.
+func childProcesses(t *testing.T, parent int, command string) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -346,14 +346,14 @@ func children(t *testing.T, parent int, command string) []int {
 // killChildren kills the matching child processes and returns their number.
 func killChildren(t *testing.T, parent int, command string) int {
 	t.Helper()
-	found := children(t, parent, command)
+	found := childProcesses(t, parent, command)
 	for _, pid := range found {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 	}
 	return len(found)
 }
 
-func zombie(pid int) bool {
+func isZombie(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
@@ -390,25 +390,25 @@ edges: [{ source: start, target: h }, { source: h, target: call }, { source: cal
 // A call with a hostile hook is refused; others are served, with hooks and without.
 func TestGatewayWithHostileHooks(t *testing.T) {
 	t.Parallel()
-	d, count := newGatewayDesk(t)
+	d, count := newGatewayProject(t)
 	hostile := filepath.Join(t.TempDir(), "hostile.yaml")
-	write(t, hostile, hostileGraph)
-	d.want(app.ExitOK, "", "hooks import "+hostile)
-	d.want(app.ExitOK, "", "hooks import --template redact-secrets --id redact --upstream one --tool params")
-	d.want(app.ExitOK, "", "hooks enable hostile")
-	d.want(app.ExitOK, "", "hooks enable redact")
-	s := d.serve("127.0.0.1:0")
-	mallory, ann := d.reach(s, "2025-11-25", false), d.reach(s, "2026-07-28", false)
+	writeFile(t, hostile, hostileGraph)
+	d.wantCommand(app.ExitOK, "", "hooks import "+hostile)
+	d.wantCommand(app.ExitOK, "", "hooks import --template redact-secrets --id redact --upstream one --tool params")
+	d.wantCommand(app.ExitOK, "", "hooks enable hostile")
+	d.wantCommand(app.ExitOK, "", "hooks enable redact")
+	s := d.startServer("127.0.0.1:0")
+	mallory, ann := d.connectVersion(s, "2025-11-25", false), d.connectVersion(s, "2026-07-28", false)
 	calls := 0
 	for _, attack := range []string{"loop", "finally", "never", "fill", "typed", "repeat", "regex", "parse", "deep", "reach"} {
 		done := make(chan string, 1)
-		go func() { done <- mallory.say(t.Context(), "one__echo", map[string]any{"text": attack}) }()
+		go func() { done <- mallory.callTool(t.Context(), "one__echo", map[string]any{"text": attack}) }()
 		for ended := false; !ended; {
 			calls++
-			if got := ann.say(t.Context(), "one__count", nil); got != "counted" {
+			if got := ann.callTool(t.Context(), "one__count", nil); got != "counted" {
 				t.Errorf("during %s another client gets %s", attack, got)
 			}
-			if got := ann.say(t.Context(), "one__params", map[string]any{"text": "AKIAABCDEFGHIJKLMNOP"}); !strings.Contains(got, "[redacted]") {
+			if got := ann.callTool(t.Context(), "one__params", map[string]any{"text": "AKIAABCDEFGHIJKLMNOP"}); !strings.Contains(got, "[redacted]") {
 				t.Errorf("during %s another client's hook gives %s", attack, got)
 			}
 			select {
@@ -421,7 +421,7 @@ func TestGatewayWithHostileHooks(t *testing.T) {
 			}
 		}
 	}
-	if got := lines(t, count); got != calls {
+	if got := countLines(t, count); got != calls {
 		t.Errorf("%d calls were made, and %d were done", calls, got)
 	}
 }

@@ -30,7 +30,7 @@ func TestCallTraces(t *testing.T) {
 		sent += string(body)
 	}))
 	t.Cleanup(collector.Close)
-	d, _ := newGatewayDesk(t)
+	d, _ := newGatewayProject(t)
 	getenv := d.host.Getenv
 	d.host.Getenv = func(name string) string {
 		if name == "OTEL_EXPORTER_OTLP_ENDPOINT" {
@@ -41,15 +41,15 @@ func TestCallTraces(t *testing.T) {
 	for _, command := range []string{
 		"hooks import --template redact-secrets --id redact --upstream one --tool params", "hooks enable redact",
 	} {
-		d.want(app.ExitOK, "", command)
+		d.wantCommand(app.ExitOK, "", command)
 	}
 	const theirs = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	a := d.connect("--toolsets", "gateway")
-	answer := a.ask("tools/call", map[string]any{
+	a := d.connectClient("--toolsets", "gateway")
+	answer := a.sendRequest("tools/call", map[string]any{
 		"name": "one__params", "arguments": map[string]any{"text": "hi"}, "_meta": map[string]any{"traceparent": theirs},
 	})
 	var list []requestlog.Entry
-	await(t, func() bool { list = d.requests(""); return len(list) == 1 })
+	waitFor(t, func() bool { list = d.listRequests(""); return len(list) == 1 })
 	a.end()
 	if list[0].TraceID != "0af7651916cd43dd8448eb211c80319c" {
 		t.Errorf("%+v", list[0])
@@ -85,7 +85,7 @@ func TestCallTraces(t *testing.T) {
 // Metrics have a bounded set of labels: unknown names share one, and so do addresses.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	d := newHooksDesk(t)
+	d := newHookProject(t)
 	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
 	cfg, err := a.Load()
 	if err != nil {

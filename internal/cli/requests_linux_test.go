@@ -13,16 +13,16 @@ import (
 // Ctrl-C or a supervisor ends it.
 func TestTailStopsOnSignal(t *testing.T) {
 	t.Parallel()
-	d, _ := newGatewayDesk(t)
-	a := d.connect("--toolsets", "gateway")
-	a.tools()
-	if got := a.say("one__echo", "hi"); got != "hi" {
+	d, _ := newGatewayProject(t)
+	a := d.connectClient("--toolsets", "gateway")
+	a.toolNames()
+	if got := a.callWithText("one__echo", "hi"); got != "hi" {
 		t.Fatal(got)
 	}
 	a.end()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "guideway", "requests", "tail", "--json")
-		cmd.Env, cmd.Dir = d.environ(), d.host.Dir
+		cmd.Env, cmd.Dir = d.environment(), d.host.Dir
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

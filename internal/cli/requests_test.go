@@ -27,10 +27,10 @@ nodes:
 edges: [{ source: start, target: add }, { source: add, target: call }, { source: call, target: later }, { source: call, target: end }]
 `
 
-// requests runs guideway requests list and returns its answer.
-func (d *hooksDesk) requests(flags string) []requestlog.Entry {
+// listRequests runs guideway requests list and returns its answer.
+func (d *hookProject) listRequests(flags string) []requestlog.Entry {
 	d.Helper()
-	code, text := d.run("requests list --json " + flags)
+	code, text := d.runCommand("requests list --json " + flags)
 	var answer requestscmd.RequestsListAnswer
 	if err := json.Unmarshal([]byte(text), &answer); err != nil || code != app.ExitOK {
 		d.Fatalf("requests list %s: %d, %v: %s", flags, code, err, text)
@@ -42,26 +42,26 @@ func (d *hooksDesk) requests(flags string) []requestlog.Entry {
 // fire-and-forget hooks. Its content is only logged if that is enabled.
 func TestRequestLog(t *testing.T) {
 	t.Parallel()
-	d, _ := newGatewayDesk(t)
+	d, _ := newGatewayProject(t)
 	graph := filepath.Join(t.TempDir(), "watched.yaml")
-	write(t, graph, watchedGraph)
-	d.want(app.ExitOK, "No requests found", "requests list")
-	d.want(app.ExitOK, "", "hooks import "+graph)
-	d.want(app.ExitOK, "", "hooks enable watched")
-	a := d.connect("--toolsets", "gateway")
-	if got := a.say("one__echo", "a plain word"); got != "a plain word!" {
+	writeFile(t, graph, watchedGraph)
+	d.wantCommand(app.ExitOK, "No requests found", "requests list")
+	d.wantCommand(app.ExitOK, "", "hooks import "+graph)
+	d.wantCommand(app.ExitOK, "", "hooks enable watched")
+	a := d.connectClient("--toolsets", "gateway")
+	if got := a.callWithText("one__echo", "a plain word"); got != "a plain word!" {
 		t.Fatalf("the call gives %s", got)
 	}
-	a.say("one__fail", "x")
-	a.say("one__nothing", "x")
+	a.callWithText("one__fail", "x")
+	a.callWithText("one__nothing", "x")
 	var list []requestlog.Entry
-	await(t, func() bool { list = d.requests(""); return len(list) == 3 })
+	waitFor(t, func() bool { list = d.listRequests(""); return len(list) == 3 })
 	if list[0].Status != requestlog.StatusRefused || list[1].Status != requestlog.StatusToolError || list[2].Status != requestlog.StatusOK || list[2].Hooks[0] != "watched" {
 		t.Errorf("%+v", list)
 	}
 	var e requestlog.Entry
-	await(t, func() bool { // the fire-and-forget hook ends later
-		_, text := d.run("requests show --json " + list[2].ID)
+	waitFor(t, func() bool { // the fire-and-forget hook ends later
+		_, text := d.runCommand("requests show --json " + list[2].ID)
 		return json.Unmarshal([]byte(text), &e) == nil && strings.Contains(text, `"later"`) && !strings.Contains(text, `"pending"`)
 	})
 	nodes := map[string]requestlog.Node{}
@@ -79,38 +79,38 @@ func TestRequestLog(t *testing.T) {
 		t.Errorf("what was sent is kept: %+v", e)
 	}
 	a.end()
-	d.want(app.ExitOK, "Add a word", "requests show "+e.ID)
-	d.want(app.ExitOK, "echo", "requests stats")
-	d.want(app.ExitUsage, "unknown status", "requests list --status odd")
-	d.want(app.ExitUsage, "is not a cursor", "requests list --cursor 7")
-	d.want(app.ExitFailed, "unknown request", "requests show q_nothing")
-	if got := d.requests("--failed"); len(got) != 1 || got[0].Tool != "fail" {
+	d.wantCommand(app.ExitOK, "Add a word", "requests show "+e.ID)
+	d.wantCommand(app.ExitOK, "echo", "requests stats")
+	d.wantCommand(app.ExitUsage, "unknown status", "requests list --status odd")
+	d.wantCommand(app.ExitUsage, "is not a cursor", "requests list --cursor 7")
+	d.wantCommand(app.ExitFailed, "unknown request", "requests show q_nothing")
+	if got := d.listRequests("--failed"); len(got) != 1 || got[0].Tool != "fail" {
 		t.Errorf("what failed is %+v", got)
 	}
-	if got := d.requests("--hook watched --upstream one --tool ec* plain"); len(got) != 0 {
+	if got := d.listRequests("--hook watched --upstream one --tool ec* plain"); len(got) != 0 {
 		t.Errorf("a word of the arguments finds %+v", got)
 	}
 
-	b := d.connect("--toolsets", "gateway", "--record-bodies")
-	b.say("one__echo", "password=hunter2hunter2")
-	await(t, func() bool { list = d.requests("--tool echo"); return len(list) == 2 })
+	b := d.connectClient("--toolsets", "gateway", "--record-bodies")
+	b.callWithText("one__echo", "password=hunter2hunter2")
+	waitFor(t, func() bool { list = d.listRequests("--tool echo"); return len(list) == 2 })
 	b.end()
-	_, text := d.run("requests show --json " + list[0].ID)
+	_, text := d.runCommand("requests show --json " + list[0].ID)
 	if !strings.Contains(text, `"request"`) || strings.Contains(text, "hunter2") {
 		t.Errorf("with bodies: %s", text)
 	}
-	d.want(app.ExitOK, "Deleted: 0", "requests prune")
-	d.want(app.ExitOK, "Deleted: 3", "requests prune --max-size 1B")
+	d.wantCommand(app.ExitOK, "Deleted: 0", "requests prune")
+	d.wantCommand(app.ExitOK, "Deleted: 3", "requests prune --max-size 1B")
 }
 
 // Without the setting nothing is logged.
 func TestRequestLogDisabled(t *testing.T) {
 	t.Parallel()
-	d, _ := newGatewayDesk(t)
-	a := d.connect("--toolsets", "gateway", "--record-requests=false")
-	a.say("one__echo", "hi")
+	d, _ := newGatewayProject(t)
+	a := d.connectClient("--toolsets", "gateway", "--record-requests=false")
+	a.callWithText("one__echo", "hi")
 	a.end()
-	if len(d.requests("")) != 0 {
+	if len(d.listRequests("")) != 0 {
 		t.Error("it was recorded")
 	}
 	cfg, err := (&app.App{Host: &d.host, Flags: &app.SettingFlags{}}).Load()
@@ -120,7 +120,7 @@ func TestRequestLogDisabled(t *testing.T) {
 	if _, err := os.Stat(server.RequestLogPath(cfg)); err == nil {
 		t.Error("there is a file")
 	}
-	d.want(app.ExitOK, "requests.record is off", "requests list --record-requests=false")
+	d.wantCommand(app.ExitOK, "requests.record is off", "requests list --record-requests=false")
 }
 
 // The gateway and the log use the same words.

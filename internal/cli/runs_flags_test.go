@@ -114,19 +114,19 @@ func TestInvalidRunsCommandLines(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
-			wrong(t, line, true)
+			wantUsageError(t, line, true)
 		})
 	}
 	// Commands for people only need a terminal: no flag and no pipe replaces it.
 	for _, line := range []string{"runs approve r_1", "runs approve --set-passphrase", "runs resume", "runs resume r_1", "open"} {
-		wrong(t, line, false)
+		wantUsageError(t, line, false)
 	}
 	if got, err := parsedRuns(t, []string{"runs", "resume", "x", "--json"}, false); err != nil || got == nil {
 		t.Errorf("to find runs without a terminal: %v, %v", got, err)
 	}
 }
 
-func wrong(t *testing.T, line string, terminal bool) {
+func wantUsageError(t *testing.T, line string, terminal bool) {
 	t.Helper()
 	got, err := parsedRuns(t, strings.Fields(line), terminal)
 	var usage app.UsageError

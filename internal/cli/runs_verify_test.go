@@ -13,7 +13,7 @@ import (
 // all other fixes.
 func TestVerifyReportsBrokenLinks(t *testing.T) {
 	t.Parallel()
-	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
 	runscmd.WriteReport(&host, &run.Report{Runs: 3, Events: 20, Faults: []run.Fault{
 		{Kind: run.FaultHeads, Message: "2 lines of the heads were edited"},
 		{Run: "r_a", Seq: 3, Kind: run.FaultEdited, Message: "event 3 (step_completed) is not what was written"},

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"guideway": func() { os.Exit(Main(os.Args[1:], app.NewSystemHost())) },
 		"curl": func() {
-			if err := curl(os.Args[1:]); err != nil {
+			if err := runCurl(os.Args[1:]); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
@@ -75,20 +75,20 @@ func scriptParams(dir string) testscript.Params {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"damage": damage,
+			"damage": damageStore,
 			"mcp": func(ts *testscript.TestScript, neg bool, args []string) {
-				ts.Value(clientsKey{}).(*clients).command(ts, neg, args)
+				ts.Value(clientsKey{}).(*clients).runCommand(ts, neg, args)
 			},
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Values[clientsKey{}] = &clients{open: map[string]*client{}}
-			return cleanHome(env)
+			return newHome(env)
 		},
 	}
 }
 
-// cleanHome sets an empty home directory for a script, free of the user's settings.
-func cleanHome(env *testscript.Env) error {
+// newHome sets an empty home directory for a script, free of the user's settings.
+func newHome(env *testscript.Env) error {
 	home := filepath.Join(env.WorkDir, "home")
 	for name, dir := range map[string]string{
 		"HOME": "", "USERPROFILE": "", "XDG_CONFIG_HOME": "config", "XDG_DATA_HOME": "data", "XDG_CACHE_HOME": "cache",
@@ -100,9 +100,9 @@ func cleanHome(env *testscript.Env) error {
 	return os.MkdirAll(home, 0o755)
 }
 
-// damage overwrites the pages of a store that contain a text, like a failing disk:
+// damageStore overwrites the pages of a store that contain a text, like a failing disk:
 // damage FILE TEXT.
-func damage(ts *testscript.TestScript, _ bool, args []string) {
+func damageStore(ts *testscript.TestScript, _ bool, args []string) {
 	const page = 4096
 	path := ts.MkAbs(args[0])
 	data, err := os.ReadFile(path)

@@ -25,21 +25,21 @@ import (
 // machineOfTeam is the name of a machine with all four files, as in a source.
 const machineOfTeam = "code-and-review"
 
-// household is one user on one machine, whose commands are separate processes.
-type household struct {
+// sourceUser is one user on one machine, whose commands are separate processes.
+type sourceUser struct {
 	*testing.T
 	home string
 	env  []string
 }
 
-// newHousehold returns a household with an empty home, which is also the working directory.
-func newHousehold(t *testing.T, env ...string) *household {
+// newSourceUser returns a household with an empty home, which is also the working directory.
+func newSourceUser(t *testing.T, env ...string) *sourceUser {
 	t.Helper()
-	return &household{T: t, home: t.TempDir(), env: env}
+	return &sourceUser{T: t, home: t.TempDir(), env: env}
 }
 
-// command prepares a command; more is added to the environment.
-func (h *household) command(args []string, more ...string) *exec.Cmd {
+// newCommand prepares a command; more is added to the environment.
+func (h *sourceUser) newCommand(args []string, more ...string) *exec.Cmd {
 	cmd := exec.CommandContext(h.Context(), "guideway", args...)
 	cmd.Dir = h.home
 	// PATH has the program of this test, and no node with packages next to it.
@@ -48,30 +48,30 @@ func (h *household) command(args []string, more ...string) *exec.Cmd {
 	return cmd
 }
 
-// say runs a command, and returns its output and whether it succeeded.
-func (h *household) say(args []string, more ...string) (string, bool) {
+// runCommand runs a command, and returns its output and whether it succeeded.
+func (h *sourceUser) runCommand(args []string, more ...string) (string, bool) {
 	h.Helper()
-	out, err := h.command(args, more...).CombinedOutput()
+	out, err := h.newCommand(args, more...).CombinedOutput()
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 		h.Fatalf("%v: %v", args, err)
 	}
 	return string(out), err == nil
 }
 
-// must is say for a command that must succeed.
-func (h *household) must(args ...string) string {
+// mustRun is say for a command that must succeed.
+func (h *sourceUser) mustRun(args ...string) string {
 	h.Helper()
-	out, good := h.say(args)
+	out, good := h.runCommand(args)
 	if !good {
 		h.Fatalf("%v: %s", args, out)
 	}
 	return out
 }
 
-// listed returns the versions of the definitions of a source, by their ids.
-func (h *household) listed(source string) map[string]string {
+// listVersions returns the versions of the definitions of a source, by their ids.
+func (h *sourceUser) listVersions(source string) map[string]string {
 	h.Helper()
-	out, err := h.command([]string{"list", "--json", "--source", source}).Output()
+	out, err := h.newCommand([]string{"list", "--json", "--source", source}).Output()
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -88,8 +88,8 @@ func (h *household) listed(source string) map[string]string {
 	return versions
 }
 
-// flow returns a workflow with a version.
-func flow(id, version string) string {
+// workflowText returns a workflow with a version.
+func workflowText(id, version string) string {
 	return fmt.Sprintf(`{"id": %q, "name": "N", "description": "D", "version": %q, "steps": [{"id": "step", "title": "T", "prompt": "P"}]}`, id, version)
 }
 
@@ -104,7 +104,7 @@ func writeMachine(t *testing.T, workflows, name string) {
 			t.Fatal(err)
 		}
 		text := strings.Replace(string(data), `"workflow_name": "`+machineOfTeam+`"`, `"workflow_name": "`+name+`"`, 1)
-		write(t, filepath.Join(workflows, "machines", name, file), text)
+		writeFile(t, filepath.Join(workflows, "machines", name, file), text)
 	}
 }
 
@@ -140,16 +140,16 @@ func TestProcessesShareSourceCopy(t *testing.T) {
 	const flows = 60
 	repo := filepath.Join(t.TempDir(), "repo")
 	commit := gitRepo(t, repo)
-	h := newHousehold(t, "WORKFLOW_GIT_REPOS="+repo)
+	h := newSourceUser(t, "WORKFLOW_GIT_REPOS="+repo)
 	h.env = append(h.env, "GUIDEWAY_SOURCE_CACHE="+filepath.Join(h.home, "copies"))
 	rounds, killed := 6, 0
 	for round := range rounds {
 		version := fmt.Sprintf("1.0.%d", round)
 		for i := range flows {
-			write(t, filepath.Join(repo, "workflows", fmt.Sprintf("flow-%02d.json", i)), flow(fmt.Sprintf("flow-%02d", i), version))
+			writeFile(t, filepath.Join(repo, "workflows", fmt.Sprintf("flow-%02d.json", i)), workflowText(fmt.Sprintf("flow-%02d", i), version))
 		}
 		commit()
-		one, other := h.command([]string{"sources", "sync"}), h.command([]string{"sources", "sync"})
+		one, other := h.newCommand([]string{"sources", "sync"}), h.newCommand([]string{"sources", "sync"})
 		for _, cmd := range []*exec.Cmd{one, other} {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -165,7 +165,7 @@ func TestProcessesShareSourceCopy(t *testing.T) {
 		if err := other.Wait(); err != nil {
 			t.Errorf("round %d: the other one: %v", round, err)
 		}
-		versions := h.listed("repo")
+		versions := h.listVersions("repo")
 		for id, got := range versions {
 			if got != version {
 				t.Errorf("round %d: %s is of version %s", round, id, got)
@@ -184,7 +184,7 @@ func TestProcessesShareSourceCopy(t *testing.T) {
 
 // killAtWork kills a process while a version is written, and returns the number of kills: 0
 // if the process ended before.
-func (h *household) killAtWork(cmd *exec.Cmd, ended <-chan error) int {
+func (h *sourceUser) killAtWork(cmd *exec.Cmd, ended <-chan error) int {
 	h.Helper()
 	for {
 		at, err := filepath.Glob(filepath.Join(h.home, "copies", "*", "stage-*"))
@@ -212,9 +212,9 @@ func (h *household) killAtWork(cmd *exec.Cmd, ended <-chan error) int {
 var registryAt = regexp.MustCompile(`^ *registry +(\S+)$`)
 
 // serveRegistry starts a server of definitions, and returns its address.
-func (h *household) serveRegistry() *url.URL {
+func (h *sourceUser) serveRegistry() *url.URL {
 	h.Helper()
-	cmd := h.command([]string{"serve", "--registry", "--listen", "127.0.0.1:0"})
+	cmd := h.newCommand([]string{"serve", "--registry", "--listen", "127.0.0.1:0"})
 	said, err := cmd.StderrPipe()
 	if err != nil {
 		h.Fatal(err)
@@ -243,8 +243,8 @@ func (h *household) serveRegistry() *url.URL {
 	return nil
 }
 
-// between starts a proxy of a registry, and reports the answers for its index.
-func between(t *testing.T, registry *url.URL) (address string, unchanged <-chan struct{}, fetched *atomic.Int64) {
+// startProxy starts a proxy of a registry, and reports the answers for its index.
+func startProxy(t *testing.T, registry *url.URL) (address string, unchanged <-chan struct{}, fetched *atomic.Int64) {
 	t.Helper()
 	told, fetched := make(chan struct{}, 1), new(atomic.Int64)
 	proxy := &httputil.ReverseProxy{
@@ -276,24 +276,24 @@ func TestServerAsRegistry(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	team := newHousehold(t)
+	team := newSourceUser(t)
 	workflows := filepath.Join(team.home, "workflows")
-	write(t, filepath.Join(workflows, "team-task.json"), flow("team-task", "1.0.0"))
-	write(t, filepath.Join(workflows, "other-task.json"), flow("other-task", "1.0.0"))
+	writeFile(t, filepath.Join(workflows, "team-task.json"), workflowText("team-task", "1.0.0"))
+	writeFile(t, filepath.Join(workflows, "other-task.json"), workflowText("other-task", "1.0.0"))
 	writeMachine(t, workflows, "team-desk")
 	token := func(scope string, more ...string) string {
-		out, err := team.command(append([]string{"token", "create", scope, "--scope", scope}, more...)).Output()
+		out, err := team.newCommand(append([]string{"token", "create", scope, "--scope", scope}, more...)).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return strings.TrimSpace(string(out))
 	}
 	reads, calls := token("read"), token("mcp", "--all")
-	address, unchanged, fetched := between(t, team.serveRegistry())
+	address, unchanged, fetched := startProxy(t, team.serveRegistry())
 
-	laptop := newHousehold(t, "GUIDEWAY_REGISTRY_URL="+address, "GUIDEWAY_REGISTRY_ALLOW_PRIVATE=true", "GUIDEWAY_SYNC_INTERVAL=1s")
+	laptop := newSourceUser(t, "GUIDEWAY_REGISTRY_URL="+address, "GUIDEWAY_REGISTRY_ALLOW_PRIVATE=true", "GUIDEWAY_SYNC_INTERVAL=1s")
 	for name, key := range map[string]string{"without a token": "", "with a wrong one": "gdn_wrong", "with one of another scope": calls} {
-		out, good := laptop.say([]string{"sources", "sync"}, "GUIDEWAY_REGISTRY_KEY="+key)
+		out, good := laptop.runCommand([]string{"sources", "sync"}, "GUIDEWAY_REGISTRY_KEY="+key)
 		if good || !strings.Contains(out, "registry failed") || key != "" && strings.Contains(out, key) {
 			t.Errorf("%s: %v %s", name, good, out)
 		}
@@ -302,7 +302,7 @@ func TestServerAsRegistry(t *testing.T) {
 		t.Errorf("%d documents were given away", n)
 	}
 	laptop.env = append(laptop.env, "GUIDEWAY_REGISTRY_KEY="+reads)
-	laptop.must("sources", "sync")
+	laptop.mustRun("sources", "sync")
 
 	changed := make(chan struct{}, 1)
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
@@ -313,7 +313,7 @@ func TestServerAsRegistry(t *testing.T) {
 			}
 		},
 	})
-	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: laptop.command([]string{"mcp"})}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-06-18"})
+	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: laptop.newCommand([]string{"mcp"})}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-06-18"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,9 +332,9 @@ func TestServerAsRegistry(t *testing.T) {
 	}
 	wait("nothing new", unchanged)
 	before := fetched.Load()
-	write(t, filepath.Join(workflows, "team-task.json"), flow("team-task", "1.0.1"))
+	writeFile(t, filepath.Join(workflows, "team-task.json"), workflowText("team-task", "1.0.1"))
 	wait("a changed definition", changed)
-	if got := laptop.listed("registry"); got["team-task"] != "1.0.1" || got["other-task"] != "1.0.0" {
+	if got := laptop.listVersions("registry"); got["team-task"] != "1.0.1" || got["other-task"] != "1.0.0" {
 		t.Errorf("after the change: %v", got)
 	}
 	if n := fetched.Load() - before; n != 1 {
@@ -352,14 +352,14 @@ func TestServerAsRegistry(t *testing.T) {
 }
 
 // wantApproval checks that a machine of a source has all its files, and needs approval.
-func (h *household) wantApproval(machine, source string) {
+func (h *sourceUser) wantApproval(machine, source string) {
 	h.Helper()
-	out, good := h.say([]string{"machine", "run", machine, "--demo"})
+	out, good := h.runCommand([]string{"machine", "run", machine, "--demo"})
 	if good || !strings.Contains(out, "its current script is not approved") {
 		h.Errorf("the machine %s of %s: %v %s", machine, source, good, out)
 	}
 	// The demonstration needs configuration, script, roles and recording.
-	out, good = h.say([]string{"machine", "run", machine, "--demo", "--source-trust", source + "=trusted"})
+	out, good = h.runCommand([]string{"machine", "run", machine, "--demo", "--source-trust", source + "=trusted"})
 	if !good || !strings.Contains(out, "is completed") {
 		h.Errorf("the machine %s of %s, trusted: %v %s", machine, source, good, out)
 	}
@@ -372,9 +372,9 @@ func TestSyncedMachinesAreComplete(t *testing.T) {
 	commit := gitRepo(t, repo)
 	writeMachine(t, filepath.Join(repo, "workflows"), "git-desk")
 	commit()
-	h := newHousehold(t, "WORKFLOW_GIT_REPOS="+repo, "GUIDEWAY_INCLUDE_PLUGINS=true")
+	h := newSourceUser(t, "WORKFLOW_GIT_REPOS="+repo, "GUIDEWAY_INCLUDE_PLUGINS=true")
 	pack := filepath.Join(h.home, "node_modules", "guideway-workflows-acme")
-	write(t, filepath.Join(pack, "package.json"), `{"name": "guideway-workflows-acme", "version": "1.0.0"}`)
+	writeFile(t, filepath.Join(pack, "package.json"), `{"name": "guideway-workflows-acme", "version": "1.0.0"}`)
 	writeMachine(t, filepath.Join(pack, "workflows"), "npm-desk")
 	h.wantApproval("git-desk", "repo")
 	h.wantApproval("npm-desk", "guideway-workflows-acme")

@@ -100,9 +100,9 @@ func TestImportedStatesContinue(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+			host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
 			host.Dir = filepath.Join(host.Dir, "work")
-			write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"), tt.flow)
+			writeFile(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"), tt.flow)
 			id := agent(t, host, tt.calls)
 			command := func(line string) string {
 				t.Helper()
@@ -120,7 +120,7 @@ func TestImportedStatesContinue(t *testing.T) {
 			if err := schema.Validate(value); err != nil {
 				t.Errorf("%v\n%s", err, state)
 			}
-			write(t, filepath.Join(host.Dir, "state.json"), state)
+			writeFile(t, filepath.Join(host.Dir, "state.json"), state)
 			command("validate --dialect phases --kind state state.json")
 			if tt.where == "" {
 				return
@@ -143,12 +143,12 @@ func TestImportedStatesContinue(t *testing.T) {
 // A state of another version of the workflow is accepted with a warning.
 func TestImportStateOfOtherVersion(t *testing.T) {
 	t.Parallel()
-	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
 	host.Dir = filepath.Join(host.Dir, "work")
-	write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"), phasesFlow)
+	writeFile(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"), phasesFlow)
 	for version, told := range map[string]bool{"1.0.0": false, "0.9.0": true} {
 		out.Reset()
-		write(t, filepath.Join(host.Dir, "state.json"), `{"workflowId":"flow","workflowVersion":"`+version+`",
+		writeFile(t, filepath.Join(host.Dir, "state.json"), `{"workflowId":"flow","workflowVersion":"`+version+`",
 			"startedAt":"2026-01-22T10:00:00Z","updatedAt":"2026-01-22T10:05:00Z","currentPhase":1}`)
 		if code := Run(t.Context(), []string{"runs", "import", "state.json"}, host); code != app.ExitOK {
 			t.Fatalf("%d\n%s", code, out)
@@ -163,11 +163,11 @@ func TestImportStateOfOtherVersion(t *testing.T) {
 // and cannot be imported otherwise.
 func TestImportedStateNeedsHumanApproval(t *testing.T) {
 	t.Parallel()
-	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
 	host.Dir = filepath.Join(host.Dir, "work")
 	flow := strings.Replace(phasesFlow, `"message": "Good?"`, `"message": "Good?", "approval": "human"`, 1)
-	write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"), flow)
-	write(t, filepath.Join(host.Dir, "state.yaml"), `
+	writeFile(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"), flow)
+	writeFile(t, filepath.Join(host.Dir, "state.yaml"), `
 workflowId: flow
 workflowVersion: 1.0.0
 startedAt: "2026-01-22T10:00:00Z"
@@ -177,9 +177,9 @@ completedPhases: [1]
 `)
 	typing := func(terminal bool, command string, typed ...string) int {
 		out.Reset()
-		in := &typist{lines: typed, echo: out}
+		in := &fakeTerminal{lines: typed, echo: out}
 		host.In, host.InTerminal = in, terminal
-		secretly(&host, in)
+		typeSecrets(&host, in)
 		return Run(t.Context(), strings.Fields(command), host)
 	}
 	if code := typing(true, "runs approve --set-passphrase", "four words in a row", "four words in a row"); code != app.ExitOK {
@@ -205,9 +205,9 @@ completedPhases: [1]
 // Errors in a state are reported with their place, and no run is started.
 func TestInvalidStates(t *testing.T) {
 	t.Parallel()
-	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
-	write(t, filepath.Join(host.Dir, "workflows", "flow.json"), phasesFlow)
-	write(t, filepath.Join(host.Dir, "workflows", "steps.json"), strings.Replace(stepsFlow, `"id": "flow"`, `"id": "steps"`, 1))
+	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
+	writeFile(t, filepath.Join(host.Dir, "workflows", "flow.json"), phasesFlow)
+	writeFile(t, filepath.Join(host.Dir, "workflows", "steps.json"), strings.Replace(stepsFlow, `"id": "flow"`, `"id": "steps"`, 1))
 	const head = `{"workflowId": "flow", "workflowVersion": "1.0.0", "startedAt": "2026-01-22T10:00:00Z", "updatedAt": "2026-01-22T10:05:00Z", `
 	for _, tt := range []struct{ state, want string }{
 		{head + `"currentPhase": 0}`, "state.json:1:142: error: "},

@@ -13,7 +13,7 @@ import (
 // others wait only until their own deadline.
 func TestWaitingForStoreIsCancellable(t *testing.T) {
 	t.Parallel()
-	host, _ := desk(t, nil)
+	host, _ := newTerminal(t, nil)
 	root := &app.App{Host: &host, Flags: &app.SettingFlags{}}
 	cfg, err := root.Load()
 	if err != nil {

@@ -61,7 +61,7 @@ func TestSummarizer(t *testing.T) {
 	if _, err := server.NewSummarizer(host, &config.Config{}); guideway.ErrorCode(err) != guideway.CodeInvalid || !strings.Contains(guideway.ErrorFix(err), "GUIDEWAY_MODEL") {
 		t.Errorf("without a model: %v", err)
 	}
-	heard := &hearing{}
+	heard := &recordingModel{}
 	s := &server.Summarizer{}
 	s.Model.Model, s.Model.Name = heard, "m"
 	if _, err := s.Summarize(t.Context(), r); guideway.ErrorCode(err) != guideway.CodeUnavailable {
@@ -72,10 +72,10 @@ func TestSummarizer(t *testing.T) {
 	}
 }
 
-// hearing records its requests, and answers with too much text.
-type hearing struct{ got llm.Request }
+// recordingModel records its requests, and answers with too much text.
+type recordingModel struct{ got llm.Request }
 
-func (h *hearing) Complete(_ context.Context, r llm.Request, _ func(llm.Delta)) (*llm.Response, error) {
+func (h *recordingModel) Complete(_ context.Context, r llm.Request, _ func(llm.Delta)) (*llm.Response, error) {
 	h.got = r
 	return &llm.Response{Finish: llm.FinishLength, Message: llm.Message{Content: "…"}}, nil
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// typist types lines, and shows them as a terminal does. "^D" is the end of the
+// fakeTerminal types lines, and shows them as a terminal does. "^D" is the end of the
 // input, once.
-type typist struct {
+type fakeTerminal struct {
 	lines []string
 	echo  io.Writer
 }
 
-func (t *typist) Read(p []byte) (int, error) {
+func (t *fakeTerminal) Read(p []byte) (int, error) {
 	if len(t.lines) == 0 {
 		return 0, io.EOF
 	}
@@ -40,13 +40,13 @@ func (t *typist) Read(p []byte) (int, error) {
 	return copy(p, line+"\n"), err
 }
 
-// desk is a separate terminal for one test.
-func desk(t *testing.T, env map[string]string, typed ...string) (app.Host, *bytes.Buffer) {
+// newTerminal is a separate terminal for one test.
+func newTerminal(t *testing.T, env map[string]string, typed ...string) (app.Host, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
 	dir := t.TempDir()
 	return app.Host{
-		In: &typist{lines: typed, echo: out}, Out: out, Err: out, Dir: dir,
+		In: &fakeTerminal{lines: typed, echo: out}, Out: out, Err: out, Dir: dir,
 		Getenv: func(name string) string {
 			if name == "HOME" {
 				return dir
@@ -80,7 +80,7 @@ func TestTerminalTranscripts(t *testing.T) {
 				}
 				return string(archive.Files[i].Data)
 			}
-			host, out := desk(t, map[string]string{"NO_COLOR": "1"}, strings.Split(strings.TrimSuffix(part("typed"), "\n"), "\n")...)
+			host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"}, strings.Split(strings.TrimSuffix(part("typed"), "\n"), "\n")...)
 			if err := os.WriteFile(filepath.Join(host.Dir, "flow.yaml"), []byte(part("flow.yaml")), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func TestColorOnlyOnTerminals(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			host, out := desk(t, tt.env)
+			host, out := newTerminal(t, tt.env)
 			host.OutTerminal, host.ErrTerminal = tt.terminal, tt.terminal
 			for _, args := range [][]string{{"list"}, {"show", "coding-task"}, {"doctor"}, {"sources"}} {
 				out.Reset()
@@ -131,7 +131,7 @@ func TestColorOnlyOnTerminals(t *testing.T) {
 // A terminal without arguments shows the help; a pipe is for clients.
 func TestNoArgumentsPrintHelp(t *testing.T) {
 	t.Parallel()
-	host, out := desk(t, nil)
+	host, out := newTerminal(t, nil)
 	if code := Run(t.Context(), nil, host); code != app.ExitOK || !strings.Contains(out.String(), "guideway COMMAND") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
@@ -142,7 +142,7 @@ func TestInterruptStopsRun(t *testing.T) {
 	t.Parallel()
 	in, typing := io.Pipe()
 	defer func() { _ = typing.Close() }()
-	host, out := desk(t, map[string]string{"NO_COLOR": "1"})
+	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
 	host.In = in
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -162,7 +162,7 @@ func TestControlCharactersAreStripped(t *testing.T) {
 	for _, args := range [][]string{
 		{"show", "./flow.json"}, {"run", "./flow.json"}, {"list"}, {"validate", "flow.json"}, {"show", "./flow.json", "--graph", "mermaid"},
 	} {
-		host, out := desk(t, map[string]string{"NO_COLOR": "1"}, "\x1b[5m", "", "no", ".", ":vars", ":quit")
+		host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"}, "\x1b[5m", "", "no", ".", ":vars", ":quit")
 		host.In = strings.NewReader("1\nno\n.\n:vars\n:quit\n") // the input is not echoed
 		if err := os.WriteFile(filepath.Join(host.Dir, "flow.json"), []byte(flow), 0o600); err != nil {
 			t.Fatal(err)

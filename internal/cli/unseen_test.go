@@ -14,9 +14,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// others continues a run while a person reads the terminal: another person sends the step
+// changeConcurrently continues a run while a person reads the terminal: another person sends the step
 // back, and the agent does it again.
-func others(t *testing.T, host app.Host, id string) {
+func changeConcurrently(t *testing.T, host app.Host, id string) {
 	t.Helper()
 	root := &app.App{Host: &host, Flags: &app.SettingFlags{}}
 	err := root.WithRuns(t.Context(), func(ctx context.Context, d *app.RunDeps) error {
@@ -45,12 +45,12 @@ func TestAnswerAppliesToShownPosition(t *testing.T) {
 		"steps": [{"id": "one", "title": "One", "prompt": "Do it.", "requireConfirmation": true, "approval": "human"},
 		{"id": "two", "title": "Two", "prompt": "End it."}]}`
 	begun := func(t *testing.T) (app.Host, *bytes.Buffer, string) {
-		host, out := desk(t, map[string]string{"NO_COLOR": "1"})
-		write(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"), flow)
+		host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
+		writeFile(t, filepath.Join(host.Dir, ".guideway", "workflows", "flow.json"), flow)
 		id := agent(t, host, `start {"WorkflowID":"flow"}
 			continue {"Output":"the first round"}`)
-		in := &typist{lines: []string{personsWords, personsWords}, echo: out}
-		secretly(&host, in)
+		in := &fakeTerminal{lines: []string{personsWords, personsWords}, echo: out}
+		typeSecrets(&host, in)
 		if code := Run(t.Context(), []string{"runs", "approve", "--set-passphrase"}, host); code != app.ExitOK {
 			t.Fatal(out)
 		}
@@ -68,12 +68,12 @@ func TestAnswerAppliesToShownPosition(t *testing.T) {
 		t.Run(tt.command, func(t *testing.T) {
 			t.Parallel()
 			host, out, id := begun(t)
-			in := &typist{lines: tt.typed, echo: out}
+			in := &fakeTerminal{lines: tt.typed, echo: out}
 			host.In = in
 			asked := 0
 			host.ReadSecret = func(context.Context) (string, error) {
 				if asked++; asked == 1 {
-					others(t, host, id)
+					changeConcurrently(t, host, id)
 				}
 				return personsWords, nil
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/install"
 )
 
-// set writes settings of the gateway into the configuration file.
-func (d *hooksDesk) set(gateway string) {
+// writeSettings writes settings of the gateway into the configuration file.
+func (d *hookProject) writeSettings(gateway string) {
 	d.Helper()
 	cfg, err := (&app.App{Host: &d.host, Flags: &app.SettingFlags{}}).Load()
 	if err != nil {
@@ -34,9 +34,9 @@ func (d *hooksDesk) set(gateway string) {
 // Exposure and project take effect without a restart, and clients are notified.
 func TestReloadAppliesSettings(t *testing.T) {
 	t.Parallel()
-	d, _ := newGatewayDesk(t)
-	a := d.connect("--toolsets", "gateway")
-	if names := a.tools(); !slices.Contains(names, "one__echo") {
+	d, _ := newGatewayProject(t)
+	a := d.connectClient("--toolsets", "gateway")
+	if names := a.toolNames(); !slices.Contains(names, "one__echo") {
 		t.Fatalf("the tools are %v", names)
 	}
 	for _, step := range []struct {
@@ -46,7 +46,7 @@ func TestReloadAppliesSettings(t *testing.T) {
 		{`{"exposure":"search","health":"1s"}`, []string{"tool_search", "tool_call"}},
 		{`{"project":"none","health":"0s"}`, nil},
 	} {
-		d.set(step.settings)
+		d.writeSettings(step.settings)
 		for told := false; !told; {
 			line, err := a.out.ReadString('\n')
 			if err != nil {
@@ -54,7 +54,7 @@ func TestReloadAppliesSettings(t *testing.T) {
 			}
 			told = strings.Contains(line, "notifications/tools/list_changed")
 		}
-		if names := a.tools(); !slices.Equal(names, step.tools) {
+		if names := a.toolNames(); !slices.Equal(names, step.tools) {
 			t.Errorf("with %s the tools are %v", step.settings, names)
 		}
 	}
@@ -65,7 +65,7 @@ func TestReloadAppliesSettings(t *testing.T) {
 // gateway applies at once are not.
 func TestPendingSettingsAreLogged(t *testing.T) {
 	t.Parallel()
-	host, _ := desk(t, nil)
+	host, _ := newTerminal(t, nil)
 	load := func(file string) *config.Config {
 		t.Helper()
 		path := t.TempDir() + "/guideway.json"

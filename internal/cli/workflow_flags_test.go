@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// parsed returns the parsed options of a command line, without running it.
-func parsed(t *testing.T, args []string, terminal bool) (any, error) {
+// parseOptions returns the parsed options of a command line, without running it.
+func parseOptions(t *testing.T, args []string, terminal bool) (any, error) {
 	t.Helper()
 	host := &app.Host{
 		In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Dir: t.TempDir(),
@@ -70,7 +70,7 @@ func TestCommandLines(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
-			got, err := parsed(t, strings.Fields(line), true)
+			got, err := parseOptions(t, strings.Fields(line), true)
 			if want == nil {
 				if err == nil {
 					t.Fatalf("no error, but %+v", got)
@@ -97,7 +97,7 @@ func TestInvalidCommandLines(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
-			got, err := parsed(t, strings.Fields(line), true)
+			got, err := parseOptions(t, strings.Fields(line), true)
 			var usage app.UsageError
 			if !errors.As(err, &usage) || exitCode(err) != app.ExitUsage {
 				t.Fatalf("got %+v and %v, want a usage error", got, err)
@@ -107,7 +107,7 @@ func TestInvalidCommandLines(t *testing.T) {
 			}
 		})
 	}
-	if _, err := parsed(t, []string{"run", "x"}, false); exitCode(err) != app.ExitUsage {
+	if _, err := parseOptions(t, []string{"run", "x"}, false); exitCode(err) != app.ExitUsage {
 		t.Errorf("to ask without a terminal: %v", err)
 	}
 }

@@ -22,7 +22,7 @@ func TestConcurrentCallsGetTheirOwnAnswers(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 6 {
 		version := []string{legacy, modern}[i%2]
-		p := r.connect(t, ways{user: fmt.Sprint("user", i/2), version: version, mute: i%3 == 0})
+		p := r.connectClient(t, clientSetup{user: fmt.Sprint("user", i/2), version: version, mute: i%3 == 0})
 		p.toolNames()
 		for j := range 4 {
 			wg.Go(func() {
@@ -44,7 +44,7 @@ func TestFailedCallIsNotRetried(t *testing.T) {
 	for _, version := range []string{legacy, modern} {
 		e := newEntry(t, "one")
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-		p := r.connect(t, ways{user: "ann", version: version})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version})
 		p.toolNames()
 		var wg sync.WaitGroup
 		for range 5 {
@@ -74,7 +74,7 @@ func TestCancellation(t *testing.T) {
 	for _, version := range []string{legacy, modern} {
 		e := newEntry(t, "one") // the tool "sleep" counts its cancellations
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-		p := r.connect(t, ways{user: "ann", version: version})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version})
 		p.toolNames()
 		ctx, cancel := context.WithCancel(t.Context())
 		params := &mcp.CallToolParams{Name: "one__sleep", Arguments: args{"ms": 60000}}
@@ -89,12 +89,12 @@ func TestCancellation(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("the call has ended by %v", err)
 		}
-		await(t, func() bool { return countCalls(e) == 1 })
+		waitFor(t, func() bool { return countCalls(e) == 1 })
 	}
 }
 
-// await waits until a condition holds.
-func await(t *testing.T, holds func() bool) {
+// waitFor waits until a condition holds.
+func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -112,14 +112,14 @@ func await(t *testing.T, holds func() bool) {
 func TestSubscriptions(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
-	ann, bob := r.connect(t, ways{user: "ann", version: legacy}), r.connect(t, ways{user: "bob", version: legacy})
+	ann, bob := r.connectClient(t, clientSetup{user: "ann", version: legacy}), r.connectClient(t, clientSetup{user: "bob", version: legacy})
 	ann.toolNames()
 	if err := ann.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"}); err != nil {
 		t.Fatal(err)
 	}
 	// The upstream sends an update at each subscription; the SDK may lose one that arrives
 	// before it knows the subscription.
-	await(t, func() bool {
+	waitFor(t, func() bool {
 		_ = ann.session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: "note://one"})
 		_ = ann.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"})
 		return len(ann.takeEntries(&ann.updated)) > 0
@@ -139,7 +139,7 @@ func TestSubscriptions(t *testing.T) {
 func TestListChanged(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Growing)}})
-	p := r.connect(t, ways{user: "ann", version: legacy})
+	p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 	before := p.toolNames()
 	if err := r.Refresh(t.Context(), "one"); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestApply(t *testing.T) {
 	t.Parallel()
 	one, two := newEntry(t, "one"), newEntry(t, "two")
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one, two}})
-	p := r.connect(t, ways{user: "ann", version: legacy, mute: true})
+	p := r.connectClient(t, clientSetup{user: "ann", version: legacy, mute: true})
 	p.toolNames()
 	var call sync.WaitGroup
 	call.Go(func() {
@@ -198,9 +198,9 @@ func TestApplyKeepsCallsInProgress(t *testing.T) {
 	one, two, three := newEntry(t, "one"), newEntry(t, "two"), newEntry(t, "three")
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one, two}})
 	var calls sync.WaitGroup
-	var people []*person
+	var people []*testClient
 	for n := range 8 {
-		p := r.connect(t, ways{user: fmt.Sprint("user", n), version: []string{legacy, modern}[n/4], mute: n%2 == 0})
+		p := r.connectClient(t, clientSetup{user: fmt.Sprint("user", n), version: []string{legacy, modern}[n/4], mute: n%2 == 0})
 		p.toolNames()
 		people = append(people, p)
 		calls.Go(func() {

@@ -32,7 +32,7 @@ func TestOpenQuestionsDoNotBlockOtherClients(t *testing.T) {
 		_, text := r.postAs(t, user, fmt.Sprintf(ask, tool), map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__" + tool})
 		return text
 	}
-	r.connect(t, ways{user: "first", version: modern, mute: true}).toolNames()
+	r.connectClient(t, clientSetup{user: "first", version: modern, mute: true}).toolNames()
 	var greedy sync.WaitGroup
 	refused := make(chan string, 9)
 	for range cap(refused) {
@@ -57,7 +57,7 @@ func TestOpenQuestionsDoNotBlockOtherClients(t *testing.T) {
 		t.Errorf("another client of protocol version 2026-07-28: %s", got)
 	}
 	for _, mute := range []bool{false, true} {
-		p := r.connect(t, ways{user: "modest", version: legacy, mute: mute})
+		p := r.connectClient(t, clientSetup{user: "modest", version: legacy, mute: mute})
 		if got := p.callTool("one__echo", args{"text": "x"}); got != "x" {
 			t.Errorf("another client of protocol version 2025-11-25: %s", got)
 		}
@@ -89,10 +89,10 @@ func TestListsWaitOnceForSilentUpstream(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a hundred waits take longer
 	defer cancel()
-	ann, bob := r.connect(t, ways{user: "ann", version: legacy}), r.connect(t, ways{user: "bob", version: modern})
-	await(t, func() bool { return slices.Contains(ann.toolNames(), "one__echo") })
+	ann, bob := r.connectClient(t, clientSetup{user: "ann", version: legacy}), r.connectClient(t, clientSetup{user: "bob", version: modern})
+	waitFor(t, func() bool { return slices.Contains(ann.toolNames(), "one__echo") })
 	for range 50 {
-		for _, p := range []*person{ann, bob} {
+		for _, p := range []*testClient{ann, bob} {
 			list, err := p.session.ListTools(ctx, nil)
 			if err != nil || !strings.Contains(marshalText(t, list), "one__echo") {
 				t.Fatalf("%s %v", marshalText(t, list), err)
@@ -112,7 +112,7 @@ func TestSequentialCallsUseOneProcess(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
 	for user, version := range map[string]string{"ann": modern, "bob": legacy} {
-		p := r.connect(t, ways{user: user, version: version})
+		p := r.connectClient(t, clientSetup{user: user, version: version})
 		p.toolNames()
 		before, _ := r.Health("one")
 		for range 200 {
@@ -158,7 +158,7 @@ func TestRepeatedAnswersCountForLimits(t *testing.T) {
 	e := newEntry(t, "one", upstreamtest.Modern)
 	e.PerMinute = 3
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-	r.connect(t, ways{user: "ann", version: modern}).toolNames()
+	r.connectClient(t, clientSetup{user: "ann", version: modern}).toolNames()
 	state := stateIn(t, r.callAsk(t, "ann", ""))
 	done := 0
 	for range 10 {
@@ -179,10 +179,10 @@ func TestParkedCallIsLostOnRestart(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one")
 	first := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-	first.connect(t, ways{user: "ann", version: modern}).toolNames()
+	first.connectClient(t, clientSetup{user: "ann", version: modern}).toolNames()
 	state := stateIn(t, first.callAsk(t, "ann", ""))
 	second := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}}) // with the same key
-	second.connect(t, ways{user: "ann", version: modern}).toolNames()
+	second.connectClient(t, clientSetup{user: "ann", version: modern}).toolNames()
 	for range 2 {
 		if got := second.callAsk(t, "ann", state); !strings.Contains(got, "check whether it was carried out") {
 			t.Errorf("the answer gives %s", got)

@@ -35,7 +35,7 @@ func TestAllListsAndCallsPassThrough(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode), newEntry(t, "two", mode)}}, way)
-		p := r.connect(t, ways{user: "ann", version: version})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version})
 		names := p.toolNames()
 		for _, want := range []string{"own_tool", "one__echo", "two__echo"} {
 			if !slices.Contains(names, want) {
@@ -62,7 +62,7 @@ func TestAllListsAndCallsPassThrough(t *testing.T) {
 }
 
 // checkOtherLists checks the lists other than tools.
-func checkOtherLists(t *testing.T, p *person) {
+func checkOtherLists(t *testing.T, p *testClient) {
 	t.Helper()
 	prompt, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "two__greet", Arguments: map[string]string{"who": "you"}})
 	if err != nil || !strings.Contains(marshalText(t, prompt), `\"who\":\"you\"`) {
@@ -92,9 +92,9 @@ func TestQuestions(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}}, way)
-		people := map[string]*person{}
+		people := map[string]*testClient{}
 		for _, user := range []string{"ann", "bob"} {
-			people[user] = r.connect(t, ways{user: user, version: version})
+			people[user] = r.connectClient(t, clientSetup{user: user, version: version})
 			people[user].toolNames()
 		}
 		var wg sync.WaitGroup
@@ -128,7 +128,7 @@ func TestQuestionToClientWithoutCapability(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}}, way)
-		p := r.connect(t, ways{user: "ann", version: version, mute: true})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version, mute: true})
 		p.toolNames()
 		got := p.callTool("one__ask", args{"text": "anybody?"})
 		if !strings.Contains(got, "-32601") && !strings.Contains(got, "capability") {
@@ -144,7 +144,7 @@ func TestProgress(t *testing.T) {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}}, way)
 		var wg sync.WaitGroup
 		for _, user := range []string{"ann", "bob"} {
-			p := r.connect(t, ways{user: user, version: version})
+			p := r.connectClient(t, clientSetup{user: user, version: version})
 			p.toolNames()
 			wg.Go(func() {
 				params := &mcp.CallToolParams{Name: "one__slow", Arguments: args{"ms": 10, "text": user}}
@@ -185,7 +185,7 @@ func TestOnlyWebPagesAreOpened(t *testing.T) {
 		{"http://example.com", true, false},
 		{"https://bank.example@evil.example/", true, false},
 	} {
-		p := r.connect(t, ways{user: "ann", version: legacy, url: c.can})
+		p := r.connectClient(t, clientSetup{user: "ann", version: legacy, url: c.can})
 		p.toolNames()
 		got := p.callTool("one__ask", args{"text": c.url})
 		if asked := len(p.takeEntries(&p.asked)) > 0; asked != c.want {
@@ -214,7 +214,7 @@ func TestUnrelatedQuestionDuringCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = session.Close() })
-		p := &person{t: t, session: session}
+		p := &testClient{t: t, session: session}
 		p.toolNames()
 		for i := range 20 {
 			if got := p.callTool("one__astray", nil); got != "gone on" {
@@ -222,7 +222,7 @@ func TestUnrelatedQuestionDuringCall(t *testing.T) {
 			}
 		}
 		if version == legacy { // a question that comes too late does not reach a modern client
-			await(t, func() bool { return countCalls(e) == 20 })
+			waitFor(t, func() bool { return countCalls(e) == 20 })
 		}
 	}
 }

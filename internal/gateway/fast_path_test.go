@@ -194,10 +194,10 @@ func comparePaths(t *testing.T, pairs map[string][]string) {
 			t.Errorf("%s (-through the SDK +past it):\n%s", name, diff)
 		}
 	}
-	if diff := cmp.Diff(seenBy[through].seen(), seenBy[fast].seen()); diff != "" {
+	if diff := cmp.Diff(seenBy[through].seenCalls(), seenBy[fast].seenCalls()); diff != "" {
 		t.Errorf("what hooks have seen (-through the SDK +past it):\n%s", diff)
 	}
-	if len(pairs) > 0 && len(seenBy[fast].seen()) == 0 {
+	if len(pairs) > 0 && len(seenBy[fast].seenCalls()) == 0 {
 		t.Error("no hook has seen a call")
 	}
 }
@@ -222,7 +222,7 @@ func TestFastPathOfEndedSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	await(t, func() bool {
+	waitFor(t, func() bool {
 		status, _, _ := postRaw(t, r.url, header, call)
 		return status == http.StatusNotFound
 	})
@@ -324,7 +324,7 @@ func TestFastPathOnStdio(t *testing.T) {
 			t.Errorf("meanwhile: %s", got)
 		}
 		s.sendLine(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
-		await(t, func() bool { return countCalls(e) == 1 })
+		waitFor(t, func() bool { return countCalls(e) == 1 })
 	}
 }
 

@@ -116,8 +116,8 @@ func newFixture(t *testing.T, opts gateway.Options, change ...string) *fixture {
 	return r
 }
 
-// person is a connected client.
-type person struct {
+// testClient is a connected client.
+type testClient struct {
 	t       *testing.T
 	session *mcp.ClientSession
 
@@ -134,17 +134,17 @@ type person struct {
 // slow routes all calls through the SDK.
 const slow = "slow"
 
-type ways struct {
+type clientSetup struct {
 	user, version string
 	// mute: the client has no capabilities.
 	mute bool
 	url  bool
 }
 
-// connect connects a client of the SDK.
-func (r *fixture) connect(t *testing.T, w ways) *person {
+// connectClient connects a client of the SDK.
+func (r *fixture) connectClient(t *testing.T, w clientSetup) *testClient {
 	t.Helper()
-	p := &person{t: t, changed: make(chan struct{}, 100), progressed: make(chan struct{}, 100)}
+	p := &testClient{t: t, changed: make(chan struct{}, 100), progressed: make(chan struct{}, 100)}
 	opts := &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{},
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
@@ -193,20 +193,20 @@ func asUser(base http.RoundTripper, user string) http.RoundTripper {
 	})
 }
 
-func (p *person) addEntry(list *[]string, text string) {
+func (p *testClient) addEntry(list *[]string, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*list = append(*list, text)
 }
 
-func (p *person) takeEntries(list *[]string) []string {
+func (p *testClient) takeEntries(list *[]string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), *list...)
 }
 
 // toolNames returns the tools that the client sees.
-func (p *person) toolNames() []string {
+func (p *testClient) toolNames() []string {
 	p.t.Helper()
 	var names []string
 	for tool, err := range p.session.Tools(p.t.Context(), nil) {
@@ -221,7 +221,7 @@ func (p *person) toolNames() []string {
 type args map[string]any
 
 // callTool calls a tool and returns its text.
-func (p *person) callTool(tool string, arguments any) string {
+func (p *testClient) callTool(tool string, arguments any) string {
 	p.t.Helper()
 	result, err := p.session.CallTool(p.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
 	if err != nil {

@@ -42,7 +42,7 @@ func (h *replaceHooks) Around(ctx context.Context, call gateway.HookCall, send f
 	return change(result), err
 }
 
-func (h *replaceHooks) seen() []string {
+func (h *replaceHooks) seenCalls() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.calls)
@@ -61,7 +61,7 @@ func TestRenamedByHooks(t *testing.T) {
 				"tools/call echo": {`"text":"`, `"text":"guarded `},
 			}}
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Hooks: hooks})
-			p := r.connect(t, ways{user: "ann", version: version})
+			p := r.connectClient(t, clientSetup{user: "ann", version: version})
 			if names := p.toolNames(); !slices.Contains(names, "one__say") || slices.Contains(names, "one__echo") || !slices.Contains(names, "one__env") {
 				t.Errorf("the tools are %v", names)
 			}
@@ -74,7 +74,7 @@ func TestRenamedByHooks(t *testing.T) {
 				`tools/call one/say< {"name":"say","arguments":{"text":"hi"}}`,
 				`tools/call one/echo<say {"name":"echo","arguments":{"text":"hi"}}`,
 			}
-			if got := hooks.seen(); !slices.Equal(got, want) {
+			if got := hooks.seenCalls(); !slices.Equal(got, want) {
 				t.Errorf("the hooks saw %q", got)
 			}
 			if got := p.callTool("one__nothing", nil); !strings.Contains(got, `unknown tool "one__nothing"`) {
@@ -89,7 +89,7 @@ func TestRenamedByHooksAndSearched(t *testing.T) {
 	t.Parallel()
 	hooks := &replaceHooks{pairs: map[string][]string{"tools/list ": {`"echo"`, `"parrot"`}, "tools/call parrot": {`"parrot"`, `"echo"`}}}
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Hooks: hooks, Lazy: true})
-	p := r.connect(t, ways{user: "ann", version: legacy})
+	p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 	if got := p.callTool("tool_search", args{"query": "parrot"}); !strings.Contains(got, `"one__parrot"`) {
 		t.Errorf("the search gives %s", got)
 	}
@@ -127,7 +127,7 @@ func TestHookChangesAreAppliedOrReported(t *testing.T) {
 			e.Spec.Env = map[string]string{upstreamtest.Variable: "", upstreamtest.CountFile: countFile(t)}
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Hooks: &replaceHooks{pairs: tt.pairs}})
 			r.allow = map[string]auth.Allow{"ann": {Tools: []string{"one__echo", "one__env", "one__params", "one__fail", "one__said"}}}
-			p := r.connect(t, ways{user: "ann", version: legacy})
+			p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 			p.toolNames()
 			got := p.callTool(tt.tool, args{"text": "x"})
 			if !strings.Contains(strings.ReplaceAll(got, `\"`, `"`), tt.want) || !strings.HasPrefix(got, "isError") && !strings.HasPrefix(got, "error") {
@@ -155,7 +155,7 @@ func TestListHooksFailClosed(t *testing.T) {
 			t.Parallel()
 			hooks := &upstreamHooks{"one", &replaceHooks{pairs: map[string][]string{"tools/list ": pairs}}}
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), newEntry(t, "two")}, Hooks: hooks})
-			names := r.connect(t, ways{user: "ann", version: legacy}).toolNames()
+			names := r.connectClient(t, clientSetup{user: "ann", version: legacy}).toolNames()
 			if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "one__") }) || !slices.Contains(names, "two__echo") {
 				t.Errorf("the tools are %v", names)
 			}
@@ -177,7 +177,7 @@ func (h *upstreamHooks) Applies(method, upstream, tool string) bool {
 func TestRelist(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
-	p := r.connect(t, ways{user: "ann", version: legacy})
+	p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 	p.toolNames()
 	r.Relist()
 	<-p.changed

@@ -38,8 +38,8 @@ func TestHostileUpstreams(t *testing.T) {
 			t.Parallel()
 			e := newEntry(t, "one", upstreamtest.Hostile)
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-			ann := r.connect(t, ways{user: "ann", version: legacy, mute: true})
-			bob := r.connect(t, ways{user: "bob", version: modern, mute: true})
+			ann := r.connectClient(t, clientSetup{user: "ann", version: legacy, mute: true})
+			bob := r.connectClient(t, clientSetup{user: "bob", version: modern, mute: true})
 			ann.toolNames()
 			bob.toolNames()
 			begun := make(chan string, 1)
@@ -71,7 +71,7 @@ func TestFakeInputRequest(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode, upstreamtest.Hostile)}}, way)
-		p := r.connect(t, ways{user: "ann", version: version, url: true})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version, url: true})
 		p.toolNames()
 		for _, tool := range []string{upstreamtest.Pretend, upstreamtest.PretendTwice} {
 			got := p.callTool("one__"+tool, nil)
@@ -91,7 +91,7 @@ func TestHostileLists(t *testing.T) {
 		}
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile), newEntry(t, "two")}, Lazy: lazy})
 		for _, version := range []string{legacy, modern} {
-			p := r.connect(t, ways{user: "ann", version: version})
+			p := r.connectClient(t, clientSetup{user: "ann", version: version})
 			var names []string
 			if lazy {
 				for _, query := range []string{"pit", "whisper", "many", "cycle", "echo", ""} {
@@ -150,7 +150,7 @@ func TestSamplingGetsNoServerContext(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = session.Close() })
-		p := &person{t: t, session: session}
+		p := &testClient{t: t, session: session}
 		p.toolNames()
 		if got := p.callTool("one__nosy", nil); !strings.Contains(got, "said") || added.Load() != "none" {
 			t.Errorf("the answer is %s; the model was asked with the context %q", got, added.Load())

@@ -184,7 +184,7 @@ func (s *realServer) askEverything(t *testing.T, session *mcp.ClientSession, pre
 		question := "tool " + tool.Name + " " + strings.ReplaceAll(marshalText(t, tool.Arguments), dir, "$DIR")
 		answers[question] = normalizeReal(t, prefix, dir, result, err)
 		if tool.Progress > 0 {
-			await(t, func() bool { return h.countEntries(&h.progress) >= int(tool.Progress) })
+			waitFor(t, func() bool { return h.countEntries(&h.progress) >= int(tool.Progress) })
 			answers[question+": progress"] = strings.Join(h.takeAll(&h.progress), ", ")
 		}
 		answers[question+": asked"] = strings.ReplaceAll(strings.Join(h.takeAll(&h.asked), ", "), dir, "$DIR")
@@ -223,7 +223,7 @@ func (s *realServer) checkNotifications(t *testing.T, session *mcp.ClientSession
 		if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: s.Follow.URI}); err != nil {
 			t.Errorf("follow: %v", err)
 		}
-		await(t, func() bool { // a modern client cannot tell when its subscription starts
+		waitFor(t, func() bool { // a modern client cannot tell when its subscription starts
 			toggle(s.Follow.Tool)
 			toggle(s.Follow.Tool)
 			return h.countEntries(&h.updated) > 0
@@ -239,7 +239,7 @@ func (s *realServer) checkNotifications(t *testing.T, session *mcp.ClientSession
 		}
 		h.takeAll(&h.logs)
 		toggle(s.Logs)
-		await(t, func() bool { return h.countEntries(&h.logs) > 0 })
+		waitFor(t, func() bool { return h.countEntries(&h.logs) > 0 })
 		toggle(s.Logs)
 	}
 	if s.Cancel != nil {
@@ -253,7 +253,7 @@ func (s *realServer) checkNotifications(t *testing.T, session *mcp.ClientSession
 			_, err := session.CallTool(ctx, params)
 			failed <- err
 		}()
-		await(t, func() bool { return h.countEntries(&h.progress) > 0 })
+		waitFor(t, func() bool { return h.countEntries(&h.progress) > 0 })
 		cancel()
 		answers["cancel"] = fmt.Sprint(errors.Is(<-failed, context.Canceled))
 	}

@@ -52,7 +52,7 @@ func (w *recorder) End(_ context.Context, x *gateway.Exchange) {
 }
 
 // waitForEnd waits for the next ended exchange and returns it.
-func (w *recorder) last(t *testing.T) gateway.Exchange {
+func (w *recorder) waitForExchange(t *testing.T) gateway.Exchange {
 	t.Helper()
 	select {
 	case <-w.told:
@@ -87,9 +87,9 @@ func TestOutcomes(t *testing.T) {
 				one := newEntry(t, "one")
 				one.Tools = map[string]config.UpstreamTool{"log": {Hide: true}}
 				one.Project = "site"
-				hooks := &refusing{}
+				hooks := &refusingHooks{}
 				r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one, impatient}, Observer: w, Hooks: hooks}, change...)
-				p := r.connect(t, ways{user: "ann", version: version})
+				p := r.connectClient(t, clientSetup{user: "ann", version: version})
 				p.toolNames()
 				for _, e := range []expectation{
 					{"one__echo", "hi", gateway.OutcomeOK, "one", ""},
@@ -103,7 +103,7 @@ func TestOutcomes(t *testing.T) {
 					{"two__sleep", "", gateway.OutcomeTimeout, "two", "within 100ms"},
 				} {
 					p.callTool(e.tool, args{"text": e.text, "ms": 60_000})
-					x := w.last(t)
+					x := w.waitForExchange(t)
 					if x.Outcome != e.outcome || x.Upstream != e.upstream || !strings.Contains(x.Error, e.failure) || (x.Error == "") != (e.failure == "") {
 						t.Errorf("%s: %s of %q, %q; want %s of %q, %q", e.tool, x.Outcome, x.Upstream, x.Error, e.outcome, e.upstream, e.failure)
 					}
@@ -119,12 +119,12 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// refusing is a set of hooks that answers calls of env and refuses those of count.
-type refusing struct{}
+// refusingHooks is a set of hooks that answers calls of env and refuses those of count.
+type refusingHooks struct{}
 
-func (*refusing) Applies(_, _, tool string) bool { return tool == "env" || tool == "count" }
+func (*refusingHooks) Applies(_, _, tool string) bool { return tool == "env" || tool == "count" }
 
-func (*refusing) Around(_ context.Context, call gateway.HookCall, _ func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
+func (*refusingHooks) Around(_ context.Context, call gateway.HookCall, _ func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
 	if call.Tool == "count" {
 		return nil, guideway.Errorf(guideway.CodeRefused, "a hook says no")
 	}
@@ -139,7 +139,7 @@ func TestOutcomesOfTheGateway(t *testing.T) {
 	one := newEntry(t, "one")
 	one.ToolPerMinute = 1
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one}, Observer: w})
-	p := r.connect(t, ways{user: "ann", version: legacy})
+	p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -153,15 +153,15 @@ func TestOutcomesOfTheGateway(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call gives %v", err)
 	}
-	if x := w.last(t); x.Outcome != gateway.OutcomeCancelled {
+	if x := w.waitForExchange(t); x.Outcome != gateway.OutcomeCancelled {
 		t.Errorf("a call that was taken back is %s, %s", x.Outcome, x.Error)
 	}
 	p.callTool("one__sleep", args{"ms": 1})
-	if x := w.last(t); x.Outcome != gateway.OutcomeRefused || !strings.Contains(x.Error, "limit") {
+	if x := w.waitForExchange(t); x.Outcome != gateway.OutcomeRefused || !strings.Contains(x.Error, "limit") {
 		t.Errorf("a call beyond the limit is %s, %s", x.Outcome, x.Error)
 	}
 	p.callTool("one__ask", args{"text": "may I?"})
-	if x := w.last(t); x.Outcome != gateway.OutcomeOK {
+	if x := w.waitForExchange(t); x.Outcome != gateway.OutcomeOK {
 		t.Errorf("a call with a question in it is %s, %s", x.Outcome, x.Error)
 	}
 }
@@ -171,9 +171,9 @@ func TestQuestionsAreObserved(t *testing.T) {
 	t.Parallel()
 	w := newWatcher("")
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Observer: w})
-	p := r.connect(t, ways{user: "ann", version: modern})
+	p := r.connectClient(t, clientSetup{user: "ann", version: modern})
 	p.callTool("one__ask", args{"text": "may I?"})
-	if first, second := w.last(t), w.last(t); first.Method != "tools/call" || second.Method != "tools/call" {
+	if first, second := w.waitForExchange(t), w.waitForExchange(t); first.Method != "tools/call" || second.Method != "tools/call" {
 		t.Errorf("%+v, %+v", first, second)
 	}
 	w.mu.Lock()
@@ -188,17 +188,17 @@ func TestOtherRequestsAreObserved(t *testing.T) {
 	t.Parallel()
 	w := newWatcher("")
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Observer: w})
-	p := r.connect(t, ways{user: "ann", version: modern})
+	p := r.connectClient(t, clientSetup{user: "ann", version: modern})
 	for prompt, err := range p.session.Prompts(t.Context(), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, _ = p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: prompt.Name})
-		if x := w.last(t); x.Method != "prompts/get" || x.Upstream != "one" || x.Shown != prompt.Name || x.Outcome != gateway.OutcomeOK {
+		if x := w.waitForExchange(t); x.Method != "prompts/get" || x.Upstream != "one" || x.Shown != prompt.Name || x.Outcome != gateway.OutcomeOK {
 			t.Errorf("a prompt: %+v", x)
 		}
 		_, _ = p.session.Complete(t.Context(), &mcp.CompleteParams{Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: prompt.Name}, Argument: mcp.CompleteParamsArgument{Name: "a", Value: "b"}})
-		if x := w.last(t); x.Method != "completion/complete" || x.Upstream != "one" || x.Outcome != gateway.OutcomeOK {
+		if x := w.waitForExchange(t); x.Method != "completion/complete" || x.Upstream != "one" || x.Outcome != gateway.OutcomeOK {
 			t.Errorf("a completion: %+v", x)
 		}
 	}
@@ -207,7 +207,7 @@ func TestOtherRequestsAreObserved(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: resource.URI})
-		if x := w.last(t); x.Method != "resources/read" || x.Upstream != "one" || x.Name != resource.URI || x.Outcome != gateway.OutcomeOK {
+		if x := w.waitForExchange(t); x.Method != "resources/read" || x.Upstream != "one" || x.Name != resource.URI || x.Outcome != gateway.OutcomeOK {
 			t.Errorf("a resource: %+v", x)
 		}
 	}
@@ -229,7 +229,7 @@ func TestTraceContext(t *testing.T) {
 			for _, parent := range []string{"", ours} {
 				w := newWatcher(parent)
 				r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Observer: w}, change...)
-				p := r.connect(t, ways{user: "ann", version: modern})
+				p := r.connectClient(t, clientSetup{user: "ann", version: modern})
 				params := &mcp.CallToolParams{Name: "one__params", Arguments: args{"text": "hi"}}
 				params.Meta = mcp.Meta{"traceparent": theirs, "tracestate": "a=b"}
 				result, err := p.session.CallTool(t.Context(), params)
@@ -237,7 +237,7 @@ func TestTraceContext(t *testing.T) {
 					t.Fatal(err)
 				}
 				got := result.Content[0].(*mcp.TextContent).Text
-				w.last(t)
+				w.waitForExchange(t)
 				if w.traces[0] != (gateway.Trace{Parent: theirs, State: "a=b"}) {
 					t.Errorf("the client's trace is told as %+v", w.traces[0])
 				}
@@ -288,11 +288,11 @@ func TestTraceHeaders(t *testing.T) {
 		e := gateway.Entry{}
 		e.Spec.Name, e.Spec.URL, e.Spec.Protocol = "web", spy.URL, version
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Observer: w})
-		p := r.connect(t, ways{user: "ann", version: legacy})
+		p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 		if got := p.callTool("web__deep__echo", args{"text": "hi"}); got != "hi" {
 			t.Fatalf("the call gives %s", got)
 		}
-		w.last(t)
+		w.waitForExchange(t)
 		mu.Lock()
 		if seen[version] != ours+" ours=1" {
 			t.Errorf("%s: the upstream got the headers %q", version, seen)

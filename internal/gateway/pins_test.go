@@ -27,7 +27,7 @@ func TestChangedToolNeedsApproval(t *testing.T) {
 			t.Parallel()
 			pins := newPins(t, t.TempDir())
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", c.mode)}, Pins: pins})
-			p := r.connect(t, ways{user: "ann", version: legacy})
+			p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 			p.toolNames()
 			if err := r.Refresh(t.Context(), "one"); err != nil {
 				t.Fatal(err)
@@ -60,7 +60,7 @@ func TestApproveAll(t *testing.T) {
 	e := newEntry(t, "one")
 	e.Pins = gateway.PinApprove
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Pins: newPins(t, t.TempDir())})
-	if names := r.connect(t, ways{user: "ann", version: legacy}).toolNames(); len(names) != 1 {
+	if names := r.connectClient(t, clientSetup{user: "ann", version: legacy}).toolNames(); len(names) != 1 {
 		t.Errorf("the tools are %v", names)
 	}
 }
@@ -73,7 +73,7 @@ func TestDamagedPins(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Pins: newPins(t, dir)})
-	if names := r.connect(t, ways{user: "ann", version: legacy}).toolNames(); len(names) != 1 {
+	if names := r.connectClient(t, clientSetup{user: "ann", version: legacy}).toolNames(); len(names) != 1 {
 		t.Errorf("the tools are %v", names)
 	}
 }

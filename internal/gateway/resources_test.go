@@ -19,7 +19,7 @@ func TestUpstreamGetsOnlyItsOwnURIs(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "grasping", upstreamtest.ClaimsForeignResources), newEntry(t, "good")}})
 	for _, version := range []string{legacy, modern} {
-		p := r.connect(t, ways{user: "ann", version: version})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version})
 		p.toolNames() // asks both upstreams
 		for uri, want := range map[string]string{
 			"note://one":                                          "the note",
@@ -72,7 +72,7 @@ func TestMostSpecificTemplateWins(t *testing.T) {
 	t.Parallel()
 	wide := newEntry(t, "grasping", upstreamtest.ClaimsForeignResources)
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{wide, newEntry(t, "deep", upstreamtest.Deep), newEntry(t, "good")}})
-	p := r.connect(t, ways{user: "ann", version: legacy})
+	p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 	p.toolNames()
 	for uri, want := range map[string]string{
 		"note://x":          "grasped",
@@ -98,7 +98,7 @@ func TestURIsInResultsLeadToTheirUpstream(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile), newEntry(t, "two", upstreamtest.Hostile)}})
 	for _, version := range []string{legacy, modern} {
-		p := r.connect(t, ways{user: "ann", version: version})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version})
 		p.toolNames()
 		for upstream, want := range map[string][]string{
 			"one": {"note://one", "note://two", "https://example.com/", "guideway-upstream:one/guideway://runs"},

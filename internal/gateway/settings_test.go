@@ -20,7 +20,7 @@ func TestNoPrefixCannotTakeServerPrompts(t *testing.T) {
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{bare}})
 	r.server.AddPrompt(&mcp.Prompt{Name: "other"}, nil)
 	for _, version := range []string{legacy, modern} {
-		p := r.connect(t, ways{user: "ann", version: version, mute: true})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version, mute: true})
 		for _, reserved := range [][]string{nil, {"greet", "other"}, {"other"}} {
 			r.Reserve(reserved)
 			list, err := p.session.ListPrompts(t.Context(), nil)
@@ -65,7 +65,7 @@ func TestConfigure(t *testing.T) {
 			}
 		}
 		configure(gateway.Settings{Upstreams: all})
-		p := r.connect(t, ways{user: "ann", version: version, mute: true})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version, mute: true})
 		p.toolNames()
 		got := make(chan error, 1)
 		go func() {
@@ -110,12 +110,12 @@ func TestExposureOfTokens(t *testing.T) {
 	for _, lazy := range []bool{false, true} {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), newEntry(t, "two")}, Lazy: lazy})
 		r.allow = map[string]auth.Allow{"open": {Upstreams: []string{"one"}}, "searching": {Upstreams: []string{"one"}}, "unsaid": {Upstreams: []string{"one"}}, "none": {Toolsets: []string{"steps"}}}
-		if names := r.connect(t, ways{user: "none", version: modern, mute: true}).toolNames(); !slices.Equal(names, []string{"own_tool"}) {
+		if names := r.connectClient(t, clientSetup{user: "none", version: modern, mute: true}).toolNames(); !slices.Equal(names, []string{"own_tool"}) {
 			t.Errorf("settings %v: who may use nothing is offered %v", lazy, names)
 		}
 		r.exposure = map[string]auth.Exposure{"open": auth.ExposureAll, "searching": auth.ExposureSearch}
 		for user, searches := range map[string]bool{"open": false, "searching": true, "unsaid": lazy} {
-			p := r.connect(t, ways{user: user, version: modern, mute: true})
+			p := r.connectClient(t, clientSetup{user: user, version: modern, mute: true})
 			names := p.toolNames()
 			if slices.Contains(names, "tool_search") != searches || slices.Contains(names, "one__echo") == searches || slices.Contains(names, "two__echo") {
 				t.Errorf("settings %v: %s is offered %v", lazy, user, names)

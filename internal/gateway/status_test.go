@@ -17,7 +17,7 @@ import (
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "old"), newEntry(t, "new", upstreamtest.Modern), newEntry(t, "idle")}})
-	p := r.connect(t, ways{user: "ann", version: legacy, mute: true})
+	p := r.connectClient(t, clientSetup{user: "ann", version: legacy, mute: true})
 	for _, tool := range []string{"old__echo", "new__echo"} {
 		if got := p.callTool(tool, args{"text": "hi"}); got != "hi" {
 			t.Fatal(got)
@@ -39,14 +39,14 @@ func TestWatch(t *testing.T) {
 		return h
 	}
 	for _, name := range []string{"old", "new"} {
-		await(t, func() bool { h := health(name); return h.Pinged != nil && h.Pinged.Missed == 0 && h.Pinged.Took > 0 })
+		waitFor(t, func() bool { h := health(name); return h.Pinged != nil && h.Pinged.Missed == 0 && h.Pinged.Took > 0 })
 	}
 	if h := health("idle"); h.Condition != upstream.ConditionIdle || h.Pinged != nil {
 		t.Errorf("idle is %+v", h)
 	}
 	p.callTool("old__crash", nil)
 	p.callTool("old__crash", nil)
-	await(t, func() bool { h := health("old"); return h.Condition == upstream.ConditionRunning && h.Restarts > 0 })
+	waitFor(t, func() bool { h := health("old"); return h.Condition == upstream.ConditionRunning && h.Restarts > 0 })
 	cancel()
 	<-done
 	if _, ok := r.Health("none"); ok {
@@ -58,11 +58,11 @@ func TestWatch(t *testing.T) {
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
-	p := r.connect(t, ways{user: "ann", version: legacy, mute: true})
+	p := r.connectClient(t, clientSetup{user: "ann", version: legacy, mute: true})
 	p.toolNames()
 	got := make(chan string, 1)
 	go func() { got <- p.callTool("one__sleep", args{"ms": 300}) }()
-	await(t, func() bool { h, _ := r.Health("one"); return h.Sessions > 0 })
+	waitFor(t, func() bool { h, _ := r.Health("one"); return h.Sessions > 0 })
 	if err := r.Restart("one"); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestToolsOf(t *testing.T) {
 	e := newEntry(t, "one")
 	e.Tools = map[string]config.UpstreamTool{"count": {Hide: true}, "echo": {Name: "say", Description: "Says it."}}
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-	r.connect(t, ways{user: "ann", version: legacy}).toolNames()
+	r.connectClient(t, clientSetup{user: "ann", version: legacy}).toolNames()
 	tools := map[string]gateway.ToolStatus{}
 	for _, tool := range r.ToolsOf("one") {
 		tools[tool.Name] = tool

@@ -14,18 +14,18 @@ import (
 )
 
 // follow subscribes a client to a resource and waits for an update that touch causes.
-func (p *person) followResource(uri string, touch func()) {
+func (p *testClient) followResource(uri string, touch func()) {
 	p.t.Helper()
 	if err := p.session.Subscribe(p.t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
 		p.t.Fatal(err)
 	}
-	p.isTold(uri, touch)
+	p.waitForNotice(uri, touch)
 }
 
-func (p *person) isTold(uri string, touch func()) {
+func (p *testClient) waitForNotice(uri string, touch func()) {
 	p.t.Helper()
 	before := len(p.takeEntries(&p.updated))
-	await(p.t, func() bool {
+	waitFor(p.t, func() bool {
 		touch()
 		return slices.Contains(p.takeEntries(&p.updated)[before:], uri)
 	})
@@ -38,9 +38,9 @@ func TestFollowersGetUpdates(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one", upstreamtest.Hostile)
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-	var people []*person
+	var people []*testClient
 	for i, version := range []string{legacy, legacy, modern, legacy} {
-		p := r.connect(t, ways{user: fmt.Sprint("user", i), version: version, mute: true})
+		p := r.connectClient(t, clientSetup{user: fmt.Sprint("user", i), version: version, mute: true})
 		p.toolNames()
 		people = append(people, p)
 	}
@@ -61,9 +61,9 @@ func TestFollowersGetUpdates(t *testing.T) {
 		},
 	} {
 		again()
-		ann.isTold("note://one", touch)
-		bob.isTold(by, touch)
-		eve.isTold("note://one", touch)
+		ann.waitForNotice("note://one", touch)
+		bob.waitForNotice(by, touch)
+		eve.waitForNotice("note://one", touch)
 		t.Log(name)
 	}
 	if got := dan.takeEntries(&dan.updated); len(got) > 0 {
@@ -72,7 +72,7 @@ func TestFollowersGetUpdates(t *testing.T) {
 	if slices.Contains(ann.takeEntries(&ann.updated), by) || slices.Contains(bob.takeEntries(&bob.updated), "note://one") {
 		t.Error("somebody was told by another's address")
 	}
-	for _, p := range []*person{ann, eve} {
+	for _, p := range []*testClient{ann, eve} {
 		if err := p.session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: "note://one"}); err != nil {
 			t.Error(err)
 		}
@@ -80,7 +80,7 @@ func TestFollowersGetUpdates(t *testing.T) {
 	if err := bob.session.Close(); err != nil {
 		t.Error(err)
 	}
-	await(t, func() bool { return dan.callTool("one__touch", nil) == "" }) // the upstream has no subscription left
+	waitFor(t, func() bool { return dan.callTool("one__touch", nil) == "" }) // the upstream has no subscription left
 }
 
 // The gateway closes without waiting for subscriptions.
@@ -88,7 +88,7 @@ func TestCloseDoesNotWaitForFollowers(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{upstreamtest.Hostile, upstreamtest.Modern} {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}})
-		p := r.connect(t, ways{user: "ann", version: legacy, mute: true})
+		p := r.connectClient(t, clientSetup{user: "ann", version: legacy, mute: true})
 		p.toolNames()
 		if err := p.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"}); err != nil {
 			t.Fatal(err)
@@ -104,7 +104,7 @@ func TestFollowingNeedsAccess(t *testing.T) {
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile)}})
 	r.allow = map[string]auth.Allow{"phone": {Tools: []string{"one__touch"}}, "laptop": {Upstreams: []string{"one"}}}
 	for _, version := range []string{legacy, modern} {
-		p := r.connect(t, ways{user: "phone", version: version, mute: true})
+		p := r.connectClient(t, clientSetup{user: "phone", version: version, mute: true})
 		p.toolNames()
 		for _, uri := range []string{"note://one", "note://any", "guideway-upstream:one/note://one"} {
 			err := p.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri})
@@ -116,7 +116,7 @@ func TestFollowingNeedsAccess(t *testing.T) {
 			t.Errorf("%s: the upstream was asked to tell of %q", version, got)
 		}
 	}
-	p := r.connect(t, ways{user: "laptop", version: legacy, mute: true})
+	p := r.connectClient(t, clientSetup{user: "laptop", version: legacy, mute: true})
 	p.toolNames()
 	var err error
 	for i := 0; err == nil && i < 300; i++ {
@@ -136,7 +136,7 @@ func TestFollowingInClientSession(t *testing.T) {
 			return
 		}
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile)}}, way)
-		p := r.connect(t, ways{user: "ann", version: version})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version})
 		p.toolNames()
 		p.followResource("note://one", func() { p.callTool("one__touch", nil) })
 		if got := p.callTool("one__touch", nil); got != "note://one" { // the call went to the same process
@@ -146,6 +146,6 @@ func TestFollowingInClientSession(t *testing.T) {
 			t.Errorf("a question meanwhile: %s", got)
 		}
 		p.callTool("one__crash", nil)
-		p.isTold("note://one", func() { p.callTool("one__touch", nil) })
+		p.waitForNotice("note://one", func() { p.callTool("one__touch", nil) })
 	})
 }

@@ -24,7 +24,7 @@ func TestNames(t *testing.T) {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{
 			newEntry(t, "a", upstreamtest.Colliding), newEntry(t, "a.b", upstreamtest.Colliding), newEntry(t, "a_b"),
 		}})
-		return r.connect(t, ways{user: "ann", version: legacy}).toolNames()
+		return r.connectClient(t, clientSetup{user: "ann", version: legacy}).toolNames()
 	}
 	names := list()
 	form := regexp.MustCompile(`^(own_tool|(a|a\.b|a_b)__[A-Za-z0-9_.-]+)$`)
@@ -53,7 +53,7 @@ func TestNoPrefix(t *testing.T) {
 	second := newEntry(t, "second")
 	second.NoPrefix = true
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{bare, second}})
-	names := r.connect(t, ways{user: "ann", version: legacy}).toolNames()
+	names := r.connectClient(t, clientSetup{user: "ann", version: legacy}).toolNames()
 	slices.Sort(names)
 	if len(slices.Compact(slices.Clone(names))) != len(names) {
 		t.Errorf("names are there twice: %v", names)
@@ -77,7 +77,7 @@ func TestRules(t *testing.T) {
 		"env": {Hide: true}, "echo": {Name: "say", Description: "Says it."},
 	}
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-	p := r.connect(t, ways{user: "ann", version: legacy})
+	p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 	names := p.toolNames()
 	if slices.Contains(names, "one__env") || slices.Contains(names, "one__echo") || !slices.Contains(names, "one__say") {
 		t.Errorf("the names are %v", names)
@@ -96,7 +96,7 @@ func TestRules(t *testing.T) {
 func TestPoisonedDescription(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Poisoned)}})
-	p := r.connect(t, ways{user: "ann", version: legacy})
+	p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 	for tool, err := range p.session.Tools(t.Context(), nil) {
 		if err != nil {
 			t.Fatal(err)
@@ -145,7 +145,7 @@ func TestAccess(t *testing.T) {
 		"nothing":  {},
 	} {
 		for _, version := range []string{legacy, modern} {
-			p := r.connect(t, ways{user: user, version: version})
+			p := r.connectClient(t, clientSetup{user: user, version: version})
 			names := p.toolNames()
 			for _, tool := range []string{"one__echo", "one__env", "one__count", "two__echo", "two__count"} {
 				allowed := want[tool] || tool == "one__env" && (user == "upstream")
@@ -173,9 +173,9 @@ func TestLimits(t *testing.T) {
 	one, two := newEntry(t, "one"), newEntry(t, "two")
 	one.PerMinute, two.ToolPerMinute = 3, 2
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one, two}, ClientPerMinute: 20})
-	ann := r.connect(t, ways{user: "ann", version: legacy})
+	ann := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 	ann.toolNames()
-	over := func(p *person, tool string) (calls int) {
+	over := func(p *testClient, tool string) (calls int) {
 		for calls = range 100 {
 			if got := p.callTool(tool, args{"text": "x"}); strings.HasPrefix(got, "isError") {
 				if !strings.Contains(got, "call again in") {
@@ -215,7 +215,7 @@ func TestLimits(t *testing.T) {
 	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{one, two}, ClientPerMinute: 1}); err != nil {
 		t.Fatal(err)
 	}
-	bob := r.connect(t, ways{user: "bob", version: modern})
+	bob := r.connectClient(t, clientSetup{user: "bob", version: modern})
 	if n := over(bob, "two__env"); n != 1 {
 		t.Errorf("the client has called %d times, its limit is 1", n)
 	}
@@ -225,16 +225,16 @@ func TestLimits(t *testing.T) {
 // and completions count too.
 func TestLimitsOfAllRequests(t *testing.T) {
 	t.Parallel()
-	for name, request := range map[string]func(p *person) error{
-		"a prompt": func(p *person) error {
+	for name, request := range map[string]func(p *testClient) error{
+		"a prompt": func(p *testClient) error {
 			_, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "one__greet", Arguments: map[string]string{"who": "you"}})
 			return err
 		},
-		"a resource": func(p *person) error {
+		"a resource": func(p *testClient) error {
 			_, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "note://one"})
 			return err
 		},
-		"a completion": func(p *person) error {
+		"a completion": func(p *testClient) error {
 			_, err := p.session.Complete(t.Context(), &mcp.CompleteParams{
 				Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "one__greet"}, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "a"},
 			})
@@ -243,7 +243,7 @@ func TestLimitsOfAllRequests(t *testing.T) {
 	} {
 		one := newEntry(t, "one")
 		one.PerMinute = 2
-		p := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one}}).connect(t, ways{user: "ann", version: modern})
+		p := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{one}}).connectClient(t, clientSetup{user: "ann", version: modern})
 		if got := p.callTool("one__echo", args{"text": "x"}); strings.HasPrefix(got, "isError") {
 			t.Fatal(got)
 		}
@@ -264,7 +264,7 @@ func TestLazy(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), newEntry(t, "two", upstreamtest.Poisoned)}, Lazy: true})
 	for _, version := range []string{legacy, modern} {
-		p := r.connect(t, ways{user: "ann", version: version})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version})
 		if names := p.toolNames(); !slices.Equal(names, []string{"own_tool", "tool_search", "tool_call"}) {
 			t.Errorf("the tools are %v", names)
 		}
@@ -299,7 +299,7 @@ func TestListsWithoutSilentUpstream(t *testing.T) {
 		},
 		Upstream: upstream.Options{StartTime: 500 * time.Millisecond},
 	})
-	names := r.connect(t, ways{user: "ann", version: legacy}).toolNames()
+	names := r.connectClient(t, clientSetup{user: "ann", version: legacy}).toolNames()
 	if !slices.Contains(names, "good__echo") {
 		t.Errorf("the tools are %v", names)
 	}
@@ -311,11 +311,11 @@ func TestListsOfClientsWithCapabilities(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.ToolForCapableClients)}})
-		p := r.connect(t, ways{user: "ann", version: version})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version})
 		if names := p.toolNames(); !slices.Contains(names, "one__choosy") {
 			t.Errorf("%s: the tools are %v", version, names)
 		}
-		mute := r.connect(t, ways{user: "bob", version: version, mute: true})
+		mute := r.connectClient(t, clientSetup{user: "bob", version: version, mute: true})
 		mute.callTool("one__echo", args{"text": "x"}) // now there is a session without capabilities
 		p.callTool("one__echo", args{"text": "x"})
 		for range 5 {
@@ -336,13 +336,13 @@ func TestUnlistedPrompts(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
-		p := r.connect(t, ways{user: "ann", version: version})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version})
 		if _, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "one__greet", Arguments: map[string]string{"who": "you"}}); err != nil {
 			t.Errorf("%s: %v", version, err)
 		}
 		for _, ref := range []*mcp.CompleteReference{{Type: "ref/prompt", Name: "two__greet"}, {Type: "ref/resource", URI: "note://{id}"}} {
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "two")}})
-			p := r.connect(t, ways{user: "ann", version: version})
+			p := r.connectClient(t, clientSetup{user: "ann", version: version})
 			if _, err := p.session.Complete(t.Context(), &mcp.CompleteParams{Ref: ref, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "a"}}); err != nil {
 				t.Errorf("%s: %s%s: %v", version, ref.Name, ref.URI, err)
 			}

@@ -22,9 +22,9 @@ func TestTokensAreIsolated(t *testing.T) {
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}}, way)
 		r.allow = map[string]auth.Allow{"phone": {Upstreams: []string{"one"}}, "laptop": {Tools: []string{"one__*"}}}
-		people := map[string]*person{}
+		people := map[string]*testClient{}
 		for name := range r.allow {
-			people[name] = r.connect(t, ways{user: name, version: version})
+			people[name] = r.connectClient(t, clientSetup{user: name, version: version})
 			people[name].toolNames()
 			if version == legacy {
 				if err := people[name].session.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil { //nolint:staticcheck // SA1019: legacy clients listen
@@ -40,7 +40,7 @@ func TestTokensAreIsolated(t *testing.T) {
 		}
 		wg.Wait()
 		if phone := people["phone"]; version == legacy && mode == "" {
-			await(t, func() bool { return len(phone.takeEntries(&phone.logs)) == 6 })
+			waitFor(t, func() bool { return len(phone.takeEntries(&phone.logs)) == 6 })
 		}
 		for name, p := range people {
 			for _, text := range slices.Concat(p.takeEntries(&p.asked), p.takeEntries(&p.progress), p.takeEntries(&p.logs)) {
@@ -56,7 +56,7 @@ func TestTokensAreIsolated(t *testing.T) {
 }
 
 // runExchange makes a call, follows its progress and answers its question.
-func runExchange(t *testing.T, p *person, name string, i int) {
+func runExchange(t *testing.T, p *testClient, name string, i int) {
 	text := fmt.Sprintf("%s %d %s", name, i, strings.Repeat("x", i*50))
 	if got := p.callTool("one__echo", args{"text": text}); got != text {
 		t.Errorf("%s got %.40q", name, got)
@@ -98,10 +98,10 @@ func TestAccessOutsideTokenIsRefused(t *testing.T) {
 		r.allow = map[string]auth.Allow{
 			"laptop": {Upstreams: []string{"one"}}, "phone": {Tools: []string{"one__echo"}}, "watch": {Projects: []string{"none"}}, "tv": {},
 		}
-		all := r.connect(t, ways{user: "ann", version: version}) // all tools are known
+		all := r.connectClient(t, clientSetup{user: "ann", version: version}) // all tools are known
 		all.toolNames()
 		for name := range r.allow {
-			p := r.connect(t, ways{user: name, version: version})
+			p := r.connectClient(t, clientSetup{user: name, version: version})
 			for _, tool := range p.toolNames() {
 				if tool != "own_tool" && (!strings.HasPrefix(tool, "one__") || name == "phone" && tool != "one__echo" || name != "laptop" && name != "phone") {
 					t.Errorf("%s sees %s", name, tool)
@@ -114,7 +114,7 @@ func TestAccessOutsideTokenIsRefused(t *testing.T) {
 
 // checkRefusals tries all of upstream "two" and the parts of "one" that a token does not
 // allow.
-func checkRefusals(t *testing.T, p *person, name string, one bool) {
+func checkRefusals(t *testing.T, p *testClient, name string, one bool) {
 	t.Helper()
 	ctx := t.Context()
 	for tool, ok := range map[string]bool{"two__echo": false, "two__count": false, "two__nothing": false, "one__count": one, "one__echo": one || name == "phone"} {
@@ -170,7 +170,7 @@ func TestSearchRespectsToken(t *testing.T) {
 	r := newFixture(t, gateway.Options{Lazy: true, Upstreams: []gateway.Entry{newEntry(t, "one"), newEntry(t, "two")}})
 	r.allow = map[string]auth.Allow{"laptop": {Tools: []string{"one__echo"}}}
 	for _, version := range []string{legacy, modern} {
-		p := r.connect(t, ways{user: "laptop", version: version})
+		p := r.connectClient(t, clientSetup{user: "laptop", version: version})
 		if got := p.callTool("tool_search", args{"query": ""}); !strings.Contains(got, "one__echo") || !strings.Contains(got, `"of":1`) {
 			t.Errorf("found: %s", got)
 		}
@@ -210,7 +210,7 @@ func TestServersWithoutAccessAreNotStarted(t *testing.T) {
 			two.Project = "site"
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), two}})
 			r.allow = map[string]auth.Allow{"laptop": tt.allow}
-			p := r.connect(t, ways{user: "laptop", version: legacy})
+			p := r.connectClient(t, clientSetup{user: "laptop", version: legacy})
 			p.toolNames()
 			p.callTool("two__nothing", args{})
 			if _, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "none://x"}); err == nil {
@@ -231,7 +231,7 @@ func TestTokensCannotTakeOverState(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
 	r.allow = map[string]auth.Allow{"laptop": {Upstreams: []string{"one"}}, "phone": {Upstreams: []string{"one"}}}
-	laptop := r.connect(t, ways{user: "laptop", version: legacy})
+	laptop := r.connectClient(t, clientSetup{user: "laptop", version: legacy})
 	laptop.toolNames()
 	if err := laptop.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"}); err != nil {
 		t.Fatal(err)

@@ -93,11 +93,11 @@ func TestRunCheckpoints(t *testing.T) {
 	if now, err := s.runs.Status(t.Context(), callerAnn(), run.Ref{RunID: runID}); err != nil || now.Handle != a.Handle {
 		t.Errorf("a read has changed the run: %+v, %v", now, err)
 	}
-	refusedLooks(t, s, runID, newest, gate)
+	refusedReads(t, s, runID, newest, gate)
 }
 
-// refusedLooks reads checkpoints that do not exist or belong to another user.
-func refusedLooks(t *testing.T, s *rig, runID, newest, gate string) {
+// refusedReads reads checkpoints that do not exist or belong to another user.
+func refusedReads(t *testing.T, s *rig, runID, newest, gate string) {
 	t.Helper()
 	bob, _ := s.loginBrowser(t, "bob")
 	for _, path := range []string{"/api/checkpoints/" + gate, "/api/checkpoints/" + gate + "/diff?from=" + newest, "/api/runs/" + runID + "/context"} {

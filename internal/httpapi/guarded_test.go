@@ -56,7 +56,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 				}
 			}
 			// The cookie alone can read but not command.
-			if wantsKey(o.(map[string]any)) {
+			if requiresKey(o.(map[string]any)) {
 				if got := s.requestStatus(t, reads, method, target); got != http.StatusForbidden {
 					t.Errorf("%s %s for a browser without the key: %d", method, path, got)
 				}
@@ -68,7 +68,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	}
 }
 
-func wantsKey(operation map[string]any) bool {
+func requiresKey(operation map[string]any) bool {
 	ways, _ := operation["security"].([]any)
 	for _, way := range ways {
 		if _, ok := way.(map[string]any)["key"]; ok {

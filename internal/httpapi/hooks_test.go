@@ -23,18 +23,18 @@ const hookText = `{"id":"mine","name":"Mine","workflowType":"tools/call","nodes"
 	{"id":"h","type":"hook","data":{"hook":{"script":"context.request.params.mark = 1;"}}},{"id":"call","type":"mcp-call"},{"id":"end","type":"end"}],
 	"edges":[{"source":"start","target":"h"},{"source":"h","target":"call"},{"source":"call","target":"end"}]}`
 
-// noApprovals is a store that is always empty.
-type noApprovals struct{}
+// emptyApprovals is a store that is always empty.
+type emptyApprovals struct{}
 
-func (noApprovals) List() (approval.Records, error) { return nil, nil }
+func (emptyApprovals) List() (approval.Records, error) { return nil, nil }
 
-func (noApprovals) Change(context.Context, func(approval.Records) (approval.Records, error)) error {
+func (emptyApprovals) Change(context.Context, func(approval.Records) (approval.Records, error)) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "nothing can be approved here")
 }
 
 // emptyService returns a service without hook graphs.
 func emptyService() *hookadmin.Service {
-	return hookadmin.New(hookadmin.Options{Catalog: catalog.New(nil, catalog.Options{}), Approvals: noApprovals{}})
+	return hookadmin.New(hookadmin.Options{Catalog: catalog.New(nil, catalog.Options{}), Approvals: emptyApprovals{}})
 }
 
 // newHooks returns a rig with a bundled workflow, a bundled hook graph and one of a project.

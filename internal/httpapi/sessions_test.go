@@ -57,7 +57,7 @@ func TestSessionsMatchTheSeed(t *testing.T) {
 // A list of large documents neither reads nor contains their data.
 func TestListLargeSessions(t *testing.T) {
 	t.Parallel()
-	s := newRig(t, func(o *httpapi.Options) { o.Sessions = headsOnly{o.Sessions, t} })
+	s := newRig(t, func(o *httpapi.Options) { o.Sessions = headOnlyStore{o.Sessions, t} })
 	const documents = 20
 	long := strings.Repeat("x", 300_000)
 	for i := range documents {
@@ -87,13 +87,13 @@ func TestListLargeSessions(t *testing.T) {
 	s.wantStatus(t, 200, asAgent, "GET", "/api/sessions/bug/s1/validation", "")
 }
 
-// headsOnly fails the test if complete documents are read.
-type headsOnly struct {
+// headOnlyStore fails the test if complete documents are read.
+type headOnlyStore struct {
 	session.Store
 	t *testing.T
 }
 
-func (h headsOnly) Documents(ctx context.Context, f session.Filter) ([]session.Document, error) {
+func (h headOnlyStore) Documents(ctx context.Context, f session.Filter) ([]session.Document, error) {
 	h.t.Errorf("whole documents were read: %+v", f)
 	return h.Store.Documents(ctx, f)
 }

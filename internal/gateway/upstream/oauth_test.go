@@ -17,9 +17,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// issuer is an authorization server for client credentials and the server that accepts its
+// tokenIssuer is an authorization server for client credentials and the server that accepts its
 // tokens.
-type issuer struct {
+type tokenIssuer struct {
 	t   *testing.T
 	url string
 	mcp http.Handler
@@ -44,14 +44,14 @@ type issuer struct {
 	hang      chan struct{}
 }
 
-func newIssuer(t *testing.T) *issuer {
+func newIssuer(t *testing.T) *tokenIssuer {
 	t.Helper()
-	i := &issuer{t: t, mcp: serverHandlers(sdkServer())["stateful"], documents: map[string]string{}, expires: 3600}
+	i := &tokenIssuer{t: t, mcp: serverHandlers(sdkServer())["stateful"], documents: map[string]string{}, expires: 3600}
 	i.url = serveHTTP(t, i).URL
 	return i
 }
 
-func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (i *tokenIssuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	document, known := i.documents[r.URL.Path]
 	hang := i.hang
@@ -81,7 +81,7 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // handleToken returns a token.
-func (i *issuer) handleToken(w http.ResponseWriter, r *http.Request) {
+func (i *tokenIssuer) handleToken(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	_ = r.ParseForm()
@@ -102,7 +102,7 @@ func (i *issuer) handleToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (i *issuer) letIn(w http.ResponseWriter, r *http.Request) bool {
+func (i *tokenIssuer) letIn(w http.ResponseWriter, r *http.Request) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.refuse == 0 && i.good != "" && r.Header.Get("Authorization") == "Bearer "+i.good {
@@ -118,28 +118,28 @@ func (i *issuer) letIn(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-func (i *issuer) withLock(f func()) {
+func (i *tokenIssuer) withLock(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	f()
 }
 
 // counts returns the numbers of tokens and of accepted requests.
-func (i *issuer) counts() (given, done int) {
+func (i *tokenIssuer) counts() (given, done int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.given, i.done
 }
 
 // lastRequest returns the last token request.
-func (i *issuer) lastRequest() map[string][]string {
+func (i *tokenIssuer) lastRequest() map[string][]string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.asked[len(i.asked)-1]
 }
 
 // openUpstream returns the server as an upstream.
-func (i *issuer) openUpstream(o config.UpstreamOAuth) *upstream.Upstream {
+func (i *tokenIssuer) openUpstream(o config.UpstreamOAuth) *upstream.Upstream {
 	i.t.Helper()
 	if o.ClientID == "" {
 		o.ClientID, o.ClientSecret = "me", "${env:OAUTH}"
@@ -286,13 +286,13 @@ func TestTokenRequestTimesOut(t *testing.T) {
 }
 
 // setResource sets the protected resource metadata.
-func (i *issuer) setResource(resource, from string) {
+func (i *tokenIssuer) setResource(resource, from string) {
 	text, _ := json.Marshal(map[string]any{"resource": resource, "authorization_servers": []string{from}, "scopes_supported": []string{"read"}})
 	i.documents["/.well-known/oauth-protected-resource/mcp"] = string(text)
 }
 
 // setIssuer sets the metadata of an issuer.
-func (i *issuer) setIssuer(from, endpoint string, more ...string) {
+func (i *tokenIssuer) setIssuer(from, endpoint string, more ...string) {
 	m := map[string]any{"issuer": from, "token_endpoint": endpoint, "grant_types_supported": []string{"client_credentials"}}
 	if len(more) > 0 {
 		m["grant_types_supported"] = more
@@ -305,20 +305,20 @@ func (i *issuer) setIssuer(from, endpoint string, more ...string) {
 // or from an issuer that a person has configured.
 func TestOAuthDiscovery(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range map[string]func(i, by *issuer) config.UpstreamOAuth{
-		"the server's own": func(i, _ *issuer) config.UpstreamOAuth {
+	for name, prepare := range map[string]func(i, by *tokenIssuer) config.UpstreamOAuth{
+		"the server's own": func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mcp", i.url)
 			i.setIssuer(i.url, i.url+"/token")
 			return config.UpstreamOAuth{}
 		},
-		"of its root": func(i, _ *issuer) config.UpstreamOAuth {
+		"of its root": func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setResource(i.url, i.url)
 			i.documents["/.well-known/oauth-protected-resource"] = i.documents["/.well-known/oauth-protected-resource/mcp"]
 			delete(i.documents, "/.well-known/oauth-protected-resource/mcp")
 			i.setIssuer(i.url+"/", i.url+"/token")
 			return config.UpstreamOAuth{}
 		},
-		"where it says": func(i, _ *issuer) config.UpstreamOAuth {
+		"where it says": func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mcp", i.url)
 			i.documents["/else"] = i.documents["/.well-known/oauth-protected-resource/mcp"]
 			delete(i.documents, "/.well-known/oauth-protected-resource/mcp")
@@ -326,18 +326,18 @@ func TestOAuthDiscovery(t *testing.T) {
 			i.challenge = fmt.Sprintf(`resource_metadata="%s/else", scope="from-challenge"`, i.url)
 			return config.UpstreamOAuth{}
 		},
-		"as OpenID": func(i, _ *issuer) config.UpstreamOAuth {
+		"as OpenID": func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mcp", i.url+"/tenant")
 			i.setIssuer(i.url+"/tenant", i.url+"/token")
 			i.documents["/tenant/.well-known/openid-configuration"] = i.documents["/.well-known/oauth-authorization-server"]
 			delete(i.documents, "/.well-known/oauth-authorization-server")
 			return config.UpstreamOAuth{}
 		},
-		"a named issuer": func(i, by *issuer) config.UpstreamOAuth {
+		"a named issuer": func(i, by *tokenIssuer) config.UpstreamOAuth {
 			by.setIssuer(by.url, by.url+"/token")
 			return config.UpstreamOAuth{Issuer: by.url}
 		},
-		"a named issuer and audience": func(i, by *issuer) config.UpstreamOAuth {
+		"a named issuer and audience": func(i, by *tokenIssuer) config.UpstreamOAuth {
 			by.setIssuer(by.url, by.url+"/token")
 			return config.UpstreamOAuth{Issuer: by.url, Resource: "urn:me"}
 		},
@@ -376,72 +376,72 @@ func TestOAuthDiscovery(t *testing.T) {
 func TestHostileMetadata(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		prepare func(i, evil *issuer) config.UpstreamOAuth
+		prepare func(i, evil *tokenIssuer) config.UpstreamOAuth
 		want    string
 	}{
-		"another host hands out": {func(i, evil *issuer) config.UpstreamOAuth {
+		"another host hands out": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mcp", evil.url)
 			evil.setIssuer(evil.url, evil.url+"/token")
 			return config.UpstreamOAuth{}
 		}, "which would get the secret"},
-		"metadata elsewhere": {func(i, evil *issuer) config.UpstreamOAuth {
+		"metadata elsewhere": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.challenge = fmt.Sprintf(`resource_metadata="%s/else"`, evil.url)
 			return config.UpstreamOAuth{}
 		}, "on another host"},
-		"metadata is redirected": {func(i, evil *issuer) config.UpstreamOAuth {
+		"metadata is redirected": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = evil.url
 			return config.UpstreamOAuth{}
 		}, "redirects to another host"},
-		"another resource": {func(i, evil *issuer) config.UpstreamOAuth {
+		"another resource": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.setResource(evil.url+"/mcp", i.url)
 			return config.UpstreamOAuth{}
 		}, "another resource"},
-		"of a resource beside": {func(i, _ *issuer) config.UpstreamOAuth {
+		"of a resource beside": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mc", i.url)
 			return config.UpstreamOAuth{}
 		}, "another resource"},
-		"nobody": {func(i, _ *issuer) config.UpstreamOAuth {
+		"nobody": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = fmt.Sprintf(`{"resource":"%s/mcp"}`, i.url)
 			return config.UpstreamOAuth{}
 		}, "no authorization server"},
-		"none": {func(*issuer, *issuer) config.UpstreamOAuth { return config.UpstreamOAuth{} }, "no metadata"},
-		"no JSON": {func(i, _ *issuer) config.UpstreamOAuth {
+		"none": {func(*tokenIssuer, *tokenIssuer) config.UpstreamOAuth { return config.UpstreamOAuth{} }, "no metadata"},
+		"no JSON": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = "<p>"
 			return config.UpstreamOAuth{}
 		}, "is not metadata"},
-		"without end": {func(i, _ *issuer) config.UpstreamOAuth {
+		"without end": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = `{"resource":"` + strings.Repeat("x", 1<<20) + `"}`
 			return config.UpstreamOAuth{}
 		}, "is not metadata"},
-		"another issuer": {func(i, evil *issuer) config.UpstreamOAuth {
+		"another issuer": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(evil.url, i.url+"/token")
 			return config.UpstreamOAuth{Issuer: i.url}
 		}, "another issuer"},
-		"no client credentials": {func(i, _ *issuer) config.UpstreamOAuth {
+		"no client credentials": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, i.url+"/token", "authorization_code")
 			return config.UpstreamOAuth{Issuer: i.url}
 		}, "does not support client credentials"},
-		"plain HTTP elsewhere": {func(i, evil *issuer) config.UpstreamOAuth {
+		"plain HTTP elsewhere": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, evil.url+"/token")
 			return config.UpstreamOAuth{Issuer: i.url}
 		}, "is not an https URL"},
-		"into this machine": {func(i, evil *issuer) config.UpstreamOAuth {
+		"into this machine": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, strings.Replace(evil.url, "http:", "https:", 1)+"/token")
 			return config.UpstreamOAuth{Issuer: i.url}
 		}, "private address"},
-		"into the cloud's metadata": {func(i, _ *issuer) config.UpstreamOAuth {
+		"into the cloud's metadata": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "https://169.254.169.254/latest")
 			return config.UpstreamOAuth{Issuer: i.url}
 		}, "private address"},
-		"by a name": {func(i, _ *issuer) config.UpstreamOAuth {
+		"by a name": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "https://localhost:1/token")
 			return config.UpstreamOAuth{Issuer: i.url}
 		}, "private address"},
-		"a password in it": {func(i, _ *issuer) config.UpstreamOAuth {
+		"a password in it": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "https://me:you@example.com/token")
 			return config.UpstreamOAuth{Issuer: i.url}
 		}, "is not an https URL"},
-		"a file": {func(i, _ *issuer) config.UpstreamOAuth {
+		"a file": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "file:///etc/passwd")
 			return config.UpstreamOAuth{Issuer: i.url}
 		}, "is not an https URL"},

@@ -15,21 +15,21 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
-// talker is a connection whose server sends progress when called, and never answers.
-type talker struct{ to *Session }
+// silentServer is a connection whose server sends progress when called, and never answers.
+type silentServer struct{ to *Session }
 
-func (c talker) send(_ context.Context, m outgoing) error {
+func (c silentServer) send(_ context.Context, m outgoing) error {
 	if m.call != "" {
 		c.to.receive(&jsonrpc.Message{Method: "notifications/progress", Params: json.RawMessage(`{"progressToken":` + m.call + `}`)}, "")
 	}
 	return nil
 }
-func (talker) negotiated(string) {}
-func (talker) close()            {}
+func (silentServer) negotiated(string) {}
+func (silentServer) close()            {}
 
 func newTalkingSession(spec Spec) (s *Session, again func()) {
 	s = newSession(sessionOptions{spec: spec, logger: slog.New(slog.DiscardHandler)})
-	s.conn = talker{s}
+	s.conn = silentServer{s}
 	return s, func() { _ = s.conn.send(context.Background(), outgoing{call: "1"}) }
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// feeder is a hand-written server for the transport of 2024-11-05.
-type feeder struct {
+// sseServer is a hand-written server for the transport of 2024-11-05.
+type sseServer struct {
 	// first is the first event of a stream; "" sends an endpoint.
 	first string
 	// took is called for each posted message, with the stream to answer on.
@@ -29,7 +29,7 @@ type feeder struct {
 	calls   atomic.Int32
 }
 
-func (f *feeder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *sseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		f.serveStream(w, r)
 		return
@@ -61,7 +61,7 @@ func (f *feeder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-func (f *feeder) serveStream(w http.ResponseWriter, r *http.Request) {
+func (f *sseServer) serveStream(w http.ResponseWriter, r *http.Request) {
 	id := fmt.Sprint(f.opened.Add(1))
 	out := make(chan string, 16)
 	f.mu.Lock()
@@ -91,7 +91,7 @@ func (f *feeder) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (f *feeder) openUpstream(t *testing.T) *upstream.Upstream {
+func (f *sseServer) openUpstream(t *testing.T) *upstream.Upstream {
 	t.Helper()
 	srv := serveHTTP(t, f)
 	return openUpstream(t, upstream.Spec{Name: "old", URL: srv.URL + "/sse", Transport: upstream.TransportSSE, Timeout: config.UpstreamTime(20 * time.Second)},
@@ -108,7 +108,7 @@ func TestSSEStreamIsCut(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool
 	broken.Store(true)
-	f := &feeder{took: func(_, id string, say func(string), cut func()) int {
+	f := &sseServer{took: func(_, id string, say func(string), cut func()) int {
 		if broken.Swap(false) {
 			say(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
 			cut()
@@ -141,7 +141,7 @@ func TestSSERefusesMessage(t *testing.T) {
 		http.StatusUnauthorized: guideway.CodeUnauthorized, http.StatusForbidden: guideway.CodeUnauthorized,
 		http.StatusInternalServerError: guideway.CodeInternal, http.StatusNotFound: guideway.CodeInternal,
 	} {
-		f := &feeder{}
+		f := &sseServer{}
 		held := make(chan func(), 1)
 		f.took = func(_, id string, say func(string), _ func()) int {
 			if f.calls.Load() == 1 {
@@ -177,12 +177,12 @@ func TestHostileSSEServers(t *testing.T) {
 		"another scheme": "event: endpoint\ndata: file:///etc/passwd\n\n", "a password": "event: endpoint\ndata: http://me:you@127.0.0.1/x\n\n",
 		"too long": "event: endpoint\ndata: /" + strings.Repeat("x", 1<<17) + "\n\n", "no host": "event: endpoint\ndata: http://%zz\n\n",
 	} {
-		f := &feeder{first: first}
+		f := &sseServer{first: first}
 		if _, _, err := f.openUpstream(t).Session(t.Context(), upstream.Want{}); err == nil || f.opened.Load() != 1 {
 			t.Errorf("%s: %v, %d streams", name, err, f.opened.Load())
 		}
 	}
-	f := &feeder{took: func(_, id string, say func(string), _ func()) int {
+	f := &sseServer{took: func(_, id string, say func(string), _ func()) int {
 		say("1\n\nevent: endpoint\ndata: https://evil.example/x\n\ndata: " + answerLine("77", "nobody's"))
 		say(answerLine(id, "still here"))
 		return 0
@@ -199,7 +199,7 @@ func TestHostileSSEServers(t *testing.T) {
 // once.
 func TestOneFailureOfManySessions(t *testing.T) {
 	t.Parallel()
-	f := &feeder{took: func(_, id string, say func(string), _ func()) int {
+	f := &sseServer{took: func(_, id string, say func(string), _ func()) int {
 		say(answerLine(id, "here"))
 		return 0
 	}}

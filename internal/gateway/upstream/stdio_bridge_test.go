@@ -38,8 +38,8 @@ func openBridge(t *testing.T, opts upstream.BridgeOptions) *bridgedCall {
 	return &bridgedCall{t, inEnd, bufio.NewReader(outEnd)}
 }
 
-// exchange sends a message and returns the next one that arrives.
-func (b *bridgedCall) exchange(text string) string {
+// exchangeMessages sends a message and returns the next one that arrives.
+func (b *bridgedCall) exchangeMessages(text string) string {
 	b.t.Helper()
 	if _, err := io.WriteString(b.in, text+"\n"); err != nil {
 		b.t.Fatal(err)
@@ -70,7 +70,7 @@ func TestBridgeErrorsAreAccurate(t *testing.T) {
 	// A request on a kept connection would be lost when the server is gone, not refused.
 	srv.Config.SetKeepAlivesEnabled(false)
 	b := openBridge(t, upstream.BridgeOptions{URL: srv.URL, Start: "start it"})
-	b.exchange(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	b.exchangeMessages(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
 	for message, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":2,"method":"ping"}`:     `{"jsonrpc":"2.0","id":2,"result":{}}`,
 		`{"jsonrpc":"2.0","id":3,"method":"no/such"}`:  "did not accept the message: the server answered 400",
@@ -78,12 +78,12 @@ func TestBridgeErrorsAreAccurate(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1e1,"method":"ping"}`:   "neither a string nor an integer",
 		`{"jsonrpc":"2.0","id":"4.5","method":"ping"}`: `"id":"4.5","result":{}`,
 	} {
-		if got := b.exchange(message); !strings.Contains(got, want) {
+		if got := b.exchangeMessages(message); !strings.Contains(got, want) {
 			t.Errorf("%s is answered by %s", message, got)
 		}
 	}
 	srv.Close()
-	if got := b.exchange(`{"jsonrpc":"2.0","id":5,"method":"ping"}`); !strings.Contains(got, "no server can be reached") || strings.Contains(got, "unknown") || !strings.Contains(got, "start it") {
+	if got := b.exchangeMessages(`{"jsonrpc":"2.0","id":5,"method":"ping"}`); !strings.Contains(got, "no server can be reached") || strings.Contains(got, "unknown") || !strings.Contains(got, "start it") {
 		t.Errorf("without a server: %s", got)
 	}
 }

@@ -3041,7 +3041,7 @@ export interface components {
             /** @description The name for clients; absent if they do not see it. */
             shown?: string;
             description?: string;
-            /** @description Why it is quarantined. */
+            /** @description Why it waits for approval. */
             held?: string;
             hidden?: boolean;
         };

@@ -6,8 +6,8 @@ import { Failed } from "../../parts/States";
 type Waiting = Schemas["WaitingTool"];
 
 const why: Record<Waiting["why"], string> = {
-  new: "It is new. It is quarantined until you approve it.",
-  changed: "It has changed since it was approved. It is quarantined until you approve it.",
+  new: "It is new. Clients do not see it until you approve it.",
+  changed: "It has changed since it was approved. Clients cannot call it until you approve it.",
   gone: "It is no longer offered.",
 };
 
