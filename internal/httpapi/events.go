@@ -61,11 +61,11 @@ func (f *follower) followFeed(ctx context.Context, wake <-chan struct{}) error {
 				return nil
 			}
 		case <-f.newRequests:
-			if err := f.out.addEvent("requests", f.after, requestsEvent{"requests", f.after}); err != nil {
+			if err := f.out.addEvent("requests", f.after, feedEvent{"requests", f.after}); err != nil {
 				return err
 			}
 		case <-f.redefined:
-			if err := f.out.addEvent("definitions", f.after, definitionsEvent{"definitions", f.after}); err != nil {
+			if err := f.out.addEvent("definitions", f.after, feedEvent{"definitions", f.after}); err != nil {
 				return err
 			}
 		case <-tick.C:
@@ -141,23 +141,19 @@ func (a *api) startPosition(c *call) (after int64, ahead bool, err error) {
 	return after, false, nil
 }
 
-// connectedEvent is the first event of /api/events.
-type connectedEvent struct {
+// feedEvent is an event of /api/events without data of its own: "connected", which is the
+// first one, "reset", "requests" after new entries in the log of requests, or "definitions"
+// after the definitions served, or their diagnostics, have changed.
+type feedEvent struct {
 	Type string `json:"type"`
-	// Pos is the position in the feed. Data that was read after this event is at least as
-	// new; changes may be repeated.
+	// Pos is the position in the feed. Data that was read after the event "connected" is at
+	// least as new; changes may be repeated.
 	Pos int64 `json:"pos"`
 }
 
 type changeEvent struct {
 	Type string `json:"type"`
 	run.Change
-}
-
-// definitionsEvent reports that the definitions served, or their diagnostics, have changed.
-type definitionsEvent struct {
-	Type string `json:"type"`
-	Pos  int64  `json:"pos"`
 }
 
 // watchCatalog returns a channel that receives a value after the catalog has changed, until
@@ -226,9 +222,9 @@ func (a *api) streamEvents(c *call) (any, error) {
 			return f.out.addEvent("change", change.Pos, changeEvent{"change", change})
 		}
 		f.sendReset = func(_ context.Context, pos int64) error {
-			return f.out.addEvent("reset", pos, connectedEvent{"reset", pos})
+			return f.out.addEvent("reset", pos, feedEvent{"reset", pos})
 		}
-		return func() error { return f.out.addEvent("connected", f.after, connectedEvent{"connected", f.after}) }, nil
+		return func() error { return f.out.addEvent("connected", f.after, feedEvent{"connected", f.after}) }, nil
 	})
 }
 

@@ -122,11 +122,9 @@ func (f *machineFollower) sendDeltas(u driver.Update) error {
 				return err
 			}
 		}
-		select {
-		case u = <-f.updates:
-			continue
-		default:
+		if len(f.updates) == 0 {
+			return f.out.flushEvents()
 		}
-		return f.out.flushEvents()
+		u = <-f.updates
 	}
 }

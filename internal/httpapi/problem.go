@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -35,28 +36,17 @@ type Problem struct {
 	Candidates []string `json:"candidates,omitempty"`
 }
 
-// httpStatus returns the HTTP status of an error code.
-func httpStatus(code guideway.Code) int {
-	switch code {
-	case guideway.CodeInvalid:
-		return http.StatusBadRequest
-	case guideway.CodeInvalidDefinition:
-		return http.StatusUnprocessableEntity
-	case guideway.CodeNotFound:
-		return http.StatusNotFound
-	case guideway.CodeConflict, guideway.CodeRefused:
-		return http.StatusConflict
-	case guideway.CodeTooLarge:
-		return http.StatusRequestEntityTooLarge
-	case guideway.CodeUnauthorized:
-		return http.StatusUnauthorized
-	case guideway.CodeForbidden:
-		return http.StatusForbidden
-	case guideway.CodeUnavailable:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusInternalServerError
-	}
+// httpStatuses are the HTTP statuses of the error codes. Any other error is an internal one.
+var httpStatuses = map[guideway.Code]int{
+	guideway.CodeInvalid:           http.StatusBadRequest,
+	guideway.CodeInvalidDefinition: http.StatusUnprocessableEntity,
+	guideway.CodeNotFound:          http.StatusNotFound,
+	guideway.CodeConflict:          http.StatusConflict,
+	guideway.CodeRefused:           http.StatusConflict,
+	guideway.CodeTooLarge:          http.StatusRequestEntityTooLarge,
+	guideway.CodeUnauthorized:      http.StatusUnauthorized,
+	guideway.CodeForbidden:         http.StatusForbidden,
+	guideway.CodeUnavailable:       http.StatusServiceUnavailable,
 }
 
 // ambiguousError lists the documents that a request may refer to.
@@ -73,7 +63,7 @@ func (e *ambiguousError) Unwrap() error { return e.err }
 // newProblem returns the status and the body of an error response.
 func newProblem(err error) (int, Problem) {
 	p := Problem{Error: err.Error(), Code: guideway.ErrorCode(err), Fix: guideway.ErrorFix(err)}
-	code := httpStatus(p.Code)
+	code := cmp.Or(httpStatuses[p.Code], http.StatusInternalServerError)
 	var several *ambiguousError
 	if errors.As(err, &several) {
 		p.Candidates = several.candidates

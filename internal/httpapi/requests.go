@@ -135,14 +135,8 @@ func (a *api) hookStats(c *call) (any, error) {
 	return object{"requests": requests, "nodes": nodes}, err
 }
 
-// requestsEvent reports new entries in the log.
-type requestsEvent struct {
-	Type string `json:"type"`
-	Pos  int64  `json:"pos"`
-}
-
 // requestPollInterval is how often the log is polled, and so the shortest time between two
-// requestsEvents.
+// events "requests".
 const requestPollInterval = time.Second
 
 // watchRequests returns a channel that receives a value after any user has new entries,
@@ -181,9 +175,6 @@ func (a *api) latestRequest(ctx context.Context) int64 {
 	if err != nil || reader == nil {
 		return 0
 	}
-	num, err := reader.Latest(ctx)
-	if err != nil {
-		return 0
-	}
+	num, _ := reader.Latest(ctx)
 	return num
 }

@@ -161,7 +161,7 @@ func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 		}
 	}
 	for _, name := range sortedKeys(in) {
-		if !slices.ContainsFunc(t.params, func(p param) bool { return p.name == name }) {
+		if findParam(t.params, name) == nil {
 			return nil, t.unknownParam(in, name)
 		}
 	}

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/machine/driver"
@@ -30,14 +31,11 @@ func (m *machineTools) waitForRun(ctx context.Context, c call, id string) (*driv
 	updates, cancel := m.machines.Watch(id)
 	defer cancel()
 	done := make(chan struct{})
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		sendProgress(ctx, c.req, token, updates, done)
-	}()
+	var sending sync.WaitGroup
+	sending.Go(func() { sendProgress(ctx, c.req, token, updates, done) })
 	s, err := m.machines.Wait(ctx, c.caller, id, patience)
 	close(done)
-	<-told
+	sending.Wait()
 	return s, err
 }
 
@@ -58,15 +56,9 @@ func sendProgress(ctx context.Context, req *mcp.CallToolRequest, token any, upda
 		select {
 		case u := <-updates:
 			tell(u)
-			continue
 		case <-done:
-		}
-		for {
-			select {
-			case u := <-updates:
-				tell(u)
-				continue
-			default:
+			for len(updates) > 0 {
+				tell(<-updates)
 			}
 			return
 		}

@@ -68,16 +68,11 @@ type workflowInfo struct {
 	Description string `json:"description,omitempty"`
 }
 
-// itemsSchema is the output schema of a list.
-func itemsSchema() map[string]any {
-	return members{kindObjects: "items"}.schema()
-}
-
 func (p *phaseTools) listWorkflows() *tool {
 	return &tool{
 		name: "list_workflows", title: "List phase workflows",
 		description: "List the phase workflows with their ids. For a goal in the user's words use match_activity.",
-		output:      itemsSchema(),
+		output:      members{kindObjects: "items"}.schema(),
 		handle: func(context.Context, arguments) (any, error) {
 			snap := p.catalog.Snapshot()
 			var items []workflowInfo

@@ -36,10 +36,7 @@ func (w textAnswer) encodeResult() (*mcp.CallToolResult, error) {
 			return nil, fmt.Errorf("write the answer: %w", err)
 		}
 	}
-	res := &mcp.CallToolResult{
-		Content:           []mcp.Content{&mcp.TextContent{Text: w.text}},
-		StructuredContent: json.RawMessage(structure),
-	}
+	res := newTextResult(w.text, structure)
 	if w.note != "" {
 		res.Content = append(res.Content, &mcp.TextContent{Text: w.note})
 	}

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -41,23 +42,12 @@ func (s *Server) readText(prefix string, kind phases.EntryKind) mcp.ResourceHand
 		if e == nil {
 			return nil, mcp.ResourceNotFoundError(uri)
 		}
-		return newTextResource(uri, mimeOf(e.Format), e.Text), nil
+		return newTextResource(uri, cmp.Or(mimeTypes[e.Format], "text/plain"), e.Text), nil
 	}
 }
 
-// mimeOf returns the media type of a format.
-func mimeOf(format string) string {
-	switch format {
-	case "markdown":
-		return "text/markdown"
-	case "json":
-		return mimeJSON
-	case "yaml":
-		return "application/yaml"
-	default:
-		return "text/plain"
-	}
-}
+// mimeTypes are the media types of the formats of texts. Any other is plain text.
+var mimeTypes = map[string]string{"markdown": "text/markdown", "json": mimeJSON, "yaml": "application/yaml"}
 
 // textParts suggests parts of the URI of a guide or template: ids of workflows with guides
 // or templates, and indices.

@@ -37,7 +37,7 @@ func (p *phaseTools) listTexts(kind phases.EntryKind) *tool {
 		name: name, title: fmt.Sprintf("List %ss", kind),
 		description: fmt.Sprintf("List the %ss of a workflow. %s", kind, what),
 		params:      []param{workflowIDParam()},
-		output:      itemsSchema(),
+		output:      members{kindObjects: "items"}.schema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			if err := p.checkOwner(name, in); err != nil {
 				return nil, err

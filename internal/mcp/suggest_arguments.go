@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -82,12 +83,7 @@ func (t *tool) guessParam(in arguments, name string) (p *param, member string) {
 }
 
 func findParam(params []param, name string) *param {
-	for i := range params {
-		if params[i].name == name {
-			return &params[i]
-		}
-	}
-	return nil
+	return lists.Find(params, func(p *param) bool { return p.name == name })
 }
 
 // isLikeName reports whether a given name is a longer or shorter form of a name.

@@ -156,10 +156,11 @@ func newResult(out any) (*mcp.CallToolResult, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the answer: %w", err)
 	}
-	return &mcp.CallToolResult{
-		Content:           []mcp.Content{&mcp.TextContent{Text: string(text)}},
-		StructuredContent: json.RawMessage(text),
-	}, nil
+	return newTextResult(string(text), text), nil
+}
+
+func newTextResult(text string, structure []byte) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: json.RawMessage(structure)}
 }
 
 // callError is the error of a bad call: the given value, the allowed values and a call that
@@ -207,11 +208,9 @@ func errorResult(answer any) *mcp.CallToolResult {
 	if err != nil {
 		text = []byte(`{"code":"internal","error":"the error could not be written"}`)
 	}
-	return &mcp.CallToolResult{
-		IsError:           true,
-		Content:           []mcp.Content{&mcp.TextContent{Text: string(text)}},
-		StructuredContent: json.RawMessage(text),
-	}
+	res := newTextResult(string(text), text)
+	res.IsError = true
+	return res
 }
 
 // members are the members of an answer: their names by kind.

@@ -88,16 +88,11 @@ func (t *Tracer) sendLoop() {
 		case <-tick.C:
 			send()
 		case <-t.stop:
-			for {
-				select {
-				case s := <-t.queue:
-					batch = append(batch, s)
-					continue
-				default:
-				}
-				send()
-				return
+			for len(t.queue) > 0 {
+				batch = append(batch, <-t.queue)
 			}
+			send()
+			return
 		}
 	}
 }

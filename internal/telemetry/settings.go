@@ -35,14 +35,6 @@ func readSettings(getenv func(string) string, service, version string) (*setting
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
 	}
-	first := func(names ...string) string {
-		for _, name := range names {
-			if text := getenv(name); text != "" {
-				return text
-			}
-		}
-		return ""
-	}
 	endpoint := getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 	if base := getenv("OTEL_EXPORTER_OTLP_ENDPOINT"); endpoint == "" && base != "" {
 		endpoint = strings.TrimSuffix(base, "/") + "/v1/traces"
@@ -58,15 +50,15 @@ func readSettings(getenv func(string) string, service, version string) (*setting
 	default:
 		return nil, []string{fmt.Sprintf("OTEL_TRACES_EXPORTER is %q; only otlp and none are supported, and no traces are sent", exporter)}
 	}
-	if protocol := first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); protocol == "grpc" {
+	if protocol := cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), getenv("OTEL_EXPORTER_OTLP_PROTOCOL")); protocol == "grpc" {
 		return nil, []string{"OTEL_EXPORTER_OTLP_PROTOCOL is grpc, which is not supported; set it to http/json, with the port of HTTP (4318)"}
 	}
 	s := &settings{
-		endpoint: endpoint, headers: http.Header{}, timeout: parseMilliseconds(first("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"), 10*time.Second),
+		endpoint: endpoint, headers: http.Header{}, timeout: parseMilliseconds(cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"), getenv("OTEL_EXPORTER_OTLP_TIMEOUT")), 10*time.Second),
 		delay: parseMilliseconds(getenv("OTEL_BSP_SCHEDULE_DELAY"), 5*time.Second), queue: parseCount(getenv("OTEL_BSP_MAX_QUEUE_SIZE"), 2048),
 		batch: parseCount(getenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE"), 512), parentBased: true, ratio: 1,
 	}
-	for name, value := range parsePairs(first("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")) {
+	for name, value := range parsePairs(cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS"), getenv("OTEL_EXPORTER_OTLP_HEADERS"))) {
 		s.headers.Set(name, value)
 	}
 	if !s.setSampler(getenv("OTEL_TRACES_SAMPLER"), getenv("OTEL_TRACES_SAMPLER_ARG")) {

@@ -15,7 +15,7 @@ type requestMetrics struct {
 	set      metrics.Set
 	calls    *metrics.Counter
 	duration *metrics.Histogram
-	inFlight *metrics.Gauge
+	inFlight *metrics.Counter
 	graphs   *metrics.Counter
 
 	mu sync.Mutex

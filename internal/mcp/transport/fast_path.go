@@ -39,7 +39,6 @@ type userSession struct {
 // httpFastPath bypasses the SDK over HTTP.
 type httpFastPath struct {
 	fastPath FastPath
-	server   *mcp.Server
 	refresh  time.Duration
 
 	mu       sync.Mutex

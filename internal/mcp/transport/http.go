@@ -70,7 +70,7 @@ func NewHTTPHandler(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
 	get := func(*http.Request) *mcp.Server { return server }
 	var fast *httpFastPath
 	if opts.FastPath != nil && opts.HostsChecked {
-		fast = &httpFastPath{fastPath: opts.FastPath, server: server, refresh: opts.SessionTimeout / 4}
+		fast = &httpFastPath{fastPath: opts.FastPath, refresh: opts.SessionTimeout / 4}
 	}
 	return &HTTPHandler{
 		server:   server,

@@ -238,13 +238,10 @@ func errorLine(id json.RawMessage, code int64, message string) []byte {
 		Code    int64  `json:"code"`
 		Message string `json:"message"`
 	}
-	text, err := json.Marshal(struct {
+	text, _ := json.Marshal(struct { // recoverID returns valid JSON
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Error   rpcError        `json:"error"`
 	}{"2.0", id, rpcError{code, message}})
-	if err != nil { // the id is not JSON: recoverID returns none
-		return errorLine(nil, code, message)
-	}
 	return text
 }

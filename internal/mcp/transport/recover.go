@@ -12,11 +12,8 @@ import (
 // Recover is receiving middleware that answers a call whose handler panics with an internal
 // error, and logs the panic with its stack. Without it a panic ends the process and every
 // other session: the SDK runs handlers on its own goroutines. Add it last, so that it wraps
-// other middleware. A nil logger means slog's default.
+// other middleware.
 func Recover(logger *slog.Logger) mcp.Middleware {
-	if logger == nil {
-		logger = slog.Default()
-	}
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
 			defer func() {

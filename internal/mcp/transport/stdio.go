@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -71,8 +70,5 @@ func sessionError(err error) error {
 type singleConnection struct{ conn mcp.Connection }
 
 func (t singleConnection) Connect(context.Context) (mcp.Connection, error) {
-	if t.conn == nil {
-		return nil, fmt.Errorf("no connection")
-	}
 	return t.conn, nil
 }

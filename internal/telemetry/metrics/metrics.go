@@ -54,7 +54,7 @@ func (s *Set) addFamily(f *family) *family {
 	return f
 }
 
-// Counter is a metric that only increases.
+// Counter is a metric that counts: only up, or up and down if it is a gauge.
 type Counter struct{ f *family }
 
 // Counter adds a counter. By convention its name ends in _total.
@@ -69,19 +69,9 @@ func (c *Counter) Add(n float64, values ...string) {
 	c.f.findSeries(values).value += n
 }
 
-// Gauge is a metric that increases and decreases.
-type Gauge struct{ f *family }
-
-// Gauge adds a gauge.
-func (s *Set) Gauge(name, help string, labels ...string) *Gauge {
-	return &Gauge{s.addFamily(&family{name: name, help: help, kind: "gauge", labels: labels})}
-}
-
-// Add changes the gauge by n.
-func (g *Gauge) Add(n float64, values ...string) {
-	g.f.mu.Lock()
-	defer g.f.mu.Unlock()
-	g.f.findSeries(values).value += n
+// Gauge adds a gauge, which may also decrease.
+func (s *Set) Gauge(name, help string, labels ...string) *Counter {
+	return &Counter{s.addFamily(&family{name: name, help: help, kind: "gauge", labels: labels})}
 }
 
 // Histogram is a metric of the distribution of values.
