@@ -79,10 +79,7 @@ func (o Options) openPostgres(ctx context.Context) (*backend, error) {
 	}
 	p.blobs, err = blob.OpenFiles(blob.FilesOptions{Dir: o.BlobDir, MaxBytes: o.maxBlobBytes(), ReadOnly: o.ReadOnly})
 	if err != nil {
-		for _, one := range closer {
-			err = errors.Join(err, one.Close())
-		}
-		return nil, err
+		return nil, closeAll(closer, err)
 	}
 	return p, nil
 }
@@ -130,10 +127,7 @@ func (o Options) trySQLite(ctx context.Context, p *backend) error {
 		return err
 	}
 	if err := o.checkTables(ctx, index); err != nil {
-		for _, one := range closer {
-			err = errors.Join(err, one.Close())
-		}
-		return err
+		return closeAll(closer, err)
 	}
 	p.index, p.closers, p.store = index, closer, checkpoint.Store{Mode: checkpoint.ModeSQLite}
 	return nil

@@ -78,8 +78,12 @@ type Checkpoints struct {
 
 // Close writes pending audit entries and closes the stores that Open opened.
 func (c *Checkpoints) Close() error {
-	err := c.Service.Close()
-	for _, one := range c.closers {
+	return closeAll(c.closers, c.Service.Close())
+}
+
+// closeAll closes stores and returns the error that was there with theirs.
+func closeAll(closers []io.Closer, err error) error {
+	for _, one := range closers {
 		err = errors.Join(err, one.Close())
 	}
 	return err
@@ -113,10 +117,7 @@ func Open(ctx context.Context, o Options) (*Checkpoints, error) {
 	}
 	c, err := o.newCheckpoints(ctx, p)
 	if err != nil {
-		for _, one := range p.closers {
-			err = errors.Join(err, one.Close())
-		}
-		return nil, err
+		return nil, closeAll(p.closers, err)
 	}
 	if p.store.Mode == checkpoint.ModeSQLite && !o.ReadOnly {
 		o.importFiles(ctx, c)

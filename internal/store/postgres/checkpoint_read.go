@@ -115,11 +115,7 @@ func (s *Store) Totals(ctx context.Context) (t checkpoint.Totals, err error) {
 
 // Deleted implements checkpoint.Finder.
 func (s *Store) Deleted(ctx context.Context, ids []string) (map[string]bool, error) {
-	list := make([][]byte, len(ids))
-	for i, id := range ids {
-		list[i] = []byte(id)
-	}
-	found, err := queryList(ctx, s, "look up what was deleted", pgx.RowTo[[]byte], `select id from checkpoint_gone where id = any($1::bytea[])`, list)
+	found, err := queryList(ctx, s, "look up what was deleted", pgx.RowTo[[]byte], `select id from checkpoint_gone where id = any($1::bytea[])`, byteSlices(ids))
 	gone := map[string]bool{}
 	for _, id := range found {
 		gone[string(id)] = true

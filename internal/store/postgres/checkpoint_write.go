@@ -118,10 +118,7 @@ func addCheckpoint(ctx context.Context, tx pgx.Tx, c checkpoint.Change, last int
 			return err
 		}
 	}
-	tags := make([][]byte, len(r.Tags))
-	for i, tag := range r.Tags {
-		tags[i] = []byte(tag)
-	}
+	tags := byteSlices(r.Tags)
 	var plain *string
 	if !c.NoWords {
 		text := plainWords(toValidText(rows.Truncate(strings.Join([]string{r.Name, strings.Join(r.Tags, "\n"), r.Workflow, c.Words}, "\n"), 2*maxNote)))
@@ -167,9 +164,8 @@ func removeCheckpoints(ctx context.Context, tx pgx.Tx, c checkpoint.Change) erro
 	if len(c.Remove) == 0 {
 		return nil
 	}
-	ids := make([][]byte, len(c.Remove))
-	for i, id := range c.Remove {
-		ids[i] = []byte(id)
+	ids := byteSlices(c.Remove)
+	for _, id := range c.Remove {
 		var parent byteString
 		err := tx.QueryRow(ctx, `delete from checkpoints where id = $1 and user_id = $2 and session = $3 returning parent`,
 			byteString(id), byteString(c.Series.User), byteString(c.Series.Session)).Scan(&parent)

@@ -10,6 +10,15 @@ import (
 // byteString is a string that is stored as bytea.
 type byteString = rows.Text
 
+// byteSlices returns texts as they are stored in an array of bytea.
+func byteSlices(texts []string) [][]byte {
+	list := make([][]byte, len(texts))
+	for i, text := range texts {
+		list[i] = []byte(text)
+	}
+	return list
+}
+
 // dialect returns what the shared queries need to know about the tables.
 func dialect() rows.Dialect {
 	return rows.Dialect{
