@@ -95,7 +95,8 @@ func (s *Snapshot) Hook(id string) (*HookEntry, error) {
 // nothing.
 func (s *Snapshot) HookOf(id string) (*HookEntry, error) {
 	if id, source, at := strings.Cut(id, "@"); at {
-		return findBySource("hook graph", id, source, s.allHooks, func(e *HookEntry) (string, string) { return e.ID, e.Source.Name })
+		return findBySource(id, source, s.allHooks, func(e *HookEntry) (string, string) { return e.ID, e.Source.Name },
+			guideway.Errorf(guideway.CodeNotFound, "there is no hook graph %q in the source %q", id, source))
 	}
 	return s.Hook(id)
 }

@@ -81,7 +81,8 @@ func (s *Snapshot) Machines() []*MachineEntry { return s.machines }
 // machine with that name did not load, else with CodeNotFound.
 func (s *Snapshot) Machine(name string) (*MachineEntry, error) {
 	if name, source, at := strings.Cut(name, "@"); at {
-		return findBySource("machine", name, source, s.allMachines, func(e *MachineEntry) (string, string) { return e.Name, e.Source.Name })
+		return findBySource(name, source, s.allMachines, func(e *MachineEntry) (string, string) { return e.Name, e.Source.Name },
+			guideway.Errorf(guideway.CodeNotFound, "there is no machine %q in the source %q", name, source))
 	}
 	var near []string
 	for _, e := range s.machines {

@@ -153,7 +153,8 @@ func (s *Snapshot) findEntry(id string) (*Entry, error) {
 		return entry, nil
 	}
 	if id, source, at := strings.Cut(id, "@"); at {
-		return s.findInSource(id, source)
+		return findBySource(id, source, s.all[id], func(e *Entry) (string, string) { return e.ID, e.Source.Name },
+			guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found in the source '%s'", id, source))
 	}
 	if r := s.broken[id]; r != nil {
 		first := r.found[0]
@@ -172,25 +173,9 @@ func (s *Snapshot) findEntry(id string) (*Entry, error) {
 	return nil, err
 }
 
-// findInSource returns a source's definition of an id.
-func (s *Snapshot) findInSource(id, source string) (*Entry, error) {
-	var has []string
-	for _, entry := range s.all[id] {
-		if entry.Source.Name == source {
-			return entry, nil
-		}
-		has = append(has, id+"@"+entry.Source.Name)
-	}
-	err := guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found in the source '%s'", id, source)
-	if len(has) > 0 {
-		err.Fix = "use " + strings.Join(has, ", ")
-	}
-	return nil, err
-}
-
 // findBySource returns a source's entry of a name, of all that load, even if another entry
-// is served. kind is its name in the error.
-func findBySource[E any](kind, id, source string, all []E, at func(E) (id, source string)) (E, error) {
+// is served, or the error missing with the sources that have the name.
+func findBySource[E any](id, source string, all []E, at func(E) (id, source string), missing *guideway.Error) (E, error) {
 	var none E
 	var has []string
 	for _, e := range all {
@@ -201,11 +186,10 @@ func findBySource[E any](kind, id, source string, all []E, at func(E) (id, sourc
 			has = append(has, id+"@"+from)
 		}
 	}
-	err := guideway.Errorf(guideway.CodeNotFound, "there is no %s %q in the source %q", kind, id, source)
 	if len(has) > 0 {
-		err.Fix = "use " + strings.Join(has, ", ")
+		missing.Fix = "use " + strings.Join(has, ", ")
 	}
-	return none, err
+	return none, missing
 }
 
 // similarIDs returns up to three similar ids: those that contain id or are contained in it,

@@ -74,12 +74,12 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 	if t.blocked != "" {
 		why := fmt.Sprintf("the tool %s waits for approval: %s", t.name, t.blocked)
 		o.setRefused(why)
-		return c.finishResult(toolError(guideway.CodeForbidden, why, approveFix(t)), nil)
+		return c.finishResult(toolError(guideway.CodeForbidden, why, approveFix(t)))
 	}
 	if !g.limits.isFirstAnswer(r.State) {
 		if err := g.checkLimits(c, t); err != nil {
 			o.setRefused(err.Error())
-			return c.finishResult(toolError(guideway.ErrorCode(err), err.Error(), guideway.ErrorFix(err)), nil)
+			return c.finishResult(toolError(guideway.ErrorCode(err), err.Error(), guideway.ErrorFix(err)))
 		}
 	}
 	var result json.RawMessage
@@ -126,7 +126,7 @@ func (g *Gateway) toolAnswer(c *Client, t *tool, result json.RawMessage, err err
 	if code == guideway.CodeInternal {
 		code = guideway.CodeUnavailable
 	}
-	return c.finishResult(toolError(code, fmt.Sprintf("%s: %v", t.name, err), guideway.ErrorFix(err)), nil)
+	return c.finishResult(toolError(code, fmt.Sprintf("%s: %v", t.name, err), guideway.ErrorFix(err)))
 }
 
 // findTool returns a tool that the client may call.

@@ -229,13 +229,13 @@ func (c *Client) finalResult(result json.RawMessage, modern bool) (json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	return c.finishResult(result, nil)
+	return c.finishResult(result)
 }
 
 // finishResult converts a result to the client's protocol version.
-func (c *Client) finishResult(result json.RawMessage, err error) (json.RawMessage, error) {
-	if err != nil || !c.Modern {
-		return result, err
+func (c *Client) finishResult(result json.RawMessage) (json.RawMessage, error) {
+	if !c.Modern {
+		return result, nil
 	}
 	marked := false
 	if err := jsonrpc.Each(result, func(key string, _ json.RawMessage) error {

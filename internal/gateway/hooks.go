@@ -122,12 +122,12 @@ func (g *Gateway) afterHooks(ctx context.Context, c *Client, t *tool, r Request,
 	if name == t.original && !t.unlisted {
 		return t, r, nil
 	}
-	to, err := g.redirectTarget(ctx, c, t, name)
+	to, err := g.redirectTarget(ctx, t, name)
 	return to, r, err
 }
 
 // redirectTarget returns the tool that hooks chose, if the client may call it.
-func (g *Gateway) redirectTarget(ctx context.Context, c *Client, t *tool, name string) (*tool, error) {
+func (g *Gateway) redirectTarget(ctx context.Context, t *tool, name string) (*tool, error) {
 	var to *tool
 	for _, each := range g.surface.Load().byName {
 		if each.member.Upstream == t.member.Upstream && each.original == name {

@@ -24,24 +24,23 @@ const (
 	maxParcelBytes = 1 << 20
 )
 
-// addParcel adds a notification and reports whether it will be sent.
-func (o *outbox) addParcel(p parcel) bool {
+// addParcel adds a notification, unless there are too many.
+func (o *outbox) addParcel(p parcel) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, each := range o.queue {
 		if p.name != "" && each.name == p.name {
-			return true
+			return
 		}
 	}
 	if len(o.queue) >= maxParcels || o.bytes+p.size > maxParcelBytes {
-		return false
+		return
 	}
 	o.queue, o.bytes = append(o.queue, p), o.bytes+p.size
 	if !o.busy {
 		o.busy = true
 		go o.sendAll()
 	}
-	return true
 }
 
 // sendAll sends until the queue is empty.

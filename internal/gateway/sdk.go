@@ -382,7 +382,7 @@ func mergeLists(member, id string, theirs func(context.Context, *Client) []json.
 		if err != nil {
 			return nil, fmt.Errorf("write a list: %w", err)
 		}
-		return rawResult(c.finishResult(text, nil))
+		return rawResult(c.finishResult(text))
 	}
 }
 

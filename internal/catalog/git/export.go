@@ -25,7 +25,7 @@ const (
 // export takes the documents out of a commit.
 type export struct {
 	git    program
-	limits Limits
+	limits mirror.Limits
 	stage  *mirror.Stage
 	found  []entry
 }

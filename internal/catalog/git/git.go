@@ -37,22 +37,13 @@ type Options struct {
 	// SSH takes precedence over the user's settings of ssh.
 	SSH SSH
 	// Limits bound the content of a repository.
-	Limits Limits
+	Limits mirror.Limits
 }
 
 // SSH names files for hosts of ssh; "" means the user's settings of ssh.
 type SSH struct {
 	// Key is the file of a private key, KnownHosts that of the keys of hosts.
 	Key, KnownHosts string
-}
-
-// Limits bound the content of a repository. A zero field means the default.
-type Limits struct {
-	// Bytes bounds the transfer: 64 MiB.
-	Bytes int64
-	// Files bounds the documents: 1,000; FileBytes one of them: 1 MiB.
-	Files     int
-	FileBytes int64
 }
 
 // Fetcher fetches the definitions of a repository.
@@ -88,9 +79,7 @@ func New(opts Options) (*Fetcher, error) {
 	if opts.Path != "" && (path.Clean(opts.Path) != opts.Path || !mirror.IsSafe(opts.Path)) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a directory of a repository", opts.Path).WithFix("use a path from the root of the repository, such as \"team/workflows\"")
 	}
-	opts.Limits.Bytes = cmp.Or(opts.Limits.Bytes, 64<<20)
-	opts.Limits.Files = cmp.Or(opts.Limits.Files, 1_000)
-	opts.Limits.FileBytes = cmp.Or(opts.Limits.FileBytes, 1<<20)
+	opts.Limits = opts.Limits.WithDefaults()
 	return &Fetcher{opts: opts, address: a}, nil
 }
 

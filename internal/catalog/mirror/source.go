@@ -39,6 +39,20 @@ type Fetched struct {
 	Tag string
 }
 
+// Limits bound the content of a remote source. A zero field means the default.
+type Limits struct {
+	// Bytes bounds one transfer: 64 MiB.
+	Bytes int64
+	// Files bounds the documents: 1,000; FileBytes one of them: 1 MiB.
+	Files     int
+	FileBytes int64
+}
+
+// WithDefaults returns the limits with the defaults filled in.
+func (l Limits) WithDefaults() Limits {
+	return Limits{Bytes: cmp.Or(l.Bytes, 64<<20), Files: cmp.Or(l.Files, 1_000), FileBytes: cmp.Or(l.FileBytes, 1<<20)}
+}
+
 // Previous is the current version of the copy.
 type Previous struct {
 	Revision, Tag string
@@ -310,7 +324,7 @@ func (s *Source) fetchNewer(ctx context.Context, st *state, care bool) error {
 // adoptStage makes a stage the current version, unless that is intact and has the same
 // content.
 func (s *Source) adoptStage(stage *Stage, got Fetched, st *state, have bool) error {
-	stage.sealManifest(got.Revision)
+	stage.sealManifest()
 	if st.Version != "" {
 		if m, err := s.store.readManifest(st.Version); err == nil && have && stage.equals(m) {
 			return nil

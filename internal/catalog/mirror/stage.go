@@ -207,12 +207,11 @@ func (s *Stage) syncDirs() error {
 }
 
 // sealManifest completes the manifest of the version.
-func (s *Stage) sealManifest(revision string) {
+func (s *Stage) sealManifest() {
 	if s.omitted > 0 {
 		s.manifest.Findings = append(s.manifest.Findings, guideway.Diagnostic{
 			Severity: guideway.SeverityWarning, Code: "findings-more", Message: fmt.Sprintf("%d more diagnostics are not listed", s.omitted),
 		})
 	}
 	slices.SortFunc(s.manifest.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	s.manifest.Revision = revision
 }

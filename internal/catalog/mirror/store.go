@@ -70,9 +70,7 @@ type state struct {
 
 // Manifest lists the content of a version.
 type Manifest struct {
-	// Revision is the revision of the source; a later one may have the same content.
-	Revision string `json:"revision"`
-	Files    []File `json:"files"`
+	Files []File `json:"files"`
 	// Findings are the diagnostics of files that are not in the copy.
 	Findings []guideway.Diagnostic `json:"findings,omitempty"`
 }

@@ -46,18 +46,9 @@ type Options struct {
 	// Timeout bounds one answer: 10 seconds.
 	Timeout time.Duration
 	// Limits bound the content of a registry.
-	Limits Limits
+	Limits mirror.Limits
 	// Pause waits before another attempt; nil sleeps.
 	Pause func(context.Context, time.Duration) error
-}
-
-// Limits bound the content of a registry. A zero field means the default.
-type Limits struct {
-	// Bytes bounds one answer: 64 MiB.
-	Bytes int64
-	// Files bounds the documents: 1,000; FileBytes one of them: 1 MiB.
-	Files     int
-	FileBytes int64
 }
 
 // attempts is the number of attempts for a request.
@@ -97,9 +88,7 @@ func New(opts Options) (*Client, error) {
 			WithFix("use https, or set allowPrivate for a registry in your own network")
 	}
 	opts.Timeout = cmp.Or(opts.Timeout, 10*time.Second)
-	opts.Limits.Bytes = cmp.Or(opts.Limits.Bytes, 64<<20)
-	opts.Limits.Files = cmp.Or(opts.Limits.Files, 1_000)
-	opts.Limits.FileBytes = cmp.Or(opts.Limits.FileBytes, 1<<20)
+	opts.Limits = opts.Limits.WithDefaults()
 	if opts.Pause == nil {
 		opts.Pause = ctxsleep.For
 	}

@@ -84,7 +84,7 @@ func (a *App) newGitSource(cfg *config.Config, s config.Source, info catalog.Sou
 		URL: s.Git, Branch: s.Branch, Tag: s.Tag, Commit: s.Commit, Path: s.Path, Hosts: cfg.Workflows.Hosts,
 		Credentials: func(host string) (user, token string) { return s.User, a.findGitToken(s, host) },
 		SSH:         git.SSH{Key: a.expandPath(s.SSHKey), KnownHosts: a.expandPath(s.KnownHosts)},
-		Limits:      git.Limits{Bytes: s.MaxBytes, Files: s.MaxFiles, FileBytes: s.MaxFileSize},
+		Limits:      mirror.Limits{Bytes: s.MaxBytes, Files: s.MaxFiles, FileBytes: s.MaxFileSize},
 	}
 	fetcher, err := git.New(opts)
 	if err != nil {
@@ -110,7 +110,7 @@ func (a *App) newRegistrySource(cfg *config.Config, s config.Source, info catalo
 			}
 			return key
 		},
-		Limits: registry.Limits{Bytes: s.MaxBytes, Files: s.MaxFiles, FileBytes: s.MaxFileSize},
+		Limits: mirror.Limits{Bytes: s.MaxBytes, Files: s.MaxFiles, FileBytes: s.MaxFileSize},
 	})
 	info.Name = cmp.Or(info.Name, names.reserve("registry"))
 	if err != nil {

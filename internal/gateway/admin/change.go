@@ -29,7 +29,7 @@ func (s *Service) Add(ctx context.Context, u config.Upstream) error {
 
 // checkNameFree returns CodeConflict if a name is taken.
 func (s *Service) checkNameFree(name string) error {
-	_, _, err := s.findUpstream(name)
+	_, err := s.findUpstream(name)
 	switch {
 	case err == nil:
 		return guideway.Errorf(guideway.CodeConflict, "the upstream %q already exists", clipName(name)).WithFix("change the existing one, or use another name")
@@ -80,13 +80,9 @@ func (s *Service) Change(ctx context.Context, base string, next config.Upstream)
 func (s *Service) editUpstream(ctx context.Context, name, base string, change func(config.Upstream) (config.Upstream, error)) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
-	_, now, err := s.findUpstream(name)
+	now, err := s.findVersion(name, base)
 	if err != nil {
 		return err
-	}
-	if base != s.baseOf(now) {
-		return guideway.Errorf(guideway.CodeConflict, "the upstream %q has changed since it was read", name).
-			WithFix("read the current version, and change that")
 	}
 	next, err := change(now)
 	if err != nil {
@@ -97,6 +93,16 @@ func (s *Service) editUpstream(ctx context.Context, name, base string, change fu
 		return err
 	}
 	return s.writeUpstream(ctx, next)
+}
+
+// findVersion returns an upstream, or CodeConflict if base names another version of it.
+func (s *Service) findVersion(name, base string) (config.Upstream, error) {
+	u, err := s.findUpstream(name)
+	if err == nil && base != s.baseOf(u) {
+		err = guideway.Errorf(guideway.CodeConflict, "the upstream %q has changed since it was read", name).
+			WithFix("read the current version, and change that")
+	}
+	return u, err
 }
 
 // writeUpstream writes an upstream to the configuration and applies it.
@@ -160,15 +166,10 @@ func (s *Service) SetTool(ctx context.Context, name, base, tool string, rule con
 func (s *Service) Remove(ctx context.Context, name, base string) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
-	_, u, err := s.findUpstream(name)
-	if err != nil {
+	if _, err := s.findVersion(name, base); err != nil {
 		return err
 	}
-	if base != s.baseOf(u) {
-		return guideway.Errorf(guideway.CodeConflict, "the upstream %q has changed since it was read", name).
-			WithFix("read the current version")
-	}
-	err = s.applyWritten(s.Edit(ctx, func(src []byte) ([]byte, error) {
+	err := s.applyWritten(s.Edit(ctx, func(src []byte) ([]byte, error) {
 		out, _, err := install.RemoveMember(src, []string{"upstreams", name})
 		return out, err
 	}))
@@ -187,34 +188,32 @@ func (s *Service) Remove(ctx context.Context, name, base string) error {
 // Restart closes the sessions of an upstream and forgets its failures; the next call starts
 // it again.
 func (s *Service) Restart(name string) error {
-	if _, _, err := s.findUpstream(name); err != nil {
+	if err := s.checkInUse(name); err != nil {
 		return err
-	}
-	if s.Gateway == nil {
-		return offError()
 	}
 	return s.Gateway.Restart(name)
 }
 
 // Ask reloads the catalog of an upstream, which starts it if necessary.
 func (s *Service) Ask(ctx context.Context, name string) error {
-	if _, _, err := s.findUpstream(name); err != nil {
+	if err := s.checkInUse(name); err != nil {
 		return err
-	}
-	if s.Gateway == nil {
-		return offError()
 	}
 	return s.Gateway.Refresh(ctx, name)
 }
 
-func offError() error {
+// checkInUse returns an error if an upstream does not exist, or the gateway is off.
+func (s *Service) checkInUse(name string) error {
+	if _, err := s.findUpstream(name); err != nil || s.Gateway != nil {
+		return err
+	}
 	return guideway.Errorf(guideway.CodeConflict, `upstreams are not in use: the toolset "gateway" is off`).
 		WithFix(`add "gateway" to "toolsets" in guideway.json, and restart the server`)
 }
 
 // Lines returns the last lines of an upstream's stderr.
 func (s *Service) Lines(name string, n int) ([]string, error) {
-	if _, _, err := s.findUpstream(name); err != nil {
+	if _, err := s.findUpstream(name); err != nil {
 		return nil, err
 	}
 	lines, err := s.Logs(name, n)

@@ -79,17 +79,17 @@ func (s *Service) loadConfig() (*config.Config, error) {
 }
 
 // findUpstream returns an upstream of the configuration.
-func (s *Service) findUpstream(name string) (*config.Config, config.Upstream, error) {
+func (s *Service) findUpstream(name string) (config.Upstream, error) {
 	cfg, err := s.loadConfig()
 	if err != nil {
-		return nil, config.Upstream{}, err
+		return config.Upstream{}, err
 	}
 	i := slices.IndexFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name })
 	if i < 0 {
-		return cfg, config.Upstream{}, guideway.Errorf(guideway.CodeNotFound, "there is no upstream %q", clipName(name)).
+		return config.Upstream{}, guideway.Errorf(guideway.CodeNotFound, "there is no upstream %q", clipName(name)).
 			WithFix("guideway upstream list")
 	}
-	return cfg, cfg.Upstreams[i], nil
+	return cfg.Upstreams[i], nil
 }
 
 func clipName(text string) string { return text[:min(len(text), upstream.MaxNameLength)] }

@@ -46,8 +46,8 @@ func (s *Service) Import(ctx context.Context, text string, chosen []string, look
 	var take []config.Upstream
 	for _, server := range servers {
 		u, notes := UpstreamOf(server)
-		row := Found{Name: u.Name, Notes: notes}
-		row.Reached, row.Where = s.targetOf(u)
+		e := EntryOf(u)
+		row := Found{Name: u.Name, Reached: e.Spec.Kind(), Where: targetOf(u), Notes: notes}
 		switch err := checkUpstream(u); {
 		case taken[u.Name]:
 			row.Notes = append(row.Notes, "omitted: an upstream has this name")
@@ -70,14 +70,6 @@ func (s *Service) Import(ctx context.Context, text string, chosen []string, look
 		}
 	}
 	return list, nil
-}
-
-func (s *Service) targetOf(u config.Upstream) (reached, where string) {
-	e := EntryOf(u)
-	if where = WithoutSecrets(u.URL); u.Command != "" {
-		where = WithoutSecrets(strings.Join(append([]string{u.Command}, hideArgs(u.Args)...), " "))
-	}
-	return e.Spec.Kind(), where
 }
 
 // UpstreamOf converts a client's server to an upstream with a valid name, and returns

@@ -34,10 +34,7 @@ func (s *Service) Held(u config.Upstream) []gateway.Waiting {
 	if c == nil {
 		return nil
 	}
-	list, err := s.waitingTools(e, c)
-	if err != nil {
-		return nil
-	}
+	list, _ := s.waitingTools(e, c) // without the approvals, nothing is known to wait
 	return list
 }
 
@@ -56,7 +53,7 @@ func (s *Service) changedTools(e gateway.Entry, c *upstream.Catalog) ([]gateway.
 // Review returns the differences between an upstream and its approvals, as far as its
 // catalog is known.
 func (s *Service) Review(name string) ([]Waiting, error) {
-	_, u, err := s.findUpstream(name)
+	u, err := s.findUpstream(name)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +89,7 @@ func (s *Service) Approve(name, by string, seen []Seen) error {
 	}
 	s.editing.Lock()
 	defer s.editing.Unlock()
-	_, u, err := s.findUpstream(name)
+	u, err := s.findUpstream(name)
 	if err != nil {
 		return err
 	}

@@ -49,11 +49,7 @@ type Summary struct {
 // Summarize returns the summary of an upstream without starting it.
 func (s *Service) Summarize(u config.Upstream) Summary {
 	e := EntryOf(u)
-	row := Summary{Name: u.Name, Reached: e.Spec.Kind(), Where: u.URL, Project: u.Project, Disabled: u.Disabled, Tools: -1}
-	if u.Command != "" {
-		row.Where = strings.Join(append([]string{u.Command}, hideArgs(u.Args)...), " ")
-	}
-	row.Where = WithoutSecrets(row.Where)
+	row := Summary{Name: u.Name, Reached: e.Spec.Kind(), Where: targetOf(u), Project: u.Project, Disabled: u.Disabled, Tools: -1}
 	if err := e.Check(); err != nil {
 		row.Problem = err.Error()
 		return row
@@ -67,6 +63,14 @@ func (s *Service) Summarize(u config.Upstream) Summary {
 		row.Waiting = len(waiting)
 	}
 	return row
+}
+
+// targetOf returns the command or the URL of an upstream without secrets.
+func targetOf(u config.Upstream) string {
+	if u.Command == "" {
+		return WithoutSecrets(u.URL)
+	}
+	return WithoutSecrets(strings.Join(append([]string{u.Command}, hideArgs(u.Args)...), " "))
 }
 
 // knownCatalog returns the catalog of an upstream, from the gateway or from the cache.
@@ -137,7 +141,7 @@ type Details struct {
 
 // Show returns the details of an upstream without starting it.
 func (s *Service) Show(name string) (*Details, error) {
-	_, u, err := s.findUpstream(name)
+	u, err := s.findUpstream(name)
 	if err != nil {
 		return nil, err
 	}

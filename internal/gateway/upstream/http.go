@@ -358,17 +358,10 @@ func (w *httpConn) resumeStream(ctx context.Context, last string) (*http.Respons
 // belong to no call.
 func (w *httpConn) negotiated(version string) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.version = version
-	listen := version < ModernVersion && !w.closed
-	if listen {
-		w.wg.Add(1)
-	}
-	w.mu.Unlock()
-	if listen {
-		go func() {
-			defer w.wg.Done()
-			w.listenLoop()
-		}()
+	if version < ModernVersion && !w.closed {
+		w.wg.Go(w.listenLoop)
 	}
 }
 

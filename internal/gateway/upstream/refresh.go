@@ -183,9 +183,7 @@ func (u *Upstream) refreshSoon() {
 		return
 	}
 	u.dirty = true
-	u.wg.Add(1)
-	go func() {
-		defer u.wg.Done()
+	u.wg.Go(func() {
 		delay := settleTime
 		if c := u.catalog.Load(); c != nil {
 			if left := time.Until(c.Fetched.Add(restTime)); left > delay && left <= restTime {
@@ -201,7 +199,7 @@ func (u *Upstream) refreshSoon() {
 			u.mu.Unlock()
 			u.opts.Logger.Warn("the catalog of an upstream could not be fetched", "upstream", u.spec.Name, "error", err)
 		}
-	}()
+	})
 }
 
 // followChanges subscribes to the changes of a modern server. A legacy server reports them
@@ -225,11 +223,9 @@ func (u *Upstream) followChanges(s *Session, from *slot, client string) {
 	if err != nil {
 		return
 	}
-	u.wg.Add(1)
-	go func() {
-		defer u.wg.Done()
+	u.wg.Go(func() {
 		s.keepSubscribed(u.ctx, text, func(method string, params json.RawMessage) { u.handleNotification(from, client, method, params) })
-	}()
+	})
 }
 
 // keepSubscribed keeps a subscription while the session exists.

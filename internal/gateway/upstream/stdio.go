@@ -30,7 +30,6 @@ const (
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
-	to  receiver
 
 	writes  chan struct{} // one line at a time
 	closing sync.Once
@@ -62,7 +61,7 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 		return nil, startError(spec, err)
 	}
 	widenPipes(in, out)
-	p := &process{cmd: cmd, in: in, to: to, writes: make(chan struct{}, 1), exited: make(chan struct{})}
+	p := &process{cmd: cmd, in: in, writes: make(chan struct{}, 1), exited: make(chan struct{})}
 	read := make(chan error, 1)
 	go func() {
 		read <- readMessages(out, limit, log, to)

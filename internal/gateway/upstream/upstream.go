@@ -237,11 +237,7 @@ func (u *Upstream) takeSlot(want Want) (*slot, <-chan struct{}, error) {
 	made := &slot{ready: make(chan struct{}), began: time.Now()}
 	u.slots[key] = append(u.slots[key], made)
 	u.addUser(made, &want)
-	u.wg.Add(1)
-	go func() {
-		defer u.wg.Done()
-		u.startSlot(made, key, want)
-	}()
+	u.wg.Go(func() { u.startSlot(made, key, want) })
 	return made, nil, nil
 }
 
