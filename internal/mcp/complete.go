@@ -87,9 +87,9 @@ func (s *Server) sessionParts(ctx context.Context, p *mcp.CompleteParams) []stri
 	if p.Context != nil {
 		given = p.Context.Arguments
 	}
-	list, err := s.sessions.Summaries(ctx, caller.Principal, session.ListOptions{
+	list, err := s.sessions.Summaries(ctx, caller.Principal, session.Filter{Ref: session.Ref{
 		Project: given["projectId"], Workflow: given["workflowId"], ID: given["id"],
-	})
+	}})
 	if err != nil {
 		s.logger.WarnContext(ctx, "session documents could not be suggested", "error", err)
 		return nil

@@ -34,7 +34,7 @@ func (s *sessionTools) explainError(ctx context.Context, c call, err error) erro
 		return bad
 	}
 	bad.Next = call("workrail_create_session", c.textArg("sessionId"))
-	there, err := s.sessions.Summaries(ctx, c.caller.Principal, session.ListOptions{Workflow: c.textArg("workflowId"), Limit: most})
+	there, err := s.sessions.Summaries(ctx, c.caller.Principal, session.Filter{Ref: session.Ref{Workflow: c.textArg("workflowId")}, Limit: most})
 	if err != nil || len(there) == 0 {
 		return bad
 	}

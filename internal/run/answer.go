@@ -73,7 +73,7 @@ func normalizeVars(vars map[string]any) (map[string]any, error) {
 // missing.
 func (s *Service) findByHandle(ctx context.Context, c Caller, token string) (Handle, Record, error) {
 	unknown := &Refusal{
-		Code: guideway.CodeNotFound, Rule: RuleUnknownHandle, Given: truncate(token, maxHandle),
+		Code: guideway.CodeNotFound, Rule: RuleUnknownHandle, Given: Truncate(token, maxHandle),
 		Message: "there is no such handle", Fix: "use the handle of the last answer, or search for the run with workflow_resume",
 		Next: &Call{Tool: "workflow_resume", Arguments: map[string]any{"query": "words that describe the run"}},
 	}
@@ -128,7 +128,7 @@ func (s *Service) findByRef(ctx context.Context, c Caller, ref Ref) (Handle, Rec
 		h, rec, err := s.findByHandle(ctx, c, ref.Handle)
 		if err == nil && ref.RunID != "" && ref.RunID != rec.ID {
 			return Handle{}, Record{}, &Refusal{
-				Code: guideway.CodeInvalid, Rule: RuleUnknownRun, Given: truncate(ref.RunID, maxHandle),
+				Code: guideway.CodeInvalid, Rule: RuleUnknownRun, Given: Truncate(ref.RunID, maxHandle),
 				Message: "the handle and the run id belong to different runs", Fix: "send only one of them",
 			}
 		}
@@ -140,7 +140,7 @@ func (s *Service) findByRef(ctx context.Context, c Caller, ref Ref) (Handle, Rec
 	rec, err := s.journal.Run(ctx, ref.RunID)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != c.User {
 		return Handle{}, Record{}, &Refusal{
-			Code: guideway.CodeNotFound, Rule: RuleUnknownRun, Given: truncate(ref.RunID, maxHandle),
+			Code: guideway.CodeNotFound, Rule: RuleUnknownRun, Given: Truncate(ref.RunID, maxHandle),
 			Message: "there is no such run", Fix: "search for the run with workflow_resume",
 			Next: &Call{Tool: "workflow_resume", Arguments: map[string]any{"query": "words that describe the run"}},
 		}
@@ -153,6 +153,16 @@ func (s *Service) findByRef(ctx context.Context, c Caller, ref Ref) (Handle, Rec
 		err = guideway.Errorf(guideway.CodeUnavailable, "the handle of run %s is missing", rec.ID).WithFix("guideway runs verify %s", rec.ID)
 	}
 	return h, rec, err
+}
+
+// loadByRef loads a run of the caller.
+func (s *Service) loadByRef(ctx context.Context, c Caller, ref Ref) (Record, *loadedRun, error) {
+	_, rec, err := s.findByRef(ctx, c, ref)
+	if err != nil {
+		return rec, nil, err
+	}
+	l, err := s.loadRun(ctx, rec)
+	return rec, l, err
 }
 
 // newAnswer returns the position of a run as an answer.

@@ -77,7 +77,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 		if !ok {
 			continue
 		}
-		e.By = By{User: truncate(e.By.User, maxKey), Client: truncate(e.By.Client, maxKey), Via: ViaImport}
+		e.By = By{User: Truncate(e.By.User, maxKey), Client: Truncate(e.By.Client, maxKey), Via: ViaImport}
 		if e.At = e.At.UTC().Truncate(time.Microsecond); e.At.IsZero() || e.At.After(now) {
 			e.At = now
 		}
@@ -95,7 +95,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 	}
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash,
-		Goal: truncate(b.Run.Goal, maxGoal), Project: b.Run.Project.truncateNames(), Imported: truncate(b.Run.ID, maxKey),
+		Goal: Truncate(b.Run.Goal, maxGoal), Project: b.Run.Project.truncateNames(), Imported: Truncate(b.Run.ID, maxKey),
 	}
 	return s.createRun(ctx, c, p, created, entries, "")
 }
@@ -122,7 +122,7 @@ func parseBundle(data []byte) (*runBundle, error) {
 		return nil, bundleError("it is not JSON: %s", err.Error())
 	}
 	if b.Format != bundleFormat {
-		return nil, bundleError("its format is %q, not %q", truncate(b.Format, maxKey), bundleFormat)
+		return nil, bundleError("its format is %q, not %q", Truncate(b.Format, maxKey), bundleFormat)
 	}
 	if b.Version > bundleVersion {
 		return nil, bundleError("its version is %d, and this program reads versions up to %d", b.Version, bundleVersion).

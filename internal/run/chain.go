@@ -69,9 +69,9 @@ func writeNumber(h hash.Hash, n int64) {
 	h.Write(b[:])
 }
 
-// chainEvents numbers and chains the events that follow the last one of a run, in place,
+// ChainEvents numbers and chains the events that follow the last one of a run, in place,
 // and returns the new head.
-func (k Key) chainEvents(run string, seq int64, head []byte, events []Event) []byte {
+func (k Key) ChainEvents(run string, seq int64, head []byte, events []Event) []byte {
 	for i := range events {
 		seq++
 		events[i].Seq = seq

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
@@ -58,8 +59,8 @@ func (s *Service) commitChange(ctx context.Context, by By, r Record, l *loadedRu
 			r.Updated = events[i].At
 		}
 	}
-	c := Commit{Expected: r.Seq, Events: events, Key: ch.key, Words: truncate(ch.words, maxWords)}
-	next.head = s.key.chainEvents(r.ID, r.Seq, l.head, events)
+	c := Commit{Expected: r.Seq, Events: events, Key: ch.key, Words: Truncate(ch.words, maxWords)}
+	next.head = s.key.ChainEvents(r.ID, r.Seq, l.head, events)
 	next.seq = r.Seq + int64(len(events))
 	r.Seq, r.Head = next.seq, next.head
 	updateRecord(&r, &next, next.program.PositionOf(next.state))
@@ -116,7 +117,7 @@ func searchText(facts []engine.Event) string {
 	const most = 1000
 	var words []byte
 	for _, e := range facts {
-		for _, text := range []string{e.Notes, truncate(e.Output, most)} {
+		for _, text := range []string{e.Notes, Truncate(e.Output, most)} {
 			if text != "" {
 				words = append(append(words, text...), '\n')
 			}
@@ -125,18 +126,16 @@ func searchText(facts []engine.Event) string {
 	return string(words)
 }
 
-// truncate shortens a text to a number of bytes, at the end of a character.
-func truncate(text string, most int) string {
+// Truncate shortens a text to a number of bytes, at the end of a character.
+func Truncate(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	for most > 0 && !isRuneStart(text[most]) {
+	for most > 0 && !utf8.RuneStart(text[most]) {
 		most--
 	}
 	return text[:most]
 }
-
-func isRuneStart(b byte) bool { return b&0xC0 != 0x80 }
 
 // isEnded reports whether a run accepts no more commands.
 func isEnded(status engine.Status) bool {

@@ -84,7 +84,7 @@ func (s *Service) decideAndCommit(ctx context.Context, c Caller, rec Record, key
 		s.recordRefusal(ctx, c, rec, l, refusal)
 		return nil, newRefusalAt(refusal, rec, l)
 	}
-	rec, l, err = s.commitChange(ctx, byCaller(c), rec, l, runChange{facts: facts, key: key, words: searchText(facts), moves: true})
+	rec, l, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{facts: facts, key: key, words: searchText(facts), moves: true})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (s *Service) recordRefusal(ctx context.Context, c Caller, rec Record, l *lo
 		Rule: r.Rule, Message: r.Message, Step: rec.Step, Issues: r.Issues[:min(len(r.Issues), most)],
 	})
 	if err == nil {
-		_, _, err = s.commitChange(ctx, byCaller(c), rec, l, runChange{otherEvents: []Event{e}})
+		_, _, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{otherEvents: []Event{e}})
 	}
 	if err != nil && guideway.ErrorCode(err) != guideway.CodeConflict {
 		s.log.WarnContext(ctx, "cannot record a refused attempt", "run", rec.ID, "error", err)

@@ -10,11 +10,7 @@ import (
 // Status returns the position of a run. It accepts any handle of the run and returns the
 // current one.
 func (s *Service) Status(ctx context.Context, c Caller, ref Ref) (*Answer, error) {
-	_, rec, err := s.findByRef(ctx, c, ref)
-	if err != nil {
-		return nil, err
-	}
-	l, err := s.loadRun(ctx, rec)
+	rec, l, err := s.loadByRef(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -27,11 +23,7 @@ func (s *Service) Abort(ctx context.Context, c Caller, r AbortRequest) (*Answer,
 		return nil, err
 	}
 	return retryOnConflict(ctx, func() (*Answer, error) {
-		_, rec, err := s.findByRef(ctx, c, r.Ref)
-		if err != nil {
-			return nil, err
-		}
-		l, err := s.loadRun(ctx, rec)
+		rec, l, err := s.loadByRef(ctx, c, r.Ref)
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +36,7 @@ func (s *Service) Abort(ctx context.Context, c Caller, r AbortRequest) (*Answer,
 		if refusal != nil {
 			return nil, newRefusalAt(refusal, rec, l)
 		}
-		rec, l, err = s.commitChange(ctx, byCaller(c), rec, l, runChange{facts: facts, words: r.Reason, moves: true})
+		rec, l, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{facts: facts, words: r.Reason, moves: true})
 		if err != nil {
 			return nil, err
 		}

@@ -67,11 +67,7 @@ func (s *Service) GetWithEvents(ctx context.Context, c Caller, ref Ref) (*Detail
 // Get returns the details of a run of the caller without its events, so that the cost does
 // not depend on their number. Events returns those.
 func (s *Service) Get(ctx context.Context, c Caller, ref Ref) (*Details, error) {
-	_, rec, err := s.findByRef(ctx, c, ref)
-	if err != nil {
-		return nil, err
-	}
-	l, err := s.loadRun(ctx, rec)
+	rec, l, err := s.loadByRef(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}

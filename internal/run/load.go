@@ -301,10 +301,8 @@ func parseFact(e Event) (fact engine.Event, ok bool, err error) {
 	if e.Kind == KindCreated || e.Kind == KindRefused || e.Kind == KindMarked {
 		return engine.Event{}, false, nil
 	}
-	if err := jsontext.Decode(e.Data, &fact); err != nil {
-		return fact, false, err
-	}
-	return fact, true, nil
+	err = jsontext.Decode(e.Data, &fact)
+	return fact, err == nil, err
 }
 
 // newFactEvent returns the journal event of an engine's event.

@@ -57,11 +57,7 @@ func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, er
 		}
 	}
 	return retryOnConflict(ctx, func() ([]Mark, error) {
-		_, rec, err := s.findByRef(ctx, c, r.Ref)
-		if err != nil {
-			return nil, err
-		}
-		l, err := s.loadRun(ctx, rec)
+		rec, l, err := s.loadByRef(ctx, c, r.Ref)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +76,7 @@ func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, er
 		if err != nil {
 			return nil, err
 		}
-		_, l, err = s.commitChange(ctx, byCaller(c), rec, l, runChange{otherEvents: []Event{e}})
+		_, l, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{otherEvents: []Event{e}})
 		if err != nil {
 			return nil, err
 		}
@@ -152,11 +148,7 @@ func (l *loadedRun) applyServiceEvents(events []Event) {
 // Admit reports whether the caller may set variables of a run, by the rules of Continue,
 // without setting them. It returns a *Refusal if not.
 func (s *Service) Admit(ctx context.Context, c Caller, ref Ref, vars map[string]any) error {
-	_, rec, err := s.findByRef(ctx, c, ref)
-	if err != nil {
-		return err
-	}
-	l, err := s.loadRun(ctx, rec)
+	rec, l, err := s.loadByRef(ctx, c, ref)
 	if err != nil {
 		return err
 	}

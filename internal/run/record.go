@@ -61,7 +61,7 @@ type Project struct {
 
 // truncateNames returns the project with names that are short enough for lists.
 func (p Project) truncateNames() Project {
-	return Project{ID: truncate(p.ID, maxKey), Path: truncate(p.Path, maxGoal), Branch: truncate(p.Branch, maxBranch), Commit: truncate(p.Commit, maxKey)}
+	return Project{ID: Truncate(p.ID, maxKey), Path: Truncate(p.Path, maxGoal), Branch: Truncate(p.Branch, maxBranch), Commit: Truncate(p.Commit, maxKey)}
 }
 
 // By is the author of an event.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -156,15 +157,7 @@ func rankHits(hits []Hit, here Project, now time.Time) []rankedHit {
 		out = append(out, r)
 	}
 	slices.SortStableFunc(out, func(a, b rankedHit) int {
-		switch {
-		case a.score != b.score:
-			if a.score > b.score {
-				return -1
-			}
-			return 1
-		default:
-			return b.rec.Updated.Compare(a.rec.Updated)
-		}
+		return cmp.Or(cmp.Compare(b.score, a.score), b.rec.Updated.Compare(a.rec.Updated))
 	})
 	return out
 }

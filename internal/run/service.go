@@ -112,13 +112,13 @@ func (s *Service) openJournal(ctx context.Context) error {
 // currentTime returns the time in the precision of journals.
 func (s *Service) currentTime() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
 
-// byCaller returns the caller as the author of an event.
-func byCaller(c Caller) By {
+// ByCaller returns the caller as the author of an event.
+func ByCaller(c Caller) By {
 	via := c.Via
 	if via == "" {
 		via = ViaAgent
 	}
-	return By{User: c.User, Client: truncate(c.Client, maxKey), Via: via}
+	return By{User: c.User, Client: Truncate(c.Client, maxKey), Via: via}
 }
 
 // maxAttempts bounds the retries after conflicts. Each conflict means that another command
@@ -153,6 +153,6 @@ func (s *Service) recordHead(ctx context.Context, r Record) {
 // updateRecord stores the position of a run in its record.
 func updateRecord(r *Record, l *loadedRun, pos engine.Position) {
 	r.Status = l.program.Status(l.state)
-	r.Kind, r.Step, r.Title, r.Person = pos.Kind, pos.ID, truncate(pos.Title, maxTitle), pos.Person
+	r.Kind, r.Step, r.Title, r.Person = pos.Kind, pos.ID, Truncate(pos.Title, maxTitle), pos.Person
 	r.Done = l.state.Steps
 }

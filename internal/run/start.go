@@ -86,7 +86,7 @@ func startError(id string, err error) error {
 			rule = engine.RuleDefinition
 		}
 		return &Refusal{
-			Code: code, Rule: rule, Message: err.Error(), Given: truncate(id, maxKey), Fix: guideway.ErrorFix(err),
+			Code: code, Rule: rule, Message: err.Error(), Given: Truncate(id, maxKey), Fix: guideway.ErrorFix(err),
 			Next: &Call{Tool: "workflow_list", Arguments: map[string]any{}},
 		}
 	default:
@@ -118,8 +118,8 @@ func (s *Service) createRun(ctx context.Context, c Caller, p *program, created C
 		return nil, err
 	}
 	now := s.currentTime()
-	first.At, first.By = now, byCaller(c)
-	rec := initialRecord(newRunID(now), created, first)
+	first.At, first.By = now, ByCaller(c)
+	rec := InitialRecord(newRunID(now), created, first)
 	l := &loadedRun{identity: rec.identityOf(), head: s.key.Root(rec.ID), program: p, marks: created.Marks}
 	ch := runChange{otherEvents: []Event{first}, key: request, moves: true}
 	facts := make([]engine.Event, 0, len(entries))
@@ -137,7 +137,7 @@ func (s *Service) createRun(ctx context.Context, c Caller, p *program, created C
 		}
 	}
 	ch.words = searchText(facts)
-	rec, l, err = s.commitChange(ctx, byCaller(c), rec, l, ch)
+	rec, l, err = s.commitChange(ctx, ByCaller(c), rec, l, ch)
 	if err != nil {
 		return nil, err
 	}

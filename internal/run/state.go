@@ -89,7 +89,7 @@ func (s *Service) ImportState(ctx context.Context, c Caller, document []byte, pr
 	}
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Project: project,
-		Imported: truncate("state of version "+head.WorkflowVersion, maxKey),
+		Imported: Truncate("state of version "+head.WorkflowVersion, maxKey),
 	}
 	return s.createRun(ctx, c, p, created, factEntries([]engine.Event{e}), "")
 }

@@ -132,7 +132,7 @@ func (v *Verifier) Verify(ctx context.Context, runID string) (*Report, error) {
 		}
 	}
 	if runID != "" && report.Runs == 0 && len(report.Faults) == 0 {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no run %s", truncate(runID, maxHandle)).WithFix("guideway runs list")
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no run %s", Truncate(runID, maxHandle)).WithFix("guideway runs list")
 	}
 	return report, nil
 }
@@ -140,25 +140,12 @@ func (v *Verifier) Verify(ctx context.Context, runID string) (*Report, error) {
 // visitSince visits the runs that changed since a time and are not in seen.
 func (v *Verifier) visitSince(ctx context.Context, since time.Time, seen map[string]bool, visit func(Record) error) error {
 	const skew = 10 * time.Minute // between the clocks of several machines
-	f := Filter{Since: since.Add(-skew), Limit: pageSize}
-	for {
-		runs, err := v.Journal.Runs(ctx, f)
-		if err != nil {
-			return err
-		}
-		for _, rec := range runs {
-			if seen[rec.ID] {
-				continue
-			}
-			if err := visit(rec); err != nil {
-				return err
-			}
-		}
-		if len(runs) < f.Limit {
+	return v.visitPages(ctx, Filter{Since: since.Add(-skew)}, func(rec Record) error {
+		if seen[rec.ID] {
 			return nil
 		}
-		f.Before = &runs[len(runs)-1]
-	}
+		return visit(rec)
+	})
 }
 
 // AcceptRestore replaces the heads by the current journal.
@@ -194,7 +181,12 @@ func (v *Verifier) visitRuns(ctx context.Context, id string, visit func(Record) 
 		}
 		return visit(rec)
 	}
-	f := Filter{Limit: pageSize}
+	return v.visitPages(ctx, Filter{}, visit)
+}
+
+// visitPages visits the runs that a filter selects.
+func (v *Verifier) visitPages(ctx context.Context, f Filter, visit func(Record) error) error {
+	f.Limit = pageSize
 	for {
 		runs, err := v.Journal.Runs(ctx, f)
 		if err != nil {
@@ -277,7 +269,7 @@ func (w *chainCheck) checkEvent(e Event) *Fault {
 		if err != nil {
 			return w.newFault(1, FaultRecord, "event 1 (%s): %s", e.Kind, err.Error())
 		}
-		w.derived = initialRecord(w.rec.ID, c, e)
+		w.derived = InitialRecord(w.rec.ID, c, e)
 	}
 	if err := w.follower.Event(e); err != nil {
 		return w.newFault(e.Seq, FaultEdited, "event %d (%s): %s", e.Seq, e.Kind, err.Error())
@@ -326,8 +318,8 @@ func (w *chainCheck) checkEnd(now Record, known bool) *Fault {
 	return nil
 }
 
-// initialRecord returns the record of a run after its first event.
-func initialRecord(id string, c Created, e Event) Record {
+// InitialRecord returns the record of a run after its first event.
+func InitialRecord(id string, c Created, e Event) Record {
 	return Record{
 		ID: id, User: e.By.User, Client: e.By.Client,
 		Workflow: c.Workflow, Name: c.Name, Version: c.Version, Hash: c.Hash,

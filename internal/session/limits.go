@@ -95,7 +95,7 @@ func cloneValue(value any, depth int) (any, error) {
 	case string:
 		return strings.ToValidUTF8(value, "\uFFFD"), nil
 	case json.Number:
-		if !isNumber(string(value)) {
+		if !jsontext.IsNumber(string(value)) {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a number", clipText(string(value)))
 		}
 		return value, nil
@@ -148,14 +148,6 @@ func cloneOther(value any, depth int) (any, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a value cannot be encoded as JSON: %w", err)
 	}
 	return cloneValue(plain, depth)
-}
-
-// isNumber reports whether text is a JSON number.
-func isNumber(text string) bool {
-	if text == "" || (text[0] != '-' && (text[0] < '0' || text[0] > '9')) {
-		return false
-	}
-	return json.Valid([]byte(text))
 }
 
 // formatNumber returns a number as JSON.

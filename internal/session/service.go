@@ -174,38 +174,25 @@ func (s *Service) Restore(ctx context.Context, p guideway.Principal, n Name) (Re
 	return ref, nil
 }
 
-// ListOptions filter documents. An empty field does not filter.
-type ListOptions struct {
-	Project  string
-	Workflow string
-	ID       string
-	// Limit is the maximum number of documents; 0 means 1000.
-	Limit int
-}
-
-// List returns the user's documents, the last changed first.
-func (s *Service) List(ctx context.Context, p guideway.Principal, o ListOptions) ([]Document, error) {
+// List returns the user's documents that a filter selects, the last changed first.
+func (s *Service) List(ctx context.Context, p guideway.Principal, f Filter) ([]Document, error) {
 	if err := checkUser(p.User); err != nil {
 		return nil, err
 	}
-	list, err := s.store.Documents(ctx, o.storeFilter(p))
+	f.Ref.User = p.User
+	list, err := s.store.Documents(ctx, f)
 	return list, wrapError(err, "list session documents")
 }
 
-// Summaries returns the summaries of the user's documents, the last changed first.
-func (s *Service) Summaries(ctx context.Context, p guideway.Principal, o ListOptions) ([]Summary, error) {
+// Summaries returns the summaries of the user's documents that a filter selects, the last
+// changed first.
+func (s *Service) Summaries(ctx context.Context, p guideway.Principal, f Filter) ([]Summary, error) {
 	if err := checkUser(p.User); err != nil {
 		return nil, err
 	}
-	list, err := s.store.Summaries(ctx, o.storeFilter(p))
+	f.Ref.User = p.User
+	list, err := s.store.Summaries(ctx, f)
 	return list, wrapError(err, "list session documents")
-}
-
-func (o ListOptions) storeFilter(p guideway.Principal) Filter {
-	return Filter{
-		Ref:   Ref{User: p.User, Project: o.Project, Workflow: o.Workflow, ID: o.ID},
-		Limit: o.Limit,
-	}
 }
 
 // Projects returns the projects in which the user has documents or runs.

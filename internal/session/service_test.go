@@ -253,7 +253,7 @@ func TestDocumentsOfOtherUsersAreHidden(t *testing.T) {
 		_, err = b.ValidationLog(ctx, bob, name, 0)
 		wantError(t, err, guideway.CodeNotFound)
 	}
-	if list, err := b.List(ctx, bob, ListOptions{}); err != nil || len(list) != 0 {
+	if list, err := b.List(ctx, bob, Filter{}); err != nil || len(list) != 0 {
 		t.Errorf("bob lists %v, %v", list, err)
 	}
 	if list, err := b.Projects(ctx, bob); err != nil || len(list) != 0 {
@@ -264,7 +264,7 @@ func TestDocumentsOfOtherUsersAreHidden(t *testing.T) {
 	}
 	// A caller without a name sees no documents.
 	nobody := guideway.Principal{}
-	_, errList := b.List(ctx, nobody, ListOptions{})
+	_, errList := b.List(ctx, nobody, Filter{})
 	_, errProjects := b.Projects(ctx, nobody)
 	_, errGet := b.Get(ctx, nobody, Name{ID: "s"})
 	_, errCreate := b.Create(ctx, nobody, CreateRequest{Project: projectA, Workflow: "w", ID: "s"})
@@ -283,13 +283,13 @@ func TestListsAreFiltered(t *testing.T) {
 		b.createDocument(ref.Project, ref.Workflow, ref.ID, `{}`)
 	}
 	tests := []struct {
-		options ListOptions
+		options Filter
 		want    string
 	}{
-		{ListOptions{}, "bbbbbbbbbbbb/w1/one aaaaaaaaaaaa/w2/two aaaaaaaaaaaa/w1/one"},
-		{ListOptions{Limit: 1}, "bbbbbbbbbbbb/w1/one"},
-		{ListOptions{Project: projectA}, "aaaaaaaaaaaa/w2/two aaaaaaaaaaaa/w1/one"},
-		{ListOptions{Workflow: "w1", ID: "one"}, "bbbbbbbbbbbb/w1/one aaaaaaaaaaaa/w1/one"},
+		{Filter{}, "bbbbbbbbbbbb/w1/one aaaaaaaaaaaa/w2/two aaaaaaaaaaaa/w1/one"},
+		{Filter{Limit: 1}, "bbbbbbbbbbbb/w1/one"},
+		{Filter{Ref: Ref{Project: projectA}}, "aaaaaaaaaaaa/w2/two aaaaaaaaaaaa/w1/one"},
+		{Filter{Ref: Ref{Workflow: "w1", ID: "one"}}, "bbbbbbbbbbbb/w1/one aaaaaaaaaaaa/w1/one"},
 	}
 	for _, tt := range tests {
 		list, err := b.List(t.Context(), ann, tt.options)
@@ -449,7 +449,7 @@ func TestErrorsOfTheStoreKeepTheirCode(t *testing.T) {
 	_, errCreate := b.Create(ctx, ann, CreateRequest{Project: projectA, Workflow: "w", ID: "s"})
 	_, errUpdate := b.Update(ctx, ann, name, nil)
 	_, errGet := b.Get(ctx, ann, name)
-	_, errList := b.List(ctx, ann, ListOptions{})
+	_, errList := b.List(ctx, ann, Filter{})
 	_, errProjects := b.Projects(ctx, ann)
 	for _, err := range []error{errCreate, errUpdate, errGet, errList, errProjects} {
 		wantError(t, err, guideway.CodeUnavailable, "the disk is full", "free some space")

@@ -77,6 +77,7 @@ type Finder interface {
 
 // Filter selects documents.
 type Filter struct {
+	// Ref has the fields to compare; an empty one selects all documents.
 	Ref Ref
 	// Limit is the maximum number of documents; 0 means 1000.
 	Limit int

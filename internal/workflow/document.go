@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/guideway-dev/guideway"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
@@ -54,25 +55,17 @@ func Dialects() []guideway.Dialect {
 
 // Kinds returns the kinds of documents of a dialect, or all kinds if the dialect is empty.
 func Kinds(dialect guideway.Dialect) []phases.Kind {
-	var ofHooks []phases.Kind
-	for _, kind := range hookdef.Kinds() {
-		ofHooks = append(ofHooks, phases.Kind(kind))
-	}
-	var ofMachines []phases.Kind
-	for _, kind := range machinedef.Kinds() {
-		ofMachines = append(ofMachines, phases.Kind(kind))
-	}
 	switch dialect {
 	case guideway.DialectMachines:
-		return ofMachines
+		return machinedef.Kinds()
 	case guideway.DialectSteps:
 		return []phases.Kind{phases.KindWorkflow}
 	case guideway.DialectPhases:
 		return phases.Kinds()
 	case guideway.DialectHooks:
-		return ofHooks
+		return hookdef.Kinds()
 	default:
-		return append(append(phases.Kinds(), ofHooks...), ofMachines...)
+		return slices.Concat(phases.Kinds(), hookdef.Kinds(), machinedef.Kinds())
 	}
 }
 
@@ -84,9 +77,9 @@ func Schema(as As) []byte {
 	}
 	switch {
 	case as.Dialect == guideway.DialectMachines:
-		return machinedef.Schema(machinedef.Kind(as.Kind))
+		return machinedef.Schema(as.Kind)
 	case as.Dialect == guideway.DialectHooks:
-		return hookdef.Schema(hookdef.Kind(as.Kind))
+		return hookdef.Schema(as.Kind)
 	case as.Dialect == guideway.DialectPhases:
 		return phases.Schema(as.Kind)
 	case as.Dialect == guideway.DialectSteps && as.Kind == phases.KindWorkflow:
@@ -100,9 +93,9 @@ func Schema(as As) []byte {
 func mainKind(dialect guideway.Dialect) phases.Kind {
 	switch dialect {
 	case guideway.DialectHooks:
-		return phases.Kind(hookdef.KindGraph)
+		return hookdef.KindGraph
 	case guideway.DialectMachines:
-		return phases.Kind(machinedef.KindMachine)
+		return machinedef.KindMachine
 	default:
 		return phases.KindWorkflow
 	}
@@ -151,7 +144,7 @@ func Guess(file string, data []byte, as As) As {
 // guessMachine is guess for documents of the machines dialect; ok reports whether it is
 // one.
 func (as As) guessMachine(file string, root *doc.Node) (of As, ok bool) {
-	kind := phases.Kind(machinedef.Guess(file, root))
+	kind := machinedef.Guess(file, root)
 	switch {
 	case as.Dialect == guideway.DialectMachines:
 	case as.Dialect != "" || kind == "" || as.Kind != "" && as.Kind != kind:
@@ -170,7 +163,7 @@ func (as As) guessKind(file string, root *doc.Node) As {
 	kind := cmp.Or(phases.Guess(root), phases.KindAt(file))
 	if hook := hookdef.Guess(root); as.Dialect == guideway.DialectHooks || as.Dialect == "" && hook != "" && (kind == "" || hook == hookdef.KindGraph) {
 		as.Dialect = guideway.DialectHooks
-		as.Kind = cmp.Or(as.Kind, phases.Kind(hook), mainKind(as.Dialect))
+		as.Kind = cmp.Or(as.Kind, hook, mainKind(as.Dialect))
 		return as
 	}
 	if as.Dialect == "" {
@@ -280,7 +273,7 @@ func (d *Document) readPhases(file string, root *doc.Node) []guideway.Diagnostic
 
 // readHooks parses a hook graph or a module.
 func (d *Document) readHooks(file string, root *doc.Node) (found []guideway.Diagnostic) {
-	switch hookdef.Kind(d.Kind) {
+	switch d.Kind {
 	case hookdef.KindGraph:
 		if d.Graph, found = hookdef.Parse(file, root); d.Graph != nil {
 			d.ID, d.Version, d.Canonical = d.Graph.ID, d.Graph.Version, d.Graph.Canonical
@@ -302,7 +295,7 @@ func standalone(file string, data []byte) machinedef.Files {
 
 // readMachines parses a machine configuration, or a file of roles.
 func (d *Document) readMachines(file string, root *doc.Node, data []byte) (found []guideway.Diagnostic) {
-	switch machinedef.Kind(d.Kind) {
+	switch d.Kind {
 	case machinedef.KindMachine:
 		if d.Machine, found = machinedef.Parse(standalone(file, data)); d.Machine != nil {
 			d.ID, d.Version, d.Canonical = d.Machine.Name, d.Machine.Version, string(doc.Canonical(root))

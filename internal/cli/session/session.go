@@ -1,8 +1,6 @@
 // Package session has the commands on session documents.
 package session
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"cmp"
 	"context"
@@ -11,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/spf13/cobra"
 )
@@ -78,7 +77,7 @@ func WholeName(r session.Ref) string { return r.Project + "/" + r.Workflow + "/"
 func completeSessions(a *app.App) cobra.CompletionFunc {
 	return app.CompleteNames(1, app.NamesInOrder, func(ctx context.Context) (names []string, err error) {
 		err = withSessions(ctx, a, func(ctx context.Context, d *sessionDeps) error {
-			list, err := d.sessions.Summaries(ctx, d.person, session.ListOptions{})
+			list, err := d.sessions.Summaries(ctx, d.person, session.Filter{})
 			ids := map[string]int{}
 			for _, doc := range list {
 				ids[doc.ID]++
@@ -133,9 +132,9 @@ type SessionsListAnswer struct {
 
 func runSessionsList(ctx context.Context, o *SessionsListOptions) error {
 	return withSessions(ctx, o.app, func(ctx context.Context, d *sessionDeps) error {
-		options := session.ListOptions{Project: o.Project, Workflow: o.Workflow, Limit: o.Limit}
+		options := session.Filter{Ref: session.Ref{Project: o.Project, Workflow: o.Workflow}, Limit: o.Limit}
 		if o.Here {
-			options.Project = d.here
+			options.Ref.Project = d.here
 		}
 		if o.JSON {
 			list, err := d.sessions.List(ctx, d.person, options)

@@ -11,7 +11,7 @@ import (
 )
 
 // Kind is the kind of a document of the dialect.
-type Kind string
+type Kind = shape.Kind
 
 // The kinds.
 const (

@@ -69,27 +69,6 @@ func (b Binding) Meets(other Binding) bool {
 	return PatternsOverlap(b.Upstream, other.Upstream) && PatternsOverlap(b.Tool, other.Tool)
 }
 
-// AppliesTo reports whether the graph wraps a request.
-func (g *Graph) AppliesTo(t Type, upstream, tool string) bool {
-	if g.Type != t {
-		return false
-	}
-	if len(g.Bindings) == 0 {
-		return true
-	}
-	for _, b := range g.Bindings {
-		if b.Has(upstream, tool) {
-			return true
-		}
-	}
-	return false
-}
-
-// Overlaps reports whether both graphs can wrap the same request.
-func (g *Graph) Overlaps(other *Graph) bool {
-	return g.Type == other.Type && Overlap(g.Bindings, other.Bindings)
-}
-
 // Overlap reports whether both lists of bindings can select the same request; an empty list
 // selects all requests.
 func Overlap(a, b []Binding) bool {

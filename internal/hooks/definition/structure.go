@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
@@ -24,7 +25,7 @@ func (p *parser) checkStructure(at shape.Place, g *Graph) {
 		return // checking all paths of a hostile graph would take too long
 	}
 	for _, diagnostic := range g.Diagnostics() {
-		p.Errorf(at.Below(string(diagnostic.Pointer)), diagnostic.Code, diagnostic.Fix, "%s", diagnostic.Message)
+		p.Errorf(at.Below(diagnostic.Pointer), diagnostic.Code, diagnostic.Fix, "%s", diagnostic.Message)
 	}
 }
 
@@ -40,19 +41,9 @@ func (p *parser) checkModuleIDs(at shape.Place, g *Graph) {
 	}
 }
 
-// Diagnostic is a violation of a rule for graphs.
-type Diagnostic struct {
-	Code string
-	// Pointer is the pointer to the node, edge or list.
-	Pointer doc.Pointer
-	// Node is the ID of the node, or "".
-	Node         string
-	Message, Fix string
-}
-
 // Diagnostics returns the violated rules. A valid graph is a tree from its start,
 // with at most one call on each path.
-func (g *Graph) Diagnostics() []Diagnostic {
+func (g *Graph) Diagnostics() []guideway.Diagnostic {
 	c := &checker{Graph: g, numbers: make(map[string]int, len(g.Nodes))}
 	c.indexEdges()
 	c.checkEnds()
@@ -74,7 +65,7 @@ type checker struct {
 	numbers map[string]int
 	// in and out are the indices of each node's valid edges, without duplicates.
 	in, out [][]int
-	found   []Diagnostic
+	found   []guideway.Diagnostic
 }
 
 // isFirstOfID reports whether a node is the first one with its ID.
@@ -84,8 +75,8 @@ func (c *checker) isFirstOfID(n int) bool {
 
 // addNodeError adds a diagnostic of a node.
 func (c *checker) addNodeError(n int, code, fix, format string, args ...any) {
-	c.found = append(c.found, Diagnostic{
-		Code: code, Pointer: doc.Pointer("").Key("nodes").Index(n), Node: c.Nodes[n].ID, Message: fmt.Sprintf(format, args...), Fix: fix,
+	c.found = append(c.found, guideway.Diagnostic{
+		Code: code, Pointer: string(doc.Pointer("").Key("nodes").Index(n)), Node: c.Nodes[n].ID, Message: fmt.Sprintf(format, args...), Fix: fix,
 	})
 }
 
@@ -95,8 +86,8 @@ func (c *checker) addEdgeError(e int, key, code, fix, format string, args ...any
 	if key != "" {
 		pointer = pointer.Key(key)
 	}
-	c.found = append(c.found, Diagnostic{
-		Code: code, Pointer: pointer, Node: c.Edges[e].Source, Message: fmt.Sprintf(format, args...), Fix: fix,
+	c.found = append(c.found, guideway.Diagnostic{
+		Code: code, Pointer: string(pointer), Node: c.Edges[e].Source, Message: fmt.Sprintf(format, args...), Fix: fix,
 	})
 }
 
@@ -170,7 +161,7 @@ func (c *checker) checkEnds() {
 		}
 	}
 	root := func(code, fix, message string) {
-		c.found = append(c.found, Diagnostic{Code: code, Pointer: doc.Pointer("").Key("nodes"), Message: message, Fix: fix})
+		c.found = append(c.found, guideway.Diagnostic{Code: code, Pointer: string(doc.Pointer("").Key("nodes")), Message: message, Fix: fix})
 	}
 	if first < 0 {
 		root(CodeStartCount, `add {"id": "start", "type": "start"}`, "The graph has no start node.")

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/guideway-dev/guideway"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 )
@@ -75,15 +77,7 @@ func (s *Set) For(t hookdef.Type, upstream, tool string) (*Program, error) {
 }
 
 func (m *member) appliesTo(upstream, tool string) bool {
-	if len(m.bindings) == 0 {
-		return true
-	}
-	for _, b := range m.bindings {
-		if b.Has(upstream, tool) {
-			return true
-		}
-	}
-	return false
+	return len(m.bindings) == 0 || slices.ContainsFunc(m.bindings, func(b hookdef.Binding) bool { return b.Has(upstream, tool) })
 }
 
 // Overlapping returns the names of the set's graphs that apply to a request that another

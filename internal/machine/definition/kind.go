@@ -4,10 +4,11 @@ import (
 	"path"
 
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
 // Kind is the kind of a document of the dialect.
-type Kind string
+type Kind = shape.Kind
 
 // The kinds. A script is not a document.
 const (

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,31 +66,31 @@ func (b *Background) driveInBackground(user, id string) {
 	})
 }
 
+// driveAfter drives a run after a command that succeeded, and returns the result of the
+// command. An empty id is that of the result.
+func (b *Background) driveAfter(c run.Caller, id string, s *Status, err error) (*Status, error) {
+	if err == nil {
+		b.driveInBackground(c.User, cmp.Or(id, s.RunID))
+	}
+	return s, err
+}
+
 // Start starts a run and drives it.
 func (b *Background) Start(ctx context.Context, c run.Caller, r StartRequest) (*Status, error) {
 	s, err := b.Service.Start(ctx, c, r)
-	if err == nil {
-		b.driveInBackground(c.User, s.RunID)
-	}
-	return s, err
+	return b.driveAfter(c, "", s, err)
 }
 
 // Input answers the input request of a run and drives the run.
 func (b *Background) Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*Status, error) {
 	s, err := b.Service.Input(ctx, c, id, value)
-	if err == nil {
-		b.driveInBackground(c.User, id)
-	}
-	return s, err
+	return b.driveAfter(c, id, s, err)
 }
 
 // Decide sets the outcome of a call and drives the run.
 func (b *Background) Decide(ctx context.Context, c run.Caller, id string, decision machineengine.Decision, result string) (*Status, error) {
 	s, err := b.Service.Decide(ctx, c, id, decision, result)
-	if err == nil {
-		b.driveInBackground(c.User, id)
-	}
-	return s, err
+	return b.driveAfter(c, id, s, err)
 }
 
 // Wait returns the status of a run as soon as it pauses, waits or ends, or after the given

@@ -40,7 +40,7 @@ func (s *Service) changeRun(ctx context.Context, c run.Caller, id string, decide
 		if err := decide(l); err != nil {
 			return nil, err
 		}
-		err = s.flushEvents(ctx, l, callerBy(c))
+		err = s.flushEvents(ctx, l, run.ByCaller(c))
 		if err == nil {
 			return s.buildStatus(ctx, l)
 		}
@@ -221,7 +221,7 @@ func (s *Service) Cancel(ctx context.Context, c run.Caller, id, reason string) (
 		if p := l.state.Pending; p != nil && p.Kind == machineengine.KindSubIntent {
 			child = p.Run
 		}
-		return l.addEvent(machineengine.Event{Kind: machineengine.KindCancelled, Reason: truncateText(reason, 4<<10)})
+		return l.addEvent(machineengine.Event{Kind: machineengine.KindCancelled, Reason: run.Truncate(reason, 4<<10)})
 	})
 	if err == nil && child != "" {
 		if _, err := s.Cancel(ctx, c, child, reason); err != nil && guideway.ErrorCode(err) != guideway.CodeRefused && guideway.ErrorCode(err) != guideway.CodeNotFound {
@@ -247,7 +247,7 @@ func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) 
 	}
 	created := old.created
 	created.Parent, created.ParentSeq = id, seq
-	l, err := s.newLoaded(newRunID(s.clock()), created, old.program, callerBy(c))
+	l, err := s.newLoaded(newRunID(s.clock()), created, old.program, run.ByCaller(c))
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +269,7 @@ func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) 
 	if l.state.Status.Ended() {
 		return nil, newRefusal(id, run.RuleUnknownSeq, "there is nothing to do after that event", "fork at an earlier event")
 	}
-	if err := s.flushEvents(ctx, l, callerBy(c)); err != nil {
+	if err := s.flushEvents(ctx, l, run.ByCaller(c)); err != nil {
 		return nil, err
 	}
 	return s.buildStatus(ctx, l)

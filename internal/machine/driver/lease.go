@@ -10,7 +10,7 @@ import (
 
 // serverBy returns the author of the driver's events.
 func (s *Service) serverBy(l *loaded) run.By {
-	return run.By{User: l.rec.User, Client: truncateText(s.o.Owner, 128), Via: run.ViaServer}
+	return run.By{User: l.rec.User, Client: run.Truncate(s.o.Owner, 128), Via: run.ViaServer}
 }
 
 // leaseConflict returns an error if another process holds the lease of a run.

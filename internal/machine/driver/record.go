@@ -135,13 +135,7 @@ func (s *Service) flushEvents(ctx context.Context, l *loaded, by run.By) error {
 	}
 	rec := l.rec
 	c := run.Commit{Expected: l.seq, Events: l.buffer}
-	head := l.head
-	for i := range l.buffer {
-		e := &l.buffer[i]
-		e.Seq = l.seq + int64(i) + 1
-		head = s.o.Key.Chain(rec.ID, head, *e)
-		e.MAC = head
-	}
+	head := s.o.Key.ChainEvents(rec.ID, l.seq, l.head, l.buffer)
 	rec.Seq, rec.Head = l.seq+int64(len(l.buffer)), head
 	for i := range l.buffer { // a fork has events older than the fork
 		if l.buffer[i].At.After(rec.Updated) {
@@ -223,7 +217,7 @@ func (s *Service) loadRun(ctx context.Context, user, id string, upTo int64) (*lo
 	rec, err := s.o.Journal.Run(ctx, id)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != user {
 		return nil, nil, &run.Refusal{
-			Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: truncateText(id, 64), Message: "there is no such run of a machine",
+			Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: run.Truncate(id, 64), Message: "there is no such run of a machine",
 			Fix: "guideway machine status lists them",
 		}
 	}
@@ -326,15 +320,4 @@ func (s *Service) pinnedProgram(ctx context.Context, hash string) (*machineengin
 // untrustedEventError returns the error for a run with an invalid event.
 func untrustedEventError(id string, seq int64, why string) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "event %d of run %s cannot be trusted: %s", seq, id, why)
-}
-
-// truncateText cuts a text to at most the given number of bytes.
-func truncateText(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && text[most]&0xC0 == 0x80 {
-		most--
-	}
-	return text[:most]
 }

@@ -1,15 +1,18 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway"
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/shortid"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -116,14 +119,6 @@ type newRun struct {
 	allow     json.RawMessage
 }
 
-func callerBy(c run.Caller) run.By {
-	via := c.Via
-	if via == "" {
-		via = run.ViaAgent
-	}
-	return run.By{User: c.User, Client: truncateText(c.Client, 128), Via: via}
-}
-
 // Start starts a run and returns its status. It does not drive the run.
 func (s *Service) Start(ctx context.Context, c run.Caller, r StartRequest) (*Status, error) {
 	if r.RequestID != "" {
@@ -136,8 +131,8 @@ func (s *Service) Start(ctx context.Context, c run.Caller, r StartRequest) (*Sta
 		demo = r.Machine
 	}
 	l, err := s.createRun(ctx, newRun{
-		demo: demo, allow: r.Allow, id: newRunID(s.clock()), machine: r.Machine, definition: r.Definition, inputs: r.Inputs, limits: r.Limits, by: callerBy(c), project: r.Project,
-		goal: truncateText(strings.ToValidUTF8(strings.TrimSpace(r.Goal), "\uFFFD"), 4<<10), request: r.RequestID,
+		demo: demo, allow: r.Allow, id: newRunID(s.clock()), machine: r.Machine, definition: r.Definition, inputs: r.Inputs, limits: r.Limits, by: run.ByCaller(c), project: r.Project,
+		goal: run.Truncate(strings.ToValidUTF8(strings.TrimSpace(r.Goal), "\uFFFD"), 4<<10), request: r.RequestID,
 	})
 	if err != nil {
 		return nil, err
@@ -179,39 +174,23 @@ func (s *Service) createRun(ctx context.Context, b newRun) (*loaded, error) {
 
 // newLoaded returns a run with its first event, not yet stored.
 func (s *Service) newLoaded(id string, created run.Created, p *machineengine.Program, by run.By) (*loaded, error) {
-	now := s.clock()
-	l := &loaded{created: created, program: p, head: s.o.Key.Root(id), rec: run.Record{
-		ID: id, User: by.User, Client: by.Client, Workflow: created.Workflow, Name: created.Name, Version: created.Version, Hash: created.Hash,
-		Goal: created.Goal, Project: created.Project, Parent: created.Parent, ParentSeq: created.ParentSeq,
-		Created: now, Updated: now, Handle: shortid.Token("h_"),
-	}}
 	first, err := newEvent(run.KindCreated, created)
 	if err != nil {
 		return nil, err
 	}
-	first.At, first.By = now, by
+	first.At, first.By = s.clock(), by
+	l := &loaded{created: created, program: p, head: s.o.Key.Root(id), rec: run.InitialRecord(id, created, first)}
+	l.rec.Handle = shortid.Token("h_")
 	l.buffer = append(l.buffer, first)
 	return l, nil
 }
 
 // mergeLimits replaces the limits of base by the nonzero ones of over.
 func mergeLimits(base, over machineengine.Limits) machineengine.Limits {
-	set := func(to *int, from int) {
-		if from != 0 {
-			*to = from
-		}
+	return machineengine.Limits{
+		States: cmp.Or(over.States, base.States), Calls: cmp.Or(over.Calls, base.Calls), Tokens: cmp.Or(over.Tokens, base.Tokens),
+		Cost: cmp.Or(over.Cost, base.Cost), Millis: cmp.Or(over.Millis, base.Millis), ToolCalls: cmp.Or(over.ToolCalls, base.ToolCalls),
 	}
-	set(&base.States, over.States)
-	set(&base.Calls, over.Calls)
-	set(&base.Tokens, over.Tokens)
-	set(&base.ToolCalls, over.ToolCalls)
-	if over.Cost != 0 {
-		base.Cost = over.Cost
-	}
-	if over.Millis != 0 {
-		base.Millis = over.Millis
-	}
-	return base
 }
 
 // remainingLimits returns the remaining calls, tokens, cost and time of a run; 0 means no
@@ -286,30 +265,12 @@ func checkValue(in *machinedef.Input, value json.RawMessage) (json.RawMessage, e
 			value = json.RawMessage(text)
 		}
 	}
-	fits := false
-	switch v.(type) {
-	case string:
-		fits = in.Type == machinedef.TypeString
-	case float64:
-		fits = in.Type == machinedef.TypeNumber
-	case bool:
-		fits = in.Type == machinedef.TypeBoolean
-	case map[string]any:
-		fits = in.Type == machinedef.TypeObject
-	case []any:
-		fits = in.Type == machinedef.TypeArray
-	}
-	if !fits {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be a %s, but it is %s", in.Name, in.Type, truncateText(string(value), 80)).
+	if string(in.Type) != jsontext.TypeName(v) {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be a %s, but it is %s", in.Name, in.Type, run.Truncate(string(value), 80)).
 			WithFix("%s", in.Description)
 	}
-	if len(in.Options) == 0 {
+	if len(in.Options) == 0 || slices.Contains(in.Options, fmt.Sprint(v)) {
 		return value, nil
-	}
-	for _, option := range in.Options {
-		if fmt.Sprint(v) == option {
-			return value, nil
-		}
 	}
 	return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be one of %s", in.Name, strings.Join(in.Options, ", ")).
 		WithFix("use %q", in.Options[0])

@@ -155,7 +155,7 @@ func exampleMessages(r *machinedef.Role) []llm.Message {
 			}
 		case m.Role == llm.Assistant && m.Name != "" && rest.Arguments != nil:
 			open = fmt.Sprintf("example_%d", i+1)
-			m.ToolCalls = []llm.ToolCall{{ID: open, Type: "function", Function: llm.Function{Name: m.Name, Arguments: argumentsText(rest.Arguments)}}}
+			m.ToolCalls = []llm.ToolCall{{ID: open, Type: "function", Function: llm.Function{Name: m.Name, Arguments: llm.ArgumentsText(rest.Arguments)}}}
 			m.Name = ""
 		}
 		out = append(out, m)
@@ -164,13 +164,4 @@ func exampleMessages(r *machinedef.Role) []llm.Message {
 		out = append(out, llm.Message{Role: llm.Tool, ToolCallID: open, Content: "ok"})
 	}
 	return out
-}
-
-// argumentsText returns the arguments of an example as a model writes them.
-func argumentsText(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
-	}
-	return string(raw)
 }

@@ -4,6 +4,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -98,6 +99,16 @@ type Function struct {
 	Name string `json:"name"`
 	// Arguments is the text that the model wrote, which may be invalid JSON.
 	Arguments string `json:"arguments"`
+}
+
+// ArgumentsText returns the arguments of a call, given as an object or as a text, in the
+// form in which a model writes them.
+func ArgumentsText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return cmp.Or(string(raw), "{}")
 }
 
 // Definition is a function that a model may call.

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
 // Kind is the kind of a document of the dialect.
-type Kind string
+type Kind = shape.Kind
 
 // The kinds.
 const (

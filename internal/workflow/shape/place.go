@@ -9,6 +9,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
+// Kind is the kind of a document; each dialect has its own.
+type Kind string
+
 // Place is a value with its location and the text for it.
 type Place struct {
 	// Node is the value; nil if it is missing.

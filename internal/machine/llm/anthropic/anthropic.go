@@ -2,6 +2,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -42,10 +43,7 @@ var _ llm.Model = (*Model)(nil)
 
 // New returns a Model.
 func New(o Options) *Model {
-	base := strings.TrimSuffix(o.BaseURL, "/")
-	if base == "" {
-		base = DefaultBaseURL
-	}
+	base := cmp.Or(strings.TrimSuffix(o.BaseURL, "/"), DefaultBaseURL)
 	m := &Model{stream: !o.NoStream}
 	m.wire = llmwire.Client{URL: base + "/v1/messages", Header: http.Header{}, HTTP: o.HTTP, Secrets: []string{o.Key}}
 	m.wire.Header.Set("X-Api-Key", o.Key)

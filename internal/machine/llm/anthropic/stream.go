@@ -2,9 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"net/http"
-	"strings"
-	"time"
 
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 	llmwire "github.com/guideway-dev/guideway/internal/machine/llm/wire"
@@ -67,7 +64,7 @@ func (s *stream) addEvent(raw llmwire.Event) (done bool, err error) {
 	case "message_stop":
 		return true, nil
 	case "error":
-		return false, s.streamError([]byte(raw.Data))
+		return false, s.client.BodyError([]byte(raw.Data))
 	}
 	return false, nil
 }
@@ -86,15 +83,4 @@ func (s *stream) addDelta(e *event) error {
 		s.input = append(s.input, e.Delta.Partial...)
 	}
 	return nil
-}
-
-// streamError returns the error of an error event in a stream.
-func (s *stream) streamError(data []byte) error {
-	code, message := s.client.ErrorMessage(data)
-	e := llm.StatusError(http.StatusInternalServerError, nil, code, message, time.Time{})
-	e.Status = 0
-	if strings.Contains(code, "rate_limit") || strings.Contains(code, "overloaded") {
-		e.Kind = llm.RateLimit
-	}
-	return e
 }

@@ -3,11 +3,11 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 	llmwire "github.com/guideway-dev/guideway/internal/machine/llm/wire"
@@ -42,10 +42,7 @@ var _ llm.Model = (*Model)(nil)
 
 // New returns a Model.
 func New(o Options) *Model {
-	base := strings.TrimSuffix(o.BaseURL, "/")
-	if base == "" {
-		base = DefaultBaseURL
-	}
+	base := cmp.Or(strings.TrimSuffix(o.BaseURL, "/"), DefaultBaseURL)
 	m := &Model{old: o.OldMaxTokens, stream: !o.NoStream}
 	m.wire = llmwire.Client{URL: base + "/chat/completions", Header: http.Header{}, HTTP: o.HTTP, Secrets: []string{o.Key}}
 	if o.Key != "" {
@@ -144,11 +141,5 @@ func (m *Model) bodyError(data []byte) error {
 	if json.Unmarshal(data, &body) != nil || len(body.Error) == 0 || string(body.Error) == "null" {
 		return nil
 	}
-	code, message := m.wire.ErrorMessage(data)
-	e := llm.StatusError(http.StatusInternalServerError, nil, code, message, time.Time{})
-	e.Status = 0
-	if strings.Contains(code, "rate_limit") {
-		e.Kind = llm.RateLimit
-	}
-	return e
+	return m.wire.BodyError(data)
 }

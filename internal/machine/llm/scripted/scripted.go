@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,10 +128,8 @@ func Parse(data []byte) (Script, error) {
 
 // validate checks an answer.
 func (a *Answer) validate() error {
-	for _, known := range Faults() {
-		if a.Fault == known {
-			return nil
-		}
+	if slices.Contains(Faults(), a.Fault) {
+		return nil
 	}
 	switch {
 	case a.Fault != "":
@@ -261,7 +260,7 @@ func (a *Answer) toResponse(r llm.Request, sink func(llm.Delta)) (*llm.Response,
 		Message: llm.Message{Role: llm.Assistant, Content: a.Content}, Usage: a.estimateUsage(r),
 	}
 	for i, c := range a.ToolCalls {
-		call := llm.ToolCall{ID: c.ID, Type: "function", Function: llm.Function{Name: c.Name, Arguments: argumentsText(c.Arguments)}}
+		call := llm.ToolCall{ID: c.ID, Type: "function", Function: llm.Function{Name: c.Name, Arguments: llm.ArgumentsText(c.Arguments)}}
 		if call.ID == "" {
 			call.ID = fmt.Sprintf("call_%d_%d", r.Purpose.Index+1, i+1)
 		}
@@ -272,18 +271,6 @@ func (a *Answer) toResponse(r llm.Request, sink func(llm.Delta)) (*llm.Response,
 		out.Finish = llm.FinishTools
 	}
 	return out, nil
-}
-
-// argumentsText returns the arguments of a call as a model writes them.
-func argumentsText(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
-	}
-	if len(raw) == 0 {
-		return "{}"
-	}
-	return string(raw)
 }
 
 // estimateUsage returns the usage in the script, or an estimate by the length of the texts.

@@ -6,6 +6,7 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,11 +57,7 @@ func (c *Client) Post(ctx context.Context, body any) (*http.Response, error) {
 		req.Header = http.Header{}
 	}
 	req.Header.Set("Content-Type", "application/json")
-	client := c.HTTP
-	if client == nil {
-		client = http.DefaultClient
-	}
-	res, err := client.Do(req)
+	res, err := cmp.Or(c.HTTP, http.DefaultClient).Do(req)
 	if err != nil {
 		return nil, c.ConnectionError(ctx, err)
 	}
@@ -95,18 +92,15 @@ func (c *Client) ErrorMessage(data []byte) (code, message string) {
 	if json.Unmarshal(data, &body) != nil {
 		return "", c.cleanMessage(string(data))
 	}
-	var inner struct {
+	type detail struct {
 		Code    any    `json:"code"`
 		Type    string `json:"type"`
 		Message string `json:"message"`
 	}
+	var inner detail
 	var text string
 	switch {
-	case json.Unmarshal(body.Error, &inner) == nil && inner != (struct {
-		Code    any    `json:"code"`
-		Type    string `json:"type"`
-		Message string `json:"message"`
-	}{}):
+	case json.Unmarshal(body.Error, &inner) == nil && inner != (detail{}):
 		code, _ = inner.Code.(string)
 		return strings.TrimSpace(code + " " + inner.Type), c.cleanMessage(inner.Message)
 	case json.Unmarshal(body.Error, &text) == nil:
@@ -116,6 +110,18 @@ func (c *Client) ErrorMessage(data []byte) (code, message string) {
 	default:
 		return "", c.cleanMessage(body.Detail)
 	}
+}
+
+// BodyError returns the error of a server that fails in the middle of an answer, with the
+// status 200.
+func (c *Client) BodyError(data []byte) *llm.Error {
+	code, message := c.ErrorMessage(data)
+	e := llm.StatusError(http.StatusInternalServerError, nil, code, message, time.Time{})
+	e.Status = 0
+	if strings.Contains(code, "rate_limit") || strings.Contains(code, "overloaded") {
+		e.Kind = llm.RateLimit
+	}
+	return e
 }
 
 // cleanMessage truncates a server's message and removes secrets: some servers repeat the
