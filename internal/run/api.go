@@ -226,7 +226,7 @@ const (
 	FaultReplaced FaultKind = "replaced"
 	// FaultDefinition is a pinned definition that is missing or was changed.
 	FaultDefinition FaultKind = "definition"
-	// FaultHeads is damage of the heads. The chains are checked against the remaining ones.
+	// FaultHeads is damage to the heads. The chains are checked against the remaining ones.
 	FaultHeads FaultKind = "heads"
 	// FaultRecord is a record that does not match the events.
 	FaultRecord FaultKind = "record"

@@ -85,7 +85,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 		facts = append(facts, fact)
 	}
 	if len(facts) == 0 {
-		return nil, bundleError("it has no events")
+		return nil, bundleError("it contains no events")
 	}
 	if _, err := engine.Recheck(p.Flow, facts); err != nil {
 		return nil, bundleError("%s", err.Error())
@@ -115,17 +115,17 @@ func beforeHumanApproval(entries []entry) []entry {
 
 func parseBundle(data []byte) (*runBundle, error) {
 	if len(data) > MaxBundle {
-		return nil, bundleError("it is too large: %d bytes", len(data))
+		return nil, bundleError("%d bytes are too large", len(data))
 	}
 	var b runBundle
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&b); err != nil {
-		return nil, bundleError("it is not JSON: %s", err.Error())
+		return nil, bundleError("invalid JSON: %s", err.Error())
 	}
 	if b.Format != bundleFormat {
 		return nil, bundleError("its format is %q, not %q", Truncate(b.Format, maxKey), bundleFormat)
 	}
 	if b.Version > bundleVersion {
-		return nil, bundleError("its version is %d, and this program reads versions up to %d", b.Version, bundleVersion).
+		return nil, bundleError("version %d is newer than %d, the newest that this program reads", b.Version, bundleVersion).
 			WithFix("use a newer guideway")
 	}
 	return &b, nil

@@ -12,7 +12,7 @@ import (
 
 // Continue hands in the input that the position of a handle asks for. Repeating a call with
 // the same handle and input returns the same answer. An earlier handle with other input is
-// refused. After a refusal of the engine the run and the handle stay as they are.
+// refused. If the engine refuses the input, the run and the handle do not change.
 func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*Answer, error) {
 	err := checkLimits(sizeLimit{"output", r.Output, maxOutput}, sizeLimit{"notes", r.Notes, maxNotes})
 	if err == nil && r.Answer != nil {
@@ -46,7 +46,7 @@ func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*A
 		})
 	})
 	if a != nil {
-		a.WorkflowID = "" // the caller of a continued run knows it
+		a.WorkflowID = "" // the caller already knows the workflow
 	}
 	return a, err
 }
@@ -94,7 +94,7 @@ func (s *Service) decideAndCommit(ctx context.Context, c Caller, rec Record, key
 // recordRefusal records a refused attempt for observers. The refusal is valid even if it
 // cannot be stored.
 func (s *Service) recordRefusal(ctx context.Context, c Caller, rec Record, l *loadedRun, r *engine.Refusal) {
-	// Bounds the events of an agent that retries forever.
+	// These limits bound the events of an agent that retries forever.
 	const mostOfAPosition, most = 100, 20
 	if isEnded(rec.Status) || l.refused >= mostOfAPosition {
 		return
@@ -144,7 +144,7 @@ func (s *Service) earlierAnswer(ctx context.Context, rec Record, h Handle) (*Ans
 			return nil, err
 		}
 		if len(events) == 0 || events[0].Seq != h.Seq {
-			return nil, untrustedEventError(rec.ID, h.Seq, "it is missing")
+			return nil, untrustedEventError(rec.ID, h.Seq, "the event is missing")
 		}
 		then.Seq, then.Head = h.Seq, events[0].MAC
 	}

@@ -165,11 +165,11 @@ func (s *Service) readEvents(ctx context.Context, rec Record, upTo int64) ([]Eve
 			return nil, err
 		}
 		if len(events) == 0 {
-			return nil, untrustedEventError(rec.ID, seq+1, "it is missing")
+			return nil, untrustedEventError(rec.ID, seq+1, "the event is missing")
 		}
 		for _, e := range events {
 			if e.Seq != seq+1 || !equalMAC(e.MAC, s.key.Chain(rec.ID, head, e)) {
-				return nil, untrustedEventError(rec.ID, seq+1, "it was changed")
+				return nil, untrustedEventError(rec.ID, seq+1, "the event was changed")
 			}
 			seq, head = e.Seq, e.MAC
 		}

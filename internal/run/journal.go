@@ -52,7 +52,7 @@ type Commit struct {
 	// Words are added to the searchable text of the run, in addition to the words of its
 	// Record.
 	Words string
-	// Snapshot replaces the snapshot of the run. If it is nil, the old one stays.
+	// Snapshot replaces the snapshot of the run. If it is nil, the old snapshot is kept.
 	Snapshot *Snapshot
 }
 
@@ -78,7 +78,7 @@ type Index interface {
 	Handle(ctx context.Context, token string) (Handle, error)
 	// Runs lists runs, with the last changed one first.
 	Runs(ctx context.Context, f Filter) ([]Record, error)
-	// Search finds runs by words; see Search.
+	// Search finds runs by words; see the type Search.
 	Search(ctx context.Context, s Search) ([]Hit, error)
 }
 

@@ -34,7 +34,7 @@ func (s *Service) Events(ctx context.Context, c Caller, ref Ref, after int64, li
 			return nil, err
 		}
 		if len(before) == 0 || before[0].Seq != after {
-			return nil, untrustedEventError(rec.ID, after, "it is missing")
+			return nil, untrustedEventError(rec.ID, after, "the event is missing")
 		}
 		head = before[0].MAC
 	}
@@ -44,7 +44,7 @@ func (s *Service) Events(ctx context.Context, c Caller, ref Ref, after int64, li
 	}
 	for i, e := range events {
 		if e.Seq != after+int64(i)+1 || !equalMAC(e.MAC, s.key.Chain(rec.ID, head, e)) {
-			return nil, untrustedEventError(rec.ID, after+int64(i)+1, "it was changed")
+			return nil, untrustedEventError(rec.ID, after+int64(i)+1, "the event was changed")
 		}
 		head = e.MAC
 	}

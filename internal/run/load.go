@@ -109,7 +109,7 @@ func (c *runCache) removeRun(id string) {
 	delete(c.runs, id)
 }
 
-// putBounded stores a value and deletes arbitrary others above the limit.
+// putBounded stores a value and deletes arbitrary other values while the limit is exceeded.
 func putBounded[T any](m map[string]T, key string, value T, most int) {
 	m[key] = value
 	for other := range m {
@@ -195,14 +195,14 @@ func (s *Service) foldEvents(ctx context.Context, r Record, from *loadedRun) (*l
 			return nil, err
 		}
 		if len(events) == 0 {
-			return nil, untrustedEventError(r.ID, l.seq+1, "it is missing")
+			return nil, untrustedEventError(r.ID, l.seq+1, "the event is missing")
 		}
 		for _, e := range events {
 			if e.Seq != l.seq+1 {
-				return nil, untrustedEventError(r.ID, l.seq+1, "it is missing")
+				return nil, untrustedEventError(r.ID, l.seq+1, "the event is missing")
 			}
 			if !equalMAC(e.MAC, s.key.Chain(r.ID, l.head, e)) {
-				return nil, untrustedEventError(r.ID, e.Seq, "it was changed")
+				return nil, untrustedEventError(r.ID, e.Seq, "the event was changed")
 			}
 			if e.Seq == 1 {
 				c, err := parseCreated(r, e)
@@ -228,7 +228,7 @@ func (s *Service) foldEvents(ctx context.Context, r Record, from *loadedRun) (*l
 		}
 	}
 	if !equalMAC(l.head, r.Head) {
-		return nil, untrustedEventError(r.ID, r.Seq, "it does not match the record of the run")
+		return nil, untrustedEventError(r.ID, r.Seq, "the event does not match the record of the run")
 	}
 	return &l, nil
 }
@@ -238,10 +238,10 @@ func (s *Service) foldEvents(ctx context.Context, r Record, from *loadedRun) (*l
 func parseCreated(r Record, e Event) (Created, error) {
 	var c Created
 	if e.Kind != KindCreated || json.Unmarshal(e.Data, &c) != nil {
-		return c, errors.New("its data is invalid")
+		return c, errors.New("the data of the event is invalid")
 	}
 	if (runIdentity{e.By.User, c.Workflow, c.Hash}) != r.identityOf() {
-		return c, errors.New("it does not match the record of the run")
+		return c, errors.New("the event does not match the record of the run")
 	}
 	return c, nil
 }
@@ -252,7 +252,7 @@ func untrustedEventError(run string, seq int64, why string) error {
 		WithFix("guideway runs verify %s", run)
 }
 
-// compiledProgram returns a pinned definition, compiled.
+// compiledProgram returns the program of a pinned definition.
 func (s *Service) compiledProgram(ctx context.Context, hash string) (*program, error) {
 	s.cache.mu.Lock()
 	p := s.cache.programs[hash]

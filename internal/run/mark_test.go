@@ -82,7 +82,7 @@ func TestMarksAreRefused(t *testing.T) {
 		"many tags": {Ref: ref, Keys: []string{"k"}, Tags: many[:21]}, "a long tag": {Ref: ref, Keys: []string{"k"}, Tags: []string{strings.Repeat("t", 65)}},
 	} {
 		if _, err := b.Mark(t.Context(), agentCaller(), r); requireRefusal(t, err, run.RuleMarks).Next == nil {
-			t.Errorf("%s: no call that works", name)
+			t.Errorf("%s: the refusal has no legal call", name)
 		}
 	}
 	if _, err := b.Mark(t.Context(), agentCaller(), run.MarkRequest{Ref: ref, Keys: many[:500]}); err != nil {
@@ -220,6 +220,6 @@ func TestStateAt(t *testing.T) {
 		}
 	}
 	if _, err := b.StateAt(t.Context(), run.Caller{Principal: guideway.Principal{User: "eve"}}, run.Ref{RunID: a.RunID}, 1); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("of another user: %v", err)
+		t.Errorf("the run of another user: %v", err)
 	}
 }

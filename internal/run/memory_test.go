@@ -43,10 +43,10 @@ func (m *memoryJournal) Create(_ context.Context, d run.Definition, c run.Commit
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.records[c.Record.ID]; ok {
-		return guideway.Errorf(guideway.CodeConflict, "the run is there")
+		return guideway.Errorf(guideway.CodeConflict, "the run exists")
 	}
 	if _, ok := m.outcomes["user "+c.Record.User+" "+c.Key]; ok && c.Key != "" {
-		return guideway.Errorf(guideway.CodeConflict, "the request is known")
+		return guideway.Errorf(guideway.CodeConflict, "the request id is in use")
 	}
 	m.defs[d.Hash] = d
 	return m.appendCommit(c, "user "+c.Record.User+" "+c.Key)
@@ -60,7 +60,7 @@ func (m *memoryJournal) Append(_ context.Context, c run.Commit) error {
 		return notFoundError("run")
 	}
 	if _, known := m.outcomes[c.Record.ID+" "+c.Key]; old.Seq != c.Expected || known && c.Key != "" {
-		return guideway.Errorf(guideway.CodeConflict, "another command was first")
+		return guideway.Errorf(guideway.CodeConflict, "another command was committed first")
 	}
 	return m.appendCommit(c, c.Record.ID+" "+c.Key)
 }

@@ -48,7 +48,7 @@ func (s *Service) StateAt(ctx context.Context, c Caller, ref Ref, seq int64) (Co
 		return Committed{}, err
 	}
 	if len(last) == 0 {
-		return Committed{}, untrustedEventError(rec.ID, seq, "it is missing")
+		return Committed{}, untrustedEventError(rec.ID, seq, "the event is missing")
 	}
 	rec.Seq, rec.Head, rec.Updated = seq, last[0].MAC, last[0].At
 	from := s.loadSnapshot(ctx, rec)

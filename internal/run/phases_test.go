@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// shippingWorkflow is a workflow of phases with every element that an agent might try to
+// shippingWorkflow is a phase workflow with every element that an agent might try to
 // bypass.
 const shippingWorkflow = `{"id":"shipping","version":"1.0.0","title":"Ship it","initialPhase":"make",
 "variables":[{"name":"approved","type":"boolean","required":false,"defaultValue":false},
@@ -41,15 +41,15 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 		request    run.ContinueRequest
 	}
 	always := []illegal{
-		{"set what only the workflow sets", engine.RuleServerVariable, run.ContinueRequest{Output: "o", Context: map[string]any{"approved": true}}},
+		{"set a variable that only the workflow sets", engine.RuleServerVariable, run.ContinueRequest{Output: "o", Context: map[string]any{"approved": true}}},
 		{"name the last step", engine.RuleWrongStep, run.ContinueRequest{Step: "send", Output: "o"}},
 	}
 	atGate := []illegal{
 		{"an output in place of an answer", engine.RuleGateUnanswered, run.ContinueRequest{Output: "reviewed, it is good"}},
 		{"nothing", engine.RuleGateUnanswered, run.ContinueRequest{}},
 		{"an answer that is not offered", engine.RuleUnknownOption, run.ContinueRequest{Answer: answer("ship")}},
-		{"decline what is required", engine.RuleGateRequired, run.ContinueRequest{Answer: &engine.Answer{Decline: true}}},
-		{"an answer that brings the workflow's variable", engine.RuleServerVariable, run.ContinueRequest{Answer: answer("bad"), Context: map[string]any{"approved": true}}},
+		{"decline a required checkpoint", engine.RuleGateRequired, run.ContinueRequest{Answer: &engine.Answer{Decline: true}}},
+		{"an answer that sets the workflow's variable", engine.RuleServerVariable, run.ContinueRequest{Answer: answer("bad"), Context: map[string]any{"approved": true}}},
 		{"skip it", engine.RuleGateUnanswered, run.ContinueRequest{Skip: &engine.Skip{Reason: "no time"}}},
 	}
 	walk := []struct {
@@ -61,14 +61,14 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 		{"write", []illegal{
 			{"skip a required step", engine.RuleStepRequired, run.ContinueRequest{Skip: &engine.Skip{Reason: "no time"}}},
 			{"nothing", engine.RuleOutputMissing, run.ContinueRequest{}},
-			{"an answer where nothing is asked", engine.RuleNoGate, run.ContinueRequest{Answer: answer("good")}},
+			{"an answer without a gate", engine.RuleNoGate, run.ContinueRequest{Answer: answer("good")}},
 			{"a variable of another type", engine.RuleVariableType, run.ContinueRequest{Output: "o", Context: map[string]any{"tests": "many"}}},
 		}, run.ContinueRequest{Output: "written"}, ""},
 		{"polish", nil, run.ContinueRequest{Skip: &engine.Skip{Reason: "a draft"}}, ""},
 		{"review", atGate, run.ContinueRequest{Answer: answer("good")}, ""},
 		{"enough", []illegal{
 			{"claim that the condition holds", engine.RuleContextNeeded, run.ContinueRequest{Output: "all 12 tests pass"}},
-			{"answer what nobody asks", engine.RuleNoGate, run.ContinueRequest{Answer: answer("yes")}},
+			{"answer a gate that is not open", engine.RuleNoGate, run.ContinueRequest{Answer: answer("yes")}},
 		}, run.ContinueRequest{Context: map[string]any{"tests": 9.0}}, ""},
 		{"write", nil, run.ContinueRequest{Output: "written again", Context: map[string]any{"tests": 12.0}}, ""},
 		{"polish", nil, run.ContinueRequest{Output: "polished"}, ""},
@@ -83,7 +83,7 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 	}
 	a := startRun(t, b.Service, "shipping", nil)
 	for i, place := range walk {
-		s := b.newService(t) // another process at each position
+		s := b.newService(t) // a new process at each position
 		now, err := s.Status(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 		if err != nil || now.Position.ID != place.at || now.Handle != a.Handle {
 			t.Fatalf("%d: the run is at %+v (%v), want %s", i, now, err, place.at)

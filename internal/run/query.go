@@ -9,7 +9,7 @@ import (
 
 // resumeQuery is the description of a run in words.
 type resumeQuery struct {
-	// words are the search words without those of every request.
+	// words are the search words without stop words.
 	words []string
 	// since and until bound the time if the query mentions one.
 	since, until time.Time

@@ -140,7 +140,7 @@ type Created struct {
 	ParentSeq int64  `json:"parentSeq,omitempty"`
 	// Marks are the marks that a fork copies from its parent.
 	Marks []Mark `json:"marks,omitempty"`
-	// Imported is the id of the run where it was exported.
+	// Imported is the id of the run in the installation that exported it.
 	Imported string `json:"imported,omitempty"`
 }
 

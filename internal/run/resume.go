@@ -30,7 +30,7 @@ func (s *Service) Resume(ctx context.Context, c Caller, r ResumeRequest) ([]Cand
 	if isHandle(query) && !strings.ContainsAny(query, " \t\n") {
 		return s.resumeOne(ctx, c, Ref{Handle: query})
 	}
-	now := s.now() // in the time zone of this machine, which is the user's
+	now := s.now() // the machine is in the user's time zone
 	q := parseQuery(query, now)
 	most := r.Limit
 	if most <= 0 {
@@ -138,9 +138,9 @@ func rankHits(hits []Hit, here Project, now time.Time) []rankedHit {
 		}
 		if !isEnded(h.Record.Status) {
 			r.score += shareOpen
-			why = append(why, "it is "+string(h.Record.Status))
+			why = append(why, "the run is "+string(h.Record.Status))
 		} else {
-			why = append(why, "it is "+string(h.Record.Status)+": fork it to continue")
+			why = append(why, "the run is "+string(h.Record.Status)+"; fork it to continue")
 		}
 		age := now.Sub(h.Record.Updated)
 		r.score += shareRecent * math.Exp2(-float64(max(age, 0))/float64(recencyHalfLife))

@@ -48,8 +48,8 @@ type Options struct {
 	Key         Key
 	// Heads may be nil. Then a rollback of the journal is not detected.
 	Heads Heads
-	// Open returns the journal, the key and the heads if they are not set. It is called for
-	// each call, and all results without an error must be the same.
+	// Open returns the journal, the key and the heads if they are not set. Every call of
+	// the service calls it. It must return the same values whenever it succeeds.
 	Open func(context.Context) (Journal, Key, Heads, error)
 	// PersonGates makes all gates of new runs require human approval.
 	PersonGates bool

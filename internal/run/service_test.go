@@ -226,7 +226,7 @@ func TestRefusalsKeepTheRunWhereItIs(t *testing.T) {
 	}
 	after, err := b.Status(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 	if err != nil || after.Handle != a.Handle || after.Position.ID != "plan" {
-		t.Errorf("after it: %+v, %v", after, err)
+		t.Errorf("after the refusal: %+v, %v", after, err)
 	}
 	d, err := b.GetWithEvents(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 	if err != nil {
@@ -264,7 +264,7 @@ func TestRepeatsAreIdempotent(t *testing.T) {
 		}
 	}
 	if b.journal.writes != writes {
-		t.Error("a repeat has written")
+		t.Error("a repeat added events")
 	}
 	other := first
 	other.Output = "PLAN B"
@@ -275,7 +275,7 @@ func TestRepeatsAreIdempotent(t *testing.T) {
 	}
 	status, err := b.Status(t.Context(), agentCaller(), run.Ref{Handle: a.Handle})
 	if err != nil || status.Position.Kind != engine.PositionGate {
-		t.Errorf("an old handle gives %+v, %v", status, err)
+		t.Errorf("an old handle returns %+v, %v", status, err)
 	}
 }
 
@@ -531,9 +531,9 @@ func TestResumeFindsTheRunThatIsMeant(t *testing.T) {
 		{"by id", run.ResumeRequest{RunID: docs.RunID}, []string{docs.RunID}},
 		{"by an id among the words", run.ResumeRequest{Query: docs.RunID}, []string{docs.RunID}},
 		{"by an old handle", run.ResumeRequest{Query: auth.Handle}, []string{auth.RunID}},
-		{"what is open comes first", run.ResumeRequest{}, []string{docs.RunID, auth.RunID, old.RunID}},
+		{"open runs come first", run.ResumeRequest{}, []string{docs.RunID, auth.RunID, old.RunID}},
 		{"in one project", run.ResumeRequest{Project: "api"}, []string{auth.RunID, old.RunID}},
-		{"by the path of here", run.ResumeRequest{Project: "/src/web", Here: run.Project{ID: "web", Path: "/src/web"}}, []string{docs.RunID}},
+		{"by the path of the caller's project", run.ResumeRequest{Project: "/src/web", Here: run.Project{ID: "web", Path: "/src/web"}}, []string{docs.RunID}},
 		{"by unknown words", run.ResumeRequest{Query: "kubernetes"}, nil},
 		{"with a limit", run.ResumeRequest{Limit: 1}, []string{docs.RunID}},
 	}
@@ -569,7 +569,7 @@ func TestABundleGoesOnElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(answers[len(answers)-1].Position, a.Position); d != "" {
-		t.Errorf("the imported run has another position (-want +got):\n%s", d)
+		t.Errorf("the imported run has a different position (-want +got):\n%s", d)
 	}
 	if end := mustContinue(t, elsewhere.Service, run.ContinueRequest{Handle: a.Handle, Output: "done"}); end.Status != engine.StatusCompleted {
 		t.Errorf("it continues to %+v", end)

@@ -41,7 +41,7 @@ func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer,
 	a, err := s.createRun(ctx, c, p, created, factEntries(facts), r.RequestID)
 	if r.RequestID != "" && guideway.ErrorCode(err) == guideway.CodeConflict {
 		if first, again := s.replayStart(ctx, c, r); first != nil {
-			return first, again // the same request succeeded first
+			return first, again // a concurrent repeat of the request succeeded first
 		}
 	}
 	return a, err
@@ -94,7 +94,7 @@ func startError(id string, err error) error {
 	}
 }
 
-// entry is an event with its author. Events of the command itself have none yet.
+// entry is an event with its author. The events of the current command have no author yet.
 type entry struct {
 	fact  engine.Event
 	event Event

@@ -8,8 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// State returns a run of the caller as a document that is valid against the state schema
-// (seed 002), for either dialect.
+// State returns a run of the caller as a document that is valid against the state schema,
+// for either dialect.
 func (s *Service) State(ctx context.Context, c Caller, ref Ref) (*engine.StateDocument, error) {
 	_, rec, err := s.findByRef(ctx, c, ref)
 	if err != nil {

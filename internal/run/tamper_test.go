@@ -236,7 +236,7 @@ func TestSnapshotsAndEventsAreNotTrusted(t *testing.T) {
 	b.journal.events[a.RunID][1].Data = []byte(`{"kind":"run_started","vars":{"size":"small"}}`)
 	_, err = b.newService(t).Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "runs verify") {
-		t.Errorf("a changed run takes a command: %v", err)
+		t.Errorf("a changed run accepts a command: %v", err)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestAFailedWriteChangesNothing(t *testing.T) {
 	}
 	status, err := b.Status(t.Context(), agentCaller(), run.Ref{Handle: a.Handle})
 	if err != nil || status.Position.ID != "plan" {
-		t.Errorf("after it: %+v, %v", status, err)
+		t.Errorf("after the failed write: %+v, %v", status, err)
 	}
 	if got := mustContinue(t, b.Service, req); got.Replayed || got.Position.ID != "approve" {
 		t.Errorf("the command again: %+v", got)

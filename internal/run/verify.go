@@ -174,7 +174,7 @@ func (v *Verifier) visitRuns(ctx context.Context, id string, visit func(Record) 
 	if id != "" {
 		rec, err := v.Journal.Run(ctx, id)
 		if guideway.ErrorCode(err) == guideway.CodeNotFound {
-			return nil // the heads may contain it
+			return nil // the heads may still contain the run
 		}
 		if err != nil {
 			return err
@@ -344,7 +344,7 @@ func differingField(a, b Record) string {
 		{"last change", a.Updated.Equal(b.Updated)},
 		{"status", a.Status == b.Status},
 		{"position", a.Kind == b.Kind && a.Step == b.Step && a.Title == b.Title && a.Person == b.Person},
-		{"count of steps", a.Done == b.Done},
+		{"number of completed steps", a.Done == b.Done},
 		{"last event", equalMAC(a.Head, b.Head)},
 	} {
 		if !field.same {

@@ -38,7 +38,7 @@ func testSeeds(t *testing.T) map[string]uint64 {
 	}
 }
 
-// reproduction adds to a failure how to reproduce it.
+// reproduction adds to the message of a failure the seed that reproduces it.
 type reproduction struct {
 	failer
 	how string

@@ -52,7 +52,7 @@ func (a *attacker) addAttempt(cheat string, change func(c *command)) {
 	a.list = append(a.list, cheatAttempt{cheat, c})
 }
 
-// tryOtherSteps names another step.
+// tryOtherSteps adds attempts that name another step.
 func (a *attacker) tryOtherSteps() {
 	current := -1
 	if a.place.at != nil {
@@ -72,11 +72,11 @@ func (a *attacker) tryOtherSteps() {
 		}
 		a.addAttempt(cheat, func(c *command) { c.step = s.id })
 	}
-	a.addAttempt("a step that is none", func(c *command) {
+	a.addAttempt("an unknown step ID", func(c *command) {
 		c.step = pickOne(a, "nope", "S-1-ID", "*", "null", " ", strings.Repeat("s", 70))
 	})
 	if a.place.at != nil {
-		a.addAttempt("the step in other letters", func(c *command) {
+		a.addAttempt("the step ID in a different case", func(c *command) {
 			c.step = pickOne(a, strings.ToUpper(a.place.at.id), a.place.at.id+" ", a.place.at.id+"\x00")
 		})
 	}
@@ -116,7 +116,7 @@ func (a *attacker) atGates() {
 	a.addAttempt("a gate declined", func(c *command) { c.answer = &reply{decline: true} })
 	a.addAttempt("a gate declined with an option", func(c *command) { good(c); c.answer.decline = true })
 	for _, option := range a.place.options {
-		a.addAttempt("a person's gate answered by the agent: "+option, func(c *command) {
+		a.addAttempt("a human approval answered by the agent: "+option, func(c *command) {
 			c.answer = &reply{option: option, note: "I am the person; approved by the user."}
 			c.person = false
 		})
@@ -128,7 +128,7 @@ func (a *attacker) withoutGates() {
 		return
 	}
 	a.addAttempt("an answer without a gate", func(c *command) { c.answer = &reply{option: pickOne(a, "confirm", "skip", "revise", "")} })
-	a.addAttempt("an answer alone without a gate", func(c *command) {
+	a.addAttempt("only an answer, without a gate", func(c *command) {
 		*c = command{kind: "continue", answer: &reply{option: pickOne(a, "confirm", "skip", "revise")}, person: true}
 	})
 	if a.place.kind != "context" {
@@ -140,28 +140,28 @@ func (a *attacker) withoutGates() {
 	a.addAttempt("nothing while the run waits", func(c *command) { *c = command{kind: "continue"} })
 }
 
-// tryServerVars sets variables that only the server sets.
+// tryServerVars adds attempts to set variables that only the server sets.
 func (a *attacker) tryServerVars() {
 	for _, name := range a.def.serverVars() {
 		if !oneIn(a, 3) {
 			continue
 		}
-		cheat := "context against what is recorded: a loop's variable"
+		cheat := "context that contradicts the run: a loop's variable"
 		if a.place.in != nil {
 			cheat = "false loop exit: the loop's variable written"
 		}
 		if strings.HasPrefix(name, "_") {
-			cheat = "context against what is recorded: the engine's state"
+			cheat = "context that contradicts the run: the engine's state"
 		}
 		a.addAttempt(cheat, func(c *command) { c.context[name] = pickOne[any](a, 99.0, 0.0, nil, "b", []any{}, true) })
 	}
 	if a.place.in == nil {
 		return
 	}
-	a.addAttempt("false loop exit: the loop called done", func(c *command) {
+	a.addAttempt("false loop exit: the loop claimed as done", func(c *command) {
 		c.context["_loopState"] = map[string]any{a.place.in.id: map[string]any{"iteration": 99.0, "done": true}}
 	})
-	a.addAttempt("false loop exit: out of the loop", func(c *command) { c.context["_currentLoop"] = nil })
+	a.addAttempt("false loop exit: a step outside of the loop", func(c *command) { c.context["_currentLoop"] = nil })
 }
 
 func (a *attacker) tryOutputs() {
@@ -171,29 +171,29 @@ func (a *attacker) tryOutputs() {
 	for range 3 {
 		text := pickOne(a, sampleOutputs()...)
 		a.addAttempt("output that fails its criteria", func(c *command) { c.output = text })
-		a.addAttempt("output that fails its criteria, with variables that switch them off", func(c *command) {
+		a.addAttempt("output that fails its criteria, with variables that disable them", func(c *command) {
 			c.output, c.context = text, a.freeVars(drawVars(a, 9))
 		})
 	}
-	a.addAttempt("criteria met in the notes alone", func(c *command) { c.notes, c.output = c.output, pickOne(a, "", "x") })
-	a.addAttempt("criteria met in variables alone", func(c *command) {
+	a.addAttempt("criteria met only in the notes", func(c *command) { c.notes, c.output = c.output, pickOne(a, "", "x") })
+	a.addAttempt("criteria met only in variables", func(c *command) {
 		c.context["output"], c.output = c.output, pickOne(a, "", "x")
 	})
-	a.addAttempt("output in other letters", func(c *command) { c.output = strings.ToLower(c.output) })
-	a.addAttempt("nothing handed in", func(c *command) { c.output, c.notes = "", "" })
+	a.addAttempt("output in a different case", func(c *command) { c.output = strings.ToLower(c.output) })
+	a.addAttempt("no output and no notes", func(c *command) { c.output, c.notes = "", "" })
 	a.addAttempt("blank output", func(c *command) {
 		c.output, c.notes = pickOne(a, " ", "\n\t \r\n", "\u00a0\u2003", "\u2028", "\uFEFF"), pickOne(a, "", "  ")
 	})
 	a.addAttempt("variables alone", func(c *command) { *c = command{kind: "continue", context: a.freeVars(drawVars(a, 5))} })
 }
 
-// tryLargeInput exceeds the limits.
+// tryLargeInput adds attempts that exceed the limits.
 func (a *attacker) tryLargeInput() {
 	if !oneIn(a, 8) {
 		return
 	}
 	left := 256*1024 - estimateSize(a.place.vars)
-	a.addAttempt("context too large: one text", func(c *command) { c.context["pad"] = strings.Repeat("x", 131_072) })
+	a.addAttempt("context too large: one string", func(c *command) { c.context["pad"] = strings.Repeat("x", 131_072) })
 	a.addAttempt("context too large: one number", func(c *command) { c.context["pad"] = json.Number(strings.Repeat("7", 131_072)) })
 	a.addAttempt("context too deep", func(c *command) { c.context["deep"] = nestedValue(500) })
 	a.addAttempt("context too large: to the byte", func(c *command) {

@@ -13,7 +13,7 @@ import (
 // TestAStatelessWalkAndARunAgree checks that workflow_next and a run show the same steps
 // with the same texts if every variable is set from the beginning (docs/adr/0003,
 // docs/rough-edges.md): a run waits for variables and stops at gates, the stateless walk
-// does neither. The test excludes loops with one body, which a list of completed steps
+// does neither. The test excludes loops that share a body, which a list of completed steps
 // cannot distinguish, and conditions outside of a loop on its variables, which the caller
 // of a stateless walk could set.
 func TestAStatelessWalkAndARunAgree(t *testing.T) {
@@ -97,7 +97,8 @@ func walkRun(t failer, d randomSource, def *definition, program *engine.Program,
 	}
 }
 
-// compareStateless walks without a state and compares.
+// compareStateless makes a stateless walk and compares the shown steps with those of the
+// run.
 func compareStateless(t failer, def *definition, program *engine.Program, vars map[string]any, shown []engine.Position, echo bool) {
 	t.Helper()
 	context := vars
@@ -112,7 +113,7 @@ func compareStateless(t failer, def *definition, program *engine.Program, vars m
 		}
 		if i == len(shown) {
 			if res.Step != nil || !res.IsComplete {
-				t.Fatalf("the run is over, and the walk is at %s\nafter %v with %s, echo %v\nof %s", asJSON(res), completed, asJSON(vars), echo, def.marshalDefinition())
+				t.Fatalf("the run has ended, but the walk is at %s\nafter %v with %s, echo %v\nof %s", asJSON(res), completed, asJSON(vars), echo, def.marshalDefinition())
 			}
 			return
 		}

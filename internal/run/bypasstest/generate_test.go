@@ -8,9 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// randomSource is a source of random numbers: a seed, or rapid, which shrinks failures.
+// randomSource is a source of random numbers: a seeded generator, or rapid, which shrinks
+// failures.
 type randomSource interface {
-	// below returns a number from 0 to n, exclusive.
+	// below returns a number from 0 to n-1.
 	below(n int) int
 }
 
@@ -42,8 +43,8 @@ func listValues() []any {
 // drawDefinition draws a definition.
 func drawDefinition(d randomSource) *definition { return drawWith(d, false) }
 
-// drawWith draws a definition. In a tame one no condition outside of a loop reads its
-// variables, and no loop has one body.
+// drawWith draws a definition. In a tame definition no condition outside of a loop reads
+// the loop's variables, and no two loops share a body.
 func drawWith(d randomSource, tame bool) *definition {
 	g := &generator{randomSource: d, tame: tame, def: &definition{id: "random"}, serial: 100 * d.below(90)}
 	if oneIn(d, 2) {
@@ -100,7 +101,7 @@ func (g *generator) drawStep(conditional bool) *step {
 	return s
 }
 
-// drawConfirmation draws a confirmation in one of rarely cases.
+// drawConfirmation draws a confirmation with a probability of 1/rarely.
 func (g *generator) drawConfirmation(s *step, rarely int) {
 	switch g.below(rarely * 4) {
 	case 0:

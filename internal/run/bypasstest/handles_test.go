@@ -80,22 +80,22 @@ func (h *handleAttacks) tryForged(p position) {
 	case 0:
 		cheat, forged = "a random handle", "h_"+strings.ToLower(rand.Text())[:21]
 	case 1:
-		cheat, forged = "a handle with one other character", token[:at]+string(other)+token[at+1:]
+		cheat, forged = "a handle with one changed character", token[:at]+string(other)+token[at+1:]
 	case 2:
-		cheat, forged = "a handle cut short", token[:at]
+		cheat, forged = "a truncated handle", token[:at]
 	case 3:
 		cheat, forged = "a handle in capitals", strings.ToUpper(token)
 	case 4:
 		cheat, forged = "a handle with a space", pickOne(h.randomSource, token+" ", " "+token, token+"\n", token+"\x00")
 	case 5:
-		cheat, forged = "a run's id for a handle", h.on.answer.RunID
+		cheat, forged = "a run id as a handle", h.on.answer.RunID
 	case 6:
-		cheat, forged = "a pattern for a handle", pickOne(h.randomSource, "h_%", "h_*", "%", "h_' OR '1'='1", "../"+token)
+		cheat, forged = "a pattern as a handle", pickOne(h.randomSource, "h_%", "h_*", "%", "h_' OR '1'='1", "../"+token)
 	default:
 		cheat, forged = "two handles in one", token+token
 	}
 	if forged == token {
-		return // has no letters
+		return // the token has no letters
 	}
 	h.checkUnknown(p, cheat, h.on.agentCaller(), run.Ref{Handle: forged}, ruleUnknownHandle)
 }
@@ -156,12 +156,12 @@ func (h *handleAttacks) tryRepeats(p position) {
 			h.Fatalf("a repeat is refused at %s: %v", p, err)
 		}
 		if !a.Replayed {
-			h.Fatalf("a repeat is not called one: %s", asJSON(a))
+			h.Fatalf("a repeat is not marked as replayed: %s", asJSON(a))
 		}
 		want, got := m.answer, *a
 		want.Replayed, got.Replayed = false, false
 		if asJSON(got) != asJSON(want) {
-			h.Fatalf("a repeat answers\n%s\nnot\n%s", asJSON(got), asJSON(want))
+			h.Fatalf("a repeat returns\n%s\nnot\n%s", asJSON(got), asJSON(want))
 		}
 		if after := h.on.state(); after != before {
 			h.Fatalf("a repeat has changed the run from\n%s\nto\n%s", before, after)
@@ -200,7 +200,7 @@ func (h *handleAttacks) raceCommands(p position, c command) {
 	for i, a := range answers {
 		if errs[i] == nil && !a.Replayed {
 			if winner >= 0 {
-				h.Fatalf("two have won at %s: %s and %s", p, commands[winner], commands[i])
+				h.Fatalf("two commands succeeded at %s: %s and %s", p, commands[winner], commands[i])
 			}
 			winner = i
 		}
@@ -244,11 +244,11 @@ func (h *handleAttacks) tryForks() {
 	}
 	for _, e := range d.Events {
 		if e.Kind == run.KindRefused && !oneIn(h.randomSource, 50) {
-			continue // skips some of many similar events
+			continue // skip some of many similar events
 		}
 		a, err := h.on.Fork(h.on.ctx, h.on.agentCaller(), run.ForkRequest{Ref: run.Ref{RunID: d.ID}, Seq: e.Seq})
 		if r, ok := run.AsRefusal(err); ok && r.Rule == ruleSeq && (e.Seq == 1 || e.Kind == "run_completed" || d.Status == "completed") {
-			continue // nothing is left to do after it
+			continue // nothing is left to do after the event
 		}
 		if err != nil {
 			h.Fatalf("fork at %d (%s): %v", e.Seq, e.Kind, err)
@@ -277,7 +277,7 @@ func (h *handleAttacks) tryForks() {
 		if !ok || r.Rule != ruleSeq {
 			h.Fatalf("fork at %d: %v", seq, err)
 		}
-		h.tally.illegal["a fork at no event"]++
+		h.tally.illegal["a fork at a missing event"]++
 		h.tally.rules[r.Rule]++
 	}
 }

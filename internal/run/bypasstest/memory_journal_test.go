@@ -32,7 +32,7 @@ func (l *memoryJournal) Create(_ context.Context, d run.Definition, c run.Commit
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.outcomes[[3]string{"", c.Record.User, c.Key}]; known && c.Key != "" {
-		return guideway.Errorf(guideway.CodeConflict, "the request is known")
+		return guideway.Errorf(guideway.CodeConflict, "the request id is in use")
 	}
 	l.pinned[d.Hash] = d
 	l.addCommit(c, [3]string{"", c.Record.User, c.Key})
@@ -44,7 +44,7 @@ func (l *memoryJournal) Append(_ context.Context, c run.Commit) error {
 	defer l.mu.Unlock()
 	key := [3]string{c.Record.ID, "", c.Key}
 	if _, known := l.outcomes[key]; known && c.Key != "" || l.records[c.Record.ID].Seq != c.Expected {
-		return guideway.Errorf(guideway.CodeConflict, "another command was first")
+		return guideway.Errorf(guideway.CodeConflict, "another command was committed first")
 	}
 	l.addCommit(c, key)
 	return nil
@@ -103,7 +103,7 @@ func lookUp[K comparable, V any](l *memoryJournal, in map[K]V, key K) (V, error)
 	defer l.mu.Unlock()
 	v, ok := in[key]
 	if !ok {
-		return v, guideway.Errorf(guideway.CodeNotFound, "there is none")
+		return v, guideway.Errorf(guideway.CodeNotFound, "not found")
 	}
 	return v, nil
 }

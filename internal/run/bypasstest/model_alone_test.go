@@ -33,6 +33,6 @@ func TestTheModelKnowsNothingOfTheProduct(t *testing.T) {
 	}
 	config := types.Config{Importer: gosource.NewImporter(files)}
 	if _, err := config.Check("model", files, parsed, nil); err != nil {
-		t.Errorf("the model needs more than itself: %v", err)
+		t.Errorf("the model does not compile alone: %v", err)
 	}
 }

@@ -116,7 +116,8 @@ func (t *test) compareValue(value any) bool {
 	}
 }
 
-// lenientEqual is the lenient equality of facts/steps.md 1.3.
+// lenientEqual compares values as conditions of step workflows do (docs/steps.md,
+// "Conditions").
 func lenientEqual(a, b any) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -147,7 +148,7 @@ func lenientEqual(a, b any) bool {
 	return false
 }
 
-// toNumber returns the number that a value is or contains as text.
+// toNumber returns a number, or the number that a string contains.
 func toNumber(v any) (float64, bool) {
 	switch v := v.(type) {
 	case float64:
@@ -159,7 +160,7 @@ func toNumber(v any) (float64, bool) {
 	return 0, false
 }
 
-// toText returns a scalar as a text, and "" for a missing one.
+// toText returns a scalar as a string, and "" for a missing one.
 func toText(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -312,7 +312,7 @@ func (w *walker) loopExtent(s *step) (count int, list []any, enters, ok bool) {
 // braces matches the placeholders of the generator.
 var braces = regexp.MustCompile(`\{\{\s*(\w+)(\[0\]|\.length)?(\s*\+\s*1)?\s*\}\}`)
 
-// fillTemplate replaces placeholders by values. Placeholders without a value stay.
+// fillTemplate replaces placeholders by values. Placeholders without a value are kept.
 func (w *walker) fillTemplate(text string) string {
 	return braces.ReplaceAllStringFunc(text, func(found string) string {
 		part := braces.FindStringSubmatch(found)
@@ -343,7 +343,7 @@ func (w *walker) fillTemplate(text string) string {
 	})
 }
 
-// memberOf returns the first element of a list, or the length of a list or a text.
+// memberOf returns the first element of a list, or the length of a list or a string.
 func memberOf(v any, which string) (any, bool) {
 	list, isList := v.([]any)
 	text, isText := v.(string)
@@ -438,7 +438,7 @@ func overlayVars(vars map[string]any, below lookup) lookup {
 	}
 }
 
-// estimateSize returns the size of a context (facts/steps.md 1.6).
+// estimateSize returns the estimated size of a context in bytes.
 func estimateSize(v any) int {
 	text := func(s string) int { return 2 * len(utf16.Encode([]rune(s))) }
 	switch v := v.(type) {

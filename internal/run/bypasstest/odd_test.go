@@ -37,22 +37,23 @@ func TestOddContextsAreRefusedOrKept(t *testing.T) {
 	}
 	tests := map[string]struct {
 		value any
-		// rule must refuse it; "" allows both, "no" any refusal.
+		// rule is the rule of the expected refusal: "" also allows acceptance, "no" allows
+		// any refusal.
 		rule string
 	}{
-		"null":                           {value: nil},
-		"an empty object":                {value: map[string]any{}},
-		"odd names":                      {value: wide},
-		"a placeholder":                  {value: "{{odd}} {{size}}"},
-		"a number beyond a float":        {value: json.Number("1e400")},
-		"a number that a float rounds":   {value: json.Number("12345678901234567890")},
-		"a negative zero":                {value: json.Number("-0")},
-		"a long number":                  {value: json.Number(strings.Repeat("7", 400_000)), rule: ruleTooLarge},
-		"50 levels":                      {value: nestedValue(50)},
-		"deeper than any reader goes":    {value: nestedValue(10_500), rule: "no"},
-		"as deep as the readers go":      {value: nestedValue(9_999), rule: "no"},
-		"a text that is not UTF-8":       {value: "\xff\xfe"},
-		"a text with every control code": {value: "\x00\x01\x1f\x7f\u2028\u0085"},
+		"null":                             {value: nil},
+		"an empty object":                  {value: map[string]any{}},
+		"odd names":                        {value: wide},
+		"a placeholder":                    {value: "{{odd}} {{size}}"},
+		"a number beyond a float":          {value: json.Number("1e400")},
+		"a number that a float rounds":     {value: json.Number("12345678901234567890")},
+		"a negative zero":                  {value: json.Number("-0")},
+		"a long number":                    {value: json.Number(strings.Repeat("7", 400_000)), rule: ruleTooLarge},
+		"50 levels":                        {value: nestedValue(50)},
+		"deeper than decoders allow":       {value: nestedValue(10_500), rule: "no"},
+		"as deep as decoders allow":        {value: nestedValue(9_999), rule: "no"},
+		"a string that is not UTF-8":       {value: "\xff\xfe"},
+		"a string with every control code": {value: "\x00\x01\x1f\x7f\u2028\u0085"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestOddContextsAreRefusedOrKept(t *testing.T) {
 				t.Errorf("another process answers %.300s, want %.300s", again.whole, asJSON(a))
 			}
 			if _, refused := s.send(command{kind: "continue", output: "done"}); refused != nil {
-				t.Errorf("the run does not go on: %s", refused.message)
+				t.Errorf("the run does not continue: %s", refused.message)
 			}
 			if _, err := s.Export(t.Context(), s.agentCaller(), run.Ref{RunID: s.answer.RunID}); err != nil {
 				t.Errorf("export: %v", err)

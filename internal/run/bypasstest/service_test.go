@@ -89,7 +89,7 @@ func (s *service) send(c command) (seen, *denial) {
 	return s.toSeen(a, err)
 }
 
-// sendVia sends a command through one of its possible methods.
+// sendVia sends a command through one of the methods that can send it.
 func (s *service) sendVia(c command) (*run.Answer, error) {
 	caller := s.agentCaller()
 	if c.person {
@@ -126,7 +126,7 @@ func (s *service) toSeen(a *run.Answer, err error) (seen, *denial) {
 	}
 	r, ok := run.AsRefusal(err)
 	if !ok {
-		s.Fatalf("an error that is no refusal: %v", err)
+		s.Fatalf("an error that is not a refusal: %v", err)
 	}
 	return seen{}, &denial{r.Rule, r.Message, asJSON(r)}
 }

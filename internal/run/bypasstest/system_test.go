@@ -85,7 +85,7 @@ func (e *flowEngine) look() seen {
 
 func (e *flowEngine) state() string { return asJSON(e.run) }
 
-// failer is a test of package testing or of rapid.
+// failer is implemented by testing.T and rapid.T.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)

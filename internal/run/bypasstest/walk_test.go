@@ -108,8 +108,8 @@ func (w *attackedRun) startRun() {
 		cheat, rule, name string
 		value             any
 	}{
-		{"a run started with the server's variable", ruleServerVariable, pickOne(w.randomSource, w.def.serverVars()...), 1.0},
-		{"a run started with too much", ruleTooLarge, "pad", strings.Repeat("x", 131_072)},
+		{"a run started with a server variable", ruleServerVariable, pickOne(w.randomSource, w.def.serverVars()...), 1.0},
+		{"a run started with too large a context", ruleTooLarge, "pad", strings.Repeat("x", 131_072)},
 	} {
 		forged := maps.Clone(vars)
 		forged[bad.name] = bad.value
@@ -150,11 +150,11 @@ func (w *attackedRun) sendIllegal(p position, a cheatAttempt) {
 	s, d := w.rig.send(a.command)
 	switch {
 	case d == nil:
-		w.failAt(p, a.command, "%s is accepted, and leads to %s; it breaks %v", a.cheat, s.whole, rules)
+		w.failAt(p, a.command, "%s is accepted and leads to %s, but violates %v", a.cheat, s.whole, rules)
 	case !slices.Contains(rules, d.rule):
-		w.failAt(p, a.command, "%s is refused by %s (%s), which it does not break; it breaks %v", a.cheat, d.rule, d.message, rules)
+		w.failAt(p, a.command, "%s is refused by %s (%s), which it does not violate; it violates %v", a.cheat, d.rule, d.message, rules)
 	case d.message == "":
-		w.failAt(p, a.command, "%s is refused by %s without a word", a.cheat, d.rule)
+		w.failAt(p, a.command, "%s is refused by %s without a message", a.cheat, d.rule)
 	}
 	if after := w.rig.state(); after != before {
 		w.failAt(p, a.command, "%s is refused, but has changed the run from\n%s\nto\n%s", a.cheat, before, after)
@@ -229,7 +229,7 @@ func (w *attackedRun) checkSeen(p position, s seen) {
 		expect("criteria", pos.Criteria, []string(nil))
 	}
 	if len(differs) > 0 {
-		w.Fatalf("the run is elsewhere: %s\nat %s with %s\nafter %s\nof %s",
+		w.Fatalf("the run is at a different position: %s\nat %s with %s\nafter %s\nof %s",
 			strings.Join(differs, "; "), p, asJSON(p.vars), w.accepted, w.def.marshalDefinition())
 	}
 	w.checkHidden(p, command{}, s.whole)
@@ -263,9 +263,9 @@ func (w *attackedRun) checkHidden(p position, said command, whole string) {
 		n, err := strconv.Atoi(m[2])
 		switch {
 		case err != nil:
-			w.failAt(p, said, "%s is no mark: %v", m[0], err)
+			w.failAt(p, said, "%s is not a mark: %v", m[0], err)
 		case m[1] == "SECRET" && !known[n]:
-			w.failAt(p, said, "the texts of step %d, which is not reached, are told: %s", n, whole)
+			w.failAt(p, said, "the texts of step %d, which is not reached, are revealed: %s", n, whole)
 		case m[1] == "TITLE" && !named[n]:
 			w.failAt(p, said, "the title of the later step %d is revealed: %s", n, whole)
 		case m[1] == "SHARED" && !shared[w.def.functions[n].name]:

@@ -101,7 +101,7 @@ func (l *crashFS) closeAll() {
 
 // errUnsupported is a call that crashFS cannot replay. It fails the test, because such a
 // call is not tested.
-var errUnsupported = errors.New("the layer does not know this call")
+var errUnsupported = errors.New("the model does not support this system call")
 
 // beginCall begins a call: a write may take effect from now on.
 func (l *crashFS) beginCall(c *call) error {
@@ -232,7 +232,7 @@ func (l *crashFS) openFile(c *call) error {
 	found := l.findNode(path)
 	if found == nil {
 		if !flags.hasFlag("O_CREAT") {
-			return fmt.Errorf("%s was opened and has never been made", path)
+			return fmt.Errorf("%s was opened but never created", path)
 		}
 		found = &node{}
 		if err := l.setName(path, found); err != nil {
@@ -268,7 +268,7 @@ func (l *crashFS) renameFile(from, to string) error {
 	}
 	dir, moved := l.findNode(filepath.Dir(from)), l.findNode(from)
 	if dir == nil || moved == nil {
-		return fmt.Errorf("%s was renamed and has never been made", from)
+		return fmt.Errorf("%s was renamed but never created", from)
 	}
 	dir.addNaming(naming{filepath.Base(from): nil, filepath.Base(to): moved})
 	return nil
@@ -447,7 +447,7 @@ func mixSectors(content []byte, writes []*change, least, kept int, random *rand.
 			size = max(size, end)
 		}
 	}
-	strays := random.IntN(3) // how many of four sectors differ from the others
+	strays := random.IntN(3) // about this many of four sectors differ from the others
 	for _, s := range slices.Sorted(maps.Keys(touched)) {
 		until := kept
 		if random.IntN(4) < strays {

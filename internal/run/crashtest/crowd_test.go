@@ -163,21 +163,21 @@ func testCrowd(t *testing.T, p workerPlace, steps int) {
 		all.addReply(*r.Crowd)
 	}
 	for _, text := range all.Errors {
-		t.Errorf("an answer is neither good nor a refusal: %s", text)
+		t.Errorf("an answer is neither a success nor a refusal: %s", text)
 	}
 	if len(all.Runs) != processes*clients {
-		t.Errorf("%d of %d clients came to the end", len(all.Runs), processes*clients)
+		t.Errorf("%d of %d clients finished", len(all.Runs), processes*clients)
 	}
 	for id, texts := range all.Runs {
 		if got := textsOf(t, workers[0], id); !slices.Equal(got, texts) {
-			t.Errorf("run %s has the texts %q, of %q that were acknowledged", id, got, texts)
+			t.Errorf("run %s has the outputs %q, acknowledged were %q", id, got, texts)
 		}
 	}
 	for _, id := range shared {
 		got := textsOf(t, workers[1], id)
 		slices.Sort(got)
 		if want := slices.Sorted(slices.Values(all.Won[id])); !slices.Equal(got, want) {
-			t.Errorf("shared run %s has the texts %q, of %q that were acknowledged", id, got, want)
+			t.Errorf("shared run %s has the outputs %q, acknowledged were %q", id, got, want)
 		}
 	}
 	for _, w := range workers {
@@ -196,7 +196,7 @@ func textsOf(t *testing.T, w *worker, id string) []string {
 	r := w.MustDo(order{Do: opEvents, Run: id})
 	for i, e := range r.Events {
 		if e.Seq != int64(i+1) {
-			t.Errorf("run %s has event %d in the place of %d", id, e.Seq, i+1)
+			t.Errorf("run %s has event %d instead of %d", id, e.Seq, i+1)
 		}
 		switch engine.EventKind(e.Kind) {
 		case engine.EventStepCompleted, engine.EventGateAnswered:

@@ -99,7 +99,7 @@ func damageFile(t *testing.T, name string, random *rand.Rand) string {
 		for range 20 {
 			text[random.IntN(len(text))] ^= byte(1 << random.IntN(8))
 		}
-		how = "20 bits are not what they were"
+		how = "20 flipped bits"
 	}
 	if err := os.WriteFile(name, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func useDamaged(t *testing.T, p workerPlace, l *modelClient) {
 	defer w.Kill()
 	r, err := w.Opened()
 	if err != nil {
-		t.Fatalf("the worker dies of it: %s", w.Stderr())
+		t.Fatalf("the worker crashed while opening: %s", w.Stderr())
 	}
 	if !r.OK() {
 		mustSayWhatToDo(t, "open", r)
@@ -136,7 +136,7 @@ func useDamaged(t *testing.T, p workerPlace, l *modelClient) {
 			r, err := w.Do(o)
 			switch {
 			case err != nil:
-				t.Fatalf("the worker dies of %s: %s", o.Do, w.Stderr())
+				t.Fatalf("the worker crashed on %s: %s", o.Do, w.Stderr())
 			case !r.OK():
 				mustSayWhatToDo(t, o.Do, r)
 			case o.Do == opVerify:
@@ -153,7 +153,7 @@ func useDamaged(t *testing.T, p workerPlace, l *modelClient) {
 			t.Error(err)
 		}
 		if !whole && report.Report != nil && len(report.Report.Faults) == 0 {
-			t.Errorf("run %s has %d events, of %d, and verify finds nothing", led.id, len(shown.Events), led.eventCount())
+			t.Errorf("run %s has %d events, of %d, but verify finds nothing", led.id, len(shown.Events), led.eventCount())
 		}
 	}
 }

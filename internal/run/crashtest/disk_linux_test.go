@@ -41,7 +41,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		w.MustDo(order{Do: opDrain})
 		if err := l.sendCommands(w, 5); err != nil {
-			t.Fatalf("with room again after %d bytes: %v", left, err)
+			t.Fatalf("after space was freed, full at %d bytes: %v", left, err)
 		}
 		if err := l.currentRun().checkJournal(w); err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	sealed.Sealed = true
 	r, err := startWorker(t, sealed).Opened()
 	if err != nil || r.OK() {
-		t.Fatalf("a journal is made in a read-only directory: %v %+v", err, r)
+		t.Fatalf("a journal is created in a read-only directory: %v %+v", err, r)
 	}
 	mustBeClear(t, "a new journal in a read-only directory", r)
 

@@ -22,8 +22,8 @@ func TestHeadsMayBeBehind(t *testing.T) {
 		bad bool
 	}{
 		{"no heads", func([]byte) []byte { return nil }, false},
-		{"a whole line less", func(b []byte) []byte { return b[:1+lastLine(b[:len(b)-1])] }, false},
-		{"half a line less", func(b []byte) []byte { return b[:len(b)-20] }, false},
+		{"without the last line", func(b []byte) []byte { return b[:1+lastLine(b[:len(b)-1])] }, false},
+		{"without half of the last line", func(b []byte) []byte { return b[:len(b)-20] }, false},
 		{"a line whose end is missing", func(b []byte) []byte { return b[:len(b)-1] }, false},
 		{"an edited line", func(b []byte) []byte {
 			b = slices.Clone(b)

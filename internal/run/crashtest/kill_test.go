@@ -64,7 +64,7 @@ func newJourney(t *testing.T, p workerPlace, seed, number uint64) *killTest {
 	for s := range 2 {
 		seat := &workerSlot{j: j, random: rand.New(rand.NewPCG(seed, number<<8|uint64(s)))}
 		for l := range 4 {
-			name := fmt.Sprintf("client %d of seat %d", l, s)
+			name := fmt.Sprintf("client %d of slot %d", l, s)
 			random := rand.New(rand.NewPCG(seat.random.Uint64(), 0))
 			seat.lanes = append(seat.lanes, newLane(name, random, shelf.projectAt(l%2)))
 		}
@@ -144,7 +144,7 @@ func (led *runLedger) checkJournal(w *worker) error {
 		return err
 	}
 	if !happened && r.Handle != led.handle {
-		return fmt.Errorf("run %s has another handle without a command", led.id)
+		return fmt.Errorf("run %s has a different handle although no command was sent", led.id)
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func verifyChains(w *worker, id string) error {
 		return fmt.Errorf("verify: %w %+v", err, r)
 	}
 	if len(r.Report.Faults) > 0 {
-		return fmt.Errorf("verify finds faults where there are none: %+v", r.Report.Faults)
+		return fmt.Errorf("verify finds faults in an intact journal: %+v", r.Report.Faults)
 	}
 	return nil
 }
@@ -187,13 +187,13 @@ func (j *killTest) checkFinal() {
 	}
 	r := w.MustDo(order{Do: opVerify})
 	if r.Report.Runs != runs || len(r.Report.Faults) > 0 {
-		j.t.Errorf("there are %d runs, of %d that were begun; faults: %+v", r.Report.Runs, runs, r.Report.Faults)
+		j.t.Errorf("the journal has %d runs, but %d were started; faults: %+v", r.Report.Runs, runs, r.Report.Faults)
 	}
 	w.Shutdown()
 	if opened == 0 || commands < 4 {
 		j.t.Errorf("%d workers opened the journal and %d commands were sent: nothing was tested", opened, commands)
 	}
-	j.t.Logf("%d workers were killed at work, in the midst of %d commands; %d commands, %d runs, %d events", opened, midst, commands, runs, events)
+	j.t.Logf("%d workers were killed, with %d commands in progress; %d commands, %d runs, %d events", opened, midst, commands, runs, events)
 }
 
 // TestComparisonFindsLossAndDoubling tests the comparison itself.
@@ -218,11 +218,11 @@ func TestComparisonFindsLossAndDoubling(t *testing.T) {
 		happened bool
 		fails    bool
 	}{
-		{"all that was acknowledged", facts, false, false},
-		{"the pending command too", append(facts[:len(facts):len(facts)], led.pending.facts...), true, false},
+		{"all acknowledged commands", facts, false, false},
+		{"also the pending command", append(facts[:len(facts):len(facts)], led.pending.facts...), true, false},
 		{"half of the pending command", append(facts[:len(facts):len(facts)], led.pending.facts[0]), false, true},
-		{"one is lost", facts[:len(facts)-1], false, true},
-		{"one is doubled", append(facts[:len(facts):len(facts)], facts[len(facts)-1]), false, true},
+		{"one event is lost", facts[:len(facts)-1], false, true},
+		{"one event is duplicated", append(facts[:len(facts):len(facts)], facts[len(facts)-1]), false, true},
 	} {
 		happened, err := led.compareEvents(eventsOf(test.facts))
 		if (err != nil) != test.fails || (happened != test.happened && !test.fails) {

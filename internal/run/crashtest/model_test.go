@@ -105,7 +105,7 @@ func (l *modelClient) newCommand(led *runLedger) *pendingCommand {
 			o.Context = map[string]any{"last": text}
 			c.Continue.Context = o.Context
 		}
-		if l.random.IntN(20) == 0 { // more than a page of the database
+		if l.random.IntN(20) == 0 { // longer than a database page
 			o.Notes = string(bytes.Repeat([]byte(text+" "), 1+l.random.IntN(2000)))
 			c.Continue.Notes = o.Notes
 		}
@@ -136,14 +136,14 @@ func (l *modelClient) applyReply(led *runLedger, r reply) error {
 	p := led.pending
 	if p.refusal != nil {
 		if r.Code != guideway.CodeRefused || r.Rule != p.refusal.Rule {
-			return fmt.Errorf("%+v must be refused by %s, and the answer is %+v", p.order, p.refusal.Rule, r)
+			return fmt.Errorf("%+v must be refused by %s, but the answer is %+v", p.order, p.refusal.Rule, r)
 		}
 		led.refused++
 		led.pending = nil
 		return nil
 	}
 	if !r.OK() {
-		return fmt.Errorf("%+v is legal, and the answer is %+v", p.order, r)
+		return fmt.Errorf("%+v is legal, but the answer is %+v", p.order, r)
 	}
 	l.applyPending(led)
 	if led.id == "" {
@@ -152,7 +152,7 @@ func (l *modelClient) applyReply(led *runLedger, r reply) error {
 	led.handle = r.Handle
 	pos := l.program.PositionOf(led.state)
 	if r.Run != led.id || r.Handle == "" || r.Step != pos.ID || r.Status != l.program.Status(led.state) {
-		return fmt.Errorf("after %+v the run is at %q (%s), and the answer is %+v", p.order, pos.ID, l.program.Status(led.state), r)
+		return fmt.Errorf("after %+v the run is at %q (%s), but the answer is %+v", p.order, pos.ID, l.program.Status(led.state), r)
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (led *runLedger) compareEvents(events []run.Event) (whole bool, err error) 
 	had, refused := 0, 0
 	for i, e := range events {
 		if e.Seq != int64(i+1) {
-			return false, fmt.Errorf("run %s has event %d in the place of %d", led.id, e.Seq, i+1)
+			return false, fmt.Errorf("run %s has event %d instead of %d", led.id, e.Seq, i+1)
 		}
 		switch e.Kind {
 		case run.KindCreated:
@@ -215,15 +215,15 @@ func (led *runLedger) compareEvents(events []run.Event) (whole bool, err error) 
 		had++
 	}
 	if refused < led.refused || refused > led.tried {
-		return false, fmt.Errorf("run %s has %d refused attempts, of %d that were answered and %d that were made", led.id, refused, led.refused, led.tried)
+		return false, fmt.Errorf("run %s has %d refused attempts; %d were acknowledged and %d sent", led.id, refused, led.refused, led.tried)
 	}
 	switch {
 	case had < len(led.facts):
-		return false, fmt.Errorf("run %s has lost acknowledged events: %d of %d are there", led.id, had, len(led.facts))
+		return false, fmt.Errorf("run %s has lost acknowledged events: %d of %d remain", led.id, had, len(led.facts))
 	case had == len(led.facts):
 		return false, nil
 	case had < len(want):
-		return false, fmt.Errorf("the last command of run %s is half applied: %d of its %d events", led.id, had-len(led.facts), len(led.pending.facts))
+		return false, fmt.Errorf("the last command of run %s is partly applied: %d of its %d events", led.id, had-len(led.facts), len(led.pending.facts))
 	}
 	return true, nil
 }

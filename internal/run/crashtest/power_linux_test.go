@@ -17,7 +17,7 @@ import (
 // entry is a command of a run in the order in which they were sent. Each was sent after the
 // acknowledgement of the previous one.
 type entry struct {
-	// life and reply identify the line that acknowledged it.
+	// life and reply identify the line that acknowledged the command.
 	life, reply int
 	pending     *pendingCommand
 	// id and handle are those of the run after the command.
@@ -201,7 +201,7 @@ func (r *recording) checkSurvivors(t *testing.T, dir string, acknowledged map[[2
 	defer w.Kill()
 	first, err := w.Opened()
 	if err != nil || !first.OK() {
-		return fmt.Errorf("a worker does not open its journal: %w %+v %s", err, first, w.Stderr())
+		return fmt.Errorf("a worker cannot open its journal: %w %+v %s", err, first, w.Stderr())
 	}
 	if err := verifyChains(w, ""); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (r *recording) checkSurvivors(t *testing.T, dir string, acknowledged map[[2
 	for _, l := range r.ledgersAt(acknowledged) {
 		led := l.runs[0]
 		if led.id == "" {
-			continue // the client does not know it
+			continue // the client does not know the run
 		}
 		if err := led.checkJournal(w); err != nil {
 			return err
@@ -253,7 +253,7 @@ func TestPowerLoss(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			t.Logf("%d cuts of a recording of %d and %d calls", n, len(r.lives[0]), len(r.lives[1]))
+			t.Logf("%d power failures in a recording of %d and %d calls", n, len(r.lives[0]), len(r.lives[1]))
 		})
 	}
 }

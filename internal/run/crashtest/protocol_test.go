@@ -34,7 +34,7 @@ type order struct {
 
 	Handle string `json:"handle,omitempty"`
 	Run    string `json:"run,omitempty"`
-	// Workflow is the workflow to start. The default is the one of steps.
+	// Workflow is the workflow to start. The default is the step workflow.
 	Workflow string         `json:"workflow,omitempty"`
 	Request  string         `json:"request,omitempty"`
 	Goal     string         `json:"goal,omitempty"`

@@ -68,12 +68,12 @@ func TestRollbackIsFound(t *testing.T) {
 			c.withStore(func(d *workerState) { c.advanceRun(d, c.first, 1) })
 			found := c.verifyJournal()
 			if !slices.ContainsFunc(found, func(f run.Fault) bool { return f.Run == c.first }) {
-				t.Errorf("after one more command the rollback is forgotten: %+v", found)
+				t.Errorf("after one more command the rollback is no longer detected: %+v", found)
 			}
 			c.withStore(func(d *workerState) { c.advanceRun(d, c.first, 8) })
 			found = c.verifyJournal()
 			if !slices.ContainsFunc(found, func(f run.Fault) bool { return f.Run == c.first && f.Kind == run.FaultReplaced }) {
-				t.Errorf("once the run is longer than it was, the rollback is forgotten: %+v", found)
+				t.Errorf("once the run is longer than before, the rollback is no longer detected: %+v", found)
 			}
 			c.withStore(func(d *workerState) {
 				if err := d.service.AcceptRestore(t.Context()); err != nil {

@@ -9,7 +9,7 @@ import (
 // storeKind is a kind of journal.
 type storeKind struct {
 	name string
-	// place creates an empty one.
+	// place creates an empty journal.
 	place func(t *testing.T) workerPlace
 }
 

@@ -184,7 +184,7 @@ func TestEditsAreFound(t *testing.T) {
 		{"an event's kind", []string{`update events set kind = 'step_skipped' where run = $first and seq = 3`}, 3, run.FaultEdited},
 		{"an event's time", []string{`update events set at = at + 1 where run = $first and seq = 5`}, 5, run.FaultEdited},
 		{"an event's user", []string{`update events set by_user = 'mallory' where run = $first and seq = 5`}, 5, run.FaultEdited},
-		{"an event's way", []string{`update events set by_via = 'terminal' where run = $first and seq = 5`}, 5, run.FaultEdited},
+		{"an event's channel", []string{`update events set by_via = 'terminal' where run = $first and seq = 5`}, 5, run.FaultEdited},
 		{"an event's MAC", []string{`update events set mac = zeroblob(32) where run = $first and seq = 5`}, 5, run.FaultEdited},
 		{"the first event", []string{`update events set data = cast(replace(cast(data as text), 'first', 'worst') as blob) where run = $first and seq = 1`}, 1, run.FaultEdited},
 		{"the last event", []string{`update events set at = at + 1 where run = $first and seq = (select max(seq) from events where run = $first)`}, 0, run.FaultEdited},
@@ -192,20 +192,20 @@ func TestEditsAreFound(t *testing.T) {
 			`delete from events where run = $first and seq = 5`,
 			`insert into events select $first, seq, at, kind, by_user, by_client, by_via, data, mac from events where run = $second and seq = 5`,
 		}, 5, run.FaultEdited},
-		{"two events that have changed places", []string{
+		{"two swapped events", []string{
 			`update events set seq = -seq where run = $first and seq in (4, 5)`,
 			`update events set seq = 9 + seq where run = $first and seq in (-4, -5)`,
 		}, 4, run.FaultEdited},
-		{"the contents of two events that have changed places", []string{
+		{"the contents of two swapped events", []string{
 			`create table swap as select * from events where run = $first and seq in (4, 5)`,
 			`delete from events where run = $first and seq in (4, 5)`,
 			`insert into events select run, 9 - seq, at, kind, by_user, by_client, by_via, data, (select mac from swap o where o.seq = 9 - swap.seq) from swap`,
 			`drop table swap`,
 		}, 4, run.FaultEdited},
-		{"an event that is gone", []string{`delete from events where run = $first and seq = 4`}, 4, run.FaultGap},
-		{"events that are gone", []string{`delete from events where run = $first and seq between 4 and 7`}, 4, run.FaultGap},
-		{"the first event that is gone", []string{`delete from events where run = $first and seq = 1`}, 1, run.FaultGap},
-		{"an event that is gone, and the others moved up", []string{
+		{"a deleted event", []string{`delete from events where run = $first and seq = 4`}, 4, run.FaultGap},
+		{"several deleted events", []string{`delete from events where run = $first and seq between 4 and 7`}, 4, run.FaultGap},
+		{"the deleted first event", []string{`delete from events where run = $first and seq = 1`}, 1, run.FaultGap},
+		{"a deleted event, with the later ones renumbered", []string{
 			`delete from events where run = $first and seq = 4`,
 			`update events set seq = -seq where run = $first and seq > 4`,
 			`update events set seq = -seq - 1 where run = $first and seq < 0`,
@@ -214,13 +214,13 @@ func TestEditsAreFound(t *testing.T) {
 			`insert into events select run, seq + 1, at, kind, by_user, by_client, by_via, data, mac from events
 				where run = $first and seq = (select max(seq) from events where run = $first)`,
 		}, 1 - 2, run.FaultEdited},
-		{"a tail that is gone", []string{`delete from events where run = $first and seq > 8`}, 9, run.FaultTruncated},
-		{"a tail that is gone, and the record of the run is made to fit", []string{
+		{"a deleted tail", []string{`delete from events where run = $first and seq > 8`}, 9, run.FaultTruncated},
+		{"a deleted tail, with a matching record", []string{
 			`delete from events where run = $first and seq > 8`,
 			`update runs set seq = 8, head = (select mac from events where run = $first and seq = 8) where id = $first`,
 			`delete from snapshots where run = $first`,
 		}, 9, run.FaultTruncated},
-		{"the last event alone that is gone, and the record is made to fit", []string{
+		{"only the last event deleted, with a matching record", []string{
 			`delete from events where run = $first and seq = (select max(seq) from events where run = $first)`,
 			`update runs set (seq, head) = (select seq, mac from events where run = $first order by seq desc limit 1) where id = $first`,
 		}, 0, run.FaultTruncated},
@@ -229,7 +229,7 @@ func TestEditsAreFound(t *testing.T) {
 			`delete from events where run = $first`, `delete from handles where run = $first`,
 			`delete from commands where run = $first`, `delete from snapshots where run = $first`, `delete from runs where id = $first`,
 		}, 1, run.FaultMissing},
-		{"the record alone", []string{`delete from runs where id = $first`}, 1, run.FaultMissing},
+		{"only the record", []string{`delete from runs where id = $first`}, 1, run.FaultMissing},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -280,7 +280,7 @@ func TestForgedChainIsFound(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		key  []byte
-	}{{"an empty key", make([]byte, run.KeySize)}, {"a hash of what is known", nil}} {
+	}{{"an empty key", make([]byte, run.KeySize)}, {"a hash of public data", nil}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			c := newTamperTest(t)
@@ -398,15 +398,15 @@ func (c *tamperTest) checkStopped(d *workerState) {
 		rec := c.readRecord(d, c.first)
 		_, err := d.service.Continue(c.t.Context(), who, run.ContinueRequest{Handle: rec.Handle, Output: "one more done"})
 		if refusal, ok := run.AsRefusal(err); ok && refusal.Rule == run.RuleUnknownHandle {
-			continue // belongs to another user
+			continue // the run belongs to another user
 		}
 		if guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
-			c.t.Errorf("%s goes on with the run: %v", user, err)
+			c.t.Errorf("%s continues the run: %v", user, err)
 		}
 	}
 }
 
-// databaseFiles returns the database file and its companions.
+// databaseFiles returns the database file and the files that SQLite keeps next to it.
 func (c *tamperTest) databaseFiles() []string {
 	return []string{c.place.databasePath(), c.place.databasePath() + "-wal", c.place.databasePath() + "-shm"}
 }

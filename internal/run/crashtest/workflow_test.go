@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// The workflows of all runs. No test reaches their end. The workflow of steps is a loop
-// with a step with a criterion, a gate, and a plain step.
+// The workflows of all runs. No test reaches their end. The step workflow is a loop over a
+// step with a criterion, a step with a gate, and a plain step.
 const (
 	workflowID    = "crash-loop"
 	crashWorkflow = `
@@ -44,8 +44,8 @@ steps:
 	refusedOutput = "not yet"
 )
 
-// The workflow of phases alternates between two: a question with effects, an optional step,
-// a loop over a list from the caller, actions and guarded transitions.
+// The phase workflow alternates between two phases, with a checkpoint that has effects, an
+// optional step, a loop over a list from the caller, actions and guarded transitions.
 const (
 	phasesID = "crash-circle"
 	circle   = `

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// gitRunner runs the real Git, so that the tests do not depend on our assumptions about its
+// gitRunner runs the real Git, so that the tests do not depend on assumptions about its
 // files.
 type gitRunner struct {
 	tree
@@ -134,7 +134,7 @@ func TestReftables(t *testing.T) {
 	g := newGit(t)
 	g.makeDir("app")
 	if _, ok := g.runGit("app", "init", "--quiet", "--ref-format=reftable"); !ok {
-		t.Skip("this version of git knows no reftables")
+		t.Skip("this version of git does not support reftables")
 	}
 	g.mustRun("app", "commit", "--quiet", "--allow-empty", "-m", "one")
 	app := g.pathOf("app")

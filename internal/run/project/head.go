@@ -24,7 +24,7 @@ const (
 	maxHops = 5
 )
 
-// hash matches the name of a commit, by SHA-1 or SHA-256.
+// hash matches a commit hash, SHA-1 or SHA-256.
 var hash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`) })
 
 // readHead reads the checked out reference or commit of a repository's directory. ok is
@@ -52,8 +52,8 @@ func parseRef(text string) (content string, ok bool) {
 	return text, hash().MatchString(text)
 }
 
-// validRef reports whether a text is a valid reference name: by those of Git's rules that
-// keep the name inside the directory and displayable.
+// validRef reports whether name obeys those of Git's rules for reference names that keep it
+// inside the directory and displayable.
 func validRef(name string) bool {
 	if !strings.HasPrefix(name, "refs/") || len(name) > 1024 || !utf8.ValidString(name) {
 		return false

@@ -59,7 +59,7 @@ func (x tree) makeLink(target, name string) {
 	x.t.Helper()
 	x.makeDir(filepath.Dir(name))
 	if err := os.Symlink(target, x.pathOf(name)); err != nil {
-		x.t.Skipf("this system makes no symbolic links: %v", err)
+		x.t.Skipf("this system cannot create symbolic links: %v", err)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestDirectoriesOfWorkTree(t *testing.T) {
 	for _, dir := range []string{app, x.makeDir("app/a/b"), x.pathOf("app/.git"), x.pathOf("app/.git/refs")} {
 		got := detectProject(t, dir)
 		if got.Root != app || got.ID != ID(app) || got.Branch != "feature/login" || got.Commit != commitA {
-			t.Errorf("%s is of %+v", dir, got)
+			t.Errorf("the project of %s is %+v", dir, got)
 		}
 	}
 	wantProject(t, x.pathOf("app/a/b"), Project{Root: app, Path: app, Branch: "feature/login", Commit: commitA})
@@ -153,7 +153,7 @@ func TestClonesAreSeparateProjects(t *testing.T) {
 	x.addRepository("one/.git", commitA)
 	x.addRepository("two/.git", commitA)
 	if detectProject(t, x.pathOf("one")).ID == detectProject(t, x.pathOf("two")).ID {
-		t.Error("they have the same id")
+		t.Error("both directories have the same id")
 	}
 }
 
@@ -221,7 +221,7 @@ func TestHeads(t *testing.T) {
 		{"a branch that is an alias", "ref: refs/heads/alias\n", map[string]string{
 			"refs/heads/alias": "ref: refs/heads/real\n", "packed-refs": commitA + " refs/heads/real",
 		}, "alias", commitA},
-		{"branches in a circle", "ref: refs/heads/a\n", map[string]string{
+		{"branches in a cycle", "ref: refs/heads/a\n", map[string]string{
 			"refs/heads/a": "ref: refs/heads/b\n", "refs/heads/b": "ref: refs/heads/a\n",
 		}, "a", ""},
 		{"not a branch", "ref: refs/remotes/origin/x\n", map[string]string{
@@ -274,9 +274,9 @@ func TestHostileRepositories(t *testing.T) {
 			x.writeFile("app/.git", "gitdir: "+strings.Repeat("a/", 1<<20)+"\n")
 		}},
 		{"an empty .git directory", func(x tree) { x.makeDir("app/.git") }},
-		{"a .git link in a circle", func(x tree) { x.makeLink(".git", "app/.git") }},
-		{"a .git link to a device without end", func(x tree) { x.makeLink("/dev/zero", "app/.git") }},
-		{"a head that is a device without end", func(x tree) {
+		{"a .git link in a cycle", func(x tree) { x.makeLink(".git", "app/.git") }},
+		{"a .git link to an endless device", func(x tree) { x.makeLink("/dev/zero", "app/.git") }},
+		{"a head that is an endless device", func(x tree) {
 			x.addRepository("app/.git", "")
 			_ = os.Remove(x.pathOf("app/.git/HEAD"))
 			x.makeLink("/dev/zero", "app/.git/HEAD")
@@ -297,7 +297,7 @@ func TestHostileRepositories(t *testing.T) {
 			x.addRepository("app/.git", commitA)
 			x.writeFile("app/.git/commondir", "../../nowhere\n")
 		}},
-		{"a commondir that is no repository", func(x tree) {
+		{"a commondir that is not a repository", func(x tree) {
 			x.addRepository("app/.git", commitA)
 			x.makeDir("other")
 			x.writeFile("app/.git/commondir", "../../other\n")

@@ -25,7 +25,7 @@ func (o Options) openBackend(ctx context.Context) (*backend, error) {
 	case o.isDatabase():
 		return o.openPostgres(ctx)
 	case o.Store != "" && o.Store != StoreSQLite && o.Store != StoreFiles:
-		return nil, guideway.Errorf(guideway.CodeInvalid, "invalid store of checkpoints %.40q", o.Store).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "invalid checkpoint store %.40q", o.Store).
 			WithFix("use %q, %q, or the URL of a PostgreSQL database", StoreSQLite, StoreFiles)
 	}
 	blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: o.contentDir(), MaxBytes: o.maxBlobBytes()})
@@ -71,7 +71,7 @@ func (o Options) openPostgres(ctx context.Context) (*backend, error) {
 	p := &backend{index: index, store: checkpoint.Store{Mode: checkpoint.ModePostgres}, closers: closer}
 	db, ok := index.(*postgres.Store)
 	if !ok {
-		return nil, guideway.Errorf(guideway.CodeInternal, "the store of the runs is a %T, not PostgreSQL", index)
+		return nil, guideway.Errorf(guideway.CodeInternal, "the run store is a %T, not PostgreSQL", index)
 	}
 	if o.BlobDir == "" {
 		p.blobs = db.Blobs(o.maxBlobBytes())
@@ -189,8 +189,8 @@ func (o Options) useMemory(cause error) (*backend, error) {
 	return p, nil
 }
 
-// importFiles imports the checkpoints that were saved while the metadata was stored in files. After
-// an error the files stay, and the next process retries.
+// importFiles imports the checkpoints that were saved while the metadata was stored in
+// files. After an error the files are kept, and the next process retries.
 func (o Options) importFiles(ctx context.Context, c *Checkpoints) {
 	dir := filepath.Join(o.contentDir(), indexDir)
 	if !fileindex.InUse(dir) {

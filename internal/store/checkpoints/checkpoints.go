@@ -1,6 +1,6 @@
 // Package checkpoints opens the checkpoints of contexts with the best available storage:
-// the metadata are in the store of the runs, or in files if that cannot be opened, or in
-// memory if nothing can be written. It is the only package that knows all of them.
+// the metadata are in the run store, or in files if that cannot be opened, or in memory if
+// nothing can be written. It is the only package that knows all kinds of storage.
 package checkpoints
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// The stores with a name. Any other value is the URL of a PostgreSQL database.
+// The named stores. Any other value is the URL of a PostgreSQL database.
 const (
 	StoreSQLite = "sqlite"
 	StoreFiles  = "files"
@@ -97,11 +97,11 @@ type backend struct {
 	closers []io.Closer
 }
 
-// Open opens the checkpoints. If SQLite cannot be opened, the metadata are files next to
-// the blobs, which the first call creates from the blobs. If the directory cannot be
-// written, new checkpoints are in memory and existing ones stay readable. Every answer
-// reports both cases. There is no fallback from PostgreSQL, because checkpoints of other
-// machines would seem to be lost.
+// Open opens the checkpoints. If SQLite cannot be opened, the metadata are stored in files
+// next to the blobs, which the first call creates from the blobs. If the directory cannot
+// be written, new checkpoints are stored in memory and existing ones remain readable. Every
+// answer reports both cases. There is no fallback from PostgreSQL, because checkpoints of
+// other machines would seem to be lost.
 //
 // It returns CodeUnavailable if PostgreSQL is unreachable or if the master key is missing
 // or wrong; nothing is changed then. It returns CodeInvalid for invalid options.
@@ -199,7 +199,7 @@ func (o Options) contentDir() string {
 // maxBlobBytes returns the limit of a blob, which admits every checkpoint within the
 // limits.
 func (o Options) maxBlobBytes() int64 {
-	const none = 4 << 30 // if the limit is disabled
+	const none = 4 << 30 // used if the limit is disabled
 	switch most := o.Limits.CheckpointBytes; {
 	case most < 0:
 		return none

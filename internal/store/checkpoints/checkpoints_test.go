@@ -107,7 +107,7 @@ func TestSharedJournal(t *testing.T) {
 	}
 }
 
-// TestDamagedDatabase checks that the metadata are files with all checkpoints if SQLite
+// TestDamagedDatabase checks that metadata files with all checkpoints are used if SQLite
 // cannot be opened, and that every answer reports it.
 func TestDamagedDatabase(t *testing.T) {
 	t.Parallel()
@@ -290,7 +290,7 @@ func TestListedWithoutTheKey(t *testing.T) {
 				t.Error("a key was created")
 			}
 			if d := cmp.Diff(before, readTree(t, filepath.Join(o.DataDir, contextsDir, "slots"))); d != "" {
-				t.Errorf("the slots of keys have changed (-before +after):\n%s", d)
+				t.Errorf("the key slots have changed (-before +after):\n%s", d)
 			}
 			requireNoError(t, os.Rename(path+".away", path))
 			checkLast(t, openTest(t, o), "work", `{"a":1}`)
@@ -331,7 +331,8 @@ func readTree(t *testing.T, dir string) map[string]string {
 }
 
 // TestBackFromFiles checks that everything saved, deleted and logged while the metadata
-// were files is in SQLite when it can be opened again, and that the files are removed.
+// were stored in files is in SQLite once it can be opened again, and that the files are
+// removed.
 func TestBackFromFiles(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
@@ -419,8 +420,8 @@ func TestOldIndexFile(t *testing.T) {
 	checkLast(t, c, "work", longText(1))
 }
 
-// TestBothAtOnce checks that a process whose metadata are files continues after another
-// process has imported them, without any loss.
+// TestBothAtOnce checks that a process that stores the metadata in files continues after
+// another process has imported them, without any loss.
 func TestBothAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -39,7 +39,7 @@ func TestKeyStays(t *testing.T) {
 	}
 	again, created, err := LoadOrCreate(path)
 	if err != nil || created || !bytes.Equal(key, again) {
-		t.Fatalf("the second time: same %v, created %v, %v", bytes.Equal(key, again), created, err)
+		t.Fatalf("the second call: same key %v, created %v, %v", bytes.Equal(key, again), created, err)
 	}
 	other, _, err := LoadOrCreate(filepath.Join(t.TempDir(), "key"))
 	if err != nil || bytes.Equal(key, other) {
@@ -90,7 +90,7 @@ func TestProcessesAgree(t *testing.T) {
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != 1 {
-		t.Errorf("%d files are left, want the key alone (%v)", len(entries), err)
+		t.Errorf("%d files remain, want only the key (%v)", len(entries), err)
 	}
 }
 

@@ -139,7 +139,7 @@ func BenchmarkAppendAt(b *testing.B) {
 	}
 }
 
-// randomText returns a text that compresses about as well as the state of a run.
+// randomText returns text that compresses about as well as the state of a run.
 func randomText(size int) []byte {
 	var b bytes.Buffer
 	for i := 0; b.Len() < size; i++ {

@@ -115,7 +115,7 @@ func (s *Store) Totals(ctx context.Context) (t checkpoint.Totals, err error) {
 
 // Deleted implements checkpoint.Finder.
 func (s *Store) Deleted(ctx context.Context, ids []string) (map[string]bool, error) {
-	found, err := queryList(ctx, s, "look up what was deleted", pgx.RowTo[[]byte], `select id from checkpoint_gone where id = any($1::bytea[])`, byteSlices(ids))
+	found, err := queryList(ctx, s, "look up deleted checkpoints", pgx.RowTo[[]byte], `select id from checkpoint_gone where id = any($1::bytea[])`, byteSlices(ids))
 	gone := map[string]bool{}
 	for _, id := range found {
 		gone[string(id)] = true

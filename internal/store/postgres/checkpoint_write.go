@@ -19,7 +19,7 @@ const auditRetention = 400 * 24 * time.Hour
 // Apply implements checkpoint.Index. It is one transaction that locks the row of the
 // series, so that changes to a series are serialized.
 func (s *Store) Apply(ctx context.Context, c checkpoint.Change) error {
-	err := s.retryWrite(ctx, "change the index of checkpoints", func(ctx context.Context, maybeCommitted bool) error {
+	err := s.retryWrite(ctx, "change the checkpoint index", func(ctx context.Context, maybeCommitted bool) error {
 		if maybeCommitted {
 			if done, err := s.changeApplied(ctx, c); err != nil || done {
 				return err
@@ -34,7 +34,8 @@ func (s *Store) Apply(ctx context.Context, c checkpoint.Change) error {
 	return markDiskFull(err)
 }
 
-// changeApplied reports whether a change that got no answer was made, by its effects.
+// changeApplied reports whether a change whose answer was lost was applied. It looks for
+// the effects of the change.
 func (s *Store) changeApplied(ctx context.Context, c checkpoint.Change) (done bool, err error) {
 	switch {
 	case c.Add != nil:

@@ -57,11 +57,12 @@ func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 type outcome int
 
 const (
-	// outcomeFailed: nothing was done, and a retry would fail as well.
+	// outcomeFailed means that nothing was done, and a retry would fail as well.
 	outcomeFailed outcome = iota
-	// outcomeTransient: nothing was done, and a retry may succeed.
+	// outcomeTransient means that nothing was done, and a retry may succeed.
 	outcomeTransient
-	// outcomeUnknown: the answer is lost, and the statement may have been executed.
+	// outcomeUnknown means that the answer is lost, and the statement may have been
+	// executed.
 	outcomeUnknown
 )
 
@@ -186,8 +187,8 @@ func errorHelps() map[string]errorHelp {
 			"run: reindex database, then: guideway runs verify",
 		},
 		codeProgramLimit:      {invalid, "an id or a name is too long", "use a shorter one"},
-		codeInvalidCharacters: {invalid, "a text has characters that cannot be stored", "remove bytes that are not UTF-8"},
-		codeUntranslatable:    {invalid, "a text has characters that cannot be stored", "remove NUL characters"},
+		codeInvalidCharacters: {invalid, "a string has characters that cannot be stored", "remove bytes that are not UTF-8"},
+		codeUntranslatable:    {invalid, "a string has characters that cannot be stored", "remove NUL characters"},
 	}
 }
 

@@ -146,7 +146,7 @@ func TestServerErrors(t *testing.T) {
 		{"XX002", "index"},
 	} {
 		response := &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: c.code, Message: "the error of the server"}
-		t.Run(c.code+" at the door", func(t *testing.T) {
+		t.Run(c.code+" at login", func(t *testing.T) {
 			t.Parallel()
 			_, err := postgres.Open(t.Context(), postgres.Options{URL: startFakeServer(t, response, nil), Patience: -1})
 			checkError(t, err, guideway.CodeUnavailable, c.word)
@@ -168,7 +168,7 @@ func TestNetworkErrors(t *testing.T) {
 	_, err := postgres.Open(t.Context(), postgres.Options{URL: fmt.Sprintf("postgres://ada:%s@%s/guides", secret, gone), Patience: -1})
 	checkError(t, err, guideway.CodeUnavailable, gone)
 
-	silent := listenLocal(t) // accepts connections and never answers
+	silent := listenLocal(t) // a server that accepts connections and never answers
 	defer silent.Close()
 	u := fmt.Sprintf("postgres://ada:%s@%s/guides?sslmode=disable", secret, silent.Addr())
 	_, err = postgres.Open(t.Context(), postgres.Options{URL: u, Patience: -1, CallTimeout: 50 * time.Millisecond})

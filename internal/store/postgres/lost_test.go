@@ -49,7 +49,7 @@ func TestLostCommit(t *testing.T) {
 			requireNoError(t, s.Create(t.Context(), d, c))
 			r := c.Record
 			for i := range 5 {
-				if i == 1 { // repeats the same events, except for the unique parts
+				if i == 1 { // the same events, except for the unique parts
 					continue
 				}
 				c := newNamedCommit(r, fmt.Sprint("text", i))
@@ -57,7 +57,7 @@ func TestLostCommit(t *testing.T) {
 				requireNoError(t, s.Append(t.Context(), c))
 				r = c.Record
 			}
-			quiet := newCommit(r, 1, nil) // only its events distinguish it from another commit
+			quiet := newCommit(r, 1, nil) // only the events distinguish the commit from others
 			quiet.Handle, quiet.Record.Handle = "", r.Handle
 			l.arm(p)
 			requireNoError(t, s.Append(t.Context(), quiet))
@@ -83,7 +83,7 @@ func TestLostCommitAgainstAnother(t *testing.T) {
 	p, through := newProxy(t, u)
 	s := openStore(t, postgres.Options{URL: through, Patience: testTimeout})
 	r := createTestRun(t, there, "r_a")
-	_, err := s.Run(t.Context(), "r_a") // opens a connection
+	_, err := s.Run(t.Context(), "r_a") // open a connection
 	requireNoError(t, err)
 	requireNoError(t, there.Append(t.Context(), newNamedCommit(r, "other")))
 	p.loseRequest.Store(true)
@@ -121,7 +121,7 @@ func TestLostDocument(t *testing.T) {
 				got, err := s.UpdateDocument(t.Context(), d.Ref, func(d session.Document) (session.Document, []session.LogEntry, error) {
 					d.Data = maps.Clone(d.Data)
 					d.Data["list"] = append(d.Data["list"].([]any), fmt.Sprint(i))
-					once.Do(func() { l.arm(p) }) // after the read and before the write
+					once.Do(func() { l.arm(p) }) // lose data between the read and the write
 					return d, nil, nil
 				})
 				requireNoError(t, err)

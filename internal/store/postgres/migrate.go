@@ -34,7 +34,7 @@ func (s *Store) applyMigrations(ctx context.Context, steps []string) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, int64(lock.Sum64())); err != nil {
 			return err
 		}
-		have, err := s.schemaVersion(ctx, tx, len(steps)) // another process may have migrated them
+		have, err := s.schemaVersion(ctx, tx, len(steps)) // another process may have migrated the tables
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (s *Store) applyMigrations(ctx context.Context, steps []string) error {
 func (s *Store) createSchema(ctx context.Context, tx pgx.Tx) error {
 	var exists bool
 	err := tx.QueryRow(ctx, `select exists (select from pg_namespace where nspname = $1)`, s.schema).Scan(&exists)
-	if err == nil && !exists { // "if not exists" needs the privilege to create it even if it exists
+	if err == nil && !exists { // "create schema if not exists" needs the privilege even if the schema exists
 		_, err = tx.Exec(ctx, `create schema `+pgx.Identifier{s.schema}.Sanitize())
 	}
 	return err

@@ -26,7 +26,7 @@ type testServer struct {
 // runs as root, the server runs as nobody, because PostgreSQL refuses to run as root.
 func newTestServer(t *testing.T) *testServer {
 	t.Helper()
-	serverURL(t) // skips the test if PostgreSQL tests are disabled
+	serverURL(t) // skip the test if PostgreSQL tests are disabled
 	bin := findBinaries(t)
 	dir, err := os.MkdirTemp("", "guideway-postgres-")
 	requireNoError(t, err)
@@ -79,7 +79,7 @@ func (o *testServer) runProgram(t *testing.T, name string, args ...string) {
 	if os.Getuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyUID, Gid: nobodyUID}}
 	}
-	// A file and not a pipe: the server inherits it and keeps it open.
+	// Use a file and not a pipe: the server inherits it and keeps it open.
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	requireNoError(t, err)
 	defer log.Close()

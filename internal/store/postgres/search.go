@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// commonRows is how many rows, the newest ones, count for a word of a search. A more
-	// frequent word is not selective and would be expensive.
+	// commonRows is the number of newest rows that are considered for a word of a search. A
+	// more frequent word is not selective and would be expensive.
 	commonRows = 2000
-	// maxWords is the number of words of a search that count.
+	// maxWords is the maximum number of words of a search that are used.
 	maxWords = 32
 	// maxExcerpt bounds an excerpt, in bytes.
 	maxExcerpt = 300

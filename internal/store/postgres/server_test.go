@@ -34,7 +34,7 @@ func serverURL(tb testing.TB) string {
 	tb.Helper()
 	u := os.Getenv(envServer)
 	if u == "" {
-		tb.Skipf("%s is not set: there is no PostgreSQL to test with; .ci/run starts one", envServer)
+		tb.Skipf("%s is not set: no PostgreSQL server to test with; .ci/run starts one", envServer)
 	}
 	return u
 }

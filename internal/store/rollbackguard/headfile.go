@@ -45,7 +45,7 @@ type File struct {
 	path string
 	key  run.Key
 	now  func() time.Time
-	// compactFrom is the constant, except in tests.
+	// compactFrom is the constant of the same name, except in tests.
 	compactFrom int64
 
 	// writeMu is held while a batch is written. mu guards next, the batch after it.
@@ -58,7 +58,7 @@ type File struct {
 // its lines. It does not access the file.
 func Open(path string, key run.Key) (*File, error) {
 	if path == "" || len(key) != run.KeySize {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a file of heads needs a path and a key of %d bytes, not %q and %d", run.KeySize, path, len(key))
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a head file needs a path and a key of %d bytes, not %q and %d", run.KeySize, path, len(key))
 	}
 	return &File{path: path, key: key, now: time.Now, compactFrom: compactFrom}, nil
 }

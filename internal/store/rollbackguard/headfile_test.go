@@ -137,7 +137,7 @@ func TestHighestHeadOfEachRun(t *testing.T) {
 	f := newFile(t)
 	checkHeads(t, f, nil)
 	if _, err := os.Stat(filepath.Dir(f.path)); err == nil {
-		t.Error("reading has made a directory")
+		t.Error("reading has created a directory")
 	}
 	recordHeads(t, f, "r_a", 1, 2, 5, 4) // another process may be slightly late
 	recordHeads(t, f, "r_b", 3)
@@ -195,7 +195,7 @@ func TestEditsAreFound(t *testing.T) {
 			t.Error("the error has no fix")
 		}
 		if number > 0 && len(heads) != 5 {
-			t.Errorf("%d heads of the other lines are left, want 5", len(heads))
+			t.Errorf("%d heads of the other lines remain, want 5", len(heads))
 		}
 	}
 }
@@ -372,7 +372,7 @@ func TestOneWrite(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f.writeMu.Lock() // blocks the write
+		f.writeMu.Lock() // block the write
 		want := map[string]int64{}
 		var all sync.WaitGroup
 		for i := range runs {
@@ -381,11 +381,11 @@ func TestOneWrite(t *testing.T) {
 			all.Go(func() {
 				err := f.Record(id, int64(i+1), testMAC(id, int64(i+1)))
 				if works != (err == nil) || !works && !strings.Contains(err.Error(), id+" ") {
-					t.Errorf("works: %v, the run %s got %v", works, id, err)
+					t.Errorf("writable: %v, but the run %s got %v", works, id, err)
 				}
 			})
 		}
-		for waiting := 0; waiting < runs; { // all are in the next batch
+		for waiting := 0; waiting < runs; { // wait until all lines are in the next batch
 			runtime.Gosched()
 			f.mu.Lock()
 			if f.next != nil {

@@ -154,7 +154,7 @@ func (s *Store) Deleted(ctx context.Context, ids []string) (map[string]bool, err
 		return nil, err
 	}
 	gone := map[string]bool{}
-	_, err = queryList(ctx, s, "look up what was deleted", s.readers.queryRows, func(row scanner) (id string, err error) {
+	_, err = queryList(ctx, s, "look up deleted checkpoints", s.readers.queryRows, func(row scanner) (id string, err error) {
 		err = row.Scan(&id)
 		gone[id] = true
 		return id, err

@@ -34,7 +34,7 @@ func sqlRepair() []string {
 
 // Repair implements checkpoint.Repairer.
 func (s *Store) Repair(ctx context.Context) error {
-	return s.writeExclusive(ctx, "repair the index of checkpoints", func(ctx context.Context, t *txn) error {
+	return s.writeExclusive(ctx, "repair the checkpoint index", func(ctx context.Context, t *txn) error {
 		for _, text := range sqlRepair() {
 			if _, err := t.execStatement(ctx, text); err != nil {
 				return err
@@ -46,7 +46,7 @@ func (s *Store) Repair(ctx context.Context) error {
 
 // Drop implements checkpoint.Repairer.
 func (s *Store) Drop(ctx context.Context, ids []string) error {
-	return s.writeExclusive(ctx, "drop damaged records of checkpoints", func(ctx context.Context, t *txn) error {
+	return s.writeExclusive(ctx, "drop damaged checkpoint records", func(ctx context.Context, t *txn) error {
 		for _, id := range ids {
 			var num int64
 			err := t.queryRow(ctx, `SELECT num FROM checkpoints WHERE id = ?`, []any{id}, []any{&num})
@@ -73,10 +73,10 @@ func sqlRemoveRecord() []string {
 	}
 }
 
-// CheckCheckpoints returns an error if SQLite finds damage in the tables of checkpoints. It
+// CheckCheckpoints returns an error if SQLite finds damage in the checkpoint tables. It
 // reads all of them.
 func (s *Store) CheckCheckpoints(ctx context.Context) error {
-	const doing = "check the index of checkpoints"
+	const doing = "check the checkpoint index"
 	return s.withReadAccess(ctx, doing, func() error {
 		rows, err := s.readers.queryRows(ctx, `SELECT name FROM sqlite_schema WHERE name GLOB 'checkpoint*' AND type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'`)
 		tables, err := collectRows(rows, err, func(row scanner) (name string, err error) {
@@ -102,8 +102,8 @@ func (s *Store) CheckCheckpoints(ctx context.Context) error {
 // compactWait bounds how long Compact waits for readers, because writers wait for Compact.
 const compactWait = 100 * time.Millisecond
 
-// Compact copies the write-ahead log into the file and truncates the log. It leaves the log
-// as it is while a reader uses it.
+// Compact copies the write-ahead log into the file and truncates the log. It does not
+// truncate the log while a reader uses it.
 func (s *Store) Compact(ctx context.Context) error {
 	const doing = "truncate the write-ahead log"
 	if err := s.beginCall(ctx, doing); err != nil {

@@ -54,7 +54,7 @@ func checkpointStatements() []string {
 
 // Apply implements checkpoint.Index.
 func (s *Store) Apply(ctx context.Context, c checkpoint.Change) error {
-	const doing = "change the index of checkpoints"
+	const doing = "change the checkpoint index"
 	if err := s.prepareCheckpoints(ctx, doing); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (t *txn) addCheckpoint(ctx context.Context, c checkpoint.Change) error {
 	}
 	result, err := t.execStatement(ctx, sqlInsertCheckpoint, dialect().Values(rows.CheckpointFields(&r, &tags))...)
 	if err != nil {
-		return err // CodeConflict if it already exists
+		return err // CodeConflict if the record already exists
 	}
 	num, err := result.LastInsertId()
 	if err != nil {

@@ -93,7 +93,7 @@ func newTestRun(id string, seq int64) run.Record {
 func newTestCommit(id string, seq int64, text string) run.Commit {
 	data, err := json.Marshal(map[string]any{"run": id, "seq": seq, "text": text})
 	if err != nil {
-		panic(err) // unreachable: it is a map of plain values
+		panic(err) // unreachable: the map has only plain values
 	}
 	r := newTestRun(id, seq)
 	return run.Commit{
@@ -169,7 +169,7 @@ func TestKilled(t *testing.T) {
 				}
 			}
 		}
-		_ = c.Wait() // it was killed
+		_ = c.Wait() // the process was killed
 		checkConsistent(t, dir, acknowledged)
 	}
 }

@@ -47,7 +47,7 @@ func soundFile(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path + "-wal"); err == nil {
-		t.Fatal("a closed store has a log beside it")
+		t.Fatal("a closed store has a write-ahead log")
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -156,7 +156,7 @@ func TestFullDisk(t *testing.T) {
 func TestReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
 	for _, there := range []bool{false, true} {
-		t.Run(fmt.Sprint("a store is there: ", there), func(t *testing.T) {
+		t.Run(fmt.Sprint("existing store: ", there), func(t *testing.T) {
 			t.Parallel()
 			dir, err := os.MkdirTemp("", "guideway-read-only-")
 			if err != nil {

@@ -67,7 +67,7 @@ func wrapSQLiteError(path, doing string, err *driver.Error) error {
 	case lib.SQLITE_FULL:
 		return diskFullError(path, doing, err)
 	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_FORMAT,
-		lib.SQLITE_ERROR, lib.SQLITE_SCHEMA: // statements are constants, so a statement that does not fit means a damaged schema
+		lib.SQLITE_ERROR, lib.SQLITE_SCHEMA: // statements are constants, so an invalid statement means a damaged schema
 		return damagedError(path, doing, err)
 	case lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM, lib.SQLITE_AUTH:
 		return notWritableError(path, doing, err)

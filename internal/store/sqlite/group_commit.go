@@ -42,7 +42,7 @@ func (q *commitQueue) push(c *change) {
 	q.waiting = append(q.waiting, c)
 }
 
-// removeWaiting removes a change. It returns false if a transaction has taken it.
+// removeWaiting removes a change. It returns false if a transaction already includes it.
 func (q *commitQueue) removeWaiting(c *change) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,7 +77,7 @@ func (q *commitQueue) takeBatch(own *change, most int) []*change {
 // transaction, or while another process has the lock, join the next one: the first caller
 // that gets the lock runs all of them. Each change is applied completely or not at all,
 // independent of the others, and its result is returned when it is durable. A change whose
-// context ends before a transaction has taken it is not made. After that the end of the
+// context ends before a transaction includes it is not made. After that the end of the
 // context has no effect.
 //
 // do may be called twice, and must change nothing but the database.

@@ -24,7 +24,8 @@ import (
 type faultyStore struct {
 	*Store
 	mu sync.Mutex
-	// commits counts them from 0. fails has the numbers of those that report a full disk.
+	// commits counts the commits, starting at 0. fails has the numbers of those that report
+	// a full disk.
 	commits int
 	fails   map[int]bool
 }
@@ -221,7 +222,7 @@ func (m journalModel) checkStore(ctx context.Context, t rapid.TB, s *Store, star
 func drawSubmission(t *rapid.T, m journalModel, walk, number int) *submission {
 	id := fmt.Sprintf("r_%d_%d", walk, rapid.IntRange(0, 2).Draw(t, "run"))
 	at := int64(rapid.IntRange(0, 5).Draw(t, "behind")) - 1
-	if at < 0 { // most of them are valid for the current state
+	if at < 0 { // most commits are valid for the current state
 		at = int64(len(m.runs[id]))
 	}
 	c := newTestCommit(id, at+1, fmt.Sprint("commit ", number))
@@ -334,7 +335,7 @@ func TestTooLateToCancel(t *testing.T) {
 			t.Errorf("on a full disk: %v, %v", err, found)
 		}
 		if !full && (err != nil || found != nil) {
-			t.Errorf("it was carried out: %v, %v", err, found)
+			t.Errorf("on a disk with space: %v, %v", err, found)
 		}
 	}
 }
@@ -453,7 +454,7 @@ func (d *faultyStore) appendWithCancels(t *testing.T, id, text string, number in
 			return err
 		}
 		if r, looked := d.Run(t.Context(), id); looked != nil || r.Seq == seq {
-			t.Errorf("a conflict at %d of %s, and nothing is there: %v", seq, id, looked)
+			t.Errorf("a conflict at event %d of %s, which does not exist: %v", seq, id, looked)
 			return err
 		}
 	}

@@ -64,7 +64,7 @@ func (l *fileLock) acquireLockUnless(ctx context.Context, enough <-chan struct{}
 		return nil, err
 	}
 	return func() {
-		_ = l.file.Unlock() // fails if there is nothing to unlock
+		_ = l.file.Unlock() // returns an error if there is nothing to unlock
 		<-l.turn
 	}, nil
 }

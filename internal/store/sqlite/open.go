@@ -58,7 +58,7 @@ func (s *Store) openDatabases(ctx context.Context) error {
 	if s.readers, err = s.openDatabase("", "query_only(1)"); err != nil {
 		return errors.Join(s.wrapError(doing, err), s.writer.closeAll())
 	}
-	s.readers.db.SetMaxOpenConns(5) // one of them is used by Watch
+	s.readers.db.SetMaxOpenConns(5) // Watch uses one of them
 	s.readers.db.SetMaxIdleConns(5)
 	s.readers.db.SetConnMaxIdleTime(time.Minute)
 	return nil
@@ -102,7 +102,7 @@ func (s *Store) openDatabase(extra string, pragmas ...string) (*preparedDB, erro
 // each connection needs them.
 func dataSource(path, extra string, pragmas ...string) string {
 	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") { // starts with a volume name
+	if !strings.HasPrefix(path, "/") { // the path starts with a volume name
 		path = "/" + path
 	}
 	query := url.Values{"_pragma": pragmas}.Encode()

@@ -118,7 +118,7 @@ func TestOlderFile(t *testing.T) {
 		_ = s.Close()
 		t.Fatal("a failing migration was applied")
 	}
-	openTestStore(t, Options{Path: path}) // this version can still open it
+	openTestStore(t, Options{Path: path}) // this version can still open the file
 
 	good := append(migrations(), "CREATE TABLE more (x); INSERT INTO more VALUES (1)")
 	errs := make(chan error)

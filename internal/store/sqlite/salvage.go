@@ -29,7 +29,7 @@ type Salvaged struct {
 }
 
 // Salvage reads what is readable in a damaged file without changing it. It skips rows on
-// lost pages. If the list of tables is lost, Salvage replaces it by the list of a new store
+// lost pages. If SQLite's schema table is lost, Salvage replaces it by that of a new store
 // in a copy of the file. It returns an error if nothing is readable.
 func Salvage(ctx context.Context, path string) (*Salvaged, error) {
 	switch err := checkHeader(path); {
@@ -51,7 +51,7 @@ func Salvage(ctx context.Context, path string) (*Salvaged, error) {
 	if copyErr != nil || len(out.Runs)+len(out.Definitions)+len(out.Documents)+len(out.Events) == 0 {
 		return nil, salvageError(path, errors.Join(err, ctx.Err()))
 	}
-	out.Problems = slices.Insert(out.Problems, 0, fmt.Sprintf("the list of tables was replaced by that of a new store: %v", err))
+	out.Problems = slices.Insert(out.Problems, 0, fmt.Sprintf("the schema table was replaced by that of a new store: %v", err))
 	return out, nil
 }
 
@@ -65,8 +65,8 @@ func salvageError(path string, err error) error {
 		WithFix("restore a backup of the file, or move it away to start a new store")
 }
 
-// salvageFile reads a file with its own list of tables. If a table is missing, the error is
-// one of damage.
+// salvageFile reads a file with its own schema table. If a table is missing, it returns an
+// error for a damaged file.
 func salvageFile(ctx context.Context, path string) (*Salvaged, error) {
 	db, err := sql.Open("sqlite", dataSource(path, "mode=ro", readPragmas()...))
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 // pageSize is the page size of every store.
 const pageSize = 4096
 
-// copyWithNewSchema copies a damaged file and replaces its list of tables by that of a new
+// copyWithNewSchema copies a damaged file and replaces its schema table by that of a new
 // store. The page numbers match, because the first migration always creates its tables in
 // the same order. remove deletes the copy.
 func copyWithNewSchema(ctx context.Context, path string) (copied string, remove func(), err error) {
-	dir, err := os.MkdirTemp("", "guideway-salvage-*") // 0700
+	dir, err := os.MkdirTemp("", "guideway-salvage-*") // mode 0700
 	if err != nil {
 		return "", nil, err
 	}
@@ -42,7 +42,7 @@ func copyWithNewSchema(ctx context.Context, path string) (copied string, remove 
 	return copied, remove, writePages(copied, pages)
 }
 
-// schemaPages returns the pages with the list of tables of a new store by their numbers.
+// schemaPages returns the pages of a new store's schema table by their numbers.
 func schemaPages(ctx context.Context, path string) (map[uint32][]byte, error) {
 	s, err := Open(ctx, Options{Path: path, migrations: migrations()[:1]})
 	if err == nil {
@@ -66,7 +66,7 @@ func schemaPages(ctx context.Context, path string) (map[uint32][]byte, error) {
 }
 
 // childPages returns the children of the first page of a file, which is the root of the
-// list of tables. See "B-tree Pages" in SQLite's file format.
+// schema table. See "B-tree Pages" in SQLite's file format.
 func childPages(first []byte) []uint32 {
 	const header, interior = 100, 5 // after the header of the file
 	if first[header] != interior {

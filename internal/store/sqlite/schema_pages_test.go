@@ -11,14 +11,14 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// TestSalvageWithoutTheListOfTables checks that all rows are salvaged if the pages with the
-// list of tables are lost, and that the problem is reported.
+// TestSalvageWithoutTheListOfTables checks that all rows are salvaged if the pages of the
+// schema table are lost, and that the problem is reported.
 func TestSalvageWithoutTheListOfTables(t *testing.T) {
 	t.Parallel()
 	data := soundFile(t)
 	pages := append(childPages(data[:pageSize]), 1)
 	if len(pages) < 2 {
-		t.Fatalf("the list of tables has the pages %v; the test wants more", pages)
+		t.Fatalf("the schema table has the pages %v; the test needs more", pages)
 	}
 	for _, page := range pages {
 		for what, filler := range map[string]string{"zeros": "\x00", "nonsense": "damaged!"} {
@@ -41,7 +41,7 @@ func TestSalvageWithoutTheListOfTables(t *testing.T) {
 				if len(got.Runs) != soundRuns || len(got.Documents) != soundRuns || len(got.Definitions) != 1 || events != soundRuns*soundEvents {
 					t.Errorf("%d runs, %d documents, %d definitions, %d events", len(got.Runs), len(got.Documents), len(got.Definitions), events)
 				}
-				if len(got.Problems) != 1 || !strings.Contains(got.Problems[0], "the list of tables") {
+				if len(got.Problems) != 1 || !strings.Contains(got.Problems[0], "the schema table") {
 					t.Errorf("the problems are %v", got.Problems)
 				}
 				if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, broken) {

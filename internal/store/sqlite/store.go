@@ -116,7 +116,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// beginCall must be followed by endCall unless it returns an error.
+// beginCall registers a call. Unless it returns an error, endCall must follow.
 func (s *Store) beginCall(ctx context.Context, what string) error {
 	if err := ctx.Err(); err != nil {
 		return s.wrapError(what, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// TestWordsOfABatch checks that changes of one transaction make one entry in the index of
-// words, in any order of their runs, and that words of refused changes are not found.
+// TestWordsOfABatch checks that the changes of one transaction create one entry in the word
+// index, in any order of their runs, and that words of refused changes are not found.
 func TestWordsOfABatch(t *testing.T) {
 	t.Parallel()
 	d := openFaulty(t)
@@ -59,7 +59,7 @@ func TestWordsOfABatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		if found := len(hits) == 1; found == (i == 3) {
-			t.Errorf("by the words of run %d there are %d runs", i, len(hits))
+			t.Errorf("the words of run %d match %d runs", i, len(hits))
 		}
 	}
 }

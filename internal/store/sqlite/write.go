@@ -61,7 +61,7 @@ func (s *Store) writeExclusive(ctx context.Context, doing string, do func(contex
 func (s *Store) runTransaction(ctx context.Context, do func(context.Context, *txn) error) (begun bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	for _, text := range commitStatements() {
-		// Before the transaction, which occupies the only connection.
+		// Prepare before the transaction, which occupies the only connection.
 		if _, err := s.writer.prepareStatement(ctx, text); err != nil {
 			return false, err
 		}

@@ -125,7 +125,7 @@ func testDocumentUpdateFails(t *testing.T, f *fixture) {
 		return d, []session.LogEntry{{At: minutesAfter(1), Revision: 2, Message: "half done"}}, refused
 	})
 	if !errors.Is(err, refused) || err.Error() != refused.Error() {
-		t.Fatalf("got the error %v, want the one of the change as it is", err)
+		t.Fatalf("got the error %v, want the unchanged error of the change", err)
 	}
 	func() {
 		defer func() {
@@ -193,7 +193,7 @@ func testDocumentDelete(t *testing.T, f *fixture) {
 	gone()
 	fresh := d
 	fresh.Data = map[string]any{"fresh": true}
-	requireNoError(t, s.CreateDocument(ctx, fresh, nil)) // replaces the deleted one
+	requireNoError(t, s.CreateDocument(ctx, fresh, nil)) // replaces the deleted document
 	checkEqual(t, "new document", readDocument(t, s, d.Ref), fresh)
 	entries, err = s.ValidationLog(ctx, d.Ref, 10)
 	requireNoError(t, err)

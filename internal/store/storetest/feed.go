@@ -58,7 +58,7 @@ func testFeed(t *testing.T, f *fixture) {
 		if i > 0 && list[i].Pos <= list[i-1].Pos {
 			t.Errorf("position %d follows %d", list[i].Pos, list[i-1].Pos)
 		}
-		if list[i].Subject == run.SubjectRun { // may be empty, but must not be wrong
+		if list[i].Subject == run.SubjectRun { // these fields may be empty, but must not be wrong
 			if list[i].Workflow == "" {
 				list[i].Workflow = r.Workflow
 			}

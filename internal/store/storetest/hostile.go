@@ -54,7 +54,7 @@ func testHostileRuns(t *testing.T, f *fixture) {
 		c.Key, c.Words = text, text
 		c.Events[0].Kind, c.Events[0].By = "kind "+text, run.By{User: text, Client: text, Via: run.ViaAgent}
 		if !isStored(t, s.Create(ctx, run.Definition{Hash: r.Hash, Text: text}, c), text) {
-			_, err := s.Run(ctx, r.ID) // nor can it be read by its id
+			_, err := s.Run(ctx, r.ID) // the run cannot be read by its id either
 			if code := guideway.ErrorCode(err); code != guideway.CodeNotFound && code != guideway.CodeInvalid {
 				t.Fatalf("a run that was refused: %v (%s)", err, code)
 			}

@@ -8,7 +8,7 @@ import (
 // keyTests cover the fingerprint of the key: a store has one key.
 func keyTests() []subtest {
 	return []subtest{
-		{"the first fingerprint stays for good", testKeepKey},
+		{"the first fingerprint is never replaced", testKeepKey},
 		{"one of concurrent fingerprints is stored", testConcurrentKeys},
 	}
 }

@@ -104,7 +104,7 @@ func newRecord(id, user string) run.Record {
 func newEvent(seq int64, text string) run.Event {
 	data, err := json.Marshal(map[string]string{"text": text})
 	if err != nil {
-		panic(err) // unreachable: it is a map of strings
+		panic(err) // unreachable: the map has only strings
 	}
 	return run.Event{
 		Seq: seq, At: startTime().Add(time.Duration(seq) * time.Microsecond), Kind: "step_completed",
