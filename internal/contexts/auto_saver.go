@@ -245,7 +245,7 @@ func (k *AutoSaver) carryOut(j job) {
 	}
 }
 
-// isMoot reports that a checkpoint is not needed any more: it was deleted, or the run has a
+// isMoot reports that a checkpoint is no longer needed: it was deleted, or the run has a
 // later one.
 func isMoot(err error) bool { return guideway.ErrorCode(err) == guideway.CodeRefused }
 

@@ -31,7 +31,7 @@ func TestAutomaticSaves(t *testing.T) {
 			mustSucceed(t, err)
 			_, err = finishRun(t.Context(), r, a)
 			mustSucceed(t, err)
-			mustSucceed(t, r.saver.Close()) // saves the pending checkpoints
+			mustSucceed(t, r.saver.Close()) // Close saves the pending checkpoints
 			page, err := r.List(t.Context(), testCaller(), checkpoint.ListRequest{Session: a.RunID})
 			mustSucceed(t, err)
 			var names []string
@@ -202,7 +202,7 @@ func TestOptions(t *testing.T) {
 	alone, err := contexts.New(contexts.Options{Checkpoints: off.checkpoints})
 	mustSucceed(t, err)
 	if _, err := alone.Save(t.Context(), testCaller(), contexts.SaveRequest{Handle: a.Handle}); guideway.ErrorCode(err) != guideway.CodeInvalid {
-		t.Errorf("a handle where no runs are kept: %v", err)
+		t.Errorf("a handle without a run service: %v", err)
 	}
 	saved, err := alone.Save(t.Context(), testCaller(), contexts.SaveRequest{Context: map[string]any{"goal": "g"}})
 	mustSucceed(t, err)
@@ -225,7 +225,7 @@ func TestTagsOfMarks(t *testing.T) {
 	mustSucceed(t, err)
 	_, err = r.Save(t.Context(), testCaller(), contexts.SaveRequest{Handle: a.Handle, Tags: []string{"mine"}})
 	mustSucceed(t, err)
-	_, err = handIn(t.Context(), r, a, "The plan.") // this opens a gate
+	_, err = handIn(t.Context(), r, a, "The plan.") // the output opens a gate
 	mustSucceed(t, err)
 
 	context := map[string]any{"goal": "g", "contract": "c"}
@@ -260,7 +260,7 @@ func TestTagsOfMarks(t *testing.T) {
 	saved, err := r.Save(t.Context(), testCaller(), contexts.SaveRequest{Session: "line", Context: context, Tags: many})
 	mustSucceed(t, err)
 	if rec, err := r.Get(t.Context(), testCaller(), saved.ID); err != nil || len(rec.Tags) != 23 {
-		t.Errorf("beside %d tags of the caller's: %v, %v", len(many), rec.Tags, err)
+		t.Errorf("in addition to %d tags of the caller: %v, %v", len(many), rec.Tags, err)
 	}
 	if _, err := r.Save(t.Context(), testCaller(), contexts.SaveRequest{Session: "line", Context: context, Tags: append(many, "one more")}); guideway.ErrorCode(err) != guideway.CodeInvalid {
 		t.Errorf("too many tags: %v", err)

@@ -19,7 +19,7 @@ import (
 // checkpoints it needs, and those missing after the newest one are saved.
 
 const (
-	// maxWaiting bounds the runs that wait for a backfill, maxLooked the runs that are
+	// maxWaiting bounds the runs that wait for a backfill, maxChecked the runs that are
 	// remembered as done.
 	maxWaiting = 256
 	maxChecked = 10_000
@@ -79,7 +79,7 @@ func (k *AutoSaver) Seen(_ context.Context, r run.Record) {
 	l.looked[r.ID], l.waiting[r.ID] = true, r
 }
 
-// takeRun removes a run from the waiting ones and returns it.
+// takeRun removes a run from the waiting runs and returns it.
 func (l *backfillQueue) takeRun(id string) (run.Record, Runs, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +166,7 @@ func (s *Service) flushSaves(ctx context.Context, c run.Caller, id string) {
 		s.o.AutoSaver.waitForSaves(ctx, "")
 		return
 	}
-	if _, err := s.o.Runs.Get(ctx, c, run.Ref{RunID: id}); err == nil { // this makes the run seen
+	if _, err := s.o.Runs.Get(ctx, c, run.Ref{RunID: id}); err == nil { // Get makes the run seen
 		s.o.AutoSaver.waitForSaves(ctx, id)
 	}
 }

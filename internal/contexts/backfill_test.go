@@ -51,7 +51,7 @@ func runHastyServer(dir, flow string) error {
 	if err := json.NewEncoder(os.Stdout).Encode(savedState{Run: a.RunID, Handle: a.Handle, Position: a.Position}); err != nil {
 		return err
 	}
-	_, err = io.ReadAll(os.Stdin) // blocks until it is killed
+	_, err = io.ReadAll(os.Stdin) // block until the process is killed
 	return err
 }
 
@@ -64,7 +64,7 @@ type limitedCheckpoints struct {
 
 func (s *limitedCheckpoints) Save(ctx context.Context, who guideway.Principal, r checkpoint.SaveRequest) (*checkpoint.Saved, error) {
 	if s.most == 0 {
-		select {} // until the process is killed
+		select {} // block until the process is killed
 	}
 	s.most--
 	saved, err := s.Checkpoints.Save(ctx, who, r)
@@ -183,13 +183,13 @@ func TestLoadWaitsForSaves(t *testing.T) {
 	}
 	stranger := run.Caller{Principal: guideway.Principal{User: "eve"}}
 	if _, err := r.Load(t.Context(), stranger, contexts.LoadRequest{Session: was.Run}); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("somebody else loads: %v", err)
+		t.Errorf("another user loads: %v", err)
 	}
 }
 
 // TestBackfillOnce checks that several processes backfill a run once, that deleted
-// checkpoints are not saved again, that a fork has none of its parent, and that none
-// follows a newer one.
+// checkpoints are not saved again, that a fork has no checkpoints of its parent, and that
+// no backfilled checkpoint follows a newer one.
 func TestBackfillOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -268,12 +268,12 @@ func TestRefusedOnce(t *testing.T) {
 		t.Errorf("saved %s and %s, and again %s", one.ID, three.ID, same.ID)
 	}
 	if _, err := r.checkpoints.Save(t.Context(), who, request(2)); guideway.ErrorCode(err) != guideway.CodeRefused {
-		t.Errorf("behind its successor: %v", err)
+		t.Errorf("after its successor: %v", err)
 	}
 	_, err = r.checkpoints.Delete(t.Context(), who, checkpoint.DeleteRequest{IDs: []string{three.ID}})
 	mustSucceed(t, err)
 	if _, err := r.checkpoints.Save(t.Context(), who, request(3)); guideway.ErrorCode(err) != guideway.CodeRefused {
-		t.Errorf("what was deleted: %v", err)
+		t.Errorf("a deleted checkpoint: %v", err)
 	}
 	_, err = r.checkpoints.Save(t.Context(), who, request(4))
 	mustSucceed(t, err)

@@ -56,7 +56,7 @@ var (
 	_ Runs        = (*run.Service)(nil)
 )
 
-// Level is the way contexts are summarized.
+// Level selects how contexts are summarized.
 type Level string
 
 // The levels.
@@ -80,8 +80,8 @@ type Options struct {
 	Definitions Definitions
 	// Level defaults to LevelBasic.
 	Level Level
-	// Summarizer writes summaries if the level is LevelAdvanced; it needs a AutoSaver. It may
-	// be nil.
+	// Summarizer writes summaries if the level is LevelAdvanced; it needs an AutoSaver. It
+	// may be nil.
 	Summarizer Summarizer
 	// LimitTokens is the recommended maximum size of a run's context; the default is 32000,
 	// a negative value means no limit. From Threshold percent of it (default 80) the

@@ -34,13 +34,13 @@ func TestForgedCheckpointDecidesNothing(t *testing.T) {
 		seq    int64
 		handle bool
 	}{
-		"where it stands":         {testCaller(), d.Seq, true},
-		"behind its end":          {testCaller(), d.Seq + 900, true},
-		"in its past":             {testCaller(), 4, true},
-		"in the middle of a move": {testCaller(), 2, true},
-		"before its beginning":    {testCaller(), -5, false},
-		"at its creation":         {testCaller(), 1, false},
-		"another user's":          {eve, d.Seq, false},
+		"at the current position":    {testCaller(), d.Seq, true},
+		"after its end":              {testCaller(), d.Seq + 900, true},
+		"at an earlier position":     {testCaller(), 4, true},
+		"in the middle of a command": {testCaller(), 2, true},
+		"before its start":           {testCaller(), -5, false},
+		"at its creation":            {testCaller(), 1, false},
+		"another user's":             {eve, d.Seq, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			saved, err := r.checkpoints.Save(t.Context(), c.caller.Principal, checkpoint.SaveRequest{
@@ -54,7 +54,7 @@ func TestForgedCheckpointDecidesNothing(t *testing.T) {
 			}
 			if !c.handle {
 				if loaded.Note == "" || loaded.Position != nil {
-					t.Errorf("loaded without a word: %+v", loaded)
+					t.Errorf("loaded without a note: %+v", loaded)
 				}
 				return
 			}
@@ -64,7 +64,7 @@ func TestForgedCheckpointDecidesNothing(t *testing.T) {
 				t.Errorf("the run has %v and is %s", now.Variables, now.Status)
 			}
 			if d := cmp.Diff([]string{"approved"}, loaded.NotSet); d != "" {
-				t.Errorf("what is not set in the run (-want +got):\n%s", d)
+				t.Errorf("notSetInRun (-want +got):\n%s", d)
 			}
 			checkDecided(t, r, loaded.RunID)
 		})
@@ -107,7 +107,7 @@ func TestLoadOfFinishedRun(t *testing.T) {
 	saved, err := r.Save(t.Context(), testCaller(), contexts.SaveRequest{Session: a.RunID, Name: "the end"})
 	mustSucceed(t, err)
 	if saved.RunID != a.RunID {
-		t.Errorf("a session in the name of a run: %+v", saved)
+		t.Errorf("a session with the id of a run: %+v", saved)
 	}
 	loaded, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{ID: saved.ID})
 	mustSucceed(t, err)

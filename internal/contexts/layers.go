@@ -26,7 +26,7 @@ type Item struct {
 	Cut bool `json:"cut,omitempty"`
 }
 
-// LayerTotal is the sum of a layer.
+// LayerTotal is the total size of a layer's items.
 type LayerTotal struct {
 	Layer  compress.Layer `json:"layer"`
 	Share  float64        `json:"share"`

@@ -34,11 +34,11 @@ type SummaryRequest struct {
 }
 
 const (
-	// summaryTimeout bounds one summary, restTime is the pause after a failed one.
+	// summaryTimeout bounds one summary, retryPause is the pause after a failed one.
 	summaryTimeout = time.Minute
 	retryPause     = 5 * time.Minute
-	// maxInputBytes bounds the input of a summary in bytes, writtenMost its output in bytes
-	// per requested token.
+	// maxInputBytes bounds the input of a summary in bytes, maxBytesPerToken its output in
+	// bytes per requested token.
 	maxInputBytes    = 24 << 10
 	maxBytesPerToken = 8
 	// maxWritten bounds the stored summaries of a run.
@@ -253,7 +253,7 @@ func (s *Service) writeSummary(ctx context.Context, c run.Caller, rec run.Record
 		return guideway.Errorf(guideway.CodeUnavailable, "the model returned an empty summary")
 	}
 	s.mu.Lock()
-	delete(s.briefs, c.User+" "+rec.ID) // it contains the extract
+	delete(s.briefs, c.User+" "+rec.ID) // the brief contains the extract
 	s.mu.Unlock()
 	w := &s.writing
 	w.mu.Lock()

@@ -13,7 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// author writes summaries, fails while it is told to, or blocks until it is released.
+// author is a Summarizer that writes summaries, fails on request, or blocks until it is
+// released.
 type author struct {
 	mu    sync.Mutex
 	asked []contexts.SummaryRequest
@@ -86,7 +87,7 @@ func TestModelSummaries(t *testing.T) {
 	}
 	close(model.wait)
 	var s *contexts.Summary
-	for range 20_000 { // it is written in the background
+	for range 20_000 { // the summary is written in the background
 		b, err := r.Brief(t.Context(), testCaller(), a.RunID)
 		mustSucceed(t, err)
 		if s = b.Summary; s.Written {
@@ -94,12 +95,12 @@ func TestModelSummaries(t *testing.T) {
 		}
 	}
 	if !s.Written || !strings.Contains(s.Text, "In short of") || strings.Contains(s.Text, "Did list") {
-		t.Fatalf("once it has: %+v", s)
+		t.Fatalf("after the model has answered: %+v", s)
 	}
 	whole, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: s.Ref})
 	mustSucceed(t, err)
 	if !strings.Contains(string(whole.Value), "Did list") {
-		t.Errorf("the summary reads back as %s", whole.Value)
+		t.Errorf("the reference of the summary loads %s", whole.Value)
 	}
 	if first := model.asked[0]; first.Title != "prepare" || !strings.Contains(first.Text, "Did list") || first.Workflow != "release" {
 		t.Errorf("the model was asked for %+v", first)
@@ -118,7 +119,7 @@ func TestModelSummaries(t *testing.T) {
 	loaded, err := again.Load(t.Context(), testCaller(), contexts.LoadRequest{Session: a.RunID})
 	mustSucceed(t, err)
 	if strings.Contains(string(loaded.Context), "In short of") {
-		t.Errorf("what was written is a part of the context: %s", loaded.Context)
+		t.Errorf("the summary is a part of the context: %s", loaded.Context)
 	}
 }
 
@@ -131,7 +132,7 @@ func TestModelSummariesFail(t *testing.T) {
 	r := setupRig(t, withSummarizer(model, log))
 	a, err := stepsWalk(t.Context(), r, "release", 6)
 	mustSucceed(t, err)
-	for n := 0; n < 20 || n < 20_000 && !strings.Contains(log.String(), "quota"); n++ { // it fails in the background
+	for n := 0; n < 20 || n < 20_000 && !strings.Contains(log.String(), "quota"); n++ { // the model fails in the background
 		b, err := r.Brief(t.Context(), testCaller(), a.RunID)
 		mustSucceed(t, err)
 		if b.Summary.Written || !strings.Contains(b.Summary.Text, "Did list") {

@@ -136,7 +136,7 @@ func (s *Service) noneYet(ctx context.Context, c run.Caller, r LoadRequest, err 
 	}
 	ref := run.Ref{RunID: r.Session}
 	if _, look := s.o.Runs.Get(ctx, c, ref); look != nil {
-		return err // it is not a run of the caller
+		return err // the session is not a run of the caller
 	}
 	return &run.Refusal{
 		Code: guideway.CodeNotFound, Rule: ruleNoCheckpoint, RunID: r.Session,
@@ -202,8 +202,8 @@ func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkp
 	return s.notSet(ctx, c, now.RunID, back, out)
 }
 
-// notSet sets the variables that the checkpoint has in addition to the run's: they were
-// stored for the agent, which may hand them in.
+// notSet sets out.NotSet to the variables whose values in the checkpoint differ from the
+// run's: they were stored for the agent, which may hand them in.
 func (s *Service) notSet(ctx context.Context, c run.Caller, id string, back *storedContext, out *Loaded) error {
 	d, err := s.o.Runs.Get(ctx, c, run.Ref{RunID: id})
 	if err != nil {

@@ -63,12 +63,12 @@ func TestRanking(t *testing.T) {
 	mustSucceed(t, err)
 	before := m.texts
 	if _, err = r.List(t.Context(), testCaller(), query); err != nil || m.texts-before != 1 {
-		t.Errorf("the second time %d texts are sent, %v", m.texts-before, err)
+		t.Errorf("the second list sends %d texts, %v", m.texts-before, err)
 	}
 	if len(page.Checkpoints) != 2 || page.Ranked != "meaning" || !strings.Contains(page.Note, "more") || page.Next != "" {
 		t.Errorf("page %+v", page)
 	}
-	m.err = errors.New("it is away")
+	m.err = errors.New("the endpoint is unreachable")
 	page, err = r.List(t.Context(), testCaller(), checkpoint.ListRequest{Query: "mend server"})
 	mustSucceed(t, err)
 	var names []string

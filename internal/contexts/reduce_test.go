@@ -76,8 +76,8 @@ func TestReadOnlyOmitsNothing(t *testing.T) {
 	saved, err := first.Save(t.Context(), testCaller(), contexts.SaveRequest{Handle: a.Handle})
 	mustSucceed(t, err)
 	for name, change := range map[string]func(*parts){
-		"said to both":             func(p *parts) { p.memory.ReadOnly, p.checkpoint.ReadOnly, p.saver.Off = true, true, true },
-		"found out by the attempt": func(p *parts) { p.checkpoint.ReadOnly, p.saver.Off = true, true },
+		"known to both":             func(p *parts) { p.memory.ReadOnly, p.checkpoint.ReadOnly, p.saver.Off = true, true, true },
+		"discovered by the attempt": func(p *parts) { p.checkpoint.ReadOnly, p.saver.Off = true, true },
 	} {
 		r := reopenRig(t, dir, change)
 		c, err := r.Compress(t.Context(), testCaller(), contexts.ReduceRequest{Context: given, Fit: contexts.Fit{Budget: 500}})
@@ -129,14 +129,14 @@ func TestOmittedValuesRoundTrip(t *testing.T) {
 			ref, left := omitted[key]
 			if !left {
 				if string(out.Context[key]) != want {
-					rt.Fatalf("%q was changed without a word", key)
+					rt.Fatalf("%q was changed without a reference", key)
 				}
 				continue
 			}
 			back, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: ref})
 			mustSucceed(t, err)
 			if string(back.Value) != want {
-				rt.Fatalf("%q reads back as %.100s, want %.100s", key, back.Value, want)
+				rt.Fatalf("%q is loaded as %.100s, want %.100s", key, back.Value, want)
 			}
 		}
 	})
@@ -154,7 +154,7 @@ func TestOldValuesCanBeLoaded(t *testing.T) {
 	out, err := r.Compress(t.Context(), testCaller(), contexts.ReduceRequest{Handle: a.Handle, Fit: contexts.Fit{Budget: 300}})
 	mustSucceed(t, err)
 	if len(out.Omitted) != 1 {
-		t.Fatalf("left out %+v", out.Omitted)
+		t.Fatalf("omitted %+v", out.Omitted)
 	}
 	_, err = r.runs.Continue(t.Context(), testCaller(), run.ContinueRequest{Handle: a.Handle, Output: "o", Context: map[string]any{"analysis": "short"}})
 	mustSucceed(t, err)
@@ -167,7 +167,7 @@ func TestOldValuesCanBeLoaded(t *testing.T) {
 		back, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: out.Omitted[0].Ref})
 		mustSucceed(t, err)
 		if string(back.Value) != asJSON(t, old) {
-			t.Errorf("%s: it reads back as %.60s", name, back.Value)
+			t.Errorf("%s: the reference loads %.60s", name, back.Value)
 		}
 	}
 	for _, ref := range []string{a.RunID + ".1.0123456789", a.RunID + ".900-999", "r_nowhere.1.0123456789"} {
@@ -218,7 +218,7 @@ func TestRunSummary(t *testing.T) {
 		mustSucceed(t, err)
 		for _, want := range []string{"Error E0 ", "Error E120 ", `"option":"yes"`} {
 			if !strings.Contains(string(back.Value), want) {
-				t.Errorf("%s: what it is made of lacks %q", name, want)
+				t.Errorf("%s: the referenced outputs lack %q", name, want)
 			}
 		}
 	}
@@ -241,11 +241,11 @@ func TestBudgetKeepsCritical(t *testing.T) {
 	mustSucceed(t, err)
 	for _, key := range []string{"service", "contract", "pinned"} {
 		if !strings.Contains(string(back.Context), asJSON(t, given[key])) {
-			t.Errorf("%s was touched: %s", key, back.Context)
+			t.Errorf("%s was changed: %s", key, back.Context)
 		}
 	}
 	if len(back.Omitted) != 1 || back.Omitted[0].Key != "notes" || !strings.Contains(back.Note, "critical") {
-		t.Errorf("left out %+v, note %q", back.Omitted, back.Note)
+		t.Errorf("omitted %+v, note %q", back.Omitted, back.Note)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestSessions(t *testing.T) {
 		t.Errorf("within a budget: %d bytes, %+v", len(small.Context), small.Omitted)
 	}
 	if back, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: small.Omitted[0].Ref}); err != nil || string(back.Value) != asJSON(t, longText("analysis", 200)) {
-		t.Errorf("it does not read back: %v", err)
+		t.Errorf("the reference does not load: %v", err)
 	}
 	if diff, err := r.Diff(t.Context(), testCaller(), one.ID, two.ID); err != nil || len(diff.Changes) != 1 {
 		t.Errorf("diff %+v, %v", diff, err)

@@ -66,7 +66,7 @@ func (s *Service) loadRef(ctx context.Context, c run.Caller, ref string) (*Loade
 	return nil, newInvalid("%.80q is not a ref", ref).WithFix(refForms)
 }
 
-// parseNumber parses digits whose number the pattern bounds.
+// parseNumber parses digits. The pattern of references bounds their number.
 func parseNumber(digits string) int64 {
 	n, _ := strconv.ParseInt(digits, 10, 64) // at most 15 digits
 	return n
@@ -102,7 +102,7 @@ func (s *Service) loadValue(ctx context.Context, c run.Caller, id string, seq in
 	if err != nil {
 		return nil, err
 	}
-	for _, value := range d.Variables { // most have not changed since then
+	for _, value := range d.Variables { // most values have not changed since the event
 		if text, err := encodeJSON(value); err == nil && valueHash(text) == hash {
 			return text, nil
 		}

@@ -69,13 +69,12 @@ func runVictim(dir, flow string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.ReadAll(os.Stdin) // blocks until it is killed
+	_, err = io.ReadAll(os.Stdin) // block until the process is killed
 	return err
 }
 
-// TestKilledAndResumed is the acceptance test: a complex workflow is started, the server is
-// killed, and the workflow is resumed exactly from its checkpoint, in the middle of a loop,
-// in both dialects.
+// TestKilledAndResumed checks that a complex workflow whose server was killed is resumed
+// exactly from its checkpoint, in the middle of a loop, in both dialects.
 func TestKilledAndResumed(t *testing.T) {
 	t.Parallel()
 	for _, flow := range []string{"move", "release"} {
@@ -100,7 +99,7 @@ func TestKilledAndResumed(t *testing.T) {
 			if d := cmp.Diff(asJSON(t, was.Variables), asJSON(t, now.Variables)); d != "" {
 				t.Errorf("the run's variables (-before +after):\n%s", d)
 			}
-			// It continues like an uninterrupted run.
+			// The resumed run continues like an uninterrupted one.
 			whole := setupRig(t)
 			a, err := runToLoop(t.Context(), whole, flow)
 			mustSucceed(t, err)
@@ -109,7 +108,7 @@ func TestKilledAndResumed(t *testing.T) {
 			got, err := finishRun(t.Context(), r, &run.Answer{Handle: loaded.Handle, Position: *loaded.Position, Status: loaded.Status})
 			mustSucceed(t, err)
 			if d := cmp.Diff(want, got); d != "" {
-				t.Errorf("the way to the end (-never interrupted +resumed):\n%s", d)
+				t.Errorf("the positions up to the end (-never interrupted +resumed):\n%s", d)
 			}
 			if report, err := r.runs.Verify(t.Context(), ""); err != nil || len(report.Faults) > 0 {
 				t.Errorf("verify: %+v, %v", report, err)
@@ -172,7 +171,7 @@ func TestLoopRoundTrip(t *testing.T) {
 				}
 			}
 			if d := cmp.Diff(string(still.Context), string(on.Context)); d != "" {
-				t.Errorf("context (-still +gone on):\n%s", d)
+				t.Errorf("context (-unchanged +continued):\n%s", d)
 			}
 			if on.Position.Loop == nil || on.Position.Loop.Round != 2 {
 				t.Errorf("the loop is at %+v", on.Position.Loop)

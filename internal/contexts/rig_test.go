@@ -173,7 +173,7 @@ func runToLoop(ctx context.Context, r *rig, id string) (*run.Answer, error) {
 		}
 	}
 	if err == nil {
-		err = fmt.Errorf("the run never came to the middle of its loop: %+v", a.Position)
+		err = fmt.Errorf("the run did not reach the middle of its loop: %+v", a.Position)
 	}
 	return a, err
 }
@@ -191,7 +191,7 @@ func finishRun(ctx context.Context, r *rig, a *run.Answer) (ids []string, err er
 	return ids, err
 }
 
-// longText returns a text of some thousand tokens with distinct sentences.
+// longText returns text of a few thousand tokens with distinct sentences.
 func longText(about string, n int) string {
 	var b strings.Builder
 	for i := range n {

@@ -51,12 +51,12 @@ type historyCache struct {
 }
 
 const (
-	// sectionTokens and storyTokens bound the summaries of a section and of a run.
+	// sectionTokens and summaryTokens bound the summaries of a section and of a run.
 	sectionTokens = 160
 	summaryTokens = 400
 	// sectionSteps is the number of steps of a section if no phase or loop ends.
 	sectionSteps = 25
-	// passageBytes bounds the text read of one output, keptChapters the number of separate
+	// passageBytes bounds the text read of one output, maxSections the number of separate
 	// sections.
 	passageBytes = 4 << 10
 	maxSections  = 40
@@ -102,7 +102,7 @@ func (st *runHistory) clearHistory() {
 
 // errOtherEvents reports that the events of the run changed: the database was restored from
 // a copy, and the run continued differently.
-var errOtherEvents = errors.New("the run has other events")
+var errOtherEvents = errors.New("the events of the run have changed")
 
 // readEvents reads the events after the last one of a history, and checks that they follow
 // it.

@@ -62,8 +62,8 @@ func TestHistoryOfOtherEvents(t *testing.T) {
 		{"the first question", first[:400], 400 + 400/eventPage + 1},
 		{"more events", first, 200 + 200/eventPage + 1},
 		{"no more events", first, 0},
-		{"as many other events", restored, 600 + 600/eventPage + 1},
-		{"other events before the last one", append(slices.Clone(restored[:500]), first[500:]...), 700},
+		{"the same number of different events", restored, 600 + 600/eventPage + 1},
+		{"different events before the last one", append(slices.Clone(restored[:500]), first[500:]...), 700},
 	} {
 		list.events, list.read = stage.events, 0
 		got, err := s.loadHistory(t.Context(), caller, list.runDetails())

@@ -103,7 +103,7 @@ func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r Save
 	if err := s.checkVariables(ctx, c, ref, r.Context); err != nil {
 		return nil, err
 	}
-	s.flushSaves(ctx, c, d.ID) // earlier checkpoints of the run come first
+	s.flushSaves(ctx, c, d.ID) // save earlier checkpoints of the run first
 	doc, err := encodeRun(d.Variables, r.Context, placeOf(d.Record, d.Status, d.Position))
 	if err != nil {
 		return nil, err
@@ -286,7 +286,7 @@ func lastMarks(ctx context.Context, from Checkpoints, who guideway.Principal, se
 	}
 	loaded, err := from.Load(ctx, who, checkpoint.LoadRequest{ID: head.ID, Keys: []string{keyCritical}})
 	if guideway.ErrorCode(err) == guideway.CodeInternal {
-		return nil, head, nil // the marks are damaged with it
+		return nil, head, nil // the marks are damaged with the checkpoint
 	}
 	if err != nil {
 		return nil, head, err

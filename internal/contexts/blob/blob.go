@@ -33,7 +33,7 @@ var ErrCorrupt = errors.New("the content does not match its checksum")
 // digits.
 type Name string
 
-// NameOf returns the name of a content.
+// NameOf returns the name of a blob with this content.
 func NameOf(data []byte) Name {
 	sum := sha256.Sum256(data)
 	return Name(hex.EncodeToString(sum[:]))
@@ -72,7 +72,7 @@ type Store interface {
 
 // Blobs stores contents.
 type Blobs interface {
-	// Put stores a content unless it exists.
+	// Put stores a blob unless it exists.
 	Put(ctx context.Context, data []byte) (Name, error)
 	// Get returns the verified content of a name. It returns ErrCorrupt if the content was
 	// modified, CodeNotFound if it does not exist.
@@ -158,7 +158,7 @@ var slotPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 // implementations.
 func CheckSlot(key string, value []byte) error {
 	if !slotPattern().MatchString(key) {
-		return guideway.Errorf(guideway.CodeInvalid, "%.40q cannot be the key of a slot", key)
+		return guideway.Errorf(guideway.CodeInvalid, "%.40q is not a valid slot key", key)
 	}
 	if len(value) > maxSlotBytes {
 		return guideway.Errorf(guideway.CodeTooLarge, "a slot of %d bytes exceeds the limit of %d", len(value), maxSlotBytes)

@@ -61,15 +61,15 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 	}
 	for _, dir := range []string{blobsDir, slotsDir} {
 		if err := atomicfile.MakeDir(filepath.Join(o.Dir, dir)); err != nil {
-			return nil, f.systemError("open the directory of blobs", err)
+			return nil, f.systemError("open the blob directory", err)
 		}
 	}
 	probe, err := os.CreateTemp(filepath.Join(o.Dir, blobsDir), tempPrefix+"*")
 	if err != nil {
-		return nil, f.systemError("open the directory of blobs", err)
+		return nil, f.systemError("open the blob directory", err)
 	}
 	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
-		return nil, f.systemError("open the directory of blobs", err)
+		return nil, f.systemError("open the blob directory", err)
 	}
 	return f, nil
 }
@@ -79,7 +79,7 @@ func (f *Files) checkReadable() error {
 	for _, dir := range []string{blobsDir, slotsDir} {
 		_, err := os.ReadDir(filepath.Join(f.o.Dir, dir))
 		if err := ignoreMissing(err); err != nil {
-			return f.systemError("open the directory of blobs", err)
+			return f.systemError("open the blob directory", err)
 		}
 	}
 	return nil
@@ -254,7 +254,7 @@ func (f *Files) walkFiles(ctx context.Context, blob func(path string, info Info)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // it was just removed
+			return nil // the file was just removed
 		case err != nil:
 			return err
 		case entry.IsDir():

@@ -55,7 +55,7 @@ func TestFlippedBits(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := f.Get(context.Background(), name); !errors.Is(err, ErrCorrupt) {
-			t.Fatalf("read is %v", err)
+			t.Fatalf("Get returned %v", err)
 		}
 	})
 	// A new Put repairs the blob.
@@ -63,7 +63,7 @@ func TestFlippedBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := f.Get(t.Context(), name); err != nil || !bytes.Equal(got, data) {
-		t.Errorf("mended it is %v", err)
+		t.Errorf("after the repair Get returned %v", err)
 	}
 }
 
@@ -92,18 +92,18 @@ func TestEveryStepFails(t *testing.T) {
 					t.Errorf("a full disk is not distinguished from a broken one: %v", err)
 				}
 				if got, err := f.Get(t.Context(), NameOf(data)); err == nil && !bytes.Equal(got, data) {
-					t.Errorf("half of it is there: %q", got)
+					t.Errorf("a part of the blob is stored: %q", got)
 				} else if err != nil && guideway.ErrorCode(err) != guideway.CodeNotFound {
-					t.Errorf("read is %v", err)
+					t.Errorf("Get returned %v", err)
 				}
 				broken = false
 				if name, err := f.Put(t.Context(), data); err != nil {
 					t.Error(err)
 				} else if got, err := f.Get(t.Context(), name); err != nil || !bytes.Equal(got, data) {
-					t.Errorf("after all it is %q, %v", got, err)
+					t.Errorf("at the end Get returned %q, %v", got, err)
 				}
 				if left := countLeftovers(t, f); left > 0 {
-					t.Errorf("%d temporary files are left", left)
+					t.Errorf("%d temporary files remain", left)
 				}
 			})
 		}
@@ -148,11 +148,11 @@ func TestSweepLeftovers(t *testing.T) {
 	}
 	swept, err := f.Sweep(t.Context(), func(Info) bool { return true })
 	if err != nil || swept.Leftovers != 1 || swept.Blobs != 0 {
-		t.Errorf("swept is %+v (%v)", swept, err)
+		t.Errorf("Sweep returned %+v (%v)", swept, err)
 	}
 	for path, there := range map[string]bool{old: false, young: true, foreign: true, f.blobPath(name): true} {
 		if _, err := os.Stat(path); (err == nil) != there {
-			t.Errorf("%s: there is %v", path, err)
+			t.Errorf("%s: Stat returned %v", path, err)
 		}
 	}
 }
@@ -194,6 +194,6 @@ func TestReserve(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(f.reservePath()); !os.IsNotExist(err) {
-		t.Errorf("the reserve is there: %v", err)
+		t.Errorf("the reserve exists: %v", err)
 	}
 }

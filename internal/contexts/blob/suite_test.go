@@ -62,32 +62,32 @@ func TestOverlayKeepsStore(t *testing.T) {
 	}
 	o := blob.NewOverlay(below, 0)
 	if data, err := o.Get(t.Context(), old); err != nil || string(data) != "old" {
-		t.Errorf("what lies below is %q, %v", data, err)
+		t.Errorf("the blob of the store below is %q, %v", data, err)
 	}
 	if err := o.CreateSlot(t.Context(), "key-1", nil); guideway.ErrorCode(err) != guideway.CodeConflict {
-		t.Errorf("a slot that lies below is made again: %v", err)
+		t.Errorf("a slot of the store below is created again: %v", err)
 	}
 	if _, err := o.Put(t.Context(), []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	swept, err := o.Sweep(t.Context(), func(info blob.Info) bool { return info.Name != old })
 	if err != nil || swept.Blobs != 1 {
-		t.Errorf("swept are %+v, %v", swept, err)
+		t.Errorf("Sweep returned %+v, %v", swept, err)
 	}
 	if err := o.EraseSlot(t.Context(), "key-1"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := o.Get(t.Context(), old); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("what was swept is read: %v", err)
+		t.Errorf("a swept blob is read: %v", err)
 	}
 	if slots, err := o.Slots(t.Context(), "key-"); err != nil || len(slots) != 0 {
-		t.Errorf("what was erased is listed: %v, %v", slots, err)
+		t.Errorf("an erased slot is listed: %v, %v", slots, err)
 	}
 	if data, err := below.Get(t.Context(), old); err != nil || string(data) != "old" {
-		t.Errorf("below it is %q, %v", data, err)
+		t.Errorf("the blob below is %q, %v", data, err)
 	}
 	if value, err := below.Slot(t.Context(), "key-1"); err != nil || string(value) != "wrapped" {
-		t.Errorf("below the slot is %q, %v", value, err)
+		t.Errorf("the slot below is %q, %v", value, err)
 	}
 }
 
@@ -117,6 +117,6 @@ func TestCancelled(t *testing.T) {
 		t.Errorf("put: %v", err)
 	}
 	if _, err := f.Get(t.Context(), blob.NameOf([]byte("x"))); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("it was stored: %v", err)
+		t.Errorf("the blob was stored: %v", err)
 	}
 }

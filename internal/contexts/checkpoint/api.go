@@ -15,7 +15,7 @@ const (
 	ModeSQLite   Mode = "sqlite"
 	ModePostgres Mode = "postgres"
 	ModeFiles    Mode = "files"
-	// ModeMemory is lost when the process ends.
+	// ModeMemory is an index that is lost when the process ends.
 	ModeMemory Mode = "memory"
 )
 
@@ -265,7 +265,7 @@ type Stats struct {
 	Limit int64 `json:"limitBytes"`
 	// Sessions are the 20 largest sessions.
 	Sessions []Series `json:"sessions"`
-	// Growth lists up to 30 days with checkpoints, the last one last.
+	// Growth lists up to 30 days with checkpoints, the latest one last.
 	Growth []Day `json:"growth"`
 	// Oldest and Newest are the times of the first and the last activity.
 	Oldest time.Time `json:"oldest,omitzero"`

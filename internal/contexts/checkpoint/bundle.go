@@ -65,7 +65,7 @@ type ImportRequest struct {
 
 // Imported is the result of Import.
 type Imported struct {
-	// Sessions and Checkpoints are the new ones.
+	// Sessions and Checkpoints are those that were created.
 	Sessions    []string `json:"sessions"`
 	Checkpoints []string `json:"checkpoints"`
 	// Skipped counts the checkpoints that already existed.
@@ -162,7 +162,7 @@ func readBundle(data []byte) (*Bundle, error) {
 	}
 	switch {
 	case b.Format != bundleFormat:
-		return nil, guideway.Errorf(guideway.CodeInvalid, "this is not a bundle of checkpoints: the format is %.40q", b.Format).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the file is not a checkpoint bundle: its format is %.40q", b.Format).
 			WithFix("use a file written by `guideway checkpoint export`")
 	case b.Version > bundleVersion || b.Version < 1:
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has version %d, but this version of guideway reads up to %d", b.Version, bundleVersion).

@@ -26,8 +26,8 @@ type content struct {
 	tree map[string]any
 }
 
-// parseCanonical parses a context. Numbers keep their digits, such as 12345678901234567890. The
-// last of duplicate keys counts.
+// parseCanonical parses a context. Numbers keep their digits, such as 12345678901234567890.
+// The last of duplicate keys wins.
 func parseCanonical(text []byte) (*content, error) {
 	if !utf8.Valid(text) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the context is not UTF-8")
@@ -56,12 +56,12 @@ func decodeObject(text []byte) (map[string]any, error) {
 	var tree map[string]any
 	var other *json.UnmarshalTypeError
 	if err := decoder.Decode(&tree); errors.As(err, &other) {
-		return nil, errors.New("it has the type " + other.Value)
+		return nil, errors.New("the type is " + other.Value)
 	} else if err != nil {
 		return nil, err
 	}
 	if tree == nil {
-		return nil, errors.New("it is null")
+		return nil, errors.New("the value is null")
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("data follows the object")

@@ -109,7 +109,7 @@ func (s *Service) removeLinked(ctx context.Context, who guideway.Principal, rec 
 	var written, freed []blob.Name
 	for _, d := range sortedByNumber(dependents) {
 		swap, err := s.storeAgainst(ctx, d, rec.Base)
-		if errors.Is(err, errDamaged) { // it is damaged already
+		if errors.Is(err, errDamaged) { // the checkpoint is damaged already
 			change.Swaps = append(change.Swaps, Swap{ID: d.ID, Old: d.Blob, New: Form{Blob: d.Blob, Stored: d.Stored, Key: d.Key}})
 			continue
 		}

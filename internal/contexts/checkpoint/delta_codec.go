@@ -16,7 +16,7 @@ const (
 	minWindow     = 1 << 14
 	maxWindowBits = 26
 	maxWindow     = 1 << maxWindowBits
-	// maxDelta bounds the sum of the two contents of a delta. A larger content is stored
+	// maxDelta bounds the sum of the two contents of a delta. Larger contents are stored
 	// whole to save memory.
 	maxDelta = 32 << 20
 )
@@ -39,7 +39,7 @@ type deltaCodec struct {
 // poolWindow is the largest window of a reused encoder.
 const poolWindow = 8 << 20
 
-// encodeContent compresses a content; with a base it returns the delta.
+// encodeContent compresses content; with a base it returns the delta.
 func (s *deltaCodec) encodeContent(raw, base []byte) ([]byte, error) {
 	switch size := windowSize(len(raw) + len(base)); {
 	case size > poolWindow || len(base) > 0 && len(raw) >= oneBlock:
@@ -63,12 +63,12 @@ func (s *deltaCodec) encodeContent(raw, base []byte) ([]byte, error) {
 	return encoder.EncodeAll(raw, make([]byte, 0, len(raw)/2+64)), nil
 }
 
-// oneBlock is the size from which a content has several blocks. A stream of a single block
+// oneBlock is the size from which content has several blocks. A stream of a single block
 // has the same output as EncodeAll, including its length.
 const oneBlock = 128 << 10
 
-// encodeDelta compresses a content of one block against a base. It uses a stream, because setting
-// the base resets the stream; any other call would read the base twice.
+// encodeDelta compresses content of one block against a base. It uses a stream, because
+// setting the base resets the stream; any other call would read the base twice.
 func (s *deltaCodec) encodeDelta(raw, base []byte, size int) ([]byte, error) {
 	pool, out := &s.deltas[bits.Len(uint(size))-1], bytes.NewBuffer(make([]byte, 0, len(raw)/16+256))
 	encoder, ok := pool.Get().(*zstd.Encoder)
@@ -104,7 +104,7 @@ func newEncoder(window int, base []byte) (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, options...)
 }
 
-var errWrongLength = errors.New("it does not have the expected length")
+var errWrongLength = errors.New("unexpected length")
 
 // decodeContent decompresses a content, into the given buffer if it is large enough. size is the
 // expected length; nothing larger is allocated.
@@ -147,7 +147,7 @@ func (s *deltaCodec) newDecoder(base []byte, most int) (*zstd.Decoder, error) {
 		zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))...)
 }
 
-// takeBuffer returns a buffer for a temporary content. The caller must release it.
+// takeBuffer returns a buffer for temporary content. The caller must release it.
 func (s *deltaCodec) takeBuffer() []byte {
 	if kept, ok := s.buffers.Get().(*[]byte); ok {
 		return (*kept)[:0]

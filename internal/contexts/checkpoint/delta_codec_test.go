@@ -46,10 +46,10 @@ func TestDeltaCodecIsReusable(t *testing.T) {
 					buffer := s.takeBuffer()
 					back, err := s.decodeContent(buffer, packed, base, int64(len(raw)))
 					if err != nil || !bytes.Equal(back, raw) {
-						t.Errorf("%d bytes do not come back: %v", len(raw), err)
+						t.Errorf("%d bytes do not round-trip: %v", len(raw), err)
 					}
 					if _, err := s.decodeContent(nil, packed, base, int64(len(raw))+1); err == nil {
-						t.Errorf("%d bytes come back as one more", len(raw))
+						t.Errorf("%d bytes are decoded although the length differs", len(raw))
 					}
 					s.releaseBuffer(back)
 				}
@@ -73,7 +73,7 @@ func TestDeltaCodecForgetsBase(t *testing.T) {
 	for _, other := range [][]byte{base, nil, raw, base} {
 		back, err := s.decodeContent(nil, packed, other, int64(len(raw)))
 		if same := err == nil && bytes.Equal(back, raw); same != bytes.Equal(other, base) {
-			t.Errorf("with a base of %d bytes it comes back: %v (%v)", len(other), same, err)
+			t.Errorf("with a base of %d bytes the content is decoded: %v (%v)", len(other), same, err)
 		}
 	}
 }

@@ -95,14 +95,14 @@ func splitBlob(data []byte) (h header, frame, payload []byte, err error) {
 	rest, ok := bytes.CutPrefix(data, []byte(magic))
 	length, n := binary.Uvarint(rest)
 	if !ok || n <= 0 || length > maxHeader || uint64(len(rest)-n) < length {
-		return h, nil, nil, damagedf("it does not start with a checkpoint's header")
+		return h, nil, nil, damagedf("no checkpoint header at the start")
 	}
 	end := len(magic) + n + int(length)
 	if err := json.Unmarshal(rest[n:n+int(length)], &h); err != nil {
-		return h, nil, nil, damagedf("its header is unreadable: %w", err)
+		return h, nil, nil, damagedf("unreadable header: %w", err)
 	}
 	if h.ID == "" || h.Session == "" || len(h.Sum) == 0 || h.Bytes < 0 {
-		return h, nil, nil, damagedf("its header is incomplete")
+		return h, nil, nil, damagedf("incomplete header")
 	}
 	return h, data[:end], data[end:], nil
 }
@@ -129,7 +129,7 @@ func (s *Service) packBlob(r Record, raw, base []byte, key *seal.Key) ([]byte, e
 	return append(frame, payload...), nil
 }
 
-// packedBlob is the input of unpack.
+// packedBlob is the input of unpackBlob.
 type packedBlob struct {
 	data []byte
 	// base is the content of its base, key its data key.
@@ -139,8 +139,8 @@ type packedBlob struct {
 	most int64
 	// into is a buffer for the content; nil if the content is kept.
 	into []byte
-	// trust skips the check of the hash, if the hash of a content that is built from this
-	// one is checked.
+	// trust skips the check of the hash. It is set if the hash of content that is built
+	// from this content is checked.
 	trust bool
 }
 
@@ -151,7 +151,7 @@ func (s *Service) unpackBlob(p packedBlob) (header, []byte, error) {
 		return h, nil, err
 	}
 	if h.Bytes > p.most {
-		return h, nil, damagedf("its header has a size of %d bytes, more than the maximum", h.Bytes)
+		return h, nil, damagedf("the header has a size of %d bytes, more than the maximum", h.Bytes)
 	}
 	if p.key != nil {
 		if payload, err = p.key.Open(payload, frame); err != nil {
@@ -160,10 +160,10 @@ func (s *Service) unpackBlob(p packedBlob) (header, []byte, error) {
 	}
 	raw, err := s.squeezer.decodeContent(p.into, payload, p.base, h.Bytes)
 	if err != nil {
-		return h, nil, damagedf("it cannot be unpacked: %w", err)
+		return h, nil, damagedf("cannot be unpacked: %w", err)
 	}
 	if !p.trust && !bytes.Equal(sumOf(raw), h.Sum) {
-		return h, nil, damagedf("its content does not match its hash")
+		return h, nil, damagedf("the content does not match its hash")
 	}
 	return h, raw, nil
 }

@@ -109,7 +109,7 @@ func (s *Service) storeFragment(ctx context.Context, key SeriesKey, fragment Fra
 	}
 	// The session may have been deleted during the save, with its key.
 	if _, err = s.keyOf(ctx, rec.Key); errors.Is(err, errDamaged) {
-		if err := s.removeRecords(ctx, key, []Record{rec}, Entry{Action: ActionDelete, Detail: "its key was destroyed"}); err != nil {
+		if err := s.removeRecords(ctx, key, []Record{rec}, Entry{Action: ActionDelete, Detail: "the data key was destroyed"}); err != nil {
 			return err
 		}
 		return guideway.Errorf(guideway.CodeConflict, "the session %s was deleted during the save", key.Session)

@@ -79,7 +79,7 @@ func (s *Service) inspectBlob(ctx context.Context, v *surveyResult, info blob.In
 	data, err := s.o.Blobs.Get(ctx, info.Name)
 	switch {
 	case guideway.ErrorCode(err) == guideway.CodeNotFound:
-		return nil // it was just removed
+		return nil // the blob was just removed
 	case errors.Is(err, blob.ErrCorrupt):
 		v.unreadable = append(v.unreadable, info)
 		return nil
@@ -160,7 +160,7 @@ func (s *Service) surveySettled(ctx context.Context, deep bool) (*surveyResult, 
 		return first, err
 	}
 	if ctxsleep.For(ctx, settle) != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the blobs of checkpoints: %w", ctx.Err())
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the checkpoint blobs: %w", ctx.Err())
 	}
 	v, err := s.surveyBlobs(ctx, 0, deep)
 	if err != nil {
@@ -278,11 +278,12 @@ func (s *Service) adoptRecords(ctx context.Context, key SeriesKey, list []Record
 			Audit: []Entry{{At: s.currentTime(), Action: ActionRebuild, SeriesKey: key, Checkpoint: r.ID, Client: "guideway"}},
 		}
 		if !readable {
-			r.Problem = "it could not be read when the index was rebuilt"
+			r.Problem = "the checkpoint could not be read when the index was rebuilt"
 		}
 		err := s.o.Index.Apply(ctx, change)
 		if guideway.ErrorCode(err) == guideway.CodeConflict && r.Kind != KindFragment {
-			// Its number is taken, or another process has just added it.
+			// The number of the record is taken, or another process has just added the
+			// record.
 			if _, err := s.o.Index.Checkpoint(ctx, r.ID); err == nil {
 				continue
 			}

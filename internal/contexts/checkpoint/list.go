@@ -76,7 +76,7 @@ func (r ListRequest) toFilter(who guideway.Principal) (Filter, error) {
 	if r.Cursor != "" {
 		before, ok := parseCursor(r.Cursor)
 		if !ok {
-			return f, guideway.Errorf(guideway.CodeInvalid, "the cursor does not belong to a list of checkpoints").
+			return f, guideway.Errorf(guideway.CodeInvalid, "the cursor does not belong to a checkpoint list").
 				WithFix("pass the nextCursor of the previous page, or omit it")
 		}
 		f.Before = &before

@@ -131,7 +131,7 @@ func (s *Service) findOlder(ctx context.Context, wanted Record, problem error) (
 		d.Passed = append(d.Passed, rec.ID)
 	}
 	return Record{}, nil, nil, guideway.Errorf(guideway.CodeInternal, "neither the checkpoint %s nor any before it can be read: %w", wanted.ID, problem).
-		WithFix("restore the directory of blobs from a backup; `guideway checkpoint verify` shows what is damaged")
+		WithFix("restore the blob directory from a backup; `guideway checkpoint verify` shows what is damaged")
 }
 
 // readContent reads a checkpoint. An errDamaged error is permanent; the checkpoint is then
@@ -159,7 +159,7 @@ func (s *Service) readContent(ctx context.Context, rec Record) ([]byte, error) {
 }
 
 // errMoved is returned if a checkpoint was stored again while it was read.
-var errMoved = errors.New("it was stored again")
+var errMoved = errors.New("the checkpoint was stored again")
 
 // readRetrying reads a checkpoint; it retries if the checkpoint was stored again during the read.
 func (s *Service) readRetrying(ctx context.Context, rec Record) ([]byte, error) {
@@ -189,13 +189,13 @@ func (s *Service) readChain(ctx context.Context, rec Record) ([]byte, error) {
 	switch last := chain[len(chain)-1]; {
 	case last.Base == "":
 	case len(chain) > maxChain:
-		return nil, damagedf("it depends on too many others")
+		return nil, damagedf("the checkpoint depends on too many others")
 	default:
 		return nil, s.checkMoved(ctx, last, damagedf("the checkpoint %s, which %s depends on, is missing", last.Base, last.ID))
 	}
 	raw, err := s.joinChain(ctx, chain, true)
 	if errors.Is(err, errDamaged) && len(chain) > 1 {
-		return s.joinChain(ctx, chain, false) // to find the damaged one
+		return s.joinChain(ctx, chain, false) // find the damaged link
 	}
 	return raw, err
 }
@@ -221,7 +221,7 @@ func (s *Service) joinChain(ctx context.Context, chain []Record, trust bool) ([]
 		}
 		base, buffers[i%2] = raw, raw
 	}
-	return nil, damagedf("it has no content")
+	return nil, damagedf("the checkpoint has no content")
 }
 
 // readOne reads one link of a chain.

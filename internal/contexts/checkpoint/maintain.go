@@ -265,7 +265,7 @@ func (s *Service) verifyLine(ctx context.Context, list []Record, out *Report) er
 		}
 		switch {
 		case guideway.ErrorCode(err) == guideway.CodeNotFound:
-			return // it was deleted during the check
+			return // the checkpoint was deleted during the check
 		case errors.Is(err, errDamaged):
 			out.Damaged = append(out.Damaged, Finding{Checkpoint: r.ID, SeriesKey: r.SeriesKey, Problem: err.Error()})
 		case err != nil:

@@ -7,9 +7,10 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// FallbackIndex is an index that was used for a while instead of this one, with the same blobs.
+// FallbackIndex is an index that was used for a while in place of the service's index, with
+// the same blobs.
 type FallbackIndex interface {
-	// Deleted reports which of the ids were removed there.
+	// Deleted reports which of the ids were removed from the index.
 	Deleted(ctx context.Context, ids []string) (map[string]bool, error)
 	// Notes returns the entries of its audit log, the newest first.
 	Notes(ctx context.Context, user string, limit int) ([]Entry, error)

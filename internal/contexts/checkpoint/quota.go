@@ -129,7 +129,8 @@ type reserver interface {
 	ReleaseReserve() error
 }
 
-// compacter is an index that can free space without data loss, such as that of a log.
+// compacter is an index that can free space without data loss, for example the space of a
+// log.
 type compacter interface {
 	Compact(ctx context.Context) error
 }

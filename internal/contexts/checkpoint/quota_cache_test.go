@@ -26,7 +26,7 @@ func setupAddedUp(t *testing.T, l checkpoint.Limits) (*rig, *countingIndex) {
 	t.Helper()
 	x := &countingIndex{}
 	r := openRig(t, checkpoint.ModeMemory, withLimits(l), func(o *checkpoint.Options) { x.Index = o.Index; o.Index = x })
-	r.mustSave(t, "first", bulkyContext(0)) // calls Totals once for another reason
+	r.mustSave(t, "first", bulkyContext(0)) // the first save calls Totals once for a different reason
 	return r, x
 }
 

@@ -167,7 +167,7 @@ func TestRetention(t *testing.T) {
 		r.clock.Add(20 * 24 * time.Hour)
 		_, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: "loaded"})
 		mustSucceed(t, err)
-		mustSucceed(t, r.Close()) // writes the touch of the load
+		mustSucceed(t, r.Close()) // Close writes the time of the load
 		r.clock.Add(-60 * 24 * time.Hour)
 		r = reopenRig(t, r)
 		kept, err := r.Maintain(t.Context())
@@ -265,8 +265,8 @@ func historyIDs(t *testing.T, r *rig, session string) []string {
 	return ids
 }
 
-// TestClockBackwards checks that order and times rise within a session even if the clock
-// goes backwards.
+// TestClockBackwards checks that numbers and times increase within a session even if the
+// clock goes backwards.
 func TestClockBackwards(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {

@@ -50,8 +50,8 @@ type Record struct {
 	Name     string   `json:"name,omitempty"`
 	Tags     []string `json:"tags,omitempty"`
 	Kind     Kind     `json:"kind"`
-	// Created rises within a series even if the clock goes backwards. It is in UTC, with
-	// microseconds.
+	// Created increases within a series even if the clock goes backwards. It is in UTC,
+	// with microseconds.
 	Created time.Time `json:"createdAt"`
 	// Bytes is the length of the canonical JSON, Tokens the number of tokens counted by the
 	// caller.

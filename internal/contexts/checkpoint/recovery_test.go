@@ -192,7 +192,7 @@ func TestLostIndex(t *testing.T) {
 	}
 }
 
-// sessionSummaries returns a summary of all sessions, one text per checkpoint.
+// sessionSummaries returns a summary of all sessions, one string per checkpoint.
 func sessionSummaries(t *testing.T, r *rig) []string {
 	t.Helper()
 	var list []string

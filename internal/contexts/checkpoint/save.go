@@ -62,7 +62,7 @@ func (s *Service) Save(ctx context.Context, who guideway.Principal, r SaveReques
 		return nil, err
 	}
 	saved, err := s.saveRetrying(ctx, d)
-	// heal must run without the lock of the series, since it adds checkpoints.
+	// repairIndex must run without the lock of the series, since it adds checkpoints.
 	if errors.Is(err, errDamaged) && s.repairIndex(ctx, d.key.User+" "+d.key.Session) {
 		saved, err = s.saveRetrying(ctx, d)
 	}
@@ -476,7 +476,7 @@ func (s *Service) storeBlobs(ctx context.Context, rec *Record, whole []byte, cha
 	}
 	mine := f
 	if once {
-		mine = nil // another process may save the same and need the blob
+		mine = nil // another process may save the same checkpoint and need the blob
 	}
 	return f, s.resolveOutcome(ctx, err, rec, mine)
 }

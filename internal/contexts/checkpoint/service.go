@@ -48,18 +48,20 @@ type Limits struct {
 	// PerSeries is the maximum number of checkpoints of a session; the oldest are removed
 	// first. The default is 100.
 	PerSeries int
-	// SeriesBytes is the maximum size of a session's blobs; 1 GiB.
+	// SeriesBytes is the maximum size of a session's blobs; the default is 1 GiB.
 	SeriesBytes int64
-	// CheckpointBytes is the maximum size of one blob; 10 MiB.
+	// CheckpointBytes is the maximum size of one blob; the default is 10 MiB.
 	CheckpointBytes int64
-	// RawBytes is the maximum size of an uncompressed context; 64 MiB.
+	// RawBytes is the maximum size of an uncompressed context; the default is 64 MiB.
 	RawBytes int64
-	// TotalBytes is the maximum size of all blobs; 10 GiB.
+	// TotalBytes is the maximum size of all blobs; the default is 10 GiB.
 	TotalBytes int64
 	// Warn is the fraction of a limit from which Save warns, Clean the fraction of
-	// TotalBytes from which the least recently touched sessions are removed; 0.8 and 0.9.
+	// TotalBytes from which the least recently touched sessions are removed; the defaults
+	// are 0.8 and 0.9.
 	Warn, Clean float64
-	// Retention is the time after which an inactive session is removed; 30 days.
+	// Retention is the time after which an inactive session is removed; the default is 30
+	// days.
 	Retention time.Duration
 }
 
@@ -85,7 +87,8 @@ type Service struct {
 	recent      contentCache
 	activityLog *activityLog
 	headroom    quotaCache
-	// recovered is closed once the index has been checked.
+	// recovered is set once the index has been checked; lost is set after the index
+	// reported a loss.
 	recovering sync.Mutex
 	recovered  bool
 	lost       bool
@@ -262,7 +265,7 @@ func (l *seriesLocks) lockSeries(key SeriesKey) (unlock func()) {
 	}
 }
 
-// contentCache caches the contents of the last saved checkpoints, which the next save needs.
+// contentCache caches the content of the last saved checkpoints, which the next save needs.
 // Contents are immutable, so the cache is always valid.
 type contentCache struct {
 	mu    sync.Mutex
@@ -280,7 +283,7 @@ func (r *contentCache) getContent(id string) []byte {
 	return r.raw[id]
 }
 
-// putContent adds a content and removes another one.
+// putContent adds the content of a checkpoint and removes that of another one.
 func (r *contentCache) putContent(id string, raw []byte, instead string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -298,7 +301,7 @@ func (r *contentCache) putContent(id string, raw []byte, instead string) {
 	}
 }
 
-// dropContent removes a content. The caller holds the lock.
+// dropContent removes the content of a checkpoint. The caller holds the lock.
 func (r *contentCache) dropContent(id string) {
 	if i := slices.Index(r.order, id); i >= 0 {
 		r.order = slices.Delete(r.order, i, i+1)

@@ -97,7 +97,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 	}
 	for i, vector := range out {
 		if len(vector) == 0 || len(vector) != len(out[0]) {
-			return nil, newUnavailable(fmt.Errorf("the answer has no vector for text %d, or one of another length", i))
+			return nil, newUnavailable(fmt.Errorf("the answer has no vector for text %d, or one of a different length", i))
 		}
 	}
 	return out, nil

@@ -10,7 +10,7 @@ import (
 // is hidden. Hints guess more than rules do. They are used to redact texts, where a false
 // positive costs one word, but not for warnings.
 type hint struct {
-	// marks are lower-case texts, of which one must be present.
+	// marks are lower-case strings, one of which must be present.
 	marks   []string
 	pattern func() *regexp.Regexp
 	// random requires a value that cannot be a word.
@@ -53,7 +53,7 @@ var hints = sync.OnceValue(func() []hint {
 	} {
 		flags := "(?i)"
 		if strings.Contains(s.pattern, "SK[") || strings.Contains(s.pattern, "[MNO]") {
-			flags = "" // their letters have one case
+			flags = "" // these formats are case-sensitive
 		}
 		list = append(list, hint{s.marks, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(flags + s.pattern) }), s.random})
 	}

@@ -9,8 +9,8 @@ import (
 // rule is the format of a credential.
 type rule struct {
 	name string
-	// marks are texts of which one is in every credential of that format: a cheap search
-	// before the pattern.
+	// marks are strings, one of which is in every credential of that format: searching for
+	// them is cheaper than the pattern.
 	marks []string
 	// pattern is compiled when a mark is first found; most processes never find one.
 	pattern func() *regexp.Regexp

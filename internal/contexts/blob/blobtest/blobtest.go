@@ -29,16 +29,16 @@ func Exercise(t *testing.T, fresh func(t *testing.T) Opener) {
 		name string
 		run  func(t *testing.T, open Opener)
 	}{
-		{"a content comes back, from another process too", comesBack},
-		{"the same content is one blob", testOnce},
-		{"contents have a limit", testLimits},
-		{"what is deleted is gone, and may come again", testDelete},
-		{"each blob is told of", testEach},
-		{"a sweep takes what is refused", testSweep},
-		{"many at once", testConcurrent},
-		{"a name is no path", testNames},
+		{"stored data is returned, also to another process", comesBack},
+		{"the same content is stored once", testOnce},
+		{"blobs have a size limit", testLimits},
+		{"a deleted blob is missing and can be stored again", testDelete},
+		{"each blob is visited", testEach},
+		{"a sweep removes the refused blobs", testSweep},
+		{"concurrent calls", testConcurrent},
+		{"a name is not a path", testNames},
 		{"a slot is written once", testSlots},
-		{"of many that make a slot one does", slotOnce},
+		{"one of concurrent calls creates a slot", slotOnce},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +94,7 @@ func comesBack(t *testing.T, open Opener) {
 		wantContent(t, open(t), name, data)
 	}
 	_, err := s.Get(t.Context(), blob.NameOf([]byte("never stored")))
-	wantCode(t, err, guideway.CodeNotFound, "a blob that is not there")
+	wantCode(t, err, guideway.CodeNotFound, "a missing blob")
 }
 
 func testOnce(t *testing.T, open Opener) {
@@ -105,7 +105,7 @@ func testOnce(t *testing.T, open Opener) {
 	mustSucceed(t, s.Each(t.Context(), func(info blob.Info) error {
 		n++
 		if info.Size != 1000 || info.Name != blob.NameOf(data) || info.Modified.IsZero() {
-			t.Errorf("it is told of as %+v", info)
+			t.Errorf("the visited blob is %+v", info)
 		}
 		return nil
 	}))
@@ -143,7 +143,7 @@ func testEach(t *testing.T, open Opener) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		t.Errorf("told of are %d blobs, want %d", len(got), len(want))
+		t.Errorf("%d blobs were visited, want %d", len(got), len(want))
 	}
 	stop := errors.New("enough")
 	n := 0
@@ -152,7 +152,7 @@ func testEach(t *testing.T, open Opener) {
 		return stop
 	})
 	if !errors.Is(err, stop) || n != 1 {
-		t.Errorf("it went on to %d blobs and ended with %v", n, err)
+		t.Errorf("%d blobs were visited, and Each returned %v", n, err)
 	}
 }
 
@@ -162,10 +162,10 @@ func testSweep(t *testing.T, open Opener) {
 	got, err := s.Sweep(t.Context(), func(info blob.Info) bool { return info.Name == keep })
 	mustSucceed(t, err)
 	if got.Blobs != 1 || got.Bytes != int64(len("drop it")) {
-		t.Errorf("swept is %+v", got)
+		t.Errorf("Sweep returned %+v", got)
 	}
 	_, err = s.Get(t.Context(), drop)
-	wantCode(t, err, guideway.CodeNotFound, "what was swept")
+	wantCode(t, err, guideway.CodeNotFound, "a swept blob")
 	wantContent(t, s, keep, []byte("keep"))
 }
 
@@ -184,7 +184,7 @@ func testConcurrent(t *testing.T, open Opener) {
 					}
 					got, err := s.Get(t.Context(), name)
 					if err != nil || !bytes.Equal(got, data) {
-						t.Errorf("it came back as %d bytes, %v", len(got), err)
+						t.Errorf("Get returned %d bytes, %v", len(got), err)
 					}
 				}
 			}
@@ -205,11 +205,11 @@ func testNames(t *testing.T, open Opener) {
 func testSlots(t *testing.T, open Opener) {
 	s := open(t)
 	_, err := s.Slot(t.Context(), "key-1")
-	wantCode(t, err, guideway.CodeNotFound, "a slot that is not there")
+	wantCode(t, err, guideway.CodeNotFound, "a missing slot")
 	mustSucceed(t, s.CreateSlot(t.Context(), "key-1", []byte("wrapped\x00key")))
 	mustSucceed(t, s.CreateSlot(t.Context(), "key-2", nil))
 	mustSucceed(t, s.CreateSlot(t.Context(), "master", []byte("m")))
-	wantCode(t, s.CreateSlot(t.Context(), "key-1", []byte("other")), guideway.CodeConflict, "a slot that is there")
+	wantCode(t, s.CreateSlot(t.Context(), "key-1", []byte("other")), guideway.CodeConflict, "an existing slot")
 	got, err := open(t).Slot(t.Context(), "key-1")
 	mustSucceed(t, err)
 	if string(got) != "wrapped\x00key" {
@@ -247,7 +247,7 @@ func slotOnce(t *testing.T, open Opener) {
 			case err == nil && made == "":
 				made = value
 			case guideway.ErrorCode(err) != guideway.CodeConflict:
-				t.Errorf("two made it, or: %v", err)
+				t.Errorf("several calls created the slot, or: %v", err)
 			}
 		})
 	}
@@ -255,6 +255,6 @@ func slotOnce(t *testing.T, open Opener) {
 	got, err := open(t).Slot(t.Context(), "one")
 	mustSucceed(t, err)
 	if string(got) != made {
-		t.Errorf("it has %q, made was %q", got, made)
+		t.Errorf("the slot has %q, created was %q", got, made)
 	}
 }

@@ -48,7 +48,7 @@ func TestFirstOf(t *testing.T) {
 		t.Errorf("with a keychain that fails: %v", err)
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Error("a key file was made in the place of the keychain")
+		t.Error("a key file was created in place of the keychain")
 	}
 
 	// Neither works: nothing is stored, and the error names both.

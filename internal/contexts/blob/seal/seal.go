@@ -99,7 +99,7 @@ func readMaster(ctx context.Context, slots blob.Slots) (*masterNote, error) {
 	var m masterNote
 	if err := json.Unmarshal(text, &m); err != nil || m.Version != 1 || len(m.Salt) != saltBytes || len(m.Check) != sha256.Size {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key's slot is damaged, or of a newer version").
-			WithFix("restore slots/%s in the directory of blobs from a backup; without it encrypted checkpoints cannot be read", masterSlot)
+			WithFix("restore slots/%s in the blob directory from a backup; without it encrypted checkpoints cannot be read", masterSlot)
 	}
 	return &m, nil
 }
@@ -112,7 +112,7 @@ func initialize(ctx context.Context, slots blob.Slots, source Source) error {
 	}
 	if len(wrapped) > 0 {
 		return guideway.Errorf(guideway.CodeUnavailable, "there are %d encrypted series, but the slot of their master key is missing", len(wrapped)).
-			WithFix("restore slots/%s in the directory of blobs from a backup; no new key was created", masterSlot)
+			WithFix("restore slots/%s in the blob directory from a backup; no new key was created", masterSlot)
 	}
 	m := masterNote{Version: 1, Salt: make([]byte, saltBytes)}
 	_, _ = rand.Read(m.Salt) // never fails
@@ -187,7 +187,7 @@ func (k *Key) Seal(text, context []byte) []byte {
 }
 
 // ErrTampered reports that a ciphertext, its context or its key is not the original.
-var ErrTampered = errors.New("it cannot be decrypted with its key")
+var ErrTampered = errors.New("cannot be decrypted with its key")
 
 // Open decrypts a ciphertext, or returns ErrTampered.
 func (k *Key) Open(sealed, context []byte) ([]byte, error) {
@@ -216,7 +216,7 @@ func (k *Keys) New(ctx context.Context) (*Key, error) {
 // another master key wrapped it.
 func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	if !strings.HasPrefix(name, keyPrefix) {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "%.40q is not the name of a data key", name)
+		return nil, guideway.Errorf(guideway.CodeNotFound, "%.40q is not a valid data key name", name)
 	}
 	wrapped, err := k.slots.Slot(ctx, name)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
@@ -228,7 +228,7 @@ func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	key, err := k.master.Open(nil, nil, wrapped, []byte(name))
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the data key %s: %w", name, ErrTampered).
-			WithFix("restore slots/%s in the directory of blobs from a backup", name)
+			WithFix("restore slots/%s in the blob directory from a backup", name)
 	}
 	aead, err := newAEAD(key)
 	return &Key{Name: name, aead: aead}, err

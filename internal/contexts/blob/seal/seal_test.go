@@ -89,7 +89,7 @@ func TestSources(t *testing.T) {
 				t.Fatal(err)
 			}
 			if text, err := same.Open(sealed, []byte("header")); err != nil || string(text) != "plan" {
-				t.Errorf("opened it is %q, %v", text, err)
+				t.Errorf("Open returned %q, %v", text, err)
 			}
 			_, err = Open(t.Context(), slots, c.wrong)
 			if guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
@@ -97,11 +97,11 @@ func TestSources(t *testing.T) {
 			}
 			if f, ok := c.wrong.(File); ok {
 				if _, err := os.Stat(f.Path); !os.IsNotExist(err) {
-					t.Error("a key was made where one was missing")
+					t.Error("a key was created in place of a missing one")
 				}
 			}
 			if len(other.entries) > 0 {
-				t.Error("an entry was made where one was missing")
+				t.Error("an entry was created in place of a missing one")
 			}
 			if err := Erase(t.Context(), slots, key.Name); err != nil {
 				t.Fatal(err)
@@ -235,7 +235,7 @@ func TestTampered(t *testing.T) {
 		text, header := rapid.SliceOf(rapid.Byte()).Draw(t, "text"), rapid.SliceOfN(rapid.Byte(), 1, 50).Draw(t, "header")
 		sealed := key.Seal(text, header)
 		if got, err := key.Open(sealed, header); err != nil || !bytes.Equal(got, text) {
-			t.Fatalf("opened it is %q, %v", got, err)
+			t.Fatalf("Open returned %q, %v", got, err)
 		}
 		target := sealed
 		if rapid.Bool().Draw(t, "header is changed") {
@@ -243,7 +243,7 @@ func TestTampered(t *testing.T) {
 		}
 		target[rapid.IntRange(0, len(target)-1).Draw(t, "at")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		if _, err := key.Open(sealed, header); !errors.Is(err, ErrTampered) {
-			t.Fatalf("changed it is opened: %v", err)
+			t.Fatalf("a changed ciphertext was opened: %v", err)
 		}
 	})
 }
