@@ -122,7 +122,7 @@ func parseBundle(data []byte) (*runBundle, error) {
 		return nil, bundleError("invalid JSON: %s", err.Error())
 	}
 	if b.Format != bundleFormat {
-		return nil, bundleError("its format is %q, not %q", Truncate(b.Format, maxKey), bundleFormat)
+		return nil, bundleError("unknown format %q, want %q", Truncate(b.Format, maxKey), bundleFormat)
 	}
 	if b.Version > bundleVersion {
 		return nil, bundleError("version %d is newer than %d, the newest that this program reads", b.Version, bundleVersion).

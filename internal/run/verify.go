@@ -139,7 +139,7 @@ func (v *Verifier) Verify(ctx context.Context, runID string) (*Report, error) {
 
 // visitSince visits the runs that changed since a time and are not in seen.
 func (v *Verifier) visitSince(ctx context.Context, since time.Time, seen map[string]bool, visit func(Record) error) error {
-	const skew = 10 * time.Minute // between the clocks of several machines
+	const skew = 10 * time.Minute // maximum difference between the clocks of machines
 	return v.visitPages(ctx, Filter{Since: since.Add(-skew)}, func(rec Record) error {
 		if seen[rec.ID] {
 			return nil

@@ -184,7 +184,7 @@ func (s *Service) compactIndex(ctx context.Context) bool {
 	}
 	err := x.Compact(ctx)
 	if err != nil {
-		s.o.Logger.WarnContext(ctx, "the index of checkpoints could not be compacted", "error", err)
+		s.o.Logger.WarnContext(ctx, "the checkpoint index could not be compacted", "error", err)
 	}
 	return err == nil
 }

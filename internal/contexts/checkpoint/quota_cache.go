@@ -10,8 +10,8 @@ import (
 // total was recently far below the limit, the next few saves cannot exceed it and skip the
 // sum.
 const (
-	// cachedSaves and headroomTime bound the number of saves that skip the sum and the
-	// time, since other processes save too.
+	// cachedSaves and cachedTime bound the number of saves that skip the sum and the time,
+	// since other processes save too.
 	cachedSaves = 32
 	cachedTime  = 10 * time.Second
 	// cachedWriters is the number of processes that can save at the same rate without

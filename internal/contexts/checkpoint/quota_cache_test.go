@@ -43,13 +43,13 @@ func TestQuotaCache(t *testing.T) {
 		most   int64
 		least  int64
 	}{
-		"far below":           {limits: checkpoint.Limits{PerSeries: 1000}, most: 4, least: 2},
-		"slowly":              {limits: checkpoint.Limits{PerSeries: 1000}, pause: 20 * time.Second, most: saves, least: saves},
-		"a clock gone back":   {limits: checkpoint.Limits{PerSeries: 1000}, pause: -time.Second, most: saves, least: saves},
-		"others come near":    {limits: checkpoint.Limits{PerSeries: 1000}, others: 8 << 30, most: saves, least: saves - 40},
-		"a small limit":       {limits: checkpoint.Limits{PerSeries: 1000, TotalBytes: 100 << 20}, most: saves, least: saves},
-		"saves of any size":   {limits: checkpoint.Limits{PerSeries: 1000, CheckpointBytes: -1}, most: saves, least: saves},
-		"a warning from zero": {limits: checkpoint.Limits{PerSeries: 1000, Warn: 1e-9}, most: saves, least: saves},
+		"far below":                          {limits: checkpoint.Limits{PerSeries: 1000}, most: 4, least: 2},
+		"slowly":                             {limits: checkpoint.Limits{PerSeries: 1000}, pause: 20 * time.Second, most: saves, least: saves},
+		"a clock that went back":             {limits: checkpoint.Limits{PerSeries: 1000}, pause: -time.Second, most: saves, least: saves},
+		"other processes approach the limit": {limits: checkpoint.Limits{PerSeries: 1000}, others: 8 << 30, most: saves, least: saves - 40},
+		"a small limit":                      {limits: checkpoint.Limits{PerSeries: 1000, TotalBytes: 100 << 20}, most: saves, least: saves},
+		"saves of any size":                  {limits: checkpoint.Limits{PerSeries: 1000, CheckpointBytes: -1}, most: saves, least: saves},
+		"a warning from zero":                {limits: checkpoint.Limits{PerSeries: 1000, Warn: 1e-9}, most: saves, least: saves},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +61,7 @@ func TestQuotaCache(t *testing.T) {
 				r.mustSave(t, "work", bulkyContext(i))
 			}
 			if n := x.times.Load() - before; n < c.least || n > c.most {
-				t.Errorf("%d saves added all up %d times", saves, n)
+				t.Errorf("%d saves computed the total %d times", saves, n)
 			}
 		})
 	}
@@ -71,7 +71,7 @@ func TestQuotaCache(t *testing.T) {
 func TestQuotaCacheConcurrent(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("saves one after the other, which is nothing for the race detector")
+		t.Skip("sequential saves: nothing for the race detector to find")
 	}
 	const most, saves = 200_000, 105 // the first five saves skip the sum
 	change := withLimits(checkpoint.Limits{PerSeries: 10_000, TotalBytes: most, CheckpointBytes: 2000, Clean: 1})
@@ -91,10 +91,10 @@ func TestQuotaCacheConcurrent(t *testing.T) {
 			t.Fatalf("%d of %d bytes are used without a warning", totals.Stored, most)
 		}
 		if totals.Stored > most {
-			t.Fatalf("%d bytes are taken, of %d", totals.Stored, most)
+			t.Fatalf("%d bytes are used, of %d", totals.Stored, most)
 		}
 	}
 	if !seen || x.times.Load() > saves*19/10 { // this test calls Totals once per save
-		t.Errorf("%d saves added up %d times, and came near the limit: %v", saves, x.times.Load()-saves, seen)
+		t.Errorf("%d saves computed the total %d times and approached the limit: %v", saves, x.times.Load()-saves, seen)
 	}
 }

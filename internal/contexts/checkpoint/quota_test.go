@@ -78,13 +78,13 @@ func TestHardLimits(t *testing.T) {
 		_, err := r.Save(t.Context(), testPrincipal(), checkpoint.SaveRequest{Session: "work", Context: json.RawMessage(context)})
 		wantCode(t, err, guideway.CodeTooLarge, "a context that is too large")
 		if guideway.ErrorFix(err) == "" {
-			t.Errorf("the error does not say what to do: %v", err)
+			t.Errorf("the error has no fix: %v", err)
 		}
 	}
 	refused(randomContext(60_000, 1))
 	refused(randomContext(20_000, 1)) // more than 5,000 bytes compressed
 	if n := len(r.blobFiles(t)); n != 0 {
-		t.Errorf("%d blobs are left of what was refused", n)
+		t.Errorf("%d blobs of refused saves remain", n)
 	}
 	var last string
 	for i := range 12 {
@@ -124,20 +124,20 @@ func TestTotal(t *testing.T) {
 			totals, err := r.index.Totals(t.Context())
 			mustSucceed(t, err)
 			if totals.Stored > 54_000 {
-				t.Errorf("behind save %d all take %d bytes", i, totals.Stored)
+				t.Errorf("after save %d all checkpoints take %d bytes", i, totals.Stored)
 			}
 			r.wantContext(t, saved.ID, randomContext(8_000, uint64(i)))
 		}
 		if warnings == 0 || cleanings == 0 {
-			t.Errorf("there were %d warnings and %d cleanings", warnings, cleanings)
+			t.Errorf("there were %d warnings and %d cleanups", warnings, cleanings)
 		}
 		r.wantContext(t, second.ID, randomContext(8_000, 101))
 		_, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: first.ID})
-		wantCode(t, err, guideway.CodeNotFound, "an older one of the active run, which was longest untouched")
+		wantCode(t, err, guideway.CodeNotFound, "an older checkpoint of the least recently used run, which is active")
 		_, err = r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: "s0"})
-		wantCode(t, err, guideway.CodeNotFound, "the session that was longest untouched")
+		wantCode(t, err, guideway.CodeNotFound, "the least recently used session")
 		_, err = r.Save(t.Context(), testPrincipal(), checkpoint.SaveRequest{Session: "huge", Context: json.RawMessage(randomContext(200_000, 7))})
-		wantCode(t, err, guideway.CodeUnavailable, "more than there is room for")
+		wantCode(t, err, guideway.CodeUnavailable, "more than the available space")
 	})
 }
 
@@ -150,7 +150,7 @@ func TestRetention(t *testing.T) {
 		r := openRig(t, mode, func(o *checkpoint.Options) {
 			o.Active = func(_ context.Context, run string) (bool, error) {
 				if run == "r_unknown" {
-					return false, errors.New("the journal is away")
+					return false, errors.New("the journal is unavailable")
 				}
 				return run == "r_active", nil
 			}
@@ -173,13 +173,13 @@ func TestRetention(t *testing.T) {
 		kept, err := r.Maintain(t.Context())
 		mustSucceed(t, err)
 		if kept.Retired.Checkpoints != 0 {
-			t.Errorf("with a clock that went backwards %+v went", kept.Retired)
+			t.Errorf("with a clock that went backwards %+v were removed", kept.Retired)
 		}
 		r.clock.Add(75 * 24 * time.Hour)
 		r = reopenRig(t, r, func(o *checkpoint.Options) {
 			o.Active = func(_ context.Context, run string) (bool, error) {
 				if run == "r_unknown" {
-					return false, errors.New("the journal is away")
+					return false, errors.New("the journal is unavailable")
 				}
 				return run == "r_active", nil
 			}
@@ -240,7 +240,7 @@ func TestCleanup(t *testing.T) {
 			mustSucceed(t, err)
 			would.DryRun = false
 			if did != would || did.Checkpoints != c.gone || did.Sessions != c.sessions {
-				t.Errorf("%+v would be %+v and was %+v", c.request, would, did)
+				t.Errorf("%+v: the dry run returned %+v, the cleanup %+v", c.request, would, did)
 			}
 		}
 		for i, id := range historyIDs(t, r, "new") {
@@ -285,7 +285,7 @@ func TestClockBackwards(t *testing.T) {
 		for i, id := range ids {
 			one := r.mustLoad(t, id)
 			if !one.Created.After(before) {
-				t.Errorf("checkpoint %d was made at %v, the one before at %v", i, one.Created, before)
+				t.Errorf("checkpoint %d was created at %v, the previous one at %v", i, one.Created, before)
 			}
 			before = one.Created
 		}
@@ -308,11 +308,11 @@ func TestStats(t *testing.T) {
 	stats, err := r.Stats(t.Context(), "ada")
 	mustSucceed(t, err)
 	if stats.Count != 5 || stats.Series != 1 || stats.Ratio < 2 || len(stats.Growth) != 5 || stats.Growth[0].Checkpoints != 1 || len(stats.Sessions) != 1 {
-		t.Errorf("the figures are %+v", stats)
+		t.Errorf("the statistics are %+v", stats)
 	}
 	none, err := r.Stats(t.Context(), "bob")
 	mustSucceed(t, err)
 	if none.Count != 0 || len(none.Growth) != 0 {
-		t.Errorf("another user's figures are %+v", none)
+		t.Errorf("another user's statistics are %+v", none)
 	}
 }

@@ -79,7 +79,7 @@ func TestDamagedBlob(t *testing.T) {
 				report, err := r.Verify(t.Context())
 				mustSucceed(t, err)
 				if len(report.Damaged) != len(lost) || report.Checkpoints != 40 {
-					t.Errorf("verified are %d, damaged %d, want %d", report.Checkpoints, len(report.Damaged), len(lost))
+					t.Errorf("Verify checked %d and found %d damaged, want %d", report.Checkpoints, len(report.Damaged), len(lost))
 				}
 				rec, err := r.Get(t.Context(), testPrincipal(), ids[hit])
 				mustSucceed(t, err)
@@ -112,7 +112,7 @@ func checkDegraded(t *testing.T, r *rig, ids []string, i int, id string, lost ma
 	}
 	mustSucceed(t, err)
 	if loaded.ID != ids[expected] || string(loaded.Context) != bulkyContext(expected) || loaded.Degraded == nil || loaded.Degraded.Wanted != id {
-		t.Errorf("in the place of %d comes %s (%+v), want %d", i, loaded.ID, loaded.Degraded, expected)
+		t.Errorf("instead of %d Load returned %s (%+v), want %d", i, loaded.ID, loaded.Degraded, expected)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestReadableIsUnmarked(t *testing.T) {
 	rec, err := r.Get(t.Context(), testPrincipal(), id)
 	mustSucceed(t, err)
 	if !slices.Equal(report.Healed, []string{id}) || rec.Problem != "" {
-		t.Errorf("verified is %+v, the record %+v", report, rec)
+		t.Errorf("Verify returned %+v, the record is %+v", report, rec)
 	}
 }
 
@@ -180,12 +180,12 @@ func TestLostIndex(t *testing.T) {
 				page, err := r.List(t.Context(), testPrincipal(), checkpoint.ListRequest{Query: "gate mend", Limit: 100})
 				mustSucceed(t, err)
 				if found := len(page.Checkpoints); (found == len(want)) == keys || keys && found > 0 {
-					t.Errorf("by words are found %d of %d", found, len(want))
+					t.Errorf("words match %d of %d checkpoints", found, len(want))
 				}
 				report, err := r.Verify(t.Context())
 				mustSucceed(t, err)
 				if len(report.Damaged) > 0 || report.Unknown > 0 || report.Checkpoints != len(want) {
-					t.Errorf("verified is %+v", report)
+					t.Errorf("Verify returned %+v", report)
 				}
 			})
 		}
@@ -251,7 +251,7 @@ func TestRolledBackIndex(t *testing.T) {
 	rebuilt, err := r.Rebuild(t.Context())
 	mustSucceed(t, err)
 	if rebuilt.Adopted != 5 || rebuilt.Mended != 1 {
-		t.Errorf("rebuilt is %+v", rebuilt)
+		t.Errorf("Rebuild returned %+v", rebuilt)
 	}
 	for i := 1; i < 10; i++ {
 		r.wantContext(t, ids[i], bulkyContext(i))
@@ -279,7 +279,7 @@ func TestSweep(t *testing.T) {
 	ids = append(ids, r.mustSave(t, "work", bulkyContext(4)).ID)
 	_, err = r.Delete(t.Context(), testPrincipal(), checkpoint.DeleteRequest{IDs: []string{other.ID}})
 	mustSucceed(t, err)
-	for _, data := range [][]byte{stale, deleted, []byte("what nobody has written")} {
+	for _, data := range [][]byte{stale, deleted, []byte("an unknown blob")} {
 		_, err := r.blobs.Put(t.Context(), data)
 		mustSucceed(t, err)
 	}
@@ -288,25 +288,25 @@ func TestSweep(t *testing.T) {
 	done, err := r.Maintain(t.Context())
 	mustSucceed(t, err)
 	if done.Swept.Blobs != 0 {
-		t.Errorf("what is young was swept: %+v", done.Swept)
+		t.Errorf("a young blob was swept: %+v", done.Swept)
 	}
 	r.clock.Add(time.Hour)
 	done, err = r.Maintain(t.Context())
 	mustSucceed(t, err)
 	if done.Swept.Blobs != 2 {
-		t.Errorf("swept is %+v", done.Swept)
+		t.Errorf("swept: %+v", done.Swept)
 	}
 	for i, id := range ids {
 		r.wantContext(t, id, bulkyContext(i))
 	}
 	r.wantContext(t, lost, `{"lost":true}`)
 	_, err = r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: other.ID})
-	wantCode(t, err, guideway.CodeNotFound, "what was deleted")
+	wantCode(t, err, guideway.CodeNotFound, "a deleted checkpoint")
 	r.clock.Add(60 * 24 * time.Hour)
 	done, err = r.Maintain(t.Context())
 	mustSucceed(t, err)
 	if done.Swept.Blobs != 1 { // a blob without a readable header, after a month
-		t.Errorf("swept later is %+v", done.Swept)
+		t.Errorf("swept later: %+v", done.Swept)
 	}
 }
 
@@ -338,14 +338,14 @@ func TestFolds(t *testing.T) {
 	mustSucceed(t, err)
 	grown := storeAllWhole(t, r, ids)
 	if grown < 2*small.Stored {
-		t.Fatalf("unfolded it takes %d bytes, folded %d", grown, small.Stored)
+		t.Fatalf("the session takes %d bytes unfolded, %d folded", grown, small.Stored)
 	}
 	kept, err := r.Maintain(t.Context())
 	mustSucceed(t, err)
 	after, err := r.Stats(t.Context(), "")
 	mustSucceed(t, err)
 	if kept.Folded != 38 || after.Stored > small.Stored*11/10 {
-		t.Errorf("folded are %d, and it takes %d bytes, %d before", kept.Folded, after.Stored, small.Stored)
+		t.Errorf("%d were folded, and the session takes %d bytes, %d before", kept.Folded, after.Stored, small.Stored)
 	}
 	for i, id := range ids {
 		r.wantContext(t, id, bulkyContext(i))
@@ -418,7 +418,7 @@ func TestBitFlips(t *testing.T) {
 			blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(r.dir, "contexts")})
 			mustSucceed(t, err)
 			if _, err := seal.Open(t.Context(), blobs, seal.File{Path: filepath.Join(keys, "key")}); err == nil {
-				t.Errorf("a bit of the note about the key was flipped at %d, and it was opened", at)
+				t.Errorf("a bit of the master slot was flipped at %d, but the store was opened", at)
 			}
 			continue
 		}

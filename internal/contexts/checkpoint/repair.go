@@ -43,10 +43,10 @@ func (s *Service) repairIndex(ctx context.Context, about string) bool {
 	s.repairs[about] = now
 	made, err := s.rebuildIndex(ctx)
 	if err != nil {
-		s.o.Logger.ErrorContext(ctx, "the index of checkpoints does not match the blobs and could not be repaired", "about", about, "error", err)
+		s.o.Logger.ErrorContext(ctx, "the checkpoint index does not match the blobs and could not be repaired", "about", about, "error", err)
 		return false
 	}
-	s.o.Logger.WarnContext(ctx, "the index of checkpoints did not match the blobs and was repaired",
+	s.o.Logger.WarnContext(ctx, "the checkpoint index did not match the blobs and was repaired",
 		"about", about, "adopted", made.Adopted, "mended", made.Mended, "damaged", made.Damaged)
 	return true
 }

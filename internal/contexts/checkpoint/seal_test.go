@@ -35,7 +35,7 @@ func TestEncrypted(t *testing.T) {
 			page, err := r.List(t.Context(), testPrincipal(), checkpoint.ListRequest{Query: word})
 			mustSucceed(t, err)
 			if len(page.Checkpoints) > 0 {
-				t.Error("what is encrypted is found by its words")
+				t.Error("an encrypted checkpoint is found by its words")
 			}
 			again := reopenRig(t, r, withEncryption(t, keys))
 			again.wantContext(t, first.ID, `{"plan":"`+word+`"}`)
@@ -80,10 +80,10 @@ func TestErase(t *testing.T) {
 	deleted, err := r.Delete(t.Context(), testPrincipal(), checkpoint.DeleteRequest{Session: "work"})
 	mustSucceed(t, err)
 	if !deleted.Erased {
-		t.Error("the answer does not say that the key is gone")
+		t.Error("the answer does not report that the key was erased")
 	}
 	if _, err := os.Stat(slot); !os.IsNotExist(err) {
-		t.Errorf("the key is there: %v", err)
+		t.Errorf("the key still exists: %v", err)
 	}
 	r.wantContext(t, other.ID, `{"fun":true}`)
 	// An attacker has a copy of all blobs; the database is lost.
@@ -113,7 +113,7 @@ func TestWrongKey(t *testing.T) {
 	mustSucceed(t, os.Remove(filepath.Join(keys, "key")))
 	wantCode(t, open(), guideway.CodeUnavailable, "a missing key")
 	if _, err := os.Stat(filepath.Join(keys, "key")); !os.IsNotExist(err) {
-		t.Fatal("a key was made")
+		t.Fatal("a key was created")
 	}
 	mustSucceed(t, os.WriteFile(filepath.Join(keys, "key"), []byte("gdwmaster1_"+strings.Repeat("ab", 32)), 0o600))
 	wantCode(t, open(), guideway.CodeUnavailable, "a wrong key")
@@ -134,7 +134,7 @@ func TestWrongKey(t *testing.T) {
 	report, err := again.Verify(t.Context())
 	mustSucceed(t, err)
 	if len(report.Damaged) > 0 {
-		t.Errorf("damaged is %v", report.Damaged)
+		t.Errorf("the damaged checkpoints are %v", report.Damaged)
 	}
 }
 
@@ -154,6 +154,6 @@ func TestEncryptionTurnedOn(t *testing.T) {
 	got, err := r.Get(t.Context(), testPrincipal(), first.ID)
 	mustSucceed(t, err)
 	if got.Base != second.ID || got.Key != second.Key {
-		t.Errorf("the older one is stored as %+v: a difference to what is encrypted must be encrypted", got.Form)
+		t.Errorf("the older checkpoint is stored as %+v: a delta against an encrypted checkpoint must be encrypted", got.Form)
 	}
 }

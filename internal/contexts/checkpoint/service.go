@@ -102,7 +102,7 @@ type Service struct {
 // New returns a service. It must be closed.
 func New(o Options) (*Service, error) {
 	if o.Index == nil || o.Blobs == nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "checkpoints need an index and a store of blobs")
+		return nil, guideway.Errorf(guideway.CodeInternal, "checkpoints need an index and a blob store")
 	}
 	o.Limits = o.Limits.withDefaults()
 	if o.Now == nil {
@@ -212,7 +212,7 @@ func (s *Service) isVolatile() bool {
 	return ok && x.Volatile()
 }
 
-var errFound = errors.New("there is one")
+var errFound = errors.New("a blob was found")
 
 func (s *Service) recoverIndex(ctx context.Context) error {
 	err := s.o.Blobs.Each(ctx, func(blob.Info) error { return errFound })
@@ -224,7 +224,7 @@ func (s *Service) recoverIndex(ctx context.Context) error {
 		return err
 	}
 	if made.Adopted > 0 {
-		s.o.Logger.WarnContext(ctx, "the index of checkpoints was lost and was rebuilt from the blobs", "checkpoints", made.Adopted)
+		s.o.Logger.WarnContext(ctx, "the checkpoint index was lost and was rebuilt from the blobs", "checkpoints", made.Adopted)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func TestCanonical(t *testing.T) {
 		_, err := r.Save(t.Context(), testPrincipal(), checkpoint.SaveRequest{Context: json.RawMessage(bad)})
 		wantCode(t, err, guideway.CodeInvalid, bad)
 		if strings.Contains(err.Error(), "Go value") {
-			t.Errorf("%s: the error speaks of the program: %v", bad, err)
+			t.Errorf("%s: the error mentions Go: %v", bad, err)
 		}
 	}
 }
@@ -125,13 +125,13 @@ func TestBranches(t *testing.T) {
 		mine := r.mustSave(t, "work", bulkyContext(2), expecting(first.ID))
 		theirs := r.mustSave(t, "work", bulkyContext(3), expecting(first.ID))
 		if mine.Branch || !theirs.Branch || theirs.Parent != first.ID || theirs.Head != mine.ID || !hasWarning(theirs.Warnings, checkpoint.WarnBranch) {
-			t.Fatalf("the second one is %+v", theirs)
+			t.Fatalf("the second checkpoint is %+v", theirs)
 		}
 		// Each branch continues without a warning.
 		mine2 := r.mustSave(t, "work", bulkyContext(4), expecting(mine.ID))
 		theirs2 := r.mustSave(t, "work", bulkyContext(5), expecting(theirs.ID))
 		if mine2.Branch || theirs2.Branch {
-			t.Errorf("a branch that goes on is another branch")
+			t.Errorf("a continued branch begins another branch")
 		}
 		for id, n := range map[string]int{first.ID: 1, mine.ID: 2, theirs.ID: 3, mine2.ID: 4, theirs2.ID: 5} {
 			r.wantContext(t, id, bulkyContext(n))
@@ -139,7 +139,7 @@ func TestBranches(t *testing.T) {
 		loaded, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: "work"})
 		mustSucceed(t, err)
 		if loaded.ID != theirs2.ID || !slices.Equal(loaded.Heads, []string{mine2.ID}) {
-			t.Errorf("loaded is %s, the other heads are %v", loaded.ID, loaded.Heads)
+			t.Errorf("Load returned %s, the other heads are %v", loaded.ID, loaded.Heads)
 		}
 		page, err := r.List(t.Context(), testPrincipal(), checkpoint.ListRequest{Session: "work"})
 		mustSucceed(t, err)
@@ -147,7 +147,7 @@ func TestBranches(t *testing.T) {
 			t.Errorf("the heads are %v", page.Heads)
 		}
 		_, err = r.Save(t.Context(), testPrincipal(), checkpoint.SaveRequest{Session: "work", Context: json.RawMessage(`{}`), ExpectedHead: "c_none"})
-		wantCode(t, err, guideway.CodeNotFound, "a head that is not there")
+		wantCode(t, err, guideway.CodeNotFound, "a missing head")
 		other := r.mustSave(t, "play", `{}`)
 		_, err = r.Save(t.Context(), testPrincipal(), checkpoint.SaveRequest{Session: "work", Context: json.RawMessage(`{}`), ExpectedHead: other.ID})
 		wantCode(t, err, guideway.CodeNotFound, "the head of another session")
@@ -183,7 +183,7 @@ func TestUsersAreIsolated(t *testing.T) {
 	_, err = r.LoadFragment(t.Context(), eve, fragment.Ref)
 	wantCode(t, err, guideway.CodeNotFound, "recall")
 	_, err = r.Save(t.Context(), eve, checkpoint.SaveRequest{Session: "work", Context: json.RawMessage(`{}`), ExpectedHead: saved.ID})
-	wantCode(t, err, guideway.CodeNotFound, "save behind it")
+	wantCode(t, err, guideway.CodeNotFound, "save after it")
 	for _, query := range []string{"", "plans"} {
 		page, err := r.List(t.Context(), eve, checkpoint.ListRequest{Query: query})
 		mustSucceed(t, err)
@@ -202,7 +202,7 @@ func TestKeys(t *testing.T) {
 	loaded, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: saved.ID, Keys: []string{"c", "a", "z"}})
 	mustSucceed(t, err)
 	if string(loaded.Context) != `{"a":{"deep":[1,2]},"c":3}` || !slices.Equal(loaded.Missing, []string{"z"}) {
-		t.Errorf("it gives %s, missing %v", loaded.Context, loaded.Missing)
+		t.Errorf("Load returned %s, missing %v", loaded.Context, loaded.Missing)
 	}
 }
 
@@ -228,14 +228,14 @@ func TestDelete(t *testing.T) {
 			deleted, err := r.Delete(t.Context(), testPrincipal(), checkpoint.DeleteRequest{IDs: gone})
 			mustSucceed(t, err)
 			if !slices.Equal(deleted.Checkpoints, gone) || deleted.Erased {
-				t.Errorf("%v: deleted is %+v", victims, deleted)
+				t.Errorf("%v: Delete returned %+v", victims, deleted)
 			}
 			for id, i := range left {
 				r.wantContext(t, id, bulkyContext(i))
 			}
 			for _, id := range gone {
 				_, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: id})
-				wantCode(t, err, guideway.CodeNotFound, "what was deleted")
+				wantCode(t, err, guideway.CodeNotFound, "a deleted checkpoint")
 			}
 			if mode != checkpoint.ModeMemory {
 				if n := len(r.blobFiles(t)); n != len(left) {
@@ -267,13 +267,13 @@ func TestDeleteSession(t *testing.T) {
 		deleted, err := r.Delete(t.Context(), testPrincipal(), checkpoint.DeleteRequest{Session: "work"})
 		mustSucceed(t, err)
 		if len(deleted.Checkpoints) != 5 {
-			t.Errorf("deleted is %+v", deleted)
+			t.Errorf("Delete returned %+v", deleted)
 		}
 		_, err = r.LoadFragment(t.Context(), testPrincipal(), fragment.Ref)
 		wantCode(t, err, guideway.CodeNotFound, "a fragment of a deleted session")
 		again := r.mustSave(t, "work", `{"new":true}`)
 		if again.Number != 1 || again.Parent != "" {
-			t.Errorf("the new beginning is %+v", again.Record)
+			t.Errorf("the new first checkpoint is %+v", again.Record)
 		}
 	})
 }
@@ -290,7 +290,7 @@ func TestFragments(t *testing.T) {
 		again, err := r.StoreFragment(t.Context(), testPrincipal(), "work", part)
 		mustSucceed(t, err)
 		if fragment != again {
-			t.Errorf("kept twice it is %v and %v", fragment, again)
+			t.Errorf("stored twice, the references are %v and %v", fragment, again)
 		}
 		elsewhere, err := r.StoreFragment(t.Context(), testPrincipal(), "play", part)
 		mustSucceed(t, err)
@@ -301,7 +301,7 @@ func TestFragments(t *testing.T) {
 		back, err := reopenRig(t, r).LoadFragment(t.Context(), testPrincipal(), fragment.Ref)
 		mustSucceed(t, err)
 		if string(back) != string(part) {
-			t.Errorf("it comes back as %s", back)
+			t.Errorf("LoadFragment returned %s", back)
 		}
 		page, err := r.List(t.Context(), testPrincipal(), checkpoint.ListRequest{})
 		mustSucceed(t, err)
@@ -313,7 +313,7 @@ func TestFragments(t *testing.T) {
 		report, err := r.Verify(t.Context())
 		mustSucceed(t, err)
 		if report.Checkpoints != 1 || report.Fragments != 2 {
-			t.Errorf("%d checkpoints and %d fragments are looked through", report.Checkpoints, report.Fragments)
+			t.Errorf("%d checkpoints and %d fragments were verified", report.Checkpoints, report.Fragments)
 		}
 	})
 }
@@ -363,32 +363,32 @@ func TestBundle(t *testing.T) {
 	in, err := to.Import(t.Context(), bob, checkpoint.ImportRequest{Data: text})
 	mustSucceed(t, err)
 	if !slices.Equal(in.Checkpoints, append(slices.Clone(ids), branch.ID)) || !slices.Equal(in.Sessions, []string{"work"}) {
-		t.Fatalf("imported is %+v", in)
+		t.Fatalf("Import returned %+v", in)
 	}
 	for i, id := range ids {
 		loaded, err := to.Load(t.Context(), bob, checkpoint.LoadRequest{ID: id})
 		mustSucceed(t, err)
 		if string(loaded.Context) != bulkyContext(i) || loaded.Name != fmt.Sprint("step ", i) || !slices.Equal(loaded.Tags, []string{"a", "b"}) {
-			t.Errorf("%d came as %+v", i, loaded.Record)
+			t.Errorf("%d was imported as %+v", i, loaded.Record)
 		}
 	}
 	got, err := to.Get(t.Context(), bob, branch.ID)
 	mustSucceed(t, err)
 	if !got.Branch || got.Parent != ids[2] || !got.Created.Equal(branch.Created) {
-		t.Errorf("the branch came as %+v", got)
+		t.Errorf("the branch was imported as %+v", got)
 	}
 	in, err = to.Import(t.Context(), bob, checkpoint.ImportRequest{Data: text})
 	mustSucceed(t, err)
 	if in.Skipped != 6 || len(in.Checkpoints) != 0 {
-		t.Errorf("imported again is %+v", in)
+		t.Errorf("the second Import returned %+v", in)
 	}
 	to.Save(t.Context(), bob, checkpoint.SaveRequest{Session: "other", Context: json.RawMessage(`{}`)}) //nolint:errcheck // the next call finds it out
 	_, err = to.Import(t.Context(), bob, checkpoint.ImportRequest{Data: text, Session: "other"})
-	wantCode(t, err, guideway.CodeConflict, "an import behind what is there")
+	wantCode(t, err, guideway.CodeConflict, "an import after existing checkpoints")
 	in, err = to.Import(t.Context(), bob, checkpoint.ImportRequest{Data: text, Session: "third"})
 	mustSucceed(t, err)
 	if len(in.Checkpoints) != 6 || in.Checkpoints[0] == ids[0] {
-		t.Errorf("imported elsewhere is %+v", in)
+		t.Errorf("Import into another session returned %+v", in)
 	}
 	for _, bad := range []string{``, `{}`, `{"format":"guideway-checkpoints","version":99}`, `{"format":"other","version":1}`} {
 		_, err := to.Import(t.Context(), bob, checkpoint.ImportRequest{Data: []byte(bad)})
@@ -442,7 +442,7 @@ func TestAudit(t *testing.T) {
 		}
 		slices.Sort(actions)
 		if !slices.Equal(actions, []string{"delete", "export", "load", "save"}) {
-			t.Errorf("noted is %v", actions)
+			t.Errorf("the audit log has %v", actions)
 		}
 	})
 }
@@ -478,7 +478,7 @@ func TestFileModes(t *testing.T) {
 		}
 	}))
 	if _, err := r.blobs.Get(t.Context(), blob.NameOf([]byte("none"))); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("a blob that is not there: %v", err)
+		t.Errorf("a missing blob: %v", err)
 	}
 }
 

@@ -264,8 +264,8 @@ const noteTokens = 26
 // is kept; a smaller item is dropped.
 const minMaskedTokens = 3 * noteTokens
 
-// typicalPieceBytes is the typical length of a piece in bytes. The slice of pieces is allocated
-// for at most mostPieces.
+// typicalPieceBytes is the typical length of a piece in bytes. The slice of pieces is
+// allocated for at most maxPreallocated pieces.
 const (
 	typicalPieceBytes = 50
 	maxPreallocated   = 1 << 14

@@ -20,9 +20,9 @@ const (
 	anyWords
 )
 
-// keyRule is one row of the table of keys. It matches whole words only: "catalog" and
-// "login" are not logs, "template" and "temperature" are not temporary. A phrase of several
-// words is written with spaces.
+// keyRule is one row of the key table. It matches whole words only: "catalog" and "login"
+// are not logs, "template" and "temperature" are not temporary. A phrase of several words
+// is written with spaces.
 type keyRule struct {
 	at    keyPosition
 	words string // separated by |

@@ -235,6 +235,6 @@ func TestClassifyFourthLabelSet(t *testing.T) {
 	}
 	t.Logf("tuned on: %d of %d; held out: %d of %d; %d dropped in error", right[0], all[0], right[1], all[1], dropped)
 	if right[0] < 66 || right[1] < 25 || all[0]+all[1] != 119 || dropped > 0 {
-		t.Error("fewer are right than docs/context.md says")
+		t.Error("fewer verdicts are right than docs/context.md lists")
 	}
 }

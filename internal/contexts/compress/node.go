@@ -19,7 +19,7 @@ const (
 // node is a value that can be rendered in part. Each of its pieces is kept or omitted.
 type node struct {
 	kind     nodeKind
-	key      string // of the object member
+	key      string // key of the object member
 	raw      string
 	children []*node
 
@@ -104,7 +104,7 @@ func (b *treeBuilder) addLeaf(key, raw string) *node {
 func (b *treeBuilder) addPiece(key, text string) int {
 	cost := estimateHundredths(text)
 	if key != "" {
-		cost += estimateHundredths(key) + punctCost // and the colon
+		cost += estimateHundredths(key) + punctCost // the key and the colon
 	}
 	b.pieces = append(b.pieces, piece{item: b.item, key: key, text: text, tokens: float64((cost+99)/100) + 1, leader: len(b.pieces)})
 	return len(b.pieces) - 1

@@ -24,7 +24,7 @@ func Restore(reduced Context, omitted []Omission, read func(ref string) ([]byte,
 	return out, nil
 }
 
-// IsRef reports whether a text has the form of a reference.
+// IsRef reports whether a string has the form of a reference.
 func IsRef(text string) bool {
 	return strings.HasPrefix(text, "ref_") && len(text) == len("ref_")+16
 }

@@ -44,8 +44,8 @@ type scorer struct {
 	cueOf     []cue
 	relevance []float64 // by piece, 0 to 1
 	stale     []bool    // a newer piece contradicts it
-	// kindBits and cueWorth are the information of a term kind and of a cue in bits: near
-	// zero if every second sentence has one.
+	// kindBits is the information of a term kind in bits: near zero if every second
+	// sentence has one.
 	kindBits  [termKinds]float64
 	cueValues []float64 // by piece, over all its cues
 	// messages is the number of pieces without repeated messages.

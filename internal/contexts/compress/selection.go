@@ -6,7 +6,7 @@ import (
 )
 
 // Weights of the value of a piece. docs/context.md describes how they were tuned. Cues and
-// names are measured in bits (scorer.telling).
+// names are measured in bits (scorer.informationBits).
 const (
 	askedWeight    = 20.0 // the words of the current step's question
 	errorWeight    = 1.3
@@ -15,7 +15,7 @@ const (
 	changeWeight   = 0.8
 	nameWeight     = 1.7  // a name, path or number that no kept piece contains
 	wordWeight     = 2.3  // a word that no kept piece contains
-	maxNames       = 3.0  // bits; bounds a list of numbers below a decision
+	maxNames       = 3.0  // in bits; bounds the value of a list of numbers below a decision
 	repeatFactor   = 0.1  // a log line whose message is already kept
 	debugFactor    = 0.3  // a log line of level debug
 	usefulFactor   = 0.8  // an item of the layer useful
@@ -38,17 +38,18 @@ type chooser struct {
 	// order lists the kept pieces in the order of choice.
 	order []int
 	spent float64
-	// opened reports which items have a kept piece; the first piece also pays for the note.
+	// opened reports which items have a kept piece; the cost of the first piece includes
+	// the note.
 	opened []bool
 	note   float64
-	// weights caches the results of weight: for pieces of opened items, and for first
+	// weights caches the results of costWeight: for pieces of opened items, and for first
 	// pieces.
 	weights [2][]float64
 	// maxValues caches the value of each piece while nothing is kept; -1 means unknown.
 	maxValues []float64
 	// piecesOf lists the pieces of each item.
 	piecesOf [][]int
-	// candidate and queue are reused by each call of take.
+	// candidate and queue are reused by each call of keepBest.
 	candidate []bool
 	queue     gainHeap
 }
@@ -128,7 +129,7 @@ func (c *chooser) resetChoice(spent float64) {
 	clear(c.opened)
 	c.order, c.spent = c.order[:0], spent
 	for i := range c.maxValues {
-		c.maxGain(i) // caches the value while nothing is covered
+		c.maxGain(i) // cache the value while nothing is covered
 	}
 }
 
@@ -170,7 +171,8 @@ func (c *chooser) keepBest(candidates []int, limit float64) {
 		if !first {
 			continue
 		}
-		// The note is now paid for, so the other pieces of the item are cheaper.
+		// The cost of the note is now included, so the other pieces of the item are
+		// cheaper.
 		for _, i := range c.piecesOf[item] {
 			if c.candidate[i] && !c.keep[i] {
 				c.queue.addEntry(gainEntry{c.maxGain(i), i})

@@ -11,7 +11,7 @@ type Passage struct {
 	Text    string
 }
 
-// Summary is a summary. It contains only unchanged sentences of the passages.
+// Summary is the result of Summarize. It contains only unchanged sentences of the passages.
 type Summary struct {
 	Text        string
 	TokensAfter int

@@ -14,10 +14,10 @@ const (
 	smallTerm           // a number of one or two digits
 	numberTerm          // any other number, a version, a date
 	mixedTerm           // letters and digits: a ticket, a hash, a code
-	snakeTerm           // contains an underscore, or a mark such as # or @
-	camelTerm           // contains an inner capital
+	snakeTerm           // a name with an underscore, or a mark such as # or @
+	camelTerm           // a name with an inner capital
 	dottedTerm          // a file name or a qualified name
-	pathTerm            // contains slashes
+	pathTerm            // a name with slashes
 	termKinds  = iota   // the number of kinds
 )
 

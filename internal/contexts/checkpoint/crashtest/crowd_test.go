@@ -75,7 +75,7 @@ func TestCrowd(t *testing.T) {
 			p := k.place(t)
 			steps := crash.Amount(t, "GUIDEWAY_CRASH_STEPS", 12, 6)
 			var workers []*worker
-			for range processes { // they open a new store concurrently
+			for range processes { // open a new store concurrently
 				workers = append(workers, startWorker(t, p))
 			}
 			for _, w := range workers {
@@ -103,7 +103,7 @@ func TestCrowd(t *testing.T) {
 			compareCrowd(t, workers[0], all)
 			for _, w := range workers {
 				if r := w.MustDo(order{Do: opVerify}); len(r.Damaged) > 0 || r.Total != len(all) {
-					t.Errorf("verified are %d, damaged %v", r.Total, r.Damaged)
+					t.Errorf("verified: %d, damaged: %v", r.Total, r.Damaged)
 				}
 				w.Shutdown()
 			}
@@ -122,11 +122,11 @@ func compareCrowd(t *testing.T, w *worker, all []saved) {
 			t.Fatalf("want number %d, got %d", want, c.Number)
 		}
 		if i > 0 && list[i-1].Created <= c.Created {
-			t.Fatalf("%d is not later than the one before it", list[i-1].Number)
+			t.Fatalf("%d is not later than the previous one", list[i-1].Number)
 		}
 	}
 	if len(there) != len(all) {
-		t.Fatalf("there are %d checkpoints, of %d that were saved", len(there), len(all))
+		t.Fatalf("%d checkpoints exist, %d were saved", len(there), len(all))
 	}
 	branches := 0
 	for _, s := range all {
@@ -135,7 +135,7 @@ func compareCrowd(t *testing.T, w *worker, all []saved) {
 		}
 		c := there[s.Checkpoint]
 		if c.Sum != s.Text.contextSum() || c.Number != s.Number || (s.Head != "" && c.Parent != s.Head) || c.Branch != s.Branch {
-			t.Fatalf("%+v was acknowledged, there is %+v", s, c)
+			t.Fatalf("%+v was acknowledged, but %+v is stored", s, c)
 		}
 		if s.Branch {
 			branches++
@@ -159,9 +159,9 @@ func compareCrowd(t *testing.T, w *worker, all []saved) {
 		}
 	}
 	if more != branches {
-		t.Errorf("%d checkpoints have a parent with another successor, and %d say so", more, branches)
+		t.Errorf("%d checkpoints have a parent with another successor, but %d are marked as branches", more, branches)
 	}
 	if first := slices.IndexFunc(list, func(c listedCheckpoint) bool { return c.Parent == "" }); first != len(list)-1 {
-		t.Error("one in the middle has no parent")
+		t.Error("a checkpoint in the middle has no parent")
 	}
 }

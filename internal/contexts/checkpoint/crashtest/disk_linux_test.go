@@ -62,12 +62,12 @@ func TestFullDisk(t *testing.T) {
 				askAll(t, w, known)
 			}
 			if r := w.MustDo(order{Do: opVerify}); len(r.Damaged) > 0 {
-				t.Errorf("damaged are %v", r.Damaged)
+				t.Errorf("damaged checkpoints: %v", r.Damaged)
 			}
 			if full == 0 || cleaned == 0 {
-				t.Errorf("%d saves found no room and %d made some: nothing was tested", full, cleaned)
+				t.Errorf("%d saves found no space and %d freed some: nothing was tested", full, cleaned)
 			}
-			t.Logf("%d saves found no room, %d made some", full, cleaned)
+			t.Logf("%d saves found no space, %d freed some", full, cleaned)
 			w.Shutdown()
 			if t.Failed() {
 				t.Log(w.Stderr())

@@ -214,7 +214,7 @@ func (b *faultBench) runAllWrites() {
 	b.mustSucceed(err)
 	if len(list.Checkpoints) > 4 {
 		id := list.Checkpoints[3].ID
-		delete(b.known, id) // even if it fails
+		delete(b.known, id) // even if the deletion fails
 		if _, err := b.service.Delete(ctx, testPrincipal(), checkpoint.DeleteRequest{IDs: []string{id}}); err != nil {
 			b.wantClearError("delete", err)
 		}
@@ -252,7 +252,7 @@ func (b *faultBench) compareAll() {
 				b.t.Fatalf("%s of %s, number %d: %+v, %v", rec.ID, session, rec.Number, loaded, err)
 			}
 			if want, acknowledged := b.known[rec.ID]; acknowledged && string(loaded.Context) != want {
-				b.t.Fatalf("%s of %s is another context", rec.ID, session)
+				b.t.Fatalf("%s of %s has a different context", rec.ID, session)
 			}
 			if i == 0 {
 				last, err := b.service.Load(ctx, testPrincipal(), checkpoint.LoadRequest{Session: session})
@@ -268,13 +268,13 @@ func (b *faultBench) compareAll() {
 			continue // a full disk removes whole sessions
 		}
 		if err != nil || string(part) != want {
-			b.t.Errorf("the piece %s is %s, %v", ref, part, err)
+			b.t.Errorf("the fragment %s is %s, %v", ref, part, err)
 		}
 	}
 	report, err := b.service.Verify(ctx)
 	b.mustSucceed(err)
 	if len(report.Damaged) > 0 {
-		b.t.Errorf("damaged are %+v", report.Damaged)
+		b.t.Errorf("damaged checkpoints: %+v", report.Damaged)
 	}
 }
 
@@ -295,7 +295,7 @@ func contextOf(l *checkpoint.Loaded) string {
 	return string(l.Context)
 }
 
-// TestEveryWriteFails fails each write of the days, one per trial, in every way.
+// TestEveryWriteFails fails each write of runAllWrites, one per trial, in every way.
 // Acknowledged checkpoints must exist, a failed save must return a clear error, and later
 // calls must work.
 func TestEveryWriteFails(t *testing.T) {
@@ -319,7 +319,7 @@ func TestEveryWriteFails(t *testing.T) {
 					sprung := p.disarm()
 					for n := 100; n < 104; n++ {
 						if !b.saveText("work", n) {
-							t.Fatalf("at write %d: a save fails on a disk that is well", at)
+							t.Fatalf("at write %d: a save fails on an intact disk", at)
 						}
 					}
 					b.compareAll()
@@ -358,6 +358,6 @@ func TestTrap(t *testing.T) {
 		got = append(got, errors.Is(p.tryWrite(frees, well), syscall.EIO))
 	}
 	if want := []bool{false, true, true, false, false}; fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("failed are %v, want %v", got, want)
+		t.Errorf("the failed writes are %v, want %v", got, want)
 	}
 }

@@ -269,7 +269,7 @@ func (l *sessionState) checkSession(w *worker, loads int) error {
 		}
 		r, err := w.Do(order{Do: opRecall, Checkpoint: ref})
 		if err != nil || !r.OK() || r.Sum != x.contextSum() {
-			return fmt.Errorf("the piece %s of %s is %+v, %w", ref, l.session, r, err)
+			return fmt.Errorf("the fragment %s of %s is %+v, %w", ref, l.session, r, err)
 		}
 	}
 	return nil
@@ -291,7 +291,7 @@ func (l *sessionState) compareList(list []listedCheckpoint) error {
 			continue
 		}
 		if !there || c.Sum != want.text.contextSum() {
-			return fmt.Errorf("save %d of %s, %s, was acknowledged and is not there (%+v); there are %d", want.text.N, l.session, want.id, c, len(list))
+			return fmt.Errorf("save %d of %s, %s, was acknowledged but is missing (%+v); %d exist", want.text.N, l.session, want.id, c, len(list))
 		}
 	}
 	for _, c := range list {
@@ -330,13 +330,13 @@ func compareAllSessions(t *testing.T, p place, seats []*workerSlot) {
 		}
 	}
 	if r := w.MustDo(order{Do: opVerify}); len(r.Damaged) > 0 {
-		t.Errorf("behind it all damaged are %v", r.Damaged)
+		t.Errorf("at the end the damaged checkpoints are %v", r.Damaged)
 	}
 	w.Shutdown()
 	if opened == 0 || saves < 4 {
 		t.Errorf("%d workers opened the checkpoints and %d saves were acknowledged: nothing was tested", opened, saves)
 	}
-	t.Logf("%d workers were killed at work, in the midst of %d orders, %d of them saves; %d saves", opened, midst, cut, saves)
+	t.Logf("%d workers were killed, with %d orders in progress, %d of them saves; %d saves", opened, midst, cut, saves)
 }
 
 // TestComparisonFindsLoss tests the comparison.
@@ -363,13 +363,13 @@ func TestComparisonFindsLoss(t *testing.T) {
 		list    []listedCheckpoint
 		fails   bool
 	}{
-		{"all that was acknowledged", false, all, false},
-		{"the pending one too", true, more, false},
-		{"one that nobody saved", false, more, true},
-		{"another one than the pending one", true, append([]listedCheckpoint{{Checkpoint: "c3", Sum: texts[0].contextSum()}}, all...), true},
-		{"one is lost", false, all[:2], true},
-		{"the last one is lost", false, all[1:], true},
-		{"one is another", false, wrong, true},
+		{"all acknowledged checkpoints", false, all, false},
+		{"also the pending one", true, more, false},
+		{"a checkpoint that was never saved", false, more, true},
+		{"a checkpoint other than the pending one", true, append([]listedCheckpoint{{Checkpoint: "c3", Sum: texts[0].contextSum()}}, all...), true},
+		{"one checkpoint is lost", false, all[:2], true},
+		{"the last checkpoint is lost", false, all[1:], true},
+		{"one checkpoint differs", false, wrong, true},
 	} {
 		if err := known(test.pending).compareList(test.list); (err != nil) != test.fails {
 			t.Errorf("%s: %v", test.name, err)

@@ -76,7 +76,7 @@ func filePurpose(name string) string {
 	case strings.Contains(slashed, "/contexts/blobs/"):
 		return "blob"
 	case strings.HasSuffix(slashed, "/contexts/slots/master"):
-		return "note about the key"
+		return "master slot"
 	case strings.Contains(slashed, "/contexts/slots/"):
 		return "wrapped key"
 	case strings.HasSuffix(slashed, "/keys/key"):
@@ -222,7 +222,7 @@ func (f *filled) checkDamaged(t *testing.T, p place, what string) {
 		}
 		x := text{Session: "delta", N: 1, Size: 400}
 		if r := w.MustDo(order{Do: opSave, Text: x}); w.MustDo(order{Do: opLoad, Checkpoint: r.Checkpoint}).Sum != x.contextSum() {
-			t.Error("what is saved now is another context")
+			t.Error("a new save has a different context")
 		}
 	}
 	w.Shutdown()
@@ -241,9 +241,9 @@ func (f *filled) loadAll(t *testing.T, w *worker, all bool) {
 		case err != nil:
 			t.Fatalf("the worker did not survive %s: %v", about, err)
 		case !r.OK() && all:
-			t.Errorf("%s is not there: %s %s", about, r.Code, r.Message)
+			t.Errorf("%s is missing: %s %s", about, r.Code, r.Message)
 		case !r.OK() && (r.Code == "" || r.Message == ""):
-			t.Errorf("%s is answered without a word", about)
+			t.Errorf("%s is answered without a message", about)
 		case !r.OK():
 		case !r.Degraded && r.Sum == want.contextSum():
 		case !all && r.Degraded && f.known[r.Checkpoint].contextSum() == r.Sum && f.known[r.Checkpoint].N < want.N && f.known[r.Checkpoint].Session == want.Session:
@@ -258,7 +258,7 @@ func (f *filled) loadAll(t *testing.T, w *worker, all bool) {
 		ask(order{Do: opLoad, Checkpoint: id}, x, fmt.Sprintf("save %d of %s, %s", x.N, x.Session, id))
 	}
 	for ref, x := range f.pieces {
-		ask(order{Do: opRecall, Checkpoint: ref}, x, "the piece "+ref)
+		ask(order{Do: opRecall, Checkpoint: ref}, x, "the fragment "+ref)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestGone(t *testing.T) {
 		{"the database, not its log", place{}, true, func(p place) []string { return []string{filepath.Join(p.dataDir(), "guideway.db")} }},
 		{"the index", place{Store: checkpoints.StoreFiles}, true, func(p place) []string { return []string{filepath.Join(p.dataDir(), "contexts", "index")} }},
 		{"the key file", place{Sealed: true}, false, func(p place) []string { return []string{p.keyFile()} }},
-		{"the note about the key", place{Sealed: true}, false, func(p place) []string { return []string{filepath.Join(p.dataDir(), "contexts", "slots", "master")} }},
+		{"the master slot", place{Sealed: true}, false, func(p place) []string { return []string{filepath.Join(p.dataDir(), "contexts", "slots", "master")} }},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
@@ -295,7 +295,7 @@ func TestGone(t *testing.T) {
 			w := startWorker(t, p)
 			r, err := w.Opened()
 			if err != nil || r.OK() != c.opens {
-				t.Fatalf("opening is %+v, %v", r, err)
+				t.Fatalf("opening returned %+v, %v", r, err)
 			}
 			if c.opens {
 				f.loadAll(t, w, true)
@@ -303,7 +303,7 @@ func TestGone(t *testing.T) {
 				wantRefused(t, r)
 				for _, name := range c.remove(p) {
 					if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
-						t.Errorf("%s was made", name)
+						t.Errorf("%s was created", name)
 					}
 				}
 			}
@@ -331,7 +331,7 @@ func TestAnotherKey(t *testing.T) {
 		w := startWorker(t, p)
 		r, err := w.Opened()
 		if err != nil || r.OK() {
-			t.Fatalf("with another key it opens: %+v, %v", r, err)
+			t.Fatalf("the store opens with another key: %+v, %v", r, err)
 		}
 		wantRefused(t, r)
 		w.Shutdown()
@@ -358,7 +358,7 @@ func TestOtherMachine(t *testing.T) {
 	w := startWorker(t, there)
 	r, err := w.Opened()
 	if err != nil || r.OK() {
-		t.Fatalf("without the key it opens: %+v, %v", r, err)
+		t.Fatalf("the store opens without the key: %+v, %v", r, err)
 	}
 	wantRefused(t, r)
 	w.Shutdown()
@@ -367,14 +367,14 @@ func TestOtherMachine(t *testing.T) {
 	f.loadAll(t, w, true)
 	w.Shutdown()
 	if left, err := filepath.Glob(filepath.Join(there.dataDir(), "*")); err != nil || len(left) > 0 {
-		t.Errorf("on the other machine are %v, %v", left, err)
+		t.Errorf("the other machine lists %v, %v", left, err)
 	}
 }
 
 func wantRefused(t *testing.T, r reply) {
 	t.Helper()
 	if r.Code != guideway.CodeUnavailable || r.Fix == "" {
-		t.Errorf("it is refused with %s %s (fix %q)", r.Code, r.Message, r.Fix)
+		t.Errorf("the load is refused with %s %s (fix %q)", r.Code, r.Message, r.Fix)
 	}
 }
 
@@ -394,7 +394,7 @@ func TestClocks(t *testing.T) {
 			for i := range 3 {
 				r := w.MustDo(order{Do: opSave, Text: text{Session: "work", N: 3*n + i, Size: 1000}})
 				if r.Number != int64(len(ids)+1) || r.Created <= last {
-					t.Errorf("save %d has the number %d and the time %d behind %d", len(ids)+1, r.Number, r.Created, last)
+					t.Errorf("save %d has the number %d and the time %d after %d", len(ids)+1, r.Number, r.Created, last)
 				}
 				ids, last = append(ids, r.Checkpoint), r.Created
 			}

@@ -106,7 +106,7 @@ type reply struct {
 	Fix     string        `json:"fix,omitempty"`
 
 	listedCheckpoint
-	// Degraded reports that it is not the requested checkpoint.
+	// Degraded reports that the loaded checkpoint is not the requested one.
 	Degraded bool               `json:"degraded,omitempty"`
 	Warnings []string           `json:"warnings,omitempty"`
 	Mode     string             `json:"mode,omitempty"`

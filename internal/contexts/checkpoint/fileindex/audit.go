@@ -51,7 +51,7 @@ func (x *Index) appendEntries(list []checkpoint.Entry) error {
 	}
 	path := filepath.Join(x.o.Dir, auditName)
 	if info, err := os.Stat(path); err == nil && info.Size() > maxAudit {
-		_ = os.Rename(path, path+".1") // if it fails, the log keeps growing
+		_ = os.Rename(path, path+".1") // if the rename fails, the log keeps growing
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err == nil {

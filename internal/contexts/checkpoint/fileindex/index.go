@@ -3,7 +3,7 @@
 // a directory it stores it in memory.
 //
 // Each call reads all changed files first, and word searches scan all texts. That is fast
-// enough for some thousand checkpoints.
+// enough for a few thousand checkpoints.
 package fileindex
 
 import (
@@ -136,7 +136,7 @@ func (x *Index) lockForWriting(ctx context.Context) (release func(), err error) 
 	x.mu.Lock()
 	return func() {
 		x.mu.Unlock()
-		_ = x.lock.Unlock() // it fails if the lock is not held
+		_ = x.lock.Unlock() // Unlock fails if the lock is not held
 		x.turn.Unlock()
 	}, nil
 }
@@ -158,7 +158,7 @@ func (x *Index) readChanged() error {
 		}
 		info, err := entry.Info()
 		if err != nil {
-			continue // it was just removed
+			continue // the file was just removed
 		}
 		there[name] = true
 		if old, known := x.files[name]; known && os.SameFile(old.info, info) && old.info.ModTime().Equal(info.ModTime()) && old.info.Size() == info.Size() {
@@ -200,9 +200,9 @@ func (x *Index) readFile(name string, info fs.FileInfo) error {
 	if !ok || fileName(l.Key) != name {
 		x.lost = true
 		if err := os.Rename(path, path+badSuffix); err != nil {
-			x.o.Logger.Error("a file of the index of checkpoints is damaged and could not be renamed", "file", path, "error", err)
+			x.o.Logger.Error("a file of the checkpoint index is damaged and could not be renamed", "file", path, "error", err)
 		} else {
-			x.o.Logger.Error("a file of the index of checkpoints is damaged and was renamed; its data is rebuilt from the blobs", "file", path)
+			x.o.Logger.Error("a file of the checkpoint index is damaged and was renamed; its data is rebuilt from the blobs", "file", path)
 		}
 		if old, known := x.files[name]; known {
 			x.setSeries(old.key, nil)

@@ -93,10 +93,10 @@ func TestDamagedFile(t *testing.T) {
 		t.Error("the damage was not noticed")
 	}
 	if list, err := again.Checkpoints(t.Context(), checkpoint.Filter{}); err != nil || len(list) != 0 {
-		t.Errorf("it has %v (%v)", list, err)
+		t.Errorf("the index has %v (%v)", list, err)
 	}
 	if _, err := os.Stat(file + ".bad"); err != nil {
-		t.Errorf("the file was not put aside: %v", err)
+		t.Errorf("the file was not renamed: %v", err)
 	}
 }
 

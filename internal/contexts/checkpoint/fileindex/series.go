@@ -124,7 +124,7 @@ func (l *seriesData) swapForm(s checkpoint.Swap) error {
 func (l *seriesData) removeRecord(id string, at time.Time) error {
 	i := l.findRecord(id)
 	if i < 0 {
-		return newConflict("the checkpoint %s no longer exists already", id)
+		return newConflict("the checkpoint %s is already deleted", id)
 	}
 	parent := l.Items[i].Parent
 	l.Items = slices.Delete(l.Items, i, i+1)

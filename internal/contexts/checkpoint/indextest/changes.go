@@ -27,7 +27,7 @@ func comesBack(t *testing.T, f *fixture) {
 		wantEqual(t, "the list", list, []checkpoint.Record{r})
 	}
 	_, err := x.Checkpoint(t.Context(), "c_nothing")
-	wantCode(t, err, guideway.CodeNotFound, "a checkpoint that is not there")
+	wantCode(t, err, guideway.CodeNotFound, "a missing checkpoint")
 	// A change by one process is visible to the other.
 	next := newRecord(testSeries(), 2)
 	mustSucceed(t, other.Apply(t.Context(), addChange(next, "")))
@@ -54,7 +54,7 @@ func numberOnce(t *testing.T, f *fixture) {
 	taken := newRecord(testSeries(), 3)
 	taken.ID = newRecord(testSeries(), 1).ID
 	wantCode(t, x.Apply(t.Context(), addChange(taken, "")), guideway.CodeConflict, "an id that is taken")
-	// In another series, too.
+	// The same holds for another series.
 	elsewhere := newRecord(checkpoint.SeriesKey{User: "bob", Session: "work"}, 1)
 	elsewhere.ID = taken.ID
 	wantCode(t, x.Apply(t.Context(), addChange(elsewhere, "")), guideway.CodeConflict, "an id that another user has")
@@ -217,7 +217,7 @@ func testRemoves(t *testing.T, f *fixture) {
 	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Swaps: []checkpoint.Swap{{ID: list[0].ID, Old: list[0].Blob, New: form}}}))
 	c := checkpoint.Change{Series: testSeries(), Remove: []string{list[1].ID}, At: minuteTime(9)}
 	wantCode(t, x.Apply(t.Context(), c), guideway.CodeConflict, "a base that is needed")
-	// It can be removed together with the swap of its dependent.
+	// A base can be removed together with the swap of its dependent.
 	whole := checkpoint.Form{Blob: blobOf(list[0].ID, "again"), Stored: 90}
 	c.Swaps = []checkpoint.Swap{{ID: list[0].ID, Old: form.Blob, New: whole}}
 	c.Remove = []string{list[1].ID, list[2].ID}
@@ -243,7 +243,7 @@ func testDeletedIDs(t *testing.T, f *fixture) {
 	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: []string{list[1].ID, list[2].ID}, At: minuteTime(30)}))
 	gone, err := f.openIndex(t).Deleted(t.Context(), []string{list[0].ID, list[2].ID, "c_never"})
 	mustSucceed(t, err)
-	wantEqual(t, "what was deleted", gone, map[string]bool{list[0].ID: true, list[2].ID: true})
+	wantEqual(t, "deleted checkpoints", gone, map[string]bool{list[0].ID: true, list[2].ID: true})
 	none, err := x.Deleted(t.Context(), nil)
 	mustSucceed(t, err)
 	wantEqual(t, "of nothing", none, map[string]bool{})

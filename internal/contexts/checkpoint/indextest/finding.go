@@ -78,7 +78,7 @@ func testPaging(t *testing.T, f *fixture) {
 		}
 		slices.Sort(seen)
 		wantEqual(t, name+": checkpoints on all pages", len(seen), total)
-		wantEqual(t, name+": different ones on all pages", len(slices.Compact(seen)), total)
+		wantEqual(t, name+": different checkpoints on all pages", len(slices.Compact(seen)), total)
 	}
 }
 
@@ -161,7 +161,7 @@ func testSeriesLists(t *testing.T, f *fixture) {
 	wantEqual(t, "series before", list, []checkpoint.Series{work})
 	none, err := x.Series(t.Context(), checkpoint.SeriesKey{User: "ada", Session: "none"})
 	mustSucceed(t, err)
-	wantEqual(t, "a series that is not there", none, checkpoint.Series{SeriesKey: checkpoint.SeriesKey{User: "ada", Session: "none"}})
+	wantEqual(t, "a missing series", none, checkpoint.Series{SeriesKey: checkpoint.SeriesKey{User: "ada", Session: "none"}})
 }
 
 func usersApart(t *testing.T, f *fixture) {

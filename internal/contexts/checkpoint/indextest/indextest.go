@@ -1,4 +1,4 @@
-// Package indextest contains the tests that every index of checkpoints must pass.
+// Package indextest contains the tests that every checkpoint index must pass.
 package indextest
 
 import (
@@ -33,22 +33,22 @@ func Exercise(t *testing.T, fresh func(t *testing.T) Opener) {
 		name string
 		run  func(t *testing.T, f *fixture)
 	}{
-		{"what is added comes back, from another process too", comesBack},
-		{"a number is given once", numberOnce},
-		{"many at once: no number is lost or given twice", testConcurrentAdds},
-		{"a change that does not fit leaves everything as it was", allOrNone},
-		{"a form is swapped only for the one it was", testSwaps},
-		{"a checkpoint's chain is what it is made of", testChains},
-		{"nothing that is needed is removed, and successors get another parent", testRemoves},
-		{"what is deleted is remembered", testDeletedIDs},
-		{"lists choose by every field", testFilters},
-		{"lists go on behind a record", testPaging},
+		{"an added record is returned, also to another process", comesBack},
+		{"a number is assigned once", numberOnce},
+		{"concurrent adds neither lose nor repeat a number", testConcurrentAdds},
+		{"a conflicting change has no effect", allOrNone},
+		{"a form is swapped only if it is unchanged", testSwaps},
+		{"a chain has all bases of a checkpoint", testChains},
+		{"a needed base is not removed, and successors get another parent", testRemoves},
+		{"deleted ids are remembered", testDeletedIDs},
+		{"a filter matches every field", testFilters},
+		{"a list continues after a record", testPaging},
 		{"words are stemmed, and never operators", testWords},
 		{"series have totals", testSeriesLists},
 		{"fragments are separate from checkpoints", testFragments},
 		{"users do not see each other", usersApart},
 		{"the audit log is in order", testAudit},
-		{"hostile texts come back as they were", testHostileWords},
+		{"hostile texts are returned unchanged", testHostileWords},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -107,11 +107,11 @@ func TestQualityFutureReferences(t *testing.T) {
 func futureReferences(t *testing.T, half int) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("measures for some seconds")
+		t.Skip("takes several seconds")
 	}
 	logs := readChangelogs(t)
 	if len(logs) < 10 {
-		t.Skipf("%d changelogs at %s: not enough; they are there on Debian, unless the image leaves documentation out", len(logs), changelogGlob)
+		t.Skipf("%d changelogs at %s: not enough; Debian has them unless the image omits documentation", len(logs), changelogGlob)
 	}
 	exact := compress.NewTokenizer()
 	counter := compress.NewCache(exact, 100_000)
@@ -160,7 +160,7 @@ func futureReferences(t *testing.T, half int) {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%d names in the histories, %d of them come back\n\n| method |", all, again)
+	fmt.Fprintf(&b, "\n%d names in the histories, %d of them occur again\n\n| method |", all, again)
 	for _, ratio := range ratios {
 		fmt.Fprintf(&b, " %dx |", ratio)
 	}
@@ -177,7 +177,7 @@ func futureReferences(t *testing.T, half int) {
 	t.Log(b.String())
 	ours, chance := table[cell{4, "guideway", "references"}], table[cell{4, "random", "references"}]
 	if low, _ := ours.wilsonInterval(); low <= chance.recallShare() {
-		t.Errorf("at 4x %.0f percent of what comes back is kept, by chance %.0f", 100*ours.recallShare(), 100*chance.recallShare())
+		t.Errorf("at 4x %.0f percent of the names that occur again are kept, by chance %.0f", 100*ours.recallShare(), 100*chance.recallShare())
 	}
 }
 

@@ -105,7 +105,7 @@ func logTable(t *testing.T, table map[cell]*tally, kinds []string, ratios []int)
 func TestQualityTuned(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("measures for some seconds")
+		t.Skip("takes several seconds")
 	}
 	ratios := []int{2, 4, 10}
 	table := measureRecall(t, tunedKinds(), ratios, 1)
@@ -118,7 +118,7 @@ func TestQualityTuned(t *testing.T) {
 func TestQualityReported(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("measures for some seconds")
+		t.Skip("takes several seconds")
 	}
 	ratios := []int{2, 4, 10}
 	table := measureRecall(t, reportedKinds(), ratios, 2)
@@ -135,7 +135,7 @@ func beatsAll(t *testing.T, table map[cell]*tally, kinds []string) {
 		for _, method := range []string{"random", "head", "tail", "head+tail"} {
 			other := table[cell{4, method, kind}]
 			if _, high := other.wilsonInterval(); low <= high {
-				t.Errorf("%s at 4x: %.0f percent, and %s has %.0f: the intervals meet", kind, 100*ours.recallShare(), method, 100*other.recallShare())
+				t.Errorf("%s at 4x: %.0f percent, and %s has %.0f: the intervals overlap", kind, 100*ours.recallShare(), method, 100*other.recallShare())
 			}
 		}
 	}

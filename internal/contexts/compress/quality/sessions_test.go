@@ -39,7 +39,7 @@ func readFiller(t testing.TB) filler {
 		}
 	}
 	if len(f.prose) < 500 {
-		t.Skipf("only %d paragraphs below %s: the sources of the standard library are not here", len(f.prose), root)
+		t.Skipf("only %d paragraphs below %s: the sources of the standard library are missing", len(f.prose), root)
 	}
 	return f
 }
