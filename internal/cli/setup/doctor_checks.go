@@ -176,6 +176,15 @@ func SandboxFound(c Check, missing string, err error) Check {
 	return c
 }
 
+// checkUser checks the name of the owner of runs and handles.
+func checkUser() Check {
+	name, err := auth.SystemUser()
+	if err != nil {
+		return Check{Name: "user", Status: CheckFail, Message: err.Error(), Fix: guideway.ErrorFix(err)}
+	}
+	return Check{Name: "user", Status: CheckOK, Message: name}
+}
+
 // checkToken checks the token file without creating one.
 func checkToken(cfg *config.Config) Check {
 	c := Check{Name: "token", Status: CheckOK, Message: cfg.TokenFile}

@@ -8,7 +8,9 @@ package auth
 
 import (
 	"context"
+	"os"
 	"os/user"
+	"strconv"
 
 	"github.com/guideway-dev/guideway"
 )
@@ -27,12 +29,22 @@ func PrincipalFrom(ctx context.Context) (p guideway.Principal, ok bool) {
 }
 
 // SystemUser returns the name of the operating system user of this process: the owner of
-// everything on stdio, and of the token in the token file.
+// everything on stdio, and of the token in the token file. A user without a name, as in a
+// container that sets only a number, is "uid-" and the number.
 func SystemUser() (string, error) {
 	u, err := user.Current()
-	if err != nil {
-		return "", guideway.Errorf(guideway.CodeUnavailable, "find the name of the operating system user: %w", err).
-			WithFix("set the environment variable USER")
+	return systemUserName(u, err, os.Getuid())
+}
+
+// systemUserName returns the name of a user, or a name made of its number, which is
+// negative on Windows.
+func systemUserName(u *user.User, err error, uid int) (string, error) {
+	switch {
+	case err == nil && u.Username != "":
+		return u.Username, nil
+	case uid >= 0:
+		return "uid-" + strconv.Itoa(uid), nil
 	}
-	return u.Username, nil
+	return "", guideway.Errorf(guideway.CodeUnavailable, "find the name of the operating system user: %w", err).
+		WithFix("set the environment variable USER")
 }
