@@ -109,16 +109,35 @@ func dataSize() (uint64, bool) {
 // processes.
 func allowedCalls() []string {
 	return []string{
-		"read", "write", "close", "fcntl", "poll", "ppoll",
+		"read", "write", "close", "poll", "ppoll",
 		"mmap", "munmap", "mremap", "mprotect", "madvise", "mincore", "brk",
 		"futex", "futex_waitv", "rseq", "set_robust_list", "get_robust_list", "membarrier",
 		"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall",
-		"tgkill", "getpid", "getppid", "gettid", "sched_yield", "sched_getaffinity",
+		"getpid", "getppid", "gettid", "sched_yield", "sched_getaffinity",
 		"nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "time",
 		"timer_create", "timer_settime", "timer_delete", "setitimer",
 		"epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "eventfd2", "pipe2",
 		"getrandom", "getrusage", "exit", "exit_group", "arch_prctl",
 	}
+}
+
+// allowedArguments returns the system calls that are allowed with some arguments only:
+// threads but no processes, signals to the own threads, and the fcntl commands of the Go
+// runtime. Others direct signals at other processes or wait for files.
+func allowedArguments() []seccomp.NameWithConditions {
+	allow := func(name string, argument uint32, operation seccomp.Operation, value int) seccomp.NameWithConditions {
+		return seccomp.NameWithConditions{Name: name, Conditions: seccomp.ArgumentConditions{{
+			Argument: argument, Operation: operation, Value: uint64(value),
+		}}}
+	}
+	calls := []seccomp.NameWithConditions{
+		allow("clone", 0, seccomp.BitsSet, unix.CLONE_THREAD),
+		allow("tgkill", 0, seccomp.Equal, os.Getpid()),
+	}
+	for _, command := range []int{unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL} {
+		calls = append(calls, allow("fcntl", 1, seccomp.Equal, command))
+	}
+	return calls
 }
 
 // filterCalls forbids all other system calls to all threads permanently.
@@ -141,15 +160,9 @@ func filterCalls() error {
 		Policy: seccomp.Policy{
 			DefaultAction: seccomp.ActionErrno,
 			Syscalls: []seccomp.SyscallGroup{{
-				Action: seccomp.ActionAllow,
-				Names:  names,
-				// Threads are allowed, processes are not.
-				NamesWithCondtions: []seccomp.NameWithConditions{{
-					Name: "clone",
-					Conditions: seccomp.ArgumentConditions{{
-						Argument: 0, Operation: seccomp.BitsSet, Value: unix.CLONE_THREAD,
-					}},
-				}},
+				Action:             seccomp.ActionAllow,
+				Names:              names,
+				NamesWithCondtions: allowedArguments(),
 			}, {
 				// A filter cannot read its flags. The C library falls back to clone if it
 				// seems to be missing.

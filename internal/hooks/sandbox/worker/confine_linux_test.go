@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
+	"golang.org/x/sys/unix"
 )
 
 // TestMain also runs a confined process that tries to escape.
@@ -43,12 +44,38 @@ func tryToEscape() {
 		"remove a file":  func() error { return os.Remove("/tmp/guideway-not-there") },
 		"raise a limit":  func() error { return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 64, Max: 64}) },
 		"change its uid": func() error { return syscall.Setuid(65534) },
+
+		"signal a thread of others": func() error { return unix.Tgkill(os.Getppid(), os.Getppid(), 0) },
+		"signal the group":          func() error { return unix.Tgkill(-1, os.Getppid(), 0) },
+		"direct signals at others":  func() error { return fcntl(unix.F_SETOWN, os.Getppid()) },
+		"direct them at a group":    func() error { return fcntl(unix.F_SETOWN_EX, 0) },
+		"choose that signal":        func() error { return fcntl(unix.F_SETSIG, int(unix.SIGKILL)) },
+		"take a lease":              func() error { return fcntl(unix.F_SETLEASE, unix.F_RDLCK) },
+		"watch a directory":         func() error { return fcntl(unix.F_NOTIFY, 0) },
+		"lock a file":               func() error { return fcntl(unix.F_SETLK, 0) },
 	} {
 		if err := try(); !errors.Is(err, syscall.EPERM) && !errors.Is(err, os.ErrPermission) {
 			fmt.Fprintf(os.Stdout, "%s: %v\n", name, err)
 		}
 	}
+	for name, try := range map[string]func() error{
+		"signal its own thread":  func() error { return unix.Tgkill(os.Getpid(), unix.Gettid(), 0) },
+		"read descriptor flags":  func() error { return fcntl(unix.F_GETFD, 0) },
+		"write descriptor flags": func() error { return fcntl(unix.F_SETFD, unix.FD_CLOEXEC) },
+		"read status flags":      func() error { return fcntl(unix.F_GETFL, 0) },
+		"copy a descriptor":      func() error { return fcntl(unix.F_DUPFD_CLOEXEC, 0) },
+	} {
+		if err := try(); err != nil {
+			fmt.Fprintf(os.Stdout, "%s: %v\n", name, err)
+		}
+	}
 	fmt.Fprintln(os.Stdout, "tried all")
+}
+
+// fcntl executes a command on standard input.
+func fcntl(command, argument int) error {
+	_, err := unix.FcntlInt(0, command, argument)
+	return err
 }
 
 // Code that escaped from the engine has no access to anything.
