@@ -20,7 +20,7 @@ type ToolStatus struct {
 	// Description is the description that clients get.
 	Description string `json:"description,omitempty"`
 	// Held is the reason why the tool waits for approval.
-	Held string `json:"held,omitempty"`
+	Held string `json:"pending,omitempty"`
 	// Hidden reports whether the configuration hides it.
 	Hidden bool `json:"hidden,omitempty"`
 }

@@ -47,7 +47,7 @@ type checkpointView struct {
 	Stored    int64           `json:"storedBytes"`
 	Tokens    int64           `json:"tokens,omitempty"`
 	Encrypted bool            `json:"encrypted,omitempty"`
-	Problem   string          `json:"problem,omitempty"`
+	Problem   string          `json:"error,omitempty"`
 }
 
 func viewOf(r checkpoint.Record) checkpointView {

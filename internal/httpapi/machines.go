@@ -65,7 +65,7 @@ type machineInfo struct {
 	Demo  bool `json:"demo"`
 	Stale bool `json:"stale,omitempty"`
 	// Problem is the reason why the machine does not load.
-	Problem string `json:"problem,omitempty"`
+	Problem string `json:"error,omitempty"`
 }
 
 // machineValue is the initial value of a variable.

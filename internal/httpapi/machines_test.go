@@ -116,13 +116,13 @@ func TestMachines(t *testing.T) {
 	s := newRig(t)
 	var list struct {
 		Machines []struct {
-			Name, Problem string
+			Name, Error string
 			Demo          bool
 			Inputs        []struct{ Name string }
 		}
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/machines", "").decodeInto(t, &list)
-	if len(list.Machines) != 2 || list.Machines[0].Problem == "" || list.Machines[1].Name != "desk" || !list.Machines[1].Demo || len(list.Machines[1].Inputs) != 1 {
+	if len(list.Machines) != 2 || list.Machines[0].Error == "" || list.Machines[1].Name != "desk" || !list.Machines[1].Demo || len(list.Machines[1].Inputs) != 1 {
 		t.Errorf("the list is %+v", list)
 	}
 	var details struct {

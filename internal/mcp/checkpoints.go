@@ -311,7 +311,7 @@ type checkpointInfo struct {
 	Tokens   int64           `json:"tokens,omitempty"`
 	// Head reports whether no checkpoint follows it: a session with two has branches.
 	Head    bool   `json:"head,omitempty"`
-	Problem string `json:"problem,omitempty"`
+	Problem string `json:"error,omitempty"`
 }
 
 // checkpointList is the answer of workflow_checkpoint_list.

@@ -34,7 +34,7 @@ type checkpointShowAnswer struct {
 	Checkpoint checkpoint.Record `json:"checkpoint"`
 	// Variables are the variables of the context; nil if it cannot be read.
 	Variables []variableSize   `json:"variables"`
-	Problem   string           `json:"problem,omitempty"`
+	Problem   string           `json:"error,omitempty"`
 	Store     checkpoint.Store `json:"store"`
 }
 

@@ -64,7 +64,7 @@ type hookRow struct {
 	Type        hookdef.Type         `json:"type,omitempty"`
 	Bindings    []hookdef.Binding    `json:"bindings,omitempty"`
 	State       hookengine.State     `json:"state"`
-	Problem     string               `json:"problem,omitempty"`
+	Problem     string               `json:"error,omitempty"`
 	Source      string               `json:"source"`
 	Path        string               `json:"path"`
 	Revision    string               `json:"revision,omitempty"`

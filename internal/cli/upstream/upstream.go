@@ -112,7 +112,7 @@ type upstreamDetails struct {
 	Config  config.Upstream   `json:"config"`
 	Server  *upstream.Info    `json:"server,omitempty"`
 	Offered []string          `json:"offered,omitempty"`
-	Held    []gateway.Waiting `json:"held,omitempty"`
+	Held    []gateway.Waiting `json:"pending,omitempty"`
 	Notes   []string          `json:"notes,omitempty"`
 }
 

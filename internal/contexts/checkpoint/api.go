@@ -114,7 +114,7 @@ type Degraded struct {
 	// Wanted is the requested checkpoint.
 	Wanted string `json:"wanted"`
 	// Problem is the error.
-	Problem string `json:"problem"`
+	Problem string `json:"error"`
 	// Passed are all unreadable checkpoints that were tried, including Wanted.
 	Passed []string `json:"passed"`
 }
@@ -232,7 +232,7 @@ type Rebuilt struct {
 	// Adopted counts checkpoints that were added to the index.
 	Adopted int `json:"adopted"`
 	// Mended counts records whose blob was missing and that now use another one.
-	Mended int `json:"mended"`
+	Mended int `json:"repaired"`
 	// Damaged counts blobs without a readable header.
 	Damaged int `json:"damaged"`
 }

@@ -47,7 +47,7 @@ func (s *Service) repairIndex(ctx context.Context, about string) bool {
 		return false
 	}
 	s.o.Logger.WarnContext(ctx, "the checkpoint index did not match the blobs and was repaired",
-		"about", about, "adopted", made.Adopted, "mended", made.Mended, "damaged", made.Damaged)
+		"about", about, "adopted", made.Adopted, "repaired", made.Mended, "damaged", made.Damaged)
 	return true
 }
 

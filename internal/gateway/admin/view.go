@@ -39,7 +39,7 @@ type Summary struct {
 	Project  string `json:"project,omitempty"`
 	Disabled bool   `json:"disabled,omitempty"`
 	// Problem is the reason why its configuration is invalid.
-	Problem string `json:"problem,omitempty"`
+	Problem string `json:"error,omitempty"`
 	// Tools and Waiting are from the last catalog; Tools is -1 without one.
 	Tools   int        `json:"tools"`
 	Waiting int        `json:"waiting"`

@@ -195,7 +195,7 @@ type NodeTrace struct {
 	// MS is the duration in milliseconds.
 	MS float64 `json:"ms"`
 	// Aside marks a fire-and-forget hook, Pending one that still runs.
-	Aside   bool `json:"aside,omitempty"`
+	Aside   bool `json:"fireAndForget,omitempty"`
 	Pending bool `json:"pending,omitempty"`
 	// Skipped marks a call that was not sent because a hook had answered.
 	Skipped bool `json:"skipped,omitempty"`

@@ -1432,7 +1432,7 @@ export interface components {
             tokens?: number;
             encrypted?: boolean;
             /** @description The error of the last failed read. */
-            problem?: string;
+            error?: string;
         };
         CheckpointStore: {
             /** @enum {unknown} */
@@ -1487,7 +1487,7 @@ export interface components {
             /** @description The answer has an older checkpoint than the requested one. */
             degraded?: {
                 wanted: string;
-                problem: string;
+                error: string;
                 passed: string[];
             };
             store: components["schemas"]["CheckpointStore"];
@@ -1925,7 +1925,7 @@ export interface components {
             /** @enum {unknown} */
             type: "start" | "end" | "mcp-call" | "hook" | "condition";
             ms: number;
-            aside?: boolean;
+            fireAndForget?: boolean;
             pending?: boolean;
             skipped?: boolean;
             /** @enum {unknown} */
@@ -2426,7 +2426,7 @@ export interface components {
             revision?: string;
             stale?: boolean;
             /** @description The error if it does not load. */
-            problem?: string;
+            error?: string;
         };
         MachineList: {
             /** @constant */
@@ -2810,7 +2810,7 @@ export interface components {
             type: string;
             ms: number;
             /** @description Whether it is a fire-and-forget hook. */
-            aside?: boolean;
+            fireAndForget?: boolean;
             /** @description Whether it was still running. */
             pending?: boolean;
             /** @description Whether the call was skipped because a hook answered. */
@@ -2973,7 +2973,7 @@ export interface components {
             project?: string;
             disabled?: boolean;
             /** @description Why its configuration is invalid. */
-            problem?: string;
+            error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
             /** @description The number of tools that wait for approval. */
@@ -3042,7 +3042,7 @@ export interface components {
             shown?: string;
             description?: string;
             /** @description Why it waits for approval. */
-            held?: string;
+            pending?: string;
             hidden?: boolean;
         };
         UpstreamDetails: {
@@ -3056,7 +3056,7 @@ export interface components {
             project?: string;
             disabled?: boolean;
             /** @description Why its configuration is invalid. */
-            problem?: string;
+            error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
             /** @description The number of tools that wait for approval. */

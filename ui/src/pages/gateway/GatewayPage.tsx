@@ -79,7 +79,7 @@ function UpstreamTable({ list }: { list: Upstream[] }) {
       <tbody>
         {list.map((u) => (
           <tr key={u.name}>
-            <td data-label="Status" title={u.problem ?? u.health?.error}><UpstreamState upstream={u} /></td>
+            <td data-label="Status" title={u.error ?? u.health?.error}><UpstreamState upstream={u} /></td>
             <td data-label="Name" data-main><Link href={`/gateway/${encodeURIComponent(u.name)}`}>{u.name}</Link></td>
             <td data-label="Where" data-line className="quiet mono" title={u.where}>{u.where}</td>
             <td data-label="Project">{u.project}</td>

@@ -45,7 +45,7 @@ function Head({ upstream: u, mayManage }: { upstream: UpstreamDetails; mayManage
   const { enable, ask, restart, remove } = useUpstreamCommands(u.name);
   const used = u.state !== "off" && u.state !== "disabled" && u.state !== "wrong" && u.state !== "elsewhere";
   const failed = [enable, ask, restart, remove].find((m) => m.isError);
-  const error = u.problem ?? u.health?.error;
+  const error = u.error ?? u.health?.error;
   return (
     <>
       <div className="head">
@@ -67,7 +67,7 @@ function Head({ upstream: u, mayManage }: { upstream: UpstreamDetails; mayManage
       {failed === undefined ? null : <Failed error={failed.error} doing="do it" />}
       {error === undefined ? null : (
         <div className="state" role="alert">
-          <h3>{u.problem === undefined ? "It has failed" : "Its configuration is invalid"}</h3>
+          <h3>{u.error === undefined ? "It has failed" : "Its configuration is invalid"}</h3>
           <p className="prose mono">{error}</p>
           {u.health?.retryAt === undefined ? null : <p className="quiet">The next attempt is at {new Date(u.health.retryAt).toLocaleTimeString()}, or when you restart it.</p>}
         </div>

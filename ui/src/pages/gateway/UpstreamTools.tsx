@@ -21,7 +21,7 @@ export function UpstreamTools({ upstream, mayManage }: { upstream: UpstreamDetai
             return (
               <tr key={t.name}>
                 <td data-label="Offered">
-                  {t.held !== undefined && t.hidden !== true ? <span title={t.held}><Status word="waiting" /></span> : (
+                  {t.pending !== undefined && t.hidden !== true ? <span title={t.pending}><Status word="waiting" /></span> : (
                     <label className="check">
                       <input type="checkbox" aria-label={`Offer ${t.name}`} checked={!wanted} disabled={!mayManage || setTool.isPending}
                         onChange={(e) => setTool.mutate({ tool: t.name, base: upstream.base, ...rest, ...(e.target.checked ? {} : { hide: true }) })} />

@@ -106,7 +106,7 @@ function Trial({ trial, doc, onChoose }: { trial: Schemas["HookTrial"]; doc: Hoo
 }
 
 function TrialNode({ n, title, onChoose }: { n: Schemas["HookNodeTrace"]; title: string; onChoose: () => void }) {
-  const more = n.aside === true ? "fire-and-forget" : n.skipped === true ? "skipped" : n.branch === undefined ? "" : `continued on ${n.branch}`;
+  const more = n.fireAndForget === true ? "fire-and-forget" : n.skipped === true ? "skipped" : n.branch === undefined ? "" : `continued on ${n.branch}`;
   return (
     <li data-failed={n.error === undefined ? undefined : true}>
       <p><button type="button" className="link" onClick={onChoose}>{title}</button> <span className="quiet">{more}</span> <span className="number mono">{n.ms.toFixed(1)} ms</span></p>

@@ -73,8 +73,8 @@ function Definitions() {
 }
 
 function Definition({ machine }: { machine: Schemas["MachineInfo"] }) {
-  if (machine.problem !== undefined) {
-    return <li><div><h3>{machine.name}</h3><p className="prose" role="note">It does not load: {machine.problem}</p><p className="mono quiet">{machine.path}</p></div></li>;
+  if (machine.error !== undefined) {
+    return <li><div><h3>{machine.name}</h3><p className="prose" role="note">It does not load: {machine.error}</p><p className="mono quiet">{machine.path}</p></div></li>;
   }
   return (
     <li>

@@ -22,7 +22,7 @@ export function Upstreams() {
 }
 
 function wants(u: Upstream): string {
-  return u.problem ?? u.health?.error ?? "it does not answer pings";
+  return u.error ?? u.health?.error ?? "it does not answer pings";
 }
 
 function summary(list: Upstream[]): string {

@@ -38,7 +38,7 @@ function TraceNode({ node, share }: { node: Node; share: number }) {
 
 function aboutNode(n: Node): string {
   const words = [n.type];
-  if (n.aside === true) words.push("fire-and-forget");
+  if (n.fireAndForget === true) words.push("fire-and-forget");
   if (n.branch !== undefined) words.push(n.branch);
   if (n.pending === true) words.push("still running when recorded");
   if (n.skipped === true) words.push("skipped: a hook answered");

@@ -53,7 +53,7 @@ function Row({ checkpoint: c, chosen, onChoose }: { checkpoint: Schemas["Checkpo
         <span className="quiet">{c.kind === "auto" ? "automatic" : "saved"}{c.runSeq === undefined ? "" : ` at event ${c.runSeq}`}</span>
         <span className="quiet number">{bytes(c.bytes)}, stored in {bytes(c.storedBytes)} · <When at={c.createdAt} /></span>
       </button>
-      {c.problem === undefined ? null : <p className="checkpoint-problem">It could not be read: {c.problem}</p>}
+      {c.error === undefined ? null : <p className="checkpoint-problem">It could not be read: {c.error}</p>}
     </li>
   );
 }

@@ -8,7 +8,7 @@ test("definitions of all dialects stand in one list, each with its own page", ()
     workflows: [{ ...from, id: "release", name: "Release", description: "d", version: "1.0.0", dialect: "steps", hash: "h" }],
     machines: [
       { ...from, name: "a desk", description: "d", inputs: [], agents: [], states: 2, demo: false },
-      { ...from, name: "torn", description: "", inputs: [], agents: [], states: 0, demo: false, problem: "no states" },
+      { ...from, name: "torn", description: "", inputs: [], agents: [], states: 0, demo: false, error: "no states" },
     ],
     hooks: [
       { ...from, id: "guard", name: "Guard", state: "off", enabled: false, own: true, writable: true },

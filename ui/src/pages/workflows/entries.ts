@@ -25,7 +25,7 @@ export function entriesOf({ workflows, machines, hooks }: Definitions): Entry[] 
   const place = (to: string, id: string) => `/${to}/${encodeURIComponent(id)}`;
   const all: Entry[] = [
     ...workflows.map((w) => ({ ...w, href: place("workflows", w.id), about: w.description, stale: w.stale === true })),
-    ...machines.filter((m) => m.problem === undefined).map((m) => ({
+    ...machines.filter((m) => m.error === undefined).map((m) => ({
       href: place("machines", m.name), id: m.name, name: m.name, about: m.description, dialect: "machines", source: m.source, path: m.path, version: m.version ?? "", stale: m.stale === true,
     })),
     ...hooks.filter((h) => h.state !== "broken").map((h) => ({
