@@ -140,6 +140,41 @@ func TestHookChangesAreAppliedOrReported(t *testing.T) {
 	}
 }
 
+// A hook cannot redirect a call to a tool that waits for approval: neither a new nor a
+// changed one. After the approval it can.
+func TestHookCannotRedirectToUnapprovedTool(t *testing.T) {
+	t.Parallel()
+	for mode, held := range map[string]string{upstreamtest.Changing: "echo", upstreamtest.Growing: "new2"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			pins := newPins(t, t.TempDir())
+			hooks := &replaceHooks{pairs: map[string][]string{"tools/call params": {`"name":"params"`, `"name":"` + held + `"`}}}
+			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}, Pins: pins, Hooks: hooks})
+			p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
+			p.toolNames()
+			if err := r.Refresh(t.Context(), "one"); err != nil {
+				t.Fatal(err)
+			}
+			r.Reload()
+			got := p.callTool("one__params", args{"text": "sent"})
+			if !strings.HasPrefix(got, "isError") || !strings.Contains(got, "one__"+held+" waits for approval") {
+				t.Errorf("the redirected call gives %s", got)
+			}
+			waiting, err := gateway.Review(pins, r.Known("one"), "one")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := gateway.Accept(pins, "one", "ann", waiting); err != nil {
+				t.Fatal(err)
+			}
+			r.Reload()
+			if got := p.callTool("one__params", args{"text": "sent"}); strings.Contains(got, "approval") {
+				t.Errorf("after the approval the call gives %s", got)
+			}
+		})
+	}
+}
+
 // A list that hooks refuse or make invalid leaves out that upstream only.
 func TestListHooksFailClosed(t *testing.T) {
 	t.Parallel()

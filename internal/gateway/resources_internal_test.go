@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+)
+
+// offerResources returns a gateway and the surface of upstreams with these resources and
+// templates, in order of precedence.
+func offerResources(t *testing.T, names []string, catalogs ...*upstream.Catalog) (*Gateway, *surface) {
+	t.Helper()
+	g, err := New(Options{Key: []byte(strings.Repeat("k", 32))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &surface{address: map[string]*entry{}, realms: map[string]*member{}}
+	for i, c := range catalogs {
+		m := &member{Upstream: upstream.New(upstream.Spec{Name: names[i]}, upstream.Options{})}
+		g.members = append(g.members, m)
+		s.addResources(m, c)
+	}
+	return g, s
+}
+
+func ownerOf(m *member) string {
+	if m == nil {
+		return ""
+	}
+	return m.Name()
+}
+
+// A template that is too general claims nothing: neither the URIs that it matches nor the
+// others of its scheme.
+func TestGeneralTemplateClaimsNoRealm(t *testing.T) {
+	t.Parallel()
+	for template, want := range map[string]string{"note:{+x}": "", "note://{id}": "a", "note:a/{id}": "a"} {
+		g, s := offerResources(t, []string{"a"}, &upstream.Catalog{Templates: []json.RawMessage{json.RawMessage(`{"uriTemplate":"` + template + `"}`)}})
+		if m, _ := s.findRoute(g, "note:unlisted/deep/er"); ownerOf(m) != want {
+			t.Errorf("with %s, an unlisted URI goes to %q, want %q", template, ownerOf(m), want)
+		}
+	}
+}
+
+// An entry whose URI is taken, also with the upstream's name in it, is omitted with a note:
+// it replaces no other.
+func TestTakenURIIsOmitted(t *testing.T) {
+	t.Parallel()
+	same := &upstream.Catalog{
+		Resources: []json.RawMessage{json.RawMessage(`{"uri":"note://one","name":"resource"}`)},
+		Templates: []json.RawMessage{json.RawMessage(`{"uriTemplate":"note://one","name":"template"}`)},
+	}
+	g, s := offerResources(t, []string{"a", "b"}, &upstream.Catalog{Resources: same.Resources}, same)
+	if len(s.resources) != 2 || len(s.templates) != 0 {
+		t.Errorf("%d resources and %d templates are offered", len(s.resources), len(s.templates))
+	}
+	if len(s.notes) != 1 || !strings.Contains(s.notes[0].Message, "its URI is taken") || s.notes[0].Upstream != "b" {
+		t.Errorf("the notes are %v", s.notes)
+	}
+	for uri, want := range map[string]string{"note://one": "a", addressOf(g.members[1], "note://one"): "b"} {
+		e := s.address[uri]
+		if e == nil || ownerOf(e.member) != want || !strings.Contains(string(e.shown), `"name":"resource"`) {
+			t.Errorf("%s is %+v, want the resource of %s", uri, e, want)
+		}
+	}
+}
