@@ -120,6 +120,7 @@ func TestHandler(t *testing.T) {
 		{name: "mcp below", method: "POST", path: "/mcp/x", header: withToken, status: 404, code: guideway.CodeNotFound},
 		{name: "health", method: "GET", path: "/api/health", status: 200, body: `{"status":"ok"}` + "\n"},
 		{name: "health HEAD", method: "HEAD", path: "/api/health", status: 200},
+		{name: "health with a challenge that is too short", method: "GET", path: "/api/health?challenge=x", status: 400, code: guideway.CodeInvalid},
 		{name: "health POST", method: "POST", path: "/api/health", status: 405, code: guideway.CodeInvalid},
 		{name: "health for an evil host", method: "GET", path: "/api/health", host: "evil.example", status: 403, code: guideway.CodeForbidden},
 		{name: "health for an evil page", method: "GET", path: "/api/health", header: map[string]string{"Origin": "http://evil.example"}, status: 403, code: guideway.CodeForbidden},

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"path"
 	"slices"
@@ -29,7 +30,7 @@ func (a *api) routeTable() []route {
 		rows  []route
 	}{
 		{true, []route{
-			{"GET", "/api/health", open, func(*call) (any, error) { return json.RawMessage(`{"status":"ok"}` + "\n"), nil }},
+			{"GET", "/api/health", open, a.getHealth},
 			{"GET", "/api/openapi.json", auth.RightRead, a.openAPI},
 			{"GET", "/api/me", auth.RightRead, a.getMe},
 		}},
@@ -210,6 +211,21 @@ func checkRight(g auth.Grant, right auth.Right) error {
 		return guideway.Errorf(guideway.CodeForbidden, "this token's scopes do not allow it").
 			WithFix("use the token of /mcp, or a browser that is logged in")
 	}
+}
+
+// getHealth returns the status and, for a challenge, the proof that this server has the
+// token.
+func (a *api) getHealth(c *call) (any, error) {
+	challenge := c.URL.Query().Get("challenge")
+	if challenge == "" {
+		return json.RawMessage(`{"status":"ok"}` + "\n"), nil
+	}
+	local, _ := c.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	proof, err := a.Bearer.Prove(challenge, local)
+	if err != nil {
+		return nil, err
+	}
+	return object{"status": "ok", "proof": proof}, nil
 }
 
 // getMe returns the rights of the caller. The member person reports whether the caller's

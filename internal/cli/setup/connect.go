@@ -35,8 +35,9 @@ func NewConnectCmd(a *app.App, run func(context.Context, *connectOptions) error)
 that can only start programs. All messages are forwarded in both directions.
 
 Without --url, connect to the server of this data directory, or to the default address of
-"guideway serve". The token of that server is found automatically; for another server use
---token, or the variable GUIDEWAY_TOKEN, which other users of this machine cannot see.`,
+"guideway serve". The token of that server is found automatically, and sent after the server
+has proven that it has the token too. For another server use --url with --token, or with the
+variable GUIDEWAY_TOKEN, which other users of this machine cannot see.`,
 		Example: `  guideway connect
   GUIDEWAY_TOKEN=... guideway connect --url https://example.com/mcp`,
 		Args: app.NoArgs,
@@ -52,15 +53,12 @@ func RunConnect(ctx context.Context, o *connectOptions) error {
 	if err != nil {
 		return err
 	}
-	address, token, err := o.findServer(ctx, cfg)
+	opts, err := o.findServer(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	host := o.app.Host
-	b := upstream.NewBridge(upstream.BridgeOptions{
-		URL: address, Token: token, ParamHeaders: gateway.ParamHeaders,
-		Start: "start it in another terminal: guideway serve; or let the client start its own: guideway mcp",
-	}, host.Out)
+	b := upstream.NewBridge(opts, host.Out)
 	if err := b.Reach(ctx); err != nil {
 		if !host.InTerminal {
 			b.Refuse(host.In, err)
@@ -68,35 +66,44 @@ func RunConnect(ctx context.Context, o *connectOptions) error {
 		return err
 	}
 	if host.InTerminal {
-		fmt.Fprintf(host.Err, "Connected to %s. This command is for MCP clients, which write to standard input; to stop it, press Ctrl-D.\n", address)
+		fmt.Fprintf(host.Err, "Connected to %s. This command is for MCP clients, which write to standard input; to stop it, press Ctrl-D.\n", opts.URL)
 	}
 	return b.Run(ctx, host.In)
 }
 
-// findServer returns the address of the server and its token. The token of the local server
-// is sent only to that server.
-func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (address, token string, err error) {
-	token = cmp.Or(o.Token, o.app.Host.Getenv("GUIDEWAY_TOKEN"))
-	address = o.URL
-	if address == "" {
+// findServer returns the options of the bridge. Only a server that a person named together
+// with its token gets that token unproven: any other server, and one that gets the token of
+// the token file, must first prove that it is the server of this data directory, because
+// any program may listen on its port.
+func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (upstream.BridgeOptions, error) {
+	opts := upstream.BridgeOptions{
+		URL: o.URL, Token: cmp.Or(o.Token, o.app.Host.Getenv("GUIDEWAY_TOKEN")), ParamHeaders: gateway.ParamHeaders,
+		Start: "start it in another terminal: guideway serve; or let the client start its own: guideway mcp",
+	}
+	if opts.URL == "" {
 		at, ok := server.FindLiveServer(ctx, cfg)
 		if !ok {
 			at = cfg.Listen
 		}
-		address = "http://" + at + "/mcp"
+		opts.URL = "http://" + at + "/mcp"
 	}
-	to, err := url.Parse(address)
+	to, err := url.Parse(opts.URL)
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" || to.User != nil {
-		return "", "", app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--url is not an HTTP URL").WithFix("--url http://127.0.0.1:3000/mcp")}
+		return opts, app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--url is not an HTTP URL").WithFix("--url http://127.0.0.1:3000/mcp")}
 	}
-	if token != "" || o.URL != "" && !isLoopback(to.Hostname()) {
-		return address, token, nil
+	if o.URL != "" && (opts.Token != "" || to.Scheme != "http" || !isLoopback(to.Hostname())) {
+		return opts, nil
 	}
-	if _, err := os.Stat(cfg.TokenFile); err != nil {
-		return address, "", nil // a running server has created it
+	if _, err := os.Stat(cfg.TokenFile); err != nil { // a running server has created it
+		if opts.Token != "" {
+			return opts, guideway.Errorf(guideway.CodeUnavailable, "no server has run on this data directory").
+				WithFix("name the server for the token: guideway connect --url %s; or %s", opts.URL, opts.Start)
+		}
+		return opts, nil
 	}
-	token, _, err = auth.LoadOrCreateToken(cfg.TokenFile)
-	return address, token, err
+	known, _, err := auth.LoadOrCreateToken(cfg.TokenFile)
+	opts.Token, opts.Dial = cmp.Or(opts.Token, known), auth.DialProven(known)
+	return opts, err
 }
 
 func isLoopback(host string) bool {

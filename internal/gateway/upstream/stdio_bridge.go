@@ -24,6 +24,9 @@ type BridgeOptions struct {
 	// URL is the endpoint of a server over streamable HTTP, and Token its bearer token,
 	// which may be empty.
 	URL, Token string
+	// Dial opens the connections to the server. Nil dials, and uses the proxy of the
+	// environment. Its errors with a code are returned as they are.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Start is the command that starts the server, for error messages.
 	Start string
 	// ParamHeaders returns, for a modern tool, a function that computes headers from the
@@ -64,7 +67,13 @@ var _ receiver = (*Bridge)(nil)
 func NewBridge(opts BridgeOptions, out io.Writer) *Bridge {
 	b := &Bridge{opts: opts, out: out, calls: map[string]*bridgedCall{}, params: map[string]func(json.RawMessage) map[string]string{}}
 	spec := Spec{URL: opts.URL, Bearer: opts.Token}
-	b.web = newHTTPConn(spec, newHTTPClient(http.DefaultTransport), maxBridged, b)
+	var trip http.RoundTripper = http.DefaultTransport
+	if opts.Dial != nil {
+		dialing := http.DefaultTransport.(*http.Transport).Clone()
+		dialing.DialContext, dialing.Proxy = opts.Dial, nil
+		trip = dialing
+	}
+	b.web = newHTTPConn(spec, newHTTPClient(trip), maxBridged, b)
 	return b
 }
 
@@ -95,7 +104,10 @@ func (b *Bridge) Reach(ctx context.Context) error {
 // explainError returns an error that tells a person why a server is unreachable or refuses
 // a request.
 func (b *Bridge) explainError(err error) error {
+	var refused *guideway.Error
 	switch {
+	case errors.As(err, &refused) && refused.Code == guideway.CodeForbidden && b.opts.Dial != nil:
+		return refused
 	case guideway.ErrorCode(err) == guideway.CodeUnauthorized:
 		return guideway.Errorf(guideway.CodeUnauthorized, "the server at %s does not accept the token", b.opts.URL).
 			WithFix("pass the server's token with --token or in GUIDEWAY_TOKEN")

@@ -11,7 +11,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Report that the server is alive */
+        /**
+         * Report that the server is alive
+         * @description With a challenge, the server also proves that it has the token of the token file, so that a client can check the server before it sends the token. The proof is the HMAC-SHA256 of "guideway server", the challenge and the IP address and port of the connection, separated by NUL; the key is the SHA-256 of the token.
+         */
         get: operations["getHealth"];
         put?: never;
         post?: never;
@@ -1386,6 +1389,8 @@ export interface components {
         Health: {
             /** @constant */
             status: "ok";
+            /** @description The proof for a challenge. */
+            proof?: string;
         };
         Done: {
             /** @constant */
@@ -3325,7 +3330,10 @@ export type $defs = Record<string, never>;
 export interface operations {
     getHealth: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description A random text. */
+                challenge?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -3341,6 +3349,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            400: components["responses"]["Invalid"];
             403: components["responses"]["Forbidden"];
         };
     };

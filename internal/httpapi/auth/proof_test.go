@@ -1,0 +1,159 @@
+package auth_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+)
+
+// newProvingServer returns a server that proves that it has a token.
+func newProvingServer(t *testing.T, token string) *httptest.Server {
+	t.Helper()
+	bearer, err := auth.NewBearer(auth.BearerOptions{Token: token, User: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/health" {
+			_, _ = io.WriteString(w, "data for "+r.Header.Get("Authorization"))
+			return
+		}
+		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		proof, err := bearer.Prove(r.URL.Query().Get("challenge"), local)
+		if err != nil {
+			t.Error(err)
+		}
+		_, _ = io.WriteString(w, `{"status":"ok","proof":"`+proof+`"}`)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// get sends a request with a token over proven connections.
+func getProven(t *testing.T, token, url string) (string, error) {
+	t.Helper()
+	trip := &http.Transport{DialContext: auth.DialProven(token)}
+	defer trip.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	resp, err := (&http.Client{Transport: trip}).Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	return string(text), err
+}
+
+// A server that has the token gets it, at each of its addresses.
+func TestDialProvenReachesTheServer(t *testing.T) {
+	t.Parallel()
+	s := newProvingServer(t, secret)
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(s.URL, "http://"))
+	for _, address := range []string{s.URL, "http://localhost:" + port} {
+		if got, err := getProven(t, secret, address); err != nil || got != "data for Bearer "+secret {
+			t.Errorf("%s: %q, %v", address, got, err)
+		}
+	}
+}
+
+// A program on the server's port that does not have the token gets neither the token nor
+// anything from which a later request could be made, even if it forwards the challenge to
+// the real server.
+func TestDialProvenSendsNoTokenToOthers(t *testing.T) {
+	t.Parallel()
+	real := newProvingServer(t, secret)
+	target, err := url.Parse(real.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := func(text string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
+	}
+	for name, handler := range map[string]http.Handler{
+		"a page":                         answer("<html>"),
+		"a server without a proof":       answer(`{"status":"ok"}`),
+		"a made up proof":                answer(`{"status":"ok","proof":"` + strings.Repeat("ab", 32) + `"}`),
+		"a server with another token":    newProvingServer(t, strings.Repeat("o", 40)).Config.Handler,
+		"a relay to the server":          httputil.NewSingleHostReverseProxy(target),
+		"a redirect to the server":       http.RedirectHandler(real.URL+"/api/health", http.StatusFound),
+		"a program that closes":          http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+		"a response that is far too big": answer(`{"status":"ok","x":"` + strings.Repeat("x", 1<<20)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			var seen strings.Builder
+			squatter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				text, _ := httputil.DumpRequest(r, true)
+				mu.Lock()
+				seen.Write(text)
+				mu.Unlock()
+				handler.ServeHTTP(w, r)
+			}))
+			defer squatter.Close()
+			got, err := getProven(t, secret, squatter.URL)
+			if guideway.ErrorCode(err) != guideway.CodeForbidden {
+				t.Errorf("%q, %v", got, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.Contains(seen.String(), secret) || strings.Contains(seen.String(), "Authorization") {
+				t.Errorf("it has seen %s", seen.String())
+			}
+		})
+	}
+}
+
+// A program that accepts connections and stays silent ends with the context of the request.
+func TestDialProvenEndsWithContext(t *testing.T) {
+	t.Parallel()
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		if conn, err := silent.Accept(); err == nil {
+			_, _ = conn.Read(make([]byte, 1))
+			cancel()
+			_, _ = io.Copy(io.Discard, conn)
+		}
+	}()
+	if conn, err := auth.DialProven(secret)(ctx, "tcp", silent.Addr().String()); err == nil {
+		_ = conn.Close()
+		t.Error("a silent program is taken for the server")
+	}
+}
+
+// A challenge that is too short or too long has no proof.
+func TestProveRefusesOddChallenges(t *testing.T) {
+	t.Parallel()
+	bearer, err := auth.NewBearer(auth.BearerOptions{Token: secret, User: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3000}
+	for _, challenge := range []string{"", "short", strings.Repeat("x", 129)} {
+		if _, err := bearer.Prove(challenge, local); guideway.ErrorCode(err) != guideway.CodeInvalid {
+			t.Errorf("%q: %v", challenge, err)
+		}
+	}
+	if _, err := bearer.Prove(strings.Repeat("x", 32), nil); err == nil {
+		t.Error("a proof without an address")
+	}
+}
