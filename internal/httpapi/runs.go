@@ -118,6 +118,9 @@ func (a *api) getRun(c *call) (any, error) {
 		details.Variables = map[string]any{}
 	}
 	out := object{"run": details.Record, "position": details.Position, "variables": details.Variables}.addText("handle", details.Current)
+	if details.Submission != nil {
+		out["submission"] = details.Submission
+	}
 	// Newer events than the record are omitted.
 	last := after + min(limit, max(details.Seq-after, 0))
 	events, err := a.runEvents(c, after, last)

@@ -337,3 +337,26 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	s.wantStatus(t, 200, withoutCredential, "GET", "/api/health", "")
 	s.wantStatus(t, 200, asAgent, "GET", "/api/openapi.json", "")
 }
+
+// A run at a gate has the output that the gate asks about, whichever events are asked for. A
+// run elsewhere has none.
+func TestRunHasSubmissionAtGate(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	_, commands := s.loginBrowser(t, "ann")
+	a := s.startAtGate(t, callerAnn(), "person", "g")
+	var got struct {
+		Submission *run.Submission `json:"submission"`
+		Events     []run.Event     `json:"events"`
+	}
+	s.wantStatus(t, 200, asAgent, "GET", "/api/runs/"+a.RunID+"?limit=0", "").decodeInto(t, &got)
+	if got.Submission == nil || got.Submission.Output != "the PLAN" || got.Submission.Step != a.Position.ID || got.Submission.Seq == 0 || len(got.Events) != 0 {
+		t.Errorf("at the gate: %+v", got)
+	}
+	s.wantStatus(t, 200, commands, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"revise"}`)
+	got.Submission = nil
+	s.wantStatus(t, 200, asAgent, "GET", "/api/runs/"+a.RunID, "").decodeInto(t, &got)
+	if got.Submission != nil {
+		t.Errorf("at a step: %+v", got.Submission)
+	}
+}

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -38,11 +38,6 @@ func canAsk(req *mcp.CallToolRequest) bool {
 	caps := req.ClientCapabilities()
 	// A client without a mode shows forms: modes were added later.
 	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
-}
-
-// atPersonGate reports whether a run waits for human approval.
-func atPersonGate(a *run.Answer) bool {
-	return a.Position.Kind == engine.PositionGate && a.Position.Person
 }
 
 // askCall makes the client ask the person.
@@ -80,9 +75,9 @@ func addGateOptions(req *mcp.CallToolRequest, handle string, err error) error {
 
 // newQuestion makes the question to the person at a gate. The person reads the step's
 // output from the journal, not from the agent.
-func (r *runTools) newQuestion(ctx context.Context, c run.Caller, a *run.Answer) *question {
+func (r *runTools) newQuestion(c run.Caller, d *run.Details) *question {
 	ids, labels := []string{}, []string{}
-	for _, o := range a.Position.Options {
+	for _, o := range d.Position.Options {
 		label := plainLine(o.Label, 100)
 		if o.Description != "" {
 			label += ": " + plainLine(o.Description, 200)
@@ -91,7 +86,7 @@ func (r *runTools) newQuestion(ctx context.Context, c run.Caller, a *run.Answer)
 	}
 	return &question{
 		form: &mcp.ElicitParams{
-			Mode: "form", Message: r.formText(ctx, c, a),
+			Mode: "form", Message: formText(d),
 			RequestedSchema: map[string]any{
 				"type": "object",
 				"properties": map[string]any{
@@ -101,64 +96,56 @@ func (r *runTools) newQuestion(ctx context.Context, c run.Caller, a *run.Answer)
 				"required": []string{formOption},
 			},
 		},
-		state: r.forms.sealState(formState{User: c.User, Run: a.RunID, Handle: a.Handle, Gate: a.Position.ID}),
+		state: r.forms.sealState(formState{User: c.User, Run: d.ID, Handle: d.Current, Gate: d.Position.ID}),
 		failed: &run.Refusal{
-			Code: guideway.CodeUnavailable, Rule: ruleFormFailed, RunID: a.RunID,
-			Message: "the client could not ask the person", Fix: run.ApprovalFix(a.RunID), Next: statusCall(a.Handle),
+			Code: guideway.CodeUnavailable, Rule: ruleFormFailed, RunID: d.ID,
+			Message: "the client could not ask the person", Fix: run.ApprovalFix(d.ID), Next: statusCall(d.Current),
 		},
 	}
 }
 
 // formText returns the text of the form. It quotes text of agents, so that a person cannot
 // mistake it for ours.
-func (r *runTools) formText(ctx context.Context, c run.Caller, a *run.Answer) string {
-	const (
-		longest    = 500
-		maxOutput  = 1500
-		lastEvents = 150
-	)
+func formText(d *run.Details) string {
+	const longest = 500
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nWorkflow %s, run %s.", plainLine(a.Position.Message, longest), a.WorkflowID, a.RunID)
-	d, err := r.runs.Get(ctx, c, run.Ref{RunID: a.RunID})
-	if err != nil {
-		return b.String() // the output is optional
-	}
+	fmt.Fprintf(&b, "%s\n\nWorkflow %s, run %s.", plainLine(d.Position.Message, longest), d.Workflow, d.ID)
 	if d.Goal != "" {
 		b.WriteString("\nGoal: " + plainLine(d.Goal, longest))
 	}
-	// The claim directly precedes the gate, except for refused attempts.
-	events, err := r.runs.Events(ctx, c, run.Ref{RunID: a.RunID}, d.Seq-lastEvents, lastEvents)
-	if err != nil {
+	if d.Submission == nil {
+		b.WriteString("\n\nNo output belongs to this gate.")
 		return b.String()
 	}
-	if text := lastClaim(events, a.Position.ID); text != "" {
-		b.WriteString("\n\nThe agent submitted:")
-		if runes := []rune(text); len(runes) > maxOutput {
-			text = fmt.Sprintf("%s…\n(%d characters more: guideway runs show %s)", string(runes[:maxOutput]), len(runes)-maxOutput, a.RunID)
-		}
-		for line := range strings.Lines(text) {
-			b.WriteString("\n> " + plainLine(line, maxOutput+longest))
-		}
+	writeQuoted(&b, "The agent submitted:", d.Submission.Output, d.ID)
+	if d.Submission.Notes != "" {
+		writeQuoted(&b, "Its notes:", d.Submission.Notes, d.ID)
 	}
 	return b.String()
 }
 
-// lastClaim returns the output that last completed a step.
-func lastClaim(events []run.Event, step string) string {
-	for i := len(events) - 1; i >= 0; i-- {
-		if events[i].Kind != string(engine.EventStepCompleted) {
-			continue
-		}
-		var e engine.Event
-		if json.Unmarshal(events[i].Data, &e) != nil || e.Step != step {
-			return ""
-		}
-		if e.Output == "" {
-			return e.Notes
-		}
-		return e.Output
+// maxQuoted is the maximum number of characters of an output in a form.
+const maxQuoted = 16_000
+
+// writeQuoted writes a text of an agent. The title of a text that is cut names the missing
+// part, which else would be below the end of what a client shows.
+func writeQuoted(b *strings.Builder, title, text, runID string) {
+	if strings.TrimSpace(text) == "" {
+		text = "(empty)"
 	}
-	return ""
+	runes := []rune(visible.EscapeText(text))
+	b.WriteString("\n\n" + title)
+	more := len(runes) - maxQuoted
+	if more > 0 {
+		runes = runes[:maxQuoted]
+		fmt.Fprintf(b, " (%d characters more are not shown here; read all of it with guideway runs approve %s)", more, runID)
+	}
+	for line := range strings.Lines(string(runes)) {
+		b.WriteString("\n> " + strings.TrimSuffix(line, "\n"))
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "\n(%d characters more: guideway runs approve %s)", more, runID)
+	}
 }
 
 // acceptFormAnswer applies the person's answer in a form. It never asks again: a client of

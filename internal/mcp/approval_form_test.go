@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -357,4 +358,41 @@ func TestForgedFormsAreRefused(t *testing.T) {
 			t.Errorf("round two was opened by a form of round one: %v", now)
 		}
 	})
+}
+
+// The form shows the whole output that the gate asks about, with hidden characters as escapes,
+// however many events the agent adds after it. A form that must cut says so before the text.
+func TestFormShowsTheSubmission(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ output, notes, want string }{
+		"a long output":     {output: strings.Repeat("line\n", 2000) + "DROP the production database", want: "\n> line\n> DROP the production database"},
+		"hidden characters": {output: "\u202eelpmaxe\x1b[2J\u200b", notes: "a\rb", want: "\n> \\u{202E}elpmaxe\\u{001B}[2J\\u{200B}\n\nIts notes:\n> a\\u{000D}b"},
+		"a cut output":      {output: strings.Repeat("x", 20_000), want: "The agent submitted: (4000 characters more are not shown here; read all of it with guideway runs approve r_"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newTestServer(t)
+			p := &personClient{answer: answerWith("accept", engine.OptionConfirm, "")}
+			cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", p.clientOptions())
+			a := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "manned", "goal": "tidy \u202ethe readme"})
+			input := map[string]any{"handle": a["handle"], "output": tt.output}
+			if tt.notes != "" {
+				input["notes"] = tt.notes
+			}
+			gate := callTool(t, cs, "workflow_continue", input)
+			keys := make([]string, 200)
+			for i := range keys {
+				keys[i] = fmt.Sprint("k", i)
+				callTool(t, cs, "workflow_mark_critical", map[string]any{"handle": gate["handle"], "keys": keys[i : i+1]})
+			}
+			for range 100 {
+				callRefused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "stepId": "ship"}, engine.RuleWrongStep)
+			}
+			callTool(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"]})
+			if form := p.seen.Load(); !strings.Contains(form.Message, tt.want) || !strings.Contains(form.Message, `Goal: tidy \u{202E}the readme`) {
+				t.Errorf("the form lacks %q:\n%s", tt.want, form.Message)
+			}
+		})
+	}
 }

@@ -2,11 +2,10 @@ package mcp
 
 import (
 	"context"
-	"strings"
-	"unicode"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -26,12 +25,10 @@ func withClient(ctx context.Context, req *mcp.CallToolRequest) context.Context {
 	return auth.WithPrincipal(ctx, p)
 }
 
-// plainLine returns one line of text that is safe to show to a person: without control
-// characters, and at most limit characters.
+// plainLine returns one line of text that is safe to show to a person: hidden characters are
+// escaped, and it has at most limit characters.
 func plainLine(text string, limit int) string {
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
-	}), " ")
+	text = visible.EscapeLine(text)
 	if runes := []rune(text); len(runes) > limit {
 		return string(runes[:limit-1]) + "…"
 	}

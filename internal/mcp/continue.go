@@ -141,12 +141,13 @@ func (r *runTools) askAtGate(ctx context.Context, req *mcp.CallToolRequest, c ru
 	if !canAsk(req) || in.Output != "" || in.Notes != "" || len(in.Context) > 0 || in.Skip != nil {
 		return nil
 	}
-	now, err := r.runs.Status(ctx, c, run.Ref{Handle: in.Handle})
+	now, err := r.runs.Get(ctx, c, run.Ref{Handle: in.Handle})
 	if err != nil {
 		return nil // the command reports the error
 	}
-	if !atPersonGate(now) || now.Handle != in.Handle || in.Step != "" && in.Step != now.Position.ID {
+	pos := now.Position
+	if pos.Kind != engine.PositionGate || !pos.Person || now.Current != in.Handle || in.Step != "" && in.Step != pos.ID {
 		return nil
 	}
-	return r.newQuestion(ctx, c, now)
+	return r.newQuestion(c, now)
 }

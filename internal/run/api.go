@@ -182,6 +182,9 @@ type Details struct {
 	Variables map[string]any `json:"variables"`
 	// Marks are the variables marked as critical.
 	Marks []Mark `json:"marks,omitempty"`
+	// Submission is the output that the gate asks about. It is nil if the run is not at a
+	// gate, or no output belongs to it.
+	Submission *Submission `json:"submission,omitempty"`
 	// Events are all events, or the requested ones.
 	Events []Event `json:"events"`
 	// Definition is the canonical text of the pinned definition.

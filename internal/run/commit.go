@@ -43,10 +43,6 @@ func (s *Service) commitChange(ctx context.Context, by By, r Record, l *loadedRu
 		next.state = engine.Apply(next.state, fact)
 	}
 	events = append(events, ch.otherEvents...)
-	next.applyServiceEvents(events)
-	if ch.moves {
-		next.refused = 0
-	}
 	at := s.currentTime()
 	if at.Before(r.Updated) { // the clock was set back or is that of another machine
 		at = r.Updated
@@ -59,8 +55,9 @@ func (s *Service) commitChange(ctx context.Context, by By, r Record, l *loadedRu
 			r.Updated = events[i].At
 		}
 	}
+	next.head = s.key.ChainEvents(r.ID, r.Seq, l.head, events) // numbers the events
+	next.applyEvents(events)
 	c := Commit{Expected: r.Seq, Events: events, Key: ch.key, Words: Truncate(ch.words, maxWords)}
-	next.head = s.key.ChainEvents(r.ID, r.Seq, l.head, events)
 	next.seq = r.Seq + int64(len(events))
 	r.Seq, r.Head = next.seq, next.head
 	updateRecord(&r, &next, next.program.PositionOf(next.state))
@@ -102,7 +99,7 @@ func (s *Service) newSnapshot(r Record, l *loadedRun) *Snapshot {
 	if l.seq-l.snapshotSeq < int64(min(1+l.snapshotSize/perEvent, rarest)) {
 		return nil
 	}
-	state, err := jsontext.Marshal(snapshotState{State: l.state, Marks: l.marks})
+	state, err := jsontext.Marshal(snapshotState{State: l.state, Marks: l.marks, Submission: &l.submission})
 	if err != nil {
 		return nil
 	}

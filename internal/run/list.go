@@ -75,10 +75,14 @@ func (s *Service) Get(ctx context.Context, c Caller, ref Ref) (*Details, error) 
 	if vars == nil {
 		vars = map[string]any{}
 	}
-	return &Details{
+	d := &Details{
 		Record: rec, Current: rec.Handle, Position: l.program.PositionOf(l.state), Variables: vars,
 		Marks: l.marks, Definition: l.program.text,
-	}, nil
+	}
+	if d.Position.Kind == engine.PositionGate {
+		d.Submission, err = s.readSubmission(ctx, c, rec, l)
+	}
+	return d, err
 }
 
 // Flow returns the compiled definition of a run of the caller.

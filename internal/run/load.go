@@ -24,6 +24,8 @@ type loadedRun struct {
 	refused int
 	// marks are the variables marked as critical.
 	marks []Mark
+	// submission is the event whose output the next gate asks about, or 0.
+	submission int64
 	// snapshotSeq is the event of the last stored snapshot, snapshotSize its size.
 	snapshotSeq  int64
 	snapshotSize int
@@ -166,10 +168,10 @@ func (s *Service) loadSnapshot(ctx context.Context, r Record) *loadedRun {
 	}
 	l := &loadedRun{identity: r.identityOf(), seq: snap.Seq, head: snap.Head, program: program, snapshotSeq: snap.Seq, snapshotSize: len(snap.State)}
 	var kept snapshotState
-	if jsontext.Decode(snap.State, &kept) != nil {
+	if jsontext.Decode(snap.State, &kept) != nil || kept.Submission == nil {
 		return nil
 	}
-	l.state, l.marks = kept.State, kept.Marks
+	l.state, l.marks, l.submission = kept.State, kept.Marks, *kept.Submission
 	return l
 }
 
@@ -211,9 +213,7 @@ func (s *Service) foldEvents(ctx context.Context, r Record, from *loadedRun) (*l
 				}
 				l.marks = c.Marks
 			}
-			if e.Kind == KindMarked {
-				l.applyServiceEvents([]Event{e})
-			}
+			l.applyEvents([]Event{e})
 			l.seq, l.head = e.Seq, e.MAC
 			fact, ok, err := parseFact(e)
 			if err != nil {

@@ -128,11 +128,14 @@ func equalMarks(a, b []Mark) bool {
 type snapshotState struct {
 	engine.State
 	Marks []Mark `json:",omitempty"`
+	// Submission is nil in a snapshot of an earlier version, which is not used.
+	Submission *int64
 }
 
-// applyServiceEvents applies the events that are not the engine's.
-func (l *loadedRun) applyServiceEvents(events []Event) {
+// applyEvents applies the events to the part of a run that is not the engine's.
+func (l *loadedRun) applyEvents(events []Event) {
 	for _, e := range events {
+		l.submission = nextSubmission(l.submission, e)
 		switch e.Kind {
 		case KindRefused:
 			l.refused++
@@ -141,6 +144,8 @@ func (l *loadedRun) applyServiceEvents(events []Event) {
 			if json.Unmarshal(e.Data, &m) == nil {
 				l.marks = addMarks(l.marks, m)
 			}
+		default:
+			l.refused = 0
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -135,36 +134,16 @@ func (p *gateApprover) showGate(k *runReplay) {
 
 // showOutput prints the output to confirm.
 func (p *gateApprover) showOutput(k *runReplay) {
-	step, output, notes := k.lastOutput()
-	if output == "" && notes == "" {
+	submitted := k.details.Submission
+	if submitted == nil {
+		fmt.Fprintf(p.Out, "\n%s\n", p.Styles.Bold("No output belongs to this gate."))
 		return
 	}
-	fmt.Fprintf(p.Out, "\n%s\n", p.Styles.Bold("Output of "+step))
-	p.PrintText("  ", output)
-	if notes != "" {
-		p.PrintText("  ", "Notes: "+notes)
+	fmt.Fprintf(p.Out, "\n%s\n", p.Styles.Bold("Output of "+app.OneLine(submitted.Step)))
+	p.PrintText("  ", submitted.Output)
+	if submitted.Notes != "" {
+		p.PrintText("  ", "Notes: "+submitted.Notes)
 	}
-}
-
-// lastOutput returns the output of the step that the run waits at; at a checkpoint, the
-// last output of its phase.
-func (k *runReplay) lastOutput() (step, output, notes string) {
-	pos := k.details.Position
-	for _, e := range slices.Backward(k.details.Events) {
-		fact, ok, err := decodeEngineEvent(e)
-		if err != nil || !ok {
-			continue
-		}
-		switch {
-		case fact.Kind == engine.EventPhaseEntered:
-			return "", "", ""
-		case fact.Kind == engine.EventStepCompleted && pos.Phase == nil && fact.Step != pos.ID:
-			return "", "", "" // a loop that has not started
-		case fact.Kind == engine.EventStepCompleted:
-			return app.OneLine(fact.Step), fact.Output, fact.Notes
-		}
-	}
-	return "", "", ""
 }
 
 // askAnswer asks for an option and a note.

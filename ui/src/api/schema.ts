@@ -2131,12 +2131,22 @@ export interface components {
             /** @description The current handle. An answer with it is refused if the run has moved on. */
             handle?: string;
             position: components["schemas"]["Position"];
+            submission?: components["schemas"]["Submission"];
             variables: {
                 [key: string]: unknown;
             };
             events: components["schemas"]["Event"][];
             /** @description The parameter after of the next events, if there are more. */
             nextAfter?: number;
+        };
+        /** @description The output that the gate asks about, whole. It is absent if the run is not at a gate, or no output belongs to the gate, as at the gate of a loop that has not started. */
+        Submission: {
+            /** @description The event that completed the step. */
+            seq: number;
+            /** @description The step that the output belongs to. At a checkpoint of a phase it is the last step of the phase with an output. */
+            step: string;
+            output: string;
+            notes?: string;
         };
         /** @description An immutable fact of a run. */
         Event: {

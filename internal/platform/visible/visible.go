@@ -1,0 +1,71 @@
+// Package visible escapes the characters of untrusted text that a person cannot see, or that
+// change what a terminal or a browser shows of the rest.
+package visible
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// IsHidden reports whether a person cannot see a character as it is: control characters,
+// direction marks, zero-width characters, tags, line separators and private characters. Line
+// breaks and tabs are not hidden.
+func IsHidden(r rune) bool {
+	switch {
+	case r == '\n', r == '\t', r == '\r':
+		return false
+	case r >= 0xFE00 && r <= 0xFE0F: // variation selectors choose between two forms of a character
+		return r != 0xFE0E && r != 0xFE0F
+	case r >= 0xE0100 && r <= 0xE01EF:
+		return true
+	case r == 0x034F, r == 0x115F, r == 0x1160, r == 0x3164, r == 0xFFA0: // joiners and fillers without a form
+		return true
+	}
+	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Co, unicode.Zl, unicode.Zp)
+}
+
+// EscapeText returns text with each hidden character as \u{…}. Line breaks and tabs stay, and
+// a carriage return that no line feed follows is escaped: it would overwrite its line.
+func EscapeText(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r == '\r' || r == utf8.RuneError || IsHidden(r) }) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
+		if r == '\r' || IsHidden(r) {
+			fmt.Fprintf(&b, `\u{%04X}`, r)
+		} else {
+			b.WriteRune(r) // replaces invalid bytes, which some terminals read as control characters
+		}
+	}
+	return b.String()
+}
+
+// EscapeLine returns text as one line with each hidden character as \u{…}: spaces and line
+// breaks become single spaces.
+func EscapeLine(text string) string {
+	return strings.Join(strings.Fields(EscapeText(text)), " ")
+}
+
+// EscapeJSON returns JSON with the hidden characters of its strings as \u escapes, which
+// decode to the same value.
+func EscapeJSON(text []byte) []byte {
+	if !strings.ContainsFunc(string(text), IsHidden) {
+		return text
+	}
+	var b []byte
+	for _, r := range string(text) {
+		switch {
+		case !IsHidden(r):
+			b = utf8.AppendRune(b, r)
+		case r > 0xFFFF:
+			r -= 0x10000
+			b = fmt.Appendf(b, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+	}
+	return b
+}

@@ -1,0 +1,54 @@
+package visible_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/platform/visible"
+)
+
+// Hidden characters are shown as escapes, and what a person sees as it is stays.
+func TestEscape(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ text, want, line string }{
+		{"plain text, ünïcode, 日本語, 👍️", "plain text, ünïcode, 日本語, 👍️", "plain text, ünïcode, 日本語, 👍️"},
+		{"a\tb\r\nc\n", "a\tb\nc\n", "a b c"},
+		{"\x1b[31mred\x07", `\u{001B}[31mred\u{0007}`, `\u{001B}[31mred\u{0007}`},
+		{"safe\rrm -rf", `safe\u{000D}rm -rf`, `safe\u{000D}rm -rf`},
+		{"\u009b31m", `\u{009B}31m`, `\u{009B}31m`},
+		{"\u202eelpmaxe.live", `\u{202E}elpmaxe.live`, `\u{202E}elpmaxe.live`},
+		{"a\u200bb\ufeff", `a\u{200B}b\u{FEFF}`, `a\u{200B}b\u{FEFF}`},
+		{"a\U000E0041", `a\u{E0041}`, `a\u{E0041}`},
+		{"a\u2028b\u2029", `a\u{2028}b\u{2029}`, `a\u{2028}b\u{2029}`},
+		{"a\u0085b", `a\u{0085}b`, `a\u{0085}b`},
+		{"a\x9bb", "a\ufffdb", "a\ufffdb"},
+	}
+	for _, tt := range tests {
+		if got := visible.EscapeText(tt.text); got != tt.want {
+			t.Errorf("EscapeText(%q) = %q, want %q", tt.text, got, tt.want)
+		}
+		if got := visible.EscapeLine(tt.text); got != tt.line {
+			t.Errorf("EscapeLine(%q) = %q, want %q", tt.text, got, tt.line)
+		}
+	}
+}
+
+// Escaped JSON has no hidden characters and the same value.
+func TestEscapeJSON(t *testing.T) {
+	t.Parallel()
+	want := "a\u009b\u202e\u200b\U000E0041\u2028\x7f👍️\n"
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	escaped := visible.EscapeJSON(text)
+	for _, r := range string(escaped) {
+		if visible.IsHidden(r) {
+			t.Errorf("%U is written as it is in %s", r, escaped)
+		}
+	}
+	var got string
+	if err := json.Unmarshal(escaped, &got); err != nil || got != want {
+		t.Errorf("%s decodes to %q, %v", escaped, got, err)
+	}
+}

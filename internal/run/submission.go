@@ -1,0 +1,52 @@
+package run
+
+import (
+	"context"
+
+	"github.com/guideway-dev/guideway/internal/engine"
+)
+
+// Submission is the output that a gate asks about.
+type Submission struct {
+	// Seq is the event that completed the step.
+	Seq int64 `json:"seq"`
+	// Step is the step that the output belongs to.
+	Step   string `json:"step"`
+	Output string `json:"output"`
+	Notes  string `json:"notes,omitempty"`
+}
+
+// nextSubmission returns the number of the event whose output the next gate asks about: the
+// last output of the step or phase. 0 means that there is none, as at the gate of a loop that
+// has not started. Only events of the engine change it, so that refused attempts and marks
+// after an output cannot hide it.
+func nextSubmission(current int64, e Event) int64 {
+	switch engine.EventKind(e.Kind) {
+	case engine.EventStepCompleted:
+		return e.Seq
+	case engine.EventPhaseEntered, engine.EventGateOpened, engine.EventStateImported:
+		return 0
+	default:
+		return current
+	}
+}
+
+// readSubmission returns the output that the gate of a run asks about, or nil if no output
+// belongs to it.
+func (s *Service) readSubmission(ctx context.Context, c Caller, rec Record, l *loadedRun) (*Submission, error) {
+	if l.submission == 0 {
+		return nil, nil
+	}
+	events, err := s.Events(ctx, c, Ref{RunID: rec.ID}, l.submission-1, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(events) == 0 {
+		return nil, untrustedEventError(rec.ID, l.submission, "it is missing")
+	}
+	fact, _, err := parseFact(events[0])
+	if err != nil {
+		return nil, untrustedEventError(rec.ID, l.submission, err.Error())
+	}
+	return &Submission{Seq: l.submission, Step: fact.Step, Output: fact.Output, Notes: fact.Notes}, nil
+}
