@@ -175,15 +175,7 @@ func writeStatus(h *app.Host, s *driver.Status) {
 	if s.Unknown != "" {
 		fmt.Fprintf(h.Out, "Unknown: %s\n", app.OneLine(s.Unknown))
 	}
-	if s.Pause != nil {
-		fmt.Fprintf(h.Out, "Paused: %s\n", st.Red(app.OneLine(s.Pause.Message)))
-		if s.Pause.Fix != "" {
-			fmt.Fprintf(h.Out, "  %s\n", app.OneLine(s.Pause.Fix))
-		}
-		if f := s.Pause.Error; f != nil && f.Line > 0 {
-			fmt.Fprintf(h.Out, "  at %s:%d:%d\n", app.OneLine(f.File), f.Line, f.Column)
-		}
-	}
+	writePause(h, s)
 	if waiting := waitingRun(s); waiting != nil {
 		writeInputRequest(h, waiting)
 	}
@@ -195,25 +187,52 @@ func writeStatus(h *app.Host, s *driver.Status) {
 	}
 }
 
-// nextCommand returns the command that continues a run, or "".
+// writePause prints why a run, or the nested run that it waits for, is paused.
+func writePause(h *app.Host, s *driver.Status) {
+	at := stoppedRun(s)
+	if at.Pause == nil {
+		return
+	}
+	where := "Paused"
+	if at != s {
+		where = fmt.Sprintf("Paused in %s (%s)", app.OneLine(at.Machine), at.RunID)
+	}
+	fmt.Fprintf(h.Out, "%s: %s\n", where, h.OutStyles().Red(app.OneLine(at.Pause.Message)))
+	if at.Pause.Fix != "" {
+		fmt.Fprintf(h.Out, "  %s\n", app.OneLine(at.Pause.Fix))
+	}
+	if f := at.Pause.Error; f != nil && f.Line > 0 {
+		fmt.Fprintf(h.Out, "  at %s:%d:%d\n", app.OneLine(f.File), f.Line, f.Column)
+	}
+}
+
+// nextCommand returns the command that continues a run, or "". It names the run itself, also
+// if a nested run waits: continuing that one alone would leave its parent behind.
 func nextCommand(s *driver.Status) string {
+	at := stoppedRun(s)
 	switch {
-	case waitingRun(s) != nil:
+	case at.Asks != nil:
 		return "guideway machine input " + s.RunID + " VALUE"
-	case s.Pause != nil && s.Pause.Code == engine.ErrorKindUnknownOutcome:
+	case at.Pause != nil && at.Pause.Code == engine.ErrorKindUnknownOutcome:
 		return "guideway machine input " + s.RunID + " --outcome retry, done or failed"
-	case s.Pause != nil && s.Pause.Code == engine.PauseBudget:
-		budget := s.Pause.Budget
+	case at.Pause != nil && at.Pause.Code == engine.PauseBudget:
+		budget := at.Pause.Budget
 		if budget == "toolCalls" {
 			budget = "tool-calls"
 		}
 		return "guideway machine resume " + s.RunID + " --" + budget + " N"
-	case s.Pause != nil, s.Status == engine.StatusRunning && s.Driver == "":
+	case at.Pause != nil, !s.Status.Ended() && at.Status.Ended() && s.Driver == "", at.Status == engine.StatusRunning && at.Driver == "":
 		return "guideway machine resume " + s.RunID
-	case s.Child != nil:
-		return nextCommand(s.Child)
 	}
 	return ""
+}
+
+// stoppedRun returns the most deeply nested run that a run waits for.
+func stoppedRun(s *driver.Status) *driver.Status {
+	for s.Child != nil {
+		s = s.Child
+	}
+	return s
 }
 
 // parseDuration parses a duration such as 30m.

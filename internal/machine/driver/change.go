@@ -95,7 +95,8 @@ func orNull(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// innermostRun returns the id of the most deeply nested run that a run waits for.
+// innermostRun returns the id of the most deeply nested run that a run waits for. A nested
+// run that has ended is not waited for: its parent continues.
 func (s *Service) innermostRun(ctx context.Context, c run.Caller, id string) (string, error) {
 	for range maxDepth + 1 {
 		l, _, err := s.loadRun(ctx, c.User, id, 0)
@@ -106,8 +107,8 @@ func (s *Service) innermostRun(ctx context.Context, c run.Caller, id string) (st
 		if p == nil || p.Kind != machineengine.KindSubIntent {
 			return id, nil
 		}
-		if _, _, err := s.loadRun(ctx, c.User, p.Run, 0); err != nil {
-			return id, nil // not started yet
+		if child, _, err := s.loadRun(ctx, c.User, p.Run, 0); err != nil || child.state.Status.Ended() {
+			return id, nil // not started yet, or ended
 		}
 		id = p.Run
 	}
@@ -145,6 +146,7 @@ func (s *Service) Decide(ctx context.Context, c run.Caller, id string, decision 
 // replace those of that run. A run with an exhausted budget resumes only with a limit above
 // its usage.
 func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits machineengine.Limits) (*Status, error) {
+	asked := id
 	if inner, err := s.innermostRun(ctx, c, id); err == nil {
 		id = inner
 	}
@@ -167,7 +169,7 @@ func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits ma
 			e.Limits = &raised
 		}
 		if p := st.Pause; p.Code == machineengine.PauseBudget && limitOf(mergeLimits(st.Limits, limits), p.Budget) <= p.Used {
-			return newRefusal(id, RuleBudget, p.Message, "raise it: guideway machine resume "+id+" --"+flagOf(p.Budget)+" N")
+			return newRefusal(id, RuleBudget, p.Message, "raise it: guideway machine resume "+asked+" --"+flagOf(p.Budget)+" N")
 		}
 		return l.addEvent(e)
 	})

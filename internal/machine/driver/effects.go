@@ -343,6 +343,9 @@ func (d *drive) driveSubMachine(ctx context.Context, intent *machineengine.Event
 			return true, nil // another process drives it
 		}
 	}
+	if child, err = d.endFailedChild(ctx, child, intent); err != nil {
+		return false, err
+	}
 	e := machineengine.Event{Kind: machineengine.KindSubResult, State: l.state.At, Run: intent.Run, Usage: &child.state.Usage, Index: child.state.Index - l.state.Index}
 	switch child.state.Status {
 	case machineengine.StatusCompleted:
@@ -356,4 +359,29 @@ func (d *drive) driveSubMachine(ctx context.Context, intent *machineengine.Event
 		return true, nil // it waits, or is paused
 	}
 	return false, d.addResult(e)
+}
+
+// endFailedChild cancels a sub-machine that failed permanently if the state has an error
+// handler, which then gets the error as the reason. Without one, the run waits until a
+// person resumes the sub-machine.
+func (d *drive) endFailedChild(ctx context.Context, child *loaded, intent *machineengine.Event) (*loaded, error) {
+	st := d.l.program.State(d.l.state.At)
+	if st == nil || st.OnError == "" || child.state.Status.Ended() {
+		return child, nil
+	}
+	user := d.l.rec.User
+	caller := run.Caller{Principal: guideway.Principal{User: user, Client: d.s.serverBy(d.l).Client}, Via: run.ViaServer}
+	inner, err := d.s.innermostRun(ctx, caller, intent.Run)
+	if err != nil {
+		return nil, err
+	}
+	failed, _, err := d.s.loadRun(ctx, user, inner, 0)
+	if err != nil || failed.state.Pause == nil || failed.state.Pause.Error == nil {
+		return child, err
+	}
+	if _, err := d.s.Cancel(ctx, caller, intent.Run, "it failed: "+failed.state.Pause.Message); err != nil {
+		return nil, err
+	}
+	child, _, err = d.s.loadRun(ctx, user, intent.Run, 0)
+	return child, err
 }

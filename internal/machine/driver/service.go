@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -346,8 +347,11 @@ func nextCall(s *Status) *run.Call {
 	case s.Pause != nil && s.Pause.Code == machineengine.ErrorKindUnknownOutcome:
 		args["outcome"] = "failed"
 		return &run.Call{Tool: "machine_input", Arguments: args}
-	case s.Child != nil && s.Child.Next != nil:
-		return s.Child.Next
+	case s.Child != nil && s.Child.Next != nil: // the nested run is found by the id of its parent
+		next := *s.Child.Next
+		next.Arguments = maps.Clone(next.Arguments)
+		next.Arguments["runId"] = s.RunID
+		return &next
 	}
 	return &run.Call{Tool: "machine_status", Arguments: args}
 }
