@@ -8,6 +8,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -32,17 +33,14 @@ type follower struct {
 	newRequests <-chan struct{}
 	// redefined receives a value after the catalog has changed. It may be nil.
 	redefined <-chan struct{}
-	// mayRead reports whether the reader still has the right to read.
-	mayRead func() bool
 }
 
-// followFeed returns when the context is done, when the reader loses the right to read, or
-// when the reader disconnects. wake must have been taken before the start position was
+// followFeed returns when the context is done or when the reader disconnects. wake must have been taken before the start position was
 // read, so that no change is missed between the two.
 func (f *follower) followFeed(ctx context.Context, wake <-chan struct{}) error {
 	tick := time.NewTicker(keepalive)
 	defer tick.Stop()
-	for {
+	for ctx.Err() == nil {
 		more, err := f.sendBatch(ctx)
 		if err != nil {
 			return err
@@ -69,12 +67,10 @@ func (f *follower) followFeed(ctx context.Context, wake <-chan struct{}) error {
 				return err
 			}
 		case <-tick.C:
-			if !f.mayRead() {
-				return nil
-			}
 			f.out.addKeepalive(f.after)
 		}
 	}
+	return nil
 }
 
 // sendBatch sends a batch of changes. more is true if the feed may have more of them.
@@ -176,7 +172,7 @@ func (a *api) watchCatalog() (news <-chan struct{}, cancel func()) {
 // follower and returns a function that adds the first event. If prepare fails, the error is
 // the answer.
 func (a *api) streamFeed(c *call, prepare func(ctx context.Context, f *follower) (first func() error, err error)) (any, error) {
-	ctx, cancel := context.WithCancel(c.Context())
+	ctx, cancel := a.streamContext(c)
 	defer cancel()
 	release, err := a.streams.reserveStream(c.userName())
 	if err != nil {
@@ -188,7 +184,7 @@ func (a *api) streamFeed(c *call, prepare func(ctx context.Context, f *follower)
 	if err != nil {
 		return nil, err
 	}
-	f := &follower{feed: a.Feed, after: after, mayRead: a.credentialCheck(c)}
+	f := &follower{feed: a.Feed, after: after}
 	first, err := prepare(ctx, f)
 	if err != nil {
 		return nil, err
@@ -204,7 +200,7 @@ func (a *api) streamFeed(c *call, prepare func(ctx context.Context, f *follower)
 	if err == nil {
 		err = f.followFeed(ctx, wake)
 	}
-	if err != nil && c.Context().Err() == nil {
+	if err != nil && ctx.Err() == nil {
 		a.Logger.Warn("a stream ended", "path", c.URL.Path, "error", err)
 	}
 	return responseWritten{}, nil
@@ -228,13 +224,19 @@ func (a *api) streamEvents(c *call) (any, error) {
 	})
 }
 
-// credentialCheck returns a function that reports whether the credential of a request is
-// still valid.
-func (a *api) credentialCheck(c *call) func() bool {
-	return func() bool {
+// streamContext returns a context that ends soon after the credential of a stream was
+// revoked, has expired or was logged out. A write in progress then ends too.
+func (a *api) streamContext(c *call) (ctx context.Context, cancel func()) {
+	ctx, end := context.WithCancel(c.Context())
+	mayRead := func() bool {
 		grant, err := a.access.Check(c.Request)
-		return err == nil && grant.Principal.User == c.userName()
+		return err == nil && grant.Principal.User == c.userName() && grant.May(auth.RightRead)
 	}
+	stop := auth.WatchCredential(mayRead, func() {
+		end()
+		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Unix(1, 0)) // not every connection supports deadlines
+	})
+	return ctx, func() { stop(); end() }
 }
 
 // sessionEvent is an event of a session document's stream. The events have no names, as in

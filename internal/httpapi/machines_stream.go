@@ -38,13 +38,15 @@ func (a *api) machineStream(c *call) (any, error) {
 	defer release()
 	updates, cancel := a.Machines.Watch(id)
 	defer cancel()
+	ctx, end := a.streamContext(c)
+	defer end()
 	s := &machineFollower{
-		out: newStream(c.w), updates: updates, mayRead: a.credentialCheck(c),
+		out: newStream(c.w), updates: updates,
 		status: func(ctx context.Context) (*driver.Status, error) { return a.Machines.Status(ctx, by, id) },
 	}
 	if s.sendStatus(first) == nil {
 		// An error means that the reader has disconnected or the process ends.
-		_ = s.followRun(c.Context())
+		_ = s.followRun(ctx)
 	}
 	return responseWritten{}, nil
 }
@@ -53,7 +55,6 @@ func (a *api) machineStream(c *call) (any, error) {
 type machineFollower struct {
 	out     *stream
 	updates <-chan driver.Update
-	mayRead func() bool
 	status  func(context.Context) (*driver.Status, error)
 	seq     int64
 }
@@ -66,14 +67,13 @@ func (f *machineFollower) sendStatus(s *driver.Status) error {
 	return f.out.flushEvents()
 }
 
-// followRun returns when the context is done, when the reader loses the right to read, or
-// when the reader disconnects.
+// followRun returns when the context is done or when the reader disconnects.
 func (f *machineFollower) followRun(ctx context.Context) error {
 	look, alive := time.NewTicker(machinePollInterval), time.NewTicker(keepalive)
 	defer look.Stop()
 	defer alive.Stop()
 	var due <-chan time.Time
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -89,9 +89,6 @@ func (f *machineFollower) followRun(ctx context.Context) error {
 			}
 			continue
 		case <-alive.C:
-			if !f.mayRead() {
-				return nil
-			}
 			f.out.addKeepalive(f.seq)
 			if err := f.out.flushEvents(); err != nil {
 				return err
@@ -111,6 +108,7 @@ func (f *machineFollower) followRun(ctx context.Context) error {
 			}
 		}
 	}
+	return nil
 }
 
 // sendDeltas sends a delta and all that are queued after it.

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// keepalive is how often an idle stream sends a comment. It then also checks whether
-	// its reader still has the right to read.
+	// keepalive is how often an idle stream sends a comment.
 	keepalive = 30 * time.Second
 	// writeTime is the time limit for sending an event to a reader. A slower reader loses
 	// its connection and can continue with a new one.

@@ -90,7 +90,7 @@ func (d *Authenticator) Handler(next http.Handler) http.Handler {
 		ctx, cancel := context.WithCancelCause(WithTokenLease(
 			WithPrincipal(r.Context(), guideway.Principal{User: token.User, Client: token.Name}), h))
 		defer cancel(nil)
-		defer watchToken(h, func() {
+		defer WatchCredential(h.IsValid, func() {
 			cancel(ErrRevoked)
 			// The answer must not be sent any more.
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0)) // not every connection supports deadlines
@@ -132,9 +132,9 @@ func (d *Authenticator) isSameToken(secret, id string) bool {
 // tokenCheckInterval is how often a token is checked during a request.
 const tokenCheckInterval = time.Second
 
-// watchToken calls end when a token is no longer valid, until stop is called. It never
-// calls end after stop has returned.
-func watchToken(h *TokenLease, end func()) (stop func()) {
+// WatchCredential calls end within tokenCheckInterval after a credential is no longer valid,
+// until stop is called. It never calls end after stop has returned.
+func WatchCredential(isValid func() bool, end func()) (stop func()) {
 	var mu sync.Mutex
 	var timer *time.Timer
 	stopped := false
@@ -145,7 +145,7 @@ func watchToken(h *TokenLease, end func()) (stop func()) {
 		defer mu.Unlock()
 		switch {
 		case stopped:
-		case h.IsValid():
+		case isValid():
 			timer.Reset(tokenCheckInterval)
 		default:
 			end()
