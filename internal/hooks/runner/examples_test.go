@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -143,6 +144,24 @@ func newExamples() []example {
 			got: `{"content":[{"type":"image","data":"ghp_012345678901234567890123456789012345","mimeType":"image/png"}],"structuredContent":{"env":{"x":"[redacted]"}},"id":12345678901234567890}`,
 		},
 		{
+			name: "structured passwords are redacted by their names", graph: "redact-secrets", params: call,
+			response: `{"content":[],"structuredContent":{"password":"hunter2hunter2","accessToken":["a b","c"],"secret":{"type":"none"},"tokens":7,"apiKey":"","password_hint":"a dog"}}`,
+			status:   hookengine.StatusChanged, sent: call,
+			got: `{"content":[],"structuredContent":{"password":"[redacted]","accessToken":["[redacted]","[redacted]"],"secret":{"type":"none"},"tokens":7,"apiKey":"","password_hint":"a dog"}}`,
+		},
+		{
+			name: "keys of objects are redacted, and keep their values", graph: "redact-secrets", params: call,
+			response: `{"content":[],"structuredContent":{"AKIAABCDEFGHIJKLMNOP":1,"AKIAABCDEFGHIJKLMNOQ":{"a":"b"},"__proto__":"c"}}`,
+			status:   hookengine.StatusChanged, sent: call,
+			got: `{"content":[],"structuredContent":{"__proto__":"c","[redacted]":1,"[redacted] 2":{"a":"b"}}}`,
+		},
+		{
+			name: "passwords in addresses are redacted", graph: "redact-secrets", params: call,
+			response: textContent("postgres://u:p4ssw0rd@host/db redis://:p@ss@host https://host:8080/a@b mailto:a@b ssh://me@host"),
+			status:   hookengine.StatusChanged, sent: call,
+			got: textContent("postgres://u:[redacted]@host/db redis://:[redacted]@host https://host:8080/a@b mailto:a@b ssh://me@host"),
+		},
+		{
 			name: "patterns of one's own", graph: "redact-secrets", variables: map[string]string{"patterns": `["ACME-\\d+"]`, "replacement": `"XXX"`},
 			params: call, response: textContent("ticket ACME-17"), status: hookengine.StatusChanged, sent: call, got: textContent("ticket XXX"),
 		},
@@ -220,11 +239,52 @@ func newExamples() []example {
 	}
 }
 
+// newBlockedExamples returns arguments that the default pattern of block-by-argument refuses,
+// and similar ones that it does not.
+func newBlockedExamples() []example {
+	var list []example
+	for name, arguments := range map[string]string{
+		"in a command":             `{"command":"cat .env"}`,
+		"in a list of commands":    `{"command":"cat /home/me/.env; true"}`,
+		"with a space":             `{"path":"/home/me/.env "}`,
+		"with a query":             `{"uri":"file:///home/me/.env?x"}`,
+		"with codes":               `{"uri":"file:///home/me/%2Eenv"}`,
+		"in a directory":           `{"command":"cd ~/.ssh && cat config"}`,
+		"a key alone":              `{"command":"cat id_rsa"}`,
+		"a copy of a key":          `{"path":"id_rsa.bak"}`,
+		"a copy of an environment": `{"path":"a/.env_old"}`,
+		"the passwords of git":     `{"path":"/home/me/.git-credentials"}`,
+		"with a NUL":               `{"path":"/home/me/.env\u0000"}`,
+		"in the name of a member":  `{"files":{"/home/me/.ssh/id_rsa":true}}`,
+		"on Windows":               `{"path":"C:\\Users\\me\\.aws\\credentials"}`,
+	} {
+		list = append(list, example{
+			name: "a file of secrets " + name, graph: "block-by-argument", params: `{"name":"run","arguments":` + arguments + `}`,
+			status: hookengine.StatusRefused, err: "it names a file of secrets; the call was not sent",
+		})
+	}
+	for _, arguments := range []string{
+		`{"path":"src/.environment.ts"}`,
+		`{"code":"process.env.HOME"}`,
+		`{"path":".aws-sam/build"}`,
+		`{"path":"id_rsa.pub"}`,
+		`{"text":"valid_rsa_key"}`,
+		`{"n":[1,null,true]}`,
+	} {
+		params := `{"name":"run","arguments":` + arguments + `}`
+		list = append(list, example{
+			name: "no file of secrets: " + arguments, graph: "block-by-argument", params: params,
+			response: textContent("x"), status: hookengine.StatusPassed, sent: params, got: textContent("x"),
+		})
+	}
+	return list
+}
+
 // The bundled graphs work as documented, with their real scripts in the real sandbox.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)
-	for _, tt := range newExamples() {
+	for _, tt := range slices.Concat(newExamples(), newBlockedExamples()) {
 		t.Run(tt.graph+"/"+tt.name, func(t *testing.T) {
 			t.Parallel()
 			program, err := hookengine.Compile(linkBundled(t, tt.graph, tt.variables))

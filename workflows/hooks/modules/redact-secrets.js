@@ -1,4 +1,4 @@
-// Takes what looks like a secret out of all texts of a response.
+// Takes what looks like a secret out of all texts and member names of a response.
 export default function (context) {
   const { patterns, replacement } = context.variables;
   const known = [
@@ -14,6 +14,8 @@ export default function (context) {
   // Of these only the value is taken out, not what it is the value of.
   const named = /\b((?:[\w-]*(?:password|passwd|secret|token|api[_-]?key))["']?\s*[:=]\s*["']?)([^\s"',;]{6,})/gi;
   const bearer = /\b(authorization["']?\s*[:=]\s*["']?(?:bearer|basic)\s+)([^\s"',;]+)/gi;
+  const address = /(:\/\/[^\s/:@"'<>]*:)([^\s/"'<>]+)(?=@)/g;
+  const secretName = /(?:password|passwd|secret|token|api[_-]?key)$/i;
 
   let count = 0;
   const redact = (text) => {
@@ -21,19 +23,42 @@ export default function (context) {
     for (const pattern of known) {
       clean = clean.replace(pattern, () => (count++, replacement));
     }
-    for (const pattern of [bearer, named]) {
+    for (const pattern of [bearer, address, named]) {
       clean = clean.replace(pattern, (all, name, value) => (value === replacement ? all : (count++, name + replacement)));
     }
     return clean;
   };
+  // Two names that become equal must not replace each other's values.
+  const freeName = (taken, name) => {
+    let free = name;
+    for (let n = 2; taken.has(free); n++) {
+      free = `${name} ${n}`;
+    }
+    taken.add(free);
+    return free;
+  };
+  const clean = (value, secret = false) => {
+    if (typeof value === "string") {
+      return secret && value !== "" && value !== replacement ? (count++, replacement) : redact(value);
+    }
+    if (Array.isArray(value)) {
+      return value.map((each) => clean(each, secret));
+    }
+    if (value === null || typeof value !== "object") {
+      return value;
+    }
+    const taken = new Set();
+    return Object.fromEntries(
+      Object.entries(value).map(([name, each]) => [freeName(taken, redact(name)), clean(each, secretName.test(name))]),
+    );
+  };
 
   const { content, ...rest } = context.response;
-  context.response = mapStrings(rest, redact);
+  context.response = clean(rest);
   context.response.content = content.map((part) => {
     // Pictures and sounds are texts too, and no words.
     const { data, ...words } = part;
-    const clean = mapStrings(words, redact);
-    return data === undefined ? clean : { ...clean, data };
+    return data === undefined ? clean(words) : { ...clean(words), data };
   });
   if (count > 0) {
     console.log(`${count} redacted`);
