@@ -1,7 +1,8 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { Route, Switch } from "wouter";
-import { follow, type Liveness } from "./api/live";
+import { follow } from "./api/live";
+import type { Liveness } from "./api/stream";
 import { Frame } from "./parts/Frame";
 import { NoticeProvider } from "./parts/Notice";
 import { Missing, Skeleton } from "./parts/States";

@@ -1,6 +1,7 @@
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { answerOf, api, type Schemas } from "./client";
+import { whileVisible } from "./stream";
 
 /** How often lists of machines are read again; their runs are in no feed. */
 const again = 3_000;
@@ -60,7 +61,7 @@ export interface Saying {
 export function useMachineNews(id: string): Saying | undefined {
   const queries = useQueryClient();
   const [saying, setSaying] = useState<Saying | undefined>();
-  useEffect(() => {
+  useEffect(() => whileVisible(() => {
     const source = new EventSource(`/api/machine-runs/${encodeURIComponent(id)}/stream`);
     source.addEventListener("status", () => {
       setSaying(undefined);
@@ -71,7 +72,7 @@ export function useMachineNews(id: string): Saying | undefined {
       setSaying((now) => ({ agent: delta.agent, text: (now?.agent === delta.agent ? now.text : "") + (delta.text ?? "") }));
     });
     return () => source.close();
-  }, [queries, id]);
+  }), [queries, id]);
   return saying;
 }
 

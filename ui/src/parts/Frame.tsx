@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
-import type { Liveness } from "../api/live";
+import type { Liveness } from "../api/stream";
 import { Keys } from "./Keys";
 import { MayNot } from "./MayNot";
 import { ThemeSwitch } from "./ThemeSwitch";
