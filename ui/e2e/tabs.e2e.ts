@@ -58,3 +58,41 @@ test("eight tabs of one browser all read, and all follow the changes", async () 
   for (const tab of tabs.slice(2)) await tab.close();
   expect(person.complaints).toEqual([]);
 });
+
+test("a page whose code cannot be loaded says why, in its frame, and comes back", async () => {
+  const id = await begin(client, "Opened while the server is away");
+  const page = await person.context.newPage();
+  await page.goto("/runs");
+  const link = page.getByRole("link", { name: "Opened while the server is away" });
+  await link.waitFor();
+  await page.route(/\/assets\/RunPage|\/api\//, (route) => route.abort());
+  await link.click();
+  await page.getByRole("alert").getByRole("heading", { name: "The server cannot be reached" }).waitFor();
+  await page.getByRole("link", { name: "Workflows" }).click();
+  await page.getByRole("heading", { name: "Workflows", level: 1 }).waitFor();
+  await page.goBack();
+  await page.getByRole("heading", { name: "The server cannot be reached" }).waitFor();
+  await page.unrouteAll();
+  await page.getByRole("heading", { name: "Plan the release" }).waitFor();
+  expect(page.url()).toContain(id);
+  await page.close();
+});
+
+test("after an update of the server a tab is reloaded once", async () => {
+  const id = await begin(client, "Opened after an update");
+  const page = await person.context.newPage();
+  let loads = 0;
+  page.on("load", () => loads++);
+  await page.goto("/runs");
+  const link = page.getByRole("link", { name: "Opened after an update" });
+  await link.waitFor();
+  await page.route(/\/assets\/RunPage/, (route) => route.fulfill({ status: 404, body: "" }));
+  await link.click();
+  await page.getByRole("heading", { name: "The server was updated" }).waitFor();
+  expect(loads).toBe(2);
+  await page.unrouteAll();
+  await page.getByRole("button", { name: "Reload" }).click();
+  await page.getByRole("heading", { name: "Plan the release" }).waitFor();
+  expect(page.url()).toContain(id);
+  await page.close();
+});

@@ -1,9 +1,11 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useState } from "react";
-import { Route, Switch } from "wouter";
+import { Suspense, useEffect, useState } from "react";
+import { Route, Switch, useLocation } from "wouter";
 import { follow } from "./api/live";
 import type { Liveness } from "./api/stream";
+import { ErrorBoundary } from "./parts/ErrorBoundary";
 import { Frame } from "./parts/Frame";
+import { loadPage } from "./parts/loadPage";
 import { NoticeProvider } from "./parts/Notice";
 import { Missing, Skeleton } from "./parts/States";
 import { HooksPage } from "./pages/hooks/HooksPage";
@@ -16,28 +18,29 @@ import { SessionsPage } from "./pages/sessions/SessionsPage";
 import { WorkflowsPage } from "./pages/workflows/WorkflowsPage";
 
 // What draws graphs and edits texts is fetched when it is first wanted.
-const RunPage = lazy(async () => ({ default: (await import("./pages/run/RunPage")).RunPage }));
-const MachinePage = lazy(async () => ({ default: (await import("./pages/machines/MachinePage")).MachinePage }));
-const MachineRunPage = lazy(async () => ({ default: (await import("./pages/machines/MachineRunPage")).MachineRunPage }));
-const WorkflowPage = lazy(async () => ({ default: (await import("./pages/workflows/WorkflowPage")).WorkflowPage }));
-const EditorPage = lazy(async () => ({ default: (await import("./pages/editor/EditorPage")).EditorPage }));
-const RequestPage = lazy(async () => ({ default: (await import("./pages/requests/RequestPage")).RequestPage }));
-const HookPage = lazy(async () => ({ default: (await import("./pages/hooks/HookPage")).HookPage }));
-const GatewayPage = lazy(async () => ({ default: (await import("./pages/gateway/GatewayPage")).GatewayPage }));
-const UpstreamPage = lazy(async () => ({ default: (await import("./pages/gateway/UpstreamPage")).UpstreamPage }));
-const NewUpstreamPage = lazy(async () => ({ default: (await import("./pages/gateway/NewUpstreamPage")).NewUpstreamPage }));
-const TokensPage = lazy(async () => ({ default: (await import("./pages/tokens/TokensPage")).TokensPage }));
-const TryPage = lazy(async () => ({ default: (await import("./pages/try/TryPage")).TryPage }));
+const RunPage = loadPage(async () => (await import("./pages/run/RunPage")).RunPage);
+const MachinePage = loadPage(async () => (await import("./pages/machines/MachinePage")).MachinePage);
+const MachineRunPage = loadPage(async () => (await import("./pages/machines/MachineRunPage")).MachineRunPage);
+const WorkflowPage = loadPage(async () => (await import("./pages/workflows/WorkflowPage")).WorkflowPage);
+const EditorPage = loadPage(async () => (await import("./pages/editor/EditorPage")).EditorPage);
+const RequestPage = loadPage(async () => (await import("./pages/requests/RequestPage")).RequestPage);
+const HookPage = loadPage(async () => (await import("./pages/hooks/HookPage")).HookPage);
+const GatewayPage = loadPage(async () => (await import("./pages/gateway/GatewayPage")).GatewayPage);
+const UpstreamPage = loadPage(async () => (await import("./pages/gateway/UpstreamPage")).UpstreamPage);
+const NewUpstreamPage = loadPage(async () => (await import("./pages/gateway/NewUpstreamPage")).NewUpstreamPage);
+const TokensPage = loadPage(async () => (await import("./pages/tokens/TokensPage")).TokensPage);
+const TryPage = loadPage(async () => (await import("./pages/try/TryPage")).TryPage);
 
 /** The application: a frame around the page that the address names. */
 export function App() {
   const queries = useQueryClient();
+  const [location] = useLocation();
   const [liveness, setLiveness] = useState<Liveness>("connecting");
   useEffect(() => follow(queries, setLiveness), [queries]);
   return (
     <NoticeProvider>
       <Frame liveness={liveness}>
-        <Suspense fallback={<Skeleton rows={12} />}>
+        <ErrorBoundary place={location}><Suspense fallback={<Skeleton rows={12} />}>
           <Switch>
             <Route path="/"><OverviewPage /></Route>
             <Route path="/runs"><RunsPage /></Route>
@@ -63,7 +66,7 @@ export function App() {
             <Route path="/tokens"><TokensPage /></Route>
             <Route><Missing what="page" /></Route>
           </Switch>
-        </Suspense>
+        </Suspense></ErrorBoundary>
       </Frame>
     </NoticeProvider>
   );
