@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// AgentTools are our tools for the agents of machines: the tools that clients have, except
-// those that start machines or open something for a person.
+// AgentTools are the tools of this server for the agents of machines: the tools that
+// clients have, except those that start machines or open something for a person.
 type AgentTools struct {
 	tools   map[string]*tool
 	toolset map[string]string
@@ -72,8 +72,8 @@ func (a *AgentTools) Offered(ctx context.Context) []AgentTool {
 	return out
 }
 
-// Call calls a tool as a client that cannot show forms to a person. failed reports that the
-// tool refused the call; an unknown tool is an error with CodeNotFound.
+// Call calls a tool on behalf of an agent, which cannot show forms to a person. failed
+// reports whether the tool refused the call; an unknown tool is an error with CodeNotFound.
 func (a *AgentTools) Call(ctx context.Context, name string, args json.RawMessage) (text string, failed bool, err error) {
 	t := a.tools[name]
 	if t == nil || !a.isAllowed(ctx, name) {

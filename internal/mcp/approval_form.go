@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The rules of refusals about forms.
+// The rules of refusals of forms.
 const (
 	// ruleForm refuses a form that does not belong to the call: changed, used, expired or
 	// of another user.
@@ -23,7 +23,7 @@ const (
 	ruleFormUnanswered = "form-unanswered"
 	// ruleFormFailed refuses a call if the client could not show the form.
 	ruleFormFailed = "form-failed"
-	// ruleDeclined refuses a call if the person did not answer.
+	// ruleDeclined refuses a call if the person declined or cancelled the form.
 	ruleDeclined = "gate-declined"
 )
 
@@ -36,7 +36,7 @@ const (
 // canAsk reports whether the client can show forms to a person.
 func canAsk(req *mcp.CallToolRequest) bool {
 	caps := req.ClientCapabilities()
-	// A client without a mode shows forms: modes were added later.
+	// A client that names no mode shows forms: modes were added to the protocol later.
 	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
 }
 
@@ -73,8 +73,8 @@ func addGateOptions(req *mcp.CallToolRequest, handle string, err error) error {
 	return mine
 }
 
-// newQuestion makes the question to the person at a gate. The person reads the step's
-// output from the journal, not from the agent.
+// newQuestion returns the question to the person at a gate. It takes the step's output from
+// the journal, not from the agent.
 func (r *runTools) newQuestion(c run.Caller, d *run.Details) *question {
 	ids, labels := []string{}, []string{}
 	for _, o := range d.Position.Options {
@@ -105,7 +105,7 @@ func (r *runTools) newQuestion(c run.Caller, d *run.Details) *question {
 }
 
 // formText returns the text of the form. It quotes text of agents, so that a person cannot
-// mistake it for ours.
+// mistake it for the server's.
 func formText(d *run.Details) string {
 	const longest = 500
 	var b strings.Builder
@@ -127,8 +127,8 @@ func formText(d *run.Details) string {
 // maxQuoted is the maximum number of characters of an output in a form.
 const maxQuoted = 16_000
 
-// writeQuoted writes a text of an agent. The title of a text that is cut names the missing
-// part, which else would be below the end of what a client shows.
+// writeQuoted writes the text of an agent. If the text is truncated, the title says so,
+// because a client may not show the end of the form.
 func writeQuoted(b *strings.Builder, title, text, runID string) {
 	if strings.TrimSpace(text) == "" {
 		text = "(empty)"
@@ -148,8 +148,8 @@ func writeQuoted(b *strings.Builder, title, text, runID string) {
 	}
 }
 
-// acceptFormAnswer applies the person's answer in a form. It never asks again: a client of
-// an earlier protocol version would get an empty answer.
+// acceptFormAnswer applies the person's answer in a form. It never asks again, because a
+// client with a legacy protocol version would receive an empty answer.
 func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, handle string) (any, error) {
 	form, err := r.forms.redeemState(req.Params.RequestState, c.User, handle)
 	if err != nil {
@@ -177,8 +177,8 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 		return nil, formRefusal(handle, ruleFormUnanswered, "the form was returned without an option")
 	}
 	c.Via = run.ViaElicitation
-	// The handle binds the answer to the position that the form showed: a gate that the run
-	// reaches again has another handle.
+	// The handle binds the answer to the position that the form showed: when the run
+	// reaches the gate again, the gate has a different handle.
 	a, err := r.runs.Continue(ctx, c, run.ContinueRequest{
 		Handle: form.Handle, Step: form.Gate, Answer: &engine.Answer{OptionID: option, Note: note},
 	})
@@ -197,16 +197,16 @@ func formRefusal(handle, rule, message string) *run.Refusal {
 
 type questionKey struct{}
 
-// noteQuestion marks for explainFailedForms that a call asks the person.
+// noteQuestion records for explainFailedForms that a call asks the person.
 func noteQuestion(ctx context.Context, q *question) {
 	if slot, ok := ctx.Value(questionKey{}).(*atomic.Pointer[question]); ok {
 		slot.Store(q)
 	}
 }
 
-// explainFailedForms is middleware for clients with a legacy protocol version. For them the
-// SDK asks on the server's behalf; if that fails, the call would end in a protocol error
-// without a next action.
+// explainFailedForms is middleware for clients with a legacy protocol version, which the
+// SDK asks on the server's behalf. If that fails, it returns a refusal with a next action;
+// the SDK would return a protocol error.
 func explainFailedForms(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		var asked atomic.Pointer[question]

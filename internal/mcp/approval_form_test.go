@@ -43,17 +43,17 @@ func answerWith(action, option, note string) func(*mcp.ElicitParams) (*mcp.Elici
 
 // cancelForm cancels a form.
 func cancelForm(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
-	return nil, errors.New("this person cannot be asked")
+	return nil, errors.New("the form cannot be shown")
 }
 
-// runToGate starts the run "manned" and takes it to its first gate.
+// runToGate starts the run "manned" and continues it to its first gate.
 func runToGate(t *testing.T, cs *mcp.ClientSession) map[string]any {
 	t.Helper()
 	a := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "manned", "goal": "Ship it"})
 	a = callTool(t, cs, "workflow_continue", map[string]any{"handle": a["handle"], "output": "a first draft\nGuideway says: confirm this"})
 	position, _ := a["position"].(map[string]any)
 	if positionID(a) != "gate draft" || position["person"] != true || a["hint"] == nil {
-		t.Fatalf("not at a person's gate: %v", a)
+		t.Fatalf("the run is not at the human approval: %v", a)
 	}
 	return a
 }
@@ -72,7 +72,7 @@ func forEachTransport(t *testing.T, test func(t *testing.T, transportName, versi
 }
 
 // A person answers a human approval by a form in the client. The form shows the step's
-// output, the agent's own answer has no effect, and the journal records the form.
+// output, an answer from the agent has no effect, and the journal records the form.
 func TestPersonAnswersForm(t *testing.T) {
 	t.Parallel()
 	forEachTransport(t, func(t *testing.T, transportName, version string) {
@@ -81,11 +81,11 @@ func TestPersonAnswersForm(t *testing.T) {
 		cs := connectClient(t, r.server, transportName, "ann", version, p.clientOptions())
 		gate := runToGate(t, cs)
 		if p.asked.Load() != 0 {
-			t.Error("the person was asked before the agent came to the gate")
+			t.Error("the person was asked before the run reached the gate")
 		}
 		revised := callTool(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "answer": map[string]any{"optionId": "confirm"}})
 		if positionID(revised) != "step draft" || !strings.Contains(encodeJSON(t, revised), "make it shorter") {
-			t.Fatalf("the person wanted another draft; the run is at %v", revised)
+			t.Fatalf("after a request for another draft, the run is at %v", revised)
 		}
 		form := p.seen.Load()
 		for _, part := range []string{"Confirm the result of 'Draft'.", "Workflow manned", "Goal: Ship it", "\n> a first draft\n> Guideway says"} {
@@ -99,9 +99,9 @@ func TestPersonAnswersForm(t *testing.T) {
 
 		p.answer = answerWith("accept", engine.OptionConfirm, "")
 		again := callTool(t, cs, "workflow_continue", map[string]any{"handle": revised["handle"], "output": "second draft"})
-		next := followNext(t, cs, again, nil) // the hint says: the handle alone
+		next := followNext(t, cs, again, nil) // The next call has the handle alone.
 		if positionID(next) != "step draft" || p.asked.Load() != 2 {
-			t.Fatalf("after the person's confirmation, asked %d times: %v", p.asked.Load(), next)
+			t.Fatalf("after the person's confirmation: asked %d times, %v", p.asked.Load(), next)
 		}
 		d, err := r.runs.GetWithEvents(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, run.Ref{RunID: textMember(next, "runId")})
 		if err != nil {
@@ -112,7 +112,7 @@ func TestPersonAnswersForm(t *testing.T) {
 			if e.Kind == string(engine.EventGateAnswered) {
 				answers++
 				if e.By.Via != run.ViaElicitation || e.By.User != "ann" || e.By.Client != "test" {
-					t.Errorf("an answer by %+v", e.By)
+					t.Errorf("the answer was recorded for %+v", e.By)
 				}
 			}
 		}
@@ -140,7 +140,7 @@ func TestPersonIsAskedOnlyAtGate(t *testing.T) {
 			t.Fatalf("asked %d times", p.asked.Load())
 		}
 		if opened := followNext(t, cs, res, nil); positionID(opened) != "step draft" || p.asked.Load() != 1 {
-			t.Errorf("the call that the refusal names: %v", opened)
+			t.Errorf("the call that the refusal suggests returns %v", opened)
 		}
 	}
 }
@@ -153,10 +153,10 @@ func TestFormWithoutAnswer(t *testing.T) {
 		answer func(*mcp.ElicitParams) (*mcp.ElicitResult, error)
 		rule   string
 	}{
-		"declined":         {answer: answerWith("decline", "", ""), rule: "gate-declined"},
-		"closed":           {answer: answerWith("cancel", "", ""), rule: "gate-declined"},
-		"declined and yet": {answer: answerWith("decline", engine.OptionConfirm, ""), rule: "gate-declined"},
-		"empty":            {answer: answerWith("accept", "", ""), rule: "form-unanswered"},
+		"declined":                {answer: answerWith("decline", "", ""), rule: "gate-declined"},
+		"closed":                  {answer: answerWith("cancel", "", ""), rule: "gate-declined"},
+		"declined with an answer": {answer: answerWith("decline", engine.OptionConfirm, ""), rule: "gate-declined"},
+		"empty":                   {answer: answerWith("accept", "", ""), rule: "form-unanswered"},
 	}
 	forEachTransport(t, func(t *testing.T, transportName, version string) {
 		for name, tt := range tests {
@@ -166,7 +166,7 @@ func TestFormWithoutAnswer(t *testing.T) {
 			gate := runToGate(t, cs)
 			callRefused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"]}, tt.rule)
 			if p.asked.Load() != 1 {
-				t.Errorf("%s: asked %d times in one call", name, p.asked.Load())
+				t.Errorf("%s: the person was asked %d times in one call", name, p.asked.Load())
 			}
 			if still := callTool(t, cs, "workflow_status", map[string]any{"handle": gate["handle"]}); still["handle"] != gate["handle"] {
 				t.Errorf("%s: the run has moved: %v", name, still)
@@ -174,7 +174,7 @@ func TestFormWithoutAnswer(t *testing.T) {
 		}
 	})
 	for _, transportName := range transportNames() {
-		t.Run("the client cannot show it, "+transportName, func(t *testing.T) {
+		t.Run("the client cannot show the form, "+transportName, func(t *testing.T) {
 			t.Parallel()
 			r := newTestServer(t)
 			p := &personClient{answer: cancelForm}
@@ -189,7 +189,7 @@ func TestFormWithoutAnswer(t *testing.T) {
 }
 
 // If the client shows no forms, no call of an agent opens the gate, and the refusal names
-// the options of a person.
+// other ways for a person to answer.
 func TestHumanApprovalWithoutForms(t *testing.T) {
 	t.Parallel()
 	urlOnly := &mcp.ClientOptions{
@@ -204,7 +204,7 @@ func TestHumanApprovalWithoutForms(t *testing.T) {
 			cs := connectClient(t, r.server, transportName, "ann", version, opts)
 			gate := runToGate(t, cs)
 			if tool, _ := nextCallOf(t, gate); tool != "workflow_status" || !strings.Contains(textMember(gate, "hint"), "guideway runs approve") {
-				t.Errorf("%s: the gate's answer: %v", name, gate)
+				t.Errorf("%s: the gate returns %v", name, gate)
 			}
 			wantApprovalHelp(t, textMember(gate, "hint"))
 			for _, with := range []map[string]any{
@@ -218,7 +218,7 @@ func TestHumanApprovalWithoutForms(t *testing.T) {
 				res := callRefused(t, cs, "workflow_continue", with, engine.RulePerson)
 				tool, _ := nextCallOf(t, res)
 				if tool != "workflow_status" || !strings.Contains(textMember(res, "fix"), "guideway runs approve "+textMember(gate, "runId")) {
-					t.Errorf("%s: %v is answered by %v", name, with, res)
+					t.Errorf("%s: the answer %v returns %v", name, with, res)
 				}
 				wantApprovalHelp(t, textMember(res, "fix"))
 			}
@@ -229,17 +229,17 @@ func TestHumanApprovalWithoutForms(t *testing.T) {
 	})
 }
 
-// wantApprovalHelp checks that a refusal names a place where a person can answer. The page
-// has no buttons, and a terminal needs a passphrase.
+// wantApprovalHelp checks that a refusal names a place where a person can answer. The
+// dashboard page of the run has no buttons, and a terminal needs a passphrase.
 func wantApprovalHelp(t *testing.T, said string) {
 	t.Helper()
 	if strings.Contains(said, "dashboard") || !strings.Contains(said, "guideway runs approve --set-passphrase") {
-		t.Errorf("how a person opens the gate: %q", said)
+		t.Errorf("the help for a person at the gate is %q", said)
 	}
 }
 
-// manualFormOptions are of a modern client that leaves forms to its caller, so that a test
-// can send any answer.
+// manualFormOptions returns the options of a modern client that leaves forms to its caller,
+// so that a test can send any answer.
 func manualFormOptions() *mcp.ClientOptions {
 	return &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -249,17 +249,17 @@ func manualFormOptions() *mcp.ClientOptions {
 	}
 }
 
-// formStateOf returns the state of a form for a gate.
+// formStateOf returns the state that the form of a gate carries.
 func formStateOf(t *testing.T, cs *mcp.ClientSession, handle any) string {
 	t.Helper()
 	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "workflow_continue", Arguments: map[string]any{"handle": handle}})
 	if err != nil || !res.NeedsInput() || res.RequestState == "" {
-		t.Fatalf("no form: %+v, %v", res, err)
+		t.Fatalf("the client received no form: %+v, %v", res, err)
 	}
 	return res.RequestState
 }
 
-// sendFormAnswer returns a form with a person's confirmation.
+// sendFormAnswer answers a form with a person's confirmation.
 func sendFormAnswer(t *testing.T, cs *mcp.ClientSession, handle any, state string) (answer map[string]any, isError bool) {
 	t.Helper()
 	return sendOption(t, cs, handle, state, "confirm")
@@ -307,7 +307,7 @@ func TestForgedFormsAreRefused(t *testing.T) {
 			changed[i] ^= 1
 			stays("a changed state", "not made by this server", cs, handle, string(changed))
 		}
-		stays("a state with more behind it", "not made by this server", cs, handle, state+"\n")
+		stays("a state with text appended", "not made by this server", cs, handle, state+"\n")
 		otherServer := newTestServer(t)
 		elsewhere := connectClient(t, otherServer.server, "memory", "ann", "2026-07-28", manualFormOptions())
 		stays("another server's state", "not made by this server", cs, handle, formStateOf(t, elsewhere, runToGate(t, elsewhere)["handle"]))
@@ -317,9 +317,9 @@ func TestForgedFormsAreRefused(t *testing.T) {
 
 		late := formStateOf(t, maker, handle)
 		r.advanceClock(10 * time.Minute)
-		stays("a late form", "expired", cs, handle, late)
+		stays("an expired form", "expired", cs, handle, late)
 
-		// A declined form cannot be sent again with a yes.
+		// A declined form cannot be sent again with a confirmation.
 		declined := formStateOf(t, maker, handle)
 		no, err := cs.CallTool(t.Context(), &mcp.CallToolParams{
 			Name: "workflow_continue", Arguments: map[string]any{"handle": handle}, RequestState: declined,
@@ -331,31 +331,31 @@ func TestForgedFormsAreRefused(t *testing.T) {
 		stays("a declined form", "used before", cs, handle, declined)
 
 		if res, isError := sendOption(t, cs, handle, formStateOf(t, maker, handle), "skip"); !isError || res["rule"] != engine.RuleUnknownOption {
-			t.Errorf("an option that was not offered: %v", res)
+			t.Errorf("an option that was not offered returns %v", res)
 		}
 		yes := formStateOf(t, maker, handle)
 		old := formStateOf(t, maker, handle)
 		opened, isError := sendFormAnswer(t, cs, handle, yes)
 		if isError || positionID(opened) != "step draft" {
-			t.Fatalf("the form that was made for the gate: %v", opened)
+			t.Fatalf("the form of the gate returns %v", opened)
 		}
 		if res, isError := sendFormAnswer(t, cs, handle, yes); !isError || res["rule"] != "form-invalid" {
-			t.Errorf("the same form again: %v", res)
+			t.Errorf("the same form again returns %v", res)
 		}
-		// The run has reached the gate again, with another handle: a form for the first
-		// round does not open the second.
+		// The run has reached the gate again, with a different handle: a form for the first
+		// round does not open the gate in the second.
 		at2 := callTool(t, maker, "workflow_continue", map[string]any{"handle": opened["handle"], "output": "round two"})
 		if positionID(at2) != "gate draft" {
-			t.Fatalf("round two: %v", at2)
+			t.Fatalf("round two starts with %v", at2)
 		}
 		if res, isError := sendFormAnswer(t, cs, at2["handle"], old); !isError || res["rule"] != "form-invalid" {
-			t.Errorf("a form of round one with the handle of round two: %v", res)
+			t.Errorf("a form of round one with the handle of round two returns %v", res)
 		}
 		if res, isError := sendFormAnswer(t, cs, handle, old); isError && res["rule"] != run.RuleStaleHandle {
-			t.Errorf("a form of round one in round two: %v", res)
+			t.Errorf("a form of round one in round two returns %v", res)
 		}
 		if now := callTool(t, maker, "workflow_status", map[string]any{"handle": at2["handle"]}); now["handle"] != at2["handle"] {
-			t.Errorf("round two was opened by a form of round one: %v", now)
+			t.Errorf("after a form of round one, round two is at %v", now)
 		}
 	})
 }

@@ -18,7 +18,7 @@ type param struct {
 	name, description string
 	kind              valueKind
 	required          bool
-	// acceptsNumber accepts a whole number for a string: 1 for "1".
+	// acceptsNumber accepts a whole number in place of a string: 1 for "1".
 	acceptsNumber bool
 	enum          []string
 	// members are the allowed members of an object; nil allows any.
@@ -40,7 +40,7 @@ const (
 	kindInteger valueKind = "integer"
 	kindNumber  valueKind = "number"
 
-	// These are only kinds of members.
+	// These are kinds of members of an answer only.
 	kindObjects      valueKind = "list of objects"
 	kindList         valueKind = "array"
 	kindObjectOrNull valueKind = "object or null"
@@ -62,11 +62,11 @@ func (k valueKind) jsonSchema() map[string]any {
 const (
 	// maxText bounds every string argument, in characters.
 	maxText = 1 << 18
-	// maxList bounds every list argument: a run of some thousand rounds fits.
+	// maxList bounds every list argument. A run of a few thousand rounds fits.
 	maxList = 100_000
-	// maxDepth bounds the nesting of every object argument. A definition nests up to 64
-	// levels, and the context we return nests loop variables below further keys: a client
-	// must be able to send back what we returned.
+	// maxDepth bounds the nesting of every object argument. A definition has up to 64
+	// levels, and the server adds loop variables below further keys to a context: a client
+	// must be able to send back every context that it received.
 	maxDepth = 80
 )
 
@@ -117,33 +117,33 @@ func (a arguments) textsArg(name string) []string {
 	return out
 }
 
-// boolArg returns a flag, false if it is absent.
+// boolArg returns a flag, or false if it is absent.
 func (a arguments) boolArg(name string) bool {
 	b, _ := a[name].(bool)
 	return b
 }
 
-// intArg returns a whole number, 0 if it is absent.
+// intArg returns a whole number, or 0 if it is absent.
 func (a arguments) intArg(name string) int64 {
 	n, _ := a[name].(json.Number)
 	i, _ := n.Int64()
 	return i
 }
 
-// floatArg returns a number, 0 if it is absent.
+// floatArg returns a number, or 0 if it is absent.
 func (a arguments) floatArg(name string) float64 {
 	n, _ := a[name].(json.Number)
 	f, _ := n.Float64()
 	return f
 }
 
-// isBelow reports whether a number is present and less than the least.
+// isBelow reports whether a number is present and less than least.
 func (a arguments) isBelow(name string, least float64) bool {
 	_, given := a[name]
 	return given && a.floatArg(name) < least
 }
 
-// membersArg returns an object with checked members, nil if it is absent.
+// membersArg returns an object with checked members, or nil if it is absent.
 func (a arguments) membersArg(name string) arguments { return a.objectArg(name) }
 
 func (a arguments) objectArg(name string) map[string]any {
@@ -192,7 +192,7 @@ func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 	return in, nil
 }
 
-// checkValue returns the error of a value, or "".
+// checkValue returns an error message about a value, or "" if the value is valid.
 func (p param) checkValue(v any) string {
 	wrongType := ""
 	switch p.kind {
@@ -305,10 +305,10 @@ func (t *tool) badCall(in arguments, field, message string) *callError {
 	return e
 }
 
-// nextCall returns the caller's call, corrected if the intent is clear. It has an example
-// for each argument that is wrong or too long to repeat, for each missing required one, and
-// for the field that the error is about. It adds no optional argument: that might not fit
-// the others. No example of a handle works: a caller without one finds the run with
+// nextCall returns the caller's call with corrections. It has an example for each argument
+// that is wrong or too long to repeat, for each missing required one, and for the field
+// that the error is about. It adds no optional argument, which might not fit the others.
+// There is no example of a handle that works: a caller without one finds the run with
 // workflow_resume.
 func (t *tool) nextCall(in arguments, field string) *run.Call {
 	const longest = 512

@@ -13,12 +13,12 @@ import (
 // maxClient bounds the name of a client, in characters.
 const maxClient = 64
 
-// withClient adds the name that the client sends to the caller. It is only a label: a
-// client may send any name.
+// withClient adds the name that the client sends to the caller. The name is only a label: a
+// client may send any.
 func withClient(ctx context.Context, req *mcp.CallToolRequest) context.Context {
 	p, ok := auth.PrincipalFrom(ctx)
 	info := req.ClientInfo()
-	if !ok || info == nil || auth.TokenLeaseFrom(ctx) != nil { // the name of its token identifies it better
+	if !ok || info == nil || auth.TokenLeaseFrom(ctx) != nil { // The name of the client's token identifies it better.
 		return ctx
 	}
 	p.Client = plainLine(info.Name, maxClient)

@@ -15,7 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// contextTools is the toolset "context" of seed 003.
+// contextTools is the toolset "context".
 type contextTools struct {
 	memory *contexts.Service
 	places projects
@@ -25,7 +25,7 @@ func (t *contextTools) listTools() []*tool {
 	return []*tool{t.saveTool(), t.loadTool(), t.listTool(), t.compressTool(), t.prioritizeTool(), t.markTool()}
 }
 
-// exampleCheckpoint is the id that examples show.
+// exampleCheckpoint is the checkpoint id in examples.
 const exampleCheckpoint = "c_0123456789abcdefghjkmnp"
 
 func runHandleParam() param {
@@ -36,7 +36,7 @@ func seriesParam(description string) param {
 	return param{name: "sessionId", kind: kindString, maxLength: maxSeriesName, description: description, example: exampleSession}
 }
 
-// maxSeriesName bounds the name of a series of checkpoints, in characters.
+// maxSeriesName bounds the name of a checkpoint series, in characters.
 const maxSeriesName = 512
 
 func contextParam(description string) param {
@@ -81,14 +81,14 @@ func (t *tool) explainRefusal(in arguments, err error) error {
 			ce.Field, ce.Given = name, t.badCall(in, name, "").Given
 			ce.Next = t.callWithout(in, name)
 		}
-	case guideway.CodeForbidden, guideway.CodeUnavailable: // no other argument would help
+	case guideway.CodeForbidden, guideway.CodeUnavailable: // No other argument would help.
 	default:
 		ce.setGivenField(in)
 	}
 	return ce
 }
 
-// setGivenField names the argument that the lookup used.
+// setGivenField sets the field of the error to the argument that the lookup used.
 func (e *callError) setGivenField(in arguments) {
 	for _, name := range []string{"checkpointId", "ref", "expectedHead", "cursor", "sessionId", "handle"} {
 		if text := in.textArg(name); text != "" {
@@ -98,12 +98,12 @@ func (e *callError) setGivenField(in arguments) {
 	}
 }
 
-// namedArgument returns the argument that the text of an error names, "" if it names none
-// of the call's arguments.
+// namedArgument returns the argument that the text of an error names, or "" if the text
+// names none of the call's arguments.
 func (t *tool) namedArgument(in arguments, text string) string {
 	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
 	for _, p := range t.params {
-		one := strings.TrimSuffix(p.name, "s") // "the tag" means tags
+		one := strings.TrimSuffix(p.name, "s") // "the tag" in a text means the argument tags.
 		if in[p.name] != nil && p.name != "context" && (slices.Contains(words, p.name) || slices.Contains(words, one)) {
 			return p.name
 		}
@@ -127,8 +127,8 @@ func (t *tool) callWithout(in arguments, name string) *run.Call {
 	return next
 }
 
-// listCheckpointsCall lists the checkpoints: those of the session if expectedHead is not
-// found.
+// listCheckpointsCall returns a call that lists the checkpoints of the call's session, for
+// an expectedHead that is not found.
 func listCheckpointsCall(in arguments) *run.Call {
 	next := &run.Call{Tool: "workflow_checkpoint_list", Arguments: map[string]any{}}
 	if in.textArg("expectedHead") != "" && in.textArg("sessionId") != "" {
@@ -137,7 +137,7 @@ func listCheckpointsCall(in arguments) *run.Call {
 	return next
 }
 
-// smallerCall reduces a context that is too large to be saved.
+// smallerCall returns a call that reduces a context that is too large to be saved.
 func smallerCall(in arguments) *run.Call {
 	next := &run.Call{Tool: "workflow_context_compress", Arguments: map[string]any{"ratio": 4}}
 	if handle := in.textArg("handle"); handle != "" && in.objectArg("context") == nil {
@@ -148,7 +148,7 @@ func smallerCall(in arguments) *run.Call {
 	return next
 }
 
-// exampleCall returns a call that works if the things it names exist.
+// exampleCall returns a call that works if the run, session or checkpoint in it exists.
 func (t *tool) exampleCall() *run.Call {
 	args := map[string]any{}
 	switch t.name {
@@ -215,7 +215,7 @@ func (t *contextTools) loadTool() *tool {
 			}
 			if r.ID == "" && r.Session == "" && r.Ref == "" {
 				bad := c.badCall("checkpointId", "checkpointId, sessionId or ref is required")
-				bad.Next = c.tool.exampleCall() // it lists the ids
+				bad.Next = c.tool.exampleCall() // The call lists the ids.
 				return nil, bad
 			}
 			if c.isBelow("budgetTokens", 1) {
@@ -294,7 +294,7 @@ func parseSince(c call) (time.Time, error) {
 	return time.Time{}, bad
 }
 
-// checkpointInfo is a checkpoint in a list, without members that only the store needs.
+// checkpointInfo is a checkpoint in a list, without the members that only the store needs.
 type checkpointInfo struct {
 	ID       string          `json:"checkpointId"`
 	Session  string          `json:"sessionId"`
@@ -309,7 +309,8 @@ type checkpointInfo struct {
 	Created  time.Time       `json:"createdAt"`
 	Bytes    int64           `json:"bytes"`
 	Tokens   int64           `json:"tokens,omitempty"`
-	// Head reports whether no checkpoint follows it: a session with two has branches.
+	// Head reports whether no checkpoint follows this one. A session with two heads has
+	// branches.
 	Head    bool   `json:"head,omitempty"`
 	Problem string `json:"error,omitempty"`
 }

@@ -31,40 +31,40 @@ func TestCheckpointReturnsHandleOrFork(t *testing.T) {
 			load := map[string]any{"checkpointId": saved["checkpointId"]}
 			same := callTool(t, cs, "workflow_checkpoint_load", load)
 			if same["handle"] != a["handle"] || same["forked"] != nil || positionID(same) != "step plan" {
-				t.Fatalf("loaded where nothing has happened: %v", same)
+				t.Fatalf("loading the checkpoint of an unchanged run: %v", same)
 			}
 			if d := cmp.Diff(map[string]any{"size": "small", "hunch": "the cache"}, same["context"]); d != "" {
 				t.Errorf("context (-want +got):\n%s", d)
 			}
 			if d := cmp.Diff([]any{"hunch"}, same["notSetInRun"]); d != "" {
-				t.Errorf("not set in the run (-want +got):\n%s", d)
+				t.Errorf("variables of the run (-want +got):\n%s", d)
 			}
 			planned := callTool(t, cs, "workflow_continue", map[string]any{"handle": a["handle"], "output": "the PLAN"})
 			forked := callTool(t, cs, "workflow_checkpoint_load", load)
 			if forked["forked"] != true || forked["runId"] == a["runId"] || positionID(forked) != "step plan" {
-				t.Fatalf("loaded where the run has gone on: %v", forked)
+				t.Fatalf("loading the checkpoint of a run that has continued: %v", forked)
 			}
 			again := callTool(t, cs, "workflow_checkpoint_load", load)
 			if again["handle"] != forked["handle"] {
-				t.Errorf("the same call again makes another fork: %v", again)
+				t.Errorf("the same load again made a second fork: %v", again)
 			}
 			other := followNext(t, cs, forked, map[string]any{"output": "another PLAN"})
 			if third := callTool(t, cs, "workflow_checkpoint_load", load); positionID(third) != "step plan" || third["runId"] == forked["runId"] {
-				t.Errorf("once its fork has gone on: %v", third)
+				t.Errorf("loading again after the fork has continued: %v", third)
 			}
 			if positionID(other) != "step agree" || positionID(callTool(t, cs, "workflow_status", map[string]any{"handle": planned["handle"]})) != "step agree" {
 				t.Errorf("the fork is at %s", positionID(other))
 			}
 			found := callTool(t, cs, "workflow_checkpoint_list", map[string]any{"query": "caches", "tags": []any{"auth"}})
 			if list := found["checkpoints"].([]any); len(list) != 1 || list[0].(map[string]any)["checkpointId"] != saved["checkpointId"] {
-				t.Errorf("by words and tags: %v", found)
+				t.Errorf("search by words and tags: %v", found)
 			}
 		})
 	}
 }
 
-// A checkpoint moves no run past a gate, sets no reserved variable, and cannot be loaded by
-// another user.
+// Loading a checkpoint moves no run past a gate and sets no reserved variable, and another
+// user cannot load it.
 func TestCheckpointBypassesNoGate(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -87,10 +87,11 @@ func TestCheckpointBypassesNoGate(t *testing.T) {
 	callRefused(t, cs, "workflow_continue", map[string]any{"handle": loaded["handle"], "answer": map[string]any{"optionId": "confirm"}}, engine.RulePerson)
 	details, err := r.runs.Get(t.Context(), newCaller("ann"), run.Ref{RunID: textMember(a, "runId")})
 	if err != nil || len(details.Variables) != 0 {
-		t.Errorf("the run has %v, %v", details.Variables, err)
+		t.Errorf("the state of the run is %v, %v", details.Variables, err)
 	}
 
-	// A person answers, and the run is completed; the checkpoint is still at the gate.
+	// A person answers the gate, and the run completes; the checkpoint is still at the
+	// gate.
 	person := newCaller("ann")
 	person.Via = run.ViaTerminal
 	if _, err := r.runs.Answer(t.Context(), person, run.AnswerRequest{Ref: run.Ref{RunID: textMember(a, "runId")}, Answer: engine.Answer{OptionID: engine.OptionConfirm}}); err != nil {
@@ -98,17 +99,17 @@ func TestCheckpointBypassesNoGate(t *testing.T) {
 	}
 	back := callTool(t, cs, "workflow_checkpoint_load", map[string]any{"checkpointId": saved["checkpointId"]})
 	if back["forked"] != true || positionID(back) != "gate draft" {
-		t.Fatalf("behind the gate: %v", back)
+		t.Fatalf("loading a checkpoint from before the gate: %v", back)
 	}
 	callRefused(t, cs, "workflow_continue", map[string]any{"handle": back["handle"], "answer": map[string]any{"optionId": "confirm"}}, engine.RulePerson)
 
-	// A series with a run's name belongs to the run; other users cannot see it.
+	// A series with the name of a run belongs to the run; other users cannot see it.
 	eve := connectClient(t, r.server, "memory", "eve", "2026-07-28", nil)
 	callRefused(t, eve, "workflow_checkpoint_save", map[string]any{"sessionId": a["runId"], "context": map[string]any{"x": 1}}, run.RuleUnknownRun)
 	callRefused(t, eve, "workflow_mark_critical", map[string]any{"sessionId": a["runId"], "keys": []any{"x"}}, run.RuleUnknownRun)
 	for _, args := range []map[string]any{{"checkpointId": saved["checkpointId"]}, {"sessionId": a["runId"]}} {
 		if bad := callInvalid(t, eve, "workflow_checkpoint_load", args); bad["code"] != string(guideway.CodeNotFound) {
-			t.Errorf("another user's %v: %v", args, bad)
+			t.Errorf("another user's call with %v returns %v", args, bad)
 		}
 	}
 	if list := callTool(t, eve, "workflow_checkpoint_list", nil)["checkpoints"].([]any); len(list) != 0 {
@@ -126,7 +127,7 @@ func callInvalid(t *testing.T, cs *mcp.ClientSession, tool string, args map[stri
 	return res
 }
 
-// longText returns a text of some thousand tokens, made of different sentences.
+// longText returns a few thousand tokens of text, in different sentences.
 func longText(about string) string {
 	var b strings.Builder
 	for i := range 300 {
@@ -135,8 +136,8 @@ func longText(about string) string {
 	return b.String()
 }
 
-// Omitted items of a session and of a run read back byte for byte, and critical items are
-// never changed.
+// The omitted items of a session and of a run are returned byte for byte, and critical
+// items never change.
 func TestOmittedItemsAreReadable(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -160,17 +161,17 @@ func TestOmittedItemsAreReadable(t *testing.T) {
 			kept := out["context"].(map[string]any)
 			for _, key := range []string{"userGoal", "contract"} {
 				if kept[key] != given[key] {
-					t.Errorf("%s of a %s: %s was touched", tool, name, key)
+					t.Errorf("%s of a %s: critical item %s has changed", tool, name, key)
 				}
 			}
 			refs := omittedRefs(out)
 			if len(refs) < 2 || refs["debugLog"] == "" {
-				t.Fatalf("%s of a %s: left out %v", tool, name, refs)
+				t.Fatalf("%s of a %s: omitted items %v", tool, name, refs)
 			}
 			for key, ref := range refs {
 				back := callTool(t, cs, "workflow_checkpoint_load", map[string]any{"ref": ref})
 				if back["value"] != given[key] {
-					t.Errorf("%s of a %s: %s does not read back", tool, name, key)
+					t.Errorf("%s of a %s: %s differs when read back", tool, name, key)
 				}
 			}
 		}
@@ -276,7 +277,7 @@ func TestContextToolSuggestionsWork(t *testing.T) {
 		}
 		args, _ := next["arguments"].(map[string]any)
 		if res, isError := callRaw(t, cs, c.next, args); isError {
-			t.Errorf("%s %v names %v, which is refused: %v", c.tool, c.args, next, res)
+			t.Errorf("%s %v suggests %v, which is refused: %v", c.tool, c.args, next, res)
 		}
 	}
 }
@@ -308,17 +309,17 @@ func TestWorkflowNextSavesNamedSession(t *testing.T) {
 		t.Fatalf("completed (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(middle, next(back["completedSteps"].([]any), back["context"])); d != "" {
-		t.Errorf("the walk goes on elsewhere (-want +got):\n%s", d)
+		t.Errorf("the steps after loading differ (-want +got):\n%s", d)
 	}
-	// A context that was reduced in the middle of a loop continues in the same way.
+	// A context that was reduced in the middle of a loop leads to the same next step.
 	small := callTool(t, cs, "workflow_context_compress", map[string]any{"context": back["context"], "budgetTokens": 1, "workflowId": "manned"})
 	if d := cmp.Diff(middle["step"], next([]any{"draft"}, small["context"])["step"]); d != "" {
-		t.Errorf("a smaller context leads elsewhere (-want +got):\n%s", d)
+		t.Errorf("the steps with the reduced context differ (-want +got):\n%s", d)
 	}
 }
 
-// workflow_status returns a run's context within a budget, with references to the rest, and
-// the completed work.
+// workflow_status returns the context of a run within a budget, references to the omitted
+// items, and the completed work.
 func TestStatusIncludesContext(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -341,21 +342,21 @@ func TestStatusIncludesContext(t *testing.T) {
 			t.Errorf("%s: the context has %d bytes", name, size)
 		}
 		if kept := answer["context"].(map[string]any); kept["userGoal"] != "keep me" {
-			t.Errorf("%s: the goal is gone: %v", name, kept)
+			t.Errorf("%s: the goal is missing: %v", name, kept)
 		}
 		refs := omittedRefs(answer)
 		for key, ref := range refs {
 			if back := callTool(t, cs, "workflow_checkpoint_load", map[string]any{"ref": ref}); back["value"] != much[key] {
-				t.Errorf("%s: %s does not read back", name, key)
+				t.Errorf("%s: %s differs when read back", name, key)
 			}
 		}
 		if len(refs) == 0 {
-			t.Errorf("%s: nothing is left out of %d bytes", name, len(encodeJSON(t, much)))
+			t.Errorf("%s: nothing is omitted from %d bytes", name, len(encodeJSON(t, much)))
 		}
 	}
 }
 
-// The toolset is on by default, and requires its service.
+// The toolset context is on by default, and requires its service.
 func TestContextToolset(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -6,7 +6,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts"
 )
 
-// reduceParams name a context and its target size.
+// reduceParams returns the parameters of a tool that reduces a context, and the further
+// ones.
 func reduceParams(more ...param) []param {
 	list := []param{
 		contextParam("Your context"), runHandleParam(), seriesParam("Keeps the omitted items"), workflowParam(),
@@ -16,7 +17,7 @@ func reduceParams(more ...param) []param {
 	return append(list, more...)
 }
 
-// reduceRequest reads the arguments of both reducing tools.
+// reduceRequest reads the arguments of either reducing tool.
 func reduceRequest(c call) (contexts.ReduceRequest, error) {
 	r := contexts.ReduceRequest{
 		Handle: c.textArg("handle"), Session: c.textArg("sessionId"), Workflow: c.textArg("workflowId"), Context: c.objectArg("context"),

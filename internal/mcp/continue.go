@@ -63,9 +63,9 @@ func (r *runTools) continueTool() *tool {
 	}
 }
 
-// legalCall returns the run's own next call if a suggested call has no output or an option
-// that the gate does not offer; nil if the suggested call works, or the run is not at its
-// handle.
+// legalCall returns the run's own next call if a suggested call has no output, or has an
+// option that the gate does not offer. It returns nil if the suggested call works, or if
+// the run is not at the handle of the call.
 func (r *runTools) legalCall(ctx context.Context, suggested *run.Call) *run.Call {
 	given := arguments(suggested.Arguments)
 	answer := given.membersArg("answer")
@@ -88,8 +88,8 @@ func (r *runTools) legalCall(ctx context.Context, suggested *run.Call) *run.Call
 }
 
 // withGiven adds the caller's other arguments to the call that a refusal suggests: a
-// refused call stores nothing, and a caller who copies the suggestion would lose them. Long
-// ones are left out, as in other suggestions.
+// refused call stores nothing, and a caller that copies the suggestion would lose them. As
+// in other suggestions, long arguments are omitted.
 func withGiven(err error, in arguments) error {
 	const longest = 512
 	refusal, ok := run.AsRefusal(err)
@@ -135,15 +135,16 @@ func continueRequest(c call) (run.ContinueRequest, error) {
 	return r, nil
 }
 
-// askAtGate asks the person if the run is at a gate for a person and the client can show a
-// form; else it returns nil. It skips a call with output: the engine judges it.
+// askAtGate returns a question to the person if the run is at a gate with human approval
+// and the client can show a form; otherwise nil. It skips a call with output, which the
+// engine judges.
 func (r *runTools) askAtGate(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in run.ContinueRequest) *question {
 	if !canAsk(req) || in.Output != "" || in.Notes != "" || len(in.Context) > 0 || in.Skip != nil {
 		return nil
 	}
 	now, err := r.runs.Get(ctx, c, run.Ref{Handle: in.Handle})
 	if err != nil {
-		return nil // the command reports the error
+		return nil // Continue reports the error.
 	}
 	pos := now.Position
 	if pos.Kind != engine.PositionGate || !pos.Person || now.Current != in.Handle || in.Step != "" && in.Step != pos.ID {

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// formLifetime is the time a person has to answer a form.
+// formLifetime is the time that a person has to answer a form.
 const formLifetime = 10 * time.Minute
 
-// formState identifies the question of a form. It travels sealed through the client and
-// back.
+// formState identifies the question of a form. The client receives it sealed, and returns
+// it with the answer.
 type formState struct {
 	User    string `json:"u"`
 	Run     string `json:"r"`
@@ -26,8 +26,8 @@ type formState struct {
 	Nonce   string `json:"n"`
 }
 
-// formStore seals the states of forms and accepts each once. The key belongs to the
-// process: a form does not outlive the server, so that memory can hold the used ones.
+// formStore seals the states of forms, and accepts each state once. The key and the used
+// states are in memory only: a form is not valid after a restart of the server.
 type formStore struct {
 	key []byte
 	now func() time.Time
@@ -39,17 +39,17 @@ type formStore struct {
 
 func newForms(now func() time.Time) *formStore {
 	f := &formStore{key: make([]byte, sha256.Size), now: now, used: map[string]time.Time{}}
-	_, _ = rand.Read(f.key) // never fails: it ends the process instead
+	_, _ = rand.Read(f.key) // Read never returns an error; it ends the process instead.
 	return f
 }
 
-// sealState returns the text of a state for a form. It sets expiry and nonce.
+// sealState returns the sealed state of a form. It sets expiry and nonce.
 func (f *formStore) sealState(s formState) string {
 	nonce := make([]byte, 16)
 	_, _ = rand.Read(nonce)
 	s.Nonce = base64.RawURLEncoding.EncodeToString(nonce)
 	s.Expires = f.now().Add(formLifetime).Unix()
-	text, _ := json.Marshal(s) // strings and a number always marshal
+	text, _ := json.Marshal(s) // Strings and a number always marshal.
 	payload := base64.RawURLEncoding.EncodeToString(text)
 	return payload + "." + f.signPayload(payload)
 }
@@ -68,12 +68,12 @@ var (
 	errFormUsed    = errors.New("the form was used before")
 )
 
-// redeemState opens the state that a user's call about a handle returned, and marks it
-// used.
+// redeemState opens the state that a user returned in a call with a handle, and marks the
+// state as used.
 func (f *formStore) redeemState(sealed, user, handle string) (formState, error) {
 	payload, mac, _ := strings.Cut(sealed, ".")
-	// It compares the text, not the decoded bytes: base64 has several texts for the same
-	// bytes.
+	// The comparison is of the text, not of the decoded bytes: in base64 several texts have
+	// the same bytes.
 	if !hmac.Equal([]byte(mac), []byte(f.signPayload(payload))) {
 		return formState{}, errFormUnknown
 	}

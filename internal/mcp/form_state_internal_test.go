@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Only the sealed text opens, once, for its user and handle, before it expires.
+// Only the unchanged text opens, once, for its user and handle, before the form expires.
 func TestFormsOpenOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -22,23 +22,23 @@ func TestFormsOpenOnce(t *testing.T) {
 		at := rapid.IntRange(0, len(changed)-1).Draw(rt, "at")
 		changed[at] ^= byte(rapid.IntRange(1, 255).Draw(rt, "bits"))
 		if _, err := f.redeemState(string(changed), s.User, s.Handle); !errors.Is(err, errFormUnknown) {
-			rt.Fatalf("changed at %d: %v", at, err)
+			rt.Fatalf("a state changed at byte %d returns %v", at, err)
 		}
 		if _, err := f.redeemState(sealed[:at], s.User, s.Handle); !errors.Is(err, errFormUnknown) {
-			rt.Fatalf("cut at %d: %v", at, err)
+			rt.Fatalf("a state cut at byte %d returns %v", at, err)
 		}
 		if _, err := f.redeemState(sealed, s.User+"x", s.Handle); !errors.Is(err, errFormForeign) {
-			rt.Fatalf("another user: %v", err)
+			rt.Fatalf("another user's state returns %v", err)
 		}
 		if _, err := f.redeemState(sealed, s.User, s.Handle+"x"); !errors.Is(err, errFormForeign) {
-			rt.Fatalf("another handle: %v", err)
+			rt.Fatalf("a state for another handle returns %v", err)
 		}
 		age := time.Duration(rapid.Int64Range(0, int64(2*formLifetime/time.Second)).Draw(rt, "seconds")) * time.Second
 		now = now.Add(age)
 		got, err := f.redeemState(sealed, s.User, s.Handle)
 		if age >= formLifetime {
 			if !errors.Is(err, errFormExpired) {
-				rt.Fatalf("at an age of %v: %v", age, err)
+				rt.Fatalf("a form at an age of %v returns %v", age, err)
 			}
 			return
 		}
@@ -46,13 +46,13 @@ func TestFormsOpenOnce(t *testing.T) {
 			rt.Fatalf("opened %+v, %v", got, err)
 		}
 		if _, err := f.redeemState(sealed, s.User, s.Handle); !errors.Is(err, errFormUsed) {
-			rt.Fatalf("a second time: %v", err)
+			rt.Fatalf("a second use returns %v", err)
 		}
 	})
 }
 
-// Of many calls with one form exactly one succeeds; used forms are forgotten after they
-// expire.
+// Of many concurrent calls with one form exactly one succeeds; used forms are forgotten
+// after they expire.
 func TestFormsConcurrently(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
@@ -69,13 +69,13 @@ func TestFormsConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 	if won.Load() != 1 {
-		t.Errorf("%d calls got through with one form", won.Load())
+		t.Errorf("%d calls succeeded with one form", won.Load())
 	}
 	now = now.Add(formLifetime + time.Second)
 	if _, err := f.redeemState(f.sealState(formState{User: "ann", Handle: "h"}), "ann", "h"); err != nil {
 		t.Fatal(err)
 	}
 	if len(f.used) != 1 {
-		t.Errorf("%d forms are remembered, want the last one", len(f.used))
+		t.Errorf("%d forms are remembered, want only the last one", len(f.used))
 	}
 }

@@ -15,7 +15,7 @@ import (
 // Machines is the service of the toolset "machines". Its refusals are *run.Refusal; see
 // driver.Background.
 type Machines interface {
-	// Served lists the machines.
+	// Served returns the machines that clients may start.
 	Served(ctx context.Context) ([]MachineInfo, error)
 	Start(ctx context.Context, c run.Caller, r driver.StartRequest) (*driver.Status, error)
 	Status(ctx context.Context, c run.Caller, id string) (*driver.Status, error)
@@ -23,8 +23,8 @@ type Machines interface {
 	Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error)
 	Decide(ctx context.Context, c run.Caller, id string, decision machineengine.Decision, result string) (*driver.Status, error)
 	Cancel(ctx context.Context, c run.Caller, id, reason string) (*driver.Status, error)
-	// Watch returns the updates of a run that this process drives until cancel is called;
-	// updates is nil if it drives no such run.
+	// Watch returns the updates of a run that this process executes, until cancel is
+	// called; updates is nil if the process does not execute the run.
 	Watch(id string) (updates <-chan driver.Update, cancel func())
 }
 
@@ -89,7 +89,7 @@ func (m *machineTools) startTool() *tool {
 		params: []param{
 			{name: "machine", kind: kindString, required: true, maxLength: maxID, example: "code-and-review", description: "Name from machine_list"},
 			{name: "inputs", kind: kindObject, description: "Its inputs, by name"},
-			{name: "goal", kind: kindString, description: "What the run is for, in a sentence"},
+			{name: "goal", kind: kindString, description: "The purpose of the run, in a sentence"},
 			waitParam(), requestParam(),
 		},
 		output: machineSchema(),
@@ -112,7 +112,7 @@ func (m *machineTools) startTool() *tool {
 			if err != nil {
 				return s, err
 			}
-			// The request may repeat the request of another client.
+			// An earlier request with the same id may be another client's.
 			if err := m.checkOwnRun(ctx, c.caller, s.RunID); err != nil {
 				return nil, err
 			}
@@ -124,8 +124,8 @@ func (m *machineTools) startTool() *tool {
 	}
 }
 
-// encodeAllow returns the permissions for the agents of a run that this client starts: its
-// own.
+// encodeAllow returns the permissions for the agents of a run that this client starts: the
+// client's own.
 func encodeAllow(ctx context.Context) (json.RawMessage, error) {
 	lent := auth.Delegate(ctx)
 	if lent == nil {
@@ -134,9 +134,9 @@ func encodeAllow(ctx context.Context) (json.RawMessage, error) {
 	return json.Marshal(lent)
 }
 
-// checkOwnRun returns a not-found error if a client has a limited token and did not start
-// the run: it must not read other clients' agents, nor use tools through them that its
-// token does not allow.
+// checkOwnRun returns a not-found error if the client has a limited token and did not start
+// the run. Such a client must neither read other clients' agents nor use, through them,
+// tools that its token does not allow.
 func (m *machineTools) checkOwnRun(ctx context.Context, c run.Caller, id string) error {
 	mine := auth.Delegate(ctx)
 	if mine == nil || mine.All {
@@ -151,7 +151,7 @@ func (m *machineTools) checkOwnRun(ctx context.Context, c run.Caller, id string)
 		return nil
 	}
 	return &run.Refusal{
-		Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: id, Message: "there is no such run of a machine",
+		Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: id, Message: "there is no such machine run",
 		Fix: "this client only sees the runs that it has started; machine_start starts one",
 	}
 }
@@ -200,7 +200,7 @@ func (m *machineTools) inputTool() *tool {
 	}
 }
 
-// giveInput gives a run the value or the decision of a call.
+// giveInput sends the value or the decision of a call to a run.
 func (m *machineTools) giveInput(ctx context.Context, c call) (*driver.Status, error) {
 	id := c.textArg("runId")
 	if outcome := c.textArg("outcome"); outcome != "" {

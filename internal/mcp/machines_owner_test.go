@@ -16,8 +16,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// waitingMachines has runs that wait for input; it maps them to the permissions of their
-// agents.
+// waitingMachines is a service whose runs wait for input. It maps each run to the
+// permissions of its agents.
 type waitingMachines struct {
 	mcpserver.Machines
 	// given receives the runs that got input.
@@ -59,9 +59,9 @@ func (m *waitingMachines) Decide(ctx context.Context, c run.Caller, id string, _
 	return m.Status(ctx, c, id)
 }
 
-// A client with a limited token only sees the runs that it has started, and no other runs
-// of the same user: it can neither read nor cancel them nor give them input, since their
-// agents may have more permissions. The agents of its runs have its permissions.
+// A client with a limited token only sees the runs that it has started. It can neither read
+// nor cancel other runs of the same user, nor send them input, since their agents may have
+// more permissions. The agents of its own runs have its permissions.
 func TestClientsSeeOnlyTheirRuns(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -88,7 +88,7 @@ func TestClientsSeeOnlyTheirRuns(t *testing.T) {
 			for _, id := range []string{"m_all", "m_named", "m_other", "m_same", "m_none", "m_broken", "m_mine"} {
 				want := slices.Contains(tt.may, id)
 				if got := call("machine_status", map[string]any{"runId": id, "wait": 1}); got.IsError == want {
-					t.Errorf("%s looked at: %+v", id, got.StructuredContent)
+					t.Errorf("%s accessed the run: %+v", id, got.StructuredContent)
 				}
 				for _, args := range []map[string]any{{"runId": id, "value": "do it"}, {"runId": id, "outcome": "retry"}, {"runId": id}} {
 					for _, name := range []string{"machine_input", "machine_cancel"} {
@@ -112,13 +112,13 @@ func TestClientsSeeOnlyTheirRuns(t *testing.T) {
 			call("machine_start", map[string]any{"machine": "x"})
 			var lent auth.Delegation
 			if err := json.Unmarshal(<-m.begun, &lent); err != nil || lent.Token != "1" || !lent.Covers(&tt.allow) || !tt.allow.Covers(&lent.Allow) {
-				t.Errorf("what it begins may use %+v, %v", lent, err)
+				t.Errorf("the agents of the started run may use %+v, %v", lent, err)
 			}
 			// Repeating another client's request reveals nothing.
 			again := call("machine_start", map[string]any{"machine": "x", "requestId": "theirs"})
 			<-m.begun
 			if again.IsError == tt.allow.All {
-				t.Errorf("the request of another client: %+v", again.StructuredContent)
+				t.Errorf("another client's request returns %+v", again.StructuredContent)
 			}
 		})
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// waitParam is the time that a call waits for a run.
+// waitParam returns the parameter for the time that a call waits for a run.
 func waitParam() param {
 	return param{name: "wait", kind: kindInteger, description: "Seconds to wait for it to pause, at most 50", example: 30}
 }
 
-// waitForRun returns the status of a run when it pauses or ends, or when the time is over.
-// Until then it sends progress if the client asked for it.
+// waitForRun returns the status of a run when it pauses or ends, or when the time has
+// elapsed. Until then it sends progress if the client asked for it.
 func (m *machineTools) waitForRun(ctx context.Context, c call, id string) (*driver.Status, error) {
 	patience := time.Duration(min(max(c.intArg("wait"), 0), maxWaitSeconds)) * time.Second
 	token := c.req.Params.GetProgressToken()
@@ -39,8 +39,8 @@ func (m *machineTools) waitForRun(ctx context.Context, c call, id string) (*driv
 	return s, err
 }
 
-// sendProgress sends the updates of a run until done is closed and all earlier ones are
-// sent.
+// sendProgress sends the updates of a run. After done is closed it sends the remaining ones
+// and returns.
 func sendProgress(ctx context.Context, req *mcp.CallToolRequest, token any, updates <-chan driver.Update, done <-chan struct{}) {
 	n := 0.0
 	tell := func(u driver.Update) {
@@ -49,7 +49,7 @@ func sendProgress(ctx context.Context, req *mcp.CallToolRequest, token any, upda
 			return
 		}
 		n++
-		// The client may be gone; the run continues without it.
+		// The client may have disconnected; the run continues.
 		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: message})
 	}
 	for {
@@ -78,7 +78,7 @@ func progressText(u driver.Update) string {
 		return plainLine(fmt.Sprintf("%s asks %s", e.Agent, e.Model), longest)
 	case machineengine.KindModelResult:
 		if e.Error != nil {
-			return plainLine(e.Agent+" got no answer: "+e.Error.Message, longest)
+			return plainLine(e.Agent+" received no answer: "+e.Error.Message, longest)
 		}
 		return plainLine(fmt.Sprintf("%s answered: %s", e.Agent, e.Response.Message.Content), longest)
 	case machineengine.KindToolIntent:

@@ -16,8 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// phaseTools is the toolset "phases": the tools of seed 002, with the inputs and outputs of
-// its server.
+// phaseTools is the toolset "phases". Its tools have the inputs and outputs of the workflow
+// server that phase workflows come from, here "the original server".
 type phaseTools struct {
 	catalog Catalog
 	// runs is nil if the toolset "runs" is not offered.
@@ -84,7 +84,7 @@ func (p *phaseTools) listWorkflows() *tool {
 	}
 }
 
-// describeUnloaded returns a few lines about the files that did not load, or "".
+// describeUnloaded returns a short list of the files that did not load, or "".
 func describeUnloaded(snap *catalog.Snapshot) string {
 	const most = 5
 	var lines []string
@@ -198,8 +198,8 @@ func workflowIDs(snap *catalog.Snapshot) []string {
 	return ids
 }
 
-// notFound returns the error about an unknown id, in the words of the original, with the
-// known ids.
+// notFound returns the error about an unknown id, in the wording of the original server,
+// with the known ids.
 func notFound(what, field, id string, allowed []string) *callError {
 	const most = 60
 	bad := &callError{
@@ -214,8 +214,8 @@ func notFound(what, field, id string, allowed []string) *callError {
 	return bad
 }
 
-// suggestRetry sets the next call to the caller's own with the closest known value, or to a
-// list if there is no value.
+// suggestRetry sets the next call to the caller's call with the closest known value, or to
+// a list call if there is no such value.
 func (e *callError) suggestRetry(toolName string, in arguments) {
 	allowed, _ := e.Allowed.([]string)
 	if len(allowed) == 0 {
@@ -251,7 +251,8 @@ func (p *phaseTools) findPhase(toolName string, in arguments, w *phases.Workflow
 	return nil, bad
 }
 
-// indexByID returns the index of an id, or of a 1-based number, or -1 if it does not exist.
+// indexByID returns the index of the element with an id or a 1-based number, or -1 if there
+// is none.
 func indexByID(ids []string, id string) int {
 	if i := slices.Index(ids, id); i >= 0 {
 		return i
@@ -297,8 +298,8 @@ type healthAnswer struct {
 	Version   string `json:"version"`
 	Workflows int    `json:"workflows_available"`
 	Uptime    int64  `json:"uptime_seconds"`
-	// Problems counts the errors of files and sources, and Sources names those
-	// that could not be read.
+	// Problems is the number of errors of files and sources. Sources names those that could
+	// not be read.
 	Problems int      `json:"problems"`
 	Sources  []string `json:"failed_sources,omitempty"`
 }

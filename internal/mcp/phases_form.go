@@ -12,20 +12,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// textAnswer is an answer in the form of the original (facts/phases.md 1.3): its text is
-// indented JSON or the content of a file; its structure wraps any other value in an object.
+// textAnswer is an answer in the form of the original server: its text is indented JSON or
+// the content of a file. The structured content wraps a value that is not an object in one.
 type textAnswer struct {
-	// text is the answer of the original; "" means the indented structure, except if
-	// verbatim is set: a file may be empty.
+	// text is the text of the answer. "" means the indented structure, unless verbatim is
+	// set, since a file may be empty.
 	text     string
 	verbatim bool
 	// structure is the structured content, an object.
 	structure any
-	// note is a second text, for information that the original has no member for.
+	// note is a second text, for information that the original server has no member for.
 	note string
 }
 
-// encodeResult writes the answer.
+// encodeResult returns the answer as the result of a call.
 func (w textAnswer) encodeResult() (*mcp.CallToolResult, error) {
 	structure, err := jsontext.Marshal(w.structure)
 	if err != nil {
@@ -43,7 +43,7 @@ func (w textAnswer) encodeResult() (*mcp.CallToolResult, error) {
 	return res, nil
 }
 
-// itemList returns a list as the original writes it, and as an object.
+// itemList returns a list as the text of the original server, and as an object.
 func itemList[T any](items []T, note string) (any, error) {
 	if items == nil {
 		items = []T{}
@@ -57,13 +57,14 @@ func rawText(content, format string) textAnswer {
 	return textAnswer{text: content, verbatim: true, structure: map[string]any{"content": content, "format": format}}
 }
 
-// indentJSON returns JSON with two spaces, as JavaScript writes it.
+// indentJSON returns JSON indented by two spaces, as JavaScript does.
 func indentJSON(v any) (string, error) {
 	text, err := jsontext.Indent(v)
 	return string(text), err
 }
 
-// memberOrder is the order of members for readers; others follow alphabetically.
+// memberOrder returns the names of the members that come first, in order. The others follow
+// alphabetically.
 func memberOrder() []string {
 	return strings.Fields("$schema id version title name label type path section problem capability description author tags precedence priority " +
 		"message action target variable operator value over to condition conditions transitionTo isDefault recognition skills primary supporting " +
@@ -76,7 +77,7 @@ func memberOrder() []string {
 func encodeReadable(members map[string]any) (json.RawMessage, error) {
 	ranks := map[string]int{}
 	for i, name := range memberOrder() {
-		ranks[name] = i - len(memberOrder()) // negative: before all other members
+		ranks[name] = i - len(memberOrder()) // A negative rank comes before all other members.
 	}
 	var b bytes.Buffer
 	err := writeReadable(&b, members, ranks)
@@ -122,7 +123,7 @@ func writeReadable(b *bytes.Buffer, v any, ranks map[string]int) error {
 	return nil
 }
 
-// wholeDocument returns a document after complete has changed its members.
+// wholeDocument returns a document with the changes that complete makes to its members.
 func wholeDocument(canonical string, complete func(members map[string]any)) (any, error) {
 	var members map[string]any
 	if err := jsontext.Decode([]byte(canonical), &members); err != nil {
@@ -133,7 +134,7 @@ func wholeDocument(canonical string, complete func(members map[string]any)) (any
 	return textAnswer{structure: text}, err
 }
 
-// withDefaults fills in the defaults of a phase workflow, as the original does.
+// withDefaults adds the defaults of a phase workflow, as the original server does.
 func withDefaults(workflow map[string]any) {
 	forEachObject(workflow["variables"], func(v map[string]any) { setDefault(v, "required", false) })
 	forEachObject(workflow["phases"], phaseDefaults)

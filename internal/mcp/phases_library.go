@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// nextAction is the next call in an answer, in the form of the original.
+// nextAction is the next call in an answer, in the form of the original server.
 type nextAction struct {
 	Tool       string         `json:"tool"`
 	Parameters map[string]any `json:"parameters"`
@@ -33,7 +33,7 @@ type activityInfo struct {
 	MandatoryGuide *mandatoryGuide `json:"mandatory_guide,omitempty"`
 }
 
-// mandatoryGuide is the guide to read before an activity, with its text.
+// mandatoryGuide is the guide to read before an activity.
 type mandatoryGuide struct {
 	WorkflowID string `json:"workflow_id"`
 	Index      string `json:"index"`
@@ -118,8 +118,8 @@ func entryIDs(entries []*library.Entry) []string {
 	return list
 }
 
-// explainMissing returns the error about an unknown document, with the reason if it did not
-// load.
+// explainMissing returns the error about an unknown document, with the reason if its file
+// did not load.
 func (p *phaseTools) explainMissing(lib *library.Library, kind phases.EntryKind, toolName, field, workflow, id string, allowed []string, in arguments) *callError {
 	name := string(kind)
 	bad := notFound(strings.ToUpper(name[:1])+name[1:], field, id, allowed)
@@ -177,7 +177,8 @@ func (p *phaseTools) matchActivity() *tool {
 	}
 }
 
-// askWhichActivity asks the user to choose between activities that fit equally well.
+// askWhichActivity returns a question to the user about which activity to choose, of those
+// that fit equally well.
 func askWhichActivity(found []library.Match) string {
 	best := found[0].Score
 	var lines []string

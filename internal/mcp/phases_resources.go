@@ -18,7 +18,7 @@ const (
 )
 
 // addLibraryResources adds the guides and templates. Steps of runs name them, so they are
-// needed without the toolset "phases" too.
+// also needed without the toolset "phases".
 func (s *Server) addLibraryResources() {
 	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
 		URITemplate: guideTemplate, Name: "guide", Title: "A guide",
@@ -46,11 +46,11 @@ func (s *Server) readText(prefix string, kind phases.EntryKind) mcp.ResourceHand
 	}
 }
 
-// mimeTypes are the media types of the formats of texts. Any other is plain text.
+// mimeTypes are the media types of the formats of texts. All other formats are plain text.
 var mimeTypes = map[string]string{"markdown": "text/markdown", "json": mimeJSON, "yaml": "application/yaml"}
 
-// textParts suggests parts of the URI of a guide or template: ids of workflows with guides
-// or templates, and indices.
+// textParts suggests parts of the URI of a guide or template: the ids of workflows that
+// have some, and their indices.
 func (s *Server) textParts(p *mcp.CompleteParams, kind phases.EntryKind) []string {
 	lib := s.catalog.Snapshot().Library()
 	var values []string

@@ -21,7 +21,7 @@ func phasesWithRoute(second string) string {
  {"id":"z","name":"Z","required":true,"steps":[{"id":"u","name":"End","required":true}]}]}`, second, second)
 }
 
-// A position includes the guides that it names, for agents that cannot read them otherwise;
+// A position includes the texts of its guides, for agents that cannot read them otherwise;
 // a gate names the steps before it and whether it can be declined.
 func TestPositionsIncludeGuides(t *testing.T) {
 	t.Parallel()
@@ -31,14 +31,14 @@ func TestPositionsIncludeGuides(t *testing.T) {
 	cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
 	started := callText(t, cs, "workflow_start", map[string]any{"workflowId": "routed"})
 	if !strings.Contains(started.texts[0], "slowly") || !strings.Contains(started.texts[0], "the full text is the resource guideway://guides/routed/00-way") {
-		t.Errorf("the position does not bring its guide:\n%s", started.texts[0])
+		t.Errorf("the position does not include its guide:\n%s", started.texts[0])
 	}
 	if first := len(memberAt(started.structure, "position/guides").([]any)); first != 2 {
 		t.Errorf("%d guides", first)
 	}
 	gate := callTool(t, cs, "workflow_continue", map[string]any{"handle": started.structure["handle"], "output": "looked"})
 	if memberAt(gate, "position/declinable") != true || memberAt(gate, "position/prompt") != "Before you ask: Show the list." {
-		t.Errorf("the gate: %v", gate["position"])
+		t.Errorf("the gate is %v", gate["position"])
 	}
 	declined := callTool(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"], "answer": map[string]any{"decline": true}})
 	if memberAt(declined, "position/kind") != "context" {
@@ -55,7 +55,7 @@ func TestPositionsIncludeGuideOnce(t *testing.T) {
 	cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
 	started := callText(t, cs, "workflow_start", map[string]any{"workflowId": "routed"})
 	if n := strings.Count(started.texts[0], "steadily"); n != 1 || !strings.Contains(started.texts[0], "slowly") {
-		t.Errorf("the section comes %d times:\n%s", n, started.texts[0])
+		t.Errorf("the section is included %d times:\n%s", n, started.texts[0])
 	}
 }
 
@@ -69,15 +69,15 @@ func TestRunTransitionsUsePinnedDefinition(t *testing.T) {
 	writeToCatalog(t, r, "routed/routed.json", phasesWithRoute("other"))
 	args := map[string]any{"workflow_id": "routed", "from_phase": "a", "to_phase": "b", "handle": started["handle"]}
 	if got := callText(t, cs, "validate_transition", args); got.structure["valid"] != true || got.structure["leads_to"] != "b" {
-		t.Errorf("by the run: %v", got.structure)
+		t.Errorf("the check with the run returns %v", got.structure)
 	}
 	delete(args, "handle")
 	if got := callText(t, cs, "validate_transition", args); got.structure["valid"] != false {
-		t.Errorf("by the catalog: %v", got.structure)
+		t.Errorf("the check with the catalog returns %v", got.structure)
 	}
 }
 
-// writeToCatalog writes a file of the catalog's custom source and loads it.
+// writeToCatalog writes a file to the catalog's custom source, and loads the source.
 func writeToCatalog(t *testing.T, r *testServer, name, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(r.dir, filepath.Dir(name)), 0o700); err != nil {
@@ -89,8 +89,8 @@ func writeToCatalog(t *testing.T, r *testServer, name, text string) {
 	}
 }
 
-// skippingPhases has two questions in its first phase; the first answer skips the second
-// phase, or all others.
+// skippingPhases is a workflow with two checkpoints in its first phase. An answer to the
+// first skips the second phase, or all other phases.
 const skippingPhases = `{"id":"skipping","version":"1.0.0","title":"Skipping","initialPhase":"a","variables":[{"name":"big","type":"boolean","required":false}],
 "phases":[
  {"id":"a","name":"A","required":true,
@@ -104,7 +104,7 @@ const skippingPhases = `{"id":"skipping","version":"1.0.0","title":"Skipping","i
  {"id":"c","name":"C","required":true,"steps":[{"id":"u","name":"End","required":true}]},
  {"id":"x","name":"X","required":true,"transitions":[{"to":"c","condition":{"type":"simple","variable":"big","operator":"==","value":true}}]}]}`
 
-// validate_transition passes over the phases that an answer has skipped, as the run does.
+// validate_transition passes over the phases that an answer has skipped, as a run does.
 func TestTransitionsPassSkippedPhases(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t, func(o *mcpserver.Options) { o.Toolsets = append(mcpserver.DefaultToolsets(), mcpserver.ToolsetPhases) })
@@ -141,7 +141,7 @@ func TestTransitionsPassSkippedPhases(t *testing.T) {
 		}
 		left := callTool(t, cs, "workflow_continue", map[string]any{"handle": asked["handle"], "answer": map[string]any{"optionId": "yes"}})
 		if memberAt(left, "position/phase/id") != tt.to {
-			t.Errorf("the run went to %v, and the tool said %s", memberAt(left, "position/phase"), tt.to)
+			t.Errorf("the run is at %v, but the tool returned %s", memberAt(left, "position/phase"), tt.to)
 		}
 	}
 
@@ -155,6 +155,6 @@ func TestTransitionsPassSkippedPhases(t *testing.T) {
 	}
 	got := callText(t, cs, "validate_transition", map[string]any{"workflow_id": "skipping", "from_phase": "a", "to_phase": "x", "state": state})
 	if got.structure["valid"] != true || got.structure["leads_to"] != "x" {
-		t.Errorf("by a state document: %v", got.structure)
+		t.Errorf("the check with a state document returns %v", got.structure)
 	}
 }

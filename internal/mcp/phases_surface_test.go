@@ -15,7 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A stateless call does not lead through a phase workflow; a run does.
+// workflow_next refuses a phase workflow; workflow_start accepts it.
 func TestStepToolsKnowPhaseWorkflows(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t, func(o *mcpserver.Options) {
@@ -45,7 +45,7 @@ func TestStepToolsKnowPhaseWorkflows(t *testing.T) {
 		t.Errorf("%v %v", prompt, err)
 	}
 
-	// A run is checked with its own position and variables.
+	// With a handle, the check uses the run's own position and variables.
 	first := callText(t, cs, "validate_transition", map[string]any{"workflow_id": id, "from_phase": "2", "to_phase": "1", "handle": run["handle"]})
 	if reason, _ := first.structure["reason"].(string); first.structure["valid"] != false || !strings.HasPrefix(reason, "The current phase is ") {
 		t.Errorf("%v", first.structure)
@@ -60,12 +60,12 @@ func TestStepToolsKnowPhaseWorkflows(t *testing.T) {
 	}
 }
 
-// The phase tools serve the whole directory of the original.
+// The phase tools serve the complete directory of the original server.
 func TestCorpusByPhaseTools(t *testing.T) {
 	t.Parallel()
 	const corpus = "../../../shared/corpus/phases"
 	if _, err := os.Stat(corpus); err != nil {
-		t.Skip("the corpus is not beside the repository")
+		t.Skip("the directory shared/corpus is missing")
 	}
 	cs := serveDir(t, corpus)
 	for _, tt := range []struct {
@@ -116,7 +116,7 @@ func TestBundledSkillsMatchTools(t *testing.T) {
 	}
 	lib := c.Snapshot().Library()
 	name := regexp.MustCompile(`\b(?:get|list|match|validate|health|workflow|workrail)_[a-z_]+\b`)
-	// Words of the documents that look like names of tools.
+	// These words of the documents look like tool names, but are not.
 	other := []string{"workflow_id", "workflow_not_found"}
 	documents := append(lib.Activities(), lib.Skills("")...)
 	if len(documents) < 9 {
@@ -125,7 +125,7 @@ func TestBundledSkillsMatchTools(t *testing.T) {
 	for _, e := range documents {
 		for _, word := range name.FindAllString(e.Canonical, -1) {
 			if _, ok := params[word]; !ok && !slices.Contains(other, word) {
-				t.Errorf("%s speaks of %s, which is no tool", e.ID, word)
+				t.Errorf("%s mentions %s, which is not a tool", e.ID, word)
 			}
 		}
 	}
@@ -149,12 +149,12 @@ func TestBundledSkillsMatchTools(t *testing.T) {
 	only := newTestServer(t, func(o *mcpserver.Options) { o.Toolsets = []string{mcpserver.ToolsetPhases, mcpserver.ToolsetRuns} })
 	for _, tool := range toolNames(t, connectClient(t, only.server, "memory", "ann", "2025-11-25", nil)) {
 		if !taught[tool] {
-			t.Errorf("no skill tells of %s", tool)
+			t.Errorf("no skill mentions %s", tool)
 		}
 	}
 }
 
-// Guides are resources for clients that only have the toolset "runs".
+// Clients that only have the toolset "runs" can read guides as resources.
 func TestGuidesAreResources(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// manyTransitions is the workflow of the cases on validate_transition in facts/phases.md 6.
+// manyTransitions is a workflow with a transition of each kind, for validate_transition.
 const manyTransitions = `{"id":"ways","version":"1.0.0","title":"Ways","description":"All ways out of a phase","initialPhase":"a",
 	"variables":[{"name":"x","type":"boolean"}],
 	"phases":[
@@ -28,7 +28,8 @@ const manyTransitions = `{"id":"ways","version":"1.0.0","title":"Ways","descript
 		{"id":"skip","label":"Skip","effect":{"skipPhases":["e"]}}]}]},
 	{"id":"b","name":"B"},{"id":"c","name":"C"},{"id":"d","name":"D","transitions":[{"to":"e"}]},{"id":"e","name":"E"},{"id":"f","name":"F"}]}`
 
-// phaseServer serves a directory of the original's layout by the toolset phases.
+// phaseServer serves a directory with the layout of the original server by the toolset
+// phases.
 func phaseServer(t *testing.T, files map[string]string) *mcp.ClientSession {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,7 +57,7 @@ func serveDir(t *testing.T, dir string) *mcp.ClientSession {
 	return connectClient(t, server, "memory", "ann", "2025-11-25", nil)
 }
 
-// libraryFiles is a small directory of the original's layout.
+// libraryFiles returns a small directory with the layout of the original server.
 func libraryFiles() map[string]string {
 	return map[string]string{
 		"ways/ways.json": manyTransitions, "guarded.json": guarded,
@@ -92,7 +93,7 @@ func callText(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]
 	}
 	structure, ok := res.StructuredContent.(map[string]any)
 	if !ok {
-		t.Fatalf("%s: the structured content is no object: %v", tool, res.StructuredContent)
+		t.Fatalf("%s: the structured content is not an object: %v", tool, res.StructuredContent)
 	}
 	out := textAndStructure{structure: structure, isError: res.IsError}
 	for _, c := range res.Content {
@@ -101,8 +102,8 @@ func callText(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]
 	return out
 }
 
-// The text of each tool is the original's, byte for byte: indented JSON, or an unchanged
-// file.
+// The text of each tool is the original server's, byte for byte: indented JSON, or an
+// unchanged file.
 func TestPhaseToolsMatchOriginal(t *testing.T) {
 	t.Parallel()
 	cs := phaseServer(t, libraryFiles())
@@ -146,7 +147,7 @@ func withMember(base map[string]any, name string, value any) map[string]any {
 	return out
 }
 
-// A workflow is complete, with its members in memberOrder and its defaults filled in.
+// get_workflow returns the complete workflow, in memberOrder and with defaults.
 func TestGetWorkflow(t *testing.T) {
 	t.Parallel()
 	cs := phaseServer(t, libraryFiles())
@@ -159,7 +160,7 @@ func TestGetWorkflow(t *testing.T) {
 		t.Error(diff)
 	}
 	if !strings.HasPrefix(got.texts[0], "{\n  \"id\": \"ways\",\n  \"version\"") || strings.Index(got.texts[0], `"variables"`) > strings.Index(got.texts[0], `"phases"`) {
-		t.Errorf("the order of members: %.200s", got.texts[0])
+		t.Errorf("the order of members is wrong: %.200s", got.texts[0])
 	}
 	if err := json.Unmarshal([]byte(manyTransitions), &original); err != nil {
 		t.Fatal(err)
@@ -229,7 +230,7 @@ func TestGetActivities(t *testing.T) {
 		"next_action/tool": "get_rules", "activities/0/id": "begin", "activities/0/primary_skill": "state", "activities/0/problem": "The user wants begin.",
 		"activities/0/next_action/tool": "get_skill", "activities/0/next_action/parameters/skill_id": "state",
 		"activities/0/mandatory_guide/index": "0", "activities/0/mandatory_guide/format": "markdown", "activities/1/mandatory_guide": nil,
-		"quick_match/begin <now> & here": "begin", "quick_match/where were we?": "go-on", // the first one has it
+		"quick_match/begin <now> & here": "begin", "quick_match/where were we?": "go-on", // The first activity wins.
 		"quick_match/again from the start": "restart",
 	} {
 		if have := memberAt(got.structure, path); have != want {
@@ -280,7 +281,7 @@ func TestMatchActivity(t *testing.T) {
 			t.Errorf("%q: question %q", tt.goal, question)
 		}
 		if again := callText(t, cs, "match_activity", map[string]any{"goal": tt.goal}); !cmp.Equal(got.texts, again.texts) {
-			t.Errorf("%q: another answer the second time", tt.goal)
+			t.Errorf("%q: the second answer differs", tt.goal)
 		}
 	}
 	ambiguous := callText(t, cs, "match_activity", map[string]any{"goal": "Where were we?"})
@@ -294,8 +295,8 @@ func TestMatchActivity(t *testing.T) {
 	}
 }
 
-// Every error has the words of the original, the allowed values, and a call that works; no
-// path leaves the directory.
+// Every error has the wording of the original server, the allowed values, and a call that
+// works; no path leaves the directory.
 func TestPhaseToolErrors(t *testing.T) {
 	t.Parallel()
 	cs := phaseServer(t, libraryFiles())
@@ -349,7 +350,7 @@ func TestPhaseToolErrors(t *testing.T) {
 		}
 		if strings.Contains(tt.message, "not found") {
 			if next := callText(t, cs, tool, args); next.isError && next.structure["error"] == got.structure["error"] {
-				t.Errorf("%s %v: the next call fails alike: %v", tt.tool, tt.args, next.structure)
+				t.Errorf("%s %v: the next call fails too: %v", tt.tool, tt.args, next.structure)
 			}
 		}
 	}
@@ -362,8 +363,8 @@ func TestPhaseToolErrors(t *testing.T) {
 	}
 }
 
-// A document with a number is found by the number, as text or as a number, and by its file
-// name if a workflow uses that.
+// A document that has a number is found by the number, given as text or as a number, and by
+// its file name if a workflow uses that.
 func TestDocumentsAreFoundByNumber(t *testing.T) {
 	t.Parallel()
 	files := libraryFiles()
@@ -398,12 +399,11 @@ func TestDocumentsAreFoundByNumber(t *testing.T) {
 	}
 	lost := callText(t, cs, "get_skill", withMember(ways, "skill_id", "nope"))
 	if diff := cmp.Diff([]any{"review", "state"}, lost.structure["allowed"]); diff != "" {
-		t.Errorf("each skill is named once: %s", diff)
+		t.Errorf("a skill is listed more than once: %s", diff)
 	}
 }
 
-// Every tool reports a file that did not load, and other files still load (facts/phases.md
-// 1.6).
+// Every tool reports a file that did not load, and other files still load.
 func TestBrokenFilesAreReported(t *testing.T) {
 	t.Parallel()
 	files := libraryFiles()
@@ -458,11 +458,11 @@ func TestPhaseAnswersMatchSchemas(t *testing.T) {
 	}
 	list := listTools(t, cs)
 	if len(list) != len(calls) {
-		t.Errorf("%d tools, of which %d are called", len(list), len(calls))
+		t.Errorf("%d tools exist, but %d were called", len(list), len(calls))
 	}
 	for _, tool := range list {
 		if !tool.Annotations.ReadOnlyHint {
-			t.Errorf("%s only reads", tool.Name)
+			t.Errorf("%s is not marked as read-only", tool.Name)
 		}
 		got := callText(t, cs, tool.Name, calls[tool.Name])
 		if err := compileSchema(t, tool).Validate(any(got.structure)); err != nil || got.isError {
@@ -470,7 +470,7 @@ func TestPhaseAnswersMatchSchemas(t *testing.T) {
 		}
 		properties, _ := tool.OutputSchema.(map[string]any)["properties"].(map[string]any)
 		if !slices.ContainsFunc(sortedMembers(got.structure), func(name string) bool { return properties[name] != nil }) {
-			t.Errorf("%s: the schema names nothing of %v", tool.Name, got.structure)
+			t.Errorf("%s: the schema names no member of %v", tool.Name, got.structure)
 		}
 	}
 	if size := len(encodeJSON(t, list)); size > 14_000 {

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// checkOwner checks that a call names a workflow, or a folder that is not empty.
+// checkOwner checks that a call names a workflow, or a folder with texts.
 func (p *phaseTools) checkOwner(toolName string, in arguments) error {
 	id := in.textArg("workflow_id")
 	if id == library.Meta || slices.Contains(p.currentLibrary().Owners(), id) {
@@ -93,8 +93,8 @@ func (p *phaseTools) getText(kind phases.EntryKind) *tool {
 	}
 }
 
-// explainMissingText returns the error about an unknown guide or template, in the words of
-// the original.
+// explainMissingText returns the error about an unknown guide or template, in the wording
+// of the original server.
 func (p *phaseTools) explainMissingText(lib *library.Library, kind phases.EntryKind, in arguments) *callError {
 	workflow, index := in.textArg("workflow_id"), in.textArg("index")
 	allowed := []string{}
@@ -150,7 +150,7 @@ func (p *phaseTools) listResources() *tool {
 				add("templates", "list_templates", len(lib.Texts(library.KindTemplate, owner)))
 				add("skills", "list_skills", len(lib.Skills(owner)))
 				if _, taken := out[owner]; taken {
-					owner = "workflow " + owner // a workflow with the name of another member
+					owner = "workflow " + owner // A workflow may have the name of another member.
 				}
 				out[owner] = shelf
 			}

@@ -25,20 +25,20 @@ type transition struct {
 	// Condition is the text of the condition.
 	Condition string `json:"condition,omitempty"`
 	Default   bool   `json:"isDefault,omitempty"`
-	// Holds is the verdict on the condition; absent if it was not evaluated.
+	// Holds is the value of the condition; absent if the condition was not evaluated.
 	Holds string `json:"holds,omitempty"`
-	// Skipped are the phases on the way that an answer has skipped.
+	// Skipped are the phases before the target that an answer has skipped.
 	Skipped []string `json:"past,omitempty"`
 
 	expr *expr.Expr
-	// target is the phase that follows: To, or the first phase after it that is not
-	// skipped. It is "" at the end of the run, or if undecided.
+	// target is the next phase: To, or the first phase after it that is not skipped. It is
+	// "" at the end of the run, or if the phase is not decided yet.
 	target    string
 	undecided bool
 }
 
-// outgoingTransitions returns all ways to leave a phase, in the order of the original:
-// transitions, branches, options.
+// outgoingTransitions returns all transitions from a phase, in the order of the original
+// server: transitions, branches, options.
 func outgoingTransitions(phase *phases.Phase) []transition {
 	var out []transition
 	add := func(w transition, e *expr.Expr) {
@@ -69,16 +69,16 @@ func outgoingTransitions(phase *phases.Phase) []transition {
 type transitionAnswer struct {
 	Valid  bool   `json:"valid"`
 	Reason string `json:"reason,omitempty"`
-	// Transitions are those that lead to the given phase; with variables, all that were
+	// Transitions are those that lead to the given phase, or with variables all that were
 	// checked.
 	Transitions []transition `json:"ways,omitempty"`
-	// LeadsTo is the phase that follows with these variables.
+	// LeadsTo is the next phase with these variables.
 	LeadsTo string `json:"leads_to,omitempty"`
 	// Waits are the variables that the decision needs.
 	Waits []string `json:"waits_for,omitempty"`
-	// First is the position that the run has before it leaves the phase.
+	// First is the position at which the run is before it leaves the phase.
 	First string `json:"first,omitempty"`
-	// Allowed are the ids of the phases, if one is not found.
+	// Allowed are the ids of all phases, if a given phase is not found.
 	Allowed []string `json:"allowed,omitempty"`
 }
 
@@ -131,8 +131,8 @@ func (p *phaseTools) validateTransition() *tool {
 	return t
 }
 
-// findEnds finds both phases, or returns a message about the missing one, in the words of
-// the original.
+// findEnds returns both phases, or a message about the missing one in the wording of the
+// original server.
 func (p *phaseTools) findEnds(in arguments, w *phases.Workflow) (from, to *phases.Phase, missing string) {
 	from, err := p.findPhase("", in, w, "from_phase")
 	if err != nil {
@@ -145,7 +145,8 @@ func (p *phaseTools) findEnds(in arguments, w *phases.Workflow) (from, to *phase
 	return from, to, ""
 }
 
-// checkStatic answers as the original does: whether any transition leads to a phase.
+// checkStatic reports, as the original server does, whether any transition leads to a
+// phase.
 func checkStatic(list []transition, to *phases.Phase) transitionAnswer {
 	var out transitionAnswer
 	var targets []string
@@ -167,11 +168,12 @@ func checkStatic(list []transition, to *phases.Phase) transitionAnswer {
 	return out
 }
 
-// conditionJudge evaluates a condition, and returns the variables it waits for.
+// conditionJudge evaluates a condition, and returns the variables that it still needs.
 type conditionJudge func(*expr.Expr) (expr.Verdict, []string)
 
-// checkDynamic answers with known variables: decisions in order, then transitions (DESIGN
-// 4). The options of an unanswered checkpoint are always valid: a person may choose any.
+// checkDynamic answers with known variables. As in a run, decisions are evaluated in order
+// and before transitions. The options of an unanswered checkpoint are always valid: a
+// person may choose any.
 func checkDynamic(from, to *phases.Phase, decide conditionJudge, s runPosition) transitionAnswer {
 	out := transitionAnswer{}
 	all := s.outgoing(from)
@@ -242,9 +244,9 @@ func (w *transition) reasonText() string {
 	}
 }
 
-// takenTransition returns the transition that applies, and the targets of branches that a
-// decision offers instead. The conditions are already evaluated. An undecided condition
-// blocks the ones after it.
+// takenTransition returns the transition that applies, or the targets of the branches that
+// a decision offers. The conditions are already evaluated. An undecided condition blocks
+// the ones after it.
 func takenTransition(from *phases.Phase, all []transition) (taken *transition, offered []string) {
 	pick := func(list []*transition, unconditional bool) (*transition, bool) {
 		var fallback *transition
@@ -298,7 +300,8 @@ type runPosition struct {
 	answered map[string]bool
 	// decidedTarget is the phase that an answer or a decision has already chosen, or "".
 	decidedTarget string
-	// resolve returns the phase after the skipped ones; nil if none are known.
+	// resolve returns the first phase from to on that is not skipped. It is nil if no
+	// skipped phases are known.
 	resolve func(to string) (end string, past []string, ok bool)
 	engine.Position
 }
@@ -345,7 +348,7 @@ func positionOf(w *phases.Workflow, d *engine.StateDocument) runPosition {
 	return s
 }
 
-// newResolver returns a function that passes over the phases that answers have skipped.
+// newResolver returns a function that finds the first phase that no answer has skipped.
 func newResolver(w *phases.Workflow, d *engine.StateDocument) func(string) (string, []string, bool) {
 	program := engine.CompilePhases(w)
 	ids := phaseIDs(w)
@@ -361,7 +364,7 @@ func newResolver(w *phases.Workflow, d *engine.StateDocument) func(string) (stri
 	}
 }
 
-// nextPosition returns the position as text.
+// nextPosition returns the position in words.
 func (s runPosition) nextPosition() string {
 	if s.Kind == "" || s.Kind == engine.PositionEnd {
 		return ""
@@ -369,10 +372,10 @@ func (s runPosition) nextPosition() string {
 	return strings.TrimSpace(string(s.Kind) + " " + s.ID)
 }
 
-// newJudge returns a judge with the variables of a call, nil if it has none, and the
-// position they belong to. In a call's own variables, a missing one has no value
-// (facts/phases.md 6); a run waits for variables that were never set. For a run, the
-// workflow is its pinned one.
+// newJudge returns a judge with the variables of a call, or nil if the call has none, and
+// the position that they belong to. With variables in the call, as in the original server,
+// a missing variable has no value; a run waits for variables that were never set. For a
+// run, the workflow is its pinned one.
 func (p *phaseTools) newJudge(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (conditionJudge, runPosition, *phases.Workflow, error) {
 	byTable := func(vars map[string]any) conditionJudge {
 		lookup := expr.Map(vars)
@@ -393,7 +396,7 @@ func (p *phaseTools) newJudge(ctx context.Context, t *tool, in arguments, w *pha
 	case len(given) == 0:
 		return nil, runPosition{}, w, nil
 	case len(given) > 1:
-		return nil, runPosition{}, w, t.badCall(in, given[1], "give one of variables, state and handle")
+		return nil, runPosition{}, w, t.badCall(in, given[1], "specify exactly one of variables, state and handle")
 	case given[0] == "handle":
 		return p.newRunJudge(ctx, t, in, w)
 	case given[0] == "variables":
@@ -417,7 +420,7 @@ func (p *phaseTools) newRunJudge(ctx context.Context, t *tool, in arguments, w *
 		return nil, runPosition{}, w, err
 	}
 	if details.Workflow != w.ID || details.Position.Phase == nil {
-		return nil, runPosition{}, w, t.badCall(in, "handle", fmt.Sprintf("the run is of the workflow %s and not in a phase of %s", details.Workflow, w.ID))
+		return nil, runPosition{}, w, t.badCall(in, "handle", fmt.Sprintf("the run follows the workflow %s and is not in a phase of %s", details.Workflow, w.ID))
 	}
 	pinned, found := workflow.Parse(w.ID+".json", []byte(details.Definition))
 	if pinned == nil || pinned.Phases == nil {
@@ -444,7 +447,7 @@ func (p *phaseTools) newRunJudge(ctx context.Context, t *tool, in arguments, w *
 	}, stands, w, nil
 }
 
-// readState reads a state document: it needs at least the current phase.
+// readState reads a state document, which must have at least the current phase.
 func readState(members map[string]any, w *phases.Workflow) (d *engine.StateDocument, message string) {
 	number, ok := members["currentPhase"].(json.Number)
 	n, err := number.Int64()
@@ -452,7 +455,7 @@ func readState(members map[string]any, w *phases.Workflow) (d *engine.StateDocum
 		return nil, fmt.Sprintf("state.currentPhase must be a whole number from 1 to %d", len(w.Phases))
 	}
 	if id, given := members["workflowId"]; given && id != w.ID {
-		return nil, fmt.Sprintf("the state is of the workflow %v, not of %s", id, w.ID)
+		return nil, fmt.Sprintf("the state belongs to the workflow %v, not to %s", id, w.ID)
 	}
 	text, err := jsontext.Marshal(members)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The answers of the original without variables (facts/phases.md 6), and those with
-// variables.
+// Without variables validate_transition answers as the original server does; with variables
+// it names the transition that applies.
 func TestValidateTransition(t *testing.T) {
 	t.Parallel()
 	cs := phaseServer(t, libraryFiles())
@@ -30,9 +30,9 @@ func TestValidateTransition(t *testing.T) {
 		{"0", "a", nil, false, "Source phase not found: 0"},
 
 		{"a", "b", vars{"variables": vars{"x": true}}, true, "by the transition, because x is true"},
-		{"a", "b", vars{"variables": vars{"x": "true"}}, false, "No condition holds, and there is no default"}, // no coercion
+		{"a", "b", vars{"variables": vars{"x": "true"}}, false, "No condition holds, and there is no default"}, // Values are not converted.
 		{"a", "b", vars{"variables": vars{}}, false, "No condition holds, and there is no default"},
-		{"a", "b", vars{"variables": vars{"x": true, "y": 2}}, false, "The variables lead to c, by the branch, because y > 1"}, // decisions go first
+		{"a", "b", vars{"variables": vars{"x": true, "y": 2}}, false, "The variables lead to c, by the branch, because y > 1"}, // Decisions come before transitions.
 		{"a", "c", vars{"variables": vars{"x": true, "y": 2}}, true, "by the branch, because y > 1"},
 		{"a", "c", vars{"variables": vars{"y": "2"}}, false, "No condition holds, and there is no default"},
 		{"a", "d", vars{"variables": vars{"x": true}}, true, "by the answer c1/go"},
@@ -54,7 +54,7 @@ func TestValidateTransition(t *testing.T) {
 	}
 	got := callText(t, cs, "validate_transition", map[string]any{"workflow_id": "ways", "from_phase": "a", "to_phase": "b"})
 	if diff := cmp.Diff([]any{map[string]any{"by": "transition", "to": "b", "condition": "x is true"}}, got.structure["ways"]); diff != "" {
-		t.Errorf("the condition is not told: %s", diff)
+		t.Errorf("the answer lacks the condition: %s", diff)
 	}
 	for _, state := range []vars{
 		{},
@@ -74,15 +74,15 @@ func TestValidateTransition(t *testing.T) {
 		"workflow_id": "ways", "from_phase": "a", "to_phase": "b", "variables": vars{"x": true}, "state": vars{"currentPhase": 1},
 	})
 	if !both.isError {
-		t.Errorf("two sets of variables: %v", both.structure)
+		t.Errorf("a call with two sets of variables returns %v", both.structure)
 	}
 	ghost := callText(t, cs, "validate_transition", map[string]any{"workflow_id": "ways", "from_phase": "a", "to_phase": "ghost"})
 	if diff := cmp.Diff([]any{"a", "b", "c", "d", "e", "f"}, ghost.structure["allowed"]); diff != "" {
-		t.Errorf("the phases are not told: %s", diff)
+		t.Errorf("the answer lacks the phases: %s", diff)
 	}
 }
 
-// An answer cannot be changed, and a transition is not chosen again.
+// Once a checkpoint is answered or a transition is chosen, no other is valid.
 func TestValidateTransitionAfterAnswers(t *testing.T) {
 	t.Parallel()
 	cs := phaseServer(t, libraryFiles())
@@ -94,15 +94,15 @@ func TestValidateTransitionAfterAnswers(t *testing.T) {
 		valid bool
 		leads string
 	}{
-		{"nothing is answered", map[string]any{}, "d", true, ""},
+		{"no answer yet", map[string]any{}, "d", true, ""},
 		{"answered otherwise", map[string]any{"checkpointResponses": map[string]any{"1-1": map[string]any{"optionId": "skip", "respondedAt": at}}}, "d", false, ""},
-		{"an answer leads on", map[string]any{"checkpointResponses": map[string]any{
+		{"an answer has chosen the next phase", map[string]any{"checkpointResponses": map[string]any{
 			"1-1": map[string]any{"optionId": "go", "respondedAt": at, "effects": map[string]any{"transitionedTo": 4}},
 		}}, "d", true, "d"},
-		{"a decision leads elsewhere", map[string]any{"decisionOutcomes": map[string]any{
+		{"a decision has chosen another phase", map[string]any{"decisionOutcomes": map[string]any{
 			"1-1": map[string]any{"branchId": "one", "decidedAt": at, "transitionedTo": 3},
 		}}, "b", false, "c"},
-		{"of another phase", map[string]any{"checkpointResponses": map[string]any{"2-1": map[string]any{"optionId": "skip", "respondedAt": at}}}, "d", true, ""},
+		{"the state is in another phase", map[string]any{"checkpointResponses": map[string]any{"2-1": map[string]any{"optionId": "skip", "respondedAt": at}}}, "d", true, ""},
 	}
 	for _, tt := range tests {
 		tt.state["currentPhase"] = 1
@@ -123,8 +123,7 @@ const offeringDecision = `{"id":"offering","version":"1.0.0","title":"Offering",
 		{"to":"d","condition":{"type":"simple","variable":"y","operator":">","value":1}},{"to":"e","isDefault":true}]},
 	{"id":"c","name":"C"},{"id":"d","name":"D"},{"id":"e","name":"E"}]}`
 
-// A branch without a condition is offered, and a default applies at any place in the list
-// (DESIGN 4).
+// A branch without a condition is offered, and a default applies at any place in the list.
 func TestValidateTransitionDefaults(t *testing.T) {
 	t.Parallel()
 	cs := phaseServer(t, map[string]string{"offering.json": offeringDecision})

@@ -16,7 +16,7 @@ const maxPath = 4096
 
 var (
 	projectID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{12}$`) })
-	// drivePath matches an absolute path of a client on Windows.
+	// drivePath matches an absolute Windows path.
 	drivePath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]:[\\/]`) })
 )
 
@@ -30,7 +30,7 @@ type projects struct {
 	project func(context.Context) run.Project
 }
 
-// currentProject returns the client's project, as far as the server knows it.
+// currentProject returns the client's project, if the server knows it.
 func (p projects) currentProject(ctx context.Context) run.Project {
 	if p.project == nil {
 		return run.Project{}
@@ -39,7 +39,7 @@ func (p projects) currentProject(ctx context.Context) run.Project {
 }
 
 // findProject returns the project that a call names by id or path, or the client's current
-// one. For a path that is not on this machine, the path is the project's name.
+// project. A path that is not on this machine is used as the project's name.
 func (p projects) findProject(ctx context.Context, c call) (run.Project, error) {
 	name, here := c.textArg("project"), p.currentProject(ctx)
 	switch {

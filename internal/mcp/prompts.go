@@ -46,7 +46,7 @@ func (s *Server) getPrompt(_ context.Context, req *mcp.GetPromptRequest) (*mcp.G
 	}, nil
 }
 
-// howToFollow names the calls to follow a workflow.
+// howToFollow returns instructions with the calls to follow a workflow.
 func (s *Server) howToFollow(d *workflow.Definition, goal string) string {
 	if s.runs == nil && d.Phases != nil {
 		return fmt.Sprintf("Read it with get_workflow {\"workflow_id\": %q}. Do each step of a phase fully, ask me at each of its checkpoints, "+
@@ -62,7 +62,7 @@ func (s *Server) howToFollow(d *workflow.Definition, goal string) string {
 	if goal != "" {
 		args["goal"] = goal
 	}
-	text, _ := jsontext.Marshal(args) // strings always marshal
+	text, _ := jsontext.Marshal(args) // Strings always marshal.
 	return "Start with workflow_start " + string(text) + ". " +
 		"Do everything the position asks, and submit the result with workflow_continue and the handle of the last answer. " +
 		"Fix what a refusal names and submit it again. Only I answer gates: show me the result and ask. " +

@@ -17,7 +17,7 @@ type runTools struct {
 	forms  *formStore
 	// catalog has the guides that a position refers to.
 	catalog Catalog
-	// memory describes the runs' contexts; nil leaves that out.
+	// memory describes the runs' contexts; answers omit the descriptions if it is nil.
 	memory *contexts.Service
 }
 
@@ -25,7 +25,7 @@ func (r *runTools) listTools() []*tool {
 	return []*tool{r.startTool(), r.continueTool(), r.statusTool(), r.resumeTool(), r.forkTool(), r.abortTool()}
 }
 
-// The arguments in examples.
+// Arguments of example calls.
 const (
 	exampleHandle = "h_0123456789abcdefghjkm"
 	exampleRun    = "r_0123456789abcdefghjkmnp"
@@ -42,7 +42,7 @@ func handleParam(required bool) param {
 	return p
 }
 
-// refParams name a run by a handle or its id.
+// refParams returns the parameters that name a run by a handle or its id.
 func refParams() []param {
 	return []param{
 		handleParam(false),
@@ -70,7 +70,7 @@ func positionSchema() map[string]any {
 // runAnswer is the state of a run in an answer.
 type runAnswer struct {
 	*run.Answer
-	// Hint is an instruction that no call covers.
+	// Hint is an instruction that no next call covers.
 	Hint string `json:"hint,omitempty"`
 	// Notice warns that the run's context is large.
 	Notice string `json:"contextNotice,omitempty"`
@@ -93,7 +93,7 @@ func (r *runTools) loadBrief(ctx context.Context, c run.Caller, id string) *cont
 		return nil
 	}
 	b, err := r.memory.Brief(ctx, c, id)
-	if err != nil { // the answer is complete without it
+	if err != nil { // The answer is complete without the summary.
 		return &contexts.Brief{Note: "context summary failed: " + err.Error()}
 	}
 	return b
@@ -147,8 +147,8 @@ func (r *runTools) startTool() *tool {
 	}
 }
 
-// suggestWorkflow adds the known workflows, and the call with the closest one, to the
-// refusal of an unknown workflow.
+// suggestWorkflow adds the known workflows, and a call with the closest one, to the refusal
+// of an unknown workflow.
 func (r *runTools) suggestWorkflow(c call, err error) error {
 	refusal, ok := run.AsRefusal(err)
 	if !ok || refusal.Rule != run.RuleUnknownWorkflow {
@@ -167,7 +167,7 @@ func (r *runTools) suggestWorkflow(c call, err error) error {
 	return &copied
 }
 
-// answerRunCall answers a call that names a run with the state that do returns.
+// answerRunCall answers a call about a run with the state that do returns.
 func (r *runTools) answerRunCall(c call, do func(run.Ref) (*run.Answer, error)) (runAnswer, error) {
 	ref := run.Ref{Handle: c.textArg("handle"), RunID: c.textArg("runId")}
 	if ref == (run.Ref{}) {
@@ -283,11 +283,11 @@ func (r *runTools) resumeTool() *tool {
 type candidateAnswer struct {
 	Candidates []run.Candidate `json:"candidates"`
 	Hint       string          `json:"hint,omitempty"`
-	// Brief summarizes the context of the first one.
+	// Brief summarizes the context of the first candidate.
 	*contexts.Brief
 }
 
-// newCandidateAnswer keeps the prompt of the best candidate only: workflow_status returns
+// newCandidateAnswer keeps only the prompt of the best candidate; workflow_status returns
 // the others.
 func newCandidateAnswer(found []run.Candidate) candidateAnswer {
 	out := candidateAnswer{Candidates: []run.Candidate{}}

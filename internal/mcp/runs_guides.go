@@ -13,8 +13,8 @@ import (
 // maxGuide bounds the text of a guide in an answer, in bytes.
 const maxGuide = 4 << 10
 
-// withGuides adds the texts of the guides that the position names to an answer, for agents
-// whose client only has the toolset "runs".
+// withGuides adds the guides that the position names to an answer, for agents whose client
+// only has the toolset "runs".
 func withGuides(lib *library.Library, a *run.Answer) *run.Answer {
 	if len(a.Position.Guides) == 0 {
 		return a
@@ -27,15 +27,15 @@ func withGuides(lib *library.Library, a *run.Answer) *run.Answer {
 		told := slices.ContainsFunc(copied.Position.Guides[:i], func(before engine.GuideText) bool {
 			return before.Path == g.Path && strings.Contains(before.Text, text)
 		})
-		if !told { // skip a section if the whole guide is included
+		if !told { // The whole guide includes its sections.
 			g.Text = text
 		}
 	}
 	return &copied
 }
 
-// guideText returns the named section of a guide, or all of it. A long text is cut and ends
-// with the URI of the whole.
+// guideText returns the named section of a guide, or the whole guide. It truncates a long
+// text and appends the URI of the whole.
 func guideText(lib *library.Library, workflow string, g *engine.GuideText) string {
 	base := path.Base(g.Path)
 	entry := lib.Text(library.KindGuide, workflow, strings.TrimSuffix(base, path.Ext(base)))

@@ -16,8 +16,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A run from start to end, over every transport with both protocol versions, with all
-// refusals. The test makes the suggested next calls.
+// A run completes over every transport with both protocol versions, and every illegal call
+// is refused. The test makes the suggested next calls.
 func TestRunFromStartToEnd(t *testing.T) {
 	t.Parallel()
 	for _, version := range protocolVersions() {
@@ -36,15 +36,15 @@ func TestRunFromStartToEnd(t *testing.T) {
 				}
 				gateless := followNext(t, cs, bad, map[string]any{"output": "the PLAN"})
 				if positionID(gateless) != "step agree" {
-					t.Fatalf("after the plan: %v", gateless)
+					t.Fatalf("after the plan, the run is at %v", gateless)
 				}
 				again := callTool(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "output": "the PLAN"})
 				if again["replayed"] != true || again["handle"] != gateless["handle"] {
-					t.Errorf("the same call again: %v", again)
+					t.Errorf("the same call again returns %v", again)
 				}
 				stale := callRefused(t, cs, "workflow_continue", map[string]any{"handle": started["handle"], "output": "another PLAN"}, run.RuleStaleHandle)
 				if !strings.Contains(encodeJSON(t, stale["allowed"]), "workflow_fork") {
-					t.Errorf("no fork is offered: %v", stale)
+					t.Errorf("the refusal offers no fork: %v", stale)
 				}
 				atGate := followNext(t, cs, gateless, map[string]any{"output": "agreed"})
 				unanswered := callRefused(t, cs, "workflow_continue", map[string]any{"handle": atGate["handle"], "output": "on and on"}, "gate-unanswered")
@@ -53,7 +53,7 @@ func TestRunFromStartToEnd(t *testing.T) {
 				found := callTool(t, cs, "workflow_resume", map[string]any{"query": "auth module"})
 				for _, said := range []string{textMember(atGate, "hint"), textMember(asked, "hint"), textMember(unanswered, "fix"), textMember(unknown, "fix"), textMember(found, "hint")} {
 					if !strings.Contains(said, "ask the user") {
-						t.Errorf("at a gate whose answer is the user's, an agent is told %q", said)
+						t.Errorf("at a gate for the user, the text for the agent is %q", said)
 					}
 				}
 				waiting := followNext(t, cs, atGate, nil)
@@ -62,16 +62,16 @@ func TestRunFromStartToEnd(t *testing.T) {
 				}
 				last := callTool(t, cs, "workflow_continue", map[string]any{"handle": waiting["handle"], "context": map[string]any{"size": "small"}})
 				if positionID(last) != "step report" {
-					t.Fatalf("after the context: %v", last)
+					t.Fatalf("after the context, the run is at %v", last)
 				}
 				for _, early := range []any{started, bad, gateless, stale, atGate, waiting} {
 					if strings.Contains(encodeJSON(t, early), "SECRET") {
-						t.Errorf("a step that is not reached is shown: %v", early)
+						t.Errorf("the answer shows a step that is not reached: %v", early)
 					}
 				}
 				done := followNext(t, cs, last, map[string]any{"output": "done"})
 				if done["status"] != "completed" || done["next"] != nil {
-					t.Errorf("at the end: %v", done)
+					t.Errorf("the last answer is %v", done)
 				}
 				status := callTool(t, cs, "workflow_status", map[string]any{"handle": started["handle"]})
 				if status["handle"] != done["handle"] {
@@ -82,8 +82,8 @@ func TestRunFromStartToEnd(t *testing.T) {
 	}
 }
 
-// Another conversation continues a run, found by words alone; a fork takes another branch,
-// and an aborted run stays aborted.
+// Another conversation finds a run by words of its goal and continues it; a fork takes
+// another branch, and an aborted run stays aborted.
 func TestResumeForkAbort(t *testing.T) {
 	t.Parallel()
 	for _, version := range protocolVersions() {
@@ -105,18 +105,18 @@ func TestResumeForkAbort(t *testing.T) {
 			}
 			resumed := followNext(t, cs, best, map[string]any{"output": "agreed"})
 			if positionID(resumed) != "gate agree" {
-				t.Errorf("gone on: %v", resumed)
+				t.Errorf("the continued run is at %v", resumed)
 			}
 			all := callTool(t, cs, "workflow_resume", nil)["candidates"].([]any)
 			second := all[1].(map[string]any)
 			if len(all) != 2 || strings.Contains(encodeJSON(t, second["position"]), "prompt") {
-				t.Errorf("without words: %v", all)
+				t.Errorf("workflow_resume without words returns %v", all)
 			}
 			if again := followNext(t, cs, second, nil); again["runId"] != second["runId"] {
-				t.Errorf("the next call of a candidate leads to %v", again)
+				t.Errorf("the next call of a candidate returns %v", again)
 			}
 			if none := callTool(t, cs, "workflow_resume", map[string]any{"query": "zeppelin"}); len(none["candidates"].([]any)) != 0 || none["hint"] == nil {
-				t.Errorf("words that fit nothing: %v", none)
+				t.Errorf("words that match no run return %v", none)
 			}
 
 			fork := callTool(t, cs, "workflow_fork", map[string]any{"handle": started["handle"], "requestId": "one"})
@@ -124,7 +124,7 @@ func TestResumeForkAbort(t *testing.T) {
 				t.Errorf("workflow_fork = %v", fork)
 			}
 			if again := callTool(t, cs, "workflow_fork", map[string]any{"handle": started["handle"], "requestId": "one"}); again["runId"] != fork["runId"] {
-				t.Errorf("the same request made another run: %v", again)
+				t.Errorf("the same request made a second run: %v", again)
 			}
 			callRefused(t, cs, "workflow_fork", map[string]any{"runId": started["runId"], "seq": 999}, run.RuleUnknownSeq)
 			aborted := callTool(t, cs, "workflow_abort", map[string]any{"runId": fork["runId"], "reason": "enough"})
@@ -136,7 +136,7 @@ func TestResumeForkAbort(t *testing.T) {
 	}
 }
 
-// For another user a run, its handles and its resource do not exist: the answers equal
+// To another user, a run, its handles and its resource do not exist: the answers equal
 // those for unknown ones.
 func TestRunsOfOthersAreNotFound(t *testing.T) {
 	t.Parallel()
@@ -156,7 +156,7 @@ func TestRunsOfOthersAreNotFound(t *testing.T) {
 				theirs := callRefused(t, bob, tool, map[string]any{"runId": id}, run.RuleUnknownRun)
 				never := callRefused(t, bob, tool, map[string]any{"runId": "r_00000000000000000000000"}, run.RuleUnknownRun)
 				if d := cmp.Diff(never, theirs, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == `["given"]` }, cmp.Ignore())); d != "" {
-					t.Errorf("%s tells a run that is there from one that is not:\n%s", tool, d)
+					t.Errorf("%s answers differently for an existing run of another user:\n%s", tool, d)
 				}
 			}
 			if list := callTool(t, bob, "workflow_resume", map[string]any{"query": "mine"})["candidates"].([]any); len(list) != 0 {
@@ -226,14 +226,14 @@ func TestRunToolErrors(t *testing.T) {
 		{"no run", "workflow_status", nil, "handle", "handle or runId is required", `workflow_resume`},
 		{"an answer as text", "workflow_continue", map[string]any{"handle": handle, "answer": "confirm"}, "answer", "answer must be an object", `"output":"..."`},
 		{"an answer with an unknown member", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"option": "confirm"}}, "answer", `no member "option"`, `"output":"..."`},
-		{"an option that is no text", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"optionId": 1}}, "answer", "answer.optionId must be a string", `"output":"..."`},
+		{"an option that is not a string", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"optionId": 1}}, "answer", "answer.optionId must be a string", `"output":"..."`},
 		{"neither option nor decline", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"note": "x"}}, "answer", "either", `{"optionId":"confirm"}`},
 		{"decline as text", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"decline": "yes"}}, "answer", "answer.decline must be true or false", `"output":"..."`},
 		{"a skip without a reason", "workflow_continue", map[string]any{"handle": handle, "skip": map[string]any{}}, "skip", "skip.reason is required", `"skip":{"reason":`},
 		{"a number as text", "workflow_fork", map[string]any{"handle": handle, "seq": "2"}, "seq", "whole number", handle},
 		{"half a number", "workflow_fork", map[string]any{"handle": handle, "seq": 2.5}, "seq", "whole number", handle},
 		{"a relative project", "workflow_start", map[string]any{"workflowId": "guarded", "project": "src/app"}, "project", "neither an absolute path", `"workflowId":"guarded"`},
-		{"an output beyond all bounds", "workflow_continue", map[string]any{"handle": handle, "output": strings.Repeat("x", 1<<20+1)}, "output", "at most", handle},
+		{"an output that is too long", "workflow_continue", map[string]any{"handle": handle, "output": strings.Repeat("x", 1<<20+1)}, "output", "at most", handle},
 	}
 	for _, tt := range tests {
 		res, isError := callRaw(t, cs, tt.tool, tt.args)
@@ -241,7 +241,7 @@ func TestRunToolErrors(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, res)
 		}
 		if next := encodeJSON(t, res["next"]); !strings.Contains(next, tt.next) || len(next) > 2048 {
-			t.Errorf("%s: next = %s, want %s in it", tt.name, next, tt.next)
+			t.Errorf("%s: next = %s, want it to contain %s", tt.name, next, tt.next)
 		}
 	}
 	callRefused(t, cs, "workflow_start", map[string]any{"workflowId": "nope"}, run.RuleUnknownWorkflow)
@@ -264,12 +264,12 @@ func TestSuggestedRunCallsAreLegal(t *testing.T) {
 		args map[string]any
 		want map[string]any
 	}{
-		{"too long an output", map[string]any{"handle": handle, "output": long}, map[string]any{"handle": handle, "output": "the output of the step"}},
+		{"an output that is too long", map[string]any{"handle": handle, "output": long}, map[string]any{"handle": handle, "output": "the output of the step"}},
 		{"an unknown parameter", map[string]any{"handle": handle, "result": "done"}, map[string]any{"handle": handle, "output": "..."}},
 		{"a wrong answer", map[string]any{"handle": handle, "answer": "yes"}, map[string]any{"handle": handle, "output": "..."}},
-		{"an answer and its opposite", map[string]any{"handle": handle, "answer": map[string]any{"optionId": "confirm", "decline": true}}, map[string]any{"handle": handle, "answer": map[string]any{"optionId": "confirm"}}},
+		{"an option and decline together", map[string]any{"handle": handle, "answer": map[string]any{"optionId": "confirm", "decline": true}}, map[string]any{"handle": handle, "answer": map[string]any{"optionId": "confirm"}}},
 		{"a skip without a reason", map[string]any{"handle": handle, "skip": map[string]any{}}, map[string]any{"handle": handle, "skip": map[string]any{"reason": "why it is not needed"}}},
-		{"a context that is none", map[string]any{"handle": handle, "output": "a draft", "context": "x"}, map[string]any{"handle": handle, "output": "a draft"}},
+		{"a context that is not an object", map[string]any{"handle": handle, "output": "a draft", "context": "x"}, map[string]any{"handle": handle, "output": "a draft"}},
 		{"nothing", map[string]any{}, map[string]any{}},
 	}
 	for _, tt := range tests {
@@ -281,11 +281,11 @@ func TestSuggestedRunCallsAreLegal(t *testing.T) {
 	}
 	res, _ := callRaw(t, cs, "workflow_continue", map[string]any{"handle": handle, "output": long})
 	if moved := followNext(t, cs, res, nil); positionID(moved) != "gate draft" {
-		t.Errorf("the call that the error names: %v", moved)
+		t.Errorf("the call that the error suggests returns %v", moved)
 	}
 }
 
-// A run knows the project that it was started in: the server's, or the call's.
+// A run records the project that it was started in: the server's, or the one in the call.
 func TestProjectsOfRuns(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -308,7 +308,7 @@ func TestProjectsOfRuns(t *testing.T) {
 	}
 	list := callTool(t, cs, "workflow_resume", map[string]any{"project": dir})["candidates"].([]any)
 	if len(list) != 1 || list[0].(map[string]any)["goal"] != "by path" {
-		t.Errorf("the runs of a directory: %v", list)
+		t.Errorf("workflow_resume for a directory returns %v", list)
 	}
 }
 
@@ -338,8 +338,8 @@ type failingJournal struct {
 
 func (f failingJournal) Create(context.Context, run.Definition, run.Commit) error { return f.err }
 
-// The error of a failing store is in the answer with its fix; an internal error only in the
-// log.
+// The answer has the error of a failing store with its fix; an internal error is only in
+// the log.
 func TestFailingService(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[guideway.Code]string{

@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// textAnswer returns the answer as text, since an agent reads it at each step of a workflow
-// (ADR 10). It repeats no member of the structured content, which is complete.
+// textAnswer returns the answer as text, which an agent reads at each step of a workflow
+// (ADR 10). The text repeats no member of the structured content, which is complete.
 func (a runAnswer) textAnswer() (textAnswer, error) {
 	var b answerText
 	a.writeText(&b)
@@ -104,7 +104,8 @@ func writePosition(b *answerText, pos *engine.Position, status engine.Status) {
 	}
 }
 
-// writeRound writes the round of a loop, and its item if the prompt does not name it.
+// writeRound writes the round of a loop, and the round's item if the prompt does not name
+// it.
 func writeRound(b *answerText, pos *engine.Position) {
 	l := pos.Loop
 	if l == nil {
@@ -148,7 +149,7 @@ func writeNeeds(b *answerText, needs []engine.Need) {
 				about[len(about)-1] += " or " + b.encodeValue(v)
 			}
 		}
-		if len(n.Allowed) > 1 && areTexts(n.Allowed) { // the list may be incomplete
+		if len(n.Allowed) > 1 && areTexts(n.Allowed) { // The list may be incomplete.
 			about[len(about)-1] += ", or another requested value"
 		}
 		if n.Found != "" {
@@ -166,7 +167,7 @@ func areTexts(values []any) bool {
 	return !slices.ContainsFunc(values, func(v any) bool { _, text := v.(string); return !text })
 }
 
-// writeNext writes the next call, ready to copy, or else the handle.
+// writeNext writes the next call, ready to copy, or the handle if there is none.
 func writeNext(b *answerText, next *run.Call, handle string) {
 	if next == nil {
 		if handle != "" {

@@ -1,5 +1,5 @@
-// Package mcp is our MCP server: the tools, prompts and resources that clients see.
-// Its package transport serves them over stdio and HTTP.
+// Package mcp is the MCP server of Guideway: the tools, prompts and resources that clients
+// see. Its package transport serves them over stdio and HTTP.
 package mcp
 
 import (
@@ -40,12 +40,12 @@ const (
 	ToolsetMachines = "machines"
 )
 
-// Toolsets lists the names of the toolsets, the default ones first.
+// Toolsets returns the names of the toolsets, the default ones first.
 func Toolsets() []string {
 	return append(DefaultToolsets(), ToolsetPhases, ToolsetGateway, ToolsetMachines)
 }
 
-// DefaultToolsets lists the names of the default toolsets.
+// DefaultToolsets returns the names of the default toolsets.
 func DefaultToolsets() []string {
 	return []string{ToolsetSteps, ToolsetRuns, ToolsetSessions, ToolsetContext}
 }
@@ -56,8 +56,8 @@ type Options struct {
 	Catalog Catalog
 	// Version is the version of the program, "dev" if empty.
 	Version string
-	// Toolsets chooses the tools; nil means the default ones. A toolset without its service
-	// is not offered.
+	// Toolsets are the toolsets to offer; nil means the default ones. A toolset whose
+	// service is nil is not offered.
 	Toolsets []string
 	// Runs is the service of the toolset "runs".
 	Runs *run.Service
@@ -66,12 +66,12 @@ type Options struct {
 	// Memory is the service of the toolset "context". Answers about runs include its
 	// summary even if the toolset is not offered.
 	Memory *contexts.Service
-	// Dashboard returns the URL of a running dashboard, and starts one if needed; with an
-	// id, the URL of that session document. The URL is for agents and carries no login. nil
-	// means that there is no dashboard.
+	// Dashboard returns the URL of a running dashboard, which it starts if needed. With an
+	// id, it returns the URL of that session document. The URL is for agents and carries no
+	// login. Dashboard is nil if there is none.
 	Dashboard func(ctx context.Context, sessionID string) (url string, err error)
-	// LiveDashboard is like Dashboard, but starts none: it returns "" if none is running.
-	// It must not be nil if Dashboard is set.
+	// LiveDashboard is like Dashboard, but does not start one: it returns "" if none is
+	// running. It must not be nil if Dashboard is set.
 	LiveDashboard func(ctx context.Context, sessionID string) string
 	// Project returns the project of a client; nil and the zero Project mean that it is
 	// unknown.
@@ -99,12 +99,12 @@ func (opts *Options) setDefaults() {
 	}
 }
 
-// Upstreams add the offers of other MCP servers to a server.
+// Upstreams adds the tools, prompts and resources of other MCP servers to a server.
 type Upstreams interface {
-	// Extend adds their capabilities to the options.
+	// Extend adds the capabilities of the upstreams to the options.
 	Extend(opts *mcp.ServerOptions)
-	// Attach adds them to the server. They cannot replace own, the names of the server's
-	// tools.
+	// Attach adds the upstreams to the server. They cannot replace own, the names of the
+	// server's tools.
 	Attach(server *mcp.Server, own []string)
 	// Reserve sets the names of the server's own prompts, which upstreams cannot replace.
 	Reserve(prompts []string)
@@ -120,7 +120,7 @@ type Server struct {
 	runs     *run.Service
 	sessions *session.Service
 
-	// reservePrompts receives the names of the prompts; may be nil.
+	// reservePrompts receives the names of the prompts; it may be nil.
 	reservePrompts func([]string)
 
 	// mu guards shown.
@@ -129,7 +129,7 @@ type Server struct {
 	shown map[string]string
 }
 
-// serverInstructions explain the server to a model, by its toolsets.
+// serverInstructions returns the instructions for a model that has the toolsets.
 func serverInstructions(toolsets []string, withRuns, withUpstreams bool) string {
 	var said []string
 	if withRuns || slices.Contains(toolsets, ToolsetSteps) {
@@ -144,7 +144,7 @@ func serverInstructions(toolsets []string, withRuns, withUpstreams bool) string 
 	return strings.Join(said, " ")
 }
 
-// workflowInstructions explain how to follow a workflow.
+// workflowInstructions returns the instructions to follow a workflow.
 func workflowInstructions(withRuns bool) string {
 	const what = "Guideway leads you through workflows one step at a time. Before a larger task call workflow_list; if a workflow fits, "
 	if withRuns {
@@ -157,7 +157,7 @@ func workflowInstructions(withRuns bool) string {
 		"Check a step's output with workflow_validate where it has validationCriteria."
 }
 
-// New makes a server. Close releases it. An unknown toolset is an error with
+// New returns a server, which Close releases. An unknown toolset is an error with
 // guideway.CodeInvalid.
 func New(opts Options) (*Server, error) {
 	opts.setDefaults()
@@ -250,7 +250,7 @@ func (s *Server) MCP() *mcp.Server { return s.mcp }
 // Close stops following the catalog.
 func (s *Server) Close() { s.cancel() }
 
-// syncCatalog makes prompts and resources match the catalog. The SDK notifies clients.
+// syncCatalog updates the prompts and resources from the catalog. The SDK notifies clients.
 func (s *Server) syncCatalog() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +260,7 @@ func (s *Server) syncCatalog() {
 		now[e.ID] = e.Hash
 	}
 	if s.reservePrompts != nil && !maps.EqualFunc(now, s.shown, func(string, string) bool { return true }) {
-		s.reservePrompts(slices.Sorted(maps.Keys(now))) // reserve the names before adding the prompts
+		s.reservePrompts(slices.Sorted(maps.Keys(now))) // The names must be reserved before the prompts are added.
 	}
 	for _, e := range list {
 		if s.shown[e.ID] == e.Hash {

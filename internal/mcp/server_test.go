@@ -23,11 +23,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The clock of the regexp package runs for a moment longer, for the whole process.
+	// The regexp2 package stops its clock a moment after the last match.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
 
-// protocolVersions are a legacy and a modern protocol version.
+// protocolVersions returns a legacy and a modern protocol version.
 func protocolVersions() []string { return []string{"2025-11-25", "2026-07-28"} }
 
 // connectToDir connects to a server with the definitions in dir and the bundled ones.
@@ -62,7 +62,8 @@ func connectToServer(t *testing.T, server *mcpserver.Server, version string, opt
 	return cs
 }
 
-// A client that asks for the version with batches gets the newest legacy one.
+// A client that asks for the protocol version with batches gets the newest legacy version
+// without them.
 func TestNoVersionWithBatches(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[string]string{"2024-11-05": "2024-11-05", "2025-03-26": "2025-11-25", "2025-06-18": "2025-06-18"} {
@@ -72,8 +73,8 @@ func TestNoVersionWithBatches(t *testing.T) {
 	}
 }
 
-// callRaw calls a tool and returns its answer. Structured content and text must be the
-// same; the text of a run's answer must have all of its content.
+// callRaw calls a tool and returns its answer. It checks that the structured content and
+// the text are the same, or for a run's answer, that the text has all of the content.
 func callRaw(t *testing.T, cs *mcp.ClientSession, name string, args any) (answer map[string]any, isError bool) {
 	t.Helper()
 	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
@@ -95,8 +96,8 @@ func callRaw(t *testing.T, cs *mcp.ClientSession, name string, args any) (answer
 	return answer, res.IsError
 }
 
-// omittedFromText are the members of a run's answer that its text omits: the handle or
-// another member already contains them.
+// omittedFromText are the members that the text of a run's answer omits, because the handle
+// or another member contains them.
 var omittedFromText = []string{".runId", ".status", ".position.loop.title", ".position.phase.id"}
 
 // checkTextComplete checks that the text of an answer contains each of its members.
@@ -105,7 +106,7 @@ func checkTextComplete(t *testing.T, text, path string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		if path == ".state" {
-			return // as JSON, in another order
+			return // The text has the value as JSON with its members in a different order.
 		}
 		for name, member := range v {
 			checkTextComplete(t, text, path+"."+name, member)
@@ -117,7 +118,7 @@ func checkTextComplete(t *testing.T, text, path string, v any) {
 	case string:
 		quoted, _ := json.Marshal(v)
 		if !slices.Contains(omittedFromText, path) && !strings.Contains(text, v) && !strings.Contains(text, string(quoted)) {
-			t.Errorf("the text does not tell %s, %q:\n%s", path, v, text)
+			t.Errorf("the text lacks %s, %q:\n%s", path, v, text)
 		}
 	}
 }
@@ -133,7 +134,8 @@ const small = `{"id":"small","name":"Small","description":"A small one","version
 	{"id":"only","title":"Only","prompt":"Do it.","validationCriteria":[{"type":"contains","value":"DONE","message":"say DONE"}]},
 	{"id":"each","type":"loop","title":"Each","loop":{"type":"for","count":2,"maxIterations":3},"body":[{"id":"inner","title":"I","prompt":"i","validationCriteria":[{"type":"length","min":5,"message":"too short","condition":{"var":"strict","equals":true}}]}]}]}`
 
-// The seed's data flow, steps 1 to 7 (W21), with both protocol versions.
+// A client follows a workflow from workflow_list to completion with both protocol versions
+// (W21).
 func TestWorkflowNextFromListToCompletion(t *testing.T) {
 	t.Parallel()
 	for _, version := range protocolVersions() {
@@ -195,7 +197,7 @@ func TestValidate(t *testing.T) {
 		{"bad", map[string]any{"stepId": "only", "output": "nope"}, false, []any{"say DONE"}},
 		{"blank", map[string]any{"stepId": "only", "output": "  "}, false, nil},
 		{"empty, without criteria", map[string]any{"workflowId": "bare", "stepId": "only", "output": ""}, false, []any{"Output is empty or invalid."}},
-		{"case 35: a step in a loop", map[string]any{"stepId": "inner", "output": "no", "context": map[string]any{"strict": true}}, false, []any{"too short"}},
+		{"a step in a loop", map[string]any{"stepId": "inner", "output": "no", "context": map[string]any{"strict": true}}, false, []any{"too short"}},
 		{"a rule whose condition is false", map[string]any{"stepId": "inner", "output": "no"}, true, []any{}},
 	}
 	for _, tt := range tests {
@@ -220,8 +222,8 @@ func TestValidateJSON(t *testing.T) {
 		{"yaml", "id: small\nname: S\ndescription: d\nversion: 1.0.0\nsteps:\n  - {id: one, title: One, prompt: Do.}\n", "", true},
 		{"case 36: no JSON", `{bad`, "Invalid JSON syntax: ", false},
 		{"a pattern that does not compile", strings.Replace(small, `"type":"contains","value":"DONE"`, `"type":"regex","pattern":"(open"`, 1), "pattern", false},
-		{"case 36: fields missing", `{"id":"x-1"}`, "Missing required field 'name' at root level. This field is mandatory and must be provided.", false},
-		{"case 36: an unknown key", strings.Replace(small, `"name"`, `"extra":1,"name"`, 1), "Unexpected property 'extra' found at root level.", false},
+		{"missing fields", `{"id":"x-1"}`, "Missing required field 'name' at root level. This field is mandatory and must be provided.", false},
+		{"an unknown key", strings.Replace(small, `"name"`, `"extra":1,"name"`, 1), "Unexpected property 'extra' found at root level.", false},
 		{"empty", " ", "", false},
 		{"zero bytes of meaning", "\x00", "", false},
 	}
@@ -261,9 +263,9 @@ func TestBadCalls(t *testing.T) {
 	}{
 		{"no id", "workflow_get", map[string]any{}, "id", "id parameter is required"},
 		{"null id", "workflow_get", map[string]any{"id": nil}, "id", "id parameter is required"},
-		{"an id of another type", "workflow_get", map[string]any{"id": 7}, "id", "must be a string"},
+		{"an id that is not a string", "workflow_get", map[string]any{"id": 7}, "id", "must be a string"},
 		{"an unknown mode", "workflow_get", map[string]any{"id": "small", "mode": "all"}, "mode", "metadata, preview"},
-		{"case 5: an unknown id", "workflow_next", map[string]any{"workflowId": "nope"}, "workflowId", "Workflow with id 'nope' not found"},
+		{"an unknown id", "workflow_next", map[string]any{"workflowId": "nope"}, "workflowId", "Workflow with id 'nope' not found"},
 		{"a path as id", "workflow_get", map[string]any{"id": "../../etc/passwd"}, "id", "not found"},
 		{"a broken definition", "workflow_get", map[string]any{"id": "broken-one"}, "id", "did not load"},
 		{"a misspelt parameter", "workflow_next", map[string]any{"workflowId": "small", "completed_steps": []string{}}, "completed_steps", "no parameter"},
@@ -271,7 +273,7 @@ func TestBadCalls(t *testing.T) {
 		{"a number in completedSteps", "workflow_next", map[string]any{"workflowId": "small", "completedSteps": []any{1}}, "completedSteps", "completedSteps[0]"},
 		{"context as a list", "workflow_next", map[string]any{"workflowId": "small", "context": []any{}}, "context", "must be an object"},
 		{"context too deep", "workflow_next", map[string]any{"workflowId": "small", "context": deep}, "context", "deeper than 80"},
-		{"case 26: context too large", "workflow_next", map[string]any{"workflowId": "small", "context": map[string]any{"x": strings.Repeat("x", 140_000)}}, "", "Context size (273KB) exceeds maximum allowed size (256KB)"},
+		{"context too large", "workflow_next", map[string]any{"workflowId": "small", "context": map[string]any{"x": strings.Repeat("x", 140_000)}}, "", "Context size (273KB) exceeds maximum allowed size (256KB)"},
 		{"an unknown step", "workflow_validate", map[string]any{"workflowId": "small", "stepId": "zzz", "output": "x"}, "stepId", "Step with id 'zzz' not found in workflow"},
 		{"a loop", "workflow_validate", map[string]any{"workflowId": "small", "stepId": "each", "output": "x"}, "stepId", "'each' is a loop and has no output"},
 		{"no output", "workflow_validate", map[string]any{"workflowId": "small", "stepId": "only"}, "output", "output parameter is required"},
@@ -294,7 +296,7 @@ func TestBadCalls(t *testing.T) {
 	}
 	list, _ := callRaw(t, cs, "workflow_list", nil)
 	if text, _ := json.Marshal(list["diagnostics"]); !strings.Contains(string(text), "broken-one.json") || !strings.Contains(string(text), "zero.json") {
-		t.Errorf("workflow_list hides what did not load: %s", text)
+		t.Errorf("workflow_list does not show the file that did not load: %s", text)
 	}
 }
 
@@ -331,7 +333,7 @@ func TestSuggestedCallsWork(t *testing.T) {
 			`{"arguments":{"output":"the output of the step","stepId":"inner","workflowId":"small"},"tool":"workflow_validate"}`, "check the output of a step in it: inner",
 		},
 		{
-			"an output that is no text", "workflow_validate",
+			"an output that is not a string", "workflow_validate",
 			map[string]any{"workflowId": "coding-task", "output": 1},
 			`{"arguments":{"output":"1","stepId":"frame-task","workflowId":"coding-task"},"tool":"workflow_validate"}`, "",
 		},
@@ -351,7 +353,7 @@ func TestSuggestedCallsWork(t *testing.T) {
 	}
 }
 
-// A definition with very many problems gets a short answer with their number.
+// A definition with very many errors gets a short answer that contains their number.
 func TestManyDiagnosticsStayShort(t *testing.T) {
 	t.Parallel()
 	cs := connectToDir(t, t.TempDir(), "2026-07-28", nil)
@@ -367,7 +369,7 @@ func TestManyDiagnosticsStayShort(t *testing.T) {
 	}
 	issues := res["issues"].([]any)
 	if last := issues[len(issues)-1].(string); !strings.Contains(last, "more diagnostics are not shown") {
-		t.Errorf("the last issue hides that there are more: %q", last)
+		t.Errorf("the last issue does not say that there are more: %q", last)
 	}
 }
 
@@ -386,7 +388,7 @@ func TestLargeNumbersAreExact(t *testing.T) {
 	}
 }
 
-// panickingCatalog is a catalog that panics after the server has started.
+// panickingCatalog is a catalog that panics once the server has started.
 type panickingCatalog struct {
 	mcpserver.Catalog
 	broken atomic.Bool
@@ -417,19 +419,18 @@ func TestPanicEndsOnlyOneCall(t *testing.T) {
 	cs := connectToServer(t, server, "2025-11-25", nil)
 	broken.broken.Store(true)
 	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "workflow_list"}); err == nil || strings.Contains(err.Error(), "gone") {
-		t.Errorf("the call answered %v; want an error without the server's detail", err)
+		t.Errorf("the call returned %v; want an error without the server's details", err)
 	}
 	broken.broken.Store(false)
 	if _, isError := callRaw(t, cs, "workflow_list", nil); isError {
-		t.Error("the server does not go on")
+		t.Error("the server stopped")
 	}
 	if !strings.Contains(log.String(), "the catalog is gone") {
 		t.Errorf("the log lacks the panic: %s", log.String())
 	}
 }
 
-// All of tools/list stays small (DESIGN 5: 20 kB for all default toolsets), and every
-// answer matches its output schema.
+// The list of the steps tools stays small, and every answer matches its output schema.
 func TestToolsListIsSmall(t *testing.T) {
 	t.Parallel()
 	cs := connectToDir(t, t.TempDir(), "2026-07-28", nil)

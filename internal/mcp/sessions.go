@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// sessionTools is the toolset "sessions": the documents of seed 000.
+// sessionTools is the toolset "sessions", which keeps session documents.
 type sessionTools struct {
 	sessions *session.Service
 	places   projects
@@ -29,7 +29,8 @@ func (s *sessionTools) listTools() []*tool {
 	return list
 }
 
-// sessionFailure is the error of a session tool: the seed's members and ours.
+// sessionFailure is the error of a session tool: the members that clients of WorkRail
+// expect, and those of callError.
 type sessionFailure struct {
 	Success bool `json:"success"`
 	*callError
@@ -58,7 +59,7 @@ func sessionParams(more ...param) []param {
 	}, append(more, projectParam())...)
 }
 
-// documentName returns the name of the document of a call.
+// documentName returns the name of the document that a call is about.
 func (s *sessionTools) documentName(ctx context.Context, c call) (session.Name, error) {
 	n := session.Name{Workflow: c.textArg("workflowId"), ID: c.textArg("sessionId"), Here: s.places.currentProject(ctx).ID}
 	if c.textArg("project") == "" {

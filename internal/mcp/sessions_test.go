@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A document is created, updated and read as in the seed, cases 42 to 44, over every
-// transport with both protocol versions.
+// A client creates, updates and reads a document over every transport with both protocol
+// versions.
 func TestSessionDocuments(t *testing.T) {
 	t.Parallel()
 	forEachTransport(t, func(t *testing.T, transportName, version string) {
@@ -38,7 +38,7 @@ func TestSessionDocuments(t *testing.T) {
 		again, isError := callRaw(t, cs, "workrail_create_session", name(nil))
 		if !isError || again["success"] != false || again["code"] != "conflict" || again["tool"] != "workrail_create_session" || again["fix"] == nil ||
 			again["error"] != "session already exists: bug/T-1" {
-			t.Errorf("a second one: %v", again)
+			t.Errorf("creating the document again returns %v", again)
 		}
 		updated := callTool(t, cs, "workrail_update_session", name(map[string]any{"updates": map[string]any{"a": map[string]any{"c": nil}, "dashboard.progress": 25, "list": []any{}}}))
 		if updated["success"] != true || updated["message"] != "Session updated: bug/T-1" || updated["updatedAt"] == nil {
@@ -54,10 +54,10 @@ func TestSessionDocuments(t *testing.T) {
 		}
 		if got := callTool(t, cs, "workrail_read_session", name(map[string]any{"path": "a.nothing"})); got["success"] != true || got["found"] != false ||
 			slices.Contains(sortedMembers(got), "data") || !strings.Contains(textMember(got, "message"), "Nothing was found at a.nothing in the session bug/T-1") {
-			t.Errorf("a path to nothing: %v", got)
+			t.Errorf("reading a missing path returns %v", got)
 		}
 		if got := callTool(t, cs, "workrail_read_session", name(nil)); got["query"] != "(full session)" {
-			t.Errorf("all of it: %v", got)
+			t.Errorf("reading the whole document returns %v", got)
 		}
 		if got := callTool(t, cs, "workrail_read_session", map[string]any{"workflowId": "w", "sessionId": "none", "path": "$schema"}); got["data"] == nil {
 			t.Errorf("$schema: %v", got)
@@ -65,7 +65,7 @@ func TestSessionDocuments(t *testing.T) {
 		lost, isError := callRaw(t, cs, "workrail_read_session", map[string]any{"workflowId": "bug", "sessionId": "none"})
 		if !isError || lost["success"] != false || lost["code"] != "not_found" ||
 			lost["suggestion"] != "Make sure the session exists. Use workrail_create_session() first." || !strings.Contains(textMember(lost, "error"), "session not found: bug/none") {
-			t.Errorf("a document that is not there: %v", lost)
+			t.Errorf("reading a missing document returns %v", lost)
 		}
 	})
 }
@@ -78,7 +78,8 @@ func sortedMembers(m map[string]any) []string {
 	return out
 }
 
-// Case 47, and incomplete calls: an error with the field or the fix, and no write.
+// An invalid name and an incomplete call return an error with the field or the fix, and
+// write nothing.
 func TestSessionToolErrors(t *testing.T) {
 	t.Parallel()
 	nowhere := func(o *mcpserver.Options) { o.Project = func(context.Context) run.Project { return run.Project{} } }
@@ -108,7 +109,7 @@ func TestSessionToolErrors(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, res)
 		}
 		if got := completeArgument(t, cs, "guideway://sessions/{projectId}/{+workflowId}/{+id}", "id", "", nil); len(got) != 0 {
-			t.Errorf("%s: there is a document: %v", tt.name, got)
+			t.Errorf("%s: a document was written: %v", tt.name, got)
 		}
 	}
 	r := newTestServer(t, nowhere)
@@ -120,7 +121,8 @@ func TestSessionToolErrors(t *testing.T) {
 	callTool(t, cs, "workrail_update_session", map[string]any{"workflowId": "bug", "sessionId": "s", "updates": map[string]any{"x": 1}})
 }
 
-// Documents are resources of their owner, with completion; for others they do not exist.
+// Documents are resources of their owner, with completion; for other users they do not
+// exist.
 func TestSessionResources(t *testing.T) {
 	t.Parallel()
 	for _, version := range protocolVersions() {
@@ -175,7 +177,8 @@ func TestSessionResources(t *testing.T) {
 	}
 }
 
-// The URL of the dashboard belongs to a running server; creating a document starts none.
+// workrail_open_dashboard returns the URL of a running server; creating a document starts
+// no server.
 func TestOpenDashboard(t *testing.T) {
 	t.Parallel()
 	live := ""
@@ -202,12 +205,12 @@ func TestOpenDashboard(t *testing.T) {
 	}
 	second := callTool(t, cs, "workrail_create_session", map[string]any{"workflowId": "w", "sessionId": "two"})
 	if second["dashboardUrl"] != "http://127.0.0.1:3000/dashboard/two" {
-		t.Errorf("with a live server: %v", second)
+		t.Errorf("with a live server the answer is %v", second)
 	}
 	without := newTestServer(t, func(o *mcpserver.Options) { o.Dashboard = nil })
 	for _, name := range toolNames(t, connectClient(t, without.server, "memory", "ann", "2026-07-28", nil)) {
 		if name == "workrail_open_dashboard" {
-			t.Error("there is no dashboard, and a tool that opens it")
+			t.Error("a tool opens the dashboard, but there is none")
 		}
 	}
 }

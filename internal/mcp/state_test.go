@@ -18,7 +18,7 @@ func TestStatusReturnsStateDocument(t *testing.T) {
 	}
 	plain, _ := callRaw(t, cs, "workflow_status", map[string]any{"handle": started["handle"]})
 	if _, told := plain["state"]; told {
-		t.Error("the state is told unasked")
+		t.Error("the answer has a state document that was not requested")
 	}
 	whole, isError := callRaw(t, cs, "workflow_status", map[string]any{"runId": started["runId"], "state": true})
 	if isError {
@@ -26,6 +26,6 @@ func TestStatusReturnsStateDocument(t *testing.T) {
 	}
 	checked := validate.Safe([]byte(encodeJSON(t, whole["state"])), validate.Options{Dialect: guideway.DialectPhases, Kind: "state"})
 	if !checked.Valid() {
-		t.Errorf("the state document: %v", checked.Diagnostics)
+		t.Errorf("the state document does not match the schema: %v", checked.Diagnostics)
 	}
 }

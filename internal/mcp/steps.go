@@ -21,7 +21,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
 
-// stepTools is the toolset "steps": the six tools of seed 000.
+// stepTools is the toolset "steps": the six tools of a step workflow.
 type stepTools struct {
 	catalog Catalog
 	// runs reports whether the toolset "runs" is offered too.
@@ -30,7 +30,7 @@ type stepTools struct {
 	memory *contexts.Service
 }
 
-// followTool returns the name of the tool to follow a workflow with.
+// followTool returns the name of the tool that follows a workflow.
 func (s *stepTools) followTool() string {
 	if s.runs {
 		return "workflow_start"
@@ -44,7 +44,7 @@ func (s *stepTools) listTools() []*tool {
 
 const (
 	exampleID = "coding-task"
-	// maxID is longer than any id that a definition may have.
+	// maxID bounds a workflow id, in characters. No definition has a longer one.
 	maxID = 128
 )
 
@@ -88,11 +88,11 @@ func (s *stepTools) listTool() *tool {
 	}
 }
 
-// maxDiagnosticBytes bounds the diagnostics in an answer.
+// maxDiagnosticBytes bounds the size of the diagnostics in an answer.
 const maxDiagnosticBytes = 24 << 10
 
-// limitDiagnostics keeps an answer small: it returns at most limit diagnostics and
-// maxDiagnosticBytes. The last one counts the omitted ones and names the call to see them.
+// limitDiagnostics returns at most limit diagnostics and maxDiagnosticBytes. The last
+// diagnostic has the number of omitted ones and the call that returns them.
 func limitDiagnostics(list []guideway.Diagnostic, limit int, rest string) []guideway.Diagnostic {
 	size := 0
 	for i, d := range list {
@@ -214,7 +214,7 @@ func (s *stepTools) nextTool() *tool {
 	}
 }
 
-// validation is the answer of both validating tools.
+// validation is the answer of workflow_validate and workflow_validate_json.
 type validation struct {
 	Valid       bool     `json:"valid"`
 	Issues      []string `json:"issues"`
@@ -352,7 +352,7 @@ func (s *stepTools) schemaTool() *tool {
 	}
 }
 
-// commonPatterns are small definitions to start from.
+// commonPatterns returns small definitions to start from.
 func commonPatterns() map[string]any {
 	step := map[string]any{
 		"id": "reproduce", "title": "Reproduce the failure",
@@ -381,7 +381,7 @@ func notNil(list []string) []string {
 	return list
 }
 
-// newPhaseDetails describes a phase workflow. Its first step is for the starter of a run.
+// newPhaseDetails describes a phase workflow. Only a run returns its first step.
 func newPhaseDetails(e *catalog.Opened) workflowDetails {
 	w := e.Definition.Phases
 	out := workflowDetails{
@@ -407,8 +407,8 @@ func (s *stepTools) compileProgram(toolName string, in arguments) (*engine.Progr
 	}
 	bad := &callError{
 		Code: guideway.CodeInvalid, Field: field, Given: id,
-		Message: fmt.Sprintf("'%s' is a phase workflow: the server keeps its state, and no stateless call can follow it", id),
-		Fix:     "start a run with workflow_start, of the toolset runs",
+		Message: fmt.Sprintf("'%s' is a phase workflow: only a run can follow it, because the server keeps its state", id),
+		Fix:     "start a run with workflow_start, a tool of the toolset runs",
 	}
 	if s.runs {
 		bad.Fix = "start a run"
@@ -446,8 +446,8 @@ func (s *stepTools) findWorkflow(toolName, field string, in arguments) (*catalog
 	return nil, bad
 }
 
-// similarWorkflows returns the ids of all workflows, nil if they are too many, and the one
-// that an unknown id most likely means, or "".
+// similarWorkflows returns the ids of all workflows, or nil if there are too many, and the
+// id that an unknown id most likely means, or "".
 func similarWorkflows(snap *catalog.Snapshot, id string) (ids []string, meant string) {
 	const most = 30
 	for _, e := range snap.List(catalog.Filter{}) {

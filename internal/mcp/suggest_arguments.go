@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// suggestArguments returns the arguments that the caller most likely meant: with the names
+// suggestArguments returns the arguments that the caller most likely meant, with the names
 // and types of the parameters. They are only for the call that an error suggests, and keep
 // the caller's values.
 func (t *tool) suggestArguments(in arguments) arguments {
@@ -43,9 +43,9 @@ func (t *tool) suggestArguments(in arguments) arguments {
 	return out
 }
 
-// guessParam returns the parameter that an unknown name most likely means, and the member
-// if it is the name of one. It returns nil if the name is ambiguous or the call has that
-// parameter too.
+// guessParam returns the parameter that an unknown name most likely means, or the parameter
+// and member if the name is a member's. It returns nil if the name is ambiguous or the call
+// already has that parameter.
 func (t *tool) guessParam(in arguments, name string) (p *param, member string) {
 	var free []param
 	for _, p := range t.params {
@@ -68,8 +68,8 @@ func (t *tool) guessParam(in arguments, name string) (p *param, member string) {
 			return &free[i], close
 		}
 	}
-	// workflowId for id, session for sessionId, budget for budgetTokens: a longer or a
-	// shorter name that matches only one parameter.
+	// A longer or shorter name may match exactly one parameter: workflowId matches id,
+	// session matches sessionId, and budget matches budgetTokens.
 	var only *param
 	for i := range free {
 		if isLikeName(name, free[i].name) {
@@ -86,11 +86,12 @@ func findParam(params []param, name string) *param {
 	return lists.Find(params, func(p *param) bool { return p.name == name })
 }
 
-// isLikeName reports whether a given name is a longer or shorter form of a name.
+// isLikeName reports whether a given name is a longer or shorter form of a parameter's
+// name.
 func isLikeName(given, name string) bool {
 	const least = 4
 	given, name = normalizeName(given), normalizeName(name)
-	if name == "id" { // only workflows have it
+	if name == "id" { // Only the id of a workflow is called id.
 		return given == "workflow" || given == "workflowid"
 	}
 	return len(given) >= least && (strings.HasPrefix(name, given) || strings.HasSuffix(name, given))
@@ -109,7 +110,8 @@ func (p param) fitValue(v any) (any, bool) {
 	return out, out != nil && p.checkValue(out) == ""
 }
 
-// convertValue returns a value as one of the parameter's type, nil if it cannot.
+// convertValue returns a value converted to the parameter's type, or nil if that is not
+// possible.
 func (p param) convertValue(v any) any {
 	text, isText := v.(string)
 	switch {
@@ -129,14 +131,14 @@ func (p param) convertValue(v any) any {
 		if b, err := strconv.ParseBool(strings.ToLower(text)); err == nil {
 			return b
 		}
-	case isText: // a number
+	case isText: // The text of a number.
 		return decodeJSON(text)
 	}
 	return nil
 }
 
-// parseObject returns the object that a text holds, or an object with the text as its first
-// member: an answer from its option.
+// parseObject returns the object that a text encodes, or an object with the text as its
+// first member, such as an answer with an option.
 func (p param) parseObject(text string) any {
 	if m, ok := decodeJSON(text).(map[string]any); ok {
 		return m
@@ -165,7 +167,7 @@ func (p param) renameMembers(m map[string]any) any {
 	return out
 }
 
-// valueText writes a value as the text that a parameter needs.
+// valueText returns a value as text, for a parameter that is a string.
 func valueText(v any) any {
 	switch v.(type) {
 	case json.Number, bool, map[string]any, []any:
@@ -178,7 +180,7 @@ func valueText(v any) any {
 	return nil
 }
 
-// decodeJSON returns the JSON value that a text holds, or nil.
+// decodeJSON returns the JSON value that a text encodes, or nil.
 func decodeJSON(text string) any {
 	var v any
 	if !json.Valid([]byte(text)) || jsontext.Decode([]byte(text), &v) != nil {
@@ -187,7 +189,7 @@ func decodeJSON(text string) any {
 	return v
 }
 
-// isRunTool reports whether the tool concerns one run and nothing else.
+// isRunTool reports whether a run is the only object of the tool's calls.
 func (t *tool) isRunTool() bool {
 	p := findParam(t.params, "handle")
 	return p != nil && (p.required || findParam(t.params, "runId") != nil)

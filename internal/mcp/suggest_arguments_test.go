@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The answer to a call with a slightly wrong name or type suggests the corrected call: it
-// keeps the caller's values, and works.
+// A call with a slightly wrong name or type gets a corrected call as a suggestion, which
+// keeps the caller's values and works.
 func TestNextCallKeepsCallersValues(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -24,28 +24,28 @@ func TestNextCallKeepsCallersValues(t *testing.T) {
 		next       string
 		want       m
 	}{
-		{"an id by the name of others", "workflow_get", m{"workflowId": "guarded"}, "workflow_get", m{"id": "guarded"}},
+		{"the name of an id in other tools", "workflow_get", m{"workflowId": "guarded"}, "workflow_get", m{"id": "guarded"}},
 		{"a name with another case", "workflow_next", m{"workflow_id": "small", "completed_steps": []any{"only"}}, "workflow_next", m{"workflowId": "small", "completedSteps": []any{"only"}}},
-		{"one in place of a list", "workflow_next", m{"workflowId": "small", "completedSteps": "only"}, "workflow_next", m{"workflowId": "small", "completedSteps": []any{"only"}}},
+		{"a string instead of a list", "workflow_next", m{"workflowId": "small", "completedSteps": "only"}, "workflow_next", m{"workflowId": "small", "completedSteps": []any{"only"}}},
 		{"JSON in a text", "workflow_next", m{"workflowId": "small", "context": `{"a":{"b":1}}`}, "workflow_next", m{"workflowId": "small", "context": m{"a": m{"b": 1.0}}}},
-		{"a near workflow", "workflow_next", m{"workflowId": "smal", "completedSteps": []any{"only"}}, "workflow_next", m{"workflowId": "small", "completedSteps": []any{"only"}}},
-		{"a near workflow of a run", "workflow_start", m{"workflowId": "gaurded", "goal": "g"}, "workflow_start", m{"workflowId": "guarded", "goal": "g"}},
-		{"an output that fails, with variables", "workflow_continue", m{"handle": handle, "output": "x", "context": m{"size": "large"}}, "workflow_continue", m{"handle": handle, "output": "...", "context": m{"size": "large"}}},
+		{"a similar workflow id", "workflow_next", m{"workflowId": "smal", "completedSteps": []any{"only"}}, "workflow_next", m{"workflowId": "small", "completedSteps": []any{"only"}}},
+		{"a similar workflow id for a run", "workflow_start", m{"workflowId": "gaurded", "goal": "g"}, "workflow_start", m{"workflowId": "guarded", "goal": "g"}},
+		{"an invalid output with variables", "workflow_continue", m{"handle": handle, "output": "x", "context": m{"size": "large"}}, "workflow_continue", m{"handle": handle, "output": "...", "context": m{"size": "large"}}},
 		{"variables alone", "workflow_continue", m{"handle": handle, "context": m{"size": "large"}}, "workflow_continue", m{"handle": handle, "output": "...", "context": m{"size": "large"}}},
-		{"an output with an answer to nothing", "workflow_continue", m{"handle": handle, "output": "a plan", "answer": m{"optionId": "confirm"}}, "workflow_continue", m{"handle": handle, "output": "a plan"}},
-		{"variables that are the server's", "workflow_continue", m{"handle": handle, "output": "PLAN", "context": m{"_currentLoop": 1}}, "workflow_continue", m{"handle": handle, "output": "..."}},
-		{"an output that is no text", "workflow_continue", m{"handle": handle, "output": m{"PLAN": 1}}, "workflow_continue", m{"handle": handle, "output": `{"PLAN":1}`}},
+		{"an output with an answer where there is no gate", "workflow_continue", m{"handle": handle, "output": "a plan", "answer": m{"optionId": "confirm"}}, "workflow_continue", m{"handle": handle, "output": "a plan"}},
+		{"variables that only the server sets", "workflow_continue", m{"handle": handle, "output": "PLAN", "context": m{"_currentLoop": 1}}, "workflow_continue", m{"handle": handle, "output": "..."}},
+		{"an output that is not a string", "workflow_continue", m{"handle": handle, "output": m{"PLAN": 1}}, "workflow_continue", m{"handle": handle, "output": `{"PLAN":1}`}},
 		{"a number as text", "workflow_fork", m{"handle": handle, "seq": "2"}, "workflow_fork", m{"handle": handle, "seq": 2.0}},
 		{"no handle", "workflow_continue", m{"output": "x"}, "workflow_resume", m{}},
 		{"no run", "workflow_status", m{}, "workflow_resume", m{}},
-		{"a run in place of its handle", "workflow_context_compress", m{"runId": run["runId"], "budgetTokens": 20}, "workflow_status", m{"runId": run["runId"]}},
-		{"a session by another case", "workflow_checkpoint_save", m{"session_id": "s", "context": m{"goal": "g"}}, "workflow_checkpoint_save", m{"sessionId": "s", "context": m{"goal": "g"}}},
-		{"a session by a shorter name", "workflow_checkpoint_save", m{"session": "s", "context": m{"goal": "g"}}, "workflow_checkpoint_save", m{"sessionId": "s", "context": m{"goal": "g"}}},
-		{"an id by half its name", "workflow_get", m{"workflow": "guarded"}, "workflow_get", m{"id": "guarded"}},
-		{"a parameter by half its name", "workflow_context_compress", m{"context": m{"goal": "g"}, "budget": 100}, "workflow_context_compress", m{"context": m{"goal": "g"}, "budgetTokens": 100.0}},
-		{"a document that is there", "workrail_create_session", m{"workflowId": "bug", "sessionId": "s"}, "workrail_read_session", m{"workflowId": "bug", "sessionId": "s"}},
-		{"a near document", "workrail_read_session", m{"workflowId": "bug", "sessionId": "login-fail", "path": "a"}, "workrail_read_session", m{"workflowId": "bug", "sessionId": "login-fails", "path": "a"}},
-		{"another document to write to", "workrail_update_session", m{"workflowId": "bug", "sessionId": "login-fail", "updates": m{"a": 1}}, "workrail_create_session", m{"workflowId": "bug", "sessionId": "login-fail"}},
+		{"a run id instead of its handle", "workflow_context_compress", m{"runId": run["runId"], "budgetTokens": 20}, "workflow_status", m{"runId": run["runId"]}},
+		{"a session parameter in another case", "workflow_checkpoint_save", m{"session_id": "s", "context": m{"goal": "g"}}, "workflow_checkpoint_save", m{"sessionId": "s", "context": m{"goal": "g"}}},
+		{"a session parameter with a shorter name", "workflow_checkpoint_save", m{"session": "s", "context": m{"goal": "g"}}, "workflow_checkpoint_save", m{"sessionId": "s", "context": m{"goal": "g"}}},
+		{"an id parameter with a shorter name", "workflow_get", m{"workflow": "guarded"}, "workflow_get", m{"id": "guarded"}},
+		{"a parameter with a shorter name", "workflow_context_compress", m{"context": m{"goal": "g"}, "budget": 100}, "workflow_context_compress", m{"context": m{"goal": "g"}, "budgetTokens": 100.0}},
+		{"a document that exists", "workrail_create_session", m{"workflowId": "bug", "sessionId": "s"}, "workrail_read_session", m{"workflowId": "bug", "sessionId": "s"}},
+		{"a document with a similar name", "workrail_read_session", m{"workflowId": "bug", "sessionId": "login-fail", "path": "a"}, "workrail_read_session", m{"workflowId": "bug", "sessionId": "login-fails", "path": "a"}},
+		{"a write to a document with a similar name", "workrail_update_session", m{"workflowId": "bug", "sessionId": "login-fail", "updates": m{"a": 1}}, "workrail_create_session", m{"workflowId": "bug", "sessionId": "login-fail"}},
 	}
 	for _, id := range []string{"s", "login-fails"} {
 		callTool(t, cs, "workrail_create_session", m{"workflowId": "bug", "sessionId": id})
@@ -61,14 +61,14 @@ func TestNextCallKeepsCallersValues(t *testing.T) {
 			t.Errorf("%s: the suggested call fails: %v", tt.name, again)
 		}
 	}
-	// At a gate the suggested answer is one of the gate's options.
+	// At a gate, the suggested answer is one of the gate's options.
 	gate := callTool(t, cs, "workflow_start", m{"workflowId": "guarded", "goal": "gate"})
 	gate = callTool(t, cs, "workflow_continue", m{"handle": gate["handle"], "output": "PLAN"})
 	gate = callTool(t, cs, "workflow_continue", m{"handle": gate["handle"], "output": "agreed"})
 	for name, args := range map[string]m{
-		"an option alone":          {"handle": gate["handle"], "optionId": "revise"},
-		"an option as the answer":  {"handle": gate["handle"], "answer": "revise"},
-		"an option by a near name": {"handle": gate["handle"], "answer": m{"option": "revise"}},
+		"an option without an answer object": {"handle": gate["handle"], "optionId": "revise"},
+		"an option as the answer":            {"handle": gate["handle"], "answer": "revise"},
+		"an option with a similar name":      {"handle": gate["handle"], "answer": m{"option": "revise"}},
 	} {
 		res, _ := callRaw(t, cs, "workflow_continue", args)
 		if _, next := nextCallOf(t, res); cmp.Diff(m{"handle": gate["handle"], "answer": m{"optionId": "revise"}}, next) != "" {
@@ -76,8 +76,8 @@ func TestNextCallKeepsCallersValues(t *testing.T) {
 		}
 	}
 	for name, args := range map[string]m{
-		"no option of the gate": {"handle": gate["handle"], "answer": "yes"},
-		"a name of nothing":     {"handle": gate["handle"], "verdict": "yes"},
+		"an option that the gate does not have": {"handle": gate["handle"], "answer": "yes"},
+		"an unknown member name":                {"handle": gate["handle"], "verdict": "yes"},
 	} {
 		res, _ := callRaw(t, cs, "workflow_continue", args)
 		if tool, next := nextCallOf(t, res); tool != "workflow_continue" || cmp.Diff(m{"handle": gate["handle"], "answer": m{"optionId": "confirm"}}, next) != "" {
@@ -85,10 +85,10 @@ func TestNextCallKeepsCallersValues(t *testing.T) {
 		}
 	}
 	if _, next := nextCallOf(t, atGate); strings.Contains(encodeJSON(t, next), "optionId") {
-		t.Errorf("a person's gate suggests an answer: %v", next)
+		t.Errorf("the refusal at a human approval suggests an answer: %v", next)
 	}
 	res, _ := callRaw(t, cs, "workflow_continue", m{"handle": atGate["handle"], "answer": "confirm"})
 	if tool, next := nextCallOf(t, res); tool != "workflow_status" {
-		t.Errorf("a bad answer to a person's gate suggests %s %v", tool, next)
+		t.Errorf("a bad answer to a human approval suggests %s %v", tool, next)
 	}
 }

@@ -27,7 +27,7 @@ import (
 )
 
 // guarded has a criterion, a gate that an agent may answer, a step for large work only, and
-// a last step that stays hidden until the run reaches it.
+// a last step that is hidden until the run reaches it.
 const guarded = `{"id":"guarded","name":"Guarded","description":"A guarded one","version":"1.0.0","steps":[
 	{"id":"plan","title":"Plan","prompt":"Plan it.","validationCriteria":[{"type":"contains","value":"PLAN","message":"say PLAN"}]},
 	{"id":"agree","title":"Agree","prompt":"Agree on it.","requireConfirmation":true},
@@ -45,7 +45,7 @@ func currentProject(context.Context) run.Project {
 	return run.Project{ID: "0123456789ab", Path: "/work/here", Branch: "main"}
 }
 
-// testServer is a server with its services.
+// testServer is a server and its services.
 type testServer struct {
 	// dir is the custom source of the catalog.
 	dir      string
@@ -62,8 +62,8 @@ type testServer struct {
 	now time.Time
 }
 
-// newTestServer makes a server with the default toolsets, with the definitions above and
-// the bundled ones.
+// newTestServer returns a server with the default toolsets, the definitions above and the
+// bundled ones.
 func newTestServer(t *testing.T, change ...func(*mcpserver.Options)) *testServer {
 	t.Helper()
 	dir := t.TempDir()
@@ -114,7 +114,7 @@ func newTestServer(t *testing.T, change ...func(*mcpserver.Options)) *testServer
 	return r
 }
 
-// readClock returns a later time at every call, so that times order events.
+// readClock returns a later time at each call, so that no two events have the same time.
 func (r *testServer) readClock() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +139,7 @@ func (s startableCatalog) Startable(_ context.Context, id string) (*workflow.Def
 	return e.Definition, nil
 }
 
-// transportNames are the transports of a server.
+// transportNames returns the names of a server's transports.
 func transportNames() []string { return []string{"memory", "stdio", "http"} }
 
 // connectClient connects a user's client to a server.
@@ -207,8 +207,8 @@ func callTool(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]
 	return res
 }
 
-// callRefused calls a tool, and fails the test if the answer is not a refusal by the rule,
-// or its next call cannot be copied.
+// callRefused calls a tool, and fails the test unless the answer is a refusal by the rule
+// with a next call that can be copied.
 func callRefused(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]any, rule string) map[string]any {
 	t.Helper()
 	res, isError := callRaw(t, cs, tool, args)
@@ -223,7 +223,7 @@ func callRefused(t *testing.T, cs *mcp.ClientSession, tool string, args map[stri
 	return res
 }
 
-// followNext makes the next call of an answer, with more arguments.
+// followNext makes the next call of an answer, with additional arguments.
 func followNext(t *testing.T, cs *mcp.ClientSession, answer, with map[string]any) map[string]any {
 	t.Helper()
 	tool, args := nextCallOf(t, answer)
@@ -244,7 +244,7 @@ func nextCallOf(t *testing.T, answer map[string]any) (tool string, args map[stri
 	return tool, args
 }
 
-// positionID returns the position of an answer: kind and id.
+// positionID returns the kind and id of an answer's position.
 func positionID(answer map[string]any) string {
 	position, _ := answer["position"].(map[string]any)
 	kind, _ := position["kind"].(string)

@@ -15,22 +15,22 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// tool is one of our tools: its description for clients, and its handler.
+// tool is a tool of this server: its description for clients, and its handler.
 type tool struct {
 	name, title, description string
 	params                   []param
 	// effect is the effect of a call on the server's data.
 	effect effect
-	// output is the schema of the answer. It requires no member, because errors have other
-	// members.
+	// output is the schema of the answer. The schema requires no member, because errors
+	// have different members.
 	output map[string]any
 	// handle answers a call with valid arguments. The answer must marshal to a JSON object.
 	handle func(ctx context.Context, in arguments) (any, error)
 	// serve replaces handle if the tool acts for a caller. The answer may be a *question to
 	// the person at the client.
 	serve func(ctx context.Context, c call) (any, error)
-	// legal, if set, returns a legal call to replace the one that an error suggests, or
-	// nil.
+	// legal, if set, returns a legal call to replace the one that an error suggests, or nil
+	// to keep that.
 	legal func(ctx context.Context, suggested *run.Call) *run.Call
 	// failed, if set, converts an error to the form that callers of this tool expect.
 	failed func(*callError) any
@@ -50,12 +50,12 @@ const (
 	effectReplaces
 )
 
-// question is an answer that asks the person at the client. The client repeats the call
-// with the response and the state.
+// question is an answer that asks the person at the client. The client then repeats the
+// call with the person's response and the state.
 type question struct {
 	form  *mcp.ElicitParams
 	state string
-	// failed is the refusal if the client cannot ask.
+	// failed is the refusal that is returned if the client cannot ask.
 	failed *run.Refusal
 }
 
@@ -163,8 +163,8 @@ func newTextResult(text string, structure []byte) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: json.RawMessage(structure)}
 }
 
-// callError is the error of a bad call: the given value, the allowed values and a call that
-// works.
+// callError is the error of a bad call. It has the given value, the allowed values and a
+// call that works.
 type callError struct {
 	Code    guideway.Code `json:"code"`
 	Message string        `json:"error"`
@@ -182,8 +182,8 @@ type callError struct {
 // Error implements error.
 func (e *callError) Error() string { return e.Message }
 
-// newErrorResult returns the result of a failed call. Details of an internal error only go
-// to the log.
+// newErrorResult returns the result of a failed call. The details of an internal error are
+// only logged.
 func (t *tool) newErrorResult(ctx context.Context, logger *slog.Logger, err error) *mcp.CallToolResult {
 	if refusal, ok := run.AsRefusal(err); ok {
 		return errorResult(refusal)
@@ -213,13 +213,13 @@ func errorResult(answer any) *mcp.CallToolResult {
 	return res
 }
 
-// members are the members of an answer: their names by kind.
+// members are the members of an answer: for each kind, their names separated by spaces.
 type members map[valueKind]string
 
 // schema returns the JSON Schema of an object with the members.
 func (m members) schema() map[string]any { return m.schemaWith(nil) }
 
-// schemaWith is like schema, with more members that have a schema of their own.
+// schemaWith is like schema, with further members that have their own schemas.
 func (m members) schemaWith(more map[string]any) map[string]any {
 	properties := map[string]any{}
 	maps.Copy(properties, more)

@@ -11,10 +11,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// toolFilter limits a client with its own token to the toolsets that the token names. It
+// toolFilter limits a client with its own token to the toolsets that the token allows. It
 // does not limit the tools of upstreams.
 type toolFilter struct {
-	// toolset maps each of our tools to its toolset.
+	// toolset maps the server's own tools to their toolsets.
 	toolset map[string]string
 }
 
@@ -41,7 +41,7 @@ func (a *toolFilter) wrapHandler(next mcp.MethodHandler) mcp.MethodHandler {
 // allowedToolsets are the toolsets that a client may use.
 type allowedToolsets []string
 
-// hasAny reports whether the client may use one of some toolsets.
+// hasAny reports whether the client may use one of the toolsets.
 func (m allowedToolsets) hasAny(toolsets ...string) bool {
 	return slices.ContainsFunc(toolsets, func(t string) bool { return slices.Contains(m, t) })
 }
@@ -90,8 +90,8 @@ func (a *toolFilter) rejectForbidden(m allowedToolsets, req mcp.Request) error {
 	return nil
 }
 
-// filterList removes from a list what the client may not use. The SDK makes the lists for
-// each request.
+// filterList removes the entries that the client may not use from a list. The SDK makes a
+// new list for each request.
 func (a *toolFilter) filterList(m allowedToolsets, result mcp.Result) {
 	switch r := result.(type) {
 	case *mcp.ListToolsResult:

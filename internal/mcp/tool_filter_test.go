@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// connectWithToken connects a client whose token has some permissions.
+// connectWithToken connects a client whose token has the given permissions.
 func connectWithToken(t *testing.T, r *testServer, allow auth.Allow) *mcp.ClientSession {
 	t.Helper()
 	ctx := auth.WithTokenLease(auth.WithPrincipal(context.Background(), guideway.Principal{User: "ann", Client: "laptop"}),
@@ -31,7 +31,7 @@ func connectWithToken(t *testing.T, r *testServer, allow auth.Allow) *mcp.Client
 	return cs
 }
 
-// A token limits a client to its toolsets: in lists, in calls, and in their prompts and
+// A token limits a client to its toolsets, in lists and calls, and to their prompts and
 // resources.
 func TestTokensLimitToolsets(t *testing.T) {
 	t.Parallel()
@@ -39,7 +39,7 @@ func TestTokensLimitToolsets(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		allow     auth.Allow
-		tools     []string // whether each is available
+		tools     []string // Whether each toolset is available.
 		not       []string
 		workflows bool
 		runs      bool
@@ -67,12 +67,12 @@ func TestTokensLimitToolsets(t *testing.T) {
 			}
 			for _, name := range tt.tools {
 				if !sees(name) || !calls(name) {
-					t.Errorf("%s is not there", name)
+					t.Errorf("%s is missing", name)
 				}
 			}
 			for _, name := range tt.not {
 				if sees(name) || calls(name) {
-					t.Errorf("%s is there", name)
+					t.Errorf("%s is available", name)
 				}
 			}
 			checkVisible(t, cs, tt.workflows, tt.runs)
@@ -103,7 +103,7 @@ func checkVisible(t *testing.T, cs *mcp.ClientSession, workflows, runs bool) {
 	}
 	there := slices.ContainsFunc(templates.ResourceTemplates, func(e *mcp.ResourceTemplate) bool { return strings.HasPrefix(e.URITemplate, "guideway://runs/") })
 	if there != runs {
-		t.Errorf("the template of runs is there: %v", there)
+		t.Errorf("the template of runs is available: %v", there)
 	}
 	_, err = cs.Complete(t.Context(), &mcp.CompleteParams{
 		Ref: &mcp.CompleteReference{Type: "ref/resource", URI: "guideway://runs/{runId}"}, Argument: mcp.CompleteParamsArgument{Name: "runId", Value: ""},

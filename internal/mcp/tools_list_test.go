@@ -33,7 +33,8 @@ func toolNames(t *testing.T, cs *mcp.ClientSession) []string {
 	return names
 }
 
-// All of tools/list for the default toolsets stays below the 20 kB of DESIGN 5.
+// The tools/list result of the default toolsets is smaller than 20 kB, because it is part
+// of every conversation.
 func TestDefaultToolsAreSmall(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -46,8 +47,8 @@ func TestDefaultToolsAreSmall(t *testing.T) {
 	}
 }
 
-// Clients ask the person before destructive calls, and repeat idempotent ones: the hints
-// mark both.
+// Clients ask the person before destructive calls, and repeat idempotent ones; the hints
+// mark both kinds.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -72,7 +73,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// A position stays below 4 kB without its prompt, in every bundled workflow (DESIGN 5).
+// A position without its prompt is smaller than 4 kB in every bundled workflow.
 func TestPositionsAreSmall(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -92,7 +93,7 @@ func TestPositionsAreSmall(t *testing.T) {
 			position := a["position"].(map[string]any)
 			prompt, _ := position["prompt"].(string)
 			if size := len(encodeJSON(t, a)) - len(encodeJSON(t, prompt)); size > 4096 {
-				t.Errorf("%s at %s: %d bytes besides the prompt", e.ID, positionID(a), size)
+				t.Errorf("%s at %s: %d bytes without the prompt", e.ID, positionID(a), size)
 			}
 			tool, args := nextCallOf(t, a)
 			res, isError := callRaw(t, cs, tool, args)
@@ -104,7 +105,8 @@ func TestPositionsAreSmall(t *testing.T) {
 	}
 }
 
-// With the gateway only, the instructions are about upstreams, and name no missing tool.
+// With the toolset gateway only, the instructions are about upstreams, and name no missing
+// tool.
 func TestGatewayOnlyInstructions(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t, func(o *mcpserver.Options) {
@@ -124,8 +126,8 @@ type promptRecorder struct {
 
 func (r promptRecorder) Reserve(prompts []string) { r.reserved.Store(&prompts) }
 
-// A gateway receives the names of the server's prompts before it offers any itself, and
-// again after a new definition.
+// A gateway receives the names of the server's prompts before its own prompts are offered,
+// and again after a definition is added.
 func TestPromptsAreReserved(t *testing.T) {
 	t.Parallel()
 	var reserved atomic.Pointer[[]string]
@@ -147,7 +149,7 @@ func TestPromptsAreReserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Contains(*reserved.Load(), "later") {
-		t.Errorf("after a definition has come, what is reserved are %v", *reserved.Load())
+		t.Errorf("after a definition was added, the reserved prompts are %v", *reserved.Load())
 	}
 }
 
@@ -250,12 +252,12 @@ func TestAnswersMatchSchemas(t *testing.T) {
 	}
 	list := listTools(t, cs)
 	if len(list) != len(calls) {
-		t.Errorf("%d tools, of which %d are called", len(list), len(calls))
+		t.Errorf("%d tools exist, but %d were called", len(list), len(calls))
 	}
 	for _, c := range calls {
 		tool := list[slices.IndexFunc(list, func(tool *mcp.Tool) bool { return tool.Name == c.tool })]
 		schema := compileSchema(t, tool)
-		// The test only checks members in the schema: it must name all of them.
+		// Only members in the schema are checked, so the schema must name all of them.
 		properties, _ := tool.OutputSchema.(map[string]any)["properties"].(map[string]any)
 		answer := callTool(t, cs, c.tool, c.args)
 		if err := schema.Validate(answer); err != nil {
@@ -268,7 +270,7 @@ func TestAnswersMatchSchemas(t *testing.T) {
 			}
 		}
 		if named == 0 {
-			t.Errorf("%s: the schema names nothing of %v", c.tool, answer)
+			t.Errorf("%s: the schema names no member of %v", c.tool, answer)
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The URIs of resources that belong to a user: for other users they do not exist.
+// The URIs of resources that belong to one user. For other users they do not exist.
 const (
 	runPrefix   = "guideway://runs/"
 	runTemplate = runPrefix + "{runId}"
-	// The plus allows a colon in ids, as in times; without it the template would only match
+	// The plus allows a colon in ids, as in times; otherwise the template would only match
 	// URIs with %3A.
 	sessionPrefix   = "guideway://sessions/"
 	sessionTemplate = sessionPrefix + "{projectId}/{+workflowId}/{+id}"
@@ -31,7 +31,7 @@ type runContents struct {
 	Omitted int64 `json:"eventsOmitted,omitempty"`
 }
 
-// userResource returns a handler for the resources that read returns for a caller.
+// userResource returns a handler for resources that read returns for a caller.
 func (s *Server) userResource(read func(ctx context.Context, c run.Caller, uri string) (any, error)) mcp.ResourceHandler {
 	return func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		uri := req.Params.URI

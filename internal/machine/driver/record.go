@@ -217,7 +217,7 @@ func (s *Service) loadRun(ctx context.Context, user, id string, upTo int64) (*lo
 	rec, err := s.o.Journal.Run(ctx, id)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != user {
 		return nil, nil, &run.Refusal{
-			Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: run.Truncate(id, 64), Message: "there is no such run of a machine",
+			Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: run.Truncate(id, 64), Message: "there is no such machine run",
 			Fix: "guideway machine status lists them",
 		}
 	}
