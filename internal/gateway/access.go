@@ -9,7 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// access is the set of upstreams and tools a client may use. The zero value allows nothing.
+// access is the set of upstreams and tools that a client may use. The zero value allows
+// nothing.
 type access struct {
 	auth.Allow
 }

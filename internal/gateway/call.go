@@ -40,9 +40,9 @@ func (g *Gateway) HasTool(name string) bool {
 	return s.byName[name] != nil || isLazy(name) || g.unlistedTool(name) != nil
 }
 
-// Call calls a tool. The client gets an error of type *jsonrpc.Error unchanged.
+// Call calls a tool. An error of type *jsonrpc.Error is sent to the client unchanged.
 func (g *Gateway) Call(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
-	if isLazy(r.Name) { // also for a client that holds an older list
+	if isLazy(r.Name) { // The names also work for a client that still has the list with them.
 		return g.lazyCall(ctx, c, r)
 	}
 	return g.callTool(ctx, c, r)
@@ -101,11 +101,11 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 
 // approveFix returns the next action for a tool that waits for approval.
 func approveFix(t *tool) string {
-	return "ask the user to review it and to run: guideway upstream approve " + t.member.Name()
+	return "ask the user to review the tool and to run: guideway upstream approve " + t.member.Name()
 }
 
-// sendTool sends a call of one tool to a tool of the same upstream, which may be the same
-// tool.
+// sendTool sends a call of the tool called to the tool to, which may be the same or a
+// different tool of the same upstream.
 func (g *Gateway) sendTool(ctx context.Context, c *Client, called, to *tool, r Request) (json.RawMessage, error) {
 	return g.send(ctx, c, route{method: methodCall, member: to.member, original: to.original, shown: called.name, headers: to.headers}, r)
 }
@@ -134,7 +134,7 @@ func (g *Gateway) findTool(ctx context.Context, c *Client, name string) (*tool, 
 	s := g.surface.Load()
 	t := s.byName[name]
 	if t == nil && strings.Contains(name, separator) {
-		s = g.readySurface(ctx, c) // the upstream's tools may not be known yet
+		s = g.readySurface(ctx, c) // The upstream's tools may not be known yet.
 		t = s.byName[name]
 	}
 	may := g.accessOf(ctx)
@@ -169,13 +169,13 @@ func clipText(text string, most int) string {
 type route struct {
 	method string
 	member *member
-	// original is the upstream's name, shown the clients' name.
+	// original is the upstream's name of the target, and shown is the clients' name.
 	original, shown string
 	headers         []headerArgument
 }
 
-// send sends a request to its upstream once. It forwards questions of the upstream to the
-// client, depending on the protocol versions of both.
+// send sends a request to its upstream once. It also forwards questions of the upstream to
+// the client in a way that the protocol versions of both allow.
 func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json.RawMessage, error) {
 	markSent(ctx)
 	var st state
@@ -204,8 +204,8 @@ func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json
 	return g.exchange(ctx, c, s, a, r, st.Upstream)
 }
 
-// sessionFor returns which upstream session a request needs, and whether the call may have
-// to be parked.
+// sessionFor returns the upstream session that a request needs, and reports whether the
+// call may have to be parked.
 func (g *Gateway) sessionFor(c *Client, m *member, modern bool) (want upstream.Want, parked bool) {
 	own := m.Sessions == SessionsClient
 	switch {
@@ -252,8 +252,8 @@ func asksLogs(meta []jsonrpc.Member) bool {
 // protocol.
 const metaLevel = "io.modelcontextprotocol/logLevel"
 
-// forwardedMeta returns the members of a client's _meta to forward. It leaves out those
-// that describe the connection between the client and the gateway.
+// forwardedMeta returns the members of a client's _meta to forward. It omits those that
+// describe the connection between the client and the gateway.
 func forwardedMeta(meta json.RawMessage) []jsonrpc.Member {
 	if meta == nil {
 		return nil
@@ -271,7 +271,7 @@ func forwardedMeta(meta json.RawMessage) []jsonrpc.Member {
 	return kept
 }
 
-// maxRounds is the maximum number of input requests of an upstream in one call.
+// maxRounds is the maximum number of times that an upstream may ask for input in one call.
 const maxRounds = 10
 
 // exchange makes a call in a suitable session. If a modern upstream asks for input, it asks

@@ -15,7 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Many legacy and modern clients at many upstreams get their own answers.
+// Many legacy and modern clients of many upstreams each receive their own answers.
 func TestConcurrentCallsGetTheirOwnAnswers(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "old"), newEntry(t, "new", upstreamtest.Modern)}})
@@ -53,17 +53,17 @@ func TestFailedCallIsNotRetried(t *testing.T) {
 		wg.Wait()
 		before := countCalls(e)
 		if before != 5 {
-			t.Errorf("five calls were done %d times", before)
+			t.Errorf("five calls were carried out %d times", before)
 		}
 		got := p.callTool("one__crash", nil)
 		if !strings.Contains(got, "unknown") || !strings.Contains(got, "exit status 3") {
-			t.Errorf("the crash is told as %s", got)
+			t.Errorf("the error of the crash is %s", got)
 		}
 		if got := p.callTool("one__echo", args{"text": "back"}); got != "back" {
 			t.Errorf("after the crash: %s", got)
 		}
 		if after := countCalls(e); after != before {
-			t.Errorf("the crash has had %d calls done again", after-before)
+			t.Errorf("%d calls were repeated after the crash", after-before)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestFailedCallIsNotRetried(t *testing.T) {
 func TestCancellation(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {
-		e := newEntry(t, "one") // the tool "sleep" counts its cancellations
+		e := newEntry(t, "one") // The tool "sleep" counts its cancellations.
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
 		p := r.connectClient(t, clientSetup{user: "ann", version: version})
 		p.toolNames()
@@ -84,10 +84,10 @@ func TestCancellation(t *testing.T) {
 			_, err := p.session.CallTool(ctx, params)
 			done <- err
 		}()
-		<-p.progressed // the call has reached the upstream
+		<-p.progressed // The call has reached the upstream.
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("the call has ended by %v", err)
+			t.Errorf("the call ended with %v", err)
 		}
 		waitFor(t, func() bool { return countCalls(e) == 1 })
 	}
@@ -103,7 +103,7 @@ func waitFor(t *testing.T, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit:
-			t.Fatal("it has not come to pass")
+			t.Fatal("the condition did not become true in time")
 		}
 	}
 }
@@ -117,21 +117,21 @@ func TestSubscriptions(t *testing.T) {
 	if err := ann.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"}); err != nil {
 		t.Fatal(err)
 	}
-	// The upstream sends an update at each subscription; the SDK may lose one that arrives
-	// before it knows the subscription.
+	// The upstream sends an update at each subscription. The SDK may drop one that arrives
+	// before it has registered the subscription.
 	waitFor(t, func() bool {
 		_ = ann.session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: "note://one"})
 		_ = ann.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"})
 		return len(ann.takeEntries(&ann.updated)) > 0
 	})
 	if got := ann.takeEntries(&ann.updated)[0]; got != "note://one" {
-		t.Errorf("the update is of %s", got)
+		t.Errorf("the update is for %s", got)
 	}
 	if got := bob.takeEntries(&bob.updated); len(got) > 0 {
-		t.Errorf("bob was told of %v", got)
+		t.Errorf("bob was notified of %v", got)
 	}
 	if err := ann.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "other://x"}); err == nil {
-		t.Error("a resource of nobody was subscribed to")
+		t.Error("a resource that no upstream has was subscribed to")
 	}
 }
 
@@ -147,7 +147,7 @@ func TestListChanged(t *testing.T) {
 	select {
 	case <-p.changed:
 	case <-time.After(10 * time.Second):
-		t.Fatal("the client was not told")
+		t.Fatal("the client was not notified")
 	}
 	after := p.toolNames()
 	if slices.Equal(before, after) || !slices.ContainsFunc(after, func(n string) bool { return strings.HasPrefix(n, "one__new") }) {
@@ -168,10 +168,10 @@ func TestApply(t *testing.T) {
 		params.SetProgressToken("t")
 		got, err := p.session.CallTool(t.Context(), params)
 		if err != nil || got.IsError || got.Content[0].(*mcp.TextContent).Text != "slept" {
-			t.Errorf("the call in progress has got %+v, %v", got, err)
+			t.Errorf("the call in progress returned %+v, %v", got, err)
 		}
 	})
-	<-p.progressed // the call has reached the upstream
+	<-p.progressed // The call has reached the upstream.
 	changed := one
 	changed.Spec.Args = []string{"changed"}
 	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{changed}}); err != nil {
@@ -183,10 +183,10 @@ func TestApply(t *testing.T) {
 		t.Errorf("the tools are %v", names)
 	}
 	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{changed, changed}}); err == nil {
-		t.Error("two upstreams of one name were taken")
+		t.Error("two upstreams with the same name were accepted")
 	}
 	if text := p.callTool("one__echo", args{"text": "x"}); text != "x" {
-		t.Errorf("after a configuration that was refused: %s", text)
+		t.Errorf("after a rejected configuration the call returned %s", text)
 	}
 }
 
@@ -208,24 +208,24 @@ func TestApplyKeepsCallsInProgress(t *testing.T) {
 			params.SetProgressToken(n)
 			got, err := p.session.CallTool(t.Context(), params)
 			if err != nil || got.IsError || got.Content[0].(*mcp.TextContent).Text != "slept" {
-				t.Errorf("the call of client %d has got %+v, %v", n, got, err)
+				t.Errorf("the call of client %d returned %+v, %v", n, got, err)
 			}
 		})
 	}
 	for _, p := range people {
-		<-p.progressed // the call has reached the upstream
+		<-p.progressed // The call has reached the upstream.
 	}
 	changed := one
 	changed.Spec.Args = []string{"changed"}
 	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{changed, two, three}}); err != nil {
 		t.Fatal(err)
 	}
-	<-people[0].changed // notified of the third one, which was never listed
+	<-people[0].changed // The notification for the third upstream, which was never listed.
 	if names := people[0].toolNames(); !slices.Contains(names, "three__echo") {
 		t.Errorf("the tools are %v", names)
 	}
 	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{changed, {}}}); err == nil {
-		t.Error("an upstream without a name was taken")
+		t.Error("an upstream without a name was accepted")
 	}
 	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{changed, three}}); err != nil {
 		t.Fatal(err)

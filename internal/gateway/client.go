@@ -17,7 +17,7 @@ type Client struct {
 	// session.
 	Session   string
 	Principal guideway.Principal
-	// Holder is the name of the client's token; empty for the token file's.
+	// Holder is the name of the client's token; empty for the token of the token file.
 	Holder string
 	// Modern reports whether the request uses the modern protocol.
 	Modern bool
@@ -52,7 +52,7 @@ func (c *Client) canAsk() bool {
 	return c.Capabilities.Elicitation != nil || c.Capabilities.Sampling != nil || c.Capabilities.Roots != nil && !c.Modern
 }
 
-// encodeCapabilities returns the client's capabilities in the form that upstreams get.
+// encodeCapabilities returns the client's capabilities in the form that upstreams receive.
 func (c *Client) encodeCapabilities() json.RawMessage {
 	var members []jsonrpc.Member
 	for _, m := range []jsonrpc.Member{{Key: "elicitation", Value: c.Capabilities.Elicitation}, {Key: "roots", Value: c.Capabilities.Roots}, {Key: "sampling", Value: c.Capabilities.Sampling}} {
@@ -77,7 +77,7 @@ func (c *Client) supports(method string) (ok bool, capability string) {
 	return false, method
 }
 
-// sharingKey returns a key that differs for clients that share nothing.
+// sharingKey returns a key that is equal only for clients that share their state.
 func (c *Client) sharingKey() string {
 	if c.Session != "" {
 		return "session:" + c.Session

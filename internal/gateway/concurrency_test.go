@@ -19,9 +19,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A client that leaves the questions of an upstream open uses only a part of its sessions:
-// calls of others are answered, and its own next call is refused in time, with a message
-// that it was not sent.
+// A client that leaves the questions of an upstream open uses only a part of the upstream's
+// sessions: calls of other clients are answered. The client's own next call is refused in
+// time, with a message that it was not sent.
 func TestOpenQuestionsDoNotBlockOtherClients(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one")
@@ -47,26 +47,26 @@ func TestOpenQuestionsDoNotBlockOtherClients(t *testing.T) {
 	n := 0
 	for got := range refused {
 		if n++; !strings.Contains(got, "was not sent") || !strings.Contains(got, "answer the open questions") {
-			t.Errorf("a call that has no session: %s", got)
+			t.Errorf("a call without a session returned %s", got)
 		}
 	}
 	if n == 0 {
-		t.Errorf("one client has all sessions")
+		t.Errorf("one client uses all sessions")
 	}
 	if got := post("modest", "echo"); !strings.Contains(got, "who?") {
-		t.Errorf("another client of protocol version 2026-07-28: %s", got)
+		t.Errorf("another client of protocol version 2026-07-28 got %s", got)
 	}
 	for _, mute := range []bool{false, true} {
 		p := r.connectClient(t, clientSetup{user: "modest", version: legacy, mute: mute})
 		if got := p.callTool("one__echo", args{"text": "x"}); got != "x" {
-			t.Errorf("another client of protocol version 2025-11-25: %s", got)
+			t.Errorf("another client of protocol version 2025-11-25 got %s", got)
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// A list waits once for an upstream that does not answer. Later lists of all clients do not
-// wait for it until it has answered; then clients are notified.
+// A list waits only once for an upstream that does not answer. Later lists of all clients
+// do not wait for it until it has answered; then clients are notified.
 func TestListsWaitOnceForSilentUpstream(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -87,7 +87,7 @@ func TestListsWaitOnceForSilentUpstream(t *testing.T) {
 		Upstreams: []gateway.Entry{{Spec: upstream.Spec{Name: "late", URL: srv.URL, Transport: upstream.TransportHTTP}}, newEntry(t, "one")},
 		Upstream:  upstream.Options{HTTP: base, StartTime: time.Hour}, ListTime: 2 * time.Second,
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a hundred waits take longer
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // A hundred waits would take longer.
 	defer cancel()
 	ann, bob := r.connectClient(t, clientSetup{user: "ann", version: legacy}), r.connectClient(t, clientSetup{user: "bob", version: modern})
 	waitFor(t, func() bool { return slices.Contains(ann.toolNames(), "one__echo") })
@@ -106,8 +106,8 @@ func TestListsWaitOnceForSilentUpstream(t *testing.T) {
 	}
 }
 
-// A client that makes one call after the other uses one process of a server, however much
-// state it keeps between the calls.
+// A client that makes sequential calls uses one process of a server, however much state the
+// server keeps between the calls.
 func TestSequentialCallsUseOneProcess(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
@@ -121,7 +121,7 @@ func TestSequentialCallsUseOneProcess(t *testing.T) {
 			}
 		}
 		if after, _ := r.Health("one"); after.Sessions > before.Sessions+1 {
-			t.Errorf("%s: %d sessions more", version, after.Sessions-before.Sessions)
+			t.Errorf("%s: %d additional sessions", version, after.Sessions-before.Sessions)
 		}
 	}
 }
@@ -151,8 +151,8 @@ func stateIn(t *testing.T, answer string) string {
 	return asked.Result.RequestState
 }
 
-// The answer to a question belongs to a call that was counted; the same answer again is
-// another call, and counts.
+// The answer to a question continues a call that was already counted. The same answer again
+// is a new call, and counts.
 func TestRepeatedAnswersCountForLimits(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one", upstreamtest.Modern)
@@ -165,33 +165,33 @@ func TestRepeatedAnswersCountForLimits(t *testing.T) {
 		if got := r.callAsk(t, "ann", state); strings.Contains(got, "yes") {
 			done++
 		} else if !strings.Contains(got, "call again in") {
-			t.Errorf("refused with %s", got)
+			t.Errorf("the refusal is %s", got)
 		}
 	}
-	if done != 3 { // one for the counted call, and two more calls
-		t.Errorf("with a limit of 3 calls one answer has done %d", done)
+	if done != 3 { // The counted call, and two more.
+		t.Errorf("with a limit of 3 calls, %d calls were made by repeating one answer", done)
 	}
 }
 
-// A call that waits for an answer is lost if the gateway exits: the next gateway does not
-// repeat the call and reports the loss.
+// A call that waits for an answer is lost if the gateway exits. The next gateway does not
+// repeat the call, and reports the loss.
 func TestParkedCallIsLostOnRestart(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one")
 	first := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
 	first.connectClient(t, clientSetup{user: "ann", version: modern}).toolNames()
 	state := stateIn(t, first.callAsk(t, "ann", ""))
-	second := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}}) // with the same key
+	second := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}}) // The second gateway has the same key.
 	second.connectClient(t, clientSetup{user: "ann", version: modern}).toolNames()
 	for range 2 {
 		if got := second.callAsk(t, "ann", state); !strings.Contains(got, "check whether it was carried out") {
-			t.Errorf("the answer gives %s", got)
+			t.Errorf("the answer after a restart returned %s", got)
 		}
 	}
 	if got := first.callAsk(t, "ann", state); !strings.Contains(got, "yes") {
-		t.Errorf("where the call waits the answer gives %s", got)
+		t.Errorf("the answer to the parked call returned %s", got)
 	}
 	if got := first.callAsk(t, "ann", state); !strings.Contains(got, "check whether it was carried out") {
-		t.Errorf("the same answer again gives %s", got)
+		t.Errorf("the same answer again returned %s", got)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// CallableTools returns the tools that a client may call, as list hooks show them, even if
-// the client itself is offered tool search only. It serves agents of this server, which
-// choose tools by name.
+// CallableTools returns the tools that a client may call, after the list hooks, even if the
+// client itself is offered tool search only. It serves agents of this server, which choose
+// tools by name.
 func (g *Gateway) CallableTools(ctx context.Context, c *Client) []json.RawMessage {
 	var out []json.RawMessage
 	for _, t := range g.listedTools(ctx, c) {
@@ -29,8 +29,8 @@ type Names struct {
 	Upstreams []UpstreamNames
 }
 
-// UpstreamNames is the prefix of one upstream's tool names, which may be empty, and whether
-// its tools are known.
+// UpstreamNames is the prefix of one upstream's tool names, which may be empty, and reports
+// whether the upstream's tools are known.
 type UpstreamNames struct {
 	Prefix string
 	Known  bool
@@ -59,18 +59,18 @@ const (
 	NotSent DeliveryStatus = iota
 	// Answered: the upstream answered with an error, or a hook stopped the answer.
 	Answered
-	// Unknown: the call was sent, and it is unknown whether it was carried out.
+	// Unknown: the call was sent, and its outcome is unknown.
 	Unknown
 )
 
-// delivery records whether a call was sent and why it failed.
+// delivery records whether a call was sent, and the reason of a failure.
 type delivery struct {
 	sent atomic.Bool
 	err  error
 }
 
 // Do calls a tool like Call. For a failed call it returns an error and the delivery status,
-// where Call returns an error result for the model. The status is meaningless without an
+// while Call returns an error result for the model. The status is meaningful only with an
 // error.
 func (g *Gateway) Do(ctx context.Context, c *Client, r Request) (result json.RawMessage, fate DeliveryStatus, err error) {
 	r.delivery = &delivery{}

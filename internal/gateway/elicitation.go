@@ -24,8 +24,8 @@ type question struct {
 // resultType marks a result in the modern protocol.
 const resultType = "resultType"
 
-// parseInputRequests parses a result that asks for input. It returns no questions for any
-// other result.
+// parseInputRequests parses a result that asks for input. For any other result it returns
+// no questions.
 func parseInputRequests(result json.RawMessage) (questions []question, state string, err error) {
 	asks := false
 	var requests json.RawMessage
@@ -57,7 +57,7 @@ func parseInputRequests(result json.RawMessage) (questions []question, state str
 		return json.Unmarshal(members["method"], &questions[len(questions)-1].Method)
 	})
 	if len(questions) > maxQuestions {
-		return nil, "", fmt.Errorf("it asks too many questions at once: %d", len(questions))
+		return nil, "", fmt.Errorf("too many questions in one result: %d", len(questions))
 	}
 	return questions, state, err
 }
@@ -127,7 +127,7 @@ func sanitizeQuestion(c *Client, m *member, method string, params json.RawMessag
 }
 
 // withoutServerContext removes includeContext from a sampling request. To the client all
-// upstreams are one server, and no upstream may learn what another one said.
+// upstreams are one server, and no upstream may receive messages of another.
 func withoutServerContext(params json.RawMessage) (json.RawMessage, error) {
 	members, err := jsonrpc.Members(params, "includeContext")
 	if err != nil {
@@ -139,8 +139,8 @@ func withoutServerContext(params json.RawMessage) (json.RawMessage, error) {
 	return jsonrpc.With(params, jsonrpc.Member{Key: "includeContext", Value: json.RawMessage(`"none"`)})
 }
 
-// isWebPage accepts http and https URLs with a host and without user info: no scripts, no
-// files, and no name or password that looks like another host.
+// isWebPage reports whether an address is an http or https URL with a host and without user
+// info: no script, no file, and no name or password that looks like a different host.
 func isWebPage(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil {
@@ -192,7 +192,7 @@ func (c *Client) inputResult(questions []question, state string) (json.RawMessag
 	requests := make([]jsonrpc.Member, len(questions))
 	for i, q := range questions {
 		params := q.Params
-		if params == nil { // params are optional for roots/list, but clients expect them
+		if params == nil { // roots/list has optional params, but clients expect them.
 			params = json.RawMessage(`{}`)
 		}
 		requests[i] = jsonrpc.Member{Key: q.ID, Value: jsonrpc.Object(

@@ -30,7 +30,8 @@ func forEachVersionPair(t *testing.T, f func(t *testing.T, client, mode, way str
 	}
 }
 
-// All that an upstream offers reaches the client for every pair of protocol versions.
+// For every pair of protocol versions, everything that an upstream offers reaches the
+// client.
 func TestAllListsAndCallsPassThrough(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
@@ -39,14 +40,14 @@ func TestAllListsAndCallsPassThrough(t *testing.T) {
 		names := p.toolNames()
 		for _, want := range []string{"own_tool", "one__echo", "two__echo"} {
 			if !slices.Contains(names, want) {
-				t.Errorf("%s is not among %v", want, names)
+				t.Errorf("%s is missing in %v", want, names)
 			}
 		}
 		if got := p.callTool("two__echo", args{"text": "hi é\n\u2028<&>"}); got != "hi é\n\u2028<&>" {
 			t.Errorf("echo: %q", got)
 		}
 		if got := p.callTool("own_tool", nil); got != "own" {
-			t.Errorf("the own tool: %q", got)
+			t.Errorf("the server's own tool returned %q", got)
 		}
 		if got := p.callTool("one__fail", nil); got != "isError: it failed" {
 			t.Errorf("fail: %q", got)
@@ -55,13 +56,13 @@ func TestAllListsAndCallsPassThrough(t *testing.T) {
 			t.Errorf("refuse: %q", got)
 		}
 		if got := p.callTool("one__nothing", nil); !strings.Contains(got, "unknown tool") {
-			t.Errorf("no such tool: %q", got)
+			t.Errorf("an unknown tool returned %q", got)
 		}
 		checkOtherLists(t, p)
 	})
 }
 
-// checkOtherLists checks the lists other than tools.
+// checkOtherLists checks all lists except the tools.
 func checkOtherLists(t *testing.T, p *testClient) {
 	t.Helper()
 	prompt, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "two__greet", Arguments: map[string]string{"who": "you"}})
@@ -76,7 +77,7 @@ func checkOtherLists(t *testing.T, p *testClient) {
 		}
 	}
 	if _, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "other://x"}); err == nil {
-		t.Error("a resource of nobody was read")
+		t.Error("a resource that no upstream has was read")
 	}
 	done, err := p.session.Complete(t.Context(), &mcp.CompleteParams{
 		Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "one__greet"}, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "a"},
@@ -86,8 +87,8 @@ func checkOtherLists(t *testing.T, p *testClient) {
 	}
 }
 
-// The questions of an upstream reach the client whose call it is, and the answers reach the
-// upstream, for every pair of protocol versions.
+// For every pair of protocol versions, the questions of an upstream reach the client that
+// made the call, and the answers reach the upstream.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
@@ -137,7 +138,7 @@ func TestQuestionToClientWithoutCapability(t *testing.T) {
 	})
 }
 
-// Progress reaches the client whose call it is, with the client's own token.
+// Progress reaches the client that made the call, with the client's own token.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
@@ -152,7 +153,7 @@ func TestProgress(t *testing.T) {
 				if _, err := p.session.CallTool(t.Context(), params); err != nil {
 					t.Error(err)
 				}
-				for range 4 { // the SDK's client may deliver an answer before earlier notifications
+				for range 4 { // The SDK's client may deliver an answer before earlier notifications.
 					<-p.progressed
 				}
 				got := p.takeEntries(&p.progress)
@@ -169,7 +170,7 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// An upstream may only have web pages opened, and only by clients that can open pages.
+// An upstream can only ask to open web pages, and only clients that can open pages.
 func TestOnlyWebPagesAreOpened(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Phishing)}})
@@ -189,14 +190,13 @@ func TestOnlyWebPagesAreOpened(t *testing.T) {
 		p.toolNames()
 		got := p.callTool("one__ask", args{"text": c.url})
 		if asked := len(p.takeEntries(&p.asked)) > 0; asked != c.want {
-			t.Errorf("%s, the client can %v: asked %v, answer %s", c.url, c.can, asked, got)
+			t.Errorf("%s, client that can %v: asked %v, answer %s", c.url, c.can, asked, got)
 		}
 	}
 }
 
 // A server may ask a question that is unrelated to the current call, and answer the call
-// before the question. The client gets that answer, and the server gets its answer, each
-// once.
+// before the question. The client receives the result and the server its answer, each once.
 func TestUnrelatedQuestionDuringCall(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {
@@ -221,7 +221,7 @@ func TestUnrelatedQuestionDuringCall(t *testing.T) {
 				t.Errorf("%s, call %d: %s", version, i, got)
 			}
 		}
-		if version == legacy { // a question that comes too late does not reach a modern client
+		if version == legacy { // A question that arrives too late does not reach a modern client.
 			waitFor(t, func() bool { return countCalls(e) == 20 })
 		}
 	}

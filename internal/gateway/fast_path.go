@@ -16,13 +16,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// fastCalls holds the calls that bypass the SDK and their open questions. The fast path
-// does not decode arguments and results.
+// fastCalls holds the calls that bypass the SDK, and their open questions. The fast path
+// does not decode arguments or results.
 type fastCalls struct {
 	mu sync.Mutex
 	// calls are the calls in progress, for their cancellation.
 	calls map[fastCallID]*fastCall
-	// asked are the open questions to legacy clients by unguessable IDs.
+	// asked maps unguessable IDs to the open questions to legacy clients.
 	asked map[fastCallID]chan *jsonrpc.Message
 }
 
@@ -41,8 +41,8 @@ type fastCallID struct {
 // errCancelled is returned for a call that the client has cancelled.
 var errCancelled = errors.New("the client cancelled the call")
 
-// Accept implements the transport's FastPath: it accepts well-formed calls of upstreams'
-// tools and the answers to their questions, and nothing else.
+// Accept implements the transport's FastPath: it accepts well-formed calls of upstream
+// tools and answers to the gateway's questions, and nothing else.
 func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte, send func(int, ...[]byte) error) func(context.Context) {
 	if len(text) > maxFastCall {
 		return nil
@@ -56,7 +56,7 @@ func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header
 		return g.takeResponse(session, m)
 	case m.Method == "notifications/cancelled" && session != nil:
 		g.fastCalls.cancelCall(session, m.Params)
-		return nil // the SDK may know the call
+		return nil // The SDK may know the call.
 	case m.Method != "tools/call" || m.ID == nil || m.Params == nil || bytes.ContainsAny(m.ID, ".eE") && m.ID[0] != '"':
 		return nil
 	}
@@ -76,14 +76,14 @@ func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header
 		defer done()
 		result, err := g.Call(ctx, c, r)
 		if context.Cause(ctx) == errCancelled && header == nil { //nolint:errorlint // it is the value itself
-			return // the client cancelled the call
+			return // The client cancelled the call.
 		}
-		_ = send(statusOf(err), answerTo(m.ID, result, err)...) // the client may have disconnected
+		_ = send(statusOf(err), answerTo(m.ID, result, err)...) // The client may have disconnected.
 	}
 }
 
-// parseFastCall parses the params of a call. It returns no tool if the SDK or the gateway's
-// slow path has to decide. Hooks may apply to the tool: both paths lead to Call, which runs
+// parseFastCall parses the params of a call. It returns no tool if the SDK or Gateway.Call
+// must handle the call. Hooks may apply to the tool: both paths lead to Call, which runs
 // them.
 func (g *Gateway) parseFastCall(params json.RawMessage) (Request, *tool) {
 	var r Request
@@ -116,7 +116,7 @@ func statusOf(err error) int {
 	return http.StatusOK
 }
 
-// answerTo returns the answer to a request on one line, in parts.
+// answerTo returns the parts of the answer to a request, on one line.
 func answerTo(id, result json.RawMessage, err error) [][]byte {
 	var failure *jsonrpc.Error
 	switch {
@@ -132,7 +132,7 @@ func answerTo(id, result json.RawMessage, err error) [][]byte {
 	return parts
 }
 
-// fastClient returns the client of a message, or nil if the SDK has to decide.
+// fastClient returns the client of a message, or nil if the SDK must handle the message.
 func (g *Gateway) fastClient(ctx context.Context, session *mcp.ServerSession, header http.Header, meta json.RawMessage, t *tool) *Client {
 	c := newClient(ctx, header)
 	var has map[string]json.RawMessage
@@ -176,8 +176,8 @@ const (
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 )
 
-// setFromMeta reads the client from the _meta of a modern request. The headers must be
-// equal, otherwise the SDK refuses the request.
+// setFromMeta reads the client from the _meta of a modern request. The headers must equal
+// the members; otherwise it reports false, and the SDK refuses the request.
 func (c *Client) setFromMeta(header http.Header, has map[string]json.RawMessage, t *tool) *Client {
 	var version string
 	if json.Unmarshal(has[metaVersion], &version) != nil || version != upstream.ModernVersion {
@@ -215,8 +215,8 @@ func (c *Client) setFromMeta(header http.Header, has map[string]json.RawMessage,
 	return c
 }
 
-// acceptsBoth reports whether a client accepts both content types of an answer; stdio has
-// only one.
+// acceptsBoth reports whether a client accepts both content types of an answer. On stdio
+// there is only one.
 func acceptsBoth(header http.Header) bool {
 	if header == nil {
 		return true
@@ -240,7 +240,7 @@ func (g *Gateway) connectFast(c *Client, session *mcp.ServerSession, send func(i
 				return
 			}
 		}
-		_ = send(0, jsonrpc.OneLine(jsonrpc.Request(nil, method, params))) // the client may have disconnected
+		_ = send(0, jsonrpc.OneLine(jsonrpc.Request(nil, method, params))) // The client may have disconnected.
 	}
 	if c.Modern {
 		return
@@ -250,7 +250,7 @@ func (g *Gateway) connectFast(c *Client, session *mcp.ServerSession, send func(i
 		answer := g.fastCalls.addQuestion(key)
 		defer g.fastCalls.removeQuestion(key)
 		if err := send(0, jsonrpc.OneLine(jsonrpc.Request(json.RawMessage(key.id), method, params))); err != nil {
-			result, failure := askTyped(ctx, session, method, params) // the call was answered in the meantime
+			result, failure := askTyped(ctx, session, method, params) // The call was answered in the meantime.
 			return typedAnswer(result, failure)
 		}
 		select {
@@ -262,7 +262,7 @@ func (g *Gateway) connectFast(c *Client, session *mcp.ServerSession, send func(i
 	}
 }
 
-// takeResponse takes the answer to one of the gateway's questions.
+// takeResponse accepts the answer to one of the gateway's questions.
 func (g *Gateway) takeResponse(session *mcp.ServerSession, m *jsonrpc.Message) func(context.Context) {
 	g.fastCalls.mu.Lock()
 	answer := g.fastCalls.asked[fastCallID{session, string(m.ID)}]
@@ -273,7 +273,7 @@ func (g *Gateway) takeResponse(session *mcp.ServerSession, m *jsonrpc.Message) f
 	return func(context.Context) {
 		select {
 		case answer <- m:
-		default: // it was answered before
+		default: // The question was answered before.
 		}
 	}
 }
@@ -292,8 +292,7 @@ func (s *fastCalls) removeQuestion(key fastCallID) {
 	delete(s.asked, key)
 }
 
-// addCall registers a call for cancellation. It returns a function that starts the work on
-// it.
+// addCall registers a call for cancellation, and returns a function that starts its work.
 func (s *fastCalls) addCall(session *mcp.ServerSession, id json.RawMessage) func(context.Context) (context.Context, func()) {
 	if session == nil {
 		return func(ctx context.Context) (context.Context, func()) { return ctx, func() {} }

@@ -97,13 +97,13 @@ func normalizeAnswer(t *testing.T, status int, body string) string {
 func TestFastPathEqualsSDK(t *testing.T) {
 	t.Parallel()
 	for name, pairs := range map[string]map[string][]string{
-		"no hooks":          nil,
-		"a hook that looks": {"tools/call echo": {"no such text", ""}},
-		"one that changes":  {"tools/call echo": {`"text":"`, `"text":"<changed>\n`}},
-		"one that refuses":  {"tools/call echo": {"fail", ""}},
-		"one that renames":  {"tools/call echo": {`"name":"echo"`, `"name":"env"`}},
-		"one on new names":  {"tools/call nothing": {`"name":"nothing"`, `"name":"echo"`}},
-		"one that breaks":   {"tools/call echo": {`"content":[`, `"content":[[`}},
+		"no hooks":                         nil,
+		"a hook that changes nothing":      {"tools/call echo": {"no such text", ""}},
+		"a hook that changes the call":     {"tools/call echo": {`"text":"`, `"text":"<changed>\n`}},
+		"a hook that refuses":              {"tools/call echo": {"fail", ""}},
+		"a hook that renames a tool":       {"tools/call echo": {`"name":"echo"`, `"name":"env"`}},
+		"a hook on new names":              {"tools/call nothing": {`"name":"nothing"`, `"name":"echo"`}},
+		"a hook that returns invalid JSON": {"tools/call echo": {`"content":[`, `"content":[[`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,8 +112,8 @@ func TestFastPathEqualsSDK(t *testing.T) {
 	}
 }
 
-// comparePaths compares both paths, with text-replacing hooks where given. Both must have
-// seen the same calls.
+// comparePaths compares the answers and the calls that the hooks saw on both paths. pairs
+// are the texts that the hooks replace; see replaceHooks.
 func comparePaths(t *testing.T, pairs map[string][]string) {
 	t.Helper()
 	e := newEntry(t, "one")
@@ -148,38 +148,38 @@ func comparePaths(t *testing.T, pairs map[string][]string) {
 		modern bool
 		header []string
 	}{
-		"plain":                 {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`},
-		"white space":           {body: " {\n\"params\" : {" + echo + "\n},\"id\":\"x\" ,\"method\":\"tools/call\",\"jsonrpc\":\"2.0\"}\n"},
-		"no arguments":          {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__echo"}}`},
-		"arguments null":        {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__echo","arguments":null}}`},
-		"name escaped":          {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"n\u0061me":"one\u005f_echo","arguments":{"text":"x"}}}`},
-		"id null":               {body: `{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{` + echo + `}}`},
-		"id a fraction":         {body: `{"jsonrpc":"2.0","id":1.5,"method":"tools/call","params":{` + echo + `}}`},
-		"no id":                 {body: `{"jsonrpc":"2.0","method":"tools/call","params":{` + echo + `}}`},
-		"other case":            {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"Name":"one__env",` + echo + `}}`},
-		"only another case":     {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"NAME":"one__echo"}}`},
-		"own tool":              {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"own_tool"}}`},
-		"unknown tool":          {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__nothing"}}`},
-		"name a number":         {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":7}}`},
-		"no params":             {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call"}`},
-		"params a list":         {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":[]}`},
-		"not JSON":              {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}`},
-		"version 1":             {body: `{"jsonrpc":"1.0","id":7,"method":"tools/call","params":{` + echo + `}}`},
-		"failing tool":          {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__fail"}}`},
-		"refusing tool":         {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__refuse"}}`},
-		"other session":         {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"Mcp-Session-Id", "other"}},
-		"other user":            {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"X-User", "bob"}},
-		"other version":         {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"Mcp-Protocol-Version", "1999-01-01"}},
-		"no accept":             {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"Accept", "text/html"}},
-		"plain text":            {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"Content-Type", "text/plain"}},
-		"modern":                {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,` + meta + `}}`, modern: true},
-		"modern, wrong name":    {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,` + meta + `}}`, modern: true, header: []string{"Mcp-Name", "one__env"}},
-		"modern, wrong method":  {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,` + meta + `}}`, modern: true, header: []string{"Mcp-Method", "tools/list"}},
-		"modern, no name":       {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,` + meta + `}}`, modern: true, header: []string{"Mcp-Name", ""}},
-		"modern, no meta":       {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, modern: true},
-		"modern, wrong state":   {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,"requestState":"x",` + meta + `}}`, modern: true},
-		"modern, bad meta":      {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, modern: true},
-		"modern, other version": {body: strings.ReplaceAll(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{`+echo+`,`+meta+`}}`, modern, "2027-01-01"), modern: true},
+		"plain":                  {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`},
+		"white space":            {body: " {\n\"params\" : {" + echo + "\n},\"id\":\"x\" ,\"method\":\"tools/call\",\"jsonrpc\":\"2.0\"}\n"},
+		"no arguments":           {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__echo"}}`},
+		"arguments null":         {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__echo","arguments":null}}`},
+		"name escaped":           {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"n\u0061me":"one\u005f_echo","arguments":{"text":"x"}}}`},
+		"id null":                {body: `{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{` + echo + `}}`},
+		"id a fraction":          {body: `{"jsonrpc":"2.0","id":1.5,"method":"tools/call","params":{` + echo + `}}`},
+		"no id":                  {body: `{"jsonrpc":"2.0","method":"tools/call","params":{` + echo + `}}`},
+		"other case":             {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"Name":"one__env",` + echo + `}}`},
+		"member in another case": {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"NAME":"one__echo"}}`},
+		"own tool":               {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"own_tool"}}`},
+		"unknown tool":           {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__nothing"}}`},
+		"name a number":          {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":7}}`},
+		"no params":              {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call"}`},
+		"params a list":          {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":[]}`},
+		"not JSON":               {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}`},
+		"version 1":              {body: `{"jsonrpc":"1.0","id":7,"method":"tools/call","params":{` + echo + `}}`},
+		"failing tool":           {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__fail"}}`},
+		"refusing tool":          {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__refuse"}}`},
+		"other session":          {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"Mcp-Session-Id", "other"}},
+		"other user":             {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"X-User", "bob"}},
+		"other version":          {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"Mcp-Protocol-Version", "1999-01-01"}},
+		"no accept":              {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"Accept", "text/html"}},
+		"plain text":             {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, header: []string{"Content-Type", "text/plain"}},
+		"modern":                 {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,` + meta + `}}`, modern: true},
+		"modern, wrong name":     {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,` + meta + `}}`, modern: true, header: []string{"Mcp-Name", "one__env"}},
+		"modern, wrong method":   {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,` + meta + `}}`, modern: true, header: []string{"Mcp-Method", "tools/list"}},
+		"modern, no name":        {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,` + meta + `}}`, modern: true, header: []string{"Mcp-Name", ""}},
+		"modern, no meta":        {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `}}`, modern: true},
+		"modern, wrong state":    {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,"requestState":"x",` + meta + `}}`, modern: true},
+		"modern, bad meta":       {body: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + echo + `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, modern: true},
+		"modern, other version":  {body: strings.ReplaceAll(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{`+echo+`,`+meta+`}}`, modern, "2027-01-01"), modern: true},
 	} {
 		outcomes := map[*fixture]string{}
 		for _, r := range []*fixture{fast, through} {
@@ -191,18 +191,18 @@ func comparePaths(t *testing.T, pairs map[string][]string) {
 			outcomes[r] = normalizeAnswer(t, status, body)
 		}
 		if diff := cmp.Diff(outcomes[through], outcomes[fast]); diff != "" {
-			t.Errorf("%s (-through the SDK +past it):\n%s", name, diff)
+			t.Errorf("%s (-SDK +fast path):\n%s", name, diff)
 		}
 	}
 	if diff := cmp.Diff(seenBy[through].seenCalls(), seenBy[fast].seenCalls()); diff != "" {
-		t.Errorf("what hooks have seen (-through the SDK +past it):\n%s", diff)
+		t.Errorf("calls seen by hooks (-SDK +fast path):\n%s", diff)
 	}
 	if len(pairs) > 0 && len(seenBy[fast].seenCalls()) == 0 {
-		t.Error("no hook has seen a call")
+		t.Error("no hook saw a call")
 	}
 }
 
-// The fast path also rejects an ended session.
+// The fast path also rejects requests in an ended session.
 func TestFastPathOfEndedSession(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
@@ -228,7 +228,7 @@ func TestFastPathOfEndedSession(t *testing.T) {
 	})
 }
 
-// stdioClient is a client on standard input and output.
+// stdioClient is a client that writes and reads single messages on stdio.
 type stdioClient struct {
 	t     *testing.T
 	in    *io.PipeWriter
@@ -317,7 +317,7 @@ func TestFastPathOnStdio(t *testing.T) {
 		}
 		s.sendLine(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one__sleep","arguments":{"ms":60000},"_meta":{"progressToken":"begun"}}}`)
 		if got := s.receiveLine(); !strings.Contains(got, `"begun"`) {
-			t.Errorf("the upstream's first word is %s", got)
+			t.Errorf("the upstream's first message is %s", got)
 		}
 		s.sendLine(`{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"meanwhile"}}}`)
 		if got := s.receiveLine(); !strings.Contains(got, "meanwhile") {
@@ -328,12 +328,12 @@ func TestFastPathOnStdio(t *testing.T) {
 	}
 }
 
-// A cancellation that arrives before the work on its call starts still cancels it.
+// A cancellation that arrives before its call has started still cancels the call.
 func TestCancelBeforeCallStarts(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one")
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
-	openSession(t, r) // its tools are known now
+	openSession(t, r) // The tools are known once a session is open.
 	session, err := r.server.Connect(auth.WithPrincipal(t.Context(), guideway.Principal{User: "ann"}),
 		&mcp.IOTransport{Reader: io.NopCloser(strings.NewReader("")), Writer: discard{}}, nil)
 	if err != nil {
@@ -346,7 +346,7 @@ func TestCancelBeforeCallStarts(t *testing.T) {
 	send := func(_ int, text ...[]byte) error { sent = append(sent, string(bytes.Join(text, nil))); return nil }
 	work := r.Accept(t.Context(), session, nil, []byte(call), send)
 	if work == nil {
-		t.Fatal("the call was not taken")
+		t.Fatal("the call was not accepted")
 	}
 	r.Accept(t.Context(), session, nil, []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`), send)
 	work(t.Context())

@@ -24,7 +24,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain also runs the upstream that the tests start: the test binary is the upstream.
+// TestMain runs the tests, or the upstream that the tests start: the test binary is both.
 func TestMain(m *testing.M) {
 	if modes, ok := os.LookupEnv(upstreamtest.Variable); ok {
 		server := upstreamtest.New(os.Stdout, modes)
@@ -63,8 +63,8 @@ type fixture struct {
 	*gateway.Gateway
 	server *mcp.Server
 	url    string
-	// allow maps users with a token of their own to the access of the token. Set it before
-	// they connect.
+	// allow maps users with their own token to the access of the token. It must be set
+	// before they connect.
 	allow map[string]auth.Allow
 	// exposure maps users to the exposure of their token.
 	exposure map[string]auth.Exposure
@@ -127,7 +127,7 @@ type testClient struct {
 	updated  []string
 	logs     []string
 	changed  chan struct{}
-	// progressed gets a value with each progress notification.
+	// progressed receives a value with each progress notification.
 	progressed chan struct{}
 }
 
@@ -136,7 +136,7 @@ const slow = "slow"
 
 type clientSetup struct {
 	user, version string
-	// mute: the client has no capabilities.
+	// mute reports that the client declares no capabilities.
 	mute bool
 	url  bool
 }

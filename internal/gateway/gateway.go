@@ -99,17 +99,17 @@ type Gateway struct {
 	fastCalls fastCalls
 
 	surface atomic.Pointer[surface]
-	// held reports whether a client may hold a list.
+	// held reports whether a client may have a list.
 	held atomic.Bool
 	// late holds the upstreams that did not answer in time for a list.
 	late sync.Map
-	// clientPerMinute and lazy are the current settings.
+	// clientPerMinute and lazy are current settings; see Settings.
 	clientPerMinute atomic.Int64
 	lazy            atomic.Bool
 
 	mu      sync.Mutex
 	members []*member
-	// project is the current setting.
+	// project is a current setting; see Settings.
 	project string
 	own     reservedNames
 	// downstream connects the gateway to the clients.
@@ -123,17 +123,17 @@ type Gateway struct {
 	end           context.CancelFunc
 }
 
-// Kind is a kind of list that clients hold.
+// Kind is a kind of list that clients keep.
 type Kind string
 
-// The kinds.
+// The kinds of lists.
 const (
 	KindTools     Kind = "tools"
 	KindPrompts   Kind = "prompts"
 	KindResources Kind = "resources"
 )
 
-// member is an upstream in use.
+// member is an upstream and its configuration.
 type member struct {
 	Entry
 	*upstream.Upstream
@@ -142,7 +142,7 @@ type member struct {
 // New returns a gateway. It starts no upstream. If an entry is invalid, the error names it.
 func New(opts Options) (*Gateway, error) {
 	if len(opts.Key) < 32 {
-		return nil, guideway.Errorf(guideway.CodeInternal, "the gateway needs a key of at least 32 bytes")
+		return nil, guideway.Errorf(guideway.CodeInternal, "the key must have at least 32 bytes")
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -163,7 +163,7 @@ func New(opts Options) (*Gateway, error) {
 	return g, nil
 }
 
-// Settings are the Options that can change while a gateway is in use.
+// Settings are the Options that can change while the gateway runs.
 type Settings struct {
 	Upstreams       []Entry
 	Lazy            bool
@@ -174,8 +174,8 @@ type Settings struct {
 // Configure applies new settings. If one upstream is invalid, nothing changes. An upstream
 // with an unchanged configuration keeps running. Calls in progress to a removed or changed
 // upstream finish; new calls go to its replacement. Clients are notified if their tools are
-// now offered in another form. The names of the previous form stay valid for clients that
-// have not listed again.
+// now offered in the other form, full or by search. The names of the previous form stay
+// valid for clients that have not listed again.
 func (g *Gateway) Configure(s Settings) error {
 	if err := checkEntries(s.Upstreams); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (g *Gateway) Configure(s Settings) error {
 	g.members = now
 	g.mu.Unlock()
 	g.rebuild()
-	if g.held.Load() { // a client that holds a list must learn what a new upstream adds to it
+	if g.held.Load() { // A client that has a list must receive the additions of a new upstream.
 		for _, m := range now {
 			m.Discover()
 		}
@@ -306,8 +306,8 @@ func (g *Gateway) findMember(name string) *member {
 	return nil
 }
 
-// changeTime is the delay between a change of an upstream and the notification of clients:
-// several upstreams that start together cause one notification.
+// changeTime is the delay between a change of an upstream and the notification of clients.
+// Several upstreams that start together cause one notification.
 const changeTime = 100 * time.Millisecond
 
 // scheduleRebuild rebuilds the surface after changeTime.
@@ -325,7 +325,7 @@ func (g *Gateway) scheduleRebuild() {
 	})
 }
 
-// Reload rebuilds the surface after an approval.
+// Reload rebuilds the surface, after an approval.
 func (g *Gateway) Reload() { g.rebuild() }
 
 // rebuild builds the surface from the known catalogs and notifies clients of changed lists.
@@ -337,7 +337,7 @@ func (g *Gateway) rebuild() {
 	d := g.downstream
 	g.mu.Unlock()
 	if d == nil || before == nil || !g.held.Load() {
-		return // no client holds a list yet
+		return // No client has a list yet.
 	}
 	for _, kind := range []Kind{KindTools, KindPrompts, KindResources} {
 		if before.prints[kind] != next.prints[kind] {
@@ -350,11 +350,11 @@ func (g *Gateway) rebuild() {
 const listTime = 15 * time.Second
 
 // readySurface returns the surface after it has asked all unknown upstreams concurrently.
-// An upstream that does not answer is left out after listTime. Later lists do not wait for
+// An upstream that does not answer within listTime is omitted. Later lists do not wait for
 // it again: it is asked in the background, and clients are notified when it has answered. A
-// server may offer more to clients that it can ask, so the client's own session is asked
-// first. An upstream of which the client may use nothing is not asked: it would start for a
-// client without access, and could send it questions.
+// server may offer more to clients that it can ask for input, so the client's own session
+// is asked first. An upstream that the client may not use is not asked, because it would
+// start for a client without access and could send it questions.
 func (g *Gateway) readySurface(ctx context.Context, c *Client) *surface {
 	may := g.accessOf(ctx)
 	var unknown []*member
@@ -379,7 +379,7 @@ func (g *Gateway) readySurface(ctx context.Context, c *Client) *surface {
 		asked.Go(func() {
 			want, parked := g.sessionFor(c, m, false)
 			if parked {
-				want.Client += " lists" // its questions cannot wait for a call
+				want.Client += " lists" // Lists use a separate session: questions in it have no call to be parked with.
 			}
 			if _, err := m.Catalog(ctx, want); err != nil {
 				g.logger.Warn("an upstream is omitted", "upstream", m.Name(), "error", err)
@@ -406,8 +406,8 @@ func (g *Gateway) Known(name string) *upstream.Catalog {
 	return nil
 }
 
-// toolError returns the tool error, readable for a model, for a call that the gateway
-// refuses.
+// toolError returns the tool error for a call that the gateway refuses. A model can read
+// it.
 func toolError(code guideway.Code, message, fix string) json.RawMessage {
 	said := []jsonrpc.Member{{Key: "code", Value: jsonrpc.Text(string(code))}, {Key: "error", Value: jsonrpc.Text(message)}}
 	if fix != "" {

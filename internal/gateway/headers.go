@@ -17,7 +17,7 @@ type headerArgument struct {
 	header string
 }
 
-// Limits of the search in a schema.
+// Limits of the search in a schema for header arguments.
 const (
 	maxHeaderDepth = 8
 	maxHeaders     = 32
@@ -91,7 +91,7 @@ func headersOf(list []headerArgument, arguments json.RawMessage) map[string]stri
 const headerMismatch = -32020
 
 // checkHeaders compares the headers of a call with its arguments. They must be equal,
-// because a proxy between a client and the gateway may decide by the headers.
+// because a proxy between a client and the gateway may make decisions based on the headers.
 func checkHeaders(list []headerArgument, header http.Header, arguments json.RawMessage) *jsonrpc.Error {
 	if len(list) == 0 {
 		return nil
@@ -133,7 +133,7 @@ func headerText(value json.RawMessage) (string, bool) {
 }
 
 // ParamHeaders returns a function that computes the headers of a tool's calls from their
-// arguments; nil if the tool has none.
+// arguments, or nil if the tool has no header arguments.
 func ParamHeaders(tool json.RawMessage) func(arguments json.RawMessage) map[string]string {
 	list := headerArguments(tool)
 	if len(list) == 0 {

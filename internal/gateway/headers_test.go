@@ -8,7 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 )
 
-// A proxy in front of the gateway may route or refuse by the headers of a call. A call
+// A proxy in front of the gateway may route or refuse calls based on the headers. A call
 // whose headers differ from its arguments is refused, on the fast path and through the SDK.
 func TestHeadersMustMatchArguments(t *testing.T) {
 	t.Parallel()
@@ -19,16 +19,16 @@ func TestHeadersMustMatchArguments(t *testing.T) {
 			argument, header string
 			fine             bool
 		}{
-			"the same":               {`{"text":"a"}`, "a", true},
-			"the same, encoded":      {`{"text":"é"}`, "=?base64?w6k=?=", true},
-			"neither":                {`{}`, "", true},
-			"null":                   {`{"text":null}`, "", true},
-			"looks encoded, is not":  {`{"text":"=?base64?YQ=="}`, "=?base64?YQ==", true},
-			"another":                {`{"text":"a"}`, "b", false},
-			"no header":              {`{"text":"a"}`, "", false},
-			"no argument":            {`{}`, "a", false},
-			"bad encoding":           {`{"text":"a"}`, "=?base64?Y!?=", false},
-			"the encoded is another": {`{"text":"a"}`, "=?base64?Yg==?=", false},
+			"the same":                      {`{"text":"a"}`, "a", true},
+			"the same value, encoded":       {`{"text":"é"}`, "=?base64?w6k=?=", true},
+			"neither":                       {`{}`, "", true},
+			"null":                          {`{"text":null}`, "", true},
+			"looks encoded but is not":      {`{"text":"=?base64?YQ=="}`, "=?base64?YQ==", true},
+			"another":                       {`{"text":"a"}`, "b", false},
+			"no header":                     {`{"text":"a"}`, "", false},
+			"no argument":                   {`{}`, "a", false},
+			"bad encoding":                  {`{"text":"a"}`, "=?base64?Y!?=", false},
+			"an encoded value that differs": {`{"text":"a"}`, "=?base64?Yg==?=", false},
 		} {
 			header := map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__headed"}
 			if c.header != "" {

@@ -13,10 +13,10 @@ import (
 // maxBackoff limits the delay for a failing upstream, in multiples of the interval.
 const maxBackoff = 10
 
-// Watch checks the upstreams until ctx ends: it pings those that run and retries those that
-// failed, first at every interval and then less and less often. It does not start upstreams
-// that were never used. The interval is the last one received; zero disables the checks, as
-// before the first one.
+// Watch checks the upstreams until ctx ends. It pings those that run and retries those that
+// failed, first at every interval and then less often. It does not start upstreams that
+// were never used. The interval is the last one received; with zero, and before the first
+// one, there are no checks.
 func (g *Gateway) Watch(ctx context.Context, intervals <-chan time.Duration) {
 	w := &watcher{}
 	tick := time.NewTicker(time.Hour)
@@ -87,7 +87,7 @@ func (w *watcher) checkDue(ctx context.Context, now time.Time, members []*member
 	}
 }
 
-// check checks one upstream.
+// checkUpstream checks one upstream.
 func (w *watcher) checkUpstream(ctx context.Context, u *upstream.Upstream, t *schedule) {
 	var err error
 	if u.Health().Condition == upstream.ConditionFailed {
@@ -103,6 +103,6 @@ func (w *watcher) checkUpstream(ctx context.Context, u *upstream.Upstream, t *sc
 	} else {
 		t.wait = w.every
 	}
-	// Slightly early, so that the tick at that time finds it due.
+	// The time is slightly early, so that the check is due at that tick.
 	t.at = time.Now().Add(t.wait - w.every/10)
 }

@@ -14,10 +14,10 @@ import (
 // Hooks run user-defined logic before and after calls and tool lists.
 type Hooks interface {
 	// Applies reports whether a hook applies to a method of an upstream's tool; the tool is
-	// "" for tools/list. It runs at every call.
+	// "" for tools/list. It is called for every call.
 	Applies(method, upstream, tool string) bool
-	// Around makes a call with its hooks. send makes the call itself and may be called at
-	// most once. The client gets the returned result.
+	// Around runs the hooks of a call. send makes the call itself and may be called at most
+	// once. The returned result is sent to the client.
 	Around(ctx context.Context, call HookCall, send func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error)
 }
 
@@ -40,8 +40,8 @@ func (g *Gateway) hooksApply(method string, m *member, tool string) bool {
 	return g.opts.Hooks != nil && g.opts.Hooks.Applies(method, m.Name(), tool)
 }
 
-// unlistedTool returns a tool for a name that no upstream has, if a hook applies to calls of
-// it: the hook may redirect the call or answer it. Otherwise it returns nil.
+// unlistedTool returns a tool for a name that no upstream has, if a hook applies to calls
+// of that name: the hook may redirect the call or answer it. Otherwise it returns nil.
 func (g *Gateway) unlistedTool(name string) *tool {
 	if g.opts.Hooks == nil || len(name) > maxName || g.surface.Load().names.taken[name] {
 		return nil
@@ -59,7 +59,7 @@ func (g *Gateway) unlistedTool(name string) *tool {
 // same upstream, which is checked as if the client had called it.
 func (g *Gateway) callWithHooks(ctx context.Context, c *Client, t *tool, r Request) (json.RawMessage, error) {
 	result, err := g.aroundCall(ctx, c, t, r)
-	if err == nil && !jsonrpc.Valid(result) { // the answer contains it unchanged
+	if err == nil && !jsonrpc.Valid(result) { // The answer contains the result unchanged.
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a result that is not JSON")
 	}
 	return result, err
@@ -100,7 +100,7 @@ func hookCall(c *Client, t *tool, before string, r Request) HookCall {
 }
 
 // afterHooks reads the call that hooks return. A member that cannot be forwarded is an
-// error: a hook's change is applied or reported.
+// error, so that no change of a hook is ignored silently.
 func (g *Gateway) afterHooks(ctx context.Context, c *Client, t *tool, r Request, params json.RawMessage) (*tool, Request, error) {
 	members, err := jsonrpc.Members(params, "name", "arguments")
 	if err != nil {
@@ -150,7 +150,7 @@ func (g *Gateway) redirectTarget(ctx context.Context, t *tool, name string) (*to
 }
 
 // listedTools returns the tools that a client sees, after the list hooks. If the hooks of
-// an upstream fail, its tools are left out: a list without a required change must not be
+// an upstream fail, its tools are omitted: a list without a required change must not be
 // shown.
 func (g *Gateway) listedTools(ctx context.Context, c *Client) []*tool {
 	tools := g.visibleTools(ctx, c)
@@ -214,8 +214,7 @@ func (g *Gateway) applyListHooks(ctx context.Context, c *Client, m *member, tool
 	return slices.DeleteFunc(part, func(t *tool) bool { return !may.allowsTool(t) }), err
 }
 
-// toolsFromHooks converts the list that hooks return to tools with the names that clients
-// use.
+// toolsFromHooks converts the list that hooks return to tools with the clients' names.
 func (g *Gateway) toolsFromHooks(m *member, known map[string]*tool, list []json.RawMessage) ([]*tool, error) {
 	s := g.surface.Load()
 	seen := map[string]bool{}
@@ -245,7 +244,8 @@ func (g *Gateway) toolsFromHooks(m *member, known map[string]*tool, list []json.
 	return out, nil
 }
 
-// Relist tells clients to list the tools again after the list hooks changed.
+// Relist notifies clients that their list of tools is outdated, after a change of list
+// hooks.
 func (g *Gateway) Relist() {
 	if d := g.downstreamOf(); d != nil && g.held.Load() {
 		d.notifyChanged(KindTools)

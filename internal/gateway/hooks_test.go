@@ -16,8 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// replaceHooks replace texts in messages: for "METHOD TOOL", pairs of an old and a new
-// text, in the request and the response alike.
+// replaceHooks replace texts in messages. They map "METHOD TOOL" to pairs of an old and a
+// new text, for the request and the response.
 type replaceHooks struct {
 	pairs map[string][]string
 
@@ -65,7 +65,7 @@ func TestRenamedByHooks(t *testing.T) {
 			if names := p.toolNames(); !slices.Contains(names, "one__say") || slices.Contains(names, "one__echo") || !slices.Contains(names, "one__env") {
 				t.Errorf("the tools are %v", names)
 			}
-			// The graph of the real tool runs too: a new name does not bypass it.
+			// The hook graph of the original tool also runs: a new name does not bypass it.
 			if got := p.callTool("one__say", args{"text": "hi"}); got != "guarded guarded hi" {
 				t.Errorf("callTool() = %s", got)
 			}
@@ -78,7 +78,7 @@ func TestRenamedByHooks(t *testing.T) {
 				t.Errorf("the hooks saw %q", got)
 			}
 			if got := p.callTool("one__nothing", nil); !strings.Contains(got, `unknown tool "one__nothing"`) {
-				t.Errorf("a tool that is not there: %s", got)
+				t.Errorf("a missing tool returned %s", got)
 			}
 		})
 	}
@@ -91,15 +91,15 @@ func TestRenamedByHooksAndSearched(t *testing.T) {
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Hooks: hooks, Lazy: true})
 	p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 	if got := p.callTool("tool_search", args{"query": "parrot"}); !strings.Contains(got, `"one__parrot"`) {
-		t.Errorf("the search gives %s", got)
+		t.Errorf("the search returned %s", got)
 	}
 	if got := p.callTool("tool_call", args{"name": "one__parrot", "arguments": args{"text": "hi"}}); got != "hi" {
 		t.Errorf("callTool() = %s", got)
 	}
 }
 
-// Each change that a hook makes to a call is applied or reported; nothing is sent that the
-// client may not call.
+// Each change of a call by a hook is applied or reported, and no call is sent that the
+// client may not make.
 func TestHookChangesAreAppliedOrReported(t *testing.T) {
 	t.Parallel()
 	hidden := newEntry(t, "one")
@@ -109,17 +109,17 @@ func TestHookChangesAreAppliedOrReported(t *testing.T) {
 		tool  string
 		want  string
 	}{
-		"to a hidden tool":       {map[string][]string{"tools/call echo": {"echo", "env"}}, "one__echo", `to "env", which is not a tool of one that this client may call`},
-		"to none":                {map[string][]string{"tools/call echo": {"echo", "nothing"}}, "one__echo", `"nothing", which is not a tool`},
-		"to a denied one":        {map[string][]string{"tools/call echo": {"echo", "count"}}, "one__echo", `"count", which is not a tool`},
-		"without a name":         {map[string][]string{"tools/call echo": {`"name"`, `"title"`}}, "one__echo", "set params.title"},
-		"a name in other case":   {map[string][]string{"tools/call echo": {`"name"`, `"Name"`}}, "one__echo", "in case"},
-		"arguments of no kind":   {map[string][]string{"tools/call echo": {`{"text":"x"}`, `7`}}, "one__echo", "arguments that are not an object"},
-		"twice":                  {map[string][]string{"tools/call echo": {`"echo"`, `"params"`}, "tools/call params": {`"params"`, `"fail"`}}, "one__echo", "and another hook"},
-		"a failing hook":         {map[string][]string{"tools/call echo": {"fail", ""}}, "one__echo", "the hook has failed"},
-		"a name that none knows": {map[string][]string{"tools/call said": {"x", "y"}}, "one__said", `unknown tool "one__said"`},
-		"a hidden tool's name":   {map[string][]string{"tools/call env": {"env", "echo"}}, "one__env", `unknown tool "one__env"`},
-		"a denied name":          {map[string][]string{"tools/call secret": {"secret", "echo"}}, "one__secret", `unknown tool "one__secret"`},
+		"redirected to a hidden tool":      {map[string][]string{"tools/call echo": {"echo", "env"}}, "one__echo", `to "env", which is not a tool of one that this client may call`},
+		"to none":                          {map[string][]string{"tools/call echo": {"echo", "nothing"}}, "one__echo", `"nothing", which is not a tool`},
+		"redirected to a denied tool":      {map[string][]string{"tools/call echo": {"echo", "count"}}, "one__echo", `"count", which is not a tool`},
+		"without a name":                   {map[string][]string{"tools/call echo": {`"name"`, `"title"`}}, "one__echo", "set params.title"},
+		"a member name in another case":    {map[string][]string{"tools/call echo": {`"name"`, `"Name"`}}, "one__echo", "in case"},
+		"arguments that are not an object": {map[string][]string{"tools/call echo": {`{"text":"x"}`, `7`}}, "one__echo", "arguments that are not an object"},
+		"twice":                            {map[string][]string{"tools/call echo": {`"echo"`, `"params"`}, "tools/call params": {`"params"`, `"fail"`}}, "one__echo", "and another hook"},
+		"a failing hook":                   {map[string][]string{"tools/call echo": {"fail", ""}}, "one__echo", "the hook has failed"},
+		"a name that no hook knows":        {map[string][]string{"tools/call said": {"x", "y"}}, "one__said", `unknown tool "one__said"`},
+		"a hidden tool's name":             {map[string][]string{"tools/call env": {"env", "echo"}}, "one__env", `unknown tool "one__env"`},
+		"a denied name":                    {map[string][]string{"tools/call secret": {"secret", "echo"}}, "one__secret", `unknown tool "one__secret"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,12 +179,12 @@ func TestHookCannotRedirectToUnapprovedTool(t *testing.T) {
 func TestListHooksFailClosed(t *testing.T) {
 	t.Parallel()
 	for name, pairs := range map[string][]string{
-		"refused":       {"fail", ""},
-		"no list":       {`"tools"`, `"tool"`},
-		"no name":       {`"name":"echo"`, `"title":"echo"`},
-		"a taken name":  {`"name":"echo"`, `"name":"env"`},
-		"a strange one": {`"name":"echo"`, `"name":"e cho"`},
-		"no schema":     {`"inputSchema"`, `"schema"`},
+		"refused":              {"fail", ""},
+		"no list":              {`"tools"`, `"tool"`},
+		"no name":              {`"name":"echo"`, `"title":"echo"`},
+		"a name that is taken": {`"name":"echo"`, `"name":"env"`},
+		"an invalid name":      {`"name":"echo"`, `"name":"e cho"`},
+		"no schema":            {`"inputSchema"`, `"schema"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +198,7 @@ func TestListHooksFailClosed(t *testing.T) {
 	}
 }
 
-// upstreamHooks are hooks of one upstream.
+// upstreamHooks apply to one upstream.
 type upstreamHooks struct {
 	upstream string
 	gateway.Hooks
@@ -208,7 +208,7 @@ func (h *upstreamHooks) Applies(method, upstream, tool string) bool {
 	return upstream == h.upstream && h.Hooks.Applies(method, upstream, tool)
 }
 
-// A client that holds a list is notified when the list hooks change.
+// A client that has a list is notified when the list hooks change.
 func TestRelist(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})

@@ -17,7 +17,7 @@ import (
 )
 
 // For every misbehavior of an upstream during a call, the call returns an answer or an
-// error with the reason, calls of another client in the same upstream process are answered,
+// error with the reason, another client's calls in the same upstream process are answered,
 // and memory and goroutines stay bounded.
 func TestHostileUpstreams(t *testing.T) {
 	t.Parallel()
@@ -32,7 +32,7 @@ func TestHostileUpstreams(t *testing.T) {
 		{upstreamtest.Deaf, "after all"},
 	} {
 		if testing.Short() && tt.tool != upstreamtest.Deaf && tt.tool != upstreamtest.Shout {
-			continue // these have the most concurrency
+			continue // These cases have the most concurrency.
 		}
 		t.Run(tt.tool, func(t *testing.T) {
 			t.Parallel()
@@ -59,13 +59,13 @@ func TestHostileUpstreams(t *testing.T) {
 			}
 			wg.Wait()
 			if got := <-begun; !strings.Contains(got, "done bob") {
-				t.Errorf("another client's call: %.300s", got)
+				t.Errorf("another client's call returned %.300s", got)
 			}
 		})
 	}
 }
 
-// A legacy server cannot ask a modern client with a fake input request in an answer: it
+// A legacy server cannot ask a modern client by a fake input request in an answer, which
 // would bypass the checks of questions.
 func TestFakeInputRequest(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestHostileLists(t *testing.T) {
 			names = p.toolNames()
 			for _, want := range []string{"one__echo", "two__echo", "one__many", "one__cycle", "one__whisper"} {
 				if !slices.Contains(names, want) {
-					t.Errorf("%s: %s is not among %.2000v", version, want, names)
+					t.Errorf("%s: %s is missing in %.2000v", version, want, names)
 				}
 			}
 			for tool, err := range p.session.Tools(t.Context(), nil) {
@@ -120,19 +120,19 @@ func TestHostileLists(t *testing.T) {
 		notes := fmt.Sprint(r.Notes())
 		for _, want := range []string{"pit", "whisper", "hidden characters"} {
 			if !strings.Contains(notes, want) {
-				t.Errorf("the notes do not say %q: %.3000s", want, notes)
+				t.Errorf("the notes lack %q: %.3000s", want, notes)
 			}
 		}
 	}
 }
 
-// To a client all upstreams are one server: a sampling request gets no context of other
-// upstreams.
+// To a client all upstreams are one server, so a sampling request never includes the
+// context of other upstreams.
 func TestSamplingGetsNoServerContext(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
 		if mode != "" {
-			return // only legacy servers ask in this way
+			return // Only legacy servers send sampling requests.
 		}
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile)}}, way)
 		var added atomic.Value

@@ -10,11 +10,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// limits limits call rates: one bucket for each client, upstream and tool that has a limit.
+// limits limits call rates. It has one bucket for each client, upstream and tool with a
+// limit.
 type limits struct {
 	mu      sync.Mutex
 	buckets map[string]*bucket
-	// answered holds the request states that have come back, until they expire.
+	// answered maps the request states that clients have returned to their expiry.
 	answered map[string]time.Time
 }
 
@@ -24,19 +25,19 @@ type bucket struct {
 	used      time.Time
 }
 
-// maxBuckets bounds the memory. Buckets unused for a minute are full again and can be
+// maxBuckets bounds the memory. A bucket unused for a minute is full again and can be
 // dropped.
 const maxBuckets = 10000
 
 // bound is the limit of one bucket.
 type bound struct {
-	// what and name identify the bucket; said is the beginning of a refusal.
+	// what and name identify the bucket; said is the start of a refusal.
 	what, name, said string
 	perMinute        int
 }
 
-// takeAll takes one call out of the buckets of all bounds, or out of none. In the second case
-// it returns the bound that blocks longest and the time to wait.
+// takeAll takes one call from the buckets of all bounds, or from none. If it takes none, it
+// returns the bound that blocks longest and the time to wait.
 func (l *limits) takeAll(bounds ...bound) (over *bound, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,9 +79,9 @@ func (l *limits) bucketOf(now time.Time, of bound) *bucket {
 	return b
 }
 
-// isFirstAnswer reports whether a request state comes back for the first time. Such a call
-// continues one that was counted. The same state again is a new call, so that repeating an
-// answer does not avoid the limits.
+// isFirstAnswer reports whether a client returns a request state for the first time. Such a
+// call continues one that was counted. The same state again is a new call, so that
+// repeating an answer does not avoid the limits.
 func (l *limits) isFirstAnswer(state string) bool {
 	if state == "" {
 		return false
@@ -114,11 +115,11 @@ func (l *limits) removeIdle(now time.Time) {
 	}
 }
 
-// checkLimits refuses a call that exceeds a limit and returns when it is allowed again. A
-// refused call does not count.
+// checkLimits refuses a call that exceeds a limit, with the time when the call is allowed
+// again. A refused call does not count.
 func (g *Gateway) checkLimits(c *Client, t *tool) error {
 	bounds := g.boundsOf(c, t.member)
-	if !t.unlisted { // otherwise the tool that the hooks choose counts
+	if !t.unlisted { // For an unlisted tool, the tool that the hooks choose is counted instead.
 		bounds = append(bounds, t.toolBound())
 	}
 	return g.limits.refuseOver(bounds...)
@@ -133,7 +134,7 @@ func (g *Gateway) boundsOf(c *Client, m *member) []bound {
 }
 
 // checkRequestLimits checks the limits of a request that is not a tool call: a prompt, a
-// resource or a completion. It costs an upstream as much.
+// resource or a completion. Such a request costs an upstream as much.
 func (g *Gateway) checkRequestLimits(c *Client, m *member, r Request) error {
 	if g.limits.isFirstAnswer(r.State) {
 		return nil

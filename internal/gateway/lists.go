@@ -13,7 +13,7 @@ import (
 func (g *Gateway) Tools(ctx context.Context, c *Client) []json.RawMessage {
 	switch {
 	case g.accessOf(ctx).isEmpty():
-		return nil // there is nothing to search
+		return nil // There is nothing to search.
 	case g.lazyFor(ctx):
 		return lazyTools()
 	}
@@ -76,7 +76,7 @@ func (g *Gateway) hasTemplate(ctx context.Context, c *Client, uri string) bool {
 	if g.surface.Load().address[uri] != nil {
 		return true
 	}
-	ours := strings.HasPrefix(uri, "guideway:") // do not start upstreams for this server's own addresses
+	ours := strings.HasPrefix(uri, "guideway:") // An address of this server must not start upstreams.
 	return uri != "" && !ours && g.readySurface(ctx, c).address[uri] != nil
 }
 
@@ -104,7 +104,7 @@ func (g *Gateway) sendRouted(ctx context.Context, c *Client, o *observation, a r
 	return g.rewriteURIs(a.member, result), nil
 }
 
-// resourceNotFound returns the MCP error for an unknown URI in the client's protocol
+// resourceNotFound returns the MCP error for an unknown URI, in the client's protocol
 // version.
 func resourceNotFound(c *Client, uri string) error {
 	failure := &jsonrpc.Error{Code: -32002, Message: "Resource not found", Data: jsonrpc.Object(jsonrpc.Member{Key: "uri", Value: jsonrpc.Text(clipText(uri, maxAddress))})}
@@ -133,8 +133,8 @@ func (g *Gateway) ReadResource(ctx context.Context, c *Client, r Request) (json.
 	return c.withCacheHints(g.sendRouted(ctx, c, o, route{method: "resources/read", member: m, original: original, shown: r.Name}, r))
 }
 
-// withCacheHints adds the cache hints that a modern client requires to a resource of a
-// legacy upstream, which has none.
+// withCacheHints adds cache hints to a resource of a legacy upstream. A modern client
+// requires them.
 func (c *Client) withCacheHints(result json.RawMessage, err error) (json.RawMessage, error) {
 	if err != nil || !c.Modern {
 		return result, err
@@ -159,8 +159,8 @@ func (g *Gateway) HasResource(ctx context.Context, c *Client, uri string) bool {
 	return m != nil
 }
 
-// Complete completes an argument of a prompt or of a template. ref is the member of that
-// name, rest holds the other members.
+// Complete completes an argument of a prompt or a template. ref is the params' member
+// "ref", and rest holds the other members.
 func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMessage) (json.RawMessage, error) {
 	members, err := jsonrpc.Members(ref, "type", "name", "uri")
 	if err != nil {

@@ -13,8 +13,8 @@ const separator = "__"
 // maxName is the maximum length of a name in MCP.
 const maxName = 128
 
-// names assigns names that are unique, valid in MCP and not reserved. It gets all names in
-// the same order each time and so assigns the same names.
+// names assigns names that are unique, valid in MCP and not reserved. It must be called
+// with all names in the same order each time; then it assigns the same names.
 type names struct{ taken map[string]bool }
 
 func newNames(reserved []string) *names {
@@ -28,9 +28,9 @@ func newNames(reserved []string) *names {
 // reservedNames holds the names of this server's own tools and prompts.
 type reservedNames struct{ tools, prompts []string }
 
-// assign assigns a name to a tool. A name that had to be changed gets a hash of the
-// original. So no upstream can take another one's name, and no name depends on the other
-// upstreams.
+// assignName assigns a name to a tool. A name that had to be changed gets a hash of the
+// original, so that no upstream can take another upstream's name, and no name depends on
+// the other upstreams.
 func (n *names) assignName(prefix, original string) (name string, ok bool) {
 	name = prefix + replaceInvalid(original)
 	if len(name) > maxName || name != prefix+original {

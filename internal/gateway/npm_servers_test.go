@@ -22,7 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// realServer is a server from npm and its test plan from testdata/real/calls.json;
+// realServer is a server from npm with its test plan in testdata/real/calls.json;
 // conformance/upstreams runs the same plan with other clients.
 type realServer struct {
 	Package string            `json:"package"`
@@ -39,10 +39,10 @@ type realServer struct {
 	} `json:"prompts"`
 	Resources   []string             `json:"resources"`
 	Completions []mcp.CompleteParams `json:"completions"`
-	// Follow is a resource and a tool that starts its update notifications and stops them
-	// at the next call.
+	// Follow is a resource, and a tool that starts update notifications of it and stops
+	// them at the next call.
 	Follow *struct{ URI, Tool string } `json:"follow"`
-	// Logs is a tool that starts log messages in the same way.
+	// Logs is a tool that starts log messages, and stops them at the next call.
 	Logs string `json:"logs"`
 	// Cancel is a slow call that reports progress.
 	Cancel *struct {
@@ -71,7 +71,7 @@ func (s *realServer) newSpec(t *testing.T, name string) upstream.Spec {
 	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("node is not there")
+		t.Skip("node is not installed")
 	}
 	main, err := filepath.Abs(filepath.Join("testdata", "real", "node_modules", filepath.FromSlash(s.Package), "dist", "index.js"))
 	if err != nil {
@@ -115,7 +115,7 @@ var whoAsks = regexp.MustCompile(`The MCP server \\"[^"]*\\" asks: |,"includeCon
 
 // addQuestion records a question in the server's form.
 func (h *transcript) addQuestion(params any) {
-	text, _ := json.Marshal(params) // it was decoded before
+	text, _ := json.Marshal(params) // The params were decoded from JSON.
 	h.addEntry(&h.asked, whoAsks.ReplaceAllString(string(text), ""))
 }
 
@@ -149,7 +149,7 @@ func realClient(dir string, h *transcript) *mcp.Client {
 // varies matches the parts that differ between two answers to the same question.
 var varies = regexp.MustCompile(`\b\d{1,2}:\d{2}:\d{2}( [AP]M)?|\w{3} \w{3} \d{2} \d{4}|GMT[+-]\d{4} \([^)]*\)|\\"date\\": \\"[^,]*|"blob":"UmVz[^"]*"|(created|modified|accessed): [^\\]*|"etag[^,]*|127.0.0.1:\d+`)
 
-// normalize returns an answer in a comparable form.
+// normalizeReal returns an answer without the parts that differ between two runs.
 func normalizeReal(t *testing.T, prefix, dir string, answer any, err error) string {
 	t.Helper()
 	if err != nil {
@@ -159,17 +159,17 @@ func normalizeReal(t *testing.T, prefix, dir string, answer any, err error) stri
 	if err := json.Unmarshal([]byte(marshalText(t, answer)), &members); err != nil {
 		t.Fatal(err)
 	}
-	for _, ours := range []string{"_meta", "resultType", "ttlMs", "cacheScope"} { // they depend on the protocol version and the answering server
+	for _, ours := range []string{"_meta", "resultType", "ttlMs", "cacheScope"} { // These members depend on the protocol version and the answering server.
 		delete(members, ours)
 	}
 	text := strings.NewReplacer(prefix, "", dir, "$DIR").Replace(marshalText(t, members))
-	if raw, err := json.Marshal(dir); err == nil { // within a text that is JSON
+	if raw, err := json.Marshal(dir); err == nil { // The directory also occurs in texts that are JSON.
 		text = strings.ReplaceAll(text, strings.Trim(string(raw), `"`), "$DIR")
 	}
 	return varies.ReplaceAllString(text, "")
 }
 
-// askEverything sends all requests and returns the answers by request.
+// askEverything sends all requests, and maps each request to its answer.
 func (s *realServer) askEverything(t *testing.T, session *mcp.ClientSession, prefix, dir string, h *transcript) map[string]string {
 	t.Helper()
 	ctx, answers := t.Context(), map[string]string{}
@@ -210,7 +210,7 @@ func (s *realServer) askEverything(t *testing.T, session *mcp.ClientSession, pre
 	return answers
 }
 
-// checkNotifications makes a server send notifications, and cancels a call.
+// checkNotifications checks the notifications of a server and the cancellation of a call.
 func (s *realServer) checkNotifications(t *testing.T, session *mcp.ClientSession, prefix string, h *transcript, answers map[string]string) {
 	t.Helper()
 	toggle := func(tool string) {
@@ -223,17 +223,17 @@ func (s *realServer) checkNotifications(t *testing.T, session *mcp.ClientSession
 		if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: s.Follow.URI}); err != nil {
 			t.Errorf("follow: %v", err)
 		}
-		waitFor(t, func() bool { // a modern client cannot tell when its subscription starts
+		waitFor(t, func() bool { // A modern client is not notified when its subscription starts.
 			toggle(s.Follow.Tool)
 			toggle(s.Follow.Tool)
 			return h.countEntries(&h.updated) > 0
 		})
 		answers["follow"] = h.takeAll(&h.updated)[0]
 		if err := session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: s.Follow.URI}); err != nil {
-			t.Errorf("no longer follow: %v", err)
+			t.Errorf("unsubscribe: %v", err)
 		}
 	}
-	if s.Logs != "" && session.InitializeResult().ProtocolVersion < modern { // modern clients ask for logs at each call
+	if s.Logs != "" && session.InitializeResult().ProtocolVersion < modern { // Modern clients ask for logs in each call.
 		if err := session.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil { //nolint:staticcheck // SA1019: the server logs
 			t.Errorf("log: %v", err)
 		}
@@ -259,13 +259,13 @@ func (s *realServer) checkNotifications(t *testing.T, session *mcp.ClientSession
 	}
 }
 
-// listAll returns the lists of a server by name, below a prefix.
+// listAll maps each list of a server to its entries, whose names have a prefix.
 func listAll(t *testing.T, session *mcp.ClientSession, prefix string) map[string]string {
 	t.Helper()
 	ctx, offered := t.Context(), map[string]string{}
 	note := func(kind, name string, entry any, err error) {
 		if err != nil {
-			return // the server has no such list
+			return // The server has no such list.
 		}
 		if short, ok := strings.CutPrefix(name, prefix); ok {
 			offered[kind+short] = strings.Replace(marshalText(t, entry), `"`+prefix, `"`, 1)
@@ -298,7 +298,7 @@ func listAll(t *testing.T, session *mcp.ClientSession, prefix string) map[string
 	return offered
 }
 
-// A real server offers and answers the same through the gateway as directly, for both
+// A real server has the same lists and answers through the gateway as directly, for both
 // protocol versions of the client.
 func TestRealServers(t *testing.T) {
 	t.Parallel()
@@ -326,7 +326,7 @@ func TestRealServers(t *testing.T) {
 			offered := listAll(t, session, "")
 			want := server.askEverything(t, session, "", dir, h)
 			for _, version := range []string{legacy, modern} {
-				dir, h := realTempDir(t), &transcript{} // the server's state is new
+				dir, h := realTempDir(t), &transcript{} // Each session has a new server without earlier state.
 				server := realServers(t, dir, web.URL)[name]
 				spec := server.newSpec(t, name)
 				spec.Env = server.Env
@@ -340,18 +340,18 @@ func TestRealServers(t *testing.T) {
 				}
 				t.Cleanup(func() { through.Close() })
 				if diff := cmp.Diff(offered, listAll(t, through, name+"__")); diff != "" {
-					t.Errorf("%s: what is offered (-direct +through the gateway):\n%s", version, diff)
+					t.Errorf("%s: lists (-direct +through the gateway):\n%s", version, diff)
 				}
 				if diff := cmp.Diff(want, server.askEverything(t, through, name+"__", dir, h)); diff != "" {
-					t.Errorf("%s: what is answered (-direct +through the gateway):\n%s", version, diff)
+					t.Errorf("%s: answers (-direct +through the gateway):\n%s", version, diff)
 				}
 			}
 		})
 	}
 }
 
-// realTempDir returns a new directory with its symlinks resolved; servers answer with the
-// real path.
+// realTempDir returns a new directory with its symlinks resolved, because servers answer
+// with the real path.
 func realTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

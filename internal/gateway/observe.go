@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// Observer observes each request to an upstream. It runs within every call, so it must not
-// block.
+// Observer observes each request to an upstream. It is called within every request, so it
+// must not block.
 type Observer interface {
 	// Begin is called when the upstream of a request is known, before anything is sent. The
 	// upstream gets the Trace that Begin sets; the returned context applies to the rest of
@@ -27,19 +27,19 @@ type Observer interface {
 
 // Exchange is one request of a client and its outcome.
 type Exchange struct {
-	// Method is such as "tools/call".
+	// Method is the MCP method, such as "tools/call".
 	Method string
 	Client guideway.Principal
 	// Upstream and Project are empty if no upstream has the name. Name is the upstream's
 	// name of the tool, prompt or URI, Shown the client's.
 	Upstream, Project, Name, Shown string
-	// Began and Ended are the times; Ended is zero until the end.
+	// Began and Ended are the times of the request; Ended is zero until End.
 	Began, Ended time.Time
 	Outcome      Outcome
-	// Error is the reason of an unsuccessful outcome; otherwise empty.
+	// Error is the reason for an unsuccessful outcome; otherwise empty.
 	Error string
-	// Arguments are the client's and Result is the client's answer. They must not be
-	// changed, and must be accounted for if kept after End.
+	// Arguments are those of the client, and Result is the answer to the client. They must
+	// not be changed; an observer that keeps them after End must account for their memory.
 	Arguments, Result json.RawMessage
 	// Trace is the client's trace context until Begin changes it.
 	Trace Trace
@@ -54,7 +54,7 @@ type Trace struct{ Parent, State string }
 // Outcome is the outcome of a request.
 type Outcome string
 
-// The outcomes.
+// The outcomes of requests.
 const (
 	// OutcomeOK is an answer of the upstream.
 	OutcomeOK Outcome = "ok"
@@ -94,8 +94,8 @@ func (g *Gateway) observe(c *Client, method string, r *Request) *observation {
 	}}
 }
 
-// setTarget sets the upstream of the request and calls Begin. The request carries the trace
-// that the observer set.
+// setTarget sets the upstream of the request and calls Begin. The request then has the
+// trace that the observer sets.
 func (o *observation) setTarget(ctx context.Context, m *member, original string, r *Request) context.Context {
 	if o == nil {
 		return ctx
@@ -163,7 +163,7 @@ func (o *observation) endWith(ctx context.Context, result json.RawMessage, err e
 // answerOf returns the outcome of a successful answer.
 func (o *observation) answerOf(result json.RawMessage) Outcome {
 	says := func(key, value string) bool {
-		if !bytes.Contains(result, []byte(key)) { // most answers need no decoding
+		if !bytes.Contains(result, []byte(key)) { // Most answers need no decoding.
 			return false
 		}
 		found := false
@@ -220,14 +220,14 @@ func firstText(result json.RawMessage) string {
 	return clipText(content[0].Text, most)
 }
 
-// The members of _meta that carry a trace (2026-07-28); the HTTP headers have the same
+// The members of _meta that carry a trace in 2026-07-28. The HTTP headers have the same
 // names.
 const (
 	traceParent = "traceparent"
 	traceState  = "tracestate"
 )
 
-// traceOf returns the trace context of a request: from its _meta, or else from the HTTP
+// traceOf returns the trace context of a request, from its _meta or else from the HTTP
 // headers.
 func traceOf(c *Client, meta json.RawMessage) Trace {
 	if bytes.Contains(meta, []byte(traceParent)) {

@@ -51,13 +51,13 @@ func (w *recorder) End(_ context.Context, x *gateway.Exchange) {
 	w.told <- struct{}{}
 }
 
-// waitForEnd waits for the next ended exchange and returns it.
+// waitForExchange waits for the next ended exchange and returns it.
 func (w *recorder) waitForExchange(t *testing.T) gateway.Exchange {
 	t.Helper()
 	select {
 	case <-w.told:
 	case <-time.After(10 * time.Second):
-		t.Fatal("nothing was told")
+		t.Fatal("no exchange was observed")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +111,7 @@ func TestOutcomes(t *testing.T) {
 						t.Errorf("%s: %+v", e.tool, x)
 					}
 					if e.upstream == "one" && (x.Project != "site" || x.Name != strings.TrimPrefix(e.tool, "one__")) {
-						t.Errorf("%s is %s of the project %q", e.tool, x.Name, x.Project)
+						t.Errorf("%s belongs to %s of the project %q", e.tool, x.Name, x.Project)
 					}
 				}
 			})
@@ -119,7 +119,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// refusingHooks is a set of hooks that answers calls of env and refuses those of count.
+// refusingHooks answers calls of env and refuses those of count.
 type refusingHooks struct{}
 
 func (*refusingHooks) Applies(_, _, tool string) bool { return tool == "env" || tool == "count" }
@@ -131,8 +131,8 @@ func (*refusingHooks) Around(_ context.Context, call gateway.HookCall, _ func(co
 	return json.RawMessage(`{"content":[]}`), nil
 }
 
-// A call that the client cancels has that outcome, and so has one that waits for approval
-// or exceeds a limit.
+// The observer gets the outcomes of a call that the client cancels, that waits for
+// approval, and that exceeds a limit.
 func TestOutcomesOfTheGateway(t *testing.T) {
 	t.Parallel()
 	w := newWatcher("")
@@ -151,22 +151,22 @@ func TestOutcomesOfTheGateway(t *testing.T) {
 	<-p.progressed
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("the call gives %v", err)
+		t.Errorf("the call returned %v", err)
 	}
 	if x := w.waitForExchange(t); x.Outcome != gateway.OutcomeCancelled {
-		t.Errorf("a call that was taken back is %s, %s", x.Outcome, x.Error)
+		t.Errorf("a cancelled call has the outcome %s, %s", x.Outcome, x.Error)
 	}
 	p.callTool("one__sleep", args{"ms": 1})
 	if x := w.waitForExchange(t); x.Outcome != gateway.OutcomeRefused || !strings.Contains(x.Error, "limit") {
-		t.Errorf("a call beyond the limit is %s, %s", x.Outcome, x.Error)
+		t.Errorf("a call over the limit has the outcome %s, %s", x.Outcome, x.Error)
 	}
 	p.callTool("one__ask", args{"text": "may I?"})
 	if x := w.waitForExchange(t); x.Outcome != gateway.OutcomeOK {
-		t.Errorf("a call with a question in it is %s, %s", x.Outcome, x.Error)
+		t.Errorf("a call with a question has the outcome %s, %s", x.Outcome, x.Error)
 	}
 }
 
-// A question to a client of 2026-07-28 is an outcome, and its answer is a request.
+// For a client of 2026-07-28, a question is an outcome, and its answer is a new request.
 func TestQuestionsAreObserved(t *testing.T) {
 	t.Parallel()
 	w := newWatcher("")
@@ -212,7 +212,7 @@ func TestOtherRequestsAreObserved(t *testing.T) {
 		}
 	}
 	if len(w.ended) < 3 {
-		t.Errorf("only %d requests were told", len(w.ended))
+		t.Errorf("only %d requests were observed", len(w.ended))
 	}
 }
 
@@ -239,21 +239,21 @@ func TestTraceContext(t *testing.T) {
 				got := result.Content[0].(*mcp.TextContent).Text
 				w.waitForExchange(t)
 				if w.traces[0] != (gateway.Trace{Parent: theirs, State: "a=b"}) {
-					t.Errorf("the client's trace is told as %+v", w.traces[0])
+					t.Errorf("the observer got the trace %+v", w.traces[0])
 				}
 				want, state := theirs, "a=b"
 				if parent != "" {
 					want, state = ours, "ours=1"
 				}
 				if strings.Count(got, `"traceparent"`) != 1 || !strings.Contains(got, want) || !strings.Contains(got, `"tracestate":"`+state+`"`) {
-					t.Errorf("the upstream gets %s", got)
+					t.Errorf("the upstream got %s", got)
 				}
 			}
 		})
 	}
 }
 
-// Over HTTP the headers have the same trace, in both directions.
+// Over HTTP the trace is also in the headers, in both directions.
 func TestTraceHeaders(t *testing.T) {
 	t.Parallel()
 	const ours = "00-11111111111111111111111111111111-3333333333333333-01"
@@ -290,7 +290,7 @@ func TestTraceHeaders(t *testing.T) {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Observer: w})
 		p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 		if got := p.callTool("web__deep__echo", args{"text": "hi"}); got != "hi" {
-			t.Fatalf("the call gives %s", got)
+			t.Fatalf("the call returned %s", got)
 		}
 		w.waitForExchange(t)
 		mu.Lock()

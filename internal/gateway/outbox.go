@@ -2,8 +2,8 @@ package gateway
 
 import "sync"
 
-// outbox sends an upstream's notifications to a client in order. For a client that does not
-// read, it keeps a bounded number and drops the rest.
+// outbox sends an upstream's notifications to a client in order. If the client does not
+// read, the outbox keeps a limited number and drops the others.
 type outbox struct {
 	mu    sync.Mutex
 	queue []parcel
@@ -11,8 +11,8 @@ type outbox struct {
 	busy  bool
 }
 
-// parcel is one notification. While one waits, another with the same name is dropped; those
-// without a name are all kept.
+// parcel is one notification. While a named parcel is queued, others with the same name are
+// dropped. Parcels without a name are never dropped for another.
 type parcel struct {
 	name string
 	size int
@@ -24,7 +24,7 @@ const (
 	maxParcelBytes = 1 << 20
 )
 
-// addParcel adds a notification, unless there are too many.
+// addParcel adds a notification, unless the queue is full.
 func (o *outbox) addParcel(p parcel) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// parking holds the calls that wait for an answer of a modern client. Such a client gets
-// the question as a result and calls again; a legacy upstream keeps the call open until
-// then.
+// parking holds the calls that wait for the answer of a modern client. Such a client
+// receives the question as a result and calls again; until then the gateway keeps the call
+// to the legacy upstream open.
 type parking struct {
 	mu    sync.Mutex
 	calls map[string]*parkedCall
@@ -35,7 +35,7 @@ type parkedCall struct {
 	client string
 	cancel context.CancelCauseFunc
 	asks   chan parkedQuestion
-	done   chan struct{} // closed when result and err are set
+	done   chan struct{} // done is closed when result and err are set.
 	result json.RawMessage
 	err    error
 	// notify forwards notifications to the current request.
@@ -45,13 +45,13 @@ type parkedCall struct {
 	turn   int
 	open   *parkedQuestion
 	expiry *time.Timer
-	// answered is closed when the open question has its answer; nil if no question is open.
+	// answered is closed when the open question is answered; nil if no question is open.
 	answered chan struct{}
 }
 
 // waitForAnswers waits until no question to the client is open. A server may ask a question
-// that is unrelated to the call and finish the call before the answer arrives: the result
-// is kept until the client returns.
+// that is unrelated to the call, and finish the call before the answer arrives. The result
+// is kept until the client sends its answer.
 func (call *parkedCall) waitForAnswers(life context.Context) {
 	call.mu.Lock()
 	answered := call.answered
@@ -110,7 +110,7 @@ func (p *parking) findCall(id string) *parkedCall {
 	return p.calls[id]
 }
 
-// park starts a call that may have to wait for the client, in a separate upstream session.
+// park starts a call that may have to wait for the client, in its own upstream session.
 func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a route, r Request) (json.RawMessage, error) {
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	call := &parkedCall{id: rand.Text(), client: c.sharingKey(), cancel: cancel, asks: make(chan parkedQuestion), done: make(chan struct{})}
@@ -140,7 +140,7 @@ func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a rou
 		defer g.parking.removeCall(call.id)
 		call.result, call.err = s.Do(life, up)
 		call.mu.Lock()
-		if call.answered == nil { // before the client has its answer: its next call uses this session
+		if call.answered == nil { // The session is released before the client has its answer, because the client's next call uses it.
 			giveBack()
 		}
 		close(call.done)
@@ -150,7 +150,7 @@ func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a rou
 	return g.waitParked(ctx, c, call, a)
 }
 
-// askParked passes a question to the request that waits for the call.
+// askParked sends a question to the request that waits for the call.
 func (g *Gateway) askParked(ctx, life context.Context, c *Client, m *member, call *parkedCall, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 	questions, err := g.checkQuestions(c, m, []question{{ID: "q", Method: method, Params: params}})
 	var failure *jsonrpc.Error
@@ -173,7 +173,7 @@ func (g *Gateway) askParked(ctx, life context.Context, c *Client, m *member, cal
 	case <-ctx.Done():
 	}
 	select {
-	case answer := <-q.answer: // it arrived together with the end
+	case answer := <-q.answer: // The answer may have arrived together with the end.
 		if answer != nil {
 			return answer, nil
 		}
@@ -193,7 +193,7 @@ func (g *Gateway) waitParked(ctx context.Context, c *Client, call *parkedCall, a
 	case q := <-call.asks:
 		call.mu.Lock()
 		select {
-		case <-call.done: // the call finished first; its question is obsolete
+		case <-call.done: // The call finished first, so its question is obsolete.
 			call.mu.Unlock()
 			return call.resultFor(c)
 		default:

@@ -18,8 +18,8 @@ type PinMode string
 
 // The pin modes.
 const (
-	// PinFirstUse approves all tools at first sight; later changes and additions wait for
-	// human approval. It is the default.
+	// PinFirstUse approves all tools when the upstream is first used; later changes and
+	// additions wait for human approval. It is the default.
 	PinFirstUse PinMode = "first-use"
 	// PinApprove requires human approval for every tool.
 	PinApprove PinMode = "approve"
@@ -97,14 +97,14 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog) map[string]string {
 		old, known := approved[name]
 		switch {
 		case err != nil:
-			held[name] = "it cannot be read"
+			held[name] = "its definition is invalid"
 		case first:
 			pin.Approved, pin.By = time.Now(), "first use"
 			fresh[name] = pin
 		case !known:
-			held[name] = "it is new"
+			held[name] = "new tool"
 		case old.Hash != pin.Hash:
-			held[name] = "it has changed since it was approved"
+			held[name] = "changed since its approval"
 		}
 	}
 	if len(fresh) > 0 {
@@ -115,7 +115,7 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog) map[string]string {
 	return held
 }
 
-// Waiting is a tool that waits for human approval.
+// Waiting is the difference of a tool that waits for human approval.
 type Waiting struct {
 	Tool string `json:"tool"`
 	Why  string `json:"why"`
@@ -123,8 +123,8 @@ type Waiting struct {
 	// definition, nil for a removed tool.
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
-	// Hash is the hash of After. It ensures that the approved definition is the reviewed
-	// one.
+	// Hash is the hash of After. The approval checks it, so that the approved definition is
+	// the reviewed one.
 	Hash string `json:"hash,omitempty"`
 	pin  Pin
 }
@@ -200,7 +200,7 @@ func (w Waiting) Changes() []Change {
 	return list
 }
 
-// Diff formats Changes for a terminal, one line for each member.
+// Diff formats Changes for a terminal, one line per member.
 func (w Waiting) Diff() string {
 	var b strings.Builder
 	for _, c := range w.Changes() {
@@ -214,7 +214,7 @@ func (w Waiting) Diff() string {
 	return b.String()
 }
 
-// flatten returns every value by its path.
+// flatten maps the path of each value to the value.
 func flatten(definition json.RawMessage) map[string]string {
 	out := map[string]string{}
 	var walk func(path string, value any)
@@ -237,7 +237,7 @@ func flatten(definition json.RawMessage) map[string]string {
 		case string:
 			out[path] = escapeHidden(v)
 		default:
-			text, _ := json.Marshal(v) // strings, numbers, booleans and null always marshal
+			text, _ := json.Marshal(v) // Strings, numbers, booleans and null always marshal.
 			out[path] = string(text)
 		}
 	}

@@ -37,7 +37,7 @@ func TestChangedToolNeedsApproval(t *testing.T) {
 				t.Errorf("the tools are %v", names)
 			}
 			if got := p.callTool("one__"+c.tool, args{"text": "x"}); !strings.Contains(got, "waits for approval") || !strings.Contains(got, "guideway upstream approve one") {
-				t.Errorf("the call gives %s", got)
+				t.Errorf("the call returned %s", got)
 			}
 			waiting, err := gateway.Review(pins, r.Known("one"), "one")
 			if err != nil || len(waiting) != 1 || waiting[0].Why != c.why || !strings.Contains(waiting[0].Diff(), c.diff) {
@@ -54,7 +54,7 @@ func TestChangedToolNeedsApproval(t *testing.T) {
 	}
 }
 
-// If everything needs approval, nothing is offered at first.
+// If all tools need approval, none is offered at first.
 func TestApproveAll(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one")
@@ -65,7 +65,7 @@ func TestApproveAll(t *testing.T) {
 	}
 }
 
-// Unreadable or edited approvals do not count as empty.
+// Unreadable or edited approvals are an error, not an empty set.
 func TestDamagedPins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -92,7 +92,7 @@ func TestPinnedDefinitions(t *testing.T) {
 		t.Errorf("the pins are %v, %v", got, err)
 	}
 	if got, err := pins.Approved("two"); err != nil || got != nil {
-		t.Errorf("those of another one are %v, %v", got, err)
+		t.Errorf("the pins of another upstream are %v, %v", got, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "pins", "definitions", "one.json"), []byte(`{"a":{"name":"b"}}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -26,9 +26,9 @@ type Approvals interface {
 	Change(ctx context.Context, edit func(approval.Records) (approval.Records, error)) error
 }
 
-// PinStore stores pins as approvals. The hashed definitions are stored in files, to show
-// changes; a definition that does not match its hash is ignored. Several processes may use
-// the store.
+// PinStore stores pins as approvals. It also stores the hashed definitions in files, to
+// show changes; a definition that does not match its hash is ignored. Several processes may
+// use the store.
 type PinStore struct {
 	Approvals Approvals
 	// Dir holds the definitions.
@@ -46,8 +46,8 @@ const (
 	pinned = "pinned"
 )
 
-// seenKey returns the key of the record that an upstream was pinned: from then on its
-// additions wait for approval.
+// seenKey returns the key of the record that an upstream was pinned before. With this
+// record, the upstream's new tools wait for approval.
 func seenKey(name string) approval.Key {
 	return approval.Key{Kind: approval.KindUpstream, Source: "configuration", Subject: name}
 }

@@ -42,7 +42,7 @@ func (s sealer) signText(text string) string {
 
 func (s sealer) sealState(st state) string {
 	st.Expires = s.now().Add(stateTime).Unix()
-	text, _ := json.Marshal(st) // strings and numbers always marshal
+	text, _ := json.Marshal(st) // Strings and numbers always marshal.
 	body := base64.RawURLEncoding.EncodeToString(text)
 	return body + "." + s.signText(body)
 }

@@ -15,7 +15,7 @@ const scheme = "guideway-upstream:"
 func addressOf(m *member, uri string) string { return scheme + m.Name() + "/" + uri }
 
 // isReservedURI reports whether a URI has one of this server's schemes. An upstream must
-// not replace our workflows and runs.
+// not replace the server's workflows or runs.
 func isReservedURI(uri string) bool {
 	name, _, _ := strings.Cut(uri, ":")
 	return strings.EqualFold(name, "guideway") || strings.EqualFold(name+":", scheme)
@@ -68,7 +68,7 @@ func (s *surface) addResources(m *member, c *upstream.Catalog) {
 	}
 }
 
-// addTemplate adds a template whose address is final.
+// addTemplate adds a template with the URI that clients use.
 func (s *surface) addTemplate(m *member, e *entry, literal string) {
 	if len(e.name) > 1<<10 {
 		s.addNote(m, e.original, "the template is too long to be matched")
@@ -79,16 +79,16 @@ func (s *surface) addTemplate(m *member, e *entry, literal string) {
 		s.addNote(m, "", fmt.Sprintf("a resource template is omitted: %v", err))
 		return
 	}
-	if e.name == e.original { // a template with the upstream's name needs no search
+	if e.name == e.original { // A template with the upstream's name in it needs no search.
 		e.match, e.literal = template.Regexp(), literal
 	}
 	s.templates = append(s.templates, e)
 }
 
 // isClaimable reports whether the literal start of a template is specific enough to send
-// unlisted URIs to its upstream: it needs a scheme and a following text, and for public
-// schemes a part of the authority or of the path. A shorter start would send URIs of other
-// servers to the upstream.
+// URIs that are not listed to its upstream. It needs a scheme and further text, and for
+// public schemes a part of the authority or of the path. With a shorter start, URIs of
+// other servers would reach the upstream.
 func isClaimable(literal string) bool {
 	name, rest, ok := strings.Cut(literal, ":")
 	if !ok || name == "" || isReservedURI(literal) {
@@ -110,7 +110,7 @@ func isPublicScheme(scheme string) bool {
 }
 
 // realmOf returns the part that a URI shares with others of the same upstream: its scheme,
-// and for public schemes also the authority. It returns "" if these contain variables.
+// and for public schemes also the authority. If these contain variables, it returns "".
 func realmOf(uri string) string {
 	name, rest, ok := strings.Cut(uri, ":")
 	if !ok || name == "" || strings.Contains(name, "{") || isReservedURI(uri) {
@@ -133,10 +133,10 @@ func realmOf(uri string) string {
 	return name + "://" + strings.ToLower(authority)
 }
 
-// findRoute returns the upstream of a URI and the upstream's URI. The order is: the
-// upstream that lists it; the upstream with the most specific matching template, by
-// precedence among equals; the only upstream that uses the realm of the URI. A URI is never
-// sent to several upstreams, because it may be a secret.
+// findRoute returns the upstream of a URI, and the upstream's name for it. The upstream is,
+// in this order: the one that lists the URI; the one with the most specific matching
+// template, by precedence among equals; the only one that uses the realm of the URI. A URI
+// is never sent to several upstreams, because it may be a secret.
 func (s *surface) findRoute(g *Gateway, uri string) (*member, string) {
 	if rest, ok := strings.CutPrefix(uri, scheme); ok {
 		name, original, _ := strings.Cut(rest, "/")

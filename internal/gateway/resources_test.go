@@ -13,14 +13,14 @@ import (
 
 // An upstream is asked for the resources that it lists, for those that match one of its
 // sufficiently specific templates, and for others of its realm. It never gets other URIs,
-// even with the highest precedence: not those of other upstreams, of the web or of this
-// server, whose contents it could fake.
+// even with the highest precedence: it could fake the contents of URIs of other upstreams,
+// of the web or of this server.
 func TestUpstreamGetsOnlyItsOwnURIs(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "grasping", upstreamtest.ClaimsForeignResources), newEntry(t, "good")}})
 	for _, version := range []string{legacy, modern} {
 		p := r.connectClient(t, clientSetup{user: "ann", version: version})
-		p.toolNames() // asks both upstreams
+		p.toolNames() // Listing the tools asks both upstreams.
 		for uri, want := range map[string]string{
 			"note://one":                                          "the note",
 			"other://secret":                                      "",
@@ -57,7 +57,7 @@ func TestUpstreamGetsOnlyItsOwnURIs(t *testing.T) {
 		}
 		for _, name := range []string{"{+x}", "note:{+x}", "https://{+x}", "guideway://{+x}"} {
 			if slices.Contains(names, name) || !slices.Contains(names, "guideway-upstream:grasping/"+name) {
-				t.Errorf("%s: %s is offered among %v", version, name, names)
+				t.Errorf("%s: %s is offered in %v", version, name, names)
 			}
 		}
 	}
@@ -92,8 +92,9 @@ func TestMostSpecificTemplateWins(t *testing.T) {
 	}
 }
 
-// A URI in a result leads back to its upstream, even if another one has the same URI. Web
-// pages and the URIs of the upstream with precedence stay unchanged.
+// A URI in a result leads to the upstream that returned it, even if another upstream has
+// the same URI. Web pages and the URIs of the upstream with the highest precedence stay
+// unchanged.
 func TestURIsInResultsLeadToTheirUpstream(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile), newEntry(t, "two", upstreamtest.Hostile)}})

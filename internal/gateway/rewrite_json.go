@@ -7,8 +7,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
-// rewriteObject changes the members of an object. It returns the same bytes if nothing
-// changes.
+// rewriteObject changes the members of an object. If nothing changes, it returns the same
+// bytes.
 func rewriteObject(raw json.RawMessage, f func(key string, value json.RawMessage) json.RawMessage) json.RawMessage {
 	var all []jsonrpc.Member
 	changed := false
@@ -24,8 +24,8 @@ func rewriteObject(raw json.RawMessage, f func(key string, value json.RawMessage
 	return jsonrpc.Object(all...)
 }
 
-// rewriteList changes the entries of a list; f also gets a value that is not a list. It
-// returns the same bytes if nothing changes.
+// rewriteList changes the entries of a list. It calls f for a value that is not a list,
+// too. If nothing changes, it returns the same bytes.
 func rewriteList(raw json.RawMessage, f change) json.RawMessage {
 	if raw[0] != '[' {
 		return f(raw)

@@ -8,10 +8,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
-// rewriteURIs changes the resource URIs in a result so that they lead to the upstream that
-// returned them, if they would lead to another one: two servers of the same kind have the
-// same URIs. Links to web pages and texts that are no resource URIs stay unchanged; a
-// result without any is returned byte for byte.
+// rewriteURIs changes the resource URIs in a result that would lead to a different upstream
+// than the one that returned them: two servers of the same kind have the same URIs. Links
+// to web pages and texts that are not resource URIs stay unchanged, and a result without
+// resource URIs is returned byte for byte.
 func (g *Gateway) rewriteURIs(m *member, result json.RawMessage) json.RawMessage {
 	if !bytes.Contains(result, []byte(`"uri"`)) {
 		return result
@@ -40,7 +40,8 @@ type uriRewriter struct {
 
 type change func(json.RawMessage) json.RawMessage
 
-// rewriteMembers changes some members of an object, and returns the same bytes if nothing changes.
+// rewriteMembers changes some members of an object. If nothing changes, it returns the same
+// bytes.
 func (a *uriRewriter) rewriteMembers(raw json.RawMessage, by map[string]change) json.RawMessage {
 	if len(raw) == 0 || raw[0] != '{' {
 		return raw

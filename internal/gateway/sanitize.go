@@ -8,22 +8,22 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// sanitize returns an object with all its descriptions and titles safe to show to a person.
-// These include the descriptions of schema properties, because a model reads them as well.
-// The tool's own description is checked elsewhere. Other texts stay unchanged, because
-// programs depend on them; hidden characters in them are only reported. If nothing has to
-// change, sanitize returns the same bytes.
+// sanitize returns an object whose descriptions and titles are safe to show to a person,
+// including those of schema properties, which a model reads too. The tool's own description
+// is checked elsewhere. Other texts stay unchanged, because programs depend on them; hidden
+// characters in them are only reported. If nothing has to change, sanitize returns the same
+// bytes.
 func sanitize(value json.RawMessage) (json.RawMessage, []string) {
 	c := &sanitizer{}
 	out := c.sanitizeValue(value)
 	if c.cut > 0 {
-		c.found = append(c.found, fmt.Sprintf("%d of its descriptions were cut to %d bytes", c.cut, maxDescription))
+		c.found = append(c.found, fmt.Sprintf("%d descriptions were truncated to %d bytes", c.cut, maxDescription))
 	}
 	if c.taken > 0 {
-		c.found = append(c.found, fmt.Sprintf("its descriptions contain %d hidden characters, which were removed", c.taken))
+		c.found = append(c.found, fmt.Sprintf("descriptions contain %d hidden characters, which were removed", c.taken))
 	}
 	if c.left > 0 {
-		c.found = append(c.found, fmt.Sprintf("it contains %d hidden characters in names or values, which were kept", c.left))
+		c.found = append(c.found, fmt.Sprintf("names or values contain %d hidden characters, which were kept", c.left))
 	}
 	return out, c.found
 }
@@ -49,8 +49,8 @@ func (c *sanitizer) sanitizeValue(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// sanitizeObject sanitizes the members of an object. If named, the keys are names the author chose,
-// such as properties, and not schema keywords.
+// sanitizeObject sanitizes the members of an object. named reports that the keys are names
+// chosen by the author, such as properties, and not schema keywords.
 func (c *sanitizer) sanitizeObject(value json.RawMessage, named bool) json.RawMessage {
 	top := c.depth == 0
 	c.depth++
@@ -73,7 +73,7 @@ func (c *sanitizer) sanitizeObject(value json.RawMessage, named bool) json.RawMe
 			if sub[0] == '{' {
 				return c.sanitizeObject(sub, true)
 			}
-		case "default", "const", "enum", "examples", "_meta": // data, even if a member has the name of a keyword
+		case "default", "const", "enum", "examples", "_meta": // These members are data, even if they contain the names of keywords.
 			data := &sanitizer{depth: 1}
 			data.sanitizeValue(sub)
 			c.left += data.left + data.taken
@@ -104,7 +104,7 @@ func (c *sanitizer) sanitizeText(raw json.RawMessage) json.RawMessage {
 	return jsonrpc.Text(shown)
 }
 
-// maySanitize reports whether an encoded text can contain hidden characters: only if it has
+// mayHideText reports whether an encoded text can contain hidden characters: only if it has
 // non-ASCII or escaped characters.
 func mayHideText(raw json.RawMessage) bool {
 	for _, b := range raw {
@@ -134,7 +134,7 @@ func hiddenIn(text string) int {
 	return n
 }
 
-// Flagged returns warnings about a catalog's texts that contain hidden characters or are
+// Flagged returns warnings about texts of a catalog that contain hidden characters or are
 // too long.
 func Flagged(c *upstream.Catalog) []string {
 	var notes []string

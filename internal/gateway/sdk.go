@@ -33,8 +33,8 @@ func (g *Gateway) Extend(opts *mcp.ServerOptions) {
 	opts.Instructions += " If tool_search is available, it finds tools of other MCP servers, and tool_call calls them."
 }
 
-// Attach adds the gateway's offer to a server. tools are the server's own tools, whose
-// names no upstream can use.
+// Attach adds the gateway's tools, prompts and resources to a server. No upstream can use
+// the names in tools, which are the server's own.
 func (g *Gateway) Attach(server *mcp.Server, tools []string) {
 	d := &downstream{gateway: g, server: server, sessions: map[*mcp.ServerSession]*downstreamSession{}}
 	d.handle = d.handlers()
@@ -45,7 +45,7 @@ func (g *Gateway) Attach(server *mcp.Server, tools []string) {
 	server.AddReceivingMiddleware(d.middleware)
 }
 
-// Reserve reserves names of prompts for the server: no upstream can use them from now on.
+// Reserve reserves prompt names for the server: no upstream can use them from now on.
 func (g *Gateway) Reserve(prompts []string) {
 	g.mu.Lock()
 	g.own.prompts = prompts
@@ -53,7 +53,7 @@ func (g *Gateway) Reserve(prompts []string) {
 	g.rebuild()
 }
 
-// downstream is the SDK's side of the gateway.
+// downstream connects the gateway to its clients through the SDK.
 type downstream struct {
 	gateway *Gateway
 	server  *mcp.Server
@@ -73,8 +73,8 @@ type downstreamSession struct {
 	logs  *outbox
 }
 
-// changeMark is a name that is added to a list and removed again, so that the SDK notifies
-// clients of a changed list.
+// changeMark is a name that is added to a list and removed again, which makes the SDK
+// notify clients of a changed list.
 const changeMark = "guideway-list-changed"
 
 // notifyChanged notifies clients that a list has changed.
@@ -125,7 +125,7 @@ func sendNotification(ctx context.Context, session *mcp.ServerSession, method st
 	case "notifications/progress":
 		var p mcp.ProgressNotificationParams
 		if json.Unmarshal(params, &p) == nil {
-			_ = session.NotifyProgress(ctx, &p) // the client may have disconnected
+			_ = session.NotifyProgress(ctx, &p) // The client may have disconnected.
 		}
 	case "notifications/message":
 		var p mcp.LoggingMessageParams //nolint:staticcheck // SA1019: legacy clients listen
@@ -210,7 +210,7 @@ func (d *downstream) sessionOf(session *mcp.ServerSession) downstreamSession {
 		of = &downstreamSession{id: strconv.Itoa(d.next), logs: &outbox{}}
 		d.sessions[session] = of
 		go func() {
-			_ = session.Wait() // the reason does not matter
+			_ = session.Wait() // The reason for the end is not needed.
 			d.mu.Lock()
 			delete(d.sessions, session)
 			d.mu.Unlock()
@@ -220,18 +220,18 @@ func (d *downstream) sessionOf(session *mcp.ServerSession) downstreamSession {
 	return *of
 }
 
-// askClient asks a legacy client. ctx is the context of the request: the question is sent
-// with that request's response. It does not end the question, because the call that asks
-// may be another one of the same client. The until context ends when the upstream withdraws
-// the question.
+// askClient asks a legacy client. It sends the question with the response to the request of
+// ctx. The end of that request does not end the question, because another call of the same
+// client may have caused it. The until context ends when the upstream withdraws the
+// question.
 func askClient(ctx, until context.Context, session *mcp.ServerSession, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(until, cancel)()
 	result, err := askTyped(ctx, session, method, params)
 	if failure := (*sdkjsonrpc.Error)(nil); errors.As(err, &failure) && failure.Code == codeRejected {
-		// The request was answered in the meantime. A message without a request is sent on
-		// the client's notification stream.
+		// The request was already answered. A message outside a request is sent on the
+		// client's notification stream.
 		apart, end := context.WithCancel(context.Background())
 		defer end()
 		defer context.AfterFunc(until, end)()
@@ -267,7 +267,7 @@ func askTyped(ctx context.Context, session *mcp.ServerSession, method string, pa
 		if err := json.Unmarshal(params, &p); err != nil {
 			return nil, err
 		}
-		p.Meta = nil // its tokens belong to another connection
+		p.Meta = nil // The tokens in _meta belong to another connection.
 		return session.Elicit(ctx, &p)
 	case "sampling/createMessage":
 		var p mcp.CreateMessageWithToolsParams //nolint:staticcheck // SA1019: legacy clients have it
@@ -307,7 +307,7 @@ func sdkError(err error) error {
 	return err
 }
 
-// handler answers a request; own answers it without the gateway.
+// handler answers a request. own answers it with the server's own handler.
 type handler func(ctx context.Context, c *Client, req mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error)
 
 func (d *downstream) handlers() map[string]handler {
@@ -367,7 +367,7 @@ func rawResult(text json.RawMessage, err error) (mcp.Result, error) {
 	return &encodedResult{text: text}, nil
 }
 
-// mergeLists returns a handler that appends the upstreams' list to the last page of the
+// mergeLists returns a handler that appends the upstreams' entries to the last page of the
 // server's own list.
 func mergeLists(member, id string, theirs func(context.Context, *Client) []json.RawMessage) handler {
 	return func(ctx context.Context, c *Client, _ mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error) {
@@ -386,8 +386,8 @@ func mergeLists(member, id string, theirs func(context.Context, *Client) []json.
 	}
 }
 
-// mergeList adds the upstreams' entries to an encoded page of the server's own list, if it
-// is the last one, and removes changeMark.
+// mergeList adds the upstreams' entries to an encoded page of the server's own list if it
+// is the last page, and removes changeMark.
 func mergeList(page json.RawMessage, member, id string, theirs func() []json.RawMessage) (json.RawMessage, error) {
 	members, err := jsonrpc.Members(page)
 	if err != nil {
@@ -433,8 +433,8 @@ func (d *downstream) callTool(ctx context.Context, c *Client, req mcp.Request, o
 	return rawResult(d.gateway.Call(ctx, c, in))
 }
 
-// isOwnTool reports whether to look up a tool that no upstream has among the server's own
-// tools. It is false for a name with an upstream's prefix.
+// isOwnTool reports whether to search the server's own tools for a name that no upstream
+// has. It returns false for a name with an upstream's prefix.
 func (d *downstream) isOwnTool(name string) bool {
 	return !slices.ContainsFunc(d.gateway.allMembers(), func(m *member) bool {
 		p := m.namePrefix()

@@ -14,7 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// The tools that replace the full list when tools are found by search.
+// The tools that a client with tool search gets instead of the full list.
 const (
 	toolSearch = "tool_search"
 	toolCall   = "tool_call"
@@ -24,8 +24,8 @@ func lazyNames() []string { return []string{toolSearch, toolCall} }
 
 func isLazy(name string) bool { return name == toolSearch || name == toolCall }
 
-// lazyFor reports whether a client gets tool search instead of all tools: the token
-// decides, or else the settings.
+// lazyFor reports whether a client gets tool search instead of all tools. The client's
+// token determines this, or else the settings.
 func (g *Gateway) lazyFor(ctx context.Context) bool {
 	if h := auth.TokenLeaseFrom(ctx); h != nil && h.Exposure != "" {
 		return h.Exposure == auth.ExposureSearch
@@ -103,7 +103,7 @@ func searchResult(tools []*tool, query string, limit int) json.RawMessage {
 		jsonrpc.Member{Key: "of", Value: jsonrpc.Number(int64(len(tools)))}))
 }
 
-// The weights of BM25, and the factor of a word in the name compared to one in the
+// The parameters of BM25, and the weight of a word in the name relative to one in the
 // description.
 const (
 	bm25K      = 1.2
@@ -112,7 +112,7 @@ const (
 )
 
 // rankTools returns the tools that match a query, best first (BM25 over names and
-// descriptions); for an empty query all tools by name.
+// descriptions). For an empty query it returns all tools by name.
 func rankTools(tools []*tool, query string) []*tool {
 	wanted := splitWords(query)
 	if len(wanted) == 0 {

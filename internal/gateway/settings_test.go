@@ -12,7 +12,7 @@ import (
 )
 
 // An upstream without a prefix cannot take the names of the server's own prompts, including
-// later ones. It gets a name back when the server drops the prompt.
+// later ones. It may use a name again when the server drops the prompt.
 func TestNoPrefixCannotTakeServerPrompts(t *testing.T) {
 	t.Parallel()
 	bare := newEntry(t, "bare")
@@ -29,17 +29,17 @@ func TestNoPrefixCannotTakeServerPrompts(t *testing.T) {
 			}
 			ours := slices.Contains(reserved, "greet")
 			if there := slices.ContainsFunc(list.Prompts, func(p *mcp.Prompt) bool { return p.Name == "greet" }); there == ours {
-				t.Errorf("%s: with %v reserved the prompt is there: %v", version, reserved, there)
+				t.Errorf("%s: with %v reserved the prompt is listed: %v", version, reserved, there)
 			}
 			_, err = p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "greet", Arguments: map[string]string{"who": "me"}})
 			if (err != nil) != ours {
-				t.Errorf("%s: with %v reserved the upstream's prompt gives %v", version, reserved, err)
+				t.Errorf("%s: with %v reserved the upstream's prompt returned %v", version, reserved, err)
 			}
 			_, err = p.session.Complete(t.Context(), &mcp.CompleteParams{
 				Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "greet"}, Argument: mcp.CompleteParamsArgument{Name: "who"},
 			})
 			if (err != nil) != ours {
-				t.Errorf("%s: with %v reserved the upstream completes with %v", version, reserved, err)
+				t.Errorf("%s: with %v reserved the upstream's completion returned %v", version, reserved, err)
 			}
 			if said := strings.Contains(fmt.Sprint(r.Notes()), "taken or reserved"); said != ours {
 				t.Errorf("with %v reserved the notes are %v", reserved, r.Notes())
@@ -48,8 +48,8 @@ func TestNoPrefixCannotTakeServerPrompts(t *testing.T) {
 	}
 }
 
-// The exposure of tools and the project change while calls are in progress: the calls are
-// answered, clients are notified, and names from an earlier list stay valid. Invalid
+// The exposure of tools and the project can change while calls are in progress: the calls
+// are answered, clients are notified, and names from an earlier list stay valid. Invalid
 // settings change nothing.
 func TestConfigure(t *testing.T) {
 	t.Parallel()
@@ -74,14 +74,14 @@ func TestConfigure(t *testing.T) {
 			_, err := p.session.CallTool(t.Context(), params)
 			got <- err
 		}()
-		<-p.progressed // the call has reached the upstream
+		<-p.progressed // The call has reached the upstream.
 		configure(gateway.Settings{Upstreams: all, Lazy: true})
 		<-p.changed
 		if names := p.toolNames(); !slices.Equal(names, []string{"own_tool", "tool_search", "tool_call"}) {
-			t.Errorf("%s: with a search the tools are %v", version, names)
+			t.Errorf("%s: with tool search the tools are %v", version, names)
 		}
 		if text := p.callTool("one__echo", args{"text": "as before"}); text != "as before" {
-			t.Errorf("%s: a tool of the list before gives %s", version, text)
+			t.Errorf("%s: a tool of the earlier list returned %s", version, text)
 		}
 		configure(gateway.Settings{Upstreams: all, Project: "p"})
 		<-p.changed
@@ -89,29 +89,29 @@ func TestConfigure(t *testing.T) {
 			t.Errorf("%s: with one project the tools are %v", version, names)
 		}
 		if text := p.callTool("tool_call", args{"name": "two__echo", "arguments": args{"text": "as found"}}); text != "as found" {
-			t.Errorf("%s: a tool that was found before gives %s", version, text)
+			t.Errorf("%s: a tool found earlier returned %s", version, text)
 		}
 		if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{one, one}, Lazy: true}); err == nil {
-			t.Error("two upstreams of one name were taken")
+			t.Error("two upstreams with the same name were accepted")
 		}
 		if names := p.toolNames(); slices.Contains(names, "one__echo") || !slices.Contains(names, "two__echo") {
-			t.Errorf("%s: after settings that were refused the tools are %v", version, names)
+			t.Errorf("%s: after rejected settings the tools are %v", version, names)
 		}
 		if err := <-got; err != nil {
-			t.Errorf("%s: the call under way has got %v", version, err)
+			t.Errorf("%s: the call in progress returned %v", version, err)
 		}
 	}
 }
 
-// A token sets the exposure of its client regardless of the settings; both forms reach only
-// the tools that the token allows.
+// A token sets the exposure of its client regardless of the settings. With tool search or
+// the full list, the client reaches only the tools that the token allows.
 func TestExposureOfTokens(t *testing.T) {
 	t.Parallel()
 	for _, lazy := range []bool{false, true} {
 		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), newEntry(t, "two")}, Lazy: lazy})
 		r.allow = map[string]auth.Allow{"open": {Upstreams: []string{"one"}}, "searching": {Upstreams: []string{"one"}}, "unsaid": {Upstreams: []string{"one"}}, "none": {Toolsets: []string{"steps"}}}
 		if names := r.connectClient(t, clientSetup{user: "none", version: modern, mute: true}).toolNames(); !slices.Equal(names, []string{"own_tool"}) {
-			t.Errorf("settings %v: who may use nothing is offered %v", lazy, names)
+			t.Errorf("settings %v: a client without access is offered %v", lazy, names)
 		}
 		r.exposure = map[string]auth.Exposure{"open": auth.ExposureAll, "searching": auth.ExposureSearch}
 		for user, searches := range map[string]bool{"open": false, "searching": true, "unsaid": lazy} {
@@ -124,10 +124,10 @@ func TestExposureOfTokens(t *testing.T) {
 				t.Errorf("settings %v: %s finds %s", lazy, user, found)
 			}
 			if text := p.callTool("one__echo", args{"text": "x"}); text != "x" {
-				t.Errorf("settings %v: %s calls and gets %s", lazy, user, text)
+				t.Errorf("settings %v: the call of %s returned %s", lazy, user, text)
 			}
 			if text := p.callTool("tool_call", args{"name": "two__echo"}); !strings.Contains(text, "unknown tool") {
-				t.Errorf("settings %v: %s calls what it may not and gets %s", lazy, user, text)
+				t.Errorf("settings %v: a forbidden call of %s returned %s", lazy, user, text)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// ToolStatus is the status of an upstream's tool for a person.
+// ToolStatus describes an upstream's tool to a person.
 type ToolStatus struct {
 	// Name is the upstream's name, Shown the clients' name; Shown is empty if they do not
 	// see the tool.
@@ -25,7 +25,7 @@ type ToolStatus struct {
 	Hidden bool `json:"hidden,omitempty"`
 }
 
-// Health returns the health of an upstream; ok is false if it is not in use.
+// Health returns the health of an upstream; ok is false if the upstream is not in use.
 func (g *Gateway) Health(name string) (h upstream.Health, ok bool) {
 	m := g.findMember(name)
 	if m == nil {
@@ -61,7 +61,7 @@ func (g *Gateway) ToolsOf(name string) []ToolStatus {
 	return list
 }
 
-// ToolsIn returns the tools of a catalog without a gateway.
+// ToolsIn returns the tools of a catalog, for use without a gateway.
 func ToolsIn(c *upstream.Catalog, rules map[string]config.UpstreamTool) []ToolStatus {
 	var list []ToolStatus
 	for _, raw := range c.Tools {

@@ -23,7 +23,7 @@ func TestWatch(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	if err := r.Restart("idle"); err != nil { // it was started for its list
+	if err := r.Restart("idle"); err != nil { // Its list has started the upstream.
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -50,7 +50,7 @@ func TestWatch(t *testing.T) {
 	cancel()
 	<-done
 	if _, ok := r.Health("none"); ok {
-		t.Error("there is an upstream that is not")
+		t.Error("an unknown upstream was found")
 	}
 }
 
@@ -70,14 +70,14 @@ func TestRestart(t *testing.T) {
 		t.Errorf("after the restart: %s", text)
 	}
 	if text := <-got; text == "" || text[:5] == "isErr" || text[:5] == "error" {
-		t.Errorf("the call under way was answered by %q", text)
+		t.Errorf("the call in progress was answered by %q", text)
 	}
 	if err := r.Restart("none"); guideway.ErrorCode(err) != guideway.CodeNotFound {
 		t.Error(err)
 	}
 }
 
-// The status of each tool shows how it is offered.
+// The status of each tool matches the way in which it is offered.
 func TestToolsOf(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one")

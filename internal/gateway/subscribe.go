@@ -12,17 +12,18 @@ import (
 )
 
 // subscription is a followed resource: in the shared session if client is empty, otherwise
-// in the client's own session. A server on stdio runs one process for each session and
-// reports changes by its own clients only.
+// in the client's own session. A stdio server runs one process per session, and only
+// reports changes that clients of that process make.
 type subscription struct{ upstream, uri, client string }
 
 // follower is a client that follows a resource, and the URI that it uses.
 type follower struct{ client, shown string }
 
-// following is the single upstream subscription for all followers in a session.
+// following is the one upstream subscription of all followers in a session.
 type following struct {
 	want upstream.Want
-	// users counts the subscriptions of each follower, so that none ends another's.
+	// users counts the subscriptions of each follower, so that one Unsubscribe does not end
+	// the others.
 	users map[follower]int
 	stop  context.CancelFunc
 	// ready is closed when the upstream has accepted the subscription or err is set.
@@ -30,8 +31,8 @@ type following struct {
 	err   error
 }
 
-// maxFollowed limits the resources that one client follows: each is a subscription at an
-// upstream.
+// maxFollowed limits the resources that one client follows, because each is a subscription
+// at an upstream.
 const maxFollowed = 256
 
 // Subscribe follows a resource for a client. Each call needs an Unsubscribe.
@@ -91,16 +92,16 @@ func (g *Gateway) addFollower(key subscription, who follower, want upstream.Want
 	return f, nil
 }
 
-// The minimum and maximum delay before the gateway follows a resource again after its
-// upstream has exited.
+// The minimum and maximum delays before the gateway subscribes again after the upstream has
+// exited.
 const (
 	minRefollow = 500 * time.Millisecond
 	maxRefollow = time.Minute
 )
 
-// keepFollowing follows a resource while it has followers, also after the upstream is
-// restarted or has another configuration. Updates that may have been missed in between are
-// reported as one.
+// keepFollowing follows a resource while it has followers, even if the upstream restarts or
+// its configuration changes. Updates that may have been missed in between are reported as
+// one.
 func (g *Gateway) keepFollowing(life context.Context, key subscription, f *following) {
 	agreed := func(err error) {
 		f.err = err
@@ -118,7 +119,7 @@ func (g *Gateway) keepFollowing(life context.Context, key subscription, f *follo
 		})
 		switch {
 		case first:
-			if err == nil { // the caller did not wait for it
+			if err == nil { // The caller did not wait for the first subscription.
 				err = context.Cause(life)
 			}
 			agreed(err)
@@ -189,7 +190,7 @@ func unfollow(u *upstream.Upstream, s *upstream.Session, uri jsonrpc.Member) {
 		case <-ctx.Done():
 		}
 	}()
-	_, _ = s.Do(ctx, newUpstreamCall("resources/unsubscribe", uri)) // the session may have ended
+	_, _ = s.Do(ctx, newUpstreamCall("resources/unsubscribe", uri)) // The session may have ended.
 }
 
 // Unsubscribe ends a subscription, even if the URI now leads to another upstream.
@@ -216,13 +217,14 @@ func (g *Gateway) removeFollower(key subscription, who follower) {
 	}
 }
 
-// followedBy is a subscription of one follower.
+// followedBy is one subscription of a follower.
 type followedBy struct {
 	subscription
 	who follower
 }
 
-// followedBy returns each subscription of the matching followers, as often as it was made.
+// followedBy returns the subscriptions of the matching followers, each as often as it was
+// made.
 func (g *Gateway) followedBy(by func(follower) bool) []followedBy {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -290,7 +292,7 @@ func (g *Gateway) SetLevel(ctx context.Context, c *Client, level string) {
 				return
 			}
 			defer done()
-			_, _ = s.Do(ctx, newUpstreamCall("logging/setLevel", jsonrpc.Member{Key: "level", Value: jsonrpc.Text(level)})) // best effort
+			_, _ = s.Do(ctx, newUpstreamCall("logging/setLevel", jsonrpc.Member{Key: "level", Value: jsonrpc.Text(level)})) // An upstream may not support levels; errors have no effect.
 		})
 	}
 	told.Wait()

@@ -13,7 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// follow subscribes a client to a resource and waits for an update that touch causes.
+// followResource subscribes a client to a resource, and waits for an update that touch
+// causes.
 func (p *testClient) followResource(uri string, touch func()) {
 	p.t.Helper()
 	if err := p.session.Subscribe(p.t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
@@ -31,9 +32,9 @@ func (p *testClient) waitForNotice(uri string, touch func()) {
 	})
 }
 
-// A client that follows a resource gets its updates under the URI that it uses, and no
-// other client does. It still gets them after the upstream has crashed, was restarted or
-// has another configuration, until it unsubscribes.
+// A client that follows a resource gets its updates under the URI that the client uses, and
+// no other client gets them. The updates continue after the upstream has crashed, was
+// restarted or has a new configuration, until the client unsubscribes.
 func TestFollowersGetUpdates(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one", upstreamtest.Hostile)
@@ -67,10 +68,10 @@ func TestFollowersGetUpdates(t *testing.T) {
 		t.Log(name)
 	}
 	if got := dan.takeEntries(&dan.updated); len(got) > 0 {
-		t.Errorf("who follows nothing was told of %v", got)
+		t.Errorf("a client that follows nothing was notified of %v", got)
 	}
 	if slices.Contains(ann.takeEntries(&ann.updated), by) || slices.Contains(bob.takeEntries(&bob.updated), "note://one") {
-		t.Error("somebody was told by another's address")
+		t.Error("a client was notified under another client's URI")
 	}
 	for _, p := range []*testClient{ann, eve} {
 		if err := p.session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: "note://one"}); err != nil {
@@ -80,7 +81,7 @@ func TestFollowersGetUpdates(t *testing.T) {
 	if err := bob.session.Close(); err != nil {
 		t.Error(err)
 	}
-	waitFor(t, func() bool { return dan.callTool("one__touch", nil) == "" }) // the upstream has no subscription left
+	waitFor(t, func() bool { return dan.callTool("one__touch", nil) == "" }) // The upstream has no subscription left.
 }
 
 // The gateway closes without waiting for subscriptions.
@@ -93,12 +94,12 @@ func TestCloseDoesNotWaitForFollowers(t *testing.T) {
 		if err := p.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"}); err != nil {
 			t.Fatal(err)
 		}
-		r.Close(context.Background()) // a deadlock would hang here
+		r.Close(context.Background()) // With a deadlock, Close would hang.
 	}
 }
 
-// A token without access to a resource cannot follow it in either protocol version, and one
-// client has a limited number of subscriptions.
+// A client whose token has no access to a resource cannot follow it in either protocol
+// version, and the number of subscriptions per client is limited.
 func TestFollowingNeedsAccess(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile)}})
@@ -108,12 +109,12 @@ func TestFollowingNeedsAccess(t *testing.T) {
 		p.toolNames()
 		for _, uri := range []string{"note://one", "note://any", "guideway-upstream:one/note://one"} {
 			err := p.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri})
-			if err == nil && version == legacy { // a modern client does not wait for the answer
-				t.Errorf("%s: %s is followed", version, uri)
+			if err == nil && version == legacy { // A modern client does not wait for the answer.
+				t.Errorf("%s: the client could subscribe to %s", version, uri)
 			}
 		}
 		if got := p.callTool("one__touch", nil); got != "" {
-			t.Errorf("%s: the upstream was asked to tell of %q", version, got)
+			t.Errorf("%s: the upstream received subscriptions to %q", version, got)
 		}
 	}
 	p := r.connectClient(t, clientSetup{user: "laptop", version: legacy, mute: true})
@@ -123,12 +124,12 @@ func TestFollowingNeedsAccess(t *testing.T) {
 		err = p.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: fmt.Sprintf("note://%d", i)})
 	}
 	if err == nil || !strings.Contains(err.Error(), "too many subscriptions") {
-		t.Errorf("a client follows without end: %v", err)
+		t.Errorf("the number of subscriptions is not limited: %v", err)
 	}
 }
 
-// A client gets the updates that it causes in its own process: clients that can be asked
-// have one each.
+// A client gets the updates that it causes in its own process: each client that can be
+// asked for input has its own.
 func TestFollowingInClientSession(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
@@ -139,11 +140,11 @@ func TestFollowingInClientSession(t *testing.T) {
 		p := r.connectClient(t, clientSetup{user: "ann", version: version})
 		p.toolNames()
 		p.followResource("note://one", func() { p.callTool("one__touch", nil) })
-		if got := p.callTool("one__touch", nil); got != "note://one" { // the call went to the same process
-			t.Errorf("in the process of the call are followed: %q", got)
+		if got := p.callTool("one__touch", nil); got != "note://one" { // The call went to the process that the client follows.
+			t.Errorf("subscriptions in the process of the call: %q", got)
 		}
 		if got := p.callTool("one__ask", args{"text": "well?"}); !strings.Contains(got, "ann says yes") {
-			t.Errorf("a question meanwhile: %s", got)
+			t.Errorf("a question while following returned %s", got)
 		}
 		p.callTool("one__crash", nil)
 		p.waitForNotice("note://one", func() { p.callTool("one__touch", nil) })

@@ -11,11 +11,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// surface is the immutable combined offer of the upstreams.
+// surface is the immutable combination of everything that the upstreams offer.
 type surface struct {
 	tools  []*tool
 	byName map[string]*tool
-	// names holds the taken and the reserved tool names.
+	// names holds the used and the reserved tool names.
 	names   *names
 	prompts []*entry
 	prompt  map[string]*entry
@@ -24,7 +24,7 @@ type surface struct {
 	resources []*entry
 	templates []*entry
 	address   map[string]*entry
-	// realms maps each realm that only one upstream uses to it; see realmOf.
+	// realms maps each realm that only one upstream uses to that upstream; see realmOf.
 	realms map[string]*member
 	// prints are the fingerprints of the lists.
 	prints map[Kind]string
@@ -168,7 +168,7 @@ func shownTool(raw json.RawMessage, name, description string) json.RawMessage {
 		set = append(set, jsonrpc.Member{Key: "title", Value: jsonrpc.Text(shown)})
 	}
 	out, err := jsonrpc.With(raw, set...)
-	if err != nil { // it was parsed before
+	if err != nil { // The tool was parsed before.
 		return raw
 	}
 	return out
@@ -192,7 +192,7 @@ func (s *surface) shownAs(m *member, raw json.RawMessage, key, value string) jso
 func sanitizeEntry(raw json.RawMessage, key string) (json.RawMessage, []string) {
 	inner, found := sanitize(raw)
 	texts := []string{"description", "title"}
-	if key != "name" { // only people read the name of a resource
+	if key != "name" { // The name of a resource is only shown to people.
 		texts = append(texts, "name")
 	}
 	var set []jsonrpc.Member
@@ -221,8 +221,8 @@ func textMember(raw json.RawMessage, key string) string {
 	return text
 }
 
-// setPrints computes the fingerprints of the lists, to detect changes; lazy is the form in
-// which most clients get the tools.
+// setPrints computes the fingerprints of the lists, which show changes. lazy reports
+// whether most clients get tool search.
 func (s *surface) setPrints(lazy bool) {
 	mark := func(kind Kind, lists ...[]*entry) {
 		hash := sha256.New()

@@ -16,7 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Tool names are unique and valid, for all names that an upstream may use, and the same at
+// Tool names are unique and valid for all names that an upstream may use, and the same at
 // every start.
 func TestNames(t *testing.T) {
 	t.Parallel()
@@ -31,13 +31,13 @@ func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range names {
 		if seen[name] || len(name) > 128 || !form.MatchString(name) {
-			t.Errorf("the name %q", name)
+			t.Errorf("the name %q is invalid", name)
 		}
 		seen[name] = true
 	}
 	for _, want := range []string{"a__a_b", "a__workflow_start", "a__tool_call", "a.b__a_b"} {
 		if !seen[want] {
-			t.Errorf("%s is not among %v", want, names)
+			t.Errorf("%s is missing in %v", want, names)
 		}
 	}
 	if again := list(); !slices.Equal(names, again) {
@@ -56,7 +56,7 @@ func TestNoPrefix(t *testing.T) {
 	names := r.connectClient(t, clientSetup{user: "ann", version: legacy}).toolNames()
 	slices.Sort(names)
 	if len(slices.Compact(slices.Clone(names))) != len(names) {
-		t.Errorf("names are there twice: %v", names)
+		t.Errorf("duplicate names in %v", names)
 	}
 	for _, reserved := range []string{"workflow_start", "tool_call"} {
 		if slices.Contains(names, reserved) {
@@ -69,7 +69,7 @@ func TestNoPrefix(t *testing.T) {
 	}
 }
 
-// Tools can be hidden, renamed and given new descriptions, for lists and calls alike.
+// Hidden, renamed and newly described tools are consistent in lists and calls.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one")
@@ -118,11 +118,11 @@ func TestPoisonedDescription(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all := marshalText(t, []any{prompts, resources, tools}); strings.ContainsAny(all, "\u200b\u202e\U000E0041\U000E0042") || !strings.Contains(all, "What it is") {
-		t.Errorf("something is hidden in %q", all)
+		t.Errorf("%q contains hidden characters", all)
 	}
 	notes := fmt.Sprint(r.Notes())
-	if !strings.Contains(notes, "its description contains 3 hidden characters") || !strings.Contains(notes, "cut to") ||
-		!strings.Contains(notes, "its descriptions contain 2 hidden characters") || !strings.Contains(notes, "greet its description contains 1 hidden") {
+	if !strings.Contains(notes, "the description contains 3 hidden characters") || !strings.Contains(notes, "truncated to") ||
+		!strings.Contains(notes, "descriptions contain 2 hidden characters") || !strings.Contains(notes, "greet the description contains 1 hidden") {
 		t.Errorf("the notes are %s", notes)
 	}
 }
@@ -195,7 +195,7 @@ func TestLimits(t *testing.T) {
 	if n := over(ann, "two__count"); n != 2 {
 		t.Errorf("the other tool was called %d times, its limit is 2", n)
 	}
-	// A call that one limit refuses does not count for another one.
+	// A call that one limit refuses does not count against other limits.
 	three := newEntry(t, "three")
 	three.PerMinute, three.ToolPerMinute = 3, 2
 	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{one, two, three}, ClientPerMinute: 100}); err != nil {
@@ -206,18 +206,18 @@ func TestLimits(t *testing.T) {
 	}
 	over(ann, "three__echo")
 	if n := over(ann, "three__env"); n != 1 {
-		t.Errorf("what was left of the upstream's limit were %d calls", n)
+		t.Errorf("%d calls of the upstream's limit were left", n)
 	}
 	if got := countCalls(two); got != 2 {
-		t.Errorf("the upstream has counted %d calls", got)
+		t.Errorf("the upstream counted %d calls", got)
 	}
-	// like a changed configuration
+	// New settings, as after a change of the configuration.
 	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{one, two}, ClientPerMinute: 1}); err != nil {
 		t.Fatal(err)
 	}
 	bob := r.connectClient(t, clientSetup{user: "bob", version: modern})
 	if n := over(bob, "two__env"); n != 1 {
-		t.Errorf("the client has called %d times, its limit is 1", n)
+		t.Errorf("the client made %d calls, its limit is 1", n)
 	}
 }
 
@@ -248,13 +248,13 @@ func TestLimitsOfAllRequests(t *testing.T) {
 			t.Fatal(got)
 		}
 		if err := request(p); err != nil {
-			t.Errorf("%s within the limit: %v", name, err)
+			t.Errorf("%s within the limit returned %v", name, err)
 		}
 		if err := request(p); err == nil || !strings.Contains(err.Error(), "call again in") {
-			t.Errorf("%s over the limit: %v", name, err)
+			t.Errorf("%s over the limit returned %v", name, err)
 		}
 		if got := p.callTool("one__echo", args{"text": "x"}); !strings.Contains(got, "call again in") {
-			t.Errorf("a call after %s: %s", name, got)
+			t.Errorf("a call after %s returned %s", name, got)
 		}
 	}
 }
@@ -270,13 +270,13 @@ func TestLazy(t *testing.T) {
 		}
 		got := p.callTool("tool_search", args{"query": "what is the weather like", "limit": 1})
 		if !strings.Contains(got, `"name":"two__weather"`) || !strings.Contains(got, "inputSchema") || strings.Contains(got, "__echo") {
-			t.Errorf("the search gives %s", got)
+			t.Errorf("the search returned %s", got)
 		}
 		if got := p.callTool("tool_call", args{"name": "one__echo", "arguments": args{"text": "through two"}}); got != "through two" {
-			t.Errorf("the call gives %s", got)
+			t.Errorf("the call returned %s", got)
 		}
 		if got := p.callTool("tool_call", args{"name": "one__ask", "arguments": args{"text": "sure?"}}); !strings.Contains(got, "ann says yes") {
-			t.Errorf("the question gives %s", got)
+			t.Errorf("the question returned %s", got)
 		}
 		for _, bad := range []args{{}, {"name": 1}, {"name": "tool_call"}, {"name": "one__echo", "arguments": 1}} {
 			if got := p.callTool("tool_call", bad); !strings.HasPrefix(got, "isError") {
@@ -284,7 +284,7 @@ func TestLazy(t *testing.T) {
 			}
 		}
 		if got := p.callTool("tool_call", args{"name": "one__none"}); !strings.Contains(got, "unknown tool") {
-			t.Errorf("an unknown tool gives %s", got)
+			t.Errorf("an unknown tool returned %s", got)
 		}
 	}
 }
@@ -305,8 +305,8 @@ func TestListsWithoutSilentUpstream(t *testing.T) {
 	}
 }
 
-// A server may offer more to clients that it can ask. They see it from the first list on,
-// and the lists stay the same for all sessions.
+// A server may offer more to clients that it can ask for input. They see it from the first
+// list on, and the lists stay the same for all sessions.
 func TestListsOfClientsWithCapabilities(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {
@@ -316,7 +316,7 @@ func TestListsOfClientsWithCapabilities(t *testing.T) {
 			t.Errorf("%s: the tools are %v", version, names)
 		}
 		mute := r.connectClient(t, clientSetup{user: "bob", version: version, mute: true})
-		mute.callTool("one__echo", args{"text": "x"}) // now there is a session without capabilities
+		mute.callTool("one__echo", args{"text": "x"}) // There is now a session without capabilities.
 		p.callTool("one__echo", args{"text": "x"})
 		for range 5 {
 			if err := r.Refresh(t.Context(), "one"); err != nil {

@@ -15,7 +15,7 @@ func isHidden(r rune) bool {
 	switch {
 	case r == '\n', r == '\t', r == '\r':
 		return false
-	case r >= 0xFE00 && r <= 0xFE0F: // variation selectors choose between two forms of a character
+	case r >= 0xFE00 && r <= 0xFE0F: // Variation selectors choose between two forms of a character.
 		return r != 0xFE0E && r != 0xFE0F
 	case r >= 0xE0100 && r <= 0xE01EF:
 		return true
@@ -36,10 +36,10 @@ func cleanDescription(text string) (string, []string) {
 		return r
 	}, text)
 	if count > 0 {
-		found = append(found, fmt.Sprintf("its description contains %d hidden characters, which were removed", count))
+		found = append(found, fmt.Sprintf("the description contains %d hidden characters, which were removed", count))
 	}
 	if len(shown) > maxDescription {
-		found = append(found, fmt.Sprintf("its description was cut to %d of %d bytes", maxDescription, len(shown)))
+		found = append(found, fmt.Sprintf("the description was truncated to %d of %d bytes", maxDescription, len(shown)))
 		shown = strings.ToValidUTF8(shown[:maxDescription-len("…")], "") + "…"
 	}
 	return shown, found

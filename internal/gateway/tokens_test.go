@@ -14,9 +14,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Two clients of one user do everything at once, each with its own token and the same
-// access: neither sees the other's answers, progress or questions, although both use the
-// same client name.
+// Two clients of one user, each with its own token and the same access, make all kinds of
+// requests concurrently. Neither sees the other's answers, progress or questions, although
+// both use the same client name.
 func TestTokensAreIsolated(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
@@ -45,7 +45,7 @@ func TestTokensAreIsolated(t *testing.T) {
 		for name, p := range people {
 			for _, text := range slices.Concat(p.takeEntries(&p.asked), p.takeEntries(&p.progress), p.takeEntries(&p.logs)) {
 				if !strings.Contains(text, name) {
-					t.Errorf("%s was told %q", name, text)
+					t.Errorf("%s was notified of %q", name, text)
 				}
 			}
 			if n := len(p.takeEntries(&p.asked)); n != 6 {
@@ -70,25 +70,25 @@ func runExchange(t *testing.T, p *testClient, name string, i int) {
 		t.Errorf("%s got %s", name, got)
 	}
 	prompt, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "one__greet", Arguments: map[string]string{"who": text}})
-	if name == "laptop" { // this token allows the tools only
+	if name == "laptop" { // The token of laptop allows tools only.
 		if err == nil {
-			t.Errorf("%s has got a prompt", name)
+			t.Errorf("%s got a prompt", name)
 		}
 		return
 	}
 	if err != nil || !strings.Contains(marshalText(t, prompt), text) {
-		t.Errorf("%s has got the prompt %s %v", name, marshalText(t, prompt), err)
+		t.Errorf("%s got the prompt %s %v", name, marshalText(t, prompt), err)
 	}
 	uri := fmt.Sprintf("note://%s-%d", name, i)
 	note, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
 	if err != nil || note.Contents[0].URI != uri {
-		t.Errorf("%s has read %s as %s %v", name, uri, marshalText(t, note), err)
+		t.Errorf("%s read %s as %s %v", name, uri, marshalText(t, note), err)
 	}
 	p.callTool("one__log", args{"text": text})
 }
 
-// A token for one tool of one upstream reaches nothing else: by no method, on no path, and
-// under no name.
+// With a token for one tool of one upstream, a client cannot reach anything else by any
+// method, path or name.
 func TestAccessOutsideTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
@@ -98,7 +98,7 @@ func TestAccessOutsideTokenIsRefused(t *testing.T) {
 		r.allow = map[string]auth.Allow{
 			"laptop": {Upstreams: []string{"one"}}, "phone": {Tools: []string{"one__echo"}}, "watch": {Projects: []string{"none"}}, "tv": {},
 		}
-		all := r.connectClient(t, clientSetup{user: "ann", version: version}) // all tools are known
+		all := r.connectClient(t, clientSetup{user: "ann", version: version}) // This client makes all tools known.
 		all.toolNames()
 		for name := range r.allow {
 			p := r.connectClient(t, clientSetup{user: name, version: version})
@@ -112,8 +112,8 @@ func TestAccessOutsideTokenIsRefused(t *testing.T) {
 	})
 }
 
-// checkRefusals tries all of upstream "two" and the parts of "one" that a token does not
-// allow.
+// checkRefusals checks that a client gets no part of upstream "two", and none of the parts
+// of "one" that its token does not allow.
 func checkRefusals(t *testing.T, p *testClient, name string, one bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -124,7 +124,7 @@ func checkRefusals(t *testing.T, p *testClient, name string, one bool) {
 	}
 	for prompt, ok := range map[string]bool{"two__greet": false, "one__greet": one} {
 		if _, err := p.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: prompt, Arguments: map[string]string{"who": "you"}}); (err == nil) != ok {
-			t.Errorf("%s gets the prompt %s: %v", name, prompt, err)
+			t.Errorf("%s got the prompt %s: %v", name, prompt, err)
 		}
 		_, err := p.session.Complete(ctx, &mcp.CompleteParams{
 			Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: prompt}, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "a"},
@@ -159,7 +159,7 @@ func checkRefusals(t *testing.T, p *testClient, name string, one bool) {
 	}
 	if p.session.InitializeResult().ProtocolVersion == legacy {
 		if err := p.session.Subscribe(ctx, &mcp.SubscribeParams{URI: "guideway-upstream:two/note://one"}); err == nil {
-			t.Errorf("%s follows what it may not read", name)
+			t.Errorf("%s could follow a resource that it may not read", name)
 		}
 	}
 }
@@ -185,8 +185,8 @@ func TestSearchRespectsToken(t *testing.T) {
 	}
 }
 
-// A list or an unknown name does not start a server of which the client may use nothing,
-// and no such server can ask the client. An upstream that a token's pattern may match is
+// A list or an unknown name does not start a server that the client may not use, and no
+// such server can ask the client for input. An upstream that a token's pattern may match is
 // asked, because its tools are not known before.
 func TestServersWithoutAccessAreNotStarted(t *testing.T) {
 	t.Parallel()
@@ -197,9 +197,9 @@ func TestServersWithoutAccessAreNotStarted(t *testing.T) {
 	}{
 		{"one upstream", auth.Allow{Upstreams: []string{"one"}}, []string{"one"}},
 		{"one tool", auth.Allow{Tools: []string{"one__echo"}}, []string{"one"}},
-		{"a pattern of one", auth.Allow{Tools: []string{"one__*"}}, []string{"one"}},
-		{"a pattern of both", auth.Allow{Tools: []string{"*__echo"}}, []string{"one", "two"}},
-		{"a set of letters", auth.Allow{Tools: []string{"[a-t]wo__echo"}}, []string{"one", "two"}},
+		{"a pattern that matches one upstream", auth.Allow{Tools: []string{"one__*"}}, []string{"one"}},
+		{"a pattern that matches both", auth.Allow{Tools: []string{"*__echo"}}, []string{"one", "two"}},
+		{"a character class", auth.Allow{Tools: []string{"[a-t]wo__echo"}}, []string{"one", "two"}},
 		{"a project", auth.Allow{Projects: []string{"site"}}, []string{"two"}},
 		{"no upstream", auth.Allow{Toolsets: []string{"runs"}}, nil},
 		{"everything", auth.Allow{All: true}, []string{"one", "two"}},
@@ -214,7 +214,7 @@ func TestServersWithoutAccessAreNotStarted(t *testing.T) {
 			p.toolNames()
 			p.callTool("two__nothing", args{})
 			if _, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "none://x"}); err == nil {
-				t.Error("a resource that nobody has was read")
+				t.Error("a resource that no upstream has was read")
 			}
 			for _, name := range []string{"one", "two"} {
 				if want := slices.Contains(tt.known, name); (r.Known(name) != nil) != want {
@@ -225,8 +225,8 @@ func TestServersWithoutAccessAreNotStarted(t *testing.T) {
 	}
 }
 
-// A client cannot take over a subscription, session or question of another one by knowing
-// its name, not even with another token of the same user.
+// A client cannot take over a subscription, session or question of another client by its
+// name or id, even with another token of the same user.
 func TestTokensCannotTakeOverState(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
@@ -248,7 +248,7 @@ func TestTokensCannotTakeOverState(t *testing.T) {
 			}
 		}
 	}
-	// An answer to a question of the other client's call.
+	// The answer to a question in the other client's call.
 	asked := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__ask","arguments":{"text":"who?"},%s` + modernMeta + `}}`
 	header := map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__ask"}
 	_, text := r.postAs(t, "laptop", fmt.Sprintf(asked, ""), header)
@@ -262,17 +262,17 @@ func TestTokensCannotTakeOverState(t *testing.T) {
 	}
 	answer := fmt.Sprintf(asked, `"requestState":"`+question.Result.RequestState+`","inputResponses":{"q":{"action":"accept","content":{"ok":"stolen"}}},`)
 	if _, text := r.postAs(t, "phone", answer, header); !strings.Contains(text, "belongs to another call") {
-		t.Errorf("another token has answered: %s", text)
+		t.Errorf("the answer with another token returned %s", text)
 	}
 	if _, text := r.postAs(t, "laptop", answer, header); !strings.Contains(text, "stolen") {
-		t.Errorf("its own answer: %s", text)
+		t.Errorf("the answer with its own token returned %s", text)
 	}
 }
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}`
 
-// postAs sends a message and returns the answer, extracted from its event if it is one.
+// postAs sends a message and returns the answer, without the event that may wrap it.
 func (r *fixture) postAs(t *testing.T, user, body string, header map[string]string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, strings.NewReader(body))
