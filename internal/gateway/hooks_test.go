@@ -175,7 +175,7 @@ func TestHookCannotRedirectToUnapprovedTool(t *testing.T) {
 	}
 }
 
-// A list that hooks refuse or make invalid leaves out that upstream only.
+// If hooks refuse a list or make it invalid, only that upstream is omitted.
 func TestListHooksFailClosed(t *testing.T) {
 	t.Parallel()
 	for name, pairs := range map[string][]string{
